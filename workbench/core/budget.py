@@ -1,0 +1,50 @@
+"""How long a phase lasts: in episodes, frames, updates or seconds, always said."""
+
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass
+
+from workbench.core.errors import InvalidInput
+
+
+@dataclass(frozen=True, slots=True)
+class Budget:
+    """The length of one phase; exactly one field is set.
+
+    Attributes
+    ----------
+    episodes : int
+        Finished episodes, over all environments (the HyperTrick paper, Sec. 5.1: 2500).
+    frames : int
+        Emulator frames, skipped ones included: 4 an agent step on Atari, 1 elsewhere.
+    updates : int
+        Optimiser steps.
+    seconds : float
+        Wall time; not reproducible.
+    """
+
+    episodes: int | None = None
+    frames: int | None = None
+    updates: int | None = None
+    seconds: float | None = None
+
+    def __post_init__(self) -> None:
+        given = {unit: amount for unit, amount in asdict(self).items() if amount is not None}
+        if len(given) != 1 or min(given.values()) <= 0:
+            raise InvalidInput(
+                f"a phase budget is one positive number of episodes, frames, updates or seconds, got {given or 'none'}: "
+                "write for example Budget(frames=100_000)"
+            )
+
+    @property
+    def unit(self) -> str:
+        """The name of the field that is set."""
+        return next(unit for unit, amount in asdict(self).items() if amount is not None)
+
+    @property
+    def amount(self) -> float:
+        """The number in that field."""
+        return float(getattr(self, self.unit))
+
+    def spent(self, used: Mapping[str, float]) -> bool:
+        """Tell whether `used`, counted by the same names since the phase began, fills the budget."""
+        return used[self.unit] >= self.amount

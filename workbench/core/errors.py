@@ -1,0 +1,38 @@
+"""Errors a user can meet. Each is one readable line: what was asked, what came, what is allowed, what to do."""
+
+import difflib
+from collections.abc import Iterable
+
+
+class WorkbenchError(Exception):
+    """Base of every error this package raises on purpose."""
+
+
+class InvalidInput(WorkbenchError, ValueError):
+    """A setting, a study file, a table or a command line that cannot be carried out."""
+
+
+class StudyError(WorkbenchError):
+    """A study cannot start, go on or be read: it exists already, is driven elsewhere, or is not there."""
+
+
+class DatabaseError(WorkbenchError):
+    """The knowledge base cannot be opened: corrupt, foreign, or written by a newer version."""
+
+
+class SchedulerError(WorkbenchError):
+    """A scheduler broke its contract: a deadlock, a verdict for an unknown trial, a replay that differs."""
+
+
+def unknown(what: str, got: str, allowed: Iterable[str]) -> InvalidInput:
+    """Make the error for a name that is not one of `allowed`, naming near matches first.
+
+    >>> str(unknown("game", "pogn", ["pong", "boxing"]))
+    "unknown game 'pogn': did you mean 'pong'? (2 known, among them boxing, pong)"
+    """
+    names = sorted(set(allowed))
+    folded = {name.lower(): name for name in names}
+    near = [repr(folded[m]) for m in difflib.get_close_matches(got.lower(), folded, n=3, cutoff=0.5)]
+    hint = f"did you mean {' or '.join(near)}? " if near else ""
+    listed = ", ".join(names[:8]) + (", …" if len(names) > 8 else "")
+    return InvalidInput(f"unknown {what} {got!r}: {hint}({len(names)} known, among them {listed})")

@@ -1,0 +1,221 @@
+"""The vocabulary every part of the workbench speaks.
+
+Schedulers decide, executors run, the log remembers, figures look. The types here are all that passes
+between them, so that one scheduler runs unchanged on a Dask cluster in real time, on a simulated cluster
+in virtual time, and against a recorded log in replay.
+"""
+
+import math
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from enum import StrEnum
+from pathlib import Path
+from typing import Any, Protocol
+
+Scalar = int | float | str | bool
+Config = Mapping[str, Scalar]
+"""One point of a search space: hyperparameter name → value. It never changes under a trial."""
+
+Metrics = Mapping[str, float]
+"""What a phase measured; ``score`` is required of a finished phase and is always maximised."""
+
+Progress = Callable[[Metrics], None]
+"""What a trainable calls with metrics while a phase runs: proof of life, and a point of the live curves."""
+
+
+class Verdict(StrEnum):
+    """What becomes of a trial after a report."""
+
+    CONTINUE = "continue"  # run the next phase on the same slot
+    HOLD = "hold"  # wait at a barrier, keeping the slot
+    PAUSE = "pause"  # free the slot; the scheduler may ask for the trial again
+    STOP = "stop"  # free the slot for good
+
+
+@dataclass(frozen=True, slots=True)
+class Run:
+    """A scheduler's wish to start, or resume, a trial.
+
+    Attributes
+    ----------
+    trial : int
+        Number of the trial, counted from 0 in the order of first asking.
+    config : Config
+        Its hyperparameters.
+    parent : int or None
+        Trial whose last checkpoint to start from; ``parent == trial`` resumes a paused trial.
+    phase : int
+        First phase to run.
+    slot : int or None
+        Slot the trial is bound to; ``None`` takes any free one.
+    """
+
+    trial: int
+    config: Config
+    parent: int | None = None
+    phase: int = 0
+    slot: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Report:
+    """A trial's score at the end of a phase, or its final failure in that phase (`failed`, score NaN)."""
+
+    trial: int
+    phase: int
+    score: float
+    failed: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Decision:
+    """A verdict and why it fell, as data: the log keeps the reason, the dashboard shows it."""
+
+    verdict: Verdict
+    reason: Mapping[str, Any] = field(default_factory=dict)
+
+
+class Searcher(Protocol):
+    """A source of configurations that may learn from reports."""
+
+    def suggest(self, trial: int) -> Config | None:
+        """Give the configuration of a new trial; ``None`` when there is none left."""
+
+    def observe(self, report: Report) -> None:
+        """Hear of a report; a searcher that does not learn ignores it."""
+
+
+class Scheduler(Protocol):
+    """A metaoptimizer as a pure state machine: no clock, no thread, no input or output.
+
+    Its only randomness is a generator seeded at construction, so the same sequence of calls gives the same
+    answers. That is what resuming relies on: the log is replayed into a fresh scheduler.
+    """
+
+    n_phases: int  # most phases one trial may run
+    n_trials: int  # most trials that will ever be asked for
+
+    def ask(self) -> Run | None:
+        """Name the next trial to put on a free slot; ``None``: nothing to start now, state unchanged."""
+
+    def tell(self, report: Report) -> Mapping[int, Decision]:
+        """Take in a report; answer for the reporter, and for any other trial whose fate it settles."""
+
+
+class Trainable(Protocol):
+    """What a trial is. It lives on one worker and is driven phase by phase."""
+
+    def train_phase(self, progress: Progress) -> Metrics:
+        """Run one phase and return its metrics, ``score`` among them."""
+
+    def save(self, path: Path) -> None:
+        """Write everything needed to go on into the empty directory `path`."""
+
+    def load(self, path: Path) -> None:
+        """Go on from a directory written by `save`, of this trial or of a parent."""
+
+    def close(self) -> None:
+        """Release threads, processes, files and memory. Must be safe to call twice."""
+
+
+TrainableFactory = Callable[[Config, int], Trainable]
+"""Builds a trial from its configuration and its seed; must be picklable, it travels to the workers."""
+
+
+@dataclass(frozen=True, slots=True)
+class Job:
+    """What an executor needs to put a trial on a slot: the driver's answer to a `Run`."""
+
+    trial: int
+    phase: int
+    config: Config
+    seed: int
+    checkpoint: str | None = None
+    slot: int | None = None
+
+
+class Kind(StrEnum):
+    """The kinds of event in the log. `docs/log.md` says what each one's data holds."""
+
+    STUDY_STARTED = "study_started"
+    STUDY_RESUMED = "study_resumed"
+    STUDY_INTERRUPTED = "study_interrupted"
+    STUDY_ENDED = "study_ended"
+    SLOT_JOINED = "slot_joined"
+    SLOT_LOST = "slot_lost"
+    RUN = "run"  # the scheduler asked for this trial
+    PHASE_STARTED = "phase_started"
+    PROGRESS = "progress"  # metrics inside a phase; kept as metrics, not as an event
+    PHASE_ENDED = "phase_ended"
+    PHASE_FAILED = "phase_failed"  # this attempt was lost; the trial is retried
+    TRIAL_FAILED = "trial_failed"  # no attempt is left
+    DECISION = "decision"
+
+
+@dataclass(frozen=True, slots=True)
+class Event:
+    """One line of the log.
+
+    Attributes
+    ----------
+    kind : Kind
+    at : float
+        Seconds since the study began: measured on a real cluster, virtual in a simulation. Time during
+        which no driver ran is not counted.
+    trial, phase, slot : int or None
+    data : Mapping
+        The rest, in JSON's types.
+    """
+
+    kind: Kind
+    at: float
+    trial: int | None = None
+    phase: int | None = None
+    slot: int | None = None
+    data: Mapping[str, Any] = field(default_factory=dict)
+
+    def report(self) -> Report | None:
+        """Read this event as the report it brings to the scheduler; ``None`` if it brings none."""
+        if self.kind is Kind.PHASE_ENDED and self.trial is not None and self.phase is not None:
+            return Report(self.trial, self.phase, float(self.data["score"]))
+        if self.kind is Kind.TRIAL_FAILED and self.trial is not None and self.phase is not None:
+            return Report(self.trial, self.phase, math.nan, failed=True)
+        return None
+
+
+class Executor(Protocol):
+    """A cluster, real or simulated, that holds one trial a slot."""
+
+    @property
+    def n_slots(self) -> int:
+        """Slots that can hold a trial now."""
+
+    @property
+    def n_free(self) -> int:
+        """Slots that hold none."""
+
+    @property
+    def now(self) -> float:
+        """Seconds on this executor's clock, real or virtual."""
+
+    def open(self, at: float) -> None:
+        """Set the clock to `at` and let it run; slots announce themselves as events."""
+
+    def start(self, job: Job) -> None:
+        """Put a trial on a free slot and run the job's phase."""
+
+    def apply(self, trial: int, verdict: Verdict) -> None:
+        """Carry out a verdict on a trial that has ended a phase or is held."""
+
+    def wait(self, timeout_s: float | None = None) -> Sequence[Event]:
+        """Return what has happened since, in order; empty after `timeout_s`, or when nothing is under way."""
+
+    def close(self) -> None:
+        """Release every trial and slot this executor holds."""
+
+
+class Log(Protocol):
+    """Where events go; an append is durable, whole, before it returns."""
+
+    def append(self, events: Sequence[Event]) -> None:
+        """Add events in order, all or none."""
