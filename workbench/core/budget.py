@@ -31,8 +31,8 @@ class Budget:
         given = {unit: amount for unit, amount in asdict(self).items() if amount is not None}
         if len(given) != 1 or min(given.values()) <= 0:
             raise InvalidInput(
-                f"a phase budget is one positive number of episodes, frames, updates or seconds, got {given or 'none'}: "
-                "write for example Budget(frames=100_000)"
+                "a phase budget is one positive number of episodes, frames, updates or seconds, "
+                f"got {given or 'none'}: write for example Budget(frames=100_000)"
             )
 
     @property

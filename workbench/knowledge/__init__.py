@@ -1,0 +1,7 @@
+"""The knowledge base: an append-only event log and metrics in SQLite, read as documented frames."""
+
+from workbench.knowledge.frames import Frames, frames_of
+from workbench.knowledge.reader import KnowledgeBase, RecordedStudy
+from workbench.knowledge.writer import StudyLog
+
+__all__ = ["Frames", "KnowledgeBase", "RecordedStudy", "StudyLog", "frames_of"]

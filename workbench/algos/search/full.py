@@ -1,0 +1,43 @@
+"""Every trial runs to its end: plain grid or random search, the baseline with completion rate 1."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+from workbench.algos.search.trials import Trials, check_size
+from workbench.core.protocols import Decision, Report, Run, Searcher, Verdict
+
+
+@dataclass
+class FullRuns:
+    """Run `n_trials` configurations for all `n_phases`, stopping none (HyperTrick paper, Fig. 9).
+
+    With a `GridSearcher` this is grid search, with a `RandomSearcher` random search.
+
+    Parameters
+    ----------
+    searcher : Searcher
+        Where configurations come from.
+    n_trials, n_phases : int
+    """
+
+    searcher: Searcher
+    n_trials: int
+    n_phases: int
+    _trials: Trials = field(init=False, repr=False, compare=False)
+
+    def __post_init__(self) -> None:
+        check_size(self, n_trials=self.n_trials, n_phases=self.n_phases)
+        self._trials = Trials(self.searcher, self.n_trials)
+
+    def ask(self) -> Run | None:
+        """Start the next configuration, if any is left."""
+        return self._trials.new()
+
+    def tell(self, report: Report) -> Mapping[int, Decision]:
+        """Let the reporter go on until its last phase."""
+        self._trials.take(report)
+        if report.failed:
+            return {report.trial: Decision(Verdict.STOP, {"mode": "failed"})}
+        if report.phase == self.n_phases - 1:
+            return {report.trial: Decision(Verdict.STOP, {"mode": "finished"})}
+        return {report.trial: Decision(Verdict.CONTINUE, {"mode": "full"})}

@@ -1,0 +1,102 @@
+"""HyperTrick: asynchronous early stopping without preemption (Heinrich & Frosio, arXiv 1902.02725)."""
+
+import math
+from bisect import bisect_left, insort
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+from workbench.algos.search.trials import Trials, check_size
+from workbench.core.errors import InvalidInput
+from workbench.core.protocols import Decision, Report, Run, Searcher, Verdict
+
+
+@dataclass
+class HyperTrick:
+    """Stop a trial that reports in the lower quantile of its phase, once enough trials have reported there.
+
+    A phase begins in Data Collection Mode: the first `collecting_reports` (Eq. 2) trials to report it go on
+    whatever their score. Then it is in Worker Selection Mode: a reporter whose score ranks in the lower
+    sqrt(r) quantile of those reported so far is stopped, and its slot goes to a new configuration. Nobody
+    waits for anybody, and a crash concerns its trial alone.
+
+    Parameters
+    ----------
+    searcher : Searcher
+        Where configurations come from.
+    n_trials : int
+        The paper's W0: trials started in all.
+    n_phases : int
+        The paper's Np: phases a trial runs if never stopped.
+    eviction_rate : float
+        The paper's r, in (0, 1): expected share of trials stopped after each phase.
+    """
+
+    searcher: Searcher
+    n_trials: int
+    n_phases: int
+    eviction_rate: float = 0.25
+    _trials: Trials = field(init=False, repr=False, compare=False)
+    _scores: list[list[float]] = field(init=False, repr=False, compare=False)
+
+    def __post_init__(self) -> None:
+        check_size(self, n_trials=self.n_trials, n_phases=self.n_phases)
+        check_rate(self.eviction_rate)
+        self._trials = Trials(self.searcher, self.n_trials)
+        self._scores = [[] for _ in range(self.n_phases)]  # each sorted
+
+    def ask(self) -> Run | None:
+        """Start the next configuration, if any is left."""
+        return self._trials.new()
+
+    def tell(self, report: Report) -> Mapping[int, Decision]:
+        """Let the reporter go on or stop it, by its rank among the reports of its phase so far.
+
+        The rank is the share of reports strictly below, the reporter's own counted in the total: of two equal
+        scores the earlier is favoured, and the expected evictions are r E[W_p] with ties too.
+        """
+        self._trials.take(report)
+        decision = Decision(Verdict.STOP, {"mode": "failed"}) if report.failed else self._judge(report)
+        if decision.verdict is Verdict.STOP:
+            self._trials.end(report.trial)
+        return {report.trial: decision}
+
+    def _judge(self, report: Report) -> Decision:
+        scores = self._scores[report.phase]
+        below = bisect_left(scores, report.score)
+        insort(scores, report.score)
+        rank = below / len(scores)
+        collecting = collecting_reports(self.n_trials, self.eviction_rate, report.phase)
+        threshold = math.sqrt(self.eviction_rate)
+        why = {"rank": rank, "threshold": threshold, "reported": len(scores), "collecting_reports": collecting}
+        if report.phase == self.n_phases - 1:
+            return Decision(Verdict.STOP, {"mode": "finished", **why})
+        if len(scores) <= collecting:
+            return Decision(Verdict.CONTINUE, {"mode": "collecting", **why})
+        verdict = Verdict.STOP if rank < threshold else Verdict.CONTINUE
+        return Decision(verdict, {"mode": "selecting", **why})
+
+
+def check_rate(eviction_rate: float) -> None:
+    """Raise `InvalidInput` unless 0 < r < 1."""
+    if isinstance(eviction_rate, bool) or not isinstance(eviction_rate, (int, float)) or not 0 < eviction_rate < 1:
+        raise InvalidInput(f"eviction_rate is a share between 0 and 1, both excluded, got {eviction_rate!r}: try 0.25")
+
+
+def expected_trials(n_trials: int, eviction_rate: float, phase: int) -> float:
+    """E[W_p] = W0 (1-r)^p: trials expected to begin phase p (Eq. 1)."""
+    return float(n_trials * (1 - eviction_rate) ** phase)
+
+
+def collecting_reports(n_trials: int, eviction_rate: float, phase: int) -> float:
+    """W_DCM,p = (1 - sqrt(r)) E[W_p]: reports of phase p before selection begins (Eq. 2)."""
+    return (1 - math.sqrt(eviction_rate)) * expected_trials(n_trials, eviction_rate, phase)
+
+
+def expected_completion_rate(eviction_rate: float, n_phases: int) -> float:
+    """E[alpha] = (1 - (1-r)^Np) / (r Np): expected share of the W0 Np phases that run (Eq. 9)."""
+    return (1 - (1 - eviction_rate) ** n_phases) / (eviction_rate * n_phases)
+
+
+def minimum_completion_rate(eviction_rate: float, n_phases: int) -> float:
+    """Smallest alpha, when selection stops everyone it may: (1 - sqrt(r)) E[alpha] (Eq. 8)."""
+    return (1 - math.sqrt(eviction_rate)) * expected_completion_rate(eviction_rate, n_phases)

@@ -1,0 +1,91 @@
+"""Sources of configurations: random, grid, and a given list."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+
+import numpy as np
+
+from workbench.core.errors import InvalidInput
+from workbench.core.protocols import Config, Report
+from workbench.core.space import Space
+
+
+@dataclass
+class RandomSearcher:
+    """Draws every configuration independently from the space.
+
+    Parameters
+    ----------
+    space : Space
+    seed : int
+        Of the generator; the n-th configuration is the same for the same seed, whatever happens meanwhile.
+    """
+
+    space: Space
+    seed: int = 0
+    _rng: np.random.Generator = field(init=False, repr=False, compare=False)
+
+    def __post_init__(self) -> None:
+        self._rng = np.random.default_rng(self.seed)
+
+    def suggest(self, trial: int) -> Config | None:
+        """Draw the next configuration."""
+        return self.space.sample(self._rng)
+
+    def observe(self, report: Report) -> None:
+        """Learn nothing."""
+
+
+@dataclass
+class GridSearcher:
+    """Goes through the product of `per_axis` values a hyperparameter, in order.
+
+    Parameters
+    ----------
+    space : Space
+    per_axis : int
+        Values a continuous hyperparameter takes; a choice takes at most this many of its own.
+    """
+
+    space: Space
+    per_axis: int
+    _configs: list[Config] = field(init=False, repr=False, compare=False)
+
+    def __post_init__(self) -> None:
+        self._configs = [*self.space.grid(self.per_axis)]
+
+    def __len__(self) -> int:
+        return len(self._configs)
+
+    def suggest(self, trial: int) -> Config | None:
+        """Give the next point of the grid; ``None`` after the last."""
+        return self._configs[trial] if trial < len(self._configs) else None
+
+    def observe(self, report: Report) -> None:
+        """Learn nothing."""
+
+
+@dataclass
+class ListSearcher:
+    """Gives the configurations it was given, so that several schedulers can be compared on the same ones.
+
+    Parameters
+    ----------
+    configs : sequence of Config
+    """
+
+    configs: Sequence[Config]
+
+    def __post_init__(self) -> None:
+        if not self.configs:
+            raise InvalidInput("ListSearcher needs one or more configurations, got none")
+
+    def __len__(self) -> int:
+        return len(self.configs)
+
+    def suggest(self, trial: int) -> Config | None:
+        """Give configuration number `trial`; ``None`` after the last."""
+        return self.configs[trial] if trial < len(self.configs) else None
+
+    def observe(self, report: Report) -> None:
+        """Learn nothing."""

@@ -1,0 +1,90 @@
+"""Objects made from settings, and settings read off objects.
+
+Schedulers, searchers and trainables are dataclasses whose init fields are their settings, so that the log can
+say what ran, a study file can say what to run, and a study can be resumed by its name alone.
+"""
+
+from collections.abc import Mapping
+from dataclasses import MISSING, fields, is_dataclass
+from importlib import import_module
+from typing import Any
+
+from workbench.core.budget import Budget
+from workbench.core.errors import InvalidInput, unknown
+from workbench.core.space import Space
+
+Registry = Mapping[str, str]
+"""Kind → ``"module:Class"``; imported only when asked for."""
+
+
+def describe(thing: Any, registry: Registry) -> Any:
+    """Turn an object into JSON's types; `build` turns it back.
+
+    A class outside the registry is described by its import path, as a record: `build` refuses it, because
+    nothing read from a database may name code to run.
+    """
+    if isinstance(thing, Space):
+        return thing.to_json()
+    if isinstance(thing, Budget):
+        return {thing.unit: getattr(thing, thing.unit)}
+    if isinstance(thing, (list, tuple)):
+        return [describe(item, registry) for item in thing]
+    if isinstance(thing, Mapping):
+        return {key: describe(value, registry) for key, value in thing.items()}
+    if is_dataclass(thing) and not isinstance(thing, type):
+        settings = {f.name: describe(getattr(thing, f.name), registry) for f in fields(thing) if f.init}
+        return {"kind": _kind(type(thing), registry), **settings}
+    if thing is None or isinstance(thing, (bool, int, float, str)):
+        return thing
+    return {"kind": _kind(thing if isinstance(thing, type) else type(thing), registry)}
+
+
+def build(what: str, described: Mapping[str, Any], registry: Registry, **given: Any) -> Any:
+    """Make the object a description stands for.
+
+    Parameters
+    ----------
+    what : str
+        Its role, for error messages: "scheduler", "trainable".
+    described : Mapping
+        ``kind`` and the settings by name.
+    registry : Registry
+        The kinds allowed.
+    **given
+        Settings that come from elsewhere than the description.
+    """
+    if not isinstance(described, Mapping) or not isinstance(described.get("kind"), str):
+        raise InvalidInput(f"a {what} is a table with a kind, one of {', '.join(sorted(registry))}; got {described!r}")
+    kind = described["kind"]
+    if kind not in registry:
+        raise unknown(what, kind, registry)
+    module, _, name = registry[kind].partition(":")
+    cls = getattr(import_module(module), name)
+    allowed = {f.name: f for f in fields(cls) if f.init}
+    settings = {key: value for key, value in described.items() if key != "kind"} | given
+    for key in settings:
+        if key not in allowed:
+            raise unknown(f"setting of {what} {kind!r}", key, allowed)
+    missing = [
+        f.name
+        for f in allowed.values()
+        if f.default is MISSING and f.default_factory is MISSING and f.name not in settings
+    ]
+    if missing:
+        raise InvalidInput(f"{what} {kind!r} needs {', '.join(missing)}: add {'it' if len(missing) == 1 else 'them'}")
+    return cls(**{key: _read(key, value) for key, value in settings.items()})
+
+
+def _read(key: str, value: Any) -> Any:
+    """Budgets are the one setting written as a table."""
+    if key == "phase" and isinstance(value, Mapping):
+        try:
+            return Budget(**value)
+        except TypeError:
+            raise InvalidInput(f"phase is one of episodes, frames, updates or seconds, got {dict(value)}") from None
+    return tuple(value) if isinstance(value, list) else value
+
+
+def _kind(cls: type, registry: Registry) -> str:
+    path = f"{cls.__module__}:{cls.__qualname__}"
+    return next((kind for kind, target in registry.items() if target == path), path)

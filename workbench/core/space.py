@@ -1,0 +1,265 @@
+"""Search spaces: what may be tuned, and how to draw, enumerate, check and perturb it."""
+
+import math
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from itertools import product
+from typing import Any, Protocol
+
+import numpy as np
+
+from workbench.core.errors import InvalidInput
+from workbench.core.protocols import Config, Scalar
+
+
+class Domain(Protocol):
+    """The values one hyperparameter may take."""
+
+    def sample(self, rng: np.random.Generator) -> Scalar:
+        """Draw one value."""
+
+    def grid(self, n: int) -> list[Scalar]:
+        """Give at most `n` values spread over the domain, ends included."""
+
+    def contains(self, value: object) -> bool:
+        """Tell whether `value` may be taken."""
+
+    def perturb(self, value: Scalar, factor: float, rng: np.random.Generator) -> Scalar:
+        """Multiply `value` by `factor` and bring it back into the domain; a choice moves to a neighbour."""
+
+    def to_json(self) -> dict[str, Any]:
+        """Describe the domain so that `domain_from_json` gives it back."""
+
+
+@dataclass(frozen=True)
+class Uniform:
+    """Uniform on [low, high], on multiples of `step` counted from `low` if a step is given.
+
+    With integer `low` and `step` the values are integers.
+    """
+
+    low: float
+    high: float
+    step: float | None = None
+
+    def __post_init__(self) -> None:
+        _check_range(self)
+
+    def sample(self, rng: np.random.Generator) -> Scalar:
+        if self.step is None:
+            return float(rng.uniform(self.low, self.high))
+        return _on_step(self, self.low + self.step * float(rng.integers(_n_steps(self) + 1)))
+
+    def grid(self, n: int) -> list[Scalar]:
+        return _spread(self, [float(v) for v in np.linspace(self.low, self.high, n)])
+
+    def contains(self, value: object) -> bool:
+        return _in_range(self, value)
+
+    def perturb(self, value: Scalar, factor: float, rng: np.random.Generator) -> Scalar:
+        return _on_step(self, float(value) * factor)
+
+    def to_json(self) -> dict[str, Any]:
+        return {"uniform": [self.low, self.high], **_step_json(self)}
+
+
+@dataclass(frozen=True)
+class LogUniform:
+    """Log-uniform on [low, high]; quantised to multiples of `step` counted from `low` if a step is given.
+
+    Quantising draws from the continuous law on [low - step/2, high + step/2) and rounds, so that the end
+    values are as likely as their neighbours' density says.
+    """
+
+    low: float
+    high: float
+    step: float | None = None
+
+    def __post_init__(self) -> None:
+        if not self.low > 0:
+            raise InvalidInput(f"LogUniform needs 0 < low, got low={self.low}: use Uniform for ranges that reach 0")
+        _check_range(self)
+
+    def sample(self, rng: np.random.Generator) -> Scalar:
+        half = (self.step or 0.0) / 2
+        low, high = max(self.low - half, self.low / 2), self.high + half
+        return _on_step(self, math.exp(rng.uniform(math.log(low), math.log(high))))
+
+    def grid(self, n: int) -> list[Scalar]:
+        return _spread(self, [float(v) for v in np.geomspace(self.low, self.high, n)])
+
+    def contains(self, value: object) -> bool:
+        return _in_range(self, value)
+
+    def perturb(self, value: Scalar, factor: float, rng: np.random.Generator) -> Scalar:
+        return _on_step(self, float(value) * factor)
+
+    def to_json(self) -> dict[str, Any]:
+        return {"log_uniform": [self.low, self.high], **_step_json(self)}
+
+
+@dataclass(frozen=True)
+class Choice:
+    """One of a few values, all equally likely; their order counts for `perturb`."""
+
+    values: Sequence[Scalar]
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "values", tuple(self.values))
+        if not self.values or len(set(self.values)) != len(self.values):
+            raise InvalidInput(f"Choice needs one or more values, each once, got {list(self.values)}")
+
+    def sample(self, rng: np.random.Generator) -> Scalar:
+        return self.values[int(rng.integers(len(self.values)))]
+
+    def grid(self, n: int) -> list[Scalar]:
+        if n >= len(self.values):
+            return list(self.values)
+        picks = np.linspace(0, len(self.values) - 1, n).round().astype(int)
+        return [self.values[int(i)] for i in picks]
+
+    def contains(self, value: object) -> bool:
+        return any(value == v and isinstance(value, bool) == isinstance(v, bool) for v in self.values)
+
+    def perturb(self, value: Scalar, factor: float, rng: np.random.Generator) -> Scalar:
+        at = self.values.index(value) + (1 if factor > 1 else -1)
+        return self.values[min(max(at, 0), len(self.values) - 1)]
+
+    def to_json(self) -> dict[str, Any]:
+        return {"choice": list(self.values)}
+
+
+class Space(Mapping[str, Domain]):
+    """A named set of domains.
+
+    Parameters
+    ----------
+    domains : Mapping[str, Domain]
+        Hyperparameter name → domain. The order is kept: it is the order of sampling and of the grid.
+
+    Examples
+    --------
+    >>> space = Space({"learning_rate": LogUniform(1e-5, 1e-2), "t_max": LogUniform(2, 100, step=1)})
+    >>> sorted(space.sample(np.random.default_rng(0)))
+    ['learning_rate', 't_max']
+    """
+
+    def __init__(self, domains: Mapping[str, Domain]) -> None:
+        if not domains:
+            raise InvalidInput("a search space needs one or more hyperparameters, got none")
+        self._domains = dict(domains)
+
+    def __getitem__(self, name: str) -> Domain:
+        return self._domains[name]
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._domains)
+
+    def __len__(self) -> int:
+        return len(self._domains)
+
+    def __repr__(self) -> str:
+        return f"Space({self._domains!r})"
+
+    def sample(self, rng: np.random.Generator) -> dict[str, Scalar]:
+        """Draw one configuration."""
+        return {name: domain.sample(rng) for name, domain in self.items()}
+
+    def grid(self, per_axis: int | Mapping[str, int]) -> list[dict[str, Scalar]]:
+        """Enumerate the product of `per_axis` values a hyperparameter; the last name varies fastest."""
+        counts = per_axis if isinstance(per_axis, Mapping) else dict.fromkeys(self, per_axis)
+        if set(counts) != set(self) or min(counts.values()) < 1:
+            raise InvalidInput(f"a grid needs a count of 1 or more for each of {list(self)}, got {dict(counts)}")
+        axes = [domain.grid(counts[name]) for name, domain in self.items()]
+        return [dict(zip(self, point, strict=True)) for point in product(*axes)]
+
+    def validate(self, config: Config) -> None:
+        """Raise `InvalidInput` unless `config` is a point of this space."""
+        if set(config) != set(self):
+            raise InvalidInput(f"a configuration of this space names {sorted(self)}, got {sorted(config)}")
+        for name, domain in self.items():
+            if not domain.contains(config[name]):
+                raise InvalidInput(f"{name}={config[name]!r} lies outside {domain}")
+
+    def perturb(self, config: Config, factors: Sequence[float], rng: np.random.Generator) -> dict[str, Scalar]:
+        """Multiply each value by a factor drawn from `factors` (PBT's explore step, arXiv 1711.09846, Sec. 4.1)."""
+        return {
+            name: domain.perturb(config[name], factors[int(rng.integers(len(factors)))], rng)
+            for name, domain in self.items()
+        }
+
+    def to_json(self) -> dict[str, Any]:
+        """Describe the space in JSON's types; `Space.from_json` gives it back."""
+        return {name: domain.to_json() for name, domain in self.items()}
+
+    @classmethod
+    def from_json(cls, described: Mapping[str, Any]) -> "Space":
+        """Build a space from its description, as it stands in study files and in the log."""
+        if not isinstance(described, Mapping):
+            raise InvalidInput(f"a search space is a table of hyperparameters, got {described!r}")
+        return cls({name: domain_from_json(name, entry) for name, entry in described.items()})
+
+
+def domain_from_json(name: str, entry: Any) -> Domain:
+    """Read ``{"log_uniform": [low, high], "step": 1}`` and its like."""
+    allowed = "write {uniform = [low, high]}, {log_uniform = [low, high], step = 1} or {choice = [a, b, …]}"
+    if not isinstance(entry, Mapping):
+        raise InvalidInput(f"hyperparameter {name!r}: got {entry!r}; {allowed}")
+    rest = dict(entry)
+    step = rest.pop("step", None)
+    if len(rest) != 1:
+        raise InvalidInput(f"hyperparameter {name!r}: got {dict(entry)}; {allowed}")
+    ((kind, values),) = rest.items()
+    if not isinstance(values, Sequence) or isinstance(values, str):
+        raise InvalidInput(f"hyperparameter {name!r}: {kind} takes a list, got {values!r}; {allowed}")
+    try:
+        if kind == "choice" and step is None:
+            return Choice(values)
+        if kind in ("uniform", "log_uniform") and len(values) == 2:
+            return (Uniform if kind == "uniform" else LogUniform)(values[0], values[1], step)
+    except (InvalidInput, TypeError) as err:
+        raise InvalidInput(f"hyperparameter {name!r}: {err}") from None
+    raise InvalidInput(f"hyperparameter {name!r}: got {dict(entry)}; {allowed}")
+
+
+_Range = Uniform | LogUniform
+
+
+def _check_range(d: _Range) -> None:
+    numbers = [d.low, d.high, *([] if d.step is None else [d.step])]
+    if not all(isinstance(v, (int, float)) and not isinstance(v, bool) and math.isfinite(v) for v in numbers):
+        raise InvalidInput(f"{d} needs finite numbers")
+    if not d.low < d.high:
+        raise InvalidInput(f"{d} is {'empty' if d.low == d.high else 'inverted'}: low must be less than high")
+    if d.step is not None and not 0 < d.step <= d.high - d.low:
+        raise InvalidInput(f"{d} needs 0 < step <= high - low")
+
+
+def _n_steps(d: _Range) -> int:
+    return math.floor((d.high - d.low) / (d.step or 1) + 1e-9)
+
+
+def _on_step(d: _Range, value: float) -> Scalar:
+    """Clip to the range and round to the step."""
+    value = min(max(value, d.low), d.high)
+    if d.step is None:
+        return float(value)
+    at = d.low + d.step * min(max(round((value - d.low) / d.step), 0), _n_steps(d))
+    return int(at) if float(d.low).is_integer() and float(d.step).is_integer() else float(at)
+
+
+def _in_range(d: _Range, value: object) -> bool:
+    if isinstance(value, bool) or not isinstance(value, (int, float)) or not d.low <= value <= d.high:
+        return False
+    if d.step is None:
+        return True
+    steps = (value - d.low) / d.step
+    return math.isclose(steps, round(steps), abs_tol=1e-9)
+
+
+def _spread(d: _Range, values: list[float]) -> list[Scalar]:
+    return list(dict.fromkeys(_on_step(d, v) for v in values))
+
+
+def _step_json(d: _Range) -> dict[str, Any]:
+    return {} if d.step is None else {"step": d.step}

@@ -1,0 +1,224 @@
+"""Documented pandas frames, derived from a study's events. `docs/log.md` lists every column with its unit."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+import pandas as pd
+
+from workbench.core.protocols import Event, Kind
+
+TRIALS = [
+    "trial",
+    "state",
+    "phases",
+    "last_score",
+    "best_score",
+    "started_s",
+    "ended_s",
+    "parent",
+    "seed",
+    "mode",
+    "error",
+]
+PHASES = ["trial", "phase", "slot", "node", "started_s", "ended_s", "wall_s", "score", "retries"]
+SPANS = ["slot", "node", "trial", "phase", "started_s", "ended_s", "outcome"]
+DECISIONS = ["at_s", "trial", "phase", "verdict", "mode", "reason"]
+METRICS = ["seq", "trial", "phase", "at_s", "name", "value"]
+SLOTS = ["slot", "node", "joined_s", "lost_s"]
+
+
+@dataclass(frozen=True)
+class Frames:
+    """A study as tables. Times are seconds on the study's clock (see `Event.at`).
+
+    Attributes
+    ----------
+    trials : DataFrame
+        One row a trial: trial, state (running, held, paused, stopped, failed, finished), phases (completed),
+        last_score, best_score, started_s, ended_s, parent, seed, mode (of the last decision), error; then a column
+        a hyperparameter.
+    phases : DataFrame
+        One row a phase begun: trial, phase, slot, node, started_s, ended_s (NaN while it runs), wall_s, score,
+        retries (attempts lost); then a column a metric the phase returned (frames, pps, …).
+    spans : DataFrame
+        One row a stretch of a slot's time given to one trial: slot, node, trial, phase, started_s, ended_s, outcome
+        (running, ended, lost, held). Time not covered is idle.
+    decisions : DataFrame
+        One row a verdict: at_s, trial, phase, verdict, mode, reason (a dict: rank, threshold, …).
+    metrics : DataFrame
+        One row a point: seq, trial, phase, at_s, name, value.
+    slots : DataFrame
+        One row a stretch of a slot's life: slot, node, joined_s, lost_s (NaN while it lives).
+    state : str
+        running, ended or interrupted; "running" also stands for a driver that died without a word.
+    wall_s : float
+        Seconds from the first event to the last.
+    """
+
+    trials: pd.DataFrame
+    phases: pd.DataFrame
+    spans: pd.DataFrame
+    decisions: pd.DataFrame
+    metrics: pd.DataFrame
+    slots: pd.DataFrame
+    state: str
+    wall_s: float
+
+    @property
+    def hyperparameters(self) -> list[str]:
+        """Names of the columns of `trials` that hold the configuration."""
+        return [name for name in self.trials.columns if name not in TRIALS]
+
+
+def frames_of(events: Sequence[Event], metrics: pd.DataFrame | None = None) -> Frames:
+    """Derive all frames from events in order, and from metric points if there are any."""
+    reader = _Reader()
+    for event in events:
+        reader.read(event)
+    return reader.frames(pd.DataFrame(columns=METRICS) if metrics is None else metrics)
+
+
+@dataclass
+class _Reader:
+    """Goes through the log once, keeping one dict a row."""
+
+    trials: dict[int, dict[str, Any]] = field(default_factory=dict)
+    phases: dict[tuple[int, int], dict[str, Any]] = field(default_factory=dict)
+    spans: list[dict[str, Any]] = field(default_factory=list)
+    decisions: list[dict[str, Any]] = field(default_factory=list)
+    slots: list[dict[str, Any]] = field(default_factory=list)
+    nodes: dict[int, str] = field(default_factory=dict)
+    open_span: dict[int, dict[str, Any]] = field(default_factory=dict)  # trial → its span under way
+    state: str = "running"
+    at: float = 0.0
+
+    def read(self, event: Event) -> None:
+        self.at = max(self.at, event.at)
+        match event.kind:
+            case Kind.RUN:
+                self._run(event)
+            case Kind.PHASE_STARTED:
+                self._phase_started(event)
+            case Kind.PHASE_ENDED:
+                self._phase_ended(event)
+            case Kind.PHASE_FAILED:
+                self._close_span(event, "lost")
+                self.phases[event.trial, event.phase]["retries"] += 1  # type: ignore[index]
+            case Kind.TRIAL_FAILED:
+                self._close_span(event, "lost")
+                self.trials[event.trial].update(state="failed", ended_s=event.at, error=event.data.get("error"))  # type: ignore[index]
+            case Kind.DECISION:
+                self._decision(event)
+            case Kind.SLOT_JOINED:
+                self.nodes[event.slot] = event.data["node"]  # type: ignore[index]
+                self.slots.append({"slot": event.slot, "node": event.data["node"], "joined_s": event.at})
+            case Kind.SLOT_LOST:
+                self._slot_lost(event)
+            case Kind.STUDY_STARTED | Kind.STUDY_RESUMED:
+                self._taken_up(event)
+            case Kind.STUDY_ENDED:
+                self.state = "ended"
+            case Kind.STUDY_INTERRUPTED:
+                self.state = "interrupted"
+
+    def _run(self, event: Event) -> None:
+        assert event.trial is not None
+        row = self.trials.setdefault(event.trial, {"trial": event.trial, "started_s": event.at, "phases": 0})
+        row.update(event.data["config"], state="running", parent=event.data["parent"], seed=event.data["seed"])
+
+    def _phase_started(self, event: Event) -> None:
+        assert event.trial is not None
+        assert event.phase is not None
+        node = self.nodes.get(-1 if event.slot is None else event.slot, "")
+        place = {"slot": event.slot, "node": node, "started_s": event.at}
+        row = self.phases.setdefault(
+            (event.trial, event.phase), {"trial": event.trial, "phase": event.phase, "retries": 0}
+        )
+        row.update(place)
+        span = {"trial": event.trial, "phase": event.phase, **place, "outcome": "running"}
+        self.spans.append(span)
+        self.open_span[event.trial] = span
+
+    def _phase_ended(self, event: Event) -> None:
+        assert event.trial is not None
+        assert event.phase is not None
+        row = self.phases[event.trial, event.phase]
+        row.update(event.data.get("metrics", {}))
+        row.update(ended_s=event.at, wall_s=event.at - row["started_s"], score=event.data["score"])
+        trial = self.trials[event.trial]
+        score = event.data["score"]
+        trial.update(phases=event.phase + 1, last_score=score, best_score=max(score, trial.get("best_score", score)))
+        self._close_span(event, "ended")
+
+    def _decision(self, event: Event) -> None:
+        assert event.trial is not None
+        reason = {key: value for key, value in event.data.items() if key not in ("verdict", "mode")}
+        verdict, mode = event.data["verdict"], event.data.get("mode")
+        self.decisions.append(
+            {
+                "at_s": event.at,
+                "trial": event.trial,
+                "phase": event.phase,
+                "verdict": verdict,
+                "mode": mode,
+                "reason": reason,
+            }
+        )
+        row = self.trials[event.trial]
+        row["mode"] = mode
+        held = self.open_span.get(event.trial)
+        if held is not None:  # a verdict on a trial that was held
+            held["ended_s"] = event.at
+            del self.open_span[event.trial]
+        if verdict == "stop" and row["state"] != "failed":
+            row.update(state="finished" if mode == "finished" else "stopped", ended_s=event.at)
+        elif verdict == "hold":
+            self._hold(event)
+        elif verdict != "stop":
+            row["state"] = "running" if verdict == "continue" else "paused"
+
+    def _hold(self, event: Event) -> None:
+        """A held trial keeps its slot: time given, but not used."""
+        self.trials[event.trial]["state"] = "held"  # type: ignore[index]
+        last = next(span for span in reversed(self.spans) if span["trial"] == event.trial)
+        span = {**last, "started_s": event.at, "ended_s": float("nan"), "outcome": "held"}
+        self.spans.append(span)
+        self.open_span[event.trial] = span  # type: ignore[index]
+
+    def _close_span(self, event: Event, outcome: str) -> None:
+        span = self.open_span.pop(event.trial, None)  # type: ignore[arg-type]
+        if span is not None:
+            span.update(ended_s=event.at, outcome=outcome)
+
+    def _slot_lost(self, event: Event) -> None:
+        for row in reversed(self.slots):
+            if row["slot"] == event.slot:
+                row["lost_s"] = event.at
+                return
+
+    def _taken_up(self, event: Event) -> None:
+        """A driver begins: whatever an earlier one left under way was lost with it."""
+        self.state = "running"
+        for span in self.open_span.values():
+            span.update(ended_s=event.at, outcome="lost")
+        self.open_span.clear()
+        for row in self.slots:
+            row.setdefault("lost_s", event.at)
+
+    def frames(self, metrics: pd.DataFrame) -> Frames:
+        return Frames(
+            trials=_frame(self.trials.values(), TRIALS),
+            phases=_frame(self.phases.values(), PHASES),
+            spans=_frame(self.spans, SPANS),
+            decisions=_frame(self.decisions, DECISIONS),
+            metrics=metrics,
+            slots=_frame(self.slots, SLOTS),
+            state=self.state,
+            wall_s=self.at,
+        )
+
+
+def _frame(rows: Any, columns: list[str]) -> pd.DataFrame:
+    frame = pd.DataFrame(list(rows))
+    return frame.reindex(columns=[*columns, *(name for name in frame.columns if name not in columns)])

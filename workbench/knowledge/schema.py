@@ -1,0 +1,117 @@
+"""The database file: its tables, its version, and how it is opened for writing and for reading."""
+
+import sqlite3
+from pathlib import Path
+
+from workbench.core.errors import DatabaseError
+
+VERSION = 1
+"""Schema version, kept in SQLite's ``user_version``."""
+
+_APPLICATION = 0x574B4248  # SQLite's application_id: tells our files from other people's
+
+_TABLES = """
+CREATE TABLE studies (
+    id INTEGER PRIMARY KEY,
+    name TEXT NOT NULL UNIQUE,
+    created_unix REAL NOT NULL,
+    spec TEXT NOT NULL
+) STRICT;
+CREATE TABLE events (
+    seq INTEGER PRIMARY KEY,
+    study INTEGER NOT NULL REFERENCES studies (id),
+    at_s REAL NOT NULL,
+    kind TEXT NOT NULL,
+    trial INTEGER,
+    phase INTEGER,
+    slot INTEGER,
+    data TEXT NOT NULL
+) STRICT;
+CREATE INDEX events_of_study ON events (study, seq);
+CREATE TABLE metric_names (id INTEGER PRIMARY KEY, name TEXT NOT NULL UNIQUE) STRICT;
+CREATE TABLE metrics (
+    seq INTEGER PRIMARY KEY,
+    study INTEGER NOT NULL REFERENCES studies (id),
+    at_s REAL NOT NULL,
+    trial INTEGER NOT NULL,
+    phase INTEGER NOT NULL,
+    name INTEGER NOT NULL REFERENCES metric_names (id),
+    value REAL
+) STRICT;
+CREATE INDEX metrics_of_study ON metrics (study, seq);
+"""
+
+
+def open_for_writing(path: Path) -> sqlite3.Connection:
+    """Open, or create, a knowledge base. Writers of different studies take turns, waiting up to 60 s.
+
+    Raises
+    ------
+    DatabaseError
+        The file is not a knowledge base, is damaged, or was written by a newer version.
+    """
+    path.parent.mkdir(parents=True, exist_ok=True)
+    connection = sqlite3.connect(path, timeout=60, isolation_level=None, check_same_thread=False)
+    try:
+        if _is_empty(connection):
+            _create(connection)
+        _check(connection, path)
+        # NORMAL in WAL mode: a commit survives the death of this process; only a power cut may take the last ones.
+        connection.execute("PRAGMA synchronous = NORMAL")
+        connection.execute("PRAGMA foreign_keys = ON")
+    except sqlite3.DatabaseError as err:
+        connection.close()
+        raise _unreadable(path, err) from None
+    except BaseException:
+        connection.close()
+        raise
+    return connection
+
+
+def open_for_reading(path: Path) -> sqlite3.Connection:
+    """Open a knowledge base without any right to change it.
+
+    Raises
+    ------
+    DatabaseError
+        The file is missing, not a knowledge base, damaged, or was written by a newer version.
+    """
+    if not path.is_file():
+        raise DatabaseError(f"no knowledge base at {path}: check the path, or run a study with --db {path}")
+    connection = sqlite3.connect(f"{path.absolute().as_uri()}?mode=ro", uri=True, timeout=30, check_same_thread=False)
+    try:
+        _check(connection, path)
+    except sqlite3.DatabaseError as err:
+        connection.close()
+        raise _unreadable(path, err) from None
+    except BaseException:
+        connection.close()
+        raise
+    return connection
+
+
+def _is_empty(connection: sqlite3.Connection) -> bool:
+    tables = connection.execute("SELECT count(*) FROM sqlite_master").fetchone()[0]
+    return bool(tables == 0 and connection.execute("PRAGMA user_version").fetchone()[0] == 0)
+
+
+def _create(connection: sqlite3.Connection) -> None:
+    connection.execute("PRAGMA journal_mode = WAL")
+    connection.executescript(
+        f"BEGIN IMMEDIATE; PRAGMA application_id = {_APPLICATION}; PRAGMA user_version = {VERSION}; {_TABLES} COMMIT;"
+    )
+
+
+def _check(connection: sqlite3.Connection, path: Path) -> None:
+    application = connection.execute("PRAGMA application_id").fetchone()[0]
+    version = connection.execute("PRAGMA user_version").fetchone()[0]
+    if application != _APPLICATION:
+        raise DatabaseError(f"{path} is an SQLite file, but not a knowledge base of the workbench: choose another --db")
+    if version > VERSION:
+        raise DatabaseError(
+            f"{path} has schema version {version}, this workbench reads up to {VERSION}: upgrade the workbench"
+        )
+
+
+def _unreadable(path: Path, err: Exception) -> DatabaseError:
+    return DatabaseError(f"{path} cannot be read as a knowledge base ({err}): restore a backup or choose another --db")
