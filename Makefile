@@ -2,6 +2,8 @@
 PYTHON ?= python3.11
 BIN := .venv/bin
 RUNS := data/runs
+# exactly this one: an open range takes the registry's newest build, gigabytes of CUDA with it
+TORCH := torch==2.13.0
 
 .PHONY: study lab test test-slow lint bench lock clean
 
@@ -37,9 +39,13 @@ lint: .venv/.installed ## style, types, floors, stripped notebooks
 bench: .venv/.bench ## every benchmark, each printing JSON
 	for script in benchmarks/*.py; do echo "$$script" && $(BIN)/python "$$script" || exit 1; done
 
-lock: .venv/.installed ## resolve the newest versions the ranges allow, keeping torch
-	$(BIN)/python -m piptools compile -q --strip-extras --no-emit-index-url --no-emit-find-links --no-header \
-	    --no-annotate --all-build-deps --extra dashboard,dev,test -o requirements.lock pyproject.toml
+lock: ## resolve the newest versions the ranges allow, torch excepted, in an environment of its own
+	rm -rf build/lock && $(or $(shell command -v $(PYTHON)),python3) -m venv build/lock
+	build/lock/bin/python -m pip install --quiet $(TORCH) setuptools
+	build/lock/bin/python -m pip install --quiet --no-build-isolation -e '.[dashboard,dev,test]' $(TORCH)
+	build/lock/bin/python -m pip freeze --all --exclude-editable --exclude pip | sed s/+cpu// > requirements.lock
+	build/lock/bin/python -m pip install --quiet --no-build-isolation -e '.[bench]' -c requirements.lock
+	build/lock/bin/python -m pip freeze --all --exclude-editable --exclude pip | sed s/+cpu// > requirements-bench.lock
 
 clean:
 	rm -rf .venv build $(RUNS)
