@@ -147,6 +147,9 @@ def drive(
             for run in _asked(scheduler, executor):
                 _record(log, ledger, [_run_event(run, seed, executor.now)])
                 executor.start(ledger.job(run.trial))
+        if not ledger.n_running and executor.n_slots:
+            _refuse_deadlock(scheduler, executor, ledger)
+            return True
         events = executor.wait(poll_s)
         batch, decisions = _told(scheduler, events)
         _record(log, ledger, batch)
@@ -156,22 +159,17 @@ def drive(
                 backlog.append(trial)
             elif ledger.state(trial) is not TrialState.FAILED:
                 executor.apply(trial, decision.verdict)
-        if not ledger.n_running and executor.n_slots and _is_done(scheduler, executor, ledger):
-            return True
     return False
 
 
-def _is_done(scheduler: Scheduler, executor: Executor, ledger: Ledger) -> bool:
-    """Tell, when no trial runs, whether the study has ended or there is more to start."""
+def _refuse_deadlock(scheduler: Scheduler, executor: Executor, ledger: Ledger) -> None:
+    """Raise `SchedulerError` if trials are left that nothing can release, now that none runs or can be started."""
     held, paused = ledger.in_state(TrialState.HELD), ledger.in_state(TrialState.PAUSED)
-    if executor.n_free > 0 and (run := scheduler.ask()) is not None:
-        raise SchedulerError(f"{run} was asked for only after ask() had answered None: ask must not change its mind")
     if held or paused:
         raise SchedulerError(
             f"{type(scheduler).__name__} waits for ever: no trial runs, {len(held)} are held and {len(paused)} paused "
             f"on {executor.n_slots} slots"
         )
-    return True
 
 
 def replay(scheduler: Scheduler, events: Iterable[Event]) -> Ledger:

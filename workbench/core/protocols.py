@@ -95,6 +95,10 @@ class Scheduler(Protocol):
     n_phases: int  # most phases one trial may run
     n_trials: int  # most trials that will ever be asked for
 
+    @property
+    def expected_phases(self) -> float:
+        """Phases expected to run in all, for progress bars; `n_trials` × `n_phases` where nothing better is known."""
+
     def ask(self) -> Run | None:
         """Name the next trial to put on a free slot; ``None``: nothing to start now, state unchanged."""
 

@@ -29,6 +29,11 @@ class FullRuns:
         check_size(self, n_trials=self.n_trials, n_phases=self.n_phases)
         self._trials = Trials(self.searcher, self.n_trials)
 
+    @property
+    def expected_phases(self) -> float:
+        """All of them."""
+        return self.n_trials * self.n_phases
+
     def ask(self) -> Run | None:
         """Start the next configuration, if any is left."""
         return self._trials.new()

@@ -44,6 +44,11 @@ class HyperTrick:
         self._trials = Trials(self.searcher, self.n_trials)
         self._scores = [[] for _ in range(self.n_phases)]  # each sorted
 
+    @property
+    def expected_phases(self) -> float:
+        """W0 Np E[alpha] (Eq. 9)."""
+        return self.n_trials * self.n_phases * expected_completion_rate(self.eviction_rate, self.n_phases)
+
     def ask(self) -> Run | None:
         """Start the next configuration, if any is left."""
         return self._trials.new()

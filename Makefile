@@ -1,0 +1,51 @@
+# Two commands are enough: `make study` and `make test`. Each makes .venv and installs the lock if need be.
+PYTHON ?= python3.11
+BIN := .venv/bin
+RUNS := data/runs
+# exactly this one: an open range takes the registry's newest build, gigabytes of CUDA with it
+TORCH := torch==2.13.0
+
+.PHONY: study lab test test-slow lint bench lock clean
+
+.venv/.installed: requirements.lock pyproject.toml
+	test -x $(BIN)/python || $(shell command -v $(PYTHON) || command -v python3) -m venv .venv
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check -r requirements.lock
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check --no-deps --no-build-isolation -e .
+	touch $@
+
+study: .venv/.installed ## run notebook 01 headless; studies and reports go to data/runs
+	$(BIN)/python -m workbench notebook notebooks/01_first_study.ipynb
+
+lab: .venv/.installed ## open the first notebook in JupyterLab, on loopback, with a token
+	$(BIN)/jupyter lab --ServerApp.ip=127.0.0.1 notebooks/01_first_study.ipynb
+
+test: .venv/.installed ## everything that fits in minutes
+	$(BIN)/python -m pytest
+
+test-slow: .venv/.installed ## what takes longer
+	$(BIN)/python -m pytest -m slow --timeout=3600
+
+lint: .venv/.installed ## style, types, floors, stripped notebooks
+	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
+	$(BIN)/mypy
+	$(BIN)/lint-imports
+	$(BIN)/nbstripout --verify notebooks/*.ipynb
+
+.venv/.bench: .venv/.installed requirements-bench.lock
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check -r requirements-bench.lock
+	touch $@
+
+bench: .venv/.bench ## every benchmark, each printing JSON
+	for script in benchmarks/*.py; do echo "$$script" && $(BIN)/python "$$script" || exit 1; done
+
+lock: ## resolve the newest versions the ranges allow, torch excepted, in an environment of its own
+	rm -rf build/lock && $(or $(shell command -v $(PYTHON)),python3) -m venv build/lock
+	build/lock/bin/python -m pip install --quiet $(TORCH) setuptools
+	build/lock/bin/python -m pip install --quiet --no-build-isolation -e '.[dashboard,dev,test]' $(TORCH)
+	build/lock/bin/python -m pip freeze --all --exclude-editable --exclude pip | sed s/+cpu// > requirements.lock
+	build/lock/bin/python -m pip install --quiet --no-build-isolation -e '.[bench]' -c requirements.lock
+	build/lock/bin/python -m pip freeze --all --exclude-editable --exclude pip | sed s/+cpu// > requirements-bench.lock
+
+clean:
+	rm -rf .venv build $(RUNS)

@@ -1,0 +1,102 @@
+"""How many phases a second the study engine passes, beside a bare Dask closed loop on the same workers.
+
+The engine runs HyperTrick over trials that train nothing, with everything a real study does: pinned phase tasks, a
+checkpoint at every phase end, progress, events and decisions written to disk. The peer keeps two tasks in flight and
+submits the next when one is done. The two alternate; medians are reported.
+"""
+
+import argparse
+import json
+import statistics
+import tempfile
+import time
+from pathlib import Path
+
+from distributed import Client, as_completed
+
+from workbench import Choice, HyperTrick, RandomSearcher, Space
+from workbench.cluster.checkpoints import CheckpointStore
+from workbench.cluster.dask import DaskExecutor
+from workbench.cluster.local import local_client
+from workbench.core.drive import drive
+from workbench.core.protocols import Kind
+from workbench.knowledge import StudyLog
+
+
+class NoOp:
+    """A trial that trains nothing."""
+
+    def __init__(self, config, seed) -> None:
+        self.phases = 0
+
+    def train_phase(self, progress) -> dict[str, float]:
+        progress({"phases": float(self.phases)})
+        self.phases += 1
+        return {"score": float(self.phases)}
+
+    def save(self, path: Path) -> None:
+        (path / "phases").write_text(str(self.phases))
+
+    def load(self, path: Path) -> None:
+        self.phases = int((path / "phases").read_text())
+
+    def close(self) -> None:
+        pass
+
+
+def engine(client: Client, n_trials: int) -> float:
+    """Drive one study to its end; return phases a second."""
+    scheduler = HyperTrick(RandomSearcher(Space({"x": Choice([0, 1])})), n_trials, 4, 0.25)
+    with tempfile.TemporaryDirectory() as folder:
+        log = StudyLog(Path(folder) / "engine.db", "engine", {})
+        executor = DaskExecutor(client, NoOp, CheckpointStore(f"{folder}/checkpoints"))
+        executor.open(0.0)
+        began = time.perf_counter()
+        drive(scheduler, executor, log)
+        seconds = time.perf_counter() - began
+        phases = sum(e.kind is Kind.PHASE_ENDED for e in log.events())
+        executor.close()
+        log.close()
+    return phases / seconds
+
+
+def bare_dask(client: Client, n_tasks: int) -> float:
+    """Keep one task in flight a worker until all are done; return tasks a second."""
+    workers = list(client.scheduler_info(n_workers=-1)["workers"])
+    began = time.perf_counter()
+    with client.as_current():
+        flying = as_completed(
+            [client.submit(float, i, workers=[w], pure=False) for i, w in enumerate(workers)], with_results=True
+        )
+        for done, (_, _) in enumerate(flying, start=1):
+            if done + len(workers) <= n_tasks:
+                flying.add(client.submit(float, done, workers=[workers[done % len(workers)]], pure=False))
+    return n_tasks / (time.perf_counter() - began)
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--repeats", type=int, default=5)
+    parser.add_argument("--trials", type=int, default=150, help="trials of each study; about 2.7 phases each")
+    arguments = parser.parse_args()
+    ours, theirs = [], []
+    with local_client(2) as client:
+        engine(client, 20)  # warms the workers up
+        for _ in range(arguments.repeats):
+            ours.append(engine(client, arguments.trials))
+            theirs.append(bare_dask(client, round(2.7 * arguments.trials)))
+    phases_per_s, bare_per_s = statistics.median(ours), statistics.median(theirs)
+    print(
+        json.dumps(
+            {
+                "phases_per_s": round(phases_per_s, 1),
+                "bare_dask_per_s": round(bare_per_s, 1),
+                "ratio": round(phases_per_s / bare_per_s, 3),
+                "runs": {"phases_per_s": ours, "bare_dask_per_s": theirs},
+            }
+        )
+    )
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,213 @@
+"""Trials on real worker processes: kept alive, killed, hung, failing, cancelled."""
+
+import math
+import os
+import signal
+import threading
+from dataclasses import dataclass
+from pathlib import Path
+
+import pytest
+
+from tests.support import SPACE, Deterministic, MemoryLog, score_of
+from workbench.algos.search import FullRuns, HyperTrick, RandomSearcher
+from workbench.cluster.checkpoints import CheckpointStore
+from workbench.cluster.dask import DaskExecutor
+from workbench.core.drive import drive
+from workbench.core.protocols import Job, Kind, Verdict
+
+
+@pytest.fixture
+def executor_of(client, tmp_path):
+    """Makes executors on the shared cluster, and closes them."""
+    made = []
+
+    def make(factory, **settings) -> DaskExecutor:
+        executor = DaskExecutor(client, factory, CheckpointStore(str(tmp_path / "checkpoints")), **settings)
+        executor.open(0.0)
+        made.append(executor)
+        return executor
+
+    yield make
+    for executor in made:
+        executor.close()
+    client.wait_for_workers(2, timeout=60)
+
+
+def until(executor, kind: Kind) -> list:
+    """Collect events up to the first of a kind."""
+    events = []
+    while not any(e.kind is kind for e in events):
+        events += executor.wait(60)
+    return events
+
+
+@dataclass(frozen=True)
+class Misbehaves:
+    """Does `what` in phase 1 as long as the file `once` is absent; makes the file first."""
+
+    once: str
+    what: str = "nothing"
+
+    def __call__(self, config, seed):
+        return _Misbehaving(self, config, seed)
+
+
+class _Misbehaving(Deterministic):
+    def __init__(self, how: Misbehaves, config, seed) -> None:
+        super().__init__(config, seed)
+        self.how = how
+
+    def train_phase(self, progress):
+        if self.phase == 1 and (self.how.once == "always" or not Path(self.how.once).exists()):
+            if self.how.once != "always":
+                Path(self.how.once).touch()
+            getattr(self, self.how.what)(progress)
+        return {**super().train_phase(progress), "pid": float(os.getpid())}
+
+    def nothing(self, progress) -> None: ...
+
+    def kill(self, progress) -> None:
+        os.kill(os.getpid(), signal.SIGKILL)
+
+    def hang(self, progress) -> None:
+        threading.Event().wait()
+
+    def stop_process(self, progress) -> None:
+        os.kill(os.getpid(), signal.SIGSTOP)
+
+    def fail(self, progress) -> None:
+        raise OSError("the disk\nis on fire")
+
+    def diverge(self, progress) -> None:
+        self.train_phase = lambda progress: {"score": math.nan}  # type: ignore[method-assign]
+        raise FloatingPointError("loss is nan")
+
+
+def verdicts(log) -> list[tuple]:
+    return sorted((e.trial, e.phase, e.data["verdict"]) for e in log if e.kind is Kind.DECISION)
+
+
+def test_a_study_runs_to_its_end_with_scores_that_depend_on_config_and_seed_alone(executor_of) -> None:
+    log = MemoryLog()
+    assert drive(HyperTrick(RandomSearcher(SPACE), 10, 3), executor_of(Deterministic), log, seed=4)
+    runs = {e.trial: e.data for e in log if e.kind is Kind.RUN}
+    ended = [e for e in log if e.kind is Kind.PHASE_ENDED]
+    assert len(runs) == 10
+    for event in ended:
+        run = runs[event.trial]
+        assert event.data["score"] == score_of(run["config"], run["seed"], event.phase)
+        # the live trial was kept, or brought back from its checkpoint: it has run every phase before this one
+        assert event.data["metrics"]["phases_run"] == event.phase + 1
+
+
+def test_a_continued_trial_stays_on_its_worker_and_both_workers_are_used(executor_of) -> None:
+    log = MemoryLog()
+    drive(FullRuns(RandomSearcher(SPACE), 4, 3), executor_of(Deterministic), log)
+    started = {(e.trial, e.phase): e.slot for e in log if e.kind is Kind.PHASE_STARTED}
+    for trial in range(4):
+        assert len({started[trial, phase] for phase in range(3)}) == 1
+    assert set(started.values()) == {0, 1}
+
+
+@pytest.mark.parametrize("what", ["kill", "hang", "stop_process"])
+def test_a_lost_or_silent_worker_costs_one_attempt_at_one_phase(executor_of, tmp_path, what) -> None:
+    executor = executor_of(Misbehaves(str(tmp_path / "once"), what), stall_s=5.0)
+    log = MemoryLog()
+    assert drive(FullRuns(RandomSearcher(SPACE), 4, 3), executor, log, seed=1)
+    failed = [e for e in log if e.kind is Kind.PHASE_FAILED]
+    assert [(e.phase, e.data["why"]) for e in failed] == [(1, "crash" if what == "kill" else "stall")]
+    assert sorted((e.trial, e.phase) for e in log if e.kind is Kind.PHASE_ENDED) == [
+        (t, p) for t in range(4) for p in range(3)
+    ]
+    # the retried trial went on from its checkpoint
+    assert all(e.data["metrics"]["phases_run"] == e.phase + 1 for e in log if e.kind is Kind.PHASE_ENDED)
+    assert any(e.kind is Kind.SLOT_LOST for e in log)
+    # the decisions are those of an undisturbed study
+    calm = MemoryLog()
+    drive(FullRuns(RandomSearcher(SPACE), 4, 3), executor_of(Deterministic), calm, seed=1)
+    assert verdicts(log) == verdicts(calm)
+
+
+def test_after_the_last_retry_the_trial_fails_with_its_reason_and_the_study_goes_on(executor_of) -> None:
+    executor = executor_of(Misbehaves("always", "fail"), max_retries=1)
+    log = MemoryLog()
+    assert drive(FullRuns(RandomSearcher(SPACE), 2, 3), executor, log)
+    assert sum(e.kind is Kind.PHASE_FAILED for e in log) == 2
+    failed = [e for e in log if e.kind is Kind.TRIAL_FAILED]
+    assert sorted(e.trial for e in failed) == [0, 1]
+    assert failed[0].data["error"] == "OSError: the disk is on fire"
+    assert "Traceback" in failed[0].data["traceback"]
+
+
+def test_numbers_that_blew_up_fail_their_trial_at_once(executor_of, tmp_path) -> None:
+    log = MemoryLog()
+    assert drive(FullRuns(RandomSearcher(SPACE), 3, 2), executor_of(Misbehaves(str(tmp_path / "x"), "diverge")), log)
+    assert sum(e.kind is Kind.PHASE_FAILED for e in log) == 0
+    assert [e.data["error"] for e in log if e.kind is Kind.TRIAL_FAILED] == ["FloatingPointError: loss is nan"]
+    assert sum(e.kind is Kind.PHASE_ENDED for e in log) == 5
+
+
+@pytest.mark.parametrize("returned", [{"score": math.nan}, {"score": math.inf}, {}])
+def test_a_score_that_is_no_number_fails_the_trial(executor_of, returned) -> None:
+    executor = executor_of(_Returns(returned))
+    executor.start(Job(0, 0, {"lr": 1e-3}, 0))
+    (failed,) = [e for e in until(executor, Kind.TRIAL_FAILED) if e.kind is Kind.TRIAL_FAILED]
+    assert "score" in failed.data["error"]
+    assert executor.n_free == 2
+
+
+@dataclass(frozen=True)
+class _Returns:
+    metrics: dict
+
+    def __call__(self, config, seed):
+        trial = Deterministic(config, seed)
+        trial.train_phase = lambda progress: dict(self.metrics)  # type: ignore[method-assign]
+        return trial
+
+
+def test_a_paused_trial_frees_its_slot_and_goes_on_elsewhere_from_its_checkpoint(executor_of) -> None:
+    executor = executor_of(Deterministic)
+    executor.start(Job(0, 0, {"lr": 1e-3}, 0))
+    (ended,) = [e for e in until(executor, Kind.PHASE_ENDED) if e.kind is Kind.PHASE_ENDED]
+    executor.apply(0, Verdict.HOLD)
+    assert executor.n_free == 1
+    executor.apply(0, Verdict.PAUSE)
+    assert executor.n_free == 2
+    elsewhere = 1 - ended.slot
+    executor.start(Job(0, 1, {"lr": 1e-3}, 0, ended.data["checkpoint"], elsewhere))
+    (again,) = [e for e in until(executor, Kind.PHASE_ENDED) if e.kind is Kind.PHASE_ENDED]
+    assert again.slot == elsewhere
+    assert again.data["metrics"]["phases_run"] == 2
+
+
+@dataclass(frozen=True)
+class _RunsForever:
+    def __call__(self, config, seed):
+        trial = Deterministic(config, seed)
+        never = threading.Event()
+
+        def train_phase(progress):
+            while not never.wait(0.05):
+                progress({"frames": 1.0})
+
+        trial.train_phase = train_phase  # type: ignore[method-assign,assignment]
+        return trial
+
+
+def test_closing_ends_the_phases_under_way_and_leaves_the_cluster_usable(client, executor_of) -> None:
+    executor = executor_of(_RunsForever())
+    for trial in range(2):
+        executor.start(Job(trial, 0, {"lr": 1e-3}, 0))
+    until(executor, Kind.PROGRESS)
+    executor.close()
+    futures = [client.submit(os.getpid, workers=[w], pure=False) for w in client.scheduler_info()["workers"]]
+    assert len({f.result(timeout=30) for f in futures}) == 2
+
+
+def test_progress_arrives_while_the_phase_runs(executor_of) -> None:
+    executor = executor_of(_RunsForever())
+    executor.start(Job(3, 2, {"lr": 1e-3}, 0))
+    event = next(e for e in until(executor, Kind.PROGRESS) if e.kind is Kind.PROGRESS)
+    assert (event.trial, event.phase, event.data) == (3, 2, {"metrics": {"frames": 1.0}})

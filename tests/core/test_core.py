@@ -1,0 +1,66 @@
+"""Budgets, seeds, descriptions and errors."""
+
+import pytest
+
+from workbench.algos.search import GridSearcher, HyperTrick, RandomSearcher
+from workbench.core.budget import Budget
+from workbench.core.describe import build, describe
+from workbench.core.errors import InvalidInput, unknown
+from workbench.core.seeds import trial_seed
+from workbench.core.space import LogUniform, Space
+from workbench.registry import REGISTRY, SCHEDULERS, SEARCHERS
+
+
+def test_a_budget_is_one_positive_number() -> None:
+    assert Budget(frames=400).unit == "frames"
+    assert Budget(frames=400).spent({"frames": 400.0, "episodes": 0.0})
+    assert not Budget(episodes=1).spent({"frames": 400.0, "episodes": 0.0})
+    for bad in ({}, {"frames": 1, "episodes": 1}, {"frames": 0}, {"seconds": -1.0}):
+        with pytest.raises(InvalidInput, match="one positive number"):
+            Budget(**bad)
+
+
+def test_trial_seeds_depend_on_study_and_trial_alone() -> None:
+    seeds = [trial_seed(s, t) for s in range(20) for t in range(50)]
+    assert len(set(seeds)) == len(seeds)
+    assert seeds[0] == trial_seed(0, 0)
+    assert all(0 <= seed < 2**31 for seed in seeds)
+
+
+def test_unknown_names_near_matches_whatever_their_case() -> None:
+    assert "did you mean 'Pong'?" in str(unknown("game", "pogn", ["Pong", "Boxing"]))
+
+
+def test_description_round_trip() -> None:
+    space = Space({"lr": LogUniform(1e-5, 1e-2)})
+    scheduler = HyperTrick(RandomSearcher(space, seed=3), 16, 4, 0.25)
+    described = describe(scheduler, REGISTRY)
+    assert described == {
+        "kind": "hypertrick",
+        "searcher": {"kind": "random", "space": {"lr": {"log_uniform": [1e-5, 1e-2]}}, "seed": 3},
+        "n_trials": 16,
+        "n_phases": 4,
+        "eviction_rate": 0.25,
+    }
+    searcher = build("searcher", {"kind": "random", "seed": 3}, SEARCHERS, space=space)
+    again = build("scheduler", {k: v for k, v in described.items() if k != "searcher"}, SCHEDULERS, searcher=searcher)
+    assert describe(again, REGISTRY) == described
+
+
+@pytest.mark.parametrize(
+    ("described", "says"),
+    [
+        ({"kind": "hypertrik"}, "did you mean 'hypertrick'"),
+        ({"kind": "os:system"}, "unknown scheduler 'os:system'"),
+        ({"kind": "hypertrick", "n_trails": 3}, "did you mean 'n_trials'"),
+        ({"kind": "hypertrick", "n_trials": 3}, "needs n_phases"),
+        ({"n_trials": 3}, "a table with a kind"),
+        ({"kind": "hypertrick", "n_trials": 3, "n_phases": 2, "eviction_rate": 1.0}, "share between 0 and 1"),
+        ({"kind": "hypertrick", "n_trials": 0, "n_phases": 2}, "n_trials >= 1"),
+        ({"kind": "hypertrick", "n_trials": 2.5, "n_phases": 2}, "n_trials >= 1"),
+    ],
+)
+def test_a_bad_description_is_refused_with_what_to_do(described, says) -> None:
+    searcher = GridSearcher(Space({"lr": LogUniform(1e-5, 1e-2)}), 3)
+    with pytest.raises(InvalidInput, match=says):
+        build("scheduler", described, SCHEDULERS, searcher=searcher)

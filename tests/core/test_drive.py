@@ -1,0 +1,93 @@
+"""The loop's own promises: barriers, pauses, deadlocks, and what is logged before what."""
+
+import pytest
+
+from tests.support import MemoryLog, RandomTimes
+from workbench.cluster.simulated import SimulatedExecutor
+from workbench.core.drive import Ledger, TrialState, drive
+from workbench.core.errors import SchedulerError
+from workbench.core.protocols import Decision, Kind, Report, Run, Verdict
+
+
+class Barrier:
+    """Three trials, two phases; nobody begins the second before all have ended the first. `verdict` waits."""
+
+    n_trials, n_phases, expected_phases = 3, 2, 6.0
+
+    def __init__(self, verdict: Verdict, release: bool = True) -> None:
+        self.verdict, self.release = verdict, release
+        self.started, self.waiting, self.to_resume = 0, [], []
+
+    def ask(self):
+        if self.to_resume:
+            trial = self.to_resume.pop(0)
+            return Run(trial, {"x": trial}, parent=trial, phase=1)
+        if self.started == 3:
+            return None
+        self.started += 1
+        return Run(self.started - 1, {"x": self.started - 1})
+
+    def tell(self, report: Report):
+        if report.phase == 1:
+            return {report.trial: Decision(Verdict.STOP, {"mode": "finished"})}
+        self.waiting.append(report.trial)
+        if len(self.waiting) < 3 or not self.release:
+            return {report.trial: Decision(self.verdict, {"mode": "barrier"})}
+        if self.verdict is Verdict.HOLD:
+            return dict.fromkeys(self.waiting, Decision(Verdict.CONTINUE, {"mode": "released"}))
+        self.to_resume = list(self.waiting)
+        return {report.trial: Decision(Verdict.PAUSE, {"mode": "barrier"})}
+
+
+def driven(scheduler, slots):
+    log = MemoryLog()
+    executor = SimulatedExecutor(RandomTimes(1), [1.0] * slots)
+    executor.open(0.0)
+    return drive(scheduler, executor, log), log
+
+
+@pytest.mark.parametrize(("verdict", "slots"), [(Verdict.HOLD, 3), (Verdict.PAUSE, 3), (Verdict.PAUSE, 1)])
+def test_a_barrier_is_held_whether_trials_keep_their_slots_or_not(verdict, slots) -> None:
+    over, log = driven(Barrier(verdict), slots)
+    assert over
+    first_ended = max(e.at for e in log if e.kind is Kind.PHASE_ENDED and e.phase == 0)
+    second_began = min(e.at for e in log if e.kind is Kind.PHASE_STARTED and e.phase == 1)
+    assert second_began == first_ended
+    assert sum(e.kind is Kind.PHASE_ENDED for e in log) == 6
+
+
+def test_holding_with_too_few_slots_is_a_deadlock_and_said_so() -> None:
+    with pytest.raises(SchedulerError, match="waits for ever: no trial runs, 2 are held and 0 paused on 2 slots"):
+        driven(Barrier(Verdict.HOLD), slots=2)
+
+
+def test_a_scheduler_that_never_resumes_what_it_paused_is_told_so() -> None:
+    with pytest.raises(SchedulerError, match="0 are held and 3 paused"):
+        driven(Barrier(Verdict.PAUSE, release=False), slots=2)
+
+
+def test_a_stopped_drive_leaves_its_trials_running_in_the_ledger() -> None:
+    log = MemoryLog()
+    executor = SimulatedExecutor(RandomTimes(1), [1.0])
+    executor.open(0.0)
+    turns = iter([False, False, False, True])
+    assert not drive(Barrier(Verdict.PAUSE), executor, log, stop=lambda: next(turns))
+    assert Ledger(log).in_state(TrialState.RUNNING)
+
+
+def test_a_run_is_logged_before_the_executor_hears_of_it() -> None:
+    log = MemoryLog()
+
+    class Watched(SimulatedExecutor):
+        def start(self, job):
+            assert log[-1].kind is Kind.RUN
+            assert log[-1].trial == job.trial
+            super().start(job)
+
+        def apply(self, trial, verdict):
+            assert any(e.kind is Kind.DECISION and e.trial == trial for e in log)
+            super().apply(trial, verdict)
+
+    executor = Watched(RandomTimes(1), [1.0, 1.0])
+    executor.open(0.0)
+    assert drive(Barrier(Verdict.PAUSE), executor, log)

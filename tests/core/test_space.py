@@ -1,0 +1,103 @@
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from workbench.core.errors import InvalidInput
+from workbench.core.space import Choice, LogUniform, Space, Uniform
+
+PAPER = Space(
+    {
+        "learning_rate": LogUniform(1e-5, 1e-2),
+        "t_max": LogUniform(2, 100, step=1),
+        "gamma": Choice([0.9, 0.95, 0.99, 0.995, 0.999]),
+    }
+)
+
+
+def test_sampled_configurations_are_points_of_the_space() -> None:
+    rng = np.random.default_rng(0)
+    for _ in range(500):
+        PAPER.validate(PAPER.sample(rng))
+
+
+def test_log_uniform_is_uniform_in_the_logarithm() -> None:
+    rng = np.random.default_rng(1)
+    logs = np.log10([PAPER["learning_rate"].sample(rng) for _ in range(4000)])
+    counts, _ = np.histogram(logs, bins=3, range=(-5, -2))
+    assert np.all(np.abs(counts - 4000 / 3) < 4 * np.sqrt(4000 * 2 / 9))
+
+
+def test_quantised_log_uniform_gives_whole_numbers_and_reaches_both_ends() -> None:
+    rng = np.random.default_rng(2)
+    values = [LogUniform(2, 5, step=1).sample(rng) for _ in range(400)]
+    assert set(values) == {2, 3, 4, 5}
+    assert all(type(v) is int for v in values)
+    # the law on [1.5, 5.5), rounded: P(2) = ln(2.5/1.5) / ln(5.5/1.5) = 0.393
+    assert values.count(2) / 400 == pytest.approx(0.393, abs=0.08)
+
+
+def test_uniform_step_counts_from_low() -> None:
+    domain = Uniform(0.5, 2.0, step=0.5)
+    assert domain.grid(10) == [0.5, 1.0, 1.5, 2.0]
+    assert domain.contains(1.5)
+    assert not domain.contains(1.6)
+
+
+def test_grid_is_the_product_with_the_last_name_fastest() -> None:
+    space = Space({"a": Uniform(0, 1), "b": Choice(["x", "y"])})
+    assert space.grid({"a": 2, "b": 2}) == [
+        {"a": 0.0, "b": "x"},
+        {"a": 0.0, "b": "y"},
+        {"a": 1.0, "b": "x"},
+        {"a": 1.0, "b": "y"},
+    ]
+
+
+def test_json_round_trip() -> None:
+    described = PAPER.to_json()
+    assert described["t_max"] == {"log_uniform": [2, 100], "step": 1}
+    assert Space.from_json(described).to_json() == described
+    assert dict(Space.from_json(described)) == dict(PAPER)
+
+
+@given(st.floats(0.01, 100), st.sampled_from([0.8, 1.2]), st.integers(0, 2**32 - 1))
+def test_perturbed_values_stay_in_the_domain(value: float, factor: float, seed: int) -> None:
+    domain = LogUniform(0.01, 100)
+    rng = np.random.default_rng(seed)
+    perturbed = domain.perturb(value, factor, rng)
+    assert domain.contains(perturbed)
+    assert perturbed == pytest.approx(min(max(value * factor, 0.01), 100))
+
+
+def test_a_choice_moves_to_a_neighbour() -> None:
+    gamma = PAPER["gamma"]
+    rng = np.random.default_rng(0)
+    assert gamma.perturb(0.99, 1.2, rng) == 0.995
+    assert gamma.perturb(0.99, 0.8, rng) == 0.95
+    assert gamma.perturb(0.9, 0.8, rng) == 0.9
+
+
+@pytest.mark.parametrize(
+    ("make", "says"),
+    [
+        (lambda: Uniform(1, 1), "empty"),
+        (lambda: Uniform(2, 1), "inverted"),
+        (lambda: LogUniform(0, 1), "0 < low"),
+        (lambda: LogUniform(1e-2, 1e-5), "inverted"),
+        (lambda: Uniform(0, float("nan")), "finite"),
+        (lambda: Uniform(0, 1, step=2), "step"),
+        (lambda: Choice([]), "one or more"),
+        (lambda: Choice([1, 1]), "each once"),
+        (lambda: Space({}), "one or more hyperparameters"),
+        (lambda: Space.from_json({"lr": {"lognormal": [0, 1]}}), "'lr'"),
+        (lambda: Space.from_json({"lr": {"uniform": [0]}}), "'lr'"),
+        (lambda: Space.from_json({"lr": {"uniform": ["a", "b"]}}), "'lr'"),
+        (lambda: PAPER.validate({"learning_rate": 1.0}), "names"),
+        (lambda: PAPER.validate({"learning_rate": 1.0, "t_max": 5, "gamma": 0.9}), "learning_rate=1.0"),
+        (lambda: PAPER.grid({"t_max": 3}), "count of 1 or more"),
+    ],
+)
+def test_bad_ranges_are_refused_by_name(make, says) -> None:
+    with pytest.raises(InvalidInput, match=says):
+        make()

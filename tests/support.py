@@ -1,0 +1,67 @@
+"""What several tests share: a deterministic trial, a space, a log in memory."""
+
+from collections.abc import Sequence
+from pathlib import Path
+
+import numpy as np
+
+from workbench.cluster.simulated import SimulatedExecutor
+from workbench.core.drive import drive
+from workbench.core.protocols import Config, Event, Kind, Scheduler
+from workbench.core.space import Choice, LogUniform, Space
+
+SPACE = Space({"lr": LogUniform(1e-5, 1e-2), "gamma": Choice([0.9, 0.99])})
+
+
+def score_of(config: Config, seed: int, phase: int) -> float:
+    """A score that depends on config, seed and phase alone."""
+    noise = np.random.default_rng([seed, phase]).normal()
+    return float(np.log10(config["lr"]) + 0.3 * phase + 0.5 * noise)
+
+
+class Deterministic:
+    """A trial that trains nothing: its score is `score_of`, and it keeps count of its phases."""
+
+    def __init__(self, config: Config, seed: int) -> None:
+        self.config, self.seed, self.phase = config, seed, 0
+
+    def train_phase(self, progress) -> dict[str, float]:
+        progress({"frames": float(self.phase)})
+        self.phase += 1
+        return {"score": score_of(self.config, self.seed, self.phase - 1), "phases_run": float(self.phase)}
+
+    def save(self, path: Path) -> None:
+        (path / "phase.txt").write_text(str(self.phase))
+
+    def load(self, path: Path) -> None:
+        self.phase = int((path / "phase.txt").read_text())
+
+    def close(self) -> None:
+        pass
+
+
+class RandomTimes:
+    """A phase model: durations and scores drawn per trial and phase, from a seed."""
+
+    def __init__(self, seed: int = 0, spread: float = 0.5) -> None:
+        self.seed, self.spread = seed, spread
+
+    def phase(self, trial: int, phase: int, config: Config, seed: int) -> tuple[float, float]:
+        rng = np.random.default_rng([self.seed, trial, phase])
+        return float(np.exp(self.spread * rng.normal())), float(rng.normal())
+
+
+class MemoryLog(list):
+    """A log that is a list."""
+
+    def append(self, events: Sequence[Event]) -> None:
+        self.extend(e for e in events if e.kind is not Kind.PROGRESS)
+
+
+def simulate(scheduler: Scheduler, model=None, slots: int = 4, seed: int = 0) -> MemoryLog:
+    """Drive a scheduler to the end in virtual time and return its log."""
+    log = MemoryLog()
+    executor = SimulatedExecutor(model or RandomTimes(seed), [1.0] * slots)
+    executor.open(0.0)
+    assert drive(scheduler, executor, log, seed=seed)
+    return log

@@ -1,0 +1,52 @@
+"""Imports are lazy, and the floors hold."""
+
+import json
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+HEAVY = {"torch", "distributed", "dask", "pandas", "plotly", "sklearn", "ipywidgets", "ale_py", "gymnasium"}
+
+
+def _loaded(statement: str) -> set[str]:
+    code = f"{statement}; import sys, json; print(json.dumps([m for m in sys.modules if '.' not in m]))"
+    out = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout
+    return set(json.loads(out.splitlines()[-1]))
+
+
+@pytest.mark.parametrize(
+    "statement",
+    [
+        "import workbench",
+        "import workbench.algos.search",
+        "import workbench.core.drive",
+        "import workbench.cli; workbench.cli._parser().format_help()",
+        "from workbench import HyperTrick, RandomSearcher, Space, LogUniform, Budget, Study",
+    ],
+)
+def test_nothing_heavy_is_loaded_before_it_is_used(statement) -> None:
+    assert _loaded(statement) & HEAVY == set()
+
+
+def test_the_package_itself_does_not_even_load_numpy() -> None:
+    assert "numpy" not in _loaded("import workbench")
+
+
+def test_everything_public_can_be_imported() -> None:
+    import workbench
+
+    for name in workbench.__all__:
+        assert getattr(workbench, name).__name__ == name
+        assert name in dir(workbench)
+    with pytest.raises(AttributeError, match="has no attribute 'HyperTrik'"):
+        workbench.HyperTrik  # noqa: B018
+
+
+def test_the_floors_hold() -> None:
+    linter = Path(sys.executable).with_name("lint-imports")
+    done = subprocess.run(
+        [linter, "--no-cache"], capture_output=True, text=True, cwd=Path(__file__).parents[1], check=False
+    )
+    assert done.returncode == 0, done.stdout

@@ -1,0 +1,167 @@
+"""The command line. Everything heavy is imported only by the command that needs it."""
+
+import argparse
+import sys
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from workbench.study import Study, StudyRun
+
+_EXAMPLE = """\
+a study file:
+  [study]
+  name = "my-pong"
+  seed = 0
+  nodes = 2
+
+  [space]
+  learning_rate = {log_uniform = [1e-5, 1e-2]}
+  gamma = {choice = [0.9, 0.95, 0.99, 0.995, 0.999]}
+  t_max = {log_uniform = [2, 100], step = 1}
+
+  [scheduler]
+  kind = "hypertrick"
+  n_trials = 16
+  n_phases = 4
+  eviction_rate = 0.25
+
+  [trainable]
+  kind = "ga3c"
+  game = "Pong"
+  phase = {frames = 400_000}
+"""
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    """Run a command; return its exit code: 0 done, 2 bad input, 130 interrupted."""
+    arguments = _parser().parse_args(argv)
+    from workbench.core.errors import WorkbenchError
+
+    try:
+        return int(arguments.command(arguments))
+    except WorkbenchError as err:
+        print(f"workbench: {err}", file=sys.stderr)
+        return 2
+
+
+def _parser() -> argparse.ArgumentParser:
+    parser = argparse.ArgumentParser(prog="workbench", description="Metaoptimization of deep reinforcement learning.")
+    commands = parser.add_subparsers(metavar="command", required=True)
+
+    run = commands.add_parser(
+        "run",
+        help="run a study on a local Dask cluster",
+        epilog=_EXAMPLE,
+        formatter_class=argparse.RawTextHelpFormatter,
+    )
+    run.add_argument("file", nargs="?", help="a study file (TOML); see below")
+    run.add_argument("--preset", metavar="NAME", help="a study that comes with the package; 'list' lists them")
+    run.add_argument("--name", help="name of the study, instead of the file's")
+    run.add_argument("--nodes", type=int, metavar="N", help="worker processes, one trial each")
+    run.add_argument("--seed", type=int, metavar="N", help="the study's seed")
+    run.add_argument("--resume", action="store_true", help="go on with a study that was interrupted")
+    run.add_argument("--quiet", action="store_true", help="print the summary only")
+    _add_db(run)
+    run.set_defaults(command=_run)
+
+    studies = commands.add_parser("studies", help="list the studies of a knowledge base")
+    _add_db(studies)
+    studies.set_defaults(command=_studies)
+
+    report = commands.add_parser("report", help="write a study's figures to one self-contained HTML file")
+    report.add_argument("name", help="name of the study")
+    report.add_argument("--out", metavar="FILE", help="where to (default: beside the knowledge base)")
+    _add_db(report)
+    report.set_defaults(command=_report)
+    return parser
+
+
+def _add_db(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("--db", metavar="FILE", help="the knowledge base (default: data/runs/workbench.db)")
+
+
+def _run(arguments: argparse.Namespace) -> int:
+    from workbench.core.errors import InvalidInput
+    from workbench.study_file import presets
+
+    if arguments.preset == "list":
+        print("\n".join(presets()))
+        return 0
+    if arguments.file and arguments.preset:
+        raise InvalidInput("give a study file or a --preset, not both")
+    study = _study(arguments)
+    run = study.start(resume=arguments.resume)
+    interrupted = _watch(run, quiet=arguments.quiet)
+    from workbench.summary import summary_text
+
+    print(summary_text(run.frames(), study.name, study.spec))
+    print(f"report: {run.report()}")
+    if interrupted:
+        print(f"interrupted; go on with: workbench run --resume --name {study.name} --db {study.db}")
+    return 130 if interrupted else 0
+
+
+def _study(arguments: argparse.Namespace) -> "Study":
+    from workbench.core.errors import InvalidInput
+    from workbench.study import DEFAULT_DB
+    from workbench.study_file import read_file, read_preset, study_from, study_from_record
+
+    if arguments.file or arguments.preset:
+        table = read_file(arguments.file) if arguments.file else read_preset(arguments.preset)
+        return study_from(table, name=arguments.name, nodes=arguments.nodes, seed=arguments.seed, db=arguments.db)
+    if not (arguments.resume and arguments.name):
+        raise InvalidInput("say what to run: a study file, --preset NAME, or --resume --name STUDY")
+    if arguments.seed is not None:
+        raise InvalidInput("a resumed study keeps its seed: leave --seed out")
+    from workbench.knowledge import KnowledgeBase
+
+    db = arguments.db or DEFAULT_DB
+    with KnowledgeBase(db) as kb:
+        spec = kb[arguments.name].spec
+    return study_from_record(arguments.name, spec, db=db, nodes=arguments.nodes)
+
+
+def _watch(run: "StudyRun", *, quiet: bool) -> bool:
+    """Print a line about once a second (on a terminal, over the last) until the study is over."""
+    interrupted = False
+    terminal = sys.stderr.isatty()
+    every_s = 1.0 if terminal else 10.0
+    while True:
+        try:
+            over = run.wait(every_s)
+        except KeyboardInterrupt:
+            print("\nending the study; press Ctrl-C again to leave at once", file=sys.stderr)
+            interrupted = True
+            run.stop()
+            continue
+        if not quiet:
+            end = "\x1b[K\r" if terminal and not over else "\n"
+            print(run.progress, end=end, file=sys.stderr, flush=True)
+        if over:
+            return interrupted
+
+
+def _studies(arguments: argparse.Namespace) -> int:
+    from workbench.knowledge import KnowledgeBase
+    from workbench.study import DEFAULT_DB
+
+    with KnowledgeBase(arguments.db or DEFAULT_DB) as kb:
+        print(kb.studies.to_string(index=False) if len(kb) else f"{kb.path} holds no study yet")
+    return 0
+
+
+def _report(arguments: argparse.Namespace) -> int:
+    from pathlib import Path
+
+    from workbench.knowledge import KnowledgeBase
+    from workbench.study import DEFAULT_DB
+    from workbench.summary import write_study_report
+
+    db = Path(arguments.db or DEFAULT_DB)
+    with KnowledgeBase(db) as kb:
+        study = kb[arguments.name]
+        out = Path(arguments.out) if arguments.out else db.parent / f"{arguments.name}.html"
+        write_study_report(out, study.name, study.spec, study.frames())
+    print(out)
+    return 0

@@ -1,0 +1,46 @@
+"""A cluster on this machine: one single-threaded worker process a node, reachable from loopback only."""
+
+import logging
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+import dask
+from distributed import Client, LocalCluster
+
+from workbench.core.errors import InvalidInput
+
+
+@contextmanager
+def local_client(nodes: int, *, memory_limit: str | int = 0, dashboard: bool = False) -> Iterator[Client]:
+    """Start `nodes` worker processes, each under a nanny that replaces it when it dies; stop them at the end.
+
+    Parameters
+    ----------
+    nodes : int
+        Worker processes, one slot each, named ``node-0``, ``node-1``, …
+    memory_limit : str or int
+        Of each worker, such as "2GiB"; 0 sets none.
+    dashboard : bool
+        Whether to serve Dask's own dashboard on loopback.
+    """
+    if isinstance(nodes, bool) or not isinstance(nodes, int) or nodes < 1:
+        raise InvalidInput(f"a cluster needs a whole number of nodes >= 1, got {nodes!r}")
+    settings = {
+        "distributed.worker.daemon": False,  # trials may start processes of their own
+        "distributed.logging.distributed": "error",
+    }
+    with dask.config.set(settings):
+        cluster = LocalCluster(
+            n_workers=0,
+            threads_per_worker=1,
+            processes=True,
+            host="127.0.0.1",
+            dashboard_address="127.0.0.1:0" if dashboard else None,
+            worker_dashboard_address=None,
+            memory_limit=memory_limit,
+            silence_logs=logging.ERROR,
+        )
+        with cluster, Client(cluster, set_as_default=False) as client:
+            cluster.scale(nodes)
+            client.wait_for_workers(nodes, timeout=120)
+            yield client

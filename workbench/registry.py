@@ -1,0 +1,18 @@
+"""The kinds a study file and a recorded study may name, and where each lives; imported only when used."""
+
+SEARCHERS = {
+    "random": "workbench.algos.search.searchers:RandomSearcher",
+    "grid": "workbench.algos.search.searchers:GridSearcher",
+    "list": "workbench.algos.search.searchers:ListSearcher",
+}
+
+SCHEDULERS = {
+    "full": "workbench.algos.search.full:FullRuns",
+    "hypertrick": "workbench.algos.search.hypertrick:HyperTrick",
+}
+
+TRAINABLES = {
+    "ga3c": "workbench.algos.rl.ga3c:GA3C",
+}
+
+REGISTRY = SEARCHERS | SCHEDULERS | TRAINABLES

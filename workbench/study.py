@@ -1,0 +1,341 @@
+"""A study: a scheduler, a trainable and a cluster, driven to the end, remembered, resumable."""
+
+import asyncio
+import copy
+import importlib.metadata
+import platform
+import re
+import sys
+import threading
+import time
+from collections.abc import Callable, Generator, Sequence
+from contextlib import AbstractContextManager, contextmanager, nullcontext, suppress
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from workbench.core.describe import describe
+from workbench.core.drive import Ledger, drive, replay
+from workbench.core.errors import InvalidInput
+from workbench.core.protocols import Event, Executor, Kind, Scheduler, TrainableFactory
+from workbench.registry import REGISTRY
+
+if TYPE_CHECKING:
+    import pandas as pd
+    from distributed import Client
+
+    from workbench.knowledge import Frames, StudyLog
+
+DEFAULT_DB = Path("data/runs/workbench.db")
+
+_NAME = re.compile(r"(?!\.)[^/\\\x00-\x1f]{1,100}")  # it also names the folder of the checkpoints
+
+
+@dataclass
+class Study:
+    """What to run, and where.
+
+    Parameters
+    ----------
+    name : str
+        Unique in its knowledge base.
+    scheduler : Scheduler
+        A fresh one; the study works on copies, so the object stays fresh.
+    trainable : TrainableFactory
+        What a trial is: ``GA3C(...)``, or any picklable callable ``(config, seed) -> Trainable``.
+    db : path
+        The knowledge base; checkpoints go beside it.
+    nodes : int
+        Single-threaded worker processes of the local cluster, one trial each. Ignored when `client` is given.
+    client : distributed.Client, optional
+        Of any running Dask cluster; it is left running.
+    seed : int
+        Every trial's seed is derived from it.
+    checkpoints : str, optional
+        A directory all workers see, or an fsspec URL, instead of the place beside `db`.
+    max_retries : int
+        Further attempts at a phase after a crash or a stall.
+    stall_s : float
+        Longest silence of a running phase before its worker is restarted, seconds.
+
+    Examples
+    --------
+    >>> run = Study("first", HyperTrick(...), GA3C("Pong", ...)).start()  # doctest: +SKIP
+    >>> run.wait()  # doctest: +SKIP
+    """
+
+    name: str
+    scheduler: Scheduler
+    trainable: TrainableFactory
+    db: str | Path = DEFAULT_DB
+    nodes: int = 2
+    client: "Client | None" = None
+    seed: int = 0
+    checkpoints: str | None = None
+    max_retries: int = 2
+    stall_s: float = 300.0
+
+    def __post_init__(self) -> None:
+        self.db = Path(self.db)
+        if not isinstance(self.name, str) or not _NAME.fullmatch(self.name):
+            raise InvalidInput(
+                f"a study's name is 1 to 100 characters without / \\ or a leading dot, got {self.name!r}"
+            )
+        if isinstance(self.nodes, bool) or not isinstance(self.nodes, int) or self.nodes < 1:
+            raise InvalidInput(f"a study needs a whole number of nodes >= 1, got {self.nodes!r}")
+        self._check_space()
+
+    def start(self, *, resume: bool = False) -> "StudyRun":
+        """Run the study in a background thread, and return at once.
+
+        Raises
+        ------
+        StudyError
+            The study exists (and `resume` is false), does not exist (and `resume` is true), or is being driven.
+        SchedulerError
+            The log of a study to resume does not fit the scheduler.
+        """
+        return StudyRun(self, resume=resume)
+
+    def run(self, *, resume: bool = False) -> "StudyRun":
+        """Run the study to its end. Ctrl-C ends it cleanly; it can then be resumed."""
+        run = self.start(resume=resume)
+        try:
+            run.wait()
+        except KeyboardInterrupt:
+            run.stop()
+            run.wait()
+        return run
+
+    @property
+    def spec(self) -> dict[str, Any]:
+        """What the log keeps of this study, in JSON's types."""
+        return {
+            "scheduler": describe(self.scheduler, REGISTRY),
+            "trainable": describe(self.trainable, REGISTRY),
+            "seed": self.seed,
+        }
+
+    def _check_space(self) -> None:
+        space = getattr(getattr(self.scheduler, "searcher", None), "space", None)
+        if space is None:
+            return
+        from workbench.knowledge.frames import TRIALS
+
+        if reserved := sorted(set(space) & set(TRIALS)):
+            raise InvalidInput(f"hyperparameters cannot be called {', '.join(reserved)}: the tables use these names")
+        check = getattr(self.trainable, "check", None)
+        if check is not None:
+            check(list(space))
+
+    @contextmanager
+    def executor(self) -> Generator[Executor, None, None]:
+        """Bring up what the study runs on."""
+        from workbench.cluster.checkpoints import CheckpointStore
+        from workbench.cluster.dask import DaskExecutor
+        from workbench.cluster.local import local_client
+
+        db = Path(self.db)
+        root = self.checkpoints or str((db.parent / f"{db.stem}.checkpoints" / self.name).absolute())
+        cluster: AbstractContextManager[Client] = (
+            local_client(self.nodes) if self.client is None else nullcontext(self.client)
+        )
+        with cluster as client:
+            executor = DaskExecutor(client, self.trainable, CheckpointStore(root), self.max_retries, self.stall_s)
+            try:
+                yield executor
+            finally:
+                executor.close()
+
+
+@dataclass
+class Progress:
+    """How far a study is.
+
+    Attributes
+    ----------
+    trials_started, trials_ended, n_trials : int
+    phases_ended : int
+    expected_phases : float
+    at : float
+        Seconds on the study's clock at the last event.
+    frames_per_s : float
+        Emulator frames a second, summed over the running trials, as they last reported.
+    """
+
+    n_trials: int
+    expected_phases: float
+    trials_started: int = 0
+    trials_ended: int = 0
+    phases_ended: int = 0
+    at: float = 0.0
+    state: str = "running"
+
+    def __post_init__(self) -> None:
+        self._fps: dict[int, float] = {}
+
+    @property
+    def frames_per_s(self) -> float:
+        """Emulator frames a second, summed over the running trials."""
+        return sum(self._fps.values())
+
+    @property
+    def eta_s(self) -> float | None:
+        """Seconds still expected, at the pace so far; ``None`` before the first phase has ended."""
+        if self.state != "running":
+            return 0.0
+        if not self.phases_ended:
+            return None
+        return self.at / self.phases_ended * max(self.expected_phases - self.phases_ended, 0.0)
+
+    def see(self, event: Event) -> None:
+        """Take in one more event."""
+        self.at = max(self.at, event.at)
+        if event.kind is Kind.RUN and event.data["parent"] != event.trial:
+            self.trials_started += 1
+        elif event.kind is Kind.PROGRESS and event.trial is not None:
+            self._fps[event.trial] = float(event.data["metrics"].get("fps", 0.0))
+        elif event.kind is Kind.PHASE_ENDED:
+            self.phases_ended += 1
+        elif event.kind is Kind.DECISION and event.trial is not None and event.data["verdict"] != "continue":
+            self._fps.pop(event.trial, None)
+            self.trials_ended += event.data["verdict"] == "stop"
+
+    def __str__(self) -> str:
+        eta = "" if self.eta_s is None or self.state != "running" else f" · about {_clock(self.eta_s)} left"
+        fps = f" · {self.frames_per_s:,.0f} frames/s" if self.frames_per_s else ""
+        return (
+            f"{_clock(self.at)} · trials: {self.n_trials}, {self.trials_started} started, {self.trials_ended} ended · "
+            f"phases: {self.phases_ended} of about {self.expected_phases:.0f}{fps}{eta}"
+        )
+
+
+class StudyRun:
+    """A study under way, or over. Made by `Study.start`."""
+
+    def __init__(self, study: Study, *, resume: bool = False) -> None:
+        from workbench.knowledge import StudyLog
+
+        self.study = study
+        scheduler = copy.deepcopy(study.scheduler)
+        self.progress = Progress(scheduler.n_trials, scheduler.expected_phases)
+        self.error: BaseException | None = None
+        self._stopping = threading.Event()
+        self._over = threading.Event()
+        self._listeners: list[Callable[[Sequence[Event]], None]] = []
+        log = StudyLog(Path(study.db), study.name, study.spec, resume=resume)
+        try:
+            past = log.events() if resume else []
+            ledger = replay(scheduler, past)
+            for event in past:
+                self.progress.see(event)
+        except BaseException:
+            log.close()
+            raise
+        self._thread = threading.Thread(
+            target=self._drive, args=(scheduler, log, ledger, bool(past)), name=f"study {study.name}", daemon=True
+        )
+        self._thread.start()
+
+    # -- waiting and stopping ---------------------------------------------------------------------------------
+
+    def wait(self, timeout: float | None = None) -> bool:
+        """Wait until the study is over, at most `timeout` seconds; tell whether it is. Raises what ended it badly."""
+        over = self._over.wait(timeout)
+        if over and self.error is not None:
+            raise self.error
+        return over
+
+    def stop(self) -> None:
+        """Ask the study to end now; phases under way are lost, everything reported is kept. It can be resumed."""
+        self._stopping.set()
+
+    def __await__(self) -> Generator[Any, None, "StudyRun"]:
+        yield from asyncio.get_running_loop().run_in_executor(None, self.wait).__await__()
+        return self
+
+    @property
+    def running(self) -> bool:
+        """Whether the study is still being driven."""
+        return not self._over.is_set()
+
+    # -- looking ----------------------------------------------------------------------------------------------
+
+    def frames(self) -> "Frames":
+        """Read the study's frames as they stand now."""
+        from workbench.knowledge import KnowledgeBase
+
+        with KnowledgeBase(Path(self.study.db)) as kb:
+            return kb[self.study.name].frames()
+
+    @property
+    def trials(self) -> "pd.DataFrame":
+        """One row a trial; see `Frames.trials`."""
+        return self.frames().trials
+
+    def __repr__(self) -> str:
+        return f"{self.study.name}: {self.progress.state} · {self.progress}"
+
+    # -- the driver's thread ----------------------------------------------------------------------------------
+
+    def _drive(self, scheduler: Scheduler, log: "StudyLog", ledger: Ledger, resumed: bool) -> None:
+        watched = _WatchedLog(log, self.progress)
+        began = Kind.STUDY_RESUMED if resumed else Kind.STUDY_STARTED
+        try:
+            watched.append([Event(began, ledger.at, data=_provenance(self.study))])
+            with self.study.executor() as executor:
+                executor.open(ledger.at)
+                ended = drive(
+                    scheduler, executor, watched, seed=self.study.seed, ledger=ledger, stop=self._stopping.is_set
+                )
+                at = executor.now
+            last = Kind.STUDY_ENDED if ended else Kind.STUDY_INTERRUPTED
+            watched.append([Event(last, at)])
+            self.progress.state = "ended" if ended else "interrupted"
+        except BaseException as err:  # noqa: BLE001  handed to whoever waits
+            self.error = err
+            self.progress.state = "interrupted"
+            with suppress(Exception):  # the log itself may be what failed
+                watched.append([Event(Kind.STUDY_INTERRUPTED, self.progress.at, data={"error": repr(err)})])
+        finally:
+            log.close()
+            self._over.set()
+
+
+class _WatchedLog:
+    """The study's log, with the progress kept beside it."""
+
+    def __init__(self, log: "StudyLog", progress: Progress) -> None:
+        self._log = log
+        self._progress = progress
+
+    def append(self, events: Sequence[Event]) -> None:
+        self._log.append(events)
+        for event in events:
+            self._progress.see(event)
+
+
+def _provenance(study: Study) -> dict[str, Any]:
+    """Say what the study ran on; kept with every start and resume."""
+    packages = ("rl-workbench", "torch", "ale-py", "gymnasium", "distributed", "numpy")
+    return {
+        "unix": time.time(),
+        "nodes": study.nodes if study.client is None else None,
+        "python": platform.python_version(),
+        "machine": platform.platform(),
+        "argv": [Path(sys.argv[0]).name, *sys.argv[1:]] if sys.argv and sys.argv[0] else [],
+        "versions": {name: _version(name) for name in packages},
+    }
+
+
+def _version(package: str) -> str | None:
+    try:
+        return importlib.metadata.version(package)
+    except importlib.metadata.PackageNotFoundError:
+        return None
+
+
+def _clock(seconds: float) -> str:
+    minutes, s = divmod(round(seconds), 60)
+    hours, minutes = divmod(minutes, 60)
+    return f"{hours}:{minutes:02}:{s:02}" if hours else f"{minutes}:{s:02}"

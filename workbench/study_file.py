@@ -1,0 +1,109 @@
+"""Studies written down: TOML files, the presets that come with the package, and the record in the log."""
+
+import tomllib
+from collections.abc import Mapping
+from importlib import resources
+from pathlib import Path
+from typing import Any
+
+from workbench.core.describe import build
+from workbench.core.errors import InvalidInput, unknown
+from workbench.core.space import Space
+from workbench.registry import SCHEDULERS, SEARCHERS, TRAINABLES
+from workbench.study import Study
+
+_STUDY_KEYS = {"name", "seed", "nodes", "db", "checkpoints", "max_retries", "stall_s"}
+_TABLES = {"study", "space", "searcher", "scheduler", "trainable"}
+
+
+def presets() -> list[str]:
+    """Names of the study files that come with the package."""
+    return sorted(f.name.removesuffix(".toml") for f in _preset_folder().iterdir() if f.name.endswith(".toml"))
+
+
+def read_preset(name: str) -> dict[str, Any]:
+    """Read a preset as a table."""
+    if name not in presets():
+        raise unknown("preset", name, presets())
+    return _parse((_preset_folder() / f"{name}.toml").read_bytes(), f"preset {name}")
+
+
+def read_file(path: str | Path) -> dict[str, Any]:
+    """Read a study file as a table."""
+    try:
+        raw = Path(path).read_bytes()
+    except OSError as err:
+        raise InvalidInput(f"cannot read the study file {path}: {err.strerror or err}") from None
+    return _parse(raw, str(path))
+
+
+def study_from(table: Mapping[str, Any], **overrides: Any) -> Study:
+    """Build the study that a table describes.
+
+    Parameters
+    ----------
+    table : Mapping
+        Tables ``study``, ``space``, ``searcher``, ``scheduler`` and ``trainable``, as in a preset.
+    **overrides
+        Settings of ``study`` that win over the table's, those that are not ``None``.
+
+    Raises
+    ------
+    InvalidInput
+        The first thing that is wrong, with its name.
+    """
+    for key in table:
+        if key not in _TABLES:
+            raise unknown("table in a study file", key, _TABLES)
+    settings = {**_table(table, "study"), **{k: v for k, v in overrides.items() if v is not None}}
+    for key in settings:
+        if key not in _STUDY_KEYS | {"client"}:
+            raise unknown("setting of [study]", key, _STUDY_KEYS)
+    if "name" not in settings:
+        raise InvalidInput('the study has no name: add name = "…" to [study], or pass --name')
+    seed = settings.get("seed", 0)
+    if isinstance(seed, bool) or not isinstance(seed, int) or seed < 0:
+        raise InvalidInput(f"a seed is a whole number >= 0, got {seed!r}")
+    space = Space.from_json(_table(table, "space"))
+    described = {"kind": "random", **_table(table, "searcher", {})}
+    given = {"space": space} | ({"seed": seed} if described["kind"] == "random" and "seed" not in described else {})
+    searcher = build("searcher", described, SEARCHERS, **given)
+    scheduler = build("scheduler", _table(table, "scheduler"), SCHEDULERS, searcher=searcher)
+    trainable = build("trainable", _table(table, "trainable"), TRAINABLES)
+    return Study(scheduler=scheduler, trainable=trainable, **settings)
+
+
+def study_from_record(name: str, spec: Mapping[str, Any], **settings: Any) -> Study:
+    """Build a study again from what the log keeps of it, to resume it by name.
+
+    Raises
+    ------
+    InvalidInput
+        Its scheduler or trainable is not one of the workbench's: pass the objects to `Study` instead.
+    """
+    described = dict(spec["scheduler"])
+    searcher = dict(described.pop("searcher"))
+    space = {"space": Space.from_json(searcher.pop("space"))} if "space" in searcher else {}
+    scheduler = build("scheduler", described, SCHEDULERS, searcher=build("searcher", searcher, SEARCHERS, **space))
+    trainable = build("trainable", spec["trainable"], TRAINABLES)
+    return Study(name, scheduler, trainable, seed=spec["seed"], **{k: v for k, v in settings.items() if v is not None})
+
+
+def _parse(raw: bytes, source: str) -> dict[str, Any]:
+    try:
+        return tomllib.loads(raw.decode("utf-8"))
+    except (tomllib.TOMLDecodeError, UnicodeDecodeError) as err:
+        raise InvalidInput(f"{source} is not a valid TOML file: {err}") from None
+
+
+def _table(table: Mapping[str, Any], key: str, default: Mapping[str, Any] | None = None) -> Mapping[str, Any]:
+    found = table.get(key, default)
+    if not isinstance(found, Mapping):
+        raise InvalidInput(
+            f"a study file needs a table [{key}], got {found!r}: see workbench run --help for an example"
+        )
+    return found
+
+
+def _preset_folder() -> Any:
+    return resources.files("workbench") / "presets"
