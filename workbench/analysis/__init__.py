@@ -1,0 +1,23 @@
+"""Frame → frame: what a study's frames say, as further frames and numbers. Draws nothing."""
+
+from workbench.analysis.bootstrap import Interval, bootstrap_interval
+from workbench.analysis.completion import completion_rate
+from workbench.analysis.curves import best_so_far, learning_curves
+from workbench.analysis.occupancy import Occupancy, occupancy, occupancy_over_time
+from workbench.analysis.summary import summarise
+from workbench.analysis.survival import phase_modes, stopped_by_mode, survival
+
+__all__ = [
+    "Interval",
+    "Occupancy",
+    "best_so_far",
+    "bootstrap_interval",
+    "completion_rate",
+    "learning_curves",
+    "occupancy",
+    "occupancy_over_time",
+    "phase_modes",
+    "stopped_by_mode",
+    "summarise",
+    "survival",
+]

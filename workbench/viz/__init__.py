@@ -1,0 +1,18 @@
+"""Frame → figure: pure functions that draw what the frames and their analyses hold, and a report of them."""
+
+from workbench.viz.curves import best_so_far, learning_curves
+from workbench.viz.hyperparameters import score_by_hyperparameter
+from workbench.viz.occupancy import node_occupancy, occupancy_over_time
+from workbench.viz.report import report_html, write_report
+from workbench.viz.survival import phase_survival
+
+__all__ = [
+    "best_so_far",
+    "learning_curves",
+    "node_occupancy",
+    "occupancy_over_time",
+    "phase_survival",
+    "report_html",
+    "score_by_hyperparameter",
+    "write_report",
+]

@@ -1,0 +1,24 @@
+import math
+
+import numpy as np
+import pytest
+
+from workbench.analysis import bootstrap_interval
+
+
+def test_same_seed_same_interval():
+    runs = [3.0, 1.0, 4.0, 1.0, 5.0]
+    assert bootstrap_interval(runs, seed=7) == bootstrap_interval(runs, seed=7)
+
+
+def test_the_mean_of_many_normal_runs_has_the_textbook_interval():
+    runs = np.random.default_rng(1).normal(10.0, 2.0, 400)
+    value, low, high = bootstrap_interval(runs, "mean")
+    half = 1.96 * runs.std() / 20
+    assert value == pytest.approx(runs.mean())
+    assert (low, high) == pytest.approx((value - half, value + half), abs=0.02)
+
+
+def test_failed_runs_are_left_out():
+    assert bootstrap_interval([2.0, math.nan, 2.0]) == (2.0, 2.0, 2.0)
+    assert all(math.isnan(part) for part in bootstrap_interval([math.nan]))

@@ -1,0 +1,48 @@
+import pytest
+
+from workbench.analysis import best_so_far, learning_curves
+
+
+def _points(curves, trial):
+    rows = curves[curves["trial"] == trial]
+    return list(zip(rows["x"], rows["score"], strict=True))
+
+
+def test_seconds_leave_out_lost_attempts(frames):
+    curves = learning_curves(frames.phases, frames.metrics)
+    assert _points(curves, 0) == [(5.0, 0.5), (10.0, 1.0), (20.0, 5.0)]
+    assert _points(curves, 1) == [(3.0, 0.3), (6.0, 0.5)]  # the attempt lost at 4 s is gone
+    assert _points(curves, 2) == []
+
+
+def test_frames_are_summed_over_phases(frames):
+    curves = learning_curves(frames.phases, frames.metrics, "frames")
+    assert _points(curves, 0) == [(50.0, 0.5), (100.0, 1.0), (200.0, 5.0)]
+    assert _points(learning_curves(frames.phases, frames.metrics, "frames", per_phase=False), 0)[-1] == (100.0, 5.0)
+
+
+def test_seconds_leave_out_pauses(frames):
+    phases = frames.phases.copy()
+    phases.loc[(phases["trial"] == 0) & (phases["phase"] == 1), ["started_s", "ended_s"]] = [50.0, 60.0]
+    assert _points(learning_curves(phases, frames.metrics), 0)[-1] == (20.0, 5.0)
+    assert _points(learning_curves(phases, frames.metrics, "clock"), 0)[-1] == (60.0, 5.0)
+
+
+def test_phase_ends_are_told_apart(frames):
+    curves = learning_curves(frames.phases, frames.metrics)
+    assert curves["phase_end"].tolist() == [False, True, True, False, True]
+
+
+def test_without_metrics_a_point_a_phase(frames):
+    curves = learning_curves(frames.phases, frames.metrics.iloc[:0])
+    assert curves["score"].tolist() == [1.0, 5.0, 0.5]
+
+
+@pytest.mark.parametrize("x", ["seconds", "clock", "frames", "unheard_of"])
+def test_nothing_yet(nothing, x):
+    assert learning_curves(nothing.phases, nothing.metrics, x).empty
+    assert best_so_far(nothing.phases).empty
+
+
+def test_best_so_far_keeps_improvements_only(frames):
+    assert best_so_far(frames.phases).to_numpy().tolist() == [[10.0, 1.0, 0, 0], [20.0, 5.0, 0, 1]]

@@ -1,0 +1,38 @@
+import json
+import math
+
+import pytest
+
+from workbench.analysis import summarise
+
+
+def _summary(frames):
+    return summarise(
+        frames.trials,
+        frames.phases,
+        frames.spans,
+        frames.slots,
+        wall_s=frames.wall_s,
+        n_trials=3,
+        n_phases=2,
+        hyperparameters=frames.hyperparameters,
+    )
+
+
+def test_numbers_worked_by_hand(frames):
+    found = _summary(frames)
+    assert (found["best_trial"], found["best_score"], found["best_at_s"]) == (0, 5.0, 20.0)
+    assert found["best_config"] == {"lr": 1e-3, "t_max": 5}
+    assert isinstance(found["best_config"]["t_max"], int)
+    assert found["occupancy"] == pytest.approx(0.95)
+    assert (found["lost_s"], found["alpha"], found["wall_s"]) == (4.0, 0.5, 20.0)
+    assert (found["trials"], found["phases"], found["retries"]) == (3, 3, 1)
+    assert found["states"] == {"finished": 1, "stopped": 1, "running": 1}
+    json.dumps(found)  # plain values only
+
+
+def test_nothing_yet(nothing):
+    found = _summary(nothing)
+    assert found["best_trial"] is None
+    assert math.isnan(found["best_score"])
+    assert (found["alpha"], found["states"], found["retries"]) == (0.0, {}, 0)

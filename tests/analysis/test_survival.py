@@ -1,0 +1,62 @@
+import pandas as pd
+
+from workbench.analysis import completion_rate, phase_modes, stopped_by_mode, survival
+
+
+def test_counts_worked_by_hand(frames):
+    table = survival(frames.trials, frames.phases, frames.decisions, n_phases=3).set_index("phase")
+    assert table.loc[0, ["began", "completed", "continued", "stopped", "running"]].tolist() == [3, 2, 1, 1, 1]
+    assert table.loc[1, ["began", "completed", "finished", "running"]].tolist() == [1, 1, 1, 0]
+    assert table.loc[2, ["began", "completed", "running"]].tolist() == [0, 0, 0]
+    assert table["mode"].tolist() == ["selecting", "finished", None]
+
+
+def test_what_began_is_all_accounted_for(frames):
+    table = survival(frames.trials, frames.phases, frames.decisions)
+    parts = table[["continued", "stopped", "finished", "failed", "running"]].sum(axis=1)
+    assert parts.tolist() == table["began"].tolist()
+
+
+def test_a_failed_trial_counts_in_the_phase_it_failed_in():
+    trials = pd.DataFrame({"trial": [0], "state": ["failed"]})
+    phases = pd.DataFrame({"trial": [0, 0], "phase": [0, 1], "ended_s": [3.0, float("nan")]})
+    rows = [(3.0, 0, 0, "continue", "collecting", {}), (5.0, 0, 1, "stop", "failed", {})]
+    decisions = pd.DataFrame(rows, columns=["at_s", "trial", "phase", "verdict", "mode", "reason"])
+    table = survival(trials, phases, decisions)
+    assert table["failed"].tolist() == [0, 1]
+    assert table["stopped"].tolist() == [0, 0]
+
+
+def test_a_released_hold_counts_once():
+    rows = [(3.0, 0, 0, "hold", "rung", {}), (9.0, 0, 0, "stop", "rung", {})]
+    decisions = pd.DataFrame(rows, columns=["at_s", "trial", "phase", "verdict", "mode", "reason"])
+    assert stopped_by_mode(decisions).to_numpy().tolist() == [[0, "rung", 1, 1]]
+
+
+def test_the_last_collected_report_opens_selection():
+    reason = {"reported": 4, "collecting_reports": 4.5}
+    rows = [(3.0, 0, 0, "continue", "collecting", reason)]
+    decisions = pd.DataFrame(rows, columns=["at_s", "trial", "phase", "verdict", "mode", "reason"])
+    assert phase_modes(decisions)["mode"].tolist() == ["selecting"]  # the fifth report is above 4.5
+    reason["collecting_reports"] = 5.0
+    assert phase_modes(decisions)["mode"].tolist() == ["collecting"]
+
+
+def test_stops_by_mode(frames):
+    assert stopped_by_mode(frames.decisions).to_numpy().tolist() == [
+        [0, "collecting", 1, 0],
+        [0, "selecting", 1, 1],
+        [1, "finished", 1, 1],
+    ]
+
+
+def test_completion_counts_ended_phases(frames):
+    assert completion_rate(frames.phases, n_trials=3, n_phases=2) == 3 / 6
+
+
+def test_nothing_yet(nothing):
+    assert survival(nothing.trials, nothing.phases, nothing.decisions).empty
+    empty = survival(nothing.trials, nothing.phases, nothing.decisions, n_phases=2)
+    assert empty["began"].tolist() == [0, 0]
+    assert stopped_by_mode(nothing.decisions).empty
+    assert completion_rate(nothing.phases, 3, 2) == 0.0

@@ -1,0 +1,109 @@
+"""Learning curves: every score a trial ever reported, against time and against what it had used by then."""
+
+import pandas as pd
+
+CURVES = ["trial", "phase", "at_s", "x", "score", "phase_end"]
+BEST = ["at_s", "best_score", "trial", "phase"]
+
+
+def learning_curves(
+    phases: pd.DataFrame,
+    metrics: pd.DataFrame,
+    x: str = "seconds",
+    *,
+    score: str = "score",
+    per_phase: bool = True,
+) -> pd.DataFrame:
+    """Put the scores inside phases and those at their ends on one axis.
+
+    Parameters
+    ----------
+    phases, metrics : DataFrame
+        As in `workbench.knowledge.Frames`; without metrics the curves have one point a phase.
+    x : str
+        "seconds": the time the trial has trained, s; waiting for a slot, at a barrier or after a crash is left out.
+        "clock": the study's clock, s. Any other name: the metric of that name logged with the score, "frames" for
+        example; points without it are left out.
+    score : str
+        Name of the metric drawn inside phases.
+    per_phase : bool
+        Whether the metric `x` counts from the phase's beginning, as a `Budget` does; it is then summed over phases.
+
+    Returns
+    -------
+    DataFrame
+        One row a point, by trial and then time: trial; phase; at_s (study's clock, s); x (seconds or the metric's
+        unit); score; phase_end (whether it is the phase's final score). What a lost attempt had reported is left out.
+    """
+    begun = phases[["trial", "phase", "started_s", "ended_s"]].astype(float)
+    points = pd.concat([_inner_points(begun, metrics, score), _phase_ends(phases)], ignore_index=True)
+    points = points.drop_duplicates(["trial", "phase", "at_s"], keep="last")
+    points = points.merge(begun[["trial", "phase", "started_s"]], on=["trial", "phase"])
+    if x == "clock":
+        points["x"] = points["at_s"]
+    elif x == "seconds":
+        spent = begun.assign(spent=begun["ended_s"] - begun["started_s"])
+        points["x"] = points["at_s"] - points["started_s"] + _before(spent, points)
+    else:
+        points = _with_metric(points, phases, metrics, x, per_phase)
+    points = points.sort_values(["trial", "at_s"], kind="stable", ignore_index=True)
+    return points[CURVES].astype({"trial": int, "phase": int, "phase_end": bool})
+
+
+def best_so_far(phases: pd.DataFrame) -> pd.DataFrame:
+    """Follow the best score reported at a phase's end.
+
+    Returns
+    -------
+    DataFrame
+        One row an improvement, in time: at_s (study's clock, s), best_score, trial, phase.
+    """
+    ended = phases[phases["ended_s"].notna() & phases["score"].notna()]
+    ended = ended.astype({"ended_s": float, "score": float}).sort_values("ended_s", kind="stable")
+    before = ended["score"].cummax().shift(fill_value=float("-inf"))
+    better = ended[ended["score"] > before]
+    renamed = better.rename(columns={"ended_s": "at_s", "score": "best_score"})
+    return renamed[BEST].reset_index(drop=True)
+
+
+def _inner_points(begun: pd.DataFrame, metrics: pd.DataFrame, score: str) -> pd.DataFrame:
+    """Give the points logged in a phase's last attempt: earlier attempts were thrown away."""
+    points = _metric(metrics, score).rename(columns={"value": "score"}).merge(begun, on=["trial", "phase"])
+    live = points[points["at_s"] >= points["started_s"]]
+    return live[["trial", "phase", "at_s", "score"]].assign(phase_end=False)
+
+
+def _phase_ends(phases: pd.DataFrame) -> pd.DataFrame:
+    ended = phases.loc[phases["ended_s"].notna(), ["trial", "phase", "ended_s", "score"]].astype(float)
+    return ended.rename(columns={"ended_s": "at_s"}).assign(phase_end=True)
+
+
+def _with_metric(
+    points: pd.DataFrame, phases: pd.DataFrame, metrics: pd.DataFrame, name: str, per_phase: bool
+) -> pd.DataFrame:
+    """Add column x: the metric logged at the same instant, summed over the trial's phases if it restarts in each."""
+    logged = _metric(metrics, name)
+    if name in phases:
+        ended = phases.loc[phases["ended_s"].notna(), ["trial", "phase", "ended_s", name]].astype(float)
+        logged = pd.concat([logged, ended.rename(columns={"ended_s": "at_s", name: "value"})], ignore_index=True)
+    logged = logged.dropna(subset=["value"]).drop_duplicates(["trial", "phase", "at_s"], keep="last")
+    found = points.merge(logged, on=["trial", "phase", "at_s"]).rename(columns={"value": "x"})
+    if per_phase:
+        most = found.groupby(["trial", "phase"])["x"].max().rename("spent").reset_index()
+        found["x"] += _before(most, found)
+    return found
+
+
+def _before(spent: pd.DataFrame, points: pd.DataFrame) -> pd.Series:
+    """For each point, the sum of `spent` over the earlier phases of its trial."""
+    ordered = spent.sort_values(["trial", "phase"])[["trial", "phase", "spent"]]
+    ordered["before"] = ordered.groupby("trial")["spent"].transform(
+        lambda s: s.fillna(0.0).cumsum().shift(fill_value=0.0)
+    )
+    joined = points[["trial", "phase"]].merge(ordered, on=["trial", "phase"], how="left")
+    return joined["before"].fillna(0.0).set_axis(points.index)
+
+
+def _metric(metrics: pd.DataFrame, name: str) -> pd.DataFrame:
+    rows = metrics.loc[metrics["name"] == name, ["trial", "phase", "at_s", "value"]]
+    return rows.astype(float)

@@ -1,0 +1,135 @@
+"""How much of the slots' time ran trials: the paper's cluster occupancy, from spans and slots."""
+
+from typing import NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+import pandas as pd
+
+KINDS = ["ran", "lost", "held"]
+
+
+class Occupancy(NamedTuple):
+    """Where the slots' time went, in slot-seconds (one slot alive for one second).
+
+    Attributes
+    ----------
+    share : float
+        (ran + lost) / alive, 0 to 1; NaN before any slot has lived.
+    alive : float
+        Slot-seconds the cluster offered: the sum of the slots' lives.
+    ran : float
+        Of these, spent on phases that ended or still run.
+    lost : float
+        Spent on attempts that crashed, hung or died with their driver. They count as occupied, since no other trial
+        could have had the slot; they bought nothing, so they are also told apart.
+    held : float
+        Given to a trial that waited at a barrier: not occupied.
+    idle : float
+        Given to nobody.
+    """
+
+    share: float
+    alive: float
+    ran: float
+    lost: float
+    held: float
+    idle: float
+
+
+def occupancy(spans: pd.DataFrame, slots: pd.DataFrame, until_s: float) -> Occupancy:
+    """Measure occupancy over a study's whole time.
+
+    Parameters
+    ----------
+    spans, slots : DataFrame
+        As in `workbench.knowledge.Frames`. What has not ended yet counts up to `until_s`; the part of a span outside
+        its slot's life (a death noticed late) does not count.
+    until_s : float
+        The study's clock now, seconds (`Frames.wall_s`).
+
+    Returns
+    -------
+    Occupancy
+    """
+    lives = slot_lives(slots, until_s)
+    used = slot_time(spans, slots, until_s)
+    alive = float((lives["to_s"] - lives["from_s"]).sum())
+    seconds = (used["to_s"] - used["from_s"]).groupby(used["kind"]).sum()
+    ran, lost, held = (float(seconds.get(kind, 0.0)) for kind in KINDS)
+    share = (ran + lost) / alive if alive > 0 else float("nan")
+    return Occupancy(share, alive, ran, lost, held, max(0.0, alive - ran - lost - held))
+
+
+def occupancy_over_time(spans: pd.DataFrame, slots: pd.DataFrame, until_s: float, bins: int = 100) -> pd.DataFrame:
+    """Measure occupancy in equal stretches of the study's time, exactly (no sampling).
+
+    Returns
+    -------
+    DataFrame
+        One row a stretch: from_s, to_s (seconds); alive, ran, lost, held, idle (mean number of slots over the
+        stretch); share ((ran + lost) / alive, NaN where no slot lived). Empty when `until_s` is 0.
+    """
+    columns = ["from_s", "to_s", "alive", *KINDS, "idle", "share"]
+    if until_s <= 0:
+        return pd.DataFrame(columns=columns, dtype=float)
+    edges = np.linspace(0.0, until_s, bins + 1)
+    used = slot_time(spans, slots, until_s)
+    table = {"from_s": edges[:-1], "to_s": edges[1:], "alive": _mean_active(slot_lives(slots, until_s), edges)}
+    for kind in KINDS:
+        table[kind] = _mean_active(used[used["kind"] == kind], edges)
+    frame = pd.DataFrame(table)
+    frame["idle"] = (frame["alive"] - frame[KINDS].sum(axis=1)).clip(lower=0.0)
+    frame["share"] = ((frame["ran"] + frame["lost"]) / frame["alive"]).where(frame["alive"] > 0)
+    return frame[columns]
+
+
+def slot_lives(slots: pd.DataFrame, until_s: float) -> pd.DataFrame:
+    """Give each stretch of a slot's life as slot, from_s, to_s (seconds); a living slot's ends at `until_s`."""
+    return pd.DataFrame(
+        {
+            "slot": pd.to_numeric(slots["slot"]),
+            "from_s": slots["joined_s"].astype(float).clip(upper=until_s),
+            "to_s": slots["lost_s"].astype(float).fillna(until_s).clip(upper=until_s),
+        }
+    )
+
+
+def slot_time(spans: pd.DataFrame, slots: pd.DataFrame, until_s: float) -> pd.DataFrame:
+    """Cut the spans to their slots' lives.
+
+    Returns
+    -------
+    DataFrame
+        One row a span and life that overlap: slot, trial, phase, kind (ran, lost or held), from_s, to_s (seconds).
+    """
+    given = pd.DataFrame(
+        {
+            "slot": pd.to_numeric(spans["slot"]),
+            "trial": spans["trial"],
+            "phase": spans["phase"],
+            "kind": spans["outcome"].map({"ended": "ran", "running": "ran", "lost": "lost", "held": "held"}),
+            "begun_s": spans["started_s"].astype(float),
+            "over_s": spans["ended_s"].astype(float).fillna(until_s),
+        }
+    )
+    both = given.merge(slot_lives(slots, until_s), on="slot")
+    both["from_s"] = both[["from_s", "begun_s"]].max(axis=1)
+    both["to_s"] = both[["to_s", "over_s"]].min(axis=1)
+    return both.loc[both["to_s"] > both["from_s"], ["slot", "trial", "phase", "kind", "from_s", "to_s"]]
+
+
+def _mean_active(intervals: pd.DataFrame, edges: npt.NDArray[np.float64]) -> npt.NDArray[np.float64]:
+    """Mean number of intervals that cover each stretch between `edges` (seconds, [bins + 1]) → [bins]."""
+    start = np.sort(intervals["from_s"].to_numpy(float))
+    end = np.sort(intervals["to_s"].to_numpy(float))
+    covered: npt.NDArray[np.float64] = np.diff(_area_before(start, edges) - _area_before(end, edges)) / np.diff(edges)
+    return covered
+
+
+def _area_before(times: npt.NDArray[np.float64], edges: npt.NDArray[np.float64]) -> npt.NDArray[np.float64]:
+    """Σ max(0, edge - time) over sorted times [n], for every edge [m] → [m], in O((n + m) log n)."""
+    count = np.searchsorted(times, edges, side="right")
+    total = np.concatenate([[0.0], np.cumsum(times)])
+    area: npt.NDArray[np.float64] = count * edges - total[count]
+    return area

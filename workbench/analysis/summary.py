@@ -1,0 +1,77 @@
+"""A study in a dozen numbers: what a notebook prints when it has ended."""
+
+from collections.abc import Sequence
+from typing import Any
+
+import pandas as pd
+
+from workbench.analysis.completion import completion_rate
+from workbench.analysis.occupancy import occupancy
+
+
+def summarise(
+    trials: pd.DataFrame,
+    phases: pd.DataFrame,
+    spans: pd.DataFrame,
+    slots: pd.DataFrame,
+    *,
+    wall_s: float,
+    n_trials: int,
+    n_phases: int,
+    hyperparameters: Sequence[str],
+) -> dict[str, Any]:
+    """Sum up a study, running or ended.
+
+    Parameters
+    ----------
+    trials, phases, spans, slots : DataFrame
+        As in `workbench.knowledge.Frames`.
+    wall_s : float
+        The study's clock, seconds.
+    n_trials, n_phases : int
+        The paper's W0 and Np.
+    hyperparameters : sequence of str
+        Columns of `trials` that hold the configuration.
+
+    Returns
+    -------
+    dict
+        best_trial (int, None before the first score; of equals the first), best_score, best_config (dict), best_at_s
+        (seconds), wall_s, occupancy (share, 0 to 1), lost_s (slot-seconds spent on lost attempts), alpha (completion
+        rate, 0 to 1), trials (begun), phases (completed), retries (attempts lost), states (dict: state → trials).
+    """
+    used = occupancy(spans, slots, wall_s)
+    return {
+        **_best(trials, phases, hyperparameters),
+        "wall_s": wall_s,
+        "occupancy": used.share,
+        "lost_s": used.lost,
+        "alpha": completion_rate(phases, n_trials, n_phases),
+        "trials": len(trials),
+        "phases": int(phases["ended_s"].notna().sum()),
+        "retries": int(phases["retries"].sum()),
+        "states": {str(state): int(n) for state, n in trials["state"].value_counts().items()},
+    }
+
+
+def _best(trials: pd.DataFrame, phases: pd.DataFrame, hyperparameters: Sequence[str]) -> dict[str, Any]:
+    scored = phases[phases["score"].notna() & phases["ended_s"].notna()]
+    if scored.empty:
+        return {"best_trial": None, "best_score": float("nan"), "best_config": {}, "best_at_s": float("nan")}
+    ranked = scored.astype({"score": float, "ended_s": float}).sort_values(
+        ["score", "ended_s"], ascending=[False, True]
+    )
+    row = ranked.iloc[0]
+    trial = int(row["trial"])
+    config = trials[trials["trial"] == trial]
+    return {
+        "best_trial": trial,
+        "best_score": float(row["score"]),
+        "best_config": {name: _plain(config[name].iloc[0]) for name in hyperparameters},
+        "best_at_s": float(row["ended_s"]),
+    }
+
+
+def _plain(value: Any) -> Any:
+    """Turn numpy's scalars into Python's, so that the summary prints and serialises as plain values."""
+    return value.item() if hasattr(value, "item") else value

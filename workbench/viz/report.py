@@ -1,0 +1,180 @@
+"""One self-contained HTML page a study: figures, tables and all they need, to be read without a network."""
+
+import json
+import os
+import tempfile
+from collections.abc import Mapping
+from html import escape
+from pathlib import Path
+from typing import Any
+
+import pandas as pd
+import plotly.graph_objects as go
+from plotly.offline import get_plotlyjs
+
+MOST_ROWS = 5000
+
+# Nothing is loaded from anywhere, whatever slips into the page: the browser itself is told so.
+_POLICY = (
+    "default-src 'none'; script-src 'unsafe-inline'; style-src 'unsafe-inline'; img-src data: blob:; font-src data:"
+)
+
+_STYLE = """
+:root { --ground: #ffffff; --ink: #1d2126; --soft: #5d6670; --line: #d9dde2; color-scheme: light dark; }
+@media (prefers-color-scheme: dark) {
+  :root { --ground: #15181c; --ink: #e4e7ea; --soft: #9aa3ad; --line: #343a42; }
+}
+* { box-sizing: border-box; }
+body { margin: 0 auto; max-width: 1120px; padding: 28px 24px 64px; background: var(--ground); color: var(--ink);
+  font: 15px/1.5 system-ui, -apple-system, "Segoe UI", "DejaVu Sans", sans-serif; }
+h1 { font-size: 26px; margin: 0 0 2px; overflow-wrap: anywhere; }
+h2 { font-size: 18px; margin: 36px 0 8px; }
+p.note { color: var(--soft); margin: 0 0 16px; }
+table { border-collapse: collapse; font-variant-numeric: tabular-nums; font-size: 13px; }
+th, td { padding: 4px 12px 4px 0; text-align: left; vertical-align: top; border-bottom: 1px solid var(--line); }
+th { color: var(--soft); font-weight: 600; }
+td.number, th.number { text-align: right; }
+.summary th { min-width: 11em; font-weight: 500; }
+.scroll { overflow: auto; max-height: 32em; border: 1px solid var(--line); border-radius: 6px; padding: 0 0 0 12px; }
+.scroll thead th { position: sticky; top: 0; background: var(--ground); white-space: nowrap; }
+figure { margin: 20px 0 0; }
+figcaption { color: var(--soft); font-size: 13px; max-width: 80ch; }
+details > summary { cursor: pointer; font-size: 18px; font-weight: 700; margin: 32px 0 8px; }
+.plot .main-svg text { fill: var(--ink) !important; }
+.plot .hoverlayer text { fill: inherit !important; }
+@media print { .scroll { max-height: none; overflow: visible; } }
+"""
+
+_DRAW = """
+for (const holder of document.querySelectorAll(".plot")) {
+  const drawn = JSON.parse(document.getElementById(holder.id + "-data").textContent);
+  Plotly.newPlot(holder, drawn.data, drawn.layout, {responsive: true, displaylogo: false});
+}
+"""
+
+
+def report_html(
+    title: str,
+    summary: Mapping[str, Any],
+    figures: Mapping[str, go.Figure],
+    tables: Mapping[str, pd.DataFrame] | None = None,
+    *,
+    note: str = "",
+) -> str:
+    """Write a study's report as one HTML page that loads nothing from anywhere.
+
+    Parameters
+    ----------
+    title : str
+        Heading, for example the study's name.
+    summary : Mapping
+        Label → value of the table at the top; a mapping as value becomes "name = value" lines.
+    figures : Mapping of str to Figure
+        Caption → figure, in order. An empty caption is left out; make captions differ by a space if need be.
+    tables : Mapping of str to DataFrame, optional
+        Heading → table, in order, for example the trials and the decision log; each can be folded away. At most
+        `MOST_ROWS` rows are written, and the page says so.
+    note : str
+        A line under the heading.
+
+    Returns
+    -------
+    str
+        The page, with plotly.js (some 5 MB) inside once if there are figures. Every word is escaped.
+    """
+    parts = [
+        f"<h1>{escape(title)}</h1>",
+        f'<p class="note">{escape(note)}</p>' if note else "",
+        _summary_table(summary),
+        *(_figure(k, caption, fig) for k, (caption, fig) in enumerate(figures.items())),
+        *(_section(heading, frame) for heading, frame in (tables or {}).items()),
+    ]
+    scripts = f"<script>{get_plotlyjs()}</script>\n<script>{_DRAW}</script>" if figures else ""
+    return (
+        '<!doctype html>\n<html lang="en">\n<head>\n<meta charset="utf-8">\n'
+        f'<meta http-equiv="Content-Security-Policy" content="{_POLICY}">\n'
+        '<meta name="viewport" content="width=device-width, initial-scale=1">\n'
+        f"<title>{escape(title)}</title>\n<style>{_STYLE}</style>\n</head>\n<body>\n"
+        + "\n".join(part for part in parts if part)
+        + f"\n{scripts}\n</body>\n</html>\n"
+    )
+
+
+def write_report(
+    path: str | Path,
+    title: str,
+    summary: Mapping[str, Any],
+    figures: Mapping[str, go.Figure],
+    tables: Mapping[str, pd.DataFrame] | None = None,
+    *,
+    note: str = "",
+) -> Path:
+    """Write `report_html` to a file, whole or not at all; a report already there is replaced.
+
+    Returns
+    -------
+    Path
+        Where it was written, absolute. Missing folders are made.
+    """
+    target = Path(path).absolute()
+    target.parent.mkdir(parents=True, exist_ok=True)
+    page = report_html(title, summary, figures, tables, note=note)
+    handle, part = tempfile.mkstemp(dir=target.parent, prefix=f".{target.name}.", suffix=".part")
+    try:
+        with os.fdopen(handle, "w", encoding="utf-8") as file:
+            file.write(page)
+        os.chmod(part, 0o644)
+        os.replace(part, target)
+    except BaseException:
+        Path(part).unlink(missing_ok=True)
+        raise
+    return target
+
+
+def table_html(frame: pd.DataFrame) -> str:
+    """Write a table with every cell escaped, numbers to the right with four significant digits."""
+    numeric = [pd.api.types.is_numeric_dtype(kind) and not pd.api.types.is_bool_dtype(kind) for kind in frame.dtypes]
+    classes = [' class="number"' if is_number else "" for is_number in numeric]
+    head = "".join(f"<th{c}>{escape(str(name))}</th>" for name, c in zip(frame.columns, classes, strict=True))
+    rows = (
+        "<tr>" + "".join(f"<td{c}>{cell_html(value)}</td>" for value, c in zip(row, classes, strict=True)) + "</tr>"
+        for row in frame.head(MOST_ROWS).itertuples(index=False, name=None)
+    )
+    return f"<table><thead><tr>{head}</tr></thead><tbody>{''.join(rows)}</tbody></table>"
+
+
+def cell_html(value: Any) -> str:
+    """Write one value, escaped: nothing for a missing one, a mapping as "name = value" parts."""
+    if isinstance(value, Mapping):
+        return "; ".join(f"{escape(str(key))} = {cell_html(part)}" for key, part in value.items()) or "–"
+    if value is None or value is pd.NaT or (isinstance(value, float) and value != value):
+        return "–"
+    if isinstance(value, float):
+        return escape(f"{value:.0f}" if value == round(value) and abs(value) < 1e6 else f"{value:.4g}")
+    return escape(str(value))
+
+
+def _summary_table(summary: Mapping[str, Any]) -> str:
+    rows = (f"<tr><th>{escape(str(label))}</th><td>{cell_html(value)}</td></tr>" for label, value in summary.items())
+    return f'<table class="summary"><tbody>{"".join(rows)}</tbody></table>' if summary else ""
+
+
+def _figure(k: int, caption: str, fig: go.Figure) -> str:
+    # Inside a script element only "<" can end it early; as \u003c it is the same JSON.
+    data = json.dumps(json.loads(fig.to_json()), separators=(",", ":")).replace("<", "\\u003c")
+    height = int(fig.layout.height or 400)
+    told = f"<figcaption>{escape(caption)}</figcaption>" if caption.strip() else ""
+    return (
+        f'<figure><div class="plot" id="figure-{k}" style="height:{height}px"></div>{told}</figure>\n'
+        f'<script type="application/json" id="figure-{k}-data">{data}</script>'
+    )
+
+
+def _section(heading: str, frame: pd.DataFrame) -> str:
+    rest = len(frame) - MOST_ROWS
+    cut = f'<p class="note">The first {MOST_ROWS} of {len(frame)} rows.</p>' if rest > 0 else ""
+    body = table_html(frame) if len(frame) else '<p class="note">Nothing yet.</p>'
+    return (
+        f"<details open><summary>{escape(heading)} ({len(frame)})</summary>{cut}"
+        f'<div class="scroll">{body}</div></details>'
+    )

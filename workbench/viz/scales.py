@@ -1,0 +1,82 @@
+"""Which kind of axis a hyperparameter's values ask for."""
+
+from typing import Any, NamedTuple
+
+import numpy as np
+import pandas as pd
+
+_DECADES = 1.3  # a factor of 20: t_max, searched from 2 to 100 on a log scale in the paper, must come out so
+_FEW = 10
+
+
+class Scale(NamedTuple):
+    """An axis for one hyperparameter.
+
+    Attributes
+    ----------
+    kind : str
+        "log" (all positive, the largest over 20 times the smallest), "linear", or "category" (words, switches, and
+        a handful of numbers set so unevenly that a linear axis would pile them up, as discounts near 1).
+    order : list
+        The categories in order; empty for the other kinds.
+    """
+
+    kind: str
+    order: list[Any]
+
+
+def scale_of(values: pd.Series) -> Scale:
+    """Choose the axis for the values tried; without values it is linear."""
+    known = values.dropna()
+    if known.empty:
+        return Scale("linear", [])
+    if known.map(
+        lambda value: isinstance(value, (bool, np.bool_)) or not isinstance(value, (int, float, np.number))
+    ).any():
+        return Scale("category", sorted({_word(value) for value in known}))
+    numbers = np.unique(known.to_numpy(float))
+    if numbers[0] > 0 and np.log10(numbers[-1] / numbers[0]) > _DECADES:
+        return Scale("log", [])
+    if 2 < len(numbers) <= _FEW and len(known) > len(numbers):
+        gaps = np.diff(numbers)
+        if gaps.max() / gaps.min() > len(numbers):
+            return Scale("category", [f"{number:g}" for number in numbers])
+    return Scale("linear", [])
+
+
+def positions(values: pd.Series, scale: Scale) -> pd.Series:
+    """Put values on the axis: numbers as they are, categories as their place in the order, counted from 0."""
+    if scale.kind != "category":
+        return values.astype(float)
+    place = {word: k for k, word in enumerate(scale.order)}
+    return values.map(lambda value: place.get(_word(value), np.nan)).astype(float)
+
+
+def shares(values: pd.Series, scale: Scale) -> pd.Series:
+    """Map values to 0…1 between the smallest and the largest, in the scale's sense; NaN stays, one value is 0.5."""
+    placed = positions(values, scale)
+    placed = np.log10(placed) if scale.kind == "log" else placed
+    width = placed.max() - placed.min()
+    return (placed - placed.min()) / width if width > 0 else placed * 0 + 0.5
+
+
+def ticks(values: pd.Series, scale: Scale) -> tuple[list[float], list[str]]:
+    """Choose marks for a colour bar: their `shares` (0…1) and their labels."""
+    if scale.kind == "category":
+        return [float(share) for share in np.linspace(0, 1, len(scale.order))], list(scale.order)
+    known = values.dropna().astype(float)
+    if known.empty or known.min() == known.max():
+        return ([] if known.empty else [0.5]), [f"{value:.3g}" for value in known[:1]]
+    low, high = known.min(), known.max()
+    if scale.kind == "log":
+        low, high = np.log10(low), np.log10(high)
+        decades = [float(mark) for mark in range(int(np.ceil(low)), int(np.floor(high)) + 1)]
+        return [(mark - low) / (high - low) for mark in decades], [f"{10**mark:g}" for mark in decades]
+    step = 10 ** np.floor(np.log10(high - low))
+    step = step / 2 if (high - low) / step < 3 else step
+    marks = [k * step for k in range(int(np.ceil(low / step)), int(np.floor(high / step)) + 1)]
+    return [(mark - low) / (high - low) for mark in marks], [f"{mark:.4g}" for mark in marks]
+
+
+def _word(value: object) -> str:
+    return f"{value:g}" if isinstance(value, (int, float, np.number)) and not isinstance(value, bool) else str(value)

@@ -1,0 +1,164 @@
+"""How all figures look: one palette, one template, times in a unit a person reads."""
+
+from collections.abc import Mapping, Sequence
+from html import escape
+from typing import NamedTuple
+
+import plotly.graph_objects as go
+from plotly.colors import sample_colorscale
+
+# Okabe & Ito (2008), "Color Universal Design": told apart with any common colour vision.
+ORANGE, SKY, GREEN, YELLOW, BLUE, VERMILLION, PURPLE, GREY = (
+    "#E69F00",
+    "#56B4E9",
+    "#009E73",
+    "#F0E442",
+    "#0072B2",
+    "#D55E00",
+    "#CC79A7",
+    "#999999",
+)
+
+STATE_COLORS = {
+    "finished": GREEN,
+    "running": SKY,
+    "held": PURPLE,
+    "paused": ORANGE,
+    "stopped": VERMILLION,
+    "failed": GREY,
+}
+"""Colour of a trial's state, and of what became of a trial in a phase."""
+
+INK = "#7a7a7a"  # contrast 4.3 on white and on JupyterLab's dark background: no figure knows which it is on
+FAINT = "rgba(128,128,128,0.22)"
+LAND = "rgba(128,128,128,0.13)"
+
+LEGEND_PHASES = 12  # more phases than this are read off a colour bar
+
+_SEQUENCE = "Viridis"
+_SEQUENCE_RANGE = (0.12, 0.92)  # the ends vanish on dark and on white
+
+
+def template() -> go.layout.Template:
+    """Build the template of every figure: transparent, grey ink, faint grid, legend above the data."""
+    axis = {
+        "gridcolor": FAINT,
+        "linecolor": INK,
+        "zerolinecolor": FAINT,
+        "tickcolor": INK,
+        "ticks": "outside",
+        "ticklen": 4,
+        "showline": True,
+        "title": {"standoff": 8, "font": {"size": 13}},
+        "tickfont": {"size": 12},
+        "automargin": True,
+    }
+    layout = go.Layout(
+        paper_bgcolor="rgba(0,0,0,0)",
+        plot_bgcolor="rgba(0,0,0,0)",
+        font={"family": "system-ui, -apple-system, 'Segoe UI', 'DejaVu Sans', sans-serif", "size": 13, "color": INK},
+        title={"font": {"size": 15}, "x": 0, "xref": "paper", "xanchor": "left", "y": 1, "yref": "container"}
+        | {"yanchor": "top", "pad": {"t": 12}},
+        legend={
+            "orientation": "h",
+            "x": 0,
+            "xanchor": "left",
+            "y": 1.02,
+            "yanchor": "bottom",
+            "font": {"size": 12},
+            "traceorder": "normal",
+        },
+        margin={"l": 64, "r": 24, "t": 72, "b": 52},
+        xaxis=axis,
+        yaxis=axis,
+        colorway=[BLUE, ORANGE, GREEN, VERMILLION, SKY, PURPLE, YELLOW],
+        hoverlabel={"align": "left", "font": {"size": 12}},
+        colorscale={"sequential": _SEQUENCE},
+    )
+    return go.layout.Template(layout=layout)
+
+
+def figure(title: str, height: int = 380) -> go.Figure:
+    """Start a figure with the template; `title` may come from a log, so it is escaped."""
+    return go.Figure(layout={"template": template(), "title": {"text": text(title)}, "height": height})
+
+
+def phase_colors(n_phases: int) -> list[str]:
+    """Give one colour a phase, dark to light in order (viridis), as "rgb(r, g, b)"."""
+    low, high = _SEQUENCE_RANGE
+    steps = [low + (high - low) * (k / max(1, n_phases - 1)) for k in range(n_phases)]
+    return [str(color) for color in sample_colorscale(_SEQUENCE, steps)] if steps else []
+
+
+def scale(n_colors: int = 32) -> list[tuple[float, str]]:
+    """Give the same sequence as a plotly colour scale."""
+    return [(k / (n_colors - 1), color) for k, color in enumerate(phase_colors(n_colors))]
+
+
+def text(words: object) -> str:
+    """Escape what comes from a log: plotly reads labels and hover texts as HTML."""
+    return escape(str(words), quote=False)
+
+
+def number(value: object) -> str:
+    """Write a number with four significant digits, anything else as it is, escaped."""
+    if isinstance(value, bool) or not isinstance(value, (int, float)):
+        return text(value)
+    return f"{value:.4g}" if isinstance(value, float) else str(value)
+
+
+class Clock(NamedTuple):
+    """A unit of time fit for an axis: divide seconds by `seconds` to get `unit`."""
+
+    unit: str
+    seconds: float
+
+
+def clock(longest_s: float) -> Clock:
+    """Choose seconds, minutes or hours, by the longest time to show."""
+    if longest_s < 300:
+        return Clock("s", 1.0)
+    return Clock("min", 60.0) if longest_s < 3 * 3600 else Clock("h", 3600.0)
+
+
+def empty_note(fig: go.Figure, words: str) -> go.Figure:
+    """Say in the middle of an empty figure why there is nothing in it yet."""
+    fig.add_annotation(text=text(words), x=0.5, y=0.5, xref="paper", yref="paper", showarrow=False, font={"size": 14})
+    return fig
+
+
+def legend_bar(name: str, marker: Mapping[str, object], **place: object) -> go.Bar:
+    """Build an empty bar that stands in the legend: a real one lends it the look of its first bar, hatch and all."""
+    return go.Bar(x=[None], y=[None], name=name, marker=marker, orientation="h", hoverinfo="skip", **place)
+
+
+def legend_marker(name: str, symbol: str) -> go.Scatter:
+    """Build an empty trace that explains a marker's shape in the legend."""
+    marker = {"symbol": symbol, "size": 8, "color": INK}
+    return go.Scatter(x=[None], y=[None], mode="markers", name=name, marker=marker, hoverinfo="skip", legendrank=2000)
+
+
+def phase_colorbar(n_phases: int) -> go.Scatter:
+    """Build an invisible trace that brings a colour bar of the phases."""
+    ticks = list(range(0, n_phases, max(1, n_phases // 8)))
+    return colorbar_trace("phase", ticks, [str(phase) for phase in ticks], 0, n_phases - 1)
+
+
+def colorbar_trace(title: str, values: Sequence[float], labels: Sequence[str], low: float, high: float) -> go.Scatter:
+    """Build an invisible trace that brings the colour bar from `low` to `high` with these ticks."""
+    bar = {
+        "title": {"text": text(title), "side": "right", "font": {"size": 13}},
+        "tickvals": list(values),
+        "ticktext": [text(label) for label in labels],
+        "thickness": 12,
+        "outlinewidth": 0,
+    }
+    marker = {
+        "color": [low, high],
+        "cmin": low,
+        "cmax": high,
+        "colorscale": scale(),
+        "colorbar": bar,
+        "showscale": True,
+    }
+    return go.Scatter(x=[None, None], y=[None, None], mode="markers", marker=marker, showlegend=False, hoverinfo="skip")
