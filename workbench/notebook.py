@@ -71,10 +71,12 @@ def _set_parameters(notebook: Any, parameters: Mapping[str, str]) -> None:
     if not parameters:
         return
     cell = next((c for c in notebook.cells if "parameters" in c.metadata.get("tags", [])), None)
-    known = _assigned(cell.source) if cell is not None else []
+    if cell is None:
+        raise InvalidInput("the notebook has no cell tagged 'parameters': it cannot be given any")
+    known = _assigned(cell.source)
     for name, value in parameters.items():
         if name not in known:
-            raise InvalidInput(f"the notebook has no parameter {name!r}: it has {', '.join(known) or 'none'}")
+            raise InvalidInput(f"the notebook has no parameter {name!r}: it has {', '.join(known)}")
         try:
             literal = ast.literal_eval(value)
         except (ValueError, SyntaxError):
