@@ -173,12 +173,12 @@ class Progress:
     state: str = "running"
 
     def __post_init__(self) -> None:
-        self._fps: dict[int, float] = {}
+        self._frames: dict[int, tuple[float, float, float]] = {}  # trial → frames, at, frames a second
 
     @property
     def frames_per_s(self) -> float:
         """Emulator frames a second, summed over the running trials."""
-        return sum(self._fps.values())
+        return sum(rate for _, _, rate in self._frames.values())
 
     @property
     def eta_s(self) -> float | None:
@@ -195,12 +195,21 @@ class Progress:
         if event.kind is Kind.RUN and event.data["parent"] != event.trial:
             self.trials_started += 1
         elif event.kind is Kind.PROGRESS and event.trial is not None:
-            self._fps[event.trial] = float(event.data["metrics"].get("fps", 0.0))
+            self._see_frames(event.trial, event.at, event.data["metrics"].get("frames"))
         elif event.kind is Kind.PHASE_ENDED:
             self.phases_ended += 1
         elif event.kind is Kind.DECISION and event.trial is not None and event.data["verdict"] != "continue":
-            self._fps.pop(event.trial, None)
+            self._frames.pop(event.trial, None)
             self.trials_ended += event.data["verdict"] == "stop"
+
+    def _see_frames(self, trial: int, at: float, frames: float | None) -> None:
+        """Follow the pace at which a trial's `frames` metric, counted since the trial began, grows."""
+        if frames is None:
+            return
+        before, since, rate = self._frames.get(trial, (frames, at, 0.0))
+        if at > since and frames >= before:
+            rate = (frames - before) / (at - since)
+        self._frames[trial] = (frames, at, rate)
 
     def __str__(self) -> str:
         eta = "" if self.eta_s is None or self.state != "running" else f" · about {_clock(self.eta_s)} left"

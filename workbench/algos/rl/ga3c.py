@@ -35,7 +35,7 @@ class GA3C(Settings):
         return GA3CTrial(self.with_config(config), seed)
 
 
-class _Halted(Exception):  # noqa: N818 - a signal to leave a thread, not an error
+class _Halted(Exception):
     """A queue was closed because another thread failed."""
 
 
