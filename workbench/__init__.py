@@ -20,6 +20,7 @@ _WHERE = {
     "Space": "workbench.core.space",
     "Study": "workbench.study",
     "Uniform": "workbench.core.space",
+    "unique_name": "workbench.study",
 }
 
 __all__ = list(_WHERE)

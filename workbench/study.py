@@ -11,6 +11,7 @@ import time
 from collections.abc import Callable, Generator, Sequence
 from contextlib import AbstractContextManager, contextmanager, nullcontext, suppress
 from dataclasses import dataclass
+from itertools import count
 from pathlib import Path
 from typing import IO, TYPE_CHECKING, Any
 
@@ -338,6 +339,17 @@ class StudyRun:
         finally:
             log.close()
             self._over.set()
+
+
+def unique_name(name: str, db: str | Path = DEFAULT_DB) -> str:
+    """Return `name`, or ``name-2``, ``name-3``, … if the knowledge base holds a study of that name."""
+    if not Path(db).is_file():
+        return name
+    from workbench.knowledge import KnowledgeBase
+
+    with KnowledgeBase(db) as kb:
+        taken = set(kb)
+    return next(n for n in (name, *(f"{name}-{i}" for i in count(2))) if n not in taken)
 
 
 class _WatchedLog:
