@@ -1,0 +1,64 @@
+"""Stable-Baselines3 on the same emulators and the same network, so that only the data flow differs."""
+
+from typing import Any
+
+import gymnasium
+import numpy as np
+import torch
+from ale_py.vector_env import AtariVectorEnv
+from gymnasium.vector import AutoresetMode
+from stable_baselines3.common.torch_layers import BaseFeaturesExtractor
+from stable_baselines3.common.vec_env import VecEnv
+from torch import nn
+
+
+class AtariVecEnv(VecEnv):
+    """`ale_py`'s environments in the shape Stable-Baselines3 reads."""
+
+    def __init__(self, rom: str, n_envs: int, n_threads: int) -> None:
+        self.ale = AtariVectorEnv(
+            rom, n_envs, num_threads=n_threads, use_fire_reset=False, autoreset_mode=AutoresetMode.SAME_STEP
+        )
+        super().__init__(n_envs, self.ale.single_observation_space, self.ale.single_action_space)
+
+    def reset(self) -> np.ndarray:
+        return self.ale.reset(seed=0)[0]
+
+    def step_async(self, actions: np.ndarray) -> None:
+        self.ale.send(actions.astype(np.int64))
+
+    def step_wait(self) -> Any:
+        obs, rewards, terminated, truncated, info = self.ale.recv()
+        infos: list[dict[str, Any]] = [{} for _ in range(self.num_envs)]
+        for i in np.flatnonzero(terminated | truncated):
+            infos[i] = {"terminal_observation": info["final_obs"][i], "TimeLimit.truncated": bool(truncated[i])}
+        return obs, rewards.astype(np.float32), terminated | truncated, infos
+
+    def close(self) -> None:
+        self.ale = None
+
+    def env_is_wrapped(self, wrapper_class: type, indices: Any = None) -> list[bool]:
+        return [False] * self.num_envs
+
+    def env_method(self, method_name: str, *args: Any, indices: Any = None, **kwargs: Any) -> list[Any]:
+        raise NotImplementedError
+
+    def get_attr(self, attr_name: str, indices: Any = None) -> list[Any]:
+        return [None] * self.num_envs
+
+    def set_attr(self, attr_name: str, value: Any, indices: Any = None) -> None:
+        raise NotImplementedError
+
+
+class SmallNetwork(BaseFeaturesExtractor):
+    """Convolutions 16 8×8 stride 4 and 32 4×4 stride 2, then 256 features."""
+
+    def __init__(self, observation_space: gymnasium.Space) -> None:
+        super().__init__(observation_space, 256)
+        self.layers = nn.Sequential(
+            nn.Conv2d(4, 16, 8, 4), nn.ReLU(), nn.Conv2d(16, 32, 4, 2), nn.ReLU(), nn.Flatten(),
+            nn.Linear(2592, 256), nn.ReLU(),
+        )  # fmt: skip
+
+    def forward(self, obs: torch.Tensor) -> torch.Tensor:
+        return self.layers(obs)

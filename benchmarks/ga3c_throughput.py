@@ -1,0 +1,150 @@
+"""Agent steps a second of GA3C on Pong, beside Stable-Baselines3's A2C and the machine's own roofline.
+
+Prints one JSON object. The measurements alternate, so that a busy neighbour slows all of them alike; each key
+is a median over the repeats:
+
+- ``pps``: GA3C, t_max 5, small network, predictions a second in a running trial
+- ``sb3_pps``: Stable-Baselines3 A2C, 16 environments, n_steps 5, the same network, the same emulators in as
+  many threads; run with one thread a tensor operation and with one a core, the faster counts
+- ``emulator_pps, prediction_pps, training_pps``: each part alone, on all cores
+- ``roofline_pps``: 1 / (emulator + prediction + training seconds a step)
+- ``ratio_sb3, ratio_roofline``: medians of the ratios within one repeat
+
+Run with ``python benchmarks/ga3c_throughput.py --seconds 10 --repeats 3``; needs the extra ``bench``.
+"""
+
+import argparse
+import json
+import platform
+import statistics
+import threading
+import time
+from collections.abc import Callable
+
+import numpy as np
+import torch
+
+from workbench.algos.rl.envs import available_cores, find_game, make_agents
+from workbench.algos.rl.ga3c import GA3C
+from workbench.algos.rl.rollout import Rollout
+
+GAME, T_MAX, SB3_ENVS, SB3_STEPS = "Pong", 5, 16, 5
+PREDICT_BATCH = 32
+
+
+def ga3c_pps(settings: GA3C, seconds: float) -> float:
+    """Run one phase to warm up and one to measure."""
+    trial = GA3C.from_json(settings.to_json() | {"phase": {"seconds": seconds}})({"t_max": T_MAX}, 0)
+    trial.settings = GA3C.from_json(trial.settings.to_json() | {"phase": {"seconds": min(2.0, seconds)}})
+    trial.train_phase(lambda metrics: None)
+    trial.settings = GA3C.from_json(trial.settings.to_json() | {"phase": {"seconds": seconds}})
+    metrics = trial.train_phase(lambda metrics: None)
+    trial.close()
+    return metrics["pps"]
+
+
+def sb3_pps(seconds: float, cores: int, torch_threads: int) -> float:
+    """Run Stable-Baselines3's A2C with that many threads a tensor operation."""
+    from ga3c_sb3 import AtariVecEnv, SmallNetwork
+    from stable_baselines3 import A2C
+    from stable_baselines3.common.callbacks import BaseCallback
+
+    class Clock(BaseCallback):
+        steps = 0
+
+        def _on_training_start(self) -> None:
+            self.began = None
+
+        def _on_step(self) -> bool:
+            now = time.perf_counter()
+            if self.began is None and self.num_timesteps > 20 * SB3_ENVS:
+                self.began, self.before = now, self.num_timesteps
+            if self.began is not None and now - self.began > seconds:
+                self.rate = (self.num_timesteps - self.before) / (now - self.began)
+                return False
+            return True
+
+    torch.set_num_threads(torch_threads)
+    env = AtariVecEnv("pong", SB3_ENVS, cores)
+    policy = {"features_extractor_class": SmallNetwork, "net_arch": [], "share_features_extractor": True}
+    model = A2C("CnnPolicy", env, n_steps=SB3_STEPS, policy_kwargs=policy, device="cpu", seed=0)
+    clock = Clock()
+    model.learn(10**9, callback=clock)
+    env.close()
+    return clock.rate
+
+
+def emulator_pps(seconds: float, cores: int) -> float:
+    """Step the emulators alone, with random actions."""
+    game = find_game(GAME)
+    agents = make_agents(game, 32, 0, n_threads=cores)
+    actions = np.random.default_rng(0).integers(0, game.n_actions, (256, 32))
+    agents.recv()
+    began, steps = time.perf_counter(), 0
+    while time.perf_counter() - began < seconds:
+        agents.send(actions[steps % 256])
+        agents.recv()
+        steps += 1
+    rate = steps * 32 / (time.perf_counter() - began)
+    agents.close()
+    return rate
+
+
+def network_pps(settings: GA3C, seconds: float, cores: int, train: bool) -> float:
+    """Predict, or train, alone: one single-threaded stream a core, each on weights of its own."""
+    torch.set_num_threads(1)
+    batch = settings.min_training_batch if train else PREDICT_BATCH
+    rng = np.random.default_rng(0)
+    obs = rng.integers(0, 256, (batch, 4, 84, 84), dtype=np.uint8)
+    zeros = np.zeros(batch, np.int64)
+    rollout = Rollout(obs, zeros, rng.normal(size=batch).astype(np.float32), zeros)
+    learners = [settings({}, number).learner for number in range(cores)]
+    counts = [0] * cores
+    end = time.perf_counter() + seconds
+
+    def stream(number: int) -> None:
+        learner = learners[number]
+        work: Callable[[], object] = (lambda: learner.train(rollout)) if train else (lambda: learner.predict(obs))
+        while time.perf_counter() < end:
+            work()
+            counts[number] += batch
+
+    threads = [threading.Thread(target=stream, args=(n,)) for n in range(cores)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    return sum(counts) / seconds
+
+
+def main() -> None:
+    """Measure and print."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--seconds", type=float, default=10, help="of GA3C and of Stable-Baselines3, each repeat")
+    parser.add_argument("--repeats", type=int, default=3)
+    parser.add_argument("--no-sb3", action="store_true", help="leave the peer out")
+    parser.add_argument("--settings", type=json.loads, default={}, help="JSON of GA3C settings to override")
+    given = parser.parse_args()
+    cores = available_cores()
+    settings = GA3C.from_json({"game": GAME, "device": "cpu", "phase": {"seconds": 1}} | given.settings)
+    part = max(1.0, given.seconds / 4)
+    rows: list[dict[str, float]] = []
+    for _ in range(given.repeats):
+        row = {"pps": ga3c_pps(settings, given.seconds)}
+        if not given.no_sb3:
+            row["sb3_pps"] = max(sb3_pps(given.seconds, cores, threads) for threads in {1, cores})
+            row["ratio_sb3"] = row["pps"] / row["sb3_pps"]
+        row["emulator_pps"] = emulator_pps(part, cores)
+        row["prediction_pps"] = network_pps(settings, part, cores, train=False)
+        row["training_pps"] = network_pps(settings, part, cores, train=True)
+        row["roofline_pps"] = 1 / sum(1 / row[f"{name}_pps"] for name in ("emulator", "prediction", "training"))
+        row["ratio_roofline"] = row["pps"] / row["roofline_pps"]
+        rows.append(row)
+    result: dict[str, object] = {k: round(statistics.median(row[k] for row in rows), 3) for k in rows[0]}
+    result |= {"cores": cores, "repeats": given.repeats, "seconds": given.seconds, "torch": torch.__version__}
+    result |= {"machine": platform.machine(), "settings": given.settings}
+    print(json.dumps(result, indent=2))
+
+
+if __name__ == "__main__":
+    main()
