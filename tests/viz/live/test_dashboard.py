@@ -116,6 +116,15 @@ def test_a_stored_notebook_shows_something(board, log):
     assert data["text/html"] == page
 
 
+def test_a_still_has_no_widget_in_it(board, log):
+    log.append(in_order())
+    board.refresh()
+    still = board.still()
+    assert still._repr_html_() == board._repr_html_()
+    assert repr(still) == f"{NAME}: running"
+    assert not hasattr(still, "_repr_mimebundle_")
+
+
 def test_an_empty_study_shows_something(board):
     assert "0 trials begun" in board._repr_html_()
 

@@ -2,6 +2,7 @@
 
 import contextlib
 import threading
+from dataclasses import dataclass
 from importlib.resources import files
 from pathlib import Path
 from typing import Any
@@ -21,6 +22,20 @@ _ONCE_MORE_S = 1.0  # the last state is sent again after this: a front end may h
 
 def _front_end(name: str) -> str:
     return files("workbench.viz.live").joinpath("front", name).read_text(encoding="utf-8")
+
+
+@dataclass(frozen=True)
+class Still:
+    """A study at one moment, as HTML and as text."""
+
+    html: str
+    text: str
+
+    def _repr_html_(self) -> str:
+        return self.html
+
+    def __repr__(self) -> str:
+        return self.text
 
 
 class Dashboard(anywidget.AnyWidget):  # type: ignore[misc]
@@ -96,6 +111,11 @@ class Dashboard(anywidget.AnyWidget):  # type: ignore[misc]
         """Look at the log now, and tell the viewers what is new."""
         with self._lock:
             self._look()
+
+    def still(self) -> "Still":
+        """Picture the study as it stands now, without a widget: it outlives the kernel in a stored notebook."""
+        with self._lock:
+            return Still(static_html(self._board), f"{self._board.name}: {self._board.frames().state}")
 
     @property
     def running(self) -> bool:

@@ -13,8 +13,32 @@ function make(tag, name, parent, words) {
 function panel(parent, title, wide) {
   const section = make("section", wide ? "wb-panel wb-wide" : "wb-panel", parent);
   const head = make("h4", "", section, title);
+  const legend = make("div", "wb-legend", section);
   const place = make("div", "wb-place", section);
-  return { section, head, place, canvas: make("canvas", "", place) };
+  return { head, legend, canvas: make("canvas", "", place) };
+}
+
+// Call `build` only when what it shows has changed: an element replaced under a pressed mouse button loses the click.
+function whenChanged(build) {
+  let last;
+  return (...shown) => {
+    const key = JSON.stringify(shown);
+    if (key === last) return;
+    last = key;
+    build(...shown);
+  };
+}
+
+function legend(place) {
+  return whenChanged((entries) => {
+    place.replaceChildren();
+    for (const [name, color, style] of entries) {
+      const entry = make("span", "", place);
+      const swatch = make("i", style ?? "", entry);
+      swatch.style.setProperty("--wb-swatch", color);
+      entry.append(name);
+    }
+  });
 }
 
 function bar(parent, label) {
@@ -37,7 +61,7 @@ function render({ model, el }) {
   const facts = make("span", "wb-facts", head);
   const trouble = make("div", "wb-trouble", root);
   const bars = make("div", "wb-bars", root);
-  const [trialsBar, phasesBar] = [bar(bars, "trials"), bar(bars, "phases")];
+  const [trialsBar, phasesBar] = [bar(bars, "trials ended"), bar(bars, "phases ended")];
   const grid = make("div", "wb-grid", root);
   const gantt = panel(grid, "Slots over time", true);
   const survival = panel(grid, "Trials that began each phase");
@@ -51,6 +75,7 @@ function render({ model, el }) {
   make("h4", "", log, "Decisions and crashes, latest first");
   const lines = make("ol", "wb-log", log);
   const tip = make("div", "wb-tip", root);
+  const [ganttLegend, survivalLegend, curvesLegend] = [gantt, survival, curves].map((p) => legend(p.legend));
 
   const views = [
     [gantt, drawGantt], [survival, drawSurvival], [curves, drawCurves], [best, drawBest],
@@ -72,8 +97,26 @@ function render({ model, el }) {
     header();
     const colors = inks(root);
     for (const view of views) view.hit = view[1](view[0].canvas, store, selected(), colors);
-    about();
-    history();
+    about(store.trials.get(selected()) ?? null);
+    history(store.log.slice(-200), selected());
+    legends(colors);
+  }
+
+  function legends(colors) {
+    const { meta, now } = store;
+    const many = meta.phase_colors.length > 12;
+    const phases = meta.phase_colors.map((color, phase) => [`phase ${phase}`, color]);
+    const wasted = ["held", "lost"].filter((outcome) => store.spans.some((s) => s?.outcome === outcome));
+    ganttLegend([
+      ...(many ? [phases[0], phases[phases.length - 1]] : phases),
+      ...wasted.map((outcome) => [outcome, colors.soft, "wb-hatch"]),
+      ["idle", colors.line],
+    ]);
+    const fates = FATES.filter(([key]) => now.survival.some((phase) => phase[key]));
+    const curve = meta.expected.length ? [["expected (Eq. 1)", colors.mark, "wb-line"], ["collected (Eq. 2)", colors.mark, "wb-dots"]] : [];
+    survivalLegend([...fates.map(([key, name, color]) => [name, color ?? meta.states[key]]), ...curve]);
+    const seen = new Set([...store.trials.values()].map((trial) => trial.state));
+    curvesLegend(Object.entries(meta.states).filter(([state]) => seen.has(state)));
   }
 
   function header() {
@@ -92,8 +135,7 @@ function render({ model, el }) {
     if (choice.options.length !== names.length) choice.replaceChildren(...names.map((name) => new Option(name, name, false, name === choice.value)));
   }
 
-  function about() {
-    const trial = store.trials.get(selected());
+  const about = whenChanged((trial) => {
     detail.replaceChildren();
     make("h4", "", detail, trial ? `Trial ${trial.trial}: ${trial.state}` : "No trial selected");
     if (!trial) {
@@ -112,19 +154,19 @@ function render({ model, el }) {
     }
     const button = make("button", "", detail, "clear selection");
     button.onclick = () => choose(null);
-  }
+  });
 
-  function history() {
+  const history = whenChanged((latest, mine) => {
     lines.replaceChildren();
-    for (const [at, trial, phase, what, reason] of store.log.slice(-200).reverse()) {
-      const line = make("li", trial === selected() ? "wb-mine" : "", lines);
+    for (const [at, trial, phase, what, reason] of [...latest].reverse()) {
+      const line = make("li", trial === mine ? "wb-mine" : "", lines);
       line.dataset.what = what;
       make("span", "wb-soft", line, duration(at));
       make("span", "", line, ` trial ${trial}, phase ${phase}: ${what}`);
       if (reason) make("span", "wb-soft", line, ` (${reason})`);
       line.onclick = () => choose(trial);
     }
-  }
+  });
 
   function choose(trial) {
     model.set("selected", trial);
