@@ -74,7 +74,22 @@ def _parser() -> argparse.ArgumentParser:
     report.add_argument("--out", metavar="FILE", help="where to (default: beside the knowledge base)")
     _add_db(report)
     report.set_defaults(command=_report)
+
+    notebook = commands.add_parser("notebook", help="execute a notebook headless, showing what its cells print")
+    notebook.add_argument("path", help="the notebook")
+    notebook.add_argument("--out", metavar="FILE", help="where to keep it with its outputs (default: data/runs/)")
+    notebook.add_argument(
+        "--set", metavar="NAME=VALUE", action="append", default=[], type=_assignment, help="override a parameter"
+    )
+    notebook.set_defaults(command=_notebook)
     return parser
+
+
+def _assignment(text: str) -> tuple[str, str]:
+    name, equals, value = text.partition("=")
+    if not equals or not name.isidentifier():
+        raise argparse.ArgumentTypeError(f"write NAME=VALUE, got {text!r}")
+    return name, value
 
 
 def _add_db(parser: argparse.ArgumentParser) -> None:
@@ -93,10 +108,8 @@ def _run(arguments: argparse.Namespace) -> int:
     study = _study(arguments)
     run = study.start(resume=arguments.resume)
     interrupted = _watch(run, quiet=arguments.quiet)
-    from workbench.summary import summary_text
-
-    print(summary_text(run.frames(), study.name, study.spec))
-    print(f"report: {run.report()}")
+    print(run.results())
+    print(f"  report           {run.report()}")
     if interrupted:
         print(f"interrupted; go on with: workbench run --resume --name {study.name} --db {study.db}")
     return 130 if interrupted else 0
@@ -123,23 +136,15 @@ def _study(arguments: argparse.Namespace) -> "Study":
 
 
 def _watch(run: "StudyRun", *, quiet: bool) -> bool:
-    """Print a line about once a second (on a terminal, over the last) until the study is over."""
-    interrupted = False
-    terminal = sys.stderr.isatty()
-    every_s = 1.0 if terminal else 10.0
-    while True:
-        try:
-            over = run.wait(every_s)
-        except KeyboardInterrupt:
-            print("\nending the study; press Ctrl-C again to leave at once", file=sys.stderr)
-            interrupted = True
-            run.stop()
-            continue
-        if not quiet:
-            end = "\x1b[K\r" if terminal and not over else "\n"
-            print(run.progress, end=end, file=sys.stderr, flush=True)
-        if over:
-            return interrupted
+    """Follow the study to its end; Ctrl-C ends it cleanly. Tell whether it was interrupted."""
+    try:
+        run.wait() if quiet else run.follow(out=sys.stderr)
+    except KeyboardInterrupt:
+        print("\nending the study; press Ctrl-C again to leave at once", file=sys.stderr)
+        run.stop()
+        run.wait()
+        return True
+    return False
 
 
 def _studies(arguments: argparse.Namespace) -> int:
@@ -154,14 +159,17 @@ def _studies(arguments: argparse.Namespace) -> int:
 def _report(arguments: argparse.Namespace) -> int:
     from pathlib import Path
 
-    from workbench.knowledge import KnowledgeBase
+    from workbench.results import Results
     from workbench.study import DEFAULT_DB
-    from workbench.summary import write_study_report
 
     db = Path(arguments.db or DEFAULT_DB)
-    with KnowledgeBase(db) as kb:
-        study = kb[arguments.name]
-        out = Path(arguments.out) if arguments.out else db.parent / f"{arguments.name}.html"
-        write_study_report(out, study.name, study.spec, study.frames())
-    print(out)
+    out = Path(arguments.out) if arguments.out else db.parent / f"{arguments.name}.html"
+    print(Results.open(db, arguments.name).write_report(out))
+    return 0
+
+
+def _notebook(arguments: argparse.Namespace) -> int:
+    from workbench.notebook import execute
+
+    execute(arguments.path, arguments.out, dict(arguments.set))
     return 0

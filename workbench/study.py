@@ -12,7 +12,7 @@ from collections.abc import Callable, Generator, Sequence
 from contextlib import AbstractContextManager, contextmanager, nullcontext, suppress
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import IO, TYPE_CHECKING, Any
 
 from workbench.core.describe import describe
 from workbench.core.drive import Ledger, drive, replay
@@ -25,13 +25,14 @@ if TYPE_CHECKING:
     from distributed import Client
 
     from workbench.knowledge import Frames, StudyLog
+    from workbench.results import Results
 
 DEFAULT_DB = Path("data/runs/workbench.db")
 
 _NAME = re.compile(r"(?!\.)[^/\\\x00-\x1f]{1,100}")  # it also names the folder of the checkpoints
 
 
-@dataclass
+@dataclass(frozen=True)
 class Study:
     """What to run, and where.
 
@@ -76,7 +77,7 @@ class Study:
     stall_s: float = 300.0
 
     def __post_init__(self) -> None:
-        self.db = Path(self.db)
+        object.__setattr__(self, "db", Path(self.db))
         if not isinstance(self.name, str) or not _NAME.fullmatch(self.name):
             raise InvalidInput(
                 f"a study's name is 1 to 100 characters without / \\ or a leading dot, got {self.name!r}"
@@ -172,12 +173,12 @@ class Progress:
     state: str = "running"
 
     def __post_init__(self) -> None:
-        self._fps: dict[int, float] = {}
+        self._frames: dict[int, tuple[float, float, float]] = {}  # trial → frames, at, frames a second
 
     @property
     def frames_per_s(self) -> float:
         """Emulator frames a second, summed over the running trials."""
-        return sum(self._fps.values())
+        return sum(rate for _, _, rate in self._frames.values())
 
     @property
     def eta_s(self) -> float | None:
@@ -194,12 +195,21 @@ class Progress:
         if event.kind is Kind.RUN and event.data["parent"] != event.trial:
             self.trials_started += 1
         elif event.kind is Kind.PROGRESS and event.trial is not None:
-            self._fps[event.trial] = float(event.data["metrics"].get("fps", 0.0))
+            self._see_frames(event.trial, event.at, event.data["metrics"].get("frames"))
         elif event.kind is Kind.PHASE_ENDED:
             self.phases_ended += 1
         elif event.kind is Kind.DECISION and event.trial is not None and event.data["verdict"] != "continue":
-            self._fps.pop(event.trial, None)
+            self._frames.pop(event.trial, None)
             self.trials_ended += event.data["verdict"] == "stop"
+
+    def _see_frames(self, trial: int, at: float, frames: float | None) -> None:
+        """Follow the pace at which a trial's `frames` metric, counted since the trial began, grows."""
+        if frames is None:
+            return
+        before, since, rate = self._frames.get(trial, (frames, at, 0.0))
+        if at > since and frames >= before:
+            rate = (frames - before) / (at - since)
+        self._frames[trial] = (frames, at, rate)
 
     def __str__(self) -> str:
         eta = "" if self.eta_s is None or self.state != "running" else f" · about {_clock(self.eta_s)} left"
@@ -273,8 +283,36 @@ class StudyRun:
         """One row a trial; see `Frames.trials`."""
         return self.frames().trials
 
+    def results(self) -> "Results":
+        """Sum up the study as it stands now: numbers, figures, report."""
+        from workbench.results import Results
+
+        return Results.open(self.study.db, self.study.name)
+
+    def report(self, path: str | Path | None = None) -> Path:
+        """Write the self-contained HTML report, by default beside the knowledge base; return where it is."""
+        return self.results().write_report(path or Path(self.study.db).parent / f"{self.study.name}.html")
+
+    def follow(self, every_s: float | None = None, out: IO[str] | None = None) -> "StudyRun":
+        """Write a line of progress every now and then until the study is over; raises what ended it badly.
+
+        On a terminal each line replaces the last, once a second; elsewhere one comes every ten seconds. An interrupt
+        ends the following, not the study.
+        """
+        out = sys.stdout if out is None else out
+        terminal = out.isatty()
+        over = False
+        while not over:
+            over = self.wait((1.0 if terminal else 10.0) if every_s is None else every_s)
+            out.write(f"{self.progress}" + ("\x1b[K\r" if terminal and not over else "\n"))
+            out.flush()
+        return self
+
     def __repr__(self) -> str:
         return f"{self.study.name}: {self.progress.state} · {self.progress}"
+
+    def _repr_html_(self) -> str:
+        return self.results()._repr_html_()
 
     # -- the driver's thread ----------------------------------------------------------------------------------
 

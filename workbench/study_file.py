@@ -64,9 +64,12 @@ def study_from(table: Mapping[str, Any], **overrides: Any) -> Study:
     seed = settings.get("seed", 0)
     if isinstance(seed, bool) or not isinstance(seed, int) or seed < 0:
         raise InvalidInput(f"a seed is a whole number >= 0, got {seed!r}")
-    space = Space.from_json(_table(table, "space"))
     described = {"kind": "random", **_table(table, "searcher", {})}
-    given = {"space": space} | ({"seed": seed} if described["kind"] == "random" and "seed" not in described else {})
+    given: dict[str, Any] = {}
+    if described["kind"] != "list":
+        given["space"] = Space.from_json(_table(table, "space"))
+    if described["kind"] == "random":
+        given["seed"] = described.pop("seed", seed)
     searcher = build("searcher", described, SEARCHERS, **given)
     scheduler = build("scheduler", _table(table, "scheduler"), SCHEDULERS, searcher=searcher)
     trainable = build("trainable", _table(table, "trainable"), TRAINABLES)

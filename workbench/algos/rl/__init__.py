@@ -1,0 +1,1 @@
+"""Deep reinforcement learning: environments, networks, and the systems that train them."""

@@ -1,0 +1,129 @@
+"""What a group of agents records, checked against scripted environments."""
+
+import numpy as np
+import pytest
+
+from workbench.algos.rl.agents import AgentGroup, sample
+from workbench.algos.rl.envs import Game, Step
+from workbench.algos.rl.episodes import Episodes
+from workbench.algos.rl.rollout import Segments
+
+GAME = Game("script", False, (1,), np.dtype(np.float32), 3, 1)
+
+
+class Scripted:
+    """Environments that show their own clock: observation = 100 * agent + steps since the start."""
+
+    game = GAME
+
+    def __init__(self, n_envs, ends):
+        self.n_envs, self.ends = n_envs, ends  # ends: (agent, clock) → "terminated" | "truncated"
+        self.clock = np.zeros(n_envs, int)
+        self.fresh = np.ones(n_envs, bool)
+        self.sent = []
+
+    def recv(self):
+        ids = np.arange(self.n_envs)
+        kinds = [None if self.fresh[i] else self.ends.get((i, self.clock[i])) for i in ids]
+        started = self.fresh.copy()
+        terminated = np.array([k == "terminated" for k in kinds])
+        truncated = np.array([k == "truncated" for k in kinds])
+        obs = (100.0 * ids + self.clock)[:, None].astype(np.float32)
+        rewards = np.where(started, 77, self.clock).astype(np.float32)  # void where an episode starts
+        self.clock += 1
+        self.fresh = terminated | truncated
+        return Step(ids, obs, rewards, terminated, truncated, started)
+
+    def send(self, actions):
+        self.sent.append(actions.copy())
+
+    def close(self):
+        pass
+
+
+def record(ends, n_steps, t_max=4, clip=False, n_envs=2):
+    store = Segments(GAME, 64, t_max)
+    envs, episodes = Scripted(n_envs, ends), Episodes(n_envs, 10)
+    group = AgentGroup(envs, store, episodes, np.random.default_rng(0), clip_rewards=clip)
+    free, handed = list(range(64)), []
+
+    def exchange(finished, n):
+        handed.extend(finished)
+        return [free.pop(0) for _ in range(n)]
+
+    for step in range(n_steps):
+        obs = group.observe()
+        group.act(np.full((n_envs, 3), 1 / 3, np.float32), 1000 + obs[:, 0], step, exchange)
+    segments = []
+    for s in handed:
+        n = store.lengths[s]
+        row = store.obs[s, :n, 0], store.rewards[s, :n], store.versions[s, :n], store.actions[s, :n]
+        segments.append((*(part.tolist() for part in row), float(store.bootstrap[s])))
+    return segments, group, envs
+
+
+def test_full_segments_bootstrap_from_the_next_observation():
+    segments, group, envs = record({}, 9, n_envs=1)
+    (obs, rewards, versions, actions, bootstrap), (obs2, rewards2, *_, bootstrap2) = segments
+    assert (obs, rewards, versions) == ([0, 1, 2, 3], [1, 2, 3, 4], [0, 1, 2, 3])
+    assert actions == [int(sent[0]) for sent in envs.sent[:4]]
+    assert bootstrap == 1004
+    assert (obs2, rewards2, bootstrap2) == ([4, 5, 6, 7], [5, 6, 7, 8], 1008)
+    assert group.steps == 8
+
+
+def test_a_terminal_ends_a_segment_without_bootstrap_and_its_last_transition_is_kept():
+    segments, group, _ = record({(0, 6): "terminated"}, 12, n_envs=1)
+    assert [(s[0], s[1], s[4]) for s in segments] == [
+        ([0, 1, 2, 3], [1, 2, 3, 4], 1004.0),
+        ([4, 5], [5, 6], 0.0),  # the reward at the end is in
+        ([7, 8, 9, 10], [8, 9, 10, 11], 1011.0),  # 6 → 7 is a reset, not a transition
+    ]
+    assert group.episodes.finished == 1
+    assert list(group.episodes.returns) == [1 + 2 + 3 + 4 + 5 + 6]
+    assert list(group.episodes.lengths) == [6]
+    assert group.steps == 10
+
+
+def test_a_truncation_bootstraps_from_the_episodes_true_last_observation():
+    segments, *_ = record({(0, 6): "truncated"}, 12, n_envs=1)
+    assert (segments[1][0], segments[1][4]) == ([4, 5], 1006.0)
+
+
+@pytest.mark.parametrize("kind", ["terminated", "truncated"])
+def test_an_episode_may_end_exactly_where_a_segment_is_full(kind):
+    segments, *_ = record({(0, 4): kind}, 10, n_envs=1)
+    assert [s[0] for s in segments] == [[0, 1, 2, 3], [5, 6, 7, 8]]
+    assert segments[0][4] == (0.0 if kind == "terminated" else 1004.0)
+
+
+def test_agents_in_a_batch_do_not_mix():
+    segments, *_ = record({(1, 2): "terminated"}, 6)
+    assert sorted(s[0] for s in segments) == [[0, 1, 2, 3], [100, 101]]
+
+
+def test_rewards_are_clipped_for_training_and_raw_in_the_score():
+    segments, group, _ = record({(0, 3): "terminated"}, 5, clip=True, n_envs=1)
+    assert segments[0][1] == [1, 1, 1]
+    assert list(group.episodes.returns) == [6]
+
+
+def test_sampling_follows_the_policy():
+    policy = np.tile(np.array([0.2, 0.0, 0.5, 0.3], np.float32), (20_000, 1))
+    drawn = sample(policy, np.random.default_rng(0))
+    share = np.bincount(drawn, minlength=4) / len(drawn)
+    assert share[1] == 0
+    np.testing.assert_allclose(share, policy[0], atol=0.015)
+
+
+def test_a_policy_that_is_no_number_still_gives_allowed_actions():
+    drawn = sample(np.full((5, 3), np.nan, np.float32), np.random.default_rng(0))
+    assert ((drawn >= 0) & (drawn < 3)).all()
+
+
+def test_the_score_before_any_episode_has_finished():
+    episodes = Episodes(2, 10)
+    episodes.add(np.array([0, 1]), np.array([2.0, 4.0]), np.array([False, False]))
+    assert episodes.score() == 3.0
+    episodes.add(np.array([0]), np.array([5.0]), np.array([True]))
+    assert episodes.score() == 7.0

@@ -1,0 +1,147 @@
+"""Environments: names, spaces, and what happens where an episode ends."""
+
+from itertools import pairwise
+
+import gymnasium
+import numpy as np
+import pytest
+
+from workbench.algos.rl.envs import checked_actions, find_game, make_agents
+from workbench.core.errors import InvalidInput
+
+
+@pytest.mark.parametrize("name", ["Pong", "pong", "ALE/Pong-v5"])
+def test_a_game_goes_by_several_names(name):
+    game = find_game(name)
+    assert (game.name, game.obs_shape, game.n_actions, game.frames_per_step) == ("pong", (4, 84, 84), 6, 4)
+
+
+def test_roms_of_several_words():
+    assert find_game("MsPacman").name == find_game("ms_pacman").name == "ms_pacman"
+
+
+def test_gymnasium_games():
+    game = find_game("CartPole-v1")
+    assert (game.obs_shape, game.n_actions, game.frames_per_step, game.atari) == ((4,), 2, 1, False)
+
+
+def test_an_unknown_game_names_its_neighbours():
+    with pytest.raises(InvalidInput, match=r"unknown game 'Pogn': did you mean 'pong'"):
+        find_game("Pogn")
+
+
+def test_actions_must_be_discrete():
+    with pytest.raises(InvalidInput, match=r"Pendulum-v1 has actions Box.*discrete"):
+        find_game("Pendulum-v1")
+
+
+def test_observations_must_be_vectors():
+    with pytest.raises(InvalidInput, match="FrozenLake-v1 has observations Discrete"):
+        find_game("FrozenLake-v1")
+
+
+@pytest.mark.parametrize("actions", [[0, 6], [-1, 0], [0.5, 1], [0], [[0, 1]]])
+def test_actions_are_checked_before_they_are_sent(actions):
+    with pytest.raises(InvalidInput):
+        checked_actions(np.array(actions), 2, 6)
+
+
+def play(agents, n_steps, rng):
+    """Collect each agent's stream: (obs, reward, terminated, truncated, started) and the actions taken at it."""
+    streams = {i: [] for i in range(agents.n_envs)}
+    for _ in range(n_steps):
+        step = agents.recv()
+        actions = rng.integers(0, agents.game.n_actions, len(step.env_ids))
+        for k, i in enumerate(step.env_ids):
+            now = step.obs[k], step.rewards[k], step.terminated[k], step.truncated[k], step.started[k], actions[k]
+            streams[int(i)].append(now)
+        agents.send(actions)
+    return streams
+
+
+@pytest.mark.parametrize("max_episode_frames", [None, 12])
+def test_cartpole_matches_a_plain_loop_across_resets(max_episode_frames):
+    agents = make_agents(find_game("CartPole-v1"), 3, 5, max_episode_frames=max_episode_frames)
+    streams = play(agents, 200, np.random.default_rng(0))
+    agents.close()
+    plain = gymnasium.make("CartPole-v1", max_episode_steps=max_episode_frames).unwrapped
+    ends = {"terminated": 0, "truncated": 0}
+    for stream in streams.values():
+        assert stream[0][4]
+        length = 0
+        for (obs, _, ended, cut, started, action), (following, reward, t, c, s, _) in pairwise(stream):
+            if started:
+                plain.reset()
+                plain.state, length = np.array(obs, np.float64), 0
+            if ended or cut:
+                assert s
+                continue
+            assert not s
+            length += 1
+            expected, expected_reward, expected_end, _, _ = plain.step(action)
+            plain.state = np.array(following, np.float64)  # float32 in the vector form: do not let it drift
+            np.testing.assert_allclose(following, expected, rtol=1e-4, atol=1e-4)
+            assert reward == expected_reward
+            assert t == expected_end
+            assert c == (max_episode_frames is not None and length == max_episode_frames)
+            ends["terminated"] += bool(t)
+            ends["truncated"] += bool(c)
+    assert ends["terminated"]
+    assert bool(ends["truncated"]) == (max_episode_frames is not None)
+
+
+@pytest.mark.parametrize("batch_size", [None, 2])
+def test_pong_truncates_and_starts_anew_with_no_transition_between(batch_size):
+    game = find_game("Pong")
+    agents = make_agents(game, 4, 3, batch_size=batch_size, n_threads=2, noop_max=0, max_episode_frames=60)
+    streams = play(agents, 90 if batch_size is None else 180, np.random.default_rng(0))
+    agents.close()
+    for stream in streams.values():
+        assert len(stream) > 40
+        starts = [k for k, (*_, started, _) in enumerate(stream) if started]
+        cuts = [k for k, (_, _, _, truncated, *_) in enumerate(stream) if truncated]
+        assert starts[:3] == [0, 16, 32]  # 15 steps of 4 frames, then one that only resets
+        assert cuts[:2] == [15, 31]
+        assert all(stream[k][1] == 0 for k in starts)
+        first = stream[0][0]
+        assert all((stream[k][0] == first).all() for k in starts)  # without no-ops every start looks alike
+        assert not any((stream[k][0] == first).all() for k in cuts)  # the true last observation, not the reset's
+
+
+def test_pong_plays_as_the_plain_emulator_does():
+    """Rewards and ends of a whole game against ale_py's single environment, frame by frame."""
+    import ale_py
+
+    game = find_game("Pong")
+    agents = make_agents(game, 1, 0, n_threads=1, noop_max=0)
+    ale = ale_py.ALEInterface()
+    ale.setFloat("repeat_action_probability", 0.0)
+    ale.loadROM(ale_py.roms.get_rom_path("pong"))
+    meanings = ale.getMinimalActionSet()
+    rng = np.random.default_rng(1)
+    agents.recv()
+    for _ in range(3000):
+        action = int(rng.integers(game.n_actions))
+        agents.send(np.array([action]))
+        step = agents.recv()
+        reward = 0
+        for _ in range(4):
+            reward += ale.act(meanings[action])
+            if ale.game_over():
+                break
+        assert step.rewards[0] == reward
+        assert step.terminated[0] == ale.game_over()
+        if ale.game_over():
+            break
+    else:
+        pytest.fail("the game never ended")
+    agents.close()
+
+
+def test_closed_environments_say_so():
+    for name in ("Pong", "CartPole-v1"):
+        agents = make_agents(find_game(name), 2, 0, n_threads=1)
+        agents.close()
+        agents.close()
+        with pytest.raises(RuntimeError, match="closed"):
+            agents.recv()

@@ -1,0 +1,55 @@
+"""Networks: shapes, scaling, initialisation, refusals."""
+
+import math
+
+import pytest
+import torch
+
+from workbench.algos.rl.envs import find_game
+from workbench.algos.rl.model import CONVOLUTIONAL, make_model
+from workbench.core.errors import InvalidInput
+
+
+@pytest.mark.parametrize("network", CONVOLUTIONAL)
+def test_every_network_plays_pong(network):
+    model = make_model(find_game("Pong"), network)
+    obs = torch.randint(0, 256, (2, 4, 84, 84), dtype=torch.uint8)
+    logits, values = model(obs)
+    assert logits.shape == (2, 6)
+    assert values.shape == (2,)
+
+
+def test_the_small_network_is_the_papers():
+    model = make_model(find_game("Pong"))
+    shapes = [tuple(p.shape) for p in model.parameters() if p.dim() > 1]
+    assert shapes == [(16, 4, 8, 8), (32, 16, 4, 4), (256, 2592), (7, 256)]
+
+
+def test_bytes_are_scaled_inside():
+    model = make_model(find_game("Pong"))
+    obs = torch.full((1, 4, 84, 84), 255, dtype=torch.uint8)
+    assert torch.equal(model(obs)[0], model.head(model.trunk(torch.ones(1, 4, 84, 84)))[:, :-1])
+
+
+def test_uniform_init_is_bounded_by_the_fan_in():
+    model = make_model(find_game("Pong"), init="uniform", seed=1)
+    weight = model.trunk[0].weight
+    assert weight.abs().max() <= 1 / math.sqrt(4 * 8 * 8)
+    assert weight.abs().max() > 0.99 / math.sqrt(4 * 8 * 8)
+
+
+def test_seeds_decide_the_weights_and_leave_torchs_generator_alone():
+    game = find_game("CartPole-v1")
+    before = torch.random.get_rng_state()
+    for init in ("uniform", "orthogonal"):
+        one, same, other = (make_model(game, init=init, seed=s).head.weight for s in (1, 1, 2))
+        assert torch.equal(one, same)
+        assert not torch.equal(one, other)
+    assert torch.equal(before, torch.random.get_rng_state())
+
+
+def test_networks_that_do_not_exist_or_fit():
+    with pytest.raises(InvalidInput, match="unknown network 'smal': did you mean 'small'"):
+        make_model(find_game("Pong"), "smal")
+    with pytest.raises(InvalidInput, match="cannot read CartPole-v1"):
+        make_model(find_game("CartPole-v1"), "small")

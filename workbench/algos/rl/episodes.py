@@ -1,0 +1,75 @@
+"""Episode returns, and the score a trial is judged by."""
+
+import threading
+from collections import deque
+from typing import Any
+
+import numpy as np
+
+
+class Episodes:
+    """Running returns of all agents, and the last finished episodes.
+
+    Several threads may add, each for agents of its own.
+
+    Parameters
+    ----------
+    n_agents : int
+    window : int
+        Finished episodes to keep.
+
+    Attributes
+    ----------
+    finished : int
+        Episodes finished so far.
+    returns, lengths : deque
+        Raw returns, and lengths in agent steps, of the last `window` finished episodes, oldest first.
+    """
+
+    def __init__(self, n_agents: int, window: int) -> None:
+        self.finished = 0
+        self.returns: deque[float] = deque(maxlen=window)
+        self.lengths: deque[int] = deque(maxlen=window)
+        self._running = np.zeros(n_agents)
+        self._steps = np.zeros(n_agents, np.int64)
+        self._lock = threading.Lock()
+
+    def add(self, agents: np.ndarray, rewards: np.ndarray, ended: np.ndarray) -> None:
+        """Count one transition of each agent in `agents`: raw rewards (B,), episode ends (B,)."""
+        self._running[agents] += rewards
+        self._steps[agents] += 1
+        if ended.any():
+            done = agents[ended]
+            with self._lock:
+                self.returns.extend(self._running[done].tolist())
+                self.lengths.extend(self._steps[done].tolist())
+                self.finished += len(done)
+            self._running[done] = 0
+            self._steps[done] = 0
+
+    def score(self) -> float:
+        """Return the mean return of the finished episodes in the window.
+
+        Before any episode has finished, the mean of the unfinished episodes' returns so far: no return of a
+        whole game, but the best that is known, and at equal frames it compares one trial with another.
+        """
+        with self._lock:
+            return float(np.mean(self.returns or self._running))
+
+    def mean_length(self) -> float:
+        """Return the mean length of the finished episodes in the window, in agent steps; 0 before any."""
+        with self._lock:
+            return float(np.mean(self.lengths or [0]))
+
+    def state_dict(self) -> dict[str, Any]:
+        """Return what outlives a restart, in JSON's types; unfinished episodes do not."""
+        with self._lock:
+            return {"finished": self.finished, "returns": list(self.returns), "lengths": list(self.lengths)}
+
+    def load_state_dict(self, state: dict[str, Any]) -> None:
+        """Take over what `state_dict` returned."""
+        with self._lock:
+            self.finished = int(state["finished"])
+            for own, saved in ((self.returns, state["returns"]), (self.lengths, state["lengths"])):
+                own.clear()
+                own.extend(saved)

@@ -1,0 +1,104 @@
+"""Evaluation: whole games with fixed weights, apart from training's environments and generators."""
+
+from dataclasses import dataclass
+
+import numpy as np
+import torch
+
+from workbench.algos.rl.agents import sample
+from workbench.algos.rl.envs import Agents, Game, make_agents
+from workbench.algos.rl.model import ActorCritic
+
+AT_ONCE = 32  # games played side by side
+
+
+@dataclass(frozen=True, slots=True)
+class Evaluation:
+    """Whole games that were played.
+
+    Attributes
+    ----------
+    returns : ndarray of float, (n_episodes,)
+        Raw, undiscounted.
+    lengths : ndarray of int, (n_episodes,)
+        Agent steps.
+    """
+
+    returns: np.ndarray
+    lengths: np.ndarray
+
+    @property
+    def mean(self) -> float:
+        """Mean return."""
+        return float(self.returns.mean())
+
+    @property
+    def std(self) -> float:
+        """Standard deviation of the returns."""
+        return float(self.returns.std())
+
+
+def evaluate(
+    model: ActorCritic,
+    game: Game,
+    n_episodes: int = 30,
+    *,
+    greedy: bool = False,
+    seed: int = 0,
+    noop_max: int = 30,
+    max_episode_frames: int | None = None,
+    n_threads: int | None = None,
+) -> Evaluation:
+    """Play `n_episodes` whole games.
+
+    Every game that is begun is counted: playing on in the agents that finish first would favour short games.
+
+    Parameters
+    ----------
+    model : ActorCritic
+        Read only; on whichever device it is.
+    game : Game
+    n_episodes : int
+        GA3C's Table 3: 30 games from random seeds; Distributed BA3C: 50.
+    greedy : bool
+        Take the likeliest action (Distributed BA3C) instead of drawing one (GA3C).
+    seed : int
+        Of the games' starts and the actions drawn.
+    noop_max, max_episode_frames, n_threads
+        See `make_agents`.
+    """
+    generator = np.random.default_rng([seed, 1])
+    returns, lengths = [], []
+    for first in range(0, n_episodes, AT_ONCE):
+        n = min(AT_ONCE, n_episodes - first)
+        start = int(np.random.SeedSequence([seed, 0, first]).generate_state(1)[0] >> 1)
+        agents = make_agents(
+            game, n, start, noop_max=noop_max, max_episode_frames=max_episode_frames, n_threads=n_threads
+        )
+        try:
+            played = _play_once(model, agents, greedy, generator)
+        finally:
+            agents.close()
+        returns.append(played[0])
+        lengths.append(played[1])
+    return Evaluation(np.concatenate(returns), np.concatenate(lengths))
+
+
+def _play_once(
+    model: ActorCritic, agents: Agents, greedy: bool, generator: np.random.Generator
+) -> tuple[np.ndarray, np.ndarray]:
+    """Play one game an agent, all the way; returns and lengths, (n_envs,) each."""
+    device = next(model.parameters()).device
+    returns, lengths = np.zeros(agents.n_envs), np.zeros(agents.n_envs, np.int64)
+    playing = np.ones(agents.n_envs, bool)
+    while True:
+        step = agents.recv()
+        counted = playing[step.env_ids] & ~step.started
+        returns[step.env_ids] += np.where(counted, step.rewards, 0)
+        lengths[step.env_ids] += counted
+        playing[step.env_ids[counted & (step.terminated | step.truncated)]] = False
+        if not playing.any():
+            return returns, lengths
+        with torch.inference_mode():
+            policy = torch.softmax(model(torch.from_numpy(step.obs).to(device))[0], 1).cpu().numpy()
+        agents.send(policy.argmax(1) if greedy else sample(policy, generator))

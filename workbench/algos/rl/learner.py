@@ -1,0 +1,97 @@
+"""One model, its optimiser, and the two things done with it: predict and train."""
+
+from dataclasses import dataclass
+
+import numpy as np
+import torch
+
+from workbench.algos.rl.loss import Reduction, actor_critic_loss
+from workbench.algos.rl.model import ActorCritic
+from workbench.algos.rl.optim import SharedRMSProp
+from workbench.algos.rl.rollout import Rollout
+from workbench.core.errors import WorkbenchError
+
+
+class DivergenceError(WorkbenchError, FloatingPointError):
+    """The loss or the gradients are no longer numbers: this trial is lost, others are not touched."""
+
+
+@dataclass(frozen=True, slots=True)
+class Update:
+    """What one update did; losses are means over its experiences.
+
+    Attributes
+    ----------
+    lags : ndarray of int64, (B,)
+        Updates the weights saw between choosing an action and training on it (k of GA3C's Eq. 4).
+    """
+
+    lags: np.ndarray
+    policy_loss: float
+    value_loss: float
+    entropy: float
+    grad_norm: float
+
+
+class Learner:
+    """Predicts and trains with one copy of the weights, from any number of threads.
+
+    Predictions may read weights while a trainer writes them, as in GA3C: there is no lock between the two.
+
+    Attributes
+    ----------
+    updates : int
+        Updates so far; also the version of the weights.
+    """
+
+    def __init__(
+        self,
+        model: ActorCritic,
+        optimizer: SharedRMSProp,
+        device: torch.device,
+        *,
+        entropy_beta: float,
+        value_weight: float,
+        reduction: Reduction,
+    ) -> None:
+        self.model, self.optimizer, self.device = model, optimizer, device
+        self.entropy_beta, self.value_weight, self.reduction = entropy_beta, value_weight, reduction
+        self.updates = 0
+
+    def predict(self, obs: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        """Return the policy, (B, n_actions), and the values, (B,), of observations (B, *obs_shape)."""
+        with torch.inference_mode():
+            logits, values = self.model(torch.from_numpy(obs).to(self.device, non_blocking=True))
+            return torch.softmax(logits, 1).cpu().numpy(), values.cpu().numpy()
+
+    def train(self, rollout: Rollout) -> Update:
+        """Make one update from a rollout.
+
+        Raises
+        ------
+        DivergenceError
+            Loss or gradients are NaN or infinite; the weights are left as they were.
+        """
+        lags = self.updates - rollout.versions
+        obs = torch.from_numpy(rollout.obs).to(self.device, non_blocking=True)
+        actions = torch.from_numpy(rollout.actions).to(self.device, non_blocking=True)
+        returns = torch.from_numpy(rollout.returns).to(self.device, non_blocking=True)
+        logits, values = self.model(obs)
+        loss = actor_critic_loss(
+            logits,
+            values,
+            actions,
+            returns,
+            entropy_beta=self.entropy_beta,
+            value_weight=self.value_weight,
+            reduction=self.reduction,
+        )
+        grads = torch.autograd.grad(loss.total, self.optimizer.params)
+        norm = self.optimizer.step(grads) if torch.isfinite(loss.total) else float("nan")
+        if not np.isfinite(norm):
+            raise DivergenceError(
+                f"training diverged at update {self.updates}: loss {loss.total.item():.3g}, gradient norm {norm:.3g} "
+                f"at learning rate {self.optimizer.lr:g}; lower the learning rate or clip gradients (max_grad_norm)"
+            )
+        self.updates += 1
+        return Update(lags, float(loss.policy), float(loss.value), float(loss.entropy), norm)

@@ -1,0 +1,135 @@
+"""Networks with two outputs, a policy and a value, on one trunk (GA3C, Sec. 3.2 and Table 2)."""
+
+import math
+from typing import Literal
+
+import torch
+from torch import Tensor, nn
+
+from workbench.algos.rl.envs import Game
+from workbench.core.errors import InvalidInput, unknown
+
+Init = Literal["uniform", "orthogonal"]
+
+# name → convolutions as (filters, side, stride), then the width of the fully connected layer
+CONVOLUTIONAL: dict[str, list[tuple[int, int, int]]] = {
+    "small": [(16, 8, 4), (32, 4, 2)],
+    **{f"large-{stride}": [(32, 8, stride), (32, 4, 2), (64, 4, 2)] for stride in (4, 3, 2, 1)},
+}
+NETWORKS = ("mlp", *CONVOLUTIONAL)
+CONV_FC_WIDTH = 256
+MLP_WIDTH = 64
+
+
+class ActorCritic(nn.Module):
+    """Policy logits and state values from observations.
+
+    The policy's and the value's layers are the rows of one matrix (`head`): one product serves both.
+    """
+
+    def __init__(self, trunk: nn.Module, width: int, n_actions: int, scale: float) -> None:
+        super().__init__()
+        self.trunk = trunk
+        self.head = nn.Linear(width, n_actions + 1)
+        self.scale = scale
+
+    def forward(self, obs: Tensor) -> tuple[Tensor, Tensor]:
+        """Map observations to logits and values.
+
+        Parameters
+        ----------
+        obs : Tensor, (B, *obs_shape)
+            uint8 pixels are scaled to [0, 1] here, so that they travel as bytes.
+
+        Returns
+        -------
+        logits : Tensor, (B, n_actions)
+        values : Tensor, (B,)
+        """
+        out = self.head(self.trunk(obs.float().mul_(self.scale) if self.scale != 1 else obs.float()))
+        return out[:, :-1], out[:, -1]
+
+
+def make_model(game: Game, network: str = "auto", init: Init = "uniform", seed: int = 0) -> ActorCritic:
+    """Build the network of that name for a game.
+
+    Parameters
+    ----------
+    game : Game
+    network : str
+        ``small`` (GA3C, Sec. 3.2), ``large-4`` … ``large-1`` (Table 2: 32 filters in the first layer with that
+        stride, one more convolution), ``mlp`` (two tanh layers of 64) or ``auto``: small for pixels, else mlp.
+        Convolutions are not padded.
+    init : {"uniform", "orthogonal"}
+        ``uniform``: weights and biases in ±1/sqrt(fan_in), as the authors' code. ``orthogonal``: gain sqrt(2)
+        in the trunk, 0.01 for the policy, 1 for the value, biases 0; learns faster with few steps.
+    seed : int
+        Of the weights; torch's global generator is not touched.
+
+    Raises
+    ------
+    InvalidInput
+        Unknown network, or one that does not fit the game's observations.
+    """
+    check_network(game, network)
+    pixels = len(game.obs_shape) == 3
+    if network == "auto":
+        network = "small" if pixels else "mlp"
+    with torch.device("meta"):  # layers would draw their weights from the global generator
+        if network == "mlp":
+            trunk, width = _mlp(game.obs_shape[0]), MLP_WIDTH
+        else:
+            trunk, width = _convolutional(game.obs_shape, CONVOLUTIONAL[network]), CONV_FC_WIDTH
+        model = ActorCritic(trunk, width, game.n_actions, 1 / 255 if pixels else 1.0)
+    model.to_empty(device="cpu")
+    generator = torch.Generator().manual_seed(seed)
+    if init == "uniform":
+        _init_uniform(model, generator)
+    elif init == "orthogonal":
+        _init_orthogonal(model, generator)
+    else:
+        raise unknown("init", init, ["uniform", "orthogonal"])
+    return model
+
+
+def check_network(game: Game, network: str) -> None:
+    """Refuse an unknown network, and one that does not fit the game's observations."""
+    if network != "auto" and network not in NETWORKS:
+        raise unknown("network", network, ["auto", *NETWORKS])
+    if network != "auto" and (network == "mlp") == (len(game.obs_shape) == 3):
+        raise InvalidInput(f"network {network!r} cannot read {game.name}'s {game.obs_shape} observations: use 'auto'")
+
+
+def _mlp(n_features: int) -> nn.Module:
+    return nn.Sequential(nn.Linear(n_features, MLP_WIDTH), nn.Tanh(), nn.Linear(MLP_WIDTH, MLP_WIDTH), nn.Tanh())
+
+
+def _convolutional(shape: tuple[int, ...], convolutions: list[tuple[int, int, int]]) -> nn.Module:
+    layers: list[nn.Module] = []
+    channels, side = shape[0], shape[-1]
+    for filters, kernel, stride in convolutions:
+        layers += [nn.Conv2d(channels, filters, kernel, stride), nn.ReLU(inplace=True)]
+        channels, side = filters, (side - kernel) // stride + 1
+    return nn.Sequential(*layers, nn.Flatten(), nn.Linear(channels * side * side, CONV_FC_WIDTH), nn.ReLU(inplace=True))
+
+
+@torch.no_grad()
+def _init_uniform(model: ActorCritic, generator: torch.Generator) -> None:
+    for layer in model.modules():
+        if isinstance(layer, nn.Linear | nn.Conv2d):
+            bound = 1 / math.sqrt(layer.weight[0].numel())
+            layer.weight.uniform_(-bound, bound, generator=generator)
+            if layer.bias is not None:
+                layer.bias.uniform_(-bound, bound, generator=generator)
+
+
+@torch.no_grad()
+def _init_orthogonal(model: ActorCritic, generator: torch.Generator) -> None:
+    for layer in model.modules():
+        if isinstance(layer, nn.Linear | nn.Conv2d):
+            nn.init.orthogonal_(layer.weight, math.sqrt(2), generator=generator)
+            if layer.bias is not None:
+                layer.bias.zero_()
+    policy, value = model.head.weight[:-1], model.head.weight[-1:]
+    nn.init.orthogonal_(policy, 0.01, generator=generator)
+    nn.init.orthogonal_(value, 1.0, generator=generator)

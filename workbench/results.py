@@ -1,0 +1,171 @@
+"""What came of a study: its numbers, its figures, its report. Reads frames, so it works on running studies too."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from html import escape
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from workbench.algos.search.hypertrick import (
+    collecting_reports,
+    expected_completion_rate,
+    expected_trials,
+    minimum_completion_rate,
+)
+from workbench.knowledge import Frames, KnowledgeBase
+
+if TYPE_CHECKING:
+    import plotly.graph_objects as go
+
+
+@dataclass(frozen=True)
+class Results:
+    """A study's outcome so far.
+
+    Parameters
+    ----------
+    name : str
+    spec : Mapping
+        As recorded in the log: scheduler, trainable, seed.
+    frames : Frames
+    """
+
+    name: str
+    spec: Mapping[str, Any]
+    frames: Frames
+
+    @classmethod
+    def open(cls, db: str | Path, name: str) -> "Results":
+        """Read a study from a knowledge base, running or over."""
+        with KnowledgeBase(db) as kb:
+            study = kb[name]
+            return cls(name, study.spec, study.frames())
+
+    @property
+    def summary(self) -> dict[str, Any]:
+        """The numbers of `workbench.analysis.summarise`; for HyperTrick also Eqs. 8 and 9, minimum and expected α."""
+        from workbench.analysis import summarise
+
+        scheduler = self.spec["scheduler"]
+        n_trials = int(scheduler.get("n_trials") or len(self.frames.trials))
+        n_phases = int(scheduler.get("n_phases") or self._phases_seen())
+        f = self.frames
+        found = summarise(
+            f.trials,
+            f.phases,
+            f.spans,
+            f.slots,
+            wall_s=f.wall_s,
+            n_trials=n_trials,
+            n_phases=n_phases,
+            hyperparameters=f.hyperparameters,
+        )
+        if self._eviction_rate is not None:
+            found["alpha_expected"] = expected_completion_rate(self._eviction_rate, n_phases)
+            found["alpha_minimum"] = minimum_completion_rate(self._eviction_rate, n_phases)
+        return found
+
+    def figures(self) -> "dict[str, go.Figure]":
+        """Draw the study: node occupancy, survival, learning curves, best score, score by hyperparameter."""
+        from workbench import analysis, viz
+
+        f = self.frames
+        expected, minimum = self._survival_curves()
+        used = analysis.occupancy(f.spans, f.slots, f.wall_s)
+        survived = analysis.survival(f.trials, f.phases, f.decisions, self.spec["scheduler"].get("n_phases"))
+        curves = analysis.learning_curves(f.phases, f.metrics)
+        return {
+            "occupancy": viz.node_occupancy(f.spans, f.slots, f.wall_s, occupancy=used.share),
+            "survival": viz.phase_survival(survived, expected, minimum),
+            "learning curves": viz.learning_curves(
+                curves, f.trials, hyperparameters=f.hyperparameters, decisions=f.decisions
+            ),
+            "best so far": viz.best_so_far(analysis.best_so_far(f.phases), f.wall_s),
+            "score by hyperparameter": viz.score_by_hyperparameter(f.phases, f.trials, f.hyperparameters),
+        }
+
+    def write_report(self, path: str | Path) -> Path:
+        """Write one self-contained HTML page with the summary, the figures, the trials and the decision log."""
+        from workbench.viz import write_report
+
+        f = self.frames
+        captions = dict(zip(_CAPTIONS, self.figures().values(), strict=True))
+        decisions = f.decisions.assign(reason=f.decisions["reason"].map(_reason_text))
+        tables = {"Trials": f.trials, "Decisions": decisions}
+        return write_report(path, f"Study {self.name}", self._rows(), captions, tables, note=_what_ran(self.spec))
+
+    def __str__(self) -> str:
+        rows = self._rows()
+        width = max(len(label) for label in rows)
+        return "\n".join([f"study {self.name}", *(f"  {label:<{width}}  {value}" for label, value in rows.items())])
+
+    __repr__ = __str__
+
+    def _repr_html_(self) -> str:
+        cells = "".join(
+            f"<tr><th style='text-align:left'>{escape(label)}</th><td style='text-align:left'>{escape(value)}</td></tr>"
+            for label, value in self._rows().items()
+        )
+        return f"<table><caption>study {escape(self.name)}</caption>{cells}</table>"
+
+    def _rows(self) -> dict[str, str]:
+        s = self.summary
+        best = "no score yet"
+        if s["best_trial"] is not None:
+            config = ", ".join(f"{name} = {_number(value)}" for name, value in s["best_config"].items())
+            best = f"{_number(s['best_score'])} (trial {s['best_trial']}, after {s['best_at_s']:.0f} s)"
+        alpha = f"{s['alpha']:.1%}"
+        if "alpha_expected" in s:
+            alpha += f" (expected {s['alpha_expected']:.1%} by Eq. 9, minimum {s['alpha_minimum']:.1%} by Eq. 8)"
+        states = ", ".join(f"{n} {state}" for state, n in s["states"].items())
+        return {
+            "state": self.frames.state,
+            "best score": best,
+            "best config": config if s["best_trial"] is not None else "",
+            "trials": f"{s['trials']}: {states}" if states else "none yet",
+            "phases": f"{s['phases']} completed, {s['retries']} attempts lost",
+            "occupancy": f"{s['occupancy']:.1%} of the slots' time",
+            "completion rate": alpha,
+            "wall time": f"{s['wall_s']:.1f} s",
+        }
+
+    @property
+    def _eviction_rate(self) -> float | None:
+        scheduler = self.spec["scheduler"]
+        return float(scheduler["eviction_rate"]) if scheduler.get("kind") == "hypertrick" else None
+
+    def _survival_curves(self) -> tuple[list[float] | None, list[float] | None]:
+        """E[W_p] by Eq. 1, and the fewest that can begin a phase: those let through unconditionally (Eq. 2)."""
+        if self._eviction_rate is None:
+            return None, None
+        n, phases = self.spec["scheduler"]["n_trials"], range(self.spec["scheduler"]["n_phases"])
+        expected = [expected_trials(n, self._eviction_rate, p) for p in phases]
+        minimum = [float(n), *(collecting_reports(n, self._eviction_rate, p) for p in phases[:-1])]
+        return expected, minimum
+
+    def _phases_seen(self) -> int:
+        return int(self.frames.phases["phase"].max()) + 1 if len(self.frames.phases) else 1
+
+
+_CAPTIONS = (
+    "Slots over time: one bar a phase, coloured by its number. White is idle, hatched is held or lost.",
+    "Trials phase by phase: how many began each, and what became of them.",
+    "Every trial's score against the time it trained.",
+    "The best score reported so far, against the study's clock.",
+    "Scores at phase ends against each hyperparameter; crosses are the last scores of stopped trials.",
+)
+
+
+def _what_ran(spec: Mapping[str, Any]) -> str:
+    scheduler, trainable = dict(spec["scheduler"]), dict(spec["trainable"])
+    settings = ", ".join(f"{k} = {_number(v)}" for k, v in trainable.items() if k != "kind" and v is not None)
+    rule = ", ".join(f"{k} = {_number(v)}" for k, v in scheduler.items() if k not in ("kind", "searcher"))
+    return f"{scheduler['kind']} ({rule}) over {trainable['kind']} ({settings}); seed {spec['seed']}"
+
+
+def _reason_text(reason: Mapping[str, Any]) -> str:
+    return ", ".join(f"{key} = {_number(value)}" for key, value in reason.items())
+
+
+def _number(value: Any) -> str:
+    return f"{value:.4g}" if isinstance(value, float) else str(value)
