@@ -12,7 +12,7 @@ NAME = "<script>alert(1)</script>"
 
 def in_order() -> list[Event]:
     """The small study's events, with the points inside phases where they were logged."""
-    points = [Event(Kind.PROGRESS, at, trial, phase, data={"metrics": {name: value, "fps": 100.0 * (trial + 1)}})
+    points = [Event(Kind.PROGRESS, at, trial, phase, data={"metrics": {name: value, "frames": 200.0 * at}})
               for _, trial, phase, at, name, value in POINTS]  # fmt: skip
     return sorted([*EVENTS, *points], key=lambda event: event.at)
 

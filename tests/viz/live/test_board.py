@@ -51,7 +51,7 @@ class Viewer:
 
 
 def _board():
-    return Board(NAME, plan_of(SPEC))
+    return Board(NAME, plan_of(SPEC, expected=[4.0, 3.0], minimum=[4.0, 2.0]))
 
 
 def test_deltas_add_up_to_the_snapshot():
@@ -90,17 +90,18 @@ def test_numbers_of_the_small_study():
     assert (content["trials_started"], content["trials_ended"], content["phases_ended"]) == (4, 2, 4)
     assert content["expected_phases"] == 4 + 3
     assert content["eta_s"] == 20.0 / 4 * 3
-    assert content["frames_per_s"] == 400.0  # only trial 3 still runs
+    assert content["frames_per_s"] == 200.0  # only trial 3 still runs, at 200 a second
     assert content["best"] == [[8.0, 3.0, 2, 0], [20.0, 5.0, 0, 1]]
     assert [row["began"] for row in content["survival"]] == [4, 1]
     assert content["meta"]["expected"] == [4.0, 3.0]
+    assert content["meta"]["minimum"] == [4.0, 2.0]
     assert content["meta"]["hyperparameters"][:2] == ["lr", "net"]
     assert [line[3] for line in content["log"]] == ["attempt lost", "hold", "continue", "stop", "stop"]
 
 
 def test_an_unknown_scheduler_has_no_expectations():
     plan = plan_of({"scheduler": {"kind": "mine"}})
-    assert (plan.n_trials, plan.expected, plan.expected_phases) == (None, [], None)
+    assert (plan.n_trials, plan.expected, plan.expected_phases) == (None, (), None)
     assert plan_of({}) == plan
     assert plan_of({"scheduler": {"n_trials": 4, "n_phases": 3}}).expected_phases == 12
 

@@ -15,7 +15,7 @@ from workbench.knowledge import Frames
 from workbench.knowledge.frames import METRICS, TRIALS, _Reader
 from workbench.viz import theme
 from workbench.viz.live.curves import Curves
-from workbench.viz.live.feed import SCORE, MetricPoint
+from workbench.viz.live.feed import FRAMES, SCORE, MetricPoint
 from workbench.viz.live.plan import Plan
 
 OUTCOMES = ["running", "ended", "lost", "held"]
@@ -39,7 +39,7 @@ class Board:
         self.plan = plan
         self.curves = Curves()
         self._reader = _Reader()
-        self._speed: dict[int, float] = {}
+        self._pace: dict[int, tuple[float, float, float]] = {}  # trial → frames, at_s, frames a second
         self._why: dict[int, str] = {}
         self._log: deque[list[Any]] = deque(maxlen=_LOG_LINES)
         self._log_new: list[list[Any]] = []
@@ -109,8 +109,15 @@ class Board:
         self._stale = True
         if point.name == SCORE:
             self.curves.add(point.trial, point.phase, point.at, point.value)
-        else:
-            self._speed[point.trial] = point.value
+        elif point.name == FRAMES:
+            self._follow(point)
+
+    def _follow(self, point: MetricPoint) -> None:
+        """Keep the pace at which a trial's frames, counted since it began, grow."""
+        before, since, rate = self._pace.get(point.trial, (point.value, point.at, 0.0))
+        if point.at > since and point.value >= before:  # it falls when a trial goes back to its checkpoint
+            rate = (point.value - before) / (point.at - since)
+        self._pace[point.trial] = (point.value, point.at, rate)
 
     def _event(self, event: Event) -> None:
         self._reader.read(event)
@@ -130,7 +137,7 @@ class Board:
             word = "attempt lost" if event.kind is Kind.PHASE_FAILED else "failed"
             self._line(event, word, str(event.data.get("error") or ""))
         if event.kind in (Kind.DECISION, Kind.PHASE_FAILED) and event.data.get("verdict") != "continue":
-            self._speed.pop(event.trial, None)
+            self._pace.pop(event.trial, None)
 
     def _line(self, event: Event, what: str, reason: str) -> None:
         line = [round(event.at, 1), event.trial, event.phase, what, reason[:500]]
@@ -147,8 +154,8 @@ class Board:
             "name": self.name,
             "n_trials": self.plan.n_trials,
             "n_phases": self.plan.n_phases,
-            "expected": self.plan.expected,
-            "minimum": self.plan.minimum,
+            "expected": list(self.plan.expected),
+            "minimum": list(self.plan.minimum),
             "hyperparameters": list(names),
             "states": theme.STATE_COLORS,
             "phase_colors": theme.phase_colors(self.plan.n_phases or self._phases_begun()),
@@ -168,7 +175,7 @@ class Board:
             "state": self._reader.state,
             "at_s": round(at, 2),
             "eta_s": None if eta is None else round(eta, 1),
-            "frames_per_s": round(sum(self._speed.values()), 1),
+            "frames_per_s": round(sum(rate for _, _, rate in self._pace.values()), 1),
         }
 
     def _derive(self) -> dict[str, Any]:

@@ -2,6 +2,7 @@
 
 import contextlib
 import threading
+from collections.abc import Sequence
 from dataclasses import dataclass
 from importlib.resources import files
 from pathlib import Path
@@ -50,6 +51,8 @@ class Dashboard(anywidget.AnyWidget):  # type: ignore[misc]
         The knowledge base.
     name : str
         The study.
+    expected, minimum : sequence of float, optional
+        Trials expected to begin each phase, and the fewest that can (Eqs. 1 and 2), to draw beside those that did.
     refresh_s : float
         Seconds between two looks at the log.
 
@@ -81,9 +84,17 @@ class Dashboard(anywidget.AnyWidget):  # type: ignore[misc]
 
     _thread: threading.Thread | None = None
 
-    def __init__(self, db: str | Path, name: str, *, refresh_s: float = 0.5) -> None:
+    def __init__(
+        self,
+        db: str | Path,
+        name: str,
+        *,
+        expected: Sequence[float] = (),
+        minimum: Sequence[float] = (),
+        refresh_s: float = 0.5,
+    ) -> None:
         self._feed = Feed(db, name)
-        self._board = Board(name, plan_of(self._feed.spec))
+        self._board = Board(name, plan_of(self._feed.spec, expected, minimum))
         self._board.take(self._feed.news())
         self._lock = threading.Lock()  # held by whoever touches the feed, the board or the number
         self._number = 0  # of the last delta; a viewer that misses one asks for a snapshot

@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 from workbench.core.protocols import Event
 from workbench.knowledge import KnowledgeBase
 
-SCORE, SPEED = "score", "fps"
+SCORE, FRAMES = "score", "frames"
 
 
 class MetricPoint(NamedTuple):
@@ -70,7 +70,7 @@ class Feed:
         frame = self._study.metrics(self._metrics)
         if len(frame):
             self._metrics = int(frame["seq"].iloc[-1])
-            frame = frame[frame["name"].isin([SCORE, SPEED])]
+            frame = frame[frame["name"].isin([SCORE, FRAMES])]
             columns = (frame[column].tolist() for column in ("trial", "phase", "at_s", "name", "value"))
             yield from map(MetricPoint, *columns)
 

@@ -1,10 +1,8 @@
-"""What a study set out to do, read off its record: the yardstick its progress is held against."""
+"""What a study set out to do: the yardstick its progress is held against."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
-
-from workbench.algos.search.hypertrick import collecting_reports, expected_trials
 
 
 @dataclass(frozen=True)
@@ -15,16 +13,16 @@ class Plan:
     ----------
     n_trials, n_phases : int or None
         The paper's W0 and Np; ``None`` if the record does not say.
-    expected : list of float
-        Trials expected to begin each phase, E[W_p] (arXiv 1902.02725, Eq. 1); empty for other schedulers.
-    minimum : list of float
-        Trials that go on after each phase however they score, W_DCM,p (Eq. 2); empty for other schedulers.
+    expected : sequence of float
+        Trials expected to begin each phase, E[W_p] (arXiv 1902.02725, Eq. 1); empty if nothing is expected.
+    minimum : sequence of float
+        Fewest that can begin each phase, however they score (from Eq. 2); empty likewise.
     """
 
     n_trials: int | None
     n_phases: int | None
-    expected: list[float]
-    minimum: list[float]
+    expected: Sequence[float] = ()
+    minimum: Sequence[float] = ()
 
     @property
     def expected_phases(self) -> float | None:
@@ -34,20 +32,11 @@ class Plan:
         return None if self.n_trials is None or self.n_phases is None else float(self.n_trials * self.n_phases)
 
 
-def plan_of(spec: Mapping[str, Any]) -> Plan:
-    """Read the plan off a study's recorded `spec`; a record this does not understand gives an empty plan."""
+def plan_of(spec: Mapping[str, Any], expected: Sequence[float] = (), minimum: Sequence[float] = ()) -> Plan:
+    """Read the size off a study's recorded `spec`, as far as its scheduler has one."""
     scheduler = spec.get("scheduler")
     settings = scheduler if isinstance(scheduler, Mapping) else {}
-    n_trials, n_phases = _whole(settings.get("n_trials")), _whole(settings.get("n_phases"))
-    rate = settings.get("eviction_rate")
-    if n_trials is None or n_phases is None or not isinstance(rate, float) or not 0 < rate < 1:
-        return Plan(n_trials, n_phases, [], [])
-    return Plan(
-        n_trials,
-        n_phases,
-        [expected_trials(n_trials, rate, phase) for phase in range(n_phases)],
-        [collecting_reports(n_trials, rate, phase) for phase in range(n_phases)],
-    )
+    return Plan(_whole(settings.get("n_trials")), _whole(settings.get("n_phases")), expected, minimum)
 
 
 def _whole(value: object) -> int | None:

@@ -128,7 +128,8 @@ function drawSurvival(canvas, store, _, colors) {
     const phase = phases[Math.round(((mx - box.left) / box.width) * phases.length - 0.5)];
     if (!phase) return null;
     const words = FATES.filter(([key]) => phase[key]).map(([key, name]) => `${phase[key]} ${name}`);
-    if (expected.length) words.push(`${short(expected[phase.phase])} expected, ${short(minimum[phase.phase])} collected`);
+    if (expected.length > phase.phase) words.push(`${short(expected[phase.phase])} expected`);
+    if (minimum.length > phase.phase) words.push(`${short(minimum[phase.phase])} at least`);
     return { trial: null, words: [`phase ${phase.phase}: ${phase.began} began`, ...words] };
   };
 }

@@ -113,8 +113,11 @@ function render({ model, el }) {
       ["idle", colors.line],
     ]);
     const fates = FATES.filter(([key]) => now.survival.some((phase) => phase[key]));
-    const curve = meta.expected.length ? [["expected (Eq. 1)", colors.mark, "wb-line"], ["collected (Eq. 2)", colors.mark, "wb-dots"]] : [];
-    survivalLegend([...fates.map(([key, name, color]) => [name, color ?? meta.states[key]]), ...curve]);
+    const lines = [["expected (Eq. 1)", meta.expected, "wb-line"], ["fewest (Eq. 2)", meta.minimum, "wb-dots"]];
+    survivalLegend([
+      ...fates.map(([key, name, color]) => [name, color ?? meta.states[key]]),
+      ...lines.filter(([, heights]) => heights.length).map(([name, , style]) => [name, colors.mark, style]),
+    ]);
     const seen = new Set([...store.trials.values()].map((trial) => trial.state));
     curvesLegend(Object.entries(meta.states).filter(([state]) => seen.has(state)));
   }
