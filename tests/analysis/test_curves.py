@@ -15,10 +15,15 @@ def test_seconds_leave_out_lost_attempts(frames):
     assert _points(curves, 2) == []
 
 
-def test_frames_are_summed_over_phases(frames):
-    curves = learning_curves(frames.phases, frames.metrics, "frames")
+def test_a_counter_that_starts_anew_is_summed_over_phases(frames):
+    curves = learning_curves(frames.phases, frames.metrics, "frames", per_phase=True)
     assert _points(curves, 0) == [(50.0, 0.5), (100.0, 1.0), (200.0, 5.0)]
-    assert _points(learning_curves(frames.phases, frames.metrics, "frames", per_phase=False), 0)[-1] == (100.0, 5.0)
+
+
+def test_a_counter_that_goes_on_is_taken_as_it_is(frames):
+    phases = frames.phases.assign(frames=100.0 * (frames.phases["phase"] + 1))
+    curves = learning_curves(phases, frames.metrics, "frames")
+    assert _points(curves, 0) == [(50.0, 0.5), (100.0, 1.0), (200.0, 5.0)]
 
 
 def test_seconds_leave_out_pauses(frames):

@@ -6,6 +6,7 @@ from workbench.analysis.curves import best_so_far, learning_curves
 from workbench.analysis.occupancy import Occupancy, occupancy, occupancy_over_time
 from workbench.analysis.summary import summarise
 from workbench.analysis.survival import phase_modes, stopped_by_mode, survival
+from workbench.analysis.thin import thin
 
 __all__ = [
     "Interval",
@@ -20,4 +21,5 @@ __all__ = [
     "stopped_by_mode",
     "summarise",
     "survival",
+    "thin",
 ]

@@ -12,7 +12,7 @@ def learning_curves(
     x: str = "seconds",
     *,
     score: str = "score",
-    per_phase: bool = True,
+    per_phase: bool = False,
 ) -> pd.DataFrame:
     """Put the scores inside phases and those at their ends on one axis.
 
@@ -27,7 +27,8 @@ def learning_curves(
     score : str
         Name of the metric drawn inside phases.
     per_phase : bool
-        Whether the metric `x` counts from the phase's beginning, as a `Budget` does; it is then summed over phases.
+        Whether the metric `x` counts anew in every phase and is to be summed over them. The counters that the trials of
+        this package report ("frames", "steps", "updates", "episodes") go on from phase to phase.
 
     Returns
     -------

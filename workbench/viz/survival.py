@@ -28,7 +28,8 @@ def phase_survival(
     expected : sequence of float, optional
         Trials expected to begin each phase: E[W_p] = W0 (1-r)^p (arXiv 1902.02725, Eq. 1).
     minimum : sequence of float, optional
-        Fewest that go on after each phase however they score: W_DCM,p (Eq. 2).
+        Fewest that can begin each phase, however they score: all in the first, then those let through the one before
+        unconditionally, W_DCM,p-1 (Eq. 2).
     """
     fig = theme.figure("Trials that began each phase")
     fig.update_layout(barmode="stack", bargap=0.25)
@@ -50,7 +51,7 @@ def phase_survival(
                 go.Bar(x=survival["phase"], y=survival[column], name=name, marker=marker, hovertemplate=hover)
             )
     _curve(fig, survival["phase"], expected, "expected, Eq. 1", "solid", "circle")
-    _curve(fig, survival["phase"], minimum, "collected unconditionally, Eq. 2", "dot", "diamond")
+    _curve(fig, survival["phase"], minimum, "fewest, Eq. 2", "dot", "diamond")
     return fig
 
 

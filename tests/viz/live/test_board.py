@@ -1,0 +1,136 @@
+import json
+
+import numpy as np
+import pytest
+
+from tests.viz.live.conftest import NAME, SPEC, in_order
+from workbench.core.protocols import Event, Kind
+from workbench.viz.live.board import OUTCOMES, Board, why
+from workbench.viz.live.feed import Feed, MetricPoint
+from workbench.viz.live.plan import plan_of
+
+
+def _news(events):
+    """What a feed makes of these events."""
+    for event in events:
+        if event.kind is Kind.PROGRESS:
+            for name, value in event.data["metrics"].items():
+                yield MetricPoint(event.trial, event.phase, event.at, name, value)
+        else:
+            yield event
+
+
+class Viewer:
+    """What a front end does with messages, in Python."""
+
+    def __init__(self, snapshot):
+        self.trials, self.spans, self.points, self.log = {}, {}, {}, []
+        self.take(snapshot)
+
+    def take(self, message):
+        content, (spans, points) = message
+        json.dumps(content, allow_nan=False)
+        self.now = content
+        self.trials |= {trial["trial"]: trial for trial in content["trials"]}
+        self.log += content["log"]
+        for row in np.frombuffer(spans, np.float32).reshape(-1, 7):
+            self.spans[int(row[0])] = row[1:].tolist()
+        for trial in content.get("dropped", []):
+            self.points.pop(trial, None)
+        for trial, *point in np.frombuffer(points, np.float32).reshape(-1, 4).tolist():
+            self.points.setdefault(int(trial), []).append(point)
+
+    def __eq__(self, other):
+        names = ("trials", "points", "log")
+        same_spans = self.spans.keys() == other.spans.keys() and all(
+            np.array_equal(self.spans[k], other.spans[k], equal_nan=True) for k in self.spans
+        )
+        state = [{k: v for k, v in viewer.now.items() if k not in ("trials", "log", "dropped", "meta")}
+                 for viewer in (self, other)]  # fmt: skip
+        return same_spans and state[0] == state[1] and all(getattr(self, n) == getattr(other, n) for n in names)
+
+
+def _board():
+    return Board(NAME, plan_of(SPEC, expected=[4.0, 3.0], minimum=[4.0, 2.0]))
+
+
+def test_deltas_add_up_to_the_snapshot():
+    board = _board()
+    viewer = Viewer(board.snapshot())
+    for item in _news(in_order()):
+        board.take([item])
+        viewer.take(board.delta())
+    assert viewer == Viewer(board.snapshot())
+
+
+def test_a_quiet_log_sends_nothing():
+    board = _board()
+    board.take(_news(in_order()))
+    assert board.delta() is not None
+    assert board.delta() is None
+
+
+def test_a_delta_holds_only_what_changed():
+    board = _board()
+    events = in_order()
+    board.take(_news(events[:-2]))
+    board.delta()
+    board.take(_news(events[-2:]))  # trial 0 ends
+    content, (spans, points) = board.delta()
+    assert [trial["trial"] for trial in content["trials"]] == [0]
+    assert len(np.frombuffer(points, np.float32)) == 4
+    index, *_, ended, outcome = np.frombuffer(spans, np.float32)
+    assert (index, ended, OUTCOMES[int(outcome)]) == (5, 20.0, "ended")
+
+
+def test_numbers_of_the_small_study():
+    board = _board()
+    board.take(_news(in_order()))
+    content, _ = board.snapshot()
+    assert (content["trials_started"], content["trials_ended"], content["phases_ended"]) == (4, 2, 4)
+    assert content["expected_phases"] == 4 + 3
+    assert content["eta_s"] == 20.0 / 4 * 3
+    assert content["frames_per_s"] == 200.0  # only trial 3 still runs, at 200 a second
+    assert content["best"] == [[8.0, 3.0, 2, 0], [20.0, 5.0, 0, 1]]
+    assert [row["began"] for row in content["survival"]] == [4, 1]
+    assert content["meta"]["expected"] == [4.0, 3.0]
+    assert content["meta"]["minimum"] == [4.0, 2.0]
+    assert content["meta"]["hyperparameters"][:2] == ["lr", "net"]
+    assert [line[3] for line in content["log"]] == ["attempt lost", "hold", "continue", "stop", "stop"]
+
+
+def test_an_unknown_scheduler_has_no_expectations():
+    plan = plan_of({"scheduler": {"kind": "mine"}})
+    assert (plan.n_trials, plan.expected, plan.expected_phases) == (None, (), None)
+    assert plan_of({}) == plan
+    assert plan_of({"scheduler": {"n_trials": 4, "n_phases": 3}}).expected_phases == 12
+
+
+@pytest.mark.parametrize(
+    ("decision", "words"),
+    [
+        ({"verdict": "stop", "mode": "finished"}, "ran all its phases"),
+        (
+            {"verdict": "stop", "mode": "selecting", "rank": 0.2, "threshold": 0.5, "reported": 5},
+            "selecting: rank 0.20 < 0.50 of 5 reports",
+        ),
+        ({"verdict": "continue", "mode": "collecting", "reported": 2, "collecting_reports": 4.5},
+         "collecting: report 2 of 4.5"),
+        ({"verdict": "continue"}, ""),
+    ],
+)  # fmt: skip
+def test_reasons_in_words(decision, words):
+    assert why(decision) == words
+
+
+def test_a_feed_gives_each_thing_once(db, log):
+    feed = Feed(db, NAME)
+    first, second = in_order()[:15], in_order()[15:]
+    for part in (first, second):
+        log.append(part)
+        news = feed.news()
+        assert [item for item in news if isinstance(item, Event)] == [e for e in part if e.kind is not Kind.PROGRESS]
+        inner = {item.at for item in news if isinstance(item, MetricPoint)} - {e.at for e in part if e.report()}
+        assert inner == {e.at for e in part if e.kind is Kind.PROGRESS}
+        assert feed.news() == []
+    feed.close()

@@ -1,0 +1,153 @@
+import gc
+import threading
+import weakref
+
+import pytest
+
+from tests.viz.live.conftest import NAME, in_order
+from workbench.core.errors import DatabaseError, StudyError
+from workbench.core.protocols import Event, Kind
+from workbench.viz.live import Dashboard
+
+FOREVER = 3600.0  # a refresher that only looks when it is told to
+
+
+@pytest.fixture
+def board(db, log):
+    """A dashboard that keeps what it says, and speaks only when made to."""
+    dashboard = _Telling(db, NAME, refresh_s=FOREVER)
+    yield dashboard
+    dashboard.close()
+
+
+class _Telling(Dashboard):
+    def __init__(self, *args, **settings):
+        self.said = []
+        self.heard = threading.Condition()
+        super().__init__(*args, **settings)
+
+    def send(self, content, buffers=None):
+        with self.heard:
+            self.said.append(content)
+            self.heard.notify_all()
+
+    def until(self, kind):
+        with self.heard:
+            assert self.heard.wait_for(lambda: any(m["type"] == kind for m in self.said), timeout=20)
+            return [m for m in self.said if m["type"] == kind][-1]
+
+
+def test_deltas_are_numbered_and_quiet_looks_beat(board, log):
+    board.until("delta")
+    log.append(in_order()[:9])
+    board.refresh()
+    board.refresh()
+    assert [(m["type"], m["number"]) for m in board.said[-3:]] == [("delta", 1), ("delta", 2), ("beat", 2)]
+
+
+def test_a_view_that_attaches_gets_a_snapshot_from_the_thread(board, log):
+    log.append(in_order())
+    board._handle_custom_msg({"type": "snapshot"}, [])
+    told = board.until("snapshot")
+    assert [trial["trial"] for trial in told["trials"]] == [0, 1, 2, 3]
+    assert told["number"] == board.said[-1]["number"]
+
+
+def test_messages_that_are_not_ours_are_passed_over(board):
+    for content in ("snapshot", {"type": "drop tables"}, None):
+        board._handle_custom_msg(content, [])
+    assert not any(m["type"] == "snapshot" for m in board.said)
+
+
+def test_close_ends_the_thread_and_leaves_the_study_alone(db, log):
+    dashboard = Dashboard(db, NAME, refresh_s=FOREVER)
+    assert dashboard.running
+    dashboard.close()
+    assert not dashboard.running
+    log.append(in_order())
+    dashboard.close()  # twice is fine
+
+
+def test_the_thread_ends_with_the_study_and_answers_still(db, log):
+    log.append([*in_order(), Event(Kind.STUDY_ENDED, 20.0)])
+    dashboard = _Telling(db, NAME, refresh_s=FOREVER)
+    dashboard._wake.set()  # no need to wait for the last word
+    dashboard._thread.join(20)
+    assert not dashboard.running
+    assert dashboard.said[-1]["type"] == "snapshot"  # once more at the end
+    dashboard.said.clear()
+    dashboard._handle_custom_msg({"type": "snapshot"}, [])
+    assert dashboard.said[0]["state"] == "ended"
+    dashboard.close()
+
+
+def test_trouble_is_told_and_outlived(board, log, monkeypatch):
+    real = board._feed.news
+
+    def fail():
+        raise OSError("the disk is <b>gone</b>")
+
+    monkeypatch.setattr(board._feed, "news", fail)
+    board.refresh()
+    assert board.error == "OSError: the disk is <b>gone</b>"
+    monkeypatch.setattr(board._feed, "news", real)
+    board.refresh()
+    assert board.error == ""
+
+
+def test_selection_can_be_observed(board):
+    seen = []
+    board.observe(lambda change: seen.append(change["new"]), "selected")
+    board.selected = 3
+    board.selected = None
+    assert seen == [3, None]
+
+
+def test_a_stored_notebook_shows_something(board, log):
+    log.append(in_order())
+    board.refresh()
+    page = board._repr_html_()
+    assert page.count("<rect") == 7
+    assert "<script>" not in page
+    assert "&lt;script&gt;" in page
+    bundle = board._repr_mimebundle_()
+    data = bundle[0] if isinstance(bundle, tuple) else bundle
+    assert "application/vnd.jupyter.widget-view+json" in data
+    assert data["text/html"] == page
+
+
+def test_a_still_has_no_widget_in_it(board, log):
+    log.append(in_order())
+    board.refresh()
+    still = board.still()
+    assert still._repr_html_() == board._repr_html_()
+    assert repr(still) == f"{NAME}: running"
+    assert not hasattr(still, "_repr_mimebundle_")
+
+
+def test_an_empty_study_shows_something(board):
+    assert "0 trials begun" in board._repr_html_()
+
+
+def test_it_can_be_collected(db, log):
+    dashboard = Dashboard(db, NAME, refresh_s=FOREVER)
+    gone = weakref.ref(dashboard)
+    dashboard.close()
+    del dashboard
+    gc.collect()
+    assert gone() is None
+
+
+def test_what_is_not_there_is_said_at_once(db, log):
+    with pytest.raises(StudyError, match="unknown study"):
+        Dashboard(db, "no such study")
+    with pytest.raises(DatabaseError, match="no knowledge base"):
+        Dashboard(db.with_name("none.db"), NAME)
+
+
+def test_the_front_end_is_one_module_that_loads_nothing():
+    assert isinstance(Dashboard._esm, str)
+    for word in ("import ", "require(", "https://", "http://", "innerHTML", "eval("):
+        assert word not in Dashboard._esm
+    assert Dashboard._esm.count("export default") == 1
+    assert "@import" not in Dashboard._css

@@ -1,0 +1,112 @@
+// Canvases that are as wide as their place and as sharp as the screen, and the axes on them.
+
+const FONT = "11px system-ui, sans-serif";
+
+// Colours of the page's theme, as the style sheet resolves them now.
+function inks(element) {
+  const style = getComputedStyle(element);
+  const ink = (name) => style.getPropertyValue(`--wb-${name}`).trim();
+  return { ink: ink("ink"), soft: ink("soft"), line: ink("line"), ground: ink("ground"), mark: ink("mark") };
+}
+
+// Make ready to draw: the canvas takes the width it is given, `height` CSS pixels, and is cleared.
+function ready(canvas, height) {
+  const width = Math.max(160, canvas.parentElement.clientWidth);
+  const density = window.devicePixelRatio || 1;
+  if (canvas.width !== Math.round(width * density) || canvas.height !== Math.round(height * density)) {
+    canvas.width = Math.round(width * density);
+    canvas.height = Math.round(height * density);
+    canvas.style.height = `${height}px`;
+  }
+  const pen = canvas.getContext("2d");
+  pen.setTransform(density, 0, 0, density, 0, 0);
+  pen.clearRect(0, 0, width, height);
+  pen.font = FONT;
+  pen.globalAlpha = 1;
+  pen.setLineDash([]);
+  return { pen, width, height };
+}
+
+function niceTicks(low, high, wanted) {
+  const raw = (high - low) / Math.max(1, wanted);
+  if (!(raw > 0)) return [low];
+  const power = 10 ** Math.floor(Math.log10(raw));
+  const step = power * [1, 2, 5, 10].find((factor) => factor * power >= raw);
+  const ticks = [];
+  for (let k = Math.ceil(low / step - 1e-9); k * step <= high + step * 1e-9; k++) ticks.push(k * step);
+  return ticks;
+}
+
+function short(value) {
+  if (!Number.isFinite(value)) return "–";
+  const size = Math.abs(value);
+  if (size >= 1e6 || (size > 0 && size < 1e-3)) return value.toExponential(1).replace("e+", "e");
+  return String(Number(value.toPrecision(4)));
+}
+
+function clock(longest) {
+  if (longest < 300) return { unit: "s", seconds: 1 };
+  return longest < 10800 ? { unit: "min", seconds: 60 } : { unit: "h", seconds: 3600 };
+}
+
+function duration(seconds) {
+  if (seconds === null || seconds === undefined) return "–";
+  const whole = Math.round(seconds);
+  const [h, m, s] = [Math.floor(whole / 3600), Math.floor(whole / 60) % 60, whole % 60];
+  const two = (part) => String(part).padStart(2, "0");
+  return h ? `${h}:${two(m)}:${two(s)}` : `${m}:${two(s)}`;
+}
+
+// Draw axes in a box and return how values become pixels. x and y: {low, high, title, ticks?, labels?, log?}
+function axes(pen, box, x, y, colors) {
+  const along = (axis, start, length) => {
+    const at = axis.log ? Math.log10 : (value) => value;
+    const [low, high] = [at(axis.low), at(axis.high)];
+    return (value) => start + ((at(value) - low) / (high - low || 1)) * length;
+  };
+  const px = along(x, box.left, box.width);
+  const py = along(y, box.top + box.height, -box.height);
+  pen.strokeStyle = colors.line;
+  pen.fillStyle = colors.soft;
+  pen.lineWidth = 1;
+  pen.textBaseline = "middle";
+  pen.textAlign = "right";
+  (y.ticks ?? niceTicks(y.low, y.high, box.height / 45)).forEach((value, k) => {
+    const at = Math.round(py(value)) + 0.5;
+    if (!y.ticks) rule(pen, box.left, at, box.left + box.width, at);
+    pen.fillText(y.labels ? y.labels[k] : short(value), box.left - 6, at, box.left - 8);
+  });
+  pen.textBaseline = "top";
+  pen.textAlign = "center";
+  (x.ticks ?? niceTicks(x.low, x.high, box.width / 80)).forEach((value, k) => {
+    const at = Math.round(px(value)) + 0.5;
+    if (!x.bare) rule(pen, at, box.top, at, box.top + box.height);
+    pen.fillText(x.labels ? x.labels[k] : short(value), at, box.top + box.height + 4);
+  });
+  pen.fillText(x.title, box.left + box.width / 2, box.top + box.height + (x.low2 ? 31 : 18));
+  pen.save();
+  pen.translate(10, box.top + box.height / 2);
+  pen.rotate(-Math.PI / 2);
+  pen.textBaseline = "middle";
+  pen.fillText(y.title, 0, 0);
+  pen.restore();
+  return { px, py };
+}
+
+function rule(pen, x1, y1, x2, y2) {
+  pen.beginPath();
+  pen.moveTo(x1, y1);
+  pen.lineTo(x2, y2);
+  pen.stroke();
+}
+
+function span(values, fallback) {
+  let [low, high] = [Infinity, -Infinity];
+  for (const value of values) {
+    if (value < low) low = value;
+    if (value > high) high = value;
+  }
+  if (low > high) return fallback;
+  const margin = (high - low || Math.abs(high) || 1) * 0.05;
+  return { low: low - margin, high: high + margin };
+}

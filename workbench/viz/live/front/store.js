@@ -1,0 +1,105 @@
+// What the kernel has told about a study. One store a model, whatever the number of views: a view that is attached
+// late, or a page that is loaded again, draws what the kernel knows, not what it happened to hear.
+
+const RETRY_MS = 2500;
+const MOST_POINTS_A_TRIAL = 4000;
+
+function makeStore(model) {
+  const store = {
+    number: null, // of the last message applied; null while waiting for a snapshot
+    now: null, // the small things: state, clock, counts, slots, survival, best
+    meta: null,
+    trials: new Map(), // trial → row
+    spans: [], // index → {slot, trial, phase, from, to, outcome}
+    curves: new Map(), // trial → {x: [], y: [], end: []}
+    log: [],
+    changed: new Set(), // callbacks
+  };
+  let timer = null;
+
+  function ask() {
+    if (timer !== null) return;
+    store.number = null;
+    model.send({ type: "snapshot" });
+    timer = setTimeout(() => {
+      timer = null;
+      if (store.number === null) ask();
+    }, RETRY_MS);
+  }
+
+  function hear(content, buffers) {
+    if (content.type === "snapshot") {
+      store.meta = content.meta;
+      store.trials.clear();
+      store.curves.clear();
+      store.spans = [];
+      store.log = [];
+      clearTimeout(timer);
+      timer = null;
+    } else if (store.number === null) {
+      return; // a snapshot is on its way
+    } else if (content.number !== store.number + (content.type === "delta" ? 1 : 0)) {
+      ask(); // something was dropped between the kernel and here
+      return;
+    }
+    store.number = content.number;
+    if (content.type !== "beat") apply(store, content, buffers);
+    for (const callback of store.changed) callback();
+  }
+
+  model.on("msg:custom", hear);
+  ask();
+  store.close = () => {
+    clearTimeout(timer);
+    model.off("msg:custom", hear);
+  };
+  return store;
+}
+
+function apply(store, content, buffers) {
+  store.now = content;
+  for (const trial of content.trials) {
+    store.trials.set(trial.trial, trial);
+    for (const name of Object.keys(trial.config)) {
+      if (!store.meta.hyperparameters.includes(name)) store.meta.hyperparameters.push(name);
+    }
+  }
+  store.log.push(...content.log);
+  if (store.log.length > 600) store.log.splice(0, store.log.length - 300);
+  const spans = floats(buffers[0]);
+  for (let k = 0; k < spans.length; k += 7) {
+    const [index, slot, trial, phase, from, to, outcome] = spans.subarray(k, k + 7);
+    store.spans[index] = { slot, trial, phase, from, to, outcome: store.meta.outcomes[outcome] };
+  }
+  for (const trial of content.dropped ?? []) store.curves.delete(trial);
+  const points = floats(buffers[1]);
+  for (let k = 0; k < points.length; k += 4) {
+    const trial = points[k];
+    if (!store.curves.has(trial)) store.curves.set(trial, { x: [], y: [], end: [] });
+    const curve = store.curves.get(trial);
+    curve.x.push(points[k + 1]);
+    curve.y.push(points[k + 2]);
+    curve.end.push(points[k + 3] > 0);
+    if (curve.x.length > MOST_POINTS_A_TRIAL) store.curves.set(trial, thinned(curve));
+  }
+}
+
+// A buffer may begin anywhere in a message; float32 must begin at a multiple of four.
+function floats(view) {
+  return new Float32Array(view.buffer.slice(view.byteOffset, view.byteOffset + view.byteLength));
+}
+
+// Half the points: of every four, the lowest and the highest, and all ends of phases.
+function thinned(curve) {
+  const kept = { x: [], y: [], end: [] };
+  for (let k = 0; k < curve.x.length; k += 4) {
+    const group = [k, k + 1, k + 2, k + 3].filter((j) => j < curve.x.length);
+    const low = group.reduce((a, b) => (curve.y[b] < curve.y[a] ? b : a));
+    const high = group.reduce((a, b) => (curve.y[b] > curve.y[a] ? b : a));
+    for (const j of group) {
+      if (j !== low && j !== high && !curve.end[j]) continue;
+      for (const column of ["x", "y", "end"]) kept[column].push(curve[column][j]);
+    }
+  }
+  return kept;
+}

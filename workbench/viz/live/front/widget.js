@@ -1,0 +1,225 @@
+// The dashboard's page: progress on top, the views, the selected trial and the log below.
+
+const stores = new Map(); // a model's key → its store: a view is handed another proxy of the model than `initialize` was
+
+function make(tag, name, parent, words) {
+  const element = document.createElement(tag);
+  if (name) element.className = name;
+  if (words !== undefined) element.textContent = words; // never HTML: words come from a log
+  parent?.append(element);
+  return element;
+}
+
+function panel(parent, title, wide) {
+  const section = make("section", wide ? "wb-panel wb-wide" : "wb-panel", parent);
+  const head = make("h4", "", section, title);
+  const legend = make("div", "wb-legend", section);
+  const place = make("div", "wb-place", section);
+  return { head, legend, canvas: make("canvas", "", place) };
+}
+
+// Call `build` only when what it shows has changed: an element replaced under a pressed mouse button loses the click.
+function whenChanged(build) {
+  let last;
+  return (...shown) => {
+    const key = JSON.stringify(shown);
+    if (key === last) return;
+    last = key;
+    build(...shown);
+  };
+}
+
+function legend(place) {
+  return whenChanged((entries) => {
+    place.replaceChildren();
+    for (const [name, color, style] of entries) {
+      const entry = make("span", "", place);
+      const swatch = make("i", style ?? "", entry);
+      swatch.style.setProperty("--wb-swatch", color);
+      entry.append(name);
+    }
+  });
+}
+
+function bar(parent, label) {
+  const row = make("div", "wb-bar", parent);
+  make("span", "wb-label", row, label);
+  const track = make("div", "wb-track", row);
+  const fill = make("div", "wb-fill", track);
+  const words = make("span", "wb-count", row);
+  return (done, all) => {
+    fill.style.width = `${all ? Math.min(100, (100 * done) / all) : 0}%`;
+    words.textContent = all ? `${done} of ${Number.isInteger(all) ? all : `about ${Math.round(all)}`}` : `${done}`;
+  };
+}
+
+function render({ model, el }) {
+  const store = stores.get(model.get("_key"));
+  const root = make("div", "wb", el);
+  const head = make("header", "", root);
+  const title = make("strong", "wb-title", head);
+  const facts = make("span", "wb-facts", head);
+  const trouble = make("div", "wb-trouble", root);
+  const bars = make("div", "wb-bars", root);
+  const [trialsBar, phasesBar] = [bar(bars, "trials ended"), bar(bars, "phases ended")];
+  const grid = make("div", "wb-grid", root);
+  const gantt = panel(grid, "Slots over time", true);
+  const survival = panel(grid, "Trials that began each phase");
+  const curves = panel(grid, "Learning curves");
+  const best = panel(grid, "Best score so far");
+  const scores = panel(grid, "Last score against");
+  const choice = make("select", "", scores.head);
+  choice.setAttribute("aria-label", "hyperparameter");
+  const detail = make("section", "wb-panel", grid);
+  const log = make("section", "wb-panel", grid);
+  make("h4", "", log, "Decisions and crashes, latest first");
+  const lines = make("ol", "wb-log", log);
+  const tip = make("div", "wb-tip", root);
+  const [ganttLegend, survivalLegend, curvesLegend] = [gantt, survival, curves].map((p) => legend(p.legend));
+
+  const views = [
+    [gantt, drawGantt], [survival, drawSurvival], [curves, drawCurves], [best, drawBest],
+    [scores, (...given) => drawScores(...given, choice.value)],
+  ];
+  let due = 0;
+  const selected = () => model.get("selected") ?? null;
+  const later = () => {
+    if (!due) due = requestAnimationFrame(draw);
+  };
+
+  function draw() {
+    due = 0;
+    trouble.textContent = model.get("error");
+    if (!store.now || !root.isConnected) {
+      title.textContent = store.now ? "" : "waiting for the kernel …";
+      return;
+    }
+    header();
+    const colors = inks(root);
+    for (const view of views) view.hit = view[1](view[0].canvas, store, selected(), colors);
+    about(store.trials.get(selected()) ?? null);
+    history(store.log.slice(-200), selected());
+    legends(colors);
+  }
+
+  function legends(colors) {
+    const { meta, now } = store;
+    const many = meta.phase_colors.length > 12;
+    const phases = meta.phase_colors.map((color, phase) => [`phase ${phase}`, color]);
+    const wasted = ["held", "lost"].filter((outcome) => store.spans.some((s) => s?.outcome === outcome));
+    ganttLegend([
+      ...(many ? [phases[0], phases[phases.length - 1]] : phases),
+      ...wasted.map((outcome) => [outcome, colors.soft, "wb-hatch"]),
+      ["idle", colors.line],
+    ]);
+    const fates = FATES.filter(([key]) => now.survival.some((phase) => phase[key]));
+    const lines = [["expected (Eq. 1)", meta.expected, "wb-line"], ["fewest (Eq. 2)", meta.minimum, "wb-dots"]];
+    survivalLegend([
+      ...fates.map(([key, name, color]) => [name, color ?? meta.states[key]]),
+      ...lines.filter(([, heights]) => heights.length).map(([name, , style]) => [name, colors.mark, style]),
+    ]);
+    const seen = new Set([...store.trials.values()].map((trial) => trial.state));
+    curvesLegend(Object.entries(meta.states).filter(([state]) => seen.has(state)));
+  }
+
+  function header() {
+    const now = store.now;
+    title.textContent = store.meta.name;
+    root.dataset.state = now.state;
+    const parts = [now.state, duration(now.at_s)];
+    if (now.eta_s !== null) parts.push(`about ${duration(now.eta_s)} left`);
+    if (now.state === "running" && now.frames_per_s) parts.push(`${Math.round(now.frames_per_s).toLocaleString("en")} frames/s`);
+    if (now.best.length) parts.push(`best score ${short(now.best[now.best.length - 1][1])}`);
+    facts.textContent = parts.join(" · ");
+    trialsBar(now.trials_ended, store.meta.n_trials);
+    phasesBar(now.phases_ended, now.state === "ended" ? now.phases_ended : now.expected_phases);
+    gantt.head.textContent = `Slots over time${now.occupancy === null ? "" : `: ${(100 * now.occupancy).toFixed(1)} % occupied`}`;
+    const names = store.meta.hyperparameters;
+    if (choice.options.length !== names.length) choice.replaceChildren(...names.map((name) => new Option(name, name, false, name === choice.value)));
+  }
+
+  const about = whenChanged((trial) => {
+    detail.replaceChildren();
+    make("h4", "", detail, trial ? `Trial ${trial.trial}: ${trial.state}` : "No trial selected");
+    if (!trial) {
+      make("p", "wb-soft", detail, "Click a bar, a curve or a point.");
+      return;
+    }
+    const table = make("table", "", detail);
+    const rows = [["phases ended", trial.phases], ["last score", short(trial.last ?? NaN)], ["best score", short(trial.best ?? NaN)]];
+    if (trial.why) rows.push(["last verdict", trial.why]);
+    if (trial.error) rows.push(["error", trial.error]);
+    for (const [name, value] of Object.entries(trial.config)) rows.push([name, typeof value === "number" ? short(value) : String(value)]);
+    for (const [name, value] of rows) {
+      const row = make("tr", "", table);
+      make("th", "", row, name);
+      make("td", "", row, String(value));
+    }
+    const button = make("button", "", detail, "clear selection");
+    button.onclick = () => choose(null);
+  });
+
+  const history = whenChanged((latest, mine) => {
+    lines.replaceChildren();
+    for (const [at, trial, phase, what, reason] of [...latest].reverse()) {
+      const line = make("li", trial === mine ? "wb-mine" : "", lines);
+      line.dataset.what = what;
+      make("span", "wb-soft", line, duration(at));
+      make("span", "", line, ` trial ${trial}, phase ${phase}: ${what}`);
+      if (reason) make("span", "wb-soft", line, ` (${reason})`);
+      line.onclick = () => choose(trial);
+    }
+  });
+
+  function choose(trial) {
+    model.set("selected", trial);
+    model.save_changes();
+    later();
+  }
+
+  for (const view of views) {
+    const canvas = view[0].canvas;
+    const under = (event) => view.hit?.(event.offsetX, event.offsetY) ?? null;
+    canvas.onmousemove = (event) => {
+      const found = under(event);
+      tip.style.display = found ? "block" : "none";
+      canvas.style.cursor = found?.trial != null ? "pointer" : "default";
+      if (!found) return;
+      tip.textContent = [found.trial === null ? null : `trial ${found.trial}`, ...found.words].filter((w) => w !== null).join("\n");
+      const frame = root.getBoundingClientRect();
+      tip.style.left = `${Math.min(event.clientX - frame.left + 14, frame.width - 190)}px`;
+      tip.style.top = `${event.clientY - frame.top + 14}px`;
+    };
+    canvas.onmouseleave = () => (tip.style.display = "none");
+    canvas.onclick = (event) => {
+      const trial = under(event)?.trial;
+      if (trial !== null && trial !== undefined) choose(trial === selected() ? null : trial);
+    };
+  }
+  choice.onchange = later;
+  store.changed.add(later);
+  model.on("change:selected change:error", later);
+  const resized = new ResizeObserver(later);
+  resized.observe(root);
+  const themed = new MutationObserver(later); // JupyterLab names its theme on the body
+  themed.observe(document.body, { attributes: true });
+  later();
+  return () => {
+    cancelAnimationFrame(due);
+    store.changed.delete(later);
+    model.off("change:selected change:error", later);
+    resized.disconnect();
+    themed.disconnect();
+  };
+}
+
+function initialize({ model }) {
+  const store = makeStore(model);
+  stores.set(model.get("_key"), store);
+  return () => {
+    store.close();
+    stores.delete(model.get("_key"));
+  };
+}
+
+export default { initialize, render };
