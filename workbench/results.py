@@ -70,7 +70,7 @@ class Results:
         from workbench import analysis, viz
 
         f = self.frames
-        expected, minimum = self._survival_curves()
+        expected, minimum = survival_curves(self.spec)
         used = analysis.occupancy(f.spans, f.slots, f.wall_s)
         survived = analysis.survival(f.trials, f.phases, f.decisions, self.spec["scheduler"].get("n_phases"))
         curves = analysis.learning_curves(f.phases, f.metrics)
@@ -134,26 +134,30 @@ class Results:
         scheduler = self.spec["scheduler"]
         return float(scheduler["eviction_rate"]) if scheduler.get("kind") == "hypertrick" else None
 
-    def _survival_curves(self) -> tuple[list[float] | None, list[float] | None]:
-        """E[W_p] by Eq. 1, and the fewest that can begin a phase: those let through unconditionally (Eq. 2)."""
-        if self._eviction_rate is None:
-            return None, None
-        n, phases = self.spec["scheduler"]["n_trials"], range(self.spec["scheduler"]["n_phases"])
-        expected = [expected_trials(n, self._eviction_rate, p) for p in phases]
-        minimum = [float(n), *(collecting_reports(n, self._eviction_rate, p) for p in phases[:-1])]
-        return expected, minimum
-
     def _phases_seen(self) -> int:
         return int(self.frames.phases["phase"].max()) + 1 if len(self.frames.phases) else 1
 
 
 _CAPTIONS = (
-    "Slots over time: one bar a phase, coloured by its number. White is idle, hatched is held or lost.",
+    "Slots over time: one bar a phase, coloured by its number. Grey is idle, hatched is held or lost.",
     "Trials phase by phase: how many began each, and what became of them.",
     "Every trial's score against the time it trained.",
     "The best score reported so far, against the study's clock.",
     "Scores at phase ends against each hyperparameter; crosses are the last scores of stopped trials.",
 )
+
+
+def survival_curves(spec: Mapping[str, Any]) -> tuple[list[float] | None, list[float] | None]:
+    """Give, for a HyperTrick study, the trials expected to begin each phase, and the fewest that can.
+
+    E[W_p] by Eq. 1; the fewest are those let through unconditionally in the phase before (Eq. 2).
+    """
+    scheduler = spec["scheduler"]
+    if scheduler.get("kind") != "hypertrick":
+        return None, None
+    n, r, phases = scheduler["n_trials"], scheduler["eviction_rate"], range(scheduler["n_phases"])
+    expected = [expected_trials(n, r, p) for p in phases]
+    return expected, [float(n), *(collecting_reports(n, r, p) for p in phases[:-1])]
 
 
 def _what_ran(spec: Mapping[str, Any]) -> str:

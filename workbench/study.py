@@ -27,6 +27,7 @@ if TYPE_CHECKING:
 
     from workbench.knowledge import Frames, StudyLog
     from workbench.results import Results
+    from workbench.viz.live import Dashboard
 
 DEFAULT_DB = Path("data/runs/workbench.db")
 
@@ -289,6 +290,14 @@ class StudyRun:
         from workbench.results import Results
 
         return Results.open(self.study.db, self.study.name)
+
+    def dashboard(self) -> "Dashboard":
+        """Open the live view of this study; it only reads the log."""
+        from workbench.results import survival_curves
+        from workbench.viz.live import Dashboard
+
+        expected, minimum = survival_curves(self.study.spec)
+        return Dashboard(self.study.db, self.study.name, expected=expected or (), minimum=minimum or ())
 
     def report(self, path: str | Path | None = None) -> Path:
         """Write the self-contained HTML report, by default beside the knowledge base; return where it is."""

@@ -35,8 +35,9 @@ def local_client(nodes: int, *, memory_limit: str | int = 0, dashboard: bool = F
             threads_per_worker=1,
             processes=True,
             host="127.0.0.1",
-            dashboard_address="127.0.0.1:0" if dashboard else None,
-            worker_dashboard_address=None,
+            dashboard_address="127.0.0.1:0",
+            worker_dashboard_address="127.0.0.1:0",
+            scheduler_kwargs={"dashboard": dashboard},
             memory_limit=memory_limit,
             silence_logs=logging.ERROR,
         )

@@ -73,15 +73,15 @@ class Frames:
 
 def frames_of(events: Sequence[Event], metrics: pd.DataFrame | None = None) -> Frames:
     """Derive all frames from events in order, and from metric points if there are any."""
-    reader = _Reader()
+    reader = FrameReader()
     for event in events:
         reader.read(event)
     return reader.frames(pd.DataFrame(columns=METRICS) if metrics is None else metrics)
 
 
 @dataclass
-class _Reader:
-    """Goes through the log once, keeping one dict a row."""
+class FrameReader:
+    """Goes through a study's events in order, once, keeping one dict a row; frames can be taken at any moment."""
 
     trials: dict[int, dict[str, Any]] = field(default_factory=dict)
     phases: dict[tuple[int, int], dict[str, Any]] = field(default_factory=dict)
@@ -94,6 +94,7 @@ class _Reader:
     at: float = 0.0
 
     def read(self, event: Event) -> None:
+        """Take in the next event."""
         self.at = max(self.at, event.at)
         match event.kind:
             case Kind.RUN:
@@ -207,6 +208,7 @@ class _Reader:
             row.setdefault("lost_s", event.at)
 
     def frames(self, metrics: pd.DataFrame) -> Frames:
+        """Give the frames as of the last event read."""
         return Frames(
             trials=_frame(self.trials.values(), TRIALS),
             phases=_frame(self.phases.values(), PHASES),

@@ -2,7 +2,8 @@
 
 import json
 import sqlite3
-from collections.abc import Iterator
+import sys
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -102,17 +103,33 @@ class RecordedStudy:
     _id: int
     _connection: sqlite3.Connection
 
-    def events(self, after: int = 0) -> list[Event]:
-        """Read the events in order, those with a sequence number above `after`."""
-        return decode_events(self._connection, self._id, after)
+    def events(self) -> list[Event]:
+        """Read all events in order."""
+        return decode_events(self._connection, self._id)
 
-    def metrics(self, after: int = 0) -> pd.DataFrame:
-        """Read the metric points: seq, trial, phase, at_s (seconds), name, value; those with seq above `after`."""
+    def events_since(self, seq: int) -> tuple[list[Event], int]:
+        """Read the events logged after number `seq` (0: all), and the number to ask with next time."""
+        last = self._connection.execute("SELECT max(seq) FROM events WHERE study = ?", (self._id,)).fetchone()[0] or 0
+        return decode_events(self._connection, self._id, seq, last), max(seq, last)
+
+    def metrics(self, after: int = 0, names: Sequence[str] | None = None) -> pd.DataFrame:
+        """Read metric points in order: seq, trial, phase, at_s (seconds), name, value.
+
+        Parameters
+        ----------
+        after : int
+            Only those with a number above it.
+        names : sequence of str, optional
+            Only these metrics.
+        """
         query = (
             "SELECT m.seq, m.trial, m.phase, m.at_s, n.name, m.value "
-            "FROM metrics m JOIN metric_names n ON n.id = m.name WHERE m.study = ? AND m.seq > ? ORDER BY m.seq"
+            "FROM metrics m JOIN metric_names n ON n.id = m.name WHERE m.study = ? AND m.seq > ?"
         )
-        rows = self._connection.execute(query, (self._id, after)).fetchall()
+        if names is not None:
+            query += f" AND n.name IN ({', '.join('?' * len(names))})"
+        parameters = (self._id, after, *(names or ()))
+        rows = self._connection.execute(f"{query} ORDER BY m.seq", parameters).fetchall()
         return pd.DataFrame(rows, columns=["seq", "trial", "phase", "at_s", "name", "value"])
 
     def frames(self) -> Frames:
@@ -120,10 +137,10 @@ class RecordedStudy:
         return frames_of(self.events(), self.metrics())
 
 
-def decode_events(connection: sqlite3.Connection, study: int, after: int = 0) -> list[Event]:
-    """Read a study's events back from its rows."""
+def decode_events(connection: sqlite3.Connection, study: int, after: int = 0, last: int | None = None) -> list[Event]:
+    """Read a study's events back from its rows, those numbered from `after` (excluded) to `last` (included)."""
     rows = connection.execute(
-        "SELECT kind, at_s, trial, phase, slot, data FROM events WHERE study = ? AND seq > ? ORDER BY seq",
-        (study, after),
+        "SELECT kind, at_s, trial, phase, slot, data FROM events WHERE study = ? AND seq > ? AND seq <= ? ORDER BY seq",
+        (study, after, sys.maxsize if last is None else last),
     ).fetchall()
     return [Event(Kind(kind), at, trial, phase, slot, json.loads(data)) for kind, at, trial, phase, slot, data in rows]

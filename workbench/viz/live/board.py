@@ -12,7 +12,7 @@ import pandas as pd
 from workbench import analysis
 from workbench.core.protocols import Event, Kind
 from workbench.knowledge import Frames
-from workbench.knowledge.frames import METRICS, TRIALS, _Reader
+from workbench.knowledge.frames import METRICS, TRIALS, FrameReader
 from workbench.viz import theme
 from workbench.viz.live.curves import Curves
 from workbench.viz.live.feed import FRAMES, SCORE, MetricPoint
@@ -38,7 +38,7 @@ class Board:
         self.name = name
         self.plan = plan
         self.curves = Curves()
-        self._reader = _Reader()
+        self._reader = FrameReader()
         self._pace: dict[int, tuple[float, float, float]] = {}  # trial → frames, at_s, frames a second
         self._why: dict[int, str] = {}
         self._log: deque[list[Any]] = deque(maxlen=_LOG_LINES)

@@ -58,8 +58,7 @@ class Feed:
         Metrics are read first, so that the events that explain them are never missing.
         """
         points = list(self._points())
-        events = self._study.events()[self._events :]
-        self._events += len(events)
+        events, self._events = self._study.events_since(self._events)
         return list(merged(events, points))
 
     def close(self) -> None:
@@ -67,10 +66,9 @@ class Feed:
         self._kb.close()
 
     def _points(self) -> Iterator[MetricPoint]:
-        frame = self._study.metrics(self._metrics)
+        frame = self._study.metrics(self._metrics, names=(SCORE, FRAMES))
         if len(frame):
             self._metrics = int(frame["seq"].iloc[-1])
-            frame = frame[frame["name"].isin([SCORE, FRAMES])]
             columns = (frame[column].tolist() for column in ("trial", "phase", "at_s", "name", "value"))
             yield from map(MetricPoint, *columns)
 
