@@ -11,7 +11,7 @@ import time
 from collections.abc import Callable, Generator, Sequence
 from contextlib import AbstractContextManager, contextmanager, nullcontext, suppress
 from dataclasses import dataclass
-from itertools import count
+from itertools import chain, count
 from pathlib import Path
 from typing import IO, TYPE_CHECKING, Any
 
@@ -358,7 +358,7 @@ def unique_name(name: str, db: str | Path = DEFAULT_DB) -> str:
 
     with KnowledgeBase(db) as kb:
         taken = set(kb)
-    return next(n for n in (name, *(f"{name}-{i}" for i in count(2))) if n not in taken)
+    return next(n for n in chain([name], (f"{name}-{i}" for i in count(2))) if n not in taken)
 
 
 class _WatchedLog:
