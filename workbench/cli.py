@@ -171,5 +171,5 @@ def _report(arguments: argparse.Namespace) -> int:
 def _notebook(arguments: argparse.Namespace) -> int:
     from workbench.notebook import execute
 
-    execute(arguments.path, arguments.out, dict(arguments.set))
+    print("kept with its outputs:", execute(arguments.path, arguments.out, dict(arguments.set)))
     return 0

@@ -301,7 +301,8 @@ class StudyRun:
 
     def report(self, path: str | Path | None = None) -> Path:
         """Write the self-contained HTML report, by default beside the knowledge base; return where it is."""
-        return self.results().write_report(path or Path(self.study.db).parent / f"{self.study.name}.html")
+        beside = Path(self.study.db).resolve().parent / f"{self.study.name}.html"
+        return self.results().write_report(path or beside)
 
     def follow(self, every_s: float | None = None, out: IO[str] | None = None) -> "StudyRun":
         """Write a line of progress every now and then until the study is over; raises what ended it badly.
