@@ -75,6 +75,19 @@ def _parser() -> argparse.ArgumentParser:
     _add_db(report)
     report.set_defaults(command=_report)
 
+    check = commands.add_parser("check", help="look for damage in a knowledge base; exit code 1 if there is any")
+    _add_db(check)
+    check.set_defaults(command=_check)
+
+    repair = commands.add_parser("repair", help="mend what can be mended without losing anything")
+    _add_db(repair)
+    repair.set_defaults(command=_repair)
+
+    backup = commands.add_parser("backup", help="copy a knowledge base, also while studies write to it")
+    backup.add_argument("target", metavar="FILE", help="where to; must not exist")
+    _add_db(backup)
+    backup.set_defaults(command=_backup)
+
     notebook = commands.add_parser("notebook", help="execute a notebook headless, showing what its cells print")
     notebook.add_argument("path", help="the notebook")
     notebook.add_argument("--out", metavar="FILE", help="where to keep it with its outputs (default: data/runs/)")
@@ -165,6 +178,32 @@ def _report(arguments: argparse.Namespace) -> int:
     db = Path(arguments.db or DEFAULT_DB)
     out = Path(arguments.out) if arguments.out else db.parent / f"{arguments.name}.html"
     print(Results.open(db, arguments.name).write_report(out))
+    return 0
+
+
+def _check(arguments: argparse.Namespace) -> int:
+    from workbench.knowledge import check
+    from workbench.study import DEFAULT_DB
+
+    found = check(arguments.db or DEFAULT_DB)
+    print("\n".join(map(str, found)) if found else "nothing is wrong")
+    return 1 if found else 0
+
+
+def _repair(arguments: argparse.Namespace) -> int:
+    from workbench.knowledge import repair
+    from workbench.study import DEFAULT_DB
+
+    for finding in repair(arguments.db or DEFAULT_DB):
+        print(f"mended: {finding}")
+    return _check(arguments)
+
+
+def _backup(arguments: argparse.Namespace) -> int:
+    from workbench.knowledge import backup
+    from workbench.study import DEFAULT_DB
+
+    print(backup(arguments.db or DEFAULT_DB, arguments.target))
     return 0
 
 

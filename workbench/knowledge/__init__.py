@@ -1,7 +1,8 @@
 """The knowledge base: an append-only event log and metrics in SQLite, read as documented frames."""
 
+from workbench.knowledge.check import backup, check, repair
 from workbench.knowledge.frames import Frames, frames_of
 from workbench.knowledge.reader import KnowledgeBase, RecordedStudy
 from workbench.knowledge.writer import StudyLog
 
-__all__ = ["Frames", "KnowledgeBase", "RecordedStudy", "StudyLog", "frames_of"]
+__all__ = ["Frames", "KnowledgeBase", "RecordedStudy", "StudyLog", "backup", "check", "frames_of", "repair"]

@@ -48,7 +48,7 @@ class StudyLog:
         self._names: dict[str, int] = dict(self._connection.execute("SELECT name, id FROM metric_names").fetchall())
         self._driver: IO[str] | None = None
         try:
-            self._driver = _claim(self._path, name)
+            self._driver = claim(self._path, name)
             self._study = self._enter(name, spec, resume)
         except BaseException:
             self.close()
@@ -117,6 +117,12 @@ class StudyLog:
         return self._names[name]
 
 
+def lock_path(path: Path, name: str) -> Path:
+    """Name the file that whoever drives a study holds locked."""
+    safe = "".join(c if c.isalnum() or c in "-_." else f"%{ord(c):x}" for c in name)
+    return path.with_name(f"{path.name}.{safe}.lock")
+
+
 class _transaction:  # noqa: N801  a context manager, used like a function
     """Commit whole or not at all."""
 
@@ -130,10 +136,9 @@ class _transaction:  # noqa: N801  a context manager, used like a function
         self._connection.execute("COMMIT" if kind is None else "ROLLBACK")
 
 
-def _claim(path: Path, name: str) -> IO[str]:
+def claim(path: Path, name: str) -> IO[str]:
     """Take the study's lock file; the operating system frees it when its holder dies, however it dies."""
-    safe = "".join(c if c.isalnum() or c in "-_." else f"%{ord(c):x}" for c in name)
-    file = open(path.with_name(f"{path.name}.{safe}.lock"), "a+")  # noqa: SIM115  held as long as the study is driven
+    file = open(lock_path(path, name), "a+")  # noqa: SIM115  held as long as the study is driven
     try:
         fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
     except OSError:
