@@ -16,8 +16,9 @@ from pathlib import Path
 from typing import IO, TYPE_CHECKING, Any
 
 from workbench.core.describe import describe
-from workbench.core.drive import Ledger, drive, replay
+from workbench.core.drive import drive, replay
 from workbench.core.errors import InvalidInput
+from workbench.core.ledger import Ledger
 from workbench.core.protocols import Event, Executor, Kind, Scheduler, TrainableFactory
 from workbench.registry import REGISTRY
 
@@ -25,7 +26,7 @@ if TYPE_CHECKING:
     import pandas as pd
     from distributed import Client
 
-    from workbench.knowledge import Frames, StudyLog
+    from workbench.knowledge import Frames, Hands, StudyLog
     from workbench.results import Results
     from workbench.viz.live import Dashboard
 
@@ -196,6 +197,8 @@ class Progress:
         self.at = max(self.at, event.at)
         if event.kind is Kind.RUN and event.data["parent"] != event.trial:
             self.trials_started += 1
+        elif event.kind is Kind.INTERVENTION and event.data["accepted"]:
+            self.trials_ended -= event.data["action"] == "extend"
         elif event.kind is Kind.PROGRESS and event.trial is not None:
             self._see_frames(event.trial, event.at, event.data["metrics"].get("frames"))
         elif event.kind is Kind.PHASE_ENDED:
@@ -261,6 +264,13 @@ class StudyRun:
     def stop(self) -> None:
         """Ask the study to end now; phases under way are lost, everything reported is kept. It can be resumed."""
         self._stopping.set()
+
+    @property
+    def hands(self) -> "Hands":
+        """Stop, pause, resume, extend or clone a trial; pause the study; scale its cluster."""
+        from workbench.knowledge import Hands
+
+        return Hands(self.study.db, self.study.name)
 
     def __await__(self) -> Generator[Any, None, "StudyRun"]:
         yield from asyncio.get_running_loop().run_in_executor(None, self.wait).__await__()
@@ -328,6 +338,8 @@ class StudyRun:
     # -- the driver's thread ----------------------------------------------------------------------------------
 
     def _drive(self, scheduler: Scheduler, log: "StudyLog", ledger: Ledger, resumed: bool) -> None:
+        from workbench.knowledge import Inbox
+
         watched = _WatchedLog(log, self.progress)
         began = Kind.STUDY_RESUMED if resumed else Kind.STUDY_STARTED
         try:
@@ -335,7 +347,13 @@ class StudyRun:
             with self.study.executor() as executor:
                 executor.open(ledger.at)
                 ended = drive(
-                    scheduler, executor, watched, seed=self.study.seed, ledger=ledger, stop=self._stopping.is_set
+                    scheduler,
+                    executor,
+                    watched,
+                    seed=self.study.seed,
+                    ledger=ledger,
+                    inbox=Inbox(Path(self.study.db), self.study.name),
+                    stop=self._stopping.is_set,
                 )
                 at = executor.now
             last = Kind.STUDY_ENDED if ended else Kind.STUDY_INTERRUPTED

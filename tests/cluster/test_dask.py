@@ -211,3 +211,14 @@ def test_progress_arrives_while_the_phase_runs(executor_of) -> None:
     executor.start(Job(3, 2, {"lr": 1e-3}, 0))
     event = next(e for e in until(executor, Kind.PROGRESS) if e.kind is Kind.PROGRESS)
     assert (event.trial, event.phase, event.data) == (3, 2, {"metrics": {"frames": 1.0}})
+
+
+def test_a_dropped_trial_ends_in_mid_phase_and_its_slot_serves_another(executor_of) -> None:
+    executor = executor_of(_RunsForever())
+    executor.start(Job(0, 0, {"lr": 1e-3}, 0, slot=0))
+    until(executor, Kind.PROGRESS)
+    executor.drop(0)
+    assert executor.n_free == 2
+    executor.start(Job(1, 0, {"lr": 1e-3}, 0, slot=0))
+    events = until(executor, Kind.PROGRESS)  # of trial 1: its worker has let go of trial 0
+    assert {e.trial for e in events if e.trial is not None} == {1}

@@ -133,6 +133,27 @@ class DaskExecutor:
         elif verdict is not Verdict.HOLD:
             self._leave(trial)
 
+    def drop(self, trial: int) -> None:
+        """Free a trial's slot at once; a phase under way there ends at its next sign of progress, unheard."""
+        attempt = self._attempts.get(trial)
+        if attempt is not None and attempt.slot.address is not None:
+            name = worker.attempt_name(attempt.job, attempt.number)
+            self._background.submit(
+                self._own.run, worker.cancel, self._topic, name, workers=[attempt.slot.address], on_error="ignore"
+            )
+        self._leave(trial)
+        self._waiting = deque((job, number) for job, number in self._waiting if job.trial != trial)
+        self._events = [event for event in self._events if event.trial != trial]
+
+    def scale(self, nodes: int) -> None:
+        """Ask the cluster this executor's client belongs to for a number of workers."""
+        cluster = self.client.cluster
+        if cluster is None or not hasattr(cluster, "scale"):
+            raise InvalidInput(
+                "this cluster was not started from here and cannot be scaled from here: add workers to it"
+            )
+        cluster.scale(nodes)
+
     def wait(self, timeout_s: float | None = None) -> Sequence[Event]:
         """Return the events since the last call, in order, waiting for one if there is none."""
         self._release_idle()

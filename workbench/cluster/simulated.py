@@ -86,6 +86,17 @@ class SimulatedExecutor:
             self._trial_of[slot] = None
             heapq.heappush(self._free, slot)
 
+    def drop(self, trial: int) -> None:
+        """Free a trial's slot, and forget what it would have done."""
+        self.apply(trial, Verdict.STOP)
+        self._heap = [entry for entry in self._heap if entry[2].trial != trial]
+        heapq.heapify(self._heap)
+        self._buffer = [event for event in self._buffer if event.trial != trial]
+
+    def scale(self, nodes: int) -> None:
+        """Refuse: a simulated cluster has the slots it was made with."""
+        raise InvalidInput(f"a simulated cluster keeps its {self.n_slots} slots, {nodes} were asked for")
+
     def wait(self, timeout_s: float | None = None) -> Sequence[Event]:
         """Jump to the next event; real time does not pass."""
         events, self._buffer = self._buffer, []

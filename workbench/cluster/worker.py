@@ -40,7 +40,7 @@ class _Live:
 
 
 _live: _Live | None = None
-_cancelled: set[str] = set()
+_cancelled: set[tuple[str, str]] = set()  # (topic of a study, name of an attempt or all)
 _lock = threading.Lock()  # a release may overtake a phase that is being cancelled
 
 
@@ -76,9 +76,14 @@ def release() -> None:
         _close()
 
 
-def cancel(topic: str) -> None:
-    """Make the running phases of a study stop at their next sign of progress; runs beside the task's thread."""
-    _cancelled.add(topic)
+def cancel(topic: str, attempt: str = "") -> None:
+    """Make a study's phases, or one attempt at one, stop at the next sign of progress; runs beside their thread."""
+    _cancelled.add((topic, attempt))
+
+
+def attempt_name(job: Job, number: int) -> str:
+    """Name one attempt at one phase of one trial."""
+    return f"trial-{job.trial}-phase-{job.phase}-attempt-{number}"
 
 
 def _bring_up(task: PhaseTask) -> Trainable:
@@ -106,11 +111,12 @@ class _Reporter:
 
     def __init__(self, task: PhaseTask) -> None:
         self._task = task
+        self._name = attempt_name(task.job, task.attempt)
         self._worker = get_worker()
         self._last = -math.inf
 
     def __call__(self, metrics: Metrics) -> None:
-        if self._task.topic in _cancelled:
+        if (self._task.topic, "") in _cancelled or (self._task.topic, self._name) in _cancelled:
             raise PhaseCancelled
         now = time.monotonic()
         if now - self._last < _REPORT_EVERY_S:

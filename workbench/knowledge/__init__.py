@@ -2,7 +2,19 @@
 
 from workbench.knowledge.check import backup, check, repair
 from workbench.knowledge.frames import Frames, frames_of
+from workbench.knowledge.inbox import Hands, Inbox
 from workbench.knowledge.reader import KnowledgeBase, RecordedStudy
 from workbench.knowledge.writer import StudyLog
 
-__all__ = ["Frames", "KnowledgeBase", "RecordedStudy", "StudyLog", "backup", "check", "frames_of", "repair"]
+__all__ = [
+    "Frames",
+    "Hands",
+    "Inbox",
+    "KnowledgeBase",
+    "RecordedStudy",
+    "StudyLog",
+    "backup",
+    "check",
+    "frames_of",
+    "repair",
+]

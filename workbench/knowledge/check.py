@@ -131,12 +131,13 @@ def out_of_order(events: list[Event]) -> Iterator[str]:
     ended: dict[int, int] = {}  # trial → phases completed, first one included
     started: set[tuple[int, int]] = set()
     stopped: set[int] = set()
-    at = 0.0
+    last: dict[int | None, float] = {}  # by trial: what several trials do may be logged in one piece, a little late
     for n, event in enumerate(events):
         where = f"event {n} ({event.kind}, trial {event.trial}, phase {event.phase})"
-        if event.at < at:
-            yield f"{where} goes back in time, from {at:.3f} to {event.at:.3f} s"
-        at = max(at, event.at)
+        if event.kind not in (Kind.SLOT_JOINED, Kind.SLOT_LOST):
+            if event.at < last.get(event.trial, 0.0):
+                yield f"{where} goes back in time, from {last[event.trial]:.3f} to {event.at:.3f} s"
+            last[event.trial] = event.at
         if event.trial is None:
             continue
         phase = event.phase or 0
@@ -147,6 +148,9 @@ def out_of_order(events: list[Event]) -> Iterator[str]:
             continue
         if event.trial not in ended:
             yield f"{where} concerns a trial that was never run"
+        elif event.kind is Kind.INTERVENTION:
+            if event.data["accepted"] and event.data["action"] == "extend":
+                stopped.discard(event.trial)
         elif event.trial in stopped and event.kind is not Kind.DECISION:
             yield f"{where} comes after the trial was over"
         elif event.kind is Kind.PHASE_STARTED:
@@ -155,7 +159,9 @@ def out_of_order(events: list[Event]) -> Iterator[str]:
             if phase != ended[event.trial] or (event.trial, phase) not in started:
                 yield f"{where} was not the phase due, {ended[event.trial]}"
             ended[event.trial] = phase + 1
-        elif event.kind is Kind.TRIAL_FAILED or (event.kind is Kind.DECISION and event.data["verdict"] == "stop"):
+        elif event.kind in (Kind.TRIAL_FAILED, Kind.TRIAL_STOPPED) or (
+            event.kind is Kind.DECISION and event.data["verdict"] == "stop"
+        ):
             stopped.add(event.trial)
 
 

@@ -10,8 +10,9 @@ from hypothesis import strategies as st
 from tests.support import SPACE, MemoryLog, RandomTimes, simulate
 from workbench.algos.search import FullRuns, GridSearcher, HyperTrick, RandomSearcher
 from workbench.cluster.simulated import SimulatedExecutor
-from workbench.core.drive import Ledger, TrialState, drive, replay
+from workbench.core.drive import drive, replay
 from workbench.core.errors import SchedulerError
+from workbench.core.ledger import Ledger, TrialState
 from workbench.core.protocols import Kind, Report, Verdict
 
 SCHEDULERS = {
