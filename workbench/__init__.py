@@ -17,6 +17,8 @@ _WHERE = {
     "ListSearcher": "workbench.algos.search",
     "LogUniform": "workbench.core.space",
     "RandomSearcher": "workbench.algos.search",
+    "Recording": "workbench.knowledge",
+    "Results": "workbench.results",
     "Space": "workbench.core.space",
     "Study": "workbench.study",
     "Uniform": "workbench.core.space",

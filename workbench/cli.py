@@ -75,6 +75,14 @@ def _parser() -> argparse.ArgumentParser:
     _add_db(report)
     report.set_defaults(command=_report)
 
+    record = commands.add_parser("record", help="write a study to a folder of Parquet files, to be published")
+    record.add_argument("name", help="name of the study")
+    record.add_argument("folder", help="where to; must not exist")
+    record.add_argument("--points", type=int, default=500, metavar="N", help="most points of a curve (default: 500)")
+    record.add_argument("--note", default="", help="a line on what was recorded and why")
+    _add_db(record)
+    record.set_defaults(command=_record)
+
     check = commands.add_parser("check", help="look for damage in a knowledge base; exit code 1 if there is any")
     _add_db(check)
     check.set_defaults(command=_check)
@@ -178,6 +186,15 @@ def _report(arguments: argparse.Namespace) -> int:
     db = Path(arguments.db or DEFAULT_DB)
     out = Path(arguments.out) if arguments.out else db.parent / f"{arguments.name}.html"
     print(Results.open(db, arguments.name).write_report(out))
+    return 0
+
+
+def _record(arguments: argparse.Namespace) -> int:
+    from workbench.knowledge import record
+    from workbench.study import DEFAULT_DB
+
+    db = arguments.db or DEFAULT_DB
+    print(record(db, arguments.name, arguments.folder, points=arguments.points, note=arguments.note))
     return 0
 
 

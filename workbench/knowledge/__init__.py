@@ -4,6 +4,7 @@ from workbench.knowledge.check import backup, check, repair
 from workbench.knowledge.frames import Frames, frames_of
 from workbench.knowledge.inbox import Hands, Inbox
 from workbench.knowledge.reader import KnowledgeBase, RecordedStudy
+from workbench.knowledge.recording import Recording, record
 from workbench.knowledge.writer import StudyLog
 
 __all__ = [
@@ -12,9 +13,11 @@ __all__ = [
     "Inbox",
     "KnowledgeBase",
     "RecordedStudy",
+    "Recording",
     "StudyLog",
     "backup",
     "check",
     "frames_of",
+    "record",
     "repair",
 ]
