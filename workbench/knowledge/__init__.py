@@ -3,6 +3,6 @@
 from workbench.knowledge.check import backup, check, repair
 from workbench.knowledge.frames import Frames, frames_of
 from workbench.knowledge.reader import KnowledgeBase, RecordedStudy
-from workbench.knowledge.writer import StudyLog
+from workbench.knowledge.writer import DiskFull, StudyLog
 
-__all__ = ["Frames", "KnowledgeBase", "RecordedStudy", "StudyLog", "backup", "check", "frames_of", "repair"]
+__all__ = ["DiskFull", "Frames", "KnowledgeBase", "RecordedStudy", "StudyLog", "backup", "check", "frames_of", "repair"]
