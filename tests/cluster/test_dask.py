@@ -9,37 +9,10 @@ from pathlib import Path
 
 import pytest
 
-from tests.support import SPACE, Deterministic, MemoryLog, score_of
+from tests.support import SPACE, Deterministic, MemoryLog, score_of, until
 from workbench.algos.search import FullRuns, HyperTrick, RandomSearcher
-from workbench.cluster.checkpoints import CheckpointStore
-from workbench.cluster.dask import DaskExecutor
 from workbench.core.drive import drive
 from workbench.core.protocols import Job, Kind, Verdict
-
-
-@pytest.fixture
-def executor_of(client, tmp_path):
-    """Makes executors on the shared cluster, and closes them."""
-    made = []
-
-    def make(factory, **settings) -> DaskExecutor:
-        executor = DaskExecutor(client, factory, CheckpointStore(str(tmp_path / "checkpoints")), **settings)
-        executor.open(0.0)
-        made.append(executor)
-        return executor
-
-    yield make
-    for executor in made:
-        executor.close()
-    client.wait_for_workers(2, timeout=60)
-
-
-def until(executor, kind: Kind) -> list:
-    """Collect events up to the first of a kind."""
-    events = []
-    while not any(e.kind is kind for e in events):
-        events += executor.wait(60)
-    return events
 
 
 @dataclass(frozen=True)

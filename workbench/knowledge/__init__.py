@@ -5,9 +5,10 @@ from workbench.knowledge.frames import Frames, frames_of
 from workbench.knowledge.inbox import Hands, Inbox
 from workbench.knowledge.reader import KnowledgeBase, RecordedStudy
 from workbench.knowledge.recording import Recording, record
-from workbench.knowledge.writer import StudyLog
+from workbench.knowledge.writer import DiskFull, StudyLog
 
 __all__ = [
+    "DiskFull",
     "Frames",
     "Hands",
     "Inbox",
