@@ -76,8 +76,7 @@ def make_model(game: Game, network: str = "auto", init: Init = "uniform", seed: 
     """
     check_network(game, network)
     pixels = len(game.obs_shape) == 3
-    if network == "auto":
-        network = "small" if pixels else "mlp"
+    network = network_name(game, network)
     with torch.device("meta"):  # layers would draw their weights from the global generator
         if network == "mlp":
             trunk, width = _mlp(game.obs_shape[0]), MLP_WIDTH
@@ -93,6 +92,13 @@ def make_model(game: Game, network: str = "auto", init: Init = "uniform", seed: 
     else:
         raise unknown("init", init, ["uniform", "orthogonal"])
     return model
+
+
+def network_name(game: Game, network: str) -> str:
+    """Resolve ``auto``: small for pixels, else mlp."""
+    if network != "auto":
+        return network
+    return "small" if len(game.obs_shape) == 3 else "mlp"
 
 
 def check_network(game: Game, network: str) -> None:
