@@ -7,6 +7,7 @@ from importlib import import_module
 from typing import Any
 
 _WHERE = {
+    "A3C": "workbench.algos.rl.a3c",
     "Budget": "workbench.core.budget",
     "Choice": "workbench.core.space",
     "FullRuns": "workbench.algos.search",
