@@ -19,6 +19,7 @@ _WHERE = {
     "RandomSearcher": "workbench.algos.search",
     "Space": "workbench.core.space",
     "Study": "workbench.study",
+    "SuccessiveHalving": "workbench.algos.search",
     "Uniform": "workbench.core.space",
     "unique_name": "workbench.study",
 }

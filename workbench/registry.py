@@ -8,6 +8,7 @@ SEARCHERS = {
 
 SCHEDULERS = {
     "full": "workbench.algos.search.full:FullRuns",
+    "halving": "workbench.algos.search.halving:SuccessiveHalving",
     "hypertrick": "workbench.algos.search.hypertrick:HyperTrick",
 }
 
