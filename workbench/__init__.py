@@ -13,6 +13,7 @@ _WHERE = {
     "GA3C": "workbench.algos.rl.ga3c",
     "GridSearcher": "workbench.algos.search",
     "HyperTrick": "workbench.algos.search",
+    "Hyperband": "workbench.algos.search",
     "KnowledgeBase": "workbench.knowledge",
     "ListSearcher": "workbench.algos.search",
     "LogUniform": "workbench.core.space",

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from tests.algos.search.arena import play
 from tests.support import SPACE, MemoryLog, RandomTimes, simulate
-from workbench.algos.search import FullRuns, GridSearcher, HyperTrick, RandomSearcher, SuccessiveHalving
+from workbench.algos.search import FullRuns, GridSearcher, Hyperband, HyperTrick, RandomSearcher, SuccessiveHalving
 from workbench.cluster.simulated import SimulatedExecutor
 from workbench.core.describe import describe
 from workbench.core.drive import Ledger, TrialState, drive, replay
@@ -34,9 +34,15 @@ SCHEDULERS = {
         RandomSearcher(SPACE), 10, 4, eviction_rate=0.3, allocation="static", n_nodes=N_SLOTS
     ),
     "halving-hold": lambda: SuccessiveHalving(RandomSearcher(SPACE), 3, 3, allocation="none", n_nodes=N_SLOTS),
+    "hyperband": lambda: Hyperband(RandomSearcher(SPACE), 9),
+    "hyperband-sequence": lambda: Hyperband(RandomSearcher(SPACE), 9, formula="journal", order="sequence"),
+    "hyperband-restart": lambda: Hyperband(RandomSearcher(SPACE), 9, restart=True),
+    "hyperband-hold": lambda: Hyperband(RandomSearcher(SPACE), 3, order="sequence", allocation="none", n_nodes=N_SLOTS),
 }
-BOUND = {"halving-static", "halving-hold"}  # to a cluster of N_SLOTS
-BARRIERS = {name for name in SCHEDULERS if name.startswith("halving")}  # nodes idle while all wait for the last
+BOUND = {"halving-static", "halving-hold", "hyperband-hold"}  # to a cluster of N_SLOTS
+BARRIERS = {
+    name for name in SCHEDULERS if name.startswith(("halving", "hyperband"))
+}  # nodes idle while all wait for the last
 
 
 @pytest.fixture(params=SCHEDULERS)

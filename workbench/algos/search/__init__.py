@@ -2,7 +2,8 @@
 
 from workbench.algos.search.full import FullRuns
 from workbench.algos.search.halving import SuccessiveHalving
+from workbench.algos.search.hyperband import Hyperband
 from workbench.algos.search.hypertrick import HyperTrick
 from workbench.algos.search.searchers import GridSearcher, ListSearcher, RandomSearcher
 
-__all__ = ["FullRuns", "GridSearcher", "HyperTrick", "ListSearcher", "RandomSearcher", "SuccessiveHalving"]
+__all__ = ["FullRuns", "GridSearcher", "HyperTrick", "Hyperband", "ListSearcher", "RandomSearcher", "SuccessiveHalving"]
