@@ -14,6 +14,7 @@ _WHERE = {
     "GA3C": "workbench.algos.rl.ga3c",
     "GridSearcher": "workbench.algos.search",
     "HyperTrick": "workbench.algos.search",
+    "Hyperband": "workbench.algos.search",
     "KnowledgeBase": "workbench.knowledge",
     "ListSearcher": "workbench.algos.search",
     "LogUniform": "workbench.core.space",
@@ -22,6 +23,7 @@ _WHERE = {
     "Results": "workbench.results",
     "Space": "workbench.core.space",
     "Study": "workbench.study",
+    "SuccessiveHalving": "workbench.algos.search",
     "Uniform": "workbench.core.space",
     "unique_name": "workbench.study",
 }
