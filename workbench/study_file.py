@@ -25,7 +25,7 @@ def read_preset(name: str) -> dict[str, Any]:
     """Read a preset as a table."""
     if name not in presets():
         raise unknown("preset", name, presets())
-    return _parse((_preset_folder() / f"{name}.toml").read_bytes(), f"preset {name}")
+    return parse((_preset_folder() / f"{name}.toml").read_bytes(), f"preset {name}")
 
 
 def read_file(path: str | Path) -> dict[str, Any]:
@@ -34,7 +34,7 @@ def read_file(path: str | Path) -> dict[str, Any]:
         raw = Path(path).read_bytes()
     except OSError as err:
         raise InvalidInput(f"cannot read the study file {path}: {err.strerror or err}") from None
-    return _parse(raw, str(path))
+    return parse(raw, str(path))
 
 
 def study_from(table: Mapping[str, Any], **overrides: Any) -> Study:
@@ -92,7 +92,7 @@ def study_from_record(name: str, spec: Mapping[str, Any], **settings: Any) -> St
     return Study(name, scheduler, trainable, seed=spec["seed"], **{k: v for k, v in settings.items() if v is not None})
 
 
-def _parse(raw: bytes, source: str) -> dict[str, Any]:
+def parse(raw: bytes, source: str) -> dict[str, Any]:
     try:
         return tomllib.loads(raw.decode("utf-8"))
     except (tomllib.TOMLDecodeError, UnicodeDecodeError) as err:

@@ -214,6 +214,69 @@ class RecordedStudy:
         return self._phases[known, phase]
 
 
+@dataclass(frozen=True)
+class PhaseTable:
+    """Durations and scores written down for every trial and phase.
+
+    Configuration number n is ``{"config_id": n}``.
+
+    Parameters
+    ----------
+    durations, scores : sequence of sequences of float
+        By configuration, then phase.
+    """
+
+    durations: Sequence[Sequence[float]]
+    scores: Sequence[Sequence[float]]
+
+    def __post_init__(self) -> None:
+        shapes = {len(row) for row in (*self.durations, *self.scores)}
+        if len(self.durations) != len(self.scores) or not self.durations or len(shapes) != 1 or shapes == {0}:
+            raise InvalidInput("a table of phases needs a duration and a score for every phase of every trial")
+
+    @property
+    def n_phases(self) -> int:
+        """Phases a trial has."""
+        return len(self.scores[0])
+
+    @property
+    def configs(self) -> list[dict[str, Any]]:
+        """The configurations, in order."""
+        return [{"config_id": number} for number in range(len(self.scores))]
+
+    def phase(self, trial: int, phase: int, config: Config, seed: int) -> tuple[float, float]:
+        """Look a phase up."""
+        number = int(config["config_id"])
+        if not (0 <= number < len(self.scores) and phase < self.n_phases):
+            raise SchedulerError(f"phase {phase} of config_id {number} was asked for, which the table does not have")
+        return self.durations[number][phase], self.scores[number][phase]
+
+    @classmethod
+    def read(cls, path: str | Path) -> "PhaseTable":
+        """Read a CSV with a row a trial and phase: ``trial, phase, duration, score``; complete, in order."""
+        import pandas as pd
+
+        try:
+            frame = pd.read_csv(path, comment="#")
+        except (OSError, ValueError) as err:
+            raise InvalidInput(f"cannot read the table {path}: {err}") from None
+        if missing := sorted({"trial", "phase", "duration", "score"} - set(frame.columns)):
+            raise InvalidInput(f"{path} has no column {missing[0]!r}, only {', '.join(map(str, frame.columns))}")
+        n_phases = int(frame["phase"].max()) + 1 if len(frame) and frame["phase"].notna().all() else 1
+        for row, (trial, phase, duration, score) in enumerate(
+            frame[["trial", "phase", "duration", "score"]].itertuples(index=False)
+        ):
+            if (trial, phase) != divmod(row, n_phases):
+                raise InvalidInput(f"{path}, row {row + 1}: trial {trial}, phase {phase} stands out of order")
+            if not (0 < duration < math.inf and math.isfinite(score)):
+                raise InvalidInput(f"{path}, row {row + 1}: needs a duration above 0 and a score, got {duration}, {score}")
+        if not len(frame) or len(frame) % n_phases:
+            raise InvalidInput(f"{path}, row {len(frame)}: the last trial has not all {n_phases} phases")
+        shape = (-1, n_phases)
+        durations = frame["duration"].to_numpy(float).reshape(shape)
+        return cls(durations.tolist(), frame["score"].to_numpy(float).reshape(shape).tolist())
+
+
 def _pairs(durations: npt.NDArray[np.float64], scores: npt.NDArray[np.float64]) -> list[tuple[float, float]]:
     return list(zip(durations.tolist(), scores.tolist(), strict=True))
 

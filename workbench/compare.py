@@ -1,0 +1,174 @@
+"""Schedulers compared over many paired repetitions in virtual time, with bootstrap intervals."""
+
+from collections.abc import Mapping, Sequence
+from concurrent.futures import ProcessPoolExecutor
+from dataclasses import dataclass
+from functools import partial
+from itertools import chain
+from typing import TYPE_CHECKING
+
+import numpy as np
+import numpy.typing as npt
+
+from workbench.analysis.bootstrap import Interval, bootstrap_interval
+from workbench.core.errors import InvalidInput, unknown
+from workbench.scenario import Scenario
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+MEASURES = ("makespan", "occupancy", "completion_rate", "time_to_best", "best_score", "phases", "trials", "retries")
+_POINTS = 50  # of a curve over time
+_RESAMPLES = 2000
+
+Array = npt.NDArray[np.float64]
+
+
+@dataclass(frozen=True)
+class Comparison:
+    """What came of paired repetitions: row n of every array is repetition n.
+
+    Attributes
+    ----------
+    labels : list of str
+    values : dict
+        (label, measure) → array, shape [repeats].
+    busy : dict
+        Label → share of the slots at work in equal stretches of the time on `grid`, shape [repeats, points].
+    regret : dict
+        Label → best score that any of the configurations could reach minus the best reported by each moment of
+        `grid`; before the first report, counted from the worst score any scheduler saw. Shape [repeats, points].
+    grid : array, shape [repeats, points]
+        Moments, from the start to the end of the repetition's longest study. All schedulers hold the same cluster, so
+        equal moments are equal node-hours.
+    slots : int
+    """
+
+    labels: list[str]
+    values: Mapping[tuple[str, str], Array]
+    busy: Mapping[str, Array]
+    regret: Mapping[str, Array]
+    grid: Array
+    slots: int
+
+    def medians(self, label: str, measures: Sequence[str] = MEASURES) -> dict[str, Interval]:
+        """Give each measure's median over the repetitions, with its 95 % bootstrap interval."""
+        self._check(label)
+        return {m: bootstrap_interval(self.values[label, m], resamples=_RESAMPLES) for m in measures}
+
+    def difference(self, measure: str, label: str, other: str) -> Interval:
+        """Give the median of the paired differences `label` - `other`, with its 95 % bootstrap interval."""
+        self._check(label)
+        self._check(other)
+        return bootstrap_interval(self.values[label, measure] - self.values[other, measure], resamples=_RESAMPLES)
+
+    def wins(self, measure: str, label: str, other: str) -> float:
+        """Give the share of repetitions in which `label` has the smaller value, ties counting half."""
+        gap = self.values[label, measure] - self.values[other, measure]
+        return float(np.mean(gap < 0) + np.mean(gap == 0) / 2)
+
+    def table(self) -> "pd.DataFrame":
+        """One row a scheduler, one column a measure: ``median [low, high]``."""
+        import pandas as pd
+
+        rows = {
+            label: {m: f"{v.value:.4g} [{v.low:.4g}, {v.high:.4g}]" for m, v in self.medians(label).items()}
+            for label in self.labels
+        }
+        return pd.DataFrame(rows).T
+
+    def over_time(self, what: str) -> "pd.DataFrame":
+        """Give ``occupancy`` or ``regret`` over time: scheduler, share_of_time, median, low, high."""
+        import pandas as pd
+
+        curves = {"occupancy": self.busy, "regret": self.regret}
+        if what not in curves:
+            raise unknown("curve over time", what, curves)
+        frames = [_bands(label, curves[what][label], self.grid) for label in self.labels]
+        return pd.concat(frames, ignore_index=True)
+
+    def regret_at(self, label: str, share: float) -> Interval:
+        """Give the regret after a share of the longest study's time: after equal node-hours for all."""
+        self._check(label)
+        column = min(int(share * _POINTS), _POINTS - 1)
+        return bootstrap_interval(self.regret[label][:, column], resamples=_RESAMPLES)
+
+    def _check(self, label: str) -> None:
+        if label not in self.labels:
+            raise unknown("scheduler of this comparison", label, self.labels)
+
+
+def compare(scenario: Scenario, repeats: int | None = None, *, processes: int = 1) -> Comparison:
+    """Run every scheduler of a scenario through the same repetitions.
+
+    Parameters
+    ----------
+    scenario : Scenario
+    repeats : int, optional
+        Instead of the scenario's own.
+    processes : int
+        Worker processes; the numbers do not depend on it.
+    """
+    n = scenario.repeats if repeats is None else repeats
+    if n < 1 or processes < 1:
+        raise InvalidInput(f"a comparison needs repeats >= 1 and processes >= 1, got {n} and {processes}")
+    chunks = [range(n)[start : start + 20] for start in range(0, n, 20)]
+    work = partial(_measured, scenario)
+    if processes == 1 or len(chunks) == 1:
+        done = list(chain.from_iterable(map(work, chunks)))
+    else:
+        with ProcessPoolExecutor(processes) as pool:
+            done = list(chain.from_iterable(pool.map(work, chunks)))
+    labels = list(scenario.schedulers)
+    return Comparison(
+        labels,
+        {(label, m): np.array([rep.values[label, m] for rep in done]) for label in labels for m in MEASURES},
+        {label: np.stack([rep.busy[label] for rep in done]) for label in labels},
+        {label: np.stack([rep.regret[label] for rep in done]) for label in labels},
+        np.stack([rep.grid for rep in done]),
+        scenario.cluster.n_slots,
+    )
+
+
+@dataclass(frozen=True)
+class _Repetition:
+    values: dict[tuple[str, str], float]
+    busy: dict[str, Array]
+    regret: dict[str, Array]
+    grid: Array
+
+
+def _measured(scenario: Scenario, numbers: Sequence[int]) -> list[_Repetition]:
+    return [_one(scenario, number) for number in numbers]
+
+
+def _one(scenario: Scenario, number: int) -> _Repetition:
+    repetition = scenario.repetition(number)
+    outcomes = {label: repetition.run(label) for label in scenario.schedulers}
+    grid = np.linspace(0.0, max(o.makespan for o in outcomes.values()), _POINTS + 1)
+    n_trials = max(repetition.scheduler(label).n_trials for label in scenario.schedulers)
+    best = max(repetition.best_possible(n_trials), *(o.best_score for o in outcomes.values()))
+    worst = min(float(o.scores.min()) for o in outcomes.values())
+    return _Repetition(
+        {(label, m): float(getattr(o, m)) for label, o in outcomes.items() for m in MEASURES},
+        {label: o.busy_slots(grid) / o.slots for label, o in outcomes.items()},
+        {label: best - np.maximum(o.best_by(grid[1:]), worst) for label, o in outcomes.items()},
+        grid[1:],
+    )
+
+
+def _bands(label: str, curves: Array, grid: Array) -> "pd.DataFrame":
+    """Median and bootstrap interval at every point, shape [repeats, points] → [points]."""
+    import pandas as pd
+
+    bands = [bootstrap_interval(column, resamples=500) for column in curves.T]
+    return pd.DataFrame(
+        {
+            "scheduler": label,
+            "share_of_time": (np.arange(curves.shape[1]) + 1) / curves.shape[1],
+            "at": np.median(grid, axis=0),
+            "median": [band.value for band in bands],
+            "low": [band.low for band in bands],
+            "high": [band.high for band in bands],
+        }
+    )
