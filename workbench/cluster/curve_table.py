@@ -1,6 +1,6 @@
 """Recorded learning curves in a table, checked row by row, and the phase model that gives them back."""
 
-import zlib
+import hashlib
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -80,7 +80,8 @@ class TableCurves:
         row = self._row_of.get(config_id)
         if row is None:
             raise SchedulerError(f"the table has no curve of config_id {config_id!r}")
-        pick = zlib.crc32(f"{self.seed}/{config_id}".encode()) % len(self.table.seeds)
+        digest = hashlib.blake2b(f"{self.seed}/{config_id}".encode(), digest_size=8).digest()
+        pick = int.from_bytes(digest) % len(self.table.seeds)
         return list(
             zip(self.table.durations[row, pick].tolist(), self.table.scores[row, pick].tolist(), strict=True)
         )
@@ -220,8 +221,8 @@ def _check_constant(frame: pd.DataFrame, hyperparameters: Sequence[str], name: s
         if bad.any():
             at = frame.iloc[int(bad.argmax())]
             raise InvalidInput(
-                f"{name}, row {at['row']}: {column} is {at[column]!r} for config_id {at['config_id']}, which had "
-                f"{first.iloc[int(bad.argmax())]!r} before; choose one value with --only {column}=VALUE"
+                f"{name}, row {at['row']}: {column} is {at[column]} for config_id {at['config_id']}, which had "
+                f"{first.iloc[int(bad.argmax())]} before; choose one value with --only {column}=VALUE"
             )
 
 

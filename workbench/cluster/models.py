@@ -85,7 +85,7 @@ class SyntheticCurves:
     """Learning curves made up from the configuration.
 
     A configuration has a quality q in [0, 1]: how near its hyperparameters are to hidden best ones, and luck. Its score
-    rises towards q, as q (1 - exp(-5 (x - d))), x being the share of the phases done and d = crossing q / 2 a delay
+    rises towards q, as q (1 - exp(-5 (x - d))), x being the share of the phases done and d = 0.7 crossing q a delay
     before anything is learnt; each score carries Gaussian noise. A phase takes
     `phase_s` · cost of the hyperparameters · exp(cost_of_quality (q - 1/2)) · log-normal noise.
 
@@ -150,10 +150,10 @@ class SyntheticCurves:
     def _curve(self, config: Config) -> list[tuple[float, float]]:
         rng = np.random.default_rng([self.seed, 1, _digest(config)])
         off = np.array([_position(self.space[name], config[name]) for name in self.space]) - self._best
-        near = math.exp(-4 * float(np.mean(off**2)) / 0.3)
+        near = max(0.0, 1 - math.sqrt(float(np.mean(off**2))) / 0.7)
         quality = (1 - self.luck) * near + self.luck * float(rng.uniform())
         done = np.arange(1, self.n_phases + 1) / self.n_phases
-        rise = 1 - np.exp(-5 * np.maximum(0.0, done - self.crossing * quality / 2))
+        rise = 1 - np.exp(-5 * np.maximum(0.0, done - 0.7 * self.crossing * quality))
         scores = quality * rise + self.noise * rng.normal(size=self.n_phases)
         base = self.phase_s * (1.0 if self.cost is None else self.cost.cost(config))
         base *= math.exp(self.cost_of_quality * (quality - 0.5))

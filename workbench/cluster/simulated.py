@@ -155,11 +155,11 @@ class SimulatedExecutor:
 
     def wait(self, timeout_s: float | None = None) -> Sequence[Event]:
         """Jump to the next thing that happens; real time does not pass."""
+        self._retry()
         if self._heap:
             self._now, _, due = heapq.heappop(self._heap)
             due.happen(self)
-            while self._waiting and self._free:
-                self._bring_up(*self._waiting.popleft())
+            self._retry()
         events, self._buffer = self._buffer, []
         return events
 
@@ -167,6 +167,10 @@ class SimulatedExecutor:
         """Nothing to release."""
 
     # -- attempts ---------------------------------------------------------------------------------------------
+
+    def _retry(self) -> None:
+        while self._waiting and self._free:
+            self._bring_up(*self._waiting.popleft())
 
     def _bring_up(self, job: Job, attempt: int) -> None:
         slot = self._take(job)
