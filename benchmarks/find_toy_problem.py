@@ -1,13 +1,13 @@
-"""Search for a toy problem that fits everything the HyperTrick paper tells of its own (arXiv 1902.02725, Figs 2, 3, 8, 9).
+"""Search for a toy problem that fits all the HyperTrick paper tells of its own (arXiv 1902.02725, Figs 2, 3, 8, 9).
 
-The paper's table was a picture and is lost. This is a seeded local search over one duration a trial, in tenths of a time
-unit, and over rising whole-number scores, that stops at the first table with all published makespans and events. The
-schedules are counted here in whole tenths, by a few lines each; `workbench.paper.toy.facts` then checks the table found
-with the real schedulers, and it is written only if that agrees.
+The paper's table was a picture and is lost. This is a seeded local search over one duration a trial, in tenths of a
+time unit, and over rising whole-number scores, that stops at the first table with all published makespans and events.
+The schedules are counted here in whole tenths, by a few lines each; `workbench.paper.toy.facts` then checks the table
+found with the real schedulers, and it is written only if that agrees.
 
-W0 is lost too. The text has the fifth trial to report the third phase judged first there, and the seventh to report the
-first phase judged there; with r = 25 % only W0 = 12 fits both, its thresholds 6, 4.5 and 3.375 being rounded up to whole
-trials: 6, 5 and 4. The table is moreover such that nobody's fate depends on this rounding.
+W0 is lost too. The text has the fifth trial to report the third phase judged first there, and the seventh to report
+the first phase judged there; with r = 25 % only W0 = 12 fits both, its thresholds 6, 4.5 and 3.375 being rounded up to
+whole trials: 6, 5 and 4. The table is moreover such that nobody's fate depends on this rounding.
 """
 
 import argparse
@@ -16,6 +16,7 @@ import math
 import random
 import time
 from heapq import heappop, heappush
+from itertools import pairwise
 from pathlib import Path
 
 N, PHASES, NODES = 12, 4, 6
@@ -61,10 +62,11 @@ def listed(jobs: list[int], first: list[int]) -> list[int]:
 
 
 def halving(table: Table) -> tuple[int, int, dict[int, int]]:
-    """Give the makespans with dynamic and static allocation, and the phase after which each dropped trial was dropped."""
+    """Give the makespans with dynamic and static allocation, and the phase after which each trial was dropped."""
     durations, scores = table
     alive, dropped = list(range(N)), {}
     dynamic = static = 0
+    last = -1
     slot = _bound(durations)
     for phase in range(PHASES):
         if phase:
@@ -95,7 +97,7 @@ def _bound(durations: list[int]) -> list[int]:
 
 def penalty(table: Table) -> float:
     """Tell how far a table is from everything published; 0 is there."""
-    durations, scores = table
+    durations = table[0]
     grid = max(listed([PHASES * d for d in durations], [0] * NODES))
     makespan, log = hypertrick(table, [6, 5, 4])
     dynamic, static, dropped = halving(table)
@@ -108,7 +110,7 @@ def penalty(table: Table) -> float:
 
 
 def events(table: Table, log: list[tuple], dropped: dict[int, int]) -> list[float]:
-    """Tell of each event in the text how far it is from happening; `workbench.paper.toy.facts` says the same strictly."""
+    """Tell of each event in the text how far it is from happening; `workbench.paper.toy.facts` is stricter."""
     durations, scores = table
     by = {(phase, k): (at, trial, goes_on) for at, trial, phase, k, _, goes_on in log}
     full = [(at, trial) for at, trial, phase, *_ in log if phase == PHASES - 1]
@@ -128,7 +130,7 @@ def events(table: Table, log: list[tuple], dropped: dict[int, int]) -> list[floa
         not sixth[2],
         seventh[2],
         seventh[1] != NODES,  # the trial that took the fast one's node
-        sum(max(0, a - b + 1) for a, b in zip(told, told[1:], strict=False)) / 4,  # told in this order
+        sum(max(0, a - b + 1) for a, b in pairwise(told)) / 4,  # told in this order
         min((abs(scores[trial][-1] - 31) for trial in slow), default=30) / 8,
         max(0.0, sum(finals) / len(finals) - 30.9) / 4,
         abs(finals.count(31) - 1),

@@ -1,6 +1,6 @@
 """How fast virtual time passes: one large study, a thousand small comparisons, and the growth of the cost with size.
 
-`seconds_10k_trials`: HyperTrick, 10 000 trials of up to 10 phases on 300 nodes, one core. `seconds_1000_comparisons`: the
+`seconds_10k_trials`: HyperTrick, 10 000 trials of up to 10 phases on 300 nodes, one core. `seconds_1000_comparisons`:
 preset paper-46 (Hyperband against HyperTrick, 46 configurations on 46 nodes) 1000 times on two processes.
 `growth_exponent`: slope of log(CPU seconds) against log(events) from 10³ to 10⁵ trials; 1 is a constant cost an event,
 `growth_exponent_log` what a cost growing as log(n) would give.
@@ -43,7 +43,7 @@ def study(n_trials: int) -> float:
 
 
 def cost(n_trials: int) -> tuple[float, int]:
-    """Drive one study; return its CPU seconds and its events. The curves are made beforehand: they are not the loop's."""
+    """Drive one study; return its CPU seconds and its events. Making the curves is left out."""
     model = SyntheticCurves(SPACE, 10)
     searcher = RandomSearcher(SPACE)
     for trial in range(n_trials):
@@ -74,7 +74,9 @@ def main() -> None:
                 f"seconds_{arguments.repeats}_comparisons": round(seconds_comparisons, 1),
                 "growth_exponent": round(math.log(large / small) / grown, 3),
                 "growth_exponent_log": round(1 + math.log(math.log(many) / math.log(few)) / grown, 3),
-                "microseconds_an_event": {str(n): round(1e6 * s / e, 2) for n, (s, e) in zip(sizes, costs, strict=True)},
+                "microseconds_an_event": {
+                    str(n): round(1e6 * s / e, 2) for n, (s, e) in zip(sizes, costs, strict=True)
+                },
             },
             indent=2,
         )

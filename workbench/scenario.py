@@ -4,12 +4,12 @@ Repetitions are paired: in one repetition every scheduler meets the same configu
 curves, the same node speeds.
 """
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, fields, replace
-from functools import cached_property, lru_cache
+from functools import cached_property, lru_cache, partial
 from importlib import import_module, resources
 from pathlib import Path
-from typing import Any, Protocol
+from typing import Any
 
 import numpy as np
 
@@ -31,14 +31,23 @@ _TABLES = {"simulation", "cluster", "curves", "space", "searcher", "scheduler", 
 _SIMULATION = {"name", "seed", "repeats"}
 
 
-class Curves(Protocol):
-    """Where a scenario's curves come from, the same for all repetitions."""
+@dataclass(frozen=True)
+class Curves:
+    """Where a scenario's curves come from, the same for all repetitions.
+
+    Attributes
+    ----------
+    n_phases : int
+        Phases of a full curve.
+    configs : list of dict, or None
+        All configurations there are; ``None``: they are drawn from a space.
+    model : callable
+        Seed of a repetition → its phase model.
+    """
 
     n_phases: int
-    configs: list[dict[str, Any]] | None  # all there are, or None: drawn from a space
-
-    def model(self, seed: int) -> PhaseModel:
-        """Give the phase model of one repetition."""
+    configs: list[dict[str, Any]] | None
+    model: Callable[[int], PhaseModel]
 
 
 @dataclass(frozen=True)
@@ -111,7 +120,9 @@ class Scenario:
         if described["kind"] in ("shuffled", "list"):
             if configs is None:
                 raise InvalidInput("synthetic curves have no list of configurations: use a random or a grid searcher")
-            order = np.random.default_rng([seed, 3]).permutation(len(configs)) if described["kind"] == "shuffled" else None
+            order = (
+                np.random.default_rng([seed, 3]).permutation(len(configs)) if described["kind"] == "shuffled" else None
+            )
             return build("searcher", {"kind": "list"}, SEARCHERS, configs=_ordered(configs, order))
         if self.space is None:
             raise InvalidInput(f"a {described['kind']} searcher needs a [space]")
@@ -205,43 +216,6 @@ def cluster_from(table: Mapping[str, Any]) -> VirtualCluster:
     return VirtualCluster(**plain, hazards=Hazards(**{key: table[key] for key in table if key in hazards}))
 
 
-@dataclass
-class _Synthetic:
-    settings: dict[str, Any]
-    space: Space
-
-    def __post_init__(self) -> None:
-        self.n_phases: int = self.settings["n_phases"]
-        self.configs = None
-
-    def model(self, seed: int) -> PhaseModel:
-        return SyntheticCurves.family(space=self.space, **self.settings, seed=seed)
-
-
-@dataclass
-class _Tabled:
-    table: CurveTable
-
-    def __post_init__(self) -> None:
-        self.n_phases, self.configs = self.table.n_phases, self.table.configs
-
-    def model(self, seed: int) -> PhaseModel:
-        return TableCurves(self.table, seed)
-
-
-@dataclass
-class _Fixed:
-    """Curves that are the same in every repetition."""
-
-    fixed: PhaseTable | RecordedStudy
-
-    def __post_init__(self) -> None:
-        self.n_phases, self.configs = self.fixed.n_phases, self.fixed.configs
-
-    def model(self, seed: int) -> PhaseModel:
-        return self.fixed
-
-
 def _source(described: Mapping[str, Any], space: Space | None) -> Curves:
     settings = dict(described)
     kind = settings.pop("kind", None)
@@ -253,7 +227,8 @@ def _source(described: Mapping[str, Any], space: Space | None) -> Curves:
             raise unknown(f"setting of {kind} curves", key, allowed)
     if missing := [key for key, needed in allowed.items() if needed and key not in settings]:
         raise InvalidInput(f"{kind} curves need {', '.join(missing)}")
-    return make(settings, space)
+    curves: Curves = make(settings, space)
+    return curves
 
 
 def _synthetic(settings: dict[str, Any], space: Space | None) -> Curves:
@@ -263,19 +238,30 @@ def _synthetic(settings: dict[str, Any], space: Space | None) -> Curves:
     if "cost_table" in settings:
         by = settings.pop("cost_by", "t_max")
         settings["cost"] = _cost_table(str(located(settings.pop("cost_table"))), by)
-    source = _Synthetic(settings, space)
-    source.model(0)  # refuses bad settings now
-    return source
+    curves = Curves(settings["n_phases"], None, partial(_family, settings, space))
+    curves.model(0)  # refuses bad settings now
+    return curves
+
+
+def _family(settings: dict[str, Any], space: Space, seed: int) -> PhaseModel:
+    return SyntheticCurves.family(space=space, **settings, seed=seed)
+
+
+def _same(model: PhaseModel, seed: int) -> PhaseModel:
+    """Give curves that are the same in every repetition."""
+    return model
 
 
 def _tabled(settings: dict[str, Any], space: Space | None) -> Curves:
     path, configs = located(settings["path"]), settings.get("configs")
     columns, only = (tuple(sorted(settings.get(key, {}).items())) for key in ("columns", "only"))
-    return _Tabled(_read_table(str(path), None if configs is None else str(located(configs)), columns, only))
+    table = _read_table(str(path), None if configs is None else str(located(configs)), columns, only)
+    return Curves(table.n_phases, table.configs, partial(TableCurves, table))
 
 
 def _phases(settings: dict[str, Any], space: Space | None) -> Curves:
-    return _Fixed(PhaseTable.read(located(settings["path"])))
+    table = PhaseTable.read(located(settings["path"]))
+    return Curves(table.n_phases, table.configs, partial(_same, table))
 
 
 def _study(settings: dict[str, Any], space: Space | None) -> Curves:
@@ -283,10 +269,21 @@ def _study(settings: dict[str, Any], space: Space | None) -> Curves:
 
     with KnowledgeBase(settings["db"]) as kb:
         frames = kb[settings["name"]].frames()
-    return _Fixed(RecordedStudy(frames.trials, frames.phases, frames.hyperparameters, settings["name"]))
+    study = RecordedStudy(frames.trials, frames.phases, frames.hyperparameters, settings["name"])
+    return Curves(study.n_phases, study.configs, partial(_same, study))
 
 
-_SYNTHETIC = ("family", "crossing", "cost_of_quality", "noise", "luck", "cost_noise", "phase_s", "cost_table", "cost_by")
+_SYNTHETIC = (
+    "family",
+    "crossing",
+    "cost_of_quality",
+    "noise",
+    "luck",
+    "cost_noise",
+    "phase_s",
+    "cost_table",
+    "cost_by",
+)
 _SOURCES: Mapping[str, tuple[Any, Mapping[str, bool]]] = {  # kind → builder, settings and whether they are needed
     "synthetic": (_synthetic, {"n_phases": True, **dict.fromkeys(_SYNTHETIC, False)}),
     "table": (_tabled, {"path": True, "configs": False, "columns": False, "only": False}),

@@ -79,6 +79,7 @@ def run(arguments: argparse.Namespace) -> int:
         print("\n".join(presets()))
         return 0
     scenario = _scenario(arguments)
+    found: dict[str, Mapping[str, Any]]
     if scenario.repeats > 1:
         comparison = compare(scenario, processes=arguments.processes)
         found = {label: _intervals(comparison, label) for label in scenario.schedulers}

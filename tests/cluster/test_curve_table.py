@@ -60,7 +60,7 @@ def test_columns_are_mapped_and_rows_chosen(written) -> None:
     assert table.configs == [{"config_id": "a"}, {"config_id": "b"}]
     with pytest.raises(InvalidInput, match=r"row 13 .*step 100 follows 400.*choose one with --only"):
         read_table(path, columns={"score": "return"})
-    with pytest.raises(InvalidInput, match="unknown value of env in curves.csv 'Pnog': did you mean 'Pong'"):
+    with pytest.raises(InvalidInput, match=r"unknown value of env in curves.csv 'Pnog': did you mean 'Pong'"):
         read_table(path, columns={"score": "return"}, only={"env": "Pnog"})
     with pytest.raises(InvalidInput, match="no column 'score', only config_id, seed, step, return, env: map one"):
         read_table(path)
@@ -105,7 +105,10 @@ def changed(row, column, value) -> pd.DataFrame:
         (changed(1, "step", 0), r"row 1 \(config_id a, seed 0\): step 0 is not above 0"),
         (changed(6, "step", 500), "row 6: the curve of config_id a, seed 1 ends here with 3 steps"),
         (rows().drop(index=5), "row 5: the curve of config_id a, seed 1 ends here with 2 steps"),
-        (pd.concat([rows(), rows().head(3).assign(seed=2)]), r"row 15: config_id a has the seeds 0, 1, 2, the others 0, 1"),
+        (
+            pd.concat([rows(), rows().head(3).assign(seed=2)]),
+            r"row 15: config_id a has the seeds 0, 1, 2, the others 0, 1",
+        ),
         (rows(wall_s=[5.0, 4.0, 8.0] * 4), r"row 2 \(config_id a, seed 0\): wall_s 4 follows 5"),
         (rows().drop(columns="seed"), "no column 'seed'"),
         (rows().head(0), "has no rows"),

@@ -190,7 +190,9 @@ def test_senseless_clusters_are_refused(bad) -> None:
         VirtualCluster(**bad)
 
 
-@pytest.mark.parametrize("bad", [{"crash_rate": -1.0}, {"stall_s": 0.0}, {"max_retries": -1}, {"restart_s": float("inf")}])
+@pytest.mark.parametrize(
+    "bad", [{"crash_rate": -1.0}, {"stall_s": 0.0}, {"max_retries": -1}, {"restart_s": float("inf")}]
+)
 def test_senseless_hazards_are_refused(bad) -> None:
     with pytest.raises(InvalidInput):
         Hazards(**bad)
@@ -198,9 +200,10 @@ def test_senseless_hazards_are_refused(bad) -> None:
 
 # -- simulated and real agree -------------------------------------------------------------------------------------
 
-CONFIGS = [{"lr": 10.0 ** -(2 + n / 4), "gamma": 0.9, "pause_s": pause} for n, pause in enumerate(
-    [0.15, 0.40, 0.26, 0.33, 0.21, 0.47, 0.18, 0.29]
-)]
+CONFIGS = [
+    {"lr": 10.0 ** -(2 + n / 4), "gamma": 0.9, "pause_s": pause}
+    for n, pause in enumerate([0.15, 0.40, 0.26, 0.33, 0.21, 0.47, 0.18, 0.29])
+]
 
 
 class Sleeps(Deterministic):

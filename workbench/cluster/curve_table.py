@@ -1,7 +1,7 @@
 """Recorded learning curves in a table, checked row by row, and the phase model that gives them back."""
 
 import hashlib
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -82,9 +82,7 @@ class TableCurves:
             raise SchedulerError(f"the table has no curve of config_id {config_id!r}")
         digest = hashlib.blake2b(f"{self.seed}/{config_id}".encode(), digest_size=8).digest()
         pick = int.from_bytes(digest) % len(self.table.seeds)
-        return list(
-            zip(self.table.durations[row, pick].tolist(), self.table.scores[row, pick].tolist(), strict=True)
-        )
+        return list(zip(self.table.durations[row, pick].tolist(), self.table.scores[row, pick].tolist(), strict=True))
 
 
 def read_table(
@@ -146,7 +144,7 @@ def _table(frame: pd.DataFrame, known: pd.DataFrame, timed: bool) -> CurveTable:
     else:
         stretches = np.diff(steps, prepend=0.0)
         durations = np.broadcast_to(stretches / stretches.mean(), shape)
-    configs = [{k: _plain(v) for k, v in row.items()} for row in known.to_dict("records")]
+    configs = [{str(k): _plain(v) for k, v in row.items()} for row in known.to_dict("records")]
     return CurveTable(configs, [_plain(s) for s in seeds], steps, scores, durations, timed)
 
 
@@ -183,17 +181,17 @@ def _kept(frame: pd.DataFrame, only: Mapping[str, str], name: str) -> pd.DataFra
 def _check_filled(frame: pd.DataFrame, name: str) -> None:
     empty = frame.isna()
     if empty.to_numpy().any():
-        row = empty.any(axis=1).idxmax()
-        column = empty.loc[row].idxmax()
-        raise InvalidInput(f"{name}, row {frame.at[row, 'row']}: {column} is missing")
+        first = int(empty.any(axis=1).to_numpy().argmax())
+        column = frame.columns[int(empty.iloc[first].to_numpy().argmax())]
+        raise InvalidInput(f"{name}, row {frame['row'].iloc[first]}: {column!s} is missing")
 
 
 def _check_numbers(frame: pd.DataFrame, column: str, name: str) -> None:
     numbers = pd.to_numeric(frame[column], errors="coerce")
     bad = ~np.isfinite(numbers.to_numpy(float))
     if bad.any():
-        row = frame.index[int(bad.argmax())]
-        raise InvalidInput(f"{name}, row {frame.at[row, 'row']}: {column} is {frame.at[row, column]!r}, not a number")
+        at: Any = frame.iloc[int(bad.argmax())]
+        raise InvalidInput(f"{name}, row {at['row']}: {column} is {at[column]!r}, not a number")
     frame[column] = numbers
 
 
@@ -204,9 +202,9 @@ def _check_order(frame: pd.DataFrame, timed: bool, name: str) -> None:
         start = frame[column].to_numpy(float) <= 0
         bad = (frame[column] <= before).to_numpy() | start
         if bad.any():
-            at = frame.iloc[int(bad.argmax())]
-            last = before.iloc[int(bad.argmax())]
-            reason = "is not above 0" if not last == last else f"follows {last:g}: it must grow along a curve"
+            at: Any = frame.iloc[int(bad.argmax())]
+            last: Any = before.iloc[int(bad.argmax())]
+            reason = "is not above 0" if last != last else f"follows {last:g}: it must grow along a curve"
             hint = ""
             if column == "step" and last == last:
                 hint = "; if the table holds several tasks, choose one with --only COLUMN=VALUE"
@@ -219,7 +217,7 @@ def _check_constant(frame: pd.DataFrame, hyperparameters: Sequence[str], name: s
         first = frame.groupby("config_id", sort=False, observed=True)[column].transform("first")
         bad = (frame[column].astype(object) != first.astype(object)).to_numpy()
         if bad.any():
-            at = frame.iloc[int(bad.argmax())]
+            at: Any = frame.iloc[int(bad.argmax())]
             raise InvalidInput(
                 f"{name}, row {at['row']}: {column} is {at[column]} for config_id {at['config_id']}, which had "
                 f"{first.iloc[int(bad.argmax())]} before; choose one value with --only {column}=VALUE"
@@ -229,17 +227,20 @@ def _check_constant(frame: pd.DataFrame, hyperparameters: Sequence[str], name: s
 def _check_complete(frame: pd.DataFrame, name: str) -> None:
     """Every configuration has the same seeds, every curve the same steps."""
     curves = frame.groupby(["config_id", "seed"], sort=False, observed=True)
-    steps = curves["step"].agg(tuple)
-    usual = steps.mode().iloc[0]
-    for (config, seed), found in steps.items():
+    last: Any = curves["row"].max()
+    steps: dict[Any, Any] = curves["step"].agg(tuple).to_dict()
+    usual = _most_common(steps)
+    for curve, found in steps.items():
         if found != usual:
-            row = curves["row"].max()[config, seed]
+            row, (config, seed) = last[curve], curve
             raise InvalidInput(
                 f"{name}, row {row}: the curve of config_id {config}, seed {seed} ends here with {len(found)} steps "
                 f"({found[0]:g} to {found[-1]:g}); the others have {len(usual)} ({usual[0]:g} to {usual[-1]:g})"
             )
-    seeds = frame.groupby("config_id", sort=False, observed=True)["seed"].agg(lambda s: tuple(sorted(set(s))))
-    usual = seeds.mode().iloc[0]
+    seeds: dict[Any, set[Any]] = {}
+    for config, seed in steps:
+        seeds.setdefault(config, set()).add(seed)
+    usual = _most_common(seeds)
     for config, found in seeds.items():
         if found != usual:
             row = frame.loc[frame["config_id"] == config, "row"].max()
@@ -270,8 +271,13 @@ def _joined(frame: pd.DataFrame, known: pd.DataFrame, path: str | Path) -> pd.Da
     return known.merge(configs.drop(columns="row"), on="config_id", how="left")
 
 
-def _listed(values: Sequence[Any]) -> str:
-    texts = [str(v) for v in values]
+def _most_common(found: Mapping[Any, Any]) -> Any:
+    values = list(found.values())
+    return max(values, key=values.count)
+
+
+def _listed(values: Collection[Any]) -> str:
+    texts = [str(v) for v in sorted(values)]
     return ", ".join(texts if len(texts) <= 6 else [*texts[:5], "…", texts[-1]])
 
 

@@ -53,7 +53,9 @@ class CostTable:
     def __post_init__(self) -> None:
         increasing = all(a < b for a, b in zip(self.values, self.values[1:], strict=False))
         if len(self.values) != len(self.costs) or not self.values or not increasing:
-            raise InvalidInput(f"a cost table needs increasing values and as many costs, got {self.values}, {self.costs}")
+            raise InvalidInput(
+                f"a cost table needs increasing values and as many costs, got {self.values}, {self.costs}"
+            )
         if min(*self.values, *self.costs) <= 0:
             raise InvalidInput("a cost table needs positive values and costs")
 
@@ -123,7 +125,12 @@ class SyntheticCurves:
     _curves: dict[tuple[object, ...], list[tuple[float, float]]] = field(init=False, default_factory=dict, repr=False)
 
     def __post_init__(self) -> None:
-        for name, low, high in (("crossing", 0, 1), ("luck", 0, 1), ("noise", 0, math.inf), ("cost_noise", 0, math.inf)):
+        for name, low, high in (
+            ("crossing", 0, 1),
+            ("luck", 0, 1),
+            ("noise", 0, math.inf),
+            ("cost_noise", 0, math.inf),
+        ):
             if not low <= getattr(self, name) <= high:
                 raise InvalidInput(f"SyntheticCurves needs {low} <= {name} <= {high}, got {getattr(self, name)}")
         if self.n_phases < 1 or self.phase_s <= 0:
@@ -205,7 +212,9 @@ class RecordedStudy:
         if trial < len(self.configs) and self.configs[trial] == config:
             known = trial
         if known is None:
-            raise SchedulerError(f"study {self.name!r} never ran the configuration {dict(config)}: it cannot be replayed")
+            raise SchedulerError(
+                f"study {self.name!r} never ran the configuration {dict(config)}: it cannot be replayed"
+            )
         if (known, phase) not in self._phases:
             raise SchedulerError(
                 f"study {self.name!r} never completed phase {phase} of trial {known}, which the scheduler asks for: "
@@ -269,7 +278,9 @@ class PhaseTable:
             if (trial, phase) != divmod(row, n_phases):
                 raise InvalidInput(f"{path}, row {row + 1}: trial {trial}, phase {phase} stands out of order")
             if not (0 < duration < math.inf and math.isfinite(score)):
-                raise InvalidInput(f"{path}, row {row + 1}: needs a duration above 0 and a score, got {duration}, {score}")
+                raise InvalidInput(
+                    f"{path}, row {row + 1}: needs a duration above 0 and a score, got {duration}, {score}"
+                )
         if not len(frame) or len(frame) % n_phases:
             raise InvalidInput(f"{path}, row {len(frame)}: the last trial has not all {n_phases} phases")
         shape = (-1, n_phases)

@@ -97,7 +97,11 @@ def _told_of_hypertrick(played: Played) -> dict[str, bool]:
     selecting = [e for e in third if e.data["mode"] == "selecting"]
     if not selecting or len(third) < 6 or len(first) < 7:
         return {"the events of Fig. 2": False}
-    fifth, later, seventh = third[4], next((e for e in selecting[1:] if e.data["verdict"] == "continue"), None), first[6]
+    fifth, later, seventh = (
+        third[4],
+        next((e for e in selecting[1:] if e.data["verdict"] == "continue"), None),
+        first[6],
+    )
     slot_of = {e.trial: e.slot for e in played.events if e.kind is Kind.PHASE_STARTED and e.phase == 0}
     return {
         "the fast trial, the first on the first node, ends its fourth phase before anyone is stopped": (
