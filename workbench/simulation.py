@@ -65,7 +65,7 @@ class Outcome:
     def busy_slots(self, edges_s: Times) -> Times:
         """Give the mean number of slots at work between each two of `edges_s`, shape [n] → [n - 1]."""
         area = _area_before(self.busy_from_s, edges_s) - _area_before(self.busy_to_s, edges_s)
-        return np.asarray(np.diff(area) / np.diff(edges_s))
+        return np.maximum(np.diff(area) / np.diff(edges_s), 0.0)
 
 
 class Tally:

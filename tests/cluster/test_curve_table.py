@@ -107,7 +107,7 @@ def changed(row, column, value) -> pd.DataFrame:
         (rows().drop(index=5), "row 5: the curve of config_id a, seed 1 ends here with 2 steps"),
         (
             pd.concat([rows(), rows().head(3).assign(seed=2)]),
-            r"row 15: config_id a has the seeds 0, 1, 2, the others 0, 1",
+            r"row 12: config_id b has the seeds 0, 1, the others 0, 1, 2",
         ),
         (rows(wall_s=[5.0, 4.0, 8.0] * 4), r"row 2 \(config_id a, seed 0\): wall_s 4 follows 5"),
         (rows().drop(columns="seed"), "no column 'seed'"),

@@ -1,6 +1,7 @@
 """Recorded learning curves in a table, checked row by row, and the phase model that gives them back."""
 
 import hashlib
+from collections import Counter
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -237,9 +238,9 @@ def _check_complete(frame: pd.DataFrame, name: str) -> None:
                 f"{name}, row {row}: the curve of config_id {config}, seed {seed} ends here with {len(found)} steps "
                 f"({found[0]:g} to {found[-1]:g}); the others have {len(usual)} ({usual[0]:g} to {usual[-1]:g})"
             )
-    seeds: dict[Any, set[Any]] = {}
+    seeds: dict[Any, frozenset[Any]] = {}
     for config, seed in steps:
-        seeds.setdefault(config, set()).add(seed)
+        seeds[config] = seeds.get(config, frozenset()) | {seed}
     usual = _most_common(seeds)
     for config, found in seeds.items():
         if found != usual:
@@ -272,8 +273,7 @@ def _joined(frame: pd.DataFrame, known: pd.DataFrame, path: str | Path) -> pd.Da
 
 
 def _most_common(found: Mapping[Any, Any]) -> Any:
-    values = list(found.values())
-    return max(values, key=values.count)
+    return Counter(found.values()).most_common(1)[0][0]
 
 
 def _listed(values: Collection[Any]) -> str:
