@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     import pandas as pd
 
 MEASURES = ("makespan", "occupancy", "completion_rate", "time_to_best", "best_score", "phases", "trials", "retries")
+_BETTER = {"makespan": -1, "time_to_best": -1, "best_score": 1, "occupancy": 1}  # the sign of an improvement
 _POINTS = 50  # of a curve over time
 _RESAMPLES = 2000
 
@@ -66,6 +67,36 @@ class Comparison:
         """Give the share of repetitions in which `label` has the smaller value, ties counting half."""
         gap = self.values[label, measure] - self.values[other, measure]
         return float(np.mean(gap < 0) + np.mean(gap == 0) / 2)
+
+    def standing(self, label: str, share: float = 0.5) -> "pd.DataFrame":
+        """Say where `label` does better than each other scheduler, and where worse.
+
+        Parameters
+        ----------
+        label : str
+        share : float
+            Of the longest study's time, after which regret is compared.
+
+        Returns
+        -------
+        DataFrame
+            One row a measure and other scheduler: measure, against, difference (median of the paired differences), low,
+            high (95 % bootstrap interval), verdict: better, worse, or even when the interval holds 0.
+        """
+        import pandas as pd
+
+        column = min(int(share * _POINTS), _POINTS - 1)
+        rows = []
+        for other in (name for name in self.labels if name != label):
+            gaps = {m: self.values[label, m] - self.values[other, m] for m in _BETTER}
+            gaps[f"regret at {share:.0%} of the time"] = self.regret[label][:, column] - self.regret[other][:, column]
+            for measure, gap in gaps.items():
+                found = bootstrap_interval(gap, resamples=_RESAMPLES)
+                sign = _BETTER.get(measure, -1)
+                verdict = "better" if sign * found.low > 0 < sign * found.high else "even"
+                verdict = "worse" if sign * found.low < 0 > sign * found.high else verdict
+                rows.append((measure, other, *found, verdict))
+        return pd.DataFrame(rows, columns=["measure", "against", "difference", "low", "high", "verdict"])
 
     def table(self) -> "pd.DataFrame":
         """One row a scheduler, one column a measure: ``median [low, high]``."""
@@ -128,6 +159,43 @@ def compare(scenario: Scenario, repeats: int | None = None, *, processes: int = 
         np.stack([rep.grid for rep in done]),
         scenario.cluster.n_slots,
     )
+
+
+def arrival_bias(scenario: Scenario, label: str, repeats: int, groups: int = 10) -> "pd.DataFrame":
+    """Measure how much of their phases trials get to run, by when they were started.
+
+    Where scores do not depend on the configuration at all (the family ``unrelated``) every difference is a bias towards
+    those who come early.
+
+    Returns
+    -------
+    DataFrame
+        One row a group of trials, in the order of starting: group, share_run (mean share of the phases run, 0 to 1),
+        low, high (95 % bootstrap interval over the repetitions).
+    """
+    import pandas as pd
+
+    shares = []
+    for number in range(repeats):
+        repetition = scenario.repetition(number)
+        scheduler, outcome = repetition.scheduler(label), repetition.run(label)
+        ran = np.bincount(outcome.reporters, minlength=outcome.trials)[: outcome.trials] / scheduler.n_phases
+        shares.append([float(part.mean()) for part in np.array_split(ran, groups)])
+    found = [bootstrap_interval(column, "mean", resamples=_RESAMPLES) for column in np.array(shares).T]
+    rows = [(group + 1, *interval) for group, interval in enumerate(found)]
+    return pd.DataFrame(rows, columns=["group", "share_run", "low", "high"])
+
+
+def wins_and_losses(comparisons: Mapping[str, Comparison], label: str, share: float = 0.5) -> str:
+    """Say in lines where a scheduler does clearly better or worse than others; name → comparison."""
+    lines: dict[str, list[str]] = {"worse": [], "better": []}
+    for name, comparison in comparisons.items():
+        for row in comparison.standing(label, share).itertuples():
+            if row.verdict in lines:
+                size = f"{row.difference:+.3g} [{row.low:.3g}, {row.high:.3g}]"
+                lines[str(row.verdict)].append(f"  {name}: {row.measure} against {row.against}, {size}")
+    losses, wins = lines["worse"] or ["  nowhere here"], lines["better"] or ["  nowhere here"]
+    return "\n".join([f"{label} loses", *losses, f"{label} wins", *wins])
 
 
 @dataclass(frozen=True)

@@ -88,6 +88,10 @@ class Scenario:
             if isinstance(n, bool) or not isinstance(n, int) or n < (what == "repeats"):
                 raise InvalidInput(f"{what} is a whole number >= {int(what == 'repeats')}, got {n!r}")
 
+    def with_curves(self, **settings: Any) -> "Scenario":
+        """Give the same scenario with some settings of its curves changed: ``family="crossing"``."""
+        return replace(self, curves={**self.curves, **settings})
+
     @cached_property
     def source(self) -> Curves:
         """The curves, read and checked."""

@@ -35,8 +35,8 @@ class Outcome:
     best_trial : int or None
     trials, phases, retries : int
         Trials begun, phases completed, attempts lost.
-    ended_s, scores : array, shape [phases]
-        When each phase ended, in order, and its score.
+    ended_s, scores, reporters : array, shape [phases]
+        When each phase ended, in order, its score, and its trial.
     busy_from_s, busy_to_s : array, shape [attempts]
         When attempts at phases ran.
     slots : int
@@ -53,6 +53,7 @@ class Outcome:
     retries: int
     ended_s: Times
     scores: Times
+    reporters: npt.NDArray[np.int64]
     busy_from_s: Times
     busy_to_s: Times
     slots: int
@@ -122,6 +123,7 @@ class Tally:
             retries=self.retries,
             ended_s=ended,
             scores=scores,
+            reporters=np.array([trial for _, _, trial in self.ended], dtype=np.int64),
             busy_from_s=busy[:, 0],
             busy_to_s=busy[:, 1],
             slots=slots,
