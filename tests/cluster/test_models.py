@@ -55,8 +55,8 @@ def test_costs_are_interpolated_between_logarithms_and_held_beyond_the_ends() ->
         table.cost({"lr": 1.0})
 
 
-def test_a_cost_table_is_read_with_mean_one(tmp_path) -> None:
-    (tmp_path / "cost.csv").write_text("round,t_max,wall_s\n0,2,6\n1,2,6\n0,4,2\n1,4,2\n")
+def test_a_cost_table_is_read_by_its_shortest_times_with_mean_one(tmp_path) -> None:
+    (tmp_path / "cost.csv").write_text("round,t_max,wall_s\n0,2,6\n1,2,9\n0,4,3\n1,4,2\n")
     table = CostTable.read(tmp_path / "cost.csv", "t_max")
     assert (table.values, table.costs) == ([2.0, 4.0], [1.5, 0.5])
     with pytest.raises(InvalidInput, match="needs 'lr'"):
