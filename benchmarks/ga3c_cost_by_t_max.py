@@ -51,7 +51,8 @@ def main() -> None:
         told = {
             "status": "MEASURED",
             "of": f"wall seconds of {arguments.frames} emulator frames of GA3C Pong (32 agents), by t_max",
-            "found_by": f"python benchmarks/ga3c_cost_by_t_max.py --frames {arguments.frames} --rounds {arguments.rounds} --write",
+            "found_by": "python benchmarks/ga3c_cost_by_t_max.py "
+            f"--frames {arguments.frames} --rounds {arguments.rounds} --write",
             "machine": f"{os.cpu_count()} cores, {platform.machine()}; load average before: {load:.1f}",
             "note": "on a shared machine, where neighbours only ever add: the ratios of the shortest are used",
         }

@@ -8,6 +8,8 @@ SEARCHERS = {
 
 SCHEDULERS = {
     "full": "workbench.algos.search.full:FullRuns",
+    "halving": "workbench.algos.search.halving:SuccessiveHalving",
+    "hyperband": "workbench.algos.search.hyperband:Hyperband",
     "hypertrick": "workbench.algos.search.hypertrick:HyperTrick",
 }
 

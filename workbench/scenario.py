@@ -159,6 +159,11 @@ class Repetition:
         """Build the scheduler, fresh."""
         return self.scenario.scheduler(label, self.seed)
 
+    def n_configs(self, label: str) -> int:
+        """Count the configurations a scheduler tries at most."""
+        scheduler = self.scheduler(label)
+        return int(getattr(scheduler, "n_configs", scheduler.n_trials))
+
     def best_possible(self, n_trials: int) -> float:
         """Find the best score in the full curves of the first `n_trials` configurations."""
         searcher = self.scenario._searcher(self.seed)

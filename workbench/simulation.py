@@ -28,7 +28,7 @@ class Outcome:
     occupancy : float
         Share of the slots' time in which a phase ran, lost attempts included, 0 to 1.
     completion_rate : float
-        Phases completed, of the `n_trials` × `n_phases` of the scheduler: α. What is repeated counts again.
+        Phases completed, of all phases of all configurations: α. What is restarted counts again, as in the paper.
     time_to_best : float
         When the best score was first reported.
     best_score : float
@@ -104,7 +104,7 @@ class Tally:
         self.busy.append((self._began.pop(event.trial), event.at))  # type: ignore[arg-type]
         self.at = event.at
 
-    def outcome(self, n_trials: int, n_phases: int, slots: int) -> Outcome:
+    def outcome(self, n_configs: int, n_phases: int, slots: int) -> Outcome:
         """Sum up, the study being over."""
         alive = self.alive_s + sum(max(self.at - joined, 0.0) for joined in self._joined.values())
         busy = np.array(self.busy, dtype=float).reshape(-1, 2)
@@ -114,7 +114,7 @@ class Tally:
         return Outcome(
             makespan=self.at,
             occupancy=float((busy[:, 1] - busy[:, 0]).sum() / alive) if alive else float("nan"),
-            completion_rate=len(scores) / (n_trials * n_phases),
+            completion_rate=len(scores) / (n_configs * n_phases),
             time_to_best=float("nan") if best is None else float(ended[best]),
             best_score=float("nan") if best is None else float(scores[best]),
             best_trial=None if best is None else self.ended[best][2],
@@ -159,7 +159,8 @@ def simulate(
     executor.open(0.0)
     tally = Tally()
     drive(scheduler, executor, tally if events is None else _Both(tally, events), seed=seed)
-    return tally.outcome(scheduler.n_trials, scheduler.n_phases, cluster.n_slots)
+    n_configs = getattr(scheduler, "n_configs", scheduler.n_trials)  # fewer than trials where some are repeated
+    return tally.outcome(n_configs, scheduler.n_phases, cluster.n_slots)
 
 
 def keep(db: str | Path, name: str, spec: Mapping[str, Any], events: Sequence[Event]) -> None:

@@ -8,6 +8,7 @@ from typing import Any
 
 from workbench.core.describe import build
 from workbench.core.errors import InvalidInput, unknown
+from workbench.core.protocols import Scheduler
 from workbench.core.space import Space
 from workbench.registry import SCHEDULERS, SEARCHERS, TRAINABLES
 from workbench.study import Study
@@ -84,15 +85,21 @@ def study_from_record(name: str, spec: Mapping[str, Any], **settings: Any) -> St
     InvalidInput
         Its scheduler or trainable is not one of the workbench's: pass the objects to `Study` instead.
     """
-    described = dict(spec["scheduler"])
-    searcher = dict(described.pop("searcher"))
-    space = {"space": Space.from_json(searcher.pop("space"))} if "space" in searcher else {}
-    scheduler = build("scheduler", described, SCHEDULERS, searcher=build("searcher", searcher, SEARCHERS, **space))
+    scheduler = scheduler_from_record(spec["scheduler"])
     trainable = build("trainable", spec["trainable"], TRAINABLES)
     return Study(name, scheduler, trainable, seed=spec["seed"], **{k: v for k, v in settings.items() if v is not None})
 
 
+def scheduler_from_record(described: Mapping[str, Any]) -> Scheduler:
+    """Build a scheduler again, fresh, from what the log keeps of it."""
+    settings = dict(described)
+    searcher = build("searcher", settings.pop("searcher"), SEARCHERS)
+    scheduler: Scheduler = build("scheduler", settings, SCHEDULERS, searcher=searcher)
+    return scheduler
+
+
 def parse(raw: bytes, source: str) -> dict[str, Any]:
+    """Read TOML; `source` names it in errors."""
     try:
         return tomllib.loads(raw.decode("utf-8"))
     except (tomllib.TOMLDecodeError, UnicodeDecodeError) as err:

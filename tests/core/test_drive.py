@@ -4,7 +4,7 @@ import pytest
 
 from tests.support import MemoryLog, RandomTimes
 from workbench.cluster.simulated import SimulatedExecutor
-from workbench.core.drive import Ledger, TrialState, drive
+from workbench.core.drive import Ledger, TrialState, drive, replay
 from workbench.core.errors import SchedulerError
 from workbench.core.protocols import Decision, Kind, Report, Run, Verdict
 
@@ -91,3 +91,52 @@ def test_a_run_is_logged_before_the_executor_hears_of_it() -> None:
     executor = Watched(RandomTimes(1), [1.0, 1.0])
     executor.open(0.0)
     assert drive(Barrier(Verdict.PAUSE), executor, log)
+
+
+class Duel:
+    """Two trials; the first pauses after its second phase, the second's first report settles its fate."""
+
+    n_trials, n_phases, expected_phases = 2, 3, 3.0
+
+    def __init__(self, verdict: Verdict) -> None:
+        self.verdict, self.started = verdict, 0
+
+    def ask(self):
+        if self.started == 2:
+            return None
+        self.started += 1
+        return Run(self.started - 1, {"x": self.started - 1})
+
+    def tell(self, report: Report):
+        if report.trial == 0:
+            return {0: Decision(Verdict.PAUSE if report.phase else Verdict.CONTINUE, {"mode": "first"})}
+        return {1: Decision(Verdict.STOP, {"mode": "finished"}), 0: Decision(self.verdict, {"mode": "judged"})}
+
+
+def test_a_paused_trial_may_be_stopped_and_the_log_names_its_own_phase() -> None:
+    over, log = driven(Duel(Verdict.STOP), slots=1)
+    assert over
+    assert [(e.trial, e.phase) for e in log if e.kind is Kind.DECISION] == [(0, 0), (0, 1), (1, 0), (0, 1)]
+    assert Ledger(log).state(0) is TrialState.STOPPED
+    replay(Duel(Verdict.STOP), log)
+
+
+def test_a_paused_trial_cannot_be_told_to_continue() -> None:
+    with pytest.raises(SchedulerError, match="lets trial 0 continue, which is on no slot: ask for it instead"):
+        driven(Duel(Verdict.CONTINUE), slots=1)
+
+
+def test_a_study_resumed_at_a_barrier_may_stop_whom_it_held() -> None:
+    scheduler, log = Barrier(Verdict.HOLD), MemoryLog()
+    executor = SimulatedExecutor(RandomTimes(1), [1.0] * 3)
+    executor.open(0.0)
+    drive(scheduler, executor, log, stop=lambda: any(e.kind is Kind.DECISION for e in log))
+    ledger = Ledger(log)
+    assert len(ledger.in_state(TrialState.HELD)) == 1
+    held = ledger.in_state(TrialState.HELD)[0]
+    last = next(e for e in log if e.kind is Kind.DECISION)
+    scheduler.tell = lambda report: {t: Decision(Verdict.STOP, {"mode": "over"}) for t in {held, report.trial}}
+    executor = SimulatedExecutor(RandomTimes(1), [1.0] * 3)
+    executor.open(last.at)
+    assert drive(scheduler, executor, log, ledger=ledger)
+    assert ledger.in_state(TrialState.STOPPED) == [0, 1, 2]

@@ -1,4 +1,4 @@
-"""The reconstructed toy problem satisfies everything the HyperTrick paper tells of its own, under the real schedulers."""
+"""The reconstructed toy problem fits all that the HyperTrick paper tells of its own, under the real schedulers."""
 
 import json
 

@@ -76,7 +76,9 @@ def build(what: str, described: Mapping[str, Any], registry: Registry, **given: 
 
 
 def _read(key: str, value: Any) -> Any:
-    """Budgets are the one setting written as a table."""
+    """Budgets and spaces are the settings written as tables."""
+    if key == "space" and isinstance(value, Mapping) and not isinstance(value, Space):
+        return Space.from_json(value)
     if key == "phase" and isinstance(value, Mapping):
         try:
             return Budget(**value)

@@ -84,6 +84,10 @@ class Ledger:
         t = self._trials[number]
         return Job(number, t.phase, t.config, t.seed, t.checkpoint, t.slot)
 
+    def phase(self, number: int) -> int:
+        """Tell which phase a trial is in, or ended last."""
+        return self._trials[number].phase
+
     def state(self, number: int) -> TrialState:
         """Tell where a trial stands."""
         return self._trials[number].state
@@ -135,30 +139,43 @@ def drive(
     Raises
     ------
     SchedulerError
-        When trials are held or paused, and nothing is left that could release them.
+        When trials are held or paused, and nothing is left that could release them; or when the scheduler lets a
+        paused trial continue instead of asking for it.
     """
     ledger = Ledger() if ledger is None else ledger
     detached = set(ledger.in_state(TrialState.HELD))  # held when an earlier driver ended: on no slot now
     backlog = ledger.in_state(TrialState.RUNNING)
+    seated: set[int] = set()  # trials the executor holds
     while not stop():
         while backlog and executor.n_free > 0:
+            seated.add(backlog[0])
             executor.start(ledger.job(backlog.pop(0)))
         if not backlog:
             for run in _asked(scheduler, executor):
                 _record(log, ledger, [_run_event(run, seed, executor.now)])
+                seated.add(run.trial)
                 executor.start(ledger.job(run.trial))
         if not ledger.n_running and executor.n_slots:
             _refuse_deadlock(scheduler, executor, ledger)
             return True
         events = executor.wait(poll_s)
-        batch, decisions = _told(scheduler, events)
+        batch, decisions = _told(scheduler, events, ledger)
         _record(log, ledger, batch)
         for trial, decision in decisions:
-            if trial in detached and decision.verdict is Verdict.CONTINUE:
+            if ledger.state(trial) is TrialState.FAILED:
+                seated.discard(trial)  # the executor let go of it when it failed
+            elif trial in seated:
+                executor.apply(trial, decision.verdict)
+                if decision.verdict in (Verdict.PAUSE, Verdict.STOP):
+                    seated.remove(trial)
+            elif decision.verdict is Verdict.CONTINUE:
+                if trial not in detached:
+                    raise SchedulerError(
+                        f"{type(scheduler).__name__} lets trial {trial} continue, which is on no slot: "
+                        "ask for it instead"
+                    )
                 detached.remove(trial)
                 backlog.append(trial)
-            elif ledger.state(trial) is not TrialState.FAILED:
-                executor.apply(trial, decision.verdict)
     return False
 
 
@@ -197,7 +214,7 @@ def replay(scheduler: Scheduler, events: Iterable[Event]) -> Ledger:
             if wanted is None or (wanted.trial, wanted.data["verdict"]) != (event.trial, event.data["verdict"]):
                 raise SchedulerError(f"replay differs at {event.at:.3f} s: the log has {event}, the scheduler {wanted}")
         elif (report := event.report()) is not None:
-            expected += _decision_events(scheduler.tell(report), report, event.at)
+            expected += _decision_events(scheduler.tell(report), report, event.at, ledger)
     return ledger
 
 
@@ -206,7 +223,9 @@ def _asked(scheduler: Scheduler, executor: Executor) -> Iterator[Run]:
         yield run
 
 
-def _told(scheduler: Scheduler, events: Iterable[Event]) -> tuple[list[Event], list[tuple[int, Decision]]]:
+def _told(
+    scheduler: Scheduler, events: Iterable[Event], ledger: Ledger
+) -> tuple[list[Event], list[tuple[int, Decision]]]:
     batch: list[Event] = []
     decisions: list[tuple[int, Decision]] = []
     for event in events:
@@ -214,14 +233,21 @@ def _told(scheduler: Scheduler, events: Iterable[Event]) -> tuple[list[Event], l
         report = event.report()
         if report is not None:
             told = scheduler.tell(report)
-            batch += _decision_events(told, report, event.at)
+            batch += _decision_events(told, report, event.at, ledger)
             decisions += told.items()
     return batch, decisions
 
 
-def _decision_events(told: Mapping[int, Decision], report: Report, at: float) -> list[Event]:
+def _decision_events(told: Mapping[int, Decision], report: Report, at: float, ledger: Ledger) -> list[Event]:
+    """A decision names the phase its own trial has ended, which need not be the reporter's."""
     return [
-        Event(Kind.DECISION, at, trial, report.phase, data={"verdict": str(d.verdict), **d.reason})
+        Event(
+            Kind.DECISION,
+            at,
+            trial,
+            report.phase if trial == report.trial else ledger.phase(trial),
+            data={"verdict": str(d.verdict), **d.reason},
+        )
         for trial, d in told.items()
     ]
 

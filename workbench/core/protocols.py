@@ -76,7 +76,10 @@ class Decision:
 
 
 class Searcher(Protocol):
-    """A source of configurations that may learn from reports."""
+    """A source of configurations that may learn from reports.
+
+    One that can run out has a length, so that a scheduler knows from the start how many trials there will be.
+    """
 
     def suggest(self, trial: int) -> Config | None:
         """Give the configuration of a new trial; ``None`` when there is none left."""
@@ -103,7 +106,11 @@ class Scheduler(Protocol):
         """Name the next trial to put on a free slot; ``None``: nothing to start now, state unchanged."""
 
     def tell(self, report: Report) -> Mapping[int, Decision]:
-        """Take in a report; answer for the reporter, and for any other trial whose fate it settles."""
+        """Take in a report; answer for the reporter, and for any other trial whose fate it settles.
+
+        Others may be answered for only while they are held or paused. A held trial may be let go on; a paused one
+        may be stopped or paused again (for another reason), and goes on when it is asked for.
+        """
 
 
 class Trainable(Protocol):

@@ -2,9 +2,14 @@
 
 The paper's table of durations and scores was a picture and is lost. `data/toy_problem.csv` is reconstructed: it was
 searched for, by ``benchmarks/find_toy_problem.py``, until all of this held. Many tables fit; the numbers are not the
-paper's. W0 = 12 is inferred, see there.
+paper's.
+
+W0 is lost as well. The text has the fifth trial to report the third phase judged first there, and the seventh to report the
+first phase judged there. With r = 25 % only W0 = 12 fits both, if the thresholds of Eq. 2, 6, 4.5 and 3.375, are rounded
+up to whole trials: 6, 5 and 4. `HyperTrick` does not round; on this table nobody's fate depends on it.
 """
 
+import math
 from collections.abc import Mapping
 from dataclasses import dataclass
 
@@ -55,7 +60,7 @@ def schedulers(toy: PhaseTable) -> dict[str, Scheduler]:
     n = len(configs)
     searcher = ListSearcher(configs)
     return {
-        "hypertrick": HyperTrick(searcher, n, phases, EVICTION_RATE, whole_reports=True),
+        "hypertrick": HyperTrick(searcher, n, phases, EVICTION_RATE),
         "sh-dynamic": SuccessiveHalving(searcher, n, phases, eviction_rate=EVICTION_RATE),
         "sh-static": SuccessiveHalving(
             searcher, n, phases, eviction_rate=EVICTION_RATE, allocation="static", n_nodes=NODES
@@ -85,8 +90,11 @@ def facts(toy: PhaseTable) -> dict[str, bool]:
     )
     found |= _told_of_hypertrick(played["hypertrick"])
     found |= _told_of_the_slow_learner(played, toy)
-    exact = play(HyperTrick(ListSearcher(toy.configs), len(toy.configs), toy.n_phases, EVICTION_RATE), toy)
-    found["rounding the thresholds changes no verdict"] = _verdicts(exact) == _verdicts(played["hypertrick"])
+    found["rounding the thresholds changes no verdict"] = all(
+        e.data["verdict"] == "continue"
+        for e in played["hypertrick"].events
+        if e.kind is Kind.DECISION and e.data["mode"] == "selecting" and not _in_selection(e)
+    )
     return found
 
 
@@ -94,7 +102,7 @@ def _told_of_hypertrick(played: Played) -> dict[str, bool]:
     """Sec. 3.2, the paragraph on Fig. 2."""
     stops, third, first = played.stops(), played.judged(2), played.judged(0)
     done = stops[0]
-    selecting = [e for e in third if e.data["mode"] == "selecting"]
+    selecting = [e for e in third if _in_selection(e)]
     if not selecting or len(third) < 6 or len(first) < 7:
         return {"the events of Fig. 2": False}
     fifth, later, seventh = (
@@ -114,9 +122,7 @@ def _told_of_hypertrick(played: Played) -> dict[str, bool]:
         ),
         "a later one passes the third phase, being in the top half": later is not None and later.data["rank"] >= 0.5,
         "six had reported the first phase when the next one was judged and stopped": (
-            seventh.data["mode"] == "selecting"
-            and seventh.data["verdict"] == "stop"
-            and all(e.data["mode"] == "collecting" for e in first[:6])
+            _in_selection(seventh) and seventh.data["verdict"] == "stop" and not any(map(_in_selection, first[:6]))
         ),
         "it all happened in the order told": later is not None and done.at < fifth.at < later.at < seventh.at,
     }
@@ -143,5 +149,6 @@ def _next_on(played: Played, stop: Event) -> int | None:
     return begun[0].trial if begun and begun[0].at == stop.at else None
 
 
-def _verdicts(played: Played) -> list[tuple[int | None, int | None, str]]:
-    return [(e.trial, e.phase, e.data["verdict"]) for e in played.events if e.kind is Kind.DECISION]
+def _in_selection(decision: Event) -> bool:
+    """Tell whether a decision falls after as many reports, rounded up, as Eq. 2 wants collected first."""
+    return bool(decision.data["reported"] > math.ceil(decision.data["collecting_reports"]))

@@ -7,10 +7,12 @@ from tests.support import SPACE, simulate
 from workbench.algos.search import HyperTrick, RandomSearcher
 from workbench.algos.search.hypertrick import (
     collecting_reports,
+    eviction_rate_for,
     expected_completion_rate,
     expected_trials,
     minimum_completion_rate,
 )
+from workbench.core.errors import InvalidInput
 from workbench.core.protocols import Kind, Report, Verdict
 
 
@@ -35,6 +37,23 @@ def test_equations_1_and_2_for_sixteen_trials_at_a_quarter() -> None:
 def test_completion_rates_of_table_1(n_phases, minimum, expected) -> None:
     assert 100 * expected_completion_rate(0.25, n_phases) == pytest.approx(expected, abs=0.005)
     assert 100 * minimum_completion_rate(0.25, n_phases) == pytest.approx(minimum, abs=0.005)
+
+
+@pytest.mark.parametrize(("alpha", "n_phases", "r"), [(0.3775, 10, 0.25), (0.6102, 5, 0.25), (405 / 1242, 27, 0.1085)])
+def test_equation_9_solved_for_the_eviction_rate(alpha, n_phases, r) -> None:
+    """Table 1 backwards, and Sec. 5.2.4: Hyperband's 32.61 % over 27 phases is r = 10.85 %."""
+    assert eviction_rate_for(alpha, n_phases) == pytest.approx(r, abs=5e-5)
+
+
+@pytest.mark.parametrize("r", [1e-4, 0.01, 0.5, 0.99])
+def test_the_eviction_rate_is_found_over_its_whole_range(r) -> None:
+    assert eviction_rate_for(expected_completion_rate(r, 13), 13) == pytest.approx(r, rel=1e-6)
+
+
+@pytest.mark.parametrize(("alpha", "n_phases"), [(1.0, 5), (0.2, 5), (0.0, 5), (0.5, 1), (float("nan"), 5)])
+def test_a_completion_rate_no_eviction_rate_gives_is_refused(alpha, n_phases) -> None:
+    with pytest.raises(InvalidInput, match="completion rate lies between"):
+        eviction_rate_for(alpha, n_phases)
 
 
 def test_collecting_lets_everyone_go_on_then_the_lower_half_is_stopped() -> None:

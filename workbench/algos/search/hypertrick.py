@@ -29,16 +29,12 @@ class HyperTrick:
         The paper's Np: phases a trial runs if never stopped.
     eviction_rate : float
         The paper's r, in (0, 1): expected share of trials stopped after each phase.
-    whole_reports : bool
-        Whether the reports collected before selection begins are rounded up to a whole number, as the paper's toy
-        problem does; the expected evictions (Eq. 1) are exact without.
     """
 
     searcher: Searcher
     n_trials: int
     n_phases: int
     eviction_rate: float = 0.25
-    whole_reports: bool = False
     _trials: Trials = field(init=False, repr=False, compare=False)
     _scores: list[Ranking] = field(init=False, repr=False, compare=False)
 
@@ -74,8 +70,6 @@ class HyperTrick:
         below = scores.add(report.score)
         rank = below / len(scores)
         collecting = collecting_reports(self.n_trials, self.eviction_rate, report.phase)
-        if self.whole_reports:
-            collecting = float(math.ceil(collecting))
         threshold = math.sqrt(self.eviction_rate)
         why = {"rank": rank, "threshold": threshold, "reported": len(scores), "collecting_reports": collecting}
         if report.phase == self.n_phases - 1:
@@ -110,3 +104,31 @@ def expected_completion_rate(eviction_rate: float, n_phases: int) -> float:
 def minimum_completion_rate(eviction_rate: float, n_phases: int) -> float:
     """Smallest alpha, when selection stops everyone it may: (1 - sqrt(r)) E[alpha] (Eq. 8)."""
     return (1 - math.sqrt(eviction_rate)) * expected_completion_rate(eviction_rate, n_phases)
+
+
+def eviction_rate_for(completion_rate: float, n_phases: int) -> float:
+    """Give the r whose E[alpha] is `completion_rate`: Eq. 9 solved by bisection, as in Sec. 5.2.4.
+
+    Parameters
+    ----------
+    completion_rate : float
+        Share of the W0 Np phases, between 1/Np (nobody passes the first phase, r = 1) and 1 (nobody is stopped, r = 0),
+        both excluded.
+    n_phases : int
+        The paper's Np.
+
+    >>> round(eviction_rate_for(405 / 1242, 27), 4)
+    0.1085
+    """
+    if n_phases < 2 or not 1 / n_phases < completion_rate < 1:
+        raise InvalidInput(
+            f"over {n_phases} phases the completion rate lies between {1 / n_phases:.4g} and 1, both excluded, "
+            f"got {completion_rate!r}"
+        )
+    low, high = 0.0, 1.0
+    while (middle := (low + high) / 2) not in (low, high):
+        if expected_completion_rate(middle, n_phases) > completion_rate:
+            low = middle
+        else:
+            high = middle
+    return middle

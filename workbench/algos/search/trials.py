@@ -1,5 +1,7 @@
 """What every scheduler keeps of its trials: who was started, and which phase each reports next."""
 
+from collections.abc import Sized
+
 from workbench.core.errors import InvalidInput, SchedulerError
 from workbench.core.protocols import Config, Report, Run, Searcher
 
@@ -11,38 +13,86 @@ def check_size(scheduler: object, **counts: int) -> None:
             raise InvalidInput(f"{type(scheduler).__name__} needs a whole number {name} >= 1, got {n!r}")
 
 
+def check_share(scheduler: object, **shares: float) -> None:
+    """Raise `InvalidInput` unless every share lies between 0 and 1, ends included."""
+    for name, x in shares.items():
+        if isinstance(x, bool) or not isinstance(x, (int, float)) or not 0 <= x <= 1:
+            raise InvalidInput(f"{type(scheduler).__name__} needs a share 0 <= {name} <= 1, got {x!r}")
+
+
+def check_one_of(scheduler: object, name: str, got: object, allowed: tuple[str, ...]) -> None:
+    """Raise `InvalidInput` unless a setting is one of the words allowed."""
+    if got not in allowed:
+        raise InvalidInput(f"{type(scheduler).__name__}: {name} is one of {', '.join(allowed)}, got {got!r}")
+
+
 class Trials:
-    """Numbers new trials, and refuses reports that make no sense.
+    """Numbers trials, and refuses reports that make no sense.
 
     Parameters
     ----------
     searcher : Searcher
     limit : int
-        Most trials to start.
+        Most configurations to take from it; fewer if it has a length that is less.
     """
 
     def __init__(self, searcher: Searcher, limit: int) -> None:
         self._searcher = searcher
-        self._limit = limit
-        self._due: dict[int, int] = {}  # live trial → phase it reports next
-        self._started = 0
-        self.configs: dict[int, Config] = {}
+        self._limit = min(limit, len(searcher)) if isinstance(searcher, Sized) else limit
+        self._due: dict[int, int] = {}  # trial that runs → phase it reports next
+        self._resting: dict[int, int] = {}  # trial that waits, held or paused → the same
+        self._suggested: dict[int, int] = {}  # trial → number of the suggestion it runs
+        self._n_suggested = 0
+        self.configs: list[Config] = []
 
     def __len__(self) -> int:
-        return self._started
+        return len(self.configs)
 
-    def new(self) -> Run | None:
+    @property
+    def n_left(self) -> int:
+        """Configurations still to come."""
+        return self._limit - self._n_suggested
+
+    @property
+    def n_running(self) -> int:
+        """Trials a report may come from."""
+        return len(self._due)
+
+    def new(self, slot: int | None = None) -> Run | None:
         """Start the next trial with a fresh configuration; ``None`` when all are started or none is left."""
-        if self._started >= self._limit:
+        if self.n_left <= 0:
             return None
-        config = self._searcher.suggest(self._started)
+        config = self._searcher.suggest(self._n_suggested)
         if config is None:
-            self._limit = self._started
+            self._limit = self._n_suggested
             return None
-        trial, self._started = self._started, self._started + 1
-        self._due[trial] = 0
-        self.configs[trial] = config
-        return Run(trial, config)
+        self._suggested[len(self)] = self._n_suggested
+        self._n_suggested += 1
+        return self._start(config, None, 0, slot)
+
+    def again(self, trial: int, slot: int | None = None) -> Run:
+        """Start a new trial with the configuration of an earlier one, from the first phase."""
+        self._suggested[len(self)] = self._suggested[trial]
+        return self._start(self.configs[trial], None, 0, slot)
+
+    def child(self, config: Config, parent: int, phase: int) -> Run:
+        """Start a new trial from the last checkpoint of another."""
+        return self._start(config, parent, phase, None)
+
+    def resume(self, trial: int, slot: int | None = None) -> Run:
+        """Ask again for a trial that was paused."""
+        self.release(trial)
+        return Run(trial, self.configs[trial], parent=trial, phase=self._due[trial], slot=slot)
+
+    def rest(self, trial: int) -> None:
+        """Note that a trial waits, held or paused: it reports nothing until it is released or resumed."""
+        if trial in self._due:
+            self._resting[trial] = self._due.pop(trial)
+
+    def release(self, trial: int) -> None:
+        """Note that a trial that waited goes on."""
+        if trial in self._resting:
+            self._due[trial] = self._resting.pop(trial)
 
     def take(self, report: Report) -> None:
         """Accept a report, or raise `SchedulerError` if its trial is unknown, over, or in another phase."""
@@ -55,8 +105,17 @@ class Trials:
         self._due[report.trial] = due + 1
         if report.failed:
             self.end(report.trial)
-        self._searcher.observe(report)
+        suggestion = self._suggested.get(report.trial)
+        if suggestion is not None:
+            self._searcher.observe(Report(suggestion, report.phase, report.score, report.failed))
 
     def end(self, trial: int) -> None:
         """Note that a trial was stopped: it reports no more."""
         self._due.pop(trial, None)
+        self._resting.pop(trial, None)
+
+    def _start(self, config: Config, parent: int | None, phase: int, slot: int | None) -> Run:
+        trial = len(self)
+        self.configs.append(config)
+        self._due[trial] = phase
+        return Run(trial, config, parent, phase, slot)

@@ -1,0 +1,201 @@
+import math
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from tests.algos.search.arena import play
+from tests.support import SPACE, simulate
+from workbench.algos.search import ListSearcher, RandomSearcher, SuccessiveHalving
+from workbench.algos.search.halving import Rung, rung_ends, rungs_by_eta, rungs_by_rate
+from workbench.core.errors import InvalidInput, SchedulerError
+from workbench.core.protocols import Kind, Report
+
+SEARCHER = RandomSearcher(SPACE)
+
+
+def told(scheduler, trial, phase, score, failed=False) -> dict[int, tuple[str, str]]:
+    answer = scheduler.tell(Report(trial, phase, score, failed))
+    return {t: (str(d.verdict), d.reason["mode"]) for t, d in answer.items()}
+
+
+def test_rungs_divide_by_eta_or_drop_a_share() -> None:
+    assert rungs_by_eta(27, 27, 3) == [Rung(27, 1), Rung(9, 3), Rung(3, 9), Rung(1, 27)]
+    assert rungs_by_eta(10, 10, 3, 2) == [Rung(10, 3), Rung(3, 10)]
+    assert rung_ends(10, 3) == [1, 3, 10]
+    assert rung_ends(1000, 10) == [1, 10, 100, 1000]
+    assert [r.n_trials for r in rungs_by_rate(12, 4, 0.25)] == [12, 9, 7, 5]
+
+
+def test_preempting_pauses_at_the_barrier_and_resumes_the_best_first() -> None:
+    """Four trials, eta 2, on two nodes, worked by hand: 3 and 1 survive the first rung, 3 the second."""
+    scheduler = SuccessiveHalving(SEARCHER, 4, 4, eta=2)
+    assert scheduler.rungs == [Rung(4, 1), Rung(2, 2), Rung(1, 4)]
+    assert [scheduler.ask().trial for _ in range(2)] == [0, 1]
+    assert told(scheduler, 1, 0, 5.0) == {1: ("pause", "waiting")}
+    assert scheduler.ask().trial == 2
+    assert told(scheduler, 0, 0, 1.0) == {0: ("pause", "waiting")}
+    assert scheduler.ask().trial == 3
+    assert scheduler.ask() is None
+    assert told(scheduler, 3, 0, 6.0) == {3: ("pause", "waiting")}
+    assert told(scheduler, 2, 0, 2.0) == {
+        3: ("pause", "promoted"),
+        1: ("pause", "promoted"),
+        2: ("stop", "dropped"),
+        0: ("stop", "dropped"),
+    }
+    runs = [scheduler.ask(), scheduler.ask()]
+    assert [(r.trial, r.parent, r.phase) for r in runs] == [(3, 3, 1), (1, 1, 1)]
+    assert scheduler.ask() is None
+    assert told(scheduler, 1, 1, 0.0) == {1: ("pause", "waiting")}
+    assert told(scheduler, 3, 1, 1.0) == {3: ("continue", "promoted"), 1: ("stop", "dropped")}
+    assert told(scheduler, 3, 2, 1.0) == {3: ("continue", "rung")}
+    assert told(scheduler, 3, 3, 1.0) == {3: ("stop", "finished")}
+
+
+def test_without_preemption_everyone_holds_its_node_until_the_last_has_come() -> None:
+    scheduler = SuccessiveHalving(SEARCHER, 3, 3, allocation="none", n_nodes=3)
+    for _ in range(3):
+        scheduler.ask()
+    assert told(scheduler, 0, 0, 1.0) == {0: ("hold", "waiting")}
+    assert told(scheduler, 1, 0, 3.0) == {1: ("hold", "waiting")}
+    assert told(scheduler, 2, 0, 2.0) == {
+        1: ("continue", "promoted"),
+        2: ("stop", "dropped"),
+        0: ("stop", "dropped"),
+    }
+
+
+def test_a_static_plan_keeps_every_trial_on_the_slot_it_began_on() -> None:
+    world = play(SuccessiveHalving(SEARCHER, 10, 4, eviction_rate=0.25, allocation="static", n_nodes=3), 3, seed=1)
+    where = {}
+    for run in world.runs:
+        assert where.setdefault(run.trial, run.slot) == run.slot
+    assert sorted(list(where.values()).count(s) for s in range(3)) == [3, 3, 4]
+
+
+def test_a_restarting_rung_runs_its_survivors_anew_as_new_trials() -> None:
+    scheduler = SuccessiveHalving(SEARCHER, 3, 3, restart=True)
+    first = [scheduler.ask() for _ in range(3)]
+    for trial, score in enumerate([1.0, 3.0, 2.0]):
+        assert told(scheduler, trial, 0, score) == {trial: ("stop", "rung ended")}
+    again = scheduler.ask()
+    assert (again.trial, again.parent, again.phase, again.config) == (3, None, 0, first[1].config)
+    answer = scheduler.tell(Report(3, 0, 1.0))[3]
+    assert answer.reason["repeats"] == 1
+    assert told(scheduler, 3, 1, 1.0) == {3: ("continue", "rung")}
+    assert told(scheduler, 3, 2, 1.0) == {3: ("stop", "finished")}
+    assert scheduler.ask() is None
+    assert (scheduler.n_runs, scheduler.expected_phases) == (4, 6)
+
+
+def test_equal_scores_favour_the_earlier_trial_and_failures_rank_last() -> None:
+    scheduler = SuccessiveHalving(SEARCHER, 4, 2, eta=2)
+    for _ in range(4):
+        scheduler.ask()
+    told(scheduler, 3, 0, 1.0)
+    told(scheduler, 1, 0, 1.0)
+    assert told(scheduler, 0, 0, math.nan, failed=True) == {0: ("stop", "failed")}
+    assert told(scheduler, 2, 0, 1.0) == {
+        1: ("pause", "promoted"),
+        2: ("continue", "promoted"),
+        3: ("stop", "dropped"),
+    }
+
+
+def test_a_failure_can_be_the_last_to_arrive_and_leave_too_few_survivors() -> None:
+    scheduler = SuccessiveHalving(SEARCHER, 2, 2, eviction_rate=0.1)  # two of two are to go on
+    scheduler.ask(), scheduler.ask()
+    told(scheduler, 1, 0, -5.0)
+    assert told(scheduler, 0, 0, math.nan, failed=True) == {0: ("stop", "failed"), 1: ("pause", "promoted")}
+    assert scheduler.ask().trial == 1
+
+
+def finished(n_slots, seed, **settings) -> list[int]:
+    """Trials that survive every rung, under an order of arrival of its own for each cluster."""
+    return play(SuccessiveHalving(SEARCHER, **settings), n_slots, seed=seed, score=noise(seed)).ended("finished")
+
+
+def noise(seed):
+    return lambda config, trial, phase: float(np.random.default_rng([seed, trial, phase]).integers(10))  # with ties
+
+
+@pytest.mark.parametrize("seed", range(100))
+def test_neither_nodes_nor_preemption_nor_order_change_who_survives(seed) -> None:
+    rule = (
+        {"n_trials": 9, "n_phases": 9, "eta": 3} if seed % 2 else {"n_trials": 9, "n_phases": 4, "eviction_rate": 0.3}
+    )
+    survivors = finished(9, seed, **rule)
+    assert len(survivors) == (1 if seed % 2 else 3)
+    for n_nodes in (1, 4, 9):
+        assert finished(n_nodes, seed, **rule) == survivors
+        assert finished(n_nodes, seed, allocation="static", n_nodes=n_nodes, **rule) == survivors
+    assert finished(9, seed, allocation="none", n_nodes=9, **rule) == survivors
+
+
+@settings(max_examples=60, deadline=None)
+@given(
+    n_slots=st.integers(1, 12),
+    seed=st.integers(0, 10_000),
+    fail=st.sampled_from([0.0, 0.1, 0.5, 1.0]),
+    allocation=st.sampled_from(["dynamic", "static", "none"]),
+    restart=st.booleans(),
+    by_rate=st.booleans(),
+)
+def test_every_halving_ends_whatever_fails(n_slots, seed, fail, allocation, restart, by_rate) -> None:
+    rule = {"eviction_rate": 0.25} if by_rate else {"eta": 2.5}
+    n_slots = max(n_slots, 12) if allocation == "none" else n_slots
+    scheduler = SuccessiveHalving(SEARCHER, 12, 7, allocation=allocation, restart=restart, n_nodes=n_slots, **rule)
+    world = play(scheduler, n_slots, seed, fail=fail, speeds=[1.0 + s for s in range(n_slots)])
+    if fail == 0.0:
+        assert len(world.reports) == scheduler.expected_phases
+        assert len({r.trial for r in world.runs}) == scheduler.n_runs
+        assert len(world.ended("finished")) == scheduler.rungs[-1].n_trials
+
+
+def test_no_node_idles_while_a_survivor_or_a_new_trial_waits() -> None:
+    """A preempting barrier: a survivor starts the moment the rung is settled, as far as there are nodes."""
+    log = simulate(SuccessiveHalving(SEARCHER, 9, 9), slots=4)
+    settled = [e.at for e in log if e.kind is Kind.DECISION and e.data["mode"] == "dropped"]
+    starts = [e.at for e in log if e.kind is Kind.PHASE_STARTED]
+    assert sum(at == settled[0] for at in starts) == 3
+    assert sum(at == settled[-1] for at in starts) == 1
+
+
+@pytest.mark.parametrize(
+    ("settings", "says"),
+    [
+        (
+            {"allocation": "none", "n_nodes": 8},
+            r"SuccessiveHalving\(allocation='none'\) needs 27 nodes, the cluster has 8",
+        ),
+        ({"allocation": "none"}, "needs to know the cluster: pass n_nodes"),
+        ({"allocation": "static"}, "needs to know the cluster"),
+        ({"allocation": "greedy"}, "allocation is one of dynamic, static, none, got 'greedy'"),
+        ({"eta": 1.5}, "eta >= 2, got 1.5"),
+        ({"eviction_rate": 1.0}, "share between 0 and 1"),
+        ({"eviction_rate": 0.5, "min_phases": 2}, "leave min_phases out"),
+        ({"min_phases": 0}, "min_phases >= 1"),
+    ],
+)
+def test_settings_that_cannot_be_carried_out_are_refused(settings, says) -> None:
+    with pytest.raises(InvalidInput, match=says):
+        SuccessiveHalving(SEARCHER, 27, 27, **settings)
+
+
+def test_a_searcher_with_fewer_configurations_makes_a_smaller_first_rung() -> None:
+    world = play(SuccessiveHalving(ListSearcher([{"x": i} for i in range(4)]), 27, 9), 2)
+    assert len({r.trial for r in world.runs}) == 4
+
+
+def test_a_searcher_that_runs_out_without_saying_so_is_an_error() -> None:
+    class Short:
+        def suggest(self, trial):
+            return {"x": 1} if trial < 2 else None
+
+        def observe(self, report):
+            pass
+
+    with pytest.raises(SchedulerError, match="ran out with 1 trials of the first rung to come"):
+        play(SuccessiveHalving(Short(), 3, 3), 3)

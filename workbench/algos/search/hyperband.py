@@ -1,0 +1,138 @@
+"""Hyperband: Successive Halving at several trades of breadth against depth (Li et al., JMLR 2018)."""
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+
+from workbench.algos.search.halving import Bracket, Rung, check_eta, check_nodes, phases_in_all, rung_ends
+from workbench.algos.search.trials import Trials, check_one_of, check_size
+from workbench.core.errors import InvalidInput
+from workbench.core.protocols import Decision, Report, Run, Searcher
+
+FORMULAS = ("hypertrick", "journal")
+ORDERS = ("parallel", "sequence")
+ALLOCATIONS = ("dynamic", "none")
+
+
+@dataclass
+class Hyperband:
+    """Run the brackets of `bracket_table`, each a Successive Halving of its own (HyperTrick paper, Sec. 5.2.4).
+
+    The configurations a bracket gets are the same whatever happens: the n-th to be started is the searcher's n-th.
+
+    Parameters
+    ----------
+    searcher : Searcher
+        Where configurations come from; it must have enough of them.
+    n_phases : int
+        The paper's R: phases of a trial that survives every rung.
+    eta : float
+        Of each rung one in `eta` survives, and runs `eta` times as many phases; 2 or more.
+    formula : str
+        Sizes of the brackets: ``hypertrick`` (46 configurations at R = 27, eta = 3) or ``journal`` (49).
+    order : str
+        ``parallel``: a node that finds nothing to do in one bracket works for the next; ``sequence``: a bracket begins
+        when the one before is over.
+    allocation : str
+        ``dynamic``: trials are paused at barriers. ``none``: no preemption, they hold their nodes.
+    restart : bool
+        Survivors run each rung from the beginning, as new trials; the paper's setting. There are then more trials than
+        configurations: 65 for the 46.
+    n_nodes : int, optional
+        Slots of the cluster; needed for ``none`` unless `restart`.
+    """
+
+    searcher: Searcher
+    n_phases: int
+    eta: float = 3
+    formula: str = "hypertrick"
+    order: str = "parallel"
+    allocation: str = "dynamic"
+    restart: bool = False
+    n_nodes: int | None = None
+    _trials: Trials = field(init=False, repr=False, compare=False)
+    _brackets: list[Bracket] = field(init=False, repr=False, compare=False)
+    _bracket_of: dict[int, Bracket] = field(init=False, default_factory=dict, repr=False, compare=False)
+
+    def __post_init__(self) -> None:
+        check_size(self, n_phases=self.n_phases)
+        check_eta(self, self.eta)
+        for name, allowed in (("formula", FORMULAS), ("order", ORDERS), ("allocation", ALLOCATIONS)):
+            check_one_of(self, name, getattr(self, name), allowed)
+        table = bracket_table(self.n_phases, self.eta, self.formula)
+        sizes = [rungs[0].n_trials for rungs in table]
+        at_once = sum(sizes) if self.order == "parallel" else max(sizes)
+        check_nodes(self, at_once, self.n_nodes, self.allocation, self.restart)
+        self._trials = Trials(self.searcher, sum(sizes))
+        if self._trials.n_left < sum(sizes):
+            raise InvalidInput(
+                f"Hyperband(n_phases={self.n_phases}, eta={self.eta}) needs {sum(sizes)} configurations, "
+                f"the searcher has {self._trials.n_left}"
+            )
+        top = len(table) - 1
+        self._brackets = [
+            Bracket(rungs, self._trials, hold=self.allocation == "none", restart=self.restart, tag={"bracket": top - i})
+            for i, rungs in enumerate(table)
+        ]
+
+    @property
+    def n_configs(self) -> int:
+        """Configurations in all brackets."""
+        return sum(bracket.rungs[0].n_trials for bracket in self._brackets)
+
+    @property
+    def n_trials(self) -> int:
+        """Trials asked for in all: the configurations, and with `restart` their repetitions."""
+        if not self.restart:
+            return self.n_configs
+        return sum(rung.n_trials for bracket in self._brackets for rung in bracket.rungs)
+
+    @property
+    def expected_phases(self) -> float:
+        """Phases that run if no trial fails: exact."""
+        return sum(phases_in_all(bracket.rungs, restart=self.restart) for bracket in self._brackets)
+
+    def ask(self) -> Run | None:
+        """Take the first bracket, the broadest first, that has something to run."""
+        for bracket in self._brackets:
+            run = bracket.ask()
+            if run is not None:
+                self._bracket_of[run.trial] = bracket
+                return run
+            if self.order == "sequence" and not bracket.over:
+                return None
+        return None
+
+    def tell(self, report: Report) -> Mapping[int, Decision]:
+        """Let the reporter's bracket answer."""
+        self._trials.take(report)
+        return self._bracket_of[report.trial].tell(report)
+
+
+def bracket_table(n_phases: int, eta: float = 3, formula: str = "hypertrick") -> list[list[Rung]]:
+    """Rungs of every bracket, the broadest (s = s_max) first; B = (s_max + 1) R.
+
+    A bracket s begins with n_s trials at R eta^-s phases; its rung i keeps floor(n_s eta^-i). ``hypertrick`` takes
+    n_s = ceil(floor(B/R/(s+1)) eta^s), which gives the 46 configurations of the HyperTrick paper's Table 2;
+    ``journal`` takes n_s = ceil(B/R eta^s / (s+1)), Hyperband's Algorithm 1, which gives 49.
+
+    >>> [[(r.n_trials, r.phases) for r in rungs] for rungs in bracket_table(9)]
+    [[(9, 1), (3, 3), (1, 9)], [(3, 3), (1, 9)], [(3, 9)]]
+    """
+    ends = rung_ends(n_phases, eta)
+    s_max = len(ends) - 1
+    table = []
+    for s in range(s_max, -1, -1):
+        share = (s_max + 1) // (s + 1) if formula == "hypertrick" else (s_max + 1) / (s + 1)
+        n = math.ceil(share * eta**s - 1e-9)
+        table.append([Rung(max(1, int(n / eta**i + 1e-9)), ends[s_max - s + i]) for i in range(s + 1)])
+    return table
+
+
+def completion_rate(brackets: Sequence[Sequence[Rung]], *, restart: bool = True) -> float:
+    """Alpha: phases that run, as a share of all configurations running to the end (HyperTrick paper, Table 2).
+
+    The paper counts a survivor's earlier phases again in every rung, since it restarts them.
+    """
+    run = sum(phases_in_all(rungs, restart=restart) for rungs in brackets)
+    return run / sum(rungs[0].n_trials * rungs[-1].phases for rungs in brackets)
