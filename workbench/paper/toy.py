@@ -4,9 +4,9 @@ The paper's table of durations and scores was a picture and is lost. `data/toy_p
 searched for, by ``benchmarks/find_toy_problem.py``, until all of this held. Many tables fit; the numbers are not the
 paper's.
 
-W0 is lost as well. The text has the fifth trial to report the third phase judged first there, and the seventh to report the
-first phase judged there. With r = 25 % only W0 = 12 fits both, if the thresholds of Eq. 2, 6, 4.5 and 3.375, are rounded
-up to whole trials: 6, 5 and 4. `HyperTrick` does not round; on this table nobody's fate depends on it.
+W0 is lost as well. The text has the fifth trial to report the third phase judged first there, and the seventh to
+report the first phase judged there. With r = 25 % only W0 = 12 fits both, if the thresholds of Eq. 2, 6, 4.5 and 3.375,
+are rounded up to whole trials: 6, 5 and 4. `HyperTrick` does not round; on this table nobody's fate depends on it.
 """
 
 import math
