@@ -5,6 +5,8 @@ import sys
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
+from workbench.simulate_command import add_parser as add_simulate
+
 if TYPE_CHECKING:
     from workbench.study import Study, StudyRun
 
@@ -103,6 +105,8 @@ def _parser() -> argparse.ArgumentParser:
         "--set", metavar="NAME=VALUE", action="append", default=[], type=_assignment, help="override a parameter"
     )
     notebook.set_defaults(command=_notebook)
+
+    add_simulate(commands)
     return parser
 
 

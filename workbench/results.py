@@ -124,7 +124,9 @@ class Results:
         if "alpha_expected" in s:
             alpha += f" (expected {s['alpha_expected']:.1%} by Eq. 9, minimum {s['alpha_minimum']:.1%} by Eq. 8)"
         states = ", ".join(f"{n} {state}" for state, n in s["states"].items())
+        origin = {"origin": "simulated: nothing was trained, times are virtual"} if self.spec.get("simulated") else {}
         return {
+            **origin,
             "state": self.frames.state,
             "best score": best,
             "best config": config if s["best_trial"] is not None else "",

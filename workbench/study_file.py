@@ -26,7 +26,7 @@ def read_preset(name: str) -> dict[str, Any]:
     """Read a preset as a table."""
     if name not in presets():
         raise unknown("preset", name, presets())
-    return _parse((_preset_folder() / f"{name}.toml").read_bytes(), f"preset {name}")
+    return parse((_preset_folder() / f"{name}.toml").read_bytes(), f"preset {name}")
 
 
 def read_file(path: str | Path) -> dict[str, Any]:
@@ -35,7 +35,7 @@ def read_file(path: str | Path) -> dict[str, Any]:
         raw = Path(path).read_bytes()
     except OSError as err:
         raise InvalidInput(f"cannot read the study file {path}: {err.strerror or err}") from None
-    return _parse(raw, str(path))
+    return parse(raw, str(path))
 
 
 def study_from(table: Mapping[str, Any], **overrides: Any) -> Study:
@@ -98,7 +98,8 @@ def scheduler_from_record(described: Mapping[str, Any]) -> Scheduler:
     return scheduler
 
 
-def _parse(raw: bytes, source: str) -> dict[str, Any]:
+def parse(raw: bytes, source: str) -> dict[str, Any]:
+    """Read TOML; `source` names it in errors."""
     try:
         return tomllib.loads(raw.decode("utf-8"))
     except (tomllib.TOMLDecodeError, UnicodeDecodeError) as err:
