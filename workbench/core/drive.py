@@ -19,7 +19,7 @@ class TrialState(StrEnum):
     FAILED = "failed"
 
 
-_AFTER = {
+_AFTER: Mapping[str, TrialState] = {  # by a verdict as it stands in the log
     Verdict.CONTINUE: TrialState.RUNNING,
     Verdict.HOLD: TrialState.HELD,
     Verdict.PAUSE: TrialState.PAUSED,
@@ -27,7 +27,7 @@ _AFTER = {
 }
 
 
-@dataclass
+@dataclass(slots=True)
 class _Trial:
     config: Config
     seed: int
@@ -49,23 +49,26 @@ class Ledger:
 
     def see(self, event: Event) -> None:
         """Take in one more event."""
-        self.at = max(self.at, event.at)
-        if event.trial is None:
+        kind = event.kind
+        if event.at > self.at:
+            self.at = event.at
+        if event.trial is None or kind is Kind.PHASE_STARTED:
             return
-        if event.kind is Kind.RUN:
-            self._see_run(event.trial, event)
-        elif event.kind is Kind.PHASE_ENDED:
+        if kind is Kind.PHASE_ENDED:
             self._trials[event.trial].checkpoint = event.data.get("checkpoint")
-        elif event.kind is Kind.TRIAL_FAILED:
-            self._enter(event.trial, TrialState.FAILED)
-        elif event.kind is Kind.DECISION:
+        elif kind is Kind.DECISION:
             trial = self._trials[event.trial]
             if trial.state is TrialState.FAILED:
                 return
-            verdict = Verdict(event.data["verdict"])
-            self._enter(event.trial, _AFTER[verdict])
-            if verdict is Verdict.CONTINUE:
+            after = _AFTER[event.data["verdict"]]
+            if after is not trial.state:
+                self._enter(event.trial, after)
+            if after is TrialState.RUNNING:
                 trial.phase += 1
+        elif kind is Kind.RUN:
+            self._see_run(event.trial, event)
+        elif kind is Kind.TRIAL_FAILED:
+            self._enter(event.trial, TrialState.FAILED)
 
     def _see_run(self, number: int, event: Event) -> None:
         parent = event.data["parent"]
