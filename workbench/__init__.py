@@ -7,6 +7,7 @@ from importlib import import_module
 from typing import Any
 
 _WHERE = {
+    "ASHA": "workbench.algos.search",
     "Budget": "workbench.core.budget",
     "Choice": "workbench.core.space",
     "FullRuns": "workbench.algos.search",
@@ -17,6 +18,7 @@ _WHERE = {
     "KnowledgeBase": "workbench.knowledge",
     "ListSearcher": "workbench.algos.search",
     "LogUniform": "workbench.core.space",
+    "MedianStopping": "workbench.algos.search",
     "RandomSearcher": "workbench.algos.search",
     "Space": "workbench.core.space",
     "Study": "workbench.study",
