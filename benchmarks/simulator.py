@@ -15,23 +15,10 @@ from workbench import Choice, HyperTrick, LogUniform, RandomSearcher, Space
 from workbench.cluster.models import SyntheticCurves
 from workbench.cluster.virtual import VirtualCluster
 from workbench.compare import compare
-from workbench.core.drive import drive
 from workbench.scenario import preset
-from workbench.simulation import Tally, simulate
+from workbench.simulation import simulate
 
 SPACE = Space({"learning_rate": LogUniform(1e-5, 1e-2), "gamma": Choice([0.9, 0.99, 0.999])})
-
-
-class Counted(Tally):
-    """A tally that counts all events."""
-
-    def __init__(self) -> None:
-        super().__init__()
-        self.events = 0
-
-    def append(self, events) -> None:
-        super().append(events)
-        self.events += len(events)
 
 
 def study(n_trials: int) -> float:
@@ -48,11 +35,9 @@ def cost(n_trials: int) -> tuple[float, int]:
     searcher = RandomSearcher(SPACE)
     for trial in range(n_trials):
         model.phase(trial, 0, searcher.suggest(trial), 0)
-    executor, tally = VirtualCluster(300).executor(model), Counted()
-    executor.open(0.0)
     began = time.process_time()
-    drive(HyperTrick(RandomSearcher(SPACE), n_trials, 10), executor, tally)
-    return time.process_time() - began, tally.events
+    outcome = simulate(HyperTrick(RandomSearcher(SPACE), n_trials, 10), model, VirtualCluster(300))
+    return time.process_time() - began, outcome.events
 
 
 def main() -> None:

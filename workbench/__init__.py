@@ -8,6 +8,7 @@ from typing import Any
 
 _WHERE = {
     "A3C": "workbench.algos.rl.a3c",
+    "ASHA": "workbench.algos.search",
     "Budget": "workbench.core.budget",
     "Choice": "workbench.core.space",
     "FullRuns": "workbench.algos.search",
@@ -18,6 +19,7 @@ _WHERE = {
     "KnowledgeBase": "workbench.knowledge",
     "ListSearcher": "workbench.algos.search",
     "LogUniform": "workbench.core.space",
+    "MedianStopping": "workbench.algos.search",
     "RandomSearcher": "workbench.algos.search",
     "Recording": "workbench.knowledge",
     "Results": "workbench.results",

@@ -7,10 +7,12 @@ SEARCHERS = {
 }
 
 SCHEDULERS = {
+    "asha": "workbench.algos.search.asha:ASHA",
     "full": "workbench.algos.search.full:FullRuns",
     "halving": "workbench.algos.search.halving:SuccessiveHalving",
     "hyperband": "workbench.algos.search.hyperband:Hyperband",
     "hypertrick": "workbench.algos.search.hypertrick:HyperTrick",
+    "median": "workbench.algos.search.median:MedianStopping",
 }
 
 TRAINABLES = {

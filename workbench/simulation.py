@@ -1,7 +1,9 @@
 """One study in virtual time: driven to its end, measured, and kept in a knowledge base if wanted."""
 
 import copy
-from collections.abc import Mapping, Sequence
+import gc
+from collections.abc import Generator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -40,6 +42,8 @@ class Outcome:
     busy_from_s, busy_to_s : array, shape [attempts]
         When attempts at phases ran.
     slots : int
+    events : int
+        Lines the log has, or would have had.
     """
 
     makespan: float
@@ -57,6 +61,7 @@ class Outcome:
     busy_from_s: Times
     busy_to_s: Times
     slots: int
+    events: int
 
     def best_by(self, at_s: Times) -> Times:
         """Give the best score reported by each moment; -inf before the first."""
@@ -78,11 +83,12 @@ class Tally:
         self.alive_s = 0.0
         self._began: dict[int, float] = {}
         self._joined: dict[int, float] = {}
-        self.trials = self.retries = 0
+        self.trials = self.retries = self.events = 0
         self.at = 0.0
 
     def append(self, events: Sequence[Event]) -> None:
         """Take in events, in order."""
+        self.events += len(events)
         for event in events:
             kind = event.kind
             if kind is Kind.PHASE_STARTED:
@@ -127,6 +133,7 @@ class Tally:
             busy_from_s=busy[:, 0],
             busy_to_s=busy[:, 1],
             slots=slots,
+            events=self.events,
         )
 
 
@@ -158,7 +165,8 @@ def simulate(
     executor = cluster.executor(model)
     executor.open(0.0)
     tally = Tally()
-    drive(scheduler, executor, tally if events is None else _Both(tally, events), seed=seed)
+    with _uncollected():
+        drive(scheduler, executor, tally if events is None else _Both(tally, events), seed=seed)
     n_configs = getattr(scheduler, "n_configs", scheduler.n_trials)  # fewer than trials where some are repeated
     return tally.outcome(n_configs, scheduler.n_phases, cluster.n_slots)
 
@@ -180,6 +188,18 @@ def keep(db: str | Path, name: str, spec: Mapping[str, Any], events: Sequence[Ev
         log.append([first, *events, last])
     finally:
         log.close()
+
+
+@contextmanager
+def _uncollected() -> Generator[None, None, None]:
+    """Switch the cycle collector off: nothing here makes cycles, and going through the growing books costs time."""
+    was_on = gc.isenabled()
+    gc.disable()
+    try:
+        yield
+    finally:
+        if was_on:
+            gc.enable()
 
 
 class _Both:

@@ -148,7 +148,7 @@ class SimulatedExecutor:
         if job is None:
             raise SchedulerError(f"verdict {verdict} on trial {trial}, which holds no slot")
         if verdict is Verdict.CONTINUE:
-            following = Job(trial, job.phase + 1, job.config, job.seed, job.checkpoint, job.slot)
+            following = Job(trial, job.phase + 1, job.config, job.seed, _checkpoint(job), job.slot)
             self._begin(following, self._slot_of[trial], 0, 0.0)
         elif verdict is not Verdict.HOLD:
             self._leave(trial)
@@ -263,9 +263,7 @@ class _PhaseEnd:
             data: dict[str, Any] = {"why": "exception", "error": error, "traceback": "", "attempt": 0}
             cluster._buffer.append(Event(Kind.TRIAL_FAILED, cluster._now, job.trial, job.phase, self.slot, data))
             return
-        checkpoint = f"virtual:trial-{job.trial}/phase-{job.phase}"
-        cluster._jobs[job.trial] = Job(job.trial, job.phase, job.config, job.seed, checkpoint, job.slot)
-        data = {"score": score, "metrics": {"score": score}, "checkpoint": checkpoint, "wall_s": self.seconds}
+        data = {"score": score, "metrics": {"score": score}, "checkpoint": _checkpoint(job), "wall_s": self.seconds}
         cluster._buffer.append(Event(Kind.PHASE_ENDED, cluster._now, job.trial, job.phase, self.slot, data))
 
 
@@ -308,6 +306,11 @@ class _SlotBack:
         cluster._up[self.slot] = True
         heapq.heappush(cluster._free, self.slot)
         cluster._buffer.append(cluster._slot_event(Kind.SLOT_JOINED, self.slot))
+
+
+def _checkpoint(job: Job) -> str:
+    """Name what a trial leaves behind at the end of a phase; there is nothing there."""
+    return f"virtual:trial-{job.trial}/phase-{job.phase}"
 
 
 def _check_not_negative(name: str, value: float) -> None:

@@ -1,6 +1,6 @@
 """What the log says of every trial."""
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from enum import StrEnum
 
@@ -18,7 +18,7 @@ class TrialState(StrEnum):
     FAILED = "failed"
 
 
-_AFTER = {
+_AFTER: Mapping[str, TrialState] = {  # by a verdict as it stands in the log
     Verdict.CONTINUE: TrialState.RUNNING,
     Verdict.HOLD: TrialState.HELD,
     Verdict.PAUSE: TrialState.PAUSED,
@@ -26,7 +26,7 @@ _AFTER = {
 }
 
 
-@dataclass
+@dataclass(slots=True)
 class _Trial:
     config: Config
     seed: int
@@ -64,23 +64,25 @@ class Ledger:
 
     def see(self, event: Event) -> None:
         """Take in one more event."""
-        self.at = max(self.at, event.at)
-        if event.kind is Kind.INTERVENTION:
+        kind, number = event.kind, event.trial
+        if event.at > self.at:
+            self.at = event.at
+        if kind is Kind.INTERVENTION:
             self._see_intervention(event)
-        elif event.trial is None:
+        elif number is None or kind is Kind.PHASE_STARTED:
             return
-        elif event.kind is Kind.RUN:
-            self._see_run(event.trial, event)
-        elif event.kind is Kind.PHASE_ENDED:
-            trial = self._trials[event.trial]
+        elif kind is Kind.PHASE_ENDED:
+            trial = self._trials[number]
             trial.checkpoint, trial.ended = event.data.get("checkpoint"), True
             trial.own_phases -= trial.own
-        elif event.kind is Kind.TRIAL_FAILED:
-            self._enter(event.trial, TrialState.FAILED)
-        elif event.kind is Kind.TRIAL_STOPPED:
-            self._enter(event.trial, TrialState.STOPPED)
-        elif event.kind is Kind.DECISION:
-            self._see_decision(event.trial, Verdict(event.data["verdict"]))
+        elif kind is Kind.DECISION:
+            self._see_decision(number, event.data["verdict"])
+        elif kind is Kind.RUN:
+            self._see_run(number, event)
+        elif kind is Kind.TRIAL_FAILED:
+            self._enter(number, TrialState.FAILED)
+        elif kind is Kind.TRIAL_STOPPED:
+            self._enter(number, TrialState.STOPPED)
 
     def _see_run(self, number: int, event: Event) -> None:
         parent = event.data["parent"]
@@ -93,13 +95,16 @@ class Ledger:
         self._trials[number] = trial
         self._running.add(number)
 
-    def _see_decision(self, number: int, verdict: Verdict) -> None:
+    def _see_decision(self, number: int, verdict: str) -> None:
         trial = self._trials[number]
-        if trial.state in (TrialState.FAILED, TrialState.STOPPED):
+        if trial.state is TrialState.FAILED or trial.state is TrialState.STOPPED:
             return  # the scheduler's answer to hearing of the end
-        if verdict is Verdict.CONTINUE:
+        after = _AFTER[verdict]
+        if after is TrialState.RUNNING:
             trial.phase, trial.ended = trial.phase + 1, False
-        self._enter(number, TrialState.SET_ASIDE if verdict is Verdict.CONTINUE and trial.pausing else _AFTER[verdict])
+            after = TrialState.SET_ASIDE if trial.pausing else after
+        if after is not trial.state:
+            self._enter(number, after)
 
     def _see_intervention(self, event: Event) -> None:
         self.requests.add(event.data.get("request", ""))

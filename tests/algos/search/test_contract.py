@@ -11,7 +11,16 @@ from hypothesis import strategies as st
 
 from tests.algos.search.arena import play
 from tests.support import SPACE, MemoryLog, RandomTimes, simulate
-from workbench.algos.search import FullRuns, GridSearcher, Hyperband, HyperTrick, RandomSearcher, SuccessiveHalving
+from workbench.algos.search import (
+    ASHA,
+    FullRuns,
+    GridSearcher,
+    Hyperband,
+    HyperTrick,
+    MedianStopping,
+    RandomSearcher,
+    SuccessiveHalving,
+)
 from workbench.cluster.simulated import SimulatedExecutor
 from workbench.core.describe import describe
 from workbench.core.drive import drive, replay
@@ -39,6 +48,11 @@ SCHEDULERS = {
     "hyperband-sequence": lambda: Hyperband(RandomSearcher(SPACE), 9, formula="journal", order="sequence"),
     "hyperband-restart": lambda: Hyperband(RandomSearcher(SPACE), 9, restart=True),
     "hyperband-hold": lambda: Hyperband(RandomSearcher(SPACE), 3, order="sequence", allocation="none", n_nodes=N_SLOTS),
+    "asha": lambda: ASHA(RandomSearcher(SPACE), 14, 9),
+    "asha-grid": lambda: ASHA(GridSearcher(SPACE, 4), 100, 8, eta=2, min_phases=2),
+    "asha-stopping": lambda: ASHA(RandomSearcher(SPACE), 14, 9, variant="stopping"),
+    "median": lambda: MedianStopping(RandomSearcher(SPACE), 12, 4),
+    "median-completed": lambda: MedianStopping(RandomSearcher(SPACE), 12, 4, min_reports=1, completed_only=True),
 }
 BOUND = {"halving-static", "halving-hold", "hyperband-hold"}  # to a cluster of N_SLOTS
 BARRIERS = {

@@ -1,9 +1,21 @@
 """The metaoptimizers: pure state machines that decide which trial runs, goes on, waits or stops."""
 
+from workbench.algos.search.asha import ASHA
 from workbench.algos.search.full import FullRuns
 from workbench.algos.search.halving import SuccessiveHalving
 from workbench.algos.search.hyperband import Hyperband
 from workbench.algos.search.hypertrick import HyperTrick
+from workbench.algos.search.median import MedianStopping
 from workbench.algos.search.searchers import GridSearcher, ListSearcher, RandomSearcher
 
-__all__ = ["FullRuns", "GridSearcher", "HyperTrick", "Hyperband", "ListSearcher", "RandomSearcher", "SuccessiveHalving"]
+__all__ = [
+    "ASHA",
+    "FullRuns",
+    "GridSearcher",
+    "HyperTrick",
+    "Hyperband",
+    "ListSearcher",
+    "MedianStopping",
+    "RandomSearcher",
+    "SuccessiveHalving",
+]

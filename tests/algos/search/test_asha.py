@@ -1,0 +1,94 @@
+import math
+
+import numpy as np
+import pytest
+
+from tests.algos.search.arena import play
+from tests.support import SPACE
+from workbench.algos.search import ASHA, RandomSearcher
+from workbench.core.errors import InvalidInput
+from workbench.core.protocols import Report
+
+SEARCHER = RandomSearcher(SPACE)
+
+
+def told(scheduler, trial, phase, score, failed=False) -> dict[int, tuple[str, str]]:
+    answer = scheduler.tell(Report(trial, phase, score, failed))
+    return {t: (str(d.verdict), d.reason["mode"]) for t, d in answer.items()}
+
+
+def test_promotion_worked_by_hand() -> None:
+    """Six trials on two nodes, eta 3, rungs at 1 and 3 phases."""
+    scheduler = ASHA(SEARCHER, 6, 3)
+    assert [scheduler.ask().trial for _ in range(2)] == [0, 1]
+    assert told(scheduler, 0, 0, 5.0) == {0: ("pause", "waiting")}  # best of 1: a third of 1 is nobody
+    assert scheduler.ask().trial == 2
+    assert told(scheduler, 1, 0, 7.0) == {1: ("pause", "waiting")}
+    assert scheduler.ask().trial == 3
+    assert told(scheduler, 2, 0, 1.0) == {2: ("pause", "waiting")}  # now 1 is the top third of three
+    run = scheduler.ask()
+    assert (run.trial, run.parent, run.phase) == (1, 1, 1)
+    assert told(scheduler, 3, 0, 4.0) == {3: ("pause", "waiting")}  # third of four
+    assert scheduler.ask().trial == 4
+    assert told(scheduler, 4, 0, 0.0) == {4: ("pause", "waiting")}
+    assert scheduler.ask().trial == 5
+    assert told(scheduler, 5, 0, 0.0) == {5: ("pause", "waiting")}  # two of six may go, and 0 is the second
+    assert scheduler.ask().trial == 0
+    assert scheduler.ask() is None
+    for trial in (1, 0):
+        assert told(scheduler, trial, 1, 1.0) == {trial: ("continue", "rung")}
+    assert told(scheduler, 1, 2, 1.0) == {1: ("stop", "finished")}
+    last = told(scheduler, 0, 2, 2.0)
+    assert last == {0: ("stop", "finished")} | dict.fromkeys([2, 3, 4, 5], ("stop", "dropped"))
+
+
+def test_a_better_newcomer_is_promoted_though_the_top_is_used_up() -> None:
+    """After 1 has gone on, 3 is in the top third of four, so it goes on as well: ASHA errs on the side of promoting."""
+    scheduler = ASHA(SEARCHER, 6, 3)
+    for trial, score in enumerate([5.0, 7.0, 1.0]):
+        scheduler.ask()
+        told(scheduler, trial, 0, score)
+    assert scheduler.ask().trial == 1
+    assert scheduler.ask().trial == 3
+    assert told(scheduler, 3, 0, 9.0) == {3: ("continue", "promoted")}
+    assert told(scheduler, 3, 1, 9.0) == {3: ("continue", "rung")}
+    assert told(scheduler, 3, 2, 9.0) == {3: ("stop", "finished")}
+
+
+def test_whoever_waits_is_stopped_when_the_last_trial_is_over() -> None:
+    scheduler = ASHA(SEARCHER, 2, 3)
+    scheduler.ask(), scheduler.ask()
+    assert told(scheduler, 1, 0, 1.0) == {1: ("pause", "waiting")}
+    assert told(scheduler, 0, 0, math.nan, failed=True) == {0: ("stop", "failed"), 1: ("stop", "dropped")}
+    assert scheduler.ask() is None
+
+
+def test_stopping_worked_by_hand() -> None:
+    """The first always goes on; after it whoever is in the top third of those so far, one at least."""
+    scheduler = ASHA(SEARCHER, 6, 3, variant="stopping")
+    for _ in range(6):
+        scheduler.ask()
+    assert told(scheduler, 0, 0, 1.0) == {0: ("continue", "promoted")}
+    assert told(scheduler, 1, 0, 0.5) == {1: ("stop", "dropped")}
+    assert told(scheduler, 2, 0, 1.0) == {2: ("stop", "dropped")}  # of equal scores the earlier comes first
+    assert told(scheduler, 3, 0, 2.0) == {3: ("continue", "promoted")}
+    assert told(scheduler, 4, 0, 3.0) == {4: ("continue", "promoted")}
+    assert told(scheduler, 5, 0, 2.5) == {5: ("continue", "promoted")}  # second of six: two are the top third
+
+
+@pytest.mark.parametrize("seed", range(5))
+def test_one_node_promotes_the_true_top_third_by_the_end(seed) -> None:
+    """With everyone in, who was promoted contains the top 1/eta of the rung, whatever the order."""
+
+    def score(config, trial, phase):
+        return float(np.random.default_rng([seed, trial]).normal())
+
+    world = play(ASHA(SEARCHER, 27, 9), 4, seed, score=score)
+    promoted = {t for t, phases in world.phases().items() if len(phases) > 1}
+    best = sorted(range(27), key=lambda t: -score({}, t, 0))[:9]
+    assert set(best) <= promoted
+
+
+def test_an_unknown_variant_is_refused() -> None:
+    with pytest.raises(InvalidInput, match="variant is one of promotion, stopping"):
+        ASHA(SEARCHER, 3, 3, variant="pausing")

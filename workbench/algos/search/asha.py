@@ -1,0 +1,165 @@
+"""ASHA: Successive Halving without barriers (Li et al., MLSys 2020, arXiv 1810.05934)."""
+
+import math
+from bisect import bisect_left, insort
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+from workbench.algos.search.halving import check_eta, phases_in_all, rung_ends, rungs_by_eta
+from workbench.algos.search.trials import Trials, check_one_of, check_size
+from workbench.core.protocols import Decision, Report, Run, Searcher, Verdict
+
+VARIANTS = ("promotion", "stopping")
+
+
+@dataclass
+class ASHA:
+    """Promote a trial as soon as it is among the best of its rung so far, without waiting for the rung to fill.
+
+    ``promotion`` (Algorithm 2): a trial that ends a rung is paused; a free node takes the best trial that is in the top
+    1/eta of the highest rung that has such a trial and goes on with it, or else starts a new configuration.
+    ``stopping``: a trial that ends a rung goes on if it is in the top 1/eta of those that ended it so far, the first
+    one always, and is stopped otherwise; it needs no preemption.
+
+    Parameters
+    ----------
+    searcher : Searcher
+        Where configurations come from.
+    n_trials : int
+        Trials started in all.
+    n_phases : int
+        The paper's R: phases of a trial that passes every rung.
+    eta : float
+        Rungs lie a factor `eta` apart; 2 or more.
+    min_phases : int
+        Fewest phases of the first rung; it lies at R eta^-k for the largest k that allows it.
+    variant : str
+        ``promotion`` or ``stopping``.
+    """
+
+    searcher: Searcher
+    n_trials: int
+    n_phases: int
+    eta: float = 3
+    min_phases: int = 1
+    variant: str = "promotion"
+    _trials: Trials = field(init=False, repr=False, compare=False)
+    _rungs: "list[_Rung]" = field(init=False, repr=False, compare=False)
+    _rung_of: dict[int, int] = field(init=False, default_factory=dict, repr=False, compare=False)
+    _paused: set[int] = field(init=False, default_factory=set, repr=False, compare=False)
+
+    def __post_init__(self) -> None:
+        check_size(self, n_trials=self.n_trials, n_phases=self.n_phases, min_phases=self.min_phases)
+        check_eta(self, self.eta)
+        check_one_of(self, "variant", self.variant, VARIANTS)
+        self._trials = Trials(self.searcher, self.n_trials)
+        self._rungs = [_Rung(end, self.eta) for end in rung_ends(self.n_phases, self.eta, self.min_phases)]
+
+    @property
+    def expected_phases(self) -> float:
+        """As in Successive Halving over the same rungs; more in fact, since early trials are promoted too easily."""
+        rungs = rungs_by_eta(self.n_trials, self.n_phases, self.eta, self.min_phases)
+        return phases_in_all(rungs, restart=False)
+
+    def ask(self) -> Run | None:
+        """Go on with the best trial that may be promoted, or start a new configuration."""
+        at = self._promotable()
+        if at is None:
+            return self._trials.new()
+        trial = self._rungs[at].promote()
+        self._paused.remove(trial)
+        self._rung_of[trial] = at + 1
+        return self._trials.resume(trial)
+
+    def tell(self, report: Report) -> Mapping[int, Decision]:
+        """Let the reporter run on inside its rung; at its end pause, promote or stop it."""
+        self._trials.take(report)
+        trial, at = report.trial, self._rung_of.setdefault(report.trial, 0)
+        rung = self._rungs[at]
+        if report.failed:
+            rung.add_failed()
+            return {trial: Decision(Verdict.STOP, {"mode": "failed"})} | self._close(trial)
+        if report.phase < rung.phases - 1:
+            return {trial: Decision(Verdict.CONTINUE, {"mode": "rung", "rung": at})}
+        place = rung.add(trial, report.score)
+        why = {"rung": at, "place": place, "reported": rung.n, "kept": rung.n_top}
+        if at == len(self._rungs) - 1:
+            self._trials.end(trial)
+            return {trial: Decision(Verdict.STOP, {"mode": "finished", **why})} | self._close(trial)
+        if self.variant == "stopping":
+            return {trial: self._pass_or_stop(trial, at, place, why)}
+        if self._promotable() == at and rung.best == trial:
+            rung.promote()
+            self._rung_of[trial] = at + 1
+            return {trial: Decision(Verdict.CONTINUE, {"mode": "promoted", **why})}
+        self._trials.rest(trial)
+        self._paused.add(trial)
+        return {trial: Decision(Verdict.PAUSE, {"mode": "waiting", **why})} | self._close(None)
+
+    def _pass_or_stop(self, trial: int, at: int, place: int, why: Mapping[str, int]) -> Decision:
+        if place <= max(1, why["kept"]):
+            self._rung_of[trial] = at + 1
+            return Decision(Verdict.CONTINUE, {"mode": "promoted", **why})
+        self._trials.end(trial)
+        return Decision(Verdict.STOP, {"mode": "dropped", **why})
+
+    def _promotable(self) -> int | None:
+        """The highest rung below the last whose best waiting trial is in its top 1/eta."""
+        if self.variant == "stopping":
+            return None
+        return next((at for at in range(len(self._rungs) - 2, -1, -1) if self._rungs[at].may_promote), None)
+
+    def _close(self, reporter: int | None) -> dict[int, Decision]:
+        """Stop all who wait once nothing can change their places any more."""
+        if self._trials.n_running or self._trials.n_left > 0 or self._promotable() is not None:
+            return {}
+        for trial in self._paused:
+            self._trials.end(trial)
+        told = {
+            trial: Decision(Verdict.STOP, {"mode": "dropped", "rung": self._rung_of[trial]})
+            for trial in sorted(self._paused)
+        }
+        self._paused.clear()
+        return told
+
+
+class _Rung:
+    """The trials that have ended a rung, by score; of equal scores the earlier report comes first."""
+
+    def __init__(self, phases: int, eta: float) -> None:
+        self.phases = phases
+        self._eta = eta
+        self._keys: list[tuple[float, int]] = []  # (-score, order of arrival) of all, best first
+        self._waiting: list[tuple[float, int, int]] = []  # the same and the trial, of those not promoted
+        self.n = 0
+
+    @property
+    def n_top(self) -> int:
+        """Trials that are the top 1/eta of those here so far."""
+        return int(self.n / self._eta + 1e-9)
+
+    @property
+    def best(self) -> int | None:
+        """The best trial that waits."""
+        return self._waiting[0][2] if self._waiting else None
+
+    @property
+    def may_promote(self) -> bool:
+        """Whether the best trial that waits is in the top 1/eta."""
+        return bool(self._waiting) and bisect_left(self._keys, self._waiting[0][:2]) < self.n_top
+
+    def add(self, trial: int, score: float) -> int:
+        """Let a trial arrive; return its place, 1 for the best."""
+        key = (math.inf if math.isnan(score) else -score, self.n)
+        self.n += 1
+        insort(self._keys, key)
+        insort(self._waiting, (*key, trial))
+        return bisect_left(self._keys, key) + 1
+
+    def add_failed(self) -> None:
+        """Count a trial that failed on its way here: it ranks below all others and is never promoted."""
+        self.n += 1
+
+    def promote(self) -> int:
+        """Take out the best trial that waits."""
+        return self._waiting.pop(0)[2]

@@ -1,0 +1,84 @@
+"""The median stopping rule (Golovin et al., "Google Vizier", KDD 2017, Sec. 3.2.2)."""
+
+import math
+from bisect import insort
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from statistics import median
+
+from workbench.algos.search.trials import Trials, check_size
+from workbench.core.protocols import Decision, Report, Run, Searcher, Verdict
+
+
+@dataclass
+class MedianStopping:
+    """Stop a trial whose best score so far is below the median of the others' running averages at the same phase.
+
+    Vizier compares with completed trials only. Here all that have reported the phase count unless `completed_only`:
+    when as many nodes as trials start at once, none is completed in time for the rule ever to stop one.
+
+    Parameters
+    ----------
+    searcher : Searcher
+        Where configurations come from.
+    n_trials, n_phases : int
+    grace_phases : int
+        Nobody is stopped after fewer phases than these.
+    min_reports : int
+        Nobody is stopped by fewer running averages than these.
+    completed_only : bool
+        Compare with trials that ran all their phases.
+    """
+
+    searcher: Searcher
+    n_trials: int
+    n_phases: int
+    grace_phases: int = 1
+    min_reports: int = 3
+    completed_only: bool = False
+    _trials: Trials = field(init=False, repr=False, compare=False)
+    _scores: dict[int, list[float]] = field(init=False, default_factory=dict, repr=False, compare=False)
+    _averages: list[list[float]] = field(init=False, repr=False, compare=False)
+
+    def __post_init__(self) -> None:
+        check_size(self, n_trials=self.n_trials, n_phases=self.n_phases)
+        check_size(self, grace_phases=self.grace_phases, min_reports=self.min_reports)
+        self._trials = Trials(self.searcher, self.n_trials)
+        self._averages = [[] for _ in range(self.n_phases)]  # of each phase, sorted
+
+    @property
+    def expected_phases(self) -> float:
+        """All of them: how many the rule saves is not known beforehand."""
+        return self.n_trials * self.n_phases
+
+    def ask(self) -> Run | None:
+        """Start the next configuration, if any is left."""
+        return self._trials.new()
+
+    def tell(self, report: Report) -> Mapping[int, Decision]:
+        """Compare the reporter's best with the median of the others."""
+        self._trials.take(report)
+        decision = Decision(Verdict.STOP, {"mode": "failed"}) if report.failed else self._judge(report)
+        if decision.verdict is Verdict.STOP:
+            self._trials.end(report.trial)
+            self._scores.pop(report.trial, None)
+        return {report.trial: decision}
+
+    def _judge(self, report: Report) -> Decision:
+        scores = self._scores.setdefault(report.trial, [])
+        scores.append(-math.inf if math.isnan(report.score) else report.score)
+        others = self._averages[report.phase]
+        best, n_others = max(scores), len(others)
+        threshold = median(others) if others else None
+        why = {"best": best, "median": threshold, "reported": n_others}
+        finished = report.phase == self.n_phases - 1
+        if not self.completed_only:
+            insort(others, sum(scores) / len(scores))
+        elif finished:
+            for phase in range(self.n_phases):
+                insort(self._averages[phase], sum(scores[: phase + 1]) / (phase + 1))
+        if finished:
+            return Decision(Verdict.STOP, {"mode": "finished", **why})
+        if threshold is None or n_others < self.min_reports or report.phase + 1 < self.grace_phases:
+            return Decision(Verdict.CONTINUE, {"mode": "collecting", **why})
+        return Decision(Verdict.STOP if best < threshold else Verdict.CONTINUE, {"mode": "selecting", **why})
