@@ -12,7 +12,7 @@ from workbench.algos.search.hypertrick import (
     expected_trials,
     minimum_completion_rate,
 )
-from workbench.knowledge import Frames, KnowledgeBase
+from workbench.knowledge import Frames, KnowledgeBase, Recording
 
 if TYPE_CHECKING:
     import plotly.graph_objects as go
@@ -40,6 +40,12 @@ class Results:
         with KnowledgeBase(db) as kb:
             study = kb[name]
             return cls(name, study.spec, study.frames())
+
+    @classmethod
+    def of_recording(cls, folder: str | Path) -> "Results":
+        """Read a study that was recorded to a folder."""
+        recording = Recording.open(folder)
+        return cls(recording.name, recording.spec, recording.frames())
 
     @property
     def summary(self) -> dict[str, Any]:
@@ -118,7 +124,9 @@ class Results:
         if "alpha_expected" in s:
             alpha += f" (expected {s['alpha_expected']:.1%} by Eq. 9, minimum {s['alpha_minimum']:.1%} by Eq. 8)"
         states = ", ".join(f"{n} {state}" for state, n in s["states"].items())
+        origin = {"origin": "simulated: nothing was trained, times are virtual"} if self.spec.get("simulated") else {}
         return {
+            **origin,
             "state": self.frames.state,
             "best score": best,
             "best config": config if s["best_trial"] is not None else "",

@@ -26,7 +26,7 @@ def read_preset(name: str) -> dict[str, Any]:
     """Read a preset as a table."""
     if name not in presets():
         raise unknown("preset", name, presets())
-    return _parse((_preset_folder() / f"{name}.toml").read_bytes(), f"preset {name}")
+    return parse((_preset_folder() / f"{name}.toml").read_bytes(), f"preset {name}")
 
 
 def read_file(path: str | Path) -> dict[str, Any]:
@@ -35,7 +35,7 @@ def read_file(path: str | Path) -> dict[str, Any]:
         raw = Path(path).read_bytes()
     except OSError as err:
         raise InvalidInput(f"cannot read the study file {path}: {err.strerror or err}") from None
-    return _parse(raw, str(path))
+    return parse(raw, str(path))
 
 
 def study_from(table: Mapping[str, Any], **overrides: Any) -> Study:
@@ -67,9 +67,10 @@ def study_from(table: Mapping[str, Any], **overrides: Any) -> Study:
         raise InvalidInput(f"a seed is a whole number >= 0, got {seed!r}")
     described = {"kind": "random", **_table(table, "searcher", {})}
     nodes = settings.get("nodes", Study.nodes) if settings.get("client") is None else None
-    space = _table(table, "space", {})
-    searcher = _built("searcher", described, SEARCHERS, space=Space.from_json(space) if space else None, seed=seed)
-    scheduler = _built("scheduler", _table(table, "scheduler"), SCHEDULERS, searcher=searcher, seed=seed, n_nodes=nodes)
+    space = Space.from_json(table["space"]) if "space" in table else None
+    searcher = _built("searcher", described, SEARCHERS, space=space, seed=seed)
+    given = {"seed": seed, "n_nodes": nodes, "space": None if hasattr(searcher, "space") else space}
+    scheduler = _built("scheduler", _table(table, "scheduler"), SCHEDULERS, searcher=searcher, **given)
     trainable = build("trainable", _table(table, "trainable"), TRAINABLES)
     return Study(scheduler=scheduler, trainable=trainable, **settings)
 
@@ -102,7 +103,8 @@ def _built(what: str, described: Mapping[str, Any], registry: Registry, **given:
     return build(what, described, registry, **filled)
 
 
-def _parse(raw: bytes, source: str) -> dict[str, Any]:
+def parse(raw: bytes, source: str) -> dict[str, Any]:
+    """Read TOML; `source` names it in errors."""
     try:
         return tomllib.loads(raw.decode("utf-8"))
     except (tomllib.TOMLDecodeError, UnicodeDecodeError) as err:

@@ -4,8 +4,9 @@ import pytest
 
 from tests.support import MemoryLog, RandomTimes
 from workbench.cluster.simulated import SimulatedExecutor
-from workbench.core.drive import Ledger, TrialState, drive, replay
+from workbench.core.drive import drive, replay
 from workbench.core.errors import SchedulerError
+from workbench.core.ledger import Ledger, TrialState
 from workbench.core.protocols import Decision, Kind, Report, Run, Verdict
 
 
@@ -68,9 +69,9 @@ def test_a_scheduler_that_never_resumes_what_it_paused_is_told_so() -> None:
 
 def test_a_stopped_drive_leaves_its_trials_running_in_the_ledger() -> None:
     log = MemoryLog()
-    executor = SimulatedExecutor(RandomTimes(1), [1.0])
+    executor = SimulatedExecutor(RandomTimes(1), [1.0, 1.0])
     executor.open(0.0)
-    turns = iter([False, False, False, True])
+    turns = iter([False, True])
     assert not drive(Barrier(Verdict.PAUSE), executor, log, stop=lambda: next(turns))
     assert Ledger(log).in_state(TrialState.RUNNING)
 

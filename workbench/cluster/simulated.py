@@ -1,10 +1,14 @@
 """Virtual time: the same schedulers on a cluster that exists only as a heap of events."""
 
 import heapq
+import math
+from collections import deque
 from collections.abc import Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from itertools import count
-from typing import Protocol
+from typing import Any, Protocol
+
+import numpy as np
 
 from workbench.core.errors import InvalidInput, SchedulerError
 from workbench.core.protocols import Config, Event, Job, Kind, Verdict
@@ -14,46 +18,115 @@ class PhaseModel(Protocol):
     """What a trial would do: how long a phase takes, and the score at its end."""
 
     def phase(self, trial: int, phase: int, config: Config, seed: int) -> tuple[float, float]:
-        """Return (duration on a slot of speed 1, score); the same for the same arguments."""
+        """Return (duration on a slot of speed 1, score); the same for the same arguments.
+
+        A score of NaN stands for training that diverged: the trial fails, as it does on a real cluster.
+        """
+
+
+@dataclass(frozen=True)
+class Hazards:
+    """What goes wrong on a cluster, and how often.
+
+    Parameters
+    ----------
+    crash_rate, hang_rate : float
+        Expected crashes and hangs in a second of a running phase; both cost one attempt at the phase.
+    stall_s : float
+        Silence after which a hang is found.
+    restart_s : float
+        Seconds until a lost slot is back.
+    max_retries : int
+        Further attempts at a phase; then its trial fails, alone.
+    """
+
+    crash_rate: float = 0.0
+    hang_rate: float = 0.0
+    stall_s: float = 300.0
+    restart_s: float = 0.0
+    max_retries: int = 2
+
+    def __post_init__(self) -> None:
+        for name in ("crash_rate", "hang_rate", "restart_s", "max_retries"):
+            _check_not_negative(name, getattr(self, name))
+        if not self.stall_s > 0:
+            raise InvalidInput(f"stall_s must be more than 0, got {self.stall_s}")
+
+    def draw(self, rng: np.random.Generator) -> tuple[float, str]:
+        """Draw how long a phase runs before something goes wrong, seconds, and what it is."""
+        crash = rng.exponential(1 / self.crash_rate) if self.crash_rate else math.inf
+        hang = rng.exponential(1 / self.hang_rate) if self.hang_rate else math.inf
+        return (float(crash), "crash") if crash <= hang else (float(hang), "stall")
+
+    @property
+    def any(self) -> bool:
+        """Whether anything can go wrong at all."""
+        return self.crash_rate > 0 or self.hang_rate > 0
 
 
 @dataclass
 class SimulatedExecutor:
-    """A cluster in virtual time.
+    """A cluster in virtual time, with the manners of `DaskExecutor`.
+
+    A trial keeps its slot from phase to phase. A lost attempt is tried again from the phase's beginning, on the
+    trial's own slot if it is free, else on any. Seconds are virtual.
 
     Parameters
     ----------
     model : PhaseModel
     speeds : sequence of float
         One slot each; a phase takes its duration divided by the slot's speed.
+    slots_per_node : int
+        Neighbouring slots that form one node.
+    startup_s : float
+        Added when a trial is brought up from nothing on a slot.
+    switch_s : float
+        Added when a trial is brought up from a checkpoint: after a pause, a retry, or from a parent.
+    hazards : Hazards
+    seed : int
+        Of the hazards: what happens to an attempt depends on the seed, the trial, the phase and the attempt alone.
     """
 
     model: PhaseModel
     speeds: Sequence[float]
+    slots_per_node: int = 1
+    startup_s: float = 0.0
+    switch_s: float = 0.0
+    hazards: Hazards = field(default_factory=Hazards)
+    seed: int = 0
     _now: float = field(init=False, default=0.0, repr=False)
     _trial_of: list[int | None] = field(init=False, repr=False)
+    _up: list[bool] = field(init=False, repr=False)
     _free: list[int] = field(init=False, repr=False)  # heap: the lowest free slot comes first
     _slot_of: dict[int, int] = field(init=False, default_factory=dict, repr=False)
     _jobs: dict[int, Job] = field(init=False, default_factory=dict, repr=False)
-    _heap: list[tuple[float, int, Event]] = field(init=False, default_factory=list, repr=False)
+    _heap: list[tuple[float, int, "_Due"]] = field(init=False, default_factory=list, repr=False)
+    _waiting: deque[tuple[Job, int]] = field(init=False, default_factory=deque, repr=False)
     _buffer: list[Event] = field(init=False, default_factory=list, repr=False)
 
     def __post_init__(self) -> None:
-        if not self.speeds or min(self.speeds) <= 0:
+        if not self.speeds or not all(math.isfinite(speed) and speed > 0 for speed in self.speeds):
             raise InvalidInput(f"a simulated cluster needs one or more slots of positive speed, got {self.speeds}")
+        if self.slots_per_node < 1:
+            raise InvalidInput(f"a node offers one or more slots, got slots_per_node={self.slots_per_node}")
+        _check_not_negative("startup_s", self.startup_s)
+        _check_not_negative("switch_s", self.switch_s)
         self._trial_of = [None] * len(self.speeds)
+        self._up = [True] * len(self.speeds)
         self._free = list(range(len(self.speeds)))
         self._tie = count()
 
+    # -- what the driver sees ---------------------------------------------------------------------------------
+
     @property
     def n_slots(self) -> int:
-        """Slots in all."""
-        return len(self.speeds)
+        """Slots that are up."""
+        return sum(self._up)
 
     @property
     def n_free(self) -> int:
-        """Slots that hold no trial."""
-        return len(self._free)
+        """Slots that are up, hold no trial, and are not needed for a retry."""
+        return max(len(self._free) - len(self._waiting), 0)
 
     @property
     def now(self) -> float:
@@ -61,17 +134,13 @@ class SimulatedExecutor:
         return self._now
 
     def open(self, at: float) -> None:
-        """Set the clock; every slot joins as a node of its own."""
+        """Set the clock; every slot joins."""
         self._now = at
-        self._buffer += [
-            Event(Kind.SLOT_JOINED, at, slot=slot, data={"node": f"node-{slot}"}) for slot in range(self.n_slots)
-        ]
+        self._buffer += [self._slot_event(Kind.SLOT_JOINED, slot) for slot in range(len(self.speeds))]
 
     def start(self, job: Job) -> None:
-        """Put a trial on a free slot."""
-        slot = self._take(job)
-        self._trial_of[slot], self._slot_of[job.trial] = job.trial, slot
-        self._begin(job)
+        """Put a trial on the slot it names if that is free, else on the lowest free one."""
+        self._bring_up(job, 0)
 
     def apply(self, trial: int, verdict: Verdict) -> None:
         """Carry out a verdict."""
@@ -79,39 +148,168 @@ class SimulatedExecutor:
         if job is None:
             raise SchedulerError(f"verdict {verdict} on trial {trial}, which holds no slot")
         if verdict is Verdict.CONTINUE:
-            self._begin(replace(job, phase=job.phase + 1))
+            following = Job(trial, job.phase + 1, job.config, job.seed, job.checkpoint, job.slot)
+            self._begin(following, self._slot_of[trial], 0, 0.0)
         elif verdict is not Verdict.HOLD:
-            del self._jobs[trial]
-            slot = self._slot_of.pop(trial)
-            self._trial_of[slot] = None
-            heapq.heappush(self._free, slot)
+            self._leave(trial)
+
+    def drop(self, trial: int) -> None:
+        """Free a trial's slot, and forget what it would have done."""
+        if trial in self._jobs:
+            self._leave(trial)
+        self._waiting = deque((job, attempt) for job, attempt in self._waiting if job.trial != trial)
+        self._heap = [entry for entry in self._heap if entry[2].trial != trial]
+        heapq.heapify(self._heap)
+        self._buffer = [event for event in self._buffer if event.trial != trial]
+
+    def scale(self, nodes: int) -> None:
+        """Refuse: a simulated cluster has the slots it was made with."""
+        raise InvalidInput(f"a simulated cluster keeps its {self.n_slots} slots, {nodes} were asked for")
 
     def wait(self, timeout_s: float | None = None) -> Sequence[Event]:
-        """Jump to the next event; real time does not pass."""
+        """Jump to the next thing that happens; real time does not pass."""
+        self._retry()
+        if self._heap:
+            self._now, _, due = heapq.heappop(self._heap)
+            due.happen(self)
+            self._retry()
         events, self._buffer = self._buffer, []
-        if not events and self._heap:
-            at, _, event = heapq.heappop(self._heap)
-            self._now = at
-            events = [event]
         return events
 
     def close(self) -> None:
         """Nothing to release."""
 
-    def _take(self, job: Job) -> int:
-        if job.slot is None or self._trial_of[job.slot] is not None:
-            if not self._free or job.slot is not None:
-                raise SchedulerError(f"trial {job.trial} cannot start: slot {job.slot or 'any'} is not free")
-            return heapq.heappop(self._free)
-        self._free.remove(job.slot)
-        heapq.heapify(self._free)
-        return job.slot
+    # -- attempts ---------------------------------------------------------------------------------------------
 
-    def _begin(self, job: Job) -> None:
-        slot = self._slot_of[job.trial]
+    def _retry(self) -> None:
+        while self._waiting and self._free:
+            self._bring_up(*self._waiting.popleft())
+
+    def _bring_up(self, job: Job, attempt: int) -> None:
+        slot = self._take(job)
+        self._trial_of[slot], self._slot_of[job.trial] = job.trial, slot
+        self._begin(job, slot, attempt, self.startup_s if job.checkpoint is None else self.switch_s)
+
+    def _begin(self, job: Job, slot: int, attempt: int, delay_s: float) -> None:
         self._jobs[job.trial] = job
         duration, score = self.model.phase(job.trial, job.phase, job.config, job.seed)
+        seconds = delay_s + duration / self.speeds[slot]
+        if not 0 <= seconds < math.inf:
+            raise InvalidInput(f"the model gives trial {job.trial}, phase {job.phase}, a duration of {duration}")
+        due: _Due = _PhaseEnd(job, slot, score, seconds)
+        if self.hazards.any:
+            lasts, what = self.hazards.draw(np.random.default_rng([self.seed, job.trial, job.phase, attempt]))
+            if lasts < seconds:
+                due = _Loss(job, slot, attempt, what)
+                seconds = lasts + (self.hazards.stall_s if what == "stall" else 0.0)
         self._buffer.append(Event(Kind.PHASE_STARTED, self._now, job.trial, job.phase, slot))
-        data = {"score": score, "metrics": {"score": score}, "checkpoint": None}
-        ended = Event(Kind.PHASE_ENDED, self._now + duration / self.speeds[slot], job.trial, job.phase, slot, data)
-        heapq.heappush(self._heap, (ended.at, next(self._tie), ended))
+        heapq.heappush(self._heap, (self._now + seconds, next(self._tie), due))
+
+    def _leave(self, trial: int) -> None:
+        """Take a trial off its slot."""
+        del self._jobs[trial]
+        slot = self._slot_of.pop(trial)
+        self._trial_of[slot] = None
+        if self._up[slot]:
+            heapq.heappush(self._free, slot)
+
+    # -- slots ------------------------------------------------------------------------------------------------
+
+    def _take(self, job: Job) -> int:
+        if not self._free:
+            raise SchedulerError(f"trial {job.trial} cannot start: none of the {self.n_slots} slots is free")
+        wanted = job.slot
+        if wanted is None or wanted == self._free[0] or wanted not in self._free:
+            return heapq.heappop(self._free)
+        self._free.remove(wanted)
+        heapq.heapify(self._free)
+        return wanted
+
+    def _lose_slot(self, slot: int) -> None:
+        self._up[slot] = False
+        self._buffer.append(self._slot_event(Kind.SLOT_LOST, slot))
+        heapq.heappush(self._heap, (self._now + self.hazards.restart_s, next(self._tie), _SlotBack(slot)))
+
+    def _slot_event(self, kind: Kind, slot: int) -> Event:
+        return Event(kind, self._now, slot=slot, data={"node": f"node-{slot // self.slots_per_node}"})
+
+
+class _Due(Protocol):
+    """Something on the heap, of one trial or of none."""
+
+    @property
+    def trial(self) -> int | None:
+        """The trial it is of."""
+
+    def happen(self, cluster: SimulatedExecutor) -> None:
+        """Change the cluster, and tell in its buffer."""
+
+
+class _PhaseEnd:
+    __slots__ = ("job", "score", "seconds", "slot")
+
+    def __init__(self, job: Job, slot: int, score: float, seconds: float) -> None:
+        self.job, self.slot, self.score, self.seconds = job, slot, score, seconds
+
+    @property
+    def trial(self) -> int | None:
+        return self.job.trial
+
+    def happen(self, cluster: SimulatedExecutor) -> None:
+        job, score = self.job, self.score
+        if not math.isfinite(score):
+            cluster._leave(job.trial)
+            error = f"FloatingPointError: the score is {score}: training has diverged"
+            data: dict[str, Any] = {"why": "exception", "error": error, "traceback": "", "attempt": 0}
+            cluster._buffer.append(Event(Kind.TRIAL_FAILED, cluster._now, job.trial, job.phase, self.slot, data))
+            return
+        checkpoint = f"virtual:trial-{job.trial}/phase-{job.phase}"
+        cluster._jobs[job.trial] = Job(job.trial, job.phase, job.config, job.seed, checkpoint, job.slot)
+        data = {"score": score, "metrics": {"score": score}, "checkpoint": checkpoint, "wall_s": self.seconds}
+        cluster._buffer.append(Event(Kind.PHASE_ENDED, cluster._now, job.trial, job.phase, self.slot, data))
+
+
+@dataclass(frozen=True, slots=True)
+class _Loss:
+    """The slot dies under a phase, or the phase is found to hang and the slot is restarted."""
+
+    job: Job
+    slot: int
+    attempt: int
+    why: str
+
+    @property
+    def trial(self) -> int | None:
+        return self.job.trial
+
+    def happen(self, cluster: SimulatedExecutor) -> None:
+        job, node = self.job, f"node-{self.slot // cluster.slots_per_node}"
+        again = self.attempt < cluster.hazards.max_retries
+        stalled = f"no sign of progress for {cluster.hazards.stall_s:.0f} s on {node}; worker restarted"
+        error = f"the worker on {node} died" if self.why == "crash" else stalled
+        data = {"why": self.why, "error": error, "traceback": "", "attempt": self.attempt}
+        kind = Kind.PHASE_FAILED if again else Kind.TRIAL_FAILED
+        cluster._lose_slot(self.slot)
+        cluster._leave(job.trial)
+        cluster._buffer.append(Event(kind, cluster._now, job.trial, job.phase, self.slot, data))
+        if again:
+            cluster._waiting.append((job, self.attempt + 1))
+
+
+@dataclass(frozen=True, slots=True)
+class _SlotBack:
+    slot: int
+
+    @property
+    def trial(self) -> int | None:
+        return None
+
+    def happen(self, cluster: SimulatedExecutor) -> None:
+        cluster._up[self.slot] = True
+        heapq.heappush(cluster._free, self.slot)
+        cluster._buffer.append(cluster._slot_event(Kind.SLOT_JOINED, self.slot))
+
+
+def _check_not_negative(name: str, value: float) -> None:
+    if not 0 <= value < math.inf:
+        raise InvalidInput(f"{name} must be 0 or more, and finite, got {value!r}")

@@ -1,5 +1,6 @@
 """Frame → figure: pure functions that draw what the frames and their analyses hold, and a report of them."""
 
+from workbench.viz.bands import bands
 from workbench.viz.curves import best_so_far, learning_curves
 from workbench.viz.hyperparameters import score_by_hyperparameter
 from workbench.viz.occupancy import node_occupancy, occupancy_over_time
@@ -7,6 +8,7 @@ from workbench.viz.report import report_html, write_report
 from workbench.viz.survival import phase_survival
 
 __all__ = [
+    "bands",
     "best_so_far",
     "learning_curves",
     "node_occupancy",

@@ -28,8 +28,9 @@ from workbench.algos.search import (
 )
 from workbench.cluster.simulated import SimulatedExecutor
 from workbench.core.describe import describe
-from workbench.core.drive import Ledger, TrialState, drive, replay
+from workbench.core.drive import drive, replay
 from workbench.core.errors import SchedulerError
+from workbench.core.ledger import Ledger, TrialState
 from workbench.core.protocols import Kind, Report, Verdict
 from workbench.registry import REGISTRY
 from workbench.study_file import scheduler_from_record

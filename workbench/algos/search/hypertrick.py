@@ -1,10 +1,10 @@
 """HyperTrick: asynchronous early stopping without preemption (Heinrich & Frosio, arXiv 1902.02725)."""
 
 import math
-from bisect import bisect_left, insort
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
+from workbench.algos.search.ranking import Ranking
 from workbench.algos.search.trials import Trials, check_size
 from workbench.core.errors import InvalidInput
 from workbench.core.protocols import Decision, Report, Run, Searcher, Verdict
@@ -36,13 +36,13 @@ class HyperTrick:
     n_phases: int
     eviction_rate: float = 0.25
     _trials: Trials = field(init=False, repr=False, compare=False)
-    _scores: list[list[float]] = field(init=False, repr=False, compare=False)
+    _scores: list[Ranking] = field(init=False, repr=False, compare=False)
 
     def __post_init__(self) -> None:
         check_size(self, n_trials=self.n_trials, n_phases=self.n_phases)
         check_rate(self.eviction_rate)
         self._trials = Trials(self.searcher, self.n_trials)
-        self._scores = [[] for _ in range(self.n_phases)]  # each sorted
+        self._scores = [Ranking() for _ in range(self.n_phases)]
 
     @property
     def expected_phases(self) -> float:
@@ -67,8 +67,7 @@ class HyperTrick:
 
     def _judge(self, report: Report) -> Decision:
         scores = self._scores[report.phase]
-        below = bisect_left(scores, report.score)
-        insort(scores, report.score)
+        below = scores.add(report.score)
         rank = below / len(scores)
         collecting = collecting_reports(self.n_trials, self.eviction_rate, report.phase)
         threshold = math.sqrt(self.eviction_rate)

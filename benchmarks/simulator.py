@@ -1,0 +1,87 @@
+"""How fast virtual time passes: one large study, a thousand small comparisons, and the growth of the cost with size.
+
+`seconds_10k_trials`: HyperTrick, 10 000 trials of up to 10 phases on 300 nodes, one core. `seconds_1000_comparisons`:
+preset paper-46 (Hyperband against HyperTrick, 46 configurations on 46 nodes) 1000 times on two processes.
+`growth_exponent`: slope of log(CPU seconds) against log(events) from 10³ to 10⁵ trials; 1 is a constant cost an event,
+`growth_exponent_log` what a cost growing as log(n) would give.
+"""
+
+import argparse
+import json
+import math
+import time
+
+from workbench import Choice, HyperTrick, LogUniform, RandomSearcher, Space
+from workbench.cluster.models import SyntheticCurves
+from workbench.cluster.virtual import VirtualCluster
+from workbench.compare import compare
+from workbench.core.drive import drive
+from workbench.scenario import preset
+from workbench.simulation import Tally, simulate
+
+SPACE = Space({"learning_rate": LogUniform(1e-5, 1e-2), "gamma": Choice([0.9, 0.99, 0.999])})
+
+
+class Counted(Tally):
+    """A tally that counts all events."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.events = 0
+
+    def append(self, events) -> None:
+        super().append(events)
+        self.events += len(events)
+
+
+def study(n_trials: int) -> float:
+    """Simulate one study; return the wall seconds."""
+    began = time.perf_counter()
+    scheduler = HyperTrick(RandomSearcher(SPACE), n_trials, 10)
+    simulate(scheduler, SyntheticCurves(SPACE, 10), VirtualCluster(300))
+    return time.perf_counter() - began
+
+
+def cost(n_trials: int) -> tuple[float, int]:
+    """Drive one study; return its CPU seconds and its events. Making the curves is left out."""
+    model = SyntheticCurves(SPACE, 10)
+    searcher = RandomSearcher(SPACE)
+    for trial in range(n_trials):
+        model.phase(trial, 0, searcher.suggest(trial), 0)
+    executor, tally = VirtualCluster(300).executor(model), Counted()
+    executor.open(0.0)
+    began = time.process_time()
+    drive(HyperTrick(RandomSearcher(SPACE), n_trials, 10), executor, tally)
+    return time.process_time() - began, tally.events
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--repeats", type=int, default=1000, help="paired repetitions of paper-46")
+    arguments = parser.parse_args()
+    seconds_10k = study(10_000)
+    began = time.perf_counter()
+    compare(preset("paper-46"), arguments.repeats, processes=2)
+    seconds_comparisons = time.perf_counter() - began
+    sizes = [1_000, 10_000, 100_000]
+    costs = [min(cost(n) for _ in range(3 if n < 100_000 else 1)) for n in sizes]
+    (small, few), (large, many) = costs[0], costs[-1]
+    grown = math.log(many / few)
+    print(
+        json.dumps(
+            {
+                "seconds_10k_trials": round(seconds_10k, 2),
+                f"seconds_{arguments.repeats}_comparisons": round(seconds_comparisons, 1),
+                "growth_exponent": round(math.log(large / small) / grown, 3),
+                "growth_exponent_log": round(1 + math.log(math.log(many) / math.log(few)) / grown, 3),
+                "microseconds_an_event": {
+                    str(n): round(1e6 * s / e, 2) for n, (s, e) in zip(sizes, costs, strict=True)
+                },
+            },
+            indent=2,
+        )
+    )
+
+
+if __name__ == "__main__":
+    main()

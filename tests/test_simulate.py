@@ -1,0 +1,246 @@
+"""Scenarios, paired comparisons, and the command ``workbench simulate``."""
+
+import json
+from dataclasses import replace
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from tests.test_cli import refused
+from workbench.algos.search import FullRuns, HyperTrick, RandomSearcher
+from workbench.cli import main
+from workbench.compare import compare
+from workbench.core.errors import InvalidInput
+from workbench.core.protocols import Kind
+from workbench.results import Results
+from workbench.scenario import preset, presets, scenario_from
+from workbench.simulation import simulate
+from workbench.study_file import parse
+from workbench.study_file import presets as study_presets
+
+FILE = """
+[simulation]
+name = "small"
+[space]
+learning_rate = {log_uniform = [1e-5, 1e-2]}
+t_max = {log_uniform = [2, 100], step = 1}
+[curves]
+kind = "synthetic"
+family = "crossing"
+n_phases = 4
+[cluster]
+nodes = 3
+speed_spread = 0.3
+crash_rate = 0.02
+[schedulers.hypertrick]
+kind = "hypertrick"
+n_trials = 12
+[schedulers.all]
+kind = "full"
+n_trials = 12
+"""
+
+
+@pytest.fixture
+def small():
+    return scenario_from(parse(FILE.encode(), "small"))
+
+
+@pytest.fixture
+def folder(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "small.toml").write_text(FILE)
+    frame = pd.DataFrame(
+        [(c, s, n, c + n) for c in range(6) for s in (0, 1) for n in (1, 2, 3)],
+        columns=["config_id", "seed", "step", "r"],
+    )
+    frame.to_csv(tmp_path / "curves.csv", index=False)
+    pd.DataFrame({"config_id": range(6), "lr": np.arange(6) / 10}).to_csv(tmp_path / "configs.csv", index=False)
+    return tmp_path
+
+
+def told(capsys, *argv) -> dict:
+    assert main(["simulate", *argv, "--json"]) == 0
+    return json.loads(capsys.readouterr().out)
+
+
+# -- outcomes ---------------------------------------------------------------------------------------------------
+
+
+class Counting:
+    """Phases take 1 s, 2 s, … by trial; a score is the trial's number plus the phase's."""
+
+    def phase(self, trial, phase, config, seed):
+        return 1.0 + trial, float(trial + phase)
+
+
+def test_an_outcome_is_what_the_log_says(small) -> None:
+    from workbench.cluster.virtual import VirtualCluster
+
+    scheduler = FullRuns(RandomSearcher(small.space), 3, 2)
+    outcome = simulate(scheduler, Counting(), VirtualCluster(2))
+    # node 0: trial 0 until 2, trial 2 until 8; node 1: trial 1 until 4
+    assert outcome.makespan == 8
+    assert outcome.occupancy == 12 / 16
+    assert outcome.completion_rate == 1
+    assert (outcome.best_score, outcome.best_trial, outcome.time_to_best) == (3, 2, 8)
+    assert outcome.best_by(np.array([0.5, 1.0, 2.0, 4.0, 5.0, 9.0])).tolist() == [-np.inf, 0, 1, 2, 2, 3]
+    assert outcome.busy_slots(np.array([0.0, 4.0, 8.0])).tolist() == [2, 1]
+    assert scheduler.ask().trial == 0  # it was a copy that ran
+
+
+# -- scenarios and comparisons ----------------------------------------------------------------------------------
+
+
+def test_schedulers_of_a_repetition_meet_the_same_configurations_curves_and_speeds(small) -> None:
+    repetition = small.repetition(5)
+    logs = {label: [] for label in small.schedulers}
+    for label, log in logs.items():
+        repetition.run(label, log)
+    configs = [[e.data["config"] for e in log if e.kind is Kind.RUN] for log in logs.values()]
+    assert configs[0] == configs[1]
+    scores = [{(e.trial, e.phase): e.data["score"] for e in log if e.kind is Kind.PHASE_ENDED} for log in logs.values()]
+    assert scores[0].items() <= scores[1].items()
+    assert small.repetition(5).cluster.node_speeds() == repetition.cluster.node_speeds()
+    assert small.repetition(6).cluster.node_speeds() != repetition.cluster.node_speeds()
+
+
+def test_a_comparison_is_the_same_whatever_the_processes_and_pairs_its_numbers(small) -> None:
+    one, two = compare(small, 30), compare(small, 30, processes=2)
+    for key, values in one.values.items():
+        assert (values == two.values[key]).all()
+    gap = one.difference("makespan", "hypertrick", "all")
+    assert gap.low <= gap.value <= gap.high < 0
+    assert one.wins("makespan", "hypertrick", "all") == 1
+    assert (one.values["all", "completion_rate"] <= 1).all()
+    for label in ("hypertrick", "all"):
+        assert (np.diff(one.regret[label], axis=1) <= 1e-12).all()
+        assert (one.regret[label] >= -1e-12).all()
+        assert ((one.busy[label] >= 0) & (one.busy[label] <= 1 + 1e-9)).all()
+    occupancy = one.over_time("occupancy")
+    assert list(occupancy.columns) == ["scheduler", "share_of_time", "at", "median", "low", "high"]
+    assert one.regret_at("all", 1.0).value <= one.regret_at("hypertrick", 1.0).value
+    with pytest.raises(InvalidInput, match="unknown scheduler of this comparison 'asha'"):
+        one.medians("asha")
+
+
+def run_first(table) -> None:
+    scenario = scenario_from(parse(table.encode(), "file"))
+    scenario.repetition().run(next(iter(scenario.schedulers)))
+
+
+@pytest.mark.parametrize(
+    ("table", "error"),
+    [
+        ("", r"needs a table \[curves\]"),
+        ('[curves]\nkind = "synthetic"\nn_phases = 3', "needs a scheduler"),
+        ('[curves]\nkind = "synthetc"\n[scheduler]\nkind = "full"', "did you mean 'synthetic'"),
+        ('[curves]\nkind = "synthetic"\n[scheduler]\nkind = "full"', "synthetic curves need n_phases"),
+        ('[curves]\nkind = "phases"\npaht = "x"\n[scheduler]\nkind = "full"', "did you mean 'path'"),
+        ('[curves]\nkind = "phases"\npath = "absent.csv"\n[scheduler]\nkind = "full"', "cannot read the table"),
+        ("[cluster]\nnodse = 3\n[curves]", "did you mean 'nodes'"),
+        ("[simulation]\nrepeat = 3\n[curves]", "did you mean 'repeats'"),
+        ('[simulation]\nrepeats = 0\n[curves]\n[scheduler]\nkind = "full"', "repeats is a whole number >= 1"),
+    ],
+)
+def test_a_bad_file_is_refused_in_one_line(table, error) -> None:
+    with pytest.raises(InvalidInput, match=error) as caught:
+        run_first(table)
+    assert "\n" not in str(caught.value)
+
+
+def test_a_drawn_study_can_be_replayed_under_another_scheduler(small, tmp_path, capsys) -> None:
+    db = str(tmp_path / "kb.db")
+    (tmp_path / "s.toml").write_text(FILE)
+    told(
+        capsys,
+        str(tmp_path / "s.toml"),
+        "--scheduler",
+        "full",
+        "--set",
+        "n_trials=12",
+        "--db",
+        db,
+        "--name",
+        "everything",
+    )
+    curves = {"kind": "study", "db": db, "name": "everything"}
+    replayed = scenario_from({"curves": curves, "searcher": {"kind": "list"}, "scheduler": {"kind": "hypertrick"}})
+    outcome = replayed.repetition().run("hypertrick")
+    assert outcome.trials == 12
+    assert 0.4 < outcome.completion_rate < 1
+
+
+# -- the command ------------------------------------------------------------------------------------------------
+
+
+def test_one_run_prints_numbers_and_repetitions_print_intervals(folder, capsys) -> None:
+    found = told(capsys, "small.toml")
+    assert found["simulated"] is True
+    assert found["scheduler"] == "hypertrick"
+    assert {"makespan", "occupancy", "completion_rate", "time_to_best"} < set(found)
+    assert found["schedulers"]["all"]["makespan"] > found["makespan"]
+    assert told(capsys, "small.toml", "--repeats", "5", "--seed", "0")["makespan"].keys() == {"median", "low", "high"}
+    assert told(capsys, "small.toml", "--nodes", "1")["makespan"] > found["makespan"]
+    assert main(["simulate", "small.toml"]) == 0
+    assert "small: simulated, 3 nodes, seed 0" in capsys.readouterr().out
+
+
+@pytest.mark.parametrize("kind", ["full", "hypertrick"])
+def test_a_table_of_curves_under_a_scheduler(folder, capsys, kind) -> None:
+    table = ["--table", "curves.csv", "--configs", "configs.csv", "--column", "score=r"]
+    found = told(capsys, *table, "--scheduler", kind, "--nodes", "2")
+    assert found["makespan"] > 0
+    assert found["best_score"] == 8  # config 5 at step 3; nobody is stopped before 6 are in
+    assert told(capsys, *table, "--scheduler", kind, "--nodes", "2") == found
+
+
+def test_a_simulated_study_is_kept_marked_and_reported(folder, capsys) -> None:
+    assert main(["simulate", "small.toml", "--db", "kb.db"]) == 0
+    capsys.readouterr()
+    results = Results.open("kb.db", "small hypertrick")
+    assert results.spec["simulated"] is True
+    assert results.spec["trainable"]["kind"] == "simulated"
+    assert results.frames.state == "ended"
+    assert "simulated" in str(results)
+    assert len(results.figures()) == 5
+    assert main(["report", "small all", "--db", "kb.db"]) == 0
+    capsys.readouterr()
+    assert "simulated: nothing was trained" in (folder / "small all.html").read_text()
+    assert "exists" in refused(capsys, "simulate", "small.toml", "--db", "kb.db")
+
+
+@pytest.mark.parametrize(
+    ("argv", "error"),
+    [
+        ([], "say what to simulate"),
+        (["small.toml", "--preset", "toy-grid"], "one of them"),
+        (["--preset", "toy-gird"], "did you mean 'toy-grid'"),
+        (["--table", "curves.csv"], "needs --scheduler"),
+        (["--table", "curves.csv", "--scheduler", "full"], "no column 'score'"),
+        (["--table", "curves.csv", "--column", "score=x", "--scheduler", "full"], "unknown column of curves.csv 'x'"),
+        (["--table", "curves.csv", "--column", "score=r", "--scheduler", "hypertrik"], "did you mean 'hypertrick'"),
+        (["small.toml", "--set", "eta=3", "--scheduler", "full"], "no scheduler here has a setting 'eta'"),
+        (["small.toml", "--configs", "configs.csv"], "go with --table"),
+        (["small.toml", "--nodes", "0"], "nodes >= 1"),
+    ],
+)
+def test_a_command_that_makes_no_sense_is_refused_in_one_line(folder, capsys, argv, error) -> None:
+    assert error in refused(capsys, "simulate", *argv)
+
+
+def test_presets_are_listed_apart_from_those_of_studies(capsys) -> None:
+    assert main(["simulate", "--preset", "list"]) == 0
+    assert capsys.readouterr().out.split() == presets()
+    assert not set(presets()) & set(study_presets())
+    for name in presets():
+        assert preset(name).name == name
+
+
+def test_hypertrick_is_faster_than_running_everything_and_finds_less(small) -> None:
+    scenario = replace(small, curves={"kind": "synthetic", "family": "steady", "n_phases": 6})
+    found = compare(scenario, 40)
+    assert found.difference("makespan", "hypertrick", "all").high < 0
+    assert found.difference("best_score", "hypertrick", "all").high <= 0
+    assert isinstance(scenario.scheduler("hypertrick", 0), HyperTrick)

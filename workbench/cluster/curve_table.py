@@ -1,0 +1,285 @@
+"""Recorded learning curves in a table, checked row by row, and the phase model that gives them back."""
+
+import hashlib
+from collections import Counter
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import pandas as pd
+
+from workbench.core.errors import InvalidInput, SchedulerError, unknown
+from workbench.core.protocols import Config
+
+NEEDED = ("config_id", "seed", "step", "score")
+"""Columns every table has; ``wall_s`` may be there too, any other column is a hyperparameter."""
+
+
+@dataclass(frozen=True)
+class CurveTable:
+    """Curves of equal length, one for every configuration and seed.
+
+    Attributes
+    ----------
+    configs : list of dict
+        One a configuration: ``config_id`` and its hyperparameters.
+    seeds : list
+    steps : array of float, shape [phases]
+    scores : array of float, shape [configs, seeds, phases]
+    durations : array of float, shape [configs, seeds, phases]
+        From ``wall_s`` (seconds since the run began); without it proportional to the steps, their mean being 1.
+    timed : bool
+        Whether the durations were recorded.
+    """
+
+    configs: list[dict[str, Any]]
+    seeds: list[Any]
+    steps: npt.NDArray[np.float64]
+    scores: npt.NDArray[np.float64]
+    durations: npt.NDArray[np.float64]
+    timed: bool
+
+    @property
+    def n_phases(self) -> int:
+        """Steps of a curve; each is a phase."""
+        return len(self.steps)
+
+
+@dataclass
+class TableCurves:
+    """The phase model of a table: a configuration's curve under one of the recorded seeds.
+
+    Which seed a configuration gets depends on `seed` and the configuration alone. A table knows nothing of weights
+    copied between trials: a trial that takes over a parent's still follows its own configuration's curve.
+
+    Parameters
+    ----------
+    table : CurveTable
+    seed : int
+    """
+
+    table: CurveTable
+    seed: int = 0
+    _curves: dict[Any, list[tuple[float, float]]] = field(init=False, default_factory=dict, repr=False)
+
+    def __post_init__(self) -> None:
+        self._row_of = {config["config_id"]: row for row, config in enumerate(self.table.configs)}
+
+    def phase(self, trial: int, phase: int, config: Config, seed: int) -> tuple[float, float]:
+        """Give the recorded duration and score."""
+        curve = self._curves.get(config["config_id"])
+        if curve is None:
+            curve = self._curves[config["config_id"]] = self._curve(config["config_id"])
+        if phase >= len(curve):
+            raise SchedulerError(f"phase {phase} was asked for, the table's curves have {len(curve)} steps")
+        return curve[phase]
+
+    def _curve(self, config_id: Any) -> list[tuple[float, float]]:
+        row = self._row_of.get(config_id)
+        if row is None:
+            raise SchedulerError(f"the table has no curve of config_id {config_id!r}")
+        digest = hashlib.blake2b(f"{self.seed}/{config_id}".encode(), digest_size=8).digest()
+        pick = int.from_bytes(digest) % len(self.table.seeds)
+        return list(zip(self.table.durations[row, pick].tolist(), self.table.scores[row, pick].tolist(), strict=True))
+
+
+def read_table(
+    path: str | Path,
+    configs: str | Path | None = None,
+    *,
+    columns: Mapping[str, str] | None = None,
+    only: Mapping[str, str] | None = None,
+) -> CurveTable:
+    """Read and check a table of learning curves.
+
+    Parameters
+    ----------
+    path : path
+        CSV or Parquet, one row a configuration, seed and step.
+    configs : path, optional
+        A second table with the hyperparameters, one row a ``config_id``.
+    columns : Mapping, optional
+        What the table calls a column named otherwise here: ``{"score": "return"}``.
+    only : Mapping, optional
+        Rows to keep: column → value; such a column is dropped.
+
+    Raises
+    ------
+    InvalidInput
+        The first thing that is wrong, with its row (the first row under the header is row 1).
+    """
+    name = Path(path).name
+    frame = _renamed(_read(path), columns or {}, name)
+    frame.insert(0, "row", np.arange(1, len(frame) + 1))
+    frame = _kept(frame, only or {}, name)
+    for column in NEEDED:
+        if column not in frame:
+            found = ", ".join(c for c in frame.columns if c != "row")
+            raise InvalidInput(f"{name} has no column {column!r}, only {found}: map one with --column {column}=NAME")
+    _check_filled(frame, name)
+    timed = "wall_s" in frame
+    for column in ("step", "score", *(["wall_s"] if timed else [])):
+        _check_numbers(frame, column, name)
+    hyperparameters = [c for c in frame.columns if c not in (*NEEDED, "row", "wall_s")]
+    _check_order(frame, timed, name)
+    _check_constant(frame, hyperparameters, name)
+    _check_complete(frame, name)
+    known = frame.drop_duplicates("config_id")[["config_id", *hyperparameters]]
+    if configs is not None:
+        known = _joined(frame, known, configs)
+    return _table(frame, known, timed)
+
+
+def _table(frame: pd.DataFrame, known: pd.DataFrame, timed: bool) -> CurveTable:
+    ids, seeds = list(known["config_id"]), sorted(frame["seed"].unique())
+    steps = np.sort(frame["step"].unique()).astype(float)
+    rank = {config: n for n, config in enumerate(ids)}
+    ordered = frame.assign(rank=frame["config_id"].map(rank)).sort_values(["rank", "seed", "step"])
+    shape = (len(ids), len(seeds), len(steps))
+    scores = ordered["score"].to_numpy(float).reshape(shape)
+    if timed:
+        durations = np.diff(ordered["wall_s"].to_numpy(float).reshape(shape), prepend=0.0)
+    else:
+        stretches = np.diff(steps, prepend=0.0)
+        durations = np.broadcast_to(stretches / stretches.mean(), shape)
+    configs = [{str(k): _plain(v) for k, v in row.items()} for row in known.to_dict("records")]
+    return CurveTable(configs, [_plain(s) for s in seeds], steps, scores, durations, timed)
+
+
+def _read(path: str | Path) -> pd.DataFrame:
+    try:
+        return pd.read_parquet(path) if Path(path).suffix in (".parquet", ".pq") else pd.read_csv(path, comment="#")
+    except (OSError, ValueError) as err:  # pandas' and pyarrow's own errors are ValueErrors
+        reason = err.strerror if isinstance(err, OSError) and err.strerror else str(err).splitlines()[0]
+        raise InvalidInput(f"cannot read the table {path}: {reason}") from None
+
+
+def _renamed(frame: pd.DataFrame, columns: Mapping[str, str], name: str) -> pd.DataFrame:
+    for wanted, called in columns.items():
+        if called not in frame:
+            raise unknown(f"column of {name}", called, map(str, frame.columns))
+        if wanted in frame:
+            raise InvalidInput(f"{name} has a column {wanted!r} already: {called!r} cannot stand for it")
+    return frame.rename(columns={called: wanted for wanted, called in columns.items()})
+
+
+def _kept(frame: pd.DataFrame, only: Mapping[str, str], name: str) -> pd.DataFrame:
+    for column, value in only.items():
+        if column not in frame:
+            raise unknown(f"column of {name}", column, (c for c in frame.columns if c != "row"))
+        texts = frame[column].astype(str)
+        if value not in set(texts):
+            raise unknown(f"value of {column} in {name}", value, set(texts))
+        frame = frame[texts == value].drop(columns=column)
+    if frame.empty:
+        raise InvalidInput(f"{name} has no rows")
+    return frame
+
+
+def _check_filled(frame: pd.DataFrame, name: str) -> None:
+    empty = frame.isna()
+    if empty.to_numpy().any():
+        first = int(empty.any(axis=1).to_numpy().argmax())
+        column = frame.columns[int(empty.iloc[first].to_numpy().argmax())]
+        raise InvalidInput(f"{name}, row {frame['row'].iloc[first]}: {column!s} is missing")
+
+
+def _check_numbers(frame: pd.DataFrame, column: str, name: str) -> None:
+    numbers = pd.to_numeric(frame[column], errors="coerce")
+    bad = ~np.isfinite(numbers.to_numpy(float))
+    if bad.any():
+        at: Any = frame.iloc[int(bad.argmax())]
+        raise InvalidInput(f"{name}, row {at['row']}: {column} is {at[column]!r}, not a number")
+    frame[column] = numbers
+
+
+def _check_order(frame: pd.DataFrame, timed: bool, name: str) -> None:
+    """Within a curve the steps, and the seconds if there are any, grow from row to row."""
+    for column in ("step", *(["wall_s"] if timed else [])):
+        before = frame.groupby(["config_id", "seed"], sort=False, observed=True)[column].shift()
+        start = frame[column].to_numpy(float) <= 0
+        bad = (frame[column] <= before).to_numpy() | start
+        if bad.any():
+            at: Any = frame.iloc[int(bad.argmax())]
+            last: Any = before.iloc[int(bad.argmax())]
+            reason = "is not above 0" if last != last else f"follows {last:g}: it must grow along a curve"
+            hint = ""
+            if column == "step" and last == last:
+                hint = "; if the table holds several tasks, choose one with --only COLUMN=VALUE"
+            where = f"config_id {at['config_id']}, seed {at['seed']}"
+            raise InvalidInput(f"{name}, row {at['row']} ({where}): {column} {at[column]:g} {reason}{hint}")
+
+
+def _check_constant(frame: pd.DataFrame, hyperparameters: Sequence[str], name: str) -> None:
+    for column in hyperparameters:
+        first = frame.groupby("config_id", sort=False, observed=True)[column].transform("first")
+        bad = (frame[column].astype(object) != first.astype(object)).to_numpy()
+        if bad.any():
+            at: Any = frame.iloc[int(bad.argmax())]
+            raise InvalidInput(
+                f"{name}, row {at['row']}: {column} is {at[column]} for config_id {at['config_id']}, which had "
+                f"{first.iloc[int(bad.argmax())]} before; choose one value with --only {column}=VALUE"
+            )
+
+
+def _check_complete(frame: pd.DataFrame, name: str) -> None:
+    """Every configuration has the same seeds, every curve the same steps."""
+    curves = frame.groupby(["config_id", "seed"], sort=False, observed=True)
+    last: Any = curves["row"].max()
+    steps: dict[Any, Any] = curves["step"].agg(tuple).to_dict()
+    usual = _most_common(steps)
+    for curve, found in steps.items():
+        if found != usual:
+            row, (config, seed) = last[curve], curve
+            raise InvalidInput(
+                f"{name}, row {row}: the curve of config_id {config}, seed {seed} ends here with {len(found)} steps "
+                f"({found[0]:g} to {found[-1]:g}); the others have {len(usual)} ({usual[0]:g} to {usual[-1]:g})"
+            )
+    seeds: dict[Any, frozenset[Any]] = {}
+    for config, seed in steps:
+        seeds[config] = seeds.get(config, frozenset()) | {seed}
+    usual = _most_common(seeds)
+    for config, found in seeds.items():
+        if found != usual:
+            row = frame.loc[frame["config_id"] == config, "row"].max()
+            raise InvalidInput(
+                f"{name}, row {row}: config_id {config} has the seeds {_listed(found)}, the others {_listed(usual)}"
+            )
+
+
+def _joined(frame: pd.DataFrame, known: pd.DataFrame, path: str | Path) -> pd.DataFrame:
+    """Add the hyperparameters of the second table."""
+    name = Path(path).name
+    configs = _read(path)
+    if "config_id" not in configs:
+        raise InvalidInput(f"{name} has no column 'config_id', only {', '.join(map(str, configs.columns))}")
+    configs.insert(0, "row", np.arange(1, len(configs) + 1))
+    _check_filled(configs, name)
+    twice = configs["config_id"].duplicated()
+    if twice.any():
+        at = configs[twice].iloc[0]
+        raise InvalidInput(f"{name}, row {at['row']}: config_id {at['config_id']} stands there a second time")
+    unheard = ~frame["config_id"].isin(configs["config_id"])
+    if unheard.any():
+        at = frame[unheard].iloc[0]
+        raise InvalidInput(f"row {at['row']} of the curves: config_id {at['config_id']} is not in {name}")
+    both = sorted((set(known.columns) & set(configs.columns)) - {"config_id"})
+    if both:
+        raise InvalidInput(f"{name} and the curves both have a column {both[0]!r}")
+    return known.merge(configs.drop(columns="row"), on="config_id", how="left")
+
+
+def _most_common(found: Mapping[Any, Any]) -> Any:
+    return Counter(found.values()).most_common(1)[0][0]
+
+
+def _listed(values: Collection[Any]) -> str:
+    texts = [str(v) for v in sorted(values)]
+    return ", ".join(texts if len(texts) <= 6 else [*texts[:5], "…", texts[-1]])
+
+
+def _plain(value: Any) -> Any:
+    return value.item() if hasattr(value, "item") else value

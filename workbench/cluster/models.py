@@ -1,0 +1,313 @@
+"""Phase models: what trials would do in virtual time. Synthetic learning curves, and a recorded study replayed.
+
+Curves belong to configurations, not to trial numbers: two schedulers that are given the same model and the same
+configurations see the same curves, and a trial restarted from scratch repeats itself.
+"""
+
+import json
+import math
+import zlib
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import numpy.typing as npt
+
+from workbench.core.errors import InvalidInput, SchedulerError, unknown
+from workbench.core.protocols import Config
+from workbench.core.space import Choice, Domain, LogUniform, Space
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+FAMILIES: Mapping[str, Mapping[str, float]] = {
+    "steady": {},  # who leads early leads late
+    "noisy": {"noise": 0.15},
+    "crossing": {"crossing": 1.0},  # the best take off last
+    "cheap-but-bad": {"cost_of_quality": 1.5},  # bad configurations report first
+    "expensive-but-bad": {"cost_of_quality": -1.5},
+    "unrelated": {"luck": 1.0, "noise": 10.0},  # every score a fresh draw: the stationary process of the paper's proof
+}
+"""Named settings of `SyntheticCurves`."""
+
+
+@dataclass(frozen=True)
+class CostTable:
+    """A phase's duration as a function of one hyperparameter, interpolated linearly between logarithms.
+
+    Parameters
+    ----------
+    hyperparameter : str
+    values : sequence of float
+        Increasing, positive. Beyond the ends the end's cost holds.
+    costs : sequence of float
+        Relative durations of a phase.
+    """
+
+    hyperparameter: str
+    values: Sequence[float]
+    costs: Sequence[float]
+
+    def __post_init__(self) -> None:
+        increasing = all(a < b for a, b in zip(self.values, self.values[1:], strict=False))
+        if len(self.values) != len(self.costs) or not self.values or not increasing:
+            raise InvalidInput(
+                f"a cost table needs increasing values and as many costs, got {self.values}, {self.costs}"
+            )
+        if min(*self.values, *self.costs) <= 0:
+            raise InvalidInput("a cost table needs positive values and costs")
+
+    def cost(self, config: Config) -> float:
+        """Give the relative duration of this configuration's phases."""
+        if self.hyperparameter not in config:
+            raise unknown("hyperparameter of the cost table", self.hyperparameter, config)
+        at = math.log(float(config[self.hyperparameter]))
+        return float(np.exp(np.interp(at, np.log(self.values), np.log(self.costs))))
+
+    @classmethod
+    def read(cls, path: str | Path, hyperparameter: str) -> "CostTable":
+        """Read a CSV with a column named as the hyperparameter and a column ``wall_s``; the mean cost becomes 1.
+
+        Of several measurements of one value the shortest counts: a busy neighbour only ever adds.
+        """
+        import pandas as pd
+
+        try:
+            frame = pd.read_csv(path, comment="#")
+        except OSError as err:
+            raise InvalidInput(f"cannot read the cost table {path}: {err.strerror or err}") from None
+        for column in (hyperparameter, "wall_s"):
+            if column not in frame:
+                raise unknown(f"column of the cost table {path}: it needs", column, map(str, frame.columns))
+        least = frame.groupby(hyperparameter)["wall_s"].min().sort_index()
+        return cls(hyperparameter, [float(v) for v in least.index], [float(v) for v in least / least.mean()])
+
+
+@dataclass
+class SyntheticCurves:
+    """Learning curves made up from the configuration.
+
+    A configuration has a quality q in [0, 1]: how near its hyperparameters are to hidden best ones, and luck. Its score
+    rises towards q, as q (1 - exp(-5 (x - d))), x being the share of the phases done and d = 0.7 crossing q a delay
+    before anything is learnt; each score carries Gaussian noise. A phase takes
+    `phase_s` · cost of the hyperparameters · exp(cost_of_quality (q - 1/2)) · log-normal noise.
+
+    Parameters
+    ----------
+    space : Space
+    n_phases : int
+        Phases a full curve has.
+    crossing : float
+        0: the ranks of the first phase last; 1: the best configurations learn last, ranks turn over.
+    cost_of_quality : float
+        Above 0 bad configurations are cheap, below 0 they are expensive.
+    noise : float
+        Standard deviation of a score.
+    luck : float
+        Share of q that no hyperparameter explains, 0 to 1.
+    cost_noise : float
+        Standard deviation of the logarithm of a phase's duration.
+    phase_s : float
+    cost : CostTable, optional
+    seed : int
+        Of the hidden optimum, the luck and the noise.
+    """
+
+    space: Space
+    n_phases: int
+    crossing: float = 0.0
+    cost_of_quality: float = 0.0
+    noise: float = 0.02
+    luck: float = 0.3
+    cost_noise: float = 0.1
+    phase_s: float = 1.0
+    cost: CostTable | None = None
+    seed: int = 0
+    _curves: dict[tuple[object, ...], list[tuple[float, float]]] = field(init=False, default_factory=dict, repr=False)
+
+    def __post_init__(self) -> None:
+        for name, low, high in (
+            ("crossing", 0, 1),
+            ("luck", 0, 1),
+            ("noise", 0, math.inf),
+            ("cost_noise", 0, math.inf),
+        ):
+            if not low <= getattr(self, name) <= high:
+                raise InvalidInput(f"SyntheticCurves needs {low} <= {name} <= {high}, got {getattr(self, name)}")
+        if self.n_phases < 1 or self.phase_s <= 0:
+            raise InvalidInput(f"SyntheticCurves needs n_phases >= 1, phase_s > 0, got {self.n_phases}, {self.phase_s}")
+        self._best = np.random.default_rng([self.seed, 0]).uniform(0.2, 0.8, len(self.space))
+
+    @classmethod
+    def family(cls, name: str, space: Space, n_phases: int, **settings: Any) -> "SyntheticCurves":
+        """Make one of the named families; `settings` win over the family's."""
+        if name not in FAMILIES:
+            raise unknown("family of synthetic curves", name, FAMILIES)
+        return cls(space, n_phases, **{**FAMILIES[name], **settings})
+
+    def phase(self, trial: int, phase: int, config: Config, seed: int) -> tuple[float, float]:
+        """Give the duration and the score of a configuration's phase."""
+        key = tuple(config.values())
+        curve = self._curves.get(key)
+        if curve is None:
+            curve = self._curves[key] = self._curve(config)
+        if phase >= self.n_phases:
+            raise SchedulerError(f"phase {phase} was asked for, the synthetic curves have {self.n_phases}")
+        return curve[phase]
+
+    def _curve(self, config: Config) -> list[tuple[float, float]]:
+        rng = np.random.default_rng([self.seed, 1, _digest(config)])
+        off = np.array([_position(self.space[name], config[name]) for name in self.space]) - self._best
+        near = max(0.0, 1 - math.sqrt(float(np.mean(off**2))) / 0.7)
+        quality = (1 - self.luck) * near + self.luck * float(rng.uniform())
+        done = np.arange(1, self.n_phases + 1) / self.n_phases
+        rise = 1 - np.exp(-5 * np.maximum(0.0, done - 0.7 * self.crossing * quality))
+        scores = quality * rise + self.noise * rng.normal(size=self.n_phases)
+        base = self.phase_s * (1.0 if self.cost is None else self.cost.cost(config))
+        base *= math.exp(self.cost_of_quality * (quality - 0.5))
+        durations = base * np.exp(self.cost_noise * rng.normal(size=self.n_phases))
+        return _pairs(durations, scores)
+
+
+class RecordedStudy:
+    """A recorded study replayed: each configuration's phases take as long, and score, as they did.
+
+    Parameters
+    ----------
+    trials, phases : DataFrame
+        As in `workbench.knowledge.Frames`.
+    hyperparameters : sequence of str
+        Columns of `trials` that hold the configuration.
+    name : str
+        For messages.
+    """
+
+    def __init__(
+        self, trials: "pd.DataFrame", phases: "pd.DataFrame", hyperparameters: Sequence[str], name: str = "study"
+    ) -> None:
+        self.name = name
+        self.configs: list[dict[str, Any]] = []
+        self._trial_of: dict[str, int] = {}
+        for row in trials.sort_values("trial").to_dict("records"):
+            config = {key: row[key] for key in hyperparameters if row[key] == row[key]}
+            self.configs.append(config)
+            self._trial_of.setdefault(_text(config), int(row["trial"]))
+        done = phases[phases["ended_s"].notna()]
+        self._phases = {
+            (int(trial), int(phase)): (float(seconds), float(score))
+            for trial, phase, seconds, score in zip(
+                done["trial"], done["phase"], done["wall_s"], done["score"], strict=True
+            )
+        }
+        if not self._phases:
+            raise InvalidInput(f"study {name!r} has no completed phase to replay")
+
+    @property
+    def n_phases(self) -> int:
+        """Phases of the longest trial."""
+        return 1 + max(phase for _, phase in self._phases)
+
+    def phase(self, trial: int, phase: int, config: Config, seed: int) -> tuple[float, float]:
+        """Give what was recorded for this configuration; of equal ones, for the trial of that number if it is one."""
+        known = self._trial_of.get(_text(config))
+        if trial < len(self.configs) and self.configs[trial] == config:
+            known = trial
+        if known is None:
+            raise SchedulerError(
+                f"study {self.name!r} never ran the configuration {dict(config)}: it cannot be replayed"
+            )
+        if (known, phase) not in self._phases:
+            raise SchedulerError(
+                f"study {self.name!r} never completed phase {phase} of trial {known}, which the scheduler asks for: "
+                "replay a study in which every trial runs to its end, or a scheduler that stops no later"
+            )
+        return self._phases[known, phase]
+
+
+@dataclass(frozen=True)
+class PhaseTable:
+    """Durations and scores written down for every trial and phase.
+
+    Configuration number n is ``{"config_id": n}``.
+
+    Parameters
+    ----------
+    durations, scores : sequence of sequences of float
+        By configuration, then phase.
+    """
+
+    durations: Sequence[Sequence[float]]
+    scores: Sequence[Sequence[float]]
+
+    def __post_init__(self) -> None:
+        shapes = {len(row) for row in (*self.durations, *self.scores)}
+        if len(self.durations) != len(self.scores) or not self.durations or len(shapes) != 1 or shapes == {0}:
+            raise InvalidInput("a table of phases needs a duration and a score for every phase of every trial")
+
+    @property
+    def n_phases(self) -> int:
+        """Phases a trial has."""
+        return len(self.scores[0])
+
+    @property
+    def configs(self) -> list[dict[str, Any]]:
+        """The configurations, in order."""
+        return [{"config_id": number} for number in range(len(self.scores))]
+
+    def phase(self, trial: int, phase: int, config: Config, seed: int) -> tuple[float, float]:
+        """Look a phase up."""
+        number = int(config["config_id"])
+        if not (0 <= number < len(self.scores) and phase < self.n_phases):
+            raise SchedulerError(f"phase {phase} of config_id {number} was asked for, which the table does not have")
+        return self.durations[number][phase], self.scores[number][phase]
+
+    @classmethod
+    def read(cls, path: str | Path) -> "PhaseTable":
+        """Read a CSV with a row a trial and phase: ``trial, phase, duration, score``; complete, in order."""
+        import pandas as pd
+
+        try:
+            frame = pd.read_csv(path, comment="#")
+        except (OSError, ValueError) as err:
+            raise InvalidInput(f"cannot read the table {path}: {err}") from None
+        if missing := sorted({"trial", "phase", "duration", "score"} - set(frame.columns)):
+            raise InvalidInput(f"{path} has no column {missing[0]!r}, only {', '.join(map(str, frame.columns))}")
+        n_phases = int(frame["phase"].max()) + 1 if len(frame) and frame["phase"].notna().all() else 1
+        for row, (trial, phase, duration, score) in enumerate(
+            frame[["trial", "phase", "duration", "score"]].itertuples(index=False)
+        ):
+            if (trial, phase) != divmod(row, n_phases):
+                raise InvalidInput(f"{path}, row {row + 1}: trial {trial}, phase {phase} stands out of order")
+            if not (0 < duration < math.inf and math.isfinite(score)):
+                raise InvalidInput(
+                    f"{path}, row {row + 1}: needs a duration above 0 and a score, got {duration}, {score}"
+                )
+        if not len(frame) or len(frame) % n_phases:
+            raise InvalidInput(f"{path}, row {len(frame)}: the last trial has not all {n_phases} phases")
+        shape = (-1, n_phases)
+        durations = frame["duration"].to_numpy(float).reshape(shape)
+        return cls(durations.tolist(), frame["score"].to_numpy(float).reshape(shape).tolist())
+
+
+def _pairs(durations: npt.NDArray[np.float64], scores: npt.NDArray[np.float64]) -> list[tuple[float, float]]:
+    return list(zip(durations.tolist(), scores.tolist(), strict=True))
+
+
+def _text(config: Config) -> str:
+    return json.dumps(dict(config), sort_keys=True, default=str)
+
+
+def _digest(config: Config) -> int:
+    return zlib.crc32(_text(config).encode())
+
+
+def _position(domain: Domain, value: Any) -> float:
+    """Where a value lies in its domain, from 0 to 1."""
+    if isinstance(domain, Choice):
+        return domain.values.index(value) / max(len(domain.values) - 1, 1)
+    low, high = domain.low, domain.high  # type: ignore[attr-defined]
+    if isinstance(domain, LogUniform):
+        return (math.log(value) - math.log(low)) / (math.log(high) - math.log(low))
+    return float((value - low) / (high - low))

@@ -1,0 +1,244 @@
+"""Schedulers compared over many paired repetitions in virtual time, with bootstrap intervals."""
+
+from collections.abc import Mapping, Sequence
+from concurrent.futures import ProcessPoolExecutor
+from dataclasses import dataclass
+from functools import partial
+from itertools import chain
+from typing import TYPE_CHECKING
+
+import numpy as np
+import numpy.typing as npt
+
+from workbench.analysis.bootstrap import Interval, bootstrap_interval
+from workbench.core.errors import InvalidInput, unknown
+from workbench.scenario import Scenario
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+MEASURES = ("makespan", "occupancy", "completion_rate", "time_to_best", "best_score", "phases", "trials", "retries")
+_BETTER = {"makespan": -1, "time_to_best": -1, "best_score": 1, "occupancy": 1}  # the sign of an improvement
+_POINTS = 50  # of a curve over time
+_RESAMPLES = 2000
+
+Array = npt.NDArray[np.float64]
+
+
+@dataclass(frozen=True)
+class Comparison:
+    """What came of paired repetitions: row n of every array is repetition n.
+
+    Attributes
+    ----------
+    labels : list of str
+    values : dict
+        (label, measure) → array, shape [repeats].
+    busy : dict
+        Label → share of the slots at work in equal stretches of the time on `grid`, shape [repeats, points].
+    regret : dict
+        Label → best score that any of the configurations could reach minus the best reported by each moment of
+        `grid`; before the first report, counted from the worst score any scheduler saw. Shape [repeats, points].
+    grid : array, shape [repeats, points]
+        Moments, from the start to the end of the repetition's longest study. All schedulers hold the same cluster, so
+        equal moments are equal node-hours.
+    slots : int
+    """
+
+    labels: list[str]
+    values: Mapping[tuple[str, str], Array]
+    busy: Mapping[str, Array]
+    regret: Mapping[str, Array]
+    grid: Array
+    slots: int
+
+    def medians(self, label: str, measures: Sequence[str] = MEASURES) -> dict[str, Interval]:
+        """Give each measure's median over the repetitions, with its 95 % bootstrap interval."""
+        self._check(label)
+        return {m: bootstrap_interval(self.values[label, m], resamples=_RESAMPLES) for m in measures}
+
+    def difference(self, measure: str, label: str, other: str) -> Interval:
+        """Give the median of the paired differences `label` - `other`, with its 95 % bootstrap interval."""
+        self._check(label)
+        self._check(other)
+        return bootstrap_interval(self.values[label, measure] - self.values[other, measure], resamples=_RESAMPLES)
+
+    def wins(self, measure: str, label: str, other: str) -> float:
+        """Give the share of repetitions in which `label` has the smaller value, ties counting half."""
+        gap = self.values[label, measure] - self.values[other, measure]
+        return float(np.mean(gap < 0) + np.mean(gap == 0) / 2)
+
+    def standing(self, label: str, share: float = 0.5) -> "pd.DataFrame":
+        """Say where `label` does better than each other scheduler, and where worse.
+
+        Parameters
+        ----------
+        label : str
+        share : float
+            Of the longest study's time, after which regret is compared.
+
+        Returns
+        -------
+        DataFrame
+            One row a measure and other scheduler: measure, against, difference (median of the paired differences), low,
+            high (95 % bootstrap interval), verdict: better, worse, or even when the interval holds 0.
+        """
+        import pandas as pd
+
+        column = min(int(share * _POINTS), _POINTS - 1)
+        rows = []
+        for other in (name for name in self.labels if name != label):
+            gaps = {m: self.values[label, m] - self.values[other, m] for m in _BETTER}
+            gaps[f"regret at {share:.0%} of the time"] = self.regret[label][:, column] - self.regret[other][:, column]
+            for measure, gap in gaps.items():
+                found = bootstrap_interval(gap, resamples=_RESAMPLES)
+                sign = _BETTER.get(measure, -1)
+                verdict = "better" if sign * found.low > 0 < sign * found.high else "even"
+                verdict = "worse" if sign * found.low < 0 > sign * found.high else verdict
+                rows.append((measure, other, *found, verdict))
+        return pd.DataFrame(rows, columns=["measure", "against", "difference", "low", "high", "verdict"])
+
+    def table(self) -> "pd.DataFrame":
+        """One row a scheduler, one column a measure: ``median [low, high]``."""
+        import pandas as pd
+
+        rows = {
+            label: {m: f"{v.value:.4g} [{v.low:.4g}, {v.high:.4g}]" for m, v in self.medians(label).items()}
+            for label in self.labels
+        }
+        return pd.DataFrame(rows).T
+
+    def over_time(self, what: str) -> "pd.DataFrame":
+        """Give ``occupancy`` or ``regret`` over time: scheduler, share_of_time, median, low, high."""
+        import pandas as pd
+
+        curves = {"occupancy": self.busy, "regret": self.regret}
+        if what not in curves:
+            raise unknown("curve over time", what, curves)
+        frames = [_bands(label, curves[what][label], self.grid) for label in self.labels]
+        return pd.concat(frames, ignore_index=True)
+
+    def regret_at(self, label: str, share: float) -> Interval:
+        """Give the regret after a share of the longest study's time: after equal node-hours for all."""
+        self._check(label)
+        column = min(int(share * _POINTS), _POINTS - 1)
+        return bootstrap_interval(self.regret[label][:, column], resamples=_RESAMPLES)
+
+    def _check(self, label: str) -> None:
+        if label not in self.labels:
+            raise unknown("scheduler of this comparison", label, self.labels)
+
+
+def compare(scenario: Scenario, repeats: int | None = None, *, processes: int = 1) -> Comparison:
+    """Run every scheduler of a scenario through the same repetitions.
+
+    Parameters
+    ----------
+    scenario : Scenario
+    repeats : int, optional
+        Instead of the scenario's own.
+    processes : int
+        Worker processes; the numbers do not depend on it.
+    """
+    n = scenario.repeats if repeats is None else repeats
+    if n < 1 or processes < 1:
+        raise InvalidInput(f"a comparison needs repeats >= 1 and processes >= 1, got {n} and {processes}")
+    chunks = [range(n)[start : start + 20] for start in range(0, n, 20)]
+    work = partial(_measured, scenario)
+    if processes == 1 or len(chunks) == 1:
+        done = list(chain.from_iterable(map(work, chunks)))
+    else:
+        with ProcessPoolExecutor(processes) as pool:
+            done = list(chain.from_iterable(pool.map(work, chunks)))
+    labels = list(scenario.schedulers)
+    return Comparison(
+        labels,
+        {(label, m): np.array([rep.values[label, m] for rep in done]) for label in labels for m in MEASURES},
+        {label: np.stack([rep.busy[label] for rep in done]) for label in labels},
+        {label: np.stack([rep.regret[label] for rep in done]) for label in labels},
+        np.stack([rep.grid for rep in done]),
+        scenario.cluster.n_slots,
+    )
+
+
+def arrival_bias(scenario: Scenario, label: str, repeats: int, groups: int = 10) -> "pd.DataFrame":
+    """Measure how much of their phases trials get to run, by when they were started.
+
+    Where scores do not depend on the configuration at all (the family ``unrelated``) every difference is a bias towards
+    those who come early.
+
+    Returns
+    -------
+    DataFrame
+        One row a group of trials, in the order of starting: group, share_run (mean share of the phases run, 0 to 1),
+        low, high (95 % bootstrap interval over the repetitions).
+    """
+    import pandas as pd
+
+    shares = []
+    for number in range(repeats):
+        repetition = scenario.repetition(number)
+        scheduler, outcome = repetition.scheduler(label), repetition.run(label)
+        ran = np.bincount(outcome.reporters, minlength=outcome.trials)[: outcome.trials] / scheduler.n_phases
+        shares.append([float(part.mean()) for part in np.array_split(ran, groups)])
+    found = [bootstrap_interval(column, "mean", resamples=_RESAMPLES) for column in np.array(shares).T]
+    rows = [(group + 1, *interval) for group, interval in enumerate(found)]
+    return pd.DataFrame(rows, columns=["group", "share_run", "low", "high"])
+
+
+def wins_and_losses(comparisons: Mapping[str, Comparison], label: str, share: float = 0.5) -> str:
+    """Say in lines where a scheduler does clearly better or worse than others; name → comparison."""
+    lines: dict[str, list[str]] = {"worse": [], "better": []}
+    for name, comparison in comparisons.items():
+        for row in comparison.standing(label, share).itertuples():
+            if row.verdict in lines:
+                size = f"{row.difference:+.3g} [{row.low:.3g}, {row.high:.3g}]"
+                lines[str(row.verdict)].append(f"  {name}: {row.measure} against {row.against}, {size}")
+    losses, wins = lines["worse"] or ["  nowhere here"], lines["better"] or ["  nowhere here"]
+    return "\n".join([f"{label} loses", *losses, f"{label} wins", *wins])
+
+
+@dataclass(frozen=True)
+class _Repetition:
+    values: dict[tuple[str, str], float]
+    busy: dict[str, Array]
+    regret: dict[str, Array]
+    grid: Array
+
+
+def _measured(scenario: Scenario, numbers: Sequence[int]) -> list[_Repetition]:
+    return [_one(scenario, number) for number in numbers]
+
+
+def _one(scenario: Scenario, number: int) -> _Repetition:
+    repetition = scenario.repetition(number)
+    outcomes = {label: repetition.run(label) for label in scenario.schedulers}
+    grid = np.linspace(0.0, max(o.makespan for o in outcomes.values()), _POINTS + 1)
+    best = max(
+        repetition.best_possible(max(repetition.n_configs(label) for label in scenario.schedulers)),
+        *(o.best_score for o in outcomes.values()),
+    )
+    worst = min(float(o.scores.min()) for o in outcomes.values())
+    return _Repetition(
+        {(label, m): float(getattr(o, m)) for label, o in outcomes.items() for m in MEASURES},
+        {label: o.busy_slots(grid) / o.slots for label, o in outcomes.items()},
+        {label: best - np.maximum(o.best_by(grid[1:]), worst) for label, o in outcomes.items()},
+        grid[1:],
+    )
+
+
+def _bands(label: str, curves: Array, grid: Array) -> "pd.DataFrame":
+    """Median and bootstrap interval at every point, shape [repeats, points] → [points]."""
+    import pandas as pd
+
+    bands = [bootstrap_interval(column, resamples=500) for column in curves.T]
+    return pd.DataFrame(
+        {
+            "scheduler": label,
+            "share_of_time": (np.arange(curves.shape[1]) + 1) / curves.shape[1],
+            "at": np.median(grid, axis=0),
+            "median": [band.value for band in bands],
+            "low": [band.low for band in bands],
+            "high": [band.high for band in bands],
+        }
+    )

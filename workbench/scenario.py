@@ -1,0 +1,330 @@
+"""A simulation written down: learning curves, a cluster, and the schedulers to try on them, in TOML or as tables.
+
+Repetitions are paired: in one repetition every scheduler meets the same configurations in the same order, the same
+curves, the same node speeds.
+"""
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field, fields, replace
+from functools import cached_property, lru_cache, partial
+from importlib import import_module, resources
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from workbench.cluster.curve_table import CurveTable, TableCurves, read_table
+from workbench.cluster.models import CostTable, PhaseTable, RecordedStudy, SyntheticCurves
+from workbench.cluster.simulated import Hazards, PhaseModel
+from workbench.cluster.virtual import VirtualCluster
+from workbench.core.describe import build
+from workbench.core.errors import InvalidInput, unknown
+from workbench.core.protocols import Config, Event, Scheduler
+from workbench.core.space import Space
+from workbench.registry import SCHEDULERS, SEARCHERS
+from workbench.simulation import Outcome, simulate
+
+DATA = Path(__file__).resolve().parents[1] / "data"
+"""The project's own small data files."""
+
+_TABLES = {"simulation", "cluster", "curves", "space", "searcher", "scheduler", "schedulers"}
+_SIMULATION = {"name", "seed", "repeats"}
+
+
+@dataclass(frozen=True)
+class Curves:
+    """Where a scenario's curves come from, the same for all repetitions.
+
+    Attributes
+    ----------
+    n_phases : int
+        Phases of a full curve.
+    configs : list of dict, or None
+        All configurations there are; ``None``: they are drawn from a space.
+    model : callable
+        Seed of a repetition → its phase model.
+    """
+
+    n_phases: int
+    configs: list[dict[str, Any]] | None
+    model: Callable[[int], PhaseModel]
+
+
+@dataclass(frozen=True)
+class Scenario:
+    """Schedulers to run in virtual time, and what they meet.
+
+    Parameters
+    ----------
+    schedulers : Mapping of str to Mapping
+        Label → ``kind`` and settings, as in a study file; the first is the one the scenario is about.
+    curves : Mapping
+        ``kind`` (synthetic, table, phases, study) and settings: see docs/simulator.md.
+    cluster : VirtualCluster
+    space : Space, optional
+        What synthetic curves depend on.
+    searcher : Mapping
+        ``kind`` and settings; by default random in the space, or the configurations there are in shuffled order.
+    seed : int
+        Repetition n is made from seed + n.
+    repeats : int
+    name : str
+    """
+
+    schedulers: Mapping[str, Mapping[str, Any]]
+    curves: Mapping[str, Any]
+    cluster: VirtualCluster = field(default_factory=VirtualCluster)
+    space: Space | None = None
+    searcher: Mapping[str, Any] = field(default_factory=dict)
+    seed: int = 0
+    repeats: int = 1
+    name: str = "simulation"
+
+    def __post_init__(self) -> None:
+        if not self.schedulers:
+            raise InvalidInput("a simulation needs a scheduler: add a table [scheduler] with a kind")
+        for what in ("seed", "repeats"):
+            n = getattr(self, what)
+            if isinstance(n, bool) or not isinstance(n, int) or n < (what == "repeats"):
+                raise InvalidInput(f"{what} is a whole number >= {int(what == 'repeats')}, got {n!r}")
+
+    def with_curves(self, **settings: Any) -> "Scenario":
+        """Give the same scenario with some settings of its curves changed: ``family="crossing"``."""
+        return replace(self, curves={**self.curves, **settings})
+
+    @cached_property
+    def source(self) -> Curves:
+        """The curves, read and checked."""
+        return _source(self.curves, self.space)
+
+    def repetition(self, number: int = 0) -> "Repetition":
+        """Draw everything that is random in one repetition."""
+        seed = self.seed + number
+        return Repetition(self, seed, self.source.model(seed), replace(self.cluster, seed=seed))
+
+    def scheduler(self, label: str, seed: int) -> Scheduler:
+        """Build a fresh scheduler over the configurations of a repetition.
+
+        Number of trials, of phases and of nodes are filled in from the curves and the cluster where they are left out.
+        """
+        described = dict(self.schedulers[label])
+        kind = described.get("kind")
+        if kind in SCHEDULERS:
+            allowed = settings_of(str(kind))
+            filled = {"n_phases": self.source.n_phases, "n_nodes": self.cluster.n_slots}
+            if self.source.configs is not None:
+                filled["n_trials"] = len(self.source.configs)
+            described = {key: value for key, value in filled.items() if key in allowed} | described
+        scheduler: Scheduler = build("scheduler", described, SCHEDULERS, searcher=self._searcher(seed))
+        return scheduler
+
+    def _searcher(self, seed: int) -> Any:
+        configs = self.source.configs
+        described = dict(self.searcher) or {"kind": "random" if configs is None else "shuffled"}
+        if described["kind"] in ("shuffled", "list"):
+            if configs is None:
+                raise InvalidInput("synthetic curves have no list of configurations: use a random or a grid searcher")
+            order = (
+                np.random.default_rng([seed, 3]).permutation(len(configs)) if described["kind"] == "shuffled" else None
+            )
+            return build("searcher", {"kind": "list"}, SEARCHERS, configs=_ordered(configs, order))
+        if self.space is None:
+            raise InvalidInput(f"a {described['kind']} searcher needs a [space]")
+        given = {"seed": seed} if described["kind"] == "random" else {}
+        return build("searcher", described, SEARCHERS, space=self.space, **given)
+
+    @property
+    def spec(self) -> dict[str, Any]:
+        """What is simulated, in JSON's types, the schedulers left out."""
+        cluster = {f.name: getattr(self.cluster, f.name) for f in fields(self.cluster) if f.name != "hazards"}
+        hazards = {f.name: getattr(self.cluster.hazards, f.name) for f in fields(self.cluster.hazards)}
+        space = {} if self.space is None else {"space": self.space.to_json()}
+        return {"trainable": {"kind": "simulated", "curves": dict(self.curves), **space}, "cluster": cluster | hazards}
+
+
+@dataclass(frozen=True)
+class Repetition:
+    """One draw of configurations, curves and node speeds, to be met by every scheduler."""
+
+    scenario: Scenario
+    seed: int
+    model: PhaseModel
+    cluster: VirtualCluster
+
+    def run(self, label: str, events: list[Event] | None = None) -> Outcome:
+        """Simulate one scheduler; `events` is filled with its log."""
+        return simulate(self.scheduler(label), self.model, self.cluster, seed=self.seed, events=events)
+
+    def scheduler(self, label: str) -> Scheduler:
+        """Build the scheduler, fresh."""
+        return self.scenario.scheduler(label, self.seed)
+
+    def n_configs(self, label: str) -> int:
+        """Count the configurations a scheduler tries at most."""
+        scheduler = self.scheduler(label)
+        return int(getattr(scheduler, "n_configs", scheduler.n_trials))
+
+    def best_possible(self, n_trials: int) -> float:
+        """Find the best score in the full curves of the first `n_trials` configurations."""
+        searcher = self.scenario._searcher(self.seed)
+        configs: list[Config] = []
+        while len(configs) < n_trials and (config := searcher.suggest(len(configs))) is not None:
+            configs.append(config)
+        phases = range(self.scenario.source.n_phases)
+        return max(self.model.phase(0, phase, config, 0)[1] for config in configs for phase in phases)
+
+
+def presets() -> list[str]:
+    """Names of the simulations that come with the package."""
+    return sorted(f.name.removesuffix(".toml") for f in _folder().iterdir() if f.name.endswith(".toml"))
+
+
+def preset(name: str) -> Scenario:
+    """Read a simulation that comes with the package."""
+    from workbench.study_file import parse
+
+    if name not in presets():
+        raise unknown("simulation preset", name, presets())
+    return scenario_from(parse((_folder() / f"{name}.toml").read_bytes(), f"preset {name}"))
+
+
+def scenario_from(table: Mapping[str, Any]) -> Scenario:
+    """Build a scenario from tables ``simulation``, ``cluster``, ``curves``, ``space``, ``searcher``, ``scheduler(s)``.
+
+    Raises
+    ------
+    InvalidInput
+        The first thing that is wrong, with its name.
+    """
+    for key in table:
+        if key not in _TABLES:
+            raise unknown("table in a simulation file", key, _TABLES)
+    if "curves" not in table:
+        raise InvalidInput("a simulation needs a table [curves] with a kind, one of " + ", ".join(sorted(_SOURCES)))
+    if "scheduler" in table and "schedulers" in table:
+        raise InvalidInput("give [scheduler] or [schedulers.NAME], not both")
+    settings = dict(table.get("simulation", {}))
+    for key in settings:
+        if key not in _SIMULATION:
+            raise unknown("setting of [simulation]", key, _SIMULATION)
+    one = table.get("scheduler")
+    schedulers = {str(one.get("kind")): one} if one is not None else table.get("schedulers", {})
+    space = Space.from_json(table["space"]) if "space" in table else None
+    cluster = cluster_from(table.get("cluster", {}))
+    return Scenario(schedulers, table["curves"], cluster, space, table.get("searcher", {}), **settings)
+
+
+def cluster_from(table: Mapping[str, Any]) -> VirtualCluster:
+    """Build a cluster from its table; what can go wrong is set beside the rest."""
+    hazards = {f.name for f in fields(Hazards)}
+    allowed = hazards | {f.name for f in fields(VirtualCluster)} - {"hazards", "seed"}
+    for key in table:
+        if key not in allowed:
+            raise unknown("setting of [cluster]", key, allowed)
+    plain = {key: value for key, value in table.items() if key not in hazards}
+    return VirtualCluster(**plain, hazards=Hazards(**{key: table[key] for key in table if key in hazards}))
+
+
+def _source(described: Mapping[str, Any], space: Space | None) -> Curves:
+    settings = dict(described)
+    kind = settings.pop("kind", None)
+    if kind not in _SOURCES:
+        raise unknown("kind of [curves]", str(kind), _SOURCES)
+    make, allowed = _SOURCES[kind]
+    for key in settings:
+        if key not in allowed:
+            raise unknown(f"setting of {kind} curves", key, allowed)
+    if missing := [key for key, needed in allowed.items() if needed and key not in settings]:
+        raise InvalidInput(f"{kind} curves need {', '.join(missing)}")
+    curves: Curves = make(settings, space)
+    return curves
+
+
+def _synthetic(settings: dict[str, Any], space: Space | None) -> Curves:
+    if space is None:
+        raise InvalidInput("synthetic curves depend on hyperparameters: add a [space]")
+    settings = {"name": settings.pop("family", "steady"), **settings}
+    if "cost_table" in settings:
+        by = settings.pop("cost_by", "t_max")
+        settings["cost"] = _cost_table(str(located(settings.pop("cost_table"))), by)
+    curves = Curves(settings["n_phases"], None, partial(_family, settings, space))
+    curves.model(0)  # refuses bad settings now
+    return curves
+
+
+def _family(settings: dict[str, Any], space: Space, seed: int) -> PhaseModel:
+    return SyntheticCurves.family(space=space, **settings, seed=seed)
+
+
+def _same(model: PhaseModel, seed: int) -> PhaseModel:
+    """Give curves that are the same in every repetition."""
+    return model
+
+
+def _tabled(settings: dict[str, Any], space: Space | None) -> Curves:
+    path, configs = located(settings["path"]), settings.get("configs")
+    columns, only = (tuple(sorted(settings.get(key, {}).items())) for key in ("columns", "only"))
+    table = _read_table(str(path), None if configs is None else str(located(configs)), columns, only)
+    return Curves(table.n_phases, table.configs, partial(TableCurves, table))
+
+
+def _phases(settings: dict[str, Any], space: Space | None) -> Curves:
+    table = PhaseTable.read(located(settings["path"]))
+    return Curves(table.n_phases, table.configs, partial(_same, table))
+
+
+def _study(settings: dict[str, Any], space: Space | None) -> Curves:
+    from workbench.knowledge import KnowledgeBase
+
+    with KnowledgeBase(settings["db"]) as kb:
+        frames = kb[settings["name"]].frames()
+    study = RecordedStudy(frames.trials, frames.phases, frames.hyperparameters, settings["name"])
+    return Curves(study.n_phases, study.configs, partial(_same, study))
+
+
+_SYNTHETIC = (
+    "family",
+    "crossing",
+    "cost_of_quality",
+    "noise",
+    "luck",
+    "cost_noise",
+    "phase_s",
+    "cost_table",
+    "cost_by",
+)
+_SOURCES: Mapping[str, tuple[Any, Mapping[str, bool]]] = {  # kind → builder, settings and whether they are needed
+    "synthetic": (_synthetic, {"n_phases": True, **dict.fromkeys(_SYNTHETIC, False)}),
+    "table": (_tabled, {"path": True, "configs": False, "columns": False, "only": False}),
+    "phases": (_phases, {"path": True}),
+    "study": (_study, {"db": True, "name": True}),
+}
+
+
+@lru_cache(maxsize=4)
+def _read_table(path: str, configs: str | None, columns: Any, only: Any) -> CurveTable:
+    return read_table(path, configs, columns=dict(columns), only=dict(only))
+
+
+@lru_cache(maxsize=4)
+def _cost_table(path: str, by: str) -> CostTable:
+    return CostTable.read(path, by)
+
+
+def located(path: str | Path) -> Path:
+    """Find a file by its path, or by its name among the project's data."""
+    return Path(path) if Path(path).is_file() or not (DATA / path).is_file() else DATA / path
+
+
+def _ordered(configs: list[dict[str, Any]], order: Any) -> list[dict[str, Any]]:
+    return configs if order is None else [configs[i] for i in order]
+
+
+def settings_of(kind: str) -> set[str]:
+    """List the settings a kind of scheduler takes."""
+    module, _, name = SCHEDULERS[kind].partition(":")
+    return {f.name for f in fields(getattr(import_module(module), name)) if f.init}
+
+
+def _folder() -> Any:
+    return resources.files("workbench") / "presets" / "simulate"
