@@ -1,9 +1,11 @@
 """The kinds a study file and a recorded study may name, and where each lives; imported only when used."""
 
 SEARCHERS = {
-    "random": "workbench.algos.search.searchers:RandomSearcher",
+    "evolution": "workbench.algos.search.evolution:EvolutionSearcher",
     "grid": "workbench.algos.search.searchers:GridSearcher",
     "list": "workbench.algos.search.searchers:ListSearcher",
+    "optuna": "workbench.algos.search.optuna:OptunaSearcher",
+    "random": "workbench.algos.search.searchers:RandomSearcher",
 }
 
 SCHEDULERS = {
@@ -13,6 +15,8 @@ SCHEDULERS = {
     "hyperband": "workbench.algos.search.hyperband:Hyperband",
     "hypertrick": "workbench.algos.search.hypertrick:HyperTrick",
     "median": "workbench.algos.search.median:MedianStopping",
+    "pbt": "workbench.algos.search.pbt:PBT",
+    "portfolio": "workbench.algos.search.portfolio:Portfolio",
 }
 
 TRAINABLES = {

@@ -138,7 +138,8 @@ class FrameReader:
         assert event.trial is not None
         row = self.trials.setdefault(event.trial, {"trial": event.trial, "started_s": event.at, "phases": 0})
         parent = event.data["parent"]
-        row["parent"] = event.data.get("clone_of") if parent is None else parent
+        if parent != event.trial:  # a trial that is taken up again keeps the parent it came from
+            row["parent"] = event.data.get("clone_of") if parent is None else parent
         row.update(event.data["config"], state="running", seed=event.data["seed"])
 
     def _phase_started(self, event: Event) -> None:
