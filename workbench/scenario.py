@@ -20,7 +20,7 @@ from workbench.cluster.virtual import VirtualCluster
 from workbench.core.describe import build
 from workbench.core.errors import InvalidInput, unknown
 from workbench.core.protocols import Config, Event, Scheduler
-from workbench.core.space import Space
+from workbench.core.space import Choice, Space
 from workbench.registry import SCHEDULERS, SEARCHERS
 from workbench.simulation import Outcome, simulate
 
@@ -28,6 +28,7 @@ DATA = Path(__file__).resolve().parents[1] / "data"
 """The project's own small data files."""
 
 _TABLES = {"simulation", "cluster", "curves", "space", "searcher", "scheduler", "schedulers"}
+_PERTURBING = {"pbt"}
 _SIMULATION = {"name", "seed", "repeats"}
 
 
@@ -115,11 +116,19 @@ class Scenario:
             if self.source.configs is not None:
                 filled["n_trials"] = len(self.source.configs)
             described = {key: value for key, value in filled.items() if key in allowed} | described
-        scheduler: Scheduler = build("scheduler", described, SCHEDULERS, searcher=self._searcher(seed))
+        scheduler: Scheduler = build("scheduler", described, SCHEDULERS, searcher=self.searcher_of(label, seed))
         return scheduler
 
-    def _searcher(self, seed: int) -> Any:
+    def searcher_of(self, label: str, seed: int) -> Any:
+        """Build the searcher that a scheduler gets in a repetition.
+
+        One that moves through the space (`_PERTURBING`) gets a space even where there is only a list of configurations:
+        their numbers, of which neighbours are as unlike as any.
+        """
         configs = self.source.configs
+        if configs is not None and self.schedulers[label].get("kind") in _PERTURBING:
+            numbers = Space({"config_id": Choice([config["config_id"] for config in configs])})
+            return build("searcher", {"kind": "random"}, SEARCHERS, space=numbers, seed=seed)
         described = dict(self.searcher) or {"kind": "random" if configs is None else "shuffled"}
         if described["kind"] in ("shuffled", "list"):
             if configs is None:
@@ -164,11 +173,11 @@ class Repetition:
         scheduler = self.scheduler(label)
         return int(getattr(scheduler, "n_configs", scheduler.n_trials))
 
-    def best_possible(self, n_trials: int) -> float:
-        """Find the best score in the full curves of the first `n_trials` configurations."""
-        searcher = self.scenario._searcher(self.seed)
+    def best_possible(self, label: str) -> float:
+        """Find the best score in the full curves of the configurations that a scheduler may try."""
+        searcher, wanted = self.scenario.searcher_of(label, self.seed), self.n_configs(label)
         configs: list[Config] = []
-        while len(configs) < n_trials and (config := searcher.suggest(len(configs))) is not None:
+        while len(configs) < wanted and (config := searcher.suggest(len(configs))) is not None:
             configs.append(config)
         phases = range(self.scenario.source.n_phases)
         return max(self.model.phase(0, phase, config, 0)[1] for config in configs for phase in phases)
