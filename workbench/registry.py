@@ -3,6 +3,8 @@
 SEARCHERS = {
     "random": "workbench.algos.search.searchers:RandomSearcher",
     "grid": "workbench.algos.search.searchers:GridSearcher",
+    "evolution": "workbench.algos.search.evolution:EvolutionSearcher",
+    "optuna": "workbench.algos.search.optuna:OptunaSearcher",
     "list": "workbench.algos.search.searchers:ListSearcher",
 }
 
@@ -12,6 +14,8 @@ SCHEDULERS = {
     "halving": "workbench.algos.search.halving:SuccessiveHalving",
     "hyperband": "workbench.algos.search.hyperband:Hyperband",
     "hypertrick": "workbench.algos.search.hypertrick:HyperTrick",
+    "pbt": "workbench.algos.search.pbt:PBT",
+    "portfolio": "workbench.algos.search.portfolio:Portfolio",
     "median": "workbench.algos.search.median:MedianStopping",
 }
 

@@ -7,7 +7,7 @@ curves, the same node speeds.
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, fields, replace
 from functools import cached_property, lru_cache, partial
-from importlib import import_module, resources
+from importlib import resources
 from pathlib import Path
 from typing import Any
 
@@ -17,12 +17,12 @@ from workbench.cluster.curve_table import CurveTable, TableCurves, read_table
 from workbench.cluster.models import CostTable, PhaseTable, RecordedStudy, SyntheticCurves
 from workbench.cluster.simulated import Hazards, PhaseModel
 from workbench.cluster.virtual import VirtualCluster
-from workbench.core.describe import build
+from workbench.core.describe import build, settings_of
 from workbench.core.errors import InvalidInput, unknown
 from workbench.core.protocols import Config, Event, Scheduler
 from workbench.core.space import Choice, Space
 from workbench.registry import SCHEDULERS, SEARCHERS
-from workbench.simulation import Outcome, simulate
+from workbench.simulation import Outcome, full_runs, simulate
 
 DATA = Path(__file__).resolve().parents[1] / "data"
 """The project's own small data files."""
@@ -111,10 +111,10 @@ class Scenario:
         described = dict(self.schedulers[label])
         kind = described.get("kind")
         if kind in SCHEDULERS:
-            allowed = settings_of(str(kind))
-            filled = {"n_phases": self.source.n_phases, "n_nodes": self.cluster.n_slots}
+            allowed = settings_of("scheduler", described, SCHEDULERS)
+            filled: dict[str, Any] = {"n_phases": self.source.n_phases, "n_nodes": self.cluster.n_slots}
             if self.source.configs is not None:
-                filled["n_trials"] = len(self.source.configs)
+                filled |= _sizes(len(self.source.configs))
             described = {key: value for key, value in filled.items() if key in allowed} | described
         scheduler: Scheduler = build("scheduler", described, SCHEDULERS, searcher=self.searcher_of(label, seed))
         return scheduler
@@ -169,9 +169,8 @@ class Repetition:
         return self.scenario.scheduler(label, self.seed)
 
     def n_configs(self, label: str) -> int:
-        """Count the configurations a scheduler tries at most."""
-        scheduler = self.scheduler(label)
-        return int(getattr(scheduler, "n_configs", scheduler.n_trials))
+        """Count the configurations a scheduler starts from."""
+        return full_runs(self.scheduler(label))
 
     def best_possible(self, label: str) -> float:
         """Find the best score in the full curves of the configurations that a scheduler may try."""
@@ -329,10 +328,11 @@ def _ordered(configs: list[dict[str, Any]], order: Any) -> list[dict[str, Any]]:
     return configs if order is None else [configs[i] for i in order]
 
 
-def settings_of(kind: str) -> set[str]:
-    """List the settings a kind of scheduler takes."""
-    module, _, name = SCHEDULERS[kind].partition(":")
-    return {f.name for f in fields(getattr(import_module(module), name)) if f.init}
+def _sizes(n_configs: int) -> dict[str, Any]:
+    """Say how much of a list of configurations a scheduler takes that is not told: all, or a population of 20."""
+    parts = [n_configs - 2 * (n_configs // 3), n_configs // 3, n_configs // 3]
+    rates = {"sizes": parts, "eviction_rates": [0.1, 0.25, 0.5]} if n_configs >= 3 else {}
+    return {"n_trials": n_configs, "population": min(n_configs, 20), **rates}
 
 
 def _folder() -> Any:

@@ -6,7 +6,7 @@ from importlib import resources
 from pathlib import Path
 from typing import Any
 
-from workbench.core.describe import build
+from workbench.core.describe import Registry, build, settings_of
 from workbench.core.errors import InvalidInput, unknown
 from workbench.core.protocols import Scheduler
 from workbench.core.space import Space
@@ -66,13 +66,10 @@ def study_from(table: Mapping[str, Any], **overrides: Any) -> Study:
     if isinstance(seed, bool) or not isinstance(seed, int) or seed < 0:
         raise InvalidInput(f"a seed is a whole number >= 0, got {seed!r}")
     described = {"kind": "random", **_table(table, "searcher", {})}
-    given: dict[str, Any] = {}
-    if described["kind"] != "list":
-        given["space"] = Space.from_json(_table(table, "space"))
-    if described["kind"] == "random":
-        given["seed"] = described.pop("seed", seed)
-    searcher = build("searcher", described, SEARCHERS, **given)
-    scheduler = build("scheduler", _table(table, "scheduler"), SCHEDULERS, searcher=searcher)
+    nodes = settings.get("nodes", Study.nodes) if settings.get("client") is None else None
+    space = _table(table, "space", {})
+    searcher = _built("searcher", described, SEARCHERS, space=Space.from_json(space) if space else None, seed=seed)
+    scheduler = _built("scheduler", _table(table, "scheduler"), SCHEDULERS, searcher=searcher, seed=seed, n_nodes=nodes)
     trainable = build("trainable", _table(table, "trainable"), TRAINABLES)
     return Study(scheduler=scheduler, trainable=trainable, **settings)
 
@@ -96,6 +93,13 @@ def scheduler_from_record(described: Mapping[str, Any]) -> Scheduler:
     searcher = build("searcher", settings.pop("searcher"), SEARCHERS)
     scheduler: Scheduler = build("scheduler", settings, SCHEDULERS, searcher=searcher)
     return scheduler
+
+
+def _built(what: str, described: Mapping[str, Any], registry: Registry, **given: Any) -> Any:
+    """Build what is described; what other tables say fills in the settings it has and that are not its own."""
+    known = settings_of(what, described, registry)
+    filled = {k: v for k, v in given.items() if k in known and k not in described and v is not None}
+    return build(what, described, registry, **filled)
 
 
 def parse(raw: bytes, source: str) -> dict[str, Any]:

@@ -50,6 +50,15 @@ def db(tmp_path):
     return tmp_path / "kb.db"
 
 
+def test_a_trial_that_is_taken_up_again_keeps_its_parent() -> None:
+    child = {**RUN, "parent": 0}
+    events = [Event(Kind.RUN, 0.0, 0, 0, data=RUN), Event(Kind.RUN, 1.0, 1, 1, data=child)]
+    events += [Event(Kind.RUN, 2.0, t, 2, data={**RUN, "parent": t}) for t in (0, 1)]
+    parents = frames_of(events).trials.set_index("trial")["parent"]
+    assert pd.isna(parents[0])
+    assert parents[1] == 0
+
+
 def test_frames_of_a_small_study() -> None:
     frames = frames_of(a_study())
     trials = frames.trials.set_index("trial")

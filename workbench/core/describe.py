@@ -56,10 +56,7 @@ def build(what: str, described: Mapping[str, Any], registry: Registry, **given: 
     if not isinstance(described, Mapping) or not isinstance(described.get("kind"), str):
         raise InvalidInput(f"a {what} is a table with a kind, one of {', '.join(sorted(registry))}; got {described!r}")
     kind = described["kind"]
-    if kind not in registry:
-        raise unknown(what, kind, registry)
-    module, _, name = registry[kind].partition(":")
-    cls = getattr(import_module(module), name)
+    cls = _class(what, kind, registry)
     allowed = {f.name: f for f in fields(cls) if f.init}
     settings = {key: value for key, value in described.items() if key != "kind"} | given
     for key in settings:
@@ -73,6 +70,19 @@ def build(what: str, described: Mapping[str, Any], registry: Registry, **given: 
     if missing:
         raise InvalidInput(f"{what} {kind!r} needs {', '.join(missing)}: add {'it' if len(missing) == 1 else 'them'}")
     return cls(**{key: _read(key, value) for key, value in settings.items()})
+
+
+def settings_of(what: str, described: Mapping[str, Any], registry: Registry) -> set[str]:
+    """Name the settings that the kind described has; none if it names no kind."""
+    kind = described.get("kind")
+    return {f.name for f in fields(_class(what, kind, registry)) if f.init} if isinstance(kind, str) else set()
+
+
+def _class(what: str, kind: str, registry: Registry) -> Any:
+    if kind not in registry:
+        raise unknown(what, kind, registry)
+    module, _, name = registry[kind].partition(":")
+    return getattr(import_module(module), name)
 
 
 def _read(key: str, value: Any) -> Any:

@@ -126,7 +126,9 @@ class FrameReader:
     def _run(self, event: Event) -> None:
         assert event.trial is not None
         row = self.trials.setdefault(event.trial, {"trial": event.trial, "started_s": event.at, "phases": 0})
-        row.update(event.data["config"], state="running", parent=event.data["parent"], seed=event.data["seed"])
+        row.update(event.data["config"], state="running", seed=event.data["seed"])
+        if event.data["parent"] != event.trial:  # a trial that is taken up again keeps the parent it came from
+            row["parent"] = event.data["parent"]
 
     def _phase_started(self, event: Event) -> None:
         assert event.trial is not None

@@ -3,6 +3,7 @@
 import copy
 import json
 from collections import Counter
+from importlib.util import find_spec
 from itertools import takewhile
 
 import pytest
@@ -13,11 +14,15 @@ from tests.algos.search.arena import play
 from tests.support import SPACE, MemoryLog, RandomTimes, simulate
 from workbench.algos.search import (
     ASHA,
+    PBT,
+    EvolutionSearcher,
     FullRuns,
     GridSearcher,
     Hyperband,
     HyperTrick,
     MedianStopping,
+    OptunaSearcher,
+    Portfolio,
     RandomSearcher,
     SuccessiveHalving,
 )
@@ -52,7 +57,17 @@ SCHEDULERS = {
     "asha-stopping": lambda: ASHA(RandomSearcher(SPACE), 14, 9, variant="stopping"),
     "median": lambda: MedianStopping(RandomSearcher(SPACE), 12, 4),
     "median-completed": lambda: MedianStopping(RandomSearcher(SPACE), 12, 4, min_reports=1, completed_only=True),
+    "pbt": lambda: PBT(RandomSearcher(SPACE), 6, 5),
+    "pbt-t-test": lambda: PBT(RandomSearcher(SPACE), 4, 8, exploit="t-test", level=0.5, resample=0.3),
+    "pbt-tournament": lambda: PBT(GridSearcher(SPACE, 2), 4, 4, exploit="tournament", space=SPACE, seed=5),
+    "pbt-explore": lambda: PBT(RandomSearcher(SPACE), 4, 3, exploit="none"),
+    "portfolio": lambda: Portfolio(RandomSearcher(SPACE), 4, (8, 4, 2), (0.5, 0.25, 0.0)),
+    "portfolio-grid": lambda: Portfolio(GridSearcher(SPACE, 3), 3, [10, 5], [0.3, 0.1]),
+    "evolution": lambda: HyperTrick(EvolutionSearcher(SPACE, warmup=4), 15, 3, 0.25),
+    "evolution-asha": lambda: ASHA(EvolutionSearcher(SPACE, warmup=3, random=0.0), 12, 4, eta=2),
 }
+if find_spec("optuna"):
+    SCHEDULERS["optuna"] = lambda: HyperTrick(OptunaSearcher(SPACE, n_random=4), 10, 3, 0.25)
 BOUND = {"halving-static", "halving-hold", "hyperband-hold"}  # to a cluster of N_SLOTS
 BARRIERS = {
     name for name in SCHEDULERS if name.startswith(("halving", "hyperband"))

@@ -1,21 +1,29 @@
 """The metaoptimizers: pure state machines that decide which trial runs, goes on, waits or stops."""
 
 from workbench.algos.search.asha import ASHA
+from workbench.algos.search.evolution import EvolutionSearcher
 from workbench.algos.search.full import FullRuns
 from workbench.algos.search.halving import SuccessiveHalving
 from workbench.algos.search.hyperband import Hyperband
 from workbench.algos.search.hypertrick import HyperTrick
 from workbench.algos.search.median import MedianStopping
+from workbench.algos.search.optuna import OptunaSearcher
+from workbench.algos.search.pbt import PBT
+from workbench.algos.search.portfolio import Portfolio
 from workbench.algos.search.searchers import GridSearcher, ListSearcher, RandomSearcher
 
 __all__ = [
     "ASHA",
+    "PBT",
+    "EvolutionSearcher",
     "FullRuns",
     "GridSearcher",
     "HyperTrick",
     "Hyperband",
     "ListSearcher",
     "MedianStopping",
+    "OptunaSearcher",
+    "Portfolio",
     "RandomSearcher",
     "SuccessiveHalving",
 ]

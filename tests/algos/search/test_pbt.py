@@ -1,0 +1,224 @@
+import math
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from scipy import stats
+
+from tests.algos.search.arena import play
+from tests.support import SPACE
+from workbench.algos.search import PBT, ListSearcher, RandomSearcher
+from workbench.algos.search.welch import regularized_beta, welch_p_value
+from workbench.core.errors import InvalidInput
+from workbench.core.protocols import Report
+from workbench.core.space import Space, Uniform
+
+X = Space({"x": Uniform(0.0, 100.0)})
+
+
+def population(n, n_phases=4, **settings) -> PBT:
+    return PBT(ListSearcher([{"x": 10.0 * (i + 1)} for i in range(n)]), n, n_phases, space=X, **settings)
+
+
+def begun(n, **settings) -> PBT:
+    scheduler = population(n, **settings)
+    for i in range(n):
+        assert scheduler.ask().trial == i
+    return scheduler
+
+
+def told(scheduler, trial, phase, score, failed=False) -> tuple[str, str]:
+    decision = scheduler.tell(Report(trial, phase, score, failed))[trial]
+    return str(decision.verdict), decision.reason["mode"]
+
+
+def test_truncation_worked_by_hand() -> None:
+    """Five members: the fifth to report completes the population, and the worst of five copies the best."""
+    scheduler = begun(5)
+    for trial, score in enumerate([3.0, 5.0, 4.0, 2.0]):
+        assert told(scheduler, trial, 0, score) == ("continue", "kept")
+    assert told(scheduler, 4, 0, 1.0) == ("stop", "exploited")
+    child = scheduler.ask()
+    assert (child.trial, child.parent, child.phase) == (5, 1, 1)
+    assert child.config["x"] in (pytest.approx(20 * 0.8), pytest.approx(20 * 1.2))
+    assert told(scheduler, 3, 1, 2.0) == ("stop", "exploited")  # the copy counts with its donor's score: 3 is the worst
+    assert scheduler.ask().parent == 1
+
+
+def test_a_copy_not_yet_begun_can_itself_be_copied() -> None:
+    """Its weights are its donor's, so the donor's trial is the parent."""
+    scheduler = begun(2, share=0.5)
+    told(scheduler, 0, 0, 5.0)
+    assert told(scheduler, 1, 0, 1.0) == ("stop", "exploited")  # queued as 0's copy with score 5
+    assert told(scheduler, 0, 1, 2.0) == ("stop", "exploited")
+    assert [(r.trial, r.parent, r.phase) for r in (scheduler.ask(), scheduler.ask())] == [(2, 0, 1), (3, 0, 2)]
+
+
+def test_the_tournament_copies_whoever_is_better_of_two() -> None:
+    scheduler = begun(2, exploit="tournament")
+    assert told(scheduler, 0, 0, 1.0) == ("continue", "kept")
+    assert told(scheduler, 1, 0, 1.0) == ("continue", "kept")  # not better
+    assert told(scheduler, 1, 1, 2.0) == ("continue", "kept")
+    assert told(scheduler, 0, 1, 1.5) == ("stop", "exploited")
+
+
+def test_the_t_test_asks_for_a_difference_beyond_the_spread() -> None:
+    scheduler = begun(2, exploit="t-test", n_phases=9)
+    for phase, (good, bad) in enumerate([(10.0, 1.0), (10.5, 1.5)]):
+        assert told(scheduler, 0, phase, good) == ("continue", "kept")
+        last = told(scheduler, 1, phase, bad)
+    assert last == ("stop", "exploited")  # t = 9 / sqrt(2 * .0625) = 25.5 on 2 degrees of freedom: p = .0015
+    scheduler = begun(2, exploit="t-test", n_phases=9)
+    for phase, (good, bad) in enumerate([(10.0, 9.0), (1.0, 0.5)]):
+        told(scheduler, 0, phase, good)
+        last = told(scheduler, 1, phase, bad)
+    assert last == ("continue", "kept")
+
+
+def test_exploit_alone_copies_the_config_unchanged_and_explore_alone_copies_nobody() -> None:
+    scheduler = begun(2, share=0.5, explore=False)
+    told(scheduler, 0, 0, 5.0)
+    told(scheduler, 1, 0, 1.0)
+    assert scheduler.ask().config == {"x": 10.0}
+    scheduler = begun(2, exploit="none")
+    assert told(scheduler, 1, 0, 1.0) == ("stop", "explored")
+    child = scheduler.ask()
+    assert child.parent == 1
+    assert child.config["x"] in (pytest.approx(16.0), pytest.approx(24.0))
+
+
+def test_resampling_draws_from_the_space() -> None:
+    scheduler = begun(2, share=0.5, resample=1.0)
+    told(scheduler, 0, 0, 5.0)
+    told(scheduler, 1, 0, 1.0)
+    x = scheduler.ask().config["x"]
+    assert 0 <= x <= 100
+    assert x not in (pytest.approx(8.0), pytest.approx(12.0))
+
+
+def test_members_take_turns_when_there_are_more_of_them_than_nodes() -> None:
+    """Four members of equal pace on two nodes, never copied: who ends a phase makes room for whoever is behind."""
+    scheduler = population(4, exploit="tournament", n_phases=3)
+    going, done, turns = [scheduler.ask(), scheduler.ask()], [0] * 4, []
+    while going:
+        run = going.pop(0)
+        verdict = told(scheduler, run.trial, done[run.trial], 0.0)[0]
+        done[run.trial] += 1
+        assert max(done) - min(done) <= 1
+        turns.append(f"{run.trial} {verdict}")
+        following = run if verdict == "continue" else scheduler.ask()
+        going += [] if following is None else [following]
+    assert turns[:4] == ["0 pause", "1 pause", "2 continue", "3 continue"]
+    assert turns[4:8] == ["2 pause", "3 pause", "0 continue", "1 continue"]
+    assert turns[8:] == ["0 stop", "1 stop", "2 stop", "3 stop"]
+
+
+def test_a_failed_member_copies_the_best_and_loses_the_phase() -> None:
+    scheduler = begun(3)
+    assert told(scheduler, 0, 0, math.nan, failed=True) == ("stop", "failed")  # nobody to copy: it is gone
+    assert scheduler.ask() is None
+    told(scheduler, 1, 0, 1.0)
+    assert told(scheduler, 2, 0, math.nan, failed=True) == ("stop", "failed")
+    run = scheduler.ask()
+    assert (run.parent, run.phase) == (1, 1)
+
+
+@settings(max_examples=60, deadline=None)
+@given(
+    n_slots=st.integers(1, 12),
+    seed=st.integers(0, 1000),
+    fail=st.sampled_from([0.0, 0.2, 1.0]),
+    exploit=st.sampled_from(["truncation", "t-test", "tournament", "none"]),
+    resample=st.sampled_from([0.0, 0.5]),
+    explore=st.booleans(),
+)
+def test_every_population_ends_with_every_phase_run(n_slots, seed, fail, exploit, resample, explore) -> None:
+    scheduler = PBT(RandomSearcher(SPACE), 8, 5, exploit=exploit, resample=resample, explore=explore, seed=seed)
+    world = play(scheduler, n_slots, seed, fail=fail)
+    assert len({r.trial for r in world.runs}) <= scheduler.n_trials
+    for run in world.runs:
+        SPACE.validate(run.config)
+    if fail == 0.0:
+        assert len(world.reports) == scheduler.expected_phases
+
+
+# -- the toy problem of Fig. 2 ----------------------------------------------------------------------------------
+
+
+class Quadratic:
+    """Q = 1.2 - |theta|², climbed along the gradient of 1.2 - (h0 theta0² + h1 theta1²), four steps a phase."""
+
+    def __init__(self, rate=0.02) -> None:
+        self.rate, self.theta = rate, {}
+
+    def run(self, scheduler, n_slots=2) -> float:
+        going, best = [], -math.inf
+        while True:
+            while len(going) < n_slots and (run := scheduler.ask()) is not None:
+                self.theta[run.trial] = self.theta[run.parent] if run.parent is not None else np.array([0.9, 0.9])
+                going.append((run.trial, run.phase, np.array([run.config["h0"], run.config["h1"]])))
+            if not going:
+                return best
+            trial, phase, h = going.pop(0)
+            for _ in range(4):
+                self.theta[trial] = self.theta[trial] * (1 - 2 * self.rate * h)
+            q = 1.2 - float(self.theta[trial] @ self.theta[trial])
+            best = max(best, q)
+            if str(scheduler.tell(Report(trial, phase, q))[trial].verdict) == "continue":
+                going.append((trial, phase + 1, h))
+
+
+def toy(**settings) -> float:
+    space = Space({"h0": Uniform(0.0, 1.0), "h1": Uniform(0.0, 1.0)})
+    searcher = ListSearcher([{"h0": 1.0, "h1": 0.0}, {"h0": 0.0, "h1": 1.0}])
+    return Quadratic().run(PBT(searcher, 2, 50, space=space, share=0.5, copy_config=False, **settings))
+
+
+def test_the_toy_problem_and_its_ablations_come_in_the_paper_s_order() -> None:
+    plain = toy(exploit="none", explore=False)
+    assert plain == pytest.approx(1.2 - 0.81, abs=0.01)
+    explore_only = np.mean([toy(exploit="none", resample=0.25, seed=s) for s in range(20)])
+    exploit_only = toy(explore=False)
+    both = np.mean([toy(resample=0.25, seed=s) for s in range(20)])
+    assert plain < explore_only
+    assert exploit_only > 1.15
+    assert both > 1.15
+
+
+# -- Welch's test ------------------------------------------------------------------------------------------------
+
+
+@settings(max_examples=100, deadline=None)
+@given(st.floats(0, 1), st.floats(0.5, 60), st.floats(0.5, 60))
+def test_the_incomplete_beta_function_is_scipy_s(x, a, b) -> None:
+    from scipy.special import betainc
+
+    assert regularized_beta(x, a, b) == pytest.approx(betainc(a, b, x), abs=1e-10)
+
+
+@pytest.mark.parametrize("seed", range(20))
+def test_welch_s_p_value_is_scipy_s(seed) -> None:
+    rng = np.random.default_rng(seed)
+    a, b = rng.normal(0, 1, 10), rng.normal(rng.uniform(0, 3), 3, int(rng.integers(2, 15)))
+    assert welch_p_value(a, b) == pytest.approx(stats.ttest_ind(a, b, equal_var=False).pvalue, abs=1e-10)
+
+
+def test_samples_without_spread_differ_or_do_not() -> None:
+    assert welch_p_value([1.0, 1.0], [1.0, 1.0]) == 1.0
+    assert welch_p_value([1.0, 1.0], [2.0, 2.0]) == 0.0
+
+
+@pytest.mark.parametrize(
+    ("settings", "says"),
+    [
+        ({"exploit": "best"}, "exploit is one of truncation, t-test, tournament, none, got 'best'"),
+        ({"share": 0.6}, "0 < share <= 0.5"),
+        ({"resample": 1.5}, "share 0 <= resample <= 1"),
+        ({"factors": ()}, "positive factors"),
+        ({"space": None}, "this searcher has none: pass space="),
+    ],
+)
+def test_settings_that_cannot_be_carried_out_are_refused(settings, says) -> None:
+    with pytest.raises(InvalidInput, match=says):
+        PBT(ListSearcher([{"x": 1.0}]), 1, 2, **{"space": X, **settings})

@@ -1,0 +1,120 @@
+"""Optuna's samplers as searchers (optional: ``pip install rl-workbench[optuna]``)."""
+
+import math
+from dataclasses import dataclass, field
+from importlib import import_module
+from typing import Any
+
+import numpy as np
+
+from workbench.algos.search.trials import check_one_of, check_size
+from workbench.core.errors import InvalidInput
+from workbench.core.protocols import Config, Report, Scalar
+from workbench.core.space import Choice, Domain, LogUniform, Space
+
+SAMPLERS = ("tpe", "gp", "random")
+
+
+@dataclass
+class OptunaSearcher:
+    """Asks one of Optuna's samplers for every configuration, showing it all that was reported so far.
+
+    Whether a trial goes on is the scheduler's affair, so Optuna never hears that one is over. ``tpe`` sees a trial as
+    pruned at its latest phase, with its scores up to there: it ranks trials by how far they came, then by score.
+    ``gp`` knows no unfinished trials, so it sees the latest score as the final one: later phases score higher, and it
+    mistakes a trial that got far for a good one. What has not reported yet is shown as running.
+
+    The history is shown anew for each suggestion, whose cost grows with the trials so far.
+
+    Parameters
+    ----------
+    space : Space
+    sampler : str
+        ``tpe``, ``gp`` (slow; needs SciPy and torch) or ``random``.
+    n_random : int
+        Configurations the sampler draws at random before it uses what it has seen.
+    seed : int
+    """
+
+    space: Space
+    sampler: str = "tpe"
+    n_random: int = 10
+    seed: int = 0
+    _configs: dict[int, Config] = field(init=False, default_factory=dict, repr=False, compare=False)
+    _scores: dict[int, dict[int, float]] = field(init=False, default_factory=dict, repr=False, compare=False)
+    _failed: set[int] = field(init=False, default_factory=set, repr=False, compare=False)
+    _sampler: Any = field(init=False, default=None, repr=False, compare=False)
+
+    def __post_init__(self) -> None:
+        check_size(self, n_random=self.n_random)
+        check_one_of(self, "sampler", self.sampler, SAMPLERS)
+        _optuna()
+
+    def suggest(self, trial: int) -> Config | None:
+        """Ask the sampler."""
+        optuna = _optuna()
+        loud = optuna.logging.get_verbosity()
+        optuna.logging.set_verbosity(optuna.logging.WARNING)
+        try:
+            if self._sampler is None:
+                self._sampler = self._made(optuna)
+            study = optuna.create_study(direction="maximize", sampler=self._sampler)
+            distributions = {name: _distribution(optuna, domain) for name, domain in self.space.items()}
+            study.add_trials([self._shown(optuna, number, distributions) for number in self._configs])
+            params = study.ask(distributions).params
+        finally:
+            optuna.logging.set_verbosity(loud)
+        self._configs[trial] = {name: _in_domain(domain, params[name]) for name, domain in self.space.items()}
+        return self._configs[trial]
+
+    def observe(self, report: Report) -> None:
+        """Keep the score for the next suggestion."""
+        if report.failed:
+            self._failed.add(report.trial)
+        elif math.isfinite(report.score):
+            self._scores.setdefault(report.trial, {})[report.phase] = report.score
+
+    def _made(self, optuna: Any) -> Any:
+        if self.sampler == "random":
+            return optuna.samplers.RandomSampler(seed=self.seed)
+        if self.sampler == "gp":
+            return optuna.samplers.GPSampler(seed=self.seed, n_startup_trials=self.n_random)
+        return optuna.samplers.TPESampler(seed=self.seed, n_startup_trials=self.n_random)
+
+    def _shown(self, optuna: Any, number: int, distributions: dict[str, Any]) -> Any:
+        """A trial as Optuna sees it now."""
+        states, scores = optuna.trial.TrialState, self._scores.get(number, {})
+        state, value = states.RUNNING, None
+        if number in self._failed:
+            state = states.FAIL
+        elif scores and self.sampler == "gp":
+            state, value = states.COMPLETE, scores[max(scores)]
+        elif scores:
+            state = states.PRUNED
+        return optuna.trial.create_trial(
+            state=state,
+            value=value,
+            params=dict(self._configs[number]),
+            distributions=distributions,
+            intermediate_values=scores,
+        )
+
+
+def _distribution(optuna: Any, domain: Domain) -> Any:
+    """Steps are left to `_in_domain`: Optuna has none on a logarithmic scale."""
+    if isinstance(domain, Choice):
+        return optuna.distributions.CategoricalDistribution(domain.values)
+    low, high = domain.grid(2)[0], domain.grid(2)[-1]
+    return optuna.distributions.FloatDistribution(float(low), float(high), log=isinstance(domain, LogUniform))
+
+
+def _in_domain(domain: Domain, value: Scalar) -> Scalar:
+    """Round to the domain's step; a choice is what it is."""
+    return value if isinstance(domain, Choice) else domain.perturb(value, 1.0, np.random.default_rng(0))
+
+
+def _optuna() -> Any:
+    try:
+        return import_module("optuna")
+    except ImportError:
+        raise InvalidInput("the searcher 'optuna' needs Optuna: pip install 'rl-workbench[optuna]'") from None

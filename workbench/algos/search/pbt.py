@@ -1,0 +1,245 @@
+"""Population Based Training (Jaderberg et al., arXiv 1711.09846)."""
+
+import heapq
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from itertools import count
+from typing import Any
+
+import numpy as np
+
+from workbench.algos.search.trials import Trials, check_one_of, check_share, check_size
+from workbench.algos.search.welch import welch_p_value
+from workbench.core.errors import InvalidInput, SchedulerError
+from workbench.core.protocols import Config, Decision, Report, Run, Searcher, Verdict
+from workbench.core.space import Space
+
+EXPLOITS = ("truncation", "t-test", "tournament", "none")
+
+
+@dataclass
+class PBT:
+    """Train a population; after each phase a weak member copies a strong one and changes its hyperparameters.
+
+    A config never changes under a trial: the loser's trial is stopped, and the member goes on as a new trial whose
+    parent is the donor's and whose first phase is the member's next one. The log thus holds every lineage. Members are
+    judged asynchronously, each against the latest scores of the others (Algorithm 1).
+
+    Where there are fewer nodes than members, members take turns: one that ends a phase is paused while another waits
+    that is behind it.
+
+    Parameters
+    ----------
+    searcher : Searcher
+        Where the first configurations come from.
+    population : int
+        Members; the paper takes 10 to 80 and advises 20 or more.
+    n_phases : int
+        Phases of every member; each ends with exploit and explore, the last excepted. The paper's `ready`.
+    exploit : str
+        ``truncation``: a member in the bottom `share` copies one drawn from the top `share`. ``t-test``: it copies a
+        member drawn at random if that one's mean is higher and Welch's t-test rejects equality at `level`.
+        ``tournament``: it copies a member drawn at random if that one's score is higher. ``none``: nobody copies; the
+        ablation "explore only".
+    explore : bool
+        Change the hyperparameters; false is the ablation "exploit only".
+    share : float
+        Of the population, for ``truncation``; at most a half. At least one member once all have reported.
+    level : float
+        Of the t-test.
+    last_scores : int
+        Scores the t-test compares. The paper takes the last 10 *episode returns*; a report carries one score a phase,
+        so these are the last phases of the weights' own history (a copy inherits its donor's). They hold the progress
+        made meanwhile, which widens their spread and makes the test more cautious than the paper's.
+    factors : sequence of float
+        Each hyperparameter is multiplied by one of them, drawn at random; in the paper 0.8 and 1.2, for GANs 0.5 and 2.
+    resample : float
+        Probability for each hyperparameter to be drawn anew from the space instead.
+    copy_config : bool
+        Copy weights and hyperparameters; false copies the weights alone, and the member changes its own
+        hyperparameters, as in the paper's toy problem (Fig. 2).
+    space : Space, optional
+        What hyperparameters may become; the searcher's, if it has one.
+    seed : int
+        Of the generator of all draws but the first configurations.
+    """
+
+    searcher: Searcher
+    population: int
+    n_phases: int
+    exploit: str = "truncation"
+    explore: bool = True
+    share: float = 0.2
+    level: float = 0.05
+    last_scores: int = 10
+    factors: Sequence[float] = (0.8, 1.2)
+    resample: float = 0.0
+    copy_config: bool = True
+    space: Space | None = None
+    seed: int = 0
+    _trials: Trials = field(init=False, repr=False, compare=False)
+    _members: "list[_Member]" = field(init=False, repr=False, compare=False)
+    _member_of: "dict[int, _Member]" = field(init=False, default_factory=dict, repr=False, compare=False)
+    _waiting: "list[tuple[int, int, _Member]]" = field(init=False, default_factory=list, repr=False, compare=False)
+
+    def __post_init__(self) -> None:
+        self.factors = tuple(self.factors)
+        check_size(self, population=self.population, n_phases=self.n_phases, last_scores=self.last_scores)
+        check_one_of(self, "exploit", self.exploit, EXPLOITS)
+        check_share(self, share=self.share, level=self.level, resample=self.resample)
+        if not 0 < self.share <= 0.5:
+            raise InvalidInput(f"PBT needs 0 < share <= 0.5, got {self.share}: top and bottom may not overlap")
+        space = self.space if self.space is not None else getattr(self.searcher, "space", None)
+        if space is None:
+            raise InvalidInput("PBT changes hyperparameters within a space, and this searcher has none: pass space=…")
+        if not self.factors or not all(0 < f < math.inf for f in self.factors):
+            raise InvalidInput(f"PBT needs one or more positive factors, got {self.factors}: try (0.8, 1.2)")
+        self._space: Space = space
+        self._rng = np.random.default_rng(self.seed)
+        self._turn = count()
+        self._trials = Trials(self.searcher, self.population)
+        self._members = [_Member(i) for i in range(self._trials.n_left)]
+        for member in self._members:
+            self._queue(member)
+
+    @property
+    def n_trials(self) -> int:
+        """Most trials there can be: a new one for every member and phase."""
+        return len(self._members) * self.n_phases
+
+    @property
+    def expected_phases(self) -> float:
+        """All phases of all members; fewer only if trials fail."""
+        return len(self._members) * self.n_phases
+
+    def ask(self) -> Run | None:
+        """Take up the member that is furthest behind; among equals the one that has waited longest."""
+        if not self._waiting:
+            return None
+        member = heapq.heappop(self._waiting)[2]
+        if member.heir is not None:
+            run = self._trials.child(*member.heir, member.phase)
+            member.heir = None
+        elif member.trial is not None:
+            run = self._trials.resume(member.trial)
+        else:
+            run = self._first()
+        member.trial = run.trial
+        self._member_of[run.trial] = member
+        return run
+
+    def _first(self) -> Run:
+        run = self._trials.new()
+        if run is None:
+            raise SchedulerError(
+                f"the searcher ran out before all {len(self._members)} members had begun: "
+                "one that can run out needs a length"
+            )
+        self._space.validate(run.config)
+        return run
+
+    def tell(self, report: Report) -> Mapping[int, Decision]:
+        """Judge the reporter against the population as it stands."""
+        self._trials.take(report)
+        member = self._member_of[report.trial]
+        member.phase = report.phase + 1
+        if report.failed:
+            return {report.trial: self._replace_failed(member)}
+        score = -math.inf if math.isnan(report.score) else report.score
+        member.scores = [*member.scores, score][-self.last_scores :]
+        member.weights = report.trial
+        if member.phase == self.n_phases:
+            self._trials.end(report.trial)
+            return {report.trial: Decision(Verdict.STOP, {"mode": "finished"})}
+        donor, why = self._donor(member)
+        if donor is not None:
+            decision = self._copy(member, donor, {"mode": "exploited", **why})
+        elif self.exploit == "none" and self.explore:
+            decision = self._copy(member, member, {"mode": "explored"})
+        else:
+            decision = self._go_on(member, {"mode": "kept", **why})
+        return {report.trial: decision}
+
+    def _go_on(self, member: "_Member", why: Mapping[str, Any]) -> Decision:
+        """Continue, unless a member that is behind waits for a node."""
+        if not self._waiting or self._waiting[0][0] >= member.phase:
+            return Decision(Verdict.CONTINUE, why)
+        assert member.trial is not None  # it has just reported
+        self._trials.rest(member.trial)
+        self._queue(member)
+        return Decision(Verdict.PAUSE, why)
+
+    def _copy(self, member: "_Member", donor: "_Member", why: Mapping[str, Any]) -> Decision:
+        """Stop the member's trial; it goes on with the donor's weights under a config of its own."""
+        assert member.trial is not None
+        assert donor.weights is not None  # it has reported
+        config = self._trials.configs[donor.weights if self.copy_config else member.trial]
+        self._trials.end(member.trial)
+        member.heir = (self._changed(config) if self.explore else config, donor.weights)
+        member.scores, member.weights = list(donor.scores), donor.weights
+        self._queue(member)
+        return Decision(Verdict.STOP, {**why, "member": member.index, "donor": donor.weights})
+
+    def _replace_failed(self, member: "_Member") -> Decision:
+        """A failed member counts as the worst; it loses the phase, and copies one of the top."""
+        member.scores = []
+        n = max(1, int(self.share * len(self._ranked()) + 1e-9))
+        top = self._ranked()[:n]
+        if not top or self.exploit == "none" or member.phase >= self.n_phases:
+            member.over = True
+            return Decision(Verdict.STOP, {"mode": "failed"})
+        return self._copy(member, top[int(self._rng.integers(len(top)))], {"mode": "failed"})
+
+    # -- exploit and explore -----------------------------------------------------------------------------------
+
+    def _ranked(self) -> "list[_Member]":
+        """Members that have a score, best first; of equal scores the lower number."""
+        return sorted((m for m in self._members if m.scores), key=lambda m: (-m.scores[-1], m.index))
+
+    def _donor(self, member: "_Member") -> "tuple[_Member | None, dict[str, Any]]":
+        """Whom to copy, if anybody, and why."""
+        ranked = self._ranked()
+        why = {"place": ranked.index(member) + 1, "reported": len(ranked)}
+        if self.exploit == "truncation":
+            return self._truncate(member, ranked), why
+        others = [m for m in ranked if m is not member]
+        if self.exploit == "none" or not others:
+            return None, why
+        other = others[int(self._rng.integers(len(others)))]
+        if self.exploit == "tournament":
+            return (other if other.scores[-1] > member.scores[-1] else None), why
+        if min(len(other.scores), len(member.scores)) < 2 or np.mean(other.scores) <= np.mean(member.scores):
+            return None, why
+        p = welch_p_value(other.scores, member.scores)
+        return (other if p < self.level else None), {**why, "p_value": p}
+
+    def _truncate(self, member: "_Member", ranked: "list[_Member]") -> "_Member | None":
+        n = int(self.share * len(ranked) + 1e-9)
+        if len(ranked) == sum(not m.over for m in self._members):
+            n = max(n, 1)
+        if len(ranked) < 2 or n == 0 or member not in ranked[-n:]:
+            return None
+        return ranked[int(self._rng.integers(n))]
+
+    def _changed(self, config: Config) -> Config:
+        """Perturb every hyperparameter, or draw it anew (Sec. 4.1.1)."""
+        changed = self._space.perturb(config, self.factors, self._rng)
+        for name, domain in self._space.items():
+            if self.resample and self._rng.random() < self.resample:
+                changed[name] = domain.sample(self._rng)
+        return changed
+
+    def _queue(self, member: "_Member") -> None:
+        heapq.heappush(self._waiting, (member.phase, next(self._turn), member))
+
+
+@dataclass(eq=False)
+class _Member:
+    index: int
+    trial: int | None = None  # the one it runs, or ran last
+    phase: int = 0  # next to run
+    scores: list[float] = field(default_factory=list)  # of its weights' history, the last few
+    weights: int | None = None  # trial whose last checkpoint holds its weights
+    heir: tuple[Config, int] | None = None  # config and parent of the trial it goes on as
+    over: bool = False  # failed, and not replaced
