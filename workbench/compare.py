@@ -214,10 +214,8 @@ def _one(scenario: Scenario, number: int) -> _Repetition:
     repetition = scenario.repetition(number)
     outcomes = {label: repetition.run(label) for label in scenario.schedulers}
     grid = np.linspace(0.0, max(o.makespan for o in outcomes.values()), _POINTS + 1)
-    best = max(
-        repetition.best_possible(max(repetition.n_configs(label) for label in scenario.schedulers)),
-        *(o.best_score for o in outcomes.values()),
-    )
+    possible = [repetition.best_possible(label) for label in scenario.schedulers]
+    best = max(*possible, *(o.best_score for o in outcomes.values()))
     worst = min(float(o.scores.min()) for o in outcomes.values())
     return _Repetition(
         {(label, m): float(getattr(o, m)) for label, o in outcomes.items() for m in MEASURES},

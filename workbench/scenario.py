@@ -7,7 +7,7 @@ curves, the same node speeds.
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, fields, replace
 from functools import cached_property, lru_cache, partial
-from importlib import import_module, resources
+from importlib import resources
 from pathlib import Path
 from typing import Any
 
@@ -17,17 +17,18 @@ from workbench.cluster.curve_table import CurveTable, TableCurves, read_table
 from workbench.cluster.models import CostTable, PhaseTable, RecordedStudy, SyntheticCurves
 from workbench.cluster.simulated import Hazards, PhaseModel
 from workbench.cluster.virtual import VirtualCluster
-from workbench.core.describe import build
+from workbench.core.describe import build, settings_of
 from workbench.core.errors import InvalidInput, unknown
 from workbench.core.protocols import Config, Event, Scheduler
-from workbench.core.space import Space
+from workbench.core.space import Choice, Space
 from workbench.registry import SCHEDULERS, SEARCHERS
-from workbench.simulation import Outcome, simulate
+from workbench.simulation import Outcome, full_runs, simulate
 
 DATA = Path(__file__).resolve().parents[1] / "data"
 """The project's own small data files."""
 
 _TABLES = {"simulation", "cluster", "curves", "space", "searcher", "scheduler", "schedulers"}
+_PERTURBING = {"pbt"}
 _SIMULATION = {"name", "seed", "repeats"}
 
 
@@ -110,16 +111,24 @@ class Scenario:
         described = dict(self.schedulers[label])
         kind = described.get("kind")
         if kind in SCHEDULERS:
-            allowed = settings_of(str(kind))
-            filled = {"n_phases": self.source.n_phases, "n_nodes": self.cluster.n_slots}
+            allowed = settings_of("scheduler", described, SCHEDULERS)
+            filled: dict[str, Any] = {"n_phases": self.source.n_phases, "n_nodes": self.cluster.n_slots}
             if self.source.configs is not None:
-                filled["n_trials"] = len(self.source.configs)
+                filled |= _sizes(len(self.source.configs))
             described = {key: value for key, value in filled.items() if key in allowed} | described
-        scheduler: Scheduler = build("scheduler", described, SCHEDULERS, searcher=self._searcher(seed))
+        scheduler: Scheduler = build("scheduler", described, SCHEDULERS, searcher=self.searcher_of(label, seed))
         return scheduler
 
-    def _searcher(self, seed: int) -> Any:
+    def searcher_of(self, label: str, seed: int) -> Any:
+        """Build the searcher that a scheduler gets in a repetition.
+
+        One that moves through the space (`_PERTURBING`) gets a space even where there is only a list of configurations:
+        their numbers, of which neighbours are as unlike as any.
+        """
         configs = self.source.configs
+        if configs is not None and self.schedulers[label].get("kind") in _PERTURBING:
+            numbers = Space({"config_id": Choice([config["config_id"] for config in configs])})
+            return build("searcher", {"kind": "random"}, SEARCHERS, space=numbers, seed=seed)
         described = dict(self.searcher) or {"kind": "random" if configs is None else "shuffled"}
         if described["kind"] in ("shuffled", "list"):
             if configs is None:
@@ -160,15 +169,14 @@ class Repetition:
         return self.scenario.scheduler(label, self.seed)
 
     def n_configs(self, label: str) -> int:
-        """Count the configurations a scheduler tries at most."""
-        scheduler = self.scheduler(label)
-        return int(getattr(scheduler, "n_configs", scheduler.n_trials))
+        """Count the configurations a scheduler starts from."""
+        return full_runs(self.scheduler(label))
 
-    def best_possible(self, n_trials: int) -> float:
-        """Find the best score in the full curves of the first `n_trials` configurations."""
-        searcher = self.scenario._searcher(self.seed)
+    def best_possible(self, label: str) -> float:
+        """Find the best score in the full curves of the configurations that a scheduler may try."""
+        searcher, wanted = self.scenario.searcher_of(label, self.seed), self.n_configs(label)
         configs: list[Config] = []
-        while len(configs) < n_trials and (config := searcher.suggest(len(configs))) is not None:
+        while len(configs) < wanted and (config := searcher.suggest(len(configs))) is not None:
             configs.append(config)
         phases = range(self.scenario.source.n_phases)
         return max(self.model.phase(0, phase, config, 0)[1] for config in configs for phase in phases)
@@ -320,10 +328,11 @@ def _ordered(configs: list[dict[str, Any]], order: Any) -> list[dict[str, Any]]:
     return configs if order is None else [configs[i] for i in order]
 
 
-def settings_of(kind: str) -> set[str]:
-    """List the settings a kind of scheduler takes."""
-    module, _, name = SCHEDULERS[kind].partition(":")
-    return {f.name for f in fields(getattr(import_module(module), name)) if f.init}
+def _sizes(n_configs: int) -> dict[str, Any]:
+    """Say how much of a list of configurations a scheduler takes that is not told: all, or a population of 20."""
+    parts = [n_configs - 2 * (n_configs // 3), n_configs // 3, n_configs // 3]
+    rates = {"sizes": parts, "eviction_rates": [0.1, 0.25, 0.5]} if n_configs >= 3 else {}
+    return {"n_trials": n_configs, "population": min(n_configs, 20), **rates}
 
 
 def _folder() -> Any:

@@ -135,9 +135,9 @@ def _schedulers(
     written: Mapping[str, Mapping[str, Any]], arguments: argparse.Namespace
 ) -> dict[str, Mapping[str, Any]]:
     """Take the schedulers from the command line, or else from the file, and apply --set."""
+    from workbench.core.describe import settings_of
     from workbench.core.errors import InvalidInput, unknown
     from workbench.registry import SCHEDULERS
-    from workbench.scenario import settings_of
 
     schedulers: dict[str, Mapping[str, Any]] = dict(written)
     if arguments.scheduler:
@@ -146,7 +146,7 @@ def _schedulers(
     for label, described in schedulers.items():
         if described.get("kind") not in SCHEDULERS:
             raise unknown("scheduler", str(described.get("kind")), SCHEDULERS)
-        takes = settings_of(described["kind"])
+        takes = settings_of("scheduler", described, SCHEDULERS)
         changes = {key: _value(text) for key, text in arguments.set if key in takes}
         heard |= set(changes)
         schedulers[label] = {**described, **changes}

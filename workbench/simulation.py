@@ -30,7 +30,8 @@ class Outcome:
     occupancy : float
         Share of the slots' time in which a phase ran, lost attempts included, 0 to 1.
     completion_rate : float
-        Phases completed, of all phases of all configurations: α. What is restarted counts again, as in the paper.
+        Phases completed, of all phases of all configurations (or members of a population): α. What is restarted counts
+        again, as in the paper.
     time_to_best : float
         When the best score was first reported.
     best_score : float
@@ -167,8 +168,15 @@ def simulate(
     tally = Tally()
     with _uncollected():
         drive(scheduler, executor, tally if events is None else _Both(tally, events), seed=seed)
-    n_configs = getattr(scheduler, "n_configs", scheduler.n_trials)  # fewer than trials where some are repeated
-    return tally.outcome(n_configs, scheduler.n_phases, cluster.n_slots)
+    return tally.outcome(full_runs(scheduler), scheduler.n_phases, cluster.n_slots)
+
+
+def full_runs(scheduler: Scheduler) -> int:
+    """Count the runs to the end that a completion rate of 1 stands for: configurations, or members of a population.
+
+    Trials are more where a scheduler restarts some, or lets members go on as new ones.
+    """
+    return int(getattr(scheduler, "n_configs", getattr(scheduler, "population", scheduler.n_trials)))
 
 
 def keep(db: str | Path, name: str, spec: Mapping[str, Any], events: Sequence[Event]) -> None:
