@@ -22,6 +22,7 @@ _WHERE = {
     "Study": "workbench.study",
     "Uniform": "workbench.core.space",
     "unique_name": "workbench.study",
+    "watch": "workbench.algos.rl.watch",
 }
 
 __all__ = list(_WHERE)
