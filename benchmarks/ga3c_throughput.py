@@ -9,13 +9,17 @@ is a median over the repeats:
 - ``emulator_pps, prediction_pps, training_pps``: each part alone, on all cores
 - ``roofline_pps``: 1 / (emulator + prediction + training seconds a step)
 - ``ratio_sb3, ratio_roofline``: medians of the ratios within one repeat
+- ``rss_mib``: most memory the process held until the first GA3C trial had ended, before its peer was loaded
+- ``cpu_us``: core microseconds an agent step, over all threads, which a busy neighbour changes little
 
 Run with ``python benchmarks/ga3c_throughput.py --seconds 10 --repeats 3``; needs the extra ``bench``.
 """
 
 import argparse
 import json
+import os
 import platform
+import resource
 import statistics
 import threading
 import time
@@ -32,15 +36,17 @@ GAME, T_MAX, SB3_ENVS, SB3_STEPS = "Pong", 5, 16, 5
 PREDICT_BATCH = 32
 
 
-def ga3c_pps(settings: GA3C, seconds: float) -> float:
+def ga3c_pps(settings: GA3C, seconds: float) -> dict[str, float]:
     """Run one phase to warm up and one to measure."""
     trial = GA3C.from_json(settings.to_json() | {"phase": {"seconds": seconds}})({"t_max": T_MAX}, 0)
     trial.settings = GA3C.from_json(trial.settings.to_json() | {"phase": {"seconds": min(2.0, seconds)}})
     trial.train_phase(lambda metrics: None)
     trial.settings = GA3C.from_json(trial.settings.to_json() | {"phase": {"seconds": seconds}})
+    steps, cpu = trial.steps, time.process_time()
     metrics = trial.train_phase(lambda metrics: None)
+    cpu_us = (time.process_time() - cpu) / (trial.steps - steps) * 1e6
     trial.close()
-    return metrics["pps"]
+    return {"pps": metrics["pps"], "cpu_us": cpu_us}
 
 
 def sb3_pps(seconds: float, cores: int, torch_threads: int) -> float:
@@ -130,7 +136,9 @@ def main() -> None:
     part = max(1.0, given.seconds / 4)
     rows: list[dict[str, float]] = []
     for _ in range(given.repeats):
-        row = {"pps": ga3c_pps(settings, given.seconds)}
+        row = ga3c_pps(settings, given.seconds)
+        if not rows:
+            rss_mib = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss // 1024
         if not given.no_sb3:
             row["sb3_pps"] = max(sb3_pps(given.seconds, cores, threads) for threads in {1, cores})
             row["ratio_sb3"] = row["pps"] / row["sb3_pps"]
@@ -142,6 +150,7 @@ def main() -> None:
         rows.append(row)
     result: dict[str, object] = {k: round(statistics.median(row[k] for row in rows), 3) for k in rows[0]}
     result |= {"cores": cores, "repeats": given.repeats, "seconds": given.seconds, "torch": torch.__version__}
+    result |= {"rss_mib": rss_mib, "load_1m": round(os.getloadavg()[0], 1)}
     result |= {"machine": platform.machine(), "settings": given.settings}
     print(json.dumps(result, indent=2))
 

@@ -32,6 +32,7 @@ _WHERE = {
     "SuccessiveHalving": "workbench.algos.search",
     "Uniform": "workbench.core.space",
     "unique_name": "workbench.study",
+    "watch": "workbench.algos.rl.watch",
 }
 
 __all__ = list(_WHERE)

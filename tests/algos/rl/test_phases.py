@@ -40,7 +40,7 @@ def left_behind(most=0):
 @pytest.mark.parametrize(("kind", "game"), [(GA3C, "Pong"), (A3C, "CartPole-v1")])
 def test_stopping_in_mid_phase_leaves_nothing_behind_fifty_times(kind, game, monkeypatch):
     monkeypatch.setattr(f"{kind.__module__}.PROGRESS_S", 0.002)
-    settings = kind(game=game, phase=Budget(seconds=60), n_agents=2, emulator_threads=2, n_predictors=2, n_trainers=2)
+    settings = kind(game=game, phase=Budget(seconds=60), n_agents=2, n_predictors=2, n_trainers=2, noop_max=0)
     trial = settings({}, 0)
     baseline: tuple = ()
     for round_ in range(50):

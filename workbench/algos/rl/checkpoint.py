@@ -33,7 +33,7 @@ def read_checkpoint(path: str | Path, device: str | torch.device = "cpu") -> dic
     try:
         state: dict[str, Any] = torch.load(file, map_location=device, weights_only=True)
         return state | {"counters": json.loads(state["counters"])}
-    except (RuntimeError, EOFError, KeyError, TypeError, ValueError, pickle.UnpicklingError) as err:
+    except (OSError, RuntimeError, EOFError, KeyError, TypeError, ValueError, pickle.UnpicklingError) as err:
         reason = str(err).splitlines()[0] if str(err) else type(err).__name__
         raise InvalidInput(f"the checkpoint {file} cannot be read, it may be cut short: {reason}") from None
 

@@ -38,6 +38,40 @@ class Evaluation:
         return float(self.returns.std())
 
 
+@dataclass(frozen=True, slots=True)
+class Protocol:
+    """How a paper evaluated.
+
+    Attributes
+    ----------
+    n_episodes : int
+    greedy : bool
+        The likeliest action instead of a drawn one.
+    noop_max : int
+        Most random no-op actions at the start of a game.
+    """
+
+    n_episodes: int
+    greedy: bool
+    noop_max: int = 30
+
+    def play(self, model: ActorCritic, game: Game, seed: int = 0, n_threads: int | None = None) -> Evaluation:
+        """Evaluate by this protocol; see `evaluate`."""
+        return evaluate(
+            model,
+            game,
+            self.n_episodes,
+            greedy=self.greedy,
+            seed=seed,
+            noop_max=self.noop_max,
+            n_threads=n_threads,
+        )
+
+
+GA3C_PROTOCOL = Protocol(n_episodes=30, greedy=False)  # Table 3: 30 games, each from a random seed
+BA3C_PROTOCOL = Protocol(n_episodes=50, greedy=True)  # Distributed BA3C: 50 games, greedy actions
+
+
 def evaluate(
     model: ActorCritic,
     game: Game,
@@ -59,9 +93,8 @@ def evaluate(
         Read only; on whichever device it is.
     game : Game
     n_episodes : int
-        GA3C's Table 3: 30 games from random seeds; Distributed BA3C: 50.
     greedy : bool
-        Take the likeliest action (Distributed BA3C) instead of drawing one (GA3C).
+        Take the likeliest action instead of drawing one.
     seed : int
         Of the games' starts and the actions drawn.
     noop_max, max_episode_frames, n_threads

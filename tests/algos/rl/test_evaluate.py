@@ -1,0 +1,113 @@
+"""Evaluation protocols, scores between games, checkpoints read by others than their trial."""
+
+import json
+
+import numpy as np
+import pytest
+import torch
+
+from workbench.algos.rl import evaluate as module
+from workbench.algos.rl.checkpoint import CHECKPOINT, load_agent, read_checkpoint
+from workbench.algos.rl.envs import find_game
+from workbench.algos.rl.evaluate import BA3C_PROTOCOL, GA3C_PROTOCOL, evaluate
+from workbench.algos.rl.ga3c import GA3C
+from workbench.algos.rl.model import make_model
+from workbench.algos.rl.scores import TABLE_3, normalised
+from workbench.core.errors import InvalidInput
+
+
+def test_the_papers_protocols(monkeypatch):
+    starts = []
+    real = module.make_agents
+    monkeypatch.setattr(module, "make_agents", lambda *a, **kw: starts.append((a[1:], kw)) or real(*a, **kw))
+    game = find_game("CartPole-v1")
+    model = make_model(game)
+    drawn, greedy = GA3C_PROTOCOL.play(model, game, seed=1), BA3C_PROTOCOL.play(model, game, seed=1)
+    assert len(drawn.returns) == 30
+    assert len(greedy.returns) == 50
+    assert all(kw["noop_max"] == 30 for _, kw in starts)
+    assert len({seed for (_, seed), _ in starts}) == 2  # every batch of games starts from seeds of its own
+    assert drawn.returns.tolist() != GA3C_PROTOCOL.play(model, game, seed=2).returns.tolist()
+
+
+def test_greedy_play_takes_the_likeliest_action():
+    game = find_game("CartPole-v1")
+    model = make_model(game)
+    with torch.no_grad():
+        model.head.weight.zero_()
+        model.head.bias.copy_(torch.tensor([0.1, 0.0, 0.0]))  # always to the left, if greedy
+    assert evaluate(model, game, 20, greedy=True).returns.max() <= 12
+    assert evaluate(model, game, 20).returns.max() > 12
+
+
+def test_evaluation_leaves_every_generator_and_weight_alone():
+    trial = GA3C(game="CartPole-v1", lockstep=True)({}, 0)
+    np.random.seed(3)
+    before = (
+        [g.bit_generator.state for g in trial._generators],
+        np.random.get_state()[1].tolist(),
+        torch.random.get_rng_state().tolist(),
+        [p.detach().clone() for p in trial.model.parameters()],
+    )
+    GA3C_PROTOCOL.play(trial.model, trial.game)
+    assert [g.bit_generator.state for g in trial._generators] == before[0]
+    assert np.random.get_state()[1].tolist() == before[1]
+    assert torch.random.get_rng_state().tolist() == before[2]
+    assert all(torch.equal(a, b) for a, b in zip(trial.model.parameters(), before[3], strict=True))
+
+
+def test_normalised_scores():
+    assert normalised(-18, "pong") == 0
+    assert normalised(16, "pong") == 1
+    assert normalised(18, "pong", "ga3c") == 1
+    assert normalised(92, "boxing") == pytest.approx(94 / 12)
+    with pytest.raises(InvalidInput, match="unknown game in GA3C's Table 3 'pang': did you mean 'pong'"):
+        normalised(0, "pang")
+
+
+def test_the_table_names_games_as_the_emulator_does():
+    assert [find_game(name).name for name in TABLE_3] == list(TABLE_3)
+
+
+def test_a_checkpoint_gives_back_its_agent(tmp_path):
+    trial = GA3C(game="Pong", network="large-4")({}, 0)
+    trial.save(tmp_path)
+    model, game = load_agent(tmp_path)
+    assert game == trial.game
+    assert all(torch.equal(a, b) for a, b in zip(model.parameters(), trial.model.parameters(), strict=True))
+
+
+def test_a_checkpoint_that_does_not_say_its_game_needs_it_said(tmp_path):
+    GA3C(game="CartPole-v1")({}, 0).save(tmp_path)
+    state = torch.load(tmp_path / CHECKPOINT)
+    counters = json.loads(state["counters"])
+    del counters["game"], counters["network"]
+    torch.save(state | {"counters": json.dumps(counters)}, tmp_path / CHECKPOINT)
+    with pytest.raises(InvalidInput, match="does not say which game it plays"):
+        load_agent(tmp_path)
+    assert load_agent(tmp_path, "CartPole-v1")[1].name == "CartPole-v1"
+    with pytest.raises(InvalidInput, match="holds another, 2 actions; this one is any network for pong, 6 actions"):
+        load_agent(tmp_path, "Pong")
+
+
+def test_a_checkpoint_of_another_network_is_refused_in_words(tmp_path):
+    GA3C(game="Pong")({}, 0).save(tmp_path)
+    for other, words in (
+        (GA3C(game="Boxing"), "this one is small for boxing, 18 actions"),
+        (GA3C(game="Pong", network="large-4"), "this one is large-4 for pong, 6 actions"),
+    ):
+        trial = other({}, 0)
+        before = trial.model.head.weight.detach().clone()
+        with pytest.raises(InvalidInput, match=f"another network: it holds small for pong, 6 actions; {words}"):
+            trial.load(tmp_path)
+        assert torch.equal(trial.model.head.weight, before)
+
+
+def test_checkpoints_that_are_missing_or_cut_short(tmp_path):
+    with pytest.raises(InvalidInput, match=r"there is no checkpoint in .*expected a directory with a file trial\.pt"):
+        read_checkpoint(tmp_path)
+    GA3C(game="CartPole-v1")({}, 0).save(tmp_path)
+    whole = (tmp_path / CHECKPOINT).read_bytes()
+    (tmp_path / CHECKPOINT).write_bytes(whole[: len(whole) // 2])
+    with pytest.raises(InvalidInput, match="cannot be read, it may be cut short"):
+        GA3C(game="CartPole-v1")({}, 0).load(tmp_path)
