@@ -85,7 +85,7 @@ def test_a_continued_trial_stays_on_its_worker_and_both_workers_are_used(executo
 
 @pytest.mark.parametrize("what", ["kill", "hang", "stop_process"])
 def test_a_lost_or_silent_worker_costs_one_attempt_at_one_phase(executor_of, tmp_path, what) -> None:
-    executor = executor_of(Misbehaves(str(tmp_path / "once"), what), stall_s=5.0)
+    executor = executor_of(Misbehaves(str(tmp_path / "once"), what), stall_s=15.0)
     log = MemoryLog()
     assert drive(FullRuns(RandomSearcher(SPACE), 4, 3), executor, log, seed=1)
     failed = [e for e in log if e.kind is Kind.PHASE_FAILED]

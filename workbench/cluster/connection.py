@@ -87,7 +87,7 @@ class Connection:
 
     def restart(self, address: str) -> None:
         """Have a worker replaced by its nanny, in the background."""
-        self._background.submit(self._own.restart_workers, [address], timeout=60, raise_for_error=False)
+        self._background.submit(self._own.restart_workers, [address], timeout=10, raise_for_error=False)
 
     def cancel(self, running: list[Future], addresses: list[str]) -> None:
         """Make what runs on these workers stop, and wait until they have heard of it."""

@@ -236,11 +236,12 @@ class DaskExecutor:
             error = attempt.future.exception() if status == "error" else None
             self._lose(attempt, "crash", f"the worker died: {error or status}", counts=not gone)
             return
-        try:
-            result = attempt.future.result(timeout=_RESULT_S)
+        try:  # its message has been lost: it should have come first
+            self._take(attempt, attempt.future.result(timeout=_RESULT_S))
         except (OSError, TimeoutError, CancelledError):
             self._lose(attempt, "crash", "the worker died before its result could be fetched")
-            return
+
+    def _take(self, attempt: _Attempt, result: Mapping[str, Any]) -> None:
         if "error" in result:
             self._lose(attempt, "exception", result["error"], result["traceback"], retry=result["retry"])
             return
@@ -372,6 +373,9 @@ class DaskExecutor:
     def _progress(self, message: Mapping[str, Any]) -> None:
         attempt = self._attempts.get(message["trial"])
         if attempt is None or (attempt.job.phase, attempt.number) != (message["phase"], message["attempt"]):
+            return
+        if "result" in message:
+            self._take(attempt, message["result"])
             return
         attempt.last_sign = self.now
         data = {key: message[key] for key in ("metrics", "note") if key in message}

@@ -1,13 +1,16 @@
 """A cluster on this machine: one single-threaded worker process a node, reachable from loopback only."""
 
 import logging
+import threading
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 
 import dask
 from distributed import Client, LocalCluster
 
 from workbench.core.errors import InvalidInput
+
+_LOOK_S = 5.0
 
 
 @contextmanager
@@ -28,6 +31,8 @@ def local_client(nodes: int, *, memory_limit: str | int = 0, dashboard: bool = F
     settings = {
         "distributed.worker.daemon": False,  # trials may start processes of their own
         "distributed.logging.distributed": "error",
+        # Dask's 15 s are less than a worker may need to come up on a loaded machine; its nanny was given up meanwhile.
+        "distributed.deploy.lost-worker-timeout": "60s",
     }
     with dask.config.set(settings):
         cluster = LocalCluster(
@@ -44,4 +49,24 @@ def local_client(nodes: int, *, memory_limit: str | int = 0, dashboard: bool = F
         with cluster, Client(cluster, set_as_default=False) as client:
             cluster.scale(nodes)
             client.wait_for_workers(nodes, timeout=120)
-            yield client
+            with _kept_up(cluster):
+                yield client
+
+
+@contextmanager
+def _kept_up(cluster: LocalCluster) -> Iterator[None]:
+    """Replace nannies that have given up, or were given up: by itself a local cluster only ever shrinks."""
+    over = threading.Event()
+
+    def look() -> None:
+        while not over.wait(_LOOK_S):
+            with suppress(Exception):  # the cluster is on its way out, or it will do at the next look
+                cluster.scale(len(cluster.worker_spec))
+
+    thread = threading.Thread(target=look, name="workbench local cluster", daemon=True)
+    thread.start()
+    try:
+        yield
+    finally:
+        over.set()
+        thread.join()

@@ -70,25 +70,35 @@ def run_phase(task: PhaseTask) -> dict[str, Any]:
         ``metrics``, ``checkpoint`` and ``wall_s``, and ``recovered`` if the checkpoint to go on from was refused; or
         ``error``, ``traceback`` and ``retry`` (whether a second attempt makes sense). Failures travel as data: nothing
         of a user's exception need be importable elsewhere.
+
+    Notes
+    -----
+    What is returned goes to the driver as a message too: fetching it would hang if the worker died in between.
     """
     with _lock:
-        try:
-            began = time.monotonic()
-            reporter = _Reporter(task)
-            trainable, recovered = _bring_up(task, reporter)
-            metrics = dict(trainable.train_phase(reporter))
-            _check_score(metrics)
-            checkpoint = _save(task, trainable, task.job.phase, metrics["score"], reporter)
-            assert _live is not None
-            _live.next_phase = task.job.phase + 1
-            told = {"recovered": recovered} if recovered else {}
-            return {"metrics": metrics, "checkpoint": checkpoint, "wall_s": time.monotonic() - began, **told}
-        except (Exception, PhaseCancelled) as err:  # noqa: BLE001  whatever a trial does, it fails alone
-            text = traceback.format_exc()
-            _close()
-            # What the workbench itself refuses, and numbers that blew up, come out the same a second time.
-            retry = not isinstance(err, (WorkbenchError, FloatingPointError))
-            return {"error": _one_line(err), "traceback": text, "retry": retry}
+        result = _run(task)
+        get_worker().log_event(task.topic, {**_address(task), "result": result})
+        return result
+
+
+def _run(task: PhaseTask) -> dict[str, Any]:
+    try:
+        began = time.monotonic()
+        reporter = _Reporter(task)
+        trainable, recovered = _bring_up(task, reporter)
+        metrics = _numbers(trainable.train_phase(reporter))
+        _check_score(metrics)
+        checkpoint = _save(task, trainable, task.job.phase, metrics["score"], reporter)
+        assert _live is not None
+        _live.next_phase = task.job.phase + 1
+        told = {"recovered": recovered} if recovered else {}
+        return {"metrics": metrics, "checkpoint": checkpoint, "wall_s": time.monotonic() - began, **told}
+    except (Exception, PhaseCancelled) as err:  # noqa: BLE001  whatever a trial does, it fails alone
+        text = traceback.format_exc()
+        _close()
+        # What the workbench itself refuses, and numbers that blew up, come out the same a second time.
+        retry = not isinstance(err, (WorkbenchError, FloatingPointError))
+        return {"error": _one_line(err), "traceback": text, "retry": retry}
 
 
 def release(study: str) -> None:
@@ -196,9 +206,7 @@ class _Reporter:
         if now - self._last < _REPORT_EVERY_S and not note:
             return
         self._last = now
-        job = self._task.job
-        plain = {name: float(value) for name, value in metrics.items()}
-        message = {"trial": job.trial, "phase": job.phase, "attempt": self._task.attempt, "metrics": plain}
+        message = {**_address(self._task), "metrics": _numbers(metrics)}
         self._worker.log_event(self._task.topic, {**message, "note": note} if note else message)
 
     def _refuse_if_unwanted(self) -> None:
@@ -206,6 +214,18 @@ class _Reporter:
         unwanted = (topic, "") in _cancelled or (topic, self._name) in _cancelled
         if unwanted or _driver.get(self._task.study, topic) != topic:
             raise PhaseCancelled
+
+
+def _address(task: PhaseTask) -> dict[str, int]:
+    return {"trial": task.job.trial, "phase": task.job.phase, "attempt": task.attempt}
+
+
+def _numbers(metrics: Metrics) -> dict[str, float]:
+    """Turn metrics into Python's own numbers, whatever library they come from."""
+    try:
+        return {str(name): value if type(value) is int else float(value) for name, value in metrics.items()}
+    except (TypeError, ValueError) as err:
+        raise WorkbenchError(f"every metric is one number, got {metrics!r}: {err}") from None
 
 
 def _check_score(metrics: Metrics) -> None:

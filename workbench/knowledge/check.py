@@ -10,7 +10,7 @@ from pathlib import Path
 from workbench.core.errors import DatabaseError, InvalidInput, StudyError
 from workbench.core.protocols import Event, Kind
 from workbench.knowledge.reader import KnowledgeBase
-from workbench.knowledge.schema import open_for_reading, open_for_writing
+from workbench.knowledge.schema import damage_told, open_for_reading, open_for_writing
 from workbench.knowledge.writer import StudyLog, claim, lock_path
 
 
@@ -51,7 +51,7 @@ def check(path: str | Path) -> list[Finding]:
         The file cannot be read at all.
     """
     path = Path(path)
-    with closing(open_for_reading(path)) as connection:
+    with closing(open_for_reading(path)) as connection, damage_told(path):
         found = [Finding("", f"integrity: {line}") for line in _integrity(connection, path)]
         found += [
             Finding("", f"{n} metrics belong to no study or trial", repairable=True)
@@ -60,8 +60,13 @@ def check(path: str | Path) -> list[Finding]:
         ]
     with KnowledgeBase(path) as kb:
         for name in kb:
-            events = kb[name].events()
-            found += [Finding(name, what) for what in out_of_order(events)]
+            try:
+                events = kb[name].events()
+                with damage_told(path):
+                    found += [Finding(name, what) for what in out_of_order(events)]
+            except DatabaseError as err:
+                found.append(Finding(name, str(err)))
+                continue
             if _left_running(events) and not is_driven(path, name):
                 found.append(Finding(name, "its driver died without a word: resume it", repairable=True))
     return found

@@ -13,7 +13,7 @@ import pandas as pd
 from workbench.core.errors import StudyError, unknown
 from workbench.core.protocols import Event, Kind
 from workbench.knowledge.frames import Frames, frames_of
-from workbench.knowledge.schema import open_for_reading
+from workbench.knowledge.schema import damage_told, open_for_reading
 
 
 class KnowledgeBase:
@@ -35,16 +35,22 @@ class KnowledgeBase:
         self._connection = open_for_reading(self.path)
 
     def __getitem__(self, name: str) -> "RecordedStudy":
-        row = self._connection.execute("SELECT id, spec, created_unix FROM studies WHERE name = ?", (name,)).fetchone()
-        if row is None:
-            raise StudyError(str(unknown("study", name, self)) if len(self) else f"{self.path} holds no study yet")
-        return RecordedStudy(name, json.loads(row[1]), float(row[2]), int(row[0]), self._connection)
+        query = "SELECT id, spec, created_unix FROM studies WHERE name = ?"
+        with damage_told(self.path):
+            row = self._connection.execute(query, (name,)).fetchone()
+            if row is not None:
+                spec = dict(json.loads(row[1]))
+                return RecordedStudy(name, spec, float(row[2]), int(row[0]), self._connection, self.path)
+        raise StudyError(str(unknown("study", name, self)) if len(self) else f"{self.path} holds no study yet")
 
     def __iter__(self) -> Iterator[str]:
-        yield from (name for (name,) in self._connection.execute("SELECT name FROM studies ORDER BY id").fetchall())
+        with damage_told(self.path):
+            rows = self._connection.execute("SELECT name FROM studies ORDER BY id").fetchall()
+        yield from (name for (name,) in rows)
 
     def __len__(self) -> int:
-        return int(self._connection.execute("SELECT count(*) FROM studies").fetchone()[0])
+        with damage_told(self.path):
+            return int(self._connection.execute("SELECT count(*) FROM studies").fetchone()[0])
 
     def _ipython_key_completions_(self) -> list[str]:
         return list(self)
@@ -102,15 +108,19 @@ class RecordedStudy:
     created_unix: float
     _id: int
     _connection: sqlite3.Connection
+    _path: Path
 
     def events(self) -> list[Event]:
         """Read all events in order."""
-        return decode_events(self._connection, self._id)
+        with damage_told(self._path):
+            return decode_events(self._connection, self._id)
 
     def events_since(self, seq: int) -> tuple[list[Event], int]:
         """Read the events logged after number `seq` (0: all), and the number to ask with next time."""
-        last = self._connection.execute("SELECT max(seq) FROM events WHERE study = ?", (self._id,)).fetchone()[0] or 0
-        return decode_events(self._connection, self._id, seq, last), max(seq, last)
+        query = "SELECT max(seq) FROM events WHERE study = ?"
+        with damage_told(self._path):
+            last = self._connection.execute(query, (self._id,)).fetchone()[0] or 0
+            return decode_events(self._connection, self._id, seq, last), max(seq, last)
 
     def metrics(self, after: int = 0, names: Sequence[str] | None = None) -> pd.DataFrame:
         """Read metric points in order: seq, trial, phase, at_s (seconds), name, value.
@@ -129,12 +139,15 @@ class RecordedStudy:
         if names is not None:
             query += f" AND n.name IN ({', '.join('?' * len(names))})"
         parameters = (self._id, after, *(names or ()))
-        rows = self._connection.execute(f"{query} ORDER BY m.seq", parameters).fetchall()
+        with damage_told(self._path):
+            rows = self._connection.execute(f"{query} ORDER BY m.seq", parameters).fetchall()
         return pd.DataFrame(rows, columns=["seq", "trial", "phase", "at_s", "name", "value"])
 
     def frames(self) -> Frames:
         """Derive the documented frames from the log as it stands now."""
-        return frames_of(self.events(), self.metrics())
+        events, metrics = self.events(), self.metrics()
+        with damage_told(self._path):
+            return frames_of(events, metrics)
 
 
 def decode_events(connection: sqlite3.Connection, study: int, after: int = 0, last: int | None = None) -> list[Event]:

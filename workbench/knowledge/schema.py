@@ -1,6 +1,8 @@
 """The database file: its tables, its version, and how it is opened for writing and for reading."""
 
 import sqlite3
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
 from workbench.core.errors import DatabaseError
@@ -66,16 +68,14 @@ def open_for_writing(path: Path) -> sqlite3.Connection:
     path.parent.mkdir(parents=True, exist_ok=True)
     connection = sqlite3.connect(path, timeout=60, isolation_level=None, check_same_thread=False)
     try:
-        if _is_empty(connection):
-            _create(connection)
-        _check(connection, path)
-        _migrate(connection)
-        # NORMAL in WAL mode: a commit survives the death of this process; only a power cut may take the last ones.
-        connection.execute("PRAGMA synchronous = NORMAL")
-        connection.execute("PRAGMA foreign_keys = ON")
-    except sqlite3.DatabaseError as err:
-        connection.close()
-        raise _unreadable(path, err) from None
+        with damage_told(path):
+            if _is_empty(connection):
+                _create(connection)
+            _check(connection, path)
+            _migrate(connection)
+            # NORMAL in WAL mode: a commit survives the death of this process; a power cut may take the last ones.
+            connection.execute("PRAGMA synchronous = NORMAL")
+            connection.execute("PRAGMA foreign_keys = ON")
     except BaseException:
         connection.close()
         raise
@@ -94,14 +94,27 @@ def open_for_reading(path: Path) -> sqlite3.Connection:
         raise DatabaseError(f"no knowledge base at {path}: check the path, or run a study with --db {path}")
     connection = sqlite3.connect(f"{path.absolute().as_uri()}?mode=ro", uri=True, timeout=30, check_same_thread=False)
     try:
-        _check(connection, path)
-    except sqlite3.DatabaseError as err:
-        connection.close()
-        raise _unreadable(path, err) from None
+        with damage_told(path):
+            _check(connection, path)
     except BaseException:
         connection.close()
         raise
     return connection
+
+
+@contextmanager
+def damage_told(path: Path) -> Iterator[None]:
+    """Turn whatever a damaged file makes of reading it into one readable error."""
+    try:
+        yield
+    except sqlite3.DatabaseError as err:
+        if getattr(err, "sqlite_errorcode", None) == sqlite3.SQLITE_FULL:
+            raise DatabaseError(f"{path} cannot be opened, the disk is full: make space") from None
+        what = f"{path} cannot be read as a knowledge base ({err})"
+        raise DatabaseError(f"{what}: restore a backup or choose another --db") from None
+    except (KeyError, ValueError, TypeError, AttributeError) as err:
+        what = f"{path} holds what no driver has written ({type(err).__name__}: {' '.join(str(err).split())})"
+        raise DatabaseError(f"{what}: run workbench check, restore a backup") from None
 
 
 def _is_empty(connection: sqlite3.Connection) -> bool:
@@ -145,9 +158,3 @@ def _check(connection: sqlite3.Connection, path: Path) -> None:
         raise DatabaseError(
             f"{path} has schema version {version}, this workbench reads up to {VERSION}: upgrade the workbench"
         )
-
-
-def _unreadable(path: Path, err: Exception) -> DatabaseError:
-    if getattr(err, "sqlite_errorcode", None) == sqlite3.SQLITE_FULL:
-        return DatabaseError(f"{path} cannot be opened, the disk is full: make space, or choose another --db")
-    return DatabaseError(f"{path} cannot be read as a knowledge base ({err}): restore a backup or choose another --db")

@@ -16,7 +16,7 @@ from typing import IO, Any
 from workbench.core.errors import DatabaseError, StudyError
 from workbench.core.protocols import Event, Kind
 from workbench.knowledge.reader import decode_events
-from workbench.knowledge.schema import open_for_writing
+from workbench.knowledge.schema import damage_told, open_for_writing
 
 # Space can be lacking for the rows, for the file they go through, or for the index of that file. A quota that is used
 # up is told as an error of writing.
@@ -54,11 +54,13 @@ class StudyLog:
         self._path = Path(path)
         self._lock = threading.Lock()
         self._connection = open_for_writing(self._path)
-        self._names: dict[str, int] = dict(self._connection.execute("SELECT name, id FROM metric_names").fetchall())
         self._driver: IO[str] | None = None
         try:
             self._driver = claim(self._path, name)
-            self._study = self._enter(name, spec, resume)
+            with damage_told(self._path):
+                rows = self._connection.execute("SELECT name, id FROM metric_names").fetchall()
+                self._names: dict[str, int] = dict(rows)
+                self._study = self._enter(name, spec, resume)
         except BaseException:
             self.close()
             raise
@@ -100,7 +102,8 @@ class StudyLog:
 
     def events(self) -> list[Event]:
         """Read back everything this study has logged."""
-        return decode_events(self._connection, self._study)
+        with damage_told(self._path):
+            return decode_events(self._connection, self._study)
 
     def close(self) -> None:
         """Give the study up; another driver may take it."""
