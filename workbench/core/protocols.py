@@ -109,7 +109,8 @@ class Scheduler(Protocol):
         """Take in a report; answer for the reporter, and for any other trial whose fate it settles.
 
         Others may be answered for only while they are held or paused. A held trial may be let go on; a paused one
-        may be stopped or paused again (for another reason), and goes on when it is asked for.
+        may be stopped or paused again (for another reason), and goes on when it is asked for. A failure may also be
+        reported of a trial that waits: a person has stopped it.
         """
 
 
