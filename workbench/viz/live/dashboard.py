@@ -12,12 +12,15 @@ from uuid import uuid4
 import anywidget
 import traitlets
 
+from workbench.core.errors import WorkbenchError
+from workbench.knowledge import Hands
+from workbench.viz.live.asking import ask
 from workbench.viz.live.board import Board, Message
 from workbench.viz.live.feed import Feed
 from workbench.viz.live.plan import plan_of
 from workbench.viz.live.static import static_html
 
-_PARTS = ["store.js", "paint.js", "views.js", "widget.js"]
+_PARTS = ["store.js", "paint.js", "views.js", "hands.js", "widget.js"]
 _ONCE_MORE_S = 1.0  # the last state is sent again after this: a front end may have dropped it
 
 
@@ -43,7 +46,8 @@ class Dashboard(anywidget.AnyWidget):  # type: ignore[misc]
     """Everything about a study at a glance, while it runs and after.
 
     It only ever reads the log, through a connection that cannot write, so it can neither hold up nor harm the study,
-    which may run in this kernel, in another process, or not at all any more.
+    which may run in this kernel, in another process, or not at all any more. What its buttons ask travels as small
+    files beside the log (`workbench.knowledge.Hands`), and the study's answers come back in the log.
 
     Parameters
     ----------
@@ -60,6 +64,8 @@ class Dashboard(anywidget.AnyWidget):  # type: ignore[misc]
     ----------
     selected : int or None
         The trial marked in all views; set by a click on it, or from Python. Can be observed.
+    hands : Hands
+        What the buttons do, for use from Python: stop, pause, resume, extend, clone, …
     error : str
         Why the log cannot be read at the moment; empty when all is well.
 
@@ -98,6 +104,7 @@ class Dashboard(anywidget.AnyWidget):  # type: ignore[misc]
         self._board.take(self._feed.news())
         self._lock = threading.Lock()  # held by whoever touches the feed, the board or the number
         self._number = 0  # of the last delta; a viewer that misses one asks for a snapshot
+        self.hands = Hands(db, name)
         self._wake = threading.Event()
         self._asked = False  # whether a viewer waits for a snapshot
         self._closing = False
@@ -181,8 +188,11 @@ class Dashboard(anywidget.AnyWidget):  # type: ignore[misc]
         return self._board.ended and not trouble
 
     def _heard(self, _: Any, content: Any, __: Any) -> None:
-        """A view has been attached, or has missed something. Runs on whatever thread the kernel likes: be brief."""
-        if not isinstance(content, dict) or content.get("type") != "snapshot":
+        """A view wants a snapshot, or asks something of the study. Runs on any thread the kernel likes: be brief."""
+        kind = content.get("type") if isinstance(content, dict) else None
+        if kind == "ask":
+            self._ask(content)
+        if kind != "snapshot":
             return
         self._asked = True
         self._wake.set()
@@ -191,11 +201,25 @@ class Dashboard(anywidget.AnyWidget):  # type: ignore[misc]
                 self._asked = False
                 self._tell_all()
 
+    def _ask(self, content: dict[str, Any]) -> None:
+        """Put a wish into the study's inbox and say so; the answer will come by the log."""
+        trial = content.get("trial")
+        try:
+            request = ask(self.hands, content, self._board.config(trial) if isinstance(trial, int) else None)
+        except (WorkbenchError, OSError) as err:
+            self._say({"type": "refused", "why": str(err)})
+        else:
+            self._say({"type": "asked", "request": request, "action": content["action"], "trial": trial})
+            self._wake.set()
+
     def _tell_all(self) -> None:
         self._board.take_as_sent()
         self._tell("snapshot", self._board.snapshot())
 
     def _tell(self, kind: str, message: Message) -> None:
         content, tables = message
+        self._say({"type": kind, "number": self._number, **content}, tables)
+
+    def _say(self, content: dict[str, Any], tables: list[bytes] | None = None) -> None:
         with contextlib.suppress(Exception):  # a kernel that shuts down closes the channel under us
-            self.send({"type": kind, "number": self._number, **content}, tables)
+            self.send(content, tables)

@@ -1,5 +1,6 @@
 // The views. Each draws the store on a canvas and returns `hit(x, y)`: the trial and words under the pointer.
 
+const WASTED = ["held", "lost", "stopped"]; // time of a slot that bought nothing
 const BOX = { left: 52, top: 8, right: 10, bottom: 36 };
 
 function boxOf(width, height, left = BOX.left, bottom = BOX.bottom) {
@@ -60,7 +61,7 @@ function drawGantt(canvas, store, selected, colors) {
     if (!bar || !top.has(bar.slot)) continue;
     const [from, to] = [at(bar.from), at(Number.isNaN(bar.to) ? now : bar.to)];
     const place = { x: from, y: top.get(bar.slot), width: Math.max(1, to - from - 0.7), height: row - 2, bar };
-    const wasted = bar.outcome === "held" || bar.outcome === "lost";
+    const wasted = WASTED.includes(bar.outcome);
     pen.globalAlpha = selected === null || bar.trial === selected ? 1 : 0.3;
     pen.fillStyle = store.meta.phase_colors[bar.phase % store.meta.phase_colors.length];
     pen.fillRect(place.x, place.y, place.width, place.height);
@@ -88,6 +89,12 @@ function hatch(pen, { x, y, width, height }, colors) {
   pen.restore();
 }
 
+// HyperTrick's two modes, by their short names in the paper; of other schedulers what they wrote.
+function modeOf(phase, roomy) {
+  if (phase.mode === "collecting") return roomy ? `DCM ${phase.reported}/${short(phase.collecting_reports)}` : "DCM";
+  return { selecting: "WSM", finished: "last" }[phase.mode] ?? phase.mode;
+}
+
 const FATES = [["continued", "went on", "#0072B2"], ["finished", "finished"], ["stopped", "stopped"], ["failed", "failed"], ["running", "running"]];
 
 function drawSurvival(canvas, store, _, colors) {
@@ -112,8 +119,9 @@ function drawSurvival(canvas, store, _, colors) {
     pen.fillStyle = colors.soft;
     pen.textAlign = "center";
     pen.textBaseline = "top";
-    const mode = phase.mode === "finished" ? "last" : phase.mode;
-    if (mode && box.width / phases.length > 48) pen.fillText(mode, px(phase.phase), box.top + box.height + 17);
+    const room = box.width / phases.length;
+    const mode = modeOf(phase, room > 60);
+    if (mode && room > 30) pen.fillText(mode, px(phase.phase), box.top + box.height + 17);
   });
   for (const [heights, dash] of [[expected, []], [minimum, [2, 3]]]) {
     pen.setLineDash(dash);
@@ -130,6 +138,8 @@ function drawSurvival(canvas, store, _, colors) {
     const words = FATES.filter(([key]) => phase[key]).map(([key, name]) => `${phase[key]} ${name}`);
     if (expected.length > phase.phase) words.push(`${short(expected[phase.phase])} expected`);
     if (minimum.length > phase.phase) words.push(`${short(minimum[phase.phase])} at least`);
+    if (phase.mode === "collecting") words.push(`collecting (DCM): ${phase.reported} of ${short(phase.collecting_reports)} reports`);
+    if (phase.mode === "selecting") words.push(`selecting (WSM): the next report is ranked among ${phase.reported}`);
     return { trial: null, words: [`phase ${phase.phase}: ${phase.began} began`, ...words] };
   };
 }
