@@ -2,12 +2,14 @@
 
 from workbench.viz.curves import best_so_far, learning_curves
 from workbench.viz.hyperparameters import score_by_hyperparameter
+from workbench.viz.importance import hyperparameter_importance
 from workbench.viz.occupancy import node_occupancy, occupancy_over_time
 from workbench.viz.report import report_html, write_report
 from workbench.viz.survival import phase_survival
 
 __all__ = [
     "best_so_far",
+    "hyperparameter_importance",
     "learning_curves",
     "node_occupancy",
     "occupancy_over_time",

@@ -71,6 +71,19 @@ def test_buttons_ask_and_are_told_whether_it_was_sent(board, log, db):
     assert board.hands.study == NAME
 
 
+def test_importance_comes_when_it_is_asked_for(board, log):
+    log.append(in_order())
+    board.refresh()
+    assert board.said[-1].get("importance") is None
+    board.importance = True
+    board.refresh()
+    board._estimator.wait()
+    board.refresh()
+    told = next(m["importance"] for m in reversed(board.said) if m.get("importance"))
+    assert told == {"rows": [], "told": "no importance: 3 trials have a score, 20 are needed"}
+    board.importance = False
+
+
 def test_close_ends_the_thread_and_leaves_the_study_alone(db, log):
     dashboard = Dashboard(db, NAME, refresh_s=FOREVER)
     assert dashboard.running

@@ -51,6 +51,7 @@ class Board:
         self._open_sent: set[int] = set()  # spans that viewers know as not over
         self._spans_sent = 0
         self._slow: dict[str, Any] = {}  # what only events change
+        self._importance: dict[str, Any] | None = None
         self._stale = True
 
     def take(self, news: Iterable[Event | MetricPoint]) -> None:
@@ -60,6 +61,21 @@ class Board:
                 self._point(item)
             else:
                 self._event(item)
+
+    @property
+    def importance(self) -> dict[str, Any] | None:
+        """What the forests say, if they were asked: rows and words."""
+        return self._importance
+
+    @importance.setter
+    def importance(self, found: dict[str, Any] | None) -> None:
+        if found is not self._importance:
+            self._importance, self._stale = found, True
+
+    @property
+    def phases_ended(self) -> int:
+        """Phases that ended so far."""
+        return sum(row["phases"] for row in self._reader.trials.values())
 
     @property
     def ended(self) -> bool:
@@ -190,6 +206,7 @@ class Board:
         return {
             **self._slow,
             "state": self._reader.state,
+            "importance": self._importance,
             "at_s": round(at, 2),
             "eta_s": None if eta is None else round(eta, 1),
             "frames_per_s": round(sum(rate for _, _, rate in self._pace.values()), 1),

@@ -16,6 +16,7 @@ from workbench.core.errors import WorkbenchError
 from workbench.knowledge import Hands
 from workbench.viz.live.asking import ask
 from workbench.viz.live.board import Board, Message
+from workbench.viz.live.estimator import Estimator
 from workbench.viz.live.feed import Feed
 from workbench.viz.live.plan import plan_of
 from workbench.viz.live.static import static_html
@@ -66,6 +67,8 @@ class Dashboard(anywidget.AnyWidget):  # type: ignore[misc]
         The trial marked in all views; set by a click on it, or from Python. Can be observed.
     hands : Hands
         What the buttons do, for use from Python: stop, pause, resume, extend, clone, …
+    importance : bool
+        Whether to estimate hyperparameter importance, on a thread of its own, at most every 30 s.
     error : str
         Why the log cannot be read at the moment; empty when all is well.
 
@@ -85,6 +88,7 @@ class Dashboard(anywidget.AnyWidget):  # type: ignore[misc]
     _css = _front_end("dashboard.css")
 
     selected = traitlets.Int(None, allow_none=True).tag(sync=True)
+    importance = traitlets.Bool(False).tag(sync=True)
     error = traitlets.Unicode("").tag(sync=True)
     _key = traitlets.Unicode("").tag(sync=True)  # by which the views of one model find their store
 
@@ -105,11 +109,13 @@ class Dashboard(anywidget.AnyWidget):  # type: ignore[misc]
         self._lock = threading.Lock()  # held by whoever touches the feed, the board or the number
         self._number = 0  # of the last delta; a viewer that misses one asks for a snapshot
         self.hands = Hands(db, name)
+        self._estimator = Estimator()
         self._wake = threading.Event()
         self._asked = False  # whether a viewer waits for a snapshot
         self._closing = False
         super().__init__(_key=uuid4().hex)
         self.on_msg(self._heard)
+        self.observe(lambda _: self._switched(), "importance")
         self._refresh_s = refresh_s
         self._thread = threading.Thread(target=self._watch, name=f"dashboard {name}", daemon=True)
         self._thread.start()
@@ -177,6 +183,9 @@ class Dashboard(anywidget.AnyWidget):  # type: ignore[misc]
             trouble = f"{type(err).__name__}: {err}"
         if trouble != self.error:
             self.error = trouble
+        if self.importance:
+            self._board.importance = self._estimator.answer
+            self._estimator.look(self._board.phases_ended, self._board.frames)
         if self._asked:
             self._asked = False
             self._tell_all()
@@ -199,6 +208,20 @@ class Dashboard(anywidget.AnyWidget):  # type: ignore[misc]
         if not self.running:
             with self._lock:
                 self._asked = False
+                self._tell_all()
+
+    def _switched(self) -> None:
+        """Importance was switched on or off: after the end of a study no look at the log is due any more."""
+        if self.importance and not self.running:
+            threading.Thread(target=self._estimate_late, name="importance", daemon=True).start()
+        self._wake.set()
+
+    def _estimate_late(self) -> None:
+        self._estimator.look(self._board.phases_ended, self._board.frames)
+        self._estimator.wait()
+        with self._lock:
+            if not self._closing:
+                self._board.importance = self._estimator.answer
                 self._tell_all()
 
     def _ask(self, content: dict[str, Any]) -> None:

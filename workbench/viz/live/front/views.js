@@ -271,3 +271,35 @@ function nearestOf(marks, mx, my) {
   }
   return found;
 }
+
+function drawImportance(canvas, store, on, colors) {
+  const found = store.now.importance;
+  const { pen, width, height } = ready(canvas, Math.max(90, 60 + 34 * (found?.rows.length ?? 0)));
+  if (!on) return none(pen, width, height, colors, "switched off: it takes some computing");
+  if (!found) return none(pen, width, height, colors, "growing forests …");
+  if (!found.rows.length) return none(pen, width, height, colors, found.told.slice(0, 90));
+  const { rows } = found;
+  pen.font = FONT;
+  const left = Math.min(170, 22 + Math.max(...rows.map((row) => pen.measureText(row.hyperparameter).width)));
+  const box = boxOf(width, height, left);
+  const high = Math.max(...rows.flatMap((row) => [row.high, row.permutation_high, row.permutation]));
+  const low = Math.min(0, ...rows.map((row) => row.permutation_low));
+  const y = { low: rows.length, high: 0, title: "", ticks: rows.map((_, k) => k + 0.5), labels: rows.map((row) => row.hyperparameter) };
+  const { px, py } = axes(pen, box, { low, high: high * 1.03, title: "importance [share; fall of R²]" }, y, colors);
+  const bars = [["importance", "low", "high", "#0072B2", 0.14], ["permutation", "permutation_low", "permutation_high", "#E69F00", 0.52]];
+  rows.forEach((row, k) => {
+    for (const [value, from, to, color, down] of bars) {
+      const [top, tall] = [py(k + down), py(k + down + 0.32) - py(k + down)];
+      pen.fillStyle = color;
+      pen.fillRect(Math.min(px(0), px(row[value])), top, Math.abs(px(row[value]) - px(0)), tall);
+      pen.strokeStyle = colors.ink;
+      rule(pen, px(row[from]), top + tall / 2, px(row[to]), top + tall / 2);
+    }
+  });
+  return (_, my) => {
+    const row = rows[Math.floor(((my - box.top) / box.height) * rows.length)];
+    if (!row) return null;
+    const range = (name, from, to) => `${name} ${short(row[name])} (95 %: ${short(row[from])} to ${short(row[to])})`;
+    return { trial: null, words: [row.hyperparameter, range("importance", "low", "high"), range("permutation", "permutation_low", "permutation_high")] };
+  };
+}

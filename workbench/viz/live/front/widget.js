@@ -87,6 +87,9 @@ function render({ model, el }) {
   const scores = panel(grid, "Last score against");
   const choice = make("select", "", scores.head);
   choice.setAttribute("aria-label", "hyperparameter");
+  const forests = panel(grid, "Which hyperparameters the scores follow");
+  const toggle = make("button", "", forests.head);
+  const verdict = make("div", "wb-soft", forests.legend.parentElement);
   const detail = make("section", "wb-panel", grid);
   const facing = make("div", "", detail);
   const hands = handsOn(detail, store);
@@ -98,10 +101,11 @@ function render({ model, el }) {
     return listOf(make("ol", `wb-log ${name}`, section), choose);
   });
   const tip = make("div", "wb-tip", root);
-  const [ganttLegend, survivalLegend, curvesLegend] = [gantt, survival, curves].map((p) => legend(p.legend));
+  const [ganttLegend, survivalLegend, curvesLegend, forestsLegend] = [gantt, survival, curves, forests].map((p) => legend(p.legend));
 
   const views = [
     [gantt, drawGantt], [survival, drawSurvival], [curves, drawCurves], [best, drawBest],
+    [forests, (canvas, all, _, colors) => drawImportance(canvas, all, model.get("importance"), colors)],
     [scores, (...given) => drawScores(...given, choice.value)],
   ];
   let due = 0;
@@ -129,6 +133,10 @@ function render({ model, el }) {
   }
 
   function legends(colors) {
+    toggle.textContent = model.get("importance") ? "switch off" : "switch on";
+    const found = model.get("importance") ? store.now.importance : null;
+    verdict.textContent = found?.rows.length ? found.told : "";
+    forestsLegend(found?.rows.length ? [["share of the variance reduction", "#0072B2"], ["fall of R² when shuffled", "#E69F00"]] : []);
     const { meta, now } = store;
     const many = meta.phase_colors.length > 12;
     const phases = meta.phase_colors.map((color, phase) => [`phase ${phase}`, color]);
@@ -211,8 +219,12 @@ function render({ model, el }) {
     };
   }
   choice.onchange = later;
+  toggle.onclick = () => {
+    model.set("importance", !model.get("importance"));
+    model.save_changes();
+  };
   store.changed.add(later);
-  model.on("change:selected change:error", later);
+  model.on("change:selected change:error change:importance", later);
   const resized = new ResizeObserver(later);
   resized.observe(root);
   const themed = new MutationObserver(later); // JupyterLab names its theme on the body
@@ -221,7 +233,7 @@ function render({ model, el }) {
   return () => {
     cancelAnimationFrame(due);
     store.changed.delete(later);
-    model.off("change:selected change:error", later);
+    model.off("change:selected change:error change:importance", later);
     resized.disconnect();
     themed.disconnect();
   };
