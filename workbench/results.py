@@ -17,6 +17,8 @@ from workbench.knowledge import Frames, KnowledgeBase, Recording
 if TYPE_CHECKING:
     import plotly.graph_objects as go
 
+    from workbench.analysis import Importance
+
 
 @dataclass(frozen=True)
 class Results:
@@ -71,14 +73,21 @@ class Results:
             found["alpha_minimum"] = minimum_completion_rate(self._eviction_rate, n_phases)
         return found
 
+    def importance(self, phase: int | None = None) -> "Importance":
+        """Tell which hyperparameters the last scores follow, or one phase's; takes some seconds the first time."""
+        from workbench.analysis import importance
+
+        return importance(self.frames.trials, self.frames.phases, self.frames.hyperparameters, phase=phase)
+
     def figures(self) -> "dict[str, go.Figure]":
-        """Draw the study: node occupancy, survival, learning curves, best score, score by hyperparameter."""
+        """Draw occupancy, survival, learning curves, best score, score by hyperparameter, importance."""
         from workbench import analysis, viz
 
         f = self.frames
         expected, minimum = survival_curves(self.spec)
         used = analysis.occupancy(f.spans, f.slots, f.wall_s)
         survived = analysis.survival(f.trials, f.phases, f.decisions, self.spec["scheduler"].get("n_phases"))
+        found = self.importance()
         curves = analysis.learning_curves(f.phases, f.metrics)
         return {
             "occupancy": viz.node_occupancy(f.spans, f.slots, f.wall_s, occupancy=used.share),
@@ -88,6 +97,7 @@ class Results:
             ),
             "best so far": viz.best_so_far(analysis.best_so_far(f.phases), f.wall_s),
             "score by hyperparameter": viz.score_by_hyperparameter(f.phases, f.trials, f.hyperparameters),
+            "importance": viz.hyperparameter_importance(found.table, str(found)),
         }
 
     def write_report(self, path: str | Path) -> Path:
@@ -152,6 +162,7 @@ _CAPTIONS = (
     "Every trial's score against the time it trained.",
     "The best score reported so far, against the study's clock.",
     "Scores at phase ends against each hyperparameter; crosses are the last scores of stopped trials.",
+    "What random forests make of the last scores of all trials, stopped ones among them; bars with 95 % intervals.",
 )
 
 

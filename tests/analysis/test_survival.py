@@ -1,4 +1,5 @@
 import pandas as pd
+import pytest
 
 from workbench.analysis import completion_rate, phase_modes, stopped_by_mode, survival
 
@@ -17,14 +18,19 @@ def test_what_began_is_all_accounted_for(frames):
     assert parts.tolist() == table["began"].tolist()
 
 
-def test_a_failed_trial_counts_in_the_phase_it_failed_in():
-    trials = pd.DataFrame({"trial": [0], "state": ["failed"]})
+@pytest.mark.parametrize(
+    ("state", "mode", "failed", "stopped"),
+    [("failed", "failed", [0, 1], [0, 0]), ("stopped", "person", [0, 0], [0, 1])],
+)
+def test_a_trial_cut_short_counts_in_the_phase_it_was_in(state, mode, failed, stopped):
+    trials = pd.DataFrame({"trial": [0], "state": [state], "mode": [mode]})
     phases = pd.DataFrame({"trial": [0, 0], "phase": [0, 1], "ended_s": [3.0, float("nan")]})
     rows = [(3.0, 0, 0, "continue", "collecting", {}), (5.0, 0, 1, "stop", "failed", {})]
     decisions = pd.DataFrame(rows, columns=["at_s", "trial", "phase", "verdict", "mode", "reason"])
     table = survival(trials, phases, decisions)
-    assert table["failed"].tolist() == [0, 1]
-    assert table["stopped"].tolist() == [0, 0]
+    assert table["failed"].tolist() == failed
+    assert table["stopped"].tolist() == stopped
+    assert table["running"].tolist() == [0, 0]
 
 
 def test_a_released_hold_counts_once():

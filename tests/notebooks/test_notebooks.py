@@ -75,3 +75,16 @@ def test_a_kernel_that_dies_is_said_so(tmp_path) -> None:
     path = _notebook(tmp_path / "dies.ipynb", "import os; os._exit(1)")
     with pytest.raises(NotebookError, match=r"kernel of .* died"):
         execute(path, tmp_path / "out.ipynb")
+
+
+def test_the_live_dashboard_runs_at_a_toy_size(tmp_path) -> None:
+    db = tmp_path / "kb.db"
+    size = '{"n_trials": 3, "n_phases": 2, "frames": 2000}'
+    shown = outputs(
+        execute(NOTEBOOKS / "02_live_dashboard.ipynb", tmp_path / "out.ipynb", {"DB": str(db), "SIZE": size})
+    )
+    with KnowledgeBase(db) as kb:
+        assert kb.studies["state"].tolist() == ["ended"]
+        assert kb["live"].frames().interventions["accepted"].tolist() == [True, True]
+    for word in ("widget-view", "trials begun", "<svg", "pause study"):
+        assert word in shown

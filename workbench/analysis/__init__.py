@@ -3,17 +3,20 @@
 from workbench.analysis.bootstrap import Interval, bootstrap_interval
 from workbench.analysis.completion import completion_rate
 from workbench.analysis.curves import best_so_far, learning_curves
+from workbench.analysis.importance import Importance, importance
 from workbench.analysis.occupancy import Occupancy, occupancy, occupancy_over_time
 from workbench.analysis.summary import summarise
 from workbench.analysis.survival import phase_modes, stopped_by_mode, survival
 from workbench.analysis.thin import thin
 
 __all__ = [
+    "Importance",
     "Interval",
     "Occupancy",
     "best_so_far",
     "bootstrap_interval",
     "completion_rate",
+    "importance",
     "learning_curves",
     "occupancy",
     "occupancy_over_time",

@@ -7,6 +7,7 @@ import numpy.typing as npt
 import pandas as pd
 
 KINDS = ["ran", "lost", "held"]
+_KIND_OF = {"ended": "ran", "running": "ran", "lost": "lost", "stopped": "lost", "held": "held"}
 
 
 class Occupancy(NamedTuple):
@@ -108,7 +109,7 @@ def slot_time(spans: pd.DataFrame, slots: pd.DataFrame, until_s: float) -> pd.Da
             "slot": pd.to_numeric(spans["slot"]),
             "trial": spans["trial"],
             "phase": spans["phase"],
-            "kind": spans["outcome"].map({"ended": "ran", "running": "ran", "lost": "lost", "held": "held"}),
+            "kind": spans["outcome"].map(_KIND_OF),
             "begun_s": spans["started_s"].astype(float),
             "over_s": spans["ended_s"].astype(float).fillna(until_s),
         }

@@ -2,6 +2,7 @@
 
 import pandas as pd
 
+_RAN_OUT = ["finished", "extended"]  # modes of a stop after the last phase a trial had to run
 COUNTS = ["began", "completed", "continued", "stopped", "finished", "failed", "running"]
 
 
@@ -27,7 +28,7 @@ def survival(
         began     began it (the paper's W_p)
         completed reported a score for it
         continued were let go on after it, held and paused ones among them
-        stopped   were stopped after it by the scheduler
+        stopped   were stopped after it by the scheduler, or in it by a person
         finished  ended it as the last they had to run
         failed    failed in it for good
         running   began it and are still at it, or wait for a verdict
@@ -44,11 +45,13 @@ def survival(
         "began": phases.drop_duplicates(["trial", "phase"]),
         "completed": phases[phases["ended_s"].notna()].drop_duplicates(["trial", "phase"]),
         "continued": final[final["verdict"] != "stop"],
-        "stopped": final[(final["verdict"] == "stop") & ~final["mode"].isin(["finished", "failed"])],
-        "finished": final[(final["verdict"] == "stop") & (final["mode"] == "finished")],
-        "failed": _failures(trials, phases),
+        "stopped": final[(final["verdict"] == "stop") & ~final["mode"].isin([*_RAN_OUT, "failed"])],
+        "finished": final[(final["verdict"] == "stop") & final["mode"].isin(_RAN_OUT)],
+        "failed": _last_phases(trials[trials["state"] == "failed"], phases),
     }
     table = pd.DataFrame({name: _count(rows, index) for name, rows in groups.items()}, index=index)
+    by_hand = trials[(trials["state"] == "stopped") & (trials["mode"] == "person")]
+    table["stopped"] += _count(_last_phases(by_hand, phases), index)
     decided = table[["continued", "stopped", "finished", "failed"]].sum(axis=1)
     table["running"] = (table["began"] - decided).clip(lower=0)
     modes = phase_modes(decisions).set_index("phase")["mode"]
@@ -65,7 +68,7 @@ def phase_modes(decisions: pd.DataFrame) -> pd.DataFrame:
         One row a phase with a decision on a score: phase; mode (collecting, selecting, finished, or what another
         scheduler wrote); reported (scores so far); collecting_reports (W_DCM,p, trials; NaN if not given).
     """
-    judged = decisions[decisions["mode"].notna() & (decisions["mode"] != "failed")]
+    judged = decisions[decisions["mode"].notna() & ~decisions["mode"].isin(["failed", "extended"])]
     rows = []
     for phase, group in judged.groupby("phase"):
         latest = group.iloc[-1]
@@ -99,11 +102,10 @@ def _last_verdicts(decisions: pd.DataFrame) -> pd.DataFrame:
     return decisions.drop_duplicates(["trial", "phase"], keep="last")
 
 
-def _failures(trials: pd.DataFrame, phases: pd.DataFrame) -> pd.DataFrame:
-    """Name the phase each failed trial failed in: the last it began (0 if it never got that far)."""
-    failed = trials.loc[trials["state"] == "failed", ["trial"]]
+def _last_phases(trials: pd.DataFrame, phases: pd.DataFrame) -> pd.DataFrame:
+    """Name the last phase each of these trials began (0 if it never got that far)."""
     begun = phases.groupby("trial")["phase"].max()
-    return failed.assign(phase=[int(begun.get(trial, 0)) for trial in failed["trial"]])
+    return trials[["trial"]].assign(phase=[int(begun.get(trial, 0)) for trial in trials["trial"]])
 
 
 def _count(rows: pd.DataFrame, index: pd.RangeIndex) -> pd.Series:

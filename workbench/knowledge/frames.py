@@ -189,7 +189,7 @@ class FrameReader:
             held["ended_s"] = event.at
             del self.open_span[event.trial]
         if verdict == "stop" and row["state"] != "failed":
-            row.update(state="finished" if mode == "finished" else "stopped", ended_s=event.at)
+            row.update(state="finished" if mode in ("finished", "extended") else "stopped", ended_s=event.at)
         elif verdict == "hold":
             self._hold(event)
         elif verdict == "continue":

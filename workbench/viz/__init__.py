@@ -3,6 +3,7 @@
 from workbench.viz.bands import bands
 from workbench.viz.curves import best_so_far, learning_curves
 from workbench.viz.hyperparameters import score_by_hyperparameter
+from workbench.viz.importance import hyperparameter_importance
 from workbench.viz.occupancy import node_occupancy, occupancy_over_time
 from workbench.viz.report import report_html, write_report
 from workbench.viz.survival import phase_survival
@@ -10,6 +11,7 @@ from workbench.viz.survival import phase_survival
 __all__ = [
     "bands",
     "best_so_far",
+    "hyperparameter_importance",
     "learning_curves",
     "node_occupancy",
     "occupancy_over_time",

@@ -5,7 +5,7 @@ import plotly.graph_objects as go
 
 from workbench.viz import theme
 
-_HATCH = {"held": "/", "lost": "x"}
+_HATCH = {"held": "/", "lost": "x", "stopped": "x"}
 
 
 def node_occupancy(
@@ -25,7 +25,8 @@ def node_occupancy(
     Returns
     -------
     Figure
-        One trace a phase; held time and lost attempts are hatched; grey is idle, blank is a slot that was not there.
+        One trace a phase; held time, lost attempts and what a person stopped are hatched; grey is
+        idle, blank is a slot that was not there.
     """
     rows = slot_rows(slots, spans)
     share = "" if occupancy is None or pd.isna(occupancy) else f": {occupancy:.1%} occupied"

@@ -24,6 +24,7 @@ STATE_COLORS = {
     "running": SKY,
     "held": PURPLE,
     "paused": ORANGE,
+    "set aside": BLUE,
     "stopped": VERMILLION,
     "failed": GREY,
 }

@@ -5,9 +5,10 @@ import pytest
 
 from tests.viz.live.conftest import NAME, SPEC, in_order
 from workbench.core.protocols import Event, Kind
-from workbench.viz.live.board import OUTCOMES, Board, why
+from workbench.viz.live.board import OUTCOMES, Board
 from workbench.viz.live.feed import Feed, MetricPoint
 from workbench.viz.live.plan import plan_of
+from workbench.viz.live.words import why
 
 
 def _news(events):
@@ -96,7 +97,46 @@ def test_numbers_of_the_small_study():
     assert content["meta"]["expected"] == [4.0, 3.0]
     assert content["meta"]["minimum"] == [4.0, 2.0]
     assert content["meta"]["hyperparameters"][:2] == ["lr", "net"]
-    assert [line[3] for line in content["log"]] == ["attempt lost", "hold", "continue", "stop", "stop"]
+    assert [line["what"] for line in content["log"]] == ["attempt lost", "hold", "continue", "stop", "stop"]
+    assert [line["list"] for line in content["log"]] == ["troubles"] + ["decisions"] * 4
+
+
+def _answered(at, trial, action, **more):
+    return Event(Kind.INTERVENTION, at, trial, data={"request": f"r{at}", "action": action, "by": "person", **more})
+
+
+def test_what_people_ask_is_told_with_the_answer():
+    board = _board()
+    board.take(_news(in_order()))
+    board.delta()
+    board.take([
+        _answered(21.0, 3, "stop", accepted=True),
+        Event(Kind.TRIAL_STOPPED, 21.0, 3, 0, data={"by": "person"}),
+        Event(Kind.DECISION, 21.0, 3, 0, data={"verdict": "stop", "mode": "failed"}),
+        _answered(22.0, 1, "pause", accepted=False, why="trial 1 is over"),
+        _answered(23.0, None, "pause study", accepted=True),
+    ])  # fmt: skip
+    content, (spans, _) = board.delta()
+    asked = [(line["what"], line["why"], line["request"]) for line in content["log"]]
+    assert asked == [
+        ("person asked to stop: accepted", "", "r21.0"),
+        ("person asked to pause: refused", "trial 1 is over", "r22.0"),
+        ("person asked to pause study: accepted", "", "r23.0"),
+    ]
+    assert content["paused"] is True
+    stopped = next(trial for trial in content["trials"] if trial["trial"] == 3)
+    assert (stopped["state"], stopped["why"]) == ("stopped", "stopped by a person")
+    assert OUTCOMES[int(np.frombuffer(spans, np.float32).reshape(-1, 7)[-1][-1])] == "stopped"
+    assert [row["stopped"] for row in content["survival"]] == [2, 0]
+    assert [row["running"] for row in content["survival"]] == [0, 0]
+
+
+def test_lost_slots_and_drivers_are_troubles():
+    board = _board()
+    board.take([*_news(in_order()), Event(Kind.SLOT_LOST, 21.0, slot=2, data={"node": "m"}),
+                Event(Kind.STUDY_INTERRUPTED, 22.0, data={"error": "OSError('full')"})])  # fmt: skip
+    troubles = [(line["what"], line["why"]) for line in board.snapshot()[0]["log"] if line["list"] == "troubles"]
+    assert troubles[1:] == [("slot 2 lost", "on m"), ("the driver left", "OSError('full')")]
 
 
 def test_an_unknown_scheduler_has_no_expectations():

@@ -7,6 +7,7 @@ import pytest
 from tests.viz.live.conftest import NAME, in_order
 from workbench.core.errors import DatabaseError, StudyError
 from workbench.core.protocols import Event, Kind
+from workbench.knowledge import Inbox
 from workbench.viz.live import Dashboard
 
 FOREVER = 3600.0  # a refresher that only looks when it is told to
@@ -57,6 +58,30 @@ def test_messages_that_are_not_ours_are_passed_over(board):
     for content in ("snapshot", {"type": "drop tables"}, None):
         board._handle_custom_msg(content, [])
     assert not any(m["type"] == "snapshot" for m in board.said)
+
+
+def test_buttons_ask_and_are_told_whether_it_was_sent(board, log, db):
+    log.append(in_order())
+    board.refresh()
+    board._handle_custom_msg({"type": "ask", "action": "stop", "trial": 3}, [])
+    asked = board.until("asked")
+    assert [(r.id, r.action, r.trial) for r in Inbox(db, NAME)()] == [(asked["request"], "stop", 3)]
+    board._handle_custom_msg({"type": "ask", "action": "stop", "trial": 99}, [])
+    assert "no trial 99" in board.until("refused")["why"]
+    assert board.hands.study == NAME
+
+
+def test_importance_comes_when_it_is_asked_for(board, log):
+    log.append(in_order())
+    board.refresh()
+    assert board.said[-1].get("importance") is None
+    board.importance = True
+    board.refresh()
+    board._estimator.wait()
+    board.refresh()
+    told = next(m["importance"] for m in reversed(board.said) if m.get("importance"))
+    assert told == {"rows": [], "told": "no importance: 3 trials have a score, 20 are needed"}
+    board.importance = False
 
 
 def test_close_ends_the_thread_and_leaves_the_study_alone(db, log):

@@ -3,6 +3,7 @@
 import math
 from collections import deque
 from collections.abc import Iterable, Mapping
+from operator import itemgetter
 from typing import Any
 
 import numpy as np
@@ -10,17 +11,18 @@ import numpy.typing as npt
 import pandas as pd
 
 from workbench import analysis
-from workbench.core.protocols import Event, Kind
+from workbench.core.protocols import Config, Event, Kind
 from workbench.knowledge import Frames
 from workbench.knowledge.frames import METRICS, TRIALS, FrameReader
 from workbench.viz import theme
 from workbench.viz.live.curves import Curves
 from workbench.viz.live.feed import FRAMES, SCORE, MetricPoint
 from workbench.viz.live.plan import Plan
+from workbench.viz.live.words import line_of
 
-OUTCOMES = ["running", "ended", "lost", "held"]
+OUTCOMES = ["running", "ended", "lost", "held", "stopped"]
 MOST_POINTS = 60_000
-_LOG_LINES = 300
+_LIST_LINES = 300
 
 Message = tuple[dict[str, Any], list[bytes]]
 """Content in JSON's types, and its float32 tables: spans [n, 7] and points [m, 4]."""
@@ -41,12 +43,15 @@ class Board:
         self._reader = FrameReader()
         self._pace: dict[int, tuple[float, float, float]] = {}  # trial → frames, at_s, frames a second
         self._why: dict[int, str] = {}
-        self._log: deque[list[Any]] = deque(maxlen=_LOG_LINES)
-        self._log_new: list[list[Any]] = []
+        self._lists = {name: deque[dict[str, Any]](maxlen=_LIST_LINES) for name in ("decisions", "troubles")}
+        self._lines_new: list[dict[str, Any]] = []
+        self._lines = 0  # written so far
+        self._paused = False  # whether a person has paused the study
         self._touched: set[int] = set()
         self._open_sent: set[int] = set()  # spans that viewers know as not over
         self._spans_sent = 0
         self._slow: dict[str, Any] = {}  # what only events change
+        self._importance: dict[str, Any] | None = None
         self._stale = True
 
     def take(self, news: Iterable[Event | MetricPoint]) -> None:
@@ -58,9 +63,29 @@ class Board:
                 self._event(item)
 
     @property
+    def importance(self) -> dict[str, Any] | None:
+        """What the forests say, if they were asked: rows and words."""
+        return self._importance
+
+    @importance.setter
+    def importance(self, found: dict[str, Any] | None) -> None:
+        if found is not self._importance:
+            self._importance, self._stale = found, True
+
+    @property
+    def phases_ended(self) -> int:
+        """Phases that ended so far."""
+        return sum(row["phases"] for row in self._reader.trials.values())
+
+    @property
     def ended(self) -> bool:
         """Whether the study has come to its end; an interrupted one may go on."""
         return self._reader.state == "ended"
+
+    def config(self, trial: int) -> Config | None:
+        """Give a trial's hyperparameters; ``None`` if there is no such trial."""
+        row = self._reader.trials.get(trial)
+        return None if row is None else {key: value for key, value in row.items() if key not in TRIALS}
 
     def frames(self) -> Frames:
         """The documented frames, without metrics."""
@@ -73,13 +98,13 @@ class Board:
             **self._state(),
             "meta": self._meta(),
             "trials": [self._trial(number) for number in self._reader.trials],
-            "log": list(self._log),
+            "log": sorted((line for lines in self._lists.values() for line in lines), key=itemgetter("n")),
         }
         return content, [spans.tobytes(), self.curves.all(MOST_POINTS).tobytes()]
 
     def delta(self) -> Message | None:
         """Give what changed since the last delta, and take it as sent; ``None`` if nothing did."""
-        if not (self._stale or self._touched or self._log_new):
+        if not (self._stale or self._touched or self._lines_new):
             return None
         new = set(range(self._spans_sent, len(self._reader.spans)))
         spans = _span_table(self._reader.spans, sorted(new | self._closed()))
@@ -87,7 +112,7 @@ class Board:
         content = {
             **self._state(),
             "trials": [self._trial(number) for number in sorted(self._touched) if number in self._reader.trials],
-            "log": self._log_new,
+            "log": self._lines_new,
             "dropped": dropped,
         }
         self.take_as_sent()
@@ -99,7 +124,7 @@ class Board:
         self._spans_sent = len(self._reader.spans)
         self._open_sent = {k for k, span in enumerate(self._reader.spans) if _is_open(span)}
         self._touched.clear()
-        self._log_new = []
+        self._lines_new = []
         self._stale = False
 
     # -- taking in --------------------------------------------------------------------------------------------
@@ -123,6 +148,9 @@ class Board:
         self._reader.read(event)
         self._stale = True
         self._slow = {}
+        self._write_down(event)
+        if event.kind is Kind.INTERVENTION and event.data.get("accepted") and event.trial is None:
+            self._paused = {"pause study": True, "resume study": False}.get(str(event.data["action"]), self._paused)
         if event.trial is None:
             return
         self._touched.add(event.trial)
@@ -130,19 +158,24 @@ class Board:
             self.curves.start(event.trial, event.phase or 0, event.at)
         elif event.kind is Kind.PHASE_ENDED:
             self.curves.end(event.trial, event.phase or 0, event.at, float(event.data["score"]))
-        elif event.kind is Kind.DECISION:
-            self._why[event.trial] = why(event.data)
-            self._line(event, str(event.data["verdict"]), self._why[event.trial])
-        elif event.kind in (Kind.PHASE_FAILED, Kind.TRIAL_FAILED):
-            word = "attempt lost" if event.kind is Kind.PHASE_FAILED else "failed"
-            self._line(event, word, str(event.data.get("error") or ""))
-        if event.kind in (Kind.DECISION, Kind.PHASE_FAILED) and event.data.get("verdict") != "continue":
-            self._pace.pop(event.trial, None)
+        if event.kind in (Kind.DECISION, Kind.PHASE_FAILED, Kind.TRIAL_STOPPED):
+            self._pace.pop(event.trial, None) if event.data.get("verdict") != "continue" else None
 
-    def _line(self, event: Event, what: str, reason: str) -> None:
-        line = [round(event.at, 1), event.trial, event.phase, what, reason[:500]]
-        self._log.append(line)
-        self._log_new.append(line)
+    def _write_down(self, event: Event) -> None:
+        """Keep the event's line, if it has one, and why the trial's last verdict fell."""
+        by_hand = event.trial is not None and self._reader.trials[event.trial].get("mode") == "person"
+        if event.kind is Kind.TRIAL_STOPPED and event.trial is not None:
+            self._why[event.trial] = "stopped by a person"
+        if event.kind is Kind.DECISION and by_hand:
+            return  # the scheduler, told that a person stopped the trial, agrees
+        line = line_of(event)
+        if line is None:
+            return
+        line["n"] = self._lines = self._lines + 1
+        self._lists[line["list"]].append(line)
+        self._lines_new.append(line)
+        if event.kind is Kind.DECISION and event.trial is not None:
+            self._why[event.trial] = line["why"]
 
     # -- telling ----------------------------------------------------------------------------------------------
 
@@ -173,6 +206,7 @@ class Board:
         return {
             **self._slow,
             "state": self._reader.state,
+            "importance": self._importance,
             "at_s": round(at, 2),
             "eta_s": None if eta is None else round(eta, 1),
             "frames_per_s": round(sum(rate for _, _, rate in self._pace.values()), 1),
@@ -182,6 +216,8 @@ class Board:
         frames = self.frames()
         phases, trials = frames.phases, frames.trials
         survival = analysis.survival(trials, phases, frames.decisions, self.plan.n_phases)
+        reports = analysis.phase_modes(frames.decisions).set_index("phase")[["reported", "collecting_reports"]]
+        survival = survival.join(reports, on="phase")
         best = analysis.best_so_far(phases)
         share = analysis.occupancy(frames.spans, frames.slots, self._reader.at).share
         return {
@@ -191,7 +227,8 @@ class Board:
             "expected_phases": self.plan.expected_phases,
             "occupancy": None if math.isnan(share) else round(share, 4),
             "slots": [[r["slot"], r["node"], r["joined_s"], r.get("lost_s")] for r in self._reader.slots],
-            "survival": survival.where(survival.notna(), None).to_dict("records"),
+            "paused": self._paused,
+            "survival": survival.astype(object).where(survival.notna(), None).to_dict("records"),
             "best": best.to_numpy().tolist(),
         }
 
@@ -206,7 +243,7 @@ class Board:
             "parent": row.get("parent"),
             "why": self._why.get(number, ""),
             "error": str(row.get("error") or "")[:500],
-            "config": {key: value for key, value in row.items() if key not in TRIALS},
+            "config": self.config(number),
         }
 
     def _closed(self) -> set[int]:
@@ -214,21 +251,6 @@ class Board:
 
     def _phases_begun(self) -> int:
         return 1 + max((phase for _, phase in self._reader.phases), default=0)
-
-
-def why(decision: Mapping[str, Any]) -> str:
-    """Write a decision's reason as a person would say it, from the log's data."""
-    mode = decision.get("mode")
-    if mode == "selecting" and decision.keys() >= {"rank", "threshold", "reported"}:
-        kept = "<" if decision["verdict"] == "stop" else "≥"
-        rank, threshold = f"{decision['rank']:.2f}", f"{decision['threshold']:.2f}"
-        return f"selecting: rank {rank} {kept} {threshold} of {decision['reported']} reports"
-    if mode == "collecting" and decision.keys() >= {"reported", "collecting_reports"}:
-        return f"collecting: report {decision['reported']} of {decision['collecting_reports']:.4g}"
-    if mode in ("finished", "failed"):
-        return "ran all its phases" if mode == "finished" else "no attempt left"
-    rest = ", ".join(f"{key} {value}" for key, value in decision.items() if key not in ("verdict", "mode"))
-    return ": ".join(part for part in (str(mode or ""), rest) if part)
 
 
 def _span_table(spans: list[dict[str, Any]], which: Iterable[int]) -> npt.NDArray[np.float32]:

@@ -12,12 +12,16 @@ from uuid import uuid4
 import anywidget
 import traitlets
 
+from workbench.core.errors import WorkbenchError
+from workbench.knowledge import Hands
+from workbench.viz.live.asking import ask
 from workbench.viz.live.board import Board, Message
+from workbench.viz.live.estimator import Estimator
 from workbench.viz.live.feed import Feed
 from workbench.viz.live.plan import plan_of
 from workbench.viz.live.static import static_html
 
-_PARTS = ["store.js", "paint.js", "views.js", "widget.js"]
+_PARTS = ["store.js", "paint.js", "views.js", "hands.js", "widget.js"]
 _ONCE_MORE_S = 1.0  # the last state is sent again after this: a front end may have dropped it
 
 
@@ -43,7 +47,8 @@ class Dashboard(anywidget.AnyWidget):  # type: ignore[misc]
     """Everything about a study at a glance, while it runs and after.
 
     It only ever reads the log, through a connection that cannot write, so it can neither hold up nor harm the study,
-    which may run in this kernel, in another process, or not at all any more.
+    which may run in this kernel, in another process, or not at all any more. What its buttons ask travels as small
+    files beside the log (`workbench.knowledge.Hands`), and the study's answers come back in the log.
 
     Parameters
     ----------
@@ -60,6 +65,10 @@ class Dashboard(anywidget.AnyWidget):  # type: ignore[misc]
     ----------
     selected : int or None
         The trial marked in all views; set by a click on it, or from Python. Can be observed.
+    hands : Hands
+        What the buttons do, for use from Python: stop, pause, resume, extend, clone, …
+    importance : bool
+        Whether to estimate hyperparameter importance, on a thread of its own, at most every 30 s.
     error : str
         Why the log cannot be read at the moment; empty when all is well.
 
@@ -79,6 +88,7 @@ class Dashboard(anywidget.AnyWidget):  # type: ignore[misc]
     _css = _front_end("dashboard.css")
 
     selected = traitlets.Int(None, allow_none=True).tag(sync=True)
+    importance = traitlets.Bool(False).tag(sync=True)
     error = traitlets.Unicode("").tag(sync=True)
     _key = traitlets.Unicode("").tag(sync=True)  # by which the views of one model find their store
 
@@ -98,11 +108,14 @@ class Dashboard(anywidget.AnyWidget):  # type: ignore[misc]
         self._board.take(self._feed.news())
         self._lock = threading.Lock()  # held by whoever touches the feed, the board or the number
         self._number = 0  # of the last delta; a viewer that misses one asks for a snapshot
+        self.hands = Hands(db, name)
+        self._estimator = Estimator()
         self._wake = threading.Event()
         self._asked = False  # whether a viewer waits for a snapshot
         self._closing = False
         super().__init__(_key=uuid4().hex)
         self.on_msg(self._heard)
+        self.observe(lambda _: self._switched(), "importance")
         self._refresh_s = refresh_s
         self._thread = threading.Thread(target=self._watch, name=f"dashboard {name}", daemon=True)
         self._thread.start()
@@ -170,6 +183,9 @@ class Dashboard(anywidget.AnyWidget):  # type: ignore[misc]
             trouble = f"{type(err).__name__}: {err}"
         if trouble != self.error:
             self.error = trouble
+        if self.importance:
+            self._board.importance = self._estimator.answer
+            self._estimator.look(self._board.phases_ended, self._board.frames)
         if self._asked:
             self._asked = False
             self._tell_all()
@@ -181,8 +197,11 @@ class Dashboard(anywidget.AnyWidget):  # type: ignore[misc]
         return self._board.ended and not trouble
 
     def _heard(self, _: Any, content: Any, __: Any) -> None:
-        """A view has been attached, or has missed something. Runs on whatever thread the kernel likes: be brief."""
-        if not isinstance(content, dict) or content.get("type") != "snapshot":
+        """A view wants a snapshot, or asks something of the study. Runs on any thread the kernel likes: be brief."""
+        kind = content.get("type") if isinstance(content, dict) else None
+        if kind == "ask":
+            self._ask(content)
+        if kind != "snapshot":
             return
         self._asked = True
         self._wake.set()
@@ -191,11 +210,39 @@ class Dashboard(anywidget.AnyWidget):  # type: ignore[misc]
                 self._asked = False
                 self._tell_all()
 
+    def _switched(self) -> None:
+        """Importance was switched on or off: after the end of a study no look at the log is due any more."""
+        if self.importance and not self.running:
+            threading.Thread(target=self._estimate_late, name="importance", daemon=True).start()
+        self._wake.set()
+
+    def _estimate_late(self) -> None:
+        self._estimator.look(self._board.phases_ended, self._board.frames)
+        self._estimator.wait()
+        with self._lock:
+            if not self._closing:
+                self._board.importance = self._estimator.answer
+                self._tell_all()
+
+    def _ask(self, content: dict[str, Any]) -> None:
+        """Put a wish into the study's inbox and say so; the answer will come by the log."""
+        trial = content.get("trial")
+        try:
+            request = ask(self.hands, content, self._board.config(trial) if isinstance(trial, int) else None)
+        except (WorkbenchError, OSError) as err:
+            self._say({"type": "refused", "why": str(err)})
+        else:
+            self._say({"type": "asked", "request": request, "action": content["action"], "trial": trial})
+            self._wake.set()
+
     def _tell_all(self) -> None:
         self._board.take_as_sent()
         self._tell("snapshot", self._board.snapshot())
 
     def _tell(self, kind: str, message: Message) -> None:
         content, tables = message
+        self._say({"type": kind, "number": self._number, **content}, tables)
+
+    def _say(self, content: dict[str, Any], tables: list[bytes] | None = None) -> None:
         with contextlib.suppress(Exception):  # a kernel that shuts down closes the channel under us
-            self.send({"type": kind, "number": self._number, **content}, tables)
+            self.send(content, tables)

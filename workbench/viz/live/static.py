@@ -48,8 +48,8 @@ def gantt_svg(spans: pd.DataFrame, slots: pd.DataFrame, until_s: float) -> str:
     bars = [
         f'<rect x="{_LABELS + begun * per_s:.1f}" y="{y * _ROW + 2:.0f}" '
         f'width="{max(0.5, (over - begun) * per_s):.1f}" height="{_ROW - 3}" fill="{colors[phase]}" '
-        f'opacity="{0.35 if outcome in ("held", "lost") else 1}"><title>trial {trial}, phase {phase}, {outcome}</title>'
-        "</rect>"
+        f'opacity="{0.35 if outcome in ("held", "lost", "stopped") else 1}">'
+        f"<title>trial {trial}, phase {phase}, {outcome}</title></rect>"
         for y, begun, over, phase, trial, outcome in _bars(spans, rows, until_s)
     ]
     unit = theme.clock(until_s)

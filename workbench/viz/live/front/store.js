@@ -12,7 +12,9 @@ function makeStore(model) {
     trials: new Map(), // trial → row
     spans: [], // index → {slot, trial, phase, from, to, outcome}
     curves: new Map(), // trial → {x: [], y: [], end: []}
-    log: [],
+    log: [], // lines, each of one of two lists: decisions and troubles
+    asked: new Map(), // request → what a person asked here, until the log answers
+    refused: "", // why the last wish could not even be sent
     changed: new Set(), // callbacks
   };
   let timer = null;
@@ -28,6 +30,7 @@ function makeStore(model) {
   }
 
   function hear(content, buffers) {
+    if (content.type === "asked" || content.type === "refused") return answered(content);
     if (content.type === "snapshot") {
       store.meta = content.meta;
       store.trials.clear();
@@ -47,6 +50,18 @@ function makeStore(model) {
     for (const callback of store.changed) callback();
   }
 
+  function answered({ type, why, request, action, trial }) {
+    store.refused = type === "refused" ? why : "";
+    const there = store.log.some((line) => line.request === request); // the log may have been faster
+    if (type === "asked" && !there) store.asked.set(request, trial === null || trial === undefined ? action : `${action} trial ${trial}`);
+    for (const callback of store.changed) callback();
+  }
+
+  store.wish = (action, more) => {
+    store.refused = "";
+    model.send({ type: "ask", action, ...more });
+  };
+
   model.on("msg:custom", hear);
   ask();
   store.close = () => {
@@ -65,7 +80,8 @@ function apply(store, content, buffers) {
     }
   }
   store.log.push(...content.log);
-  if (store.log.length > 600) store.log.splice(0, store.log.length - 300);
+  for (const line of content.log) store.asked.delete(line.request);
+  if (store.log.length > 1200) store.log = ["decisions", "troubles"].flatMap((list) => store.log.filter((line) => line.list === list).slice(-300));
   const spans = floats(buffers[0]);
   for (let k = 0; k < spans.length; k += 7) {
     const [index, slot, trial, phase, from, to, outcome] = spans.subarray(k, k + 7);

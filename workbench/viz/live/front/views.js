@@ -1,5 +1,6 @@
 // The views. Each draws the store on a canvas and returns `hit(x, y)`: the trial and words under the pointer.
 
+const WASTED = ["held", "lost", "stopped"]; // time of a slot that bought nothing
 const BOX = { left: 52, top: 8, right: 10, bottom: 36 };
 
 function boxOf(width, height, left = BOX.left, bottom = BOX.bottom) {
@@ -60,7 +61,7 @@ function drawGantt(canvas, store, selected, colors) {
     if (!bar || !top.has(bar.slot)) continue;
     const [from, to] = [at(bar.from), at(Number.isNaN(bar.to) ? now : bar.to)];
     const place = { x: from, y: top.get(bar.slot), width: Math.max(1, to - from - 0.7), height: row - 2, bar };
-    const wasted = bar.outcome === "held" || bar.outcome === "lost";
+    const wasted = WASTED.includes(bar.outcome);
     pen.globalAlpha = selected === null || bar.trial === selected ? 1 : 0.3;
     pen.fillStyle = store.meta.phase_colors[bar.phase % store.meta.phase_colors.length];
     pen.fillRect(place.x, place.y, place.width, place.height);
@@ -88,6 +89,12 @@ function hatch(pen, { x, y, width, height }, colors) {
   pen.restore();
 }
 
+// HyperTrick's two modes, by their short names in the paper; of other schedulers what they wrote.
+function modeOf(phase, roomy) {
+  if (phase.mode === "collecting") return roomy ? `DCM ${phase.reported}/${short(phase.collecting_reports)}` : "DCM";
+  return { selecting: "WSM", finished: "last" }[phase.mode] ?? phase.mode;
+}
+
 const FATES = [["continued", "went on", "#0072B2"], ["finished", "finished"], ["stopped", "stopped"], ["failed", "failed"], ["running", "running"]];
 
 function drawSurvival(canvas, store, _, colors) {
@@ -112,8 +119,9 @@ function drawSurvival(canvas, store, _, colors) {
     pen.fillStyle = colors.soft;
     pen.textAlign = "center";
     pen.textBaseline = "top";
-    const mode = phase.mode === "finished" ? "last" : phase.mode;
-    if (mode && box.width / phases.length > 48) pen.fillText(mode, px(phase.phase), box.top + box.height + 17);
+    const room = box.width / phases.length;
+    const mode = modeOf(phase, room > 60);
+    if (mode && room > 30) pen.fillText(mode, px(phase.phase), box.top + box.height + 17);
   });
   for (const [heights, dash] of [[expected, []], [minimum, [2, 3]]]) {
     pen.setLineDash(dash);
@@ -130,6 +138,8 @@ function drawSurvival(canvas, store, _, colors) {
     const words = FATES.filter(([key]) => phase[key]).map(([key, name]) => `${phase[key]} ${name}`);
     if (expected.length > phase.phase) words.push(`${short(expected[phase.phase])} expected`);
     if (minimum.length > phase.phase) words.push(`${short(minimum[phase.phase])} at least`);
+    if (phase.mode === "collecting") words.push(`collecting (DCM): ${phase.reported} of ${short(phase.collecting_reports)} reports`);
+    if (phase.mode === "selecting") words.push(`selecting (WSM): the next report is ranked among ${phase.reported}`);
     return { trial: null, words: [`phase ${phase.phase}: ${phase.began} began`, ...words] };
   };
 }
@@ -260,4 +270,36 @@ function nearestOf(marks, mx, my) {
     if (distance < nearest) [found, nearest] = [mark, distance];
   }
   return found;
+}
+
+function drawImportance(canvas, store, on, colors) {
+  const found = store.now.importance;
+  const { pen, width, height } = ready(canvas, Math.max(90, 60 + 34 * (found?.rows.length ?? 0)));
+  if (!on) return none(pen, width, height, colors, "switched off: it takes some computing");
+  if (!found) return none(pen, width, height, colors, "growing forests …");
+  if (!found.rows.length) return none(pen, width, height, colors, found.told.slice(0, 90));
+  const { rows } = found;
+  pen.font = FONT;
+  const left = Math.min(170, 22 + Math.max(...rows.map((row) => pen.measureText(row.hyperparameter).width)));
+  const box = boxOf(width, height, left);
+  const high = Math.max(...rows.flatMap((row) => [row.high, row.permutation_high, row.permutation]));
+  const low = Math.min(0, ...rows.map((row) => row.permutation_low));
+  const y = { low: rows.length, high: 0, title: "", ticks: rows.map((_, k) => k + 0.5), labels: rows.map((row) => row.hyperparameter) };
+  const { px, py } = axes(pen, box, { low, high: high * 1.03, title: "importance [share; fall of R²]" }, y, colors);
+  const bars = [["importance", "low", "high", "#0072B2", 0.14], ["permutation", "permutation_low", "permutation_high", "#E69F00", 0.52]];
+  rows.forEach((row, k) => {
+    for (const [value, from, to, color, down] of bars) {
+      const [top, tall] = [py(k + down), py(k + down + 0.32) - py(k + down)];
+      pen.fillStyle = color;
+      pen.fillRect(Math.min(px(0), px(row[value])), top, Math.abs(px(row[value]) - px(0)), tall);
+      pen.strokeStyle = colors.ink;
+      rule(pen, px(row[from]), top + tall / 2, px(row[to]), top + tall / 2);
+    }
+  });
+  return (_, my) => {
+    const row = rows[Math.floor(((my - box.top) / box.height) * rows.length)];
+    if (!row) return null;
+    const range = (name, from, to) => `${name} ${short(row[name])} (95 %: ${short(row[from])} to ${short(row[to])})`;
+    return { trial: null, words: [row.hyperparameter, range("importance", "low", "high"), range("permutation", "permutation_low", "permutation_high")] };
+  };
 }

@@ -41,6 +41,22 @@ function legend(place) {
   });
 }
 
+function listOf(lines, choose) {
+  return whenChanged((latest, mine) => {
+    lines.replaceChildren();
+    if (!latest.length) make("li", "wb-soft", lines, "none so far");
+    for (const { at, trial, phase, what, why, accepted } of [...latest].reverse()) {
+      const line = make("li", trial !== null && trial === mine ? "wb-mine" : "", lines);
+      line.dataset.what = accepted === undefined ? what : accepted ? "accepted" : "refused";
+      make("span", "wb-soft", line, duration(at));
+      const whose = [trial === null ? null : `trial ${trial}`, phase === null ? null : `phase ${phase}`].filter((w) => w !== null);
+      make("span", "", line, ` ${whose.length ? `${whose.join(", ")}: ` : ""}${what}`);
+      if (why) make("span", "wb-soft", line, ` (${why})`);
+      if (trial !== null) line.onclick = () => choose(trial);
+    }
+  });
+}
+
 function bar(parent, label) {
   const row = make("div", "wb-bar", parent);
   make("span", "wb-label", row, label);
@@ -60,6 +76,7 @@ function render({ model, el }) {
   const title = make("strong", "wb-title", head);
   const facts = make("span", "wb-facts", head);
   const trouble = make("div", "wb-trouble", root);
+  const steering = studyHands(root, store);
   const bars = make("div", "wb-bars", root);
   const [trialsBar, phasesBar] = [bar(bars, "trials ended"), bar(bars, "phases ended")];
   const grid = make("div", "wb-grid", root);
@@ -70,15 +87,25 @@ function render({ model, el }) {
   const scores = panel(grid, "Last score against");
   const choice = make("select", "", scores.head);
   choice.setAttribute("aria-label", "hyperparameter");
+  const forests = panel(grid, "Which hyperparameters the scores follow");
+  const toggle = make("button", "", forests.head);
+  const verdict = make("div", "wb-soft", forests.legend.parentElement);
   const detail = make("section", "wb-panel", grid);
-  const log = make("section", "wb-panel", grid);
-  make("h4", "", log, "Decisions and crashes, latest first");
-  const lines = make("ol", "wb-log", log);
+  const facing = make("div", "", detail);
+  const hands = handsOn(detail, store);
+  const [decisions, troubles] = [
+    ["Decisions and requests, latest first", "wb-decisions"], ["Crashes, hangs and lost slots, latest first", "wb-troubles"],
+  ].map(([words, name]) => {
+    const section = make("section", "wb-panel", grid);
+    make("h4", "", section, words);
+    return listOf(make("ol", `wb-log ${name}`, section), choose);
+  });
   const tip = make("div", "wb-tip", root);
-  const [ganttLegend, survivalLegend, curvesLegend] = [gantt, survival, curves].map((p) => legend(p.legend));
+  const [ganttLegend, survivalLegend, curvesLegend, forestsLegend] = [gantt, survival, curves, forests].map((p) => legend(p.legend));
 
   const views = [
     [gantt, drawGantt], [survival, drawSurvival], [curves, drawCurves], [best, drawBest],
+    [forests, (canvas, all, _, colors) => drawImportance(canvas, all, model.get("importance"), colors)],
     [scores, (...given) => drawScores(...given, choice.value)],
   ];
   let due = 0;
@@ -98,15 +125,22 @@ function render({ model, el }) {
     const colors = inks(root);
     for (const view of views) view.hit = view[1](view[0].canvas, store, selected(), colors);
     about(store.trials.get(selected()) ?? null);
-    history(store.log.slice(-200), selected());
+    hands(store.trials.get(selected()) ?? null);
+    steering();
+    decisions(store.log.filter((line) => line.list === "decisions").slice(-200), selected());
+    troubles(store.log.filter((line) => line.list === "troubles").slice(-200), selected());
     legends(colors);
   }
 
   function legends(colors) {
+    toggle.textContent = model.get("importance") ? "switch off" : "switch on";
+    const found = model.get("importance") ? store.now.importance : null;
+    verdict.textContent = found?.rows.length ? found.told : "";
+    forestsLegend(found?.rows.length ? [["share of the variance reduction", "#0072B2"], ["fall of R² when shuffled", "#E69F00"]] : []);
     const { meta, now } = store;
     const many = meta.phase_colors.length > 12;
     const phases = meta.phase_colors.map((color, phase) => [`phase ${phase}`, color]);
-    const wasted = ["held", "lost"].filter((outcome) => store.spans.some((s) => s?.outcome === outcome));
+    const wasted = WASTED.filter((outcome) => store.spans.some((s) => s?.outcome === outcome));
     ganttLegend([
       ...(many ? [phases[0], phases[phases.length - 1]] : phases),
       ...wasted.map((outcome) => [outcome, colors.soft, "wb-hatch"]),
@@ -126,7 +160,7 @@ function render({ model, el }) {
     const now = store.now;
     title.textContent = store.meta.name;
     root.dataset.state = now.state;
-    const parts = [now.state, duration(now.at_s)];
+    const parts = [now.paused && now.state === "running" ? "paused by a person" : now.state, duration(now.at_s)];
     if (now.eta_s !== null) parts.push(`about ${duration(now.eta_s)} left`);
     if (now.state === "running" && now.frames_per_s) parts.push(`${Math.round(now.frames_per_s).toLocaleString("en")} frames/s`);
     if (now.best.length) parts.push(`best score ${short(now.best[now.best.length - 1][1])}`);
@@ -139,13 +173,13 @@ function render({ model, el }) {
   }
 
   const about = whenChanged((trial) => {
-    detail.replaceChildren();
-    make("h4", "", detail, trial ? `Trial ${trial.trial}: ${trial.state}` : "No trial selected");
+    facing.replaceChildren();
+    make("h4", "", facing, trial ? `Trial ${trial.trial}: ${trial.state}` : "No trial selected");
     if (!trial) {
-      make("p", "wb-soft", detail, "Click a bar, a curve or a point.");
+      make("p", "wb-soft", facing, "Click a bar, a curve or a point.");
       return;
     }
-    const table = make("table", "", detail);
+    const table = make("table", "", facing);
     const rows = [["phases ended", trial.phases], ["last score", short(trial.last ?? NaN)], ["best score", short(trial.best ?? NaN)]];
     if (trial.why) rows.push(["last verdict", trial.why]);
     if (trial.error) rows.push(["error", trial.error]);
@@ -155,20 +189,8 @@ function render({ model, el }) {
       make("th", "", row, name);
       make("td", "", row, String(value));
     }
-    const button = make("button", "", detail, "clear selection");
+    const button = make("button", "", facing, "clear selection");
     button.onclick = () => choose(null);
-  });
-
-  const history = whenChanged((latest, mine) => {
-    lines.replaceChildren();
-    for (const [at, trial, phase, what, reason] of [...latest].reverse()) {
-      const line = make("li", trial === mine ? "wb-mine" : "", lines);
-      line.dataset.what = what;
-      make("span", "wb-soft", line, duration(at));
-      make("span", "", line, ` trial ${trial}, phase ${phase}: ${what}`);
-      if (reason) make("span", "wb-soft", line, ` (${reason})`);
-      line.onclick = () => choose(trial);
-    }
   });
 
   function choose(trial) {
@@ -197,8 +219,12 @@ function render({ model, el }) {
     };
   }
   choice.onchange = later;
+  toggle.onclick = () => {
+    model.set("importance", !model.get("importance"));
+    model.save_changes();
+  };
   store.changed.add(later);
-  model.on("change:selected change:error", later);
+  model.on("change:selected change:error change:importance", later);
   const resized = new ResizeObserver(later);
   resized.observe(root);
   const themed = new MutationObserver(later); // JupyterLab names its theme on the body
@@ -207,7 +233,7 @@ function render({ model, el }) {
   return () => {
     cancelAnimationFrame(due);
     store.changed.delete(later);
-    model.off("change:selected change:error", later);
+    model.off("change:selected change:error change:importance", later);
     resized.disconnect();
     themed.disconnect();
   };

@@ -1,0 +1,84 @@
+import numpy as np
+import pandas as pd
+import pytest
+
+from workbench.analysis import importance
+from workbench.analysis.importance import _explain, encoded
+
+
+def _study(n, score, seed=0):
+    rng = np.random.default_rng(seed)
+    trials = pd.DataFrame(
+        {
+            "trial": np.arange(n),
+            "lr": 10 ** rng.uniform(-5, -2, n),
+            "gamma": rng.choice([0.9, 0.99], n),
+            "net": rng.choice(["small", "large"], n),
+            "fixed": 1,
+        }
+    )
+    trials["last_score"] = score(trials, rng)
+    phases = pd.DataFrame({"trial": trials["trial"], "phase": 0, "score": -trials["last_score"]})
+    return trials, phases
+
+
+NAMES = ["gamma", "lr", "net", "fixed"]
+
+
+def test_what_decides_comes_first():
+    trials, phases = _study(80, lambda t, rng: np.log10(t["lr"]) + (t["net"] == "small") + rng.normal(0, 0.1, 80))
+    found = importance(trials, phases, NAMES, forests=6, resamples=10)
+    assert found.problem == ""
+    assert found.r2 > 0.7
+    table = found.table.set_index("hyperparameter")
+    assert list(table.index) == ["lr", "net", "gamma"]  # what was not varied has no say
+    assert table["importance"].sum() == pytest.approx(1)
+    assert table.loc["lr", "permutation"] > table.loc["net", "permutation"] > 0.05 > table.loc["gamma", "permutation"]
+    assert (table["low"] <= table["high"]).all()
+    assert table.loc["lr", "permutation_low"] > 0
+    assert "best of 6 forests" in str(found)
+
+
+def test_the_same_seed_gives_the_same_answer():
+    trials, phases = _study(30, lambda t, rng: np.log10(t["lr"]))
+    first = importance(trials, phases, NAMES, forests=2, resamples=5, seed=1)
+    _explain.cache_clear()
+    again = importance(trials, phases, NAMES, forests=2, resamples=5, seed=1)
+    pd.testing.assert_frame_equal(first.table, again.table)
+
+
+def test_noise_is_not_explained():
+    trials, phases = _study(60, lambda t, rng: rng.normal(size=60), seed=3)
+    found = importance(trials, phases, NAMES, forests=4, resamples=5)
+    assert found.table.empty
+    assert "better than their mean" in str(found)
+    assert found.r2 <= 0
+
+
+@pytest.mark.parametrize(
+    ("n", "names", "score", "words"),
+    [
+        (19, NAMES, lambda t, rng: t["lr"], "19 trials have a score, 20 are needed"),
+        (30, ["fixed"], lambda t, rng: t["lr"], "no hyperparameter was varied"),
+        (30, NAMES, lambda t, rng: 1.0, "all scores are the same"),
+    ],
+)
+def test_what_cannot_be_said_is_not(n, names, score, words):
+    found = importance(*_study(n, score), names)
+    assert found.problem == words
+    assert found.table.empty
+
+
+def test_a_phase_can_be_chosen_and_unfinished_trials_do_not_count():
+    trials, phases = _study(30, lambda t, rng: np.log10(t["lr"]))
+    trials.loc[:4, "last_score"] = np.nan
+    assert importance(trials, phases, NAMES, forests=1, resamples=2).trials == 25
+    assert importance(trials, phases, NAMES, phase=0, forests=1, resamples=2).trials == 30
+    assert "0 trials" in importance(trials, phases, NAMES, phase=1).problem
+
+
+def test_learning_rates_are_taken_by_their_logarithm():
+    assert encoded(pd.Series([1e-5, 1e-3])).tolist() == [-5, -3]
+    assert encoded(pd.Series([0.9, 0.99])).tolist() == [0.9, 0.99]
+    assert encoded(pd.Series(["b", "a", "b"])).tolist() == [1, 0, 1]
+    assert encoded(pd.Series([True, False])).tolist() == [1, 0]

@@ -1,0 +1,169 @@
+"""Notebook 02 in a real JupyterLab: seen, touched, reloaded."""
+
+import json
+import re
+from pathlib import Path
+
+import nbformat
+import pytest
+from playwright.sync_api import expect
+
+from tests.browser.conftest import SCREENSHOTS
+from workbench.core.protocols import Kind
+from workbench.knowledge import KnowledgeBase
+
+NOTEBOOK = Path(__file__).parents[2] / "notebooks" / "02_live_dashboard.ipynb"
+SIZE = {"n_trials": 6, "n_phases": 3, "frames": 80_000}
+
+# Moves the pointer over the Gantt chart, row by row, and collects what the tips say.
+SCAN = """canvas => {
+  const tip = canvas.closest(".wb").querySelector(".wb-tip");
+  const frame = canvas.getBoundingClientRect();
+  const found = new Set();
+  for (let y = 18; y < frame.height - 36; y += 20) {
+    for (let x = 0; x < frame.width; x += 4) {
+      const at = { clientX: frame.left + x, clientY: frame.top + y, bubbles: true };
+      canvas.dispatchEvent(new MouseEvent("mousemove", at));
+      if (tip.style.display === "block") found.add(tip.textContent);
+    }
+  }
+  canvas.dispatchEvent(new MouseEvent("mouseleave"));
+  return [...found];
+}"""
+
+
+@pytest.fixture
+def notebook(lab) -> tuple[str, Path]:
+    """A copy of the notebook at a toy size: its address, and the knowledge base it will write."""
+    address, served = lab
+    copy = nbformat.read(NOTEBOOK, as_version=4)
+    cell = next(c for c in copy.cells if "parameters" in c.metadata.get("tags", []))
+    cell.source += f'\nDB = "live.db"\nSIZE = {SIZE!r}'
+    nbformat.write(copy, served / NOTEBOOK.name)
+    return address.format(NOTEBOOK.name), served / "live.db"
+
+
+def command(page, name: str) -> None:
+    page.evaluate("name => { window.jupyterapp.commands.execute(name); }", name)
+
+
+def shoot(page, name: str) -> None:
+    SCREENSHOTS.mkdir(parents=True, exist_ok=True)
+    page.screenshot(path=SCREENSHOTS / f"{name}.png")
+
+
+def events(db: Path, kind: Kind) -> list:
+    with KnowledgeBase(db) as kb:
+        return [event for event in kb["live"].events() if event.kind is kind]
+
+
+def until(page, true, what: str) -> None:
+    """Let the page live until something is true of the log."""
+    for _ in range(600):
+        if true():
+            return
+        page.wait_for_timeout(100)
+    pytest.fail(f"waited in vain: {what}")
+
+
+def press(page, board, db: Path, name: str) -> int:
+    """Click a bar at the right end of the Gantt chart, a trial that runs now, and press a button until it is accepted.
+
+    A trial may be over before the button is pressed, or before the study reads the wish: then another is taken.
+    """
+    canvas = board.locator("canvas").first
+    heading = board.locator("h4", has_text=re.compile(r"^Trial \d+: running"))
+    button = board.get_by_role("button", name=name, exact=True)
+    for k in range(60):
+        width = canvas.evaluate("canvas => canvas.clientWidth")
+        canvas.click(position={"x": width - 14, "y": 18 + 20 * (k % 2)})
+        page.wait_for_timeout(100)
+        if not heading.count() or not button.is_enabled():
+            continue
+        asked = len(events(db, Kind.INTERVENTION))
+        button.evaluate("button => button.click()")  # a click of the mouse waits for the page to stand still
+        until(page, lambda asked=asked: len(events(db, Kind.INTERVENTION)) > asked, "an answer")
+        answer = events(db, Kind.INTERVENTION)[-1]
+        if answer.data["accepted"]:
+            assert answer.data["action"] == name.lower()
+            return answer.trial
+    pytest.fail(f"no running trial to {name}")
+
+
+def picture(canvas) -> str:
+    return canvas.evaluate("canvas => canvas.toDataURL()")
+
+
+def changes(page, canvas) -> None:
+    before = picture(canvas)
+    until(page, lambda: picture(canvas) != before, "a figure that changes")
+
+
+@pytest.mark.timeout(420)
+def test_the_dashboard_in_a_browser(page, notebook) -> None:
+    address, db = notebook
+    page.goto(address)
+    page.wait_for_selector(".jp-Notebook .jp-CodeCell")
+    expect(page.get_by_role("button", name="| Idle")).to_be_visible()
+    page.locator(".jp-Notebook .jp-Cell").first.click()
+    for _ in range(6):
+        command(page, "notebook:run-cell-and-select-next")
+    board = page.locator(".jp-OutputArea .wb").first
+    expect(board.locator(".wb-title")).to_have_text("live")
+
+    until(page, lambda: events(db, Kind.PHASE_STARTED), "a phase")
+    gantt, curves = board.locator("canvas").nth(0), board.locator("canvas").nth(2)
+    changes(page, gantt)
+    changes(page, curves)
+
+    # another cell, while the study runs
+    for _ in range(2):
+        command(page, "notebook:run-cell-and-select-next")
+    expect(page.locator(".jp-OutputArea-output", has_text=re.compile(r"\d+ trials begun"))).to_be_visible()
+
+    stopped, paused = press(page, board, db, "Stop"), press(page, board, db, "Pause")
+    assert [event.trial for event in events(db, Kind.TRIAL_STOPPED)] == [stopped]
+    decisions = board.locator(".wb-decisions li")
+    expect(decisions.filter(has_text=f"trial {stopped}: person asked to stop: accepted")).to_have_count(1)
+    expect(decisions.filter(has_text=f"trial {paused}: person asked to pause: accepted")).to_have_count(1)
+    expect(board.locator("h4", has_text=re.compile(rf"Trial {paused}: (set aside|stopped|finished)"))).to_be_visible()
+    tips = gantt.evaluate(SCAN)
+    assert any(tip.startswith(f"trial {stopped}\n") and "stopped" in tip for tip in tips)
+    assert not any(tip.startswith(f"trial {paused}\n") and "running" in tip for tip in tips)
+    shoot(page, "paused")
+
+    board.get_by_role("button", name="Clone …").evaluate("button => button.click()")
+    board.locator("input[data-name=learning_rate]").fill("0.002")
+    board.get_by_role("button", name="Start the clone").evaluate("button => button.click()")
+    expect(decisions.filter(has_text="person asked to clone: accepted")).to_have_count(1)
+    resume = board.get_by_role("button", name="Resume", exact=True)
+    if resume.is_enabled():
+        resume.evaluate("button => button.click()")
+        expect(decisions.filter(has_text="person asked to resume: accepted")).to_have_count(1)
+
+    # the rest, which waits for the study's end
+    page.locator(".jp-MarkdownCell", has_text="Step in by code").click()  # the clicks had chosen the dashboard's cell
+    for _ in range(6):
+        command(page, "notebook:run-cell-and-select-next")
+    until(page, lambda: events(db, Kind.STUDY_ENDED), "the end of the study")
+    expect(board.locator(".wb-facts")).to_contain_text("ended")
+    clone = next(e for e in events(db, Kind.RUN) if e.data.get("by") == "person")
+    assert clone.data["config"]["learning_rate"] == 0.002
+    shoot(page, "ended")
+
+    lines = decisions.count()
+    command(page, "notebook:run-all-below")
+    expect(page.locator(".jp-OutputArea-output svg rect").first).to_be_attached()
+    command(page, "docmanager:save")
+    expect(page.locator(".jp-mod-dirty")).to_have_count(0)
+    page.reload()
+    board = page.locator(".jp-OutputArea .wb").first
+    expect(board.locator(".wb-facts")).to_contain_text("ended")
+    assert board.locator(".wb-decisions li").count() == lines
+    tips = board.locator("canvas").first.evaluate(SCAN)
+    assert {int(re.search(r"trial (\d+)", tip).group(1)) for tip in tips} >= {stopped, paused, clone.trial}
+    page.evaluate("window.jupyterapp.commands.execute('apputils:change-theme', { theme: 'JupyterLab Dark' })")
+    page.wait_for_function("document.body.dataset.jpThemeLight === 'false'")
+    page.wait_for_timeout(500)
+    shoot(page, "dark")
+    assert page.complaints == [], json.dumps(page.complaints, indent=1)

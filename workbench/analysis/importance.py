@@ -1,0 +1,213 @@
+"""Which hyperparameters the scores follow, by random forests (as App. A.2 of arXiv 1902.02725)."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from functools import lru_cache
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import pandas as pd
+
+Floats = npt.NDArray[np.float64]
+Folds = list[npt.NDArray[np.int64]]
+
+FEWEST_TRIALS = 20  # ten folds of two
+FOLDS = 10
+MOST_GAP = 0.3  # R² on its own trials above that on others: more than this is called overfitting
+_LOG_RATIO = 20.0  # positive values over a larger range are taken by their logarithm
+COLUMNS = ["hyperparameter", "importance", "low", "high", "permutation", "permutation_low", "permutation_high"]
+
+
+@dataclass(frozen=True)
+class Importance:
+    """What the forests found, or why they found nothing.
+
+    Attributes
+    ----------
+    table : DataFrame
+        One row a hyperparameter, the most important first: hyperparameter; importance (share of the forest's variance
+        reduction, they sum to 1), low, high (95 % by bootstrap over trials); permutation (fall of the cross-validated
+        R² when the values are shuffled), permutation_low, permutation_high (the same). Empty if there is a `problem`.
+    problem : str
+        Why there are no numbers: too few trials, nothing varied, or no skill. Empty if there are.
+    trials : int
+        Trials with a score, stopped early or not.
+    r2, r2_own : float
+        Of the chosen forest, on trials it had not seen (10-fold cross-validation) and on its own; NaN if there is none.
+    overfits : bool
+        Whether every forest fitted its own trials much better than others, so that the least bad had to be taken.
+    forests : int
+        How many were compared.
+    settings : dict
+        The chosen forest's.
+    """
+
+    table: pd.DataFrame = field(default_factory=lambda: pd.DataFrame(columns=COLUMNS))
+    problem: str = ""
+    trials: int = 0
+    r2: float = float("nan")
+    r2_own: float = float("nan")
+    overfits: bool = False
+    forests: int = 0
+    settings: dict[str, Any] = field(default_factory=dict)
+
+    def __str__(self) -> str:
+        if self.problem:
+            return f"no importance: {self.problem}"
+        told = f"R² {self.r2:.2f} on unseen trials, {self.r2_own:.2f} on its own; {self.trials} trials, best of "
+        return f"{told}{self.forests} forests" + ("; it overfits, take the bars with care" if self.overfits else "")
+
+
+def importance(
+    trials: pd.DataFrame,
+    phases: pd.DataFrame,
+    hyperparameters: Sequence[str],
+    *,
+    phase: int | None = None,
+    forests: int = 100,
+    resamples: int = 100,
+    seed: int = 0,
+) -> Importance:
+    """Tell how much of the differences in score each hyperparameter explains.
+
+    Random forests of varied settings are compared by 10-fold cross-validation; of those that do not overfit the best is
+    taken. The target is the last score each trial reported, stopped early or not: leaving out the stopped ones would
+    hide what makes trials bad. Values over a wide positive range (learning rates) are taken by their logarithm.
+
+    Parameters
+    ----------
+    trials, phases : DataFrame
+        As in `workbench.knowledge.Frames`.
+    hyperparameters : sequence of str
+        Columns of `trials`.
+    phase : int, optional
+        Take the score reported for this phase instead of the last one.
+    forests : int
+        Settings to compare; the paper's 100.
+    resamples : int
+        Bootstrap samples of the trials, for the intervals.
+    seed : int
+        The same data and seed give the same answer, which is remembered.
+    """
+    scores = _scores(trials, phases, phase)
+    rows = trials[trials["trial"].isin(scores.index)]
+    y = scores.reindex(rows["trial"]).to_numpy(float)
+    names = [name for name in hyperparameters if rows[name].astype(str).nunique() > 1]
+    if len(y) < FEWEST_TRIALS:
+        return Importance(problem=f"{len(y)} trials have a score, {FEWEST_TRIALS} are needed", trials=len(y))
+    if not names:
+        return Importance(problem="no hyperparameter was varied", trials=len(y))
+    if np.ptp(y) == 0:
+        return Importance(problem="all scores are the same", trials=len(y))
+    x = np.column_stack([encoded(rows[name]) for name in names])
+    return _explain(x.tobytes(), y.tobytes(), tuple(names), forests, resamples, seed)
+
+
+def encoded(values: pd.Series) -> Floats:
+    """Turn a hyperparameter's values into numbers [n]: logarithms over a wide positive range, words by their order."""
+    if not pd.api.types.is_numeric_dtype(values) or pd.api.types.is_bool_dtype(values):
+        return np.unique(values.astype(str), return_inverse=True)[1].astype(float)
+    numbers = values.to_numpy(float)
+    wide = numbers.min() > 0 and numbers.max() / numbers.min() > _LOG_RATIO
+    return np.log10(numbers) if wide else numbers
+
+
+def _scores(trials: pd.DataFrame, phases: pd.DataFrame, phase: int | None) -> pd.Series:
+    """Give the score to explain of every trial that has one, by trial."""
+    if phase is None:
+        return trials.dropna(subset=["last_score"]).set_index("trial")["last_score"].astype(float)
+    ended = phases[(phases["phase"] == phase) & phases["score"].notna()]
+    return ended.set_index("trial")["score"].astype(float)
+
+
+@lru_cache(maxsize=32)
+def _explain(xs: bytes, ys: bytes, names: tuple[str, ...], forests: int, resamples: int, seed: int) -> Importance:
+    y = np.frombuffer(ys)
+    x = np.frombuffer(xs).reshape(len(y), len(names))
+    rng = np.random.default_rng(seed)
+    folds = np.array_split(rng.permutation(len(y)), FOLDS)
+    tried = []
+    for settings in _varied(forests, rng):
+        outside, own = _validate(settings, x, y, folds)
+        tried.append((outside, own, settings))
+    sound = [one for one in tried if one[1] - one[0] <= MOST_GAP]
+    r2, r2_own, best = max(sound or tried, key=lambda one: one[0])
+    known: dict[str, Any] = {"trials": len(y), "r2": r2, "r2_own": r2_own, "forests": forests, "settings": best}
+    if r2 <= 0:
+        words = f"no forest predicts unseen trials better than their mean does (R² {r2:.2f}, {len(y)} trials)"
+        return Importance(problem=words, **known)
+    columns = [list(names), *_shares(best, x, y, resamples, rng), *_permuted(best, x, y, folds, resamples, rng)]
+    table = pd.DataFrame(dict(zip(COLUMNS, columns, strict=True)))
+    return Importance(table.sort_values("importance", ascending=False, ignore_index=True), overfits=not sound, **known)
+
+
+def _varied(n: int, rng: np.random.Generator) -> list[dict[str, Any]]:
+    """Draw settings of forests; small ones, since trials are few."""
+    return [
+        {
+            "n_estimators": int(rng.choice([5, 10, 20])),
+            "max_depth": int(rng.integers(2, 9)),
+            "min_samples_leaf": int(rng.integers(1, 9)),
+            "max_features": float(rng.choice([0.34, 0.67, 1.0])),
+            "random_state": int(rng.integers(2**31)),
+        }
+        for _ in range(n)
+    ]
+
+
+def _fit(settings: dict[str, Any], x: Floats, y: Floats) -> Any:
+    from sklearn.ensemble import RandomForestRegressor
+
+    return RandomForestRegressor(n_jobs=1, **settings).fit(x, y)
+
+
+def _validate(settings: dict[str, Any], x: Floats, y: Floats, folds: Folds) -> tuple[float, float]:
+    """Give R² on unseen trials, over all folds together, and the mean R² on a forest's own."""
+    unseen, own = np.empty(len(y)), []
+    for held_out in folds:
+        rest = np.setdiff1d(np.arange(len(y)), held_out)
+        forest = _fit(settings, x[rest], y[rest])
+        unseen[held_out] = forest.predict(x[held_out])
+        own.append(_r2(y[rest], forest.predict(x[rest])))
+    return _r2(y, unseen), float(np.mean(own))
+
+
+def _shares(
+    settings: dict[str, Any], x: Floats, y: Floats, resamples: int, rng: np.random.Generator
+) -> tuple[Floats, Floats, Floats]:
+    """Importances of a forest on all trials, and of forests on trials drawn again → value, low, high [features]."""
+    draws = rng.integers(len(y), size=(resamples, len(y)))
+    again = np.array([_fit(settings, x[draw], y[draw]).feature_importances_ for draw in draws])
+    low, high = np.quantile(again, [0.025, 0.975], axis=0)
+    return _fit(settings, x, y).feature_importances_, low, high
+
+
+def _permuted(
+    settings: dict[str, Any],
+    x: Floats,
+    y: Floats,
+    folds: Folds,
+    resamples: int,
+    rng: np.random.Generator,
+    repeats: int = 5,
+) -> tuple[Floats, Floats, Floats]:
+    """Fall of R² on unseen trials when one column is shuffled; intervals over trials drawn again."""
+    harm = np.zeros(x.shape)  # by trial and feature, in squared units of the score
+    for held_out in folds:
+        rest = np.setdiff1d(np.arange(len(y)), held_out)
+        forest = _fit(settings, x[rest], y[rest])
+        before = (forest.predict(x[held_out]) - y[held_out]) ** 2
+        for feature in range(x.shape[1]):
+            for _ in range(repeats):
+                shuffled = x[held_out].copy()
+                shuffled[:, feature] = rng.choice(x[:, feature], len(held_out))
+                harm[held_out, feature] += ((forest.predict(shuffled) - y[held_out]) ** 2 - before) / repeats
+    fall = harm / np.mean((y - y.mean()) ** 2)
+    draws = rng.integers(len(y), size=(resamples, len(y)))
+    low, high = np.quantile(fall[draws].mean(axis=1), [0.025, 0.975], axis=0)
+    return fall.mean(axis=0), low, high
+
+
+def _r2(truth: Floats, guess: Floats) -> float:
+    return float(1 - np.sum((truth - guess) ** 2) / np.sum((truth - truth.mean()) ** 2))

@@ -1,0 +1,83 @@
+"""What a view's buttons ask, checked and handed on: a small file in the study's inbox, never a write to the log."""
+
+from collections.abc import Mapping
+from typing import Any
+
+from workbench.core.errors import InvalidInput, unknown
+from workbench.core.interventions import ACTIONS
+from workbench.core.protocols import Config, Scalar
+from workbench.knowledge import Hands
+
+
+def ask(hands: Hands, content: Mapping[str, Any], config: Config | None) -> str:
+    """Hand on what a view asks, and give the id under which the answer will stand in the log.
+
+    Parameters
+    ----------
+    hands : Hands
+    content : Mapping
+        From a web page, so anything: ``action``, ``trial``, and ``phases``, ``nodes`` or ``config`` (what to change).
+    config : Mapping or None
+        The trial's own configuration, if there is such a trial.
+
+    Raises
+    ------
+    InvalidInput
+        It makes no sense, whatever state the study is in; whether it makes sense now, the study decides.
+    """
+    action = content.get("action")
+    if action == "pause study":
+        return hands.pause_study()
+    if action == "resume study":
+        return hands.resume_study()
+    if action == "scale":
+        return hands.scale(_whole(content, "nodes"))
+    if action not in ACTIONS:
+        raise unknown("action", str(action), ACTIONS)
+    trial = content.get("trial")
+    if config is None or isinstance(trial, bool) or not isinstance(trial, int):
+        raise InvalidInput(f"there is no trial {trial!r}")
+    if action == "extend":
+        return hands.extend(trial, _whole(content, "phases"))
+    if action == "clone":
+        return hands.clone(trial, changed(config, content.get("config", {})))
+    return str(getattr(hands, action)(trial))
+
+
+def changed(config: Config, changes: object) -> dict[str, Scalar]:
+    """Give typed values to the changes a form sends, after those they replace.
+
+    Raises
+    ------
+    InvalidInput
+        A name that is not in the configuration, or a value of another type.
+    """
+    if not isinstance(changes, Mapping):
+        raise InvalidInput(f"changes are values by hyperparameter, got {changes!r}")
+    typed: dict[str, Scalar] = {}
+    for name, value in changes.items():
+        if name not in config:
+            raise unknown("hyperparameter", str(name), config)
+        typed[name] = _like(config[name], str(value).strip(), name)
+    return typed
+
+
+def _like(old: Scalar, words: str, name: str) -> Scalar:
+    if isinstance(old, bool):
+        if words.lower() not in ("true", "false"):
+            raise InvalidInput(f"{name} is true or false, got {words!r}")
+        return words.lower() == "true"
+    if isinstance(old, str):
+        return words
+    try:
+        return int(words) if isinstance(old, int) else float(words)
+    except ValueError:
+        kind = "a whole number" if isinstance(old, int) else "a number"
+        raise InvalidInput(f"{name} is {kind}, got {words!r}") from None
+
+
+def _whole(content: Mapping[str, Any], name: str) -> int:
+    value = content.get(name)
+    if isinstance(value, bool) or not isinstance(value, int) or value < 1:
+        raise InvalidInput(f"give a whole number of {name} >= 1, got {value!r}")
+    return value

@@ -1,0 +1,96 @@
+// What a person can do: buttons that ask. The study answers by its log, so nothing here changes what is shown.
+
+const STOPPABLE = ["running", "held", "paused", "set aside"];
+
+// Buttons are made once and only switched on and off: a form must not be rebuilt while someone types into it.
+function button(parent, words, title, act) {
+  const made = make("button", "", parent, words);
+  made.type = "button";
+  made.title = title;
+  made.onclick = act;
+  return made;
+}
+
+function number(parent, words, least) {
+  const input = make("input", "", make("label", "", parent, words));
+  input.type = "number";
+  input.min = least;
+  input.value = least;
+  input.onkeydown = (event) => event.stopPropagation(); // JupyterLab's shortcuts are not meant
+  return input;
+}
+
+function handsOn(parent, store) {
+  const row = make("div", "wb-hands", parent);
+  const form = make("div", "wb-form wb-hands-form", parent);
+  let trial = null;
+  const ask = (action, more) => store.wish(action, { trial: trial.trial, ...more });
+  const stop = button(row, "Stop", "Stop it now; the phase under way is lost", () => ask("stop"));
+  const pause = button(row, "Pause", "Set it aside when its phase ends", () => ask("pause"));
+  const resume = button(row, "Resume", "Let it go on", () => ask("resume"));
+  const extend = button(row, "Extend", "Run it for some phases more", () => ask("extend", { phases: Math.round(Number(phases.value)) }));
+  const phases = number(row, "by phases", 1);
+  const clone = button(row, "Clone …", "Start a trial of its own with this configuration, changed", () => (form.hidden = !form.hidden));
+  form.hidden = true;
+  let inputs = new Map();
+  const rebuilt = whenChanged((_, config) => {
+    form.replaceChildren();
+    form.hidden = true;
+    inputs = new Map();
+    for (const [name, value] of Object.entries(config)) {
+      const label = make("label", "", form);
+      make("span", "", label, name);
+      const input = make("input", "", label);
+      input.value = String(value);
+      input.dataset.name = name;
+      input.onkeydown = (event) => event.stopPropagation();
+      inputs.set(name, input);
+    }
+    button(form, "Start the clone", "", () => {
+      const config = {};
+      for (const [name, input] of inputs) if (input.value !== String(trial.config[name])) config[name] = input.value;
+      ask("clone", { config });
+      form.hidden = true;
+    });
+  });
+  return (chosen) => {
+    trial = chosen;
+    row.hidden = !trial;
+    if (!trial) {
+      form.hidden = true;
+      return;
+    }
+    rebuilt(trial.trial, trial.config);
+    const driven = store.now.state === "running";
+    const over = ["stopped", "finished"].includes(trial.state);
+    stop.disabled = !driven || !STOPPABLE.includes(trial.state);
+    pause.disabled = !driven || trial.state !== "running";
+    resume.disabled = !driven || !["set aside", "running"].includes(trial.state);
+    extend.disabled = phases.disabled = !driven || !over;
+    clone.disabled = !driven;
+    form.querySelectorAll("button").forEach((made) => (made.disabled = !driven));
+  };
+}
+
+function studyHands(parent, store) {
+  const row = make("div", "wb-hands wb-study", parent);
+  const pause = button(row, "Pause study", "Running phases end, no further ones begin", () => store.wish("pause study"));
+  const resume = button(row, "Resume study", "Go on", () => store.wish("resume study"));
+  const scale = button(row, "Scale", "Ask the cluster for a number of nodes", () => store.wish("scale", { nodes: Math.round(Number(nodes.value)) }));
+  const nodes = number(row, "to nodes", 1);
+  const told = make("span", "wb-waiting", row);
+  let touched = false;
+  nodes.oninput = () => (touched = true);
+  return () => {
+    const driven = store.now.state === "running";
+    pause.disabled = !driven || store.now.paused;
+    resume.disabled = !driven || !store.now.paused;
+    scale.disabled = nodes.disabled = !driven;
+    const alive = new Set(store.now.slots.filter(([, , , lost]) => lost === null).map(([, node]) => node));
+    if (!touched && alive.size) nodes.value = alive.size;
+    const waiting = [...store.asked.values()];
+    if (store.refused) told.textContent = `not sent: ${store.refused}`;
+    else if (!driven) told.textContent = `the study ${store.now.state === "ended" ? "has ended" : "is not being driven"}: nobody would answer`;
+    else told.textContent = waiting.length ? `asked, not answered yet: ${waiting.join(", ")}` : "";
+  };
+}
