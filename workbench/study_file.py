@@ -6,7 +6,7 @@ from importlib import resources
 from pathlib import Path
 from typing import Any
 
-from workbench.core.describe import build
+from workbench.core.describe import build, made
 from workbench.core.errors import InvalidInput, unknown
 from workbench.core.space import Space
 from workbench.registry import SCHEDULERS, SEARCHERS, TRAINABLES
@@ -73,7 +73,8 @@ def study_from(table: Mapping[str, Any], **overrides: Any) -> Study:
     searcher = build("searcher", described, SEARCHERS, **given)
     scheduler = build("scheduler", _table(table, "scheduler"), SCHEDULERS, searcher=searcher)
     trainable = build("trainable", _table(table, "trainable"), TRAINABLES)
-    return Study(scheduler=scheduler, trainable=trainable, **settings)
+    study: Study = made("the study", Study, {"scheduler": scheduler, "trainable": trainable, **settings})
+    return study
 
 
 def study_from_record(name: str, spec: Mapping[str, Any], **settings: Any) -> Study:
