@@ -1,9 +1,12 @@
 """What several tests share: a deterministic trial, a space, a log in memory."""
 
-from collections.abc import Sequence
+import subprocess
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from pathlib import Path
 
 import numpy as np
+import pytest
 
 from workbench.cluster.simulated import SimulatedExecutor
 from workbench.core.drive import drive
@@ -73,3 +76,16 @@ def until(executor, kind: Kind, n: int = 1) -> list[Event]:
     while sum(e.kind is kind for e in events) < n:
         events += executor.wait(60)
     return events
+
+
+@contextmanager
+def small_disk(path: Path, size: str = "2m") -> Iterator[Path]:
+    """Mount a small disk; skip the test where this is not allowed."""
+    path.mkdir()
+    mounted = subprocess.run(["mount", "-t", "tmpfs", "-o", f"size={size}", "none", str(path)], capture_output=True)
+    if mounted.returncode:
+        pytest.skip("mounting a disk needs root")
+    try:
+        yield path
+    finally:
+        subprocess.run(["umount", "-l", str(path)], check=True)

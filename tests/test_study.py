@@ -1,6 +1,7 @@
 """Studies on real worker processes: started, watched, stopped, resumed, refused."""
 
 import asyncio
+import contextlib
 import os
 import signal
 import subprocess
@@ -10,12 +11,12 @@ from pathlib import Path
 
 import pytest
 
-from tests.support import SPACE, Deterministic
+from tests.support import SPACE, Deterministic, small_disk
 from workbench import FullRuns, HyperTrick, KnowledgeBase, LogUniform, RandomSearcher, Space, Study
 from workbench.cluster.local import local_client
 from workbench.core.errors import DatabaseError, InvalidInput, SchedulerError, StudyError
 from workbench.core.protocols import Kind
-from workbench.knowledge import check
+from workbench.knowledge import DiskFull, check
 
 
 @pytest.fixture(scope="module")
@@ -116,6 +117,39 @@ def test_a_stopped_study_is_resumed_where_it_was(study_of, tmp_path) -> None:
     assert (frames.phases["phases_run"] == frames.phases["phase"] + 1).all()
     calm = study_of(name="calm", scheduler=FullRuns(RandomSearcher(SPACE), 4, 3)).run()
     assert verdicts(again) == verdicts(calm)
+
+
+@pytest.mark.parametrize("stopped", [False, True])
+def test_a_full_disk_holds_the_study_up_and_loses_nothing(study_of, tmp_path, stopped) -> None:
+    with small_disk(tmp_path / "small") as disk:
+        study = study_of(
+            scheduler=FullRuns(RandomSearcher(SPACE), 4, 3),
+            trainable=WaitsForFile(str(tmp_path / "go")),
+            db=disk / "kb.db",
+            checkpoints=str(tmp_path / "checkpoints"),
+        )
+        run = study.start()
+        while run.progress.phases_ended < 2:
+            assert not run.wait(0.05)
+        with (disk / "filler").open("wb", buffering=0) as filler, contextlib.suppress(OSError):
+            while True:
+                filler.write(bytes(512))
+        while "waiting for disk space to write the log" not in str(run.progress):
+            (tmp_path / "go").touch()
+            assert not run.wait(0.05)
+        if stopped:
+            run.stop()
+            with pytest.raises(DiskFull, match="make space"):
+                run.wait(60)
+        (disk / "filler").unlink()
+        if stopped:
+            run = study.start(resume=True)
+        assert run.wait(90)
+        frames = run.frames()
+        assert frames.state == "ended"
+        assert (frames.phases["phases_run"] == frames.phases["phase"] + 1).all()
+        assert len(frames.phases) == 12
+        assert check(disk / "kb.db") == []
 
 
 def test_a_study_that_has_ended_can_be_resumed_and_ends_again(study_of) -> None:

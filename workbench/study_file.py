@@ -6,7 +6,7 @@ from importlib import resources
 from pathlib import Path
 from typing import Any
 
-from workbench.core.describe import Registry, build, settings_of
+from workbench.core.describe import Registry, build, made, settings_of
 from workbench.core.errors import InvalidInput, unknown
 from workbench.core.protocols import Scheduler
 from workbench.core.space import Space
@@ -72,7 +72,8 @@ def study_from(table: Mapping[str, Any], **overrides: Any) -> Study:
     given = {"seed": seed, "n_nodes": nodes, "space": None if hasattr(searcher, "space") else space}
     scheduler = _built("scheduler", _table(table, "scheduler"), SCHEDULERS, searcher=searcher, **given)
     trainable = build("trainable", _table(table, "trainable"), TRAINABLES)
-    return Study(scheduler=scheduler, trainable=trainable, **settings)
+    study: Study = made("the study", Study, {"scheduler": scheduler, "trainable": trainable, **settings})
+    return study
 
 
 def study_from_record(name: str, spec: Mapping[str, Any], **settings: Any) -> Study:

@@ -1,7 +1,9 @@
 """Trials on real worker processes: kept alive, killed, hung, failing, cancelled."""
 
+import ctypes
 import math
 import os
+import re
 import signal
 import threading
 from dataclasses import dataclass
@@ -49,6 +51,12 @@ class _Misbehaving(Deterministic):
     def stop_process(self, progress) -> None:
         os.kill(os.getpid(), signal.SIGSTOP)
 
+    def crash_natively(self, progress) -> None:
+        ctypes.string_at(0)
+
+    def hold_the_gil(self, progress) -> None:
+        re.match(r"(a+)+$", "a" * 60 + "b")  # takes longer than the universe is old, in C
+
     def fail(self, progress) -> None:
         raise OSError("the disk\nis on fire")
 
@@ -83,13 +91,15 @@ def test_a_continued_trial_stays_on_its_worker_and_both_workers_are_used(executo
     assert set(started.values()) == {0, 1}
 
 
-@pytest.mark.parametrize("what", ["kill", "hang", "stop_process"])
+@pytest.mark.parametrize("what", ["kill", "crash_natively", "hang", "hold_the_gil", "stop_process"])
 def test_a_lost_or_silent_worker_costs_one_attempt_at_one_phase(executor_of, tmp_path, what) -> None:
     executor = executor_of(Misbehaves(str(tmp_path / "once"), what), stall_s=15.0)
     log = MemoryLog()
     assert drive(FullRuns(RandomSearcher(SPACE), 4, 3), executor, log, seed=1)
     failed = [e for e in log if e.kind is Kind.PHASE_FAILED]
-    assert [(e.phase, e.data["why"]) for e in failed] == [(1, "crash" if what == "kill" else "stall")]
+    assert [(e.phase, e.data["why"]) for e in failed] == [
+        (1, "crash" if what in ("kill", "crash_natively") else "stall")
+    ]
     assert sorted((e.trial, e.phase) for e in log if e.kind is Kind.PHASE_ENDED) == [
         (t, p) for t in range(4) for p in range(3)
     ]

@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 from distributed import Client
 
-from tests.support import SPACE, Deterministic, MemoryLog, score_of, until
+from tests.support import SPACE, Deterministic, MemoryLog, score_of, small_disk, until
 from workbench.algos.search import FullRuns, RandomSearcher
 from workbench.cluster.checkpoints import CheckpointStore
 from workbench.cluster.dask import DaskExecutor
@@ -129,18 +129,6 @@ class Disk:
             raise RuntimeError("PytorchStreamWriter failed writing file") from None
 
     def close(self) -> None: ...
-
-
-@contextmanager
-def small_disk(path: Path, size: str = "2m"):
-    path.mkdir()
-    mounted = subprocess.run(["mount", "-t", "tmpfs", "-o", f"size={size}", "none", str(path)], capture_output=True)
-    if mounted.returncode:
-        pytest.skip("mounting a disk needs root")
-    try:
-        yield path
-    finally:
-        subprocess.run(["umount", "-l", str(path)], check=True)
 
 
 def test_a_disk_that_is_really_full_is_known_whatever_the_library_says(tmp_path) -> None:

@@ -4,13 +4,13 @@ Schedulers, searchers and trainables are dataclasses whose init fields are their
 say what ran, a study file can say what to run, and a study can be resumed by its name alone.
 """
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import MISSING, fields, is_dataclass
 from importlib import import_module
 from typing import Any
 
 from workbench.core.budget import Budget
-from workbench.core.errors import InvalidInput, unknown
+from workbench.core.errors import InvalidInput, WorkbenchError, unknown
 from workbench.core.space import Space
 
 Registry = Mapping[str, str]
@@ -69,7 +69,18 @@ def build(what: str, described: Mapping[str, Any], registry: Registry, **given: 
     ]
     if missing:
         raise InvalidInput(f"{what} {kind!r} needs {', '.join(missing)}: add {'it' if len(missing) == 1 else 'them'}")
-    return cls(**{key: _read(key, value) for key, value in settings.items()})
+    return made(f"{what} {kind!r}", cls, {key: _read(key, value) for key, value in settings.items()})
+
+
+def made(what: str, cls: Callable[..., Any], settings: Mapping[str, Any]) -> Any:
+    """Call a class with settings out of somebody's file, so that a value of a strange type is bad input, not a bug."""
+    try:
+        return cls(**settings)
+    except WorkbenchError:
+        raise
+    except (TypeError, ValueError, AttributeError, OverflowError) as err:
+        plain = {key: value for key, value in settings.items() if not is_dataclass(value)}
+        raise InvalidInput(f"{what} cannot be made of {plain}: {err}") from None
 
 
 def settings_of(what: str, described: Mapping[str, Any], registry: Registry) -> set[str]:

@@ -7,6 +7,9 @@ from collections.abc import Iterable
 class WorkbenchError(Exception):
     """Base of every error this package raises on purpose."""
 
+    def __str__(self) -> str:
+        return " ".join(super().__str__().splitlines())  # whatever the input that it quotes
+
 
 class InvalidInput(WorkbenchError, ValueError):
     """A setting, a study file, a table or a command line that cannot be carried out."""
