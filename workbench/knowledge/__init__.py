@@ -3,7 +3,7 @@
 from workbench.knowledge.check import backup, check, repair
 from workbench.knowledge.frames import Frames, frames_of
 from workbench.knowledge.inbox import Hands, Inbox
-from workbench.knowledge.reader import KnowledgeBase, RecordedStudy
+from workbench.knowledge.reader import KnowledgeBase, RecordedStudy, RecordedTrial
 from workbench.knowledge.recording import Recording, record
 from workbench.knowledge.writer import DiskFull, StudyLog
 
@@ -14,6 +14,7 @@ __all__ = [
     "Inbox",
     "KnowledgeBase",
     "RecordedStudy",
+    "RecordedTrial",
     "Recording",
     "StudyLog",
     "backup",

@@ -1,11 +1,14 @@
 """Documented pandas frames, derived from a study's events. `docs/log.md` lists every column with its unit."""
 
+import json
 from collections.abc import Sequence
 from dataclasses import dataclass, field
-from typing import Any
+from pathlib import Path
+from typing import Any, Literal
 
 import pandas as pd
 
+from workbench.core.errors import unknown
 from workbench.core.protocols import Event, Kind
 
 TRIALS = [
@@ -27,6 +30,7 @@ DECISIONS = ["at_s", "trial", "phase", "verdict", "mode", "reason"]
 METRICS = ["seq", "trial", "phase", "at_s", "name", "value"]
 INTERVENTIONS = ["at_s", "trial", "action", "accepted", "why", "by", "data"]
 SLOTS = ["slot", "node", "joined_s", "lost_s"]
+FRAMES = ["trials", "phases", "spans", "decisions", "interventions", "metrics", "slots"]
 
 
 @dataclass(frozen=True)
@@ -73,6 +77,37 @@ class Frames:
     def hyperparameters(self) -> list[str]:
         """Names of the columns of `trials` that hold the configuration."""
         return [name for name in self.trials.columns if name not in TRIALS]
+
+    def export(self, folder: str | Path, format: Literal["csv", "parquet"] = "csv") -> list[Path]:  # noqa: A002
+        """Write every frame to a file of its own, ``trials.csv`` and so on; files already there are replaced.
+
+        Parameters
+        ----------
+        folder : path
+            Made if it is missing.
+        format : {"csv", "parquet"}
+            Columns that hold a dict become JSON.
+        """
+        if format not in ("csv", "parquet"):
+            raise unknown("format", str(format), ("csv", "parquet"))
+        target = Path(folder)
+        target.mkdir(parents=True, exist_ok=True)
+        written = []
+        for name in FRAMES:
+            frame: pd.DataFrame = getattr(self, name)
+            held = {c: frame[c].map(_as_json) for c in ("reason", "data") if c in frame and name != "trials"}
+            path = target / f"{name}.{format}"
+            flat = frame.assign(**held)
+            if format == "csv":
+                flat.to_csv(path, index=False)
+            else:
+                flat.to_parquet(path, index=False)
+            written.append(path)
+        return written
+
+
+def _as_json(value: object) -> str | None:
+    return json.dumps(value, sort_keys=True) if isinstance(value, dict) else None
 
 
 def frames_of(events: Sequence[Event], metrics: pd.DataFrame | None = None) -> Frames:

@@ -5,12 +5,13 @@ import sqlite3
 import sys
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from html import escape
 from pathlib import Path
 from typing import Any
 
 import pandas as pd
 
-from workbench.core.errors import StudyError, unknown
+from workbench.core.errors import InvalidInput, StudyError, unknown
 from workbench.core.protocols import Event, Kind
 from workbench.knowledge.frames import Frames, frames_of
 from workbench.knowledge.schema import damage_told, open_for_reading
@@ -89,6 +90,9 @@ class KnowledgeBase:
     def __repr__(self) -> str:
         return f"KnowledgeBase({str(self.path)!r}): {len(self)} studies"
 
+    def _repr_html_(self) -> str:
+        return f"<p>{escape(str(self.path))}</p>{self.studies.to_html(index=False, float_format='{:.4g}'.format)}"
+
 
 @dataclass(frozen=True)
 class RecordedStudy:
@@ -148,6 +152,69 @@ class RecordedStudy:
         events, metrics = self.events(), self.metrics()
         with damage_told(self._path):
             return frames_of(events, metrics)
+
+    def trial(self, number: int) -> "RecordedTrial":
+        """Look at one trial: its configuration, its phases, and why it went on or was stopped.
+
+        Raises
+        ------
+        InvalidInput
+            No trial of that number has begun.
+        """
+        frames = self.frames()
+        rows = frames.trials[frames.trials["trial"] == number]
+        if rows.empty:
+            raise InvalidInput(f"study {self.name!r} has no trial {number}: it has begun {len(frames.trials)}")
+        row = rows.iloc[0].to_dict()
+        config = {name: row[name] for name in frames.hyperparameters}
+        mine = [frame[frame["trial"] == number] for frame in (frames.phases, frames.decisions, frames.interventions)]
+        return RecordedTrial(self.name, number, str(row["state"]), config, *mine)
+
+    def __repr__(self) -> str:
+        frames = self.frames()
+        ended = int(frames.phases["ended_s"].notna().sum())
+        return f"study {self.name!r}: {frames.state}, {len(frames.trials)} trials, {ended} phases ended"
+
+    def _repr_html_(self) -> str:
+        shown = self.frames().trials.drop(columns=["seed", "error"])
+        return f"<p>{escape(repr(self))}</p>{shown.to_html(index=False, float_format='{:.4g}'.format, max_rows=60)}"
+
+
+@dataclass(frozen=True)
+class RecordedTrial:
+    """One trial as the log remembers it.
+
+    Attributes
+    ----------
+    study : str
+    number : int
+    state : str
+    config : dict
+        Its hyperparameters.
+    phases, decisions, interventions : DataFrame
+        Its rows of the frames of these names.
+    """
+
+    study: str
+    number: int
+    state: str
+    config: dict[str, Any]
+    phases: pd.DataFrame
+    decisions: pd.DataFrame
+    interventions: pd.DataFrame
+
+    def __repr__(self) -> str:
+        config = ", ".join(f"{k} = {v:.4g}" if isinstance(v, float) else f"{k} = {v}" for k, v in self.config.items())
+        scores = ", ".join(f"{score:.4g}" for score in self.phases["score"].dropna())
+        return f"trial {self.number} of {self.study!r}: {self.state}; {config}; scores {scores or 'none yet'}"
+
+    def _repr_html_(self) -> str:
+        tables = [
+            frame.drop(columns="trial").to_html(index=False, float_format="{:.4g}".format)
+            for frame in (self.phases, self.decisions, self.interventions)
+            if len(frame)
+        ]
+        return f"<p>{escape(repr(self))}</p>{''.join(tables)}"
 
 
 def decode_events(connection: sqlite3.Connection, study: int, after: int = 0, last: int | None = None) -> list[Event]:

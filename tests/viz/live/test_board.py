@@ -25,7 +25,7 @@ class Viewer:
     """What a front end does with messages, in Python."""
 
     def __init__(self, snapshot):
-        self.trials, self.spans, self.points, self.log = {}, {}, {}, []
+        self.trials, self.spans, self.points, self.log, self.rates = {}, {}, {}, [], []
         self.take(snapshot)
 
     def take(self, message):
@@ -34,6 +34,8 @@ class Viewer:
         self.now = content
         self.trials |= {trial["trial"]: trial for trial in content["trials"]}
         self.log += content["log"]
+        anew, samples = content["rates"]
+        self.rates = samples if anew else self.rates + samples
         for row in np.frombuffer(spans, np.float32).reshape(-1, 7):
             self.spans[int(row[0])] = row[1:].tolist()
         for trial in content.get("dropped", []):
@@ -42,11 +44,11 @@ class Viewer:
             self.points.setdefault(int(trial), []).append(point)
 
     def __eq__(self, other):
-        names = ("trials", "points", "log")
+        names = ("trials", "points", "log", "rates")
         same_spans = self.spans.keys() == other.spans.keys() and all(
             np.array_equal(self.spans[k], other.spans[k], equal_nan=True) for k in self.spans
         )
-        state = [{k: v for k, v in viewer.now.items() if k not in ("trials", "log", "dropped", "meta")}
+        state = [{k: v for k, v in viewer.now.items() if k not in ("trials", "log", "dropped", "meta", "rates")}
                  for viewer in (self, other)]  # fmt: skip
         return same_spans and state[0] == state[1] and all(getattr(self, n) == getattr(other, n) for n in names)
 

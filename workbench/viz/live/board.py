@@ -18,6 +18,7 @@ from workbench.viz import theme
 from workbench.viz.live.curves import Curves
 from workbench.viz.live.feed import FRAMES, SCORE, MetricPoint
 from workbench.viz.live.plan import Plan
+from workbench.viz.live.rates import NAMES, Rates
 from workbench.viz.live.words import line_of
 
 OUTCOMES = ["running", "ended", "lost", "held", "stopped"]
@@ -40,6 +41,7 @@ class Board:
         self.name = name
         self.plan = plan
         self.curves = Curves()
+        self.rates = Rates()
         self._reader = FrameReader()
         self._pace: dict[int, tuple[float, float, float]] = {}  # trial → frames, at_s, frames a second
         self._why: dict[int, str] = {}
@@ -97,6 +99,7 @@ class Board:
         content = {
             **self._state(),
             "meta": self._meta(),
+            "rates": [True, self.rates.samples],
             "trials": [self._trial(number) for number in self._reader.trials],
             "log": sorted((line for lines in self._lists.values() for line in lines), key=itemgetter("n")),
         }
@@ -114,6 +117,7 @@ class Board:
             "trials": [self._trial(number) for number in sorted(self._touched) if number in self._reader.trials],
             "log": self._lines_new,
             "dropped": dropped,
+            "rates": self.rates.changes(),
         }
         self.take_as_sent()
         return content, [spans.tobytes(), points.tobytes()]
@@ -121,6 +125,7 @@ class Board:
     def take_as_sent(self) -> None:
         """Every viewer has all there is, by a snapshot say."""
         self.curves.take_as_sent()
+        self.rates.changes()
         self._spans_sent = len(self._reader.spans)
         self._open_sent = {k for k, span in enumerate(self._reader.spans) if _is_open(span)}
         self._touched.clear()
@@ -136,6 +141,8 @@ class Board:
             self.curves.add(point.trial, point.phase, point.at, point.value)
         elif point.name == FRAMES:
             self._follow(point)
+        else:
+            self.rates.add(point.trial, point.at, point.name, point.value)
 
     def _follow(self, point: MetricPoint) -> None:
         """Keep the pace at which a trial's frames, counted since it began, grow."""
@@ -143,6 +150,7 @@ class Board:
         if point.at > since and point.value >= before:  # it falls when a trial goes back to its checkpoint
             rate = (point.value - before) / (point.at - since)
         self._pace[point.trial] = (point.value, point.at, rate)
+        self.rates.add(point.trial, point.at, "frames_per_s", rate)
 
     def _event(self, event: Event) -> None:
         self._reader.read(event)
@@ -158,8 +166,10 @@ class Board:
             self.curves.start(event.trial, event.phase or 0, event.at)
         elif event.kind is Kind.PHASE_ENDED:
             self.curves.end(event.trial, event.phase or 0, event.at, float(event.data["score"]))
-        if event.kind in (Kind.DECISION, Kind.PHASE_FAILED, Kind.TRIAL_STOPPED):
-            self._pace.pop(event.trial, None) if event.data.get("verdict") != "continue" else None
+        off_slot = event.kind is Kind.DECISION and event.data.get("verdict") != "continue"
+        if off_slot or event.kind in (Kind.PHASE_FAILED, Kind.TRIAL_FAILED, Kind.TRIAL_STOPPED):
+            self._pace.pop(event.trial, None)
+            self.rates.drop(event.trial, event.at)
 
     def _write_down(self, event: Event) -> None:
         """Keep the event's line, if it has one, and why the trial's last verdict fell."""
@@ -193,6 +203,7 @@ class Board:
             "states": theme.STATE_COLORS,
             "phase_colors": theme.phase_colors(self.plan.n_phases or self._phases_begun()),
             "outcomes": OUTCOMES,
+            "rates": NAMES,
         }
 
     def _state(self) -> dict[str, Any]:

@@ -9,6 +9,7 @@ from workbench.core.protocols import Event
 from workbench.knowledge import KnowledgeBase
 
 SCORE, FRAMES = "score", "frames"
+READ = (SCORE, FRAMES, "pps", "tps", "policy_lag_mean", "prediction_queue", "training_queue")
 
 
 class MetricPoint(NamedTuple):
@@ -66,7 +67,7 @@ class Feed:
         self._kb.close()
 
     def _points(self) -> Iterator[MetricPoint]:
-        frame = self._study.metrics(self._metrics, names=(SCORE, FRAMES))
+        frame = self._study.metrics(self._metrics, names=READ)
         if len(frame):
             self._metrics = int(frame["seq"].iloc[-1])
             columns = (frame[column].tolist() for column in ("trial", "phase", "at_s", "name", "value"))

@@ -12,6 +12,7 @@ function makeStore(model) {
     trials: new Map(), // trial → row
     spans: [], // index → {slot, trial, phase, from, to, outcome}
     curves: new Map(), // trial → {x: [], y: [], end: []}
+    rates: [], // samples: seconds, then a value a name in meta.rates
     log: [], // lines, each of one of two lists: decisions and troubles
     asked: new Map(), // request → what a person asked here, until the log answers
     refused: "", // why the last wish could not even be sent
@@ -79,6 +80,8 @@ function apply(store, content, buffers) {
       if (!store.meta.hyperparameters.includes(name)) store.meta.hyperparameters.push(name);
     }
   }
+  const [anew, samples] = content.rates;
+  store.rates = anew ? samples : store.rates.concat(samples);
   store.log.push(...content.log);
   for (const line of content.log) store.asked.delete(line.request);
   if (store.log.length > 1200) store.log = ["decisions", "troubles"].flatMap((list) => store.log.filter((line) => line.list === list).slice(-300));

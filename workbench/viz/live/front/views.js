@@ -220,23 +220,28 @@ function drawScores(canvas, store, selected, colors, name) {
   const { pen, width, height } = ready(canvas, 250);
   const scored = [...store.trials.values()].filter((t) => t.last !== null && name in t.config);
   if (!scored.length) return none(pen, width, height, colors, "no phase has ended yet");
+  const ends = scored.flatMap((t) => endsOf(store.curves.get(t.trial), t).map(([score, phase]) => [t, score, phase]));
   const values = scored.map((t) => t.config[name]);
   const words = values.some((v) => typeof v !== "number");
   const order = [...new Set(values)].sort((a, b) => (words ? String(a).localeCompare(String(b)) : a - b));
   const x = { title: name, bare: true, ...axisOf(order, words, values.length) };
   const at = (value) => (x.labels ? order.indexOf(value) : value);
-  const { px, py } = axes(pen, boxOf(width, height), x, { ...span(scored.map((t) => t.last)), title: "last score" }, colors);
-  const marks = scored.map((t) => {
-    const mark = { x: px(at(t.config[name])), y: py(t.last), trial: t.trial, score: t.last, value: t.config[name] };
-    pen.globalAlpha = selected === null || t.trial === selected ? 0.9 : 0.25;
-    dot(pen, mark, t.trial === selected ? 6 : 4, store.meta.phase_colors[Math.max(0, t.phases - 1)]);
+  const { px, py } = axes(pen, boxOf(width, height), x, { ...span(ends.map((end) => end[1])), title: "score" }, colors);
+  const marks = ends.map(([t, score, phase]) => {
+    const mark = { x: px(at(t.config[name])), y: py(score), trial: t.trial, score, phase, value: t.config[name] };
+    pen.globalAlpha = selected === null || t.trial === selected ? 0.9 : 0.2;
+    const color = store.meta.phase_colors[phase % store.meta.phase_colors.length];
+    const size = t.trial === selected ? 6 : 4;
+    const cut = phase === t.phases - 1 && (t.state === "stopped" || t.state === "failed");
+    if (cut) cross(pen, mark, size, color);
+    else dot(pen, mark, size, color);
     return mark;
   });
   pen.globalAlpha = 1;
   return (mx, my) => {
     const mark = nearestOf(marks, mx, my);
     const value = mark && (typeof mark.value === "number" ? short(mark.value) : String(mark.value));
-    return mark && { trial: mark.trial, words: [`score ${short(mark.score)}`, `${name} = ${value}`] };
+    return mark && { trial: mark.trial, words: [`score ${short(mark.score)} after phase ${mark.phase}`, `${name} = ${value}`] };
   };
 }
 
@@ -254,6 +259,19 @@ function axisOf(order, words, n) {
     return { low: -0.5, high: order.length - 0.5, ticks: order.map((_, k) => k), labels: order.map((v) => String(v).slice(0, 14)) };
   }
   return span(order);
+}
+
+// Scores at the ends of a trial's phases; of very many phases the curve may hold only some: then the last stands for all.
+function endsOf(curve, trial) {
+  const ends = curve ? curve.y.filter((_, k) => curve.end[k]) : [];
+  return ends.length === trial.phases ? ends.map((score, phase) => [score, phase]) : [[trial.last, trial.phases - 1]];
+}
+
+function cross(pen, { x, y }, size, color) {
+  pen.strokeStyle = color;
+  pen.lineWidth = 2;
+  rule(pen, x - size, y - size, x + size, y + size);
+  rule(pen, x - size, y + size, x + size, y - size);
 }
 
 function dot(pen, { x, y }, radius, color) {
@@ -301,5 +319,32 @@ function drawImportance(canvas, store, on, colors) {
     if (!row) return null;
     const range = (name, from, to) => `${name} ${short(row[name])} (95 %: ${short(row[from])} to ${short(row[to])})`;
     return { trial: null, words: [row.hyperparameter, range("importance", "low", "high"), range("permutation", "permutation_low", "permutation_high")] };
+  };
+}
+
+const RATES = {
+  frames_per_s: "frames/s, all trials", pps: "predictions/s, all trials", tps: "updates/s, all trials",
+  policy_lag_mean: "policy lag [updates], mean", prediction_queue: "prediction queue [requests], mean", training_queue: "training queue [segments], mean",
+};
+
+function drawRates(canvas, store, _, colors, name) {
+  const { pen, width, height } = ready(canvas, 250);
+  const column = 1 + store.meta.rates.indexOf(name);
+  const known = store.rates.filter((sample) => sample[column] !== null);
+  if (!known.length) return none(pen, width, height, colors, "not reported so far");
+  const now = Math.max(store.now.at_s, known[known.length - 1][0]);
+  const unit = clock(now);
+  const x = { low: 0, high: now / unit.seconds, title: `time since the study began [${unit.unit}]` };
+  const high = Math.max(...known.map((sample) => sample[column]), 1e-9);
+  const { px, py } = axes(pen, boxOf(width, height, 60), x, { low: 0, high: high * 1.05, title: RATES[name] }, colors);
+  pen.strokeStyle = "#0072B2";
+  pen.lineWidth = 1.5;
+  pen.beginPath();
+  known.forEach((sample) => pen.lineTo(px(sample[0] / unit.seconds), py(sample[column])));
+  pen.stroke();
+  const marks = known.map((sample) => ({ x: px(sample[0] / unit.seconds), y: py(sample[column]), sample }));
+  return (mx, my) => {
+    const mark = nearestOf(marks, mx, my);
+    return mark && { trial: null, words: [`${short(mark.sample[column])} ${RATES[name].split(",")[0]}`, `at ${duration(mark.sample[0])}`] };
   };
 }

@@ -84,9 +84,13 @@ function render({ model, el }) {
   const survival = panel(grid, "Trials that began each phase");
   const curves = panel(grid, "Learning curves");
   const best = panel(grid, "Best score so far");
-  const scores = panel(grid, "Last score against");
+  const scores = panel(grid, "Score against");
   const choice = make("select", "", scores.head);
   choice.setAttribute("aria-label", "hyperparameter");
+  const rates = panel(grid, "Throughput");
+  const rate = make("select", "", rates.head);
+  rate.setAttribute("aria-label", "rate");
+  rate.replaceChildren(...Object.entries(RATES).map(([name, words]) => new Option(words, name)));
   const forests = panel(grid, "Which hyperparameters the scores follow");
   const toggle = make("button", "", forests.head);
   const verdict = make("div", "wb-soft", forests.legend.parentElement);
@@ -101,11 +105,12 @@ function render({ model, el }) {
     return listOf(make("ol", `wb-log ${name}`, section), choose);
   });
   const tip = make("div", "wb-tip", root);
-  const [ganttLegend, survivalLegend, curvesLegend, forestsLegend] = [gantt, survival, curves, forests].map((p) => legend(p.legend));
+  const [ganttLegend, survivalLegend, curvesLegend, forestsLegend, scoresLegend] = [gantt, survival, curves, forests, scores].map((p) => legend(p.legend));
 
   const views = [
     [gantt, drawGantt], [survival, drawSurvival], [curves, drawCurves], [best, drawBest],
     [forests, (canvas, all, _, colors) => drawImportance(canvas, all, model.get("importance"), colors)],
+    [rates, (...given) => drawRates(...given, rate.value)],
     [scores, (...given) => drawScores(...given, choice.value)],
   ];
   let due = 0;
@@ -133,13 +138,14 @@ function render({ model, el }) {
   }
 
   function legends(colors) {
-    toggle.textContent = model.get("importance") ? "switch off" : "switch on";
-    const found = model.get("importance") ? store.now.importance : null;
-    verdict.textContent = found?.rows.length ? found.told : "";
-    forestsLegend(found?.rows.length ? [["share of the variance reduction", "#0072B2"], ["fall of R² when shuffled", "#E69F00"]] : []);
     const { meta, now } = store;
     const many = meta.phase_colors.length > 12;
     const phases = meta.phase_colors.map((color, phase) => [`phase ${phase}`, color]);
+    toggle.textContent = model.get("importance") ? "switch off" : "switch on";
+    const found = model.get("importance") ? store.now.importance : null;
+    verdict.textContent = found?.rows.length ? found.told : "";
+    scoresLegend([...(many ? [phases[0], phases[phases.length - 1]] : phases), ["× stopped after it", "transparent"]]);
+    forestsLegend(found?.rows.length ? [["share of the variance reduction", "#0072B2"], ["fall of R² when shuffled", "#E69F00"]] : []);
     const wasted = WASTED.filter((outcome) => store.spans.some((s) => s?.outcome === outcome));
     ganttLegend([
       ...(many ? [phases[0], phases[phases.length - 1]] : phases),
@@ -165,7 +171,7 @@ function render({ model, el }) {
     if (now.state === "running" && now.frames_per_s) parts.push(`${Math.round(now.frames_per_s).toLocaleString("en")} frames/s`);
     if (now.best.length) parts.push(`best score ${short(now.best[now.best.length - 1][1])}`);
     facts.textContent = parts.join(" · ");
-    trialsBar(now.trials_ended, store.meta.n_trials);
+    trialsBar(now.trials_ended, store.meta.n_trials && Math.max(store.meta.n_trials, now.trials_started)); // clones come on top
     phasesBar(now.phases_ended, now.state === "ended" ? now.phases_ended : now.expected_phases);
     gantt.head.textContent = `Slots over time${now.occupancy === null ? "" : `: ${(100 * now.occupancy).toFixed(1)} % occupied`}`;
     const names = store.meta.hyperparameters;
@@ -218,7 +224,7 @@ function render({ model, el }) {
       if (trial !== null && trial !== undefined) choose(trial === selected() ? null : trial);
     };
   }
-  choice.onchange = later;
+  choice.onchange = rate.onchange = later;
   toggle.onclick = () => {
     model.set("importance", !model.get("importance"));
     model.save_changes();
