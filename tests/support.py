@@ -65,3 +65,11 @@ def simulate(scheduler: Scheduler, model=None, slots: int = 4, seed: int = 0) ->
     executor.open(0.0)
     assert drive(scheduler, executor, log, seed=seed)
     return log
+
+
+def until(executor, kind: Kind, n: int = 1) -> list[Event]:
+    """Collect events up to the n-th of a kind."""
+    events: list[Event] = []
+    while sum(e.kind is kind for e in events) < n:
+        events += executor.wait(60)
+    return events

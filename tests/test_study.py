@@ -15,6 +15,7 @@ from workbench import FullRuns, HyperTrick, KnowledgeBase, LogUniform, RandomSea
 from workbench.cluster.local import local_client
 from workbench.core.errors import DatabaseError, InvalidInput, SchedulerError, StudyError
 from workbench.core.protocols import Kind
+from workbench.knowledge import check
 
 
 @pytest.fixture(scope="module")
@@ -212,3 +213,44 @@ def test_a_driver_that_died_is_followed_by_another(study_of, tmp_path, how) -> N
     with KnowledgeBase(tmp_path / "kb.db") as kb:
         ended = [(e.trial, e.phase) for e in kb["killed"].events() if e.kind is Kind.PHASE_ENDED]
     assert len(ended) == len(set(ended)) == 9
+
+
+def test_hands_reach_a_running_study_and_the_answers_stand_in_its_log(study_of, tmp_path) -> None:
+    study = study_of(scheduler=FullRuns(RandomSearcher(SPACE), 3, 2), trainable=WaitsForFile(str(tmp_path / "go")))
+    run = study.start()
+    while run.progress.phases_ended < 2:
+        assert not run.wait(0.05)
+    run.hands.stop(0)
+    run.hands.pause(1)
+    run.hands.stop(77)
+    while len(run.frames().interventions) < 3:
+        assert not run.wait(0.05)
+    (tmp_path / "go").touch()
+    assert run.wait(60)
+    frames = run.frames()
+    assert frames.interventions[["trial", "action", "accepted"]].astype(object).fillna(-1).to_numpy().tolist() == [
+        [0, "stop", True],
+        [1, "pause", True],
+        [-1, "stop", False],
+    ]
+    assert "there is no trial 77" in frames.interventions["why"].iloc[2]
+    assert frames.trials.set_index("trial")["state"].to_dict() == {0: "stopped", 1: "finished", 2: "finished"}
+    assert frames.trials.set_index("trial").loc[0, "mode"] == "person"
+    assert "stopped" in set(frames.spans["outcome"])
+    assert check(tmp_path / "kb.db") == []
+    assert run.study.start(resume=True).wait(60)
+
+
+def test_a_local_cluster_is_scaled_by_a_request(tmp_path) -> None:
+    study = Study(
+        "grows", FullRuns(RandomSearcher(SPACE), 4, 2), WaitsForFile(str(tmp_path / "go")), tmp_path / "kb.db", nodes=1
+    )
+    run = study.start()
+    while run.progress.phases_ended < 1:
+        assert not run.wait(0.05)
+    run.hands.scale(3)
+    while len(run.frames().slots) < 3:
+        assert not run.wait(0.05)
+    (tmp_path / "go").touch()
+    assert run.wait(60)
+    assert run.frames().spans["slot"].nunique() == 3

@@ -7,6 +7,7 @@ from importlib import import_module
 from typing import Any
 
 _WHERE = {
+    "A3C": "workbench.algos.rl.a3c",
     "ASHA": "workbench.algos.search",
     "Budget": "workbench.core.budget",
     "Choice": "workbench.core.space",
@@ -20,10 +21,12 @@ _WHERE = {
     "ListSearcher": "workbench.algos.search",
     "LogUniform": "workbench.core.space",
     "MedianStopping": "workbench.algos.search",
-    "PBT": "workbench.algos.search",
     "OptunaSearcher": "workbench.algos.search",
+    "PBT": "workbench.algos.search",
     "Portfolio": "workbench.algos.search",
     "RandomSearcher": "workbench.algos.search",
+    "Recording": "workbench.knowledge",
+    "Results": "workbench.results",
     "Space": "workbench.core.space",
     "Study": "workbench.study",
     "SuccessiveHalving": "workbench.algos.search",

@@ -77,6 +77,27 @@ def _parser() -> argparse.ArgumentParser:
     _add_db(report)
     report.set_defaults(command=_report)
 
+    record = commands.add_parser("record", help="write a study to a folder of Parquet files, to be published")
+    record.add_argument("name", help="name of the study")
+    record.add_argument("folder", help="where to; must not exist")
+    record.add_argument("--points", type=int, default=500, metavar="N", help="most points of a curve (default: 500)")
+    record.add_argument("--note", default="", help="a line on what was recorded and why")
+    _add_db(record)
+    record.set_defaults(command=_record)
+
+    check = commands.add_parser("check", help="look for damage in a knowledge base; exit code 1 if there is any")
+    _add_db(check)
+    check.set_defaults(command=_check)
+
+    repair = commands.add_parser("repair", help="mend what can be mended without losing anything")
+    _add_db(repair)
+    repair.set_defaults(command=_repair)
+
+    backup = commands.add_parser("backup", help="copy a knowledge base, also while studies write to it")
+    backup.add_argument("target", metavar="FILE", help="where to; must not exist")
+    _add_db(backup)
+    backup.set_defaults(command=_backup)
+
     notebook = commands.add_parser("notebook", help="execute a notebook headless, showing what its cells print")
     notebook.add_argument("path", help="the notebook")
     notebook.add_argument("--out", metavar="FILE", help="where to keep it with its outputs (default: data/runs/)")
@@ -172,8 +193,43 @@ def _report(arguments: argparse.Namespace) -> int:
     return 0
 
 
+def _record(arguments: argparse.Namespace) -> int:
+    from workbench.knowledge import record
+    from workbench.study import DEFAULT_DB
+
+    db = arguments.db or DEFAULT_DB
+    print(record(db, arguments.name, arguments.folder, points=arguments.points, note=arguments.note))
+    return 0
+
+
+def _check(arguments: argparse.Namespace) -> int:
+    from workbench.knowledge import check
+    from workbench.study import DEFAULT_DB
+
+    found = check(arguments.db or DEFAULT_DB)
+    print("\n".join(map(str, found)) if found else "nothing is wrong")
+    return 1 if found else 0
+
+
+def _repair(arguments: argparse.Namespace) -> int:
+    from workbench.knowledge import repair
+    from workbench.study import DEFAULT_DB
+
+    for finding in repair(arguments.db or DEFAULT_DB):
+        print(f"mended: {finding}")
+    return _check(arguments)
+
+
+def _backup(arguments: argparse.Namespace) -> int:
+    from workbench.knowledge import backup
+    from workbench.study import DEFAULT_DB
+
+    print(backup(arguments.db or DEFAULT_DB, arguments.target))
+    return 0
+
+
 def _notebook(arguments: argparse.Namespace) -> int:
     from workbench.notebook import execute
 
-    execute(arguments.path, arguments.out, dict(arguments.set))
+    print("kept with its outputs:", execute(arguments.path, arguments.out, dict(arguments.set)))
     return 0

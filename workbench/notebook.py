@@ -1,6 +1,7 @@
 """Run a notebook without a browser, from the first cell to the last, showing what it prints as it prints it."""
 
 import ast
+import re
 import sys
 from collections.abc import Mapping
 from pathlib import Path
@@ -8,9 +9,11 @@ from typing import Any
 
 import nbformat
 from nbclient import NotebookClient
-from nbclient.exceptions import CellExecutionError
+from nbclient.exceptions import CellExecutionError, DeadKernelError
 
 from workbench.core.errors import InvalidInput, WorkbenchError
+
+_ANSI = re.compile(r"\x1b\[[0-9;]*m")
 
 
 class NotebookError(WorkbenchError):
@@ -46,11 +49,20 @@ def execute(path: str | Path, out: str | Path | None = None, parameters: Mapping
     _set_parameters(notebook, parameters or {})
     target = Path(out) if out else source.resolve().parents[1] / "data" / "runs" / source.name
     target.parent.mkdir(parents=True, exist_ok=True)
-    client = _Talking(notebook, timeout=None, store_widget_state=False, resources={"metadata": {"path": source.parent}})
+    client = _Talking(
+        notebook,
+        kernel_name="python3",
+        extra_arguments=["--IPKernelApp.log_level=40"],  # errors only
+        timeout=None,
+        store_widget_state=False,
+        resources={"metadata": {"path": source.parent}},
+    )
     try:
         client.execute()
     except CellExecutionError as err:
-        raise NotebookError(f"a cell of {source} failed: {err.ename}: {err.evalue}\n{err.traceback}") from None
+        raise NotebookError(f"a cell of {source} failed: {_ANSI.sub('', str(err))}") from None
+    except DeadKernelError:
+        raise NotebookError(f"the kernel of {source} died: look for lack of memory or a crash in native code") from None
     finally:
         nbformat.write(notebook, target)
     return target

@@ -1,11 +1,11 @@
 """The kinds a study file and a recorded study may name, and where each lives; imported only when used."""
 
 SEARCHERS = {
-    "random": "workbench.algos.search.searchers:RandomSearcher",
-    "grid": "workbench.algos.search.searchers:GridSearcher",
     "evolution": "workbench.algos.search.evolution:EvolutionSearcher",
-    "optuna": "workbench.algos.search.optuna:OptunaSearcher",
+    "grid": "workbench.algos.search.searchers:GridSearcher",
     "list": "workbench.algos.search.searchers:ListSearcher",
+    "optuna": "workbench.algos.search.optuna:OptunaSearcher",
+    "random": "workbench.algos.search.searchers:RandomSearcher",
 }
 
 SCHEDULERS = {
@@ -14,12 +14,13 @@ SCHEDULERS = {
     "halving": "workbench.algos.search.halving:SuccessiveHalving",
     "hyperband": "workbench.algos.search.hyperband:Hyperband",
     "hypertrick": "workbench.algos.search.hypertrick:HyperTrick",
+    "median": "workbench.algos.search.median:MedianStopping",
     "pbt": "workbench.algos.search.pbt:PBT",
     "portfolio": "workbench.algos.search.portfolio:Portfolio",
-    "median": "workbench.algos.search.median:MedianStopping",
 }
 
 TRAINABLES = {
+    "a3c": "workbench.algos.rl.a3c:A3C",
     "ga3c": "workbench.algos.rl.ga3c:GA3C",
 }
 

@@ -12,7 +12,7 @@ from workbench.algos.search.hypertrick import (
     expected_trials,
     minimum_completion_rate,
 )
-from workbench.knowledge import Frames, KnowledgeBase
+from workbench.knowledge import Frames, KnowledgeBase, Recording
 
 if TYPE_CHECKING:
     import plotly.graph_objects as go
@@ -40,6 +40,12 @@ class Results:
         with KnowledgeBase(db) as kb:
             study = kb[name]
             return cls(name, study.spec, study.frames())
+
+    @classmethod
+    def of_recording(cls, folder: str | Path) -> "Results":
+        """Read a study that was recorded to a folder."""
+        recording = Recording.open(folder)
+        return cls(recording.name, recording.spec, recording.frames())
 
     @property
     def summary(self) -> dict[str, Any]:

@@ -11,13 +11,14 @@ import time
 from collections.abc import Callable, Generator, Sequence
 from contextlib import AbstractContextManager, contextmanager, nullcontext, suppress
 from dataclasses import dataclass
-from itertools import count
+from itertools import chain, count
 from pathlib import Path
 from typing import IO, TYPE_CHECKING, Any
 
 from workbench.core.describe import describe
-from workbench.core.drive import Ledger, drive, replay
+from workbench.core.drive import drive, replay
 from workbench.core.errors import InvalidInput
+from workbench.core.ledger import Ledger
 from workbench.core.protocols import Event, Executor, Kind, Scheduler, TrainableFactory
 from workbench.registry import REGISTRY
 
@@ -25,11 +26,14 @@ if TYPE_CHECKING:
     import pandas as pd
     from distributed import Client
 
-    from workbench.knowledge import Frames, StudyLog
+    from workbench.cluster.checkpoints import CheckpointStore
+    from workbench.knowledge import Frames, Hands, StudyLog
     from workbench.results import Results
     from workbench.viz.live import Dashboard
 
 DEFAULT_DB = Path("data/runs/workbench.db")
+
+_DISK_RETRY_S = 2.0
 
 _NAME = re.compile(r"(?!\.)[^/\\\x00-\x1f]{1,100}")  # it also names the folder of the checkpoints
 
@@ -132,23 +136,30 @@ class Study:
             check(list(space))
 
     @contextmanager
-    def executor(self) -> Generator[Executor, None, None]:
-        """Bring up what the study runs on."""
-        from workbench.cluster.checkpoints import CheckpointStore
+    def executor(self, identity: str = "") -> Generator[Executor, None, None]:
+        """Bring up what the study runs on; `identity` tells its phases from other studies' on the same cluster."""
         from workbench.cluster.dask import DaskExecutor
         from workbench.cluster.local import local_client
 
-        db = Path(self.db)
-        root = self.checkpoints or str((db.parent / f"{db.stem}.checkpoints" / self.name).absolute())
         cluster: AbstractContextManager[Client] = (
             local_client(self.nodes) if self.client is None else nullcontext(self.client)
         )
         with cluster as client:
-            executor = DaskExecutor(client, self.trainable, CheckpointStore(root), self.max_retries, self.stall_s)
+            executor = DaskExecutor(
+                client, self.trainable, self.checkpoint_store, self.max_retries, self.stall_s, identity
+            )
             try:
                 yield executor
             finally:
                 executor.close()
+
+    @property
+    def checkpoint_store(self) -> "CheckpointStore":
+        """Where its checkpoints are; `disk_use()` tells how much they take."""
+        from workbench.cluster.checkpoints import CheckpointStore
+
+        db = Path(self.db)
+        return CheckpointStore(self.checkpoints or str((db.parent / f"{db.stem}.checkpoints" / self.name).absolute()))
 
 
 @dataclass
@@ -162,6 +173,8 @@ class Progress:
     expected_phases : float
     at : float
         Seconds on the study's clock at the last event.
+    message : str
+        What the study waits for, if it is held up: such as space on a full disk.
     frames_per_s : float
         Emulator frames a second, summed over the running trials, as they last reported.
     """
@@ -173,6 +186,7 @@ class Progress:
     phases_ended: int = 0
     at: float = 0.0
     state: str = "running"
+    message: str = ""
 
     def __post_init__(self) -> None:
         self._frames: dict[int, tuple[float, float, float]] = {}  # trial → frames, at, frames a second
@@ -194,8 +208,12 @@ class Progress:
     def see(self, event: Event) -> None:
         """Take in one more event."""
         self.at = max(self.at, event.at)
+        if event.kind in (Kind.PROGRESS, Kind.PHASE_ENDED):
+            self.message = event.data.get("note", "")
         if event.kind is Kind.RUN and event.data["parent"] != event.trial:
             self.trials_started += 1
+        elif event.kind is Kind.INTERVENTION and event.data["accepted"]:
+            self.trials_ended -= event.data["action"] == "extend"
         elif event.kind is Kind.PROGRESS and event.trial is not None:
             self._see_frames(event.trial, event.at, event.data["metrics"].get("frames"))
         elif event.kind is Kind.PHASE_ENDED:
@@ -216,9 +234,10 @@ class Progress:
     def __str__(self) -> str:
         eta = "" if self.eta_s is None or self.state != "running" else f" · about {_clock(self.eta_s)} left"
         fps = f" · {self.frames_per_s:,.0f} frames/s" if self.frames_per_s else ""
+        held_up = f" · {self.message}" if self.message and self.state == "running" else ""
         return (
             f"{_clock(self.at)} · trials: {self.n_trials}, {self.trials_started} started, {self.trials_ended} ended · "
-            f"phases: {self.phases_ended} of about {self.expected_phases:.0f}{fps}{eta}"
+            f"phases: {self.phases_ended} of about {self.expected_phases:.0f}{fps}{eta}{held_up}"
         )
 
 
@@ -262,6 +281,13 @@ class StudyRun:
         """Ask the study to end now; phases under way are lost, everything reported is kept. It can be resumed."""
         self._stopping.set()
 
+    @property
+    def hands(self) -> "Hands":
+        """Stop, pause, resume, extend or clone a trial; pause the study; scale its cluster."""
+        from workbench.knowledge import Hands
+
+        return Hands(self.study.db, self.study.name)
+
     def __await__(self) -> Generator[Any, None, "StudyRun"]:
         yield from asyncio.get_running_loop().run_in_executor(None, self.wait).__await__()
         return self
@@ -301,7 +327,8 @@ class StudyRun:
 
     def report(self, path: str | Path | None = None) -> Path:
         """Write the self-contained HTML report, by default beside the knowledge base; return where it is."""
-        return self.results().write_report(path or Path(self.study.db).parent / f"{self.study.name}.html")
+        beside = Path(self.study.db).resolve().parent / f"{self.study.name}.html"
+        return self.results().write_report(path or beside)
 
     def follow(self, every_s: float | None = None, out: IO[str] | None = None) -> "StudyRun":
         """Write a line of progress every now and then until the study is over; raises what ended it badly.
@@ -327,14 +354,22 @@ class StudyRun:
     # -- the driver's thread ----------------------------------------------------------------------------------
 
     def _drive(self, scheduler: Scheduler, log: "StudyLog", ledger: Ledger, resumed: bool) -> None:
-        watched = _WatchedLog(log, self.progress)
+        from workbench.knowledge import Inbox
+
+        watched = _WatchedLog(log, self.progress, self._stopping)
         began = Kind.STUDY_RESUMED if resumed else Kind.STUDY_STARTED
         try:
             watched.append([Event(began, ledger.at, data=_provenance(self.study))])
-            with self.study.executor() as executor:
+            with self.study.executor(log.identity) as executor:
                 executor.open(ledger.at)
                 ended = drive(
-                    scheduler, executor, watched, seed=self.study.seed, ledger=ledger, stop=self._stopping.is_set
+                    scheduler,
+                    executor,
+                    watched,
+                    seed=self.study.seed,
+                    ledger=ledger,
+                    inbox=Inbox(Path(self.study.db), self.study.name),
+                    stop=self._stopping.is_set,
                 )
                 at = executor.now
             last = Kind.STUDY_ENDED if ended else Kind.STUDY_INTERRUPTED
@@ -358,18 +393,29 @@ def unique_name(name: str, db: str | Path = DEFAULT_DB) -> str:
 
     with KnowledgeBase(db) as kb:
         taken = set(kb)
-    return next(n for n in (name, *(f"{name}-{i}" for i in count(2))) if n not in taken)
+    return next(n for n in chain([name], (f"{name}-{i}" for i in count(2))) if n not in taken)
 
 
 class _WatchedLog:
-    """The study's log, with the progress kept beside it."""
+    """The study's log, with the progress kept beside it; on a full disk it waits for space, or for the end."""
 
-    def __init__(self, log: "StudyLog", progress: Progress) -> None:
+    def __init__(self, log: "StudyLog", progress: Progress, stopping: threading.Event) -> None:
         self._log = log
         self._progress = progress
+        self._stopping = stopping
 
     def append(self, events: Sequence[Event]) -> None:
-        self._log.append(events)
+        from workbench.knowledge import DiskFull
+
+        while True:
+            try:
+                self._log.append(events)
+                break
+            except DiskFull:
+                self._progress.message = "waiting for disk space to write the log"
+                if self._stopping.wait(_DISK_RETRY_S):
+                    raise
+        self._progress.message = ""
         for event in events:
             self._progress.see(event)
 

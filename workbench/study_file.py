@@ -67,9 +67,10 @@ def study_from(table: Mapping[str, Any], **overrides: Any) -> Study:
         raise InvalidInput(f"a seed is a whole number >= 0, got {seed!r}")
     described = {"kind": "random", **_table(table, "searcher", {})}
     nodes = settings.get("nodes", Study.nodes) if settings.get("client") is None else None
-    space = _table(table, "space", {})
-    searcher = _built("searcher", described, SEARCHERS, space=Space.from_json(space) if space else None, seed=seed)
-    scheduler = _built("scheduler", _table(table, "scheduler"), SCHEDULERS, searcher=searcher, seed=seed, n_nodes=nodes)
+    space = Space.from_json(table["space"]) if "space" in table else None
+    searcher = _built("searcher", described, SEARCHERS, space=space, seed=seed)
+    given = {"seed": seed, "n_nodes": nodes, "space": None if hasattr(searcher, "space") else space}
+    scheduler = _built("scheduler", _table(table, "scheduler"), SCHEDULERS, searcher=searcher, **given)
     trainable = build("trainable", _table(table, "trainable"), TRAINABLES)
     return Study(scheduler=scheduler, trainable=trainable, **settings)
 

@@ -45,7 +45,7 @@ def test_a_damaged_checkpoint_is_refused(tmp_path) -> None:
     store = CheckpointStore(str(tmp_path))
     name = store.save(trained(3), 0, 2)
     (tmp_path / name / "phase.txt").write_text("9")
-    with pytest.raises(CheckpointError, match=r"phase.txt is missing or not what was written"):
+    with pytest.raises(CheckpointError, match=r"phase.txt is not what was written"):
         store.load(trained(0), name)
 
 
@@ -59,3 +59,52 @@ def test_a_save_that_fails_leaves_nothing_behind(tmp_path) -> None:
     with pytest.raises(OSError, match="No space"):
         store.save(Full({"lr": 1e-3}, 0), 0, 0)
     assert [p for p in tmp_path.rglob("*") if p.is_file()] == []
+
+
+def test_a_checkpoint_without_one_of_its_files_is_refused(tmp_path) -> None:
+    store = CheckpointStore(str(tmp_path))
+    name = store.save(trained(3), 0, 2)
+    (tmp_path / name / "phase.txt").unlink()
+    with pytest.raises(CheckpointError, match=r"refused: phase.txt is missing"):
+        store.load(trained(0), name)
+
+
+def kept(store, trial: int = 0) -> list[int]:
+    return sorted(phase for _, phase in store.before(f"trial-{trial:05d}/phase-999"))
+
+
+def test_the_best_one_is_kept_beside_the_newest(store) -> None:
+    for phase, score in enumerate([1.0, 9.0, 3.0, 2.0, 4.0]):
+        store.save(trained(phase + 1), 0, phase, score)
+    assert kept(store) == [1, 3, 4]
+    store.save(trained(6), 0, 5, 10.0)
+    assert kept(store) == [4, 5]
+
+
+def test_one_that_another_trial_started_from_is_kept_for_good(store) -> None:
+    donor = store.save(trained(1), 0, 0)
+    store.pin(donor)
+    for phase in range(1, 5):
+        store.save(trained(phase + 1), 0, phase)
+    assert kept(store) == [0, 3, 4]
+    store.load(Deterministic({"lr": 1e-3}, 0), donor)
+
+
+def test_disk_use_is_the_bytes_of_what_is_kept(store) -> None:
+    assert store.disk_use() == 0
+    for phase in range(3):
+        store.save(trained(phase + 1), 0, phase)
+    used = store.disk_use()
+    assert 2 * 100 < used < 2 * 1000
+    store.save(trained(4), 0, 3)
+    assert store.disk_use() == used
+
+
+def test_what_a_killed_worker_left_half_saved_goes_with_the_old_ones(tmp_path) -> None:
+    store = CheckpointStore(str(tmp_path))
+    leftover = tmp_path / "trial-00000" / ".phase-000.deadbeef"
+    leftover.mkdir(parents=True)
+    for phase in range(3):
+        store.save(trained(phase + 1), 0, phase)
+    assert not leftover.exists()
+    assert kept(store) == [1, 2]

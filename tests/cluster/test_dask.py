@@ -9,37 +9,10 @@ from pathlib import Path
 
 import pytest
 
-from tests.support import SPACE, Deterministic, MemoryLog, score_of
+from tests.support import SPACE, Deterministic, MemoryLog, score_of, until
 from workbench.algos.search import FullRuns, HyperTrick, RandomSearcher
-from workbench.cluster.checkpoints import CheckpointStore
-from workbench.cluster.dask import DaskExecutor
 from workbench.core.drive import drive
 from workbench.core.protocols import Job, Kind, Verdict
-
-
-@pytest.fixture
-def executor_of(client, tmp_path):
-    """Makes executors on the shared cluster, and closes them."""
-    made = []
-
-    def make(factory, **settings) -> DaskExecutor:
-        executor = DaskExecutor(client, factory, CheckpointStore(str(tmp_path / "checkpoints")), **settings)
-        executor.open(0.0)
-        made.append(executor)
-        return executor
-
-    yield make
-    for executor in made:
-        executor.close()
-    client.wait_for_workers(2, timeout=60)
-
-
-def until(executor, kind: Kind) -> list:
-    """Collect events up to the first of a kind."""
-    events = []
-    while not any(e.kind is kind for e in events):
-        events += executor.wait(60)
-    return events
 
 
 @dataclass(frozen=True)
@@ -211,3 +184,14 @@ def test_progress_arrives_while_the_phase_runs(executor_of) -> None:
     executor.start(Job(3, 2, {"lr": 1e-3}, 0))
     event = next(e for e in until(executor, Kind.PROGRESS) if e.kind is Kind.PROGRESS)
     assert (event.trial, event.phase, event.data) == (3, 2, {"metrics": {"frames": 1.0}})
+
+
+def test_a_dropped_trial_ends_in_mid_phase_and_its_slot_serves_another(executor_of) -> None:
+    executor = executor_of(_RunsForever())
+    executor.start(Job(0, 0, {"lr": 1e-3}, 0, slot=0))
+    until(executor, Kind.PROGRESS)
+    executor.drop(0)
+    assert executor.n_free == 2
+    executor.start(Job(1, 0, {"lr": 1e-3}, 0, slot=0))
+    events = until(executor, Kind.PROGRESS)  # of trial 1: its worker has let go of trial 0
+    assert {e.trial for e in events if e.trial is not None} == {1}

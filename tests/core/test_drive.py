@@ -4,8 +4,9 @@ import pytest
 
 from tests.support import MemoryLog, RandomTimes
 from workbench.cluster.simulated import SimulatedExecutor
-from workbench.core.drive import Ledger, TrialState, drive, replay
+from workbench.core.drive import drive, replay
 from workbench.core.errors import SchedulerError
+from workbench.core.ledger import Ledger, TrialState
 from workbench.core.protocols import Decision, Kind, Report, Run, Verdict
 
 

@@ -1,19 +1,28 @@
 """Checkpoints at phase ends: whole or absent, checked when read, in a directory or at any fsspec URL."""
 
+import errno
 import hashlib
 import json
+import re
 import shutil
 import tempfile
 import uuid
+from collections.abc import Iterator, Mapping
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 import fsspec
 
 from workbench.core.errors import WorkbenchError
 from workbench.core.protocols import Trainable
 
+DISK_FULL = frozenset({errno.ENOSPC, errno.EDQUOT})
+
 _MANIFEST = "manifest.json"
+_NAME = re.compile(r"(trial-\d+)/phase-(\d+)")
+_PROBE_BYTES = 1 << 16
 
 
 class CheckpointError(WorkbenchError):
@@ -23,6 +32,9 @@ class CheckpointError(WorkbenchError):
 @dataclass(frozen=True)
 class CheckpointStore:
     """Where the trials of one study keep their state.
+
+    Of each trial the newest `keep` checkpoints are kept, the one with its best score, and those that another trial
+    started from. All others are removed as new ones are written.
 
     Parameters
     ----------
@@ -35,21 +47,26 @@ class CheckpointStore:
     root: str
     keep: int = 2
 
-    def save(self, trainable: Trainable, trial: int, phase: int) -> str:
+    def save(self, trainable: Trainable, trial: int, phase: int, score: float | None = None) -> str:
         """Write a trial's state as of the end of `phase`, and return the checkpoint's name.
 
         A checkpoint appears under its name only when it is whole: a directory is renamed into place, at a URL the
         manifest is written last.
+
+        Raises
+        ------
+        OSError
+            With a number out of `DISK_FULL` when there is no space left, whatever the trainable made of it.
         """
         name = _name(trial, phase)
+        about = {"trial": trial, "phase": phase, "score": score}
         if _is_url(self.root):
             with tempfile.TemporaryDirectory() as scratch:
-                trainable.save(Path(scratch))
+                _fill(trainable, Path(scratch), about)
                 self._upload(Path(scratch), name)
         else:
-            self._place(trainable, Path(self.root) / name)
-        if phase >= self.keep:
-            self._delete(_name(trial, phase - self.keep))
+            self._place(trainable, Path(self.root) / name, about)
+        self._tidy(trial, phase)
         return name
 
     def load(self, trainable: Trainable, name: str) -> None:
@@ -73,12 +90,32 @@ class CheckpointStore:
             _verify(local)
             trainable.load(local)
 
-    def _place(self, trainable: Trainable, target: Path) -> None:
+    def before(self, name: str) -> Iterator[tuple[str, int]]:
+        """List the checkpoints of the same trial that are older than `name`, with their phases, newest first."""
+        folder, phase = _parts(name)
+        for earlier in reversed(self._phases(folder)):
+            if earlier < phase:
+                yield f"{folder}/phase-{earlier:03d}", earlier
+
+    def pin(self, name: str) -> None:
+        """Keep a checkpoint for good, for another trial starts from it."""
+        files, path = fsspec.core.url_to_fs(f"{self.root}/{name}.donor")
+        files.makedirs(path.rpartition("/")[0], exist_ok=True)
+        files.touch(path)
+
+    def disk_use(self) -> int:
+        """Add up the bytes of every checkpoint there is."""
+        files, path = fsspec.core.url_to_fs(self.root)
+        try:
+            return int(files.du(path)) if files.exists(path) else 0
+        except FileNotFoundError:  # one was removed meanwhile
+            return self.disk_use()
+
+    def _place(self, trainable: Trainable, target: Path, about: Mapping[str, Any]) -> None:
         scratch = target.with_name(f".{target.name}.{uuid.uuid4().hex[:8]}")
         scratch.mkdir(parents=True)
         try:
-            trainable.save(scratch)
-            _seal(scratch)
+            _fill(trainable, scratch, about)
             if target.exists():  # an attempt that ended here but whose report was lost
                 shutil.rmtree(target)
             scratch.rename(target)
@@ -87,45 +124,101 @@ class CheckpointStore:
             raise
 
     def _upload(self, scratch: Path, name: str) -> None:
-        _seal(scratch)
         files, path = fsspec.core.url_to_fs(f"{self.root}/{name}")
         files.makedirs(path, exist_ok=True)
         for file in sorted(scratch.rglob("*"), key=lambda f: (f.name == _MANIFEST, str(f))):
             if file.is_file():
                 files.put_file(str(file), f"{path}/{file.relative_to(scratch).as_posix()}")
 
-    def _delete(self, name: str) -> None:
-        if not _is_url(self.root):
-            shutil.rmtree(Path(self.root) / name, ignore_errors=True)
+    def _tidy(self, trial: int, phase: int) -> None:
+        """Remove what the policy does not keep; `phase` is the newest."""
+        folder = _name(trial, phase).partition("/")[0]
+        old = [earlier for earlier in self._phases(folder) if earlier <= phase - self.keep]
+        if not old:
             return
+        scores = {p: self._score(f"{folder}/phase-{p:03d}") for p in (*old, *range(old[-1] + 1, phase + 1))}
+        known = {p: score for p, score in scores.items() if score is not None}
+        best = max(known, key=lambda p: (known[p], p)) if known else None
+        for earlier in old:
+            if earlier != best:
+                self._delete(f"{folder}/phase-{earlier:03d}")
+
+    def _phases(self, folder: str) -> list[int]:
+        """Phases of which there is a checkpoint, oldest first."""
+        files, path = fsspec.core.url_to_fs(f"{self.root}/{folder}")
+        files.invalidate_cache(path)
+        try:
+            names = [str(found).rpartition("/")[2] for found in files.ls(path, detail=False)]
+        except FileNotFoundError:
+            return []
+        return sorted(int(n[6:]) for n in names if n.startswith("phase-") and n[6:].isdigit())
+
+    def _score(self, name: str) -> float | None:
+        files, path = fsspec.core.url_to_fs(f"{self.root}/{name}/{_MANIFEST}")
+        try:
+            score = json.loads(files.cat_file(path))["score"]
+        except (OSError, ValueError, KeyError, TypeError):
+            return None
+        return float(score) if isinstance(score, (int, float)) else None
+
+    def _delete(self, name: str) -> None:
         files, path = fsspec.core.url_to_fs(f"{self.root}/{name}")
-        if files.exists(path):
-            files.rm(path, recursive=True)
+        if files.exists(f"{path}.donor"):
+            return
+        if not _is_url(self.root):
+            target = Path(self.root) / name
+            shutil.rmtree(target, ignore_errors=True)
+            for leftover in target.parent.glob(f".{target.name}.*"):  # of a worker killed while it saved
+                shutil.rmtree(leftover, ignore_errors=True)
+        else:
+            with suppress(FileNotFoundError):
+                files.rm(path, recursive=True)
 
 
 def _name(trial: int, phase: int) -> str:
     return f"trial-{trial:05d}/phase-{phase:03d}"
 
 
+def _parts(name: str) -> tuple[str, int]:
+    found = _NAME.fullmatch(name)
+    if found is None:
+        raise CheckpointError(f"{name!r} is not a checkpoint's name: it should read like {_name(7, 2)}")
+    return found[1], int(found[2])
+
+
 def _is_url(root: str) -> bool:
     return "://" in root
 
 
-def _seal(directory: Path) -> None:
-    """Write the manifest: each file's SHA-256."""
-    sums = {f.relative_to(directory).as_posix(): _sha256(f) for f in sorted(directory.rglob("*")) if f.is_file()}
-    (directory / _MANIFEST).write_text(json.dumps({"sha256": sums}, indent=1))
+def _fill(trainable: Trainable, scratch: Path, about: Mapping[str, Any]) -> None:
+    """Have the trial write its files and add the manifest: each file's SHA-256."""
+    try:
+        trainable.save(scratch)
+    except Exception:
+        _probe(scratch)  # torch and others do not say that the disk is full: ask it
+        raise
+    sums = {f.relative_to(scratch).as_posix(): _sha256(f) for f in sorted(scratch.rglob("*")) if f.is_file()}
+    (scratch / _MANIFEST).write_text(json.dumps({**about, "sha256": sums}, indent=1))
+
+
+def _probe(directory: Path) -> None:
+    """Raise `OSError` if the disk takes no more."""
+    with (directory / ".probe").open("wb") as file:
+        file.write(bytes(_PROBE_BYTES))
 
 
 def _verify(directory: Path) -> None:
     try:
         sums = json.loads((directory / _MANIFEST).read_text())["sha256"]
-    except (OSError, ValueError, KeyError, TypeError):
-        raise CheckpointError(f"no whole checkpoint at {directory}: its {_MANIFEST} is missing or damaged") from None
-    for name, expected in sums.items():
-        file = directory / name
-        if not file.is_file() or _sha256(file) != expected:
-            raise CheckpointError(f"{file} is missing or not what was written: the checkpoint is refused")
+        wrong = [name for name, expected in sums.items() if _sha256(directory / name) != expected]
+    except FileNotFoundError as err:
+        missing = Path(err.filename).name
+        what = f"no whole checkpoint at {directory}" if missing == _MANIFEST else "the checkpoint is refused"
+        raise CheckpointError(f"{what}: {missing} is missing") from None
+    except (OSError, ValueError, KeyError, TypeError, AttributeError) as err:
+        raise CheckpointError(f"no whole checkpoint at {directory}: it cannot be read ({err})") from None
+    if wrong:
+        raise CheckpointError(f"{directory / wrong[0]} is not what was written: the checkpoint is refused")
 
 
 def _sha256(file: Path) -> str:

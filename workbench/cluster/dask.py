@@ -5,18 +5,21 @@ import time
 import uuid
 from collections import deque
 from collections.abc import Mapping, Sequence
-from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from typing import Any
 
-from distributed import Client, Future
+from distributed import CancelledError, Client, Future
+from distributed.client import ClosedClientError
 
 from workbench.cluster import worker
 from workbench.cluster.checkpoints import CheckpointStore
+from workbench.cluster.connection import Connection
 from workbench.core.errors import InvalidInput, SchedulerError
 from workbench.core.protocols import Event, Job, Kind, TrainableFactory, Verdict
 
 _RECONCILE_S = 5.0
+_RESULT_S = 5.0
 _FAREWELL_S = 30.0
 
 
@@ -62,7 +65,10 @@ class DaskExecutor:
         Further attempts at a phase after a crash, a stall or an exception.
     stall_s : float
         Longest silence of a running phase; after it the worker is restarted through its nanny. It must exceed
-        the time a trial needs to come up.
+        the time a trial needs to come up, and the longest time between two of its signs of progress.
+    study : str, optional
+        The study's identity. Phases that an earlier driver of the same study left running on the cluster are
+        cancelled.
     """
 
     client: Client
@@ -70,6 +76,7 @@ class DaskExecutor:
     checkpoints: CheckpointStore
     max_retries: int = 2
     stall_s: float = 300.0
+    study: str = ""
     _slots: dict[Any, _Slot] = field(init=False, default_factory=dict, repr=False)
     _attempts: dict[int, _Attempt] = field(init=False, default_factory=dict, repr=False)
     _jobs: dict[int, Job] = field(init=False, default_factory=dict, repr=False)  # trials that hold a slot
@@ -80,10 +87,9 @@ class DaskExecutor:
     def __post_init__(self) -> None:
         if self.max_retries < 0 or self.stall_s <= 0:
             raise InvalidInput(f"need max_retries >= 0 and stall_s > 0, got {self.max_retries} and {self.stall_s}")
-        self._topic = f"workbench-{uuid.uuid4().hex[:12]}"
-        # A client of our own: its topics and futures are nobody else's.
-        self._own = Client(self.client.scheduler.address, security=self.client.security, set_as_default=False)
-        self._background = ThreadPoolExecutor(4, "workbench-dask")
+        study = self.study or uuid.uuid4().hex[:12]
+        self._study = study
+        self._line = Connection(self.client, study, self._on_cluster_event, self._on_progress)
         self._start_clock = (0.0, time.monotonic())
         self._reconciled = 0.0
         self._restarting: set[str] = set()  # addresses given up for good; a restarted worker has a new one
@@ -107,14 +113,16 @@ class DaskExecutor:
         return at + time.monotonic() - began
 
     def open(self, at: float) -> None:
-        """Start the clock at `at` and learn which workers there are."""
+        """Start the clock at `at`, learn which workers there are, and end what an earlier driver left running."""
         self._start_clock = (at, time.monotonic())
-        self._own.subscribe_topic("all", self._on_cluster_event)
-        self._own.subscribe_topic(self._topic, self._on_progress)
+        self._line.greet()
         self._reconcile()
 
     def start(self, job: Job) -> None:
         """Run the job's phase on a free worker, on the one it names if that is free."""
+        if job.checkpoint is not None and not job.checkpoint.startswith(f"trial-{job.trial:05d}/"):
+            with suppress(OSError):  # the donor may go on; if this fails, its newest two are kept all the same
+                self.checkpoints.pin(job.checkpoint)
         self._submit(job, 0, self._choose(job))
 
     def apply(self, trial: int, verdict: Verdict) -> None:
@@ -132,6 +140,24 @@ class DaskExecutor:
                 self._waiting.append((following, 0))
         elif verdict is not Verdict.HOLD:
             self._leave(trial)
+
+    def drop(self, trial: int) -> None:
+        """Free a trial's slot at once; a phase under way there ends at its next sign of progress, unheard."""
+        attempt = self._attempts.get(trial)
+        if attempt is not None and attempt.slot.address is not None:
+            self._line.cancel_attempt(worker.attempt_name(attempt.job, attempt.number), attempt.slot.address)
+        self._leave(trial)
+        self._waiting = deque((job, number) for job, number in self._waiting if job.trial != trial)
+        self._events = [event for event in self._events if event.trial != trial]
+
+    def scale(self, nodes: int) -> None:
+        """Ask the cluster this executor's client belongs to for a number of workers."""
+        cluster = self.client.cluster
+        if cluster is None or not hasattr(cluster, "scale"):
+            raise InvalidInput(
+                "this cluster was not started from here and cannot be scaled from here: add workers to it"
+            )
+        cluster.scale(nodes)
 
     def wait(self, timeout_s: float | None = None) -> Sequence[Event]:
         """Return the events since the last call, in order, waiting for one if there is none."""
@@ -155,35 +181,34 @@ class DaskExecutor:
     def close(self) -> None:
         """Cancel what runs, close what lives on the workers, and leave the cluster as it was found."""
         try:
-            if self._own.status == "running":
-                self._own.unsubscribe_topic("all")
+            if self._line.unbroken:
                 self._cancel_running()
                 releases = [self._release(slot) for slot in self._slots.values()]
                 for future in releases:
                     if future is not None:
                         future.exception(timeout=_FAREWELL_S)
-        except (OSError, TimeoutError):
+        except (OSError, TimeoutError, CancelledError):
             pass  # the cluster went away first, or hangs: nothing more can be released
         finally:
-            self._background.shutdown(wait=False, cancel_futures=True)
-            self._own.close()
+            self._line.close()
 
     def _cancel_running(self) -> None:
         addresses = [slot.address for slot in self._slots.values() if slot.address is not None]
-        if not self._attempts or not addresses:
-            return
-        # In the background, with a limit: a stopped process never answers.
-        asked = self._background.submit(self._own.run, worker.cancel, self._topic, workers=addresses, on_error="ignore")
-        for attempt in self._attempts.values():
-            attempt.future.cancel()
-        asked.result(timeout=_FAREWELL_S)
+        if self._attempts and addresses:
+            self._line.cancel([attempt.future for attempt in self._attempts.values()], addresses)
 
     # -- submitting and finishing attempts --------------------------------------------------------------------
 
     def _submit(self, job: Job, number: int, slot: _Slot) -> None:
-        task = worker.PhaseTask(job, self.factory, self.checkpoints, self._topic, number)
-        key = f"{self._topic}-trial-{job.trial}-phase-{job.phase}-{uuid.uuid4().hex[:8]}"
-        future = self._own.submit(worker.run_phase, task, key=key, workers=[slot.address], pure=False)
+        task = worker.PhaseTask(job, self.factory, self.checkpoints, self._study, self._line.topic, number)
+        key = f"{self._line.topic}-trial-{job.trial}-phase-{job.phase}-{uuid.uuid4().hex[:8]}"
+        try:
+            future = self._line.submit(worker.run_phase, task, address=slot.address, key=key)
+        except ClosedClientError:  # the cluster has just gone; `_reconcile` will see to its slots
+            self._leave(job.trial)
+            self._waiting.append((job, number))
+            self._all_lost()
+            return
         slot.trial, slot.dirty = job.trial, True
         self._jobs[job.trial] = job
         attempt = _Attempt(job, number, slot, future, self.now)
@@ -202,11 +227,20 @@ class DaskExecutor:
     def _finish(self, attempt: _Attempt) -> None:
         if self._attempts.get(attempt.job.trial) is not attempt:
             return  # given up meanwhile: its worker was lost or restarted
-        if attempt.future.status != "finished":
-            error = attempt.future.exception() if attempt.future.status == "error" else None
-            self._lose(attempt, "crash", f"the worker died: {error or attempt.future.status}")
+        status = attempt.future.status
+        if not self._line.unbroken:
+            self._reconcile()
             return
-        result = attempt.future.result()
+        if status != "finished":
+            gone = status in ("cancelled", "lost")  # somebody restarted the cluster: no fault of the trial's
+            error = attempt.future.exception() if status == "error" else None
+            self._lose(attempt, "crash", f"the worker died: {error or status}", counts=not gone)
+            return
+        try:
+            result = attempt.future.result(timeout=_RESULT_S)
+        except (OSError, TimeoutError, CancelledError):
+            self._lose(attempt, "crash", "the worker died before its result could be fetched")
+            return
         if "error" in result:
             self._lose(attempt, "exception", result["error"], result["traceback"], retry=result["retry"])
             return
@@ -216,9 +250,12 @@ class DaskExecutor:
         data = {"score": float(result["metrics"]["score"]), **result}
         self._events.append(Event(Kind.PHASE_ENDED, self.now, job.trial, job.phase, attempt.slot.index, data))
 
-    def _lose(self, attempt: _Attempt, why: str, error: str, traceback: str = "", *, retry: bool = True) -> None:
+    def _lose(
+        self, attempt: _Attempt, why: str, error: str, traceback: str = "", *, retry: bool = True, counts: bool = True
+    ) -> None:
         job, slot = attempt.job, attempt.slot
-        again = retry and attempt.number < self.max_retries
+        number = attempt.number + counts
+        again = retry and number <= self.max_retries
         data = {"why": why, "error": error, "traceback": traceback, "attempt": attempt.number}
         kind = Kind.PHASE_FAILED if again else Kind.TRIAL_FAILED
         self._leave(job.trial)
@@ -226,7 +263,7 @@ class DaskExecutor:
             attempt.future.cancel()
         self._events.append(Event(kind, self.now, job.trial, job.phase, slot.index, data))
         if again:
-            self._waiting.append((job, attempt.number + 1))
+            self._waiting.append((job, number))
 
     def _leave(self, trial: int) -> None:
         """Take a trial off its slot."""
@@ -258,7 +295,9 @@ class DaskExecutor:
         if not slot.dirty or slot.address is None:
             return None
         slot.dirty = False
-        slot.releasing = self._own.submit(worker.release, workers=[slot.address], pure=False)
+        with suppress(ClosedClientError):
+            key = f"{self._line.topic}-release-{uuid.uuid4().hex[:8]}"
+            slot.releasing = self._line.submit(worker.release, self._study, address=slot.address, key=key)
         return slot.releasing
 
     # -- the cluster's comings and goings ---------------------------------------------------------------------
@@ -266,7 +305,16 @@ class DaskExecutor:
     def _reconcile(self) -> None:
         """Compare our slots with the workers there are."""
         self._reconciled = self.now
-        workers: Mapping[str, Any] = self._own.scheduler_info(n_workers=-1)["workers"]
+        workers: Mapping[str, Any] | None = {}
+        if self._line.unbroken:
+            workers = self._line.workers()
+        else:
+            self._all_lost()
+            if self._line.mend():
+                self._line.greet()
+                workers = self._line.workers()
+        if workers is None:
+            return  # out of reach for the moment: what we know stands until the next look
         for slot in self._slots.values():
             if slot.address is not None and slot.address not in workers:
                 self._slot_lost(slot)
@@ -280,7 +328,7 @@ class DaskExecutor:
         slot = self._slots.get(name)
         if slot is None:
             slot = self._slots[name] = _Slot(len(self._slots), name, _node_of(info))
-        slot.address, slot.dirty = address, False
+        slot.address, slot.dirty = address, True  # an earlier driver may have left a trial there
         self._events.append(Event(Kind.SLOT_JOINED, self.now, slot=slot.index, data={"node": slot.node}))
 
     def _slot_lost(self, slot: _Slot) -> None:
@@ -289,6 +337,15 @@ class DaskExecutor:
         attempt = self._attempts.get(slot.trial) if slot.trial is not None else None
         if attempt is not None:
             self._lose(attempt, "crash", f"the worker on {slot.node} died")
+
+    def _all_lost(self) -> None:
+        """Give up everything under way on a cluster that is out of reach, or was: our futures are gone with it."""
+        for slot in self._slots.values():
+            attempt = self._attempts.get(slot.trial) if slot.trial is not None else None
+            if attempt is not None:
+                self._lose(attempt, "crash", "the connection to the cluster broke", counts=False)
+            if slot.address is not None:
+                self._slot_lost(slot)
 
     def _restart_stalled(self) -> None:
         for attempt in list(self._attempts.values()):
@@ -300,10 +357,7 @@ class DaskExecutor:
                 self._events.append(Event(Kind.SLOT_LOST, self.now, slot=index, data={"node": node}))
                 if address is not None:
                     self._restarting.add(address)
-                    self._background.submit(self._restart, address)
-
-    def _restart(self, address: str) -> None:
-        self._own.restart_workers([address], timeout=60, raise_for_error=False)
+                    self._line.restart(address)
 
     # -- called on the client's own thread --------------------------------------------------------------------
 
@@ -320,7 +374,7 @@ class DaskExecutor:
         if attempt is None or (attempt.job.phase, attempt.number) != (message["phase"], message["attempt"]):
             return
         attempt.last_sign = self.now
-        data = {"metrics": message["metrics"]}
+        data = {key: message[key] for key in ("metrics", "note") if key in message}
         self._events.append(
             Event(Kind.PROGRESS, self.now, attempt.job.trial, attempt.job.phase, attempt.slot.index, data)
         )

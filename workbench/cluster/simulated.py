@@ -153,6 +153,19 @@ class SimulatedExecutor:
         elif verdict is not Verdict.HOLD:
             self._leave(trial)
 
+    def drop(self, trial: int) -> None:
+        """Free a trial's slot, and forget what it would have done."""
+        if trial in self._jobs:
+            self._leave(trial)
+        self._waiting = deque((job, attempt) for job, attempt in self._waiting if job.trial != trial)
+        self._heap = [entry for entry in self._heap if entry[2].trial != trial]
+        heapq.heapify(self._heap)
+        self._buffer = [event for event in self._buffer if event.trial != trial]
+
+    def scale(self, nodes: int) -> None:
+        """Refuse: a simulated cluster has the slots it was made with."""
+        raise InvalidInput(f"a simulated cluster keeps its {self.n_slots} slots, {nodes} were asked for")
+
     def wait(self, timeout_s: float | None = None) -> Sequence[Event]:
         """Jump to the next thing that happens; real time does not pass."""
         self._retry()
@@ -222,7 +235,11 @@ class SimulatedExecutor:
 
 
 class _Due(Protocol):
-    """Something on the heap."""
+    """Something on the heap, of one trial or of none."""
+
+    @property
+    def trial(self) -> int | None:
+        """The trial it is of."""
 
     def happen(self, cluster: SimulatedExecutor) -> None:
         """Change the cluster, and tell in its buffer."""
@@ -233,6 +250,10 @@ class _PhaseEnd:
 
     def __init__(self, job: Job, slot: int, score: float, seconds: float) -> None:
         self.job, self.slot, self.score, self.seconds = job, slot, score, seconds
+
+    @property
+    def trial(self) -> int | None:
+        return self.job.trial
 
     def happen(self, cluster: SimulatedExecutor) -> None:
         job, score = self.job, self.score
@@ -255,6 +276,10 @@ class _Loss:
     attempt: int
     why: str
 
+    @property
+    def trial(self) -> int | None:
+        return self.job.trial
+
     def happen(self, cluster: SimulatedExecutor) -> None:
         job, node = self.job, f"node-{self.slot // cluster.slots_per_node}"
         again = self.attempt < cluster.hazards.max_retries
@@ -272,6 +297,10 @@ class _Loss:
 @dataclass(frozen=True, slots=True)
 class _SlotBack:
     slot: int
+
+    @property
+    def trial(self) -> int | None:
+        return None
 
     def happen(self, cluster: SimulatedExecutor) -> None:
         cluster._up[self.slot] = True

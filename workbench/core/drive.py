@@ -1,110 +1,13 @@
 """The one loop: ask → run → report → tell, whatever the clock and the cluster."""
 
-from collections.abc import Callable, Iterable, Iterator, Mapping
-from dataclasses import dataclass
-from enum import StrEnum
+from collections import deque
+from collections.abc import Callable, Iterable, Mapping, Sequence
 
 from workbench.core.errors import SchedulerError
-from workbench.core.protocols import Config, Decision, Event, Executor, Job, Kind, Log, Report, Run, Scheduler, Verdict
+from workbench.core.interventions import Request, judge
+from workbench.core.ledger import Ledger, TrialState
+from workbench.core.protocols import Decision, Event, Executor, Kind, Log, Report, Run, Scheduler, Verdict
 from workbench.core.seeds import trial_seed
-
-
-class TrialState(StrEnum):
-    """Where a trial stands."""
-
-    RUNNING = "running"  # on a slot, or waiting for one after a crash
-    HELD = "held"
-    PAUSED = "paused"
-    STOPPED = "stopped"
-    FAILED = "failed"
-
-
-_AFTER: Mapping[str, TrialState] = {  # by a verdict as it stands in the log
-    Verdict.CONTINUE: TrialState.RUNNING,
-    Verdict.HOLD: TrialState.HELD,
-    Verdict.PAUSE: TrialState.PAUSED,
-    Verdict.STOP: TrialState.STOPPED,
-}
-
-
-@dataclass(slots=True)
-class _Trial:
-    config: Config
-    seed: int
-    phase: int
-    state: TrialState
-    slot: int | None
-    checkpoint: str | None
-
-
-class Ledger:
-    """What the events so far say of every trial: enough to start, go on with, or take up any of them."""
-
-    def __init__(self, events: Iterable[Event] = ()) -> None:
-        self._trials: dict[int, _Trial] = {}
-        self._running: set[int] = set()
-        self.at = 0.0
-        for event in events:
-            self.see(event)
-
-    def see(self, event: Event) -> None:
-        """Take in one more event."""
-        kind = event.kind
-        if event.at > self.at:
-            self.at = event.at
-        if event.trial is None or kind is Kind.PHASE_STARTED:
-            return
-        if kind is Kind.PHASE_ENDED:
-            self._trials[event.trial].checkpoint = event.data.get("checkpoint")
-        elif kind is Kind.DECISION:
-            trial = self._trials[event.trial]
-            if trial.state is TrialState.FAILED:
-                return
-            after = _AFTER[event.data["verdict"]]
-            if after is not trial.state:
-                self._enter(event.trial, after)
-            if after is TrialState.RUNNING:
-                trial.phase += 1
-        elif kind is Kind.RUN:
-            self._see_run(event.trial, event)
-        elif kind is Kind.TRIAL_FAILED:
-            self._enter(event.trial, TrialState.FAILED)
-
-    def _see_run(self, number: int, event: Event) -> None:
-        parent = event.data["parent"]
-        checkpoint = None if parent is None else self._trials[parent].checkpoint
-        self._trials[number] = _Trial(
-            event.data["config"], event.data["seed"], event.phase or 0, TrialState.RUNNING, event.slot, checkpoint
-        )
-        self._running.add(number)
-
-    def _enter(self, number: int, state: TrialState) -> None:
-        self._trials[number].state = state
-        (self._running.add if state is TrialState.RUNNING else self._running.discard)(number)
-
-    def job(self, number: int) -> Job:
-        """Say what an executor needs to run this trial's current phase."""
-        t = self._trials[number]
-        return Job(number, t.phase, t.config, t.seed, t.checkpoint, t.slot)
-
-    def phase(self, number: int) -> int:
-        """Tell which phase a trial is in, or ended last."""
-        return self._trials[number].phase
-
-    def state(self, number: int) -> TrialState:
-        """Tell where a trial stands."""
-        return self._trials[number].state
-
-    def in_state(self, state: TrialState) -> list[int]:
-        """List the trials that stand there."""
-        if state is TrialState.RUNNING:
-            return sorted(self._running)
-        return [number for number, t in self._trials.items() if t.state is state]
-
-    @property
-    def n_running(self) -> int:
-        """Trials on a slot or on their way to one."""
-        return len(self._running)
 
 
 def drive(
@@ -114,6 +17,7 @@ def drive(
     *,
     seed: int = 0,
     ledger: Ledger | None = None,
+    inbox: Callable[[], Sequence[Request]] = tuple,
     stop: Callable[[], bool] = lambda: False,
     poll_s: float = 0.5,
 ) -> bool:
@@ -129,6 +33,8 @@ def drive(
         The study's seed; each trial's own is derived from it.
     ledger : Ledger, optional
         What an earlier driver of this study left behind; its running trials are taken up first.
+    inbox : callable
+        Gives the people's requests that have come in; asked about every `poll_s`.
     stop : callable
         Asked about every `poll_s`; true ends the loop with trials still under way.
     poll_s : float
@@ -145,51 +51,152 @@ def drive(
         When trials are held or paused, and nothing is left that could release them; or when the scheduler lets a
         paused trial continue instead of asking for it.
     """
-    ledger = Ledger() if ledger is None else ledger
-    detached = set(ledger.in_state(TrialState.HELD))  # held when an earlier driver ended: on no slot now
-    backlog = ledger.in_state(TrialState.RUNNING)
-    seated: set[int] = set()  # trials the executor holds
+    driver = _Driver(scheduler, executor, log, seed, Ledger() if ledger is None else ledger)
     while not stop():
-        while backlog and executor.n_free > 0:
-            seated.add(backlog[0])
-            executor.start(ledger.job(backlog.pop(0)))
-        if not backlog:
-            for run in _asked(scheduler, executor):
-                _record(log, ledger, [_run_event(run, seed, executor.now)])
-                seated.add(run.trial)
-                executor.start(ledger.job(run.trial))
-        if not ledger.n_running and executor.n_slots:
-            _refuse_deadlock(scheduler, executor, ledger)
+        driver.answer(inbox())
+        driver.fill()
+        if driver.is_over():
             return True
-        events = executor.wait(poll_s)
-        batch, decisions = _told(scheduler, events, ledger)
-        _record(log, ledger, batch)
-        for trial, decision in decisions:
-            if ledger.state(trial) is TrialState.FAILED:
-                seated.discard(trial)  # the executor let go of it when it failed
-            elif trial in seated:
-                executor.apply(trial, decision.verdict)
-                if decision.verdict in (Verdict.PAUSE, Verdict.STOP):
-                    seated.remove(trial)
-            elif decision.verdict is Verdict.CONTINUE:
-                if trial not in detached:
-                    raise SchedulerError(
-                        f"{type(scheduler).__name__} lets trial {trial} continue, which is on no slot: "
-                        "ask for it instead"
-                    )
-                detached.remove(trial)
-                backlog.append(trial)
+        driver.collect(poll_s)
     return False
 
 
-def _refuse_deadlock(scheduler: Scheduler, executor: Executor, ledger: Ledger) -> None:
-    """Raise `SchedulerError` if trials are left that nothing can release, now that none runs or can be started."""
-    held, paused = ledger.in_state(TrialState.HELD), ledger.in_state(TrialState.PAUSED)
-    if held or paused:
-        raise SchedulerError(
-            f"{type(scheduler).__name__} waits for ever: no trial runs, {len(held)} are held and {len(paused)} paused "
-            f"on {executor.n_slots} slots"
-        )
+class _Driver:
+    """The loop's memory between turns: who sits on a slot, who waits for one."""
+
+    def __init__(self, scheduler: Scheduler, executor: Executor, log: Log, seed: int, ledger: Ledger) -> None:
+        self.scheduler, self.executor, self.log, self.seed, self.ledger = scheduler, executor, log, seed, ledger
+        self.seated: set[int] = set()  # trials the executor holds
+        self.backlog = deque(ledger.in_state(TrialState.RUNNING))  # trials to seat before any new one
+        self.detached = set(ledger.in_state(TrialState.HELD))  # held when an earlier driver ended: on no slot now
+        self.deferred: list[int] = []  # trials let go on while the study is paused, on their slots
+
+    def answer(self, requests: Iterable[Request]) -> None:
+        """Judge what people ask, log the answers, and carry out what was accepted."""
+        for request in requests:
+            if request.id in self.ledger.requests:
+                continue
+            events = judge(
+                request,
+                self.ledger,
+                at=self.executor.now,
+                first_clone=self.scheduler.n_trials,
+                n_phases=self.scheduler.n_phases,
+                study_seed=self.seed,
+                scale=self.executor.scale,
+            )
+            resumed = request.action == "resume" and self._is_set_aside(request.trial)
+            decisions = self._log_with_decisions(events)
+            if events[0].data["accepted"]:
+                self._carry_out(request, events, resumed=resumed)
+            self._apply(decisions)
+
+    def _carry_out(self, request: Request, events: Sequence[Event], *, resumed: bool) -> None:
+        trial = request.trial
+        if trial is not None and (request.action == "extend" or resumed):
+            self.backlog.append(trial)
+        elif request.action == "clone":
+            self.backlog += [event.trial for event in events if event.kind is Kind.RUN and event.trial is not None]
+        elif request.action == "resume study":
+            for let_go in self.deferred:
+                self._let_go_on(let_go)
+            self.deferred = []
+        elif request.action == "stop" and trial is not None:
+            if trial in self.seated:
+                self.seated.remove(trial)
+                self.executor.drop(trial)
+            self.detached.discard(trial)
+            self.deferred = [other for other in self.deferred if other != trial]
+            self.backlog = deque(other for other in self.backlog if other != trial)
+
+    def fill(self) -> None:
+        """Seat trials on free slots: first those that were under way, then what the scheduler asks for."""
+        if self.ledger.paused:
+            return
+        while self.backlog and self.executor.n_free > 0:
+            self._seat(self.backlog.popleft())
+        while not self.backlog and self.executor.n_free > 0 and (run := self.scheduler.ask()) is not None:
+            self._record([_run_event(run, self.seed, self.executor.now)])
+            self._seat(run.trial)
+
+    def is_over(self) -> bool:
+        """Tell whether the study has come to its end, now that every slot is filled that can be."""
+        ledger = self.ledger
+        if ledger.n_running or ledger.paused or not self.executor.n_slots or ledger.in_state(TrialState.SET_ASIDE):
+            return False
+        held, paused = ledger.in_state(TrialState.HELD), ledger.in_state(TrialState.PAUSED)
+        if held or paused:
+            raise SchedulerError(
+                f"{type(self.scheduler).__name__} waits for ever: no trial runs, {len(held)} are held and "
+                f"{len(paused)} paused on {self.executor.n_slots} slots"
+            )
+        return True
+
+    def collect(self, poll_s: float) -> None:
+        """Wait for events, log them with the decisions they cause, and carry these out."""
+        self._apply(self._log_with_decisions(self.executor.wait(poll_s)))
+
+    def _log_with_decisions(self, events: Iterable[Event]) -> list[tuple[int, Decision]]:
+        batch: list[Event] = []
+        decisions: list[tuple[int, Decision]] = []
+        for event in events:
+            batch.append(event)
+            report = event.report()
+            if report is not None:
+                told = _tell(self.scheduler, report, self.ledger)
+                batch += _decision_events(told, report, event.at, self.ledger)
+                decisions += told.items()
+        self._record(batch)
+        return decisions
+
+    def _apply(self, decisions: Iterable[tuple[int, Decision]]) -> None:
+        for trial, decision in decisions:
+            state, verdict = self.ledger.state(trial), decision.verdict
+            if state is TrialState.FAILED:
+                self.seated.discard(trial)  # the executor let go of it when it failed
+            elif trial in self.seated:
+                self._apply_seated(trial, verdict, state)
+            elif verdict is Verdict.CONTINUE and state is not TrialState.STOPPED:
+                if trial not in self.detached:
+                    raise SchedulerError(
+                        f"{type(self.scheduler).__name__} lets trial {trial} continue, which is on no slot: "
+                        "ask for it instead"
+                    )
+                self.detached.remove(trial)
+                if state is TrialState.RUNNING:
+                    self.backlog.append(trial)
+
+    def _apply_seated(self, trial: int, verdict: Verdict, state: TrialState) -> None:
+        if verdict is Verdict.CONTINUE:
+            if self.ledger.paused:
+                self.deferred.append(trial)
+            else:
+                self._let_go_on(trial)
+            return
+        self.executor.apply(trial, verdict)
+        if verdict in (Verdict.PAUSE, Verdict.STOP):
+            self.seated.remove(trial)
+
+    def _let_go_on(self, trial: int) -> None:
+        """Run a seated trial's next phase, unless a person has set it aside."""
+        if self._is_set_aside(trial):
+            self.executor.apply(trial, Verdict.PAUSE)
+            self.seated.remove(trial)
+        else:
+            self.executor.apply(trial, Verdict.CONTINUE)
+
+    def _seat(self, trial: int) -> None:
+        self.seated.add(trial)
+        self.executor.start(self.ledger.job(trial))
+
+    def _is_set_aside(self, trial: int | None) -> bool:
+        return trial is not None and trial in self.ledger and self.ledger.state(trial) is TrialState.SET_ASIDE
+
+    def _record(self, events: list[Event]) -> None:
+        if events:
+            self.log.append(events)
+            for event in events:
+                self.ledger.see(event)
 
 
 def replay(scheduler: Scheduler, events: Iterable[Event]) -> Ledger:
@@ -206,10 +213,8 @@ def replay(scheduler: Scheduler, events: Iterable[Event]) -> Ledger:
     ledger = Ledger()
     expected: list[Event] = []
     for event in events:
-        ledger.see(event)
-        if event.kind is Kind.RUN:
-            run = scheduler.ask()
-            recorded = _run_of(event)
+        if event.kind is Kind.RUN and event.data.get("by") != "person":
+            run, recorded = scheduler.ask(), _run_of(event)
             if run is None or _plain(run) != _plain(recorded):
                 raise SchedulerError(f"replay differs at {event.at:.3f} s: the log has {recorded}, the scheduler {run}")
         elif event.kind is Kind.DECISION:
@@ -217,28 +222,19 @@ def replay(scheduler: Scheduler, events: Iterable[Event]) -> Ledger:
             if wanted is None or (wanted.trial, wanted.data["verdict"]) != (event.trial, event.data["verdict"]):
                 raise SchedulerError(f"replay differs at {event.at:.3f} s: the log has {event}, the scheduler {wanted}")
         elif (report := event.report()) is not None:
-            expected += _decision_events(scheduler.tell(report), report, event.at, ledger)
+            expected += _decision_events(_tell(scheduler, report, ledger), report, event.at, ledger)
+        ledger.see(event)
     return ledger
 
 
-def _asked(scheduler: Scheduler, executor: Executor) -> Iterator[Run]:
-    while executor.n_free > 0 and (run := scheduler.ask()) is not None:
-        yield run
-
-
-def _told(
-    scheduler: Scheduler, events: Iterable[Event], ledger: Ledger
-) -> tuple[list[Event], list[tuple[int, Decision]]]:
-    batch: list[Event] = []
-    decisions: list[tuple[int, Decision]] = []
-    for event in events:
-        batch.append(event)
-        report = event.report()
-        if report is not None:
-            told = scheduler.tell(report)
-            batch += _decision_events(told, report, event.at, ledger)
-            decisions += told.items()
-    return batch, decisions
+def _tell(scheduler: Scheduler, report: Report, ledger: Ledger) -> Mapping[int, Decision]:
+    """Hand a report to the scheduler; of trials that run for a person it does not hear, the loop answers itself."""
+    left = ledger.own_phases(report.trial)
+    if left is None:
+        return scheduler.tell(report)
+    if report.failed or left <= 1:
+        return {report.trial: Decision(Verdict.STOP, {"mode": "failed" if report.failed else "extended"})}
+    return {report.trial: Decision(Verdict.CONTINUE, {"mode": "extended", "phases_left": left - 1})}
 
 
 def _decision_events(told: Mapping[int, Decision], report: Report, at: float, ledger: Ledger) -> list[Event]:
@@ -267,10 +263,3 @@ def _run_of(event: Event) -> Run:
 
 def _plain(run: Run) -> tuple[object, ...]:
     return (run.trial, dict(run.config), run.parent, run.phase, run.slot)
-
-
-def _record(log: Log, ledger: Ledger, events: list[Event]) -> None:
-    if events:
-        log.append(events)
-        for event in events:
-            ledger.see(event)

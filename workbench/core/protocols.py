@@ -109,7 +109,8 @@ class Scheduler(Protocol):
         """Take in a report; answer for the reporter, and for any other trial whose fate it settles.
 
         Others may be answered for only while they are held or paused. A held trial may be let go on; a paused one
-        may be stopped or paused again (for another reason), and goes on when it is asked for.
+        may be stopped or paused again (for another reason), and goes on when it is asked for. A failure may also be
+        reported of a trial that waits: a person has stopped it.
         """
 
 
@@ -160,7 +161,9 @@ class Kind(StrEnum):
     PHASE_ENDED = "phase_ended"
     PHASE_FAILED = "phase_failed"  # this attempt was lost; the trial is retried
     TRIAL_FAILED = "trial_failed"  # no attempt is left
+    TRIAL_STOPPED = "trial_stopped"  # by a person; the scheduler hears of it as of a failure
     DECISION = "decision"
+    INTERVENTION = "intervention"  # what a person asked, and the answer
 
 
 @dataclass(frozen=True, slots=True)
@@ -189,7 +192,7 @@ class Event:
         """Read this event as the report it brings to the scheduler; ``None`` if it brings none."""
         if self.kind is Kind.PHASE_ENDED and self.trial is not None and self.phase is not None:
             return Report(self.trial, self.phase, float(self.data["score"]))
-        if self.kind is Kind.TRIAL_FAILED and self.trial is not None and self.phase is not None:
+        if self.kind in (Kind.TRIAL_FAILED, Kind.TRIAL_STOPPED) and self.trial is not None and self.phase is not None:
             return Report(self.trial, self.phase, math.nan, failed=True)
         return None
 
@@ -217,6 +220,12 @@ class Executor(Protocol):
 
     def apply(self, trial: int, verdict: Verdict) -> None:
         """Carry out a verdict on a trial that has ended a phase or is held."""
+
+    def drop(self, trial: int) -> None:
+        """Free the slot of a trial at once, in mid-phase too; nothing more is heard of it."""
+
+    def scale(self, nodes: int) -> None:
+        """Ask for a number of nodes; raises `InvalidInput` where the cluster cannot be scaled from here."""
 
     def wait(self, timeout_s: float | None = None) -> Sequence[Event]:
         """Return what has happened since, in order; empty after `timeout_s`, or when nothing is under way."""

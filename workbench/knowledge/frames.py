@@ -25,6 +25,7 @@ PHASES = ["trial", "phase", "slot", "node", "started_s", "ended_s", "wall_s", "s
 SPANS = ["slot", "node", "trial", "phase", "started_s", "ended_s", "outcome"]
 DECISIONS = ["at_s", "trial", "phase", "verdict", "mode", "reason"]
 METRICS = ["seq", "trial", "phase", "at_s", "name", "value"]
+INTERVENTIONS = ["at_s", "trial", "action", "accepted", "why", "by", "data"]
 SLOTS = ["slot", "node", "joined_s", "lost_s"]
 
 
@@ -35,7 +36,7 @@ class Frames:
     Attributes
     ----------
     trials : DataFrame
-        One row a trial: trial, state (running, held, paused, stopped, failed, finished), phases (completed),
+        One row a trial: trial, state (running, held, paused, set aside, stopped, failed, finished), phases (completed),
         last_score, best_score, started_s, ended_s, parent, seed, mode (of the last decision), error; then a column
         a hyperparameter.
     phases : DataFrame
@@ -43,9 +44,11 @@ class Frames:
         retries (attempts lost); then a column a metric the phase returned (frames, pps, …).
     spans : DataFrame
         One row a stretch of a slot's time given to one trial: slot, node, trial, phase, started_s, ended_s, outcome
-        (running, ended, lost, held). Time not covered is idle.
+        (running, ended, lost, held, stopped). Time not covered is idle.
     decisions : DataFrame
         One row a verdict: at_s, trial, phase, verdict, mode, reason (a dict: rank, threshold, …).
+    interventions : DataFrame
+        One row a request of a person: at_s, trial, action, accepted, why (it was refused), by, data (a dict).
     metrics : DataFrame
         One row a point: seq, trial, phase, at_s, name, value.
     slots : DataFrame
@@ -60,6 +63,7 @@ class Frames:
     phases: pd.DataFrame
     spans: pd.DataFrame
     decisions: pd.DataFrame
+    interventions: pd.DataFrame
     metrics: pd.DataFrame
     slots: pd.DataFrame
     state: str
@@ -87,6 +91,8 @@ class FrameReader:
     phases: dict[tuple[int, int], dict[str, Any]] = field(default_factory=dict)
     spans: list[dict[str, Any]] = field(default_factory=list)
     decisions: list[dict[str, Any]] = field(default_factory=list)
+    interventions: list[dict[str, Any]] = field(default_factory=list)
+    pausing: set[int] = field(default_factory=set)  # trials a person wants set aside when their phase ends
     slots: list[dict[str, Any]] = field(default_factory=list)
     nodes: dict[int, str] = field(default_factory=dict)
     open_span: dict[int, dict[str, Any]] = field(default_factory=dict)  # trial → its span under way
@@ -109,8 +115,13 @@ class FrameReader:
             case Kind.TRIAL_FAILED:
                 self._close_span(event, "lost")
                 self.trials[event.trial].update(state="failed", ended_s=event.at, error=event.data.get("error"))  # type: ignore[index]
+            case Kind.TRIAL_STOPPED:
+                self._close_span(event, "stopped")
+                self.trials[event.trial].update(state="stopped", ended_s=event.at, mode="person")  # type: ignore[index]
             case Kind.DECISION:
                 self._decision(event)
+            case Kind.INTERVENTION:
+                self._intervention(event)
             case Kind.SLOT_JOINED:
                 self.nodes[event.slot] = event.data["node"]  # type: ignore[index]
                 self.slots.append({"slot": event.slot, "node": event.data["node"], "joined_s": event.at})
@@ -126,9 +137,10 @@ class FrameReader:
     def _run(self, event: Event) -> None:
         assert event.trial is not None
         row = self.trials.setdefault(event.trial, {"trial": event.trial, "started_s": event.at, "phases": 0})
+        parent = event.data["parent"]
+        if parent != event.trial:  # a trial that is taken up again keeps the parent it came from
+            row["parent"] = event.data.get("clone_of") if parent is None else parent
         row.update(event.data["config"], state="running", seed=event.data["seed"])
-        if event.data["parent"] != event.trial:  # a trial that is taken up again keeps the parent it came from
-            row["parent"] = event.data["parent"]
 
     def _phase_started(self, event: Event) -> None:
         assert event.trial is not None
@@ -169,6 +181,8 @@ class FrameReader:
             }
         )
         row = self.trials[event.trial]
+        if row.get("mode") == "person" and verdict == "stop":
+            return  # the scheduler's answer to hearing that a person stopped it
         row["mode"] = mode
         held = self.open_span.get(event.trial)
         if held is not None:  # a verdict on a trial that was held
@@ -178,8 +192,26 @@ class FrameReader:
             row.update(state="finished" if mode == "finished" else "stopped", ended_s=event.at)
         elif verdict == "hold":
             self._hold(event)
-        elif verdict != "stop":
-            row["state"] = "running" if verdict == "continue" else "paused"
+        elif verdict == "continue":
+            row["state"] = "set aside" if event.trial in self.pausing else "running"
+        elif verdict == "pause":
+            row["state"] = "paused"
+
+    def _intervention(self, event: Event) -> None:
+        known = {"action", "accepted", "why", "by", "request"}
+        data = {key: value for key, value in event.data.items() if key not in known}
+        told = {key: event.data.get(key) for key in ("action", "accepted", "why", "by")}
+        self.interventions.append({"at_s": event.at, "trial": event.trial, **told, "data": data})
+        if not event.data["accepted"] or event.trial is None:
+            return
+        action, row = event.data["action"], self.trials[event.trial]
+        if action == "pause":
+            self.pausing.add(event.trial)
+        elif action == "resume":
+            self.pausing.discard(event.trial)
+            row["state"] = "running"
+        elif action == "extend":
+            row.update(state="running", ended_s=float("nan"), mode=None)
 
     def _hold(self, event: Event) -> None:
         """A held trial keeps its slot: time given, but not used."""
@@ -216,6 +248,7 @@ class FrameReader:
             phases=_frame(self.phases.values(), PHASES),
             spans=_frame(self.spans, SPANS),
             decisions=_frame(self.decisions, DECISIONS),
+            interventions=_frame(self.interventions, INTERVENTIONS),
             metrics=metrics,
             slots=_frame(self.slots, SLOTS),
             state=self.state,

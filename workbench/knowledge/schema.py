@@ -5,7 +5,7 @@ from pathlib import Path
 
 from workbench.core.errors import DatabaseError
 
-VERSION = 1
+VERSION = 2
 """Schema version, kept in SQLite's ``user_version``."""
 
 _APPLICATION = 0x574B4248  # SQLite's application_id: tells our files from other people's
@@ -15,7 +15,8 @@ CREATE TABLE studies (
     id INTEGER PRIMARY KEY,
     name TEXT NOT NULL UNIQUE,
     created_unix REAL NOT NULL,
-    spec TEXT NOT NULL
+    spec TEXT NOT NULL,
+    identity TEXT NOT NULL DEFAULT ''
 ) STRICT;
 CREATE TABLE events (
     seq INTEGER PRIMARY KEY,
@@ -39,11 +40,23 @@ CREATE TABLE metrics (
     value REAL
 ) STRICT;
 CREATE INDEX metrics_of_study ON metrics (study, seq);
+CREATE INDEX metrics_by_name ON metrics (study, name, seq);
 """
+
+# From each version to the next. Statements of one step are one transaction, the version's number among them.
+_MIGRATIONS = {
+    1: (
+        "ALTER TABLE studies ADD COLUMN identity TEXT NOT NULL DEFAULT ''",
+        "UPDATE studies SET identity = lower(hex(randomblob(8)))",
+        "CREATE INDEX metrics_by_name ON metrics (study, name, seq)",
+    ),
+}
 
 
 def open_for_writing(path: Path) -> sqlite3.Connection:
-    """Open, or create, a knowledge base. Writers of different studies take turns, waiting up to 60 s.
+    """Open, or create, a knowledge base; bring one of an older version up to this one.
+
+    Writers of different studies take turns, waiting up to 60 s.
 
     Raises
     ------
@@ -56,6 +69,7 @@ def open_for_writing(path: Path) -> sqlite3.Connection:
         if _is_empty(connection):
             _create(connection)
         _check(connection, path)
+        _migrate(connection)
         # NORMAL in WAL mode: a commit survives the death of this process; only a power cut may take the last ones.
         connection.execute("PRAGMA synchronous = NORMAL")
         connection.execute("PRAGMA foreign_keys = ON")
@@ -69,7 +83,7 @@ def open_for_writing(path: Path) -> sqlite3.Connection:
 
 
 def open_for_reading(path: Path) -> sqlite3.Connection:
-    """Open a knowledge base without any right to change it.
+    """Open a knowledge base, of this version or an older one, without any right to change it.
 
     Raises
     ------
@@ -92,7 +106,7 @@ def open_for_reading(path: Path) -> sqlite3.Connection:
 
 def _is_empty(connection: sqlite3.Connection) -> bool:
     tables = connection.execute("SELECT count(*) FROM sqlite_master").fetchone()[0]
-    return bool(tables == 0 and connection.execute("PRAGMA user_version").fetchone()[0] == 0)
+    return bool(tables == 0 and _version(connection) == 0)
 
 
 def _create(connection: sqlite3.Connection) -> None:
@@ -102,9 +116,29 @@ def _create(connection: sqlite3.Connection) -> None:
     )
 
 
+def _migrate(connection: sqlite3.Connection) -> None:
+    """Go from version to version, each step whole or not at all: a crash leaves the file at one of them."""
+    while _version(connection) < VERSION:
+        connection.execute("BEGIN IMMEDIATE")
+        try:
+            version = _version(connection)  # again: another writer may have been quicker
+            for statement in _MIGRATIONS.get(version, ()):
+                connection.execute(statement)
+            connection.execute(f"PRAGMA user_version = {min(version + 1, VERSION)}")
+            connection.execute("COMMIT")
+        except BaseException:
+            if connection.in_transaction:
+                connection.execute("ROLLBACK")
+            raise
+
+
+def _version(connection: sqlite3.Connection) -> int:
+    return int(connection.execute("PRAGMA user_version").fetchone()[0])
+
+
 def _check(connection: sqlite3.Connection, path: Path) -> None:
     application = connection.execute("PRAGMA application_id").fetchone()[0]
-    version = connection.execute("PRAGMA user_version").fetchone()[0]
+    version = _version(connection)
     if application != _APPLICATION:
         raise DatabaseError(f"{path} is an SQLite file, but not a knowledge base of the workbench: choose another --db")
     if version > VERSION:
@@ -114,4 +148,6 @@ def _check(connection: sqlite3.Connection, path: Path) -> None:
 
 
 def _unreadable(path: Path, err: Exception) -> DatabaseError:
+    if getattr(err, "sqlite_errorcode", None) == sqlite3.SQLITE_FULL:
+        return DatabaseError(f"{path} cannot be opened, the disk is full: make space, or choose another --db")
     return DatabaseError(f"{path} cannot be read as a knowledge base ({err}): restore a backup or choose another --db")

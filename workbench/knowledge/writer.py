@@ -8,14 +8,23 @@ import socket
 import sqlite3
 import threading
 import time
+import uuid
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import IO, Any
 
-from workbench.core.errors import StudyError
+from workbench.core.errors import DatabaseError, StudyError
 from workbench.core.protocols import Event, Kind
 from workbench.knowledge.reader import decode_events
 from workbench.knowledge.schema import open_for_writing
+
+# Space can be lacking for the rows, for the file they go through, or for the index of that file. A quota that is used
+# up is told as an error of writing.
+_FULL = {sqlite3.SQLITE_FULL, sqlite3.SQLITE_IOERR_WRITE, sqlite3.SQLITE_IOERR_SHMSIZE, sqlite3.SQLITE_IOERR_TRUNCATE}
+
+
+class DiskFull(DatabaseError):
+    """An append found no space left on the disk; nothing of it was kept, and it can be tried again."""
 
 
 class StudyLog:
@@ -48,14 +57,20 @@ class StudyLog:
         self._names: dict[str, int] = dict(self._connection.execute("SELECT name, id FROM metric_names").fetchall())
         self._driver: IO[str] | None = None
         try:
-            self._driver = _claim(self._path, name)
+            self._driver = claim(self._path, name)
             self._study = self._enter(name, spec, resume)
         except BaseException:
             self.close()
             raise
 
     def append(self, events: Sequence[Event]) -> None:
-        """Add events in order, all or none; progress becomes metrics, every phase's metrics are kept as such too."""
+        """Add events in order, all or none; progress becomes metrics, every phase's metrics are kept as such too.
+
+        Raises
+        ------
+        DiskFull
+            There is no space left; the same append may be tried again.
+        """
         rows = [
             (self._study, e.at, str(e.kind), e.trial, e.phase, e.slot, _dumps(e.data))
             for e in events
@@ -66,14 +81,22 @@ class StudyLog:
             for e in events
             for name, value in _metrics(e).items()
         ]
-        with self._lock, _transaction(self._connection):
-            self._connection.executemany(
-                "INSERT INTO events (study, at_s, kind, trial, phase, slot, data) VALUES (?, ?, ?, ?, ?, ?, ?)", rows
-            )
-            self._connection.executemany(
-                "INSERT INTO metrics (study, at_s, trial, phase, name, value) VALUES (?, ?, ?, ?, ?, ?)",
-                [(s, at, trial, phase, self._name_id(name), value) for s, at, trial, phase, name, value in points],
-            )
+        with self._lock:
+            known = dict(self._names)
+            try:
+                with _transaction(self._connection):
+                    self._insert(rows, points)
+            except sqlite3.OperationalError as err:
+                self._names = known  # what was added to them is not in the file
+                if err.sqlite_errorcode in _FULL:
+                    raise DiskFull(f"no space left to write to {self._path} ({err}): make space") from None
+                raise
+
+    @property
+    def identity(self) -> str:
+        """The study's own mark, the same for every driver it ever has."""
+        row = self._connection.execute("SELECT identity FROM studies WHERE id = ?", (self._study,)).fetchone()
+        return str(row[0])
 
     def events(self) -> list[Event]:
         """Read back everything this study has logged."""
@@ -93,21 +116,31 @@ class StudyLog:
             if resume:
                 raise StudyError(f"no study {name!r} in {self._path} to resume: start it without --resume")
             cursor = self._connection.execute(
-                "INSERT INTO studies (name, created_unix, spec) VALUES (?, ?, ?)", (name, time.time(), _dumps(spec))
+                "INSERT INTO studies (name, created_unix, spec, identity) VALUES (?, ?, ?, ?)",
+                (name, time.time(), _dumps(spec), uuid.uuid4().hex[:16]),
             )
             return int(cursor.lastrowid or 0)
         if not resume:
             raise StudyError(
                 f"study {name!r} exists in {self._path}: resume it with --resume, or choose another --name"
             )
-        recorded = json.loads(row[1])
-        for key in sorted(recorded.keys() | spec.keys()):
-            if _dumps(recorded.get(key)) != _dumps(spec.get(key)):
+        recorded, given = json.loads(row[1]), json.loads(_dumps(spec))
+        for key in sorted(recorded.keys() | given.keys()):
+            if key in recorded and _differs(recorded[key], given.get(key)):
                 raise StudyError(
-                    f"study {name!r} was started with {key} = {_dumps(recorded.get(key))}, not "
-                    f"{_dumps(spec.get(key))}: resume it as it was, or start another study"
+                    f"study {name!r} was started with {key} = {_dumps(recorded[key])}, not "
+                    f"{_dumps(given.get(key))}: resume it as it was, or start another study"
                 )
         return int(row[0])
+
+    def _insert(self, rows: Sequence[tuple[Any, ...]], points: Sequence[tuple[Any, ...]]) -> None:
+        self._connection.executemany(
+            "INSERT INTO events (study, at_s, kind, trial, phase, slot, data) VALUES (?, ?, ?, ?, ?, ?, ?)", rows
+        )
+        self._connection.executemany(
+            "INSERT INTO metrics (study, at_s, trial, phase, name, value) VALUES (?, ?, ?, ?, ?, ?)",
+            [(s, at, trial, phase, self._name_id(name), value) for s, at, trial, phase, name, value in points],
+        )
 
     def _name_id(self, name: str) -> int:
         if name not in self._names:
@@ -115,6 +148,12 @@ class StudyLog:
             found = self._connection.execute("SELECT id FROM metric_names WHERE name = ?", (name,)).fetchone()
             self._names[name] = int(found[0])
         return self._names[name]
+
+
+def lock_path(path: Path, name: str) -> Path:
+    """Name the file that whoever drives a study holds locked."""
+    safe = "".join(c if c.isalnum() or c in "-_." else f"%{ord(c):x}" for c in name)
+    return path.with_name(f"{path.name}.{safe}.lock")
 
 
 class _transaction:  # noqa: N801  a context manager, used like a function
@@ -127,13 +166,17 @@ class _transaction:  # noqa: N801  a context manager, used like a function
         self._connection.execute("BEGIN IMMEDIATE")
 
     def __exit__(self, kind: type[BaseException] | None, *_: object) -> None:
-        self._connection.execute("COMMIT" if kind is None else "ROLLBACK")
+        try:
+            if kind is None:
+                self._connection.execute("COMMIT")
+        finally:
+            if self._connection.in_transaction:  # not so where SQLite has taken it back itself
+                self._connection.execute("ROLLBACK")
 
 
-def _claim(path: Path, name: str) -> IO[str]:
+def claim(path: Path, name: str) -> IO[str]:
     """Take the study's lock file; the operating system frees it when its holder dies, however it dies."""
-    safe = "".join(c if c.isalnum() or c in "-_." else f"%{ord(c):x}" for c in name)
-    file = open(path.with_name(f"{path.name}.{safe}.lock"), "a+")  # noqa: SIM115  held as long as the study is driven
+    file = open(lock_path(path, name), "a+")  # noqa: SIM115  held as long as the study is driven
     try:
         fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
     except OSError:
@@ -146,6 +189,17 @@ def _claim(path: Path, name: str) -> IO[str]:
     file.write(f"process {os.getpid()} on {socket.gethostname()} since {time.strftime('%Y-%m-%d %H:%M:%S')}\n")
     file.flush()
     return file
+
+
+def _differs(recorded: Any, given: Any) -> bool:
+    """Compare settings; one that is new since the study was recorded, and stands among others of a kind, is none."""
+    if isinstance(recorded, dict) and isinstance(given, dict):
+        if "kind" not in recorded and recorded.keys() != given.keys():
+            return True
+        return any(key not in given or _differs(value, given[key]) for key, value in recorded.items())
+    if isinstance(recorded, list) and isinstance(given, list):
+        return len(recorded) != len(given) or any(map(_differs, recorded, given))
+    return bool(recorded != given)
 
 
 def _metrics(event: Event) -> Mapping[str, Any]:

@@ -69,6 +69,10 @@ def play(
         due[trial] = now + float(rng.exponential()) / (speeds[slot] if speeds else 1.0)
 
     for _ in range(most):
+        waiting = sorted(world.waiting)
+        if waiting and rng.random() < fail:  # somebody stops a trial that waits
+            trial = waiting[int(rng.integers(len(waiting)))]
+            _report(scheduler, world, trial, phase_of, slots, begin, failed=True, score=score)
         while None in slots.values() and (run := scheduler.ask()) is not None:
             _check_run(world, run, phase_of, slots)
             slot = run.slot if run.slot is not None else next(s for s, t in slots.items() if t is None)

@@ -28,8 +28,9 @@ from workbench.algos.search import (
 )
 from workbench.cluster.simulated import SimulatedExecutor
 from workbench.core.describe import describe
-from workbench.core.drive import Ledger, TrialState, drive, replay
+from workbench.core.drive import drive, replay
 from workbench.core.errors import SchedulerError
+from workbench.core.ledger import Ledger, TrialState
 from workbench.core.protocols import Kind, Report, Verdict
 from workbench.registry import REGISTRY
 from workbench.study_file import scheduler_from_record
@@ -103,7 +104,8 @@ def test_any_order_of_reports_and_failures_comes_to_an_end(slots, seed, fail, na
     """What is held on the way stands in `arena.play`: nobody runs twice at once, everyone ends, and so on."""
     slots = N_SLOTS if name in BOUND else slots
     scheduler = SCHEDULERS[name]()
-    play(scheduler, slots, seed, fail=fail, speeds=[1.0 + s % 4 for s in range(slots)] if timed else None)
+    world = play(scheduler, slots, seed, fail=fail, speeds=[1.0 + s % 4 for s in range(slots)] if timed else None)
+    assert len({run.trial for run in world.runs}) <= scheduler.n_trials
 
 
 def test_no_phase_runs_twice_or_out_of_order(scheduler) -> None:

@@ -87,7 +87,7 @@ def test_a_restarting_rung_runs_its_survivors_anew_as_new_trials() -> None:
     assert told(scheduler, 3, 1, 1.0) == {3: ("continue", "rung")}
     assert told(scheduler, 3, 2, 1.0) == {3: ("stop", "finished")}
     assert scheduler.ask() is None
-    assert (scheduler.n_runs, scheduler.expected_phases) == (4, 6)
+    assert (scheduler.n_trials, scheduler.n_configs, scheduler.expected_phases) == (4, 3, 6)
 
 
 def test_equal_scores_favour_the_earlier_trial_and_failures_rank_last() -> None:
@@ -110,6 +110,21 @@ def test_a_failure_can_be_the_last_to_arrive_and_leave_too_few_survivors() -> No
     told(scheduler, 1, 0, -5.0)
     assert told(scheduler, 0, 0, math.nan, failed=True) == {0: ("stop", "failed"), 1: ("pause", "promoted")}
     assert scheduler.ask().trial == 1
+
+
+def test_who_is_stopped_while_it_waits_is_counted_and_does_not_survive() -> None:
+    """By a person: at the barrier its place goes to the next best; on its way to the next rung, to nobody."""
+    scheduler = SuccessiveHalving(SEARCHER, 4, 4, eta=2)
+    for _ in range(4):
+        scheduler.ask()
+    for trial, score in enumerate([4.0, 3.0, 2.0]):
+        told(scheduler, trial, 0, score)
+    assert told(scheduler, 0, 0, math.nan, failed=True) == {0: ("stop", "failed")}
+    settled = told(scheduler, 3, 0, 1.0)
+    assert settled == {1: ("pause", "promoted"), 2: ("pause", "promoted"), 3: ("stop", "dropped")}
+    assert told(scheduler, 1, 0, math.nan, failed=True) == {1: ("stop", "failed")}
+    assert scheduler.ask().trial == 2
+    assert told(scheduler, 2, 1, 0.0) == {2: ("continue", "promoted")}
 
 
 def finished(n_slots, seed, **settings) -> list[int]:
@@ -150,7 +165,7 @@ def test_every_halving_ends_whatever_fails(n_slots, seed, fail, allocation, rest
     world = play(scheduler, n_slots, seed, fail=fail, speeds=[1.0 + s for s in range(n_slots)])
     if fail == 0.0:
         assert len(world.reports) == scheduler.expected_phases
-        assert len({r.trial for r in world.runs}) == scheduler.n_runs
+        assert len({r.trial for r in world.runs}) == scheduler.n_trials
         assert len(world.ended("finished")) == scheduler.rungs[-1].n_trials
 
 

@@ -87,31 +87,47 @@ class AgentGroup:
             Takes the numbers of finished segments (full ones, and those of episodes that ended) and gives as
             many free ones as asked for. It may wait for them.
         """
-        step, store = self._step, self.segments
-        if step is None:
-            raise RuntimeError("act must follow observe")
+        step, store = self._observed(), self.segments
         actions = sample(policy, self.generator)
         self.envs.send(actions)  # first of all, so that the environments go on during the rest
-        ids = step.env_ids
-        ended = (step.terminated | step.truncated) & ~step.started
-        full = ended | (~step.started & (self._t[ids] == store.t_max))
+        finished = self.finish(values)
+        alive = ~((step.terminated | step.truncated) & ~step.started)  # an ended episode's last observation gets no
+        ids, obs, chosen = step.env_ids, step.obs, actions  # action: the next step only resets
+        if not alive.all():
+            ids, obs, chosen = ids[alive], obs[alive], chosen[alive]
+        fresh = ids[self._segment[ids] == NONE]
+        if finished or len(fresh):
+            self._t[fresh] = 0
+            self._segment[fresh] = exchange(finished, len(fresh))
+        at = self._segment[ids], self._t[ids]
+        store.obs[at] = obs
+        store.actions[at] = chosen
+        store.versions[at] = version
+
+    def finish(self, values: np.ndarray) -> list[int]:
+        """Close the segments that are full or whose episode has ended, and return their numbers.
+
+        `act` does this too; who must train before the next action is drawn calls it first.
+
+        Parameters
+        ----------
+        values : ndarray, (B,)
+            Of the observations returned by `observe`.
+        """
+        step, store = self._observed(), self.segments
+        ids, ended = step.env_ids, step.terminated | step.truncated
+        full = (ended | (self._t[ids] == store.t_max)) & ~step.started & (self._segment[ids] != NONE)
         done = ids[full]
         finished = self._segment[done]
         store.lengths[finished] = self._t[done]
         store.bootstrap[finished] = np.where(step.terminated, 0, values)[full]
         self._segment[done] = NONE
-        alive = ~ended  # an ended episode's last observation gets no action: the next step only resets
-        fresh = ids[alive & (self._segment[ids] == NONE)]
-        if len(finished) or len(fresh):
-            self._t[fresh] = 0
-            self._segment[fresh] = exchange(finished.tolist(), len(fresh))
-        obs, chosen = step.obs, actions
-        if ended.any():
-            ids, obs, chosen = ids[alive], obs[alive], chosen[alive]
-        at = self._segment[ids], self._t[ids]
-        store.obs[at] = obs
-        store.actions[at] = chosen
-        store.versions[at] = version
+        return [int(segment) for segment in finished]
+
+    def _observed(self) -> Step:
+        if self._step is None:
+            raise RuntimeError("act and finish must follow observe")
+        return self._step
 
     def close(self) -> None:
         """Close the environments."""

@@ -11,16 +11,20 @@ or an array that nobody else writes any more. In the deterministic mode (`lockst
 same parts in turn.
 """
 
-import threading
-from collections.abc import Callable
 from dataclasses import dataclass, replace
 from queue import Empty, SimpleQueue
+from threading import Thread
 
 import numpy as np
 
+from workbench.algos.rl.adjust import Adjuster, Mix
+from workbench.algos.rl.crew import Crew, Halted
+from workbench.algos.rl.meter import Reading
 from workbench.algos.rl.settings import Settings
 from workbench.algos.rl.trial import PROGRESS_S, Trial
 from workbench.core.protocols import Config, Progress
+
+MOST = 8  # groups, predictors and trainers, each, that automatic adjustment may reach
 
 
 @dataclass(frozen=True)
@@ -35,31 +39,55 @@ class GA3C(Settings):
         return GA3CTrial(self.with_config(config), seed)
 
 
-class _Halted(Exception):
-    """A queue was closed because another thread failed."""
-
-
 class GA3CTrial(Trial):
-    """One GA3C learner, its agents, and the queues between them."""
+    """One GA3C learner, its agents, and the queues between them.
+
+    Attributes
+    ----------
+    mix : Mix
+        Groups, predictors and trainers at work; it changes in mid-phase only if `adjust_every_s` is set.
+    """
 
     def __init__(self, settings: Settings, seed: int) -> None:
         if settings.lockstep:
             settings = replace(settings, n_groups=1, n_predictors=1, n_trainers=1, agents_ready=1.0)
         super().__init__(settings, seed)
+        self.mix = Mix(settings.n_groups, settings.n_predictors, settings.n_trainers)
+        self._adjuster: Adjuster | None = None
+        if settings.adjust_every_s is not None:
+            self._adjuster = Adjuster(self.mix, np.random.default_rng([seed, 3]), max(MOST, *self.mix))
+
+    def _most_agents(self) -> int:
+        s = self.settings
+        if s.adjust_every_s is None:
+            return s.n_agents
+        return s.n_agents + max(0, MOST - s.n_groups) * self._group_size()
+
+    def _group_size(self) -> int:
+        """Agents in a group that automatic adjustment adds."""
+        return -(-self.settings.n_agents // self.settings.n_groups)
+
+    def _n_segments(self) -> int:
+        return super()._n_segments() + self._most_agents() - self.settings.n_agents
 
     def _open(self) -> None:
-        super()._open()
-        waiting = self._segments.n - self.settings.n_agents
-        self._gather_limit = max(1, waiting // self.settings.n_trainers)  # trainers cannot hoard what agents wait for
         self._requests: SimpleQueue[tuple[int, np.ndarray] | None] = SimpleQueue()
-        self._replies: list[SimpleQueue[tuple[np.ndarray, np.ndarray, int] | None]] = [
-            SimpleQueue() for _ in self._groups
-        ]
+        self._replies: list[SimpleQueue[tuple[np.ndarray, np.ndarray, int] | None]] = []
         self._ready: SimpleQueue[int | None] = SimpleQueue()
         self._free: SimpleQueue[int | None] = SimpleQueue()
-        for segment in range(self._segments.n):
-            self._free.put(segment)
         self._gathered: list[int] = []  # by the deterministic mode
+        self._waiting = self.settings.training_queue or self.settings.n_agents  # segments not in agents' hands
+        for segment in range(self._waiting):
+            self._free.put(segment)
+        super()._open()
+        while len(self._groups) < self.mix.groups:  # as many as automatic adjustment had come to
+            self._open_group(self._group_size())
+
+    def _open_group(self, n_agents: int) -> None:
+        for segment in range(self._waiting + self.n_agents, self._waiting + self.n_agents + n_agents):
+            self._free.put(segment)
+        self._replies.append(SimpleQueue())
+        super()._open_group(n_agents)
 
     def _run(self, progress: Progress) -> None:
         if self.settings.lockstep:
@@ -69,53 +97,70 @@ class GA3CTrial(Trial):
 
     def _run_threads(self, progress: Progress) -> None:
         """Run agents, predictors and trainers until the budget is spent, one fails, or `progress` raises."""
-        self._stop, self._wake = threading.Event(), threading.Event()
-        agents = [self._thread(self._play, number) for number in range(len(self._groups))]
-        predictors = [self._thread(self._predict) for _ in range(self.settings.n_predictors)]
-        trainers = [self._thread(self._train) for _ in range(self.settings.n_trainers)]
+        self._crew = Crew()
+        self._players: list[Thread] = []
+        self._servers: list[Thread] = []
+        self._adjusted: Reading | None = None
+        mix, self.mix = self.mix, Mix(0, 0, 0)
         try:
-            while not self._wake.wait(PROGRESS_S):
+            self._change_to(mix)
+            while not self._crew.wait(PROGRESS_S):
                 self._report(progress)
+                self._adjust()
         finally:
-            self._stop.set()
-            _join(agents, self._wake_agents)
-            for _ in predictors:
+            self._crew.end()
+            self._crew.join(self._players, self._wake_agents)
+            for _ in range(self.mix.predictors):
                 self._requests.put(None)
-            for _ in trainers:
+            for _ in range(self.mix.trainers):
                 self._ready.put(None)
-            _join(predictors + trainers)
+            self._crew.join(self._servers)
+            self._failure = self._crew.failure
         if self._failure is not None:
             raise self._failure
 
-    def _end(self) -> None:
-        self._stop.set()
-        self._wake.set()
+    def _change_to(self, mix: Mix) -> None:
+        """Start the threads that are missing from `mix`, and let go of those that are too many."""
+        for _ in range(self.mix.predictors, mix.predictors):
+            self._servers.append(self._crew.start(self._predict))
+        for _ in range(self.mix.trainers, mix.trainers):
+            self._servers.append(self._crew.start(self._train))
+        for _ in range(mix.predictors, self.mix.predictors):
+            self._requests.put(None)
+        for _ in range(mix.trainers, self.mix.trainers):
+            self._ready.put(None)
+        before, self.mix = self.mix.groups, mix
+        if mix.groups < before:
+            self._crew.join(self._players[mix.groups :], self._wake_agents)
+            del self._players[mix.groups :]  # their emulators stay as they are until they are wanted again
+        for number in range(before, mix.groups):
+            if number == len(self._groups):
+                self._open_group(self._group_size())
+            self._players.append(self._crew.start(self._play, number))
 
-    def _thread(self, work: Callable[..., None], *args: int) -> threading.Thread:
-        def guarded() -> None:
-            try:
-                work(*args)
-            except _Halted:
-                pass
-            except BaseException as failure:  # noqa: BLE001 - raised again by the thread that runs the phase
-                self._failure = self._failure or failure
-                self._end()
-
-        thread = threading.Thread(target=guarded, name=f"ga3c{work.__name__}", daemon=True)
-        thread.start()
-        return thread
+    def _adjust(self) -> None:
+        """Change the mix, if it is time to."""
+        every = self.settings.adjust_every_s
+        if self._adjuster is None or every is None:
+            return
+        reading = self._meter.reading()
+        seconds = reading.seconds - (self._adjusted.seconds if self._adjusted else 0.0)
+        if seconds >= every:
+            trained = reading.sums["trained"] - (self._adjusted.sums["trained"] if self._adjusted else 0.0)
+            self._adjusted = reading
+            self._change_to(self._adjuster.tell(trained / seconds))
 
     def _play(self, number: int) -> None:
         """Agents: observe, ask for a policy, act, hand in what is finished."""
         group, replies = self._groups[number], self._replies[number]
-        while not self._stop.is_set():
+        while not self._crew.stopping and number < self.mix.groups:
             self._requests.put((number, group.observe()))
             reply = replies.get()
             if reply is None:
-                raise _Halted
+                raise Halted
             group.act(*reply, self._exchange)
             if self._spent():
-                self._end()
+                self._crew.end()
 
     def _exchange(self, finished: list[int], n: int) -> list[int]:
         """Hand in finished segments and wait for `n` free ones."""
@@ -123,7 +168,7 @@ class GA3CTrial(Trial):
             self._ready.put(segment)
         free = [self._free.get() for _ in range(n)]
         if None in free:
-            raise _Halted
+            raise Halted
         return free  # type: ignore[return-value]
 
     def _predict(self) -> None:
@@ -156,30 +201,41 @@ class GA3CTrial(Trial):
                 self._free.put(segment)
             self._meter.add_update(self.learner.train(rollout), self._ready.qsize())
             if self._spent():
-                self._end()
+                self._crew.end()
 
     def _gather(self) -> list[int]:
-        """Wait for segments of at least `min_training_batch` experiences; none when the phase is over."""
+        """Wait for segments of at least `min_training_batch` experiences; none when this trainer is to end."""
         ids: list[int] = []
         experiences = 0
-        while not ids or (experiences < self.settings.min_training_batch and len(ids) < self._gather_limit):
+        while not ids or (experiences < self.settings.min_training_batch and len(ids) < self._gather_limit()):
             segment = self._ready.get()
             if segment is None:
                 for unused in ids:
-                    self._ready.put(unused)  # the next phase begins with them
+                    self._ready.put(unused)  # others go on with them, or the next phase
                 return []
             ids.append(segment)
             experiences += int(self._segments.lengths[segment])
         return ids
 
+    def _gather_limit(self) -> int:
+        """Most segments of a batch: trainers must not hoard what agents wait for."""
+        return max(1, self._waiting // max(1, self.mix.trainers))
+
     def _wake_agents(self) -> None:
         """If a thread has failed, let agents go that wait for its answer."""
-        if self._failure is None:
+        if self._crew.failure is None:
             return
         for replies in self._replies:
             replies.put(None)
-            for _ in range(self.settings.n_agents):
-                self._free.put(None)
+        for _ in range(self.n_agents):
+            self._free.put(None)
+
+    def _metrics(self, reading: Reading, earlier: Reading | None) -> dict[str, float]:
+        metrics = super()._metrics(reading, earlier)
+        if self._adjuster is not None:
+            metrics["n_agents"] = sum(group.envs.n_envs for group in self._groups[: self.mix.groups])
+            metrics["n_predictors"], metrics["n_trainers"] = self.mix.predictors, self.mix.trainers
+        return metrics
 
     def _run_in_turn(self, progress: Progress) -> None:
         """Play, predict and train in one thread, always in the same order."""
@@ -199,18 +255,10 @@ class GA3CTrial(Trial):
         for segment in finished:
             self._gathered.append(segment)
             experiences = int(self._segments.lengths[self._gathered].sum())
-            if experiences >= self.settings.min_training_batch or len(self._gathered) >= self._gather_limit:
+            if experiences >= self.settings.min_training_batch or len(self._gathered) >= self._gather_limit():
                 rollout = self._segments.rollout(self._gathered, self.settings.gamma)
                 for free in self._gathered:
                     self._free.put(free)
                 self._gathered = []
                 self._meter.add_update(self.learner.train(rollout), 0)
         return [self._free.get() for _ in range(n)]  # type: ignore[misc]
-
-
-def _join(threads: list[threading.Thread], meanwhile: Callable[[], object] = lambda: None) -> None:
-    """Wait until the threads have ended, calling `meanwhile` now and then."""
-    for thread in threads:
-        while thread.is_alive():
-            meanwhile()
-            thread.join(0.1)

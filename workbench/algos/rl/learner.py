@@ -1,5 +1,6 @@
 """One model, its optimiser, and the two things done with it: predict and train."""
 
+import threading
 from dataclasses import dataclass
 
 import numpy as np
@@ -57,15 +58,34 @@ class Learner:
         self.model, self.optimizer, self.device = model, optimizer, device
         self.entropy_beta, self.value_weight, self.reduction = entropy_beta, value_weight, reduction
         self.updates = 0
+        self._lock = threading.Lock()
 
-    def predict(self, obs: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        """Return the policy, (B, n_actions), and the values, (B,), of observations (B, *obs_shape)."""
+    def predict(self, obs: np.ndarray, model: ActorCritic | None = None) -> tuple[np.ndarray, np.ndarray]:
+        """Return the policy, (B, n_actions), and the values, (B,), of observations (B, *obs_shape).
+
+        They are those of `model`, an agent's own copy (A3C), or else of the shared weights (GA3C).
+        """
         with torch.inference_mode():
-            logits, values = self.model(torch.from_numpy(obs).to(self.device, non_blocking=True))
+            logits, values = (model or self.model)(torch.from_numpy(obs).to(self.device, non_blocking=True))
             return torch.softmax(logits, 1).cpu().numpy(), values.cpu().numpy()
 
-    def train(self, rollout: Rollout) -> Update:
+    @torch.no_grad()
+    def pull(self, model: ActorCritic) -> int:
+        """Copy the shared weights into `model`; return their version."""
+        version = self.updates
+        for own, shared in zip(model.parameters(), self.model.parameters(), strict=True):
+            own.copy_(shared)
+        return version
+
+    def train(self, rollout: Rollout, model: ActorCritic | None = None) -> Update:
         """Make one update from a rollout.
+
+        Parameters
+        ----------
+        rollout : Rollout
+        model : ActorCritic, optional
+            Whose gradients are taken: an agent's own copy (A3C), or else the shared weights (GA3C). The step is
+            always one of the shared weights.
 
         Raises
         ------
@@ -76,7 +96,8 @@ class Learner:
         obs = torch.from_numpy(rollout.obs).to(self.device, non_blocking=True)
         actions = torch.from_numpy(rollout.actions).to(self.device, non_blocking=True)
         returns = torch.from_numpy(rollout.returns).to(self.device, non_blocking=True)
-        logits, values = self.model(obs)
+        model = model or self.model
+        logits, values = model(obs)
         loss = actor_critic_loss(
             logits,
             values,
@@ -86,12 +107,13 @@ class Learner:
             value_weight=self.value_weight,
             reduction=self.reduction,
         )
-        grads = torch.autograd.grad(loss.total, self.optimizer.params)
+        grads = torch.autograd.grad(loss.total, list(model.parameters()))
         norm = self.optimizer.step(grads) if torch.isfinite(loss.total) else float("nan")
         if not np.isfinite(norm):
             raise DivergenceError(
                 f"training diverged at update {self.updates}: loss {loss.total.item():.3g}, gradient norm {norm:.3g} "
                 f"at learning rate {self.optimizer.lr:g}; lower the learning rate or clip gradients (max_grad_norm)"
             )
-        self.updates += 1
+        with self._lock:
+            self.updates += 1
         return Update(lags, float(loss.policy), float(loss.value), float(loss.entropy), norm)

@@ -64,18 +64,19 @@ class SharedRMSProp:
         norm = float(torch.linalg.vector_norm(torch.stack(torch._foreach_norm(grads))))
         if not math.isfinite(norm):
             return norm
-        if self.max_norm is not None and norm > self.max_norm:
-            grads = torch._foreach_mul(grads, self.max_norm / norm)
+        # the scale goes into the scalars below: every pass over all weights costs as much as training on an experience
+        scale = 1.0 if self.max_norm is None or norm <= self.max_norm else self.max_norm / norm
         with self._lock:
             torch._foreach_mul_(self.square_avg, self.decay)
-            torch._foreach_addcmul_(self.square_avg, grads, grads, 1 - self.decay)
+            torch._foreach_addcmul_(self.square_avg, grads, grads, (1 - self.decay) * scale**2)
             if self.eps_inside_root:
-                root = torch._foreach_add(self.square_avg, self.eps)
-                torch._foreach_sqrt_(root)
+                inverse_root = torch._foreach_add(self.square_avg, self.eps)
+                torch._foreach_rsqrt_(inverse_root)
+                torch._foreach_addcmul_(self._weights, grads, inverse_root, -self.lr * scale)
             else:
                 root = torch._foreach_sqrt(self.square_avg)
                 torch._foreach_add_(root, self.eps)
-            torch._foreach_addcdiv_(self._weights, grads, root, -self.lr)
+                torch._foreach_addcdiv_(self._weights, grads, root, -self.lr * scale)
         return norm
 
     def state_dict(self) -> dict[str, list[Tensor]]:

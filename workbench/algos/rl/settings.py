@@ -1,10 +1,10 @@
-"""Settings of a GA3C trial: plain data, checked when made, described in JSON, overridden by a trial's config."""
+"""Settings of a trial: plain data, checked when made, described in JSON, overridden by a trial's config."""
 
 import dataclasses
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from numbers import Integral
-from typing import Any, Self
+from typing import Any, ClassVar, Self
 
 import torch
 
@@ -36,7 +36,7 @@ TUNABLE = (
 
 @dataclass(frozen=True)
 class Settings:
-    """Everything that makes a GA3C trial, but its seed.
+    """Everything that makes a trial, but its seed. A system's own class may allow less, and say what it ignores.
 
     Attributes
     ----------
@@ -79,7 +79,13 @@ class Settings:
         Cores one tensor operation may use; set for the whole process when a phase starts.
     device : str
         ``auto`` (CUDA where there is one), ``cpu``, ``cuda``, ``cuda:1`` …
+    adjust_every_s : float or None
+        Seconds between automatic changes of the number of groups, predictors and trainers (Sec. 4.3; the paper's
+        minute is 60), which then start from `n_groups`, `n_predictors` and `n_trainers`. None keeps them as they
+        are: what a reproducible study wants.
     """
+
+    tunable: ClassVar[tuple[str, ...]] = TUNABLE
 
     game: str = "Pong"
     phase: Budget = field(default_factory=lambda: Budget(episodes=2500))
@@ -112,6 +118,7 @@ class Settings:
     emulator_threads: int | None = None
     torch_threads: int = 1
     device: str = "auto"
+    adjust_every_s: float | None = None
 
     def __post_init__(self) -> None:
         for name in ("t_max", "n_agents", "n_groups", "n_predictors", "n_trainers", "score_window", "torch_threads"):
@@ -123,6 +130,11 @@ class Settings:
         for name in ("learning_rate", "rmsprop_eps"):
             _check(self, name, "a number above 0", lambda v: 0 < v < float("inf"))
         _check(self, "max_grad_norm", "a number above 0, or None", lambda v: v is None or v > 0)
+        _check(self, "adjust_every_s", "a number above 0, or None", lambda v: v is None or 0 < v < float("inf"))
+        if self.lockstep and self.adjust_every_s is not None:
+            raise InvalidInput(
+                "lockstep=True works in one thread: there is nothing to adjust, leave adjust_every_s None"
+            )
         _check(self, "gamma", "in (0, 1]", lambda v: 0 < v <= 1)
         _check(self, "agents_ready", "in (0, 1]", lambda v: 0 < v <= 1)
         _check(self, "rmsprop_decay", "in [0, 1)", lambda v: 0 <= v < 1)
@@ -139,12 +151,12 @@ class Settings:
         check_network(find_game(self.game), self.network)
         self.torch_device()
 
-    @staticmethod
-    def check(config_names: Iterable[str]) -> None:
+    @classmethod
+    def check(cls, config_names: Iterable[str]) -> None:
         """Refuse a hyperparameter that no trial could take, before a study starts."""
         for name in config_names:
-            if name not in TUNABLE:
-                raise unknown("hyperparameter of GA3C", name, TUNABLE)
+            if name not in cls.tunable:
+                raise unknown(f"hyperparameter of {cls.__name__}", name, cls.tunable)
 
     def with_config(self, config: Mapping[str, Scalar]) -> Self:
         """Return the settings of one trial: these, overridden by its config."""
@@ -163,7 +175,7 @@ class Settings:
         known = [f.name for f in dataclasses.fields(cls)]
         for name in described:
             if name not in known:
-                raise unknown("GA3C setting", name, known)
+                raise unknown(f"{cls.__name__} setting", name, known)
         given = dict(described)
         if isinstance(given.get("phase"), Mapping):
             given["phase"] = Budget(**given["phase"])
@@ -194,4 +206,4 @@ def _check(settings: Settings, name: str, allowed: str, fits: Any) -> None:
     except TypeError:
         good = False
     if not good:
-        raise InvalidInput(f"GA3C needs {name} {allowed}, got {value!r}")
+        raise InvalidInput(f"{type(settings).__name__} needs {name} {allowed}, got {value!r}")

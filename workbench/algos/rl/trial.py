@@ -8,18 +8,18 @@ import numpy as np
 import torch
 
 from workbench.algos.rl.agents import AgentGroup
+from workbench.algos.rl.checkpoint import CHECKPOINT, load_weights, read_checkpoint
 from workbench.algos.rl.envs import available_cores, find_game, make_agents
 from workbench.algos.rl.episodes import Episodes
 from workbench.algos.rl.learner import Learner
 from workbench.algos.rl.meter import Meter, Reading
-from workbench.algos.rl.model import ActorCritic, make_model
+from workbench.algos.rl.model import ActorCritic, make_model, network_name
 from workbench.algos.rl.optim import SharedRMSProp
 from workbench.algos.rl.rollout import Segments
 from workbench.algos.rl.settings import Settings
 from workbench.core.protocols import Metrics, Progress
 
 PROGRESS_S = 0.5  # seconds between two calls of progress
-CHECKPOINT = "trial.pt"
 
 
 class Trial(ABC):
@@ -54,7 +54,7 @@ class Trial(ABC):
             value_weight=settings.value_weight,
             reduction=settings.reduction,
         )
-        self.episodes = Episodes(settings.n_agents, settings.score_window)
+        self.episodes = Episodes(self._most_agents(), settings.score_window)
         self._generators = [np.random.default_rng([seed, 1, group]) for group in range(settings.n_groups)]
         self._steps_before = 0  # played before the environments now open were started
         self._groups: list[AgentGroup] = []
@@ -108,6 +108,8 @@ class Trial(ABC):
     def save(self, path: Path) -> None:
         """Write weights, optimiser statistics, counters and generators into the directory `path`."""
         counters = {
+            "game": self.game.name,
+            "network": network_name(self.game, self.settings.network),
             "seed": self.seed,
             "steps": self.steps,
             "updates": self.learner.updates,
@@ -125,12 +127,17 @@ class Trial(ABC):
         """Go on from a directory written by `save`; environments start new episodes.
 
         The config stays this trial's own. So do its random generators, unless the checkpoint is of the same seed.
+
+        Raises
+        ------
+        InvalidInput
+            There is no checkpoint, or it is of another network; this trial's weights are left as they were.
         """
         self.close()
-        state = torch.load(Path(path) / CHECKPOINT, map_location=self.learner.device, weights_only=True)
-        self.model.load_state_dict(state["model"])
+        state = read_checkpoint(path, self.learner.device)
+        load_weights(self.model, state, f"{network_name(self.game, self.settings.network)} for {self.game.name}", path)
         self.learner.optimizer.load_state_dict(state["optimizer"])
-        counters = json.loads(state["counters"])
+        counters = state["counters"]
         self._steps_before = counters["steps"]
         self.learner.updates = counters["updates"]
         self.episodes.load_state_dict(counters["episodes"])
@@ -152,26 +159,49 @@ class Trial(ABC):
     def _open(self) -> None:
         """Start the environments and lay out the room for experiences."""
         s = self.settings
-        self._segments = Segments(self.game, s.n_agents + (s.training_queue or s.n_agents), s.t_max)
-        clip = self.game.atari if s.clip_rewards is None else s.clip_rewards
-        first = 0
-        for number, part in enumerate(np.array_split(np.arange(s.n_agents), s.n_groups)):
-            envs = make_agents(
-                self.game,
-                len(part),
-                _derived(self.seed, 2, number, self._steps_before),
-                batch_size=max(1, round(len(part) * s.agents_ready)),
-                n_threads=-(-(s.emulator_threads or available_cores()) // s.n_groups),
-                noop_max=s.noop_max,
-                max_episode_frames=s.max_episode_frames,
-                repeat_action_probability=s.repeat_action_probability,
-                fire_on_reset=s.fire_on_reset,
+        self._segments = Segments(self.game, self._n_segments(), s.t_max)
+        for part in np.array_split(np.arange(s.n_agents), s.n_groups):
+            self._open_group(len(part))
+
+    def _most_agents(self) -> int:
+        """Agents there may ever be."""
+        return self.settings.n_agents
+
+    def _n_segments(self) -> int:
+        """Segments to lay out: one in each agent's hands, and those that wait."""
+        return self.settings.n_agents + (self.settings.training_queue or self.settings.n_agents)
+
+    def _open_group(self, n_agents: int) -> None:
+        """Start the environments of one more group of agents."""
+        s, number = self.settings, len(self._groups)
+        while len(self._generators) <= number:
+            self._generators.append(np.random.default_rng([self.seed, 1, len(self._generators)]))
+        envs = make_agents(
+            self.game,
+            n_agents,
+            _derived(self.seed, 2, number, self._steps_before),
+            batch_size=max(1, round(n_agents * s.agents_ready)),
+            n_threads=-(-(s.emulator_threads or available_cores()) // s.n_groups),
+            noop_max=s.noop_max,
+            max_episode_frames=s.max_episode_frames,
+            repeat_action_probability=s.repeat_action_probability,
+            fire_on_reset=s.fire_on_reset,
+        )
+        self._groups.append(
+            AgentGroup(
+                envs,
+                self._segments,
+                self.episodes,
+                self._generators[number],
+                clip_rewards=self.game.atari if s.clip_rewards is None else s.clip_rewards,
+                first_agent=self.n_agents,
             )
-            generator = self._generators[number]
-            self._groups.append(
-                AgentGroup(envs, self._segments, self.episodes, generator, clip_rewards=clip, first_agent=first)
-            )
-            first += len(part)
+        )
+
+    @property
+    def n_agents(self) -> int:
+        """Agents whose environments are open."""
+        return sum(group.envs.n_envs for group in self._groups)
 
     def _spent(self) -> bool:
         before = self._before

@@ -77,7 +77,11 @@ class ASHA:
         trial, at = report.trial, self._rung_of.setdefault(report.trial, 0)
         rung = self._rungs[at]
         if report.failed:
-            rung.add_failed()
+            if trial in self._paused:  # a person stopped it while it waited
+                self._paused.remove(trial)
+                rung.drop(trial)
+            else:
+                rung.add_failed()
             return {trial: Decision(Verdict.STOP, {"mode": "failed"})} | self._close(trial)
         if report.phase < rung.phases - 1:
             return {trial: Decision(Verdict.CONTINUE, {"mode": "rung", "rung": at})}
@@ -159,6 +163,10 @@ class _Rung:
     def add_failed(self) -> None:
         """Count a trial that failed on its way here: it ranks below all others and is never promoted."""
         self.n += 1
+
+    def drop(self, trial: int) -> None:
+        """Take out a trial that waits and will not be promoted; it still counts."""
+        self._waiting = [entry for entry in self._waiting if entry[2] != trial]
 
     def promote(self) -> int:
         """Take out the best trial that waits."""

@@ -27,7 +27,8 @@ class SuccessiveHalving:
     searcher : Searcher
         Where configurations come from.
     n_trials : int
-        Trials of the first rung. With `restart` the later rungs add trials of their own, see `n_runs`.
+        Trials of the first rung. With `restart` the later rungs add trials of their own, and a scheduler once made
+        counts them here.
     n_phases : int
         Phases of a trial that survives every rung.
     eta : float
@@ -45,6 +46,8 @@ class SuccessiveHalving:
         Survivors run each rung from the beginning, as new trials with the same configuration.
     n_nodes : int, optional
         Slots of the cluster; needed for ``static`` and ``none``.
+    n_configs : int, optional
+        Configurations in the first rung, should `n_trials` count repetitions: a scheduler once made says both.
     """
 
     searcher: Searcher
@@ -56,13 +59,17 @@ class SuccessiveHalving:
     allocation: str = "dynamic"
     restart: bool = False
     n_nodes: int | None = None
+    n_configs: int | None = None
     _bracket: "Bracket" = field(init=False, repr=False, compare=False)
     _trials: Trials = field(init=False, repr=False, compare=False)
 
     def __post_init__(self) -> None:
         check_size(self, n_trials=self.n_trials, n_phases=self.n_phases, min_phases=self.min_phases)
         check_one_of(self, "allocation", self.allocation, ALLOCATIONS)
-        self._trials = Trials(self.searcher, self.n_trials)
+        if self.n_configs is None:
+            self.n_configs = self.n_trials
+        check_size(self, n_configs=self.n_configs)
+        self._trials = Trials(self.searcher, self.n_configs)
         n = self._trials.n_left
         if self.eviction_rate is None:
             check_eta(self, self.eta)
@@ -72,6 +79,7 @@ class SuccessiveHalving:
             if self.min_phases != 1:
                 raise InvalidInput("SuccessiveHalving with an eviction_rate has a rung a phase: leave min_phases out")
             rungs = rungs_by_rate(n, self.n_phases, self.eviction_rate)
+        self.n_trials = sum(rung.n_trials for rung in rungs) if self.restart else self.n_configs
         check_nodes(self, n, self.n_nodes, self.allocation, self.restart)
         places = _Places(n, self.n_nodes) if self.allocation == "static" and self.n_nodes else None
         self._bracket = Bracket(
@@ -82,11 +90,6 @@ class SuccessiveHalving:
     def rungs(self) -> "list[Rung]":
         """Trials and phases of every rung."""
         return self._bracket.rungs
-
-    @property
-    def n_runs(self) -> int:
-        """Trials asked for in all, the new ones that repeat a survivor's configuration among them."""
-        return sum(rung.n_trials for rung in self.rungs) if self.restart else self.rungs[0].n_trials
 
     @property
     def expected_phases(self) -> float:
@@ -192,6 +195,12 @@ class Bracket:
     def tell(self, report: Report) -> dict[int, Decision]:
         """Answer for the reporter, and at the barrier for all who wait there."""
         rung, trial = self.rungs[self._at], report.trial
+        if trial in self._scores:  # a person stopped it while it waited at the barrier: it had been counted
+            del self._scores[trial]
+            self._carry_out(trial, Verdict.STOP)
+            return {trial: self._decision(Verdict.STOP, "failed", trial)}
+        if trial in self._survivors:  # or on its way to the next rung
+            self._survivors.remove(trial)
         if not report.failed and report.phase < rung.phases - 1:
             return {trial: self._decision(Verdict.CONTINUE, "rung", trial)}
         self._awaited -= 1

@@ -184,6 +184,8 @@ class PBT:
     def _replace_failed(self, member: "_Member") -> Decision:
         """A failed member counts as the worst; it loses the phase, and copies one of the top."""
         member.scores = []
+        self._waiting = [entry for entry in self._waiting if entry[2] is not member]  # a person may stop who waits
+        heapq.heapify(self._waiting)
         n = max(1, int(self.share * len(self._ranked()) + 1e-9))
         top = self._ranked()[:n]
         if not top or self.exploit == "none" or member.phase >= self.n_phases:

@@ -95,7 +95,12 @@ class Trials:
             self._due[trial] = self._resting.pop(trial)
 
     def take(self, report: Report) -> None:
-        """Accept a report, or raise `SchedulerError` if its trial is unknown, over, or in another phase."""
+        """Accept a report, or raise `SchedulerError` if its trial is unknown, over, or in another phase.
+
+        Of a trial that waits only an end is accepted: a person may stop it.
+        """
+        if report.failed:
+            self.release(report.trial)
         due = self._due.get(report.trial)
         if due is None or (report.phase != due and not report.failed):
             where = "is not running" if due is None else f"reports phase {due} next"

@@ -1,0 +1,101 @@
+"""What a phase leaves behind when it is stopped, and how old experiences may get."""
+
+import multiprocessing
+import os
+import threading
+import time
+
+import numpy as np
+import pytest
+
+from workbench.algos.rl.a3c import A3C
+from workbench.algos.rl.ga3c import GA3C
+from workbench.core.budget import Budget
+
+
+class StoppedError(Exception):
+    pass
+
+
+def stop(metrics):
+    raise StoppedError
+
+
+def n_tasks(most):
+    """Count the process's threads, Python's and others; one that has been joined may take a moment to disappear."""
+    end = time.monotonic() + 5
+    while (n := len(os.listdir("/proc/self/task"))) > most and time.monotonic() < end:
+        pass
+    return n
+
+
+def left_behind(most=0):
+    """Count threads, processes and mapped shared memory."""
+    with open("/proc/self/maps") as maps:
+        shared = sum("/dev/shm" in line for line in maps)
+    return n_tasks(most), len(threading.enumerate()), len(multiprocessing.active_children()), shared
+
+
+@pytest.mark.skipif(not os.path.isdir("/proc/self/task"), reason="counts threads as Linux lists them")
+@pytest.mark.parametrize(("kind", "game"), [(GA3C, "Pong"), (A3C, "CartPole-v1")])
+def test_stopping_in_mid_phase_leaves_nothing_behind_fifty_times(kind, game, monkeypatch):
+    monkeypatch.setattr(f"{kind.__module__}.PROGRESS_S", 0.002)
+    settings = kind(game=game, phase=Budget(seconds=60), n_agents=2, emulator_threads=2, n_predictors=2, n_trainers=2)
+    trial = settings({}, 0)
+    baseline: tuple = ()
+    for round_ in range(50):
+        for _ in range(1 + round_ % 2):  # stopped, or paused and taken up again
+            with pytest.raises(StoppedError):
+                trial.train_phase(stop)
+        trial.close()
+        if round_ == 0:
+            for _ in range(1000):  # long enough for threads that are ending
+                baseline = min(baseline or left_behind(10**6), left_behind(10**6))
+        assert left_behind(baseline[0]) == baseline
+
+
+@pytest.mark.parametrize("waiting", [1, 4, 16])
+def test_the_training_queue_bounds_the_policy_lag(waiting):
+    """While an agent records t_max steps and its segment waits, the others can only hand in so much."""
+    n_agents, t_max = 4, 2
+    trial = GA3C(
+        game="CartPole-v1",
+        phase=Budget(updates=400),
+        n_agents=n_agents,
+        n_groups=1,
+        training_queue=waiting,
+        min_training_batch=1,
+    )({"t_max": t_max}, 0)
+    metrics = trial.train_phase(lambda metrics: None)
+    trial.close()
+    lags = np.flatnonzero(trial._meter.reading().lags)
+    assert lags.max() <= n_agents * t_max + waiting + n_agents
+    assert metrics["policy_lag_p95"] <= lags.max()
+
+
+def test_agents_wait_while_the_queue_is_full(monkeypatch):
+    """A trainer that is held up: agents fill the queue and their own segments, and stop until it goes on."""
+    monkeypatch.setattr("workbench.algos.rl.ga3c.PROGRESS_S", 0.02)
+    trial = GA3C(game="CartPole-v1", phase=Budget(seconds=60), n_agents=4, n_groups=1, training_queue=3)(
+        {"t_max": 5}, 0
+    )
+    gate, train, seen = threading.Event(), trial._train, []
+
+    def held_up():
+        gate.wait()
+        train()
+
+    def progress(metrics):
+        seen.append(trial.steps)
+        if len(seen) > 5 and len(set(seen[-5:])) == 1:
+            gate.set()
+        if trial.learner.updates:
+            raise StoppedError
+
+    trial._train = held_up
+    held_up.__name__ = "train"
+    with pytest.raises(StoppedError):
+        trial.train_phase(progress)
+    trial.close()
+    assert seen[5] <= (4 + 3) * 5
+    assert trial.steps > seen[5]

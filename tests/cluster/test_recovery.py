@@ -1,0 +1,299 @@
+"""What a study outlives beside dead workers: damaged checkpoints, full disks, dead drivers, lost clusters."""
+
+import errno
+import os
+import subprocess
+import sys
+import threading
+from contextlib import closing, contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+
+import pytest
+from distributed import Client
+
+from tests.support import SPACE, Deterministic, MemoryLog, score_of, until
+from workbench.algos.search import FullRuns, RandomSearcher
+from workbench.cluster.checkpoints import CheckpointStore
+from workbench.cluster.dask import DaskExecutor
+from workbench.cluster.local import local_client
+from workbench.core.drive import drive
+from workbench.core.protocols import Job, Kind, Verdict
+
+CONFIG = {"lr": 1e-3}
+
+
+def run_phase(executor, phase: int, checkpoint: str | None = None, trial: int = 0):
+    executor.start(Job(trial, phase, CONFIG, 0, checkpoint))
+    (ended,) = [e for e in until(executor, Kind.PHASE_ENDED) if e.kind is Kind.PHASE_ENDED]
+    executor.apply(trial, Verdict.PAUSE)
+    return ended
+
+
+def spoil(tmp_path, name: str) -> None:
+    (tmp_path / "checkpoints" / name / "phase.txt").write_text("7")
+
+
+def test_a_damaged_checkpoint_is_passed_over_and_the_phase_it_stood_for_run_again(executor_of, tmp_path) -> None:
+    executor = executor_of(Deterministic)
+    first = run_phase(executor, 0)
+    second = run_phase(executor, 1, first.data["checkpoint"])
+    spoil(tmp_path, second.data["checkpoint"])
+    third = run_phase(executor_of(Deterministic), 2, second.data["checkpoint"])
+    assert third.data["score"] == score_of(CONFIG, 0, 2)
+    assert third.data["metrics"]["phases_run"] == 3
+    assert third.data["recovered"].startswith("went on from trial-00000/phase-000 and ran phase 1 again, because ")
+    assert "recovered" not in second.data
+
+
+def test_with_no_whole_checkpoint_left_a_trial_begins_again(executor_of, tmp_path) -> None:
+    executor = executor_of(Deterministic)
+    first = run_phase(executor, 0)
+    second = run_phase(executor, 1, first.data["checkpoint"])
+    spoil(tmp_path, first.data["checkpoint"])
+    spoil(tmp_path, second.data["checkpoint"])
+    third = run_phase(executor_of(Deterministic), 2, second.data["checkpoint"])
+    assert third.data["metrics"]["phases_run"] == 3
+    assert "went on from the beginning and ran phases 0 to 1 again" in third.data["recovered"]
+
+
+def test_a_donors_checkpoint_is_still_there_when_the_donor_has_gone_on(executor_of, tmp_path) -> None:
+    executor = executor_of(Deterministic)
+    donor = run_phase(executor, 0, trial=0).data["checkpoint"]
+    child = run_phase(executor, 1, donor, trial=1)
+    assert child.data["metrics"]["phases_run"] == 2
+    checkpoint = donor
+    for phase in range(1, 5):
+        checkpoint = run_phase(executor, phase, checkpoint).data["checkpoint"]
+    CheckpointStore(str(tmp_path / "checkpoints")).load(Deterministic(CONFIG, 0), donor)
+
+
+@dataclass(frozen=True)
+class NoSpace:
+    """Finds the disk full as long as a file exists; `hides` as torch does, which gives another error."""
+
+    full: str
+    hides: bool = False
+
+    def __call__(self, config, seed):
+        trial = Deterministic(config, seed)
+        save = trial.save
+
+        def full_save(path) -> None:
+            save(path)
+            if Path(self.full).exists():
+                raise OSError(errno.ENOSPC, "No space left on device")
+
+        trial.save = full_save  # type: ignore[method-assign]
+        return trial
+
+
+def test_a_full_disk_holds_a_trial_up_until_there_is_space(executor_of, tmp_path) -> None:
+    (tmp_path / "full").touch()
+    executor = executor_of(NoSpace(str(tmp_path / "full")), stall_s=5.0)
+    executor.start(Job(0, 0, CONFIG, 0))
+    notes: list[str] = []
+    while len(notes) < 4:  # longer than the stall limit: showing life, it is not taken for a hang
+        notes += [e.data["note"] for e in executor.wait(60) if e.kind is Kind.PROGRESS and "note" in e.data]
+    assert set(notes) == {"waiting for disk space to save a checkpoint"}
+    assert not [p for p in (tmp_path / "checkpoints").rglob("*") if p.is_file()]
+    (tmp_path / "full").unlink()
+    events = until(executor, Kind.PHASE_ENDED)
+    assert not any(e.kind is Kind.PHASE_FAILED for e in events)
+
+
+def test_a_trial_held_up_by_a_full_disk_can_be_stopped(client, executor_of, tmp_path) -> None:
+    (tmp_path / "full").touch()
+    executor = executor_of(NoSpace(str(tmp_path / "full")))
+    executor.start(Job(0, 0, CONFIG, 0))
+    until(executor, Kind.PROGRESS)
+    executor.close()
+    again = executor_of(Deterministic)
+    again.start(Job(0, 0, CONFIG, 0))
+    again.start(Job(1, 0, CONFIG, 0))
+    until(again, Kind.PHASE_ENDED, 2)
+
+
+class Disk:
+    """A trial whose state is larger than a small disk, and whose library does not say why it could not write."""
+
+    def __init__(self, config, seed) -> None: ...
+
+    def train_phase(self, progress) -> dict[str, float]:
+        return {"score": 0.0}
+
+    def save(self, path: Path) -> None:
+        try:
+            (path / "state").write_bytes(bytes(1 << 20))
+        except OSError:
+            raise RuntimeError("PytorchStreamWriter failed writing file") from None
+
+    def close(self) -> None: ...
+
+
+@contextmanager
+def small_disk(path: Path, size: str = "2m"):
+    path.mkdir()
+    mounted = subprocess.run(["mount", "-t", "tmpfs", "-o", f"size={size}", "none", str(path)], capture_output=True)
+    if mounted.returncode:
+        pytest.skip("mounting a disk needs root")
+    try:
+        yield path
+    finally:
+        subprocess.run(["umount", "-l", str(path)], check=True)
+
+
+def test_a_disk_that_is_really_full_is_known_whatever_the_library_says(tmp_path) -> None:
+    with small_disk(tmp_path / "small") as disk:
+        store = CheckpointStore(str(disk))
+        store.save(Disk({}, 0), 0, 0)
+        with pytest.raises(OSError, match="No space left"):
+            store.save(Disk({}, 0), 0, 1)
+        assert sorted(p.name for p in disk.rglob("*")) == ["manifest.json", "phase-000", "state", "trial-00000"]
+
+
+@dataclass(frozen=True)
+class RunsWhile:
+    """Shows progress as long as a file exists."""
+
+    path: str
+
+    def __call__(self, config, seed):
+        trial = Deterministic(config, seed)
+        train, pause = trial.train_phase, threading.Event()
+
+        def train_phase(progress):
+            while Path(self.path).exists():
+                progress({"frames": 0.0})
+                pause.wait(0.02)
+            return train(progress)
+
+        trial.train_phase = train_phase  # type: ignore[method-assign]
+        return trial
+
+
+_DEAD_DRIVER = """
+import os, sys
+from distributed import Client
+from tests.cluster.test_recovery import CONFIG, RunsWhile
+from tests.support import until
+from workbench.cluster.checkpoints import CheckpointStore
+from workbench.cluster.dask import DaskExecutor
+from workbench.core.protocols import Job, Kind
+executor = DaskExecutor(Client(sys.argv[1]), RunsWhile(sys.argv[2]), CheckpointStore(sys.argv[3]), study="the study")
+executor.open(0.0)
+for trial in range(2):
+    executor.start(Job(trial, 0, CONFIG, 0))
+seen = set()
+while len(seen) < 2:
+    seen |= {e.trial for e in executor.wait(60) if e.kind is Kind.PROGRESS}
+os._exit(1)
+"""
+
+
+def test_a_new_driver_ends_what_a_dead_one_left_running(client, executor_of, tmp_path) -> None:
+    (tmp_path / "go").touch()
+    arguments = [client.scheduler.address, str(tmp_path / "go"), str(tmp_path / "checkpoints")]
+    subprocess.run([sys.executable, "-c", _DEAD_DRIVER, *arguments], timeout=120, check=False)
+    executor = executor_of(Deterministic, study="the study", stall_s=60.0)
+    for trial in range(2):
+        executor.start(Job(trial, 0, CONFIG, 0))
+    events = until(executor, Kind.PHASE_ENDED, 2)  # the old phases run for ever: without help these would never start
+    assert not any(e.kind is Kind.PHASE_FAILED for e in events)
+
+
+def study_through(executor, scheduler, disturb) -> MemoryLog:
+    """Drive a study, calling `disturb` once, after the second phase has ended."""
+
+    class Log(MemoryLog):
+        def append(self, events) -> None:
+            before = sum(e.kind is Kind.PHASE_ENDED for e in self)
+            super().append(events)
+            if before < 2 <= sum(e.kind is Kind.PHASE_ENDED for e in self):
+                disturb()
+
+    log = Log()
+    assert drive(scheduler, executor, log, seed=3)
+    return log
+
+
+def assert_complete(log, trials: int, phases: int) -> None:
+    ended = sorted((e.trial, e.phase) for e in log if e.kind is Kind.PHASE_ENDED)
+    assert ended == [(t, p) for t in range(trials) for p in range(phases)]
+    assert all(e.data["metrics"]["phases_run"] == e.phase + 1 for e in log if e.kind is Kind.PHASE_ENDED)
+    assert not any(e.kind is Kind.TRIAL_FAILED for e in log)
+
+
+def test_a_cluster_may_shrink_to_nothing_and_grow_again(tmp_path) -> None:
+    with local_client(2) as client:
+        cluster = client.cluster
+        assert cluster is not None
+        executor = DaskExecutor(client, Deterministic, CheckpointStore(str(tmp_path / "c")))
+        executor.open(0.0)
+
+        def shrink() -> None:
+            cluster.scale(0)
+            threading.Thread(target=lambda: (client.sync(_none_left, client), cluster.scale(3))).start()
+
+        with closing(executor):
+            log = study_through(executor, FullRuns(RandomSearcher(SPACE), 6, 3), shrink)
+    assert_complete(log, 6, 3)
+    assert sum(e.kind is Kind.SLOT_LOST for e in log) == 2
+    assert len({e.slot for e in log if e.kind is Kind.SLOT_JOINED}) >= 3
+
+
+async def _none_left(client) -> None:
+    while (await client.scheduler.identity(n_workers=-1))["workers"]:
+        pass
+
+
+_SCHEDULER = """
+import asyncio, sys
+from distributed import Nanny, Scheduler
+async def main():
+    async with Scheduler(host="127.0.0.1", port=int(sys.argv[1]), dashboard=False) as scheduler:
+        async with Nanny(scheduler.address, nthreads=1, name="a", host="127.0.0.1"):
+            print(scheduler.address, flush=True)
+            await asyncio.get_running_loop().run_in_executor(None, sys.stdin.read)
+if __name__ == "__main__":
+    asyncio.run(main())
+"""
+
+
+@contextmanager
+def a_cluster(script: Path, port: int):
+    script.write_text(_SCHEDULER)
+    process = subprocess.Popen(
+        [sys.executable, str(script), str(port)],
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        text=True,
+        env={**os.environ, "PYTHONPATH": str(Path(__file__).parents[2])},  # its workers know the tests' trials
+    )
+    assert process.stdin is not None
+    assert process.stdout is not None
+    try:
+        yield process.stdout.readline().strip()
+    finally:
+        process.stdin.close()
+        process.wait()
+        process.stdout.close()
+
+
+def test_the_whole_cluster_may_go_away_and_come_back(tmp_path) -> None:
+    """Scheduler and workers end; others come up at the same address. Costs no attempt."""
+    first = a_cluster(tmp_path / "cluster.py", 0)
+    address = first.__enter__()
+    second = a_cluster(tmp_path / "cluster.py", int(address.rpartition(":")[2]))
+    with Client(address, set_as_default=False, timeout=10) as client:
+        executor = DaskExecutor(client, Deterministic, CheckpointStore(str(tmp_path / "c")), max_retries=0)
+        executor.open(0.0)
+
+        def away_and_back() -> None:
+            first.__exit__(None, None, None)
+            second.__enter__()
+
+        with closing(executor):
+            log = study_through(executor, FullRuns(RandomSearcher(SPACE), 3, 3), away_and_back)
+    second.__exit__(None, None, None)
+    assert_complete(log, 3, 3)

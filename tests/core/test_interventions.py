@@ -1,0 +1,165 @@
+"""People's requests: judged, carried out, logged; the study ends as it should, and its log replays."""
+
+import copy
+from collections import Counter
+
+import pytest
+
+from tests.support import SPACE, MemoryLog, RandomTimes
+from workbench.algos.search import FullRuns, HyperTrick, RandomSearcher
+from workbench.cluster.simulated import SimulatedExecutor
+from workbench.core.drive import drive, replay
+from workbench.core.interventions import Request
+from workbench.core.ledger import Ledger, TrialState
+from workbench.core.protocols import Kind
+from workbench.knowledge.check import out_of_order
+
+
+class Person:
+    """Sends requests when the log has grown to certain lengths."""
+
+    def __init__(self, log: MemoryLog, *wishes: tuple) -> None:
+        self.log, self.wishes, self.n = log, list(wishes), 0
+
+    def __call__(self):
+        due = []
+        while self.wishes and self.wishes[0][0](self.log):
+            _, action, trial, *data = self.wishes.pop(0)
+            self.n += 1
+            due.append(Request(f"r{self.n}", action, trial, data[0] if data else {}))
+        return due
+
+
+def ended(n):
+    """When n phases have ended."""
+    return lambda log: sum(e.kind is Kind.PHASE_ENDED for e in log) >= n
+
+
+def run(scheduler, *wishes, slots=2):
+    log = MemoryLog()
+    executor = SimulatedExecutor(RandomTimes(3), [1.0] * slots)
+    executor.open(0.0)
+    fresh = copy.deepcopy(scheduler)
+    assert drive(scheduler, executor, log, inbox=Person(log, *wishes))
+    assert list(out_of_order(log)) == []
+    replay(fresh, log)
+    assert fresh.ask() is None
+    return log
+
+
+def phases(log, trial) -> list[int]:
+    return [e.phase for e in log if e.kind is Kind.PHASE_ENDED and e.trial == trial]
+
+
+def answers(log) -> list[tuple]:
+    return [(e.data["action"], e.data["accepted"]) for e in log if e.kind is Kind.INTERVENTION]
+
+
+FULL = FullRuns(RandomSearcher(SPACE), 4, 4)
+
+
+def test_a_stopped_trial_is_heard_of_no_more_and_its_slot_is_used_at_once() -> None:
+    log = run(copy.deepcopy(FULL), (ended(1), "stop", 0))
+    assert answers(log) == [("stop", True)]
+    stopped = next(e for e in log if e.kind is Kind.TRIAL_STOPPED)
+    assert [e for e in log[log.index(stopped) :] if e.trial == 0 and e.kind is not Kind.DECISION] == [stopped]
+    assert next(e for e in log if e.kind is Kind.RUN and e.trial == 2).at == stopped.at
+    assert len(phases(log, 0)) < 4
+    assert [phases(log, t) for t in (1, 2, 3)] == [[0, 1, 2, 3]] * 3
+
+
+def test_a_paused_trial_ends_its_phase_and_waits_until_it_is_resumed() -> None:
+    log = run(copy.deepcopy(FULL), (ended(1), "pause", 0), (ended(13), "resume", 0))
+    assert answers(log) == [("pause", True), ("resume", True)]
+    resumed = next(e for e in log if e.kind is Kind.INTERVENTION and e.data["action"] == "resume")
+    before = [e for e in log[: log.index(resumed)] if e.trial == 0 and e.kind is Kind.PHASE_ENDED]
+    assert 1 <= len(before) <= 2
+    assert phases(log, 0) == [0, 1, 2, 3]
+
+
+def test_a_trial_that_is_over_can_be_extended_without_the_scheduler_hearing_of_it() -> None:
+    over = lambda log: any(e.kind is Kind.DECISION and e.trial == 1 and e.data["verdict"] == "stop" for e in log)  # noqa: E731
+    log = run(HyperTrick(RandomSearcher(SPACE), 6, 3), (over, "extend", 1, {"phases": 2}))
+    before = [
+        e.phase
+        for e in log[: log.index(next(e for e in log if e.kind is Kind.INTERVENTION))]
+        if e.trial == 1 and e.kind is Kind.PHASE_ENDED
+    ]
+    assert phases(log, 1) == [*before, before[-1] + 1, before[-1] + 2]
+    modes = [e.data["mode"] for e in log if e.kind is Kind.DECISION and e.trial == 1]
+    assert modes[-2:] == ["extended", "extended"]
+
+
+def test_a_clone_runs_on_its_own_with_the_edited_config() -> None:
+    log = run(copy.deepcopy(FULL), (ended(1), "clone", 0, {"config": {"lr": 0.5}, "phases": 2}))
+    clone = next(e for e in log if e.kind is Kind.RUN and e.data.get("by") == "person")
+    assert clone.trial == 4
+    assert clone.data["config"] == {**next(e for e in log if e.kind is Kind.RUN).data["config"], "lr": 0.5}
+    assert phases(log, 4) == [0, 1]
+    assert [phases(log, t) for t in range(4)] == [[0, 1, 2, 3]] * 4
+
+
+def test_a_paused_study_begins_nothing_until_it_is_resumed() -> None:
+    turns = []
+
+    def later(log) -> bool:
+        turns.append(len(log))
+        return len(turns) > 20
+
+    log = run(copy.deepcopy(FULL), (ended(3), "pause study", None), (later, "resume study", None))
+    paused, resumed = [log.index(e) for e in log if e.kind is Kind.INTERVENTION]
+    meanwhile = log[paused + 1 : resumed]
+    assert not any(e.kind in (Kind.RUN, Kind.PHASE_STARTED) and e.at > log[paused].at for e in meanwhile)
+    assert sum(e.kind is Kind.PHASE_ENDED for e in meanwhile) == 2  # what was under way on both slots
+    assert Counter(e.kind for e in log)[Kind.PHASE_ENDED] == 16
+
+
+@pytest.mark.parametrize(
+    ("wish", "says"),
+    [
+        (("stop", 9), "there is no trial 9"),
+        (("stop", None), "there is no trial None"),
+        (("resume study", None), "not paused already"),
+        (("extend", 0, {"phases": 2}), "trial 0 is running"),
+        (("clone", 0, {"config": {"lrr": 1}}), "did you mean 'lr'"),
+        (("clone", 0, {"config": 3}), "hyperparameters by name"),
+        (("clone", 0, {"phases": 0}), "whole number of phases"),
+        (("scale", None, {"nodes": 3}), "keeps its 2 slots"),
+        (("scale", None, {"nodes": "many"}), "whole number of nodes"),
+        (("explode", 0), "unknown action 'explode'"),
+    ],
+)
+def test_what_makes_no_sense_is_refused_with_its_reason_and_changes_nothing(wish, says) -> None:
+    log = run(copy.deepcopy(FULL), (ended(1), *wish))
+    (answer,) = [e for e in log if e.kind is Kind.INTERVENTION]
+    assert not answer.data["accepted"]
+    assert says in answer.data["why"]
+    calm = run(copy.deepcopy(FULL))
+    assert [e for e in log if e.kind is not Kind.INTERVENTION] == list(calm)
+
+
+def test_interventions_survive_the_death_of_the_driver_at_every_event() -> None:
+    wishes = (
+        (ended(1), "pause", 0),
+        (ended(3), "stop", 1),
+        (ended(5), "clone", 2, {"phases": 1}),
+        (ended(9), "resume", 0),
+    )
+    whole = run(copy.deepcopy(FULL), *wishes, slots=1)
+    for cut in range(len(whole) + 1):
+        last = whole[cut - 1] if cut else None
+        if last and (
+            last.kind in (Kind.PHASE_ENDED, Kind.TRIAL_STOPPED) or last.data.get("action") in ("stop", "clone")
+        ):
+            continue  # logged in one piece with what follows
+        log = MemoryLog(whole[:cut])
+        scheduler = copy.deepcopy(FULL)
+        ledger = replay(scheduler, log)
+        executor = SimulatedExecutor(RandomTimes(3), [1.0])
+        executor.open(ledger.at)
+        assert drive(scheduler, executor, log, ledger=ledger, inbox=Person(log, *wishes))
+        assert list(out_of_order(log)) == []
+        final = Ledger(log)
+        assert not final.in_state(TrialState.SET_ASIDE)
+        assert sorted(phases(log, 0)) == [0, 1, 2, 3]
+        assert answers(log).count(("stop", True)) == 1

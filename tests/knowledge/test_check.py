@@ -1,0 +1,105 @@
+import sqlite3
+import threading
+
+import pytest
+
+from tests.knowledge.test_knowledge import a_study
+from workbench.core.errors import InvalidInput
+from workbench.core.protocols import Event, Kind
+from workbench.knowledge import KnowledgeBase, StudyLog, backup, check, repair
+from workbench.knowledge.check import out_of_order
+
+
+@pytest.fixture
+def db(tmp_path):
+    return tmp_path / "kb.db"
+
+
+def write(db, name, events) -> None:
+    log = StudyLog(db, name, {})
+    log.append(events)
+    log.close()
+
+
+def test_a_whole_study_has_nothing_wrong(db) -> None:
+    write(db, "one", a_study())
+    assert check(db) == []
+
+
+def test_a_study_that_is_being_driven_has_nothing_wrong(db) -> None:
+    log = StudyLog(db, "one", {})
+    log.append(a_study()[:9])
+    assert check(db) == []
+    log.close()
+
+
+def test_a_driver_that_died_is_found_and_mended(db) -> None:
+    write(db, "one", a_study()[:9])
+    (found,) = check(db)
+    assert (found.study, found.repairable) == ("one", True)
+    assert repair(db) == [found]
+    assert check(db) == []
+    with KnowledgeBase(db) as kb:
+        assert kb["one"].frames().state == "interrupted"
+        assert kb["one"].events()[:-1] == a_study()[:9]
+
+
+def test_metrics_that_belong_to_nothing_are_found_and_removed(db) -> None:
+    write(db, "one", a_study())
+    with sqlite3.connect(db) as connection:
+        connection.execute("INSERT INTO metrics (study, at_s, trial, phase, name, value) VALUES (1, 0, 99, 0, 1, 0)")
+    (found,) = check(db)
+    assert str(found) == "1 metrics belong to no study or trial (repair mends this)"
+    repair(db)
+    assert check(db) == []
+
+
+@pytest.mark.parametrize(
+    ("change", "says"),
+    [
+        (lambda e: [*e[:12], e[11], *e[12:]], "was not the phase due, 1"),  # a phase that ended twice
+        (lambda e: e[:3] + e[4:], "never run"),
+        (lambda e: [*e[:-1], Event(Kind.PHASE_STARTED, 9.0, 1, 1, 1), e[-1]], "after the trial was over"),
+        (lambda e: [*e, Event(Kind.STUDY_ENDED, 1.0)], "back in time"),
+        (lambda e: [*e[:3], Event(Kind.RUN, 0.0, 5, 1, data={"config": {}, "parent": 4, "seed": 0}), *e[3:]], "parent"),
+    ],
+)
+def test_every_break_of_the_order_is_named(change, says) -> None:
+    assert any(says in line for line in out_of_order(change(a_study())))
+
+
+def test_a_damaged_file_is_found(db) -> None:
+    write(db, "one", a_study() * 1)
+    with sqlite3.connect(db) as connection:
+        connection.execute("PRAGMA wal_checkpoint(TRUNCATE)")
+        page = connection.execute("SELECT rootpage FROM sqlite_master WHERE name = 'events_of_study'").fetchone()[0]
+    raw = bytearray(db.read_bytes())
+    raw[(page - 1) * 4096 + 100 : (page - 1) * 4096 + 300] = b"\xff" * 200
+    raw[(page - 1) * 4096 + 3 : (page - 1) * 4096 + 5] = b"\x00\x00"  # the index page claims to hold no cell
+    db.write_bytes(bytes(raw))
+    assert any("integrity" in str(finding) for finding in check(db))
+
+
+def test_a_backup_taken_while_the_log_grows_is_whole(db, tmp_path) -> None:
+    log = StudyLog(db, "one", {})
+    log.append(a_study()[:9])
+    done = threading.Event()
+
+    def grow() -> None:
+        while not done.is_set():
+            log.append([Event(Kind.PROGRESS, 2.0, 0, 0, 0, {"metrics": {"pps": 1.0}})])
+
+    writer = threading.Thread(target=grow)
+    writer.start()
+    try:
+        copies = [backup(db, tmp_path / f"copy-{n}.db") for n in range(5)]
+    finally:
+        done.set()
+        writer.join()
+    log.close()
+    for copy in copies:
+        with KnowledgeBase(copy) as kb:
+            assert kb["one"].events() == a_study()[:9]
+    with pytest.raises(InvalidInput, match="exists"):
+        backup(db, copies[0])
+    assert not list(tmp_path.glob(".*part"))

@@ -1,0 +1,55 @@
+import json
+
+import pytest
+
+from tests.knowledge.test_knowledge import a_study
+from workbench.core.errors import DatabaseError, InvalidInput
+from workbench.core.protocols import Event, Kind
+from workbench.knowledge import KnowledgeBase, Recording, StudyLog, record
+
+
+@pytest.fixture
+def db(tmp_path):
+    log = StudyLog(tmp_path / "kb.db", "one", {"seed": 3})
+    log.append(a_study())
+    for n in range(1001):
+        log.append([Event(Kind.PROGRESS, n / 100, 0, 1, 0, {"metrics": {"pps": float(n)}})])
+    log.close()
+    return tmp_path / "kb.db"
+
+
+def test_a_recorded_study_reads_as_it_did(db, tmp_path) -> None:
+    recording = Recording.open(record(db, "one", tmp_path / "out", points=11, note="a test"))
+    with KnowledgeBase(db) as kb:
+        original = kb["one"].frames()
+    frames = recording.frames()
+    for name in ("trials", "phases", "spans", "decisions", "slots"):
+        assert getattr(frames, name).equals(getattr(original, name)), name
+    kept = frames.metrics[frames.metrics["name"] == "pps"]["value"].tolist()
+    assert kept == [float(n) for n in range(0, 1001, 100)]
+    assert (frames.metrics["name"] != "pps").sum() == 4  # shorter curves are kept whole
+    about = json.loads((tmp_path / "out" / "provenance.json").read_text())
+    assert (about["name"], about["spec"], about["note"], about["measured"]) == ("one", {"seed": 3}, "a test", True)
+
+
+def test_nothing_is_overwritten_and_nothing_half_written(db, tmp_path) -> None:
+    record(db, "one", tmp_path / "out")
+    with pytest.raises(InvalidInput, match="exists"):
+        record(db, "one", tmp_path / "out")
+    with pytest.raises(InvalidInput, match="2 points"):
+        record(db, "one", tmp_path / "other", points=1)
+    assert sorted(p.name for p in tmp_path.iterdir() if "kb.db" not in p.name) == ["out"]
+
+
+@pytest.mark.parametrize("damage", ["missing", "truncated", "newer"])
+def test_a_damaged_recording_is_refused(db, tmp_path, damage) -> None:
+    folder = record(db, "one", tmp_path / "out")
+    if damage == "missing":
+        (folder / "metrics.parquet").unlink()
+    elif damage == "truncated":
+        (folder / "events.parquet").write_bytes((folder / "events.parquet").read_bytes()[:100])
+    else:
+        about = json.loads((folder / "provenance.json").read_text())
+        (folder / "provenance.json").write_text(json.dumps({**about, "format": 99}))
+    with pytest.raises(DatabaseError, match=r"recording in|reads up to"):
+        Recording.open(folder)

@@ -1,0 +1,67 @@
+"""Automatic dynamic adjustment of the number of agents, predictors and trainers (GA3C, Sec. 4.3)."""
+
+from typing import NamedTuple
+
+import numpy as np
+
+
+class Mix(NamedTuple):
+    """How many threads of each kind work: N_A (groups of agents), N_P and N_T of the paper."""
+
+    groups: int
+    predictors: int
+    trainers: int
+
+
+class Adjuster:
+    """Random walk over mixes: change one number by ±1, keep the change if training got faster.
+
+    There is no clock here: whoever measures calls `tell` at the end of each stretch of time. A change that is refused
+    is followed by a stretch with the old mix, which measures it anew: the rate itself drifts, with the game and with
+    the machine's other load, and a lucky measurement would otherwise stand for ever.
+
+    Parameters
+    ----------
+    start : Mix
+    generator : numpy.random.Generator
+    most : int
+        Upper bound of each number; the lower one is 1.
+
+    Attributes
+    ----------
+    mix : Mix
+        What works now.
+    kept : Mix
+        The last mix that was kept.
+    """
+
+    def __init__(self, start: Mix, generator: np.random.Generator, most: int) -> None:
+        self.mix = self.kept = start
+        self._generator, self._most = generator, most
+        self._rate = 0.0  # of the kept mix
+
+    def tell(self, rate: float) -> Mix:
+        """Take the rate measured with `mix`, in experiences trained on a second; return the next mix.
+
+        With batches of one size that is the order of the paper's TPS; here batches differ in size, and more updates
+        of fewer experiences would be no progress.
+        """
+        if self.mix == self.kept:
+            self._rate = rate
+        elif rate > self._rate:
+            self.kept, self._rate = self.mix, rate
+        else:
+            self.mix = self.kept
+            return self.mix
+        self.mix = self._neighbour()
+        return self.mix
+
+    def _neighbour(self) -> Mix:
+        """Draw one of the mixes that differ in one number by 1."""
+        near = [
+            self.kept._replace(**{name: number + change})
+            for name, number in self.kept._asdict().items()
+            for change in (-1, 1)
+            if 1 <= number + change <= self._most
+        ]
+        return near[int(self._generator.integers(len(near)))]

@@ -1,0 +1,93 @@
+"""Checkpoint directories: read safely, told apart, and turned back into an agent that can play."""
+
+import json
+import pickle
+from pathlib import Path
+from typing import Any
+
+import torch
+
+from workbench.algos.rl.envs import Game, find_game
+from workbench.algos.rl.model import NETWORKS, ActorCritic, make_model
+from workbench.core.errors import InvalidInput
+
+CHECKPOINT = "trial.pt"
+
+
+def read_checkpoint(path: str | Path, device: str | torch.device = "cpu") -> dict[str, Any]:
+    """Read what `Trial.save` wrote into a directory.
+
+    Returns
+    -------
+    dict
+        ``model`` and ``optimizer``: tensors on `device`; ``counters``: the rest, as plain data.
+
+    Raises
+    ------
+    InvalidInput
+        There is no checkpoint, or it cannot be read.
+    """
+    file = Path(path) / CHECKPOINT
+    if not file.is_file():
+        raise InvalidInput(f"there is no checkpoint in {path}: expected a directory with a file {CHECKPOINT}")
+    try:
+        state: dict[str, Any] = torch.load(file, map_location=device, weights_only=True)
+        return state | {"counters": json.loads(state["counters"])}
+    except (RuntimeError, EOFError, KeyError, TypeError, ValueError, pickle.UnpicklingError) as err:
+        reason = str(err).splitlines()[0] if str(err) else type(err).__name__
+        raise InvalidInput(f"the checkpoint {file} cannot be read, it may be cut short: {reason}") from None
+
+
+def load_weights(model: ActorCritic, state: dict[str, Any], wanted: str, path: str | Path) -> None:
+    """Copy a checkpoint's weights into `model`, or say whose they are.
+
+    Parameters
+    ----------
+    model : ActorCritic
+    state : dict
+        From `read_checkpoint`.
+    wanted, path : str
+        The model in words, and the checkpoint, for the error.
+    """
+    if not _fits(model, state):
+        counters, head = state["counters"], state["model"].get("head.weight")
+        found = f"{counters['network']} for {counters['game']}" if "network" in counters else "another"
+        actions = "" if head is None else f", {len(head) - 1} actions"
+        raise InvalidInput(
+            f"the checkpoint in {path} is of another network: it holds {found}{actions}; this one is {wanted}, "
+            f"{len(model.head.weight) - 1} actions. Pass the game and the network it was trained with"
+        )
+    model.load_state_dict(state["model"])
+
+
+def load_agent(path: str | Path, game: str | None = None, device: str = "cpu") -> tuple[ActorCritic, Game]:
+    """Build the network of a checkpoint, with its weights.
+
+    Parameters
+    ----------
+    path : str or Path
+        A directory written by `Trial.save`.
+    game : str, optional
+        What to play, if the checkpoint does not say, or to play another game with as many actions.
+    device : str
+
+    Raises
+    ------
+    InvalidInput
+        The game is not known, or no network for it has these weights.
+    """
+    state = read_checkpoint(path, device)
+    name = game or state["counters"].get("game")
+    if name is None:
+        raise InvalidInput(f"the checkpoint in {path} does not say which game it plays: pass game='Pong', for example")
+    found = find_game(name)
+    names = [name for name in NETWORKS if (name == "mlp") == (len(found.obs_shape) != 3)]
+    models = (make_model(found, name) for name in names)
+    model = next((model for model in models if _fits(model, state)), None) or make_model(found)
+    load_weights(model, state, f"any network for {found.name}", path)
+    return model.to(device), found
+
+
+def _fits(model: ActorCritic, state: dict[str, Any]) -> bool:
+    shapes = {name: tensor.shape for name, tensor in state["model"].items()}
+    return shapes == {name: tensor.shape for name, tensor in model.state_dict().items()}

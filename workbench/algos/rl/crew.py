@@ -1,0 +1,59 @@
+"""The threads of one phase: started one by one, ended together, the first failure kept for the thread that waits."""
+
+import threading
+from collections.abc import Callable, Iterable
+
+
+class Halted(Exception):
+    """What a thread waits for will not come: another one has failed."""
+
+
+class Crew:
+    """Threads that work until one of them, or the thread that waits for them, ends the phase.
+
+    Attributes
+    ----------
+    failure : BaseException or None
+        What the first thread that failed died of.
+    """
+
+    def __init__(self) -> None:
+        self.failure: BaseException | None = None
+        self._stop, self._wake = threading.Event(), threading.Event()
+
+    @property
+    def stopping(self) -> bool:
+        """The phase is over: finish what you do, and return."""
+        return self._stop.is_set()
+
+    def start(self, work: Callable[..., None], *args: int) -> threading.Thread:
+        """Start a thread; if it fails, the phase ends."""
+
+        def guarded() -> None:
+            try:
+                work(*args)
+            except Halted:
+                pass
+            except BaseException as failure:  # noqa: BLE001 - raised again by the thread that runs the phase
+                self.failure = self.failure or failure
+                self.end()
+
+        thread = threading.Thread(target=guarded, name=work.__name__.strip("_"), daemon=True)
+        thread.start()
+        return thread
+
+    def end(self) -> None:
+        """End the phase, from any thread."""
+        self._stop.set()
+        self._wake.set()
+
+    def wait(self, seconds: float) -> bool:
+        """Wait for the phase's end, at most that long; tell whether it has come."""
+        return self._wake.wait(seconds)
+
+    def join(self, threads: Iterable[threading.Thread], meanwhile: Callable[[], object] = lambda: None) -> None:
+        """Wait until the threads have ended, calling `meanwhile` now and then; raises nothing of theirs."""
+        for thread in threads:
+            while thread.is_alive():
+                meanwhile()
+                thread.join(0.1)

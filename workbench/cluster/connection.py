@@ -1,0 +1,114 @@
+"""The executor's own line to a Dask scheduler: it notices when the line breaks, and makes a new one."""
+
+import time
+import uuid
+from collections.abc import Callable, Mapping
+from concurrent.futures import Future as LocalFuture
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
+from typing import Any
+
+from distributed import Client, Future
+
+from workbench.cluster import worker
+
+_ANSWER_S = 5.0
+_AGAIN_S = 3.0
+_FAREWELL_S = 30.0
+
+Handler = Callable[[tuple[float, Any]], None]
+
+
+class Connection:
+    """A client of the executor's own, whose topics and futures are nobody else's.
+
+    A Dask client that lost its scheduler and found it again has lost its futures and, silently, its subscriptions. So
+    a broken line is never used again: `mend` makes a new client with a new topic, which supersedes on every worker
+    whatever the old one left running.
+
+    Parameters
+    ----------
+    client : distributed.Client
+        Of the cluster to speak to; only its address and its security are used.
+    study : str
+        The study's identity, the same for every driver it ever has.
+    on_cluster, on_progress : callable
+        Called on the client's own thread with the scheduler's and the workers' messages.
+    """
+
+    def __init__(self, client: Client, study: str, on_cluster: Handler, on_progress: Handler) -> None:
+        self._address, self._security = client.scheduler.address, client.security
+        self._study = study
+        self._handlers = (on_cluster, on_progress)
+        self._background = ThreadPoolExecutor(4, "workbench-dask")
+        self._asked: LocalFuture[Mapping[str, Any]] | None = None
+        self._tried = 0.0
+        self._connect({})
+
+    @property
+    def unbroken(self) -> bool:
+        """Whether the line is the one it was when it was made."""
+        return self._own.status == "running" and self._own.scheduler_comm is self._comm
+
+    def mend(self) -> bool:
+        """Try, for a few seconds and not too often, to make a new line; tell whether there is one."""
+        if time.monotonic() - self._tried < _AGAIN_S:
+            return False
+        old = self._own
+        try:
+            self._connect({"timeout": _AGAIN_S})
+        except (OSError, TimeoutError):
+            self._tried = time.monotonic()
+            return False
+        self._background.submit(old.close, timeout=_AGAIN_S)
+        return True
+
+    def greet(self) -> None:
+        """Listen, and tell all workers that what earlier drivers of this study left running is wanted no more."""
+        self._own.subscribe_topic("all", self._handlers[0])
+        self._own.subscribe_topic(self.topic, self._handlers[1])
+        # In the background: a stopped process never answers, and must not keep the others waiting.
+        self._background.submit(self._own.run, worker.supersede, self._study, self.topic, on_error="ignore")
+
+    def workers(self) -> Mapping[str, Any] | None:
+        """Ask the scheduler which workers there are; ``None`` if it does not answer within a few seconds."""
+        if self._asked is not None and not self._asked.done():
+            return None  # asked before, no answer yet
+        self._asked = self._background.submit(self._own.scheduler_info, n_workers=-1)
+        try:
+            workers: Mapping[str, Any] = self._asked.result(_ANSWER_S)["workers"]
+        except (OSError, TimeoutError):
+            return None
+        return workers
+
+    def submit(self, function: Callable[..., Any], *arguments: Any, address: str | None, key: str) -> Future:
+        """Run a function on one worker."""
+        return self._own.submit(function, *arguments, key=key, workers=[address], pure=False)
+
+    def restart(self, address: str) -> None:
+        """Have a worker replaced by its nanny, in the background."""
+        self._background.submit(self._own.restart_workers, [address], timeout=60, raise_for_error=False)
+
+    def cancel(self, running: list[Future], addresses: list[str]) -> None:
+        """Make what runs on these workers stop, and wait until they have heard of it."""
+        asked = self._background.submit(self._own.run, worker.cancel, self.topic, workers=addresses, on_error="ignore")
+        for future in running:
+            future.cancel()
+        asked.result(timeout=_FAREWELL_S)
+
+    def cancel_attempt(self, name: str, address: str) -> None:
+        """Make one attempt at a phase stop, in the background."""
+        self._background.submit(self._own.run, worker.cancel, self.topic, name, workers=[address], on_error="ignore")
+
+    def close(self) -> None:
+        """Hang up."""
+        if self.unbroken:
+            with suppress(OSError, TimeoutError):
+                self._own.unsubscribe_topic("all")
+        self._background.shutdown(wait=False, cancel_futures=True)
+        self._own.close(timeout=_AGAIN_S)
+
+    def _connect(self, limits: Mapping[str, Any]) -> None:
+        self._own = Client(self._address, security=self._security, set_as_default=False, **limits)
+        self._comm = self._own.scheduler_comm
+        self.topic = f"workbench-{self._study}-{uuid.uuid4().hex[:8]}"

@@ -1,0 +1,141 @@
+"""What people may ask of a running study, and the answers: judged against the ledger, kept in the log."""
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from workbench.core.errors import InvalidInput, unknown
+from workbench.core.ledger import Ledger, TrialState
+from workbench.core.protocols import Event, Kind
+from workbench.core.seeds import trial_seed
+
+ACTIONS = ("stop", "pause", "resume", "extend", "clone", "pause study", "resume study", "scale")
+_MOST_PHASES = 10_000
+
+
+@dataclass(frozen=True, slots=True)
+class Request:
+    """A person's wish.
+
+    Attributes
+    ----------
+    id : str
+        Its own; a request seen twice is answered once.
+    action : str
+        One of `ACTIONS`.
+    trial : int or None
+        The trial it concerns.
+    data : Mapping
+        ``phases`` to extend by or for a clone to run, ``config`` changes of a clone, ``nodes`` to scale to, and who
+        asked (``by``).
+    """
+
+    id: str
+    action: str
+    trial: int | None = None
+    data: Mapping[str, Any] = field(default_factory=dict)
+
+
+def judge(
+    request: Request,
+    ledger: Ledger,
+    *,
+    at: float,
+    first_clone: int,
+    n_phases: int,
+    study_seed: int,
+    scale: Callable[[int], None],
+) -> list[Event]:
+    """Answer a request with the events it causes, the first of which says whether it was accepted and why not.
+
+    Parameters
+    ----------
+    first_clone : int
+        Number of the first trial that the scheduler will never ask for.
+    n_phases : int
+        Phases a clone runs if the request does not say.
+    scale : callable
+        Asks the cluster for a number of nodes; raises `InvalidInput` if it cannot be scaled.
+    """
+    extra: list[Event] = []
+    try:
+        data = _checked(request, ledger, n_phases)
+        if request.action == "scale":
+            scale(data["nodes"])
+        elif request.action == "stop":
+            extra = [
+                Event(Kind.TRIAL_STOPPED, at, request.trial, ledger.phase(request.trial or 0), data={"by": "person"})
+            ]
+        elif request.action == "clone":
+            extra = [_clone(request, data, ledger, at, first_clone, study_seed)]
+        answer = {**data, "accepted": True}
+    except InvalidInput as refusal:
+        answer = {"accepted": False, "why": str(refusal)}
+    asked = {"request": request.id, "action": request.action, "by": str(request.data.get("by", "person"))}
+    trial = request.trial if request.trial is not None and request.trial in ledger else None
+    return [Event(Kind.INTERVENTION, at, trial, data={**asked, **answer}), *extra]
+
+
+def _checked(request: Request, ledger: Ledger, n_phases: int) -> dict[str, Any]:
+    """Return the request's own data, or raise `InvalidInput` if it makes no sense now."""
+    if request.action not in ACTIONS:
+        raise unknown("action", request.action, ACTIONS)
+    if request.action in ("pause study", "resume study"):
+        if ledger.paused == (request.action == "pause study"):
+            raise InvalidInput(f"the study is {'paused' if ledger.paused else 'not paused'} already")
+        return {}
+    if request.action == "scale":
+        return {"nodes": _count(request, "nodes", None)}
+    if request.trial is None or request.trial not in ledger:
+        raise InvalidInput(f"there is no trial {request.trial}: the study has begun {len(ledger)}")
+    return _checked_trial(request, request.trial, ledger, n_phases)
+
+
+def _checked_trial(request: Request, trial: int, ledger: Ledger, n_phases: int) -> dict[str, Any]:
+    state = ledger.state(trial)
+    over = state in (TrialState.STOPPED, TrialState.FAILED)
+    if request.action in ("stop", "pause") and over:
+        raise InvalidInput(f"trial {trial} is over ({state}): nothing to {request.action}")
+    if request.action == "pause" and state is not TrialState.RUNNING:
+        raise InvalidInput(f"trial {trial} is {state}: only a running trial can be paused")
+    if request.action == "resume" and state not in (TrialState.SET_ASIDE, TrialState.RUNNING):
+        raise InvalidInput(f"trial {trial} is {state}: only a trial that a person has paused can be resumed")
+    if request.action == "extend":
+        if state is not TrialState.STOPPED:
+            raise InvalidInput(
+                f"trial {trial} is {state}: only a trial that was stopped or has finished can be extended"
+            )
+        return {"phases": _count(request, "phases", None)}
+    if request.action == "clone":
+        changes = request.data.get("config", {})
+        config = ledger.job(trial).config
+        if not isinstance(changes, Mapping):
+            raise InvalidInput(f"the changes of a clone are hyperparameters by name, got {changes!r}")
+        for name in changes:
+            if name not in config:
+                raise unknown("hyperparameter", str(name), config)
+        return {"config": {**config, **changes}, "phases": _count(request, "phases", n_phases)}
+    return {}
+
+
+def _count(request: Request, name: str, default: int | None) -> int:
+    n = request.data.get(name, default)
+    if isinstance(n, bool) or not isinstance(n, int) or not 1 <= n <= _MOST_PHASES:
+        raise InvalidInput(f"to {request.action} takes a whole number of {name} from 1 to {_MOST_PHASES}, got {n!r}")
+    return n
+
+
+def _clone(
+    request: Request, data: Mapping[str, Any], ledger: Ledger, at: float, first_clone: int, study_seed: int
+) -> Event:
+    """A trial of its own: numbered after all the scheduler's, from scratch, with its own seed."""
+    number = next(n for n in range(first_clone, first_clone + len(ledger) + 1) if n not in ledger)
+    run = {
+        "config": data["config"],
+        "parent": None,
+        "clone_of": request.trial,
+        "seed": trial_seed(study_seed, number),
+        "own_phases": data["phases"],
+        "by": "person",
+    }
+    return Event(Kind.RUN, at, number, 0, data=run)

@@ -1,0 +1,194 @@
+"""Is a knowledge base whole? What is wrong with it, what can be mended safely, and a copy of it while it runs."""
+
+import os
+import sqlite3
+from collections.abc import Iterator
+from contextlib import closing
+from dataclasses import dataclass
+from pathlib import Path
+
+from workbench.core.errors import DatabaseError, InvalidInput, StudyError
+from workbench.core.protocols import Event, Kind
+from workbench.knowledge.reader import KnowledgeBase
+from workbench.knowledge.schema import open_for_reading, open_for_writing
+from workbench.knowledge.writer import StudyLog, claim, lock_path
+
+
+@dataclass(frozen=True)
+class Finding:
+    """Something wrong in a knowledge base.
+
+    Attributes
+    ----------
+    study : str
+        Empty when it concerns the whole file.
+    what : str
+        One line.
+    repairable : bool
+        Whether `repair` mends it without losing anything.
+    """
+
+    study: str
+    what: str
+    repairable: bool = False
+
+    def __str__(self) -> str:
+        where = f"study {self.study!r}: " if self.study else ""
+        return f"{where}{self.what}{' (repair mends this)' if self.repairable else ''}"
+
+
+def check(path: str | Path) -> list[Finding]:
+    """Look for damage: in the file, between its tables, and in the order of every study's events.
+
+    Returns
+    -------
+    list of Finding
+        Empty when all is well. A study that is being driven right now is never in the wrong for that.
+
+    Raises
+    ------
+    DatabaseError
+        The file cannot be read at all.
+    """
+    path = Path(path)
+    with closing(open_for_reading(path)) as connection:
+        found = [Finding("", f"integrity: {line}") for line in _integrity(connection, path)]
+        found += [
+            Finding("", f"{n} metrics belong to no study or trial", repairable=True)
+            for n in (_orphans(connection),)
+            if n
+        ]
+    with KnowledgeBase(path) as kb:
+        for name in kb:
+            events = kb[name].events()
+            found += [Finding(name, what) for what in out_of_order(events)]
+            if _left_running(events) and not is_driven(path, name):
+                found.append(Finding(name, "its driver died without a word: resume it", repairable=True))
+    return found
+
+
+def repair(path: str | Path) -> list[Finding]:
+    """Mend what can be mended without losing anything; return what was mended.
+
+    A study whose driver died is marked as interrupted; metrics that belong to nothing are removed. Events are never
+    changed or removed.
+    """
+    path = Path(path)
+    mended = [finding for finding in check(path) if finding.repairable]
+    for finding in mended:
+        if finding.study:
+            with KnowledgeBase(path) as kb:
+                spec = kb[finding.study].spec
+            log = StudyLog(path, finding.study, spec, resume=True)
+            try:
+                at = max((event.at for event in log.events()), default=0.0)
+                log.append([Event(Kind.STUDY_INTERRUPTED, at, data={"error": "marked by repair: its driver had died"})])
+            finally:
+                log.close()
+        else:
+            with closing(open_for_writing(path)) as connection:
+                connection.execute(f"DELETE FROM metrics WHERE {_ORPHAN}")
+    return mended
+
+
+def backup(path: str | Path, target: str | Path) -> Path:
+    """Copy a knowledge base as it is at one moment, also while studies write to it.
+
+    Raises
+    ------
+    InvalidInput
+        The target exists.
+    """
+    target = Path(target)
+    if target.exists():
+        raise InvalidInput(f"{target} exists: choose another name for the backup")
+    target.parent.mkdir(parents=True, exist_ok=True)
+    part = target.with_name(f".{target.name}.part")
+    part.unlink(missing_ok=True)
+    try:
+        with closing(open_for_reading(Path(path))) as source, closing(sqlite3.connect(part)) as copy:
+            source.backup(copy)
+            copy.execute("PRAGMA journal_mode = DELETE")  # one file, to be carried away
+        os.replace(part, target)
+    finally:
+        part.unlink(missing_ok=True)
+    return target
+
+
+def is_driven(path: str | Path, name: str) -> bool:
+    """Tell whether a living process drives the study."""
+    if not lock_path(Path(path), name).exists():
+        return False
+    try:
+        claim(Path(path), name).close()
+    except StudyError:
+        return True
+    return False
+
+
+def out_of_order(events: list[Event]) -> Iterator[str]:
+    """Name every break of the order a driver keeps to (see `docs/log.md`)."""
+    ended: dict[int, int] = {}  # trial → phases completed, first one included
+    started: set[tuple[int, int]] = set()
+    stopped: set[int] = set()
+    last: dict[int | None, float] = {}  # by trial: what several trials do may be logged in one piece, a little late
+    for n, event in enumerate(events):
+        where = f"event {n} ({event.kind}, trial {event.trial}, phase {event.phase})"
+        if event.kind not in (Kind.SLOT_JOINED, Kind.SLOT_LOST):
+            if event.at < last.get(event.trial, 0.0):
+                yield f"{where} goes back in time, from {last[event.trial]:.3f} to {event.at:.3f} s"
+            last[event.trial] = event.at
+        if event.trial is None:
+            continue
+        phase = event.phase or 0
+        if event.kind is Kind.RUN:
+            if event.data["parent"] not in (None, *ended):
+                yield f"{where} has a parent that was never run"
+            ended.setdefault(event.trial, phase)
+            continue
+        if event.trial not in ended:
+            yield f"{where} concerns a trial that was never run"
+        elif event.kind is Kind.INTERVENTION:
+            if event.data["accepted"] and event.data["action"] == "extend":
+                stopped.discard(event.trial)
+        elif event.trial in stopped and event.kind is not Kind.DECISION:
+            yield f"{where} comes after the trial was over"
+        elif event.kind is Kind.PHASE_STARTED:
+            started.add((event.trial, phase))
+        elif event.kind is Kind.PHASE_ENDED:
+            if phase != ended[event.trial] or (event.trial, phase) not in started:
+                yield f"{where} was not the phase due, {ended[event.trial]}"
+            ended[event.trial] = phase + 1
+        elif event.kind in (Kind.TRIAL_FAILED, Kind.TRIAL_STOPPED) or (
+            event.kind is Kind.DECISION and event.data["verdict"] == "stop"
+        ):
+            stopped.add(event.trial)
+
+
+_ORPHAN = (
+    "study NOT IN (SELECT id FROM studies) OR NOT EXISTS "
+    "(SELECT 1 FROM events e WHERE e.study = metrics.study AND e.trial = metrics.trial)"
+)
+
+
+def _integrity(connection: sqlite3.Connection, path: Path) -> list[str]:
+    try:
+        lines = [row[0] for row in connection.execute("PRAGMA integrity_check").fetchall() if row[0] != "ok"]
+        return lines + [
+            f"a row of {row[0]} points to nothing" for row in connection.execute("PRAGMA foreign_key_check")
+        ]
+    except sqlite3.DatabaseError as err:
+        raise DatabaseError(f"{path} is damaged ({err}): restore a backup") from None
+
+
+def _orphans(connection: sqlite3.Connection) -> int:
+    pairs = connection.execute("SELECT DISTINCT study, trial FROM metrics").fetchall()
+    known = set(connection.execute("SELECT DISTINCT study, trial FROM events").fetchall())
+    lost = [pair for pair in pairs if pair not in known]
+    count = "SELECT count(*) FROM metrics WHERE study = ? AND trial = ?"
+    return sum(int(connection.execute(count, pair).fetchone()[0]) for pair in lost)
+
+
+def _left_running(events: list[Event]) -> bool:
+    driver = [e.kind for e in events if e.kind.startswith("study_")]
+    return bool(driver) and driver[-1] in (Kind.STUDY_STARTED, Kind.STUDY_RESUMED)

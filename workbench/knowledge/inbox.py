@@ -1,0 +1,128 @@
+"""How people's requests reach a running study: one small file each, in a folder beside the knowledge base.
+
+Viewers never write to the database. A request is written under another name and renamed, so the driver sees it whole
+or not at all; it is removed only once its answer is in the log.
+"""
+
+import json
+import os
+import time
+import uuid
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from workbench.core.interventions import Request
+from workbench.core.protocols import Config
+from workbench.knowledge.writer import lock_path
+
+
+def send(db: str | Path, study: str, action: str, trial: int | None = None, **data: Any) -> str:
+    """Ask something of a study; the answer will stand in its log, under the id returned.
+
+    Parameters
+    ----------
+    db : path
+    study : str
+    action : str
+        One of `workbench.core.interventions.ACTIONS`.
+    trial : int, optional
+    **data
+        ``phases``, ``config``, ``nodes``, as the action needs.
+    """
+    folder = _folder(Path(db), study)
+    folder.mkdir(exist_ok=True)
+    request = f"{time.time_ns():020}-{uuid.uuid4().hex[:8]}"
+    text = json.dumps({"action": action, "trial": trial, "data": data})
+    part = folder / f".{request}.part"
+    part.write_text(text, encoding="utf-8")
+    os.replace(part, folder / f"{request}.json")
+    return request
+
+
+@dataclass(frozen=True)
+class Hands:
+    """What a person can do to a running study, from anywhere that sees the knowledge base.
+
+    Every method returns at once with the request's id; the driver answers within a second, in the log
+    (`Frames.interventions`).
+
+    Parameters
+    ----------
+    db : path
+    study : str
+    """
+
+    db: str | Path
+    study: str
+
+    def stop(self, trial: int) -> str:
+        """Stop a trial now; the phase under way is lost, its checkpoints stay."""
+        return send(self.db, self.study, "stop", trial)
+
+    def pause(self, trial: int) -> str:
+        """Set a trial aside at the end of its phase, freeing its slot."""
+        return send(self.db, self.study, "pause", trial)
+
+    def resume(self, trial: int) -> str:
+        """Let a trial that was set aside go on, on the next free slot."""
+        return send(self.db, self.study, "resume", trial)
+
+    def extend(self, trial: int, phases: int) -> str:
+        """Run a trial that is over for some phases more; the scheduler does not hear of them."""
+        return send(self.db, self.study, "extend", trial, phases=phases)
+
+    def clone(self, trial: int, config: Config | None = None, phases: int | None = None) -> str:
+        """Start a trial of its own with another's configuration, changed; the scheduler does not hear of it."""
+        more = {} if phases is None else {"phases": phases}
+        return send(self.db, self.study, "clone", trial, config=dict(config or {}), **more)
+
+    def pause_study(self) -> str:
+        """Let running phases end, and begin no further ones."""
+        return send(self.db, self.study, "pause study")
+
+    def resume_study(self) -> str:
+        """Go on after `pause_study`."""
+        return send(self.db, self.study, "resume study")
+
+    def scale(self, nodes: int) -> str:
+        """Ask the cluster for a number of nodes, where it can be scaled."""
+        return send(self.db, self.study, "scale", nodes=nodes)
+
+
+class Inbox:
+    """The driver's end: requests in the order they were sent.
+
+    Parameters
+    ----------
+    db : Path
+    study : str
+    """
+
+    def __init__(self, db: Path, study: str) -> None:
+        self._folder = _folder(db, study)
+        self._taken: list[Path] = []
+
+    def __call__(self) -> Sequence[Request]:
+        """Take what has come in; what was taken by the last call has been answered, and is removed."""
+        for file in self._taken:
+            file.unlink(missing_ok=True)
+        self._taken = sorted(self._folder.glob("*.json")) if self._folder.is_dir() else []
+        return [_read(file) for file in self._taken]
+
+
+def _folder(db: Path, study: str) -> Path:
+    return lock_path(db, study).with_suffix(".inbox")
+
+
+def _read(file: Path) -> Request:
+    """Read a request; one that makes no sense becomes one that will be refused with its own words."""
+    try:
+        found = json.loads(file.read_text(encoding="utf-8"))
+        action, trial, data = found["action"], found.get("trial"), found.get("data", {})
+        if isinstance(action, str) and isinstance(data, dict) and (trial is None or type(trial) is int):
+            return Request(file.stem, action, trial, data)
+    except (OSError, ValueError, KeyError, TypeError, AttributeError, RecursionError):
+        pass
+    return Request(file.stem, "unreadable request")

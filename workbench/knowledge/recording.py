@@ -1,0 +1,147 @@
+"""A study as a folder of Parquet files, small enough to publish: events, thinned metrics, and where they come from."""
+
+import json
+import os
+import shutil
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pandas as pd
+
+from workbench.core.errors import DatabaseError, InvalidInput
+from workbench.core.protocols import Event, Kind
+from workbench.knowledge.frames import METRICS, Frames, frames_of
+from workbench.knowledge.reader import KnowledgeBase
+
+_EVENTS = ["at_s", "kind", "trial", "phase", "slot", "data"]
+_FORMAT = 1
+
+
+@dataclass(frozen=True)
+class Recording:
+    """A study read from a folder that `record` wrote.
+
+    Attributes
+    ----------
+    name : str
+    spec : dict
+        As in the log: scheduler, trainable, seed.
+    provenance : dict
+        When, on what, with which versions and command it ran; how the metrics were thinned.
+    """
+
+    name: str
+    spec: dict[str, Any]
+    provenance: dict[str, Any]
+    _events: list[Event]
+    _metrics: pd.DataFrame
+
+    @classmethod
+    def open(cls, folder: str | Path) -> "Recording":
+        """Read a recording.
+
+        Raises
+        ------
+        DatabaseError
+            There is none in that folder, it is damaged, or of a newer format.
+        """
+        folder = Path(folder)
+        try:
+            about = json.loads((folder / "provenance.json").read_text(encoding="utf-8"))
+            if about["format"] > _FORMAT:
+                raise DatabaseError(f"{folder} has format {about['format']}, this workbench reads up to {_FORMAT}")
+            events = pd.read_parquet(folder / "events.parquet")[_EVENTS]
+            metrics = pd.read_parquet(folder / "metrics.parquet")[METRICS]
+            return cls(about["name"], about["spec"], about, [_event(row) for row in events.itertuples()], metrics)
+        except (OSError, KeyError, ValueError) as err:
+            raise DatabaseError(f"no whole recording in {folder} ({' '.join(str(err).split())})") from None
+
+    def events(self) -> list[Event]:
+        """Give the events in order, tracebacks and paths left out."""
+        return list(self._events)
+
+    def frames(self) -> Frames:
+        """Derive the documented frames."""
+        return frames_of(self._events, self._metrics)
+
+
+def record(db: str | Path, name: str, folder: str | Path, *, points: int = 500, note: str = "") -> Path:
+    """Write a study of a knowledge base to a folder.
+
+    Parameters
+    ----------
+    db, name
+        The study, running or over.
+    folder : path
+        Must not exist.
+    points : int
+        Most points kept of each metric of each trial, evenly over those there are, ends included.
+    note : str
+        A line on what was recorded and why.
+    """
+    folder = Path(folder)
+    if folder.exists():
+        raise InvalidInput(f"{folder} exists: choose another folder")
+    if points < 2:
+        raise InvalidInput(f"a curve needs 2 points or more, got {points}")
+    with KnowledgeBase(db) as kb:
+        study = kb[name]
+        events, metrics = study.events(), study.metrics()
+        about = _provenance(name, study.spec, study.created_unix, events, points, note)
+    part = folder.with_name(f".{folder.name}.part")
+    shutil.rmtree(part, ignore_errors=True)
+    part.mkdir(parents=True)
+    try:
+        rows = [(e.at, str(e.kind), e.trial, e.phase, e.slot, json.dumps(_public(e.data))) for e in events]
+        frame = pd.DataFrame(rows, columns=_EVENTS).astype(dict.fromkeys(("trial", "phase", "slot"), "Int64"))
+        frame.to_parquet(part / "events.parquet", compression="zstd", index=False)
+        _thinned(metrics, points).to_parquet(part / "metrics.parquet", compression="zstd", index=False)
+        (part / "provenance.json").write_text(json.dumps(about, indent=1) + "\n", encoding="utf-8")
+        os.replace(part, folder)
+    finally:
+        shutil.rmtree(part, ignore_errors=True)
+    return folder
+
+
+def _provenance(
+    name: str, spec: dict[str, Any], created: float, events: list[Event], points: int, note: str
+) -> dict[str, Any]:
+    drivers = [e.data for e in events if e.kind in (Kind.STUDY_STARTED, Kind.STUDY_RESUMED)]
+    return {
+        "format": _FORMAT,
+        "name": name,
+        "note": note,
+        "measured": not any(d.get("simulated") for d in drivers),
+        "spec": spec,
+        "started": datetime.fromtimestamp(created, UTC).isoformat(timespec="seconds"),
+        "drivers": [_public(d) for d in drivers],
+        "most_points_a_curve": points,
+    }
+
+
+def _public(data: Any) -> dict[str, Any]:
+    """Leave out what belongs to one machine: the paths in tracebacks and in the command."""
+    public = {key: value for key, value in data.items() if key != "traceback"}
+    if "argv" in public:
+        public["argv"] = [Path(word).name if word.startswith("/") else word for word in public["argv"]]
+    return public
+
+
+def _thinned(metrics: pd.DataFrame, points: int) -> pd.DataFrame:
+    """Keep at most `points` rows of each trial's each metric, evenly spaced."""
+    place = metrics.groupby(["trial", "name"]).cumcount()
+    size = metrics.groupby(["trial", "name"])["seq"].transform("size")
+    if metrics.empty:
+        return metrics
+    bucket = np.floor(place * (points - 1) / np.maximum(size - 1, 1))
+    previous = np.floor((place - 1) * (points - 1) / np.maximum(size - 1, 1))
+    kept: pd.DataFrame = metrics[(size <= points) | (bucket != previous)]
+    return kept.reset_index(drop=True)
+
+
+def _event(row: Any) -> Event:
+    trial, phase, slot = (None if pd.isna(v) else int(v) for v in (row.trial, row.phase, row.slot))
+    return Event(Kind(row.kind), float(row.at_s), trial, phase, slot, json.loads(row.data))
