@@ -9,6 +9,7 @@ preset paper-46 (Hyperband against HyperTrick, 46 configurations on 46 nodes) 10
 import argparse
 import json
 import math
+import os
 import time
 
 from workbench import Choice, HyperTrick, LogUniform, RandomSearcher, Space
@@ -19,6 +20,12 @@ from workbench.scenario import preset
 from workbench.simulation import simulate
 
 SPACE = Space({"learning_rate": LogUniform(1e-5, 1e-2), "gamma": Choice([0.9, 0.99, 0.999])})
+
+
+def cpu_s() -> float:
+    """Processor seconds of this process and its finished children: what a busy machine does not change."""
+    used = os.times()
+    return used.user + used.system + used.children_user + used.children_system
 
 
 def study(n_trials: int) -> float:
@@ -44,10 +51,13 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--repeats", type=int, default=1000, help="paired repetitions of paper-46")
     arguments = parser.parse_args()
+    used = [cpu_s()]
     seconds_10k = study(10_000)
+    used.append(cpu_s())
     began = time.perf_counter()
     compare(preset("paper-46"), arguments.repeats, processes=2)
     seconds_comparisons = time.perf_counter() - began
+    used.append(cpu_s())
     sizes = [1_000, 10_000, 100_000]
     costs = [min(cost(n) for _ in range(3 if n < 100_000 else 1)) for n in sizes]
     (small, few), (large, many) = costs[0], costs[-1]
@@ -57,6 +67,7 @@ def main() -> None:
             {
                 "seconds_10k_trials": round(seconds_10k, 2),
                 f"seconds_{arguments.repeats}_comparisons": round(seconds_comparisons, 1),
+                "cpu_seconds": {"10k_trials": round(used[1] - used[0], 2), "comparisons": round(used[2] - used[1], 1)},
                 "growth_exponent": round(math.log(large / small) / grown, 3),
                 "growth_exponent_log": round(1 + math.log(math.log(many) / math.log(few)) / grown, 3),
                 "microseconds_an_event": {
