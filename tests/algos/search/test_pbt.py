@@ -175,15 +175,15 @@ def toy(**settings) -> float:
     return Quadratic().run(PBT(searcher, 2, 50, space=space, share=0.5, copy_config=False, **settings))
 
 
-def test_the_toy_problem_and_its_ablations_come_in_the_paper_s_order() -> None:
+def test_on_the_toy_problem_copying_weights_reaches_the_optimum_that_neither_member_can() -> None:
+    """Fig. 2: grid search ends near 0.4, PBT near 1.2, and most of that comes from copying."""
     plain = toy(exploit="none", explore=False)
     assert plain == pytest.approx(1.2 - 0.81, abs=0.01)
-    explore_only = np.mean([toy(exploit="none", resample=0.25, seed=s) for s in range(20)])
-    exploit_only = toy(explore=False)
-    both = np.mean([toy(resample=0.25, seed=s) for s in range(20)])
-    assert plain < explore_only
-    assert exploit_only > 1.15
-    assert both > 1.15
+    assert toy(explore=False) > 1.15
+    assert np.mean([toy(seed=s) for s in range(10)]) > 1.15
+    # a product leaves a hyperparameter of 0 where it is: here exploring alone gains nothing unless it resamples
+    assert toy(exploit="none") == pytest.approx(plain, abs=0.01)
+    assert np.mean([toy(exploit="none", resample=0.25, seed=s) for s in range(10)]) > 1.15
 
 
 # -- Welch's test ------------------------------------------------------------------------------------------------
