@@ -112,7 +112,11 @@ class Scenario:
         kind = described.get("kind")
         if kind in SCHEDULERS:
             allowed = settings_of("scheduler", described, SCHEDULERS)
-            filled: dict[str, Any] = {"n_phases": self.source.n_phases, "n_nodes": self.cluster.n_slots}
+            filled: dict[str, Any] = {
+                "n_phases": self.source.n_phases,
+                "n_nodes": self.cluster.n_slots,
+                "seed": seed,
+            }
             if self.source.configs is not None:
                 filled |= _sizes(len(self.source.configs))
             described = {key: value for key, value in filled.items() if key in allowed} | described
@@ -139,7 +143,8 @@ class Scenario:
             return build("searcher", {"kind": "list"}, SEARCHERS, configs=_ordered(configs, order))
         if self.space is None:
             raise InvalidInput(f"a {described['kind']} searcher needs a [space]")
-        given = {"seed": seed} if described["kind"] == "random" else {}
+        takes_seed = "seed" in settings_of("searcher", described, SEARCHERS) and "seed" not in described
+        given = {"seed": seed} if takes_seed else {}
         return build("searcher", described, SEARCHERS, space=self.space, **given)
 
     @property

@@ -20,6 +20,7 @@ from workbench.core.drive import drive, replay
 from workbench.core.errors import InvalidInput
 from workbench.core.ledger import Ledger
 from workbench.core.protocols import Event, Executor, Kind, Scheduler, TrainableFactory
+from workbench.progress import Progress, WatchedLog
 from workbench.registry import REGISTRY
 
 if TYPE_CHECKING:
@@ -32,8 +33,6 @@ if TYPE_CHECKING:
     from workbench.viz.live import Dashboard
 
 DEFAULT_DB = Path("data/runs/workbench.db")
-
-_DISK_RETRY_S = 2.0
 
 _NAME = re.compile(r"(?!\.)[^/\\\x00-\x1f]{1,100}")  # it also names the folder of the checkpoints
 
@@ -162,85 +161,6 @@ class Study:
         return CheckpointStore(self.checkpoints or str((db.parent / f"{db.stem}.checkpoints" / self.name).absolute()))
 
 
-@dataclass
-class Progress:
-    """How far a study is.
-
-    Attributes
-    ----------
-    trials_started, trials_ended, n_trials : int
-    phases_ended : int
-    expected_phases : float
-    at : float
-        Seconds on the study's clock at the last event.
-    message : str
-        What the study waits for, if it is held up: such as space on a full disk.
-    frames_per_s : float
-        Emulator frames a second, summed over the running trials, as they last reported.
-    """
-
-    n_trials: int
-    expected_phases: float
-    trials_started: int = 0
-    trials_ended: int = 0
-    phases_ended: int = 0
-    at: float = 0.0
-    state: str = "running"
-    message: str = ""
-
-    def __post_init__(self) -> None:
-        self._frames: dict[int, tuple[float, float, float]] = {}  # trial → frames, at, frames a second
-
-    @property
-    def frames_per_s(self) -> float:
-        """Emulator frames a second, summed over the running trials."""
-        return sum(rate for _, _, rate in self._frames.values())
-
-    @property
-    def eta_s(self) -> float | None:
-        """Seconds still expected, at the pace so far; ``None`` before the first phase has ended."""
-        if self.state != "running":
-            return 0.0
-        if not self.phases_ended:
-            return None
-        return self.at / self.phases_ended * max(self.expected_phases - self.phases_ended, 0.0)
-
-    def see(self, event: Event) -> None:
-        """Take in one more event."""
-        self.at = max(self.at, event.at)
-        if event.kind in (Kind.PROGRESS, Kind.PHASE_ENDED):
-            self.message = event.data.get("note", "")
-        if event.kind is Kind.RUN and event.data["parent"] != event.trial:
-            self.trials_started += 1
-        elif event.kind is Kind.INTERVENTION and event.data["accepted"]:
-            self.trials_ended -= event.data["action"] == "extend"
-        elif event.kind is Kind.PROGRESS and event.trial is not None:
-            self._see_frames(event.trial, event.at, event.data["metrics"].get("frames"))
-        elif event.kind is Kind.PHASE_ENDED:
-            self.phases_ended += 1
-        elif event.kind is Kind.DECISION and event.trial is not None and event.data["verdict"] != "continue":
-            self._frames.pop(event.trial, None)
-            self.trials_ended += event.data["verdict"] == "stop"
-
-    def _see_frames(self, trial: int, at: float, frames: float | None) -> None:
-        """Follow the pace at which a trial's `frames` metric, counted since the trial began, grows."""
-        if frames is None:
-            return
-        before, since, rate = self._frames.get(trial, (frames, at, 0.0))
-        if at > since and frames >= before:
-            rate = (frames - before) / (at - since)
-        self._frames[trial] = (frames, at, rate)
-
-    def __str__(self) -> str:
-        eta = "" if self.eta_s is None or self.state != "running" else f" · about {_clock(self.eta_s)} left"
-        fps = f" · {self.frames_per_s:,.0f} frames/s" if self.frames_per_s else ""
-        held_up = f" · {self.message}" if self.message and self.state == "running" else ""
-        return (
-            f"{_clock(self.at)} · trials: {self.n_trials}, {self.trials_started} started, {self.trials_ended} ended · "
-            f"phases: {self.phases_ended} of about {self.expected_phases:.0f}{fps}{eta}{held_up}"
-        )
-
-
 class StudyRun:
     """A study under way, or over. Made by `Study.start`."""
 
@@ -356,7 +276,7 @@ class StudyRun:
     def _drive(self, scheduler: Scheduler, log: "StudyLog", ledger: Ledger, resumed: bool) -> None:
         from workbench.knowledge import Inbox
 
-        watched = _WatchedLog(log, self.progress, self._stopping)
+        watched = WatchedLog(log, self.progress, self._stopping)
         began = Kind.STUDY_RESUMED if resumed else Kind.STUDY_STARTED
         try:
             watched.append([Event(began, ledger.at, data=_provenance(self.study))])
@@ -396,30 +316,6 @@ def unique_name(name: str, db: str | Path = DEFAULT_DB) -> str:
     return next(n for n in chain([name], (f"{name}-{i}" for i in count(2))) if n not in taken)
 
 
-class _WatchedLog:
-    """The study's log, with the progress kept beside it; on a full disk it waits for space, or for the end."""
-
-    def __init__(self, log: "StudyLog", progress: Progress, stopping: threading.Event) -> None:
-        self._log = log
-        self._progress = progress
-        self._stopping = stopping
-
-    def append(self, events: Sequence[Event]) -> None:
-        from workbench.knowledge import DiskFull
-
-        while True:
-            try:
-                self._log.append(events)
-                break
-            except DiskFull:
-                self._progress.message = "waiting for disk space to write the log"
-                if self._stopping.wait(_DISK_RETRY_S):
-                    raise
-        self._progress.message = ""
-        for event in events:
-            self._progress.see(event)
-
-
 def _provenance(study: Study) -> dict[str, Any]:
     """Say what the study ran on; kept with every start and resume."""
     packages = ("rl-workbench", "torch", "ale-py", "gymnasium", "distributed", "numpy")
@@ -438,9 +334,3 @@ def _version(package: str) -> str | None:
         return importlib.metadata.version(package)
     except importlib.metadata.PackageNotFoundError:
         return None
-
-
-def _clock(seconds: float) -> str:
-    minutes, s = divmod(round(seconds), 60)
-    hours, minutes = divmod(minutes, 60)
-    return f"{hours}:{minutes:02}:{s:02}" if hours else f"{minutes}:{s:02}"
