@@ -13,7 +13,7 @@ from workbench.core.protocols import Kind
 from workbench.knowledge import KnowledgeBase
 
 NOTEBOOK = Path(__file__).parents[2] / "notebooks" / "02_live_dashboard.ipynb"
-SIZE = {"n_trials": 6, "n_phases": 3, "frames": 80_000}
+SIZE = {"n_trials": 8, "n_phases": 3, "frames": 80_000}
 
 # Moves the pointer over the Gantt chart, row by row, and collects what the tips say.
 SCAN = """canvas => {
@@ -122,6 +122,8 @@ def test_the_dashboard_in_a_browser(page, notebook) -> None:
     expect(page.locator(".jp-OutputArea-output", has_text=re.compile(r"\d+ trials begun"))).to_be_visible()
 
     stopped, paused = press(page, board, db, "Stop"), press(page, board, db, "Pause")
+    board.get_by_role("button", name="Pause study").evaluate("button => button.click()")  # or it may end too soon
+    expect(board.locator(".wb-decisions")).to_contain_text("person asked to pause study: accepted")
     assert [event.trial for event in events(db, Kind.TRIAL_STOPPED)] == [stopped]
     decisions = board.locator(".wb-decisions li")
     expect(decisions.filter(has_text=f"trial {stopped}: person asked to stop: accepted")).to_have_count(1)
@@ -136,6 +138,8 @@ def test_the_dashboard_in_a_browser(page, notebook) -> None:
     board.locator("input[data-name=learning_rate]").fill("0.002")
     board.get_by_role("button", name="Start the clone").evaluate("button => button.click()")
     expect(decisions.filter(has_text="person asked to clone: accepted")).to_have_count(1)
+    board.get_by_role("button", name="Resume study").evaluate("button => button.click()")
+    expect(decisions.filter(has_text="person asked to resume study: accepted")).to_have_count(1)
     resume = board.get_by_role("button", name="Resume", exact=True)
     if resume.is_enabled():
         resume.evaluate("button => button.click()")
