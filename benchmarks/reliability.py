@@ -290,13 +290,17 @@ def soak(*, phases: int = 20_000, workers: int = 2) -> dict[str, Any]:
         size = (Path(folder) / "soak.db").stat().st_size
     times = [began, *(at for at, _ in marks)]
     pace = [tenth / (b - a) for a, b in pairwise(times)]
+    spent = [(b["cpu_s"] - a["cpu_s"]) / tenth * 1000 for (_, a), (_, b) in pairwise(marks)]
+    memory = {what: [mark[what] for _, mark in marks] for what in ("driver_and_scheduler_mib", "worker_mib")}
     return {
         "phases": log.ended,
         "wall_s": round(times[-1] - began, 1),
         "phases_per_s": [round(p, 1) for p in pace],
         "last_tenth_over_first": round(pace[-1] / pace[0], 3),
-        "memory_mib_after_first_tenth": marks[0][1],
-        "memory_mib_at_end": marks[-1][1],
+        # of all processes; unlike the pace it does not depend on what else the machine does; the first tenth is left
+        # out, for it loads and warms up
+        "cpu_ms_a_phase": [round(ms, 2) for ms in spent],
+        **memory,
         "log_bytes_a_phase": round(size / phases),
     }
 
@@ -318,10 +322,16 @@ class _Marked(StudyLog):
 
 
 def _memory(client: Client) -> dict[str, float]:
-    """Resident memory, MiB: of this process, where driver, scheduler and nannies live, and of the largest worker."""
-    workers = [psutil.Process(nanny.pid).memory_info().rss for nanny in client.cluster.workers.values()]
-    here = psutil.Process().memory_info().rss
-    return {"driver_and_scheduler": round(here / 2**20, 1), "worker": round(max(workers) / 2**20, 1)}
+    """Resident memory, MiB: of this process, where driver, scheduler and nannies live, and of the largest worker.
+
+    With it goes the processor time that all of them have taken, seconds.
+    """
+    here, workers = psutil.Process(), [psutil.Process(nanny.pid) for nanny in client.cluster.workers.values()]
+    return {
+        "driver_and_scheduler_mib": round(here.memory_info().rss / 2**20, 1),
+        "worker_mib": round(max(worker.memory_info().rss for worker in workers) / 2**20, 1),
+        "cpu_s": sum(sum(process.cpu_times()[:2]) for process in (here, *workers)),
+    }
 
 
 # -- viewers ----------------------------------------------------------------------------------------------------------
