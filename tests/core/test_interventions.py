@@ -114,6 +114,25 @@ def test_a_paused_study_begins_nothing_until_it_is_resumed() -> None:
     assert Counter(e.kind for e in log)[Kind.PHASE_ENDED] == 16
 
 
+def test_a_trial_set_aside_and_resumed_while_the_study_is_paused_runs_each_phase_once() -> None:
+    turns = []
+
+    def after(n):
+        return lambda log: turns.append(n) or len(turns) > n
+
+    wishes = (
+        (ended(3), "pause study", None),
+        (ended(3), "pause", 0),
+        (after(10), "resume", 0),
+        (after(20), "resume study", None),
+    )
+    log = run(copy.deepcopy(FULL), *wishes)
+    assert [accepted for _, accepted in answers(log)] == [True] * 4
+    assert Counter((e.trial, e.phase) for e in log if e.kind is Kind.PHASE_ENDED) == dict.fromkeys(
+        ((t, p) for t in range(4) for p in range(4)), 1
+    )
+
+
 @pytest.mark.parametrize(
     ("wish", "says"),
     [

@@ -94,7 +94,8 @@ class _Driver:
     def _carry_out(self, request: Request, events: Sequence[Event], *, resumed: bool) -> None:
         trial = request.trial
         if trial is not None and (request.action == "extend" or resumed):
-            self.backlog.append(trial)
+            if trial not in self.seated:  # set aside while the study is paused, it still has its slot
+                self.backlog.append(trial)
         elif request.action == "clone":
             self.backlog += [event.trial for event in events if event.kind is Kind.RUN and event.trial is not None]
         elif request.action == "resume study":
