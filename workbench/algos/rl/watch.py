@@ -246,7 +246,7 @@ def _write(path: Path, frames: list[Image.Image], fps: float) -> None:
         frames[0].save(path, save_all=True, append_images=frames[1:], duration=round(1000 / fps), loop=0)
         return
     try:
-        import imageio_ffmpeg  # type: ignore[import-untyped]
+        import imageio_ffmpeg
     except ImportError:
         raise InvalidInput(f"writing {path.name} needs imageio-ffmpeg: install it, or write a .gif or .webp") from None
     writer = imageio_ffmpeg.write_frames(str(path), frames[0].size, fps=fps, macro_block_size=4)
