@@ -16,6 +16,7 @@ from workbench.algos.rl.ga3c import GA3C
 
 VARIANTS: dict[str, dict[str, Any]] = {
     "inside, 1e-5": {"eps_inside_root": True, "rmsprop_eps": 1e-5},
+    "inside, 1e-10": {"eps_inside_root": True, "rmsprop_eps": 1e-10},
     "outside, 1e-5": {"eps_inside_root": False, "rmsprop_eps": 1e-5},
     "inside, 0.1": {"eps_inside_root": True, "rmsprop_eps": 0.1},
     "outside, 0.1": {"eps_inside_root": False, "rmsprop_eps": 0.1},

@@ -85,6 +85,13 @@ def _parser() -> argparse.ArgumentParser:
     _add_db(record)
     record.set_defaults(command=_record)
 
+    evaluate = commands.add_parser("evaluate", help="play whole games with a checkpoint; print the scores as JSON")
+    evaluate.add_argument("checkpoint", help="a trial's checkpoint: a directory")
+    evaluate.add_argument("--game", metavar="NAME", help="what to play (default: what it was trained on)")
+    evaluate.add_argument("--protocol", choices=("ga3c", "ba3c"), default="ga3c", help="ga3c: 30 games, drawn actions")
+    evaluate.add_argument("--seed", type=int, default=0, metavar="N", help="of the games' starts and the actions drawn")
+    evaluate.set_defaults(command=_evaluate)
+
     check = commands.add_parser("check", help="look for damage in a knowledge base; exit code 1 if there is any")
     _add_db(check)
     check.set_defaults(command=_check)
@@ -199,6 +206,22 @@ def _record(arguments: argparse.Namespace) -> int:
 
     db = arguments.db or DEFAULT_DB
     print(record(db, arguments.name, arguments.folder, points=arguments.points, note=arguments.note))
+    return 0
+
+
+def _evaluate(arguments: argparse.Namespace) -> int:
+    import json
+
+    from workbench.algos.rl.checkpoint import load_agent
+    from workbench.algos.rl.evaluate import PROTOCOLS
+    from workbench.algos.rl.scores import TABLE_3, normalised
+
+    model, game = load_agent(arguments.checkpoint, arguments.game)
+    played = PROTOCOLS[arguments.protocol].play(model, game, arguments.seed)
+    found = {"game": game.name, "protocol": arguments.protocol, "seed": arguments.seed} | played.summary()
+    if game.name in TABLE_3:
+        found["human_normalised"] = round(normalised(played.mean, game.name), 3)
+    print(json.dumps(found))
     return 0
 
 
