@@ -215,7 +215,7 @@ class Sleeps(Deterministic):
 
 
 class Recorded:
-    """What a log says of every phase; it lasts from the end of the one before it on its slot, so that no gap is lost."""
+    """What a log says of every phase, which lasts from the end of the one before it on its slot: gaps count too."""
 
     def __init__(self, log) -> None:
         self.known, free = {}, defaultdict(float)

@@ -52,7 +52,7 @@ def test_bfloat16_is_near_float32_and_leaves_the_weights_in_float32():
 
 
 def test_an_unknown_precision_is_refused():
-    with pytest.raises(InvalidInput, match="unknown precision 'float8'.*bfloat16"):
+    with pytest.raises(InvalidInput, match=r"unknown precision 'float8'.*bfloat16"):
         GA3C("Pong", Budget(updates=1), precision="float8")
 
 

@@ -149,7 +149,7 @@ class Learner:
         if self.device.type != "cuda":
             return nullcontext()
         if not hasattr(self._streams, "own"):
-            self._streams.own = torch.cuda.Stream(self.device, priority=priority)
+            self._streams.own = torch.cuda.Stream(self.device, priority=priority)  # type: ignore[no-untyped-call]
             # the weights were made on the default stream
             self._streams.own.wait_stream(torch.cuda.default_stream(self.device))
         return torch.cuda.stream(self._streams.own)

@@ -28,7 +28,7 @@ class ActorCritic(nn.Module):
     The policy's and the value's layers are the rows of one matrix (`head`): one product serves both.
     """
 
-    def __init__(self, trunk: nn.Module, width: int, n_actions: int, scale: float) -> None:
+    def __init__(self, trunk: nn.Sequential, width: int, n_actions: int, scale: float) -> None:
         super().__init__()
         self.trunk = trunk
         self.head = nn.Linear(width, n_actions + 1)
@@ -53,12 +53,11 @@ class ActorCritic(nn.Module):
             # several times faster with channels last: bfloat16, and backward through a convolution of four channels
             obs = obs.contiguous(memory_format=torch.channels_last)
         x = obs.to(torch.get_autocast_dtype(kind) if lowered else torch.float32)
-        first, *rest = self.trunk
-        if self.scale == 1:
-            x = first(x)
-        else:  # scaling the few weights of the first layer is the same as scaling all pixels, and a pass less
+        layers = list(self.trunk)
+        if isinstance(layers[0], nn.Conv2d):  # scaling its few weights is scaling all pixels, and a pass less
+            first = layers.pop(0)
             x = F.conv2d(x, first.weight * self.scale, first.bias, first.stride)
-        for layer in rest:
+        for layer in layers:
             x = layer(x)
         out = self.head(x).float()
         return out[:, :-1], out[:, -1]
@@ -120,11 +119,11 @@ def check_network(game: Game, network: str) -> None:
         raise InvalidInput(f"network {network!r} cannot read {game.name}'s {game.obs_shape} observations: use 'auto'")
 
 
-def _mlp(n_features: int) -> nn.Module:
+def _mlp(n_features: int) -> nn.Sequential:
     return nn.Sequential(nn.Linear(n_features, MLP_WIDTH), nn.Tanh(), nn.Linear(MLP_WIDTH, MLP_WIDTH), nn.Tanh())
 
 
-def _convolutional(shape: tuple[int, ...], convolutions: list[tuple[int, int, int]]) -> nn.Module:
+def _convolutional(shape: tuple[int, ...], convolutions: list[tuple[int, int, int]]) -> nn.Sequential:
     layers: list[nn.Module] = []
     channels, side = shape[0], shape[-1]
     for filters, kernel, stride in convolutions:
