@@ -53,12 +53,12 @@ class ActorCritic(nn.Module):
             # several times faster with channels last: bfloat16, and backward through a convolution of four channels
             obs = obs.contiguous(memory_format=torch.channels_last)
         x = obs.to(torch.get_autocast_dtype(kind) if lowered else torch.float32)
-        layers = list(self.trunk)
-        if isinstance(layers[0], nn.Conv2d):  # scaling its few weights is scaling all pixels, and a pass less
-            first = layers.pop(0)
-            x = F.conv2d(x, first.weight * self.scale, first.bias, first.stride)
-        for layer in layers:
-            x = layer(x)
+        for layer in self.trunk:
+            if layer is self.trunk[0] and isinstance(layer, nn.Conv2d):
+                # scaling its few weights is scaling all pixels, and a pass less
+                x = F.conv2d(x, layer.weight * self.scale, layer.bias, layer.stride)
+            else:
+                x = layer(x)
         out = self.head(x).float()
         return out[:, :-1], out[:, -1]
 
