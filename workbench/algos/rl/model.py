@@ -5,7 +5,6 @@ from typing import Literal
 
 import torch
 from torch import Tensor, nn
-from torch.nn import functional as F  # noqa: N812  its usual name
 
 from workbench.algos.rl.envs import Game
 from workbench.core.errors import InvalidInput, unknown
@@ -56,7 +55,7 @@ class ActorCritic(nn.Module):
         for layer in self.trunk:
             if layer is self.trunk[0] and isinstance(layer, nn.Conv2d):
                 # scaling its few weights is scaling all pixels, and a pass less
-                x = F.conv2d(x, layer.weight * self.scale, layer.bias, layer.stride)
+                x = layer._conv_forward(x, layer.weight * self.scale, layer.bias)
             else:
                 x = layer(x)
         out = self.head(x).float()
