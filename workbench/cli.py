@@ -113,6 +113,16 @@ def _parser() -> argparse.ArgumentParser:
     )
     notebook.set_defaults(command=_notebook)
 
+    again = commands.add_parser("reproduce", help="run the experiments behind the papers' figures and tables again")
+    again.add_argument("names", nargs="*", metavar="NAME", help="which; without any, they are listed")
+    again.add_argument("--scale", default="minutes", help="minutes (default), hours, or paper: as published")
+    again.add_argument("--out", metavar="FOLDER", help="where recordings are kept (default: the project's data/)")
+    again.set_defaults(command=_reproduce)
+
+    board = commands.add_parser("scoreboard", help="put every published number beside ours, as Markdown")
+    board.add_argument("--write", metavar="FILE", help="write it there instead of printing it")
+    board.set_defaults(command=_scoreboard)
+
     add_simulate(commands)
     return parser
 
@@ -248,6 +258,31 @@ def _backup(arguments: argparse.Namespace) -> int:
     from workbench.study import DEFAULT_DB
 
     print(backup(arguments.db or DEFAULT_DB, arguments.target))
+    return 0
+
+
+def _reproduce(arguments: argparse.Namespace) -> int:
+    from workbench.paper.catalogue import EXPERIMENTS
+    from workbench.paper.experiments import reproduce
+    from workbench.scenario import DATA
+
+    if not arguments.names:
+        for name, experiment in EXPERIMENTS.items():
+            print(f"{name:30} {experiment.shows} ({', '.join(experiment.commands)})")
+    for name in arguments.names:
+        print(reproduce(name, arguments.scale, arguments.out or DATA))
+    return 0
+
+
+def _scoreboard(arguments: argparse.Namespace) -> int:
+    from pathlib import Path
+
+    from workbench.paper.scoreboard import page, scoreboard
+
+    text = page(scoreboard())
+    if arguments.write:
+        Path(arguments.write).write_text(text, encoding="utf-8")
+    print(arguments.write or text)
     return 0
 
 
