@@ -9,7 +9,7 @@ import pytest
 from workbench.cli import main
 from workbench.core.errors import DatabaseError, InvalidInput, WorkbenchError
 from workbench.paper.catalogue import EXPERIMENTS
-from workbench.paper.experiments import SCALES, Kept, reproduce
+from workbench.paper.experiments import SCALES, Kept, recorded, reproduce
 from workbench.scenario import DATA
 
 NAME = "hyperband-against-hypertrick"
@@ -33,6 +33,15 @@ def test_a_tiny_one_is_run_and_kept_with_its_provenance(tiny, tmp_path, capsys) 
     assert {"date", "seconds", "cores", "machine", "python", "versions", "scale"} <= set(kept.about)
     assert str(tmp_path) not in json.dumps(kept.about)
     assert kept.scale.startswith("simulated at scale 'minutes' on ")
+
+
+def test_a_reader_may_run_it_again_beside_what_comes_with_the_project(tiny, tmp_path) -> None:
+    reproduce(NAME, root=tmp_path)
+    before = Kept.open(NAME, tmp_path).about
+    again = recorded(NAME, "minutes", tmp_path)
+    assert again.frame["repeats"].tolist() == [3, 3]
+    assert recorded(NAME, root=tmp_path).about == before
+    assert (tmp_path / "runs" / "reproduced" / NAME / "table.parquet").is_file()
 
 
 def test_the_same_again_gives_the_same_table(tiny, tmp_path) -> None:

@@ -98,6 +98,23 @@ class Kept:
             ) from None
 
 
+def recorded(name: str, scale: str | None = None, root: str | Path = DATA) -> Kept:
+    """Open a recorded experiment, or run it again at a scale of the reader's choice and open that.
+
+    Parameters
+    ----------
+    name : str
+    scale : {"minutes", "hours", "paper"}, optional
+        Without it, what comes with the project is opened. With it, the experiment runs now and is kept in
+        ``data/runs/reproduced``, and what comes with the project is left as it is.
+    root : path
+        Where recordings are.
+    """
+    if scale is None:
+        return Kept.open(name, root)
+    return Kept.open(name, reproduce(name, scale, Path(root) / "runs" / "reproduced").parent)
+
+
 def reproduce(name: str, scale: str = "minutes", root: str | Path = DATA) -> Path:
     """Run an experiment again and keep it in a folder of its name, in the place of an earlier one.
 
