@@ -8,9 +8,9 @@ import pandas as pd
 import pytest
 
 from tests.test_cli import refused
-from workbench.algos.search import FullRuns, HyperTrick, RandomSearcher
+from workbench.algos.search import FullRuns, GridSearcher, HyperTrick, RandomSearcher
 from workbench.cli import main
-from workbench.compare import compare
+from workbench.compare import arrival_bias, compare, regrets, wins_and_losses
 from workbench.core.errors import InvalidInput
 from workbench.core.protocols import Kind
 from workbench.registry import SCHEDULERS
@@ -91,6 +91,11 @@ def test_an_outcome_is_what_the_log_says(small) -> None:
     assert scheduler.ask().trial == 0  # it was a copy that ran
 
 
+def test_a_completion_rate_counts_the_configurations_there_are(small) -> None:
+    scheduler = FullRuns(GridSearcher(small.space, 2), 100, 2)
+    assert simulate(scheduler, Counting()).completion_rate == 1
+
+
 # -- scenarios and comparisons ----------------------------------------------------------------------------------
 
 
@@ -121,9 +126,70 @@ def test_a_comparison_is_the_same_whatever_the_processes_and_pairs_its_numbers(s
         assert ((one.busy[label] >= 0) & (one.busy[label] <= 1 + 1e-9)).all()
     occupancy = one.over_time("occupancy")
     assert list(occupancy.columns) == ["scheduler", "share_of_time", "at", "median", "low", "high"]
+    assert set(one.over_time("regret", ["all"])["scheduler"]) == {"all"}
     assert one.regret_at("all", 1.0).value <= one.regret_at("hypertrick", 1.0).value
     with pytest.raises(InvalidInput, match="unknown scheduler of this comparison 'asha'"):
         one.medians("asha")
+
+
+def test_hyperband_goes_round_as_often_as_there_are_configurations_for() -> None:
+    toy = replace(
+        preset("toy-grid"), schedulers={"once": {"kind": "hyperband", "rounds": 1}, "all": {"kind": "hyperband"}}
+    )
+    once, everything = (toy.scheduler(label, 0).n_configs for label in toy.schedulers)
+    assert once <= everything <= len(toy.source.configs) < everything + once
+
+
+def test_a_scheduler_may_have_a_searcher_of_its_own(small) -> None:
+    schedulers = {
+        "drawn": {"kind": "full", "n_trials": 9},
+        "grid": {"kind": "full", "n_trials": 9, "searcher": {"kind": "grid", "per_axis": 3}},
+        "bred": {"kind": "hypertrick", "n_trials": 20, "searcher": {"kind": "evolution", "warmup": 4}},
+    }
+    scenario = replace(small, schedulers=schedulers)
+    made = [scenario.scheduler(label, 5) for label in schedulers]
+    assert [type(scheduler.searcher).__name__ for scheduler in made] == [
+        "RandomSearcher",
+        "GridSearcher",
+        "EvolutionSearcher",
+    ]
+    assert made[2].searcher.seed == 5
+    assert [scenario.learns(label) for label in schedulers] == [False, False, True]
+    found = compare(scenario, 6)
+    assert (found.regret["drawn"] >= -1e-12).all()
+    with pytest.raises(InvalidInput, match="a searcher is a table with a kind"):
+        replace(small, schedulers={"x": {"kind": "full", "searcher": "grid"}}).scheduler("x", 0)
+
+
+def test_what_could_be_found_is_looked_for_among_all_configurations_that_may_be_tried(small) -> None:
+    """Nobody's learning or luck: the best of what the two plain searchers would give, in full."""
+    schedulers = {
+        "few": {"kind": "hypertrick", "n_trials": 5},
+        "more": {"kind": "full", "n_trials": 9},
+        "grid": {"kind": "hypertrick", "n_trials": 4, "searcher": {"kind": "grid", "per_axis": 2}},
+    }
+    repetition = replace(small, schedulers=schedulers).repetition(1)
+    full = replace(small, schedulers={label: {**d, "kind": "full"} for label, d in schedulers.items()}).repetition(1)
+    assert repetition.best_possible() == max(full.run(label).best_score for label in schedulers)
+
+
+def test_schedulers_are_set_side_by_side(small) -> None:
+    comparisons = {name: compare(small.with_curves(family=name), 20) for name in ("steady", "crossing")}
+    table = regrets(comparisons, 0.25)
+    assert list(table.columns) == ["steady", "crossing"]
+    assert list(table.index) == ["hypertrick", "all"]
+    value, low, high = comparisons["steady"].regret_at("all", 0.25)
+    assert table.loc["all", "steady"] == f"{value:.3f} [{low:.3f}, {high:.3f}]"
+    told = wins_and_losses(comparisons, "hypertrick", 0.25)
+    assert "makespan against all" in told.partition("hypertrick wins")[2]
+    assert "makespan" not in wins_and_losses(comparisons, "hypertrick", 0.25, only="regret")
+
+
+def test_the_bias_towards_the_early_is_the_same_whatever_the_processes(small) -> None:
+    unrelated = small.with_curves(family="unrelated")
+    one, two = (arrival_bias(unrelated, "hypertrick", 30, 3, processes=n) for n in (1, 2))
+    assert one.equals(two)
+    assert one["share_run"].iloc[0] > one["share_run"].iloc[-1]
 
 
 def run_first(table) -> None:
@@ -194,6 +260,8 @@ def test_a_table_of_curves_under_a_scheduler(folder, capsys, kind) -> None:
     found = told(capsys, *table, "--scheduler", kind, "--nodes", "2")
     assert found["makespan"] > 0
     assert 5 <= found["best_score"] <= 8
+    if kind == "hyperband":  # brackets of 3 and 2 trials: 3 phases and 2 more of the best, 2 · 3 phases
+        assert found["completion_rate"] == pytest.approx((3 + 2 + 6) / 15)
     if kind == "full":
         assert (found["best_score"], found["completion_rate"], found["occupancy"]) == (8, 1, 1)
     assert told(capsys, *table, "--scheduler", kind, "--nodes", "2") == found

@@ -1,11 +1,11 @@
 """Schedulers compared over many paired repetitions in virtual time, with bootstrap intervals."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import ProcessPoolExecutor
 from dataclasses import dataclass
 from functools import partial
 from itertools import chain
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import numpy.typing as npt
@@ -108,14 +108,22 @@ class Comparison:
         }
         return pd.DataFrame(rows).T
 
-    def over_time(self, what: str) -> "pd.DataFrame":
-        """Give ``occupancy`` or ``regret`` over time: scheduler, share_of_time, median, low, high."""
+    def over_time(self, what: str, labels: Sequence[str] = ()) -> "pd.DataFrame":
+        """Give ``occupancy`` or ``regret`` over time, of some schedulers or all.
+
+        Returns
+        -------
+        DataFrame
+            One row a scheduler and moment: scheduler, share_of_time, at (median), median, low, high.
+        """
         import pandas as pd
 
         curves = {"occupancy": self.busy, "regret": self.regret}
         if what not in curves:
             raise unknown("curve over time", what, curves)
-        frames = [_bands(label, curves[what][label], self.grid) for label in self.labels]
+        for label in labels:
+            self._check(label)
+        frames = [_bands(label, curves[what][label], self.grid) for label in labels or self.labels]
         return pd.concat(frames, ignore_index=True)
 
     def regret_at(self, label: str, share: float) -> Interval:
@@ -141,15 +149,7 @@ def compare(scenario: Scenario, repeats: int | None = None, *, processes: int = 
         Worker processes; the numbers do not depend on it.
     """
     n = scenario.repeats if repeats is None else repeats
-    if n < 1 or processes < 1:
-        raise InvalidInput(f"a comparison needs repeats >= 1 and processes >= 1, got {n} and {processes}")
-    chunks = [range(n)[start : start + 20] for start in range(0, n, 20)]
-    work = partial(_measured, scenario)
-    if processes == 1 or len(chunks) == 1:
-        done = list(chain.from_iterable(map(work, chunks)))
-    else:
-        with ProcessPoolExecutor(processes) as pool:
-            done = list(chain.from_iterable(pool.map(work, chunks)))
+    done = _spread(partial(_measured, scenario), n, processes)
     labels = list(scenario.schedulers)
     return Comparison(
         labels,
@@ -161,7 +161,9 @@ def compare(scenario: Scenario, repeats: int | None = None, *, processes: int = 
     )
 
 
-def arrival_bias(scenario: Scenario, label: str, repeats: int, groups: int = 10) -> "pd.DataFrame":
+def arrival_bias(
+    scenario: Scenario, label: str, repeats: int, groups: int = 10, *, processes: int = 1
+) -> "pd.DataFrame":
     """Measure how much of their phases trials get to run, by when they were started.
 
     Where scores do not depend on the configuration at all (the family ``unrelated``) every difference is a bias towards
@@ -175,27 +177,50 @@ def arrival_bias(scenario: Scenario, label: str, repeats: int, groups: int = 10)
     """
     import pandas as pd
 
-    shares = []
-    for number in range(repeats):
-        repetition = scenario.repetition(number)
-        scheduler, outcome = repetition.scheduler(label), repetition.run(label)
-        ran = np.bincount(outcome.reporters, minlength=outcome.trials)[: outcome.trials] / scheduler.n_phases
-        shares.append([float(part.mean()) for part in np.array_split(ran, groups)])
+    shares = _spread(partial(_shares_run, scenario, label, groups), repeats, processes)
     found = [bootstrap_interval(column, "mean", resamples=_RESAMPLES) for column in np.array(shares).T]
     rows = [(group + 1, *interval) for group, interval in enumerate(found)]
     return pd.DataFrame(rows, columns=["group", "share_run", "low", "high"])
 
 
-def wins_and_losses(comparisons: Mapping[str, Comparison], label: str, share: float = 0.5) -> str:
-    """Say in lines where a scheduler does clearly better or worse than others; name → comparison."""
+def wins_and_losses(comparisons: Mapping[str, Comparison], label: str, share: float = 0.5, *, only: str = "") -> str:
+    """Say in lines where a scheduler does clearly better or worse than others.
+
+    Parameters
+    ----------
+    comparisons : Mapping
+        Name, such as that of the curves → comparison.
+    label, share
+        As in `Comparison.standing`.
+    only : str
+        Beginning of the measures to speak of: "regret"; by default all.
+    """
     lines: dict[str, list[str]] = {"worse": [], "better": []}
     for name, comparison in comparisons.items():
         for row in comparison.standing(label, share).itertuples():
-            if row.verdict in lines:
+            if row.verdict in lines and str(row.measure).startswith(only):
                 size = f"{row.difference:+.3g} [{row.low:.3g}, {row.high:.3g}]"
                 lines[str(row.verdict)].append(f"  {name}: {row.measure} against {row.against}, {size}")
     losses, wins = lines["worse"] or ["  nowhere here"], lines["better"] or ["  nowhere here"]
     return "\n".join([f"{label} loses", *losses, f"{label} wins", *wins])
+
+
+def regrets(comparisons: Mapping[str, Comparison], share: float = 0.5) -> "pd.DataFrame":
+    """Set all schedulers side by side at equal node-hours.
+
+    Returns
+    -------
+    DataFrame
+        One row a scheduler, one column a comparison: the regret after `share` of the longest study's time,
+        ``median [low, high]`` with the 95 % bootstrap interval.
+    """
+    import pandas as pd
+
+    columns = {
+        name: {label: "{:.3f} [{:.3f}, {:.3f}]".format(*found.regret_at(label, share)) for label in found.labels}
+        for name, found in comparisons.items()
+    }
+    return pd.DataFrame(columns)
 
 
 @dataclass(frozen=True)
@@ -206,16 +231,37 @@ class _Repetition:
     grid: Array
 
 
+def _spread(work: Callable[[Sequence[int]], list[Any]], repeats: int, processes: int) -> list[Any]:
+    """Have stretches of the repetitions' numbers worked through by several processes; results in order."""
+    if repeats < 1 or processes < 1:
+        raise InvalidInput(f"a comparison needs repeats >= 1 and processes >= 1, got {repeats} and {processes}")
+    chunks = [range(repeats)[start : start + 20] for start in range(0, repeats, 20)]
+    if processes == 1 or len(chunks) == 1:
+        return list(chain.from_iterable(map(work, chunks)))
+    with ProcessPoolExecutor(processes) as pool:
+        return list(chain.from_iterable(pool.map(work, chunks)))
+
+
 def _measured(scenario: Scenario, numbers: Sequence[int]) -> list[_Repetition]:
     return [_one(scenario, number) for number in numbers]
+
+
+def _shares_run(scenario: Scenario, label: str, groups: int, numbers: Sequence[int]) -> list[list[float]]:
+    """Mean share of the phases run, by groups of trials in the order of starting: [repetitions][groups]."""
+    shares = []
+    for number in numbers:
+        repetition = scenario.repetition(number)
+        scheduler, outcome = repetition.scheduler(label), repetition.run(label)
+        ran = np.bincount(outcome.reporters, minlength=outcome.trials)[: outcome.trials] / scheduler.n_phases
+        shares.append([float(part.mean()) for part in np.array_split(ran, groups)])
+    return shares
 
 
 def _one(scenario: Scenario, number: int) -> _Repetition:
     repetition = scenario.repetition(number)
     outcomes = {label: repetition.run(label) for label in scenario.schedulers}
     grid = np.linspace(0.0, max(o.makespan for o in outcomes.values()), _POINTS + 1)
-    possible = [repetition.best_possible(label) for label in scenario.schedulers]
-    best = max(*possible, *(o.best_score for o in outcomes.values()))
+    best = max(repetition.best_possible(), *(o.best_score for o in outcomes.values()))
     worst = min(float(o.scores.min()) for o in outcomes.values())
     return _Repetition(
         {(label, m): float(getattr(o, m)) for label, o in outcomes.items() for m in MEASURES},

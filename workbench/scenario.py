@@ -4,6 +4,7 @@ Repetitions are paired: in one repetition every scheduler meets the same configu
 curves, the same node speeds.
 """
 
+import math
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, fields, replace
 from functools import cached_property, lru_cache, partial
@@ -13,13 +14,14 @@ from typing import Any
 
 import numpy as np
 
+from workbench.algos.search import Hyperband
 from workbench.cluster.curve_table import CurveTable, TableCurves, read_table
 from workbench.cluster.models import CostTable, PhaseTable, RecordedStudy, SyntheticCurves
 from workbench.cluster.simulated import Hazards, PhaseModel
 from workbench.cluster.virtual import VirtualCluster
 from workbench.core.describe import build, settings_of
 from workbench.core.errors import InvalidInput, unknown
-from workbench.core.protocols import Config, Event, Scheduler
+from workbench.core.protocols import Config, Event, Scheduler, Searcher
 from workbench.core.space import Choice, Space
 from workbench.registry import SCHEDULERS, SEARCHERS
 from workbench.simulation import Outcome, full_runs, simulate
@@ -29,6 +31,7 @@ DATA = Path(__file__).resolve().parents[1] / "data"
 
 _TABLES = {"simulation", "cluster", "curves", "space", "searcher", "scheduler", "schedulers"}
 _PERTURBING = {"pbt"}
+_LEARNING = {"evolution", "optuna"}
 _SIMULATION = {"name", "seed", "repeats"}
 
 
@@ -58,7 +61,8 @@ class Scenario:
     Parameters
     ----------
     schedulers : Mapping of str to Mapping
-        Label → ``kind`` and settings, as in a study file; the first is the one the scenario is about.
+        Label → ``kind`` and settings, as in a study file; the first is the one the scenario is about. One may have a
+        ``searcher`` of its own.
     curves : Mapping
         ``kind`` (synthetic, table, phases, study) and settings: see docs/simulator.md.
     cluster : VirtualCluster
@@ -106,21 +110,24 @@ class Scenario:
     def scheduler(self, label: str, seed: int) -> Scheduler:
         """Build a fresh scheduler over the configurations of a repetition.
 
-        Number of trials, of phases and of nodes are filled in from the curves and the cluster where they are left out.
+        Number of trials, of phases, of nodes, and of Hyperband's rounds are filled in from the curves and the cluster
+        where they are left out.
         """
-        described = dict(self.schedulers[label])
-        kind = described.get("kind")
-        if kind in SCHEDULERS:
+        configs = self.source.configs
+        described = {key: value for key, value in self.schedulers[label].items() if key != "searcher"}
+        if described.get("kind") in SCHEDULERS:
             allowed = settings_of("scheduler", described, SCHEDULERS)
             filled: dict[str, Any] = {
                 "n_phases": self.source.n_phases,
                 "n_nodes": self.cluster.n_slots,
                 "seed": seed,
             }
-            if self.source.configs is not None:
-                filled |= _sizes(len(self.source.configs))
+            if configs is not None:
+                filled |= _sizes(len(configs))
             described = {key: value for key, value in filled.items() if key in allowed} | described
         scheduler: Scheduler = build("scheduler", described, SCHEDULERS, searcher=self.searcher_of(label, seed))
+        if isinstance(scheduler, Hyperband) and configs is not None and "rounds" not in described:
+            scheduler = replace(scheduler, rounds=len(configs) // scheduler.n_configs)
         return scheduler
 
     def searcher_of(self, label: str, seed: int) -> Any:
@@ -133,7 +140,7 @@ class Scenario:
         if configs is not None and self.schedulers[label].get("kind") in _PERTURBING:
             numbers = Space({"config_id": Choice([config["config_id"] for config in configs])})
             return build("searcher", {"kind": "random"}, SEARCHERS, space=numbers, seed=seed)
-        described = dict(self.searcher) or {"kind": "random" if configs is None else "shuffled"}
+        described = self._searcher(label)
         if described["kind"] in ("shuffled", "list"):
             if configs is None:
                 raise InvalidInput("synthetic curves have no list of configurations: use a random or a grid searcher")
@@ -146,6 +153,16 @@ class Scenario:
         takes_seed = "seed" in settings_of("searcher", described, SEARCHERS) and "seed" not in described
         given = {"seed": seed} if takes_seed else {}
         return build("searcher", described, SEARCHERS, space=self.space, **given)
+
+    def learns(self, label: str) -> bool:
+        """Tell whether the configurations a scheduler gets depend on what was reported."""
+        return self._searcher(label)["kind"] in _LEARNING
+
+    def _searcher(self, label: str) -> dict[str, Any]:
+        described = self.schedulers[label].get("searcher", self.searcher)
+        if not isinstance(described, Mapping) or not isinstance(described.get("kind", ""), str):
+            raise InvalidInput(f"a searcher is a table with a kind, one of {', '.join(SEARCHERS)}; got {described!r}")
+        return {"kind": "random" if self.source.configs is None else "shuffled", **described}
 
     @property
     def spec(self) -> dict[str, Any]:
@@ -173,18 +190,24 @@ class Repetition:
         """Build the scheduler, fresh."""
         return self.scenario.scheduler(label, self.seed)
 
-    def n_configs(self, label: str) -> int:
-        """Count the configurations a scheduler starts from."""
-        return full_runs(self.scheduler(label))
+    def best_possible(self) -> float:
+        """Find the best score in the full curves of the configurations that any scheduler may try.
 
-    def best_possible(self, label: str) -> float:
-        """Find the best score in the full curves of the configurations that a scheduler may try."""
-        searcher, wanted = self.scenario.searcher_of(label, self.seed), self.n_configs(label)
+        A searcher that learns is left out: what it might come to is not known beforehand.
+        """
+        plain = [label for label in self.scenario.schedulers if not self.scenario.learns(label)]
+        wanted: dict[str, int] = {}  # of searchers that give the same configurations, the most that are asked for
+        given: dict[str, Searcher] = {}
+        for label in plain:
+            searcher = self.scenario.searcher_of(label, self.seed)
+            given.setdefault(repr(searcher), searcher)
+            wanted[repr(searcher)] = max(wanted.get(repr(searcher), 0), full_runs(self.scheduler(label)))
         configs: list[Config] = []
-        while len(configs) < wanted and (config := searcher.suggest(len(configs))) is not None:
-            configs.append(config)
+        for which, searcher in given.items():
+            suggested = map(searcher.suggest, range(wanted[which]))
+            configs += [config for config in suggested if config is not None]
         phases = range(self.scenario.source.n_phases)
-        return max(self.model.phase(0, phase, config, 0)[1] for config in configs for phase in phases)
+        return max((self.model.phase(0, p, config, 0)[1] for config in configs for p in phases), default=-math.inf)
 
 
 def presets() -> list[str]:

@@ -2,7 +2,7 @@
 
 import copy
 import gc
-from collections.abc import Generator, Mapping, Sequence
+from collections.abc import Generator, Mapping, Sequence, Sized
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -174,9 +174,12 @@ def simulate(
 def full_runs(scheduler: Scheduler) -> int:
     """Count the runs to the end that a completion rate of 1 stands for: configurations, or members of a population.
 
-    Trials are more where a scheduler restarts some, or lets members go on as new ones.
+    Trials are more where a scheduler restarts some, or lets members go on as new ones; configurations are fewer than
+    asked for where the searcher has no more.
     """
-    return int(getattr(scheduler, "n_configs", getattr(scheduler, "population", scheduler.n_trials)))
+    asked = int(getattr(scheduler, "n_configs", getattr(scheduler, "population", scheduler.n_trials)))
+    searcher = getattr(scheduler, "searcher", None)
+    return min(asked, len(searcher)) if isinstance(searcher, Sized) else asked
 
 
 def keep(db: str | Path, name: str, spec: Mapping[str, Any], events: Sequence[Event]) -> None:

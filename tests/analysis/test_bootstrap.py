@@ -22,3 +22,12 @@ def test_the_mean_of_many_normal_runs_has_the_textbook_interval():
 def test_failed_runs_are_left_out():
     assert bootstrap_interval([2.0, math.nan, 2.0]) == (2.0, 2.0, 2.0)
     assert all(math.isnan(part) for part in bootstrap_interval([math.nan]))
+
+
+@pytest.mark.parametrize("n", [1, 2, 7, 10])
+def test_the_median_of_a_draw_is_the_median_of_what_was_drawn(n) -> None:
+    runs = np.sort(np.random.default_rng(n).normal(size=n))
+    draw = np.random.default_rng(3).integers(n, size=(200, n))
+    low, high = np.quantile(np.median(runs[draw], axis=1), [0.025, 0.975])
+    for values in (runs, runs[::-1]):  # whatever order they came in
+        assert bootstrap_interval(values, resamples=200, seed=3) == (np.median(runs), low, high)

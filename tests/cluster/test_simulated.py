@@ -1,18 +1,16 @@
-"""The cluster in virtual time: its costs, its accidents, and that it decides as the real one does."""
+"""The cluster in virtual time: its costs and its accidents."""
 
-import time
-from collections import Counter, defaultdict
+import math
+from collections import Counter
 
 import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from tests.support import SPACE, Deterministic, MemoryLog, RandomTimes
-from workbench.algos.search import FullRuns, HyperTrick, ListSearcher, RandomSearcher
+from tests.support import SPACE, MemoryLog, RandomTimes
+from workbench.algos.search import FullRuns, HyperTrick, RandomSearcher
 from workbench.algos.search.hypertrick import expected_completion_rate
-from workbench.cluster.checkpoints import CheckpointStore
-from workbench.cluster.dask import DaskExecutor
 from workbench.cluster.models import SyntheticCurves
 from workbench.cluster.simulated import Hazards, SimulatedExecutor
 from workbench.cluster.virtual import VirtualCluster
@@ -166,13 +164,26 @@ def _no_slot_idles_while_there_is_work(log) -> None:
             assert set(running) == up
 
 
-def test_the_completion_rate_of_hypertrick_is_that_of_eq_9_when_scores_are_stationary() -> None:
-    rates = []
-    for seed in range(40):
-        model = SyntheticCurves.family("unrelated", SPACE, 5, seed=seed)
-        scheduler = HyperTrick(RandomSearcher(SPACE, seed), 100, 5, 0.25)
-        rates.append(simulate(scheduler, model, VirtualCluster(10)).completion_rate)
-    assert np.mean(rates) == pytest.approx(expected_completion_rate(0.25, 5), abs=4 * np.std(rates) / 40**0.5 + 0.01)
+@settings(max_examples=6, deadline=None)
+@given(
+    nodes=st.integers(1, 40),
+    speeds=st.floats(0, 1),
+    rate=st.sampled_from([0.05, 0.1, 0.25, 0.5]),
+    n_phases=st.integers(2, 8),
+    first=st.integers(0, 1000),
+)
+def test_the_completion_rate_of_hypertrick_is_that_of_eq_9_when_scores_are_stationary(
+    nodes, speeds, rate, n_phases, first
+) -> None:
+    """On any cluster; what is tolerated beside chance is that ranks among few come in steps."""
+    alphas = []
+    for seed in range(first, first + 12):
+        model = SyntheticCurves.family("unrelated", SPACE, n_phases, seed=seed)
+        scheduler = HyperTrick(RandomSearcher(SPACE, seed), 100, n_phases, rate)
+        cluster = VirtualCluster(nodes, speed_spread=speeds, seed=seed)
+        alphas.append(simulate(scheduler, model, cluster).completion_rate)
+    error = np.std(alphas, ddof=1) / math.sqrt(len(alphas))
+    assert np.mean(alphas) == pytest.approx(expected_completion_rate(rate, n_phases), abs=4 * error + 0.02)
 
 
 @pytest.mark.parametrize(
@@ -196,61 +207,3 @@ def test_senseless_clusters_are_refused(bad) -> None:
 def test_senseless_hazards_are_refused(bad) -> None:
     with pytest.raises(InvalidInput):
         Hazards(**bad)
-
-
-# -- simulated and real agree -------------------------------------------------------------------------------------
-
-CONFIGS = [
-    {"lr": 10.0 ** -(2 + n / 4), "gamma": 0.9, "pause_s": pause}
-    for n, pause in enumerate([0.15, 0.40, 0.26, 0.33, 0.21, 0.47, 0.18, 0.29])
-]
-
-
-class Sleeps(Deterministic):
-    """Takes as long as its configuration says."""
-
-    def train_phase(self, progress):
-        time.sleep(self.config["pause_s"])
-        return super().train_phase(progress)
-
-
-class Recorded:
-    """What a log says of every phase, which lasts from the end of the one before it on its slot: gaps count too."""
-
-    def __init__(self, log) -> None:
-        self.known, free = {}, defaultdict(float)
-        for e in log:
-            if e.kind is Kind.PHASE_ENDED:
-                self.known[e.trial, e.phase] = (e.at - free[e.slot], e.data["score"])
-                free[e.slot] = e.at
-
-    def phase(self, trial, phase, config, seed):
-        return self.known[trial, phase]
-
-
-def decisions(log) -> list[tuple]:
-    return [(e.trial, e.phase, dict(e.data)) for e in log if e.kind is Kind.DECISION]
-
-
-def placed(log) -> dict[int, list[int]]:
-    slots = defaultdict(list)
-    for event in log:
-        if event.kind is Kind.PHASE_STARTED:
-            slots[event.slot].append((event.trial, event.phase))
-    return dict(slots)
-
-
-def test_the_simulator_decides_as_the_real_cluster_did(client, tmp_path) -> None:
-    def scheduler() -> HyperTrick:
-        return HyperTrick(ListSearcher(CONFIGS), len(CONFIGS), 3, 0.25)
-
-    executor = DaskExecutor(client, Sleeps, CheckpointStore(str(tmp_path)))
-    executor.open(0.0)
-    real = MemoryLog()
-    assert drive(scheduler(), executor, real, seed=3)
-    executor.close()
-    virtual = driven(scheduler(), Recorded(real), [1.0, 1.0])
-    assert decisions(virtual) == decisions(real)
-    assert sorted(placed(virtual).values()) == sorted(placed(real).values())
-    runs = [(e.trial, e.data["config"]) for e in real if e.kind is Kind.RUN]
-    assert [(e.trial, e.data["config"]) for e in virtual if e.kind is Kind.RUN] == runs

@@ -88,3 +88,23 @@ def test_the_live_dashboard_runs_at_a_toy_size(tmp_path) -> None:
         assert kb["live"].frames().interventions["accepted"].tolist() == [True, True]
     for word in ("widget-view", "trials begun", "<svg", "pause study"):
         assert word in shown
+
+
+def test_the_schedulers_are_compared_at_a_toy_size(tmp_path) -> None:
+    size = {"REPEATS": "2", "SEARCHER_REPEATS": "1", "SEARCHERS_ON": '["steady"]'}
+    shown = outputs(execute(NOTEBOOKS / "03_schedulers_in_virtual_time.ipynb", tmp_path / "out.ipynb", size))
+    for figure in ("(Fig. 2)", "(Fig. 3)", "(Fig. 8)", "(Fig. 9)", "Occupancy over time", "Regret where ranks cross"):
+        assert figure in shown
+    for scheduler in (
+        "hypertrick-evolution",
+        "portfolio",
+        "hyperband",
+        "asha-stopping",
+        "median",
+        "pbt",
+        "grid",
+        "tpe",
+    ):
+        assert scheduler in shown
+    assert "hypertrick loses" in shown
+    assert "the first tenth of the trials runs" in shown

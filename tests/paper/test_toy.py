@@ -5,6 +5,8 @@ import json
 import pytest
 
 from workbench.cli import main
+from workbench.core.errors import InvalidInput
+from workbench.core.protocols import Kind
 from workbench.paper import toy
 from workbench.scenario import DATA, preset
 
@@ -39,6 +41,35 @@ def test_successive_halving_keeps_the_same_trials_with_either_allocation() -> No
     table = toy.table()
     ends = [toy.play(toy.schedulers(table)[name], table).finished() for name in ("sh-dynamic", "sh-static")]
     assert sorted(ends[0]) == sorted(ends[1])
+
+
+@pytest.mark.parametrize("name", toy.FIGURES)
+def test_the_paper_s_figures_show_the_simulated_schedules(name) -> None:
+    """Figs 2, 3, 8 and 9: every phase of the log is a bar on its node, as long as the table says."""
+    table = toy.table()
+    events = toy.play(toy.schedulers(table)[name], table).events
+    figure = toy.figure(name)
+    bars = [
+        (int(trial), int(trace.name.removeprefix("phase ")), round(base, 6), round(length, 6), y)
+        for trace in figure.data
+        if trace.customdata is not None
+        for trial, base, length, y in zip(trace.customdata, trace.base, trace.x, trace.y, strict=True)
+    ]
+    began = [
+        (e.trial, e.phase, round(e.at, 6), table.durations[e.trial][e.phase], float(e.slot))
+        for e in events
+        if e.kind is Kind.PHASE_STARTED
+    ]
+    assert sorted(bars) == sorted(began)
+    assert len(figure.layout.yaxis.tickvals) == toy.NODES
+    assert round(figure.layout.xaxis.range[1], 6) == toy.MAKESPANS[name]
+    assert toy.FIGURES[name] in figure.layout.title.text
+    assert "reconstructed" in figure.layout.title.text
+
+
+def test_a_figure_the_paper_does_not_have_is_refused() -> None:
+    with pytest.raises(InvalidInput, match="did you mean 'grid'"):
+        toy.figure("gird")
 
 
 def test_the_table_says_that_it_is_reconstructed_and_how() -> None:

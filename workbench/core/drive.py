@@ -134,8 +134,14 @@ class _Driver:
         return True
 
     def collect(self, poll_s: float) -> None:
-        """Wait for events, log them with the decisions they cause, and carry these out."""
-        self._apply(self._log_with_decisions(self.executor.wait(poll_s)))
+        """Wait for events, log them with the decisions they cause, and carry these out.
+
+        One report at a time, slots it frees being filled before the next is heard, even where several came at once: so
+        what is decided depends on their order alone, and is the same in real and in virtual time.
+        """
+        for events in _up_to_each_report(self.executor.wait(poll_s)):
+            self._apply(self._log_with_decisions(events))
+            self.fill()
 
     def _log_with_decisions(self, events: Iterable[Event]) -> list[tuple[int, Decision]]:
         batch: list[Event] = []
@@ -198,6 +204,15 @@ class _Driver:
             self.log.append(events)
             for event in events:
                 self.ledger.see(event)
+
+
+def _up_to_each_report(events: Sequence[Event]) -> Iterable[Sequence[Event]]:
+    """Cut events after every report."""
+    begin = 0
+    for at, event in enumerate(events, 1):
+        if at == len(events) or event.report() is not None:
+            yield events[begin:at]
+            begin = at
 
 
 def replay(scheduler: Scheduler, events: Iterable[Event]) -> Ledger:

@@ -12,18 +12,30 @@ are rounded up to whole trials: 6, 5 and 4. `HyperTrick` does not round; on this
 import math
 from collections.abc import Mapping
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 from workbench.algos.search import FullRuns, HyperTrick, ListSearcher, SuccessiveHalving
 from workbench.cluster.models import PhaseTable
 from workbench.cluster.virtual import VirtualCluster
+from workbench.core.errors import unknown
 from workbench.core.protocols import Event, Kind, Scheduler
 from workbench.scenario import located
 from workbench.simulation import Outcome, simulate
+
+if TYPE_CHECKING:
+    import plotly.graph_objects as go
 
 NODES = 6
 EVICTION_RATE = 0.25
 MAKESPANS: Mapping[str, float] = {"hypertrick": 10.0, "sh-dynamic": 12.1, "sh-static": 15.3, "grid": 15.6}
 """Published, in time units."""
+
+FIGURES: Mapping[str, str] = {
+    "hypertrick": "HyperTrick (Fig. 2)",
+    "sh-dynamic": "Successive Halving, dynamic allocation (Fig. 3)",
+    "sh-static": "Successive Halving, static allocation (Fig. 8)",
+    "grid": "Grid search (Fig. 9)",
+}
 
 SLOW_LEARNER_SCORE = 31
 
@@ -74,6 +86,26 @@ def play(scheduler: Scheduler, toy: PhaseTable) -> Played:
     events: list[Event] = []
     outcome = simulate(scheduler, toy, VirtualCluster(NODES), events=events)
     return Played(outcome, events)
+
+
+def figure(name: str) -> "go.Figure":
+    """Draw one of the paper's Figs 2, 3, 8 and 9 from the simulated log: which node runs which trial when.
+
+    Parameters
+    ----------
+    name : str
+        One of `FIGURES`.
+    """
+    from workbench.knowledge.frames import frames_of
+    from workbench.viz import node_occupancy
+
+    if name not in FIGURES:
+        raise unknown("schedule of the toy problem", name, FIGURES)
+    toy = table()
+    frames = frames_of(play(schedulers(toy)[name], toy).events)
+    drawn = node_occupancy(frames.spans, frames.slots, frames.wall_s)
+    drawn.update_xaxes(title="time units")
+    return drawn.update_layout(title=f"{FIGURES[name]}, simulated on a reconstructed table")
 
 
 def facts(toy: PhaseTable) -> dict[str, bool]:

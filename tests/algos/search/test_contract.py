@@ -51,6 +51,7 @@ SCHEDULERS = {
     "halving-hold": lambda: SuccessiveHalving(RandomSearcher(SPACE), 3, 3, allocation="none", n_nodes=N_SLOTS),
     "hyperband": lambda: Hyperband(RandomSearcher(SPACE), 9),
     "hyperband-sequence": lambda: Hyperband(RandomSearcher(SPACE), 9, formula="journal", order="sequence"),
+    "hyperband-rounds": lambda: Hyperband(RandomSearcher(SPACE), 4, eta=2, rounds=2),
     "hyperband-restart": lambda: Hyperband(RandomSearcher(SPACE), 9, restart=True),
     "hyperband-hold": lambda: Hyperband(RandomSearcher(SPACE), 3, order="sequence", allocation="none", n_nodes=N_SLOTS),
     "asha": lambda: ASHA(RandomSearcher(SPACE), 14, 9),

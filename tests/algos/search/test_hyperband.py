@@ -86,9 +86,22 @@ def test_in_sequence_a_bracket_begins_when_the_one_before_is_over() -> None:
     assert brackets == sorted(brackets, reverse=True)
 
 
+def test_further_rounds_run_the_same_brackets_with_other_configurations() -> None:
+    """R = 9 twice: brackets of 9, 3 and 3, then again; in sequence the second round begins after the first."""
+    twice = Hyperband(SEARCHER, 9, rounds=2, order="sequence")
+    assert (twice.n_configs, twice.expected_phases) == (30, 2 * Hyperband(SEARCHER, 9).expected_phases)
+    world = play(twice, 4, seed=2)
+    told = [next(iter(reasons.values())) for reasons in world.reasons]
+    assert sorted({(t["round"], t["bracket"]) for t in told}) == [(r, s) for r in (0, 1) for s in (0, 1, 2)]
+    order = [(t["round"], -t["bracket"]) for t in told]
+    assert order == sorted(order)
+    assert len(world.ended("finished")) == 2 * (1 + 1 + 3)
+
+
 @pytest.mark.parametrize(
     ("settings", "says"),
     [
+        ({"rounds": 0}, "rounds >= 1"),
         ({"allocation": "none", "n_nodes": 45}, r"Hyperband\(allocation='none'\) needs 46 nodes, the cluster has 45"),
         ({"allocation": "none", "n_nodes": 26, "order": "sequence"}, "needs 27 nodes, the cluster has 26"),
         ({"allocation": "static", "n_nodes": 46}, "allocation is one of dynamic, none"),

@@ -40,6 +40,9 @@ class Hyperband:
         configurations: 65 for the 46.
     n_nodes : int, optional
         Slots of the cluster; needed for ``none`` unless `restart`.
+    rounds : int
+        Times that all brackets are run, each time with new configurations. The algorithm goes on like this for as long
+        as there is time; one round of it is small where R is.
     """
 
     searcher: Searcher
@@ -50,16 +53,18 @@ class Hyperband:
     allocation: str = "dynamic"
     restart: bool = False
     n_nodes: int | None = None
+    rounds: int = 1
     _trials: Trials = field(init=False, repr=False, compare=False)
     _brackets: list[Bracket] = field(init=False, repr=False, compare=False)
     _bracket_of: dict[int, Bracket] = field(init=False, default_factory=dict, repr=False, compare=False)
 
     def __post_init__(self) -> None:
-        check_size(self, n_phases=self.n_phases)
+        check_size(self, n_phases=self.n_phases, rounds=self.rounds)
         check_eta(self, self.eta)
         for name, allowed in (("formula", FORMULAS), ("order", ORDERS), ("allocation", ALLOCATIONS)):
             check_one_of(self, name, getattr(self, name), allowed)
-        table = bracket_table(self.n_phases, self.eta, self.formula)
+        once = bracket_table(self.n_phases, self.eta, self.formula)
+        table = once * self.rounds
         sizes = [rungs[0].n_trials for rungs in table]
         at_once = sum(sizes) if self.order == "parallel" else max(sizes)
         check_nodes(self, at_once, self.n_nodes, self.allocation, self.restart)
@@ -69,9 +74,11 @@ class Hyperband:
                 f"Hyperband(n_phases={self.n_phases}, eta={self.eta}) needs {sum(sizes)} configurations, "
                 f"the searcher has {self._trials.n_left}"
             )
-        top = len(table) - 1
+        hold = self.allocation == "none"
         self._brackets = [
-            Bracket(rungs, self._trials, hold=self.allocation == "none", restart=self.restart, tag={"bracket": top - i})
+            Bracket(
+                rungs, self._trials, hold=hold, restart=self.restart, tag=self._tag(*divmod(i, len(once)), len(once))
+            )
             for i, rungs in enumerate(table)
         ]
 
@@ -107,6 +114,10 @@ class Hyperband:
         """Let the reporter's bracket answer."""
         self._trials.take(report)
         return self._bracket_of[report.trial].tell(report)
+
+    def _tag(self, turn: int, i: int, n: int) -> dict[str, int]:
+        """Name a bracket in its decisions: by its s, and by its round if there are several."""
+        return {"bracket": n - 1 - i} | ({"round": turn} if self.rounds > 1 else {})
 
 
 def bracket_table(n_phases: int, eta: float = 3, formula: str = "hypertrick") -> list[list[Rung]]:

@@ -1,6 +1,8 @@
 """Optuna's samplers as searchers (optional: ``pip install rl-workbench[optuna]``)."""
 
 import math
+from collections.abc import Iterator
+from contextlib import contextmanager, nullcontext
 from dataclasses import dataclass, field
 from importlib import import_module
 from typing import Any
@@ -30,7 +32,7 @@ class OptunaSearcher:
     ----------
     space : Space
     sampler : str
-        ``tpe``, ``gp`` (slow; needs SciPy and torch) or ``random``.
+        ``tpe``, ``gp`` (needs SciPy and torch) or ``random``.
     n_random : int
         Configurations the sampler draws at random before it uses what it has seen.
     seed : int
@@ -61,7 +63,8 @@ class OptunaSearcher:
             study = optuna.create_study(direction="maximize", sampler=self._sampler)
             distributions = {name: _distribution(optuna, domain) for name, domain in self.space.items()}
             study.add_trials([self._shown(optuna, number, distributions) for number in self._configs])
-            params = study.ask(distributions).params
+            with _one_thread() if self.sampler == "gp" else nullcontext():
+                params = study.ask(distributions).params
         finally:
             optuna.logging.set_verbosity(loud)
         self._configs[trial] = {name: _in_domain(domain, params[name]) for name, domain in self.space.items()}
@@ -111,6 +114,18 @@ def _distribution(optuna: Any, domain: Domain) -> Any:
 def _in_domain(domain: Domain, value: Scalar) -> Scalar:
     """Round to the domain's step; a choice is what it is."""
     return value if isinstance(domain, Choice) else domain.perturb(value, 1.0, np.random.default_rng(0))
+
+
+@contextmanager
+def _one_thread() -> Iterator[None]:
+    """Keep torch to one thread: on matrices as small as these its threads spend their time waiting for each other."""
+    torch = import_module("torch")
+    before = torch.get_num_threads()
+    torch.set_num_threads(1)
+    try:
+        yield
+    finally:
+        torch.set_num_threads(before)
 
 
 def _optuna() -> Any:

@@ -1,0 +1,75 @@
+"""Every scheduler and searcher over paired repetitions in virtual time: who finds how much, how soon, at what cost.
+
+Simulated throughout. `families`: preset ``families`` on each family of learning curves. `searchers`: preset
+``searchers``, HyperTrick fed by searchers that learn (Optuna's needs the extra ``optuna``; its Gaussian process is far
+slower: see --gp). `bias`: how much of their phases the early and the late trials run where scores are fresh draws. For
+each scheduler: medians with 95 % bootstrap intervals, regret after some shares of the longest study's time, and where
+the first of them does better, worse or the same in the paired differences.
+"""
+
+import argparse
+import json
+import time
+from dataclasses import replace
+from typing import Any
+
+from workbench.compare import MEASURES, Comparison, arrival_bias, compare
+from workbench.scenario import Scenario, preset
+
+FAMILIES = ("steady", "noisy", "crossing", "cheap-but-bad", "expensive-but-bad")
+SHARES = (0.1, 0.25, 0.5, 1.0)
+GP = {"kind": "optuna", "sampler": "gp"}
+
+
+def told(comparison: Comparison, label: str) -> dict[str, Any]:
+    """Sum a comparison up: measures and regrets by scheduler, and how `label` stands against the others."""
+    standing = comparison.standing(label, SHARES[1])
+    return {
+        "schedulers": {
+            name: {m: rounded(found) for m, found in comparison.medians(name, MEASURES[:5]).items()}
+            | {f"regret_at_{share:.0%}": rounded(comparison.regret_at(name, share)) for share in SHARES}
+            for name in comparison.labels
+        },
+        f"{label}_is": {
+            str(measure): {row.against: row.verdict for row in rows.itertuples()}
+            for measure, rows in standing.groupby("measure", sort=False)
+        },
+    }
+
+
+def rounded(interval: tuple[float, float, float]) -> list[float]:
+    """Write an interval as median, low, high."""
+    return [float(f"{number:.4g}") for number in interval]
+
+
+def with_gp(scenario: Scenario) -> Scenario:
+    """Add the Gaussian process to the searchers."""
+    tpe = scenario.schedulers["tpe"]
+    return replace(scenario, schedulers={**scenario.schedulers, "gp": {**tpe, "searcher": GP}})
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("what", choices=["families", "searchers", "bias"])
+    parser.add_argument("--repeats", type=int, default=1000, help="paired repetitions (default 1000)")
+    parser.add_argument("--curves", nargs="+", default=FAMILIES, help="families of learning curves")
+    parser.add_argument("--gp", action="store_true", help="with the Gaussian process: half a minute a repetition")
+    parser.add_argument("--processes", type=int, default=2)
+    given = parser.parse_args()
+    began = time.perf_counter()
+    found: dict[str, Any] = {"command": given.what, "simulated": True, "repeats": given.repeats}
+    if given.what == "bias":
+        unrelated = preset("families").with_curves(family="unrelated")
+        frame = arrival_bias(unrelated, "hypertrick", given.repeats, processes=given.processes)
+        found["share_run_by_tenth"] = [rounded(row) for row in frame[["share_run", "low", "high"]].to_numpy()]
+    else:
+        scenario = preset(given.what)
+        scenario = with_gp(scenario) if given.gp and given.what == "searchers" else scenario
+        for family in given.curves:
+            comparison = compare(scenario.with_curves(family=family), given.repeats, processes=given.processes)
+            found[family] = told(comparison, next(iter(scenario.schedulers)))
+    print(json.dumps({**found, "wall_s": round(time.perf_counter() - began, 1)}))
+
+
+if __name__ == "__main__":
+    main()
