@@ -11,6 +11,12 @@ if TYPE_CHECKING:
     from workbench.knowledge import StudyLog
 
 _DISK_RETRY_S = 2.0
+_STATES = {
+    Kind.STUDY_STARTED: "running",
+    Kind.STUDY_RESUMED: "running",
+    Kind.STUDY_ENDED: "ended",
+    Kind.STUDY_INTERRUPTED: "interrupted",
+}
 
 
 @dataclass
@@ -59,6 +65,7 @@ class Progress:
     def see(self, event: Event) -> None:
         """Take in one more event."""
         self.at = max(self.at, event.at)
+        self.state = _STATES.get(event.kind, self.state)
         if event.kind in (Kind.PROGRESS, Kind.PHASE_ENDED):
             self.message = event.data.get("note", "")
         if event.kind is Kind.RUN and event.data["parent"] != event.trial:

@@ -18,7 +18,6 @@ from workbench.core.protocols import Event, Kind
 from workbench.knowledge.frames import Frames, frames_of
 from workbench.knowledge.schema import damage_told, open_for_reading
 
-
 POINT = np.dtype([("trial", "i4"), ("phase", "i4"), ("at", "f8"), ("name", "i4"), ("value", "f8")])
 """A metric point, as `RecordedStudy.points` gives them: at in seconds, name as an index."""
 

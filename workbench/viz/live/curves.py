@@ -178,4 +178,6 @@ def _rows(points: npt.NDArray[Any], attempts: list[_Attempt]) -> Table:
     chosen = in_time & (what != _BEGUN) & (of_trial == trial[owner]) & (of_phase == phase[owner])
     owner = owner[chosen]
     x = at[chosen] - from_s[owner] + before_s[owner]
-    return np.column_stack([of_trial[chosen], x, value[chosen], what[chosen] == _ENDED, phase[owner]]).astype(np.float32)
+    return np.column_stack([of_trial[chosen], x, value[chosen], what[chosen] == _ENDED, phase[owner]]).astype(
+        np.float32
+    )

@@ -114,6 +114,9 @@ class Dashboard(anywidget.AnyWidget):  # type: ignore[misc]
         self._asked = False  # whether a viewer waits for a snapshot
         self._closing = False
         super().__init__(_key=uuid4().hex)
+        # ipykernel sends what a view says to the shell its widget last spoke from. This one speaks from a thread of its
+        # own, which counts as the main shell, and there a pressed button would wait for the end of the running cell.
+        self.comm._reply_subshell_for = None  # let it go where the view asks: JupyterLab names a subshell
         self.on_msg(self._heard)
         self.observe(lambda _: self._switched(), "importance")
         self._refresh_s = refresh_s

@@ -50,7 +50,7 @@ class Rates:
             self._left.append((trial, at_s))
 
     def take(self, points: npt.NDArray[Any], until_s: float) -> None:
-        """Take in metrics, of type `POINT`, after the events that were read with them; the clock stands at `until_s`."""
+        """Take in metrics, of type `POINT`, after the events read with them; the clock stands at `until_s`."""
         told = points[np.isin(points["trial"], list(self._joined))] if len(points) else points
         left = np.array(self._left, float).reshape(-1, 2)
         most = max([*self._joined, -1]) + 1

@@ -1,7 +1,7 @@
 // What the kernel has told about a study. One store a model, whatever the number of views: a view that is attached
 // late, or a page that is loaded again, draws what the kernel knows, not what it happened to hear.
 
-const RETRY_MS = 2500;
+const RETRY_MS = 1500;
 const MOST_POINTS_A_TRIAL = 4000;
 
 function makeStore(model) {
@@ -14,6 +14,7 @@ function makeStore(model) {
     curves: new Map(), // trial → {x: [], y: [], end: []}
     rates: [], // samples: seconds, then a value a name in meta.rates
     log: [], // lines, each of one of two lists: decisions and troubles
+    wished: [], // actions the kernel has not even heard of: a running cell may hold them up
     asked: new Map(), // request → what a person asked here, until the log answers
     refused: "", // why the last wish could not even be sent
     changed: new Set(), // callbacks
@@ -52,6 +53,7 @@ function makeStore(model) {
   }
 
   function answered({ type, why, request, action, trial }) {
+    store.wished.shift();
     store.refused = type === "refused" ? why : "";
     const there = store.log.some((line) => line.request === request); // the log may have been faster
     if (type === "asked" && !there) store.asked.set(request, trial === null || trial === undefined ? action : `${action} trial ${trial}`);
@@ -60,7 +62,9 @@ function makeStore(model) {
 
   store.wish = (action, more) => {
     store.refused = "";
+    store.wished.push(action);
     model.send({ type: "ask", action, ...more });
+    for (const callback of store.changed) callback();
   };
 
   model.on("msg:custom", hear);
