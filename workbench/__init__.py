@@ -13,6 +13,7 @@ _WHERE = {
     "Budget": "workbench.core.budget",
     "Choice": "workbench.core.space",
     "EvolutionSearcher": "workbench.algos.search",
+    "Explorer": "workbench.explore",
     "FullRuns": "workbench.algos.search",
     "GA3C": "workbench.algos.rl.ga3c",
     "GridSearcher": "workbench.algos.search",
