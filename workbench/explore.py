@@ -14,12 +14,14 @@ if TYPE_CHECKING:
 
     from workbench.analysis import Importance
 
+_COLUMNS = ["study", "state", "trials", "phases", "best_score", "time_to_best_s", "wall_s", "occupancy", "alpha"]
+
 
 class Explorer:
     """Studies compared: learning curves, survival, importance, time to best.
 
-    Reads the log once, when it is made. Scores of studies are comparable only if their trials learn the same thing; that
-    is for whoever compares them to know.
+    Reads the log once, when it is made. Scores of studies are comparable only if their trials learn the same thing,
+    which is for whoever compares them to know.
 
     Parameters
     ----------
@@ -42,19 +44,17 @@ class Explorer:
 
     @cached_property
     def table(self) -> "pd.DataFrame":
-        """One row a study: study, state, trials, phases, best_score, time_to_best_s, wall_s, occupancy, alpha (0 to 1)."""
+        """One row a study: study, state, trials, phases, best_score, time_to_best_s, wall_s, occupancy and alpha (0…1)."""
         import pandas as pd
 
         rows = []
         for name, results in self.results.items():
             s, best = results.summary, self._best[name]
-            when = best["at_s"].iloc[-1] if len(best) else float("nan")
-            rows.append(
-                (name, results.frames.state, s["trials"], s["phases"], s["best_score"], when, s["wall_s"])
-                + (s["occupancy"], s["alpha"])
-            )
-        columns = ["study", "state", "trials", "phases", "best_score", "time_to_best_s", "wall_s", "occupancy", "alpha"]
-        return pd.DataFrame(rows, columns=columns)
+            row = {"study": name, "state": results.frames.state}
+            row |= {key: s[key] for key in ("trials", "phases", "best_score", "wall_s", "occupancy", "alpha")}
+            row["time_to_best_s"] = best["at_s"].iloc[-1] if len(best) else float("nan")
+            rows.append(row)
+        return pd.DataFrame(rows, columns=_COLUMNS)
 
     @cached_property
     def importance(self) -> "Mapping[str, Importance]":
@@ -86,11 +86,10 @@ class Explorer:
         target = Path(folder)
         target.mkdir(parents=True, exist_ok=True)
         self.table.to_csv(target / "studies.csv", index=False)
-        drawn = self.figures().items()
-        files = [
-            write_figure(fig, target / f"{name.replace(' ', '-')}.{kind}") for name, fig in drawn for kind in kinds
-        ]
-        return [target / "studies.csv", *files]
+        files = [target / "studies.csv"]
+        for name, fig in self.figures().items():
+            files += [write_figure(fig, target / f"{name.replace(' ', '-')}.{kind}") for kind in kinds]
+        return files
 
     @cached_property
     def _best(self) -> "dict[str, Any]":

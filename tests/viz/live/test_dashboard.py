@@ -80,7 +80,12 @@ def test_importance_comes_when_it_is_asked_for(board, log):
     board._estimator.wait()
     board.refresh()
     told = next(m["importance"] for m in reversed(board.said) if m.get("importance"))
-    assert told == {"rows": [], "told": "no importance: 3 trials have a score, 20 are needed"}
+    assert told == {"phase": None, "rows": [], "told": "no importance: 3 trials have a score, 20 are needed"}
+    board.importance_phase = 0  # chosen in a view: due at once
+    board.refresh()
+    board._estimator.wait()
+    board.refresh()
+    assert next(m["importance"]["phase"] for m in reversed(board.said) if m.get("importance")) == 0
     board.importance = False
 
 

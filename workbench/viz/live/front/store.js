@@ -2,7 +2,7 @@
 // late, or a page that is loaded again, draws what the kernel knows, not what it happened to hear.
 
 const RETRY_MS = 1500;
-const MOST_POINTS_A_TRIAL = 4000;
+const MOST_POINTS = 120000; // of all trials; more are thinned, and extremes stay
 
 function makeStore(model) {
   const store = {
@@ -96,6 +96,7 @@ function apply(store, content, buffers) {
   }
   for (const trial of content.dropped ?? []) store.curves.delete(trial);
   const points = floats(buffers[1]);
+  const most = Math.max(64, MOST_POINTS / Math.max(1, store.trials.size));
   for (let k = 0; k < points.length; k += 4) {
     const trial = points[k];
     if (!store.curves.has(trial)) store.curves.set(trial, { x: [], y: [], end: [] });
@@ -103,7 +104,7 @@ function apply(store, content, buffers) {
     curve.x.push(points[k + 1]);
     curve.y.push(points[k + 2]);
     curve.end.push(points[k + 3] > 0);
-    if (curve.x.length > MOST_POINTS_A_TRIAL) store.curves.set(trial, thinned(curve));
+    if (curve.x.length > most) store.curves.set(trial, thinned(curve));
   }
 }
 
