@@ -44,7 +44,7 @@ class Explorer:
 
     @cached_property
     def table(self) -> "pd.DataFrame":
-        """One row a study: study, state, trials, phases, best_score, time_to_best_s, wall_s, occupancy and alpha (0…1)."""
+        """One row a study: study, state, trials, phases, best_score, time_to_best_s, wall_s, occupancy, alpha."""
         import pandas as pd
 
         rows = []
