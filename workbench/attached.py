@@ -51,11 +51,13 @@ class AttachedStudy:
     """
 
     def __init__(self, db: str | Path, name: str) -> None:
+        from workbench.knowledge import KnowledgeBase
+
         self.db = Path(db).absolute()
         self.name = name
-        self._progress: Progress | None = None
-        self._seen = 0
-        self._look()
+        self._seen = 0  # events taken in
+        with KnowledgeBase(self.db) as kb:
+            self._progress = _progress_of(kb[name].spec)
 
     # -- waiting and stopping ---------------------------------------------------------------------------------
 
@@ -116,8 +118,12 @@ class AttachedStudy:
     @property
     def progress(self) -> Progress:
         """How far the study is, as its log tells."""
-        self._look()
-        assert self._progress is not None
+        from workbench.knowledge import KnowledgeBase
+
+        with KnowledgeBase(self.db) as kb:
+            events, self._seen = kb[self.name].events_since(self._seen)
+        for event in events:
+            self._progress.see(event)
         return self._progress
 
     def frames(self) -> "Frames":
@@ -182,18 +188,6 @@ class AttachedStudy:
         if self.progress.state == "running":
             return " · its driver died without a word: resume it"
         return ""
-
-    def _look(self) -> None:
-        """Take in what the log has to say since the last look."""
-        from workbench.knowledge import KnowledgeBase
-
-        with KnowledgeBase(self.db) as kb:
-            study = kb[self.name]
-            if self._progress is None:
-                self._progress = _progress_of(study.spec)
-            events, self._seen = study.events_since(self._seen)
-        for event in events:
-            self._progress.see(event)
 
     def _raise_what_ended_it(self) -> None:
         from workbench.knowledge import KnowledgeBase, output_path

@@ -19,7 +19,6 @@ from workbench.viz.live.rates import NAMES, Rates
 from workbench.viz.live.spans import OUTCOMES, SpanTable
 from workbench.viz.live.words import line_of
 
-MOST_POINTS = 60_000
 _LIST_LINES = 300
 _LIVES = ["slot", "joined_s", "lost_s"]
 
@@ -103,7 +102,7 @@ class Board:
             "trials": [self._trial(number) for number in self._reader.trials],
             "log": sorted((line for lines in self._lists.values() for line in lines), key=itemgetter("n")),
         }
-        return content, [self._spans.all().tobytes(), self.curves.all(MOST_POINTS).tobytes()]
+        return content, [self._spans.all().tobytes(), self.curves.all().tobytes()]
 
     def delta(self) -> Message | None:
         """Give what changed since the last delta, and take it as sent; ``None`` if nothing did."""

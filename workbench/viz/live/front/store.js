@@ -48,7 +48,8 @@ function makeStore(model) {
       return;
     }
     store.number = content.number;
-    if (content.type !== "beat") apply(store, content, buffers);
+    if (content.type === "beat") return; // nothing to draw anew
+    apply(store, content, buffers);
     for (const callback of store.changed) callback();
   }
 
