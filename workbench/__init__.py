@@ -9,9 +9,11 @@ from typing import Any
 _WHERE = {
     "A3C": "workbench.algos.rl.a3c",
     "ASHA": "workbench.algos.search",
+    "AttachedStudy": "workbench.attached",
     "Budget": "workbench.core.budget",
     "Choice": "workbench.core.space",
     "EvolutionSearcher": "workbench.algos.search",
+    "Explorer": "workbench.explore",
     "FullRuns": "workbench.algos.search",
     "GA3C": "workbench.algos.rl.ga3c",
     "GridSearcher": "workbench.algos.search",

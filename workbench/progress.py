@@ -3,6 +3,7 @@
 import threading
 from collections.abc import Sequence
 from dataclasses import dataclass
+from html import escape
 from typing import TYPE_CHECKING
 
 from workbench.core.protocols import Event, Kind
@@ -11,6 +12,13 @@ if TYPE_CHECKING:
     from workbench.knowledge import StudyLog
 
 _DISK_RETRY_S = 2.0
+_BAR = 12  # characters
+_STATES = {
+    Kind.STUDY_STARTED: "running",
+    Kind.STUDY_RESUMED: "running",
+    Kind.STUDY_ENDED: "ended",
+    Kind.STUDY_INTERRUPTED: "interrupted",
+}
 
 
 @dataclass
@@ -59,6 +67,7 @@ class Progress:
     def see(self, event: Event) -> None:
         """Take in one more event."""
         self.at = max(self.at, event.at)
+        self.state = _STATES.get(event.kind, self.state)
         if event.kind in (Kind.PROGRESS, Kind.PHASE_ENDED):
             self.message = event.data.get("note", "")
         if event.kind is Kind.RUN and event.data["parent"] != event.trial:
@@ -82,12 +91,30 @@ class Progress:
             rate = (frames - before) / (at - since)
         self._frames[trial] = (frames, at, rate)
 
+    @property
+    def share(self) -> float:
+        """Of the phases expected in all that have ended, 0 to 1; 1 once the study has ended."""
+        if self.state == "ended":
+            return 1.0
+        return min(1.0, self.phases_ended / self.expected_phases) if self.expected_phases else 0.0
+
+    @property
+    def _bar(self) -> str:
+        full = round(_BAR * self.share)
+        return f"▕{'█' * full}{'·' * (_BAR - full)}▏"
+
+    def _repr_html_(self) -> str:
+        trials = f"<progress value={self.trials_ended} max={max(self.n_trials, self.trials_started, 1)}></progress>"
+        phases = f"<progress value={self.share:.3f} max=1></progress>"
+        return f"<div>trials {trials} phases {phases}<br>{escape(str(self))}</div>"
+
     def __str__(self) -> str:
         eta = "" if self.eta_s is None or self.state != "running" else f" · about {_clock(self.eta_s)} left"
         fps = f" · {self.frames_per_s:,.0f} frames/s" if self.frames_per_s else ""
         held_up = f" · {self.message}" if self.message and self.state == "running" else ""
+        trials = f"{self.n_trials}, {self.trials_started} started, {self.trials_ended} ended"
         return (
-            f"{_clock(self.at)} · trials: {self.n_trials}, {self.trials_started} started, {self.trials_ended} ended · "
+            f"{_clock(self.at)} {self._bar} trials: {trials} · "
             f"phases: {self.phases_ended} of about {self.expected_phases:.0f}{fps}{eta}{held_up}"
         )
 

@@ -80,7 +80,7 @@ class Results:
         return importance(self.frames.trials, self.frames.phases, self.frames.hyperparameters, phase=phase)
 
     def figures(self) -> "dict[str, go.Figure]":
-        """Draw occupancy, survival, learning curves, best score, score by hyperparameter, importance."""
+        """Draw occupancy, survival, learning curves, best score, scores by hyperparameter, importance."""
         from workbench import analysis, viz
 
         f = self.frames
@@ -97,6 +97,7 @@ class Results:
             ),
             "best so far": viz.best_so_far(analysis.best_so_far(f.phases), f.wall_s),
             "score by hyperparameter": viz.score_by_hyperparameter(f.phases, f.trials, f.hyperparameters),
+            "parallel coordinates": viz.parallel_coordinates(f.trials, f.hyperparameters),
             "importance": viz.hyperparameter_importance(found.table, str(found)),
         }
 
@@ -162,6 +163,7 @@ _CAPTIONS = (
     "Every trial's score against the time it trained.",
     "The best score reported so far, against the study's clock.",
     "Scores at phase ends against each hyperparameter; crosses are the last scores of stopped trials.",
+    "Every trial as a line through its hyperparameters to its last score.",
     "What random forests make of the last scores of all trials, stopped ones among them; bars with 95 % intervals.",
 )
 

@@ -1,6 +1,5 @@
 """A study: a scheduler, a trainable and a cluster, driven to the end, remembered, resumable."""
 
-import asyncio
 import copy
 import importlib.metadata
 import platform
@@ -10,11 +9,12 @@ import threading
 import time
 from collections.abc import Callable, Generator, Sequence
 from contextlib import AbstractContextManager, contextmanager, nullcontext, suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import chain, count
 from pathlib import Path
-from typing import IO, TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any
 
+from workbench.attached import AttachedStudy
 from workbench.core.describe import describe
 from workbench.core.drive import drive, replay
 from workbench.core.errors import InvalidInput
@@ -24,13 +24,10 @@ from workbench.progress import Progress, WatchedLog
 from workbench.registry import REGISTRY
 
 if TYPE_CHECKING:
-    import pandas as pd
     from distributed import Client
 
     from workbench.cluster.checkpoints import CheckpointStore
-    from workbench.knowledge import Frames, Hands, StudyLog
-    from workbench.results import Results
-    from workbench.viz.live import Dashboard
+    from workbench.knowledge import StudyLog
 
 DEFAULT_DB = Path("data/runs/workbench.db")
 
@@ -103,6 +100,33 @@ class Study:
         """
         return StudyRun(self, resume=resume)
 
+    def launch(self, *, resume: bool = False) -> AttachedStudy:
+        """Run the study in a process of its own, and return once it is under way there.
+
+        It goes on whatever becomes of this kernel or terminal; find it again with ``AttachedStudy(db, name)``. What the
+        process has to say goes to a file beside the knowledge base, ending in ``.out``.
+
+        Raises
+        ------
+        InvalidInput
+            `client` belongs to a cluster that would end with this process, or something cannot be pickled.
+        StudyError, SchedulerError
+            As `start`.
+        """
+        from workbench.launch import launch
+
+        address = None
+        if self.client is not None:
+            if self.client.cluster is not None:
+                raise InvalidInput(
+                    "launch() cannot use this client: its cluster was made by this process and would end with it; "
+                    "connect to a cluster of its own by address, Client('tcp://…'), or leave client out"
+                )
+            address = str(self.client.scheduler.address)
+        there = replace(self, client=None, db=Path(self.db).absolute())
+        launch(there, resume=resume, scheduler_address=address)
+        return AttachedStudy(there.db, self.name)
+
     def run(self, *, resume: bool = False) -> "StudyRun":
         """Run the study to its end. Ctrl-C ends it cleanly; it can then be resumed."""
         run = self.start(resume=resume)
@@ -161,15 +185,19 @@ class Study:
         return CheckpointStore(self.checkpoints or str((db.parent / f"{db.stem}.checkpoints" / self.name).absolute()))
 
 
-class StudyRun:
-    """A study under way, or over. Made by `Study.start`."""
+class StudyRun(AttachedStudy):
+    """A study driven by a thread of this process, or over. Made by `Study.start`.
+
+    If the process ends before it, the study is interrupted; `Study.start` with `resume` goes on with it.
+    """
 
     def __init__(self, study: Study, *, resume: bool = False) -> None:
         from workbench.knowledge import StudyLog
 
         self.study = study
+        self.db, self.name = Path(study.db).absolute(), study.name
         scheduler = copy.deepcopy(study.scheduler)
-        self.progress = Progress(scheduler.n_trials, scheduler.expected_phases)
+        self._progress = Progress(scheduler.n_trials, scheduler.expected_phases)
         self.error: BaseException | None = None
         self._stopping = threading.Event()
         self._over = threading.Event()
@@ -179,7 +207,7 @@ class StudyRun:
             past = log.events() if resume else []
             ledger = replay(scheduler, past)
             for event in past:
-                self.progress.see(event)
+                self._progress.see(event)
         except BaseException:
             log.close()
             raise
@@ -202,81 +230,24 @@ class StudyRun:
         self._stopping.set()
 
     @property
-    def hands(self) -> "Hands":
-        """Stop, pause, resume, extend or clone a trial; pause the study; scale its cluster."""
-        from workbench.knowledge import Hands
-
-        return Hands(self.study.db, self.study.name)
-
-    def __await__(self) -> Generator[Any, None, "StudyRun"]:
-        yield from asyncio.get_running_loop().run_in_executor(None, self.wait).__await__()
-        return self
-
-    @property
     def running(self) -> bool:
         """Whether the study is still being driven."""
         return not self._over.is_set()
 
-    # -- looking ----------------------------------------------------------------------------------------------
-
-    def frames(self) -> "Frames":
-        """Read the study's frames as they stand now."""
-        from workbench.knowledge import KnowledgeBase
-
-        with KnowledgeBase(Path(self.study.db)) as kb:
-            return kb[self.study.name].frames()
-
     @property
-    def trials(self) -> "pd.DataFrame":
-        """One row a trial; see `Frames.trials`."""
-        return self.frames().trials
+    def progress(self) -> Progress:
+        """How far the study is."""
+        return self._progress
 
-    def results(self) -> "Results":
-        """Sum up the study as it stands now: numbers, figures, report."""
-        from workbench.results import Results
-
-        return Results.open(self.study.db, self.study.name)
-
-    def dashboard(self) -> "Dashboard":
-        """Open the live view of this study; it only reads the log."""
-        from workbench.results import survival_curves
-        from workbench.viz.live import Dashboard
-
-        expected, minimum = survival_curves(self.study.spec)
-        return Dashboard(self.study.db, self.study.name, expected=expected or (), minimum=minimum or ())
-
-    def report(self, path: str | Path | None = None) -> Path:
-        """Write the self-contained HTML report, by default beside the knowledge base; return where it is."""
-        beside = Path(self.study.db).resolve().parent / f"{self.study.name}.html"
-        return self.results().write_report(path or beside)
-
-    def follow(self, every_s: float | None = None, out: IO[str] | None = None) -> "StudyRun":
-        """Write a line of progress every now and then until the study is over; raises what ended it badly.
-
-        On a terminal each line replaces the last, once a second; elsewhere one comes every ten seconds. An interrupt
-        ends the following, not the study.
-        """
-        out = sys.stdout if out is None else out
-        terminal = out.isatty()
-        over = False
-        while not over:
-            over = self.wait((1.0 if terminal else 10.0) if every_s is None else every_s)
-            out.write(f"{self.progress}" + ("\x1b[K\r" if terminal and not over else "\n"))
-            out.flush()
-        return self
-
-    def __repr__(self) -> str:
-        return f"{self.study.name}: {self.progress.state} · {self.progress}"
-
-    def _repr_html_(self) -> str:
-        return self.results()._repr_html_()
+    def _note(self) -> str:
+        return " · driven by a thread of this process, ends with it, can be resumed" if self.running else ""
 
     # -- the driver's thread ----------------------------------------------------------------------------------
 
     def _drive(self, scheduler: Scheduler, log: "StudyLog", ledger: Ledger, resumed: bool) -> None:
         from workbench.knowledge import Inbox
 
-        watched = WatchedLog(log, self.progress, self._stopping)
+        watched = WatchedLog(log, self._progress, self._stopping)
         began = Kind.STUDY_RESUMED if resumed else Kind.STUDY_STARTED
         try:
             watched.append([Event(began, ledger.at, data=_provenance(self.study))])
@@ -294,12 +265,11 @@ class StudyRun:
                 at = executor.now
             last = Kind.STUDY_ENDED if ended else Kind.STUDY_INTERRUPTED
             watched.append([Event(last, at)])
-            self.progress.state = "ended" if ended else "interrupted"
         except BaseException as err:  # noqa: BLE001  handed to whoever waits
             self.error = err
-            self.progress.state = "interrupted"
+            self._progress.state = "interrupted"
             with suppress(Exception):  # the log itself may be what failed
-                watched.append([Event(Kind.STUDY_INTERRUPTED, self.progress.at, data={"error": repr(err)})])
+                watched.append([Event(Kind.STUDY_INTERRUPTED, self._progress.at, data={"error": repr(err)})])
         finally:
             log.close()
             self._over.set()

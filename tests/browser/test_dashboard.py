@@ -9,11 +9,13 @@ import pytest
 from playwright.sync_api import expect
 
 from tests.browser.conftest import SCREENSHOTS
+from tests.browser.lab import command, opened, run_cells
+from tests.viz.live.conftest import in_order
 from workbench.core.protocols import Kind
-from workbench.knowledge import KnowledgeBase
+from workbench.knowledge import Inbox, KnowledgeBase, StudyLog
 
 NOTEBOOK = Path(__file__).parents[2] / "notebooks" / "02_live_dashboard.ipynb"
-SIZE = {"n_trials": 8, "n_phases": 3, "frames": 80_000}
+SIZE = {"n_trials": 6, "n_phases": 2, "frames": 60_000}
 
 # Moves the pointer over the Gantt chart, row by row, and collects what the tips say.
 SCAN = """canvas => {
@@ -41,10 +43,6 @@ def notebook(lab) -> tuple[str, Path]:
     cell.source += f'\nDB = "live.db"\nSIZE = {SIZE!r}'
     nbformat.write(copy, served / NOTEBOOK.name)
     return address.format(NOTEBOOK.name), served / "live.db"
-
-
-def command(page, name: str) -> None:
-    page.evaluate("name => { window.jupyterapp.commands.execute(name); }", name)
 
 
 def shoot(page, name: str) -> None:
@@ -102,12 +100,8 @@ def changes(page, canvas) -> None:
 @pytest.mark.timeout(420)
 def test_the_dashboard_in_a_browser(page, notebook) -> None:
     address, db = notebook
-    page.goto(address)
-    page.wait_for_selector(".jp-Notebook .jp-CodeCell")
-    expect(page.get_by_role("button", name="| Idle")).to_be_visible()
-    page.locator(".jp-Notebook .jp-Cell").first.click()
-    for _ in range(6):
-        command(page, "notebook:run-cell-and-select-next")
+    opened(page, address)
+    run_cells(page, 6)
     board = page.locator(".jp-OutputArea .wb").first
     expect(board.locator(".wb-title")).to_have_text("live")
 
@@ -117,8 +111,7 @@ def test_the_dashboard_in_a_browser(page, notebook) -> None:
     changes(page, curves)
 
     # another cell, while the study runs
-    for _ in range(2):
-        command(page, "notebook:run-cell-and-select-next")
+    run_cells(page, 2)
     expect(page.locator(".jp-OutputArea-output", has_text=re.compile(r"\d+ trials begun"))).to_be_visible()
 
     stopped, paused = press(page, board, db, "Stop"), press(page, board, db, "Pause")
@@ -147,8 +140,7 @@ def test_the_dashboard_in_a_browser(page, notebook) -> None:
 
     # the rest, which waits for the study's end
     page.locator(".jp-MarkdownCell", has_text="Step in by code").click()  # the clicks had chosen the dashboard's cell
-    for _ in range(6):
-        command(page, "notebook:run-cell-and-select-next")
+    run_cells(page, 6)
     until(page, lambda: events(db, Kind.STUDY_ENDED), "the end of the study")
     expect(board.locator(".wb-facts")).to_contain_text("ended")
     clone = next(e for e in events(db, Kind.RUN) if e.data.get("by") == "person")
@@ -170,4 +162,41 @@ def test_the_dashboard_in_a_browser(page, notebook) -> None:
     page.wait_for_function("document.body.dataset.jpThemeLight === 'false'")
     page.wait_for_timeout(500)
     shoot(page, "dark")
+    assert page.complaints == [], json.dumps(page.complaints, indent=1)
+
+
+BUSY = [
+    "from workbench.viz.live import Dashboard",
+    "board = Dashboard('busy.db', 'live')\nboard",
+    "from pathlib import Path\nwhile not Path('enough').exists():\n    pass\nprint('over')",
+]
+
+
+@pytest.mark.timeout(300)
+def test_buttons_are_heard_while_a_cell_runs(page, lab) -> None:
+    address, served = lab
+    db = served / "busy.db"
+    log = StudyLog(db, "live", {"scheduler": {"kind": "full", "n_trials": 4, "n_phases": 2}})
+    log.append(in_order())
+    notebook = nbformat.v4.new_notebook(cells=[nbformat.v4.new_code_cell(cell) for cell in BUSY])
+    notebook.metadata["kernelspec"] = {"name": "python3", "display_name": "Python 3", "language": "python"}
+    nbformat.write(notebook, served / "busy.ipynb")
+    opened(page, address.format("busy.ipynb"))
+    run_cells(page, 3)  # all at once, as Run All does: the view comes up while the last one spins
+    board = page.locator(".jp-OutputArea .wb").first
+    expect(board.locator(".wb-title")).to_have_text("live")
+    inbox = Inbox(db, "live")
+    button = board.get_by_role("button", name="Pause study")
+    expect(button).to_be_enabled()
+    button.evaluate("button => button.click()")
+    until(page, inbox, "a request")
+    assert [request.action for request in inbox()] == ["pause study"]
+    expect(board.locator(".wb-waiting")).to_have_text("asked, not answered yet: pause study")
+    assert page.locator(".jp-OutputArea-output", has_text="over").count() == 0
+    board.locator(".wb-log li", has_text="trial 0").first.evaluate("line => line.click()")
+    expect(board.locator("h4", has_text="Trial 0: finished")).to_be_visible()
+    shoot(page, "busy")
+    (served / "enough").touch()
+    expect(page.locator(".jp-OutputArea-output", has_text="over")).to_be_visible()
+    log.close()
     assert page.complaints == [], json.dumps(page.complaints, indent=1)

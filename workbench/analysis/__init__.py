@@ -7,7 +7,7 @@ from workbench.analysis.importance import Importance, importance
 from workbench.analysis.occupancy import Occupancy, occupancy, occupancy_over_time
 from workbench.analysis.summary import summarise
 from workbench.analysis.survival import phase_modes, stopped_by_mode, survival
-from workbench.analysis.thin import thin
+from workbench.analysis.thin import thin, thin_curves
 
 __all__ = [
     "Importance",
@@ -25,4 +25,5 @@ __all__ = [
     "summarise",
     "survival",
     "thin",
+    "thin_curves",
 ]

@@ -1,12 +1,13 @@
-"""Fewer points that look the same: a curve thinned without losing its extremes."""
-
-from itertools import pairwise
+"""Fewer points that look the same: curves thinned without losing their extremes."""
 
 import numpy as np
 import numpy.typing as npt
 
+Floats = npt.NDArray[np.floating]
+Indices = npt.NDArray[np.intp]
 
-def thin(y: npt.NDArray[np.floating], most: int) -> npt.NDArray[np.intp]:
+
+def thin(y: Floats, most: int) -> Indices:
     """Choose at most `most` points of a curve, the lowest and highest of each stretch among them.
 
     Parameters
@@ -21,15 +22,45 @@ def thin(y: npt.NDArray[np.floating], most: int) -> npt.NDArray[np.intp]:
     array of int, shape [m], m <= `most`, or all n if they are no more
         Indices in ascending order; the first and the last point are always kept.
     """
+    return thin_curves(np.zeros(len(y), int), np.arange(len(y)), y, most)
+
+
+def thin_curves(curve: npt.NDArray[np.integer], x: Floats, y: Floats, most: int) -> Indices:
+    """Choose at most `most` points of each of many curves, as `thin` does of one; stretches are equal in x.
+
+    Parameters
+    ----------
+    curve : array of int, shape [n]
+        Which curve a point is of; the points of a curve stand together.
+    x, y : array, shape [n]
+        The points; x ascends within a curve.
+    most : int
+        Points to keep of each curve, at least 4.
+
+    Returns
+    -------
+    array of int, shape [m]
+        Indices in ascending order; every curve's first and last point are kept, and all points of short curves.
+    """
     n = len(y)
-    if n <= most:
+    if n == 0:
+        return np.arange(0)
+    first = np.flatnonzero(np.r_[True, curve[1:] != curve[:-1]])
+    count = np.diff(np.r_[first, n])
+    last = first + count - 1
+    chosen = np.repeat(count <= most, count)
+    if chosen.all():
         return np.arange(n)
+    chosen[first] = chosen[last] = True
     stretches = max(1, (most - 2) // 2)
-    edges = np.linspace(0, n, stretches + 1).astype(int)
-    low = np.where(np.isnan(y), np.inf, y)
-    high = np.where(np.isnan(y), -np.inf, y)
-    kept = {0, n - 1}
-    for start, end in pairwise(edges):
-        kept.add(start + int(np.argmin(low[start:end])))
-        kept.add(start + int(np.argmax(high[start:end])))
-    return np.array(sorted(kept), dtype=np.intp)
+    begins, width = np.repeat(x[first], count), np.repeat(x[last] - x[first], count)
+    along = np.divide(x - begins, width, out=np.zeros(n), where=width > 0)
+    stretch = np.minimum((along * stretches).astype(np.intp), stretches - 1)
+    edge = np.flatnonzero(np.r_[True, (curve[1:] != curve[:-1]) | (stretch[1:] != stretch[:-1])])
+    sizes = np.diff(np.r_[edge, n])
+    for bound, reduce in ((np.inf, np.minimum), (-np.inf, np.maximum)):
+        values = np.where(np.isnan(y), bound, y)
+        at_bound = np.flatnonzero(values == np.repeat(reduce.reduceat(values, edge), sizes))
+        of = np.searchsorted(edge, at_bound, side="right")
+        chosen[at_bound[np.r_[True, of[1:] != of[:-1]]]] = True  # the first of those that are equal
+    return np.flatnonzero(chosen)

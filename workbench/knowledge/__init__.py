@@ -5,7 +5,7 @@ from workbench.knowledge.frames import Frames, frames_of
 from workbench.knowledge.inbox import Hands, Inbox
 from workbench.knowledge.reader import KnowledgeBase, RecordedStudy, RecordedTrial
 from workbench.knowledge.recording import Recording, record
-from workbench.knowledge.writer import DiskFull, StudyLog
+from workbench.knowledge.writer import DiskFull, StudyLog, driver_of, output_path
 
 __all__ = [
     "DiskFull",
@@ -19,7 +19,9 @@ __all__ = [
     "StudyLog",
     "backup",
     "check",
+    "driver_of",
     "frames_of",
+    "output_path",
     "record",
     "repair",
 ]

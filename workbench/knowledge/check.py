@@ -7,11 +7,11 @@ from contextlib import closing
 from dataclasses import dataclass
 from pathlib import Path
 
-from workbench.core.errors import DatabaseError, InvalidInput, StudyError
+from workbench.core.errors import DatabaseError, InvalidInput
 from workbench.core.protocols import Event, Kind
 from workbench.knowledge.reader import KnowledgeBase
 from workbench.knowledge.schema import damage_told, open_for_reading, open_for_writing
-from workbench.knowledge.writer import StudyLog, claim, lock_path
+from workbench.knowledge.writer import StudyLog, driver_of
 
 
 @dataclass(frozen=True)
@@ -122,13 +122,7 @@ def backup(path: str | Path, target: str | Path) -> Path:
 
 def is_driven(path: str | Path, name: str) -> bool:
     """Tell whether a living process drives the study."""
-    if not lock_path(Path(path), name).exists():
-        return False
-    try:
-        claim(Path(path), name).close()
-    except StudyError:
-        return True
-    return False
+    return driver_of(Path(path), name) is not None
 
 
 def out_of_order(events: list[Event]) -> Iterator[str]:

@@ -9,12 +9,17 @@ from html import escape
 from pathlib import Path
 from typing import Any
 
+import numpy as np
+import numpy.typing as npt
 import pandas as pd
 
 from workbench.core.errors import InvalidInput, StudyError, unknown
 from workbench.core.protocols import Event, Kind
 from workbench.knowledge.frames import Frames, frames_of
 from workbench.knowledge.schema import damage_told, open_for_reading
+
+POINT = np.dtype([("trial", "i4"), ("phase", "i4"), ("at", "f8"), ("name", "i4"), ("value", "f8")])
+"""A metric point, as `RecordedStudy.points` gives them: at in seconds, name as an index."""
 
 
 class KnowledgeBase:
@@ -146,6 +151,39 @@ class RecordedStudy:
         with damage_told(self._path):
             rows = self._connection.execute(f"{query} ORDER BY m.seq", parameters).fetchall()
         return pd.DataFrame(rows, columns=["seq", "trial", "phase", "at_s", "name", "value"])
+
+    def points(self, names: Sequence[str], after: int = 0) -> tuple[npt.NDArray[Any], int]:
+        """Read metric points into one array: a million in about a second.
+
+        Parameters
+        ----------
+        names : sequence of str
+            Of the metrics to read.
+        after : int
+            Only those with a number above it.
+
+        Returns
+        -------
+        array of `POINT`, shape [n]
+            In the order they were logged; ``name`` is the index into `names`.
+        int
+            The number to ask with next time.
+        """
+        with damage_told(self._path):
+            query = "SELECT max(seq) FROM metrics WHERE study = ?"
+            last = max(after, self._connection.execute(query, (self._id,)).fetchone()[0] or 0)
+            known = dict(self._connection.execute("SELECT name, id FROM metric_names").fetchall())
+            wanted = {known[name]: k for k, name in enumerate(names) if name in known}
+            rows = self._connection.execute(
+                "SELECT trial, phase, at_s, name, value FROM metrics WHERE study = ? AND seq > ? AND seq <= ? "
+                f"AND +name IN ({', '.join('?' * len(wanted))}) AND value IS NOT NULL ORDER BY seq",
+                (self._id, after, last, *wanted),
+            )
+            found = np.fromiter(rows, POINT)
+        place = np.zeros(max(wanted, default=0) + 1, np.int32)
+        place[list(wanted)] = list(wanted.values())
+        found["name"] = place[found["name"]]
+        return found, last
 
     def frames(self) -> Frames:
         """Derive the documented frames from the log as it stands now."""

@@ -177,11 +177,30 @@ class _transaction:  # noqa: N801  a context manager, used like a function
                 self._connection.execute("ROLLBACK")
 
 
+def output_path(path: Path, name: str) -> Path:
+    """Name the file to which a driver in a process of its own writes what it has to say."""
+    return lock_path(path, name).with_suffix(".out")
+
+
+def driver_of(path: Path, name: str) -> str | None:
+    """Say which process drives a study, "process 12 on host since …"; ``None`` if none does."""
+    try:
+        file = open(lock_path(path, name))  # noqa: SIM115  closed below
+    except FileNotFoundError:
+        return None
+    with file:
+        try:
+            fcntl.flock(file, fcntl.LOCK_SH | fcntl.LOCK_NB)
+        except OSError:
+            return file.read().strip() or "an unknown process"
+    return None
+
+
 def claim(path: Path, name: str) -> IO[str]:
     """Take the study's lock file; the operating system frees it when its holder dies, however it dies."""
     file = open(lock_path(path, name), "a+")  # noqa: SIM115  held as long as the study is driven
     try:
-        fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        _lock(file)
     except OSError:
         file.seek(0)
         holder = file.read().strip() or "an unknown process"
@@ -192,6 +211,18 @@ def claim(path: Path, name: str) -> IO[str]:
     file.write(f"process {os.getpid()} on {socket.gethostname()} since {time.strftime('%Y-%m-%d %H:%M:%S')}\n")
     file.flush()
     return file
+
+
+def _lock(file: IO[str], tries: int = 10) -> None:
+    """Lock a file for one holder; whoever asks `driver_of` holds it for an instant, so a refusal is tried again."""
+    for left in range(tries, 0, -1):
+        try:
+            return fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except OSError:
+            if left == 1:
+                raise
+            time.sleep(0.01)
+    return None
 
 
 def _differs(recorded: Any, given: Any) -> bool:

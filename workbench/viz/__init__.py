@@ -1,12 +1,20 @@
 """Frame → figure: pure functions that draw what the frames and their analyses hold, and a report of them."""
 
 from workbench.viz.bands import bands
-from workbench.viz.compare import compare_best, compare_survival
+from workbench.viz.compare import (
+    compare_best,
+    compare_curves,
+    compare_importance,
+    compare_survival,
+    compare_time_to_best,
+)
 from workbench.viz.curves import best_so_far, learning_curves
+from workbench.viz.export import write_figure
 from workbench.viz.hyperparameters import score_by_hyperparameter
 from workbench.viz.importance import hyperparameter_importance
 from workbench.viz.occupancy import node_occupancy, occupancy_over_time
 from workbench.viz.papers import adjustment, beside, sweep
+from workbench.viz.parallel import parallel_coordinates
 from workbench.viz.report import report_html, write_report
 from workbench.viz.survival import phase_survival
 
@@ -16,14 +24,19 @@ __all__ = [
     "beside",
     "best_so_far",
     "compare_best",
+    "compare_curves",
+    "compare_importance",
     "compare_survival",
+    "compare_time_to_best",
     "hyperparameter_importance",
     "learning_curves",
     "node_occupancy",
     "occupancy_over_time",
+    "parallel_coordinates",
     "phase_survival",
     "report_html",
     "score_by_hyperparameter",
     "sweep",
+    "write_figure",
     "write_report",
 ]

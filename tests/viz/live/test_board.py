@@ -5,20 +5,22 @@ import pytest
 
 from tests.viz.live.conftest import NAME, SPEC, in_order
 from workbench.core.protocols import Event, Kind
+from workbench.knowledge.reader import POINT
 from workbench.viz.live.board import OUTCOMES, Board
-from workbench.viz.live.feed import Feed, MetricPoint
+from workbench.viz.live.feed import READ, Feed, News
 from workbench.viz.live.plan import plan_of
 from workbench.viz.live.words import why
 
 
 def _news(events):
     """What a feed makes of these events."""
-    for event in events:
-        if event.kind is Kind.PROGRESS:
-            for name, value in event.data["metrics"].items():
-                yield MetricPoint(event.trial, event.phase, event.at, name, value)
-        else:
-            yield event
+    points = [
+        (event.trial, event.phase, event.at, READ.index(name), value)
+        for event in events
+        if event.kind is Kind.PROGRESS
+        for name, value in event.data["metrics"].items()
+    ]
+    return News([event for event in events if event.kind is not Kind.PROGRESS], np.array(points, POINT))
 
 
 class Viewer:
@@ -60,8 +62,8 @@ def _board():
 def test_deltas_add_up_to_the_snapshot():
     board = _board()
     viewer = Viewer(board.snapshot())
-    for item in _news(in_order()):
-        board.take([item])
+    for event in in_order():
+        board.take(_news([event]))
         viewer.take(board.delta())
     assert viewer == Viewer(board.snapshot())
 
@@ -111,13 +113,13 @@ def test_what_people_ask_is_told_with_the_answer():
     board = _board()
     board.take(_news(in_order()))
     board.delta()
-    board.take([
+    board.take(_news([
         _answered(21.0, 3, "stop", accepted=True),
         Event(Kind.TRIAL_STOPPED, 21.0, 3, 0, data={"by": "person"}),
         Event(Kind.DECISION, 21.0, 3, 0, data={"verdict": "stop", "mode": "failed"}),
         _answered(22.0, 1, "pause", accepted=False, why="trial 1 is over"),
         _answered(23.0, None, "pause study", accepted=True),
-    ])  # fmt: skip
+    ]))  # fmt: skip
     content, (spans, _) = board.delta()
     asked = [(line["what"], line["why"], line["request"]) for line in content["log"]]
     assert asked == [
@@ -135,8 +137,8 @@ def test_what_people_ask_is_told_with_the_answer():
 
 def test_lost_slots_and_drivers_are_troubles():
     board = _board()
-    board.take([*_news(in_order()), Event(Kind.SLOT_LOST, 21.0, slot=2, data={"node": "m"}),
-                Event(Kind.STUDY_INTERRUPTED, 22.0, data={"error": "OSError('full')"})])  # fmt: skip
+    board.take(_news([*in_order(), Event(Kind.SLOT_LOST, 21.0, slot=2, data={"node": "m"}),
+                Event(Kind.STUDY_INTERRUPTED, 22.0, data={"error": "OSError('full')"})]))  # fmt: skip
     troubles = [(line["what"], line["why"]) for line in board.snapshot()[0]["log"] if line["list"] == "troubles"]
     assert troubles[1:] == [("slot 2 lost", "on m"), ("the driver left", "OSError('full')")]
 
@@ -170,9 +172,11 @@ def test_a_feed_gives_each_thing_once(db, log):
     first, second = in_order()[:15], in_order()[15:]
     for part in (first, second):
         log.append(part)
-        news = feed.news()
-        assert [item for item in news if isinstance(item, Event)] == [e for e in part if e.kind is not Kind.PROGRESS]
-        inner = {item.at for item in news if isinstance(item, MetricPoint)} - {e.at for e in part if e.report()}
+        events, points = feed.news()
+        assert events == [e for e in part if e.kind is not Kind.PROGRESS]
+        inner = set(points["at"].tolist()) - {e.at for e in part if e.report()}
         assert inner == {e.at for e in part if e.kind is Kind.PROGRESS}
-        assert feed.news() == []
+        assert {READ[name] for name in points["name"]} <= {"score", "frames"}
+        events, points = feed.news()
+        assert (events, len(points)) == ([], 0)
     feed.close()

@@ -2,6 +2,7 @@ import gc
 import threading
 import weakref
 
+import numpy as np
 import pytest
 
 from tests.viz.live.conftest import NAME, in_order
@@ -80,7 +81,12 @@ def test_importance_comes_when_it_is_asked_for(board, log):
     board._estimator.wait()
     board.refresh()
     told = next(m["importance"] for m in reversed(board.said) if m.get("importance"))
-    assert told == {"rows": [], "told": "no importance: 3 trials have a score, 20 are needed"}
+    assert told == {"phase": None, "rows": [], "told": "no importance: 3 trials have a score, 20 are needed"}
+    board.importance_phase = 0  # chosen in a view: due at once
+    board.refresh()
+    board._estimator.wait()
+    board.refresh()
+    assert next(m["importance"]["phase"] for m in reversed(board.said) if m.get("importance")) == 0
     board.importance = False
 
 
@@ -176,3 +182,34 @@ def test_the_front_end_is_one_module_that_loads_nothing():
         assert word not in Dashboard._esm
     assert Dashboard._esm.count("export default") == 1
     assert "@import" not in Dashboard._css
+
+
+def test_ten_viewers_never_lock_the_study_out(db, log):
+    """The writer waits for nobody: it is given no time to wait in."""
+    log._connection.execute("PRAGMA busy_timeout = 0")
+    viewers = [_Telling(db, NAME, refresh_s=0.001) for _ in range(10)]
+    for event in in_order():
+        log.append([event])
+        log.append([Event(Kind.PROGRESS, event.at, 0, 0, data={"metrics": {"pps": 1.0}})] * 50)
+    log.append([Event(Kind.STUDY_ENDED, 20.0)])
+    for viewer in viewers:
+        viewer._wake.set()
+        viewer._thread.join(60)
+        assert viewer.said[-1]["state"] == "ended"
+        assert viewer.error == ""
+        viewer.close()
+
+
+def test_a_burst_loses_nothing(board, log):
+    log.append(in_order())
+    board.refresh()
+    sent = []
+    board.send = lambda content, buffers=None: sent.extend(np.frombuffer(buffers[1], np.float32).reshape(-1, 4))
+    for k in range(120):
+        at = 17.0 + 0.02 * k
+        points = [
+            Event(Kind.PROGRESS, at + 0.0001 * n, 3, 0, data={"metrics": {"score": float(n)}}) for n in range(100)
+        ]
+        log.append(points)
+    board.refresh()
+    assert len(sent) == 12_000

@@ -2,12 +2,9 @@
 
 import math
 from collections import deque
-from collections.abc import Iterable, Mapping
 from operator import itemgetter
 from typing import Any
 
-import numpy as np
-import numpy.typing as npt
 import pandas as pd
 
 from workbench import analysis
@@ -16,14 +13,14 @@ from workbench.knowledge import Frames
 from workbench.knowledge.frames import METRICS, TRIALS, FrameReader
 from workbench.viz import theme
 from workbench.viz.live.curves import Curves
-from workbench.viz.live.feed import FRAMES, SCORE, MetricPoint
+from workbench.viz.live.feed import SCORE, News
 from workbench.viz.live.plan import Plan
 from workbench.viz.live.rates import NAMES, Rates
+from workbench.viz.live.spans import OUTCOMES, SpanTable
 from workbench.viz.live.words import line_of
 
-OUTCOMES = ["running", "ended", "lost", "held", "stopped"]
-MOST_POINTS = 60_000
 _LIST_LINES = 300
+_LIVES = ["slot", "joined_s", "lost_s"]
 
 Message = tuple[dict[str, Any], list[bytes]]
 """Content in JSON's types, and its float32 tables: spans [n, 7] and points [m, 4]."""
@@ -43,26 +40,29 @@ class Board:
         self.curves = Curves()
         self.rates = Rates()
         self._reader = FrameReader()
-        self._pace: dict[int, tuple[float, float, float]] = {}  # trial → frames, at_s, frames a second
+        self._spans = SpanTable(self._reader.spans)
         self._why: dict[int, str] = {}
         self._lists = {name: deque[dict[str, Any]](maxlen=_LIST_LINES) for name in ("decisions", "troubles")}
         self._lines_new: list[dict[str, Any]] = []
         self._lines = 0  # written so far
         self._paused = False  # whether a person has paused the study
         self._touched: set[int] = set()
-        self._open_sent: set[int] = set()  # spans that viewers know as not over
-        self._spans_sent = 0
         self._slow: dict[str, Any] = {}  # what only events change
         self._importance: dict[str, Any] | None = None
         self._stale = True
 
-    def take(self, news: Iterable[Event | MetricPoint]) -> None:
-        """Take in what the log has to say, in order of time."""
-        for item in news:
-            if isinstance(item, MetricPoint):
-                self._point(item)
-            else:
-                self._event(item)
+    def take(self, news: News) -> None:
+        """Take in what is new in the log."""
+        points = news.points
+        if not len(points) and not news.events:
+            return
+        for event in news.events:
+            self._event(event)
+        if len(points):
+            self._reader.at = max(self._reader.at, float(points["at"].max()))
+        self.curves.take(points[points["name"] == SCORE])
+        self.rates.take(points, self._reader.at)
+        self._stale = True
 
     @property
     def importance(self) -> dict[str, Any] | None:
@@ -95,7 +95,6 @@ class Board:
 
     def snapshot(self) -> Message:
         """Give everything a new viewer needs."""
-        spans = _span_table(self._reader.spans, range(len(self._reader.spans)))
         content = {
             **self._state(),
             "meta": self._meta(),
@@ -103,14 +102,13 @@ class Board:
             "trials": [self._trial(number) for number in self._reader.trials],
             "log": sorted((line for lines in self._lists.values() for line in lines), key=itemgetter("n")),
         }
-        return content, [spans.tobytes(), self.curves.all(MOST_POINTS).tobytes()]
+        return content, [self._spans.all().tobytes(), self.curves.all().tobytes()]
 
     def delta(self) -> Message | None:
         """Give what changed since the last delta, and take it as sent; ``None`` if nothing did."""
         if not (self._stale or self._touched or self._lines_new):
             return None
-        new = set(range(self._spans_sent, len(self._reader.spans)))
-        spans = _span_table(self._reader.spans, sorted(new | self._closed()))
+        spans = self._spans.changes()
         dropped, points = self.curves.changes()
         content = {
             **self._state(),
@@ -126,31 +124,12 @@ class Board:
         """Every viewer has all there is, by a snapshot say."""
         self.curves.take_as_sent()
         self.rates.changes()
-        self._spans_sent = len(self._reader.spans)
-        self._open_sent = {k for k, span in enumerate(self._reader.spans) if _is_open(span)}
+        self._spans.changes()
         self._touched.clear()
         self._lines_new = []
         self._stale = False
 
     # -- taking in --------------------------------------------------------------------------------------------
-
-    def _point(self, point: MetricPoint) -> None:
-        self._reader.at = max(self._reader.at, point.at)
-        self._stale = True
-        if point.name == SCORE:
-            self.curves.add(point.trial, point.phase, point.at, point.value)
-        elif point.name == FRAMES:
-            self._follow(point)
-        else:
-            self.rates.add(point.trial, point.at, point.name, point.value)
-
-    def _follow(self, point: MetricPoint) -> None:
-        """Keep the pace at which a trial's frames, counted since it began, grow."""
-        before, since, rate = self._pace.get(point.trial, (point.value, point.at, 0.0))
-        if point.at > since and point.value >= before:  # it falls when a trial goes back to its checkpoint
-            rate = (point.value - before) / (point.at - since)
-        self._pace[point.trial] = (point.value, point.at, rate)
-        self.rates.add(point.trial, point.at, "frames_per_s", rate)
 
     def _event(self, event: Event) -> None:
         self._reader.read(event)
@@ -164,11 +143,11 @@ class Board:
         self._touched.add(event.trial)
         if event.kind is Kind.PHASE_STARTED:
             self.curves.start(event.trial, event.phase or 0, event.at)
+            self.rates.join(event.trial)
         elif event.kind is Kind.PHASE_ENDED:
             self.curves.end(event.trial, event.phase or 0, event.at, float(event.data["score"]))
         off_slot = event.kind is Kind.DECISION and event.data.get("verdict") != "continue"
         if off_slot or event.kind in (Kind.PHASE_FAILED, Kind.TRIAL_FAILED, Kind.TRIAL_STOPPED):
-            self._pace.pop(event.trial, None)
             self.rates.drop(event.trial, event.at)
 
     def _write_down(self, event: Event) -> None:
@@ -220,28 +199,41 @@ class Board:
             "importance": self._importance,
             "at_s": round(at, 2),
             "eta_s": None if eta is None else round(eta, 1),
-            "frames_per_s": round(sum(rate for _, _, rate in self._pace.values()), 1),
+            "frames_per_s": round(self.rates.frames_per_s, 1),
         }
 
     def _derive(self) -> dict[str, Any]:
-        frames = self.frames()
-        phases, trials = frames.phases, frames.trials
-        survival = analysis.survival(trials, phases, frames.decisions, self.plan.n_phases)
-        reports = analysis.phase_modes(frames.decisions).set_index("phase")[["reported", "collecting_reports"]]
+        """What only events change. Narrow tables: of a large study whole frames would take most of a second."""
+        trials, phases, decisions = self._tables()
+        survival = analysis.survival(trials, phases, decisions, self.plan.n_phases)
+        reports = analysis.phase_modes(decisions).set_index("phase")[["reported", "collecting_reports"]]
         survival = survival.join(reports, on="phase")
-        best = analysis.best_so_far(phases)
-        share = analysis.occupancy(frames.spans, frames.slots, self._reader.at).share
+        slots = self._reader.slots
+        lives = pd.DataFrame([(r["slot"], r["joined_s"], r.get("lost_s")) for r in slots], columns=_LIVES)
+        share = analysis.occupancy(self._spans.frame(), lives, self._reader.at).share
         return {
             "trials_started": len(trials),
             "trials_ended": int(trials["state"].isin(["stopped", "finished", "failed"]).sum()),
             "phases_ended": int(phases["ended_s"].notna().sum()),
             "expected_phases": self.plan.expected_phases,
             "occupancy": None if math.isnan(share) else round(share, 4),
-            "slots": [[r["slot"], r["node"], r["joined_s"], r.get("lost_s")] for r in self._reader.slots],
+            "slots": [[r["slot"], r["node"], r["joined_s"], r.get("lost_s")] for r in slots],
             "paused": self._paused,
             "survival": survival.astype(object).where(survival.notna(), None).to_dict("records"),
-            "best": best.to_numpy().tolist(),
+            "best": analysis.best_so_far(phases).to_numpy().tolist(),
         }
+
+    def _tables(self) -> tuple[pd.DataFrame, pd.DataFrame, pd.DataFrame]:
+        """Trials, phases and decisions, with the columns that `_derive` needs."""
+        reader = self._reader
+        trials = [(r["trial"], r["state"], r.get("mode")) for r in reader.trials.values()]
+        phases = [(r["trial"], r["phase"], r.get("ended_s"), r.get("score")) for r in reader.phases.values()]
+        decisions = [(r["trial"], r["phase"], r["verdict"], r["mode"], r["reason"]) for r in reader.decisions]
+        return (
+            pd.DataFrame(trials, columns=["trial", "state", "mode"]),
+            pd.DataFrame(phases, columns=["trial", "phase", "ended_s", "score"]),
+            pd.DataFrame(decisions, columns=["trial", "phase", "verdict", "mode", "reason"]),
+        )
 
     def _trial(self, number: int) -> dict[str, Any]:
         row = self._reader.trials[number]
@@ -257,31 +249,8 @@ class Board:
             "config": self.config(number),
         }
 
-    def _closed(self) -> set[int]:
-        return {k for k in self._open_sent if not _is_open(self._reader.spans[k])}
-
     def _phases_begun(self) -> int:
         return 1 + max((phase for _, phase in self._reader.phases), default=0)
-
-
-def _span_table(spans: list[dict[str, Any]], which: Iterable[int]) -> npt.NDArray[np.float32]:
-    rows = [
-        (
-            k,
-            -1 if s["slot"] is None else s["slot"],
-            s["trial"],
-            s["phase"],
-            s["started_s"],
-            s.get("ended_s", math.nan),
-            OUTCOMES.index(s["outcome"]),
-        )
-        for k, s in ((k, spans[k]) for k in which)
-    ]
-    return np.array(rows, np.float32).reshape(-1, 7)
-
-
-def _is_open(span: Mapping[str, Any]) -> bool:
-    return math.isnan(span.get("ended_s", math.nan))
 
 
 def _number(value: Any) -> float | None:

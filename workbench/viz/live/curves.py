@@ -1,69 +1,93 @@
 """Learning curves that grow: the same points as `workbench.analysis.learning_curves`, without starting over."""
 
-from dataclasses import dataclass, field
-from typing import NamedTuple
+from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
-from workbench.analysis import thin
+from workbench.analysis import thin_curves
 
+Table = npt.NDArray[np.float32]
 
-class Point(NamedTuple):
-    """A score: x in seconds of training, and whether it ended its phase."""
-
-    x: float
-    score: float
-    end: bool
+_TRIAL, _X, _SCORE, _END, _PHASE = range(5)  # columns of the rows kept; viewers get the first four
+_FEWEST = 8  # points of a trial that are kept, however many trials there are
+_NEVER = float("inf")
+_ENDED, _BEGUN, _POINT = range(3)  # in the order that they are taken at the same instant
 
 
 @dataclass
-class _Curve:
-    points: list[Point] = field(default_factory=list)
-    sent: int = 0  # points every viewer has
-    phase: int = -1
-    started_s: float = 0.0
-    begun_at: int = 0  # index of the phase's first point
+class _Attempt:
+    """A phase under way, or one that was; points of its trial and phase in [from_s, to_s) are its own."""
+
+    trial: int
+    phase: int
+    from_s: float
+    to_s: float = _NEVER
     before_s: float = 0.0  # seconds trained in earlier phases
-    running: bool = False
+    score: float = 0.0  # that it ended with
+    void: bool = False  # lost, and begun again
 
 
 class Curves:
-    """Every trial's learning curve, grown by events and points in order of time.
+    """Every trial's learning curve, grown by what is new in the log.
 
     What an attempt had reported is dropped when the phase starts again, as in the analysis: viewers are told to
     drop the curve and get it anew.
+
+    Parameters
+    ----------
+    most : int
+        About the points to keep, thinned so that extremes and phase ends stay, but never below 8 a trial. Four times as
+        many may gather before they are thinned.
     """
 
-    def __init__(self) -> None:
-        self._of: dict[int, _Curve] = {}
-        self._grown: set[int] = set()
+    def __init__(self, most: int = 60_000) -> None:
+        self._most = most
+        self._rows = np.empty((0, 5), np.float32)
+        self._n = 0  # rows in use
+        self._sent = 0  # of these, known to every viewer
+        self._under_way: dict[int, _Attempt] = {}  # by trial
+        self._attempts: list[_Attempt] = []  # those the next points may belong to
+        self._before_s: dict[int, float] = {}  # seconds trained in phases that ended, by trial
+        self._restarted: set[tuple[int, int]] = set()
         self._dropped: set[int] = set()
 
     def start(self, trial: int, phase: int, at_s: float) -> None:
         """A phase begins, or begins again after a crash."""
-        curve = self._of.setdefault(trial, _Curve())
-        if curve.phase == phase and len(curve.points) > curve.begun_at:
-            del curve.points[curve.begun_at :]
-            if curve.sent > curve.begun_at:
-                self._dropped.add(trial)
-        curve.phase, curve.started_s, curve.running = phase, at_s, True
-        curve.begun_at = len(curve.points)
-
-    def add(self, trial: int, phase: int, at_s: float, score: float) -> None:
-        """A score inside a phase; what does not belong to the attempt under way is passed over."""
-        curve = self._of.get(trial)
-        if curve is not None and curve.running and curve.phase == phase and at_s >= curve.started_s:
-            self._append(trial, curve, at_s, score, end=False)
+        earlier = self._under_way.get(trial)
+        if earlier is not None:
+            earlier.to_s = at_s
+            if earlier.phase == phase:
+                earlier.void = True
+                self._restarted.add((trial, phase))
+        self._under_way[trial] = attempt = _Attempt(trial, phase, at_s, before_s=self._before_s.get(trial, 0.0))
+        self._attempts.append(attempt)
 
     def end(self, trial: int, phase: int, at_s: float, score: float) -> None:
         """A phase ends with its score."""
-        curve = self._of[trial]
-        self._append(trial, curve, at_s, score, end=True)
-        curve.before_s += at_s - curve.started_s
-        curve.running = False
+        attempt = self._under_way.get(trial)
+        if attempt is None or attempt.phase != phase:
+            return
+        attempt.to_s, attempt.score = at_s, score
+        self._before_s[trial] = attempt.before_s + at_s - attempt.from_s
+        del self._under_way[trial]
 
-    def changes(self) -> tuple[list[int], npt.NDArray[np.float32]]:
+    def take(self, points: npt.NDArray[Any]) -> None:
+        """Take in scores, of type `POINT`, after the events that were read with them."""
+        self._forget_restarted()
+        if len(points) or any(attempt.to_s < _NEVER for attempt in self._attempts):
+            self._append(_rows(points, self._attempts))
+        self._attempts = list(self._under_way.values())
+        if self._n - self._sent > 4 * self._most:
+            self._keep([self._rows[: self._sent], self._thinned(self._rows[self._sent : self._n])])
+        if self._sent > 4 * self._most:
+            rest = self._rows[self._sent : self._n].copy()
+            old = self._thinned(self._rows[: self._sent])
+            self._sent = len(old)
+            self._keep([old, rest])
+
+    def changes(self) -> tuple[list[int], Table]:
         """Give what viewers lack, and take it as sent.
 
         Returns
@@ -73,49 +97,87 @@ class Curves:
         points : array of float32, shape [n, 4]
             trial, x (s), score, end (0 or 1), each trial's in order.
         """
-        for trial in self._dropped:
-            self._of[trial].sent = 0
-        changed = sorted(self._grown | self._dropped)
-        rows = [_rows(trial, self._of[trial].points[self._of[trial].sent :]) for trial in changed]
+        known, new = self._rows[: self._sent], self._rows[self._sent : self._n]
         dropped = sorted(self._dropped)
+        again = known[np.isin(known[:, _TRIAL], dropped)] if dropped else known[:0]
         self.take_as_sent()
-        return dropped, _stack(rows)
+        rows = np.concatenate([again, new])[:, :_PHASE]
+        return dropped, rows[np.argsort(rows[:, _TRIAL], kind="stable")]
 
-    def all(self, most: int) -> npt.NDArray[np.float32]:
-        """Give every curve, thinned to `most` points in all but never below 8 a trial; as `changes`."""
-        share = max(8, most // max(1, len(self._of)))
-        rows = [_rows(trial, curve.points) for trial, curve in sorted(self._of.items())]
-        return _stack([row[_kept(row, share)] for row in rows])
+    def all(self, most: int | None = None) -> Table:
+        """Give every curve, thinned to about `most` points in all (those kept anyway, if not given); as `changes`."""
+        return self._thinned(self._rows[: self._n], most)[:, :_PHASE]
 
     def take_as_sent(self) -> None:
         """Every viewer has all there is."""
-        for trial in self._grown | self._dropped:
-            self._of[trial].sent = len(self._of[trial].points)
-        self._grown.clear()
+        self._sent = self._n
         self._dropped.clear()
 
-    def of(self, trial: int) -> list[Point]:
-        """One trial's curve."""
-        return list(self._of[trial].points) if trial in self._of else []
+    def of(self, trial: int) -> Table:
+        """One trial's curve: x (s), score, end (0 or 1), shape [n, 3]."""
+        rows = self._rows[: self._n]
+        return rows[rows[:, _TRIAL] == trial, _X:_PHASE]
 
-    def _append(self, trial: int, curve: _Curve, at_s: float, score: float, *, end: bool) -> None:
-        curve.points.append(Point(at_s - curve.started_s + curve.before_s, score, end))
-        self._grown.add(trial)
+    def _forget_restarted(self) -> None:
+        """Take out what attempts reported that have begun again since, and note whose curves viewers must forget."""
+        for trial, phase in self._restarted:
+            rows = self._rows[: self._n]
+            lost = (rows[:, _TRIAL] == trial) & (rows[:, _PHASE] == phase)
+            if not lost.any():
+                continue
+            if lost[: self._sent].any():
+                self._dropped.add(trial)
+            self._sent -= int(lost[: self._sent].sum())
+            self._keep([rows[~lost]])
+        self._restarted.clear()
+
+    def _append(self, rows: Table) -> None:
+        need = self._n + len(rows)
+        if need > len(self._rows):
+            grown = np.empty((max(1024, need, 2 * len(self._rows)), 5), np.float32)
+            grown[: self._n] = self._rows[: self._n]
+            self._rows = grown
+        self._rows[self._n : need] = rows
+        self._n = need
+
+    def _keep(self, parts: list[Table]) -> None:
+        self._rows = np.concatenate(parts)
+        self._n = len(self._rows)
+
+    def _thinned(self, rows: Table, most: int | None = None) -> Table:
+        """Sort rows by trial and thin each one's, keeping its phase ends while they are no more than its share."""
+        rows = rows[np.argsort(rows[:, _TRIAL], kind="stable")]
+        trials, of, count = np.unique(rows[:, _TRIAL], return_inverse=True, return_counts=True)
+        share = max(_FEWEST, (self._most if most is None else most) // max(1, len(trials)))
+        ends = rows[:, _END] > 0
+        few = np.bincount(of, ends, len(trials)) <= share / 2
+        chosen = (ends & few[of]) | (count <= share)[of]
+        chosen[thin_curves(of, rows[:, _X], rows[:, _SCORE], max(4, share // 2))] = True
+        return rows[chosen]
 
 
-def _kept(rows: npt.NDArray[np.float32], share: int) -> npt.NDArray[np.intp]:
-    """Thin, but keep the phase ends while they are no more than the share."""
-    ends = np.flatnonzero(rows[:, 3])
-    kept = thin(rows[:, 2], max(4, share - len(ends)))
-    return np.union1d(kept, ends) if len(ends) < share else kept
-
-
-def _rows(trial: int, points: list[Point]) -> npt.NDArray[np.float32]:
-    table = np.empty((len(points), 4), np.float32)
-    table[:, 0] = trial
-    table[:, 1:] = np.array(points, np.float32).reshape(-1, 3)
-    return table
-
-
-def _stack(rows: list[npt.NDArray[np.float32]]) -> npt.NDArray[np.float32]:
-    return np.concatenate(rows) if rows else np.empty((0, 4), np.float32)
+def _rows(points: npt.NDArray[Any], attempts: list[_Attempt]) -> Table:
+    """Give the points that belong to an attempt, and the attempts' ends, as rows in order of trial and time."""
+    told = [(a.trial, a.phase, a.from_s, a.to_s, a.before_s, a.score) for a in attempts if not a.void]
+    if not told:
+        return np.empty((0, 5), np.float32)
+    trial, phase, from_s, to_s, before_s, score = np.array(told, float).T
+    ended = np.flatnonzero(to_s < _NEVER)
+    n, m, k = len(trial), len(ended), len(points)
+    what = np.repeat([_BEGUN, _ENDED, _POINT], [n, m, k])
+    at = np.concatenate([from_s, to_s[ended], points["at"]])
+    of_trial = np.concatenate([trial, trial[ended], points["trial"]])
+    order = np.lexsort((what, at, of_trial))
+    what, at, of_trial = what[order], at[order], of_trial[order]
+    of_phase = np.concatenate([phase, phase[ended], points["phase"]])[order]
+    value = np.concatenate([score, score[ended], points["value"]])[order]
+    owner = np.concatenate([np.arange(n), ended, np.zeros(k, int)])[order]
+    latest = np.maximum.accumulate(np.where(what == _BEGUN, np.arange(n + m + k), 0))
+    owner = np.where(what == _POINT, owner[latest], owner)  # a point belongs to what had begun last
+    in_time = (at >= from_s[owner]) & ((at < to_s[owner]) | (what == _ENDED))
+    chosen = in_time & (what != _BEGUN) & (of_trial == trial[owner]) & (of_phase == phase[owner])
+    owner = owner[chosen]
+    x = at[chosen] - from_s[owner] + before_s[owner]
+    return np.column_stack([of_trial[chosen], x, value[chosen], what[chosen] == _ENDED, phase[owner]]).astype(
+        np.float32
+    )

@@ -69,6 +69,8 @@ class Dashboard(anywidget.AnyWidget):  # type: ignore[misc]
         What the buttons do, for use from Python: stop, pause, resume, extend, clone, …
     importance : bool
         Whether to estimate hyperparameter importance, on a thread of its own, at most every 30 s.
+    importance_phase : int or None
+        The phase whose scores it is about; ``None``: the last score of every trial.
     error : str
         Why the log cannot be read at the moment; empty when all is well.
 
@@ -89,6 +91,7 @@ class Dashboard(anywidget.AnyWidget):  # type: ignore[misc]
 
     selected = traitlets.Int(None, allow_none=True).tag(sync=True)
     importance = traitlets.Bool(False).tag(sync=True)
+    importance_phase = traitlets.Int(None, allow_none=True).tag(sync=True)
     error = traitlets.Unicode("").tag(sync=True)
     _key = traitlets.Unicode("").tag(sync=True)  # by which the views of one model find their store
 
@@ -114,8 +117,11 @@ class Dashboard(anywidget.AnyWidget):  # type: ignore[misc]
         self._asked = False  # whether a viewer waits for a snapshot
         self._closing = False
         super().__init__(_key=uuid4().hex)
+        # ipykernel sends what a view says to the shell its widget last spoke from. This one speaks from a thread of its
+        # own, which counts as the main shell, and there a pressed button would wait for the end of the running cell.
+        self.comm._reply_subshell_for = None  # let it go where the view asks: JupyterLab names a subshell
         self.on_msg(self._heard)
-        self.observe(lambda _: self._switched(), "importance")
+        self.observe(lambda _: self._switched(), ["importance", "importance_phase"])
         self._refresh_s = refresh_s
         self._thread = threading.Thread(target=self._watch, name=f"dashboard {name}", daemon=True)
         self._thread.start()
@@ -185,7 +191,7 @@ class Dashboard(anywidget.AnyWidget):  # type: ignore[misc]
             self.error = trouble
         if self.importance:
             self._board.importance = self._estimator.answer
-            self._estimator.look(self._board.phases_ended, self._board.frames)
+            self._estimator.look(self._board.phases_ended, self._board.frames, self.importance_phase)
         if self._asked:
             self._asked = False
             self._tell_all()
@@ -211,13 +217,14 @@ class Dashboard(anywidget.AnyWidget):  # type: ignore[misc]
                 self._tell_all()
 
     def _switched(self) -> None:
-        """Importance was switched on or off: after the end of a study no look at the log is due any more."""
+        """Importance was switched, or its phase chosen: after the end of a study no look at the log is due any more."""
         if self.importance and not self.running:
             threading.Thread(target=self._estimate_late, name="importance", daemon=True).start()
         self._wake.set()
 
     def _estimate_late(self) -> None:
-        self._estimator.look(self._board.phases_ended, self._board.frames)
+        self._estimator.wait()
+        self._estimator.look(self._board.phases_ended, self._board.frames, self.importance_phase)
         self._estimator.wait()
         with self._lock:
             if not self._closing:

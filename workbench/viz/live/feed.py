@@ -1,25 +1,27 @@
-"""A study's log as it grows: what is new since the last look, in order of time."""
+"""A study's log as it grows: what is new since the last look."""
 
-from collections.abc import Iterator, Sequence
-from operator import attrgetter
 from pathlib import Path
 from typing import Any, NamedTuple
 
+import numpy as np
+import numpy.typing as npt
+
 from workbench.core.protocols import Event
 from workbench.knowledge import KnowledgeBase
+from workbench.knowledge.reader import POINT
 
-SCORE, FRAMES = "score", "frames"
-READ = (SCORE, FRAMES, "pps", "tps", "policy_lag_mean", "prediction_queue", "training_queue")
+READ = ("score", "frames", "pps", "tps", "policy_lag_mean", "prediction_queue", "training_queue")
+SCORE = READ.index("score")
+
+NO_POINTS = np.empty(0, POINT)
 
 
-class MetricPoint(NamedTuple):
-    """One metric value inside a phase; at_s in seconds on the study's clock."""
+class News(NamedTuple):
+    """Events and metric points of one stretch of the log, each in the order they were logged."""
 
-    trial: int
-    phase: int
-    at: float
-    name: str
-    value: float
+    events: list[Event]
+    points: npt.NDArray[Any] = NO_POINTS
+    """Of type `POINT`; ``name`` is an index into `READ`."""
 
 
 class Feed:
@@ -53,36 +55,15 @@ class Feed:
         """What was set out to run."""
         return self._study.spec
 
-    def news(self) -> list[Event | MetricPoint]:
-        """Read what has been logged since the last call, in order of time.
+    def news(self) -> News:
+        """Read what has been logged since the last call.
 
         Metrics are read first, so that the events that explain them are never missing.
         """
-        points = list(self._points())
+        points, self._metrics = self._study.points(READ, self._metrics)
         events, self._events = self._study.events_since(self._events)
-        return list(merged(events, points))
+        return News(events, points)
 
     def close(self) -> None:
         """Close the connection."""
         self._kb.close()
-
-    def _points(self) -> Iterator[MetricPoint]:
-        frame = self._study.metrics(self._metrics, names=READ)
-        if len(frame):
-            self._metrics = int(frame["seq"].iloc[-1])
-            columns = (frame[column].tolist() for column in ("trial", "phase", "at_s", "name", "value"))
-            yield from map(MetricPoint, *columns)
-
-
-def merged(events: Sequence[Event], points: Sequence[MetricPoint]) -> Iterator[Event | MetricPoint]:
-    """Put points between events by time, and after the events of the same instant; events keep their order."""
-    waiting = iter(sorted(points, key=attrgetter("at")))
-    point = next(waiting, None)
-    for event in events:
-        while point is not None and point.at < event.at:
-            yield point
-            point = next(waiting, None)
-        yield event
-    if point is not None:
-        yield point
-        yield from waiting

@@ -91,6 +91,7 @@ function studyHands(parent, store) {
     const waiting = [...store.asked.values()];
     if (store.refused) told.textContent = `not sent: ${store.refused}`;
     else if (!driven) told.textContent = `the study ${store.now.state === "ended" ? "has ended" : "is not being driven"}: nobody would answer`;
+    else if (store.wished.length) told.textContent = `sent, not heard yet: ${store.wished.join(", ")}; a running cell may hold it up, it is not lost`;
     else told.textContent = waiting.length ? `asked, not answered yet: ${waiting.join(", ")}` : "";
   };
 }

@@ -1,8 +1,8 @@
 // What the kernel has told about a study. One store a model, whatever the number of views: a view that is attached
 // late, or a page that is loaded again, draws what the kernel knows, not what it happened to hear.
 
-const RETRY_MS = 2500;
-const MOST_POINTS_A_TRIAL = 4000;
+const RETRY_MS = 1500;
+const MOST_POINTS = 120000; // of all trials; more are thinned, and extremes stay
 
 function makeStore(model) {
   const store = {
@@ -14,6 +14,7 @@ function makeStore(model) {
     curves: new Map(), // trial → {x: [], y: [], end: []}
     rates: [], // samples: seconds, then a value a name in meta.rates
     log: [], // lines, each of one of two lists: decisions and troubles
+    wished: [], // actions the kernel has not even heard of: a running cell may hold them up
     asked: new Map(), // request → what a person asked here, until the log answers
     refused: "", // why the last wish could not even be sent
     changed: new Set(), // callbacks
@@ -47,11 +48,13 @@ function makeStore(model) {
       return;
     }
     store.number = content.number;
-    if (content.type !== "beat") apply(store, content, buffers);
+    if (content.type === "beat") return; // nothing to draw anew
+    apply(store, content, buffers);
     for (const callback of store.changed) callback();
   }
 
   function answered({ type, why, request, action, trial }) {
+    store.wished.shift();
     store.refused = type === "refused" ? why : "";
     const there = store.log.some((line) => line.request === request); // the log may have been faster
     if (type === "asked" && !there) store.asked.set(request, trial === null || trial === undefined ? action : `${action} trial ${trial}`);
@@ -60,7 +63,9 @@ function makeStore(model) {
 
   store.wish = (action, more) => {
     store.refused = "";
+    store.wished.push(action);
     model.send({ type: "ask", action, ...more });
+    for (const callback of store.changed) callback();
   };
 
   model.on("msg:custom", hear);
@@ -92,6 +97,7 @@ function apply(store, content, buffers) {
   }
   for (const trial of content.dropped ?? []) store.curves.delete(trial);
   const points = floats(buffers[1]);
+  const most = Math.max(64, MOST_POINTS / Math.max(1, store.trials.size));
   for (let k = 0; k < points.length; k += 4) {
     const trial = points[k];
     if (!store.curves.has(trial)) store.curves.set(trial, { x: [], y: [], end: [] });
@@ -99,7 +105,7 @@ function apply(store, content, buffers) {
     curve.x.push(points[k + 1]);
     curve.y.push(points[k + 2]);
     curve.end.push(points[k + 3] > 0);
-    if (curve.x.length > MOST_POINTS_A_TRIAL) store.curves.set(trial, thinned(curve));
+    if (curve.x.length > most) store.curves.set(trial, thinned(curve));
   }
 }
 

@@ -290,8 +290,7 @@ function nearestOf(marks, mx, my) {
   return found;
 }
 
-function drawImportance(canvas, store, on, colors) {
-  const found = store.now.importance;
+function drawImportance(canvas, on, found, colors) {
   const { pen, width, height } = ready(canvas, Math.max(90, 60 + 34 * (found?.rows.length ?? 0)));
   if (!on) return none(pen, width, height, colors, "switched off: it takes some computing");
   if (!found) return none(pen, width, height, colors, "growing forests …");

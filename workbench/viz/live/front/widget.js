@@ -93,6 +93,8 @@ function render({ model, el }) {
   rate.replaceChildren(...Object.entries(RATES).map(([name, words]) => new Option(words, name)));
   const forests = panel(grid, "Which hyperparameters the scores follow");
   const toggle = make("button", "", forests.head);
+  const ofPhase = make("select", "", forests.head);
+  ofPhase.setAttribute("aria-label", "scores to explain");
   const verdict = make("div", "wb-soft", forests.legend.parentElement);
   const detail = make("section", "wb-panel", grid);
   const facing = make("div", "", detail);
@@ -109,10 +111,15 @@ function render({ model, el }) {
 
   const views = [
     [gantt, drawGantt], [survival, drawSurvival], [curves, drawCurves], [best, drawBest],
-    [forests, (canvas, all, _, colors) => drawImportance(canvas, all, model.get("importance"), colors)],
+    [forests, (canvas, all, _, colors) => drawImportance(canvas, model.get("importance"), explained(), colors)],
     [rates, (...given) => drawRates(...given, rate.value)],
     [scores, (...given) => drawScores(...given, choice.value)],
   ];
+  // What the forests say of the phase chosen; another phase's answer is not shown.
+  const explained = () => {
+    const found = store.now.importance;
+    return found && found.phase === (model.get("importance_phase") ?? null) ? found : null;
+  };
   let due = 0;
   const selected = () => model.get("selected") ?? null;
   const later = () => {
@@ -142,7 +149,7 @@ function render({ model, el }) {
     const many = meta.phase_colors.length > 12;
     const phases = meta.phase_colors.map((color, phase) => [`phase ${phase}`, color]);
     toggle.textContent = model.get("importance") ? "switch off" : "switch on";
-    const found = model.get("importance") ? store.now.importance : null;
+    const found = model.get("importance") ? explained() : null;
     verdict.textContent = found?.rows.length ? found.told : "";
     scoresLegend([...(many ? [phases[0], phases[phases.length - 1]] : phases), ["× stopped after it", "transparent"]]);
     forestsLegend(found?.rows.length ? [["share of the variance reduction", "#0072B2"], ["fall of R² when shuffled", "#E69F00"]] : []);
@@ -174,6 +181,12 @@ function render({ model, el }) {
     trialsBar(now.trials_ended, store.meta.n_trials && Math.max(store.meta.n_trials, now.trials_started)); // clones come on top
     phasesBar(now.phases_ended, now.state === "ended" ? now.phases_ended : now.expected_phases);
     gantt.head.textContent = `Slots over time${now.occupancy === null ? "" : `: ${(100 * now.occupancy).toFixed(1)} % occupied`}`;
+    if (ofPhase.options.length !== now.survival.length + 1) {
+      const phases = now.survival.map(({ phase }) => new Option(`scores of phase ${phase}`, phase));
+      ofPhase.replaceChildren(new Option("last score of every trial", ""), ...phases);
+    }
+    ofPhase.value = model.get("importance_phase") ?? "";
+    ofPhase.hidden = !model.get("importance");
     const names = store.meta.hyperparameters;
     if (choice.options.length !== names.length) choice.replaceChildren(...names.map((name) => new Option(name, name, false, name === choice.value)));
   }
@@ -229,8 +242,12 @@ function render({ model, el }) {
     model.set("importance", !model.get("importance"));
     model.save_changes();
   };
+  ofPhase.onchange = () => {
+    model.set("importance_phase", ofPhase.value === "" ? null : Number(ofPhase.value));
+    model.save_changes();
+  };
   store.changed.add(later);
-  model.on("change:selected change:error change:importance", later);
+  model.on("change:selected change:error change:importance change:importance_phase", later);
   const resized = new ResizeObserver(later);
   resized.observe(root);
   const themed = new MutationObserver(later); // JupyterLab names its theme on the body
@@ -239,7 +256,7 @@ function render({ model, el }) {
   return () => {
     cancelAnimationFrame(due);
     store.changed.delete(later);
-    model.off("change:selected change:error change:importance", later);
+    model.off("change:selected change:error change:importance change:importance_phase", later);
     resized.disconnect();
     themed.disconnect();
   };

@@ -1,0 +1,104 @@
+"""Several studies side by side: numbers, figures, files."""
+
+from collections.abc import Mapping, Sequence
+from functools import cached_property
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from workbench.knowledge import KnowledgeBase
+from workbench.results import Results
+
+if TYPE_CHECKING:
+    import pandas as pd
+    import plotly.graph_objects as go
+
+    from workbench.analysis import Importance
+
+_COLUMNS = ["study", "state", "trials", "phases", "best_score", "time_to_best_s", "wall_s", "occupancy", "alpha"]
+
+
+class Explorer:
+    """Studies compared: learning curves, survival, importance, time to best.
+
+    Reads the log once, when it is made. Scores of studies are comparable only if their trials learn the same thing,
+    which is for whoever compares them to know.
+
+    Parameters
+    ----------
+    db : path
+        The knowledge base.
+    *names : str
+        The studies; all, if none is named.
+
+    Examples
+    --------
+    >>> Explorer("data/runs/workbench.db", "monday", "tuesday").figures()["survival"]  # doctest: +SKIP
+    """
+
+    def __init__(self, db: str | Path, *names: str) -> None:
+        with KnowledgeBase(db) as kb:
+            found = {name: kb[name] for name in (names or kb)}
+            self.results: Mapping[str, Results] = {
+                name: Results(name, study.spec, study.frames()) for name, study in found.items()
+            }
+
+    @cached_property
+    def table(self) -> "pd.DataFrame":
+        """One row a study: study, state, trials, phases, best_score, time_to_best_s, wall_s, occupancy, alpha."""
+        import pandas as pd
+
+        rows = []
+        for name, results in self.results.items():
+            s, best = results.summary, self._best[name]
+            row = {"study": name, "state": results.frames.state}
+            row |= {key: s[key] for key in ("trials", "phases", "best_score", "wall_s", "occupancy", "alpha")}
+            row["time_to_best_s"] = best["at_s"].iloc[-1] if len(best) else float("nan")
+            rows.append(row)
+        return pd.DataFrame(rows, columns=_COLUMNS)
+
+    @cached_property
+    def importance(self) -> "Mapping[str, Importance]":
+        """By study: which hyperparameters its scores follow; takes some seconds a study the first time."""
+        return {name: results.importance() for name, results in self.results.items()}
+
+    def figures(self) -> "dict[str, go.Figure]":
+        """Draw best score, time to best, learning curves, survival and importance, all studies in each."""
+        from workbench import analysis, viz
+
+        frames = {name: results.frames for name, results in self.results.items()}
+        until = {name: f.wall_s for name, f in frames.items()}
+        survival = {name: analysis.survival(f.trials, f.phases, f.decisions) for name, f in frames.items()}
+        curves = {name: analysis.learning_curves(f.phases, f.metrics) for name, f in frames.items()}
+        tables = {name: found.table for name, found in self.importance.items()}
+        told = {name: str(found) for name, found in self.importance.items()}
+        return {
+            "best so far": viz.compare_best(self._best, until),
+            "time to best": viz.compare_time_to_best(self._best, until),
+            "learning curves": viz.compare_curves(curves),
+            "survival": viz.compare_survival(survival),
+            "importance": viz.compare_importance(tables, told),
+        }
+
+    def write(self, folder: str | Path, kinds: Sequence[str] = ("html",)) -> list[Path]:
+        """Write every figure (html, png, svg) and the table (CSV) into a folder; returns the files."""
+        from workbench.viz import write_figure
+
+        target = Path(folder)
+        target.mkdir(parents=True, exist_ok=True)
+        self.table.to_csv(target / "studies.csv", index=False)
+        files = [target / "studies.csv"]
+        for name, fig in self.figures().items():
+            files += [write_figure(fig, target / f"{name.replace(' ', '-')}.{kind}") for kind in kinds]
+        return files
+
+    @cached_property
+    def _best(self) -> "dict[str, Any]":
+        from workbench import analysis
+
+        return {name: analysis.best_so_far(results.frames.phases) for name, results in self.results.items()}
+
+    def __repr__(self) -> str:
+        return self.table.to_string(index=False, float_format="{:.4g}".format)
+
+    def _repr_html_(self) -> str:
+        return str(self.table.to_html(index=False, float_format="{:.4g}".format))
