@@ -247,3 +247,22 @@ def test_it_learns_cartpole(seed):
             break
     trial.close()
     assert means[-1] >= 450, means
+
+
+def test_a_trial_may_start_from_another_ones_checkpoint(tmp_path):
+    first = GA3C("CartPole-v1", Budget(updates=3), lockstep=True)({"learning_rate": 1e-3}, 1)
+    first.train_phase(lambda metrics: None)
+    first.save(tmp_path)
+    first.close()
+    second = GA3C("CartPole-v1", Budget(updates=3), lockstep=True, start_from=str(tmp_path))({"learning_rate": 1e-4}, 2)
+    for one, other in zip(first.model.parameters(), second.model.parameters(), strict=True):
+        assert torch.equal(one, other)
+    assert (second.learner.updates, second.steps) == (first.learner.updates, first.steps)
+    assert second.learner.optimizer.lr == 1e-4
+    assert second.train_phase(lambda metrics: None)["updates"] >= first.learner.updates + 3
+    second.close()
+
+
+def test_a_trial_that_should_start_from_nothing(tmp_path):
+    with pytest.raises(InvalidInput, match="there is no checkpoint in"):
+        GA3C("CartPole-v1", Budget(updates=1), start_from=str(tmp_path / "none"))({}, 1)

@@ -67,6 +67,9 @@ class Settings:
         See `SharedRMSProp`.
     clip_rewards : bool or None
         Train on rewards clipped to [-1, 1]; by default on Atari only. Scores are of raw rewards.
+    start_from : str or None
+        Directory of a checkpoint (see `Trial.save`) that a trial begins from: weights, optimiser statistics, counters
+        and scores; the configuration is the trial's own. From scratch by default.
     score_window : int
         Finished episodes the score is the mean of (the authors': 1000).
     noop_max, max_episode_frames, repeat_action_probability, fire_on_reset
@@ -112,6 +115,7 @@ class Settings:
     eps_inside_root: bool = True
     max_grad_norm: float | None = 0.5
     clip_rewards: bool | None = None
+    start_from: str | None = None
     score_window: int = 100
     noop_max: int = 30
     max_episode_frames: int | None = None

@@ -61,6 +61,8 @@ class Trial(ABC):
         self._groups: list[AgentGroup] = []
         self._failure: BaseException | None = None
         self._last: Reading | None = None
+        if settings.start_from is not None:
+            self.load(Path(settings.start_from))
 
     @property
     def model(self) -> ActorCritic:
