@@ -72,7 +72,8 @@ def refused_text(capfd, *argv) -> str:
     return capfd.readouterr().err
 
 
-def test_ctrl_c_ends_a_study_cleanly_and_resume_goes_on(folder) -> None:
+@pytest.mark.parametrize("how", [signal.SIGINT, signal.SIGTERM])  # Ctrl-C, and what batch systems send
+def test_a_study_is_ended_cleanly_and_resume_goes_on(folder, how) -> None:
     (folder / "study.toml").write_text(STUDY.replace("frames = 1000", "frames = 3_000_000"))
     command = [sys.executable, "-m", "workbench", "run", "study.toml", "--db", "kb.db"]
     running = subprocess.Popen(
@@ -82,7 +83,7 @@ def test_ctrl_c_ends_a_study_cleanly_and_resume_goes_on(folder) -> None:
     for line in running.stderr:  # the first lines of progress: trials are under way
         if "2 started" in line:
             break
-    running.send_signal(signal.SIGINT)
+    running.send_signal(how)
     out, _ = running.communicate(timeout=60)
     assert running.returncode == 130
     assert "go on with: workbench run --resume --name tiny --db kb.db" in out

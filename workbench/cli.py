@@ -178,7 +178,10 @@ def _study(arguments: argparse.Namespace) -> "Study":
 
 
 def _watch(run: "StudyRun", *, quiet: bool) -> bool:
-    """Follow the study to its end; Ctrl-C ends it cleanly. Tell whether it was interrupted."""
+    """Follow the study to its end; Ctrl-C, or a batch system's SIGTERM, ends it cleanly. Tell whether one did."""
+    import signal
+
+    signal.signal(signal.SIGTERM, signal.default_int_handler)
     try:
         run.wait() if quiet else run.follow(out=sys.stderr)
     except KeyboardInterrupt:
