@@ -6,7 +6,7 @@ from dataclasses import dataclass
 import numpy as np
 import torch
 
-from workbench.algos.rl.loss import Reduction, actor_critic_loss
+from workbench.algos.rl.loss import Loss, Reduction, actor_critic_loss
 from workbench.algos.rl.model import ActorCritic
 from workbench.algos.rl.optim import SharedRMSProp
 from workbench.algos.rl.rollout import Rollout
@@ -107,6 +107,18 @@ class Learner:
             value_weight=self.value_weight,
             reduction=self.reduction,
         )
+        norm = self.descend(loss, model)
+        self.count()
+        return Update(lags, float(loss.policy), float(loss.value), float(loss.entropy), norm)
+
+    def descend(self, loss: Loss, model: ActorCritic) -> float:
+        """Step the shared weights along the gradients of `loss` with respect to `model`; return their norm.
+
+        Raises
+        ------
+        DivergenceError
+            Loss or gradients are NaN or infinite; the weights are left as they were.
+        """
         grads = torch.autograd.grad(loss.total, list(model.parameters()))
         norm = self.optimizer.step(grads) if torch.isfinite(loss.total) else float("nan")
         if not np.isfinite(norm):
@@ -114,6 +126,9 @@ class Learner:
                 f"training diverged at update {self.updates}: loss {loss.total.item():.3g}, gradient norm {norm:.3g} "
                 f"at learning rate {self.optimizer.lr:g}; lower the learning rate or clip gradients (max_grad_norm)"
             )
+        return norm
+
+    def count(self) -> None:
+        """Count an update: the shared weights are a new version."""
         with self._lock:
             self.updates += 1
-        return Update(lags, float(loss.policy), float(loss.value), float(loss.entropy), norm)
