@@ -7,6 +7,7 @@ from workbench.viz.hyperparameters import score_by_hyperparameter
 from workbench.viz.importance import hyperparameter_importance
 from workbench.viz.occupancy import node_occupancy, occupancy_over_time
 from workbench.viz.report import report_html, write_report
+from workbench.viz.speedup import speedup_by_variance
 from workbench.viz.survival import phase_survival
 
 __all__ = [
@@ -21,5 +22,6 @@ __all__ = [
     "phase_survival",
     "report_html",
     "score_by_hyperparameter",
+    "speedup_by_variance",
     "write_report",
 ]
