@@ -37,7 +37,7 @@ from workbench.algos.rl.learner import Update
 from workbench.algos.rl.meter import Reading
 from workbench.algos.rl.model import ActorCritic
 from workbench.algos.rl.ppo import proximal_update
-from workbench.algos.rl.settings import TUNABLE, Settings, check_setting, is_whole
+from workbench.algos.rl.settings import TUNABLE, Settings, _check, _is_int
 from workbench.algos.rl.step_time import Law, SlowAgents, StepTime
 from workbench.algos.rl.storage import Storage
 from workbench.algos.rl.trial import PROGRESS_S, Trial
@@ -102,13 +102,13 @@ class HTS(Settings):
     def __post_init__(self) -> None:
         super().__post_init__()
         for name in ("sync_interval", "n_actors", "n_epochs", "n_minibatches"):
-            check_setting(self, name, "a whole number from 1", lambda v: is_whole(v) and v >= 1)
+            _check(self, name, "a whole number from 1", lambda v: _is_int(v) and v >= 1)
         allowed = f"a whole number from 1 to n_agents, {self.n_agents}, or None"
-        check_setting(
-            self, "n_executors", allowed, lambda v: v is None or (is_whole(v) and 1 <= v <= self.n_agents)
+        _check(
+            self, "n_executors", allowed, lambda v: v is None or (_is_int(v) and 1 <= v <= self.n_agents)
         )
-        check_setting(self, "gae_lambda", "in [0, 1]", lambda v: 0 <= v <= 1)
-        check_setting(self, "clip_ratio", "in (0, 1)", lambda v: 0 < v < 1)
+        _check(self, "gae_lambda", "in [0, 1]", lambda v: 0 <= v <= 1)
+        _check(self, "clip_ratio", "in (0, 1)", lambda v: 0 < v < 1)
         if self.method not in ("a2c", "ppo"):
             raise unknown("method", str(self.method), ["a2c", "ppo"])
         if self.lockstep:

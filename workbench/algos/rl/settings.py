@@ -122,25 +122,25 @@ class Settings:
 
     def __post_init__(self) -> None:
         for name in ("t_max", "n_agents", "n_groups", "n_predictors", "n_trainers", "score_window", "torch_threads"):
-            check_setting(self, name, "a whole number from 1", lambda v: is_whole(v) and v >= 1)
+            _check(self, name, "a whole number from 1", lambda v: _is_int(v) and v >= 1)
         for name in ("min_training_batch", "noop_max"):
-            check_setting(self, name, "a whole number from 0", lambda v: is_whole(v) and v >= 0)
+            _check(self, name, "a whole number from 0", lambda v: _is_int(v) and v >= 0)
         for name in ("training_queue", "max_episode_frames", "emulator_threads"):
-            check_setting(self, name, "a whole number from 1, or None", lambda v: v is None or (is_whole(v) and v >= 1))
+            _check(self, name, "a whole number from 1, or None", lambda v: v is None or (_is_int(v) and v >= 1))
         for name in ("learning_rate", "rmsprop_eps"):
-            check_setting(self, name, "a number above 0", lambda v: 0 < v < float("inf"))
-        check_setting(self, "max_grad_norm", "a number above 0, or None", lambda v: v is None or v > 0)
-        check_setting(self, "adjust_every_s", "a number above 0, or None", lambda v: v is None or 0 < v < float("inf"))
+            _check(self, name, "a number above 0", lambda v: 0 < v < float("inf"))
+        _check(self, "max_grad_norm", "a number above 0, or None", lambda v: v is None or v > 0)
+        _check(self, "adjust_every_s", "a number above 0, or None", lambda v: v is None or 0 < v < float("inf"))
         if self.lockstep and self.adjust_every_s is not None:
             raise InvalidInput(
                 "lockstep=True works in one thread: there is nothing to adjust, leave adjust_every_s None"
             )
-        check_setting(self, "gamma", "in (0, 1]", lambda v: 0 < v <= 1)
-        check_setting(self, "agents_ready", "in (0, 1]", lambda v: 0 < v <= 1)
-        check_setting(self, "rmsprop_decay", "in [0, 1)", lambda v: 0 <= v < 1)
-        check_setting(self, "repeat_action_probability", "in [0, 1)", lambda v: 0 <= v < 1)
+        _check(self, "gamma", "in (0, 1]", lambda v: 0 < v <= 1)
+        _check(self, "agents_ready", "in (0, 1]", lambda v: 0 < v <= 1)
+        _check(self, "rmsprop_decay", "in [0, 1)", lambda v: 0 <= v < 1)
+        _check(self, "repeat_action_probability", "in [0, 1)", lambda v: 0 <= v < 1)
         for name in ("entropy_beta", "value_weight"):
-            check_setting(self, name, "a number from 0", lambda v: 0 <= v < float("inf"))
+            _check(self, name, "a number from 0", lambda v: 0 <= v < float("inf"))
         for name, allowed in (("init", ("uniform", "orthogonal")), ("reduction", ("mean", "sum"))):
             if getattr(self, name) not in allowed:
                 raise unknown(name, str(getattr(self, name)), allowed)
@@ -194,11 +194,11 @@ class Settings:
         return device
 
 
-def is_whole(value: object) -> bool:
+def _is_int(value: object) -> bool:
     return isinstance(value, Integral) and not isinstance(value, bool)
 
 
-def check_setting(settings: Settings, name: str, allowed: str, fits: Any) -> None:
+def _check(settings: Settings, name: str, allowed: str, fits: Any) -> None:
     """Refuse a setting that does not fit, or that cannot even be compared."""
     value = getattr(settings, name)
     try:
