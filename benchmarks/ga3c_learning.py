@@ -1,8 +1,8 @@
-"""Score against frames and seconds: RMSProp's epsilon inside or outside the root, small or as large as the authors'.
+"""Score against frames and seconds, by RMSProp's epsilon (``--variants epsilon``), training batch or learning rate.
 
 Prints one JSON object. For every variant, over the seeds: ``frames`` to a mean return of the last 100 games of 200
 (null where a seed did not get there), ``final`` scores, and ``curves`` of (frames, seconds, score). CartPole in the
-deterministic mode: the frames and scores repeat exactly, the seconds do not.
+deterministic mode: the frames and scores repeat exactly, the seconds do not, and several trials run at once.
 
 Run with ``python benchmarks/ga3c_learning.py --seeds 3 --frames 200000``; ``--game Pong`` works as well, in hours.
 """
@@ -10,16 +10,25 @@ Run with ``python benchmarks/ga3c_learning.py --seeds 3 --frames 200000``; ``--g
 import argparse
 import json
 import statistics
+from multiprocessing import get_context
 from typing import Any
 
 from workbench.algos.rl.ga3c import GA3C
 
-VARIANTS: dict[str, dict[str, Any]] = {
+EPSILON: dict[str, dict[str, Any]] = {
     "inside, 1e-5": {"eps_inside_root": True, "rmsprop_eps": 1e-5},
+    "inside, 1e-10": {"eps_inside_root": True, "rmsprop_eps": 1e-10},
     "outside, 1e-5": {"eps_inside_root": False, "rmsprop_eps": 1e-5},
     "inside, 0.1": {"eps_inside_root": True, "rmsprop_eps": 0.1},
     "outside, 0.1": {"eps_inside_root": False, "rmsprop_eps": 0.1},
     "inside, 0.1, sums": {"eps_inside_root": True, "rmsprop_eps": 0.1, "reduction": "sum", "max_grad_norm": None},
+}
+TRAINING_BATCH = {str(n): {"min_training_batch": n} for n in (0, 20, 40, 80, 160)}
+LEARNING_RATE = {f"{rate:g}": {"learning_rate": rate} for rate in (1e-4, 3e-4, 1e-3, 3e-3, 1e-2)}
+SETS: dict[str, dict[str, dict[str, Any]]] = {
+    "epsilon": EPSILON,
+    "training-batch": TRAINING_BATCH,
+    "learning-rate": LEARNING_RATE,
 }
 
 
@@ -38,17 +47,26 @@ def curve(settings: dict[str, Any], seed: int, frames: int, phases: int) -> list
 def main() -> None:
     """Train and print."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--variants", choices=SETS, default="epsilon")
     parser.add_argument("--game", default="CartPole-v1")
     parser.add_argument("--frames", type=int, default=200_000)
     parser.add_argument("--phases", type=int, default=10)
     parser.add_argument("--seeds", type=int, default=3)
+    parser.add_argument("--processes", type=int, default=2, help="trials at once")
     parser.add_argument("--goal", type=float, default=200, help="score whose frames are reported")
     parser.add_argument("--settings", type=json.loads, default={}, help="JSON of GA3C settings to override")
     given = parser.parse_args()
     base = {"game": given.game, "device": "cpu", "lockstep": given.game == "CartPole-v1"} | given.settings
+    jobs = {
+        (name, seed): (base | variant, seed, given.frames, given.phases)
+        for name, variant in SETS[given.variants].items()
+        for seed in range(given.seeds)
+    }
+    with get_context("spawn").Pool(given.processes) as pool:
+        found = dict(zip(jobs, pool.starmap(curve, jobs.values(), chunksize=1), strict=True))
     result = {}
-    for name, variant in VARIANTS.items():
-        curves = [curve(base | variant, seed, given.frames, given.phases) for seed in range(given.seeds)]
+    for name in SETS[given.variants]:
+        curves = [found[name, seed] for seed in range(given.seeds)]
         reached = [next((frames for frames, _, score in c if score >= given.goal), None) for c in curves]
         final = [c[-1][2] for c in curves]
         result[name] = {"frames": reached, "final": final, "median": statistics.median(final), "curves": curves}

@@ -1,5 +1,6 @@
 """The command line, as a user meets it: in a process of its own."""
 
+import json
 import os
 import re
 import signal
@@ -9,7 +10,9 @@ from pathlib import Path
 
 import pytest
 
+from workbench.algos.rl.ga3c import GA3C
 from workbench.cli import main
+from workbench.core.budget import Budget
 from workbench.knowledge import KnowledgeBase
 from workbench.study_file import presets, read_preset, study_from
 
@@ -145,3 +148,21 @@ def test_the_example_in_the_help_is_a_study(tmp_path, capsys) -> None:
     import tomllib
 
     assert study_from(tomllib.loads(example)).name == "my-pong"
+
+
+def test_a_checkpoint_is_evaluated_by_a_protocol(tmp_path, capsys) -> None:
+    trial = GA3C("CartPole-v1", Budget(updates=2), lockstep=True)({}, 1)
+    trial.train_phase(lambda metrics: None)
+    trial.save(tmp_path)
+    trial.close()
+    played = []
+    for seed in ("1", "1", "2"):
+        assert main(["evaluate", str(tmp_path), "--protocol", "ba3c", "--seed", seed]) == 0
+        played.append(json.loads(capsys.readouterr().out))
+    assert played[0] == played[1] != played[2]
+    assert played[0]["n_episodes"] == 50
+    assert 8 <= played[0]["lowest"] <= played[0]["mean"] <= played[0]["highest"] <= 500
+
+
+def test_evaluating_what_is_no_checkpoint(tmp_path, capsys) -> None:
+    assert f"there is no checkpoint in {tmp_path}" in refused(capsys, "evaluate", str(tmp_path))

@@ -85,6 +85,13 @@ def _parser() -> argparse.ArgumentParser:
     _add_db(record)
     record.set_defaults(command=_record)
 
+    evaluate = commands.add_parser("evaluate", help="play whole games with a checkpoint; print the scores as JSON")
+    evaluate.add_argument("checkpoint", help="a trial's checkpoint: a directory")
+    evaluate.add_argument("--game", metavar="NAME", help="what to play (default: what it was trained on)")
+    evaluate.add_argument("--protocol", choices=("ga3c", "ba3c"), default="ga3c", help="ga3c: 30 games, drawn actions")
+    evaluate.add_argument("--seed", type=int, default=0, metavar="N", help="of the games' starts and the actions drawn")
+    evaluate.set_defaults(command=_evaluate)
+
     check = commands.add_parser("check", help="look for damage in a knowledge base; exit code 1 if there is any")
     _add_db(check)
     check.set_defaults(command=_check)
@@ -105,6 +112,16 @@ def _parser() -> argparse.ArgumentParser:
         "--set", metavar="NAME=VALUE", action="append", default=[], type=_assignment, help="override a parameter"
     )
     notebook.set_defaults(command=_notebook)
+
+    again = commands.add_parser("reproduce", help="run the experiments behind the papers' figures and tables again")
+    again.add_argument("names", nargs="*", metavar="NAME", help="which; without any, they are listed")
+    again.add_argument("--scale", default="minutes", help="minutes (default), hours, or paper: as published")
+    again.add_argument("--out", metavar="FOLDER", help="where recordings are kept (default: the project's data/)")
+    again.set_defaults(command=_reproduce)
+
+    board = commands.add_parser("scoreboard", help="put every published number beside ours, as Markdown")
+    board.add_argument("--write", metavar="FILE", help="write it there instead of printing it")
+    board.set_defaults(command=_scoreboard)
 
     add_simulate(commands)
     return parser
@@ -202,6 +219,22 @@ def _record(arguments: argparse.Namespace) -> int:
     return 0
 
 
+def _evaluate(arguments: argparse.Namespace) -> int:
+    import json
+
+    from workbench.algos.rl.checkpoint import load_agent
+    from workbench.algos.rl.evaluate import PROTOCOLS
+    from workbench.algos.rl.scores import TABLE_3, normalised
+
+    model, game = load_agent(arguments.checkpoint, arguments.game)
+    played = PROTOCOLS[arguments.protocol].play(model, game, arguments.seed)
+    found = {"game": game.name, "protocol": arguments.protocol, "seed": arguments.seed} | played.summary()
+    if game.name in TABLE_3:
+        found["human_normalised"] = round(normalised(played.mean, game.name), 3)
+    print(json.dumps(found))
+    return 0
+
+
 def _check(arguments: argparse.Namespace) -> int:
     from workbench.knowledge import check
     from workbench.study import DEFAULT_DB
@@ -225,6 +258,31 @@ def _backup(arguments: argparse.Namespace) -> int:
     from workbench.study import DEFAULT_DB
 
     print(backup(arguments.db or DEFAULT_DB, arguments.target))
+    return 0
+
+
+def _reproduce(arguments: argparse.Namespace) -> int:
+    from workbench.paper.catalogue import EXPERIMENTS
+    from workbench.paper.experiments import reproduce
+    from workbench.scenario import DATA
+
+    if not arguments.names:
+        for name, experiment in EXPERIMENTS.items():
+            print(f"{name:30} {experiment.shows} ({', '.join(experiment.commands)})")
+    for name in arguments.names:
+        print(reproduce(name, arguments.scale, arguments.out or DATA))
+    return 0
+
+
+def _scoreboard(arguments: argparse.Namespace) -> int:
+    from pathlib import Path
+
+    from workbench.paper.scoreboard import page, scoreboard
+
+    text = page(scoreboard())
+    if arguments.write:
+        Path(arguments.write).write_text(text, encoding="utf-8")
+    print(arguments.write or text)
     return 0
 
 

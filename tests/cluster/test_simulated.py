@@ -215,15 +215,14 @@ class Sleeps(Deterministic):
 
 
 class Recorded:
-    """What a log says of every phase."""
+    """What a log says of every phase, which lasts from the end of the one before it on its slot: gaps count too."""
 
     def __init__(self, log) -> None:
-        began = {(e.trial, e.phase): e.at for e in log if e.kind is Kind.PHASE_STARTED}
-        self.known = {
-            (e.trial, e.phase): (e.at - began[e.trial, e.phase], e.data["score"])
-            for e in log
-            if e.kind is Kind.PHASE_ENDED
-        }
+        self.known, free = {}, defaultdict(float)
+        for e in log:
+            if e.kind is Kind.PHASE_ENDED:
+                self.known[e.trial, e.phase] = (e.at - free[e.slot], e.data["score"])
+                free[e.slot] = e.at
 
     def phase(self, trial, phase, config, seed):
         return self.known[trial, phase]

@@ -67,9 +67,7 @@ def expected_longest_step(step_time: StepTime, n: int) -> float:
     return _expected_maximum(step_time.distribution(), n)
 
 
-def expected_longest_sum(
-    step_time: StepTime, n: int, n_steps: int, *, n_draws: int = 4000, seed: int = 0
-) -> float:
+def expected_longest_sum(step_time: StepTime, n: int, n_steps: int, *, n_draws: int = 4000, seed: int = 0) -> float:
     """Return the mean of the longest of `n` sums of `n_steps` step times, in seconds.
 
     Exact for constant and gamma times, whose sums have a gamma law. Of the others a mean of `n_draws` draws, always the

@@ -6,12 +6,15 @@ from workbench.viz.curves import best_so_far, learning_curves
 from workbench.viz.hyperparameters import score_by_hyperparameter
 from workbench.viz.importance import hyperparameter_importance
 from workbench.viz.occupancy import node_occupancy, occupancy_over_time
+from workbench.viz.papers import adjustment, beside, sweep
 from workbench.viz.report import report_html, write_report
 from workbench.viz.speedup import speedup_by_variance
 from workbench.viz.survival import phase_survival
 
 __all__ = [
+    "adjustment",
     "bands",
+    "beside",
     "best_so_far",
     "compare_best",
     "compare_survival",
@@ -23,5 +26,6 @@ __all__ = [
     "report_html",
     "score_by_hyperparameter",
     "speedup_by_variance",
+    "sweep",
     "write_report",
 ]

@@ -28,7 +28,7 @@ def test_the_small_network_is_the_papers():
 def test_bytes_are_scaled_inside():
     model = make_model(find_game("Pong"))
     obs = torch.full((1, 4, 84, 84), 255, dtype=torch.uint8)
-    assert torch.equal(model(obs)[0], model.head(model.trunk(torch.ones(1, 4, 84, 84)))[:, :-1])
+    assert torch.allclose(model(obs)[0], model.head(model.trunk(torch.ones(1, 4, 84, 84)))[:, :-1], atol=1e-6)
 
 
 def test_uniform_init_is_bounded_by_the_fan_in():

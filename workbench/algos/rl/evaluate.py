@@ -37,6 +37,17 @@ class Evaluation:
         """Standard deviation of the returns."""
         return float(self.returns.std())
 
+    def summary(self) -> dict[str, float]:
+        """Mean, spread and extremes, in JSON's types."""
+        return {
+            "n_episodes": len(self.returns),
+            "mean": round(self.mean, 3),
+            "std": round(self.std, 3),
+            "lowest": float(self.returns.min()),
+            "highest": float(self.returns.max()),
+            "mean_length": round(float(self.lengths.mean()), 1),
+        }
+
 
 @dataclass(frozen=True, slots=True)
 class Protocol:
@@ -70,6 +81,7 @@ class Protocol:
 
 GA3C_PROTOCOL = Protocol(n_episodes=30, greedy=False)  # Table 3: 30 games, each from a random seed
 BA3C_PROTOCOL = Protocol(n_episodes=50, greedy=True)  # Distributed BA3C: 50 games, greedy actions
+PROTOCOLS = {"ga3c": GA3C_PROTOCOL, "ba3c": BA3C_PROTOCOL}
 
 
 def evaluate(

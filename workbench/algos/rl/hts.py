@@ -29,6 +29,7 @@ from threading import Barrier, BrokenBarrierError
 from typing import ClassVar, Literal
 
 import numpy as np
+import torch
 
 from workbench.algos.rl.crew import Crew, Halted
 from workbench.algos.rl.envs import Agents
@@ -104,9 +105,7 @@ class HTS(Settings):
         for name in ("sync_interval", "n_actors", "n_epochs", "n_minibatches"):
             _check(self, name, "a whole number from 1", lambda v: _is_int(v) and v >= 1)
         allowed = f"a whole number from 1 to n_agents, {self.n_agents}, or None"
-        _check(
-            self, "n_executors", allowed, lambda v: v is None or (_is_int(v) and 1 <= v <= self.n_agents)
-        )
+        _check(self, "n_executors", allowed, lambda v: v is None or (_is_int(v) and 1 <= v <= self.n_agents))
         _check(self, "gae_lambda", "in [0, 1]", lambda v: 0 <= v <= 1)
         _check(self, "clip_ratio", "in (0, 1)", lambda v: 0 < v < 1)
         if self.method not in ("a2c", "ppo"):
@@ -141,7 +140,7 @@ class HTSTrial(Trial):
         s = self.settings
         self._recording, self._learning = (Storage(self.game, s.sync_interval, s.n_agents) for _ in range(2))
         self._acting, self._delayed = (copy.deepcopy(self.model) for _ in range(2))
-        self._acting_version = self.learner.pull(self._acting)
+        self._take_newest()
         self._learnt = True  # there is nothing yet to learn from
         self._first_update = True
         for part in np.array_split(np.arange(s.n_agents), s.n_groups):
@@ -248,7 +247,7 @@ class HTSTrial(Trial):
         """At the barrier: exchange the storages, act with the newest weights, and keep those that acted till now."""
         self._recording, self._learning = self._learning, self._recording
         self._acting, self._delayed = self._delayed, self._acting
-        self._acting_version = self.learner.pull(self._acting)
+        self._take_newest()
         self._learnt = False
         for executor in self._groups:
             executor.t = 0
@@ -274,6 +273,7 @@ class HTSTrial(Trial):
         promised = 0 if self._first_update or not self.settings.concurrent else 1
         if (update.lags != promised).any():
             raise RuntimeError(f"HTS promises a policy lag of {promised}, found {np.unique(update.lags).tolist()}")
+        self._settle()
         self._first_update = False
         self._learnt = True
         self._learning_s += time.perf_counter() - began
@@ -323,10 +323,20 @@ class HTSTrial(Trial):
                 if self._groups[0].t == self.settings.sync_interval:
                     self._swap()
                     self._update()
-                    self._acting_version = self.learner.pull(self._acting)
+                    self._take_newest()
                 if self._meter.seconds - reported >= PROGRESS_S:
                     reported = self._meter.seconds
                     self._report(progress)
+
+    def _take_newest(self) -> None:
+        """Act with the newest weights from now on."""
+        self._acting_version = self.learner.pull(self._acting)
+        self._settle()
+
+    def _settle(self) -> None:
+        """Wait for a GPU: each thread has a stream there, and others are to find the weights complete."""
+        if self.learner.device.type == "cuda":
+            torch.cuda.synchronize(self.learner.device)
 
     def _clip_rewards(self) -> bool:
         return self.game.atari if self.settings.clip_rewards is None else self.settings.clip_rewards

@@ -1,7 +1,9 @@
 """One model, its optimiser, and the two things done with it: predict and train."""
 
 import threading
+from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass
+from typing import Literal
 
 import numpy as np
 import torch
@@ -11,6 +13,8 @@ from workbench.algos.rl.model import ActorCritic
 from workbench.algos.rl.optim import SharedRMSProp
 from workbench.algos.rl.rollout import Rollout
 from workbench.core.errors import WorkbenchError
+
+Precision = Literal["float32", "bfloat16"]
 
 
 class DivergenceError(WorkbenchError, FloatingPointError):
@@ -39,6 +43,11 @@ class Learner:
 
     Predictions may read weights while a trainer writes them, as in GA3C: there is no lock between the two.
 
+    Parameters
+    ----------
+    precision : {"float32", "bfloat16"}
+        What layers compute in; the weights, the losses and the optimiser are float32 in any case.
+
     Attributes
     ----------
     updates : int
@@ -54,20 +63,24 @@ class Learner:
         entropy_beta: float,
         value_weight: float,
         reduction: Reduction,
+        precision: Precision = "float32",
     ) -> None:
         self.model, self.optimizer, self.device = model, optimizer, device
+        self._bfloat16 = precision == "bfloat16"
         self.entropy_beta, self.value_weight, self.reduction = entropy_beta, value_weight, reduction
         self.updates = 0
         self._lock = threading.Lock()
+        self._streams = threading.local()
 
     def predict(self, obs: np.ndarray, model: ActorCritic | None = None) -> tuple[np.ndarray, np.ndarray]:
         """Return the policy, (B, n_actions), and the values, (B,), of observations (B, *obs_shape).
 
         They are those of `model`, an agent's own copy (A3C), or else of the shared weights (GA3C).
         """
-        with torch.inference_mode():
-            logits, values = (model or self.model)(torch.from_numpy(obs).to(self.device, non_blocking=True))
-            return torch.softmax(logits, 1).cpu().numpy(), values.cpu().numpy()
+        with torch.inference_mode(), self.autocast(), self.stream(-1):
+            logits, values = (model or self.model)(self.upload(obs))
+            answer = torch.cat([torch.softmax(logits, 1), values[:, None]], 1).cpu().numpy()  # one transfer back
+            return answer[:, :-1], answer[:, -1]
 
     @torch.no_grad()
     def pull(self, model: ActorCritic) -> int:
@@ -92,12 +105,14 @@ class Learner:
         DivergenceError
             Loss or gradients are NaN or infinite; the weights are left as they were.
         """
+        with self.stream(0):
+            return self._train(rollout, model or self.model)
+
+    def _train(self, rollout: Rollout, model: ActorCritic) -> Update:
         lags = self.updates - rollout.versions
-        obs = torch.from_numpy(rollout.obs).to(self.device, non_blocking=True)
-        actions = torch.from_numpy(rollout.actions).to(self.device, non_blocking=True)
-        returns = torch.from_numpy(rollout.returns).to(self.device, non_blocking=True)
-        model = model or self.model
-        logits, values = model(obs)
+        obs, actions, returns = (self.upload(part) for part in (rollout.obs, rollout.actions, rollout.returns))
+        with self.autocast():
+            logits, values = model(obs)
         loss = actor_critic_loss(
             logits,
             values,
@@ -132,3 +147,24 @@ class Learner:
         """Count an update: the shared weights are a new version."""
         with self._lock:
             self.updates += 1
+
+    def autocast(self) -> torch.autocast:
+        """Layers in bfloat16 if that was asked for; weights, losses and the optimiser stay in float32."""
+        return torch.autocast(self.device.type, torch.bfloat16, enabled=self._bfloat16)
+
+    def upload(self, array: np.ndarray) -> torch.Tensor:
+        """Bring an array to the device; to a GPU out of pinned memory, so that the transfer needs no processor."""
+        tensor = torch.from_numpy(array)
+        if self.device.type == "cuda":
+            tensor = tensor.pin_memory()
+        return tensor.to(self.device, non_blocking=True)
+
+    def stream(self, priority: int) -> AbstractContextManager[object]:
+        """Give each thread a CUDA stream of its own: predictions, of priority -1, do not queue behind training."""
+        if self.device.type != "cuda":
+            return nullcontext()
+        if not hasattr(self._streams, "own"):
+            self._streams.own = torch.cuda.Stream(self.device, priority=priority)  # type: ignore[no-untyped-call]
+            # the weights were made on the default stream
+            self._streams.own.wait_stream(torch.cuda.default_stream(self.device))
+        return torch.cuda.stream(self._streams.own)

@@ -27,7 +27,7 @@ class ActorCritic(nn.Module):
     The policy's and the value's layers are the rows of one matrix (`head`): one product serves both.
     """
 
-    def __init__(self, trunk: nn.Module, width: int, n_actions: int, scale: float) -> None:
+    def __init__(self, trunk: nn.Sequential, width: int, n_actions: int, scale: float) -> None:
         super().__init__()
         self.trunk = trunk
         self.head = nn.Linear(width, n_actions + 1)
@@ -46,10 +46,19 @@ class ActorCritic(nn.Module):
         logits : Tensor, (B, n_actions)
         values : Tensor, (B,)
         """
-        if obs.dim() == 4 and obs.device.type == "cpu" and torch.is_grad_enabled():
-            # backward through a convolution of four channels is several times faster with channels last
+        kind = obs.device.type
+        lowered = torch.is_autocast_enabled(kind)
+        if obs.dim() == 4 and kind == "cpu" and (lowered or torch.is_grad_enabled()):
+            # several times faster with channels last: bfloat16, and backward through a convolution of four channels
             obs = obs.contiguous(memory_format=torch.channels_last)
-        out = self.head(self.trunk(obs.float().mul_(self.scale) if self.scale != 1 else obs.float()))
+        x = obs.to(torch.get_autocast_dtype(kind) if lowered else torch.float32)
+        for layer in self.trunk:
+            if layer is self.trunk[0] and isinstance(layer, nn.Conv2d):
+                # scaling its few weights is scaling all pixels, and a pass less
+                x = layer._conv_forward(x, layer.weight * self.scale, layer.bias)
+            else:
+                x = layer(x)
+        out = self.head(x).float()
         return out[:, :-1], out[:, -1]
 
 
@@ -109,11 +118,11 @@ def check_network(game: Game, network: str) -> None:
         raise InvalidInput(f"network {network!r} cannot read {game.name}'s {game.obs_shape} observations: use 'auto'")
 
 
-def _mlp(n_features: int) -> nn.Module:
+def _mlp(n_features: int) -> nn.Sequential:
     return nn.Sequential(nn.Linear(n_features, MLP_WIDTH), nn.Tanh(), nn.Linear(MLP_WIDTH, MLP_WIDTH), nn.Tanh())
 
 
-def _convolutional(shape: tuple[int, ...], convolutions: list[tuple[int, int, int]]) -> nn.Module:
+def _convolutional(shape: tuple[int, ...], convolutions: list[tuple[int, int, int]]) -> nn.Sequential:
     layers: list[nn.Module] = []
     channels, side = shape[0], shape[-1]
     for filters, kernel, stride in convolutions:

@@ -1,5 +1,7 @@
 """PPO: a clipped surrogate, several epochs of minibatches over one rollout (Schulman et al., arXiv 1707.06347)."""
 
+from collections.abc import Sequence
+
 import numpy as np
 import torch
 from torch import Tensor
@@ -87,31 +89,16 @@ def proximal_update(
         Loss or gradients are NaN or infinite.
     """
     lags = learner.updates - rollout.versions
-    device = learner.device
-    batch = [
-        torch.from_numpy(column).to(device)
-        for column in (rollout.obs, rollout.actions, rollout.returns, advantages, log_probs)
-    ]
-    with torch.no_grad():
-        ahead = [shared - own for shared, own in zip(learner.model.parameters(), model.parameters(), strict=True)]
-    sums = np.zeros(4)
     parts = min(n_minibatches, len(rollout))
-    for _ in range(n_epochs):
-        for part in np.array_split(generator.permutation(len(rollout)), parts):
-            obs, actions, returns, advantage, drawn = (column[torch.from_numpy(part)] for column in batch)
-            logits, values = model(obs)
-            loss = clipped_loss(
-                logits,
-                values,
-                actions,
-                returns,
-                (advantage - advantage.mean()) / (advantage.std(correction=0) + 1e-8),
-                drawn,
-                clip_ratio=clip_ratio,
-                entropy_beta=learner.entropy_beta,
-                value_weight=learner.value_weight,
-                reduction=learner.reduction,
-            )
+    shuffled = (part for _ in range(n_epochs) for part in np.array_split(generator.permutation(len(rollout)), parts))
+    sums = np.zeros(4)
+    with learner.stream(0):
+        columns = (rollout.obs, rollout.actions, rollout.returns, advantages, log_probs)
+        batch = [learner.upload(column) for column in columns]
+        with torch.no_grad():
+            ahead = [shared - own for shared, own in zip(learner.model.parameters(), model.parameters(), strict=True)]
+        for part in shuffled:
+            loss = _loss(learner, model, [column[torch.from_numpy(part)] for column in batch], clip_ratio)
             norm = learner.descend(loss, model)
             with torch.no_grad():
                 for own, shared, lead in zip(model.parameters(), learner.model.parameters(), ahead, strict=True):
@@ -119,3 +106,21 @@ def proximal_update(
             sums += [float(loss.policy), float(loss.value), float(loss.entropy), norm]
     learner.count()
     return Update(lags, *(float(mean) for mean in sums / (n_epochs * parts)))
+
+
+def _loss(learner: Learner, model: ActorCritic, minibatch: Sequence[Tensor], clip_ratio: float) -> Loss:
+    obs, actions, returns, advantages, log_probs = minibatch
+    with learner.autocast():
+        logits, values = model(obs)
+    return clipped_loss(
+        logits,
+        values,
+        actions,
+        returns,
+        (advantages - advantages.mean()) / (advantages.std(correction=0) + 1e-8),
+        log_probs,
+        clip_ratio=clip_ratio,
+        entropy_beta=learner.entropy_beta,
+        value_weight=learner.value_weight,
+        reduction=learner.reduction,
+    )

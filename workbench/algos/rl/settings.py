@@ -9,6 +9,7 @@ from typing import Any, ClassVar, Self
 import torch
 
 from workbench.algos.rl.envs import find_game
+from workbench.algos.rl.learner import Precision
 from workbench.algos.rl.loss import Reduction
 from workbench.algos.rl.model import Init, check_network
 from workbench.core.budget import Budget
@@ -77,6 +78,8 @@ class Settings:
         C++ threads over all groups, Atari only; one a core by default.
     torch_threads : int
         Cores one tensor operation may use; set for the whole process when a phase starts.
+    precision : {"float32", "bfloat16"}
+        What the network computes in; bfloat16 pays where the processor has units for it (AMX, or a GPU).
     device : str
         ``auto`` (CUDA where there is one), ``cpu``, ``cuda``, ``cuda:1`` …
     adjust_every_s : float or None
@@ -117,6 +120,7 @@ class Settings:
     lockstep: bool = False
     emulator_threads: int | None = None
     torch_threads: int = 1
+    precision: Precision = "float32"
     device: str = "auto"
     adjust_every_s: float | None = None
 
@@ -141,7 +145,12 @@ class Settings:
         _check(self, "repeat_action_probability", "in [0, 1)", lambda v: 0 <= v < 1)
         for name in ("entropy_beta", "value_weight"):
             _check(self, name, "a number from 0", lambda v: 0 <= v < float("inf"))
-        for name, allowed in (("init", ("uniform", "orthogonal")), ("reduction", ("mean", "sum"))):
+        named = (
+            ("init", ("uniform", "orthogonal")),
+            ("reduction", ("mean", "sum")),
+            ("precision", ("float32", "bfloat16")),
+        )
+        for name, allowed in named:
             if getattr(self, name) not in allowed:
                 raise unknown(name, str(getattr(self, name)), allowed)
         if self.n_groups > self.n_agents:

@@ -54,6 +54,7 @@ class Trial(ABC):
             entropy_beta=settings.entropy_beta,
             value_weight=settings.value_weight,
             reduction=settings.reduction,
+            precision=settings.precision,
         )
         self.episodes = Episodes(self._most_agents(), settings.score_window)
         self._generators = [np.random.default_rng([seed, 1, group]) for group in range(settings.n_groups)]

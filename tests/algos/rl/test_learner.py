@@ -1,0 +1,79 @@
+"""Predicting and training: in float32, in bfloat16, and on a GPU where there is one."""
+
+from threading import Thread
+
+import numpy as np
+import pytest
+import torch
+
+from workbench.algos.rl.ga3c import GA3C
+from workbench.algos.rl.rollout import Rollout
+from workbench.core.budget import Budget
+from workbench.core.errors import InvalidInput
+
+needs_gpu = pytest.mark.skipif(not torch.cuda.is_available(), reason="no CUDA device here")
+
+
+def learner(**settings):
+    return GA3C("Pong", Budget(updates=1), **{"device": "cpu"} | settings)({}, seed=3).learner
+
+
+def rollout(n=24):
+    rng = np.random.default_rng(5)
+    obs = rng.integers(0, 256, (n, 4, 84, 84), dtype=np.uint8)
+    return Rollout(obs, rng.integers(0, 6, n), rng.normal(size=n).astype(np.float32), np.zeros(n, np.int64))
+
+
+def change(trained) -> torch.Tensor:
+    """What one update did to the weights of a learner made by `learner`."""
+    return torch.cat(
+        [
+            (new.cpu() - old).flatten()
+            for new, old in zip(trained.model.parameters(), learner().model.parameters(), strict=True)
+        ]
+    )
+
+
+def test_a_policy_and_a_value_for_every_observation():
+    policy, values = learner().predict(rollout(7).obs)
+    assert policy.shape == (7, 6)
+    assert values.shape == (7,)
+    assert np.allclose(policy.sum(1), 1, atol=1e-6)
+
+
+def test_bfloat16_is_near_float32_and_leaves_the_weights_in_float32():
+    exact, near = learner(), learner(precision="bfloat16")
+    for one, other in zip(exact.predict(rollout().obs), near.predict(rollout().obs), strict=True):
+        assert not np.array_equal(one, other)
+        assert np.allclose(one, other, atol=0.02)
+    exact.train(rollout()), near.train(rollout())
+    assert {p.dtype for p in near.model.parameters()} == {torch.float32}
+    assert torch.cosine_similarity(change(exact), change(near), 0) > 0.95
+
+
+def test_an_unknown_precision_is_refused():
+    with pytest.raises(InvalidInput, match=r"unknown precision 'float8'.*bfloat16"):
+        GA3C("Pong", Budget(updates=1), precision="float8")
+
+
+@needs_gpu
+@pytest.mark.parametrize("precision", ["float32", "bfloat16"])
+def test_a_gpu_predicts_and_trains_as_the_processor_does(precision):
+    gpu, cpu = learner(device="cuda", precision=precision), learner()
+    for one, other in zip(gpu.predict(rollout().obs), cpu.predict(rollout().obs), strict=True):
+        assert np.allclose(one, other, atol=0.02)
+    gpu.train(rollout()), cpu.train(rollout())
+    assert torch.cosine_similarity(change(gpu), change(cpu), 0) > 0.95
+
+
+@needs_gpu
+def test_threads_share_a_gpu():
+    shared, batch = learner(device="cuda"), rollout()
+    threads = [Thread(target=lambda: [shared.predict(batch.obs) for _ in range(50)]) for _ in range(2)]
+    threads += [Thread(target=lambda: [shared.train(batch) for _ in range(20)]) for _ in range(2)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert shared.updates == 40
+    assert np.isfinite(shared.predict(batch.obs)[0]).all()

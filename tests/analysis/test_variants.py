@@ -1,0 +1,35 @@
+import pandas as pd
+
+from workbench.analysis.variants import final_scores, variant_bands
+
+CURVES = pd.DataFrame(
+    [
+        ("b", 0, 100, 1.0),
+        ("b", 0, 200, 2.0),
+        ("b", 1, 104, 3.0),
+        ("b", 1, 204, 8.0),
+        ("a", 0, 100, 5.0),
+        ("a", 0, 200, 6.0),
+    ],
+    columns=["variant", "seed", "frames", "score"],
+)
+
+
+def test_seeds_are_summed_up_point_by_point_in_the_variants_order():
+    found = variant_bands(CURVES)
+    assert found.to_dict("list") == {
+        "scheduler": ["b", "b", "a", "a"],
+        "at": [102, 202, 100, 200],
+        "median": [2, 5, 5, 6],
+        "low": [1, 2, 5, 6],
+        "high": [3, 8, 5, 6],
+        "n_seeds": [2, 2, 1, 1],
+    }
+
+
+def test_final_scores_are_the_last_of_every_seed():
+    assert final_scores(CURVES)[["variant", "seed", "score"]].to_numpy().tolist() == [
+        ["b", 0, 2.0],
+        ["b", 1, 8.0],
+        ["a", 0, 6.0],
+    ]

@@ -1,0 +1,35 @@
+"""Learning curves of several seeds a variant: medians, and how far the seeds lie apart."""
+
+import pandas as pd
+
+
+def variant_bands(curves: pd.DataFrame) -> pd.DataFrame:
+    """Sum up the seeds of each variant at each point of its curves.
+
+    Parameters
+    ----------
+    curves : DataFrame
+        variant, seed, frames, score; points of one seed in order, as many for every seed.
+
+    Returns
+    -------
+    DataFrame
+        scheduler (the variant), at (median frames), median, low, high (lowest and highest seed), n_seeds; in the order
+        of the variants.
+    """
+    numbered = curves.assign(point=curves.groupby(["variant", "seed"], sort=False).cumcount())
+    points = numbered.groupby(["variant", "point"], sort=False)
+    found = points.agg(
+        at=("frames", "median"),
+        median=("score", "median"),
+        low=("score", "min"),
+        high=("score", "max"),
+        n_seeds=("seed", "nunique"),
+    )
+    return found.reset_index().rename(columns={"variant": "scheduler"}).drop(columns="point")
+
+
+def final_scores(curves: pd.DataFrame) -> pd.DataFrame:
+    """Give the last score of every seed of every variant: variant, seed, frames, score."""
+    last = curves.groupby(["variant", "seed"], sort=False).tail(1)
+    return last[["variant", "seed", "frames", "score"]].reset_index(drop=True)
