@@ -7,9 +7,9 @@
         └──writes──▶ storage A          storage B ◀──reads── learner ──▶ w_{j+1}
                          └────── swap at the barrier, every sync_interval steps ──────┘
 
-An executor is a thread with one environment or several. It draws its actions itself, from its own generator; actors only
-compute policies, for whichever observations are waiting. So executors wait for no other until the barrier, and the
-longest of their *sums* of step times counts instead of the sum of the longest step times.
+An executor is a thread with one environment or several. It draws its actions itself, from its own generator; actors
+only compute policies, for whichever observations are waiting. So executors wait for no other until the barrier, and
+the longest of their *sums* of step times counts instead of the sum of the longest step times.
 
 The delayed gradient: in interval j the executors act with w_j, while the learner takes the gradient of what was
 recorded in interval j-1, at the weights that acted then, and steps the newest weights along it:
@@ -36,7 +36,6 @@ from workbench.algos.rl.envs import Agents
 from workbench.algos.rl.executor import Executor
 from workbench.algos.rl.learner import Update
 from workbench.algos.rl.meter import Reading
-from workbench.algos.rl.model import ActorCritic
 from workbench.algos.rl.ppo import proximal_update
 from workbench.algos.rl.settings import TUNABLE, Settings, _check, _is_int
 from workbench.algos.rl.step_time import Law, SlowAgents, StepTime

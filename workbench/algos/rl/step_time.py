@@ -32,8 +32,8 @@ class StepTime:
         Coefficient of variation: standard deviation over mean.
     law : {"constant", "gamma", "lognormal", "pareto"}
         ``gamma`` with cv 1 is exponential, with a smaller one near normal. ``lognormal`` has a heavier tail at the same
-        cv, ``pareto`` (of type I, index 1 + sqrt(1 + 1/cv²)) the heaviest: rare steps take very long, and most take less
-        than under the others. ``constant`` has cv 0.
+        cv, ``pareto`` (of type I, index 1 + sqrt(1 + 1/cv²)) the heaviest: rare steps take very long, and the others
+        much the same. ``constant`` has cv 0.
     """
 
     mean_s: float

@@ -102,6 +102,6 @@ class Storage:
         return ends
 
     def _following(self, last_values: np.ndarray) -> np.ndarray:
-        """Give the value of what each step led to, (T, N): of a terminal 0, of a truncated episode's true end its own."""
+        """Give the value of what each step led to, (T, N): 0 of a terminal, but not of a truncated episode's end."""
         following = np.concatenate([self.values[1:], last_values[None]])
         return np.where(self.terminated, 0, following)
