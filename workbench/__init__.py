@@ -17,6 +17,7 @@ _WHERE = {
     "FullRuns": "workbench.algos.search",
     "GA3C": "workbench.algos.rl.ga3c",
     "GridSearcher": "workbench.algos.search",
+    "HTS": "workbench.algos.rl.hts",
     "HyperTrick": "workbench.algos.search",
     "Hyperband": "workbench.algos.search",
     "KnowledgeBase": "workbench.knowledge",

@@ -16,6 +16,7 @@ from workbench.viz.occupancy import node_occupancy, occupancy_over_time
 from workbench.viz.papers import adjustment, beside, sweep
 from workbench.viz.parallel import parallel_coordinates
 from workbench.viz.report import report_html, write_report
+from workbench.viz.speedup import speedup_by_variance
 from workbench.viz.survival import phase_survival
 
 __all__ = [
@@ -36,6 +37,7 @@ __all__ = [
     "phase_survival",
     "report_html",
     "score_by_hyperparameter",
+    "speedup_by_variance",
     "sweep",
     "write_figure",
     "write_report",

@@ -10,6 +10,7 @@ import pytest
 
 from workbench.algos.rl.a3c import A3C
 from workbench.algos.rl.ga3c import GA3C
+from workbench.algos.rl.hts import HTS
 from workbench.core.budget import Budget
 
 
@@ -37,7 +38,7 @@ def left_behind(most=0):
 
 
 @pytest.mark.skipif(not os.path.isdir("/proc/self/task"), reason="counts threads as Linux lists them")
-@pytest.mark.parametrize(("kind", "game"), [(GA3C, "Pong"), (A3C, "CartPole-v1")])
+@pytest.mark.parametrize(("kind", "game"), [(GA3C, "Pong"), (A3C, "CartPole-v1"), (HTS, "Pong"), (HTS, "CartPole-v1")])
 def test_stopping_in_mid_phase_leaves_nothing_behind_fifty_times(kind, game, monkeypatch):
     monkeypatch.setattr(f"{kind.__module__}.PROGRESS_S", 0.002)
     settings = kind(game=game, phase=Budget(seconds=60), n_agents=2, n_predictors=2, n_trainers=2, noop_max=0)

@@ -5,7 +5,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from workbench.algos.rl.envs import Game
-from workbench.algos.rl.returns import n_step_returns
+from workbench.algos.rl.returns import generalised_advantages, n_step_returns
 from workbench.algos.rl.rollout import Segments
 
 
@@ -67,3 +67,16 @@ def test_segments_of_any_length_become_one_flat_rollout(seed):
             assert rollout.versions[at] == store.versions[segment, t]
             at += 1
     assert at == len(rollout) == len(rollout.obs)
+
+
+def test_generalised_advantages_by_hand():
+    """Two agents, three steps; the first's second step ends its episode."""
+    rewards = np.array([[1.0, 1.0], [2.0, 2.0], [3.0, 3.0]])
+    values = np.array([[10.0, 10.0], [20.0, 20.0], [30.0, 30.0]])
+    following = np.array([[20.0, 20.0], [0.0, 30.0], [40.0, 40.0]])
+    cuts = np.array([[False, False], [True, False], [True, True]])
+    errors = rewards + 0.5 * following - values
+    found = generalised_advantages(rewards, values, following, cuts, 0.5, 0.5)
+    assert found[2].tolist() == errors[2].tolist() == [-7, -7]
+    assert found[1].tolist() == [-18, -3 - 7 / 4]
+    assert found[0].tolist() == [1 - 18 / 4, 1 + 0.25 * found[1, 1]]

@@ -8,7 +8,7 @@ from typing import Literal
 import numpy as np
 import torch
 
-from workbench.algos.rl.loss import Reduction, actor_critic_loss
+from workbench.algos.rl.loss import Loss, Reduction, actor_critic_loss
 from workbench.algos.rl.model import ActorCritic
 from workbench.algos.rl.optim import SharedRMSProp
 from workbench.algos.rl.rollout import Rollout
@@ -77,8 +77,8 @@ class Learner:
 
         They are those of `model`, an agent's own copy (A3C), or else of the shared weights (GA3C).
         """
-        with torch.inference_mode(), self._autocast(), self._stream(-1):
-            logits, values = (model or self.model)(self._upload(obs))
+        with torch.inference_mode(), self.autocast(), self.stream(-1):
+            logits, values = (model or self.model)(self.upload(obs))
             answer = torch.cat([torch.softmax(logits, 1), values[:, None]], 1).cpu().numpy()  # one transfer back
             return answer[:, :-1], answer[:, -1]
 
@@ -105,13 +105,13 @@ class Learner:
         DivergenceError
             Loss or gradients are NaN or infinite; the weights are left as they were.
         """
-        with self._stream(0):
+        with self.stream(0):
             return self._train(rollout, model or self.model)
 
     def _train(self, rollout: Rollout, model: ActorCritic) -> Update:
         lags = self.updates - rollout.versions
-        obs, actions, returns = (self._upload(part) for part in (rollout.obs, rollout.actions, rollout.returns))
-        with self._autocast():
+        obs, actions, returns = (self.upload(part) for part in (rollout.obs, rollout.actions, rollout.returns))
+        with self.autocast():
             logits, values = model(obs)
         loss = actor_critic_loss(
             logits,
@@ -122,6 +122,18 @@ class Learner:
             value_weight=self.value_weight,
             reduction=self.reduction,
         )
+        norm = self.descend(loss, model)
+        self.count()
+        return Update(lags, float(loss.policy), float(loss.value), float(loss.entropy), norm)
+
+    def descend(self, loss: Loss, model: ActorCritic) -> float:
+        """Step the shared weights along the gradients of `loss` with respect to `model`; return their norm.
+
+        Raises
+        ------
+        DivergenceError
+            Loss or gradients are NaN or infinite; the weights are left as they were.
+        """
         grads = torch.autograd.grad(loss.total, list(model.parameters()))
         norm = self.optimizer.step(grads) if torch.isfinite(loss.total) else float("nan")
         if not np.isfinite(norm):
@@ -129,22 +141,25 @@ class Learner:
                 f"training diverged at update {self.updates}: loss {loss.total.item():.3g}, gradient norm {norm:.3g} "
                 f"at learning rate {self.optimizer.lr:g}; lower the learning rate or clip gradients (max_grad_norm)"
             )
+        return norm
+
+    def count(self) -> None:
+        """Count an update: the shared weights are a new version."""
         with self._lock:
             self.updates += 1
-        return Update(lags, float(loss.policy), float(loss.value), float(loss.entropy), norm)
 
-    def _autocast(self) -> torch.autocast:
+    def autocast(self) -> torch.autocast:
         """Layers in bfloat16 if that was asked for; weights, losses and the optimiser stay in float32."""
         return torch.autocast(self.device.type, torch.bfloat16, enabled=self._bfloat16)
 
-    def _upload(self, array: np.ndarray) -> torch.Tensor:
+    def upload(self, array: np.ndarray) -> torch.Tensor:
         """Bring an array to the device; to a GPU out of pinned memory, so that the transfer needs no processor."""
         tensor = torch.from_numpy(array)
         if self.device.type == "cuda":
             tensor = tensor.pin_memory()
         return tensor.to(self.device, non_blocking=True)
 
-    def _stream(self, priority: int) -> AbstractContextManager[object]:
+    def stream(self, priority: int) -> AbstractContextManager[object]:
         """Give each thread a CUDA stream of its own: predictions, of priority -1, do not queue behind training."""
         if self.device.type != "cuda":
             return nullcontext()

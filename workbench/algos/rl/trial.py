@@ -3,13 +3,14 @@
 import json
 from abc import ABC, abstractmethod
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import torch
 
 from workbench.algos.rl.agents import AgentGroup
 from workbench.algos.rl.checkpoint import CHECKPOINT, load_weights, read_checkpoint
-from workbench.algos.rl.envs import available_cores, find_game, make_agents
+from workbench.algos.rl.envs import Agents, available_cores, find_game, make_agents
 from workbench.algos.rl.episodes import Episodes
 from workbench.algos.rl.learner import Learner
 from workbench.algos.rl.meter import Meter, Reading
@@ -58,7 +59,7 @@ class Trial(ABC):
         self.episodes = Episodes(self._most_agents(), settings.score_window)
         self._generators = [np.random.default_rng([seed, 1, group]) for group in range(settings.n_groups)]
         self._steps_before = 0  # played before the environments now open were started
-        self._groups: list[AgentGroup] = []
+        self._groups: list[Any] = []  # AgentGroup, or what a system has in its place: envs, steps, close
         self._failure: BaseException | None = None
         self._last: Reading | None = None
         if settings.start_from is not None:
@@ -72,7 +73,7 @@ class Trial(ABC):
     @property
     def steps(self) -> int:
         """Transitions played so far, by all agents."""
-        return self._steps_before + sum(group.steps for group in self._groups)
+        return self._steps_before + sum(int(group.steps) for group in self._groups)
 
     def train_phase(self, progress: Progress) -> Metrics:
         """Play and train until the phase's budget is spent.
@@ -179,26 +180,30 @@ class Trial(ABC):
         s, number = self.settings, len(self._groups)
         while len(self._generators) <= number:
             self._generators.append(np.random.default_rng([self.seed, 1, len(self._generators)]))
-        envs = make_agents(
-            self.game,
-            n_agents,
-            _derived(self.seed, 2, number, self._steps_before),
-            batch_size=max(1, round(n_agents * s.agents_ready)),
-            n_threads=-(-(s.emulator_threads or available_cores()) // s.n_groups),
-            noop_max=s.noop_max,
-            max_episode_frames=s.max_episode_frames,
-            repeat_action_probability=s.repeat_action_probability,
-            fire_on_reset=s.fire_on_reset,
-        )
         self._groups.append(
             AgentGroup(
-                envs,
+                self._start_envs(n_agents),
                 self._segments,
                 self.episodes,
                 self._generators[number],
                 clip_rewards=self.game.atari if s.clip_rewards is None else s.clip_rewards,
                 first_agent=self.n_agents,
             )
+        )
+
+    def _start_envs(self, n_agents: int) -> Agents:
+        """Start environments for the group that is opened next, with seeds of their own."""
+        s = self.settings
+        return make_agents(
+            self.game,
+            n_agents,
+            _derived(self.seed, 2, len(self._groups), self._steps_before),
+            batch_size=max(1, round(n_agents * s.agents_ready)),
+            n_threads=-(-(s.emulator_threads or available_cores()) // s.n_groups),
+            noop_max=s.noop_max,
+            max_episode_frames=s.max_episode_frames,
+            repeat_action_probability=s.repeat_action_probability,
+            fire_on_reset=s.fire_on_reset,
         )
 
     @property
