@@ -5,7 +5,7 @@ RUNS := data/runs
 # exactly this one: an open range takes the registry's newest build, gigabytes of CUDA with it
 TORCH := torch==2.13.0
 
-.PHONY: study lab test test-slow lint bench lock clean
+.PHONY: study lab test test-slow lint docs bench lock clean
 
 .venv/.installed: requirements.lock pyproject.toml
 	test -x $(BIN)/python || $(shell command -v $(PYTHON) || command -v python3) -m venv .venv
@@ -32,6 +32,10 @@ lint: .venv/.installed ## style, types, floors, stripped notebooks
 	$(BIN)/lint-imports
 	$(BIN)/nbstripout --verify notebooks/*.ipynb
 
+docs: .venv/.installed ## the documentation site, in build/site; a warning is an error. A test builds it too
+	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --strict
+	@echo "open build/site/index.html; its search needs a server: $(BIN)/python -m http.server -b 127.0.0.1 -d build/site"
+
 .venv/.bench: .venv/.installed requirements-bench.lock
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check -r requirements-bench.lock
 	touch $@
@@ -42,7 +46,7 @@ bench: .venv/.bench ## every benchmark, each printing JSON
 lock: ## resolve the newest versions the ranges allow, torch excepted, in an environment of its own
 	rm -rf build/lock && $(or $(shell command -v $(PYTHON)),python3) -m venv build/lock
 	build/lock/bin/python -m pip install --quiet $(TORCH) setuptools
-	build/lock/bin/python -m pip install --quiet --no-build-isolation -e '.[dashboard,dev,test]' $(TORCH)
+	build/lock/bin/python -m pip install --quiet --no-build-isolation -e '.[dashboard,dev,docs,test]' $(TORCH)
 	build/lock/bin/python -m pip freeze --all --exclude-editable --exclude pip | sed s/+cpu// > requirements.lock
 	build/lock/bin/python -m pip install --quiet --no-build-isolation -e '.[bench]' -c requirements.lock
 	build/lock/bin/python -m pip freeze --all --exclude-editable --exclude pip | sed s/+cpu// > requirements-bench.lock

@@ -13,7 +13,7 @@ CONDA_NAMES = {"pytorch": "torch"}
 def _ranges() -> dict[str, str]:
     project = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
     extras = project["optional-dependencies"]
-    wanted = [*project["dependencies"], *extras["dashboard"], *extras["test"]]
+    wanted = [*project["dependencies"], *extras["dashboard"], *extras["docs"], *extras["test"]]
     ranges = dict(_split(requirement) for requirement in wanted)
     ranges["distributed"] = ranges["dask"]
     return {**ranges, "python": project["requires-python"]}

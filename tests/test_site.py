@@ -1,0 +1,124 @@
+"""The documentation site: it builds without a warning, loads nothing from elsewhere, and says what holds."""
+
+import os
+import re
+import shlex
+import subprocess
+import sys
+from html.parser import HTMLParser
+from pathlib import Path
+
+import pytest
+import yaml
+
+import workbench
+from workbench.cli import main
+from workbench.knowledge import KnowledgeBase
+
+ROOT = Path(__file__).parents[1]
+DOCS = ROOT / "docs"
+PAGES = sorted(p.relative_to(DOCS).as_posix() for p in DOCS.rglob("*.md"))
+
+TOY = {  # what docs/start.md says → what a test has time for
+    "n_trials=8, n_phases=3": "n_trials=3, n_phases=2",
+    "frames=50_000": "frames=1000",
+    "repeats=20": "repeats=2",
+    "--repeats 20": "--repeats 2",
+}
+NOT_RUN = {"make lab", "python -m pip install -e ."}  # CI's own first steps do the same
+
+
+@pytest.fixture(scope="module")
+def site(tmp_path_factory):
+    folder = tmp_path_factory.mktemp("site")
+    command = [sys.executable, "-m", "mkdocs", "build", "--strict", "--quiet", "--site-dir", str(folder)]
+    done = subprocess.run(
+        command, cwd=ROOT, capture_output=True, text=True, env={**os.environ, "NO_MKDOCS_2_WARNING": "1"}
+    )
+    assert done.returncode == 0, done.stdout + done.stderr
+    return folder
+
+
+def listed(entry) -> list[str]:
+    """The pages of a nav, or of a part of one."""
+    if isinstance(entry, str):
+        return [entry]
+    return [page for part in (entry.values() if isinstance(entry, dict) else entry) for page in listed(part)]
+
+
+def test_the_nav_has_every_page_once() -> None:
+    nav = yaml.safe_load((ROOT / "mkdocs.yml").read_text())["nav"]
+    assert sorted(listed(nav)) == PAGES
+
+
+def test_links_in_the_readme_lead_somewhere() -> None:
+    text = (ROOT / "README.md").read_text()
+    targets = [target for target in re.findall(r"\]\(([^)#]+)\)", text) if "://" not in target]
+    assert "docs/start.md" in targets
+    assert [target for target in targets if not (ROOT / target).exists()] == []
+
+
+class Loads(HTMLParser):
+    """Collects what a page makes a browser fetch by itself."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.found: list[str] = []
+
+    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        names = {"script": "src", "img": "src", "iframe": "src", "source": "src", "link": "href"}
+        self.found += [value or "" for name, value in attrs if name == names.get(tag)]
+
+
+@pytest.mark.timeout(600)
+def test_pages_load_nothing_from_elsewhere(site) -> None:
+    pages = list(site.rglob("*.html"))
+    assert len(pages) >= len(PAGES)
+    for page in pages:
+        loads = Loads()
+        loads.feed(page.read_text())
+        assert loads.found
+        assert [url for url in loads.found if re.match(r"(https?:)?//", url)] == [], page.name
+    for sheet in site.rglob("*.css"):
+        assert not re.search(r"(@import|url\()\s*[\"']?(https?:)?//", sheet.read_text()), sheet.name
+
+
+@pytest.mark.timeout(600)
+def test_the_reference_has_every_name_that_a_notebook_imports(site) -> None:
+    reference = "".join(page.read_text() for page in (site / "api").glob("*.html"))
+    anchors = set(re.findall(r'id="([\w.]+)"', reference))
+    for name in workbench.__all__:
+        assert any(anchor.rpartition(".")[2] == name for anchor in anchors), name
+
+
+def blocks(page: str, language: str) -> list[str]:
+    return re.findall(rf"^```{language}\n(.*?)^```$", (DOCS / page).read_text(), flags=re.MULTILINE | re.DOTALL)
+
+
+def test_five_minutes_run_at_a_toy_size(tmp_path, monkeypatch, capsys) -> None:
+    monkeypatch.chdir(tmp_path)
+    said = dict.fromkeys(TOY, 0)
+
+    def smaller(text: str) -> str:
+        for full, toy in TOY.items():
+            said[full] += text.count(full)
+            text = text.replace(full, toy)
+        return text
+
+    names: dict[str, object] = {}
+    for source in blocks("start.md", "python"):
+        exec(compile(smaller(source), "docs/start.md", "exec"), names)
+    with KnowledgeBase("data/runs/workbench.db") as kb:
+        assert kb.studies["state"].tolist() == ["ended"]
+    assert set(names["figures"]) >= {"survival", "occupancy", "learning curves", "best so far"}
+
+    lines = [line for block in blocks("start.md", "sh") for line in block.splitlines()]
+    assert {line for line in lines if not line.startswith("workbench ")} == NOT_RUN
+    for line in lines:
+        if line.endswith("--help"):
+            with pytest.raises(SystemExit, match="0"):
+                main(shlex.split(line)[1:])
+        elif line not in NOT_RUN:
+            assert main(shlex.split(smaller(line))[1:]) == 0, line
+    assert all(said.values())
+    assert "first" in capsys.readouterr().out
