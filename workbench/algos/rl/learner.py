@@ -1,14 +1,16 @@
 """One model, its optimiser, and the two things done with it: predict and train."""
 
 import threading
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
 import torch
+from torch import Tensor
 
-from workbench.algos.rl.loss import Reduction, actor_critic_loss
+from workbench.algos.rl.loss import Loss, Reduction, actor_critic_loss
 from workbench.algos.rl.model import ActorCritic
-from workbench.algos.rl.optim import SharedRMSProp
+from workbench.algos.rl.optim import Optimizer
 from workbench.algos.rl.rollout import Rollout
 from workbench.core.errors import WorkbenchError
 
@@ -48,7 +50,7 @@ class Learner:
     def __init__(
         self,
         model: ActorCritic,
-        optimizer: SharedRMSProp,
+        optimizer: Optimizer,
         device: torch.device,
         *,
         entropy_beta: float,
@@ -93,6 +95,12 @@ class Learner:
             Loss or gradients are NaN or infinite; the weights are left as they were.
         """
         lags = self.updates - rollout.versions
+        grads, loss = self.gradients(rollout, model)
+        norm = self.step(grads, float(loss.total.detach()))
+        return Update(lags, float(loss.policy), float(loss.value), float(loss.entropy), norm)
+
+    def gradients(self, rollout: Rollout, model: ActorCritic | None = None) -> tuple[tuple[Tensor, ...], Loss]:
+        """Return the loss's gradients, in the order of the parameters, and the loss; nothing is changed."""
         obs = torch.from_numpy(rollout.obs).to(self.device, non_blocking=True)
         actions = torch.from_numpy(rollout.actions).to(self.device, non_blocking=True)
         returns = torch.from_numpy(rollout.returns).to(self.device, non_blocking=True)
@@ -107,13 +115,22 @@ class Learner:
             value_weight=self.value_weight,
             reduction=self.reduction,
         )
-        grads = torch.autograd.grad(loss.total, list(model.parameters()))
-        norm = self.optimizer.step(grads) if torch.isfinite(loss.total) else float("nan")
+        return torch.autograd.grad(loss.total, list(model.parameters())), loss
+
+    def step(self, grads: Sequence[Tensor], loss: float) -> float:
+        """Step the shared weights along gradients; return their norm, before it is clipped.
+
+        Raises
+        ------
+        DivergenceError
+            As in `train`.
+        """
+        norm = self.optimizer.step(grads) if np.isfinite(loss) else float("nan")
         if not np.isfinite(norm):
             raise DivergenceError(
-                f"training diverged at update {self.updates}: loss {loss.total.item():.3g}, gradient norm {norm:.3g} "
+                f"training diverged at update {self.updates}: loss {loss:.3g}, gradient norm {norm:.3g} "
                 f"at learning rate {self.optimizer.lr:g}; lower the learning rate or clip gradients (max_grad_norm)"
             )
         with self._lock:
             self.updates += 1
-        return Update(lags, float(loss.policy), float(loss.value), float(loss.entropy), norm)
+        return norm
