@@ -9,6 +9,7 @@ from typing import Any
 _WHERE = {
     "A3C": "workbench.algos.rl.a3c",
     "ASHA": "workbench.algos.search",
+    "BA3C": "workbench.algos.rl.ba3c",
     "Budget": "workbench.core.budget",
     "Choice": "workbench.core.space",
     "EvolutionSearcher": "workbench.algos.search",

@@ -78,8 +78,8 @@ class DaskExecutor:
 
     A worker is one slot, whatever its thread count. Where a trial needs several (`GangFactory`), that many workers
     form a slot, those of one host first, and a phase is a task on each; a slot whose workers are not all up is down,
-    and those that are left form another as soon as there are enough. Lost workers and silent ones cost one attempt at one phase:
-    the trial is retried from its last checkpoint, on its own slot when the nanny has brought it back or on
+    and those that are left form another as soon as there are enough. Lost workers and silent ones cost one attempt at
+    one phase: the trial is retried from its last checkpoint, on its own slot when the nanny has brought it back or on
     another free one, up to `max_retries` times a phase; then it fails, alone.
 
     Parameters

@@ -13,12 +13,13 @@ from typing import Any
 
 import numpy as np
 import torch
-import torch.distributed as dist
+import torch.distributed
 from torch import Tensor
 
 from workbench.algos.rl.wire import ALIVE_S
 from workbench.core.errors import PeerLost
 
+dist: Any = torch.distributed  # in part untyped
 _MEET_S = 60.0  # for ranks that are all there already
 MAX_LAG = 63  # updates; an experience that lags more is counted here
 N_STATS = 7 + MAX_LAG + 1
@@ -59,7 +60,8 @@ class Stats:
     @classmethod
     def of(cls, array: np.ndarray) -> "Stats":
         """Read what `array` returned, or a sum of such."""
-        return cls(*array[:7].tolist(), array[7:])
+        experiences, policy, value, entropy, steps, episodes, seconds = (float(number) for number in array[:7])
+        return cls(experiences, policy, value, entropy, steps, episodes, seconds, array[7:])
 
 
 def flat(tensors: Sequence[Tensor]) -> np.ndarray:
@@ -69,7 +71,7 @@ def flat(tensors: Sequence[Tensor]) -> np.ndarray:
 
 def unflat(array: np.ndarray, like: Sequence[Tensor]) -> list[Tensor]:
     """Cut an array of `flat` into tensors shaped, and placed, as `like`."""
-    parts = torch.from_numpy(np.require(array, requirements="W")).split([tensor.numel() for tensor in like])
+    parts = torch.split(torch.from_numpy(np.require(array, requirements="W")), [tensor.numel() for tensor in like])
     return [part.view_as(tensor).to(tensor.device) for part, tensor in zip(parts, like, strict=True)]
 
 
@@ -139,9 +141,7 @@ class AllReduce:
         self._group = None
 
 
-def _process_group(
-    store: dist.Store, rank: int, n_ranks: int, host: str, device: torch.device, limit: timedelta
-) -> Any:
+def _process_group(store: Any, rank: int, n_ranks: int, host: str, device: torch.device, limit: timedelta) -> Any:
     """Make a group of this trial's own: torch's global one would tie together what lives in one process."""
     if device.type == "cuda":
         torch.cuda.set_device(device)

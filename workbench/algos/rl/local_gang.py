@@ -53,7 +53,8 @@ class LocalGang:
                 with suppress(OSError):  # a dead rank: it is told of below
                     line.send(address)
                 self._refuse_dead(rank)
-            return self.chief.train_phase(_watched(progress, self._refuse_any_dead))
+            metrics: Metrics = self.chief.train_phase(_watched(progress, self._refuse_any_dead))
+            return metrics
         except BaseException as err:
             failure = err
             raise

@@ -50,7 +50,7 @@ class Wire:
     def send(self, message: Mapping[str, Any], floats: np.ndarray | None = None) -> None:
         """Send a message in JSON's types, and float32 numbers."""
         text = json.dumps(message).encode()
-        body = memoryview(b"") if floats is None else memoryview(np.ascontiguousarray(floats, np.float32)).cast("B")
+        body = memoryview(b"") if floats is None else np.ascontiguousarray(floats, np.float32).data.cast("B")
         try:
             self._sock.sendall(_LENGTHS.pack(len(text), len(body)) + text)
             self._sock.sendall(body)
