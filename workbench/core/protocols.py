@@ -157,7 +157,9 @@ class GangTrainable(Trainable, Protocol):
 class GangFactory(Protocol):
     """A trainable factory whose trials are gangs. Without `n_ranks`, a trial needs one worker."""
 
-    n_ranks: int
+    @property
+    def n_ranks(self) -> int:
+        """Workers that one trial needs at once."""
 
     def rank(self, config: Config, seed: int, rank: int) -> GangTrainable:
         """Build one rank of a trial."""

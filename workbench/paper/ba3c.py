@@ -1,4 +1,4 @@
-"""Distributed BA3C's scaling (1801.02852, Secs. 2.3.3, 2.5 and 3.1): what an update takes, and a model of many nodes."""
+"""Distributed BA3C's scaling (1801.02852, Secs. 2.3.3, 2.5, 3.1): what an update takes, and a model of many nodes."""
 
 import heapq
 from collections.abc import Callable, Sequence

@@ -266,18 +266,19 @@ class BA3CTrial(Trial):
         optimizer = self.learner.optimizer
         assert isinstance(optimizer, SharedAdam)
         state = [*(p.data for p in self.model.parameters()), *optimizer.mean, *optimizer.square, optimizer.steps]
-        store, sock = None, None
+        store: tuple[str, int] | None = None
+        sock = None
         if self.rank == 0:
             if not self.settings.has_server and self._reduce is None and self._wires:
                 sock, port = open_store_socket(self._host)
                 store = (self._host, port)
-            message = {"updates": self.learner.updates, "steps": self._played, "episodes": self._ended, "store": store}
+            agreed = {"updates": self.learner.updates, "steps": self._played, "episodes": self._ended, "store": store}
             for wire in self._wires:
-                wire.send(message, flat(state))
+                wire.send(agreed, flat(state))
         else:
             message, numbers = self._receive(self._wires[0])
-            for own, agreed in zip(state, unflat(numbers.copy(), state), strict=True):
-                own.copy_(agreed)
+            for own, theirs in zip(state, unflat(numbers.copy(), state), strict=True):
+                own.copy_(theirs)
             self._played, self._ended = message["steps"], message["episodes"]
             self._start_anew(self.learner.updates, message["updates"])
             self.learner.updates, store = message["updates"], message["store"]
