@@ -6,7 +6,8 @@ Prints one JSON object; a data point is an experience that an update was made of
 - ``widths``: data points/s by the width of the fully connected layer, at one and two ranks, and the measured seconds of
   an all-reduce of that many parameters between two processes
 - ``model``: compute, exchange and stragglers fitted to the two above and carried to 64 nodes, beside the paper's linear
-  line: with the link measured here (loopback) and with links of 1 and 10 Gbit/s, as the paper's servers and as ring
+  line: with the link measured here (loopback) and with links of 1 and 10 Gbit/s, as a ring, as the paper's four servers
+  and as the one server here
 - ``straggler``: seconds an update takes with sleeping ranks, measured and predicted, all awaited and the last dropped
 - ``stability``: CartPole on one budget of data points, synchronous and asynchronous, several seeds: last score, worst
   fall from the best so far, and how many ended below half of their best
@@ -167,8 +168,9 @@ def model(measured_ranks: dict[str, Any], measured_widths: dict[str, Any]) -> di
             n: {
                 "linear": round(scaled.linear(n)),
                 "ring_all_awaited": round(scaled.points_per_s(n)),
-                "servers_all_awaited": round(scaled.points_per_s(n, way="servers")),
-                "servers_90_percent_awaited": round(scaled.points_per_s(n, max(1, round(0.9 * n)), "servers")),
+                "4_servers_all_awaited": round(scaled.points_per_s(n, way="servers")),
+                "4_servers_90_percent_awaited": round(scaled.points_per_s(n, max(1, round(0.9 * n)), "servers")),
+                "1_server_90_percent_awaited": round(scaled.points_per_s(n, max(1, round(0.9 * n)), "servers", 1)),
             }
             for n in (1, 2, 4, 8, 16, 32, 64)
         }

@@ -107,13 +107,17 @@ class ScalingModel:
         return 2 * (self.latency_s + n_ranks * model_s / n_servers)
 
     def points_per_s(
-        self, n_ranks: int, n_awaited: int | None = None, way: Literal["all-reduce", "servers"] = "all-reduce"
+        self,
+        n_ranks: int,
+        n_awaited: int | None = None,
+        way: Literal["all-reduce", "servers"] = "all-reduce",
+        n_servers: int = PAPER_SERVERS,
     ) -> float:
         """Give the data points an update is made of, over the seconds it takes; dropped ones do not count."""
         k = n_awaited or n_ranks
         samples = np.asarray(self.compute_s, float)
         compute_s = mean_step_s(lambda rng, _: float(rng.choice(samples)), n_ranks, k, n_steps=400)
-        return k * self.batch / (compute_s + self.exchange_s(n_ranks, way))
+        return k * self.batch / (compute_s + self.exchange_s(n_ranks, way, n_servers))
 
     def linear(self, n_ranks: int) -> float:
         """Give the paper's linear line through one node (Fig. 8)."""

@@ -23,7 +23,7 @@ from workbench.core.budget import Budget
 from workbench.core.errors import InvalidInput, PeerLost
 from workbench.core.protocols import ranks_needed
 
-CARTPOLE = {"game": "CartPole-v1", "evaluate_every": None, "peer_timeout_s": 60.0}
+CARTPOLE = {"game": "CartPole-v1", "evaluate_every": None, "peer_timeout_s": 120.0}
 
 
 def cartpole(updates=5, **settings) -> BA3C:
@@ -272,7 +272,7 @@ def test_a_dead_process_ends_the_phase_with_its_name_and_leaves_no_other_behind(
     gang = BA3C(phase=Budget(seconds=60), n_ranks=2, n_agents=2, batch=8, **CARTPOLE)({}, 0)
 
     def kill(metrics):
-        if metrics["updates"] and gang._processes[0].is_alive():
+        if metrics.get("updates") and gang._processes[0].is_alive():
             os.kill(gang._processes[0].pid, signal.SIGKILL)
 
     with pytest.raises(PeerLost, match=r"the process of rank 1 died \(exit code -9\)"):
@@ -332,7 +332,7 @@ def test_what_has_no_meaning_is_refused():
 def test_two_ranks_learn_cartpole():
     """Random play scores about 22; two real processes come above 120 within 160 000 frames."""
     factory = BA3C(phase=Budget(frames=20_000), n_ranks=2, n_agents=16, batch=80, **CARTPOLE)
-    trial = factory({"learning_rate": 3e-3, "t_max": 10, "init": "orthogonal"}, 0)
+    trial = factory({"learning_rate": 1e-2, "t_max": 5, "init": "orthogonal"}, 0)
     scores = []
     while len(scores) < 8 and max(scores, default=0) < 120:
         scores.append(trial.train_phase(silent)["score"])

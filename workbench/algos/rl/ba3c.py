@@ -241,7 +241,10 @@ class BA3CTrial(Trial):
             self._evaluated = self._held // (self.settings.evaluate_every or 1)
             self._before |= {"episodes": self._ended, "steps": self._played, "updates": self.learner.updates}
             if self.settings.has_server:
-                self._run_by_server() if self.rank == 0 else self._run_by_client()
+                if self.rank == 0:
+                    self._run_by_server()
+                else:
+                    self._run_by_client()
             else:
                 self._run_by_all_reduce()
         except BaseException:

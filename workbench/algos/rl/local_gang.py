@@ -7,6 +7,7 @@ from multiprocessing.connection import Connection
 from pathlib import Path
 from typing import Any
 
+from workbench.algos.rl.wire import ALIVE_S
 from workbench.core.errors import PeerLost, WorkbenchError
 from workbench.core.protocols import Config, GangFactory, GangTrainable, Metrics, Progress
 
@@ -30,6 +31,7 @@ class LocalGang:
         context = multiprocessing.get_context("spawn")  # a fork would copy threads' locks
         self._lines: list[Connection] = []
         self._processes: list[Any] = []
+        self._coming = list(range(1, factory.n_ranks))  # ranks whose processes have not said that they are up
         for rank in range(1, factory.n_ranks):
             ours, theirs = context.Pipe()
             process = context.Process(target=_serve, args=(factory, dict(config), seed, rank, theirs), daemon=True)
@@ -46,6 +48,7 @@ class LocalGang:
         PeerLost
             A rank died; the message says which.
         """
+        self._wait_until_up(progress)
         address = self.chief.listen(HOST)
         failure: BaseException | None = None
         try:
@@ -84,6 +87,17 @@ class LocalGang:
             process.close()
         self._lines, self._processes = [], []
         self.chief.close()
+
+    def _wait_until_up(self, progress: Progress) -> None:
+        """Wait for new processes, which have torch to import: that may take long, and must not count as silence."""
+        while self._coming:
+            rank = self._coming[0]
+            if self._lines[rank - 1].poll(ALIVE_S):
+                with suppress(EOFError):
+                    self._lines[rank - 1].recv()
+                self._coming.pop(0)
+            self._refuse_dead(rank)
+            progress({})
 
     def _end_phase(self, failure: BaseException | None) -> None:
         """Hear from every rank; one that failed by itself explains why rank 0 did."""
@@ -124,6 +138,7 @@ def _serve(factory: GangFactory, config: Config, seed: int, rank: int, line: Con
     """Run phases of one rank whenever told where rank 0 is, until told to end or nobody is there."""
     trainable: GangTrainable = factory.rank(config, seed, rank)
     with suppress(EOFError, OSError, KeyboardInterrupt):
+        line.send("")
         while (address := line.recv()) is not None:
             line.send(_phase(trainable, address, rank))
     trainable.close()
