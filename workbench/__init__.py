@@ -10,6 +10,7 @@ _WHERE = {
     "A3C": "workbench.algos.rl.a3c",
     "ASHA": "workbench.algos.search",
     "AttachedStudy": "workbench.attached",
+    "BA3C": "workbench.algos.rl.ba3c",
     "Budget": "workbench.core.budget",
     "Choice": "workbench.core.space",
     "EvolutionSearcher": "workbench.algos.search",

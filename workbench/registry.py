@@ -21,6 +21,7 @@ SCHEDULERS = {
 
 TRAINABLES = {
     "a3c": "workbench.algos.rl.a3c:A3C",
+    "ba3c": "workbench.algos.rl.ba3c:BA3C",
     "ga3c": "workbench.algos.rl.ga3c:GA3C",
     "hts": "workbench.algos.rl.hts:HTS",
 }

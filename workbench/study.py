@@ -19,7 +19,7 @@ from workbench.core.describe import describe
 from workbench.core.drive import drive, replay
 from workbench.core.errors import InvalidInput
 from workbench.core.ledger import Ledger
-from workbench.core.protocols import Event, Executor, Kind, Scheduler, TrainableFactory
+from workbench.core.protocols import Event, Executor, Kind, Scheduler, TrainableFactory, ranks_needed
 from workbench.progress import Progress, WatchedLog
 from workbench.registry import REGISTRY
 
@@ -49,7 +49,8 @@ class Study:
     db : path
         The knowledge base; checkpoints go beside it.
     nodes : int
-        Single-threaded worker processes of the local cluster, one trial each. Ignored when `client` is given.
+        Single-threaded worker processes of the local cluster, one trial each, or one rank of a trial that needs several
+        (`BA3C.n_ranks`). Ignored when `client` is given.
     client : distributed.Client, optional
         Of any running Dask cluster; it is left running.
     seed : int
@@ -86,6 +87,10 @@ class Study:
             )
         if isinstance(self.nodes, bool) or not isinstance(self.nodes, int) or self.nodes < 1:
             raise InvalidInput(f"a study needs a whole number of nodes >= 1, got {self.nodes!r}")
+        if self.client is None and self.nodes < (n_ranks := ranks_needed(self.trainable)):
+            raise InvalidInput(
+                f"a trial needs a gang of {n_ranks} nodes, the study has {self.nodes}: raise nodes, or lower n_ranks"
+            )
         self._check_space()
 
     def start(self, *, resume: bool = False) -> "StudyRun":

@@ -8,7 +8,7 @@ from typing import Any
 
 from workbench.core.describe import Registry, build, made, settings_of
 from workbench.core.errors import InvalidInput, unknown
-from workbench.core.protocols import Scheduler
+from workbench.core.protocols import Scheduler, ranks_needed
 from workbench.core.space import Space
 from workbench.registry import SCHEDULERS, SEARCHERS, TRAINABLES
 from workbench.study import Study
@@ -66,12 +66,13 @@ def study_from(table: Mapping[str, Any], **overrides: Any) -> Study:
     if isinstance(seed, bool) or not isinstance(seed, int) or seed < 0:
         raise InvalidInput(f"a seed is a whole number >= 0, got {seed!r}")
     described = {"kind": "random", **_table(table, "searcher", {})}
+    trainable = build("trainable", _table(table, "trainable"), TRAINABLES)
     nodes = settings.get("nodes", Study.nodes) if settings.get("client") is None else None
+    n_slots = max(1, nodes // ranks_needed(trainable)) if isinstance(nodes, int) else nodes  # `Study` refuses the rest
     space = Space.from_json(table["space"]) if "space" in table else None
     searcher = _built("searcher", described, SEARCHERS, space=space, seed=seed)
-    given = {"seed": seed, "n_nodes": nodes, "space": None if hasattr(searcher, "space") else space}
+    given = {"seed": seed, "n_nodes": n_slots, "space": None if hasattr(searcher, "space") else space}
     scheduler = _built("scheduler", _table(table, "scheduler"), SCHEDULERS, searcher=searcher, **given)
-    trainable = build("trainable", _table(table, "trainable"), TRAINABLES)
     study: Study = made("the study", Study, {"scheduler": scheduler, "trainable": trainable, **settings})
     return study
 

@@ -96,9 +96,12 @@ class Connection:
             future.cancel()
         asked.result(timeout=_FAREWELL_S)
 
-    def cancel_attempt(self, name: str, address: str) -> None:
-        """Make one attempt at a phase stop, in the background."""
-        self._background.submit(self._own.run, worker.cancel, self.topic, name, workers=[address], on_error="ignore")
+    def cancel_attempt(self, name: str, addresses: list[str]) -> None:
+        """Make one attempt at a phase stop, on each of these workers, in the background."""
+        for address in addresses:  # one by one: a worker that has just died must not keep the others from hearing it
+            self._background.submit(
+                self._own.run, worker.cancel, self.topic, name, workers=[address], on_error="ignore"
+            )
 
     def close(self) -> None:
         """Hang up."""

@@ -16,24 +16,44 @@ from workbench.cluster import worker
 from workbench.cluster.checkpoints import CheckpointStore
 from workbench.cluster.connection import Connection
 from workbench.core.errors import InvalidInput, SchedulerError
-from workbench.core.protocols import Event, Job, Kind, TrainableFactory, Verdict
+from workbench.core.protocols import Event, Job, Kind, TrainableFactory, Verdict, ranks_needed
 
 _RECONCILE_S = 5.0
 _RESULT_S = 5.0
 _FAREWELL_S = 30.0
+_CAUSE_S = 5.0  # within which the death of a worker becomes known, after its gang has noticed
+
+
+@dataclass(frozen=True)
+class _Worker:
+    """A worker process that is up."""
+
+    name: Any  # it survives a restart by the nanny, the address does not
+    node: str
+    address: str
 
 
 @dataclass
 class _Slot:
-    """One worker process, and the trial it holds."""
+    """The workers that hold one trial together, usually one, and the trial."""
 
     index: int
-    name: Any  # the worker's name: it survives a restart by the nanny, the address does not
-    node: str
-    address: str | None = None
+    names: tuple[Any, ...]  # of the workers, in the order of their ranks
+    nodes: tuple[str, ...]
+    addresses: tuple[str, ...] = ()  # empty while not all of them are up
     trial: int | None = None
-    dirty: bool = False  # the worker may still keep a trial this slot has given up
-    releasing: Future | None = None  # kept, for a future without a holder is cancelled
+    dirty: bool = False  # the workers may still keep a trial this slot has given up
+    releasing: list[Future] = field(default_factory=list)  # kept, for a future without a holder is cancelled
+
+    @property
+    def up(self) -> bool:
+        return bool(self.addresses)
+
+    @property
+    def node(self) -> str:
+        """Name the nodes it is on; of a large gang the first and the last."""
+        nodes = list(dict.fromkeys(self.nodes))
+        return "+".join(nodes) if len(nodes) <= 4 else f"{nodes[0]}…{nodes[-1]} ({len(nodes)})"
 
 
 @dataclass
@@ -43,16 +63,23 @@ class _Attempt:
     job: Job
     number: int  # 0 for the first
     slot: _Slot
-    future: Future
-    last_sign: float  # seconds on the executor's clock
+    signs: dict[int, float]  # rank at work → when it last showed life, seconds on the executor's clock
+    futures: dict[int, Future] = field(default_factory=dict)
+    suspicion: tuple[float, str, str] | None = None  # when a rank lost another, its error, its traceback
+
+    def label(self, rank: int) -> str:
+        n = len(self.slot.names)
+        return f"rank {rank} of {n}: " if n > 1 else ""
 
 
 @dataclass
 class DaskExecutor:
     """Runs each phase as a task pinned to one worker, which keeps the live trial between phases.
 
-    A worker is one slot, whatever its thread count. Lost workers and silent ones cost one attempt at one phase:
-    the trial is retried from its last checkpoint, on its own slot when the nanny has brought it back or on
+    A worker is one slot, whatever its thread count. Where a trial needs several (`GangFactory`), that many workers
+    form a slot, those of one host first, and a phase is a task on each; a slot whose workers are not all up is down,
+    and those that are left form another as soon as there are enough. Lost workers and silent ones cost one attempt at
+    one phase: the trial is retried from its last checkpoint, on its own slot when the nanny has brought it back or on
     another free one, up to `max_retries` times a phase; then it fails, alone.
 
     Parameters
@@ -77,7 +104,7 @@ class DaskExecutor:
     max_retries: int = 2
     stall_s: float = 300.0
     study: str = ""
-    _slots: dict[Any, _Slot] = field(init=False, default_factory=dict, repr=False)
+    _slots: list[_Slot] = field(init=False, default_factory=list, repr=False)
     _attempts: dict[int, _Attempt] = field(init=False, default_factory=dict, repr=False)
     _jobs: dict[int, Job] = field(init=False, default_factory=dict, repr=False)  # trials that hold a slot
     _waiting: deque[tuple[Job, int]] = field(init=False, default_factory=deque, repr=False)
@@ -92,18 +119,20 @@ class DaskExecutor:
         self._line = Connection(self.client, study, self._on_cluster_event, self._on_progress)
         self._start_clock = (0.0, time.monotonic())
         self._reconciled = 0.0
+        self._n_ranks = ranks_needed(self.factory)
+        self._apart: dict[Any, _Worker] = {}  # workers that are up, in no slot that is
         self._restarting: set[str] = set()  # addresses given up for good; a restarted worker has a new one
 
     # -- what the driver sees ---------------------------------------------------------------------------------
 
     @property
     def n_slots(self) -> int:
-        """Workers that are up."""
-        return sum(slot.address is not None for slot in self._slots.values())
+        """Slots that are up."""
+        return sum(slot.up for slot in self._slots)
 
     @property
     def n_free(self) -> int:
-        """Workers that are up, hold no trial, and are not needed for a retry."""
+        """Slots that are up, hold no trial, and are not needed for a retry."""
         return max(len(self._free()) - len(self._waiting), 0)
 
     @property
@@ -117,6 +146,11 @@ class DaskExecutor:
         self._start_clock = (at, time.monotonic())
         self._line.greet()
         self._reconcile()
+        if self._n_ranks > 1 and not self.n_slots:
+            raise InvalidInput(
+                f"a trial needs a gang of {self._n_ranks} workers, the cluster has {len(self._apart)}: add workers, "
+                "or lower n_ranks"
+            )
 
     def start(self, job: Job) -> None:
         """Run the job's phase on a free worker, on the one it names if that is free."""
@@ -133,7 +167,7 @@ class DaskExecutor:
         if verdict is Verdict.CONTINUE:
             following = replace(job, phase=job.phase + 1)
             slot = self._slot_of(trial)
-            if slot is not None and slot.address is not None:
+            if slot is not None and slot.up:
                 self._submit(following, 0, slot)
             else:  # its worker died while it was held
                 self._leave(trial)
@@ -144,8 +178,8 @@ class DaskExecutor:
     def drop(self, trial: int) -> None:
         """Free a trial's slot at once; a phase under way there ends at its next sign of progress, unheard."""
         attempt = self._attempts.get(trial)
-        if attempt is not None and attempt.slot.address is not None:
-            self._line.cancel_attempt(worker.attempt_name(attempt.job, attempt.number), attempt.slot.address)
+        if attempt is not None:
+            self._cancel(attempt)
         self._leave(trial)
         self._waiting = deque((job, number) for job, number in self._waiting if job.trial != trial)
         self._events = [event for event in self._events if event.trial != trial]
@@ -163,6 +197,8 @@ class DaskExecutor:
         """Return the events since the last call, in order, waiting for one if there is none."""
         self._release_idle()
         block = not self._events
+        if any(attempt.suspicion for attempt in self._attempts.values()):
+            timeout_s = _CAUSE_S if timeout_s is None else min(timeout_s, _CAUSE_S)
         try:
             while True:
                 self._handle(*self._inbox.get(block, timeout_s))
@@ -172,6 +208,7 @@ class DaskExecutor:
         if self.now - self._reconciled > _RECONCILE_S:  # should a message of the cluster's have been lost
             self._reconcile()
         self._restart_stalled()
+        self._believe_hearsay()
         while self._waiting and self._free():
             job, attempt = self._waiting.popleft()
             self._submit(job, attempt, self._choose(job))
@@ -183,27 +220,25 @@ class DaskExecutor:
         try:
             if self._line.unbroken:
                 self._cancel_running()
-                releases = [self._release(slot) for slot in self._slots.values()]
-                for future in releases:
-                    if future is not None:
-                        future.exception(timeout=_FAREWELL_S)
+                for future in [future for slot in self._slots for future in self._release(slot)]:
+                    future.exception(timeout=_FAREWELL_S)
         except (OSError, TimeoutError, CancelledError):
             pass  # the cluster went away first, or hangs: nothing more can be released
         finally:
             self._line.close()
 
     def _cancel_running(self) -> None:
-        addresses = [slot.address for slot in self._slots.values() if slot.address is not None]
+        addresses = [address for slot in self._slots for address in slot.addresses]
         if self._attempts and addresses:
-            self._line.cancel([attempt.future for attempt in self._attempts.values()], addresses)
+            futures = [future for attempt in self._attempts.values() for future in attempt.futures.values()]
+            self._line.cancel(futures, addresses)
 
     # -- submitting and finishing attempts --------------------------------------------------------------------
 
     def _submit(self, job: Job, number: int, slot: _Slot) -> None:
-        task = worker.PhaseTask(job, self.factory, self.checkpoints, self._study, self._line.topic, number)
-        key = f"{self._line.topic}-trial-{job.trial}-phase-{job.phase}-{uuid.uuid4().hex[:8]}"
+        attempt = _Attempt(job, number, slot, {})
         try:
-            future = self._line.submit(worker.run_phase, task, address=slot.address, key=key)
+            self._submit_rank(attempt, 0)
         except ClosedClientError:  # the cluster has just gone; `_reconcile` will see to its slots
             self._leave(job.trial)
             self._waiting.append((job, number))
@@ -211,39 +246,67 @@ class DaskExecutor:
             return
         slot.trial, slot.dirty = job.trial, True
         self._jobs[job.trial] = job
-        attempt = _Attempt(job, number, slot, future, self.now)
         self._attempts[job.trial] = attempt
         self._events.append(Event(Kind.PHASE_STARTED, self.now, job.trial, job.phase, slot.index))
-        future.add_done_callback(lambda _: self._inbox.put(("done", attempt)))
+
+    def _submit_rank(self, attempt: _Attempt, rank: int, address: str = "", again: int = 0) -> None:
+        """Submit a rank's task; that of rank 0 comes first, the others' when it has said where it is."""
+        job, slot, topic = attempt.job, attempt.slot, self._line.topic
+        task = worker.PhaseTask(
+            job,
+            self.factory,
+            self.checkpoints,
+            self._study,
+            topic,
+            attempt.number,
+            rank,
+            self._n_ranks,
+            address,
+            again,
+        )
+        key = f"{topic}-trial-{job.trial}-phase-{job.phase}-rank-{rank}-{uuid.uuid4().hex[:8]}"
+        future = self._line.submit(worker.run_phase, task, address=slot.addresses[rank], key=key)
+        attempt.futures[rank], attempt.signs[rank] = future, self.now
+        future.add_done_callback(lambda _: self._inbox.put(("done", (attempt, rank))))
 
     def _handle(self, what: str, message: Any) -> None:
         if what == "done":
-            self._finish(message)
+            self._finish(*message)
         elif what == "progress":
             self._progress(message)
         elif what == "cluster":
             self._reconcile()
 
-    def _finish(self, attempt: _Attempt) -> None:
+    def _finish(self, attempt: _Attempt, rank: int) -> None:
         if self._attempts.get(attempt.job.trial) is not attempt:
             return  # given up meanwhile: its worker was lost or restarted
-        status = attempt.future.status
+        future = attempt.futures[rank]
+        status = future.status
         if not self._line.unbroken:
             self._reconcile()
             return
         if status != "finished":
             gone = status in ("cancelled", "lost")  # somebody restarted the cluster: no fault of the trial's
-            error = attempt.future.exception() if status == "error" else None
-            self._lose(attempt, "crash", f"the worker died: {error or status}", counts=not gone)
+            error = future.exception() if status == "error" else None
+            self._lose(attempt, "crash", f"{attempt.label(rank)}the worker died: {error or status}", counts=not gone)
             return
+        if rank not in attempt.signs:
+            return  # its message has come
         try:  # its message has been lost: it should have come first
-            self._take(attempt, attempt.future.result(timeout=_RESULT_S))
+            self._take(attempt, rank, future.result(timeout=_RESULT_S))
         except (OSError, TimeoutError, CancelledError):
-            self._lose(attempt, "crash", "the worker died before its result could be fetched")
+            self._lose(attempt, "crash", f"{attempt.label(rank)}the worker died before its result could be fetched")
 
-    def _take(self, attempt: _Attempt, result: Mapping[str, Any]) -> None:
+    def _take(self, attempt: _Attempt, rank: int, result: Mapping[str, Any]) -> None:
+        attempt.signs.pop(rank, None)
         if "error" in result:
-            self._lose(attempt, "exception", result["error"], result["traceback"], retry=result["retry"])
+            error, traceback = attempt.label(rank) + result["error"], result["traceback"]
+            if result.get("hearsay"):  # the rank that it has lost will explain itself, or its worker is found dead
+                attempt.suspicion = attempt.suspicion or (self.now, error, traceback)
+            else:
+                self._lose(attempt, "exception", error, traceback, retry=result["retry"])
+            return
+        if rank:
             return
         job = attempt.job
         del self._attempts[job.trial]
@@ -260,11 +323,26 @@ class DaskExecutor:
         data = {"why": why, "error": error, "traceback": traceback, "attempt": attempt.number}
         kind = Kind.PHASE_FAILED if again else Kind.TRIAL_FAILED
         self._leave(job.trial)
-        if attempt.future.status == "pending":
-            attempt.future.cancel()
+        if len(attempt.futures) > 1 and counts:  # ranks that are left; if it does not count, the retry has this name
+            self._cancel(attempt)
+        for future in attempt.futures.values():
+            if future.status == "pending":
+                future.cancel()
         self._events.append(Event(kind, self.now, job.trial, job.phase, slot.index, data))
         if again:
             self._waiting.append((job, number))
+
+    def _believe_hearsay(self) -> None:
+        """Give up an attempt whose ranks have lost one of them, and nothing has been heard of why."""
+        for attempt in list(self._attempts.values()):
+            if attempt.suspicion is not None and self.now - attempt.suspicion[0] > _CAUSE_S:
+                _, error, traceback = attempt.suspicion
+                self._lose(attempt, "crash", error, traceback)
+
+    def _cancel(self, attempt: _Attempt) -> None:
+        """Make what is left of an attempt stop at its next sign of progress."""
+        name = worker.attempt_name(attempt.job, attempt.number)
+        self._line.cancel_attempt(name, list(attempt.slot.addresses))
 
     def _leave(self, trial: int) -> None:
         """Take a trial off its slot."""
@@ -277,7 +355,7 @@ class DaskExecutor:
     # -- slots ------------------------------------------------------------------------------------------------
 
     def _free(self) -> list[_Slot]:
-        return [slot for slot in self._slots.values() if slot.address is not None and slot.trial is None]
+        return [slot for slot in self._slots if slot.up and slot.trial is None]
 
     def _choose(self, job: Job) -> _Slot:
         free = self._free()
@@ -286,19 +364,20 @@ class DaskExecutor:
         return next((slot for slot in free if slot.index == job.slot), free[0])
 
     def _slot_of(self, trial: int) -> _Slot | None:
-        return next((slot for slot in self._slots.values() if slot.trial == trial), None)
+        return next((slot for slot in self._slots if slot.trial == trial), None)
 
     def _release_idle(self) -> None:
         for slot in self._free():
             self._release(slot)
 
-    def _release(self, slot: _Slot) -> Future | None:
-        if not slot.dirty or slot.address is None:
-            return None
-        slot.dirty = False
+    def _release(self, slot: _Slot) -> list[Future]:
+        if not slot.dirty or not slot.up:
+            return []
+        slot.dirty, slot.releasing = False, []
         with suppress(ClosedClientError):
-            key = f"{self._line.topic}-release-{uuid.uuid4().hex[:8]}"
-            slot.releasing = self._line.submit(worker.release, self._study, address=slot.address, key=key)
+            for address in slot.addresses:
+                key = f"{self._line.topic}-release-{uuid.uuid4().hex[:8]}"
+                slot.releasing.append(self._line.submit(worker.release, self._study, address=address, key=key))
         return slot.releasing
 
     # -- the cluster's comings and goings ---------------------------------------------------------------------
@@ -316,47 +395,68 @@ class DaskExecutor:
                 workers = self._line.workers()
         if workers is None:
             return  # out of reach for the moment: what we know stands until the next look
-        for slot in self._slots.values():
-            if slot.address is not None and slot.address not in workers:
-                self._slot_lost(slot)
-        known = {slot.address for slot in self._slots.values()}
-        for address, info in workers.items():
-            if address not in known | self._restarting and info.get("status", "running") == "running":
-                self._slot_joined(address, info)
+        for slot in self._slots:
+            gone = [rank for rank, address in enumerate(slot.addresses) if address not in workers]
+            if gone:
+                self._slot_lost(slot, gone)
+        grouped = {address for slot in self._slots for address in slot.addresses}
+        self._apart = {
+            info["name"]: _Worker(info["name"], _node_of(info), address)
+            for address, info in workers.items()
+            if address not in grouped | self._restarting and info.get("status", "running") == "running"
+        }
+        self._form_slots()
 
-    def _slot_joined(self, address: str, info: Mapping[str, Any]) -> None:
-        name = info["name"]
-        slot = self._slots.get(name)
-        if slot is None:
-            slot = self._slots[name] = _Slot(len(self._slots), name, _node_of(info))
-        slot.address, slot.dirty = address, True  # an earlier driver may have left a trial there
-        self._events.append(Event(Kind.SLOT_JOINED, self.now, slot=slot.index, data={"node": slot.node}))
+    def _form_slots(self) -> None:
+        """Make slots of the workers that are in none: first those that were slots before, with the same number."""
+        for slot in self._slots:
+            if not slot.up and all(name in self._apart for name in slot.names):
+                self._slot_joined(slot, [self._apart.pop(name) for name in slot.names])
+        apart = list(self._apart.values())
+        if self._n_ranks > 1:
+            apart.sort(key=lambda member: (member.node, str(member.name)))
+        while len(apart) >= self._n_ranks:
+            members, apart = apart[: self._n_ranks], apart[self._n_ranks :]
+            names, nodes = tuple(member.name for member in members), tuple(member.node for member in members)
+            self._slots.append(_Slot(len(self._slots), names, nodes))
+            self._slot_joined(self._slots[-1], members)
+        self._apart = {member.name: member for member in apart}
 
-    def _slot_lost(self, slot: _Slot) -> None:
-        slot.address = None
-        self._events.append(Event(Kind.SLOT_LOST, self.now, slot=slot.index, data={"node": slot.node}))
+    def _slot_joined(self, slot: _Slot, members: Sequence[_Worker]) -> None:
+        slot.addresses, slot.dirty = tuple(m.address for m in members), True  # an earlier driver may have left a trial
+        self._events.append(Event(Kind.SLOT_JOINED, self.now, slot=slot.index, data=_place(slot)))
+
+    def _slot_lost(self, slot: _Slot, gone: Sequence[int]) -> None:
+        """Take a slot down; `gone` are the ranks whose workers are."""
         attempt = self._attempts.get(slot.trial) if slot.trial is not None else None
+        self._events.append(Event(Kind.SLOT_LOST, self.now, slot=slot.index, data=_place(slot)))
         if attempt is not None:
-            self._lose(attempt, "crash", f"the worker on {slot.node} died")
+            rank = gone[0]
+            self._lose(attempt, "crash", f"{attempt.label(rank)}the worker on {slot.nodes[rank]} died")
+        slot.addresses = ()
 
     def _all_lost(self) -> None:
         """Give up everything under way on a cluster that is out of reach, or was: our futures are gone with it."""
-        for slot in self._slots.values():
+        for slot in self._slots:
             attempt = self._attempts.get(slot.trial) if slot.trial is not None else None
             if attempt is not None:
                 self._lose(attempt, "crash", "the connection to the cluster broke", counts=False)
-            if slot.address is not None:
-                self._slot_lost(slot)
+            if slot.up:
+                self._slot_lost(slot, [0])
 
     def _restart_stalled(self) -> None:
         for attempt in list(self._attempts.values()):
-            silent_s = self.now - attempt.last_sign
-            if silent_s > self.stall_s:
-                address, attempt.slot.address = attempt.slot.address, None
-                node, index = attempt.slot.node, attempt.slot.index
-                self._lose(attempt, "stall", f"no sign of progress for {silent_s:.0f} s on {node}; worker restarted")
-                self._events.append(Event(Kind.SLOT_LOST, self.now, slot=index, data={"node": node}))
-                if address is not None:
+            silent = {rank: self.now - at for rank, at in attempt.signs.items() if self.now - at > self.stall_s}
+            if not silent:
+                continue
+            slot, addresses = attempt.slot, attempt.slot.addresses
+            rank = max(silent, key=lambda rank: silent[rank])
+            error = f"no sign of progress for {silent[rank]:.0f} s on {slot.nodes[rank]}; worker restarted"
+            self._lose(attempt, "stall", attempt.label(rank) + error)
+            slot.addresses = ()
+            self._events.append(Event(Kind.SLOT_LOST, self.now, slot=slot.index, data=_place(slot)))
+            for rank, address in enumerate(addresses):
+                if rank in silent:
                     self._restarting.add(address)
                     self._line.restart(address)
 
@@ -374,10 +474,18 @@ class DaskExecutor:
         attempt = self._attempts.get(message["trial"])
         if attempt is None or (attempt.job.phase, attempt.number) != (message["phase"], message["attempt"]):
             return
+        rank = message["rank"]
         if "result" in message:
-            self._take(attempt, message["result"])
+            self._take(attempt, rank, message["result"])
             return
-        attempt.last_sign = self.now
+        attempt.signs[rank] = self.now
+        if "meet" in message:
+            with suppress(ClosedClientError):
+                for other in range(1, self._n_ranks):
+                    self._submit_rank(attempt, other, message["meet"], message["again"])
+            return
+        if rank:
+            return  # it lives: that is all that is asked of it
         data = {key: message[key] for key in ("metrics", "note") if key in message}
         self._events.append(
             Event(Kind.PROGRESS, self.now, attempt.job.trial, attempt.job.phase, attempt.slot.index, data)
@@ -388,3 +496,8 @@ def _node_of(info: Mapping[str, Any]) -> str:
     """Name a worker's host; on one machine each worker stands for a node of its own."""
     host = str(info.get("host", ""))
     return str(info["name"]) if host in ("", "127.0.0.1", "localhost", "::1") else host
+
+
+def _place(slot: _Slot) -> dict[str, Any]:
+    """Say where a slot is, for the log."""
+    return {"node": slot.node} if len(slot.names) == 1 else {"node": slot.node, "workers": len(slot.names)}

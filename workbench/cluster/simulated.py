@@ -52,10 +52,10 @@ class Hazards:
         if not self.stall_s > 0:
             raise InvalidInput(f"stall_s must be more than 0, got {self.stall_s}")
 
-    def draw(self, rng: np.random.Generator) -> tuple[float, str]:
-        """Draw how long a phase runs before something goes wrong, seconds, and what it is."""
-        crash = rng.exponential(1 / self.crash_rate) if self.crash_rate else math.inf
-        hang = rng.exponential(1 / self.hang_rate) if self.hang_rate else math.inf
+    def draw(self, rng: np.random.Generator, n_ranks: int = 1) -> tuple[float, str]:
+        """Draw how long a phase runs before something goes wrong on one of its workers, seconds, and what it is."""
+        crash = rng.exponential(1 / (self.crash_rate * n_ranks)) if self.crash_rate else math.inf
+        hang = rng.exponential(1 / (self.hang_rate * n_ranks)) if self.hang_rate else math.inf
         return (float(crash), "crash") if crash <= hang else (float(hang), "stall")
 
     @property
@@ -78,6 +78,10 @@ class SimulatedExecutor:
         One slot each; a phase takes its duration divided by the slot's speed.
     slots_per_node : int
         Neighbouring slots that form one node.
+    n_ranks : int
+        Workers a trial needs at once. So many neighbours form a slot, as fast as the slowest of them; `speeds` are then
+        the workers', and those that are left over stay idle. What happens to one of them costs the trial its attempt,
+        so crashes and hangs are as many times as frequent.
     startup_s : float
         Added when a trial is brought up from nothing on a slot.
     switch_s : float
@@ -94,6 +98,7 @@ class SimulatedExecutor:
     switch_s: float = 0.0
     hazards: Hazards = field(default_factory=Hazards)
     seed: int = 0
+    n_ranks: int = 1
     _now: float = field(init=False, default=0.0, repr=False)
     _trial_of: list[int | None] = field(init=False, repr=False)
     _up: list[bool] = field(init=False, repr=False)
@@ -109,6 +114,14 @@ class SimulatedExecutor:
             raise InvalidInput(f"a simulated cluster needs one or more slots of positive speed, got {self.speeds}")
         if self.slots_per_node < 1:
             raise InvalidInput(f"a node offers one or more slots, got slots_per_node={self.slots_per_node}")
+        if self.n_ranks < 1 or len(self.speeds) < self.n_ranks:
+            raise InvalidInput(
+                f"a trial needs a gang of {self.n_ranks} workers, the cluster has {len(self.speeds)}: add nodes, or "
+                "lower n_ranks"
+            )
+        if self.n_ranks > 1:
+            starts = range(0, len(self.speeds) - self.n_ranks + 1, self.n_ranks)
+            self.speeds = [min(self.speeds[start : start + self.n_ranks]) for start in starts]
         _check_not_negative("startup_s", self.startup_s)
         _check_not_negative("switch_s", self.switch_s)
         self._trial_of = [None] * len(self.speeds)
@@ -198,7 +211,9 @@ class SimulatedExecutor:
             raise InvalidInput(f"the model gives trial {job.trial}, phase {job.phase}, a duration of {duration}")
         due: _Due = _PhaseEnd(job, slot, score, seconds)
         if self.hazards.any:
-            lasts, what = self.hazards.draw(np.random.default_rng([self.seed, job.trial, job.phase, attempt]))
+            lasts, what = self.hazards.draw(
+                np.random.default_rng([self.seed, job.trial, job.phase, attempt]), self.n_ranks
+            )
             if lasts < seconds:
                 due = _Loss(job, slot, attempt, what)
                 seconds = lasts + (self.hazards.stall_s if what == "stall" else 0.0)
@@ -231,7 +246,17 @@ class SimulatedExecutor:
         heapq.heappush(self._heap, (self._now + self.hazards.restart_s, next(self._tie), _SlotBack(slot)))
 
     def _slot_event(self, kind: Kind, slot: int) -> Event:
-        return Event(kind, self._now, slot=slot, data={"node": f"node-{slot // self.slots_per_node}"})
+        data: dict[str, Any] = {"node": self._node(slot)}
+        if self.n_ranks > 1:
+            data["workers"] = self.n_ranks
+        return Event(kind, self._now, slot=slot, data=data)
+
+    def _node(self, slot: int) -> str:
+        """Name the node a slot is on; of a gang the first and the last."""
+        first, last = (worker // self.slots_per_node for worker in (slot * self.n_ranks, (slot + 1) * self.n_ranks - 1))
+        if last - first < 4:
+            return "+".join(f"node-{node}" for node in range(first, last + 1))
+        return f"node-{first}…node-{last} ({last - first + 1})"
 
 
 class _Due(Protocol):
@@ -281,7 +306,7 @@ class _Loss:
         return self.job.trial
 
     def happen(self, cluster: SimulatedExecutor) -> None:
-        job, node = self.job, f"node-{self.slot // cluster.slots_per_node}"
+        job, node = self.job, cluster._node(self.slot)
         again = self.attempt < cluster.hazards.max_retries
         stalled = f"no sign of progress for {cluster.hazards.stall_s:.0f} s on {node}; worker restarted"
         error = f"the worker on {node} died" if self.why == "crash" else stalled

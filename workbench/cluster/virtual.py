@@ -27,6 +27,8 @@ class VirtualCluster:
     hazards : Hazards
     seed : int
         Of the drawn speeds and the hazards.
+    n_ranks : int
+        Workers a trial needs at once; see `SimulatedExecutor`.
     """
 
     nodes: int = 4
@@ -37,12 +39,18 @@ class VirtualCluster:
     switch_s: float = 0.0
     hazards: Hazards = field(default_factory=Hazards)
     seed: int = 0
+    n_ranks: int = 1
 
     def __post_init__(self) -> None:
-        for name in ("nodes", "slots_per_node"):
+        for name in ("nodes", "slots_per_node", "n_ranks"):
             n = getattr(self, name)
             if isinstance(n, bool) or not isinstance(n, int) or n < 1:
                 raise InvalidInput(f"a simulated cluster needs a whole number {name} >= 1, got {n!r}")
+        if self.n_ranks > self.nodes * self.slots_per_node:
+            raise InvalidInput(
+                f"a trial needs a gang of {self.n_ranks} workers, the cluster has {self.nodes * self.slots_per_node}: "
+                "add nodes, or lower n_ranks"
+            )
         if self.speed_spread < 0:
             raise InvalidInput(f"speed_spread is 0 or more, got {self.speed_spread}")
         if self.speeds is not None and (len(self.speeds) != self.nodes or self.speed_spread):
@@ -53,8 +61,8 @@ class VirtualCluster:
 
     @property
     def n_slots(self) -> int:
-        """Slots in all."""
-        return self.nodes * self.slots_per_node
+        """Slots in all, each of which holds a trial: a gang of workers is one."""
+        return self.nodes * self.slots_per_node // self.n_ranks
 
     def node_speeds(self) -> list[float]:
         """Give the speed of every node, listed or drawn."""
@@ -69,5 +77,5 @@ class VirtualCluster:
         """Build the cluster, to run trials that behave as the model says."""
         speeds = [speed for speed in self.node_speeds() for _ in range(self.slots_per_node)]
         return SimulatedExecutor(
-            model, speeds, self.slots_per_node, self.startup_s, self.switch_s, self.hazards, self.seed
+            model, speeds, self.slots_per_node, self.startup_s, self.switch_s, self.hazards, self.seed, self.n_ranks
         )

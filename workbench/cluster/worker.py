@@ -1,4 +1,4 @@
-"""What happens on a Dask worker: it keeps one live trial and runs its phases as ordinary tasks."""
+"""What happens on a Dask worker: it keeps one live trial, or one rank of it, and runs its phases as ordinary tasks."""
 
 import math
 import threading
@@ -6,13 +6,14 @@ import time
 import traceback
 from contextlib import suppress
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, cast
 
 from distributed import get_worker
+from distributed.comm import get_address_host
 
 from workbench.cluster.checkpoints import DISK_FULL, CheckpointError, CheckpointStore
-from workbench.core.errors import WorkbenchError
-from workbench.core.protocols import Job, Metrics, Trainable, TrainableFactory
+from workbench.core.errors import PeerLost, WorkbenchError
+from workbench.core.protocols import GangFactory, GangTrainable, Job, Metrics, Trainable, TrainableFactory
 
 _REPORT_EVERY_S = 0.25
 _DISK_RETRY_S = 2.0
@@ -36,6 +37,12 @@ class PhaseTask:
     topic : str
         Where progress goes; each driver has one of its own.
     attempt : int
+    rank, n_ranks : int
+        Which rank of the trial this worker runs, and of how many.
+    address : str
+        Where rank 0 is, for the others; only the trainable reads it.
+    again : int
+        Phases that rank 0 runs again before the due one, so the others must too.
     """
 
     job: Job
@@ -44,6 +51,10 @@ class PhaseTask:
     study: str
     topic: str
     attempt: int
+    rank: int = 0
+    n_ranks: int = 1
+    address: str = ""
+    again: int = 0
 
 
 @dataclass
@@ -51,6 +62,7 @@ class _Live:
     study: str
     owner: str  # topic of the driver that put it here
     trial: int
+    rank: int
     next_phase: int
     trainable: Trainable
 
@@ -68,8 +80,9 @@ def run_phase(task: PhaseTask) -> dict[str, Any]:
     -------
     dict
         ``metrics``, ``checkpoint`` and ``wall_s``, and ``recovered`` if the checkpoint to go on from was refused; or
-        ``error``, ``traceback`` and ``retry`` (whether a second attempt makes sense). Failures travel as data: nothing
-        of a user's exception need be importable elsewhere.
+        ``error``, ``traceback``, ``retry`` (whether a second attempt makes sense) and ``hearsay`` (whether another rank
+        is to blame). Failures travel as data: nothing of a user's exception need be importable elsewhere. A rank that
+        is not 0 has nothing to tell but its failure.
 
     Notes
     -----
@@ -85,12 +98,22 @@ def _run(task: PhaseTask) -> dict[str, Any]:
     try:
         began = time.monotonic()
         reporter = _Reporter(task)
-        trainable, recovered = _bring_up(task, reporter)
-        metrics = _numbers(trainable.train_phase(reporter))
-        _check_score(metrics)
-        checkpoint = _save(task, trainable, task.job.phase, metrics["score"], reporter)
+        trainable, again, recovered = _bring_up(task)
+        try:
+            _meet(task, trainable, again)
+            for _ in range(again):
+                trainable.train_phase(lambda _: reporter.say())  # proof of life only: these phases have been reported
+            metrics = trainable.train_phase(reporter)
+        finally:
+            if task.n_ranks > 1:
+                cast(GangTrainable, trainable).leave()
         assert _live is not None
         _live.next_phase = task.job.phase + 1
+        if task.rank:
+            return {}
+        metrics = _numbers(metrics)
+        _check_score(metrics)
+        checkpoint = _save(task, trainable, task.job.phase, metrics["score"], reporter)
         told = {"recovered": recovered} if recovered else {}
         return {"metrics": metrics, "checkpoint": checkpoint, "wall_s": time.monotonic() - began, **told}
     except (Exception, PhaseCancelled) as err:  # noqa: BLE001  whatever a trial does, it fails alone
@@ -98,7 +121,7 @@ def _run(task: PhaseTask) -> dict[str, Any]:
         _close()
         # What the workbench itself refuses, and numbers that blew up, come out the same a second time.
         retry = not isinstance(err, (WorkbenchError, FloatingPointError))
-        return {"error": _one_line(err), "traceback": text, "retry": retry}
+        return {"error": _one_line(err), "traceback": text, "retry": retry, "hearsay": isinstance(err, PeerLost)}
 
 
 def release(study: str) -> None:
@@ -123,23 +146,41 @@ def supersede(study: str, topic: str) -> None:
     _driver[study] = topic
 
 
-def _bring_up(task: PhaseTask, reporter: "_Reporter") -> tuple[Trainable, str]:
-    """Give the trial, ready to run the due phase, and what had to be done for it beyond the ordinary."""
+def _meet(task: PhaseTask, trainable: Trainable, again: int) -> None:
+    """Let rank 0 say where it is, and another rank hear it; there is nothing to do where one worker is enough.
+
+    Rank 0's task runs first. What it says goes to the driver, which then submits the other ranks' tasks: so no port
+    has to be agreed on beforehand, and no place that all workers can write to is needed.
+    """
+    if task.n_ranks == 1:
+        return
+    member = cast(GangTrainable, trainable)
+    if task.rank:
+        member.join(task.address)
+        return
+    here = get_worker()
+    address = member.listen(get_address_host(here.address))
+    here.log_event(task.topic, {**_address(task), "meet": address, "again": again})
+
+
+def _bring_up(task: PhaseTask) -> tuple[Trainable, int, str]:
+    """Give the trial, how many phases it must run again before the due one, and why; ranks but 0 are never loaded."""
     job = task.job
-    if _live is not None and (_live.owner, _live.trial, _live.next_phase) == (task.topic, job.trial, job.phase):
-        return _live.trainable, ""
-    if job.checkpoint is None:
-        return _built(task), ""
+    due = (task.topic, job.trial, task.rank, job.phase)
+    if _live is not None and (_live.owner, _live.trial, _live.rank, _live.next_phase) == due:
+        return _live.trainable, task.again, ""
+    if job.checkpoint is None or task.rank:
+        return _built(task), task.again, ""
     trainable = _built(task)
     try:
         task.store.load(trainable, job.checkpoint)
     except CheckpointError as err:
-        return _recover(task, reporter, err)
-    return trainable, ""
+        return _recover(task, err)
+    return trainable, 0, ""
 
 
-def _recover(task: PhaseTask, reporter: "_Reporter", refused: CheckpointError) -> tuple[Trainable, str]:
-    """Go on from an older checkpoint, or from the beginning, running again the phases that are missing."""
+def _recover(task: PhaseTask, refused: CheckpointError) -> tuple[Trainable, int, str]:
+    """Go on from an older checkpoint, or from the beginning; the phases that are missing must be run again."""
     job = task.job
     assert job.checkpoint is not None
     for name, ended in task.store.before(job.checkpoint):
@@ -149,10 +190,8 @@ def _recover(task: PhaseTask, reporter: "_Reporter", refused: CheckpointError) -
             break
     else:
         trainable, source, first = _built(task), "the beginning", 0
-    for _ in range(first, job.phase):
-        trainable.train_phase(lambda _: reporter.say())  # proof of life only: these phases have been reported
     again = f"phase {first}" if first == job.phase - 1 else f"phases {first} to {job.phase - 1}"
-    return trainable, f"went on from {source} and ran {again} again, because {refused}"
+    return trainable, job.phase - first, f"went on from {source} and ran {again} again, because {refused}"
 
 
 def _save(task: PhaseTask, trainable: Trainable, phase: int, score: float, reporter: "_Reporter") -> str:
@@ -170,8 +209,13 @@ def _save(task: PhaseTask, trainable: Trainable, phase: int, score: float, repor
 def _built(task: PhaseTask) -> Trainable:
     global _live
     _close()
-    trainable = task.factory(task.job.config, task.job.seed)
-    _live = _Live(task.study, task.topic, task.job.trial, task.job.phase, trainable)
+    config, seed = task.job.config, task.job.seed
+    trainable: Trainable
+    if task.n_ranks > 1:
+        trainable = cast(GangFactory, task.factory).rank(config, seed, task.rank)
+    else:
+        trainable = task.factory(config, seed)
+    _live = _Live(task.study, task.topic, task.job.trial, task.rank, task.job.phase, trainable)
     return trainable
 
 
@@ -217,7 +261,7 @@ class _Reporter:
 
 
 def _address(task: PhaseTask) -> dict[str, int]:
-    return {"trial": task.job.trial, "phase": task.job.phase, "attempt": task.attempt}
+    return {"trial": task.job.trial, "phase": task.job.phase, "attempt": task.attempt, "rank": task.rank}
 
 
 def _numbers(metrics: Metrics) -> dict[str, float]:

@@ -27,6 +27,10 @@ class SchedulerError(WorkbenchError):
     """A scheduler broke its contract: a deadlock, a verdict for an unknown trial, a replay that differs."""
 
 
+class PeerLost(Exception):
+    """A process of a trial has lost another one of the same trial: the cause lies there, not here."""
+
+
 def unknown(what: str, got: str, allowed: Iterable[str]) -> InvalidInput:
     """Make the error for a name that is not one of `allowed`, naming near matches first.
 

@@ -134,6 +134,42 @@ TrainableFactory = Callable[[Config, int], Trainable]
 """Builds a trial from its configuration and its seed; must be picklable, it travels to the workers."""
 
 
+class GangTrainable(Trainable, Protocol):
+    """One rank of a trial that needs several workers at once; ranks are counted from 0.
+
+    Each worker of the gang holds one rank and calls `train_phase` on it at the same time. How ranks find each other is
+    the trainable's own business: an executor only carries a string from rank 0 to the others, so that it needs to know
+    neither of torch nor of ports. Only rank 0 is loaded and saved, and only its metrics count; it hands the others
+    what they need. Every rank calls `progress`, also while it waits for another. One that has lost another raises
+    `PeerLost`.
+    """
+
+    def listen(self, host: str) -> str:
+        """Rank 0: be ready for the others on this machine's address `host`; return what they must `join`."""
+
+    def join(self, address: str) -> None:
+        """Other ranks: note where rank 0 is; at most look there, `train_phase` does the waiting."""
+
+    def leave(self) -> None:
+        """Part from the other ranks, after one or more phases or a failure. Must be safe to call twice."""
+
+
+class GangFactory(Protocol):
+    """A trainable factory whose trials are gangs. Without `n_ranks`, a trial needs one worker."""
+
+    @property
+    def n_ranks(self) -> int:
+        """Workers that one trial needs at once."""
+
+    def rank(self, config: Config, seed: int, rank: int) -> GangTrainable:
+        """Build one rank of a trial."""
+
+
+def ranks_needed(factory: object) -> int:
+    """Count the workers that one trial of this factory needs at once."""
+    return int(getattr(factory, "n_ranks", 1))
+
+
 @dataclass(frozen=True, slots=True)
 class Job:
     """What an executor needs to put a trial on a slot: the driver's answer to a `Run`."""

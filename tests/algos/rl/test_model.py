@@ -25,10 +25,11 @@ def test_the_small_network_is_the_papers():
     assert shapes == [(16, 4, 8, 8), (32, 16, 4, 4), (256, 2592), (7, 256)]
 
 
-def test_bytes_are_scaled_inside():
-    model = make_model(find_game("Pong"))
-    obs = torch.full((1, 4, 84, 84), 255, dtype=torch.uint8)
-    assert torch.allclose(model(obs)[0], model.head(model.trunk(torch.ones(1, 4, 84, 84)))[:, :-1], atol=1e-6)
+@pytest.mark.parametrize(("network", "planes"), [("small", 4), ("large-1", 4), ("ba3c-32", 12)])
+def test_bytes_are_scaled_inside(network, planes):
+    model = make_model(find_game("Pong", rgb=planes == 12), network)
+    obs = torch.full((1, planes, 84, 84), 255, dtype=torch.uint8)
+    assert torch.allclose(model(obs)[0], model.head(model.trunk(torch.ones(1, planes, 84, 84)))[:, :-1], atol=1e-5)
 
 
 def test_uniform_init_is_bounded_by_the_fan_in():

@@ -6,7 +6,7 @@ import threading
 import pytest
 import torch
 
-from workbench.algos.rl.optim import SharedRMSProp
+from workbench.algos.rl.optim import SharedAdam, SharedRMSProp, clip_by_average_norm
 
 
 def test_two_steps_by_hand_with_epsilon_inside_the_root():
@@ -77,3 +77,48 @@ def test_no_step_of_four_threads_is_lost():
     for thread in threads:
         thread.join()
     assert torch.allclose(weight, torch.full((1000,), -200.0))
+
+
+def test_adam_hand_worked_as_tensorflow_has_it():
+    """g = 2 twice, b1 = .5, b2 = .75: m = 1, 1.5; v = 1, 1.75; rates 1·√.25/.5 = 1 and √.4375/.75."""
+    weight = torch.nn.Parameter(torch.tensor([0.0]))
+    optimizer = SharedAdam([weight], 1.0, beta1=0.5, beta2=0.75, eps=1.0)
+    optimizer.step([torch.tensor([2.0])])
+    assert weight.item() == pytest.approx(-1 / (1 + 1))
+    optimizer.step([torch.tensor([2.0])])
+    assert weight.item() == pytest.approx(-0.5 - (0.4375**0.5 / 0.75) * 1.5 / (1.75**0.5 + 1))
+
+
+def test_adam_is_torchs_where_eps_is_negligible():
+    generator = torch.Generator().manual_seed(0)
+    ours, theirs = (torch.nn.Parameter(torch.ones(5)) for _ in range(2))
+    optimizer = SharedAdam([ours], 1e-2, beta1=0.8, beta2=0.75, eps=1e-12)
+    torchs = torch.optim.Adam([theirs], lr=1e-2, betas=(0.8, 0.75), eps=1e-12)
+    for _ in range(20):
+        grad = torch.randn(5, generator=generator)
+        optimizer.step([grad])
+        theirs.grad = grad
+        torchs.step()
+    torch.testing.assert_close(ours, theirs, rtol=1e-6, atol=1e-6)
+
+
+def test_adam_takes_no_step_along_what_is_no_number_and_its_statistics_survive():
+    weight = torch.nn.Parameter(torch.tensor([1.0, 2.0]))
+    optimizer = SharedAdam([weight], 0.1)
+    optimizer.step([torch.tensor([1.0, -1.0])])
+    before = weight.detach().clone()
+    assert not torch.isfinite(torch.tensor(optimizer.step([torch.tensor([float("nan"), 0.0])])))
+    assert torch.equal(weight, before)
+    other = SharedAdam([torch.nn.Parameter(before.clone())], 0.1)
+    other.load_state_dict(optimizer.state_dict())
+    optimizer.step([torch.tensor([0.5, 0.5])])
+    other.step([torch.tensor([0.5, 0.5])])
+    assert torch.equal(weight, other.params[0])
+
+
+def test_clipping_by_the_average_norm_divides_by_the_number_of_elements():
+    grad = torch.tensor([3.0, 4.0])  # norm 5, average norm 2.5
+    assert clip_by_average_norm(grad, 2.5) is grad
+    torch.testing.assert_close(clip_by_average_norm(grad, 0.1), grad * (0.1 / 2.5))
+    wide = torch.full((10_000,), 1.0)  # norm 100, average norm 0.01: a large tensor is hardly ever clipped
+    assert clip_by_average_norm(wide, 0.1) is wide

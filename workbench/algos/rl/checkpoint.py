@@ -8,7 +8,7 @@ from typing import Any
 import torch
 
 from workbench.algos.rl.envs import Game, find_game
-from workbench.algos.rl.model import NETWORKS, ActorCritic, make_model
+from workbench.algos.rl.model import NETWORKS, ActorCritic, make_model, reads_rgb
 from workbench.core.errors import InvalidInput
 
 CHECKPOINT = "trial.pt"
@@ -81,11 +81,16 @@ def load_agent(path: str | Path, game: str | None = None, device: str = "cpu") -
     if name is None:
         raise InvalidInput(f"the checkpoint in {path} does not say which game it plays: pass game='Pong', for example")
     found = find_game(name)
-    names = [name for name in NETWORKS if (name == "mlp") == (len(found.obs_shape) != 3)]
-    models = (make_model(found, name) for name in names)
-    model = next((model for model in models if _fits(model, state)), None) or make_model(found)
+    names = [network for network in NETWORKS if (network == "mlp") == (len(found.obs_shape) != 3)]
+    for network in names:
+        shown = find_game(name, reads_rgb(network))
+        model = make_model(shown, network)
+        if _fits(model, state):
+            break
+    else:
+        shown, model = found, make_model(found)
     load_weights(model, state, f"any network for {found.name}", path)
-    return model.to(device), found
+    return model.to(device), shown
 
 
 def _fits(model: ActorCritic, state: dict[str, Any]) -> bool:

@@ -26,6 +26,7 @@ from workbench.core.errors import InvalidInput, unknown
 
 ATARI_STACK = 4  # frames an observation shows
 ATARI_SIDE = 84  # pixels
+RGB_PLANES = 3  # a frame in colour
 ATARI_FRAMESKIP = 4  # emulator frames an agent step
 ATARI_EPISODE_FRAMES = 108_000  # half an hour of play, the usual limit
 
@@ -40,7 +41,7 @@ class Game:
         ROM name (``pong``) on Atari, Gymnasium id elsewhere.
     atari : bool
     obs_shape : tuple of int
-        Of one observation: (4, 84, 84) on Atari, (features,) elsewhere.
+        Of one observation: (4, 84, 84) on Atari, (12, 84, 84) in colour, (features,) elsewhere.
     obs_dtype : numpy.dtype
         uint8 on Atari, float32 elsewhere.
     n_actions : int
@@ -97,8 +98,10 @@ class Agents(Protocol):
         """Stop threads and free the emulators. Safe to call twice."""
 
 
-def find_game(name: str) -> Game:
+def find_game(name: str, rgb: bool = False) -> Game:
     """Look a game up: ``Pong``, ``pong``, ``ALE/Pong-v5``, or a Gymnasium id such as ``CartPole-v1``.
+
+    With `rgb`, an Atari game shows its colours: three planes a frame instead of one.
 
     Raises
     ------
@@ -114,7 +117,7 @@ def find_game(name: str) -> Game:
     ale_py.ALEInterface.setLoggerMode(ale_py.LoggerMode.Error)  # no banner on every worker
     ale = ale_py.ALEInterface()
     ale.loadROM(ale_py.roms.get_rom_path(rom))
-    shape = (ATARI_STACK, ATARI_SIDE, ATARI_SIDE)
+    shape = (ATARI_STACK * (RGB_PLANES if rgb else 1), ATARI_SIDE, ATARI_SIDE)
     return Game(rom, True, shape, np.dtype(np.uint8), len(ale.getMinimalActionSet()), ATARI_FRAMESKIP)
 
 
@@ -164,6 +167,7 @@ def make_agents(
         autoreset_mode=AutoresetMode.NEXT_STEP,
         img_height=ATARI_SIDE,
         img_width=ATARI_SIDE,
+        grayscale=game.obs_shape[0] == ATARI_STACK,
         stack_num=ATARI_STACK,
         frameskip=ATARI_FRAMESKIP,
         noop_max=noop_max,
@@ -200,6 +204,8 @@ class AtariAgents:
         started = self._fresh[ids]
         self._fresh[ids] = (terminated | truncated) & ~started
         self._size = len(ids)
+        if obs.ndim == 5:  # in colour: (B, stack, side, side, 3)
+            obs = np.ascontiguousarray(obs.transpose(0, 1, 4, 2, 3)).reshape(len(ids), *self.game.obs_shape)
         return Step(ids, obs, rewards.astype(np.float32), terminated, truncated, started)
 
     def send(self, actions: np.ndarray) -> None:

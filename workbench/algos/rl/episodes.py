@@ -2,6 +2,7 @@
 
 import threading
 from collections import deque
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -46,6 +47,19 @@ class Episodes:
                 self.finished += len(done)
             self._running[done] = 0
             self._steps[done] = 0
+
+    def merge(self, returns: Sequence[float], lengths: Sequence[int]) -> None:
+        """Count episodes that were finished elsewhere, oldest first."""
+        with self._lock:
+            self.returns.extend(returns)
+            self.lengths.extend(lengths)
+            self.finished += len(returns)
+
+    def since(self, finished: int) -> tuple[list[float], list[int]]:
+        """Return the returns and lengths finished after the first `finished`, as far as the window holds them."""
+        with self._lock:
+            n = min(self.finished - finished, len(self.returns))
+            return list(self.returns)[len(self.returns) - n :], list(self.lengths)[len(self.lengths) - n :]
 
     def score(self) -> float:
         """Return the mean return of the finished episodes in the window.

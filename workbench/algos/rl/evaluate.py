@@ -1,5 +1,6 @@
 """Evaluation: whole games with fixed weights, apart from training's environments and generators."""
 
+from collections.abc import Callable
 from dataclasses import dataclass
 
 import numpy as np
@@ -94,6 +95,7 @@ def evaluate(
     noop_max: int = 30,
     max_episode_frames: int | None = None,
     n_threads: int | None = None,
+    meanwhile: Callable[[], object] = lambda: None,
 ) -> Evaluation:
     """Play `n_episodes` whole games.
 
@@ -111,6 +113,8 @@ def evaluate(
         Of the games' starts and the actions drawn.
     noop_max, max_episode_frames, n_threads
         See `make_agents`.
+    meanwhile : callable
+        Called at every step; what it raises ends the games.
     """
     generator = np.random.default_rng([seed, 1])
     returns, lengths = [], []
@@ -121,7 +125,7 @@ def evaluate(
             game, n, start, noop_max=noop_max, max_episode_frames=max_episode_frames, n_threads=n_threads
         )
         try:
-            played = _play_once(model, agents, greedy, generator)
+            played = _play_once(model, agents, greedy, generator, meanwhile)
         finally:
             agents.close()
         returns.append(played[0])
@@ -130,7 +134,11 @@ def evaluate(
 
 
 def _play_once(
-    model: ActorCritic, agents: Agents, greedy: bool, generator: np.random.Generator
+    model: ActorCritic,
+    agents: Agents,
+    greedy: bool,
+    generator: np.random.Generator,
+    meanwhile: Callable[[], object],
 ) -> tuple[np.ndarray, np.ndarray]:
     """Play one game an agent, all the way; returns and lengths, (n_envs,) each."""
     device = next(model.parameters()).device
@@ -138,6 +146,7 @@ def _play_once(
     playing = np.ones(agents.n_envs, bool)
     while True:
         step = agents.recv()
+        meanwhile()
         counted = playing[step.env_ids] & ~step.started
         returns[step.env_ids] += np.where(counted, step.rewards, 0)
         lengths[step.env_ids] += counted

@@ -1,16 +1,18 @@
 """One model, its optimiser, and the two things done with it: predict and train."""
 
 import threading
+from collections.abc import Sequence
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass
 from typing import Literal
 
 import numpy as np
 import torch
+from torch import Tensor
 
 from workbench.algos.rl.loss import Loss, Reduction, actor_critic_loss
 from workbench.algos.rl.model import ActorCritic
-from workbench.algos.rl.optim import SharedRMSProp
+from workbench.algos.rl.optim import Optimizer
 from workbench.algos.rl.rollout import Rollout
 from workbench.core.errors import WorkbenchError
 
@@ -57,7 +59,7 @@ class Learner:
     def __init__(
         self,
         model: ActorCritic,
-        optimizer: SharedRMSProp,
+        optimizer: Optimizer,
         device: torch.device,
         *,
         entropy_beta: float,
@@ -105,12 +107,16 @@ class Learner:
         DivergenceError
             Loss or gradients are NaN or infinite; the weights are left as they were.
         """
-        with self.stream(0):
-            return self._train(rollout, model or self.model)
-
-    def _train(self, rollout: Rollout, model: ActorCritic) -> Update:
         lags = self.updates - rollout.versions
+        with self.stream(0):
+            grads, loss = self.gradients(rollout, model)
+            norm = self.step(grads, float(loss.total.detach()))
+            return Update(lags, float(loss.policy), float(loss.value), float(loss.entropy), norm)
+
+    def gradients(self, rollout: Rollout, model: ActorCritic | None = None) -> tuple[tuple[Tensor, ...], Loss]:
+        """Return the loss's gradients, in the order of the parameters, and the loss; nothing is changed."""
         obs, actions, returns = (self.upload(part) for part in (rollout.obs, rollout.actions, rollout.returns))
+        model = model or self.model
         with self.autocast():
             logits, values = model(obs)
         loss = actor_critic_loss(
@@ -122,23 +128,26 @@ class Learner:
             value_weight=self.value_weight,
             reduction=self.reduction,
         )
-        norm = self.descend(loss, model)
-        self.count()
-        return Update(lags, float(loss.policy), float(loss.value), float(loss.entropy), norm)
+        return torch.autograd.grad(loss.total, list(model.parameters())), loss
 
-    def descend(self, loss: Loss, model: ActorCritic) -> float:
-        """Step the shared weights along the gradients of `loss` with respect to `model`; return their norm.
+    def step(self, grads: Sequence[Tensor], loss: float) -> float:
+        """Make an update of gradients: step along them and count it; see `descend`."""
+        norm = self.descend(grads, loss)
+        self.count()
+        return norm
+
+    def descend(self, grads: Sequence[Tensor], loss: float) -> float:
+        """Step the shared weights along gradients; return their norm, before it is clipped.
 
         Raises
         ------
         DivergenceError
             Loss or gradients are NaN or infinite; the weights are left as they were.
         """
-        grads = torch.autograd.grad(loss.total, list(model.parameters()))
-        norm = self.optimizer.step(grads) if torch.isfinite(loss.total) else float("nan")
+        norm = self.optimizer.step(grads) if np.isfinite(loss) else float("nan")
         if not np.isfinite(norm):
             raise DivergenceError(
-                f"training diverged at update {self.updates}: loss {loss.total.item():.3g}, gradient norm {norm:.3g} "
+                f"training diverged at update {self.updates}: loss {loss:.3g}, gradient norm {norm:.3g} "
                 f"at learning rate {self.optimizer.lr:g}; lower the learning rate or clip gradients (max_grad_norm)"
             )
         return norm

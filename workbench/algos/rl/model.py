@@ -1,4 +1,4 @@
-"""Networks with two outputs, a policy and a value, on one trunk (GA3C, Sec. 3.2 and Table 2)."""
+"""Networks with two outputs, a policy and a value, on one trunk (GA3C, Sec. 3.2 and Table 2; Distributed BA3C)."""
 
 import math
 from typing import Literal
@@ -16,7 +16,9 @@ CONVOLUTIONAL: dict[str, list[tuple[int, int, int]]] = {
     "small": [(16, 8, 4), (32, 4, 2)],
     **{f"large-{stride}": [(32, 8, stride), (32, 4, 2), (64, 4, 2)] for stride in (4, 3, 2, 1)},
 }
-NETWORKS = ("mlp", *CONVOLUTIONAL)
+BA3C_FC_WIDTHS = {f"ba3c-{width}": width for width in (256, 128, 64, 32, 16)}  # Distributed BA3C, Sec. 2.5.1
+BA3C_CHANNELS = 16  # 4 frames in colour are 12 planes; the authors fill them up with empty ones
+NETWORKS = ("mlp", *CONVOLUTIONAL, *BA3C_FC_WIDTHS)
 CONV_FC_WIDTH = 256
 MLP_WIDTH = 64
 
@@ -52,10 +54,12 @@ class ActorCritic(nn.Module):
             # several times faster with channels last: bfloat16, and backward through a convolution of four channels
             obs = obs.contiguous(memory_format=torch.channels_last)
         x = obs.to(torch.get_autocast_dtype(kind) if lowered else torch.float32)
+        scaled = self.scale == 1
         for layer in self.trunk:
-            if layer is self.trunk[0] and isinstance(layer, nn.Conv2d):
-                # scaling its few weights is scaling all pixels, and a pass less
+            if not scaled and isinstance(layer, nn.Conv2d):
+                # scaling the first layer's few weights is scaling all pixels, and a pass less
                 x = layer._conv_forward(x, layer.weight * self.scale, layer.bias)
+                scaled = True
             else:
                 x = layer(x)
         out = self.head(x).float()
@@ -70,8 +74,9 @@ def make_model(game: Game, network: str = "auto", init: Init = "uniform", seed: 
     game : Game
     network : str
         ``small`` (GA3C, Sec. 3.2), ``large-4`` … ``large-1`` (Table 2: 32 filters in the first layer with that
-        stride, one more convolution), ``mlp`` (two tanh layers of 64) or ``auto``: small for pixels, else mlp.
-        Convolutions are not padded.
+        stride, one more convolution), ``ba3c-256`` … ``ba3c-16`` (Distributed BA3C, on frames in colour: four
+        convolutions without biases, three of them pooled, and a fully connected layer of that width), ``mlp`` (two
+        tanh layers of 64) or ``auto``: small for pixels, else mlp. Convolutions are not padded.
     init : {"uniform", "orthogonal"}
         ``uniform``: weights and biases in ±1/sqrt(fan_in), as the authors' code. ``orthogonal``: gain sqrt(2)
         in the trunk, 0.01 for the policy, 1 for the value, biases 0; learns faster with few steps.
@@ -89,6 +94,8 @@ def make_model(game: Game, network: str = "auto", init: Init = "uniform", seed: 
     with torch.device("meta"):  # layers would draw their weights from the global generator
         if network == "mlp":
             trunk, width = _mlp(game.obs_shape[0]), MLP_WIDTH
+        elif network in BA3C_FC_WIDTHS:
+            trunk, width = _ba3c(game.obs_shape, BA3C_FC_WIDTHS[network]), BA3C_FC_WIDTHS[network]
         else:
             trunk, width = _convolutional(game.obs_shape, CONVOLUTIONAL[network]), CONV_FC_WIDTH
         model = ActorCritic(trunk, width, game.n_actions, 1 / 255 if pixels else 1.0)
@@ -110,6 +117,11 @@ def network_name(game: Game, network: str) -> str:
     return "small" if len(game.obs_shape) == 3 else "mlp"
 
 
+def reads_rgb(network: str) -> bool:
+    """Tell whether a network was made for frames in colour."""
+    return network in BA3C_FC_WIDTHS
+
+
 def check_network(game: Game, network: str) -> None:
     """Refuse an unknown network, and one that does not fit the game's observations."""
     if network != "auto" and network not in NETWORKS:
@@ -129,6 +141,27 @@ def _convolutional(shape: tuple[int, ...], convolutions: list[tuple[int, int, in
         layers += [nn.Conv2d(channels, filters, kernel, stride), nn.ReLU(inplace=True)]
         channels, side = filters, (side - kernel) // stride + 1
     return nn.Sequential(*layers, nn.Flatten(), nn.Linear(channels * side * side, CONV_FC_WIDTH), nn.ReLU(inplace=True))
+
+
+class _FillChannels(nn.Module):
+    """Add empty planes, up to `BA3C_CHANNELS`."""
+
+    def forward(self, obs: Tensor) -> Tensor:
+        return nn.functional.pad(obs, (0, 0, 0, 0, 0, BA3C_CHANNELS - obs.shape[1]))
+
+
+def _ba3c(shape: tuple[int, ...], width: int) -> nn.Sequential:
+    """Build the trunk that the published parameter counts belong to (see `tests/algos/rl/test_ba3c.py`)."""
+    if shape[0] > BA3C_CHANNELS:
+        raise InvalidInput(f"a BA3C network reads at most {BA3C_CHANNELS} planes, got observations {shape}")
+    layers: list[nn.Module] = [_FillChannels()]
+    channels, side = BA3C_CHANNELS, shape[-1]
+    for filters, kernel, pool in ((32, 5, 2), (32, 5, 2), (64, 5, 2), (64, 3, 1)):
+        layers += [nn.Conv2d(channels, filters, kernel, bias=False), nn.ReLU(inplace=True)]
+        if pool > 1:
+            layers.append(nn.MaxPool2d(pool))
+        channels, side = filters, (side - kernel + 1) // pool
+    return nn.Sequential(*layers, nn.Flatten(), nn.Linear(channels * side * side, width), nn.ReLU(inplace=True))
 
 
 @torch.no_grad()

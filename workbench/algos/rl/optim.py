@@ -1,11 +1,27 @@
-"""RMSProp with statistics shared by several trainer threads (GA3C, Eq. 3)."""
+"""RMSProp and Adam, each with statistics shared by several threads (GA3C, Eq. 3; Distributed BA3C, Eqs. 2 to 6)."""
 
 import math
 import threading
 from collections.abc import Iterable, Sequence
+from typing import Protocol
 
 import torch
 from torch import Tensor
+
+
+class Optimizer(Protocol):
+    """What steps the weights."""
+
+    lr: float
+
+    def step(self, grads: Sequence[Tensor]) -> float:
+        """Take one step, unless the gradients' norm is not finite; return that norm, before it is clipped."""
+
+    def state_dict(self) -> dict[str, list[Tensor]]:
+        """Return the statistics."""
+
+    def load_state_dict(self, state: dict[str, list[Tensor]]) -> None:
+        """Take over statistics."""
 
 
 class SharedRMSProp:
@@ -84,7 +100,96 @@ class SharedRMSProp:
         return {"square_avg": self.square_avg}
 
     def load_state_dict(self, state: dict[str, list[Tensor]]) -> None:
-        """Take over statistics saved by `state_dict`."""
+        """Take over statistics saved by `state_dict`; those of another kind of optimiser are left out."""
+        if "square_avg" not in state:
+            return
         with self._lock:
             for own, saved in zip(self.square_avg, state["square_avg"], strict=True):
                 own.copy_(saved)
+
+
+class SharedAdam:
+    """Adam as TensorFlow has it (Distributed BA3C, Eqs. 5 and 6).
+
+    ``m = b1 m + (1 - b1) d``, ``v = b2 v + (1 - b2) d^2``, then
+    ``w -= lr sqrt(1 - b2^t) / (1 - b1^t) m / (sqrt(v) + eps)``: eps is not scaled with the bias correction of v, as it
+    is in torch's. Where eps is large, as the single-node BA3C's 1e-3, that makes a difference in the first steps.
+
+    Parameters
+    ----------
+    params : iterable of Tensor
+    lr : float
+    beta1, beta2 : float
+        Decay a step of the averages, in [0, 1).
+    eps : float
+    max_average_norm : float, optional
+        Gradients are clipped to it, tensor by tensor, by `clip_by_average_norm`.
+    """
+
+    def __init__(
+        self,
+        params: Iterable[Tensor],
+        lr: float,
+        *,
+        beta1: float = 0.9,
+        beta2: float = 0.999,
+        eps: float = 1e-8,
+        max_average_norm: float | None = None,
+    ) -> None:
+        self.params = list(params)
+        self.lr, self.beta1, self.beta2, self.eps = lr, beta1, beta2, eps
+        self.max_average_norm = max_average_norm
+        self._weights = [p.data for p in self.params]
+        self.steps = torch.zeros(())
+        self.mean = [torch.zeros_like(w) for w in self._weights]
+        self.square = [torch.zeros_like(w) for w in self._weights]
+        self._lock = threading.Lock()
+
+    @torch.no_grad()
+    def step(self, grads: Sequence[Tensor]) -> float:
+        """Take one step along `grads`, in the order of the parameters; safe from several threads.
+
+        Returns
+        -------
+        float
+            The gradients' Euclidean norm, before they are clipped. Where it is not finite, no step was taken.
+        """
+        grads = list(grads)
+        norm = float(torch.linalg.vector_norm(torch.stack(torch._foreach_norm(grads))))
+        if not math.isfinite(norm):
+            return norm
+        if self.max_average_norm is not None:
+            grads = [clip_by_average_norm(grad, self.max_average_norm) for grad in grads]
+        with self._lock:
+            self.steps += 1
+            t = float(self.steps)
+            torch._foreach_lerp_(self.mean, grads, 1 - self.beta1)
+            torch._foreach_mul_(self.square, self.beta2)
+            torch._foreach_addcmul_(self.square, grads, grads, 1 - self.beta2)
+            root = torch._foreach_sqrt(self.square)
+            torch._foreach_add_(root, self.eps)
+            rate = self.lr * math.sqrt(1 - self.beta2**t) / (1 - self.beta1**t)
+            torch._foreach_addcdiv_(self._weights, self.mean, root, -rate)
+        return norm
+
+    def state_dict(self) -> dict[str, list[Tensor]]:
+        """Return the statistics; settings such as the learning rate belong to the trial's config."""
+        return {"steps": [self.steps], "mean": self.mean, "square": self.square}
+
+    def load_state_dict(self, state: dict[str, list[Tensor]]) -> None:
+        """Take over statistics saved by `state_dict`; those of another kind of optimiser are left out."""
+        if "mean" not in state:
+            return
+        with self._lock:
+            for name, own in self.state_dict().items():
+                for mine, saved in zip(own, state[name], strict=True):
+                    mine.copy_(saved)
+
+
+def clip_by_average_norm(grad: Tensor, most: float) -> Tensor:
+    """Scale a tensor down where its Euclidean norm, divided by its number of elements, exceeds `most`.
+
+    TensorFlow's function of this name, which Distributed BA3C applies to every tensor of the gradient with 0.1.
+    """
+    average = float(torch.linalg.vector_norm(grad)) / grad.numel()
+    return grad if average <= most else grad * (most / average)

@@ -99,7 +99,8 @@ def proximal_update(
             ahead = [shared - own for shared, own in zip(learner.model.parameters(), model.parameters(), strict=True)]
         for part in shuffled:
             loss = _loss(learner, model, [column[torch.from_numpy(part)] for column in batch], clip_ratio)
-            norm = learner.descend(loss, model)
+            grads = torch.autograd.grad(loss.total, list(model.parameters()))
+            norm = learner.descend(grads, float(loss.total.detach()))
             with torch.no_grad():
                 for own, shared, lead in zip(model.parameters(), learner.model.parameters(), ahead, strict=True):
                     torch.sub(shared, lead, out=own.data)

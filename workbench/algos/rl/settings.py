@@ -11,7 +11,7 @@ import torch
 from workbench.algos.rl.envs import find_game
 from workbench.algos.rl.learner import Precision
 from workbench.algos.rl.loss import Reduction
-from workbench.algos.rl.model import Init, check_network
+from workbench.algos.rl.model import Init, check_network, reads_rgb
 from workbench.core.budget import Budget
 from workbench.core.errors import InvalidInput, unknown
 from workbench.core.protocols import Scalar
@@ -161,7 +161,7 @@ class Settings:
             raise InvalidInput(f"{self.n_groups} groups of agents need as many agents, got {self.n_agents}")
         if not isinstance(self.phase, Budget):
             raise InvalidInput(f"phase is a Budget, got {self.phase!r}: write for example Budget(frames=100_000)")
-        check_network(find_game(self.game), self.network)
+        check_network(find_game(self.game, reads_rgb(self.network)), self.network)
         self.torch_device()
 
     @classmethod

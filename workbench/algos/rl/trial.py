@@ -14,8 +14,8 @@ from workbench.algos.rl.envs import Agents, available_cores, find_game, make_age
 from workbench.algos.rl.episodes import Episodes
 from workbench.algos.rl.learner import Learner
 from workbench.algos.rl.meter import Meter, Reading
-from workbench.algos.rl.model import ActorCritic, make_model, network_name
-from workbench.algos.rl.optim import SharedRMSProp
+from workbench.algos.rl.model import ActorCritic, make_model, network_name, reads_rgb
+from workbench.algos.rl.optim import Optimizer, SharedRMSProp
 from workbench.algos.rl.rollout import Segments
 from workbench.algos.rl.settings import Settings
 from workbench.core.protocols import Metrics, Progress
@@ -36,20 +36,12 @@ class Trial(ABC):
 
     def __init__(self, settings: Settings, seed: int) -> None:
         self.settings, self.seed = settings, seed
-        self.game = find_game(settings.game)
+        self.game = find_game(settings.game, reads_rgb(settings.network))
         device = settings.torch_device()
-        model = make_model(self.game, settings.network, settings.init, _derived(seed, 0)).to(device)
-        optimizer = SharedRMSProp(
-            model.parameters(),
-            settings.learning_rate,
-            decay=settings.rmsprop_decay,
-            eps=settings.rmsprop_eps,
-            eps_inside_root=settings.eps_inside_root,
-            max_norm=settings.max_grad_norm,
-        )
+        model = make_model(self.game, settings.network, settings.init, derived(seed, 0)).to(device)
         self.learner = Learner(
             model,
-            optimizer,
+            self._optimizer(model),
             device,
             entropy_beta=settings.entropy_beta,
             value_weight=settings.value_weight,
@@ -156,6 +148,17 @@ class Trial(ABC):
             group.close()
         self._groups = []
 
+    def _optimizer(self, model: ActorCritic) -> Optimizer:
+        """Make what steps the weights."""
+        return SharedRMSProp(
+            model.parameters(),
+            self.settings.learning_rate,
+            decay=self.settings.rmsprop_decay,
+            eps=self.settings.rmsprop_eps,
+            eps_inside_root=self.settings.eps_inside_root,
+            max_norm=self.settings.max_grad_norm,
+        )
+
     @abstractmethod
     def _run(self, progress: Progress) -> None:
         """Play and train until `_spent`, calling `_report` every PROGRESS_S seconds."""
@@ -197,7 +200,7 @@ class Trial(ABC):
         return make_agents(
             self.game,
             n_agents,
-            _derived(self.seed, 2, len(self._groups), self._steps_before),
+            derived(self.seed, 2, len(self._groups), self._steps_before),
             batch_size=max(1, round(n_agents * s.agents_ready)),
             n_threads=-(-(s.emulator_threads or available_cores()) // s.n_groups),
             noop_max=s.noop_max,
@@ -238,6 +241,6 @@ class Trial(ABC):
         } | reading.since(earlier)
 
 
-def _derived(seed: int, *keys: int) -> int:
+def derived(seed: int, *keys: int) -> int:
     """Derive a seed for one purpose from the trial's."""
     return int(np.random.SeedSequence([seed, *keys]).generate_state(1)[0] >> 1)

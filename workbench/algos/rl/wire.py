@@ -1,0 +1,168 @@
+"""How the ranks of a gang find each other and talk: a line of JSON and an array of floats, over TCP.
+
+Rank 0 opens a `Door`; its address carries a fresh random key, and who does not know the key is turned away. Each other
+rank knocks, and has from then on one `Wire` to rank 0. A rank that dies closes its wires: the other end notices at
+once, and raises `PeerLost`.
+"""
+
+import hmac
+import json
+import secrets
+import socket
+import struct
+import time
+from collections.abc import Callable, Mapping
+from contextlib import suppress
+from multiprocessing.connection import wait
+from typing import Any
+
+import numpy as np
+
+from workbench.core.errors import PeerLost
+
+ALIVE_S = 0.25  # seconds between two signs of life while a rank waits
+_KNOCK_S = 5.0  # to say who one is
+_LENGTHS = struct.Struct("!II")  # bytes of JSON, bytes of floats
+
+
+class Wire:
+    """One end of a connection between two ranks; one thread may send while another receives.
+
+    Parameters
+    ----------
+    sock : socket
+    other : str
+        Who is at the other end, for errors.
+    timeout_s : float
+        Longest pause within a message.
+    """
+
+    def __init__(self, sock: socket.socket, other: str, timeout_s: float) -> None:
+        sock.settimeout(timeout_s)
+        sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+        self.other, self._sock = other, sock
+
+    @property
+    def host(self) -> str:
+        """This end's address."""
+        return str(self._sock.getsockname()[0])
+
+    def send(self, message: Mapping[str, Any], floats: np.ndarray | None = None) -> None:
+        """Send a message in JSON's types, and float32 numbers."""
+        text = json.dumps(message).encode()
+        body = memoryview(b"") if floats is None else np.ascontiguousarray(floats, np.float32).data.cast("B")
+        try:
+            self._sock.sendall(_LENGTHS.pack(len(text), len(body)) + text)
+            self._sock.sendall(body)
+        except OSError as err:
+            raise PeerLost(f"{self.other} takes no more messages: {err}") from None
+
+    def ready(self, seconds: float = 0.0) -> bool:
+        """Wait for a message, or for the end of the connection, at most that long; tell whether it is there."""
+        try:
+            return bool(wait([self._sock], seconds))
+        except (OSError, ValueError):
+            return True  # closed here meanwhile: `receive` says so
+
+    def receive(self) -> tuple[dict[str, Any], np.ndarray]:
+        """Return the next message and its numbers, float32; blocks until it is there."""
+        lengths = self._read(_LENGTHS.size)
+        n_text, n_body = _LENGTHS.unpack(lengths)
+        text = self._read(n_text)
+        return json.loads(bytes(text)), np.frombuffer(self._read(n_body), np.float32)
+
+    def close(self) -> None:
+        """Hang up; a thread that is in `receive` is woken, and so is the other end."""
+        with suppress(OSError):
+            self._sock.shutdown(socket.SHUT_RDWR)
+        self._sock.close()
+
+    def _read(self, n: int) -> bytearray:
+        buffer = bytearray(n)
+        view = memoryview(buffer)
+        while view:
+            try:
+                got = self._sock.recv_into(view)
+            except OSError as err:
+                raise PeerLost(f"{self.other} is out of reach: {err}") from None
+            if not got:
+                raise PeerLost(f"{self.other} hung up: it has died, or was stopped")
+            view = view[got:]
+        return buffer
+
+
+class Door:
+    """Where rank 0 waits for the others.
+
+    Attributes
+    ----------
+    address : str
+        ``host:port/key``: what the others `knock` at.
+    """
+
+    def __init__(self, host: str) -> None:
+        self._socket = socket.create_server((host, 0), family=socket.AF_INET6 if ":" in host else socket.AF_INET)
+        self._key = secrets.token_hex(16)
+        self.address = f"{host}:{self._socket.getsockname()[1]}/{self._key}"
+
+    def admit(self, n_ranks: int, alive: Callable[[], None], timeout_s: float) -> list[Wire]:
+        """Wait until all other ranks have come; one wire each, in their order.
+
+        Raises
+        ------
+        PeerLost
+            They have not, in time.
+        """
+        wires: dict[int, Wire] = {}
+        end = time.monotonic() + timeout_s
+        self._socket.settimeout(ALIVE_S)
+        try:
+            while len(wires) < n_ranks - 1:
+                alive()
+                if time.monotonic() > end:
+                    raise PeerLost(f"only {len(wires) + 1} of {n_ranks} ranks came within {timeout_s:g} s")
+                with suppress(TimeoutError):
+                    sock, _ = self._socket.accept()
+                    if (came := self._ask(sock, n_ranks, timeout_s)) is not None:
+                        wires[came[0]] = came[1]
+        except BaseException:
+            for wire in wires.values():
+                wire.close()
+            raise
+        return [wires[rank] for rank in range(1, n_ranks)]
+
+    def close(self) -> None:
+        """Let nobody in any more."""
+        self._socket.close()
+
+    def _ask(self, sock: socket.socket, n_ranks: int, timeout_s: float) -> tuple[int, Wire] | None:
+        """Learn who is at the door; a stranger is turned away."""
+        wire = Wire(sock, "somebody at the door", _KNOCK_S)
+        try:
+            told, _ = wire.receive()
+            rank = int(told["rank"])
+            if hmac.compare_digest(str(told["key"]), self._key) and 0 < rank < n_ranks:
+                return rank, Wire(sock, f"rank {rank}", timeout_s)
+        except (PeerLost, ValueError, KeyError, TypeError):
+            pass
+        wire.close()
+        return None
+
+
+def knock(address: str, rank: int, timeout_s: float) -> Wire:
+    """Connect a rank to the door at `address`.
+
+    Raises
+    ------
+    PeerLost
+        Nobody opens.
+    """
+    place, _, key = address.partition("/")
+    host, _, port = place.rpartition(":")
+    try:
+        sock = socket.create_connection((host, int(port)), timeout=min(_KNOCK_S, timeout_s))
+    except OSError as err:
+        raise PeerLost(f"rank 0 does not answer at {place}: {err}") from None
+    wire = Wire(sock, "rank 0", timeout_s)
+    wire.send({"rank": rank, "key": key})
+    return wire

@@ -1,0 +1,136 @@
+"""Distributed BA3C's scaling (1801.02852, Secs. 2.3.3, 2.5, 3.1): what an update takes, and a model of many nodes."""
+
+import heapq
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Literal
+
+import numpy as np
+
+from workbench.core.errors import InvalidInput
+
+PARAMETERS = {256: 538_119, 128: 332_295, 64: 229_383, 32: 177_927, 16: 152_199}
+"""Fully connected width → parameters, for a game of six actions (Sec. 2.5.1)."""
+
+PAPER_NODES = 64
+PAPER_BATCH = 32  # a node
+PAPER_SERVERS = 4
+FLOAT_BYTES = 4
+
+Draw = Callable[[np.random.Generator, int], float]
+"""``(generator, rank) -> seconds`` that a rank needs for one batch and its gradient."""
+
+
+def mean_step_s(draw: Draw, n_ranks: int, n_awaited: int, n_steps: int = 2000, seed: int = 0) -> float:
+    """Simulate the straggler rule: mean seconds between updates made of the first k of n gradients.
+
+    A rank whose gradient comes too late takes the newest weights then, and so is late for the next update too: draws of
+    one update are not independent of the one before, and the mean of the k-th of n draws is too low, but for k = n.
+
+    Parameters
+    ----------
+    draw : callable
+    n_ranks, n_awaited : int
+        n and k, 1 <= k <= n.
+    n_steps : int
+        Updates to simulate.
+    seed : int
+
+    Returns
+    -------
+    float
+    """
+    if not 1 <= n_awaited <= n_ranks or n_steps < 1:
+        raise InvalidInput(f"need 1 <= n_awaited <= n_ranks and n_steps >= 1, got {n_awaited}, {n_ranks}, {n_steps}")
+    generator = np.random.default_rng(seed)
+    version, waiting = 0, 0
+    ready = [
+        (draw(generator, rank), rank, 0) for rank in range(n_ranks)
+    ]  # when a gradient is in, whose, of what version
+    heapq.heapify(ready)
+    waiters: list[int] = []
+    at = 0.0
+    while version < n_steps:
+        at, rank, of = heapq.heappop(ready)
+        if of != version:  # too late: dropped
+            heapq.heappush(ready, (at + draw(generator, rank), rank, version))
+            continue
+        waiters.append(rank)
+        waiting += 1
+        if waiting == n_awaited:
+            version, waiting = version + 1, 0
+            for going in waiters:
+                heapq.heappush(ready, (at + draw(generator, going), going, version))
+            waiters = []
+    return at / n_steps
+
+
+def exponential_kth_of_n(n_ranks: int, n_awaited: int) -> float:
+    """Mean of the k-th smallest of n exponential draws of mean 1: 1/n + 1/(n-1) + … + 1/(n-k+1)."""
+    return float(sum(1 / (n_ranks - i) for i in range(n_awaited)))
+
+
+@dataclass(frozen=True)
+class ScalingModel:
+    """Data points a second on n nodes, from what was measured on few. A model: nothing here was run on n nodes.
+
+    Parameters
+    ----------
+    compute_s : sequence of float
+        Measured seconds that a rank took for a batch and its gradient; drawn from again.
+    batch : int
+        Data points in it.
+    n_parameters : int
+    latency_s : float
+        Of one message between two nodes.
+    bytes_per_s : float
+        Of one node's link, each way.
+    """
+
+    compute_s: Sequence[float]
+    batch: int
+    n_parameters: int
+    latency_s: float
+    bytes_per_s: float
+
+    def exchange_s(self, n_ranks: int, way: Literal["all-reduce", "servers"], n_servers: int = PAPER_SERVERS) -> float:
+        """Give the seconds that gradients and weights are on their way, for one update.
+
+        A ring all-reduce sends 2 (n-1) messages of 1/n of the model one after the other; s parameter servers share the
+        model, and the link of each carries its share of n gradients in, then of n copies of the weights out.
+        """
+        if n_ranks == 1:
+            return 0.0
+        model_s = self.n_parameters * FLOAT_BYTES / self.bytes_per_s
+        if way == "all-reduce":
+            return 2 * (n_ranks - 1) * (self.latency_s + model_s / n_ranks)
+        return 2 * (self.latency_s + n_ranks * model_s / n_servers)
+
+    def points_per_s(
+        self,
+        n_ranks: int,
+        n_awaited: int | None = None,
+        way: Literal["all-reduce", "servers"] = "all-reduce",
+        n_servers: int = PAPER_SERVERS,
+    ) -> float:
+        """Give the data points an update is made of, over the seconds it takes; dropped ones do not count."""
+        k = n_awaited or n_ranks
+        samples = np.asarray(self.compute_s, float)
+        compute_s = mean_step_s(lambda rng, _: float(rng.choice(samples)), n_ranks, k, n_steps=400)
+        return k * self.batch / (compute_s + self.exchange_s(n_ranks, way, n_servers))
+
+    def linear(self, n_ranks: int) -> float:
+        """Give the paper's linear line through one node (Fig. 8)."""
+        return n_ranks * self.batch / float(np.mean(self.compute_s))
+
+
+def fitted_link(n_bytes: Sequence[float], seconds: Sequence[float]) -> tuple[float, float]:
+    """Fit latency (s) and bandwidth (bytes/s) of the link to measured all-reduces of two ranks.
+
+    Two ranks send 2 messages of half the array: ``t = 2 latency + bytes / bandwidth``, by least squares; a latency
+    below 0 is taken as 0.
+    """
+    slope, offset = np.polyfit(np.asarray(n_bytes, float), np.asarray(seconds, float), 1)
+    if slope <= 0:
+        raise InvalidInput(f"larger arrays took no longer, {list(seconds)} s: measure more, or larger ones")
+    return max(float(offset) / 2, 0.0), 1 / float(slope)
