@@ -22,6 +22,7 @@ SCHEDULERS = {
 TRAINABLES = {
     "a3c": "workbench.algos.rl.a3c:A3C",
     "ga3c": "workbench.algos.rl.ga3c:GA3C",
+    "quadratic": "workbench.algos.quadratic:Quadratic",
 }
 
 REGISTRY = SEARCHERS | SCHEDULERS | TRAINABLES

@@ -8,6 +8,7 @@ from workbench.viz.importance import hyperparameter_importance
 from workbench.viz.occupancy import node_occupancy, occupancy_over_time
 from workbench.viz.report import report_html, write_report
 from workbench.viz.survival import phase_survival
+from workbench.viz.toy import toy_problem
 
 __all__ = [
     "bands",
@@ -21,5 +22,6 @@ __all__ = [
     "phase_survival",
     "report_html",
     "score_by_hyperparameter",
+    "toy_problem",
     "write_report",
 ]
