@@ -26,6 +26,7 @@ _WHERE = {
     "Portfolio": "workbench.algos.search",
     "RandomSearcher": "workbench.algos.search",
     "Recording": "workbench.knowledge",
+    "Replay": "workbench.algos.replay",
     "Results": "workbench.results",
     "Space": "workbench.core.space",
     "Study": "workbench.study",

@@ -23,6 +23,7 @@ TRAINABLES = {
     "a3c": "workbench.algos.rl.a3c:A3C",
     "ga3c": "workbench.algos.rl.ga3c:GA3C",
     "quadratic": "workbench.algos.quadratic:Quadratic",
+    "replay": "workbench.algos.replay:Replay",
 }
 
 REGISTRY = SEARCHERS | SCHEDULERS | TRAINABLES

@@ -18,7 +18,11 @@ LINEAGE = [
     "started_s",
     "ended_s",
 ]
-_INTEGERS = dict.fromkeys(("previous", "parent", "parent_phase", "last_phase"), "Int64")
+_TYPES = (
+    dict.fromkeys(("trial", "member", "first_phase", "founder"), "int64")
+    | dict.fromkeys(("previous", "parent", "parent_phase", "last_phase"), "Int64")
+    | {"copied": "bool", "started_s": "float64", "ended_s": "float64"}
+)
 
 
 def lineage(trials: pd.DataFrame, phases: pd.DataFrame, decisions: pd.DataFrame) -> pd.DataFrame:
@@ -53,7 +57,9 @@ def lineage(trials: pd.DataFrame, phases: pd.DataFrame, decisions: pd.DataFrame)
     """
     begun = phases.groupby("trial")["phase"].min()
     done = phases[phases["ended_s"].notna()].groupby("trial")["phase"].max()
-    waiting = [row for row in decisions.to_dict("records") if row["verdict"] == "stop" and "donor" in row["reason"]]
+    waiting: list[Any] = [
+        row for row in decisions.to_dict("records") if row["verdict"] == "stop" and "donor" in row["reason"]
+    ]
     rows: dict[int, dict[str, Any]] = {}
     members = 0
     for trial in trials.sort_values("trial").to_dict("records"):
@@ -80,7 +86,7 @@ def lineage(trials: pd.DataFrame, phases: pd.DataFrame, decisions: pd.DataFrame)
             "started_s": float(trial["started_s"]),
             "ended_s": float(trial["ended_s"]),
         }
-    return pd.DataFrame(list(rows.values()), columns=LINEAGE).astype(_INTEGERS)
+    return pd.DataFrame(list(rows.values()), columns=LINEAGE).astype(_TYPES)
 
 
 def schedules(
@@ -104,8 +110,8 @@ def schedules(
         on the study's clock), score, then a column a hyperparameter.
     """
     ended = phases.loc[phases["ended_s"].notna(), ["trial", "phase", "started_s", "ended_s", "score"]]
-    joined = ended.merge(lineage[["trial", "member", "founder"]], on="trial")
-    joined = joined.merge(trials[["trial", *hyperparameters]], on="trial")
+    joined = ended.astype({"trial": int, "phase": int}).merge(lineage[["trial", "member", "founder"]], on="trial")
+    joined = joined.merge(trials[["trial", *hyperparameters]].astype({"trial": int}), on="trial")
     columns = ["member", "phase", "trial", "founder", "started_s", "ended_s", "score", *hyperparameters]
     return joined[columns].sort_values(["member", "phase"], kind="stable", ignore_index=True)
 
@@ -113,7 +119,7 @@ def schedules(
 def best_trial(schedules: pd.DataFrame) -> int | None:
     """Name the trial whose latest score is the best among those of all members as they stand; of equals the first."""
     latest = schedules.dropna(subset=["score"]).groupby("member").tail(1)
-    return None if latest.empty else int(latest.loc[latest["score"].astype(float).idxmax(), "trial"])
+    return None if latest.empty else int(latest["trial"].iloc[int(latest["score"].to_numpy(float).argmax())])
 
 
 def ancestry(lineage: pd.DataFrame, trial: int) -> pd.DataFrame:
@@ -125,12 +131,12 @@ def ancestry(lineage: pd.DataFrame, trial: int) -> pd.DataFrame:
         One row a phase that these weights were trained for, in order: step (from 0), trial, phase. A donor need not
         have been in the copier's phase, so there may be more or fewer steps than the trial's own phases.
     """
-    rows = lineage.set_index("trial")
+    rows: dict[int, Any] = {int(row["trial"]): row for row in lineage.to_dict("records")}
     steps: list[tuple[int, int]] = []
     at: int | None = trial
-    last = rows.loc[trial, "last_phase"]
+    last = rows[trial]["last_phase"]
     while at is not None:
-        row = rows.loc[at]
+        row = rows[at]
         if not pd.isna(last):
             steps += [(at, phase) for phase in range(int(last), int(row["first_phase"]) - 1, -1)]
         last = row["parent_phase"]
@@ -175,7 +181,7 @@ def phylogeny(lineage: pd.DataFrame, best: int | None = None) -> pd.DataFrame:
         ends); from_x, from_y (where it leaves its parent's line; NA for founders); survives (whether its weights live
         on in some member's last trial); best (whether in `best`).
     """
-    rows = {int(row["trial"]): row for row in lineage.to_dict("records")}
+    rows: dict[int, Any] = {int(row["trial"]): row for row in lineage.to_dict("records")}
     children: dict[int, list[int]] = {number: [] for number in rows}
     for number, row in rows.items():
         if not pd.isna(row["parent"]):

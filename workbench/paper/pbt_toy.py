@@ -105,9 +105,8 @@ def play(
     memory = "/dev/shm" if os.path.isdir("/dev/shm") else None  # ten thousands of tiny files
     with tempfile.TemporaryDirectory(dir=memory) as folder:
         model = TrainedPhases(trainable, folder, spread=spread, seed=seed)
-        outcome = simulate(
-            scheduler(variant, seed, **changes), model, VirtualCluster(len(STARTS)), seed=seed, events=events
-        )
+        population: Any = scheduler(variant, seed, **changes)
+        outcome = simulate(population, model, VirtualCluster(len(STARTS)), seed=seed, events=events)
     return Played(variant, outcome, events)
 
 
