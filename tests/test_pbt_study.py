@@ -33,7 +33,7 @@ def study(client, tmp_path_factory):
     """Four members on two workers, three phases."""
     db = tmp_path_factory.mktemp("pbt") / "kb.db"
     study = Study("population", population(), CARTPOLE, db=db, client=client)
-    assert study.start().wait(120)
+    study.run()
     return study
 
 
