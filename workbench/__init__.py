@@ -11,6 +11,8 @@ _WHERE = {
     "ASHA": "workbench.algos.search",
     "Budget": "workbench.core.budget",
     "Choice": "workbench.core.space",
+    "DigitsClassifier": "workbench.algos.digits.classifier",
+    "DigitsGAN": "workbench.algos.digits.gan",
     "EvolutionSearcher": "workbench.algos.search",
     "FullRuns": "workbench.algos.search",
     "GA3C": "workbench.algos.rl.ga3c",

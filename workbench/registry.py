@@ -21,6 +21,8 @@ SCHEDULERS = {
 
 TRAINABLES = {
     "a3c": "workbench.algos.rl.a3c:A3C",
+    "digits": "workbench.algos.digits.classifier:DigitsClassifier",
+    "digits-gan": "workbench.algos.digits.gan:DigitsGAN",
     "ga3c": "workbench.algos.rl.ga3c:GA3C",
     "quadratic": "workbench.algos.quadratic:Quadratic",
     "replay": "workbench.algos.replay:Replay",
