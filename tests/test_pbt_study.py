@@ -6,7 +6,20 @@ import numpy as np
 import pytest
 import torch
 
-from workbench import GA3C, PBT, Budget, FullRuns, ListSearcher, LogUniform, RandomSearcher, Replay, Space, Study
+from workbench import (
+    GA3C,
+    PBT,
+    Budget,
+    DigitsClassifier,
+    FullRuns,
+    ListSearcher,
+    LogUniform,
+    RandomSearcher,
+    Replay,
+    Space,
+    Study,
+    Uniform,
+)
 from workbench.cli import main
 from workbench.cluster.local import local_client
 from workbench.cluster.trained import TrainedPhases
@@ -15,6 +28,7 @@ from workbench.results import Results
 from workbench.simulation import keep, simulate
 
 SPACE = Space({"learning_rate": LogUniform(1e-4, 1e-2), "t_max": LogUniform(2, 20, step=1)})
+PATIENT = {"max_retries": 20, "stall_s": 3000.0}  # where much else computes, workers come and go
 CARTPOLE = GA3C(game="CartPole-v1", phase=Budget(updates=15), n_agents=4, lockstep=True, device="cpu")
 
 
@@ -32,7 +46,7 @@ def client():
 def study(client, tmp_path_factory):
     """Four members on two workers, three phases."""
     db = tmp_path_factory.mktemp("pbt") / "kb.db"
-    study = Study("population", population(), CARTPOLE, db=db, client=client)
+    study = Study("population", population(), CARTPOLE, db=db, client=client, **PATIENT)
     study.run()
     return study
 
@@ -89,7 +103,9 @@ def test_a_study_with_lineage_shows_it_in_figures_and_report(results, tmp_path) 
 
 
 def test_a_study_without_lineage_shows_none(client, tmp_path) -> None:
-    study = Study("plain", FullRuns(RandomSearcher(SPACE), 2, 1), CARTPOLE, db=tmp_path / "kb.db", client=client)
+    study = Study(
+        "plain", FullRuns(RandomSearcher(SPACE), 2, 1), CARTPOLE, db=tmp_path / "kb.db", client=client, **PATIENT
+    )
     results = study.run().results()
     assert not results.has_lineage
     assert "lineage" not in results.figures()
@@ -105,7 +121,12 @@ def test_the_best_schedule_is_written_and_replayed_in_single_runs(study, results
     assert written["trainable"]["kind"] == "ga3c"
 
     replay = Study(
-        "replay", FullRuns(ListSearcher([{}, {}]), 2, len(table)), Replay(file), db=tmp_path / "kb.db", client=client
+        "replay",
+        FullRuns(ListSearcher([{}, {}]), 2, len(table)),
+        Replay(file),
+        db=tmp_path / "kb.db",
+        client=client,
+        **PATIENT,
     )
     phases = replay.run().frames().phases
     for _, mine in phases.sort_values("phase").groupby("trial"):
@@ -113,11 +134,28 @@ def test_the_best_schedule_is_written_and_replayed_in_single_runs(study, results
         assert mine["replayed_t_max"].tolist() == table["t_max"].tolist()
 
 
+def test_a_population_of_classifiers_trains_on_real_workers(client, tmp_path) -> None:
+    """A trial need not be reinforcement learning."""
+    space = Space({"learning_rate": LogUniform(1e-3, 1.0), "dropout": Uniform(0.0, 0.7)})
+    scheduler = PBT(RandomSearcher(space), 4, 4, share=0.25)
+    trainable = DigitsClassifier(phase=Budget(updates=40))
+    study = Study("digits", scheduler, trainable, db=tmp_path / "kb.db", client=client, **PATIENT)
+    results = study.run().results()
+    table = results.schedules
+    assert len(table) == 16
+    assert results.lineage["copied"].any()
+    last = table[table["phase"] == 3]["score"]
+    assert last.max() > 0.9
+    assert last.min() > table[table["phase"] == 0]["score"].min()
+
+
 def test_a_replay_is_resumed_by_name(study, tmp_path, client) -> None:
     from workbench.study_file import study_from_record
 
     trainable = Replay([{"learning_rate": 1e-3}], CARTPOLE)
-    study = Study("again", FullRuns(ListSearcher([{}]), 1, 1), trainable, db=tmp_path / "kb.db", client=client)
+    study = Study(
+        "again", FullRuns(ListSearcher([{}]), 1, 1), trainable, db=tmp_path / "kb.db", client=client, **PATIENT
+    )
     study.run()
     again = study_from_record("again", study.spec, db=tmp_path / "kb.db", client=client)
     assert again.trainable == trainable

@@ -114,7 +114,7 @@ def test_a_checkpoint_of_another_size_or_kind_is_refused(tmp_path) -> None:
 
 
 def test_training_that_diverges_says_so() -> None:
-    trial = DigitsClassifier(phase=Budget(updates=300))({"learning_rate": 1e6, "momentum": 0.99}, 0)
+    trial = DigitsClassifier(phase=Budget(updates=300))({"learning_rate": 10.0, "weight_decay": 10.0}, 0)
     with pytest.raises(FloatingPointError, match="training diverged at update"):
         trial.train_phase(silent)
     with pytest.raises(RuntimeError, match="has failed"):

@@ -137,8 +137,9 @@ def digit_score(images: torch.Tensor) -> float:
     float
         From 1 to 10; what the real images come to is in docs/trainables.md.
     """
+    judge = _classifier()
     with torch.no_grad():
-        log_p = functional.log_softmax(_classifier()(images), dim=1)
+        log_p = functional.log_softmax(judge(images), dim=1)
     p = log_p.exp()
     divergence = (p * (log_p - p.mean(0, keepdim=True).clamp_min(1e-12).log())).sum(1).mean().item()
     return min(math.exp(divergence), float(CLASSES)) if math.isfinite(divergence) else math.nan
