@@ -9,7 +9,7 @@ from torch import nn
 from torch.nn import functional
 
 from workbench.algos.digits.data import CLASSES, PIXELS, Part, load
-from workbench.algos.digits.trial import Ranges, TorchTrial, check_names, check_settings
+from workbench.algos.digits.trial import Ranges, TorchTrial, check_names, check_settings, take_step
 from workbench.core.budget import Budget
 from workbench.core.protocols import Config
 
@@ -88,9 +88,7 @@ class ClassifierTrial(TorchTrial):
         rows = torch.randint(len(train.labels), (self.settings.batch_size,))
         self.model.train()
         loss = functional.cross_entropy(self.model(train.images[rows]), train.labels[rows])
-        self.optimizer.zero_grad()
-        loss.backward()
-        self.optimizer.step()
+        take_step(self.optimizer, loss)
         return {"train_loss": loss.item()}
 
     def _judge(self) -> Mapping[str, float]:

@@ -12,7 +12,7 @@ from torch.nn import functional
 
 from workbench.algos.digits.classifier import make_classifier
 from workbench.algos.digits.data import CLASSES, PIXELS, load
-from workbench.algos.digits.trial import Ranges, TorchTrial, check_names, check_settings
+from workbench.algos.digits.trial import Ranges, TorchTrial, check_names, check_settings, take_step
 from workbench.core.budget import Budget
 from workbench.core.protocols import Config
 
@@ -111,9 +111,9 @@ class GANTrial(TorchTrial):
         # softplus(-x) is -log sigmoid(x): the discriminator's belief that an image is real, or is not
         seen = functional.softplus(-self.discriminator(real)).mean()
         told_apart = functional.softplus(self.discriminator(made.detach())).mean()
-        _step(self._of_discriminator, seen + told_apart)
+        take_step(self._of_discriminator, seen + told_apart)
         fooled = functional.softplus(-self.discriminator(made)).mean()
-        _step(self._of_generator, fooled)
+        take_step(self._of_generator, fooled)
         return {"discriminator_loss": (seen + told_apart).item(), "generator_loss": fooled.item()}
 
     def _judge(self) -> Mapping[str, float]:
@@ -156,11 +156,5 @@ def _classifier() -> nn.Module:
         optimizer = torch.optim.Adam(model.parameters(), 3e-3)
         for _ in range(_JUDGE_UPDATES):
             rows = torch.randint(len(train.labels), (64,))
-            _step(optimizer, functional.cross_entropy(model(train.images[rows]), train.labels[rows]))
+            take_step(optimizer, functional.cross_entropy(model(train.images[rows]), train.labels[rows]))
     return model.eval()
-
-
-def _step(optimizer: torch.optim.Optimizer, loss: torch.Tensor) -> None:
-    optimizer.zero_grad()
-    loss.backward()  # type: ignore[no-untyped-call]
-    optimizer.step()

@@ -146,6 +146,13 @@ class TorchTrial(ABC):
                 raise self._failure
 
 
+def take_step(optimizer: torch.optim.Optimizer, loss: torch.Tensor) -> None:
+    """Follow a loss's gradient by one step."""
+    optimizer.zero_grad()
+    loss.backward()  # type: ignore[no-untyped-call]
+    optimizer.step()
+
+
 def check_names(kind: str, names: Iterable[str], tunable: tuple[str, ...]) -> None:
     """Refuse a hyperparameter that no trial of this kind could take."""
     for name in names:
