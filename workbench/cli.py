@@ -77,6 +77,15 @@ def _parser() -> argparse.ArgumentParser:
     _add_db(report)
     report.set_defaults(command=_report)
 
+    schedule = commands.add_parser(
+        "schedule", help="write the schedule of hyperparameters that a study's best weights were trained with"
+    )
+    schedule.add_argument("name", help="name of the study")
+    schedule.add_argument("--trial", type=int, metavar="N", help="whose weights, instead of the best member's")
+    schedule.add_argument("--out", metavar="FILE", help="a JSON file to write, for a trainable of kind replay")
+    _add_db(schedule)
+    schedule.set_defaults(command=_schedule)
+
     record = commands.add_parser("record", help="write a study to a folder of Parquet files, to be published")
     record.add_argument("name", help="name of the study")
     record.add_argument("folder", help="where to; must not exist")
@@ -210,6 +219,17 @@ def _report(arguments: argparse.Namespace) -> int:
     db = Path(arguments.db or DEFAULT_DB)
     out = Path(arguments.out) if arguments.out else db.parent / f"{arguments.name}.html"
     print(Results.open(db, arguments.name).write_report(out))
+    return 0
+
+
+def _schedule(arguments: argparse.Namespace) -> int:
+    from workbench.results import Results
+    from workbench.study import DEFAULT_DB
+
+    results = Results.open(arguments.db or DEFAULT_DB, arguments.name)
+    print(results.best_schedule(arguments.trial).to_string(index=False))
+    if arguments.out:
+        print("written to", results.write_schedule(arguments.out, arguments.trial))
     return 0
 
 

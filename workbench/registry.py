@@ -22,8 +22,12 @@ SCHEDULERS = {
 TRAINABLES = {
     "a3c": "workbench.algos.rl.a3c:A3C",
     "ba3c": "workbench.algos.rl.ba3c:BA3C",
+    "digits": "workbench.algos.digits.classifier:DigitsClassifier",
+    "digits-gan": "workbench.algos.digits.gan:DigitsGAN",
     "ga3c": "workbench.algos.rl.ga3c:GA3C",
     "hts": "workbench.algos.rl.hts:HTS",
+    "quadratic": "workbench.algos.quadratic:Quadratic",
+    "replay": "workbench.algos.replay:Replay",
 }
 
 REGISTRY = SEARCHERS | SCHEDULERS | TRAINABLES

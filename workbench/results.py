@@ -1,5 +1,6 @@
 """What came of a study: its numbers, its figures, its report. Reads frames, so it works on running studies too."""
 
+import json
 from collections.abc import Mapping
 from dataclasses import dataclass
 from html import escape
@@ -12,9 +13,11 @@ from workbench.algos.search.hypertrick import (
     expected_trials,
     minimum_completion_rate,
 )
+from workbench.core.errors import InvalidInput, StudyError
 from workbench.knowledge import Frames, KnowledgeBase, Recording
 
 if TYPE_CHECKING:
+    import pandas as pd
     import plotly.graph_objects as go
 
     from workbench.analysis import Importance
@@ -80,7 +83,11 @@ class Results:
         return importance(self.frames.trials, self.frames.phases, self.frames.hyperparameters, phase=phase)
 
     def figures(self) -> "dict[str, go.Figure]":
-        """Draw occupancy, survival, learning curves, best score, scores by hyperparameter, importance."""
+        """Draw occupancy, survival, learning curves, best score, score by hyperparameter, importance.
+
+        Where trials went on from others' weights, also the population, its hyperparameters over time, its members'
+        lives and the descent of their weights.
+        """
         from workbench import analysis, viz
 
         f = self.frames
@@ -89,7 +96,7 @@ class Results:
         survived = analysis.survival(f.trials, f.phases, f.decisions, self.spec["scheduler"].get("n_phases"))
         found = self.importance()
         curves = analysis.learning_curves(f.phases, f.metrics)
-        return {
+        drawn = {
             "occupancy": viz.node_occupancy(f.spans, f.slots, f.wall_s, occupancy=used.share),
             "survival": viz.phase_survival(survived, expected, minimum),
             "learning curves": viz.learning_curves(
@@ -100,13 +107,89 @@ class Results:
             "parallel coordinates": viz.parallel_coordinates(f.trials, f.hyperparameters),
             "importance": viz.hyperparameter_importance(found.table, str(found)),
         }
+        return drawn | (self._population_figures() if self.has_lineage else {})
+
+    @property
+    def has_lineage(self) -> bool:
+        """Whether any trial began with another's weights."""
+        return bool(self.frames.trials["parent_phase"].notna().any())
+
+    @property
+    def lineage(self) -> "pd.DataFrame":
+        """Who ran what with whose weights; see `workbench.analysis.lineage`."""
+        from workbench.analysis import lineage
+
+        return lineage(self.frames.trials, self.frames.phases, self.frames.decisions)
+
+    @property
+    def schedules(self) -> "pd.DataFrame":
+        """What every member of the population ran with in each phase; see `workbench.analysis.schedules`."""
+        from workbench.analysis import schedules
+
+        return schedules(self.lineage, self.frames.trials, self.frames.phases, self.frames.hyperparameters)
+
+    def best_schedule(self, trial: int | None = None) -> "pd.DataFrame":
+        """Give the hyperparameters, phase by phase, that the best weights were trained with from their first step.
+
+        Parameters
+        ----------
+        trial : int, optional
+            Whose weights; by default those of the member whose latest score is the best.
+
+        Returns
+        -------
+        DataFrame
+            One row a phase: step, trial, phase, score, then a column a hyperparameter.
+
+        Raises
+        ------
+        StudyError
+            No phase has ended yet.
+        InvalidInput
+            There is no such trial.
+        """
+        from workbench.analysis import best_trial, schedule_of
+
+        f, known = self.frames, self.lineage
+        chosen = best_trial(self.schedules) if trial is None else trial
+        if chosen is None:
+            raise StudyError(f"study {self.name!r} has no schedule yet: no phase has ended")
+        if chosen not in set(known["trial"]):
+            raise InvalidInput(f"study {self.name!r} has no trial {chosen}: it has {len(known)}, from 0")
+        return schedule_of(chosen, known, f.trials, f.phases, f.hyperparameters)
+
+    def write_schedule(self, path: str | Path, trial: int | None = None) -> Path:
+        """Write `best_schedule` to a JSON file, with what was trained, for `workbench.Replay` to replay."""
+        table = self.best_schedule(trial)
+        names = self.frames.hyperparameters
+        phases = [
+            {"trial": row["trial"], "phase": row["phase"], "score": row["score"]}
+            | {"config": {name: _scalar(row[name]) for name in names if row[name] == row[name]}}
+            for row in table.to_dict("records")
+        ]
+        told = {"study": self.name, "seed": self.spec["seed"], "trainable": self.spec["trainable"], "phases": phases}
+        Path(path).write_text(json.dumps(told, indent=1) + "\n")
+        return Path(path)
+
+    def _population_figures(self) -> "dict[str, go.Figure]":
+        from workbench import analysis, viz
+
+        known, members, names = self.lineage, self.schedules, self.frames.hyperparameters
+        best = analysis.best_trial(members)
+        schedule = None if best is None else self.best_schedule(best)
+        return {
+            "population": viz.population_curves(members),
+            "hyperparameters over time": viz.hyperparameters_over_time(members, names, schedule),
+            "lineage": viz.member_lineage(known, self.frames.wall_s),
+            "phylogenetic tree": viz.phylogenetic_tree(analysis.phylogeny(known, best)),
+        }
 
     def write_report(self, path: str | Path) -> Path:
         """Write one self-contained HTML page with the summary, the figures, the trials and the decision log."""
         from workbench.viz import write_report
 
         f = self.frames
-        captions = dict(zip(_CAPTIONS, self.figures().values(), strict=True))
+        captions = {_CAPTIONS[name]: figure for name, figure in self.figures().items()}
         decisions = f.decisions.assign(reason=f.decisions["reason"].map(_reason_text))
         tables = {"Trials": f.trials, "Decisions": decisions}
         return write_report(path, f"Study {self.name}", self._rows(), captions, tables, note=_what_ran(self.spec))
@@ -157,15 +240,20 @@ class Results:
         return int(self.frames.phases["phase"].max()) + 1 if len(self.frames.phases) else 1
 
 
-_CAPTIONS = (
-    "Slots over time: one bar a phase, coloured by its number. Grey is idle, hatched is held or lost.",
-    "Trials phase by phase: how many began each, and what became of them.",
-    "Every trial's score against the time it trained.",
-    "The best score reported so far, against the study's clock.",
-    "Scores at phase ends against each hyperparameter; crosses are the last scores of stopped trials.",
-    "Every trial as a line through its hyperparameters to its last score.",
-    "What random forests make of the last scores of all trials, stopped ones among them; bars with 95 % intervals.",
-)
+_CAPTIONS = {
+    "occupancy": "Slots over time: one bar a phase, coloured by its number. Grey is idle, hatched is held or lost.",
+    "survival": "Trials phase by phase: how many began each, and what became of them.",
+    "learning curves": "Every trial's score against the time it trained.",
+    "best so far": "The best score reported so far, against the study's clock.",
+    "score by hyperparameter": "Scores at phase ends against each hyperparameter; crosses are the last "
+    "scores of stopped trials.",
+    "importance": "What random forests make of the last scores of all trials, stopped ones among them; bars with "
+    "95 % intervals.",
+    "population": "Every member's score phase by phase, with the best and the median of the population.",
+    "hyperparameters over time": "What every member ran with in each phase, and the schedule of the best weights.",
+    "lineage": "Members along the clock, coloured by the founder their weights descend from; a mark is a copy.",
+    "phylogenetic tree": "The descent of all weights; what died out is faint, the best trial's descent thick.",
+}
 
 
 def survival_curves(spec: Mapping[str, Any]) -> tuple[list[float] | None, list[float] | None]:
@@ -190,6 +278,10 @@ def _what_ran(spec: Mapping[str, Any]) -> str:
 
 def _reason_text(reason: Mapping[str, Any]) -> str:
     return ", ".join(f"{key} = {_number(value)}" for key, value in reason.items())
+
+
+def _scalar(value: Any) -> Any:
+    return value.item() if hasattr(value, "item") else value
 
 
 def _number(value: Any) -> str:

@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from workbench.cluster.simulated import PhaseModel
+from workbench.cluster.simulated import JobModel, PhaseModel
 from workbench.cluster.virtual import VirtualCluster
 from workbench.core.drive import drive
 from workbench.core.protocols import Event, Kind, Scheduler
@@ -140,7 +140,7 @@ class Tally:
 
 def simulate(
     scheduler: Scheduler,
-    model: PhaseModel,
+    model: PhaseModel | JobModel,
     cluster: VirtualCluster | None = None,
     *,
     seed: int = 0,
@@ -152,7 +152,7 @@ def simulate(
     ----------
     scheduler : Scheduler
         A fresh one; a copy of it is driven, so it stays fresh.
-    model : PhaseModel
+    model : PhaseModel or JobModel
         What trials do.
     cluster : VirtualCluster, optional
         By default four equal nodes.

@@ -61,6 +61,22 @@ def test_json_round_trip() -> None:
     assert dict(Space.from_json(described)) == dict(PAPER)
 
 
+def test_a_shift_is_a_share_of_the_domain_s_length() -> None:
+    assert Uniform(0.0, 2.0).shift(0.0, 0.1) == pytest.approx(0.2)
+    assert Uniform(0.0, 2.0).shift(0.0, -0.1) == 0.0
+    assert LogUniform(1e-4, 1e-2).shift(1e-3, 0.25) == pytest.approx(10**-2.5)
+    assert LogUniform(2, 100, step=1).shift(10, 0.1) == 15  # 10 · 50^0.1 = 14.8
+    assert Choice([1, 2, 3, 4]).shift(2, 0.3) == 3
+    assert Choice([1, 2, 3, 4]).shift(2, -0.9) == 1
+
+
+@given(st.floats(-3, 3), st.integers(0, 1000))
+def test_shifted_values_stay_in_the_domain(spread: float, seed: int) -> None:
+    space = Space({"a": Uniform(0.0, 1.0), "b": LogUniform(2, 100, step=1), "c": Choice([1, 2, 3])})
+    rng = np.random.default_rng(seed)
+    space.validate(space.shift(space.sample(rng), abs(spread), rng))
+
+
 @given(st.floats(0.01, 100), st.sampled_from([0.8, 1.2]), st.integers(0, 2**32 - 1))
 def test_perturbed_values_stay_in_the_domain(value: float, factor: float, seed: int) -> None:
     domain = LogUniform(0.01, 100)

@@ -4,6 +4,7 @@ from workbench.analysis.bootstrap import Interval, bootstrap_interval
 from workbench.analysis.completion import completion_rate
 from workbench.analysis.curves import best_so_far, learning_curves
 from workbench.analysis.importance import Importance, importance
+from workbench.analysis.lineage import ancestry, best_trial, lineage, phylogeny, schedule_of, schedules
 from workbench.analysis.occupancy import Occupancy, occupancy, occupancy_over_time
 from workbench.analysis.summary import summarise
 from workbench.analysis.survival import phase_modes, stopped_by_mode, survival
@@ -13,14 +14,20 @@ __all__ = [
     "Importance",
     "Interval",
     "Occupancy",
+    "ancestry",
     "best_so_far",
+    "best_trial",
     "bootstrap_interval",
     "completion_rate",
     "importance",
     "learning_curves",
+    "lineage",
     "occupancy",
     "occupancy_over_time",
     "phase_modes",
+    "phylogeny",
+    "schedule_of",
+    "schedules",
     "stopped_by_mode",
     "summarise",
     "survival",

@@ -6,12 +6,12 @@ from collections import deque
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from itertools import count
-from typing import Any, Protocol
+from typing import Any, NamedTuple, Protocol, runtime_checkable
 
 import numpy as np
 
 from workbench.core.errors import InvalidInput, SchedulerError
-from workbench.core.protocols import Config, Event, Job, Kind, Verdict
+from workbench.core.protocols import Config, Event, Job, Kind, Metrics, Verdict
 
 
 class PhaseModel(Protocol):
@@ -21,6 +21,25 @@ class PhaseModel(Protocol):
         """Return (duration on a slot of speed 1, score); the same for the same arguments.
 
         A score of NaN stands for training that diverged: the trial fails, as it does on a real cluster.
+        """
+
+
+class Ran(NamedTuple):
+    """One phase as it ran: its duration on a slot of speed 1, its metrics, and what was reported meanwhile."""
+
+    seconds: float
+    metrics: Metrics
+    points: Sequence[Metrics] = ()
+
+
+@runtime_checkable
+class JobModel(Protocol):
+    """What a trial does where its weights count: it is told which checkpoint a phase goes on from."""
+
+    def run(self, job: Job) -> Ran:
+        """Run the job's phase and leave its checkpoint under `checkpoint_name`; the same for the same job.
+
+        A score of NaN stands for training that diverged.
         """
 
 
@@ -73,7 +92,7 @@ class SimulatedExecutor:
 
     Parameters
     ----------
-    model : PhaseModel
+    model : PhaseModel or JobModel
     speeds : sequence of float
         One slot each; a phase takes its duration divided by the slot's speed.
     slots_per_node : int
@@ -91,7 +110,7 @@ class SimulatedExecutor:
         Of the hazards: what happens to an attempt depends on the seed, the trial, the phase and the attempt alone.
     """
 
-    model: PhaseModel
+    model: PhaseModel | JobModel
     speeds: Sequence[float]
     slots_per_node: int = 1
     startup_s: float = 0.0
@@ -161,7 +180,7 @@ class SimulatedExecutor:
         if job is None:
             raise SchedulerError(f"verdict {verdict} on trial {trial}, which holds no slot")
         if verdict is Verdict.CONTINUE:
-            following = Job(trial, job.phase + 1, job.config, job.seed, _checkpoint(job), job.slot)
+            following = Job(trial, job.phase + 1, job.config, job.seed, checkpoint_name(job), job.slot)
             self._begin(following, self._slot_of[trial], 0, 0.0)
         elif verdict is not Verdict.HOLD:
             self._leave(trial)
@@ -205,11 +224,12 @@ class SimulatedExecutor:
 
     def _begin(self, job: Job, slot: int, attempt: int, delay_s: float) -> None:
         self._jobs[job.trial] = job
-        duration, score = self.model.phase(job.trial, job.phase, job.config, job.seed)
-        seconds = delay_s + duration / self.speeds[slot]
+        ran = self._phase(job)
+        seconds = delay_s + ran.seconds / self.speeds[slot]
         if not 0 <= seconds < math.inf:
-            raise InvalidInput(f"the model gives trial {job.trial}, phase {job.phase}, a duration of {duration}")
-        due: _Due = _PhaseEnd(job, slot, score, seconds)
+            raise InvalidInput(f"the model gives trial {job.trial}, phase {job.phase}, a duration of {ran.seconds}")
+        due: _Due = _PhaseEnd(job, slot, ran.metrics, seconds)
+        lasts = math.inf
         if self.hazards.any:
             lasts, what = self.hazards.draw(
                 np.random.default_rng([self.seed, job.trial, job.phase, attempt]), self.n_ranks
@@ -218,7 +238,17 @@ class SimulatedExecutor:
                 due = _Loss(job, slot, attempt, what)
                 seconds = lasts + (self.hazards.stall_s if what == "stall" else 0.0)
         self._buffer.append(Event(Kind.PHASE_STARTED, self._now, job.trial, job.phase, slot))
+        for n, metrics in enumerate(ran.points, 1):
+            at = delay_s + (seconds - delay_s) * n / len(ran.points)
+            if at <= lasts:
+                heapq.heappush(self._heap, (self._now + at, next(self._tie), _Point(job, slot, metrics)))
         heapq.heappush(self._heap, (self._now + seconds, next(self._tie), due))
+
+    def _phase(self, job: Job) -> Ran:
+        if isinstance(self.model, JobModel):
+            return self.model.run(job)
+        seconds, score = self.model.phase(job.trial, job.phase, job.config, job.seed)
+        return Ran(seconds, {"score": score})
 
     def _leave(self, trial: int) -> None:
         """Take a trial off its slot."""
@@ -271,25 +301,42 @@ class _Due(Protocol):
 
 
 class _PhaseEnd:
-    __slots__ = ("job", "score", "seconds", "slot")
+    __slots__ = ("job", "metrics", "seconds", "slot")
 
-    def __init__(self, job: Job, slot: int, score: float, seconds: float) -> None:
-        self.job, self.slot, self.score, self.seconds = job, slot, score, seconds
+    def __init__(self, job: Job, slot: int, metrics: Metrics, seconds: float) -> None:
+        self.job, self.slot, self.metrics, self.seconds = job, slot, metrics, seconds
 
     @property
     def trial(self) -> int | None:
         return self.job.trial
 
     def happen(self, cluster: SimulatedExecutor) -> None:
-        job, score = self.job, self.score
+        job, score = self.job, self.metrics["score"]
         if not math.isfinite(score):
             cluster._leave(job.trial)
             error = f"FloatingPointError: the score is {score}: training has diverged"
             data: dict[str, Any] = {"why": "exception", "error": error, "traceback": "", "attempt": 0}
             cluster._buffer.append(Event(Kind.TRIAL_FAILED, cluster._now, job.trial, job.phase, self.slot, data))
             return
-        data = {"score": score, "metrics": {"score": score}, "checkpoint": _checkpoint(job), "wall_s": self.seconds}
+        data = {"score": score, "metrics": self.metrics, "checkpoint": checkpoint_name(job), "wall_s": self.seconds}
         cluster._buffer.append(Event(Kind.PHASE_ENDED, cluster._now, job.trial, job.phase, self.slot, data))
+
+
+@dataclass(frozen=True, slots=True)
+class _Point:
+    """A sign of progress inside a phase."""
+
+    job: Job
+    slot: int
+    metrics: Metrics
+
+    @property
+    def trial(self) -> int | None:
+        return self.job.trial
+
+    def happen(self, cluster: SimulatedExecutor) -> None:
+        data = {"metrics": self.metrics}
+        cluster._buffer.append(Event(Kind.PROGRESS, cluster._now, self.job.trial, self.job.phase, self.slot, data))
 
 
 @dataclass(frozen=True, slots=True)
@@ -333,8 +380,8 @@ class _SlotBack:
         cluster._buffer.append(cluster._slot_event(Kind.SLOT_JOINED, self.slot))
 
 
-def _checkpoint(job: Job) -> str:
-    """Name what a trial leaves behind at the end of a phase; there is nothing there."""
+def checkpoint_name(job: Job) -> str:
+    """Name what a trial leaves behind at the end of a phase; behind a `PhaseModel` there is nothing."""
     return f"virtual:trial-{job.trial}/phase-{job.phase}"
 
 

@@ -5,7 +5,7 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
-from workbench.cluster.simulated import Hazards, PhaseModel, SimulatedExecutor
+from workbench.cluster.simulated import Hazards, JobModel, PhaseModel, SimulatedExecutor
 from workbench.core.errors import InvalidInput
 
 
@@ -73,7 +73,7 @@ class VirtualCluster:
         rng = np.random.default_rng([self.seed, 2])
         return [float(speed) for speed in np.exp(self.speed_spread * rng.normal(size=self.nodes))]
 
-    def executor(self, model: PhaseModel) -> SimulatedExecutor:
+    def executor(self, model: PhaseModel | JobModel) -> SimulatedExecutor:
         """Build the cluster, to run trials that behave as the model says."""
         speeds = [speed for speed in self.node_speeds() for _ in range(self.slots_per_node)]
         return SimulatedExecutor(

@@ -27,6 +27,13 @@ class Domain(Protocol):
     def perturb(self, value: Scalar, factor: float, rng: np.random.Generator) -> Scalar:
         """Multiply `value` by `factor` and bring it back into the domain; a choice moves to a neighbour."""
 
+    def shift(self, value: Scalar, share: float) -> Scalar:
+        """Move `value` by a share of the domain's length, and bring it back into the domain.
+
+        The length is that of the logarithm where the domain is log-uniform; a choice moves by that share of its list,
+        rounded.
+        """
+
     def to_json(self) -> dict[str, Any]:
         """Describe the domain so that `domain_from_json` gives it back."""
 
@@ -58,6 +65,9 @@ class Uniform:
 
     def perturb(self, value: Scalar, factor: float, rng: np.random.Generator) -> Scalar:
         return _on_step(self, float(value) * factor)
+
+    def shift(self, value: Scalar, share: float) -> Scalar:
+        return _on_step(self, float(value) + share * (self.high - self.low))
 
     def to_json(self) -> dict[str, Any]:
         return {"uniform": [self.low, self.high], **_step_json(self)}
@@ -94,6 +104,9 @@ class LogUniform:
     def perturb(self, value: Scalar, factor: float, rng: np.random.Generator) -> Scalar:
         return _on_step(self, float(value) * factor)
 
+    def shift(self, value: Scalar, share: float) -> Scalar:
+        return _on_step(self, float(value) * (self.high / self.low) ** share)
+
     def to_json(self) -> dict[str, Any]:
         return {"log_uniform": [self.low, self.high], **_step_json(self)}
 
@@ -123,6 +136,10 @@ class Choice:
 
     def perturb(self, value: Scalar, factor: float, rng: np.random.Generator) -> Scalar:
         at = self.values.index(value) + (1 if factor > 1 else -1)
+        return self.values[min(max(at, 0), len(self.values) - 1)]
+
+    def shift(self, value: Scalar, share: float) -> Scalar:
+        at = self.values.index(value) + round(share * len(self.values))
         return self.values[min(max(at, 0), len(self.values) - 1)]
 
     def to_json(self) -> dict[str, Any]:
@@ -187,6 +204,10 @@ class Space(Mapping[str, Domain]):
             name: domain.perturb(config[name], factors[int(rng.integers(len(factors)))], rng)
             for name, domain in self.items()
         }
+
+    def shift(self, config: Config, spread: float, rng: np.random.Generator) -> dict[str, Scalar]:
+        """Move each value by a Gaussian share of its domain, of standard deviation `spread`; it leaves 0, too."""
+        return {name: domain.shift(config[name], spread * float(rng.normal())) for name, domain in self.items()}
 
     def to_json(self) -> dict[str, Any]:
         """Describe the space in JSON's types; `Space.from_json` gives it back."""

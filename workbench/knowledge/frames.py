@@ -20,6 +20,7 @@ TRIALS = [
     "started_s",
     "ended_s",
     "parent",
+    "parent_phase",
     "seed",
     "mode",
     "error",
@@ -41,7 +42,8 @@ class Frames:
     ----------
     trials : DataFrame
         One row a trial: trial, state (running, held, paused, set aside, stopped, failed, finished), phases (completed),
-        last_score, best_score, started_s, ended_s, parent, seed, mode (of the last decision), error; then a column
+        last_score, best_score, started_s, ended_s, parent, parent_phase (the phase whose checkpoint of the parent's
+        it began with; NaN where it began with none), seed, mode (of the last decision), error; then a column
         a hyperparameter.
     phases : DataFrame
         One row a phase begun: trial, phase, slot, node, started_s, ended_s (NaN while it runs), wall_s, score,
@@ -175,6 +177,8 @@ class FrameReader:
         parent = event.data["parent"]
         if parent != event.trial:  # a trial that is taken up again keeps the parent it came from
             row["parent"] = event.data.get("clone_of") if parent is None else parent
+            if parent is not None:  # every phase's end leaves a checkpoint: the parent's newest is taken
+                row["parent_phase"] = self.trials[parent]["phases"] - 1
         row.update(event.data["config"], state="running", seed=event.data["seed"])
 
     def _phase_started(self, event: Event) -> None:

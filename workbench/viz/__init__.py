@@ -12,12 +12,15 @@ from workbench.viz.curves import best_so_far, learning_curves
 from workbench.viz.export import write_figure
 from workbench.viz.hyperparameters import score_by_hyperparameter
 from workbench.viz.importance import hyperparameter_importance
+from workbench.viz.lineage import member_lineage, phylogenetic_tree
 from workbench.viz.occupancy import node_occupancy, occupancy_over_time
 from workbench.viz.papers import adjustment, beside, sweep
 from workbench.viz.parallel import parallel_coordinates
+from workbench.viz.population import hyperparameters_over_time, population_curves
 from workbench.viz.report import report_html, write_report
 from workbench.viz.speedup import speedup_by_variance
 from workbench.viz.survival import phase_survival
+from workbench.viz.toy import toy_problem
 
 __all__ = [
     "adjustment",
@@ -30,15 +33,20 @@ __all__ = [
     "compare_survival",
     "compare_time_to_best",
     "hyperparameter_importance",
+    "hyperparameters_over_time",
     "learning_curves",
+    "member_lineage",
     "node_occupancy",
     "occupancy_over_time",
     "parallel_coordinates",
     "phase_survival",
+    "phylogenetic_tree",
+    "population_curves",
     "report_html",
     "score_by_hyperparameter",
     "speedup_by_variance",
     "sweep",
+    "toy_problem",
     "write_figure",
     "write_report",
 ]

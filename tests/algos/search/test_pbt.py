@@ -97,6 +97,19 @@ def test_resampling_draws_from_the_space() -> None:
     assert x not in (pytest.approx(8.0), pytest.approx(12.0))
 
 
+def test_noise_moves_a_hyperparameter_that_factors_could_not() -> None:
+    scheduler = PBT(ListSearcher([{"x": 0.0}]), 1, 30, space=X, exploit="none", noise=0.1)
+    values = [scheduler.ask().config["x"]]
+    for phase in range(29):
+        told(scheduler, phase, phase, 0.0)
+        values.append(scheduler.ask().config["x"])
+    assert max(values) > 0
+    assert min(values) >= 0
+    assert np.abs(np.diff(values)).max() < 50  # five standard deviations
+    with pytest.raises(InvalidInput, match="0 <= noise <= 1"):
+        population(2, noise=2.0)
+
+
 def test_members_take_turns_when_there_are_more_of_them_than_nodes() -> None:
     """Four members of equal pace on two nodes, never copied: who ends a phase makes room for whoever is behind."""
     scheduler = population(4, exploit="tournament", n_phases=3)

@@ -54,6 +54,9 @@ class PBT:
         made meanwhile, which widens their spread and makes the test more cautious than the paper's.
     factors : sequence of float
         Each hyperparameter is multiplied by one of them, drawn at random; in the paper 0.8 and 1.2, for GANs 0.5 and 2.
+    noise : float
+        Above 0, each hyperparameter is instead moved by Gaussian noise of this standard deviation, in shares of its
+        domain (see `Space.shift`). A product leaves a hyperparameter of 0 where it is; this does not.
     resample : float
         Probability for each hyperparameter to be drawn anew from the space instead.
     copy_config : bool
@@ -74,6 +77,7 @@ class PBT:
     level: float = 0.05
     last_scores: int = 10
     factors: Sequence[float] = (0.8, 1.2)
+    noise: float = 0.0
     resample: float = 0.0
     copy_config: bool = True
     space: Space | None = None
@@ -87,7 +91,7 @@ class PBT:
         self.factors = tuple(self.factors)
         check_size(self, population=self.population, n_phases=self.n_phases, last_scores=self.last_scores)
         check_one_of(self, "exploit", self.exploit, EXPLOITS)
-        check_share(self, share=self.share, level=self.level, resample=self.resample)
+        check_share(self, share=self.share, level=self.level, resample=self.resample, noise=self.noise)
         if not 0 < self.share <= 0.5:
             raise InvalidInput(f"PBT needs 0 < share <= 0.5, got {self.share}: top and bottom may not overlap")
         space = self.space if self.space is not None else getattr(self.searcher, "space", None)
@@ -226,7 +230,10 @@ class PBT:
 
     def _changed(self, config: Config) -> Config:
         """Perturb every hyperparameter, or draw it anew (Sec. 4.1.1)."""
-        changed = self._space.perturb(config, self.factors, self._rng)
+        if self.noise:
+            changed = self._space.shift(config, self.noise, self._rng)
+        else:
+            changed = self._space.perturb(config, self.factors, self._rng)
         for name, domain in self._space.items():
             if self.resample and self._rng.random() < self.resample:
                 changed[name] = domain.sample(self._rng)

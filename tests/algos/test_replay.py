@@ -1,0 +1,94 @@
+"""A schedule replayed in one trial: the recorded hyperparameters, at the recorded phases."""
+
+import json
+import pickle
+
+import pytest
+
+from tests.support import Deterministic
+from workbench.algos.quadratic import Quadratic
+from workbench.algos.replay import Replay
+from workbench.algos.rl.ga3c import GA3C
+from workbench.core.budget import Budget
+from workbench.core.errors import InvalidInput
+
+ZIGZAG = [{"h0": 1.0, "h1": 0.0}, {"h0": 0.0, "h1": 1.0}, {"h0": 0.0, "h1": 1.0}]
+
+
+def silent(metrics):
+    pass
+
+
+def test_every_phase_runs_with_its_own_hyperparameters() -> None:
+    trial = Replay(ZIGZAG, {"kind": "quadratic"})({}, 0)
+    ran = [trial.train_phase(silent) for _ in range(4)]
+    trial.close()
+    shrunk = 0.96**4
+    assert [(m["theta0"], m["theta1"]) for m in ran] == [
+        pytest.approx(theta)
+        for theta in [
+            (0.9 * shrunk, 0.9),
+            (0.9 * shrunk, 0.9 * shrunk),
+            (0.9 * shrunk, 0.9 * shrunk**2),
+            (0.9 * shrunk, 0.9 * shrunk**3),  # past the schedule's end its last entry holds
+        ]
+    ]
+    assert [(m["replayed_h0"], m["replayed_h1"]) for m in ran] == [(1.0, 0.0), (0.0, 1.0), (0.0, 1.0), (0.0, 1.0)]
+
+
+def test_a_replay_goes_on_from_its_checkpoint_where_it_was(tmp_path) -> None:
+    factory = Replay(ZIGZAG, Quadratic())
+    whole, first = factory({}, 0), factory({}, 0)
+    through = [whole.train_phase(silent) for _ in range(3)]
+    assert first.train_phase(silent) == through[0]
+    first.save(tmp_path)
+    second = pickle.loads(pickle.dumps(factory))({}, 0)
+    second.load(tmp_path)
+    assert [second.train_phase(silent) for _ in range(2)] == through[1:]
+
+
+def test_the_trial_within_keeps_its_weights_and_its_seed(tmp_path) -> None:
+    schedule = [{"learning_rate": 1e-3}, {"learning_rate": 1e-4}]
+    trial = Replay(schedule, GA3C(game="CartPole-v1", phase=Budget(updates=10), n_agents=4, lockstep=True))({}, 3)
+    first = trial.train_phase(silent)
+    assert trial._trial.learner.optimizer.lr == 1e-3
+    second = trial.train_phase(silent)
+    assert trial._trial.learner.optimizer.lr == 1e-4
+    assert second["updates"] == 2 * first["updates"]
+    assert trial._trial.seed == 3
+    trial.close()
+
+
+def test_a_schedule_s_file_says_what_was_trained(tmp_path) -> None:
+    file = tmp_path / "best.json"
+    file.write_text(json.dumps({"phases": [{"config": c} for c in ZIGZAG], "trainable": {"kind": "quadratic"}}))
+    replay = Replay(str(file))
+    assert replay == Replay(ZIGZAG, Quadratic())
+    assert Replay(str(file), Quadratic(learning_rate=0.1)).factory.learning_rate == 0.1
+
+
+@pytest.mark.parametrize(
+    ("arguments", "says"),
+    [
+        ((ZIGZAG,), "needs to know what to train"),
+        (([], Quadratic()), "one configuration a phase"),
+        (([{"h0": 1.0}, {"h1": 1.0}], Quadratic()), r"phase 1 of the schedule names \['h1'\]"),
+        (([{"h2": 1.0}], Quadratic()), "hyperparameter of Quadratic 'h2'"),
+        (("nowhere.json",), "cannot read the schedule nowhere.json"),
+        ((ZIGZAG, {"kind": "quadratik"}), "did you mean 'quadratic'"),
+    ],
+)
+def test_schedules_that_cannot_be_replayed_are_refused(arguments, says) -> None:
+    with pytest.raises(InvalidInput, match=says):
+        Replay(*arguments)
+
+
+def test_a_file_of_something_else_is_refused(tmp_path) -> None:
+    (tmp_path / "x.json").write_text("[1, 2]")
+    with pytest.raises(InvalidInput, match="is no schedule"):
+        Replay(tmp_path / "x.json")
+    with pytest.raises(InvalidInput, match="no checkpoint of a replay"):
+        Replay(ZIGZAG, Quadratic())({}, 0).load(tmp_path)
+    with pytest.raises(InvalidInput, match="sets h0: leave it out of the search space"):
+        Replay(ZIGZAG, Quadratic()).check(["h0"])
+    Replay([{"lr": 1.0}], Deterministic).check(["anything"])  # a trainable of one's own need not check

@@ -1,0 +1,91 @@
+"""The contract of every trainable that study files can name (`Trainable` in workbench/core/protocols.py)."""
+
+import json
+import math
+import pickle
+
+import pytest
+
+from workbench.core.describe import build, describe
+from workbench.core.errors import InvalidInput
+from workbench.registry import REGISTRY, TRAINABLES
+
+SMALL = {
+    "a3c": {"game": "CartPole-v1", "phase": {"updates": 10}, "n_agents": 2, "lockstep": True},
+    "digits": {"phase": {"updates": 10}},
+    "digits-gan": {"phase": {"updates": 5}},
+    "ga3c": {"game": "CartPole-v1", "phase": {"updates": 10}, "n_agents": 2, "lockstep": True},
+    "quadratic": {"phase": {"updates": 4}},
+    "replay": {"schedule": [{"h0": 1.0, "h1": 0.0}, {"h0": 0.5, "h1": 0.5}], "trainable": {"kind": "quadratic"}},
+}
+"""A kind and settings under which a phase takes a moment. A kind that is not here runs no test below."""
+
+
+class EnoughError(Exception):
+    pass
+
+
+@pytest.fixture(params=SMALL)
+def factory(request):
+    return build("trainable", {"kind": request.param, **SMALL[request.param]}, TRAINABLES)
+
+
+def silent(metrics):
+    pass
+
+
+def test_a_phase_returns_finite_numbers_and_a_score(factory) -> None:
+    trial = factory({}, 0)
+    for _ in range(2):
+        metrics = trial.train_phase(silent)
+        assert math.isfinite(metrics["score"])
+        assert all(isinstance(value, int | float) for value in metrics.values())
+    trial.close()
+    trial.close()
+
+
+def test_a_trial_goes_on_from_a_checkpoint_into_the_next_phase(factory, tmp_path) -> None:
+    first, second = factory({}, 0), factory({}, 0)
+    before = first.train_phase(silent)
+    first.save(tmp_path)
+    assert any(tmp_path.iterdir())
+    second.load(tmp_path)
+    gone_on, loaded = first.train_phase(silent), second.train_phase(silent)
+    assert min(loaded["updates"], gone_on["updates"]) > before["updates"]
+    first.close()
+    second.close()
+
+
+def test_another_trial_may_go_on_from_it_with_a_seed_of_its_own(factory, tmp_path) -> None:
+    donor, copy = factory({}, 0), factory({}, 1)
+    before = donor.train_phase(silent)
+    donor.save(tmp_path)
+    copy.load(tmp_path)
+    assert copy.train_phase(silent)["updates"] > before["updates"]
+    donor.close()
+    copy.close()
+
+
+def test_what_is_no_checkpoint_is_refused(factory, tmp_path) -> None:
+    trial = factory({}, 0)
+    with pytest.raises((InvalidInput, OSError)):
+        trial.load(tmp_path)
+    trial.close()
+
+
+def test_a_factory_travels_and_is_described_in_json_and_built_again(factory) -> None:
+    assert pickle.loads(pickle.dumps(factory)) == factory
+    described = json.loads(json.dumps(describe(factory, REGISTRY)))
+    assert build("trainable", described, TRAINABLES) == factory
+
+
+def test_a_hyperparameter_it_does_not_have_is_refused(factory) -> None:
+    with pytest.raises(InvalidInput, match="hyperparameter"):
+        factory.check(["no_such_thing"])
+    with pytest.raises(InvalidInput, match="hyperparameter"):
+        factory({"no_such_thing": 1.0}, 0)
+
+
+def test_every_hyperparameter_it_names_can_be_left_out(factory) -> None:
+    factory.check(list(getattr(type(factory), "tunable", ())))
+    factory({}, 0).close()

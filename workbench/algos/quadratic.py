@@ -1,0 +1,110 @@
+"""A trial so small that it can be worked by hand: the toy problem of PBT's Fig. 2 (arXiv 1711.09846)."""
+
+import json
+import math
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import ClassVar
+
+import numpy as np
+
+from workbench.core.budget import Budget
+from workbench.core.errors import InvalidInput, unknown
+from workbench.core.protocols import Config, Metrics, Progress
+
+_STATE = "theta.json"
+
+
+@dataclass(frozen=True)
+class Quadratic:
+    """Maximise Q(θ) = 1.2 - (θ0² + θ1²) by climbing the surrogate Q̂(θ|h) = 1.2 - (h0 θ0² + h1 θ1²).
+
+    Hyperparameters ``h0`` and ``h1``, 0 or more; with h = (1, 1) the surrogate would be Q itself.
+
+    Parameters
+    ----------
+    phase : Budget
+        In updates: steps along the gradient. The paper exploits and explores every 4.
+    learning_rate : float
+        θ ← θ + rate · ∂Q̂/∂θ; the paper does not give it.
+    theta : sequence of float
+        Where every trial starts; the paper's (0.9, 0.9).
+    """
+
+    tunable: ClassVar[tuple[str, ...]] = ("h0", "h1")
+
+    phase: Budget = field(default_factory=lambda: Budget(updates=4))
+    learning_rate: float = 0.02
+    theta: tuple[float, float] = (0.9, 0.9)
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "theta", tuple(self.theta))
+        if not isinstance(self.phase, Budget) or self.phase.unit != "updates":
+            raise InvalidInput(f"Quadratic counts its phases in updates: write Budget(updates=4), got {self.phase!r}")
+        if not 0 < self.learning_rate < math.inf:
+            raise InvalidInput(f"Quadratic needs learning_rate > 0, got {self.learning_rate!r}")
+        if len(self.theta) != 2 or not np.isfinite(self.theta).all():
+            raise InvalidInput(f"Quadratic starts at two finite numbers theta, got {self.theta}")
+
+    @classmethod
+    def check(cls, config_names: Iterable[str]) -> None:
+        """Refuse a hyperparameter that no trial could take, before a study starts."""
+        for name in config_names:
+            if name not in cls.tunable:
+                raise unknown("hyperparameter of Quadratic", name, cls.tunable)
+
+    def __call__(self, config: Config, seed: int) -> "QuadraticTrial":
+        """Build a trial; the seed changes nothing, there is no chance in it."""
+        self.check(config)
+        return QuadraticTrial(self, config)
+
+
+class QuadraticTrial:
+    """One point θ on its way up."""
+
+    def __init__(self, settings: Quadratic, config: Config) -> None:
+        self.settings = settings
+        self.h = np.array([float(config.get(name, 1.0)) for name in Quadratic.tunable])
+        if not (self.h >= 0).all():
+            raise InvalidInput(f"Quadratic needs h0, h1 >= 0, got {self.h.tolist()}: below 0 it would run away")
+        self.theta = np.array(settings.theta, dtype=float)
+        self.updates = 0
+
+    @property
+    def q(self) -> float:
+        """The true objective."""
+        return 1.2 - float(self.theta @ self.theta)
+
+    def train_phase(self, progress: Progress) -> Metrics:
+        """Climb for a phase.
+
+        Returns
+        -------
+        dict
+            ``score`` (Q), ``theta0``, ``theta1``, and ``updates`` since the weights began; `progress` is called with
+            the same after every step.
+        """
+        for _ in range(int(self.settings.phase.amount)):
+            self.theta = self.theta * (1 - 2 * self.settings.learning_rate * self.h)
+            self.updates += 1
+            progress(self._metrics())
+        if not math.isfinite(self.q):
+            raise FloatingPointError(f"theta is {self.theta.tolist()} at h = {self.h.tolist()}: take a smaller rate")
+        return self._metrics()
+
+    def save(self, path: Path) -> None:
+        """Write θ and the number of updates."""
+        (Path(path) / _STATE).write_text(json.dumps({"theta": self.theta.tolist(), "updates": self.updates}))
+
+    def load(self, path: Path) -> None:
+        """Go on from another's θ, along this trial's own h."""
+        state = json.loads((Path(path) / _STATE).read_text())
+        self.theta, self.updates = np.array(state["theta"], dtype=float), int(state["updates"])
+
+    def close(self) -> None:
+        """Nothing to release."""
+
+    def _metrics(self) -> dict[str, float]:
+        theta0, theta1 = self.theta.tolist()
+        return {"score": self.q, "theta0": theta0, "theta1": theta1, "updates": self.updates}
