@@ -1,7 +1,7 @@
 """Errors a user can meet. Each is one readable line: what was asked, what came, what is allowed, what to do."""
 
 import difflib
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable
 
 
 class WorkbenchError(Exception):
@@ -25,6 +25,13 @@ class DatabaseError(WorkbenchError):
 
 class SchedulerError(WorkbenchError):
     """A scheduler broke its contract: a deadlock, a verdict for an unknown trial, a replay that differs."""
+
+
+def refuse_unknown(what: str, given: Iterable[str], allowed: Collection[str]) -> None:
+    """Raise the error of `unknown` for the first of the names given that is not allowed."""
+    for name in given:
+        if name not in allowed:
+            raise unknown(what, name, allowed)
 
 
 def unknown(what: str, got: str, allowed: Iterable[str]) -> InvalidInput:
