@@ -16,7 +16,11 @@ from typing import Any
 from workbench.compare import MEASURES, Comparison, arrival_bias, compare
 from workbench.scenario import Scenario, preset
 
-FAMILIES = ("steady", "noisy", "crossing", "cheap-but-bad", "expensive-but-bad")
+CURVES = {
+    "families": ("steady", "noisy", "crossing", "cheap-but-bad", "expensive-but-bad"),
+    "searchers": ("steady", "crossing"),
+    "bias": ("unrelated",),
+}
 SHARES = (0.1, 0.25, 0.5, 1.0)
 GP = {"kind": "optuna", "sampler": "gp"}
 
@@ -50,25 +54,29 @@ def with_gp(scenario: Scenario) -> Scenario:
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("what", choices=["families", "searchers", "bias"])
-    parser.add_argument("--repeats", type=int, default=1000, help="paired repetitions (default 1000)")
-    parser.add_argument("--curves", nargs="+", default=FAMILIES, help="families of learning curves")
-    parser.add_argument("--gp", action="store_true", help="with the Gaussian process: half a minute a repetition")
+    parser.add_argument("what", nargs="*", default=list(CURVES), help=f"any of {', '.join(CURVES)} (default: all)")
+    parser.add_argument("--repeats", type=int, help="paired repetitions (default 1000, of searchers 200)")
+    parser.add_argument("--curves", nargs="+", help="families of learning curves")
+    parser.add_argument("--gp", action="store_true", help="searchers: with the Gaussian process")
     parser.add_argument("--processes", type=int, default=2)
     given = parser.parse_args()
-    began = time.perf_counter()
-    found: dict[str, Any] = {"command": given.what, "simulated": True, "repeats": given.repeats}
-    if given.what == "bias":
-        unrelated = preset("families").with_curves(family="unrelated")
-        frame = arrival_bias(unrelated, "hypertrick", given.repeats, processes=given.processes)
-        found["share_run_by_tenth"] = [rounded(row) for row in frame[["share_run", "low", "high"]].to_numpy()]
-    else:
-        scenario = preset(given.what)
-        scenario = with_gp(scenario) if given.gp and given.what == "searchers" else scenario
-        for family in given.curves:
-            comparison = compare(scenario.with_curves(family=family), given.repeats, processes=given.processes)
-            found[family] = told(comparison, next(iter(scenario.schedulers)))
-    print(json.dumps({**found, "wall_s": round(time.perf_counter() - began, 1)}))
+    found: dict[str, Any] = {"simulated": True}
+    for what in given.what:
+        began = time.perf_counter()
+        repeats = given.repeats or (200 if what == "searchers" else 1000)
+        found[what] = {"repeats": repeats}
+        for curves in given.curves or CURVES[what]:
+            scenario = preset("families" if what == "bias" else what).with_curves(family=curves)
+            if what == "bias":
+                frame = arrival_bias(scenario, "hypertrick", repeats, processes=given.processes)
+                shares = [rounded(row) for row in frame[["share_run", "low", "high"]].to_numpy()]
+                found[what][curves] = {"share_run_by_tenth": shares}
+            else:
+                scenario = with_gp(scenario) if given.gp and what == "searchers" else scenario
+                comparison = compare(scenario, repeats, processes=given.processes)
+                found[what][curves] = told(comparison, next(iter(scenario.schedulers)))
+        found[what]["wall_s"] = round(time.perf_counter() - began, 1)
+    print(json.dumps(found))
 
 
 if __name__ == "__main__":

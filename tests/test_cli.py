@@ -58,7 +58,11 @@ def test_a_study_from_a_file_then_its_report(folder, capfd) -> None:
     assert "Study tiny" in report
 
     assert main(["studies", "--db", "kb.db"]) == 0
-    assert "tiny" in capfd.readouterr().out
+    head, row = capfd.readouterr().out.splitlines()
+    assert row.split()[head.split().index("name")] == "tiny"
+    on_disk = sum(f.stat().st_size for f in Path("kb.checkpoints/tiny").rglob("*") if f.is_file())
+    assert float(row.split()[-1]) == pytest.approx(on_disk / 2**20, abs=0.06)
+    assert head.split()[-1] == "checkpoints_mib"
     assert main(["report", "tiny", "--db", "kb.db", "--out", "r.html"]) == 0
     assert Path("r.html").stat().st_size > 1e6
     assert "exists" in refused_text(capfd, "run", "study.toml", "--db", "kb.db", "--seed", "5")

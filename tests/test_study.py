@@ -4,6 +4,7 @@ import asyncio
 import contextlib
 import os
 import signal
+import sqlite3
 import subprocess
 import sys
 from dataclasses import dataclass, replace
@@ -12,7 +13,18 @@ from pathlib import Path
 import pytest
 
 from tests.support import SPACE, Deterministic, small_disk
-from workbench import FullRuns, HyperTrick, KnowledgeBase, LogUniform, RandomSearcher, Space, Study
+from workbench import (
+    EvolutionSearcher,
+    FullRuns,
+    Hyperband,
+    HyperTrick,
+    KnowledgeBase,
+    LogUniform,
+    RandomSearcher,
+    Space,
+    Study,
+    SuccessiveHalving,
+)
 from workbench.cluster.local import local_client
 from workbench.core.errors import DatabaseError, InvalidInput, SchedulerError, StudyError
 from workbench.core.protocols import Kind
@@ -51,6 +63,8 @@ def test_a_study_runs_in_the_background_and_is_remembered(study_of, tmp_path) ->
     assert run.wait(60)
     assert not run.running
     assert "ended" in repr(run)
+    on_disk = sum(f.stat().st_size for f in (tmp_path / "kb.checkpoints").rglob("*") if f.is_file())
+    assert f"checkpoints: {on_disk / 2**20:.1f} MiB" in repr(run)
     with KnowledgeBase(tmp_path / "kb.db") as kb:
         frames = kb["a study"].frames()
     assert frames.state == "ended"
@@ -167,6 +181,32 @@ def test_resuming_with_another_scheduler_is_refused(study_of) -> None:
     study_of().run()
     with pytest.raises(StudyError, match="was started with scheduler ="):
         study_of(scheduler=HyperTrick(RandomSearcher(SPACE), 8, 4)).start(resume=True)
+
+
+@pytest.mark.parametrize(
+    ("scheduler", "since", "changes", "stood_at"),
+    [
+        (Hyperband(RandomSearcher(SPACE), 4, eta=2), "scheduler.rounds", {"rounds": 2}, "1 then, not 2"),
+        (
+            HyperTrick(RandomSearcher(SPACE), 4, 2),
+            "scheduler.eviction_rate",
+            {"eviction_rate": 0.5},
+            "0.25 then, not 0.5",
+        ),
+        (SuccessiveHalving(RandomSearcher(SPACE), 4, 2, eta=2), "scheduler.n_configs", None, ""),  # made from n_trials
+        (FullRuns(EvolutionSearcher(SPACE), 4, 2), "scheduler.searcher.warmup", None, ""),
+    ],
+)
+def test_a_setting_that_is_new_since_a_study_was_recorded_stood_at_its_default(
+    study_of, tmp_path, scheduler, since, changes, stood_at
+) -> None:
+    study_of(scheduler=scheduler).run()
+    with contextlib.closing(sqlite3.connect(tmp_path / "kb.db")) as connection, connection:
+        connection.execute("UPDATE studies SET spec = json_remove(spec, ?)", (f"$.{since}",))
+    assert study_of(scheduler=scheduler).run(resume=True).frames().state == "ended"
+    if changes is not None:
+        with pytest.raises(StudyError, match=f"had a setting '{since.rpartition('.')[2]}', which stood at {stood_at}"):
+            study_of(scheduler=replace(scheduler, **changes)).start(resume=True)
 
 
 def test_a_scheduler_that_breaks_its_word_ends_the_study_with_its_error(study_of) -> None:

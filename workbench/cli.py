@@ -203,10 +203,15 @@ def _watch(run: "StudyRun", *, quiet: bool) -> bool:
 
 def _studies(arguments: argparse.Namespace) -> int:
     from workbench.knowledge import KnowledgeBase
-    from workbench.study import DEFAULT_DB
+    from workbench.study import DEFAULT_DB, checkpoint_store
 
     with KnowledgeBase(arguments.db or DEFAULT_DB) as kb:
-        print(kb.studies.to_string(index=False) if len(kb) else f"{kb.path} holds no study yet")
+        if not len(kb):
+            print(f"{kb.path} holds no study yet")
+            return 0
+        studies = kb.studies
+    used = [f"{checkpoint_store(kb.path, name).disk_use() / 2**20:.1f}" for name in studies["name"]]
+    print(studies.assign(checkpoints_mib=used).to_string(index=False))
     return 0
 
 

@@ -20,7 +20,7 @@ from workbench.cluster.models import CostTable, PhaseTable, RecordedStudy, Synth
 from workbench.cluster.simulated import Hazards, PhaseModel
 from workbench.cluster.virtual import VirtualCluster
 from workbench.core.describe import build, settings_of
-from workbench.core.errors import InvalidInput, unknown
+from workbench.core.errors import InvalidInput, refuse_unknown, unknown
 from workbench.core.protocols import Config, Event, Scheduler, Searcher
 from workbench.core.space import Choice, Space
 from workbench.registry import SCHEDULERS, SEARCHERS
@@ -232,17 +232,13 @@ def scenario_from(table: Mapping[str, Any]) -> Scenario:
     InvalidInput
         The first thing that is wrong, with its name.
     """
-    for key in table:
-        if key not in _TABLES:
-            raise unknown("table in a simulation file", key, _TABLES)
+    refuse_unknown("table in a simulation file", table, _TABLES)
     if "curves" not in table:
         raise InvalidInput("a simulation needs a table [curves] with a kind, one of " + ", ".join(sorted(_SOURCES)))
     if "scheduler" in table and "schedulers" in table:
         raise InvalidInput("give [scheduler] or [schedulers.NAME], not both")
     settings = dict(table.get("simulation", {}))
-    for key in settings:
-        if key not in _SIMULATION:
-            raise unknown("setting of [simulation]", key, _SIMULATION)
+    refuse_unknown("setting of [simulation]", settings, _SIMULATION)
     one = table.get("scheduler")
     schedulers = {str(one.get("kind")): one} if one is not None else table.get("schedulers", {})
     space = Space.from_json(table["space"]) if "space" in table else None
@@ -254,9 +250,7 @@ def cluster_from(table: Mapping[str, Any]) -> VirtualCluster:
     """Build a cluster from its table; what can go wrong is set beside the rest."""
     hazards = {f.name for f in fields(Hazards)}
     allowed = hazards | {f.name for f in fields(VirtualCluster)} - {"hazards", "seed"}
-    for key in table:
-        if key not in allowed:
-            raise unknown("setting of [cluster]", key, allowed)
+    refuse_unknown("setting of [cluster]", table, allowed)
     plain = {key: value for key, value in table.items() if key not in hazards}
     return VirtualCluster(**plain, hazards=Hazards(**{key: table[key] for key in table if key in hazards}))
 
@@ -267,9 +261,7 @@ def _source(described: Mapping[str, Any], space: Space | None) -> Curves:
     if kind not in _SOURCES:
         raise unknown("kind of [curves]", str(kind), _SOURCES)
     make, allowed = _SOURCES[kind]
-    for key in settings:
-        if key not in allowed:
-            raise unknown(f"setting of {kind} curves", key, allowed)
+    refuse_unknown(f"setting of {kind} curves", settings, allowed)
     if missing := [key for key, needed in allowed.items() if needed and key not in settings]:
         raise InvalidInput(f"{kind} curves need {', '.join(missing)}")
     curves: Curves = make(settings, space)

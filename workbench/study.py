@@ -2,12 +2,13 @@
 
 import copy
 import importlib.metadata
+import json
 import platform
 import re
 import sys
 import threading
 import time
-from collections.abc import Callable, Generator, Sequence
+from collections.abc import Callable, Generator, Mapping, Sequence
 from contextlib import AbstractContextManager, contextmanager, nullcontext, suppress
 from dataclasses import dataclass, replace
 from itertools import chain, count
@@ -15,9 +16,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from workbench.attached import AttachedStudy
-from workbench.core.describe import describe
+from workbench.core.describe import build, describe
 from workbench.core.drive import drive, replay
-from workbench.core.errors import InvalidInput
+from workbench.core.errors import InvalidInput, StudyError, WorkbenchError
 from workbench.core.ledger import Ledger
 from workbench.core.protocols import Event, Executor, Kind, Scheduler, TrainableFactory, ranks_needed
 from workbench.progress import Progress, WatchedLog
@@ -184,10 +185,7 @@ class Study:
     @property
     def checkpoint_store(self) -> "CheckpointStore":
         """Where its checkpoints are; `disk_use()` tells how much they take."""
-        from workbench.cluster.checkpoints import CheckpointStore
-
-        db = Path(self.db)
-        return CheckpointStore(self.checkpoints or str((db.parent / f"{db.stem}.checkpoints" / self.name).absolute()))
+        return checkpoint_store(self.db, self.name, self.checkpoints)
 
 
 class StudyRun(AttachedStudy):
@@ -209,6 +207,7 @@ class StudyRun(AttachedStudy):
         self._listeners: list[Callable[[Sequence[Event]], None]] = []
         log = StudyLog(Path(study.db), study.name, study.spec, resume=resume)
         try:
+            _check_new_settings(study, log.spec)
             past = log.events() if resume else []
             ledger = replay(scheduler, past)
             for event in past:
@@ -245,7 +244,8 @@ class StudyRun(AttachedStudy):
         return self._progress
 
     def _note(self) -> str:
-        return " · driven by a thread of this process, ends with it, can be resumed" if self.running else ""
+        used = f" · checkpoints: {self.study.checkpoint_store.disk_use() / 2**20:.1f} MiB"
+        return used + (" · driven by a thread of this process, ends with it, can be resumed" if self.running else "")
 
     # -- the driver's thread ----------------------------------------------------------------------------------
 
@@ -280,6 +280,14 @@ class StudyRun(AttachedStudy):
             self._over.set()
 
 
+def checkpoint_store(db: str | Path, name: str, elsewhere: str | None = None) -> "CheckpointStore":
+    """Give a study's checkpoints: beside its knowledge base, unless they were put elsewhere."""
+    from workbench.cluster.checkpoints import CheckpointStore
+
+    beside = Path(db).parent / f"{Path(db).stem}.checkpoints" / name
+    return CheckpointStore(elsewhere or str(beside.absolute()))
+
+
 def unique_name(name: str, db: str | Path = DEFAULT_DB) -> str:
     """Return `name`, or ``name-2``, ``name-3``, … if the knowledge base holds a study of that name."""
     if not Path(db).is_file():
@@ -289,6 +297,34 @@ def unique_name(name: str, db: str | Path = DEFAULT_DB) -> str:
     with KnowledgeBase(db) as kb:
         taken = set(kb)
     return next(n for n in chain([name], (f"{name}-{i}" for i in count(2))) if n not in taken)
+
+
+def _check_new_settings(study: Study, recorded: Mapping[str, Any]) -> None:
+    """Refuse to resume with a setting that there was not when the study was recorded, unless it changes nothing.
+
+    The log itself knows only the settings it has recorded. What it has not meant their defaults, then as now.
+    """
+    for what in ("scheduler", "trainable"):
+        try:
+            meant = _described_now(recorded[what])
+        except (WorkbenchError, KeyError, TypeError):
+            continue  # not of the workbench's own kinds: what is recorded is all that is known
+        given = json.loads(json.dumps(study.spec[what]))
+        if changed := [key for key in meant if key not in recorded[what] and given.get(key) != meant[key]]:
+            raise StudyError(
+                f"study {study.name!r} was started before its {what} had a setting {changed[0]!r}, which stood at "
+                f"{meant[changed[0]]!r} then, not {given.get(changed[0])!r}: resume it so, or start another study"
+            )
+
+
+def _described_now(recorded: Mapping[str, Any]) -> dict[str, Any]:
+    """Describe what a record stands for with all the settings there are by now."""
+    inner = {
+        key: build(key, value, REGISTRY) if isinstance(value, Mapping) and "kind" in value else value
+        for key, value in recorded.items()
+    }
+    described: dict[str, Any] = json.loads(json.dumps(describe(build("study", inner, REGISTRY), REGISTRY)))
+    return described
 
 
 def _provenance(study: Study) -> dict[str, Any]:

@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from workbench.core.describe import Registry, build, made, settings_of
-from workbench.core.errors import InvalidInput, unknown
+from workbench.core.errors import InvalidInput, refuse_unknown, unknown
 from workbench.core.protocols import Scheduler, ranks_needed
 from workbench.core.space import Space
 from workbench.registry import SCHEDULERS, SEARCHERS, TRAINABLES
@@ -53,13 +53,9 @@ def study_from(table: Mapping[str, Any], **overrides: Any) -> Study:
     InvalidInput
         The first thing that is wrong, with its name.
     """
-    for key in table:
-        if key not in _TABLES:
-            raise unknown("table in a study file", key, _TABLES)
+    refuse_unknown("table in a study file", table, _TABLES)
     settings = {**_table(table, "study"), **{k: v for k, v in overrides.items() if v is not None}}
-    for key in settings:
-        if key not in _STUDY_KEYS | {"client"}:
-            raise unknown("setting of [study]", key, _STUDY_KEYS)
+    refuse_unknown("setting of [study]", [key for key in settings if key != "client"], _STUDY_KEYS)
     if "name" not in settings:
         raise InvalidInput('the study has no name: add name = "…" to [study], or pass --name')
     seed = settings.get("seed", 0)

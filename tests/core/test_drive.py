@@ -2,7 +2,8 @@
 
 import pytest
 
-from tests.support import MemoryLog, RandomTimes
+from tests.support import SPACE, MemoryLog, RandomTimes
+from workbench.algos.search import FullRuns, RandomSearcher
 from workbench.cluster.simulated import SimulatedExecutor
 from workbench.core.drive import drive, replay
 from workbench.core.errors import SchedulerError
@@ -141,3 +142,19 @@ def test_a_study_resumed_at_a_barrier_may_stop_whom_it_held() -> None:
     executor.open(last.at)
     assert drive(scheduler, executor, log, ledger=ledger)
     assert ledger.in_state(TrialState.STOPPED) == [0, 1, 2]
+
+
+class InPairs(SimulatedExecutor):
+    """Tells what happens two moments at a time."""
+
+    def wait(self, timeout_s=None):
+        return [*super().wait(timeout_s), *super().wait(timeout_s)]
+
+
+def test_a_slot_is_filled_before_the_next_report_is_heard_even_of_two_that_came_at_once() -> None:
+    log = MemoryLog()
+    executor = InPairs(RandomTimes(0), [1.0, 1.0])
+    executor.open(0.0)
+    assert drive(FullRuns(RandomSearcher(SPACE), 4, 1), executor, log)
+    told = [str(e.kind) for e in log if e.kind in (Kind.RUN, Kind.PHASE_ENDED, Kind.DECISION)]
+    assert told == ["run", "run", *["phase_ended", "decision", "run"] * 2, *["phase_ended", "decision"] * 2]

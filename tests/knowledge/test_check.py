@@ -1,10 +1,11 @@
 import sqlite3
 import threading
+from contextlib import closing
 
 import pytest
 
 from tests.knowledge.test_knowledge import a_study
-from workbench.core.errors import InvalidInput
+from workbench.core.errors import DatabaseError, InvalidInput
 from workbench.core.protocols import Event, Kind
 from workbench.knowledge import KnowledgeBase, StudyLog, backup, check, repair
 from workbench.knowledge.check import out_of_order
@@ -42,6 +43,17 @@ def test_a_driver_that_died_is_found_and_mended(db) -> None:
     with KnowledgeBase(db) as kb:
         assert kb["one"].frames().state == "interrupted"
         assert kb["one"].events()[:-1] == a_study()[:9]
+
+
+def test_a_file_whose_making_was_interrupted_is_told_and_made(db) -> None:
+    with closing(sqlite3.connect(db)) as connection:
+        connection.execute("PRAGMA journal_mode = WAL")  # the first thing that making one does
+    with pytest.raises(DatabaseError, match=r"the making of .* was interrupted: run workbench repair"):
+        check(db)
+    assert [str(f) for f in repair(db)] == [f"the making of {db} was interrupted (repair mends this)"]
+    assert check(db) == []
+    with KnowledgeBase(db) as kb:
+        assert list(kb) == []
 
 
 def test_metrics_that_belong_to_nothing_are_found_and_removed(db) -> None:

@@ -1,9 +1,15 @@
 """Writes that fail, wherever they fail: what is in the file afterwards is whole, and a prefix of what was written."""
 
+import json
+import os
 import resource
+import shutil
 import sqlite3
+import subprocess
+import sys
 import threading
 from contextlib import contextmanager, suppress
+from pathlib import Path
 
 import pytest
 from hypothesis import HealthCheck, given, settings
@@ -79,7 +85,7 @@ def test_the_names_of_metrics_survive_an_append_that_failed(tmp_path) -> None:
     log.append(a_study()[:5])
     progress = Event(Kind.PROGRESS, 1.0, 0, 0, 0, {"metrics": {"a new name": 1.0}})
     large = Event(Kind.PHASE_STARTED, 1.0, 0, 0, data={"padding": "x" * 400_000})
-    with no_file_larger_than(200_000), pytest.raises(DiskFull, match=r"no space left to write to .*: make space"):
+    with no_file_larger_than(200_000), pytest.raises(DiskFull, match=r"cannot be written to .*: make space"):
         log.append([progress, large])
     log.append([progress])
     with KnowledgeBase(tmp_path / "kb.db") as kb:
@@ -148,3 +154,25 @@ def _read_all(path) -> None:
     with KnowledgeBase(path) as kb:
         for name in kb:
             kb[name].frames()
+
+
+@pytest.mark.skipif(shutil.which("cc") is None, reason="the failing disk is written in C: needs cc")
+def test_every_write_may_fail_and_what_is_there_is_whole_and_a_prefix(tmp_path) -> None:
+    """Input/output errors once and for good, and lack of space: at every write, sync and change of a file's length."""
+    here = Path(__file__).parent
+    library, folder = tmp_path / "faults.so", tmp_path / "study"
+    subprocess.run(["cc", "-shared", "-fPIC", "-O1", "-o", library, here / "faults.c", "-ldl"], check=True)
+    folder.mkdir()
+    done = subprocess.run(
+        [sys.executable, "-m", "tests.knowledge.faulty_disk", folder],
+        cwd=here.parents[1],
+        env={**os.environ, "LD_PRELOAD": str(library)},
+        stdout=subprocess.PIPE,
+        text=True,
+        check=True,
+    )
+    found = json.loads(done.stdout)
+    assert found["wrong"] == []
+    assert min(found["writes"]) > 50  # the disk was really asked, and every one of these has failed in turn
+    assert found["told"].keys() == {"DatabaseError", "DiskFull"}
+    assert sum(found["told"].values()) > 50

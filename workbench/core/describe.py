@@ -10,7 +10,7 @@ from importlib import import_module
 from typing import Any
 
 from workbench.core.budget import Budget
-from workbench.core.errors import InvalidInput, WorkbenchError, unknown
+from workbench.core.errors import InvalidInput, WorkbenchError, refuse_unknown, unknown
 from workbench.core.space import Space
 
 Registry = Mapping[str, str]
@@ -59,9 +59,7 @@ def build(what: str, described: Mapping[str, Any], registry: Registry, **given: 
     cls = _class(what, kind, registry)
     allowed = {f.name: f for f in fields(cls) if f.init}
     settings = {key: value for key, value in described.items() if key != "kind"} | given
-    for key in settings:
-        if key not in allowed:
-            raise unknown(f"setting of {what} {kind!r}", key, allowed)
+    refuse_unknown(f"setting of {what} {kind!r}", settings, allowed)
     missing = [
         f.name
         for f in allowed.values()

@@ -1,7 +1,7 @@
 """Errors a user can meet. Each is one readable line: what was asked, what came, what is allowed, what to do."""
 
 import difflib
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable
 
 
 class WorkbenchError(Exception):
@@ -29,6 +29,13 @@ class SchedulerError(WorkbenchError):
 
 class PeerLost(Exception):
     """A process of a trial has lost another one of the same trial: the cause lies there, not here."""
+
+
+def refuse_unknown(what: str, given: Iterable[str], allowed: Collection[str]) -> None:
+    """Raise the error of `unknown` for the first of the names given that is not allowed."""
+    for name in given:
+        if name not in allowed:
+            raise unknown(what, name, allowed)
 
 
 def unknown(what: str, got: str, allowed: Iterable[str]) -> InvalidInput:

@@ -1,5 +1,6 @@
 """What people may ask of a running study, and the answers: judged against the ledger, kept in the log."""
 
+import sys
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
@@ -114,8 +115,19 @@ def _checked_trial(request: Request, trial: int, ledger: Ledger, n_phases: int) 
         for name in changes:
             if name not in config:
                 raise unknown("hyperparameter", str(name), config)
+            if not _is_like(changes[name], config[name]):
+                raise InvalidInput(
+                    f"{name} is {config[name]!r} in trial {trial}; a clone cannot have {changes[name]!r}"
+                )
         return {"config": {**config, **changes}, "phases": _count(request, "phases", n_phases)}
     return {}
+
+
+def _is_like(value: object, known: object) -> bool:
+    """Tell whether a value may stand where another stands: a finite number for a number, else one of its type."""
+    if isinstance(known, bool) or not isinstance(known, (int, float)):
+        return type(value) is type(known)
+    return isinstance(value, (int, float)) and not isinstance(value, bool) and abs(value) <= sys.float_info.max
 
 
 def _count(request: Request, name: str, default: int | None) -> int:

@@ -10,7 +10,7 @@ from pathlib import Path
 from workbench.core.errors import DatabaseError, InvalidInput
 from workbench.core.protocols import Event, Kind
 from workbench.knowledge.reader import KnowledgeBase
-from workbench.knowledge.schema import damage_told, open_for_reading, open_for_writing
+from workbench.knowledge.schema import Unfinished, damage_told, open_for_reading, open_for_writing
 from workbench.knowledge.writer import StudyLog, driver_of
 
 
@@ -75,11 +75,15 @@ def check(path: str | Path) -> list[Finding]:
 def repair(path: str | Path) -> list[Finding]:
     """Mend what can be mended without losing anything; return what was mended.
 
-    A study whose driver died is marked as interrupted; metrics that belong to nothing are removed. Events are never
-    changed or removed.
+    A study whose driver died is marked as interrupted; metrics that belong to nothing are removed; a write that was
+    interrupted is taken back. Events are never changed or removed.
     """
     path = Path(path)
-    mended = [finding for finding in check(path) if finding.repairable]
+    try:
+        mended = [finding for finding in check(path) if finding.repairable]
+    except Unfinished as err:
+        open_for_writing(path).close()
+        return [Finding("", str(err).partition(":")[0], repairable=True), *repair(path)]
     for finding in mended:
         if finding.study:
             with KnowledgeBase(path) as kb:

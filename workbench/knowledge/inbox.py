@@ -9,6 +9,7 @@ import os
 import time
 import uuid
 from collections.abc import Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -16,6 +17,8 @@ from typing import Any
 from workbench.core.interventions import Request
 from workbench.core.protocols import Config
 from workbench.knowledge.writer import lock_path
+
+_MOST_BYTES = 1 << 16  # of a request: hyperparameters and a few words
 
 
 def send(db: str | Path, study: str, action: str, trial: int | None = None, **data: Any) -> str:
@@ -105,10 +108,15 @@ class Inbox:
         self._taken: list[Path] = []
 
     def __call__(self) -> Sequence[Request]:
-        """Take what has come in; what was taken by the last call has been answered, and is removed."""
+        """Take what has come in; what was taken by the last call has been answered, and is removed.
+
+        What cannot be removed, or is no file, does no harm: a request is answered once, by its id.
+        """
         for file in self._taken:
-            file.unlink(missing_ok=True)
-        self._taken = sorted(self._folder.glob("*.json")) if self._folder.is_dir() else []
+            with suppress(OSError):
+                file.unlink()
+        found = sorted(self._folder.glob("*.json")) if self._folder.is_dir() else []
+        self._taken = [file for file in found if file.is_file()]
         return [_read(file) for file in self._taken]
 
 
@@ -118,11 +126,19 @@ def _folder(db: Path, study: str) -> Path:
 
 def _read(file: Path) -> Request:
     """Read a request; one that makes no sense becomes one that will be refused with its own words."""
+    name = file.stem.encode("ascii", "backslashreplace").decode()  # whatever the file system calls a name
     try:
-        found = json.loads(file.read_text(encoding="utf-8"))
+        if file.stat().st_size > _MOST_BYTES:
+            return Request(name, "unreadable request: too large")
+        found = json.loads(file.read_text(encoding="utf-8"), parse_constant=_refused)
+        json.dumps(found, ensure_ascii=False).encode()  # half a surrogate pair can be read, but not be written down
         action, trial, data = found["action"], found.get("trial"), found.get("data", {})
         if isinstance(action, str) and isinstance(data, dict) and (trial is None or type(trial) is int):
-            return Request(file.stem, action, trial, data)
+            return Request(name, action, trial, data)
     except (OSError, ValueError, KeyError, TypeError, AttributeError, RecursionError):
         pass
-    return Request(file.stem, "unreadable request")
+    return Request(name, "unreadable request")
+
+
+def _refused(constant: str) -> None:
+    raise ValueError(f"{constant} is not JSON")

@@ -45,6 +45,13 @@ CREATE INDEX metrics_of_study ON metrics (study, seq);
 CREATE INDEX metrics_by_name ON metrics (study, name, seq);
 """
 
+
+class Unfinished(DatabaseError):
+    """What was being written when a driver or the disk failed is to be taken back: a reader may not, a writer does."""
+
+
+_INTERRUPTED = {sqlite3.SQLITE_READONLY_ROLLBACK, sqlite3.SQLITE_READONLY_RECOVERY}  # what a reader may not mend
+
 # From each version to the next. Statements of one step are one transaction, the version's number among them.
 _MIGRATIONS = {
     1: (
@@ -89,12 +96,16 @@ def open_for_reading(path: Path) -> sqlite3.Connection:
     ------
     DatabaseError
         The file is missing, not a knowledge base, damaged, or was written by a newer version.
+    Unfinished
+        A writer has to open it first.
     """
     if not path.is_file():
         raise DatabaseError(f"no knowledge base at {path}: check the path, or run a study with --db {path}")
     connection = sqlite3.connect(f"{path.absolute().as_uri()}?mode=ro", uri=True, timeout=30, check_same_thread=False)
     try:
         with damage_told(path):
+            if _is_empty(connection):
+                raise Unfinished(f"the making of {path} was interrupted: run workbench repair")
             _check(connection, path)
     except BaseException:
         connection.close()
@@ -110,6 +121,8 @@ def damage_told(path: Path) -> Iterator[None]:
     except sqlite3.DatabaseError as err:
         if getattr(err, "sqlite_errorcode", None) == sqlite3.SQLITE_FULL:
             raise DatabaseError(f"{path} cannot be opened, the disk is full: make space") from None
+        if getattr(err, "sqlite_errorcode", None) in _INTERRUPTED:
+            raise Unfinished(f"a write to {path} was interrupted: run workbench repair") from None
         what = f"{path} cannot be read as a knowledge base ({err})"
         raise DatabaseError(f"{what}: restore a backup or choose another --db") from None
     except (KeyError, ValueError, TypeError, AttributeError) as err:

@@ -10,6 +10,7 @@ import threading
 import time
 import uuid
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from pathlib import Path
 from typing import IO, Any
 
@@ -24,7 +25,7 @@ _FULL = {sqlite3.SQLITE_FULL, sqlite3.SQLITE_IOERR_WRITE, sqlite3.SQLITE_IOERR_S
 
 
 class DiskFull(DatabaseError):
-    """An append found no space left on the disk; nothing of it was kept, and it can be tried again."""
+    """An append found no space left on the disk, or so it seems; nothing of it was kept, and it can be tried again."""
 
 
 class StudyLog:
@@ -90,9 +91,23 @@ class StudyLog:
                     self._insert(rows, points)
             except sqlite3.OperationalError as err:
                 self._names = known  # what was added to them is not in the file
-                if err.sqlite_errorcode in _FULL:
+                if err.sqlite_errorcode == sqlite3.SQLITE_FULL:
                     raise DiskFull(f"no space left to write to {self._path} ({err}): make space") from None
+                if err.sqlite_errorcode in _FULL:
+                    what = f"{self._path} cannot be written to ({err})"
+                    raise DiskFull(f"{what}: make space, or see to the disk") from None
+                if err.sqlite_errorcode & 0xFF == sqlite3.SQLITE_IOERR:
+                    raise DatabaseError(
+                        f"{self._path} cannot be written to ({err}): see to the disk, then resume"
+                    ) from None
                 raise
+
+    @property
+    def spec(self) -> dict[str, Any]:
+        """What was recorded of the study when it was begun."""
+        row = self._connection.execute("SELECT spec FROM studies WHERE id = ?", (self._study,)).fetchone()
+        with damage_told(self._path):
+            return dict(json.loads(row[0]))
 
     @property
     def identity(self) -> str:
@@ -206,10 +221,10 @@ def claim(path: Path, name: str) -> IO[str]:
         holder = file.read().strip() or "an unknown process"
         file.close()
         raise StudyError(f"study {name!r} is being driven by {holder}: stop that driver first") from None
-    file.seek(0)
-    file.truncate()
-    file.write(f"process {os.getpid()} on {socket.gethostname()} since {time.strftime('%Y-%m-%d %H:%M:%S')}\n")
-    file.flush()
+    holder = f"process {os.getpid()} on {socket.gethostname()} since {time.strftime('%Y-%m-%d %H:%M:%S')}\n"
+    with suppress(OSError):  # should the disk not take it: the lock holds all the same
+        os.ftruncate(file.fileno(), 0)
+        os.write(file.fileno(), holder.encode())
     return file
 
 

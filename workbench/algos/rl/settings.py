@@ -13,7 +13,7 @@ from workbench.algos.rl.learner import Precision
 from workbench.algos.rl.loss import Reduction
 from workbench.algos.rl.model import Init, check_network, reads_rgb
 from workbench.core.budget import Budget
-from workbench.core.errors import InvalidInput, unknown
+from workbench.core.errors import InvalidInput, refuse_unknown, unknown
 from workbench.core.protocols import Scalar
 
 TUNABLE = (
@@ -167,9 +167,7 @@ class Settings:
     @classmethod
     def check(cls, config_names: Iterable[str]) -> None:
         """Refuse a hyperparameter that no trial could take, before a study starts."""
-        for name in config_names:
-            if name not in cls.tunable:
-                raise unknown(f"hyperparameter of {cls.__name__}", name, cls.tunable)
+        refuse_unknown(f"hyperparameter of {cls.__name__}", config_names, cls.tunable)
 
     def with_config(self, config: Mapping[str, Scalar]) -> Self:
         """Return the settings of one trial: these, overridden by its config."""
@@ -186,9 +184,7 @@ class Settings:
     def from_json(cls, described: Mapping[str, Any]) -> Self:
         """Make settings from what `to_json` returned, or from part of it."""
         known = [f.name for f in dataclasses.fields(cls)]
-        for name in described:
-            if name not in known:
-                raise unknown(f"{cls.__name__} setting", name, known)
+        refuse_unknown(f"{cls.__name__} setting", described, known)
         given = dict(described)
         if isinstance(given.get("phase"), Mapping):
             given["phase"] = Budget(**given["phase"])

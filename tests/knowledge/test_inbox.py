@@ -1,0 +1,132 @@
+"""Requests as people's tools may leave them: whatever is there, the study goes on, each request is answered once."""
+
+import json
+import os
+import re
+import uuid
+from pathlib import Path
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from tests.support import SPACE, RandomTimes
+from workbench.algos.search import FullRuns, RandomSearcher
+from workbench.cluster.simulated import SimulatedExecutor
+from workbench.core.drive import drive
+from workbench.core.interventions import ACTIONS
+from workbench.core.protocols import Kind
+from workbench.knowledge import Inbox, KnowledgeBase, StudyLog
+from workbench.knowledge.inbox import send
+from workbench.knowledge.writer import lock_path
+
+anything = st.recursive(
+    st.one_of(st.none(), st.booleans(), st.integers(), st.floats(), st.text(max_size=20)),
+    lambda inner: st.one_of(st.lists(inner, max_size=3), st.dictionaries(st.text(max_size=8), inner, max_size=3)),
+    max_leaves=5,
+)
+configs = st.dictionaries(st.sampled_from(["lr", "gamma", "nonsense"]), anything, max_size=2)
+nearly = st.fixed_dictionaries(
+    {"action": st.one_of(st.sampled_from(ACTIONS), anything)},
+    optional={
+        "trial": st.one_of(st.integers(-1, 3), anything),
+        "data": st.one_of(
+            anything,
+            st.fixed_dictionaries(
+                {}, optional={"phases": anything, "config": configs, "nodes": anything, "by": anything}
+            ),
+        ),
+    },
+)
+contents = st.one_of(
+    st.binary(max_size=100),
+    st.one_of(nearly, anything).map(lambda thing: json.dumps(thing).encode()),  # NaN and half surrogates are among them
+    st.tuples(nearly, st.integers(0, 60)).map(lambda cut: json.dumps(cut[0]).encode()[: cut[1]]),
+    st.sampled_from([b"[" * 100_000, b'{"action": "' + b"x" * 100_000 + b'"}', b'{"action": "stop", "trial": 1e400}']),
+)
+names = st.one_of(
+    st.sampled_from([b"00000", "ä🙂".encode(), b"\xff\xfe", b"..", b"a b\nc", b"%s{}"]),
+    st.binary(min_size=1, max_size=20),
+).filter(lambda name: not {b"/"[0], 0} & set(name))
+
+
+def study_beside(path: Path, drop, name: str = "one") -> list:
+    """Drive a study to its end, or for a while should it be paused, with `drop` called in the midst of it."""
+    log, turns = StudyLog(path, name, {}), iter(range(10_000))
+    inbox = Inbox(path, name)
+
+    def requests():
+        if next(turns) == 3:
+            drop(lock_path(path, name).with_suffix(".inbox"))
+        return inbox()
+
+    executor = SimulatedExecutor(RandomTimes(0), [1.0, 1.0])
+    executor.open(0.0)
+    scheduler = FullRuns(RandomSearcher(SPACE), 4, 3)
+    drive(scheduler, executor, log, inbox=requests, stop=lambda: next(turns) > 200, poll_s=0.0)
+    log.close()
+    with KnowledgeBase(path) as kb:
+        kb[name].frames()
+        return kb[name].events()
+
+
+@pytest.fixture(scope="module")
+def shared(tmp_path_factory) -> Path:
+    """A knowledge base for many studies: making one takes longer than writing to it."""
+    return tmp_path_factory.mktemp("inbox") / "kb.db"
+
+
+@settings(max_examples=80, deadline=None)
+@given(files=st.dictionaries(names, contents, min_size=1, max_size=6))
+def test_garbage_in_the_inbox_is_answered_in_one_line_and_kills_nobody(shared, files) -> None:
+    dropped = []
+
+    def drop(folder: Path) -> None:
+        folder.mkdir()
+        for name, content in files.items():
+            file = os.fsencode(folder) + b"/" + name + b".json"
+            with open(file, "wb") as stream:
+                stream.write(content)
+            dropped.append(file)
+
+    events = study_beside(shared, drop, uuid.uuid4().hex)
+    answers = [e for e in events if e.kind is Kind.INTERVENTION]
+    assert len(answers) == len({e.data["request"] for e in answers}) == len(files)
+    for answer in answers:
+        assert answer.data["accepted"] or len(answer.data["why"].splitlines()) == 1
+    assert not any(map(os.path.exists, dropped))
+
+
+def test_what_is_no_file_is_left_alone(tmp_path) -> None:
+    """A folder, a pipe that nobody writes to, a link to nowhere: none of them can be read."""
+
+    def drop(folder: Path) -> None:
+        (folder / "folder.json").mkdir(parents=True)
+        os.mkfifo(folder / "pipe.json")
+        (folder / "link.json").symlink_to(folder / "nowhere")
+
+    events = study_beside(tmp_path / "kb.db", drop)
+    assert not [e for e in events if e.kind is Kind.INTERVENTION]
+    assert sum(e.kind is Kind.PHASE_ENDED for e in events) == 12
+
+
+@pytest.mark.parametrize(
+    ("changes", "says"),
+    [
+        ({"lr": "0.1"}, "lr is .* in trial 0; a clone cannot have '0.1'"),
+        ({"lr": True}, "a clone cannot have True"),
+        ({"lr": [0.1]}, r"a clone cannot have \[0.1\]"),
+        ({"lr": 10**400}, "a clone cannot have 1000"),
+        ({"lr": 1}, None),
+    ],
+)
+def test_a_clone_s_hyperparameters_are_of_the_kind_they_were(tmp_path, changes, says) -> None:
+    path = tmp_path / "kb.db"
+    events = study_beside(path, lambda folder: send(path, "one", "clone", 0, config=changes, phases=1))
+    (answer,) = (e for e in events if e.kind is Kind.INTERVENTION)
+    if says is None:
+        assert answer.data["accepted"]
+        assert [e.data["config"]["lr"] for e in events if e.kind is Kind.RUN and e.data.get("clone_of") == 0] == [1]
+    else:
+        assert not answer.data["accepted"]
+        assert re.search(says, answer.data["why"])
