@@ -137,9 +137,8 @@ def digit_score(images: torch.Tensor) -> float:
     float
         From 1 to 10; what the real images come to is in docs/trainables.md.
     """
-    judge = _classifier()
     with torch.no_grad():
-        log_p = functional.log_softmax(judge(images), dim=1)
+        log_p = functional.log_softmax(_classifier()(images), dim=1)
     p = log_p.exp()
     divergence = (p * (log_p - p.mean(0, keepdim=True).clamp_min(1e-12).log())).sum(1).mean().item()
     return min(math.exp(divergence), float(CLASSES)) if math.isfinite(divergence) else math.nan
@@ -150,7 +149,7 @@ def _classifier() -> nn.Module:
     """Train the judge, the same everywhere: it depends on no setting and no trial's seed."""
     train = load().train
     torch.set_num_threads(1)
-    with torch.random.fork_rng(devices=[]):
+    with torch.random.fork_rng(devices=[]), torch.enable_grad():
         torch.manual_seed(0)
         model = make_classifier(128)
         optimizer = torch.optim.Adam(model.parameters(), 3e-3)
