@@ -1,11 +1,11 @@
 """Full learning curves of GA3C: configurations of the HyperTrick paper's space, each run to the end, several seeds.
 
 Prints one JSON object whose ``curves`` are rows of config_id, learning_rate, gamma, t_max, seed, step (units run),
-frames, score and wall_s: a table that `workbench simulate --table` replays under any scheduler on any number of nodes.
-Nothing is stopped early. CartPole runs in the deterministic mode, so its scores repeat exactly; seconds do not: several
-trials run at once, one a process.
+score and wall_s: a table that `workbench simulate --table` replays under any scheduler on any number of nodes. Nothing
+is stopped early. CartPole runs in the deterministic mode, so its scores repeat exactly; seconds do not: several trials
+run at once, one a process.
 
-A configuration that diverges keeps the score of its last whole unit from there on, and is marked ``diverged``.
+A run that diverges keeps the score of its last whole unit; ``diverged`` lists config_id and seed of such runs.
 
 Run with ``python benchmarks/ga3c_curves.py --configs 46 --seeds 3 --units 27 --unit-frames 3000``.
 """
@@ -26,26 +26,28 @@ SPACE = Space(  # the HyperTrick paper's, Sec. 5.1; its set of gamma is lost in 
 )
 
 
-def curve(game: str, number: int, config: dict[str, Any], seed: int, units: int, unit_frames: int) -> list[dict]:
-    """Run one configuration with one seed to the end; a row a unit."""
+def curve(
+    game: str, number: int, config: dict[str, Any], seed: int, units: int, unit_frames: int
+) -> tuple[list[dict[str, Any]], bool]:
+    """Run one configuration with one seed to the end; a row a unit, and whether it diverged."""
     settings = GA3C(game, Budget(frames=unit_frames), device="cpu", lockstep=not _atari(game))
     trial = settings(config, seed)
     rows: list[dict[str, Any]] = []
-    seconds, score, frames, diverged = 0.0, float("nan"), 0, False
+    seconds, last, score, diverged = 0.0, 0.0, float("nan"), False
     for unit in range(1, units + 1):
         if not diverged:
             try:
                 metrics = trial.train_phase(lambda metrics: None)
-                score, frames, last = metrics["score"], int(metrics["frames"]), metrics["seconds"]
+                score, last = metrics["score"], metrics["seconds"]
             except FloatingPointError:
                 if not rows:
                     raise
                 diverged = True
         seconds += last
-        at = {"config_id": number, **config, "seed": seed, "step": unit, "frames": frames}
-        rows.append(at | {"score": round(score, 3), "wall_s": round(seconds, 3), "diverged": diverged})
+        at = {"config_id": number, **config, "seed": seed, "step": unit}
+        rows.append(at | {"score": round(score, 3), "wall_s": round(seconds, 4)})
     trial.close()
-    return rows
+    return rows, diverged
 
 
 def _atari(game: str) -> bool:
@@ -72,7 +74,9 @@ def main() -> None:
     ]
     with get_context("spawn").Pool(given.processes) as pool:
         curves = pool.starmap(curve, jobs, chunksize=1)
-    print(json.dumps({"game": given.game, "curves": [row for rows in curves for row in rows]}))
+    diverged = [(job[1], job[3]) for job, (_, lost) in zip(jobs, curves, strict=True) if lost]
+    told = {"game": given.game, "unit_frames": given.unit_frames, "diverged": diverged}
+    print(json.dumps(told | {"curves": [row for rows, _ in curves for row in rows]}))
 
 
 if __name__ == "__main__":

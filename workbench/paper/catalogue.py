@@ -50,6 +50,7 @@ def _schedulers(found: dict[str, Any]) -> Rows:
     ]
 
 
+_CURVES = "benchmarks/ga3c_curves.py --configs 46 --units 27"
 _SIMULATE = "-m workbench simulate --json --preset"
 _SCALING = "benchmarks/ga3c_scaling.py"
 _LEARNING = "benchmarks/ga3c_learning.py"
@@ -62,6 +63,22 @@ EXPERIMENTS: dict[str, Experiment] = {
             "minutes": f"{_SIMULATE} paper-46 --repeats 1000",
             "hours": f"{_SIMULATE} paper-46 --repeats 10000",
         },
+        rows=_schedulers,
+    ),
+    "ga3c-curves": Experiment(
+        shows="HyperTrick, Figs 4 to 7: full learning curves of GA3C, 46 configurations, nothing stopped early",
+        source="measured",
+        commands={
+            "minutes": f"{_CURVES} --seeds 5 --unit-frames 5000",
+            "hours": f"{_CURVES} --seeds 20 --unit-frames 20000",
+            "paper": f"{_CURVES} --seeds 3 --game Pong --unit-frames 2000000",
+        },
+        rows=lambda found: list(found["curves"]),
+    ),
+    "curves-hyperband-against-hypertrick": Experiment(
+        shows="HyperTrick, Fig. 6 and Table 3, on recorded GA3C curves: Hyperband against HyperTrick on 46 nodes",
+        source="simulated",
+        commands={"minutes": f"{_SIMULATE} ga3c-curves --repeats 1000", "hours": f"{_SIMULATE} ga3c-curves --repeats 10000"},
         rows=_schedulers,
     ),
     "ga3c-networks": Experiment(
