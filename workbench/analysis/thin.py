@@ -22,7 +22,7 @@ def thin(y: Floats, most: int) -> Indices:
     array of int, shape [m], m <= `most`, or all n if they are no more
         Indices in ascending order; the first and the last point are always kept.
     """
-    return thin_curves(np.zeros(len(y), int), np.arange(len(y)), y, most)
+    return thin_curves(np.zeros(len(y), int), np.arange(len(y), dtype=float), y, most)
 
 
 def thin_curves(curve: npt.NDArray[np.integer], x: Floats, y: Floats, most: int) -> Indices:
