@@ -14,7 +14,7 @@ from tests.support import SPACE, Deterministic
 from tests.test_study import WaitsForFile
 from workbench import AttachedStudy, FullRuns, RandomSearcher, Study
 from workbench.cluster.local import local_client
-from workbench.core.errors import InvalidInput, StudyError
+from workbench.core.errors import DatabaseError, InvalidInput, StudyError
 from workbench.knowledge import driver_of, output_path
 
 ROOT = Path(__file__).parents[1]
@@ -117,7 +117,7 @@ def test_what_cannot_be_launched_is_refused_here(client, tmp_path) -> None:
     lock = threading.Lock()
     with pytest.raises(InvalidInput, match=r"cannot be sent to .* use start\(\)"):
         replace(study, client=None, trainable=lambda config, seed: lock).launch()
-    with pytest.raises(StudyError):
+    with pytest.raises(DatabaseError, match="no knowledge base"):
         AttachedStudy(tmp_path / "kb.db", "no")
 
 

@@ -188,7 +188,11 @@ function render({ model, el }) {
     ofPhase.value = model.get("importance_phase") ?? "";
     ofPhase.hidden = !model.get("importance");
     const names = store.meta.hyperparameters;
-    if (choice.options.length !== names.length) choice.replaceChildren(...names.map((name) => new Option(name, name, false, name === choice.value)));
+    if (choice.options.length !== names.length) {
+      const varied = (name) => new Set([...store.trials.values()].map((trial) => trial.config[name])).size > 1;
+      const first = names.includes(choice.value) ? choice.value : (names.find(varied) ?? names[0]);
+      choice.replaceChildren(...names.map((name) => new Option(name, name, false, name === first)));
+    }
   }
 
   const about = whenChanged((trial) => {
