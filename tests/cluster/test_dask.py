@@ -9,12 +9,16 @@ import threading
 from dataclasses import dataclass
 from pathlib import Path
 
+import numpy as np
+import psutil
 import pytest
 
 from tests.support import SPACE, Deterministic, MemoryLog, score_of, until
 from workbench.algos.search import FullRuns, HyperTrick, RandomSearcher
 from workbench.core.drive import drive
 from workbench.core.protocols import Job, Kind, Verdict
+
+CRASHES = ("kill", "crash_natively")
 
 
 @dataclass(frozen=True)
@@ -57,6 +61,14 @@ class _Misbehaving(Deterministic):
     def hold_the_gil(self, progress) -> None:
         re.match(r"(a+)+$", "a" * 60 + "b")  # takes longer than the universe is old, in C
 
+    def deadlock_the_emulator(self, progress) -> None:
+        from ale_py.vector_env import AtariVectorEnv  # here, for a worker's first phase must not wait for it
+
+        envs = AtariVectorEnv("pong", num_envs=1)
+        envs.reset()
+        envs.send(np.array([99]))  # there is no such action: its threads never come back
+        envs.recv()
+
     def fail(self, progress) -> None:
         raise OSError("the disk\nis on fire")
 
@@ -91,15 +103,13 @@ def test_a_continued_trial_stays_on_its_worker_and_both_workers_are_used(executo
     assert set(started.values()) == {0, 1}
 
 
-@pytest.mark.parametrize("what", ["kill", "crash_natively", "hang", "hold_the_gil", "stop_process"])
+@pytest.mark.parametrize("what", [*CRASHES, "hang", "hold_the_gil", "stop_process", "deadlock_the_emulator"])
 def test_a_lost_or_silent_worker_costs_one_attempt_at_one_phase(executor_of, tmp_path, what) -> None:
     executor = executor_of(Misbehaves(str(tmp_path / "once"), what), stall_s=15.0)
     log = MemoryLog()
     assert drive(FullRuns(RandomSearcher(SPACE), 4, 3), executor, log, seed=1)
     failed = [e for e in log if e.kind is Kind.PHASE_FAILED]
-    assert [(e.phase, e.data["why"]) for e in failed] == [
-        (1, "crash" if what in ("kill", "crash_natively") else "stall")
-    ]
+    assert [(e.phase, e.data["why"]) for e in failed] == [(1, "crash" if what in CRASHES else "stall")]
     assert sorted((e.trial, e.phase) for e in log if e.kind is Kind.PHASE_ENDED) == [
         (t, p) for t in range(4) for p in range(3)
     ]
@@ -205,3 +215,28 @@ def test_a_dropped_trial_ends_in_mid_phase_and_its_slot_serves_another(executor_
     executor.start(Job(1, 0, {"lr": 1e-3}, 0, slot=0))
     events = until(executor, Kind.PROGRESS)  # of trial 1: its worker has let go of trial 0
     assert {e.trial for e in events if e.trial is not None} == {1}
+
+
+def test_what_the_cluster_remembers_does_not_grow_with_the_phases(client, executor_of) -> None:
+    """Dask's own books: spans of tasks on the scheduler, times by span on the workers."""
+
+    def books() -> tuple[int, int]:
+        spans = len(client.cluster.scheduler.extensions["spans"].root_spans)
+        return spans, max(client.run(lambda dask_worker: len(dask_worker.digests_total)).values())
+
+    executor = executor_of(Deterministic)
+    drive(FullRuns(RandomSearcher(SPACE), 4, 3), executor, MemoryLog())
+    spans, times = books()
+    for _ in range(3):
+        drive(FullRuns(RandomSearcher(SPACE), 4, 3), executor, MemoryLog())
+    assert books()[0] <= spans + 1  # one of another's tasks, such as those that ask for these figures
+    assert books()[1] <= times + 10
+    assert set(client.run(lambda dask_worker: len(dask_worker.profile_history)).values()) == {0}
+
+
+def test_a_local_cluster_listens_on_loopback_only(client) -> None:
+    processes = [os.getpid(), *client.run(os.getpid).values()]
+    sockets = [c for pid in processes for c in psutil.Process(pid).net_connections(kind="inet")]
+    listening = {c.laddr.ip for c in sockets if c.status == psutil.CONN_LISTEN}
+    assert "127.0.0.1" in listening
+    assert listening <= {"127.0.0.1", "::1"}

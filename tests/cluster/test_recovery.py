@@ -9,6 +9,7 @@ from contextlib import closing, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
+import numpy as np
 import pytest
 from distributed import Client
 
@@ -188,6 +189,38 @@ def test_a_new_driver_ends_what_a_dead_one_left_running(client, executor_of, tmp
         executor.start(Job(trial, 0, CONFIG, 0))
     events = until(executor, Kind.PHASE_ENDED, 2)  # the old phases run for ever: without help these would never start
     assert not any(e.kind is Kind.PHASE_FAILED for e in events)
+
+
+@dataclass(frozen=True)
+class Hungry:
+    """Takes more and more memory in phase 1, as long as a file is absent; makes the file first."""
+
+    once: str
+
+    def __call__(self, config, seed):
+        trial = Deterministic(config, seed)
+        train = trial.train_phase
+
+        def train_phase(progress):
+            if trial.phase == 1 and not Path(self.once).exists():
+                Path(self.once).touch()
+                _taken = [np.ones(1 << 22) for _ in range(64)]  # 2 GiB, were there so much
+                threading.Event().wait()
+            return train(progress)
+
+        trial.train_phase = train_phase  # type: ignore[method-assign]
+        return trial
+
+
+def test_a_worker_that_takes_more_memory_than_it_may_is_replaced_and_its_trial_goes_on(tmp_path) -> None:
+    with local_client(1, memory_limit="1GiB") as client:
+        executor = DaskExecutor(client, Hungry(str(tmp_path / "once")), CheckpointStore(str(tmp_path / "c")))
+        executor.open(0.0)
+        log = MemoryLog()
+        with closing(executor):
+            assert drive(FullRuns(RandomSearcher(SPACE), 2, 3), executor, log, seed=3)
+    assert_complete(log, 2, 3)
+    assert [e.data["why"] for e in log if e.kind is Kind.PHASE_FAILED] == ["crash"]
 
 
 def study_through(executor, scheduler, disturb) -> MemoryLog:

@@ -31,6 +31,8 @@ def local_client(nodes: int, *, memory_limit: str | int = 0, dashboard: bool = F
     settings = {
         "distributed.worker.daemon": False,  # trials may start processes of their own
         "distributed.logging.distributed": "error",
+        # Dask would look at every worker's stack a hundred times a second, and keep what it saw for an hour.
+        "distributed.worker.profile.enabled": False,
         # Dask's 15 s are less than a worker may need to come up on a loaded machine; its nanny was given up meanwhile.
         "distributed.deploy.lost-worker-timeout": "60s",
     }
