@@ -5,7 +5,7 @@ RUNS := data/runs
 # exactly this one: an open range takes the registry's newest build, gigabytes of CUDA with it
 TORCH := torch==2.13.0
 
-.PHONY: study lab test test-slow lint docs bench lock clean
+.PHONY: study notebooks lab test test-slow lint docs bench lock clean
 
 .venv/.installed: requirements.lock pyproject.toml
 	test -x $(BIN)/python || $(shell command -v $(PYTHON) || command -v python3) -m venv .venv
@@ -15,6 +15,10 @@ TORCH := torch==2.13.0
 
 study: .venv/.installed ## run notebook 01 headless; studies and reports go to data/runs
 	$(BIN)/python -m workbench notebook notebooks/01_first_study.ipynb
+
+notebooks: .venv/.installed ## every notebook but the browser's, headless at the smallest scale; kept in data/runs
+	for notebook in notebooks/01* notebooks/03* notebooks/04* notebooks/1*; do \
+		echo "$$notebook" && $(BIN)/python -m workbench notebook "$$notebook" || exit 1; done
 
 lab: .venv/.installed ## open the first notebook in JupyterLab, on loopback, with a token
 	$(BIN)/jupyter lab --ServerApp.ip=127.0.0.1 notebooks/01_first_study.ipynb

@@ -78,7 +78,10 @@ EXPERIMENTS: dict[str, Experiment] = {
     "curves-hyperband-against-hypertrick": Experiment(
         shows="HyperTrick, Fig. 6 and Table 3, on recorded GA3C curves: Hyperband against HyperTrick on 46 nodes",
         source="simulated",
-        commands={"minutes": f"{_SIMULATE} ga3c-curves --repeats 1000", "hours": f"{_SIMULATE} ga3c-curves --repeats 10000"},
+        commands={
+            "minutes": f"{_SIMULATE} ga3c-curves --repeats 1000",
+            "hours": f"{_SIMULATE} ga3c-curves --repeats 10000",
+        },
         rows=_schedulers,
     ),
     "ga3c-networks": Experiment(
