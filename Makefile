@@ -16,8 +16,8 @@ TORCH := torch==2.13.0
 study: .venv/.installed ## run notebook 01 headless; studies and reports go to data/runs
 	$(BIN)/python -m workbench notebook notebooks/01_first_study.ipynb
 
-notebooks: .venv/.installed ## every notebook but the browser's, headless at the smallest scale; kept in data/runs
-	for notebook in notebooks/01* notebooks/03* notebooks/04* notebooks/1*; do \
+notebooks: .venv/.installed ## every notebook, headless at the smallest scale; kept in data/runs
+	for notebook in notebooks/*.ipynb; do \
 		echo "$$notebook" && $(BIN)/python -m workbench notebook "$$notebook" || exit 1; done
 
 lab: .venv/.installed ## open the first notebook in JupyterLab, on loopback, with a token
