@@ -247,6 +247,7 @@ _CAPTIONS = {
     "best so far": "The best score reported so far, against the study's clock.",
     "score by hyperparameter": "Scores at phase ends against each hyperparameter; crosses are the last "
     "scores of stopped trials.",
+    "parallel coordinates": "A line a trial through its hyperparameters to its last score.",
     "importance": "What random forests make of the last scores of all trials, stopped ones among them; bars with "
     "95 % intervals.",
     "population": "Every member's score phase by phase, with the best and the median of the population.",
