@@ -129,6 +129,7 @@ def test_training_that_diverges_says_so() -> None:
         (DigitsClassifier, {"batch_size": 1.5}, "batch_size a whole number from 1"),
         (DigitsClassifier, {"phase": Budget(frames=10)}, "counts its phases in updates"),
         (DigitsGAN, {"beta1": -0.1}, r"beta1 in \[0, 1\)"),
+        (DigitsGAN, {"batch_size": 1}, "batch_size a whole number from 2"),
         (DigitsGAN, {"latent": 0}, "latent a whole number"),
     ],
 )

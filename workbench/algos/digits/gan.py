@@ -18,11 +18,12 @@ from workbench.core.protocols import Config
 
 _JUDGED_IMAGES = 1000
 _JUDGE_UPDATES = 400
+_WIDTH = 128
 
 
 @dataclass(frozen=True)
 class DigitsGAN:
-    """A generator and a discriminator of two hidden layers each, with the non-saturating loss and Adam.
+    """A batch-normalised generator and a discriminator, two hidden layers each; the non-saturating loss, and Adam.
 
     The score is that of `digit_score` on 1000 images from fixed noise: 1 for images of one kind or of none, at most 10.
     Unlike the paper's (a DCGAN by WGAN-GP on CIFAR-10, judged by an Inception score) it trains within seconds.
@@ -48,8 +49,8 @@ class DigitsGAN:
     )
 
     phase: Budget = field(default_factory=lambda: Budget(updates=200))
-    generator_learning_rate: float = 1e-3
-    discriminator_learning_rate: float = 1e-3
+    generator_learning_rate: float = 2e-3
+    discriminator_learning_rate: float = 2e-3
     beta1: float = 0.5
     batch_size: int = 64
     latent: int = 16
@@ -60,7 +61,7 @@ class DigitsGAN:
             generator_learning_rate=Ranges.ABOVE_0,
             discriminator_learning_rate=Ranges.ABOVE_0,
             beta1=Ranges.BELOW_1,
-            batch_size=Ranges.COUNT,
+            batch_size=Ranges.FROM_2,  # of one image there is no spread to normalise by
             latent=Ranges.COUNT,
         )
 
@@ -85,16 +86,21 @@ class GANTrial(TorchTrial):
     def generate(self, n: int, seed: int = 0) -> torch.Tensor:
         """Make images from noise that depends on `seed` alone; float32 in [0, 1], shape [n, 64]."""
         noise = torch.randn(n, self.settings.latent, generator=torch.Generator().manual_seed(seed))
+        self.generator.eval()
         with torch.no_grad():
             return self.generator(noise)  # type: ignore[no-any-return]
 
     def _build(self) -> tuple[dict[str, nn.Module], dict[str, torch.optim.Optimizer]]:
         s = self.settings
         self.generator = nn.Sequential(
-            nn.Linear(s.latent, 128), nn.ReLU(), nn.Linear(128, 128), nn.ReLU(), nn.Linear(128, PIXELS), nn.Sigmoid()
+            *_normalised(s.latent, _WIDTH), *_normalised(_WIDTH, _WIDTH), nn.Linear(_WIDTH, PIXELS), nn.Sigmoid()
         )
         self.discriminator = nn.Sequential(
-            nn.Linear(PIXELS, 128), nn.LeakyReLU(0.2), nn.Linear(128, 128), nn.LeakyReLU(0.2), nn.Linear(128, 1)
+            nn.Linear(PIXELS, _WIDTH),
+            nn.LeakyReLU(0.2),
+            nn.Linear(_WIDTH, _WIDTH),
+            nn.LeakyReLU(0.2),
+            nn.Linear(_WIDTH, 1),
         )
         betas = (s.beta1, 0.999)
         self._of_generator = torch.optim.Adam(self.generator.parameters(), s.generator_learning_rate, betas)
@@ -106,8 +112,9 @@ class GANTrial(TorchTrial):
 
     def _update(self) -> Mapping[str, float]:
         n = self.settings.batch_size
-        real = self.real[torch.randint(len(self.real), (n,))]
-        made = self.generator(torch.randn(n, self.settings.latent))
+        self.generator.train()
+        real = _centred(self.real[torch.randint(len(self.real), (n,))])
+        made = _centred(self.generator(torch.randn(n, self.settings.latent)))
         # softplus(-x) is -log sigmoid(x): the discriminator's belief that an image is real, or is not
         seen = functional.softplus(-self.discriminator(real)).mean()
         told_apart = functional.softplus(self.discriminator(made.detach())).mean()
@@ -118,6 +125,16 @@ class GANTrial(TorchTrial):
 
     def _judge(self) -> Mapping[str, float]:
         return {"score": digit_score(self.generate(_JUDGED_IMAGES))}
+
+
+def _normalised(inputs: int, outputs: int) -> list[nn.Module]:
+    """Build a layer of the generator; without the normalisation it learns several times more slowly."""
+    return [nn.Linear(inputs, outputs), nn.BatchNorm1d(outputs), nn.ReLU()]
+
+
+def _centred(images: torch.Tensor) -> torch.Tensor:
+    """Bring pixels, 0.3 on average with a spread near 0.4, to where a network likes its inputs."""
+    return 4 * images - 1.2
 
 
 def digit_score(images: torch.Tensor) -> float:

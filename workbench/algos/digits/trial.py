@@ -166,6 +166,7 @@ class Ranges:
     ABOVE_0: ClassVar[tuple[str, Any]] = ("a number above 0", lambda v: 0 < v < math.inf)
     FROM_0: ClassVar[tuple[str, Any]] = ("a number from 0", lambda v: 0 <= v < math.inf)
     BELOW_1: ClassVar[tuple[str, Any]] = ("in [0, 1)", lambda v: 0 <= v < 1)
+    FROM_2: ClassVar[tuple[str, Any]] = ("a whole number from 2", lambda v: isinstance(v, int) and v >= 2)
     COUNT: ClassVar[tuple[str, Any]] = ("a whole number from 1", lambda v: isinstance(v, int) and v >= 1)
 
 
