@@ -91,7 +91,8 @@ def _expected_maximum(law: stats.distributions.rv_frozen, n: int) -> float:
         return float(law.isf(math.exp(-y))) * n * (-math.expm1(-y)) ** (n - 1) * math.exp(-y)
 
     edge = math.log(n) + 5  # below it is most of the mass; 100 beyond, even of a Pareto law of index 2 only e^-50
-    return float(sum(integrate.quad(weighed, *between, limit=200)[0] for between in ((0, edge), (edge, edge + 100))))
+    ranges = ((0.0, edge), (edge, edge + 100))
+    return float(sum(integrate.quad(weighed, low, high, limit=200)[0] for low, high in ranges))
 
 
 def _check(value: int, name: str) -> None:

@@ -71,7 +71,7 @@ class Trial(ABC):
     @property
     def steps(self) -> int:
         """Transitions played so far, by all agents."""
-        return self._steps_before + sum(group.steps for group in self._groups)
+        return int(self._steps_before + sum(group.steps for group in self._groups))
 
     def train_phase(self, progress: Progress) -> Metrics:
         """Play and train until the phase's budget is spent.
