@@ -21,7 +21,7 @@ from workbench.core.protocols import Event, Job, Kind, TrainableFactory, Verdict
 _RECONCILE_S = 5.0
 _RESULT_S = 5.0
 _FAREWELL_S = 30.0
-_CAUSE_S = 5.0  # within which the death of a worker becomes known, after its gang has noticed
+_CAUSE_S = 10.0  # within which the death of a worker becomes known, after its gang has noticed
 
 
 @dataclass(frozen=True)
