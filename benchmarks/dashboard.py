@@ -220,6 +220,8 @@ def in_a_browser(folder: Path, looks: int, refreshes: int, every_s: float, big: 
         facts = page.locator(".jp-CodeCell").nth(3).locator(".wb-count").first
         page.wait_for_function("([e, n]) => e.textContent.startsWith(n)", arg=[facts.element_handle(), str(n_big + 2)])
         seen["large_refresh_s"] = round(time.perf_counter() - began, 2)
+        scripts = page.evaluate("window.scripts")  # of three dashboards by now
+        seen["javascript_loaded_in_all"] = {"times": len(scripts), "kinds": len(set(scripts)), "bytes": sum(scripts)}
         with_more.close()
         log.close()
         return {**seen, "console_errors": page.complaints}

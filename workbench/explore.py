@@ -50,7 +50,7 @@ class Explorer:
         rows = []
         for name, results in self.results.items():
             s, best = results.summary, self._best[name]
-            row = {"study": name, "state": results.frames.state}
+            row: dict[str, Any] = {"study": name, "state": results.frames.state}
             row |= {key: s[key] for key in ("trials", "phases", "best_score", "wall_s", "occupancy", "alpha")}
             row["time_to_best_s"] = best["at_s"].iloc[-1] if len(best) else float("nan")
             rows.append(row)
