@@ -196,7 +196,7 @@ def in_a_browser(folder: Path, looks: int, refreshes: int, every_s: float, big: 
         page.add_init_script(WATCH)
         opened(page, address.format("watch.ipynb"))
         ran(page, 1)
-        visible_s = shown(page, "steady")
+        visible_s = shown(page, 1, "steady")
         scripts = page.evaluate("window.scripts")
         page.evaluate("window.gaps = []")
         clock = 0.5 * (500 - looks)
@@ -211,15 +211,17 @@ def in_a_browser(folder: Path, looks: int, refreshes: int, every_s: float, big: 
             "frame_gap_ms_p95": round(float(np.quantile(gaps, 0.95)), 1),
             "frame_gap_ms_max": round(float(gaps.max()), 1),
         }
-        seen["reopened_s"] = shown(page, "steady")
+        seen["reopened_s"] = shown(page, 2, "steady")
         seen["memory"] = grown(page, log, clock, refreshes, every_s, rng)
-        seen["large_visible_s"] = shown(page, "large")
+        seen["large_visible_s"] = shown(page, 3, "large")
         with_more = StudyLog(big, "large", {"scheduler": {**SPEC["scheduler"], "n_trials": n_big}}, resume=True)
         began = time.perf_counter()
         one_more(with_more, n_big + 1)
-        facts = page.locator(".jp-OutputArea .wb").last.locator(".wb-count").first
+        facts = page.locator(".jp-CodeCell").nth(3).locator(".wb-count").first
         page.wait_for_function("([e, n]) => e.textContent.startsWith(n)", arg=[facts.element_handle(), str(n_big + 2)])
         seen["large_refresh_s"] = round(time.perf_counter() - began, 2)
+        scripts = page.evaluate("window.scripts")  # of three dashboards by now
+        seen["javascript_loaded_in_all"] = {"times": len(scripts), "kinds": len(set(scripts)), "bytes": sum(scripts)}
         with_more.close()
         log.close()
         return {**seen, "console_errors": page.complaints}
@@ -233,12 +235,11 @@ def ran(page, n: int) -> None:
     )
 
 
-def shown(page, name: str) -> float:
+def shown(page, cell: int, name: str) -> float:
     """Run the next cell and give the seconds until the study it shows can be seen."""
     began = time.perf_counter()
-    before = page.locator(".jp-OutputArea .wb").count()
     run_cells(page, 1)
-    board = page.locator(".jp-OutputArea .wb").nth(before)
+    board = page.locator(".jp-CodeCell").nth(cell).locator(".wb")
     page.wait_for_function("e => e.textContent", arg=board.locator(".wb-facts").element_handle())
     assert board.locator(".wb-title").text_content() == name
     return round(time.perf_counter() - began, 2)

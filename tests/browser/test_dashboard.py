@@ -57,7 +57,7 @@ def events(db: Path, kind: Kind) -> list:
 
 def until(page, true, what: str) -> None:
     """Let the page live until something is true of the log."""
-    for _ in range(600):
+    for _ in range(1800):
         if true():
             return
         page.wait_for_timeout(100)

@@ -1,3 +1,7 @@
+import re
+
+import pytest
+
 from workbench.viz import theme
 
 
@@ -21,3 +25,16 @@ def test_a_clock_fits_the_study():
 def test_the_ground_is_transparent():
     layout = theme.template().layout
     assert layout.paper_bgcolor == layout.plot_bgcolor == "rgba(0,0,0,0)"
+
+
+def _luminance(color):
+    shares = [float(part) / 255 for part in re.findall(r"[\d.]+", color)]
+    linear = [s / 12.92 if s <= 0.03928 else ((s + 0.055) / 1.055) ** 2.4 for s in shares]
+    return 0.2126 * linear[0] + 0.7152 * linear[1] + 0.0722 * linear[2]
+
+
+@pytest.mark.parametrize("ground", ["rgb(255, 255, 255)", "rgb(33, 33, 33)"])  # JupyterLab's, light and dark
+def test_phases_stand_out_from_either_ground(ground):
+    for color in theme.phase_colors(10):
+        low, high = sorted(_luminance(c) for c in (color, ground))
+        assert (high + 0.05) / (low + 0.05) > 1.7

@@ -37,7 +37,7 @@ LAND = "rgba(128,128,128,0.13)"
 LEGEND_PHASES = 12  # more phases than this are read off a colour bar
 
 _SEQUENCE = "Viridis"
-_SEQUENCE_RANGE = (0.12, 0.92)  # the ends vanish on dark and on white
+_SEQUENCE_RANGE = (0.26, 0.84)  # further out it vanishes on JupyterLab's dark ground, or on white
 
 
 def template() -> go.layout.Template:

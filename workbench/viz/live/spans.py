@@ -46,7 +46,7 @@ class SpanTable:
         """Give every span as in `workbench.knowledge.Frames`, without its node."""
         self._catch_up()
         _, slot, trial, phase, started_s, ended_s, outcome = self._rows[: self._n].T
-        words = pd.Categorical(np.array(OUTCOMES, object)[outcome.astype(int)], OUTCOMES)
+        words = pd.Categorical.from_codes(outcome.astype(int), pd.Index(OUTCOMES))
         columns = {"slot": np.where(slot < 0, np.nan, slot), "trial": trial, "phase": phase}
         return pd.DataFrame({**columns, "started_s": started_s, "ended_s": ended_s, "outcome": words})
 

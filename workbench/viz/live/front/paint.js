@@ -71,7 +71,7 @@ function axes(pen, box, x, y, colors) {
   pen.lineWidth = 1;
   pen.textBaseline = "middle";
   pen.textAlign = "right";
-  (y.ticks ?? niceTicks(y.low, y.high, box.height / 45)).forEach((value, k) => {
+  (y.ticks ?? niceTicks(y.low, y.high, box.height / 30)).forEach((value, k) => {
     const at = Math.round(py(value)) + 0.5;
     if (!y.ticks) rule(pen, box.left, at, box.left + box.width, at);
     pen.fillText(y.labels ? y.labels[k] : short(value), box.left - 6, at, box.left - 8);

@@ -62,7 +62,7 @@ function drawGantt(canvas, store, selected, colors) {
     const [from, to] = [at(bar.from), at(Number.isNaN(bar.to) ? now : bar.to)];
     const place = { x: from, y: top.get(bar.slot), width: Math.max(1, to - from - 0.7), height: row - 2, bar };
     const wasted = WASTED.includes(bar.outcome);
-    pen.globalAlpha = selected === null || bar.trial === selected ? 1 : 0.3;
+    pen.globalAlpha = selected === null || bar.trial === selected ? 1 : 0.4;
     pen.fillStyle = store.meta.phase_colors[bar.phase % store.meta.phase_colors.length];
     pen.fillRect(place.x, place.y, place.width, place.height);
     if (wasted) hatch(pen, place, colors);
@@ -162,7 +162,7 @@ function drawCurves(canvas, store, selected, colors) {
   for (const [trial, curve] of curves) {
     const mine = trial === selected;
     pen.strokeStyle = pen.fillStyle = store.meta.states[store.trials.get(trial)?.state] ?? colors.soft;
-    pen.globalAlpha = mine ? 1 : selected === null ? 0.75 : 0.2;
+    pen.globalAlpha = mine ? 1 : selected === null ? 0.75 : 0.35;
     pen.lineWidth = mine ? 2.5 : 1;
     pen.beginPath();
     curve.x.forEach((at, k) => pen.lineTo(px(at / unit.seconds), py(curve.y[k])));
@@ -229,7 +229,7 @@ function drawScores(canvas, store, selected, colors, name) {
   const { px, py } = axes(pen, boxOf(width, height), x, { ...span(ends.map((end) => end[1])), title: "score" }, colors);
   const marks = ends.map(([t, score, phase]) => {
     const mark = { x: px(at(t.config[name])), y: py(score), trial: t.trial, score, phase, value: t.config[name] };
-    pen.globalAlpha = selected === null || t.trial === selected ? 0.9 : 0.2;
+    pen.globalAlpha = selected === null || t.trial === selected ? 0.9 : 0.4;
     const color = store.meta.phase_colors[phase % store.meta.phase_colors.length];
     const size = t.trial === selected ? 6 : 4;
     const cut = phase === t.phases - 1 && (t.state === "stopped" || t.state === "failed");
