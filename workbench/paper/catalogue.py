@@ -69,7 +69,7 @@ EXPERIMENTS: dict[str, Experiment] = {
         shows="HyperTrick, Figs 4 to 7: full learning curves of GA3C, 46 configurations, nothing stopped early",
         source="measured",
         commands={
-            "minutes": f"{_CURVES} --seeds 5 --unit-frames 5000",
+            "minutes": f"{_CURVES} --seeds 3 --unit-frames 4000",
             "hours": f"{_CURVES} --seeds 20 --unit-frames 20000",
             "paper": f"{_CURVES} --seeds 3 --game Pong --unit-frames 2000000",
         },
@@ -88,7 +88,7 @@ EXPERIMENTS: dict[str, Experiment] = {
         shows="GA3C, Table 2: predictions a second of GA3C and A3C by network",
         source="measured",
         commands={
-            "minutes": f"{_SCALING} --parts networks --seconds 5 --repeats 3",
+            "minutes": f"{_SCALING} --parts networks --seconds 4 --repeats 2",
             "hours": f"{_SCALING} --parts networks --seconds 60 --repeats 9",
             "paper": f"{_SCALING} --parts networks --seconds 600 --repeats 3",
         },
@@ -98,7 +98,7 @@ EXPERIMENTS: dict[str, Experiment] = {
         shows="GA3C, Figs 3 and 4: speed, queues and batches by agents, predictors, trainers and training batch",
         source="measured",
         commands={
-            "minutes": f"{_SCALING} --parts agents threads batches --seconds 5",
+            "minutes": f"{_SCALING} --parts agents threads batches --seconds 3",
             "hours": f"{_SCALING} --parts agents threads batches --seconds 120",
             "paper": f"{_SCALING} --parts agents threads batches --seconds 600",
         },
@@ -108,7 +108,7 @@ EXPERIMENTS: dict[str, Experiment] = {
         shows="GA3C, Fig. 2: automatic adjustment from one group, one predictor, one trainer",
         source="measured",
         commands={
-            "minutes": f"{_SCALING} --parts adjustment --seconds 5 --adjust-every 2 --adjust-seconds 90",
+            "minutes": f"{_SCALING} --parts adjustment --seconds 3 --adjust-every 1.5 --adjust-seconds 75",
             "hours": f"{_SCALING} --parts adjustment --seconds 30 --adjust-every 20 --adjust-seconds 1800",
             "paper": f"{_SCALING} --parts adjustment --seconds 60 --adjust-every 60 --adjust-seconds 7200",
         },
