@@ -38,6 +38,7 @@ def toy_problem(paths: pd.DataFrame, goal: float = 1.2) -> go.Figure:
         fig.update_xaxes(title="θ<sub>0</sub>", range=[-0.05, 1.0], row=1, col=column)
         fig.update_xaxes(title="step", row=2, col=column)
     fig.update_yaxes(title="θ<sub>1</sub>", range=[-0.05, 1.0], row=1, col=1)
+    fig.update_yaxes(range=[min(float(paths["q"].min()), 0.0) - 0.1, goal + 0.15], row=2)
     fig.update_yaxes(title="Q", row=2, col=1)
     fig.update_layout(legend={"y": 1.1})
     return fig
