@@ -108,3 +108,10 @@ def test_the_schedulers_are_compared_at_a_toy_size(tmp_path) -> None:
         assert scheduler in shown
     assert "hypertrick loses" in shown
     assert "the first tenth of the trials runs" in shown
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", ["04_watch_an_agent", "10_hypertrick", "11_ga3c"])
+def test_what_is_drawn_from_recorded_data_runs_as_it_is(tmp_path, name) -> None:
+    shown = outputs(execute(NOTEBOOKS / f"{name}.ipynb", tmp_path / "out.ipynb"))
+    assert ("image/" if name.startswith("04") else "application/vnd.plotly.v1+json") in shown
