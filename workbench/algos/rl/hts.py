@@ -13,8 +13,9 @@ the longest of their *sums* of step times counts instead of the sum of the longe
 
 The delayed gradient: in interval j the executors act with w_j, while the learner takes the gradient of what was
 recorded in interval j-1, at the weights that acted then, and steps the newest weights along it:
-``w_{j+1} = w_j + step(gradient at w_{j-1})``. The policy lag is exactly one update, whatever the threads do; only
-the first update after the environments were started has nothing to lag behind.
+``w_{j+1} = w_j + step(gradient at w_{j-1})``. PPO, of many steps, starts from the newest weights instead, and its
+ratio to the policy that acted accounts for the lag. The policy lag is exactly one update, whatever the threads do;
+only the first update after the environments were started has nothing to lag behind.
 
 With ``concurrent=False`` it is the synchronous baseline: every environment waits for every other at each step, one
 prediction serves all, and nobody plays while the learner learns.
@@ -60,8 +61,8 @@ class HTS(Settings):
         Steps of every environment between two barriers, alpha of the paper; an update trains on all of them. Those
         that only reset an environment count as well, and are not trained on.
     method : {"a2c", "ppo"}
-        What an update is. A2C: one step along the gradient of `actor_critic_loss`, returns cut after `t_max` steps.
-        PPO: `proximal_update`, on advantages that `t_max` does not cut.
+        What an update is. A2C: one step along the delayed gradient of `actor_critic_loss`, returns cut after `t_max`
+        steps. PPO: `proximal_update`, on advantages that `t_max` does not cut.
     n_executors : int or None
         Threads that step environments, each an equal part of them; one an environment by default.
     n_actors : int
@@ -259,7 +260,7 @@ class HTSTrial(Trial):
             self._crew.end()
 
     def _update(self) -> None:
-        """Make the update of what was recorded in the last interval, at the weights that acted then.
+        """Make the update of what was recorded in the last interval.
 
         Raises
         ------
@@ -291,7 +292,6 @@ class HTSTrial(Trial):
         )
         return proximal_update(
             self.learner,
-            self._delayed,
             rollout,
             advantages,
             log_probs,

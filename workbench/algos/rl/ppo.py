@@ -8,7 +8,6 @@ from torch import Tensor
 
 from workbench.algos.rl.learner import Learner, Update
 from workbench.algos.rl.loss import Loss, Reduction
-from workbench.algos.rl.model import ActorCritic
 from workbench.algos.rl.rollout import Rollout
 
 
@@ -54,7 +53,6 @@ def clipped_loss(
 
 def proximal_update(
     learner: Learner,
-    model: ActorCritic,
     rollout: Rollout,
     advantages: np.ndarray,
     log_probs: np.ndarray,
@@ -66,18 +64,16 @@ def proximal_update(
 ) -> Update:
     """Make one update of several epochs, each of `n_minibatches` steps.
 
-    It is the update that `model` itself would make from its own weights; the shared weights, which may be ahead of them
-    (HTS-RL), are moved by the same steps, and the distance between the two stays what it was.
+    Gradients are taken at the shared weights, wherever they are by then. If these are already ahead of the weights that
+    acted, as HTS-RL's are by one update, the ratio in the loss accounts for it, and clips what they have moved in all.
 
     Parameters
     ----------
     learner : Learner
-        Its shared weights are stepped.
-    model : ActorCritic
-        With the weights that acted; it moves along.
     rollout : Rollout, of B experiences
     advantages, log_probs : ndarray of float32, (B,)
-        Advantages are brought to mean 0 and deviation 1 within a minibatch.
+        Log-probabilities under the weights that acted. Advantages are brought to mean 0 and deviation 1 within a
+        minibatch.
     generator : numpy.random.Generator
         Shuffles the experiences, anew in each epoch.
     n_epochs, n_minibatches : int
@@ -95,24 +91,19 @@ def proximal_update(
     with learner.stream(0):
         columns = (rollout.obs, rollout.actions, rollout.returns, advantages, log_probs)
         batch = [learner.upload(column) for column in columns]
-        with torch.no_grad():
-            ahead = [shared - own for shared, own in zip(learner.model.parameters(), model.parameters(), strict=True)]
         for part in shuffled:
-            loss = _loss(learner, model, [column[torch.from_numpy(part)] for column in batch], clip_ratio)
-            grads = torch.autograd.grad(loss.total, list(model.parameters()))
+            loss = _loss(learner, [column[torch.from_numpy(part)] for column in batch], clip_ratio)
+            grads = torch.autograd.grad(loss.total, list(learner.model.parameters()))
             norm = learner.descend(grads, float(loss.total.detach()))
-            with torch.no_grad():
-                for own, shared, lead in zip(model.parameters(), learner.model.parameters(), ahead, strict=True):
-                    torch.sub(shared, lead, out=own.data)
             sums += [float(loss.policy), float(loss.value), float(loss.entropy), norm]
     learner.count()
     return Update(lags, *(float(mean) for mean in sums / (n_epochs * parts)))
 
 
-def _loss(learner: Learner, model: ActorCritic, minibatch: Sequence[Tensor], clip_ratio: float) -> Loss:
+def _loss(learner: Learner, minibatch: Sequence[Tensor], clip_ratio: float) -> Loss:
     obs, actions, returns, advantages, log_probs = minibatch
     with learner.autocast():
-        logits, values = model(obs)
+        logits, values = learner.model(obs)
     return clipped_loss(
         logits,
         values,
