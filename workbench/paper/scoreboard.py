@@ -168,6 +168,13 @@ def _hyperband_in_virtual_time(root: Path) -> Pairs:
             yield number, Ours(ratio, "simulated", ratio < 1, why, scale=kept.scale)
 
 
+def _atari_studies(root: Path) -> Pairs:
+    from workbench.paper import atari
+
+    for number, value, agrees, why, scale in atari.numbers(root):
+        yield number, Ours(value, "measured", agrees, why, scale=scale)
+
+
 def _ga3c_networks(root: Path) -> Pairs:
     kept = Kept.open("ga3c-networks", root)
     rows = {row["network"]: row for row in kept.frame.to_dict("records")}
@@ -199,6 +206,7 @@ _COUNTERPARTS: list[Callable[[Path], Pairs]] = [
     _hypertrick_formulas,
     _toy_problem,
     _hyperband_in_virtual_time,
+    _atari_studies,  # what is measured goes before what is simulated
     _ga3c_networks,
     _pong_agent,
 ]
