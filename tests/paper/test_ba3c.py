@@ -1,10 +1,11 @@
 """The model of Distributed BA3C's scaling, on numbers worked by hand."""
 
 import numpy as np
+import pandas as pd
 import pytest
 
 from workbench.core.errors import InvalidInput
-from workbench.paper.ba3c import ScalingModel, exponential_kth_of_n, fitted_link, mean_step_s
+from workbench.paper.ba3c import ScalingModel, exponential_kth_of_n, fitted_link, mean_step_s, stability
 
 
 def fixed(*seconds):
@@ -61,3 +62,16 @@ def test_what_is_on_its_way() -> None:
 def test_what_cannot_be_simulated_is_refused() -> None:
     with pytest.raises(InvalidInput, match="1 <= n_awaited <= n_ranks"):
         mean_step_s(exponential, 2, 3)
+
+
+def test_stability_worked_by_hand() -> None:
+    """The first seed falls from 30 to 10 and ends there, the second only rises."""
+    rows = [
+        {"variant": "asynchronous", "seed": seed, "phase": phase, "score": score, "policy_lag_mean": 2.0}
+        for seed, scores in enumerate(([10.0, 30.0, 10.0], [10.0, 20.0, 30.0]))
+        for phase, score in enumerate(scores)
+    ]
+    (found,) = stability(pd.DataFrame(rows)).to_dict("records")
+    assert (found["n"], found["last_score"], found["best_score"], found["worst_fall"]) == (2, 20.0, 30.0, 10.0)
+    assert (found["worst_fall_low"], found["worst_fall_high"]) == (0.0, 20.0)
+    assert (found["ended_below_half"], found["policy_lag_mean"]) == (1, 2.0)

@@ -3,11 +3,12 @@
 import math
 
 import numpy as np
+import pandas as pd
 import pytest
 
 from workbench.algos.rl.step_time import StepTime
 from workbench.core.errors import InvalidInput
-from workbench.paper.hts import expected_longest_step, expected_longest_sum, expected_speedup
+from workbench.paper.hts import expected_longest_step, expected_longest_sum, expected_speedup, speedups
 
 
 def harmonic(n):
@@ -73,3 +74,18 @@ def test_more_variance_and_longer_intervals_gain_more():
 def test_what_cannot_be_is_refused():
     with pytest.raises(InvalidInput, match="n_steps must be a whole number from 1, got 0"):
         expected_longest_sum(StepTime(1.0), 2, 0)
+
+
+def test_runs_are_summed_up_beside_what_is_expected():
+    """Constant steps of 10 ms, 5 of them an interval, updates of 25 ms: 15 ms a step in turn, 10 ms at once."""
+    shown = {"law": "gamma", "cv": 0.0, "n_agents": 4, "sync_interval": 5, "mean_ms": 10.0}
+    runs = [
+        shown | {"speedup": ratio, "hts_return": ours, "synchronous_return": theirs, "synchronous_learning_s": 0.025}
+        for ratio, ours, theirs in ((1.4, 200.0, 190.0), (1.5, 210.0, 230.0), (1.6, 220.0, 210.0))
+    ]
+    (row,) = speedups(pd.DataFrame(runs)).to_dict("records")
+    assert (row["law"], row["cv"], row["n"], row["speedup"]) == ("gamma", 0.0, 3, 1.5)
+    assert (row["low"], row["high"]) == (1.4, 1.6)
+    assert (row["expected"], row["expected_with_learning"]) == (1.0, pytest.approx(1.5))
+    assert row["difference"] == pytest.approx(0.0)
+    assert row["difference_low"] < 0 < row["difference_high"]

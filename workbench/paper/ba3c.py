@@ -6,7 +6,9 @@ from dataclasses import dataclass
 from typing import Literal
 
 import numpy as np
+import pandas as pd
 
+from workbench.analysis import bootstrap_interval
 from workbench.core.errors import InvalidInput
 
 PARAMETERS = {256: 538_119, 128: 332_295, 64: 229_383, 32: 177_927, 16: 152_199}
@@ -134,3 +136,32 @@ def fitted_link(n_bytes: Sequence[float], seconds: Sequence[float]) -> tuple[flo
     if slope <= 0:
         raise InvalidInput(f"larger arrays took no longer, {list(seconds)} s: measure more, or larger ones")
     return max(float(offset) / 2, 0.0), 1 / float(slope)
+
+
+def stability(curves: pd.DataFrame) -> pd.DataFrame:
+    """Sum up how steadily each variant learned.
+
+    Parameters
+    ----------
+    curves : DataFrame
+        The recording ``ba3c-stability``: one row a variant, seed and phase.
+
+    Returns
+    -------
+    DataFrame
+        One row a variant: variant, n (seeds), then last_score, best_score and worst_fall (of the score below the best
+        so far), each a mean over seeds with ``_low`` and ``_high`` of its 95 % bootstrap interval; ended_below_half,
+        seeds whose last score is below half of their best; policy_lag_mean, of all its phases.
+    """
+    rows = []
+    for variant, found in curves.groupby("variant", sort=False):
+        table = found.pivot(index="seed", columns="phase", values="score").to_numpy(float)  # [seeds, phases]
+        falls = (np.maximum.accumulate(table, axis=1) - table).max(axis=1)
+        row: dict[str, object] = {"variant": variant, "n": len(table)}
+        for name, values in (("last_score", table[:, -1]), ("best_score", table.max(axis=1)), ("worst_fall", falls)):
+            mean = bootstrap_interval(values, "mean")
+            row |= {name: mean.value, f"{name}_low": mean.low, f"{name}_high": mean.high}
+        row["ended_below_half"] = int((table[:, -1] < table.max(axis=1) / 2).sum())
+        row["policy_lag_mean"] = float(found["policy_lag_mean"].mean())
+        rows.append(row)
+    return pd.DataFrame(rows)
