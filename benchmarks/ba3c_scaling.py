@@ -1,16 +1,17 @@
 """How Distributed BA3C scales, what its straggler rule saves, and how stable it is beside its asynchronous variant.
 
-Prints one JSON object; a data point is an experience that an update was made of. What is under ``model`` was not run.
+Prints one JSON object; a data point is an experience that an update was made of. Nothing under ``model`` was run on so
+many nodes; it measures nothing itself.
 
 - ``ranks``: data points/s on Pong by number of ranks, up to the cores at hand, and rank 0's seconds a batch
 - ``widths``: data points/s by the width of the fully connected layer, at one and two ranks, and the measured seconds of
   an all-reduce of that many parameters between two processes
-- ``model``: compute, exchange and stragglers fitted to the two above and carried to 64 nodes, beside the paper's linear
-  line: with the link measured here (loopback) and with links of 1 and 10 Gbit/s, as a ring, as the paper's four servers
-  and as the one server here
-- ``straggler``: seconds an update takes with sleeping ranks, measured and predicted, all awaited and the last dropped
-- ``stability``: CartPole on one budget of data points, synchronous and asynchronous, several seeds: last score, worst
-  fall from the best so far, and how many ended below half of their best
+- ``straggler``: seconds an update takes with sleeping ranks, measured, all awaited and the last dropped
+- ``stability``: CartPole on one budget of data points, synchronous and asynchronous, the curves of several seeds, which
+  `workbench.paper.ba3c.stability` sums up
+- ``model``: compute, exchange and stragglers fitted to the recordings ``ba3c-scaling`` and ``ba3c-width`` and carried
+  to 64 nodes, beside the paper's linear line: with the link measured here (loopback) and with links of 1 and 10 Gbit/s,
+  as a ring, as the paper's four servers and as the one server here; and the straggler rule simulated for sleeping ranks
 
 Run with ``python benchmarks/ba3c_scaling.py --seconds 20 --seeds 5``.
 """
@@ -21,21 +22,36 @@ import multiprocessing
 import os
 import statistics
 import time
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 import torch
 
-from workbench.algos.rl.ba3c import BA3C, BA3CTrial
+from workbench.algos.rl.ba3c import BA3C
+from workbench.algos.rl.ba3c_rank import BA3CTrial
 from workbench.algos.rl.envs import available_cores
 from workbench.algos.rl.exchange import AllReduce, open_store_socket
 from workbench.algos.rl.local_gang import HOST, LocalGang
-from workbench.analysis import bootstrap_interval
 from workbench.core.budget import Budget
-from workbench.paper.ba3c import PARAMETERS, ScalingModel, exponential_kth_of_n, fitted_link, mean_step_s
+from workbench.paper.ba3c import (
+    FLOAT_BYTES,
+    PAPER_BATCH,
+    PARAMETERS,
+    ScalingModel,
+    exponential_kth_of_n,
+    fitted_link,
+    mean_step_s,
+)
+from workbench.paper.experiments import Kept
 
 GBIT = 1e9 / 8  # bytes/s
+STRAGGLERS = 4
+SLEEPS: dict[str, dict[str, Any]] = {
+    "one rank sleeps 0.2 s, the others 0.05 s": {"slow_rank": 3, "slow_s": 0.2},
+    "all sleep for exponential times, mean 0.1 s": {"exponential": True, "sleep_s": 0.1},
+}
 
 
 @dataclass(frozen=True)
@@ -70,8 +86,8 @@ def quiet(metrics: Any) -> None:
     """Report to nobody."""
 
 
-def rate(factory: BA3C, seconds: float) -> tuple[float, list[float]]:
-    """Measure data points/s over one phase, after a short one; and rank 0's seconds for each batch and gradient."""
+def rate(factory: BA3C, seconds: float) -> tuple[list[float], list[float]]:
+    """Measure data points/s over each of some phases, after one; and rank 0's seconds for each batch and gradient."""
     trial = factory({}, 0)
     chief: BA3CTrial = trial.chief if isinstance(trial, LocalGang) else trial  # type: ignore[assignment]
     took, contribution = [], chief._contribution
@@ -90,7 +106,7 @@ def rate(factory: BA3C, seconds: float) -> tuple[float, list[float]]:
         rates.append(metrics["tps"] * metrics["train_batch_mean"])
         spent += metrics["seconds"]
     trial.close()
-    return statistics.median(rates), took
+    return rates, took
 
 
 def pong(n_ranks: int, width: int, seconds: float) -> BA3C:
@@ -111,7 +127,7 @@ def ranks(seconds: float, most: int) -> dict[str, Any]:
     found, n = {}, 1
     while n <= max(2, min(most, available_cores())):
         points, took = rate(pong(n, 128, seconds), seconds)
-        found[n] = {"points_per_s": round(points, 1), "batch_s": [round(s, 4) for s in took[-200:]]}
+        found[n] = {"points_per_s": [round(p, 1) for p in points], "batch_s": [round(s, 4) for s in took[-200:]]}
         n *= 2
     return found
 
@@ -122,7 +138,9 @@ def widths(seconds: float) -> dict[str, Any]:
     return {
         width: {
             "parameters": parameters,
-            "points_per_s": {n: round(rate(pong(n, width, seconds), seconds)[0], 1) for n in (1, 2)},
+            "points_per_s": {
+                n: [round(points, 1) for points in rate(pong(n, width, seconds), seconds)[0]] for n in (1, 2)
+            },
             "all_reduce_s": reduced[parameters],
         }
         for width, parameters in PARAMETERS.items()
@@ -155,79 +173,99 @@ def _reduce(rank: int, port: int, sock: Any, sizes: list[int], repeats: int) -> 
     return found
 
 
-def model(measured_ranks: dict[str, Any], measured_widths: dict[str, Any]) -> dict[str, Any]:
-    """Carry the measurements to 64 nodes."""
-    sizes = [4 * row["parameters"] for row in measured_widths.values()]
-    link = fitted_link(sizes, [row["all_reduce_s"] for row in measured_widths.values()])
+def model() -> dict[str, Any]:
+    """Carry what was recorded to 64 nodes, and simulate the straggler rule for the ranks that slept."""
+    measured, by_width = Kept.open("ba3c-scaling").frame, Kept.open("ba3c-width").frame
+    compute_s = measured.loc[(measured["kind"] == "batch") & (measured["n_ranks"] == 1), "seconds"].tolist()
+    reduced = by_width.groupby("parameters")["all_reduce_s"].first()
+    link = fitted_link([FLOAT_BYTES * size for size in reduced.index], reduced.tolist())
     links = {"loopback, measured": link, "1 Gbit/s, 50 us": (5e-5, GBIT), "10 Gbit/s, 50 us": (5e-5, 10 * GBIT)}
-    compute_s = measured_ranks[1]["batch_s"]
-    found: dict[str, Any] = {"fitted_latency_s": link[0], "fitted_bytes_per_s": link[1]}
+    rows = []
     for name, (latency_s, bytes_per_s) in links.items():
-        scaled = ScalingModel(compute_s, 32, PARAMETERS[128], latency_s, bytes_per_s)
-        found[name] = {
-            n: {
-                "linear": round(scaled.linear(n)),
-                "ring_all_awaited": round(scaled.points_per_s(n)),
-                "4_servers_all_awaited": round(scaled.points_per_s(n, way="servers")),
-                "4_servers_90_percent_awaited": round(scaled.points_per_s(n, max(1, round(0.9 * n)), "servers")),
-                "1_server_90_percent_awaited": round(scaled.points_per_s(n, max(1, round(0.9 * n)), "servers", 1)),
-            }
-            for n in (1, 2, 4, 8, 16, 32, 64)
-        }
-    return found
+        scaled = ScalingModel(compute_s, PAPER_BATCH, PARAMETERS[128], latency_s, bytes_per_s)
+        for n in (1, 2, 4, 8, 16, 32, 64):
+            k = max(1, round(0.9 * n))
+            for way, points in {
+                "linear": scaled.linear(n),
+                "ring, all awaited": scaled.points_per_s(n),
+                "4 servers, all awaited": scaled.points_per_s(n, way="servers"),
+                "4 servers, 90 % awaited": scaled.points_per_s(n, k, "servers"),
+                "1 server, 90 % awaited": scaled.points_per_s(n, k, "servers", 1),
+            }.items():
+                at = {"link": name, "latency_s": latency_s, "bytes_per_s": bytes_per_s}
+                rows.append(at | {"n_nodes": n, "way": way, "points_per_s": round(points, 1)})
+    return {"scaling": rows, "straggler": predicted()}
 
 
-def straggler(updates: int) -> dict[str, Any]:
-    """Seconds an update takes with four sleeping ranks, all awaited and the last dropped."""
-    common = {"phase": Budget(updates=updates), "n_ranks": 4, "n_agents": 2, "batch": 2, "evaluate_every": None}
-    found = {}
-    for name, how in {
-        "one rank sleeps 0.2 s, the others 0.05 s": {"slow_rank": 3, "slow_s": 0.2},
-        "all sleep for exponential times, mean 0.1 s": {"exponential": True, "sleep_s": 0.1},
-    }.items():
-        row: dict[str, Any] = {}
-        for k in (4, 3):
-            factory = Sleeping("CartPole-v1", n_awaited=k if k < 4 else None, **common, **how)
-            trial = factory({}, 0)
-            trial.train_phase(quiet)
-            metrics = trial.train_phase(quiet)
-            trial.close()
-            predicted = mean_step_s(factory.nap_s, 4, k)
-            row[f"{k} of 4"] = {"measured_s": round(1 / metrics["tps"], 4), "predicted_s": round(predicted, 4)}
+def predicted() -> list[dict[str, Any]]:
+    """Simulate the straggler rule; a row for every law and number of ranks awaited."""
+    rows = []
+    for law, how in SLEEPS.items():
+        factory = Sleeping("CartPole-v1", n_ranks=STRAGGLERS, n_agents=2, batch=2, evaluate_every=None, **how)
+        for k in (STRAGGLERS, STRAGGLERS - 1):
+            seconds = mean_step_s(factory.nap_s, STRAGGLERS, k)
+            row = {"law": law, "n_ranks": STRAGGLERS, "n_awaited": k, "step_s": round(seconds, 5)}
             if factory.exponential:
-                row[f"{k} of 4"]["independent_draws_s"] = round(0.1 * exponential_kth_of_n(4, k), 4)
-        for what in ("measured_s", "predicted_s"):
-            row[what.replace("_s", "_speedup")] = round(row["4 of 4"][what] / row["3 of 4"][what], 2)
-        found[name] = row
-    return found
+                row["independent_draws_s"] = round(factory.sleep_s * exponential_kth_of_n(STRAGGLERS, k), 5)
+            rows.append(row)
+    return rows
 
 
-def stability(seeds: int, frames: int, n_ranks: int, learning_rate: float) -> dict[str, Any]:
-    """CartPole on one budget, synchronous and asynchronous, the same seeds."""
-    found = {}
-    for name, synchronous in (("synchronous", True), ("asynchronous", False)):
-        curves = []
-        for seed in range(seeds):
-            factory = BA3C(
+def straggler(updates: int) -> list[dict[str, Any]]:
+    """Seconds an update takes with four sleeping ranks, all awaited and the last dropped; a row for each."""
+    rows = []
+    for law, how in SLEEPS.items():
+        for k in (STRAGGLERS, STRAGGLERS - 1):
+            factory = Sleeping(
                 "CartPole-v1",
-                phase=Budget(frames=max(1, frames // 20)),
-                n_ranks=n_ranks,
-                n_agents=8,
-                synchronous=synchronous,
+                phase=Budget(updates=updates),
+                n_ranks=STRAGGLERS,
+                n_awaited=k if k < STRAGGLERS else None,
+                n_agents=2,
+                batch=2,
                 evaluate_every=None,
+                **how,
             )
-            trial = factory({"learning_rate": learning_rate, "t_max": 10, "init": "orthogonal"}, seed)
-            curves.append([trial.train_phase(quiet)["score"] for _ in range(20)])
+            trial = factory({}, 0)
+            first = trial.train_phase(quiet)
+            second = trial.train_phase(quiet)
             trial.close()
-        table = np.array(curves)
-        falls = (np.maximum.accumulate(table, axis=1) - table).max(axis=1)
-        found[name] = {
-            "last_score": bootstrap_interval(table[:, -1], "mean")._asdict(),
-            "worst_fall": bootstrap_interval(falls, "mean")._asdict(),
-            "ended_below_half_of_best": int((table[:, -1] < table.max(axis=1) / 2).sum()),
-            "curves": np.round(table, 1).tolist(),
-        }
-    return found
+            row = {"law": law, "n_ranks": STRAGGLERS, "n_awaited": k, "step_s": round(second["seconds"] / updates, 5)}
+            rows.append(row | {"updates": updates, "dropped": second["dropped"] - first["dropped"]})
+    return rows
+
+
+def stability(seeds: range, frames: int, n_ranks: int, learning_rate: float) -> list[dict[str, Any]]:
+    """CartPole on one budget, synchronous and asynchronous, the same seeds; a row a phase."""
+    return [
+        {"variant": name} | row
+        for seed in seeds
+        for name, synchronous in (("synchronous", True), ("asynchronous", False))
+        for row in curve(synchronous, seed, frames, n_ranks, learning_rate)
+    ]
+
+
+def curve(
+    synchronous: bool, seed: int, frames: int, n_ranks: int, learning_rate: float, phases: int = 20
+) -> list[dict[str, Any]]:
+    """Train once; a row a phase."""
+    factory = BA3C(
+        "CartPole-v1",
+        phase=Budget(frames=max(1, frames // phases)),
+        n_ranks=n_ranks,
+        n_agents=8,
+        synchronous=synchronous,
+        evaluate_every=None,
+    )
+    trial, rows, seconds = factory({"learning_rate": learning_rate, "t_max": 10, "init": "orthogonal"}, seed), [], 0.0
+    for phase in range(1, phases + 1):
+        metrics = trial.train_phase(quiet)
+        seconds += metrics["seconds"]
+        told = {name: metrics[name] for name in ("frames", "updates", "policy_lag_mean")}
+        at = {"seed": seed, "phase": phase, "seconds": round(seconds, 2), "learning_rate": learning_rate}
+        rows.append(at | told | {"score": round(metrics["score"], 2), "value_loss": round(metrics["value_loss"], 4)})
+    trial.close()
+    return rows
 
 
 def main() -> None:
@@ -237,23 +275,23 @@ def main() -> None:
     parser.add_argument("--most-ranks", type=int, default=16)
     parser.add_argument("--updates", type=int, default=200, help="of each straggler measurement")
     parser.add_argument("--seeds", type=int, default=5)
+    parser.add_argument("--first-seed", type=int, default=0)
     parser.add_argument("--frames", type=int, default=200_000, help="of each stability run")
     parser.add_argument("--stability-ranks", type=int, default=4)
     parser.add_argument("--learning-rate", type=float, default=3e-3, help="of the stability runs")
-    names = ("ranks", "widths", "model", "straggler", "stability")
-    parser.add_argument("--parts", nargs="+", choices=names, default=names)
+    names = ("ranks", "widths", "straggler", "stability", "model")
+    parser.add_argument("--parts", nargs="+", choices=names, default=names[:-1])
     given = parser.parse_args()
     result: dict[str, Any] = {"cores": available_cores(), "load_1m": round(os.getloadavg()[0], 1)}
-    if {"ranks", "model"} & set(given.parts):
-        result["ranks"] = ranks(given.seconds, given.most_ranks)
-    if {"widths", "model"} & set(given.parts):
-        result["widths"] = widths(given.seconds)
-    if "model" in given.parts:
-        result["model"] = model(result["ranks"], result["widths"])
-    if "straggler" in given.parts:
-        result["straggler"] = straggler(given.updates)
-    if "stability" in given.parts:
-        result["stability"] = stability(given.seeds, given.frames, given.stability_ranks, given.learning_rate)
+    seeds = range(given.first_seed, given.first_seed + given.seeds)
+    parts: dict[str, Callable[[], Any]] = {
+        "ranks": lambda: ranks(given.seconds, given.most_ranks),
+        "widths": lambda: widths(given.seconds),
+        "straggler": lambda: straggler(given.updates),
+        "stability": lambda: stability(seeds, given.frames, given.stability_ranks, given.learning_rate),
+        "model": model,
+    }
+    result |= {name: parts[name]() for name in given.parts}
     print(json.dumps(result, indent=2))
 
 

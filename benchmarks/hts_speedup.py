@@ -10,6 +10,7 @@ suffice. Both systems are the same but for `concurrent`: 16 environments, PPO, a
   the seconds an update took in the baseline here; neither knows of the time that threads and predictions take
 - ``returns``: mean return of `--games` games after training, by system, with the interval of the mean over seeds;
   ``difference`` is HTS-RL's less the baseline's, paired by seed: they agree if its interval holds 0
+- ``runs``: what they were computed from, one entry a seed and system
 - ``step_ms``, ``learning_s``: medians by system; ``policy_lag``: the largest of any experience, by system
 
 ``--seeds 0`` gives the expectation alone, in seconds.
@@ -52,14 +53,17 @@ def train(settings: dict[str, Any], concurrent: bool, seed: int, games: int) -> 
     }
 
 
-def compare(law: StepTime, settings: dict[str, Any], seeds: int, games: int) -> dict[str, Any]:
+def compare(law: StepTime, settings: dict[str, Any], first: int, seeds: int, games: int) -> dict[str, Any]:
     """Run both systems in turn with every seed."""
     n, alpha = settings["n_agents"], settings["sync_interval"]
     rollout = {"rollout": round(expected_speedup(law, n, alpha).speedup, 3)}
     if seeds == 0:
         return {"expected": rollout}
     slow = {"step_time_law": law.law, "step_time_mean_s": law.mean_s, "step_time_cv": law.cv}
-    runs = [{name: train(settings | slow, on, seed, games) for name, on in SYSTEMS.items()} for seed in range(seeds)]
+    runs = [
+        {name: train(settings | slow, on, seed, games) for name, on in SYSTEMS.items()}
+        for seed in range(first, first + seeds)
+    ]
 
     def by_system(field: str) -> dict[str, float]:
         return {name: round(statistics.median(run[name][field] for run in runs), 4) for name in SYSTEMS}
@@ -76,6 +80,7 @@ def compare(law: StepTime, settings: dict[str, Any], seeds: int, games: int) -> 
         "step_ms": by_system("step_ms"),
         "learning_s": learning_s,
         "steps": by_system("steps"),
+        "runs": [{"seed": first + i, "system": name} | run[name] for i, run in enumerate(runs) for name in SYSTEMS],
         "policy_lag": {name: max(run[name]["policy_lag"] for run in runs) for name in SYSTEMS},
     }
 
@@ -92,6 +97,7 @@ def main() -> None:
     parser.add_argument("--laws", nargs="+", default=LAWS, help="law:cv, cv being standard deviation over mean")
     parser.add_argument("--mean-ms", type=float, default=6, help="of a step")
     parser.add_argument("--seeds", type=int, default=5)
+    parser.add_argument("--first-seed", type=int, default=0)
     parser.add_argument("--frames", type=int, default=30_000, help="of each run")
     parser.add_argument("--sync-interval", type=int, default=128)
     parser.add_argument("--epochs", type=int, default=20, help="of PPO: how long an update takes")
@@ -110,7 +116,9 @@ def main() -> None:
     found = {}
     for name in given.laws:
         law, cv = name.split(":")
-        found[name] = compare(StepTime(given.mean_ms / 1e3, float(cv), law), settings, given.seeds, given.games)
+        found[name] = compare(
+            StepTime(given.mean_ms / 1e3, float(cv), law), settings, given.first_seed, given.seeds, given.games
+        )
     shown = {"settings": settings | CONFIG, "mean_ms": given.mean_ms, "load_1m": round(os.getloadavg()[0], 1)}
     print(json.dumps(shown | {"laws": found}, indent=2))
 

@@ -7,70 +7,35 @@ deterministic mode; only the clock is virtual, so the numbers repeat exactly.
 
 ``final`` is the best score among the members at the end (the mean return of the last 100 games of that trial, 500 at
 most), ``mean`` that of all members at the end, ``over_time`` the mean over the phases of the best score so far. Each is
-given as a mean with its 95 % bootstrap interval, and so is the paired difference.
+given as a mean with its 95 % bootstrap interval, and so is the paired difference; ``runs`` has every repetition's.
 
 Run with ``python benchmarks/pbt_cartpole.py --repeats 10 --processes 2``.
 """
 
 import argparse
 import json
-import tempfile
 from concurrent.futures import ProcessPoolExecutor
 from functools import partial
 from typing import Any
 
 import numpy as np
 
-from workbench import GA3C, PBT, Budget, FullRuns, LogUniform, RandomSearcher, Space
-from workbench.analysis import bootstrap_interval, lineage, schedules
-from workbench.cluster.trained import TrainedPhases
-from workbench.cluster.virtual import VirtualCluster
-from workbench.core.protocols import Event
-from workbench.knowledge import frames_of
-from workbench.simulation import simulate
-
-SPACE = Space(
-    {
-        "learning_rate": LogUniform(1e-5, 1e-2),
-        "entropy_beta": LogUniform(1e-4, 1e-1),
-        "t_max": LogUniform(2, 100, step=1),
-    }
-)
-MEASURES = ("final", "mean", "over_time")
+from workbench import PBT, FullRuns, RandomSearcher
+from workbench.analysis import bootstrap_interval
+from workbench.paper.pbt import MEASURES, SPACE, play, summed_up
 
 
 def repetition(population: int, phases: int, frames: int, seed: int) -> dict[str, dict[str, Any]]:
     """Run both schedulers once."""
-    agent = GA3C(game="CartPole-v1", phase=Budget(frames=frames), n_agents=8, lockstep=True, device="cpu")
     both: dict[str, Any] = {
         "pbt": PBT(RandomSearcher(SPACE, seed=seed), population, phases, seed=seed),
         "random": FullRuns(RandomSearcher(SPACE, seed=seed), population, phases),
     }
     found = {}
     for name, scheduler in both.items():
-        events: list[Event] = []
-        with tempfile.TemporaryDirectory() as folder:
-            model = TrainedPhases(agent, folder)
-            simulate(scheduler, model, VirtualCluster(population), seed=seed, events=events)
-        found[name] = summed_up(events, population, phases)
+        found[name] = {"repeat": seed, "planned": population * phases}
+        found[name] |= summed_up(play(scheduler, population, frames, seed))
     return found
-
-
-def summed_up(events: list[Event], population: int, phases: int) -> dict[str, Any]:
-    """Take the measures from a study's log."""
-    frames = frames_of(events)
-    known = lineage(frames.trials, frames.phases, frames.decisions)
-    table = schedules(known, frames.trials, frames.phases, [])
-    scores = table.pivot(index="member", columns="phase", values="score").to_numpy(float)  # [members, phases]
-    return {
-        "final": float(np.nanmax(scores[:, -1])),
-        "mean": float(np.nanmean(scores[:, -1])),
-        "over_time": float(np.maximum.accumulate(np.nanmax(scores, axis=0)).mean()),
-        "first_phase": scores[:, 0].tolist(),
-        "phases": int(np.isfinite(scores).sum()),
-        "planned": population * phases,
-        "copies": int(known["copied"].sum()),
-    }
 
 
 def main() -> None:

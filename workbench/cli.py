@@ -126,6 +126,7 @@ def _parser() -> argparse.ArgumentParser:
     again.add_argument("names", nargs="*", metavar="NAME", help="which; without any, they are listed")
     again.add_argument("--scale", default="minutes", help="minutes (default), hours, or paper: as published")
     again.add_argument("--out", metavar="FOLDER", help="where recordings are kept (default: the project's data/)")
+    again.add_argument("--parts", type=int, metavar="N", help="of a long one, run so many parts now, the rest later")
     again.set_defaults(command=_reproduce)
 
     board = commands.add_parser("scoreboard", help="put every published number beside ours, as Markdown")
@@ -298,7 +299,7 @@ def _reproduce(arguments: argparse.Namespace) -> int:
         for name, experiment in EXPERIMENTS.items():
             print(f"{name:30} {experiment.shows} ({', '.join(experiment.commands)})")
     for name in arguments.names:
-        print(reproduce(name, arguments.scale, arguments.out or DATA))
+        print(reproduce(name, arguments.scale, arguments.out or DATA, arguments.parts))
     return 0
 
 

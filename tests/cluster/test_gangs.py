@@ -5,11 +5,13 @@ import re
 import numpy as np
 import pytest
 
+from tests.cluster.ba3c_gangs import InThreads, Mortal
 from tests.cluster.gang import Gang
 from tests.support import SPACE, MemoryLog, RandomTimes, score_of, until
 from workbench.algos.search import FullRuns, HyperTrick, ListSearcher, RandomSearcher
 from workbench.analysis import occupancy
 from workbench.cluster.simulated import Hazards, SimulatedExecutor
+from workbench.cluster.trained import TrainedPhases
 from workbench.cluster.virtual import VirtualCluster
 from workbench.core.budget import Budget
 from workbench.core.drive import drive
@@ -21,6 +23,12 @@ from workbench.simulation import simulate
 from workbench.study import Study
 
 CONFIG = {"lr": 1e-3}
+
+
+@pytest.fixture(autouse=True)
+def patient(monkeypatch) -> None:
+    """On a loaded machine the death of a worker may become known late; what is asserted is its cause, not when."""
+    monkeypatch.setattr("workbench.cluster.dask._CAUSE_S", 120.0)
 
 
 def of(log, kind):
@@ -47,8 +55,8 @@ def test_workers_form_one_slot_and_each_holds_a_rank_of_the_trial(executor_of) -
     [
         ("kill", 1, "crash", r"rank 1 of 2: the worker on \S+ died"),
         ("kill", 0, "crash", r"rank 0 of 2: the worker on \S+ died"),
-        ("hang", 1, "stall", r"rank 1 of 2: no sign of progress for 1\d s on \S+; worker restarted"),
-        ("stop_process", 0, "stall", r"rank 0 of 2: no sign of progress for 1\d s on \S+; worker restarted"),
+        ("hang", 1, "stall", r"rank 1 of 2: no sign of progress for \d+ s on \S+; worker restarted"),
+        ("stop_process", 0, "stall", r"rank 0 of 2: no sign of progress for \d+ s on \S+; worker restarted"),
         ("fail", 1, "exception", r"rank 1 of 2: OSError: the disk is on fire"),
     ],
 )
@@ -115,6 +123,31 @@ def test_hypertrick_over_ba3c_gangs_on_cartpole(executor_of) -> None:
         assert event.data["metrics"]["train_batch_mean"] == 16
 
 
+@pytest.mark.parametrize("how", [{}, {"n_awaited": 1}, {"synchronous": False}])
+def test_a_killed_rank_of_ba3c_ends_the_phase_with_one_error_and_it_is_retried(executor_of, tmp_path, how) -> None:
+    """Five updates a phase; rank 1 dies in the second, whose updates are counted on from the first's checkpoint."""
+    once = tmp_path / "once"
+    factory = Mortal(
+        "CartPole-v1",
+        phase=Budget(updates=5),
+        n_ranks=2,
+        n_agents=2,
+        batch=8,
+        evaluate_every=None,
+        once=str(once),
+        **how,
+    )
+    log = MemoryLog()
+    scheduler = FullRuns(ListSearcher([{"learning_rate": 1e-3}]), 1, 3)
+    assert drive(scheduler, executor_of(factory), log, seed=1)
+    assert once.exists()
+    (failed,) = of(log, Kind.PHASE_FAILED)
+    assert (failed.phase, failed.data["why"]) == (1, "crash")
+    assert re.fullmatch(r"rank 1 of 2: the worker on \S+ died", failed.data["error"]), failed.data["error"]
+    ended = {e.phase: e.data["metrics"]["updates"] for e in of(log, Kind.PHASE_ENDED)}
+    assert ended == {0: 5, 1: 10, 2: 15}
+
+
 # -- in virtual time ------------------------------------------------------------------------------------------------
 
 
@@ -150,6 +183,26 @@ def test_a_gang_of_many_is_in_danger_as_many_times_as_often() -> None:
         draws[n_ranks] = np.mean([hazards.draw(rng, n_ranks)[0] for _ in range(4000)])
     assert draws[1] / draws[8] == pytest.approx(8, rel=1e-9)
     assert draws[8] == pytest.approx(1 / (8 * 0.15), rel=0.1)
+
+
+def test_hypertrick_over_ba3c_gangs_that_truly_train_in_virtual_time(tmp_path) -> None:
+    """Four nodes are two gangs of two; the same again gives the same scores and the same verdicts."""
+    space = Space({"learning_rate": LogUniform(1e-4, 1e-2)})
+    factory = InThreads("CartPole-v1", phase=Budget(updates=5), n_ranks=2, n_agents=2, batch=8, evaluate_every=None)
+    played = []
+    for folder in ("a", "b"):
+        events: list = []
+        model = TrainedPhases(factory, tmp_path / folder, spread=0.3)
+        cluster = VirtualCluster(nodes=4, n_ranks=2)
+        outcome = simulate(HyperTrick(RandomSearcher(space), 6, 3, 0.4), model, cluster, seed=2, events=events)
+        verdicts = [(e.trial, e.phase, e.data["verdict"]) for e in of(events, Kind.DECISION)]
+        played.append((outcome.makespan, outcome.scores.tolist(), verdicts))
+        for event in of(events, Kind.PHASE_ENDED):
+            assert event.data["metrics"]["updates"] == 5 * (event.phase + 1)
+            assert event.data["metrics"]["train_batch_mean"] == 16
+    assert outcome.slots == 2
+    assert 6 < outcome.phases < 18  # some were stopped early
+    assert played[0] == played[1]
 
 
 def test_occupancy_counts_a_gang_as_one_slot_and_so_is_that_of_its_workers() -> None:

@@ -81,7 +81,7 @@ def test_what_is_recorded_has_the_schema_of_its_experiment(name) -> None:
     kept = Kept.open(name)
     assert name in EXPERIMENTS
     assert kept.about["shows"] == EXPERIMENTS[name].shows
-    assert kept.about["command"] == f"python {EXPERIMENTS[name].commands[kept.about['scale']]}"
+    assert kept.about["command"] == "; ".join(f"python {part}" for part in EXPERIMENTS[name].parts(kept.about["scale"]))
     assert len(kept.frame)
 
 
@@ -108,7 +108,7 @@ def test_what_comes_with_the_project_is_small() -> None:
 def test_every_experiment_names_a_script_that_is_there() -> None:
     for experiment in EXPERIMENTS.values():
         assert set(experiment.commands) <= set(SCALES)
-        for command in experiment.commands.values():
+        for command in (part for scale in experiment.commands for part in experiment.parts(scale)):
             script = command.split()[0]
             assert script == "-m" or (DATA.parent / script).is_file()
 
@@ -122,6 +122,20 @@ def test_a_script_that_fails_leaves_the_earlier_recording(tiny, monkeypatch, tmp
             reproduce(NAME, root=tmp_path)
     pd.testing.assert_frame_equal(Kept.open(NAME, tmp_path).frame, before.frame)
     assert [path.name for path in tmp_path.iterdir()] == [NAME]
+
+
+def test_a_long_one_runs_in_parts_and_goes_on_where_it_was_interrupted(monkeypatch, tmp_path, capsys) -> None:
+    parts = tuple(f"{TINY} --seed {seed}" for seed in (1, 2, 3))
+    monkeypatch.setitem(EXPERIMENTS, NAME, replace(EXPERIMENTS[NAME], commands={"minutes": parts}))
+    for _ in range(2):
+        assert main(["reproduce", NAME, "--out", str(tmp_path), "--parts", "1"]) == 0
+        assert not (tmp_path / NAME).exists()
+    kept = Kept.open(NAME, reproduce(NAME, root=tmp_path).parent)
+    assert kept.frame["scheduler"].tolist() == ["hypertrick", "hyperband", "hypertrick - hyperband"] * 3
+    assert [part["command"] for part in kept.about["parts"]] == [f"python {part}" for part in parts]
+    assert kept.about["seconds"] == pytest.approx(sum(part["seconds"] for part in kept.about["parts"]), abs=0.1)
+    assert [path.name for path in tmp_path.iterdir()] == [NAME]
+    assert capsys.readouterr().out.count(".parts") == 2
 
 
 def test_what_does_not_exist_is_said(tmp_path) -> None:

@@ -3,13 +3,14 @@
 import math
 
 import numpy as np
+import pandas as pd
 import pytest
 
 from workbench.algos.rl.hts import HTS
 from workbench.algos.rl.step_time import StepTime
 from workbench.core.budget import Budget
 from workbench.core.errors import InvalidInput
-from workbench.paper.hts import expected_longest_step, expected_longest_sum, expected_speedup, fingerprints
+from workbench.paper.hts import expected_longest_step, expected_longest_sum, expected_speedup, fingerprints, speedups
 
 
 def harmonic(n):
@@ -87,3 +88,18 @@ def test_the_deterministic_mode_comes_to_the_same_weights_with_any_number_of_act
     assert found["weights"].nunique() == 1
     other = fingerprints({"another seed": variants["1 actors"]}, {"learning_rate": 1e-2}, seed=1)
     assert other["weights"].tolist() != found["weights"].tolist()[:1]
+
+
+def test_runs_are_summed_up_beside_what_is_expected():
+    """Constant steps of 10 ms, 5 of them an interval, updates of 25 ms: 15 ms a step in turn, 10 ms at once."""
+    shown = {"law": "gamma", "cv": 0.0, "n_agents": 4, "sync_interval": 5, "mean_ms": 10.0}
+    runs = [
+        shown | {"speedup": ratio, "hts_return": ours, "synchronous_return": theirs, "synchronous_learning_s": 0.025}
+        for ratio, ours, theirs in ((1.4, 200.0, 190.0), (1.5, 210.0, 230.0), (1.6, 220.0, 210.0))
+    ]
+    (row,) = speedups(pd.DataFrame(runs)).to_dict("records")
+    assert (row["law"], row["cv"], row["n"], row["speedup"]) == ("gamma", 0.0, 3, 1.5)
+    assert (row["low"], row["high"]) == (1.4, 1.6)
+    assert (row["expected"], row["expected_with_learning"]) == (1.0, pytest.approx(1.5))
+    assert row["difference"] == pytest.approx(0.0)
+    assert row["difference_low"] < 0 < row["difference_high"]

@@ -9,6 +9,7 @@ from typing import Literal
 import numpy as np
 import pandas as pd
 
+from workbench.analysis import bootstrap_interval
 from workbench.core.errors import InvalidInput, unknown
 from workbench.paper.published import BA3C_FIG_6, BA3C_NODES
 
@@ -177,3 +178,32 @@ def speedup_points(points: pd.DataFrame) -> pd.DataFrame:
     ours = points.assign(**{name: points[name] / base for name in ("value", "low", "high")})
     theirs = [("the paper's time to a score", "published", n, BA3C_NODES[1] / hours) for n, hours in BA3C_NODES.items()]
     return pd.concat([ours, pd.DataFrame(theirs, columns=["series", "source", "x", "value"])], ignore_index=True)
+
+
+def stability(curves: pd.DataFrame) -> pd.DataFrame:
+    """Sum up how steadily each variant learned.
+
+    Parameters
+    ----------
+    curves : DataFrame
+        The recording ``ba3c-stability``: one row a variant, seed and phase.
+
+    Returns
+    -------
+    DataFrame
+        One row a variant: variant, n (seeds), then last_score, best_score and worst_fall (of the score below the best
+        so far), each a mean over seeds with ``_low`` and ``_high`` of its 95 % bootstrap interval; ended_below_half,
+        seeds whose last score is below half of their best; policy_lag_mean, of all its phases.
+    """
+    rows = []
+    for variant, found in curves.groupby("variant", sort=False):
+        table = found.pivot(index="seed", columns="phase", values="score").to_numpy(float)  # [seeds, phases]
+        falls = (np.maximum.accumulate(table, axis=1) - table).max(axis=1)
+        row: dict[str, object] = {"variant": variant, "n": len(table)}
+        for name, values in (("last_score", table[:, -1]), ("best_score", table.max(axis=1)), ("worst_fall", falls)):
+            mean = bootstrap_interval(values, "mean")
+            row |= {name: mean.value, f"{name}_low": mean.low, f"{name}_high": mean.high}
+        row["ended_below_half"] = int((table[:, -1] < table.max(axis=1) / 2).sum())
+        row["policy_lag_mean"] = float(found["policy_lag_mean"].mean())
+        rows.append(row)
+    return pd.DataFrame(rows)

@@ -50,10 +50,99 @@ def _schedulers(found: dict[str, Any]) -> Rows:
     ]
 
 
+def _hts_speedup(found: dict[str, Any]) -> Rows:
+    """One row a law and seed, both systems in it."""
+    shown = {name: found["settings"][name] for name in ("n_agents", "sync_interval")} | {"mean_ms": found["mean_ms"]}
+    rows: Rows = []
+    for name, law in found["laws"].items():
+        runs = {(run["seed"], run["system"]): run for run in law["runs"]}
+        for seed in sorted({seed for seed, _ in runs}):
+            row = {"law": name.split(":")[0], "cv": float(name.split(":")[1]), "seed": seed, **shown}
+            for system in ("hts", "synchronous"):
+                row |= {f"{system}_{k}": v for k, v in runs[seed, system].items() if k not in ("seed", "system")}
+            rows.append(row | {"speedup": row["synchronous_step_ms"] / row["hts_step_ms"]})
+    return rows
+
+
+def _ba3c_scaling(found: dict[str, Any]) -> Rows:
+    """Rows of kind ranks (a phase each), batch (rank 0's seconds for one and its gradient) and straggler."""
+    rows: Rows = []
+    for n, row in found.get("ranks", {}).items():
+        rows += [
+            {"kind": "ranks", "n_ranks": int(n), "repeat": i, "points_per_s": points}
+            for i, points in enumerate(row["points_per_s"])
+        ]
+        rows += [{"kind": "batch", "n_ranks": int(n), "seconds": seconds} for seconds in row["batch_s"]]
+    return rows + [{"kind": "straggler"} | row for row in found.get("straggler", [])]
+
+
+def _ba3c_width(found: dict[str, Any]) -> Rows:
+    return [
+        {"width": int(width), "n_ranks": int(n), "repeat": i, "points_per_s": points}
+        | {name: row[name] for name in ("parameters", "all_reduce_s")}
+        for width, row in found["widths"].items()
+        for n, rates in row["points_per_s"].items()
+        for i, points in enumerate(rates)
+    ]
+
+
+def _pbt_toy(found: dict[str, Any]) -> Rows:
+    return [
+        {"reading": reading, "variant": variant, "seed": seed, "final": final, "over_time": over_time}
+        for reading, measured in found["readings"].items()
+        for variant, row in measured["variants"].items()
+        for seed, (final, over_time) in enumerate(row["seeds"])
+    ]
+
+
+def _pbt_cartpole(found: dict[str, Any]) -> Rows:
+    """One row a repetition and scheduler; ``paired``: both had the same scores after the first phase."""
+    return [
+        {
+            "repeat": run[name]["repeat"],
+            "scheduler": name,
+            "paired": run["pbt"]["first_phase"] == run["random"]["first_phase"],
+        }
+        | {measure: run[name][measure] for measure in ("final", "mean", "over_time", "phases", "planned", "copies")}
+        for run in found["runs"]
+        for name in ("pbt", "random")
+    ]
+
+
+def _digits(found: dict[str, Any]) -> Rows:
+    """One row a phase of a trial; and what the digits score gives to images that nobody trained for."""
+    rows: Rows = [
+        {
+            "trainable": kind,
+            "learning_rate": next(iter(row["config"].values())),
+            "seed": seed,
+            "phase": phase,
+            "score": score,
+        }
+        for kind in ("classifier", "gan")
+        for row in found[kind]
+        for seed, scores in enumerate(row["scores"])
+        for phase, score in enumerate(scores)
+    ]
+    return rows + [
+        {"trainable": name.replace("_", " "), "score": score} for name, score in found["digits_score"].items()
+    ]
+
+
+def _listed(found: dict[str, Any]) -> Rows:
+    return list(found["rows"])
+
+
 _CURVES = "benchmarks/ga3c_curves.py --configs 46 --units 27"
 _SIMULATE = "-m workbench simulate --json --preset"
 _SCALING = "benchmarks/ga3c_scaling.py"
 _LEARNING = "benchmarks/ga3c_learning.py"
+
+_SPEEDUP = "benchmarks/hts_speedup.py --frames 16000 --laws"
+_RETURN = "benchmarks/hts_return.py"
+_BA3C = "benchmarks/ba3c_scaling.py --parts"
+_DESIGN = "benchmarks/pbt_design.py --processes 2"
+_POPULATION = "benchmarks/pbt_cartpole.py --population 10 --phases 10 --processes 2"
 
 EXPERIMENTS: dict[str, Experiment] = {
     "hyperband-against-hypertrick": Experiment(
@@ -143,5 +232,105 @@ EXPERIMENTS: dict[str, Experiment] = {
             "paper": f"{_LEARNING} --variants learning-rate --seeds 3 --game Pong --frames 40000000",
         },
         rows=_curves,
+    ),
+    "hts-speedup": Experiment(
+        shows="HTS-RL, Fig. 4 (left): speed-up over the baseline by the variance of step times, and the returns",
+        source="measured",
+        commands={
+            "minutes": (
+                f"{_SPEEDUP} gamma:0.1 gamma:1 --seeds 5",
+                f"{_SPEEDUP} gamma:3 --seeds 5",
+                f"{_SPEEDUP} gamma:2 lognormal:2 pareto:2 --seeds 3",
+            ),
+            "hours": "benchmarks/hts_speedup.py --frames 60000 --seeds 20",
+        },
+        rows=_hts_speedup,
+    ),
+    "hts-return": Experiment(
+        shows="HTS-RL, Fig. 5: return against wall time of A2C, PPO and HTS-RL, exponential step times",
+        source="measured",
+        commands={
+            "minutes": tuple(f"{_RETURN} --seeds 1 --first-seed {seed}" for seed in range(3)),
+            "hours": f"{_RETURN} --seeds 10 --frames 200000 --phases 40",
+        },
+        rows=_listed,
+    ),
+    "ba3c-scaling": Experiment(
+        shows="BA3C, Fig. 8 and Sec. 2.3: data points/s by ranks; seconds an update takes, the last awaited or not",
+        source="measured",
+        commands={
+            "minutes": f"{_BA3C} ranks straggler --seconds 24 --updates 150",
+            "hours": f"{_BA3C} ranks straggler --seconds 300 --updates 2000",
+        },
+        rows=_ba3c_scaling,
+    ),
+    "ba3c-scaling-model": Experiment(
+        shows="BA3C, Fig. 8: data points/s carried to 64 nodes beside the linear line; the straggler rule simulated",
+        source="model",
+        commands={"minutes": f"{_BA3C} model"},
+        rows=lambda found: [{"kind": kind} | row for kind, rows in found["model"].items() for row in rows],
+    ),
+    "ba3c-width": Experiment(
+        shows="BA3C, Fig. 6: data points/s by the width of the fully connected layer, and its all-reduce",
+        source="measured",
+        commands={
+            "minutes": f"{_BA3C} widths --seconds 12",
+            "hours": f"{_BA3C} widths --seconds 300",
+        },
+        rows=_ba3c_width,
+    ),
+    "ba3c-stability": Experiment(
+        shows="BA3C, Fig. 3: synchronous against asynchronous training on one budget, several seeds",
+        source="measured",
+        commands={
+            "minutes": tuple(f"{_BA3C} stability --seeds 1 --first-seed {seed}" for seed in range(5)),
+            "hours": f"{_BA3C} stability --seeds 20 --frames 1000000",
+        },
+        rows=lambda found: list(found["stability"]),
+    ),
+    "ba3c-epsilon": Experiment(
+        shows="BA3C, Fig. 5: score by Adam's epsilon, at effective batches of 32 and 512",
+        source="measured",
+        commands={
+            "minutes": "benchmarks/ba3c_epsilon.py --seeds 5",
+            "hours": "benchmarks/ba3c_epsilon.py --seeds 20 --frames 1000000",
+        },
+        rows=_listed,
+    ),
+    "pbt-toy": Experiment(
+        shows="PBT, Fig. 2: the toy problem and its ablations",
+        source="simulated",
+        commands={
+            "minutes": "benchmarks/pbt_toy.py --seeds 100",
+            "hours": "benchmarks/pbt_toy.py --seeds 100 --rules",
+        },
+        rows=_pbt_toy,
+    ),
+    "pbt-design": Experiment(
+        shows="PBT, Fig. 5: population, exploit, what is copied, adaptivity: GA3C on CartPole against random search",
+        source="simulated",
+        commands={
+            "minutes": tuple(f"{_DESIGN} --repeats 2 --seed {seed}" for seed in (0, 2, 4)),
+            "hours": f"{_DESIGN} --repeats 30 --frames 5000",
+        },
+        rows=_listed,
+    ),
+    "pbt-cartpole": Experiment(
+        shows="PBT against random search with the same node time: GA3C on CartPole, paired seeds",
+        source="simulated",
+        commands={
+            "minutes": tuple(f"{_POPULATION} --frames 5000 --repeats 5 --seed {seed}" for seed in (0, 5)),
+            "hours": f"{_POPULATION} --frames 20000 --repeats 30",
+        },
+        rows=_pbt_cartpole,
+    ),
+    "digits": Experiment(
+        shows="PBT, Sec. 4.3, at small scale: a classifier and a GAN of digits by learning rate",
+        source="measured",
+        commands={
+            "minutes": "benchmarks/digits.py --seeds 3",
+            "hours": "benchmarks/digits.py --seeds 30",
+        },
+        rows=_digits,
     ),
 }

@@ -44,15 +44,21 @@ class Experiment:
     source : {"measured", "simulated", "model"}
         What the numbers are; never mixed in one experiment.
     commands : Mapping
-        Scale → a script and its arguments. ``paper`` is as published, for a machine like the paper's.
+        Scale → a script and its arguments, or several where it is long: parts, whose rows are joined. ``paper`` is as
+        published, for a machine like the paper's.
     rows : callable
         What the script printed → rows of one table.
     """
 
     shows: str
     source: Literal["measured", "simulated", "model"]
-    commands: Mapping[str, str]
+    commands: Mapping[str, str | tuple[str, ...]]
     rows: Callable[[dict[str, Any]], Rows]
+
+    def parts(self, scale: str) -> tuple[str, ...]:
+        """Give the commands of a scale, in their order."""
+        found = self.commands[scale]
+        return (found,) if isinstance(found, str) else found
 
 
 @dataclass(frozen=True)
@@ -63,7 +69,8 @@ class Kept:
     ----------
     frame : DataFrame
     about : dict
-        ``shows, source, scale, command, date, seconds, cores, load_1m, machine, python, versions``.
+        ``shows, source, scale, command, date, seconds, load_1m_before, cores, machine, python, versions``; of several
+        parts the last one's date, all their seconds and the highest load, each part's own under ``parts``.
     """
 
     name: str
@@ -115,8 +122,10 @@ def recorded(name: str, scale: str | None = None, root: str | Path = DATA) -> Ke
     return Kept.open(name, reproduce(name, scale, Path(root) / "runs" / "reproduced").parent)
 
 
-def reproduce(name: str, scale: str = "minutes", root: str | Path = DATA) -> Path:
+def reproduce(name: str, scale: str = "minutes", root: str | Path = DATA, most_parts: int | None = None) -> Path:
     """Run an experiment again and keep it in a folder of its name, in the place of an earlier one.
+
+    Parts that have run stay in a hidden folder beside it until all have: what was interrupted goes on from there.
 
     Parameters
     ----------
@@ -125,11 +134,13 @@ def reproduce(name: str, scale: str = "minutes", root: str | Path = DATA) -> Pat
     scale : {"minutes", "hours", "paper"}
     root : path
         Where its folder is made.
+    most_parts : int, optional
+        Run no more parts than these now.
 
     Returns
     -------
     Path
-        The folder, with ``table.parquet`` and ``provenance.json``.
+        The folder, with ``table.parquet`` and ``provenance.json``; while parts are missing, theirs.
 
     Raises
     ------
@@ -138,34 +149,77 @@ def reproduce(name: str, scale: str = "minutes", root: str | Path = DATA) -> Pat
     WorkbenchError
         The script failed; an earlier recording is left as it was.
     """
+    experiment = _find(name, scale)
+    done = Path(root) / f".{name}.{scale}.parts"
+    commands = experiment.parts(scale)
+    parts: list[dict[str, Any]] = []
+    for number, command in enumerate(commands):
+        file = done / f"{number}.json"
+        if (part := _kept_part(file, command)) is None:
+            if most_parts == 0:
+                return done
+            most_parts = None if most_parts is None else most_parts - 1
+            part = _run_part(command, experiment.rows)
+            if len(commands) > 1:
+                done.mkdir(parents=True, exist_ok=True)
+                file.write_text(json.dumps(part), encoding="utf-8")
+        parts.append(part)
+    rows = [row for part in parts for row in part.pop("rows")]
+    folder = _keep(Path(root) / name, rows, _provenance(name, experiment, scale, parts))
+    shutil.rmtree(done, ignore_errors=True)
+    return folder
+
+
+def _find(name: str, scale: str) -> Experiment:
     from workbench.paper.catalogue import EXPERIMENTS
 
     if name not in EXPERIMENTS:
         raise unknown("experiment", name, EXPERIMENTS)
-    experiment = EXPERIMENTS[name]
     if scale not in SCALES:
         raise unknown("scale", scale, SCALES)
-    if scale not in experiment.commands:
-        raise InvalidInput(f"{name} has no scale {scale!r}, only {', '.join(experiment.commands)}")
-    command = experiment.commands[scale]
-    began, load = time.monotonic(), os.getloadavg()[0]
-    rows = experiment.rows(_output(command))
+    if scale not in EXPERIMENTS[name].commands:
+        raise InvalidInput(f"{name} has no scale {scale!r}, only {', '.join(EXPERIMENTS[name].commands)}")
+    return EXPERIMENTS[name]
+
+
+def _provenance(name: str, experiment: Experiment, scale: str, parts: Rows) -> dict[str, Any]:
     about = {
         "format": _FORMAT,
         "name": name,
         "shows": experiment.shows,
         "source": experiment.source,
         "scale": scale,
-        "command": f"python {command}",
-        "date": datetime.now(UTC).isoformat(timespec="seconds"),
-        "seconds": round(time.monotonic() - began, 1),
-        "load_1m_before": round(load, 1),
+        "command": "; ".join(part["command"] for part in parts),
+        "date": parts[-1]["date"],
+        "seconds": round(sum(part["seconds"] for part in parts), 1),
+        "load_1m_before": max(part["load_1m_before"] for part in parts),
         "cores": len(os.sched_getaffinity(0)),
         "machine": platform.machine(),
         "python": platform.python_version(),
         "versions": {package: metadata.version(package) for package in _PACKAGES},
     }
-    return _keep(Path(root) / name, rows, about)
+    return about | ({"parts": parts} if len(parts) > 1 else {})
+
+
+def _kept_part(file: Path, command: str) -> dict[str, Any] | None:
+    """Read a part that has run already; one of another command, or half written, is none."""
+    try:
+        part: dict[str, Any] = json.loads(file.read_text(encoding="utf-8"))
+    except (OSError, ValueError):
+        return None
+    return part if part["command"] == f"python {command}" else None
+
+
+def _run_part(command: str, rows: Callable[[dict[str, Any]], Rows]) -> dict[str, Any]:
+    began, load = time.monotonic(), os.getloadavg()[0]
+    found = rows(_output(command))
+    return {
+        "command": f"python {command}",
+        "date": datetime.now(UTC).isoformat(timespec="seconds"),
+        "seconds": round(time.monotonic() - began, 1),
+        "load_1m_before": round(load, 1),
+        "rows": found,
+    }
 
 
 def _output(command: str) -> dict[str, Any]:

@@ -10,13 +10,14 @@ import hashlib
 import math
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pandas as pd
 from scipy import integrate, stats
 
 from workbench.algos.rl.step_time import StepTime
+from workbench.analysis import bootstrap_interval
 from workbench.core.errors import InvalidInput
 from workbench.core.protocols import Config
 
@@ -65,6 +66,47 @@ def expected_speedup(
     slowest = expected_longest_step(step_time, n_envs) + prediction_s
     rollout = expected_longest_sum(step_time, n_envs, sync_interval) / sync_interval + prediction_s
     return Expectation(slowest + per_step, max(rollout, per_step))
+
+
+def speedups(runs: pd.DataFrame) -> pd.DataFrame:
+    """Sum up measured runs of both systems, and put the expectation beside them.
+
+    Parameters
+    ----------
+    runs : DataFrame
+        The recording ``hts-speedup``: one row a law of step times and seed.
+
+    Returns
+    -------
+    DataFrame
+        One row a law and cv, as `viz.speedup_by_variance` takes it:
+
+        ====================== =====================================================================================
+        law, cv                of the step times
+        n                      seeds
+        speedup, low, high     median of seconds a step, the baseline's over HTS-RL's, and its 95 % bootstrap interval
+        expected               from the law alone, no learning
+        expected_with_learning with the seconds that the baseline's updates took (median)
+        difference             mean return after training, HTS-RL's less the baseline's, paired by seed
+        difference_low, _high  its 95 % bootstrap interval
+        ====================== =====================================================================================
+    """
+    rows = []
+    for _, found in runs.groupby(["law", "cv"], sort=False):
+        shown: dict[str, Any] = found.iloc[0].to_dict()
+        law, cv = shown["law"], float(shown["cv"])
+        step_time = StepTime(float(shown["mean_ms"]) / 1e3, cv, law)
+        size = (int(shown["n_agents"]), int(shown["sync_interval"]))
+        ratio = bootstrap_interval(found["speedup"].to_numpy(float))
+        gain = bootstrap_interval((found["hts_return"] - found["synchronous_return"]).to_numpy(float), "mean")
+        learning_s = float(found["synchronous_learning_s"].median())
+        rows.append(
+            {"law": law, "cv": cv, "n": len(found), "speedup": ratio.value, "low": ratio.low, "high": ratio.high}
+            | {"expected": expected_speedup(step_time, *size).speedup}
+            | {"expected_with_learning": expected_speedup(step_time, *size, learning_s=learning_s).speedup}
+            | {"difference": gain.value, "difference_low": gain.low, "difference_high": gain.high}
+        )
+    return pd.DataFrame(rows)
 
 
 def fingerprints(variants: "Mapping[str, HTS]", config: Config, seed: int = 0) -> pd.DataFrame:

@@ -6,7 +6,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from workbench.algos.rl.ba3c import BA3C, BA3CTrial
+from workbench.algos.rl.ba3c import BA3C
+from workbench.algos.rl.ba3c_rank import BA3CTrial
 from workbench.algos.rl.rollout import Rollout
 
 

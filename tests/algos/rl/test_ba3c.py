@@ -11,7 +11,8 @@ import torch
 
 from tests.algos.rl.gangs import Fed, fixed_rollout, ranks_of, silent, train
 from workbench.algos.rl.a3c import A3C
-from workbench.algos.rl.ba3c import BA3C, _aged
+from workbench.algos.rl.ba3c import BA3C
+from workbench.algos.rl.ba3c_rank import _aged
 from workbench.algos.rl.checkpoint import load_agent
 from workbench.algos.rl.envs import find_game, make_agents
 from workbench.algos.rl.exchange import MAX_LAG, N_STATS, Stats, flat
@@ -107,7 +108,7 @@ def test_experiences_of_a_batch_are_exactly_as_many_as_asked_for_and_none_is_los
     metrics = train(ranks)
     assert metrics["train_batch_mean"] == 14
     for rank in ranks:
-        group, pool = rank._groups[0], sum(map(len, rank._pool))
+        group, pool = rank._groups[0], len(rank._pool)
         assert sum(g.steps for g in rank._groups) == 20 * 7 + pool + int(group._t[group._segment >= 0].sum())
     assert metrics["steps"] == sum(g.steps for rank in ranks for g in rank._groups)
     assert metrics["episodes"] == sum(rank._own.finished for rank in ranks)
@@ -232,6 +233,18 @@ def test_a_checkpoint_is_rank_0s_and_goes_on_with_new_ranks(tmp_path, how):
     close(again)
 
 
+def test_a_gang_may_start_from_another_trials_checkpoint(tmp_path):
+    other = GA3C("CartPole-v1", phase=Budget(updates=4), n_agents=2, lockstep=True)({}, 1)
+    other.train_phase(silent)
+    other.save(tmp_path)
+    ranks = ranks_of(cartpole(n_ranks=2, start_from=str(tmp_path)))
+    assert np.array_equal(weights(ranks[0]), weights(other))
+    assert train(ranks)["updates"] == 4 + 5
+    assert ranks[1].learner.updates == 9
+    other.close()
+    close(ranks)
+
+
 def test_a_checkpoint_passes_to_other_systems_and_back(tmp_path):
     ours = cartpole(n_ranks=1)({}, 0)
     ours.train_phase(silent)
@@ -257,7 +270,8 @@ def test_stopping_in_mid_phase_ends_every_rank_and_the_trial_can_go_on(how, monk
     def stop(metrics):
         raise Stopped
 
-    monkeypatch.setattr("workbench.algos.rl.ba3c.PROGRESS_S", 0.02)
+    monkeypatch.setattr("workbench.algos.rl.ba3c_rank.PROGRESS_S", 0.02)
+    monkeypatch.setattr("workbench.algos.rl.peers.ALIVE_S", 0.02)
     ranks = ranks_of(cartpole(updates=10**9, n_ranks=2, **how))
     before = threading.active_count()
     for _ in range(3):
@@ -312,6 +326,14 @@ def test_evaluation_plays_greedy_games_every_so_many_updates_and_does_not_touch_
 # -- settings -------------------------------------------------------------------------------------------------------
 
 
+def test_the_settings_are_the_papers():
+    paper = BA3C()
+    assert (paper.learning_rate, paper.adam_eps, paper.beta1, paper.beta2) == (1e-3, 1e-8, 0.8, 0.75)
+    assert (paper.batch, paper.n_agents, paper.t_max, paper.gamma, paper.entropy_beta) == (32, 10, 5, 0.99, 0.01)
+    assert (paper.network, paper.max_average_norm) == ("ba3c-128", 0.1)
+    assert (paper.evaluate_every, paper.evaluate_games) == (1000, 50)
+
+
 def test_what_has_no_meaning_is_refused():
     assert ranks_needed(BA3C(**CARTPOLE)) == 2
     assert ranks_needed(GA3C("CartPole-v1")) == 1
@@ -329,13 +351,13 @@ def test_what_has_no_meaning_is_refused():
         cartpole(network="ba3c-128")
 
 
-def test_two_ranks_learn_cartpole():
-    """Random play scores about 22; two real processes come above 120 within 200 000 frames, usually sooner."""
-    factory = BA3C(phase=Budget(frames=20_000), n_ranks=2, n_agents=16, batch=80, **CARTPOLE)
+@pytest.mark.parametrize("how", [{}, {"n_awaited": 1}, {"synchronous": False}])
+def test_two_ranks_learn_cartpole(how):
+    """Random play scores about 22; two ranks come above 120 within 200 000 frames, usually sooner."""
+    factory = BA3C(phase=Budget(frames=20_000), n_ranks=2, n_agents=16, batch=80, **CARTPOLE, **how)
     config = {"learning_rate": 3e-3, "gamma": 0.95, "t_max": 10, "beta1": 0.9, "beta2": 0.999, "init": "orthogonal"}
-    trial = factory(config, 0)
-    scores = []
+    ranks, scores = ranks_of(factory, config), []
     while len(scores) < 10 and max(scores, default=0) < 120:
-        scores.append(trial.train_phase(silent)["score"])
-    trial.close()
+        scores.append(train(ranks)["score"])
+    close(ranks)
     assert scores[-1] >= 120, scores

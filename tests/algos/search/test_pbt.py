@@ -88,6 +88,19 @@ def test_exploit_alone_copies_the_config_unchanged_and_explore_alone_copies_nobo
     assert child.config["x"] in (pytest.approx(16.0), pytest.approx(24.0))
 
 
+def test_the_hyperparameters_alone_are_copied_and_the_member_keeps_its_weights() -> None:
+    scheduler = begun(3, share=0.5, explore=False, copy_weights=False)
+    told(scheduler, 0, 0, 5.0)
+    assert told(scheduler, 1, 0, 1.0) == ("stop", "exploited")
+    child = scheduler.ask()
+    assert (child.parent, child.config) == (1, {"x": 10.0})
+    told(scheduler, 0, 1, 5.0)
+    assert told(scheduler, 2, 0, 0.0, failed=True) == ("stop", "failed")
+    assert scheduler.ask().parent in (0, 1)  # it has no weights of its own to keep
+    with pytest.raises(InvalidInput, match="for neither, set exploit='none'"):
+        population(2, copy_weights=False, copy_config=False)
+
+
 def test_resampling_draws_from_the_space() -> None:
     scheduler = begun(2, share=0.5, resample=1.0)
     told(scheduler, 0, 0, 5.0)

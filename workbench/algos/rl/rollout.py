@@ -77,3 +77,24 @@ class Segments:
             returns.T[kept],
             self.versions[index, :longest][kept],
         )
+
+
+class Pool:
+    """Experiences played and not yet trained on, taken out in batches of an exact size, oldest first."""
+
+    def __init__(self) -> None:
+        self._rollouts: list[Rollout] = []
+
+    def __len__(self) -> int:
+        return sum(map(len, self._rollouts))
+
+    def add(self, rollout: Rollout) -> None:
+        """Put experiences behind the others."""
+        self._rollouts.append(rollout)
+
+    def take(self, n: int) -> Rollout:
+        """Take the oldest `n`; what is left opens the next batch."""
+        names = ("obs", "actions", "returns", "versions")
+        joined = [np.concatenate([getattr(rollout, name) for rollout in self._rollouts]) for name in names]
+        self._rollouts = [Rollout(*(part[n:] for part in joined))] if len(self) > n else []
+        return Rollout(*(part[:n] for part in joined))

@@ -62,6 +62,8 @@ class PBT:
     copy_config : bool
         Copy weights and hyperparameters; false copies the weights alone, and the member changes its own
         hyperparameters, as in the paper's toy problem (Fig. 2).
+    copy_weights : bool
+        False copies the hyperparameters alone, and the member goes on with its own weights (Fig. 5c).
     space : Space, optional
         What hyperparameters may become; the searcher's, if it has one.
     seed : int
@@ -80,6 +82,7 @@ class PBT:
     noise: float = 0.0
     resample: float = 0.0
     copy_config: bool = True
+    copy_weights: bool = True
     space: Space | None = None
     seed: int = 0
     _trials: Trials = field(init=False, repr=False, compare=False)
@@ -94,6 +97,8 @@ class PBT:
         check_share(self, share=self.share, level=self.level, resample=self.resample, noise=self.noise)
         if not 0 < self.share <= 0.5:
             raise InvalidInput(f"PBT needs 0 < share <= 0.5, got {self.share}: top and bottom may not overlap")
+        if not (self.copy_config or self.copy_weights):
+            raise InvalidInput("PBT copies weights, hyperparameters or both: for neither, set exploit='none'")
         space = self.space if self.space is not None else getattr(self.searcher, "space", None)
         if space is None:
             raise InvalidInput("PBT changes hyperparameters within a space, and this searcher has none: pass space=…")
@@ -180,10 +185,15 @@ class PBT:
         assert donor.weights is not None  # it has reported
         config = self._trials.configs[donor.weights if self.copy_config else member.trial]
         self._trials.end(member.trial)
-        member.heir = (self._changed(config) if self.explore else config, donor.weights)
-        member.scores, member.weights = list(donor.scores), donor.weights
+        why = {**why, "member": member.index}
+        source = donor
+        if not self.copy_weights and member.weights is not None:  # one that failed at once has none of its own
+            source, why["config_of"] = member, donor.weights
+        assert source.weights is not None
+        member.heir = (self._changed(config) if self.explore else config, source.weights)
+        member.scores, member.weights = list(source.scores), source.weights
         self._queue(member)
-        return Decision(Verdict.STOP, {**why, "member": member.index, "donor": donor.weights})
+        return Decision(Verdict.STOP, {**why, "donor": source.weights})
 
     def _replace_failed(self, member: "_Member") -> Decision:
         """A failed member counts as the worst; it loses the phase, and copies one of the top."""
