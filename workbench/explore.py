@@ -42,6 +42,13 @@ class Explorer:
                 name: Results(name, study.spec, study.frames()) for name, study in found.items()
             }
 
+    @classmethod
+    def of_recordings(cls, *folders: str | Path) -> "Explorer":
+        """Compare studies that were recorded to folders (`workbench record`)."""
+        explorer = cls.__new__(cls)
+        explorer.results = {results.name: results for results in map(Results.of_recording, folders)}
+        return explorer
+
     @cached_property
     def table(self) -> "pd.DataFrame":
         """One row a study: study, state, trials, phases, best_score, time_to_best_s, wall_s, occupancy, alpha."""

@@ -1,12 +1,13 @@
 import json
 import sqlite3
+from contextlib import closing
 
 import pandas as pd
 import pytest
 
 from workbench.core.errors import DatabaseError, StudyError
 from workbench.core.protocols import Event, Kind
-from workbench.knowledge import Frames, KnowledgeBase, StudyLog, frames_of
+from workbench.knowledge import Frames, KnowledgeBase, StudyLog, frames_of, schema
 from workbench.knowledge.frames import DECISIONS, METRICS, PHASES, SLOTS, SPANS, TRIALS
 from workbench.knowledge.schema import VERSION
 
@@ -221,6 +222,17 @@ def test_a_missing_corrupt_foreign_or_newer_database_is_refused(tmp_path) -> Non
         with pytest.raises(DatabaseError, match=says):
             StudyLog(path, "two", {})
         assert path.read_bytes() == before
+
+
+def test_a_database_that_another_process_holds_is_not_called_damaged(db, monkeypatch) -> None:
+    StudyLog(db, "one", {}).close()
+    monkeypatch.setattr(schema, "_WAIT_S", 0)
+    with closing(sqlite3.connect(db)) as greedy:
+        greedy.execute("PRAGMA locking_mode = EXCLUSIVE")
+        greedy.execute("BEGIN EXCLUSIVE")
+        for open_it in (lambda: KnowledgeBase(db), lambda: StudyLog(db, "two", {})):
+            with pytest.raises(DatabaseError, match=r"held by another process \(database is locked\): end that"):
+                open_it()
 
 
 def test_specs_are_kept_as_json(db) -> None:

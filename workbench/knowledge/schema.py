@@ -10,6 +10,7 @@ from workbench.core.errors import DatabaseError
 VERSION = 2
 """Schema version, kept in SQLite's ``user_version``."""
 
+_WAIT_S = 60  # for another's lock
 _APPLICATION = 0x574B4248  # SQLite's application_id: tells our files from other people's
 
 _TABLES = """
@@ -50,6 +51,7 @@ class Unfinished(DatabaseError):
     """What was being written when a driver or the disk failed is to be taken back: a reader may not, a writer does."""
 
 
+_HELD = {sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED}
 _INTERRUPTED = {sqlite3.SQLITE_READONLY_ROLLBACK, sqlite3.SQLITE_READONLY_RECOVERY}  # what a reader may not mend
 
 # From each version to the next. Statements of one step are one transaction, the version's number among them.
@@ -73,7 +75,7 @@ def open_for_writing(path: Path) -> sqlite3.Connection:
         The file is not a knowledge base, is damaged, or was written by a newer version.
     """
     path.parent.mkdir(parents=True, exist_ok=True)
-    connection = sqlite3.connect(path, timeout=60, isolation_level=None, check_same_thread=False)
+    connection = sqlite3.connect(path, timeout=_WAIT_S, isolation_level=None, check_same_thread=False)
     try:
         with damage_told(path):
             if _is_empty(connection):
@@ -101,7 +103,9 @@ def open_for_reading(path: Path) -> sqlite3.Connection:
     """
     if not path.is_file():
         raise DatabaseError(f"no knowledge base at {path}: check the path, or run a study with --db {path}")
-    connection = sqlite3.connect(f"{path.absolute().as_uri()}?mode=ro", uri=True, timeout=30, check_same_thread=False)
+    connection = sqlite3.connect(
+        f"{path.absolute().as_uri()}?mode=ro", uri=True, timeout=_WAIT_S, check_same_thread=False
+    )
     try:
         with damage_told(path):
             if _is_empty(connection):
@@ -115,13 +119,16 @@ def open_for_reading(path: Path) -> sqlite3.Connection:
 
 @contextmanager
 def damage_told(path: Path) -> Iterator[None]:
-    """Turn whatever a damaged file makes of reading it into one readable error."""
+    """Turn whatever a damaged, full or locked file makes of reading it into one readable error."""
     try:
         yield
     except sqlite3.DatabaseError as err:
-        if getattr(err, "sqlite_errorcode", None) == sqlite3.SQLITE_FULL:
+        code = getattr(err, "sqlite_errorcode", None)
+        if code is not None and code & 0xFF in _HELD:  # the low byte: the kind, whatever the occasion
+            raise DatabaseError(f"{path} is held by another process ({err}): end that, or try again") from None
+        if code == sqlite3.SQLITE_FULL:
             raise DatabaseError(f"{path} cannot be opened, the disk is full: make space") from None
-        if getattr(err, "sqlite_errorcode", None) in _INTERRUPTED:
+        if code in _INTERRUPTED:
             raise Unfinished(f"a write to {path} was interrupted: run workbench repair") from None
         what = f"{path} cannot be read as a knowledge base ({err})"
         raise DatabaseError(f"{what}: restore a backup or choose another --db") from None

@@ -177,7 +177,7 @@ EXPERIMENTS: dict[str, Experiment] = {
         shows="GA3C, Table 2: predictions a second of GA3C and A3C by network",
         source="measured",
         commands={
-            "minutes": f"{_SCALING} --parts networks --seconds 4 --repeats 1",
+            "minutes": f"{_SCALING} --parts networks --seconds 3 --repeats 5",
             "hours": f"{_SCALING} --parts networks --seconds 60 --repeats 9",
             "paper": f"{_SCALING} --parts networks --seconds 600 --repeats 3",
         },

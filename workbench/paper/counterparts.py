@@ -110,6 +110,13 @@ def _hyperband_on_recorded_curves(root: Path) -> Pairs:
                 yield number, Ours(ratio, "simulated", agrees, why, scale=kept.scale)
 
 
+def _atari_studies(root: Path) -> Pairs:
+    from workbench.paper import atari
+
+    for number, value, agrees, why, scale in atari.numbers(root):
+        yield number, Ours(value, "measured", agrees, why, scale=scale)
+
+
 def _ga3c_networks(root: Path) -> Pairs:
     kept = Kept.open("ga3c-networks", root)
     rows = {row["network"]: row for row in kept.frame.to_dict("records")}
@@ -223,6 +230,7 @@ COUNTERPARTS: list[Callable[[Path], Pairs]] = [
     _hypertrick_formulas,
     _toy_problem,
     _hyperband_on_recorded_curves,
+    _atari_studies,  # what was measured on a game comes after what was simulated for all of them, and stands
     _ga3c_networks,
     _ga3c_training_batch,
     _pong_agent,
