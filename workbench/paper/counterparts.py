@@ -147,13 +147,14 @@ def _ga3c_training_batch(root: Path) -> Pairs:
 
 
 def _pong_agent(root: Path) -> Pairs:
-    file = root / "pong-agent-slower" / "evaluation.json"
-    if not file.is_file():
-        return
-    found = json.loads(file.read_text(encoding="utf-8"))
+    from workbench.results import Results
+
+    sittings = [Results.of_recording(root / name) for name in ("pong-agent", "pong-agent-slower")]
+    frames = sum(run.frames.phases["score"].count() * run.spec["trainable"]["phase"]["frames"] for run in sittings)
+    found = json.loads((root / "pong-agent-slower" / "evaluation.json").read_text(encoding="utf-8"))
     number = published("GA3C", "Table 3", "after one day, pong")
     why = f"mean of {found['n_episodes']} games, actions drawn; agrees if at least as high"
-    scale = "40 million frames in two sittings on 2 cores"
+    scale = f"one agent, {frames / 1e6:.0f} million frames in {len(sittings)} sittings"
     yield number, Ours(found["mean"], "measured", found["mean"] >= number.value, why, scale=scale)
 
 
@@ -195,7 +196,7 @@ def _pbt_toy(root: Path) -> Pairs:
 
 
 def _pbt_population(root: Path) -> Pairs:
-    from workbench.paper.design import improvements
+    from workbench.paper.pbt import improvements
 
     kept = Kept.open("pbt-design", root)
     rows = improvements(kept.frame)
