@@ -68,7 +68,7 @@ def main() -> None:
     """Run and print."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--phases", type=int, default=10)
-    parser.add_argument("--frames", type=int, default=2500, help="of one phase of one member")
+    parser.add_argument("--frames", type=int, default=2000, help="of one phase of one member")
     parser.add_argument("--repeats", type=int, default=6)
     parser.add_argument("--seed", type=int, default=0, help="of the first repetition")
     parser.add_argument("--processes", type=int, default=1)
