@@ -70,6 +70,19 @@ def test_scaling_is_a_model_s(tmp_path) -> None:
     assert (row.verdict, row.ours.value, row.ours.source) == ("differs", 15, "model")
 
 
+def test_speedups_at_the_least_and_the_most_variance_stand_beside_the_published(tmp_path) -> None:
+    shown = {"law": "gamma", "n_agents": 4, "sync_interval": 5, "mean_ms": 10.0, "synchronous_learning_s": 0.0}
+    rows = [
+        shown | {"cv": cv, "seed": 0, "speedup": found, "hts_return": 1.0, "synchronous_return": 1.0}
+        for cv, found in ((1.0, 3.0), (0.1, 1.4), (3.0, 4.5))
+    ]
+    _keep(tmp_path / "hts-speedup", [*rows, rows[0] | {"law": "pareto", "cv": 4.0, "speedup": 9.0}], ABOUT)
+    assert of(scoreboard(tmp_path), "Fig. 4 (left)") == {
+        "speed-up at low step-time variance, about": ("agrees", 1.4),
+        "speed-up at high step-time variance, above": ("differs", 4.5),
+    }
+
+
 def test_pbt_s_numbers_have_intervals_over_the_seeds(tmp_path) -> None:
     finals = {"PBT": (1.19, 1.21), "grid": (0.2, 0.3)}
     toy = [

@@ -213,10 +213,8 @@ def _hts_speedup(root: Path) -> Pairs:
     from workbench.paper.hts import speedups
 
     kept = Kept.open("hts-speedup", root)
-    gamma = speedups(kept.frame[kept.frame["law"] == "gamma"]).sort_values("cv")
-    low: dict[str, Any] = gamma.iloc[0].to_dict()
-    high: dict[str, Any] = gamma.iloc[-1].to_dict()
-    for row, what in ((low, "low step-time variance, about"), (high, "high step-time variance, above")):
+    gamma = speedups(kept.frame[kept.frame["law"] == "gamma"]).sort_values("cv").to_dict("records")
+    for row, what in ((gamma[0], "low step-time variance, about"), (gamma[-1], "high step-time variance, above")):
         number = published("HTS-RL", "Fig. 4 (left)", f"speed-up at {what}")
         value, interval = row["speedup"], (row["low"], row["high"])
         about = what.endswith("about")
