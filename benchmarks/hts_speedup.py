@@ -1,8 +1,9 @@
 """HTS-RL against its synchronous baseline, as the variance of step times grows: speed, and the returns it costs or not.
 
 Prints one JSON object. Environments sleep (`StepTime`), so what is compared is waiting, not computing, and two cores
-suffice. Both systems are the same but for `concurrent`: 16 environments, PPO, as many steps, an update every
-`sync_interval` steps of each. ``laws`` holds, for every law of step times, over the seeds:
+suffice, as long as computing takes clearly less than sleeping. Both systems are the same but for `concurrent`: 16
+environments, PPO, an update every `sync_interval` steps of each, as many updates of as many steps; HTS-RL plays one
+interval more, which it does not train on. ``laws`` holds, for every law of step times, over the seeds:
 
 - ``speedup``: seconds an environment step of the baseline over those of HTS-RL, the two run in turn with the same
   seed; median and 95 % bootstrap interval over seeds, and each value
@@ -15,14 +16,15 @@ suffice. Both systems are the same but for `concurrent`: 16 environments, PPO, a
 
 ``--seeds 0`` gives the expectation alone, in seconds.
 
-Run with ``python benchmarks/hts_speedup.py --laws gamma:0.1 gamma:1 gamma:2 gamma:3 lognormal:2 pareto:2 --seeds 5``;
-about five minutes a law with the defaults, on an idle machine.
+Run with ``python benchmarks/hts_speedup.py --laws gamma:0.1 gamma:1 gamma:2 gamma:3 lognormal:2 pareto:2 --seeds 4``;
+one to three minutes a law and seed with the defaults, on an idle machine.
 """
 
 import argparse
 import json
 import os
 import statistics
+from multiprocessing import get_context
 from typing import Any
 
 import numpy as np
@@ -53,17 +55,20 @@ def train(settings: dict[str, Any], concurrent: bool, seed: int, games: int) -> 
     }
 
 
-def compare(law: StepTime, settings: dict[str, Any], first: int, seeds: int, games: int) -> dict[str, Any]:
+def train_both(settings: dict[str, Any], seed: int, games: int) -> dict[str, dict[str, float]]:
+    """Train both systems in turn."""
+    return {name: train(settings, on, seed, games) for name, on in SYSTEMS.items()}
+
+
+def compare(law: StepTime, settings: dict[str, Any], seeds: range, games: int, processes: int) -> dict[str, Any]:
     """Run both systems in turn with every seed."""
     n, alpha = settings["n_agents"], settings["sync_interval"]
     rollout = {"rollout": round(expected_speedup(law, n, alpha).speedup, 3)}
-    if seeds == 0:
+    if not seeds:
         return {"expected": rollout}
-    slow = {"step_time_law": law.law, "step_time_mean_s": law.mean_s, "step_time_cv": law.cv}
-    runs = [
-        {name: train(settings | slow, on, seed, games) for name, on in SYSTEMS.items()}
-        for seed in range(first, first + seeds)
-    ]
+    slow = settings | {"step_time_law": law.law, "step_time_mean_s": law.mean_s, "step_time_cv": law.cv}
+    with get_context("spawn").Pool(processes) as pool:
+        runs = pool.starmap(train_both, [(slow, seed, games) for seed in seeds], chunksize=1)
 
     def by_system(field: str) -> dict[str, float]:
         return {name: round(statistics.median(run[name][field] for run in runs), 4) for name in SYSTEMS}
@@ -80,7 +85,11 @@ def compare(law: StepTime, settings: dict[str, Any], first: int, seeds: int, gam
         "step_ms": by_system("step_ms"),
         "learning_s": learning_s,
         "steps": by_system("steps"),
-        "runs": [{"seed": first + i, "system": name} | run[name] for i, run in enumerate(runs) for name in SYSTEMS],
+        "runs": [
+            {"seed": seed, "system": name} | run[name]
+            for seed, run in zip(seeds, runs, strict=True)
+            for name in SYSTEMS
+        ],
         "policy_lag": {name: max(run[name]["policy_lag"] for run in runs) for name in SYSTEMS},
     }
 
@@ -95,12 +104,13 @@ def main() -> None:
     """Measure and print."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--laws", nargs="+", default=LAWS, help="law:cv, cv being standard deviation over mean")
-    parser.add_argument("--mean-ms", type=float, default=6, help="of a step")
+    parser.add_argument("--mean-ms", type=float, default=20, help="of a step")
     parser.add_argument("--seeds", type=int, default=5)
     parser.add_argument("--first-seed", type=int, default=0)
-    parser.add_argument("--frames", type=int, default=30_000, help="of each run")
+    parser.add_argument("--updates", type=int, default=6, help="of each run")
+    parser.add_argument("--processes", type=int, default=1, help="seeds at once")
     parser.add_argument("--sync-interval", type=int, default=128)
-    parser.add_argument("--epochs", type=int, default=20, help="of PPO: how long an update takes")
+    parser.add_argument("--epochs", type=int, default=60, help="of PPO: how long an update takes")
     parser.add_argument("--games", type=int, default=20, help="played after training")
     given = parser.parse_args()
     settings = {
@@ -108,17 +118,16 @@ def main() -> None:
         "device": "cpu",
         "method": "ppo",
         "n_agents": 16,
-        "phase": {"frames": given.frames},
+        "phase": {"updates": given.updates},
         "sync_interval": given.sync_interval,
         "n_epochs": given.epochs,
         "n_minibatches": max(1, given.sync_interval // 8),
     }
-    found = {}
+    seeds, found = range(given.first_seed, given.first_seed + given.seeds), {}
     for name in given.laws:
         law, cv = name.split(":")
-        found[name] = compare(
-            StepTime(given.mean_ms / 1e3, float(cv), law), settings, given.first_seed, given.seeds, given.games
-        )
+        step_time = StepTime(given.mean_ms / 1e3, float(cv), law)
+        found[name] = compare(step_time, settings, seeds, given.games, given.processes)
     shown = {"settings": settings | CONFIG, "mean_ms": given.mean_ms, "load_1m": round(os.getloadavg()[0], 1)}
     print(json.dumps(shown | {"laws": found}, indent=2))
 

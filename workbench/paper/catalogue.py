@@ -138,8 +138,8 @@ _SIMULATE = "-m workbench simulate --json --preset"
 _SCALING = "benchmarks/ga3c_scaling.py"
 _LEARNING = "benchmarks/ga3c_learning.py"
 
-_SPEEDUP = "benchmarks/hts_speedup.py --frames 16000 --laws"
-_RETURN = "benchmarks/hts_return.py"
+_SPEEDUP = "benchmarks/hts_speedup.py --processes 2 --laws"
+_RETURN = "benchmarks/hts_return.py --processes 2"
 _BA3C = "benchmarks/ba3c_scaling.py --parts"
 _DESIGN = "benchmarks/pbt_design.py --processes 2"
 _POPULATION = "benchmarks/pbt_cartpole.py --population 10 --phases 10 --processes 2"
@@ -238,11 +238,10 @@ EXPERIMENTS: dict[str, Experiment] = {
         source="measured",
         commands={
             "minutes": (
-                f"{_SPEEDUP} gamma:0.1 gamma:1 --seeds 5",
-                f"{_SPEEDUP} gamma:3 --seeds 5",
-                f"{_SPEEDUP} gamma:2 lognormal:2 pareto:2 --seeds 3",
+                f"{_SPEEDUP} gamma:0.1 gamma:1 --seeds 4",
+                f"{_SPEEDUP} gamma:3 --seeds 4",
             ),
-            "hours": "benchmarks/hts_speedup.py --frames 60000 --seeds 20",
+            "hours": "benchmarks/hts_speedup.py --updates 30 --seeds 20",
         },
         rows=_hts_speedup,
     ),
@@ -250,7 +249,7 @@ EXPERIMENTS: dict[str, Experiment] = {
         shows="HTS-RL, Fig. 5: return against wall time of A2C, PPO and HTS-RL, exponential step times",
         source="measured",
         commands={
-            "minutes": tuple(f"{_RETURN} --seeds 1 --first-seed {seed}" for seed in range(3)),
+            "minutes": f"{_RETURN} --seeds 3",
             "hours": f"{_RETURN} --seeds 10 --frames 200000 --phases 40",
         },
         rows=_listed,
@@ -283,7 +282,7 @@ EXPERIMENTS: dict[str, Experiment] = {
         shows="BA3C, Fig. 3: synchronous against asynchronous training on one budget, several seeds",
         source="measured",
         commands={
-            "minutes": tuple(f"{_BA3C} stability --seeds 1 --first-seed {seed}" for seed in range(5)),
+            "minutes": tuple(f"{_BA3C} stability --frames 150000 --seeds 1 --first-seed {seed}" for seed in range(5)),
             "hours": f"{_BA3C} stability --seeds 20 --frames 1000000",
         },
         rows=lambda found: list(found["stability"]),
