@@ -1,5 +1,6 @@
 """The documentation site: it builds without a warning, loads nothing from elsewhere, and says what holds."""
 
+import json
 import os
 import re
 import shlex
@@ -8,12 +9,14 @@ import sys
 from html.parser import HTMLParser
 from pathlib import Path
 
+import pandas as pd
 import pytest
 import yaml
 
 import workbench
 from workbench.cli import main
 from workbench.knowledge import KnowledgeBase
+from workbench.scenario import DATA
 
 ROOT = Path(__file__).parents[1]
 DOCS = ROOT / "docs"
@@ -93,6 +96,32 @@ def test_the_reference_has_every_name_that_a_notebook_imports(site) -> None:
 
 def blocks(page: str, language: str) -> list[str]:
     return re.findall(rf"^```{language}\n(.*?)^```$", (DOCS / page).read_text(), flags=re.MULTILINE | re.DOTALL)
+
+
+def test_the_card_of_the_recorded_curves_says_what_is_in_the_table() -> None:
+    table = pd.read_parquet(DATA / "ga3c-curves" / "table.parquet")
+    card = (DOCS / "curves.md").read_text()
+    described = re.findall(r"^\| `(\w+)` \|", card, flags=re.MULTILINE)
+    assert described == list(table.columns)
+    counts = {"configurations": "config_id", "seeds": "seed", "units": "step"}
+    shape = " × ".join(f"{table[column].nunique()} {what}" for what, column in counts.items())
+    assert f"{len(table)} rows: {shape}" in card
+    assert not table.isna().any().any()
+    seconds = table.groupby(["config_id", "seed"])["wall_s"].diff().fillna(table["wall_s"])
+    assert f"A unit takes {seconds.min():.2f} to {seconds.max():.1f} seconds" in card
+    command = json.loads((DATA / "ga3c-curves" / "provenance.json").read_text())["command"]
+    assert f"`{command}`" in card
+
+
+def test_the_card_s_examples_replay_schedulers(monkeypatch, capsys) -> None:
+    monkeypatch.chdir(ROOT)
+    (source,) = blocks("curves.md", "python")
+    names: dict[str, object] = {}
+    exec(compile(source.replace("repeats=100, processes=2", "repeats=3"), "docs/curves.md", "exec"), names)
+    assert names["found"].labels == ["hypertrick", "halving", "everything"]
+    (line,) = [line for block in blocks("curves.md", "sh") for line in block.splitlines()]
+    assert main(shlex.split(line.replace("--repeats 100", "--repeats 2"))[1:]) == 0
+    assert "simulated, 16 nodes" in capsys.readouterr().out
 
 
 def test_five_minutes_run_at_a_toy_size(tmp_path, monkeypatch, capsys) -> None:

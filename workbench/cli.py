@@ -306,9 +306,9 @@ def _reproduce(arguments: argparse.Namespace) -> int:
 def _scoreboard(arguments: argparse.Namespace) -> int:
     from pathlib import Path
 
-    from workbench.paper.scoreboard import page, scoreboard
+    from workbench.paper.scoreboard import page, recordings, scoreboard
 
-    text = page(scoreboard())
+    text = f"{page(scoreboard())}\n{recordings()}"
     if arguments.write:
         Path(arguments.write).write_text(text, encoding="utf-8")
     print(arguments.write or text)

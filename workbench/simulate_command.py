@@ -7,6 +7,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    from workbench.analysis import Interval
     from workbench.compare import Comparison
     from workbench.core.protocols import Event
     from workbench.scenario import Scenario
@@ -80,9 +81,12 @@ def run(arguments: argparse.Namespace) -> int:
         return 0
     scenario = _scenario(arguments)
     found: dict[str, Mapping[str, Any]]
+    differences: dict[str, Mapping[str, Any]] = {}
     if scenario.repeats > 1:
         comparison = compare(scenario, processes=arguments.processes)
         found = {label: _intervals(comparison, label) for label in scenario.schedulers}
+        first, *others = found
+        differences = {f"{first} - {other}": _differences(comparison, first, other) for other in others}
     else:
         found = {label: _numbers(scenario.repetition().run(label)) for label in scenario.schedulers}
     if arguments.db:
@@ -99,7 +103,9 @@ def run(arguments: argparse.Namespace) -> int:
     }
     if len(found) > 1:
         result["schedulers"] = found
-    print(json.dumps(result, indent=2) if arguments.json else _table(scenario, found))
+    if differences:
+        result["differences"] = differences
+    print(json.dumps(result, indent=2) if arguments.json else _table(scenario, {**found, **differences}))
     return 0
 
 
@@ -174,10 +180,16 @@ def _numbers(outcome: "Outcome") -> dict[str, float | None]:
 
 
 def _intervals(comparison: "Comparison", label: str) -> dict[str, dict[str, float | None]]:
-    return {
-        name: {"median": _finite(found.value), "low": _finite(found.low), "high": _finite(found.high)}
-        for name, found in comparison.medians(label, MEASURES).items()
-    }
+    return {name: _interval(found) for name, found in comparison.medians(label, MEASURES).items()}
+
+
+def _differences(comparison: "Comparison", label: str, other: str) -> dict[str, dict[str, float | None]]:
+    """Medians of the differences within a repetition: who is better where both met the same."""
+    return {name: _interval(comparison.difference(name, label, other)) for name in MEASURES}
+
+
+def _interval(found: "Interval") -> dict[str, float | None]:
+    return {"median": _finite(found.value), "low": _finite(found.low), "high": _finite(found.high)}
 
 
 def _table(scenario: "Scenario", found: Mapping[str, Mapping[str, Any]]) -> str:

@@ -27,6 +27,10 @@ def test_seeds_are_summed_up_point_by_point_in_the_variants_order():
     }
 
 
+def test_curves_may_run_along_something_else() -> None:
+    assert variant_bands(CURVES.assign(seconds=CURVES["frames"] / 10), "seconds")["at"].tolist() == [10.2, 20.2, 10, 20]
+
+
 def test_final_scores_are_the_last_of_every_seed():
     assert final_scores(CURVES)[["variant", "seed", "score"]].to_numpy().tolist() == [
         ["b", 0, 2.0],

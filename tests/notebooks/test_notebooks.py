@@ -111,7 +111,7 @@ def test_the_schedulers_are_compared_at_a_toy_size(tmp_path) -> None:
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("name", ["04_watch_an_agent", "10_hypertrick", "11_ga3c"])
+@pytest.mark.parametrize("name", ["04_watch_an_agent", "10_hypertrick", "11_ga3c", "12_ba3c", "13_pbt", "14_hts_rl"])
 def test_what_is_drawn_from_recorded_data_runs_as_it_is(tmp_path, name) -> None:
     shown = outputs(execute(NOTEBOOKS / f"{name}.ipynb", tmp_path / "out.ipynb"))
     assert ("image/" if name.startswith("04") else "application/vnd.plotly.v1+json") in shown

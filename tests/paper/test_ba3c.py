@@ -1,11 +1,21 @@
 """The model of Distributed BA3C's scaling, on numbers worked by hand."""
 
+import math
+
 import numpy as np
 import pandas as pd
 import pytest
 
 from workbench.core.errors import InvalidInput
-from workbench.paper.ba3c import ScalingModel, exponential_kth_of_n, fitted_link, mean_step_s, stability
+from workbench.paper.ba3c import (
+    ScalingModel,
+    exponential_kth_of_n,
+    fitted_link,
+    mean_step_s,
+    scaling_points,
+    speedup_points,
+    stability,
+)
 
 
 def fixed(*seconds):
@@ -62,6 +72,39 @@ def test_what_is_on_its_way() -> None:
 def test_what_cannot_be_simulated_is_refused() -> None:
     with pytest.raises(InvalidInput, match="1 <= n_awaited <= n_ranks"):
         mean_step_s(exponential, 2, 3)
+
+
+def test_measured_and_modelled_scaling_are_gathered_apart_and_turned_into_speedups():
+    measured = pd.DataFrame(
+        [("ranks", 1, 90.0), ("ranks", 1, 110.0), ("ranks", 1, 100.0), ("ranks", 2, 150.0), ("batch", 1, math.nan)],
+        columns=["kind", "n_ranks", "points_per_s"],
+    )
+    model = pd.DataFrame(
+        [
+            ("scaling", "1 Gbit/s", "ring", 1, 100.0),
+            ("scaling", "1 Gbit/s", "ring", 64, 3000.0),
+            ("scaling", "1 Gbit/s", "linear", 1, 100.0),
+            ("scaling", "1 Gbit/s", "linear", 64, 6400.0),
+            ("scaling", "10 Gbit/s", "ring", 64, 5000.0),
+            ("straggler", None, None, None, None),
+        ],
+        columns=["kind", "link", "way", "n_nodes", "points_per_s"],
+    )
+    points = scaling_points(measured, model, "1 Gbit/s")
+    assert points[["source", "x", "value"]].values.tolist() == [
+        ["measured", 1, 100],
+        ["measured", 2, 150],
+        ["model", 1, 100],
+        ["model", 64, 3000],
+        ["linear", 1, 100],
+        ["linear", 64, 6400],
+    ]
+    assert points.loc[0, ["low", "high"]].tolist() == [90, 110]
+    found = speedup_points(points)
+    assert found["value"].tolist() == pytest.approx([1, 1.5, 1, 30, 1, 64, 1, 14.2 * 60 / 21])
+    assert found["source"].tolist()[-2:] == ["published", "published"]
+    with pytest.raises(InvalidInput, match="unknown link of the scaling model '10 Gbit': did you mean '10 Gbit/s'"):
+        scaling_points(measured, model, "10 Gbit")
 
 
 def test_stability_worked_by_hand() -> None:

@@ -14,6 +14,32 @@ from workbench.scenario import DATA
 
 NAME = "hyperband-against-hypertrick"
 TINY = "-m workbench simulate --json --preset paper-46 --repeats 3"
+_LEARNING = "benchmarks/ga3c_learning.py --seeds 1 --frames 2000 --processes 1 --variants"
+_GA3C = "benchmarks/ga3c_scaling.py --seconds 0.3 --parts"
+_BA3C = "benchmarks/ba3c_scaling.py --seconds 0.3 --parts"
+SMALLEST = {  # every experiment, as small as it goes; those of `FAST` within seconds
+    NAME: TINY,
+    "curves-hyperband-against-hypertrick": "-m workbench simulate --json --preset ga3c-curves --repeats 2",
+    "ga3c-curves": "benchmarks/ga3c_curves.py --configs 2 --units 2 --seeds 1 --unit-frames 500 --processes 1",
+    "ga3c-networks": f"{_GA3C} networks --repeats 1",
+    "ga3c-sweeps": f"{_GA3C} agents threads batches",
+    "ga3c-adjustment": f"{_GA3C} adjustment --adjust-every 0.5 --adjust-seconds 3",
+    "ga3c-epsilon": f"{_LEARNING} epsilon",
+    "ga3c-training-batch": f"{_LEARNING} training-batch",
+    "ga3c-learning-rate": f"{_LEARNING} learning-rate",
+    "hts-speedup": "benchmarks/hts_speedup.py --laws gamma:1 --seeds 1 --frames 4096 --mean-ms 1 --epochs 1 --games 1",
+    "hts-return": "benchmarks/hts_return.py --seeds 1 --frames 4096 --phases 2 --mean-ms 0.5",
+    "ba3c-scaling": f"{_BA3C} ranks straggler --updates 5",
+    "ba3c-scaling-model": f"{_BA3C} model",
+    "ba3c-width": f"{_BA3C} widths",
+    "ba3c-stability": f"{_BA3C} stability --seeds 1 --frames 4000 --stability-ranks 2",
+    "ba3c-epsilon": "benchmarks/ba3c_epsilon.py --seeds 1 --frames 4000 --phases 2 --processes 1",
+    "pbt-toy": "benchmarks/pbt_toy.py --seeds 1",
+    "pbt-design": "benchmarks/pbt_design.py --repeats 1 --phases 2 --frames 300 --processes 1",
+    "pbt-cartpole": "benchmarks/pbt_cartpole.py --repeats 1 --phases 2 --frames 300 --population 5",
+    "digits": "benchmarks/digits.py --seeds 1 --phases 1",
+}
+FAST = ("curves-hyperband-against-hypertrick", "ga3c-curves", "pbt-toy")
 
 
 @pytest.fixture
@@ -26,7 +52,7 @@ def test_a_tiny_one_is_run_and_kept_with_its_provenance(tiny, tmp_path, capsys) 
     assert main(["reproduce", NAME, "--out", str(tmp_path)]) == 0
     assert capsys.readouterr().out.strip() == str(tmp_path / NAME)
     kept = Kept.open(NAME, tmp_path)
-    assert kept.frame["scheduler"].tolist() == ["hypertrick", "hyperband"]
+    assert kept.frame["scheduler"].tolist() == ["hypertrick", "hyperband", "hypertrick - hyperband"]
     assert (kept.frame["makespan_low"] <= kept.frame["makespan"]).all()
     assert kept.about["command"] == f"python {TINY}"
     assert kept.about["source"] == "simulated"
@@ -39,7 +65,7 @@ def test_a_reader_may_run_it_again_beside_what_comes_with_the_project(tiny, tmp_
     reproduce(NAME, root=tmp_path)
     before = Kept.open(NAME, tmp_path).about
     again = recorded(NAME, "minutes", tmp_path)
-    assert again.frame["repeats"].tolist() == [3, 3]
+    assert again.frame["repeats"].tolist() == [3, 3, 3]
     assert recorded(NAME, root=tmp_path).about == before
     assert (tmp_path / "runs" / "reproduced" / NAME / "table.parquet").is_file()
 
@@ -57,6 +83,26 @@ def test_what_is_recorded_has_the_schema_of_its_experiment(name) -> None:
     assert kept.about["shows"] == EXPERIMENTS[name].shows
     assert kept.about["command"] == "; ".join(f"python {part}" for part in EXPERIMENTS[name].parts(kept.about["scale"]))
     assert len(kept.frame)
+
+
+def test_every_experiment_can_be_run_small() -> None:
+    assert set(SMALLEST) == set(EXPERIMENTS)
+
+
+@pytest.mark.parametrize("name", [pytest.param(n, marks=() if n in FAST else pytest.mark.slow) for n in SMALLEST])
+def test_run_small_it_has_the_columns_and_the_provenance_of_what_is_recorded(monkeypatch, tmp_path, name) -> None:
+    monkeypatch.setitem(EXPERIMENTS, name, replace(EXPERIMENTS[name], commands={"minutes": SMALLEST[name]}))
+    kept = Kept.open(name, reproduce(name, root=tmp_path).parent)
+    before = Kept.open(name)
+    assert list(kept.frame.columns) == list(before.frame.columns)
+    assert kept.frame.dtypes.map(lambda kind: kind.kind).equals(before.frame.dtypes.map(lambda kind: kind.kind))
+    assert kept.about.keys() - {"parts"} == before.about.keys() - {"parts"}
+    assert kept.about["source"] == before.about["source"]
+
+
+def test_what_comes_with_the_project_is_small() -> None:
+    files = [path for path in DATA.rglob("*") if path.is_file() and path.relative_to(DATA).parts[0] != "runs"]
+    assert sum(path.stat().st_size for path in files) < 40 * 2**20
 
 
 def test_every_experiment_names_a_script_that_is_there() -> None:
@@ -85,7 +131,7 @@ def test_a_long_one_runs_in_parts_and_goes_on_where_it_was_interrupted(monkeypat
         assert main(["reproduce", NAME, "--out", str(tmp_path), "--parts", "1"]) == 0
         assert not (tmp_path / NAME).exists()
     kept = Kept.open(NAME, reproduce(NAME, root=tmp_path).parent)
-    assert kept.frame["scheduler"].tolist() == ["hypertrick", "hyperband"] * 3
+    assert kept.frame["scheduler"].tolist() == ["hypertrick", "hyperband", "hypertrick - hyperband"] * 3
     assert [part["command"] for part in kept.about["parts"]] == [f"python {part}" for part in parts]
     assert kept.about["seconds"] == pytest.approx(sum(part["seconds"] for part in kept.about["parts"]), abs=0.1)
     assert [path.name for path in tmp_path.iterdir()] == [NAME]

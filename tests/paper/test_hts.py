@@ -6,9 +6,11 @@ import numpy as np
 import pandas as pd
 import pytest
 
+from workbench.algos.rl.hts import HTS
 from workbench.algos.rl.step_time import StepTime
+from workbench.core.budget import Budget
 from workbench.core.errors import InvalidInput
-from workbench.paper.hts import expected_longest_step, expected_longest_sum, expected_speedup, speedups
+from workbench.paper.hts import expected_longest_step, expected_longest_sum, expected_speedup, fingerprints, speedups
 
 
 def harmonic(n):
@@ -74,6 +76,18 @@ def test_more_variance_and_longer_intervals_gain_more():
 def test_what_cannot_be_is_refused():
     with pytest.raises(InvalidInput, match="n_steps must be a whole number from 1, got 0"):
         expected_longest_sum(StepTime(1.0), 2, 0)
+
+
+def test_the_deterministic_mode_comes_to_the_same_weights_with_any_number_of_actors():
+    tiny = {"game": "CartPole-v1", "phase": Budget(updates=5), "n_agents": 3, "sync_interval": 4, "device": "cpu"}
+    variants = {f"{n} actors": HTS(**tiny, deterministic=True, n_actors=n) for n in (1, 4)}
+    variants["slow steps"] = HTS(**tiny, deterministic=True, step_time_mean_s=1e-3, step_time_cv=1.0)
+    found = fingerprints(variants, {"learning_rate": 1e-2})
+    assert found["variant"].tolist() == ["1 actors", "4 actors", "slow steps"]
+    assert found["updates"].tolist() == [5, 5, 5]
+    assert found["weights"].nunique() == 1
+    other = fingerprints({"another seed": variants["1 actors"]}, {"learning_rate": 1e-2}, seed=1)
+    assert other["weights"].tolist() != found["weights"].tolist()[:1]
 
 
 def test_runs_are_summed_up_beside_what_is_expected():

@@ -5,7 +5,17 @@ import pytest
 
 from workbench.algos.search import PBT, FullRuns, ListSearcher, RandomSearcher
 from workbench.core.protocols import Kind
-from workbench.paper.pbt import SPACE, against_random, design_space, last_config, play, summed_up
+from workbench.paper.pbt import (
+    SPACE,
+    against_random,
+    against_random_estimates,
+    design_space,
+    improvements,
+    last_config,
+    play,
+    published_improvements,
+    summed_up,
+)
 
 
 def test_both_begin_alike_with_the_same_seed_and_spend_the_same() -> None:
@@ -43,6 +53,10 @@ def test_paired_repetitions_are_compared_pair_by_pair() -> None:
     assert (final["difference"], final["difference_low"], final["difference_high"]) == (0.0, -20.0, 10.0)
     assert final["better_in"] == 2
     assert mean["pbt"] == 105.0
+    drawn = against_random_estimates(runs)
+    assert drawn[["group", "name"]].values.tolist()[:3] == [["final", "pbt"], ["final", "random"], ["mean", "pbt"]]
+    assert drawn["value"].tolist()[:3] == [210.0, 210.0, 105.0]
+    assert (drawn["low"] < drawn["value"]).all()
 
 
 def test_a_choice_s_gain_is_over_random_search_with_the_same_seed() -> None:
@@ -52,3 +66,27 @@ def test_a_choice_s_gain_is_over_random_search_with_the_same_seed() -> None:
     (row,) = design_space(pd.DataFrame(rows)).to_dict("records")
     assert (row["design"], row["value"], row["population"], row["n"]) == ("exploit", "t-test", 10, 2)
     assert (row["score"], row["gain"], row["gain_low"], row["gain_high"]) == (7.0, pytest.approx(2.0), 1.0, 3.0)
+
+
+def test_ratios_are_taken_within_a_repetition():
+    rows = [
+        ("exploit", "truncation", 200.0, 100.0),
+        ("exploit", "truncation", 300.0, 300.0),
+        ("exploit", "none", 90.0, 100.0),
+        ("exploit", "none", 270.0, 300.0),
+    ]
+    found = improvements(pd.DataFrame(rows, columns=["design", "value", "final", "random_final"]))
+    assert found[["group", "name", "source"]].values.tolist() == [
+        ["exploit", "truncation", "simulated"],
+        ["exploit", "none", "simulated"],
+    ]
+    assert found["value"].tolist() == pytest.approx([1.5, 0.9])
+    assert found.loc[0, ["low", "high"]].tolist() == [1, 2]
+
+
+def test_the_paper_gains_from_twenty_members_on():
+    """Of ten: 1511/1742, 4110/3970, 5509/5635 and 1958/1838."""
+    found = published_improvements()
+    assert found["value"][0] == pytest.approx((0.86739 + 1.03526 + 0.97764 + 1.06529) / 4, abs=1e-4)
+    assert (found["value"][1:] > 1.1).all()
+    assert (found["source"] == "published").all()

@@ -1,6 +1,7 @@
 import pandas as pd
+import pytest
 
-from workbench.viz import adjustment, beside, sweep
+from workbench.viz import adjustment, beside, estimates, sweep
 
 
 def test_ours_and_the_published_stand_side_by_side_and_look_different():
@@ -31,3 +32,20 @@ def test_adjustment_draws_what_changed_and_what_it_gave():
         "trainers": ([10, 20], None),
         "updates a second": ([50, 70], "y2"),
     }
+
+
+def test_estimates_have_a_colour_a_group_and_published_ones_are_hollow():
+    rows = [("size", "10 <", 1.1, 1.0, 1.3, "measured"), ("size", "80", 1.4, float("nan"), float("nan"), "published")]
+    rows.append(("exploit", "none", 0.9, 0.8, 1.0, "measured"))
+    columns = ["group", "name", "value", "low", "high", "source"]
+    fig = estimates(pd.DataFrame(rows, columns=columns), "Fig. 5", "ratio", reference=1)
+    assert [(trace.name, trace.y, trace.marker.symbol) for trace in fig.data] == [
+        ("size, measured", ("size: 10 &lt;",), "circle"),
+        ("size, published", ("size: 80",), "diamond-open"),
+        ("exploit, measured", ("exploit: none",), "circle"),
+    ]
+    assert list(fig.data[0].error_x.array) == pytest.approx([0.2])
+    assert list(fig.data[0].error_x.arrayminus) == pytest.approx([0.1])
+    assert fig.data[0].marker.color == fig.data[1].marker.color != fig.data[2].marker.color
+    assert fig.layout.shapes[0].x0 == 1
+    assert estimates(pd.DataFrame(columns=columns), "", "").layout.annotations[0].text == "nothing was measured"

@@ -25,3 +25,10 @@ def test_a_curve_expected_and_marks_measured_for_each_law():
 def test_nothing_measured():
     fig = speedup_by_variance(pd.DataFrame(columns=COLUMNS))
     assert fig.layout.annotations[0].text == "nothing was measured"
+
+
+def test_published_speedups_are_lines_across():
+    fig = speedup_by_variance(pd.DataFrame([("gamma", 1.0, 3, 3, 3, 3.0)], columns=COLUMNS), published={"high >": 5})
+    line = fig.layout.shapes[1]
+    assert (line.y0, line.y1, line.xref) == (5, 5, "x domain")
+    assert fig.layout.annotations[0].text == "published: high &gt; 5"

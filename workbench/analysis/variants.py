@@ -3,24 +3,26 @@
 import pandas as pd
 
 
-def variant_bands(curves: pd.DataFrame) -> pd.DataFrame:
+def variant_bands(curves: pd.DataFrame, x: str = "frames") -> pd.DataFrame:
     """Sum up the seeds of each variant at each point of its curves.
 
     Parameters
     ----------
     curves : DataFrame
-        variant, seed, frames, score; points of one seed in order, as many for every seed.
+        variant, seed, score and the column `x`; points of one seed in order.
+    x : str
+        What curves run along.
 
     Returns
     -------
     DataFrame
-        scheduler (the variant), at (median frames), median, low, high (lowest and highest seed), n_seeds; in the order
+        scheduler (the variant), at (median of `x`), median, low, high (lowest and highest seed), n_seeds; in the order
         of the variants.
     """
     numbered = curves.assign(point=curves.groupby(["variant", "seed"], sort=False).cumcount())
     points = numbered.groupby(["variant", "point"], sort=False)
     found = points.agg(
-        at=("frames", "median"),
+        at=(x, "median"),
         median=("score", "median"),
         low=("score", "min"),
         high=("score", "max"),

@@ -1,6 +1,7 @@
 """Distributed BA3C's scaling (1801.02852, Secs. 2.3.3, 2.5, 3.1): what an update takes, and a model of many nodes."""
 
 import heapq
+import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Literal
@@ -9,12 +10,12 @@ import numpy as np
 import pandas as pd
 
 from workbench.analysis import bootstrap_interval
-from workbench.core.errors import InvalidInput
+from workbench.core.errors import InvalidInput, unknown
+from workbench.paper.published import BA3C_FIG_6, BA3C_NODES
 
-PARAMETERS = {256: 538_119, 128: 332_295, 64: 229_383, 32: 177_927, 16: 152_199}
-"""Fully connected width → parameters, for a game of six actions (Sec. 2.5.1)."""
+PARAMETERS = BA3C_FIG_6
+"""Fully connected width → parameters, for a game of six actions; our networks have as many, a test holds it."""
 
-PAPER_NODES = 64
 PAPER_BATCH = 32  # a node
 PAPER_SERVERS = 4
 FLOAT_BYTES = 4
@@ -136,6 +137,47 @@ def fitted_link(n_bytes: Sequence[float], seconds: Sequence[float]) -> tuple[flo
     if slope <= 0:
         raise InvalidInput(f"larger arrays took no longer, {list(seconds)} s: measure more, or larger ones")
     return max(float(offset) / 2, 0.0), 1 / float(slope)
+
+
+def scaling_points(measured: pd.DataFrame, model: pd.DataFrame, link: str) -> pd.DataFrame:
+    """Gather data points a second by nodes for `workbench.viz.scaling`: measured, the model's, and a linear line.
+
+    Parameters
+    ----------
+    measured, model : DataFrame
+        The recordings ``ba3c-scaling`` and ``ba3c-scaling-model``.
+    link : str
+        Between the model's nodes; one of those recorded.
+
+    Returns
+    -------
+    DataFrame
+        series, source, x (nodes), value, low, high: measured is the median of the phases, from the least to the most.
+    """
+    rows = [
+        ("processes on one machine", "measured", n, rates.median(), rates.min(), rates.max())
+        for n, rates in measured[measured["kind"] == "ranks"].groupby("n_ranks")["points_per_s"]
+    ]
+    carried = model[model["kind"] == "scaling"]
+    if link not in set(carried["link"]):
+        raise unknown("link of the scaling model", link, carried["link"].unique())
+    for row in carried[carried["link"] == link].to_dict("records"):
+        linear = row["way"] == "linear"
+        series, source = ("one node, so many times", "linear") if linear else (row["way"], "model")
+        rows.append((series, source, row["n_nodes"], row["points_per_s"], math.nan, math.nan))
+    return pd.DataFrame(rows, columns=["series", "source", "x", "value", "low", "high"])
+
+
+def speedup_points(points: pd.DataFrame) -> pd.DataFrame:
+    """Turn what `scaling_points` gives into speed-ups over one node, with the paper's own beside them (Fig. 8).
+
+    The paper's are of the time to 300 points in Breakout, ours of data points a second.
+    """
+    one = points[points["x"] == 1].drop_duplicates("series").set_index("series")["value"]
+    base = points["series"].map(one)
+    ours = points.assign(**{name: points[name] / base for name in ("value", "low", "high")})
+    theirs = [("the paper's time to a score", "published", n, BA3C_NODES[1] / hours) for n, hours in BA3C_NODES.items()]
+    return pd.concat([ours, pd.DataFrame(theirs, columns=["series", "source", "x", "value"])], ignore_index=True)
 
 
 def stability(curves: pd.DataFrame) -> pd.DataFrame:

@@ -41,12 +41,12 @@ def _curves(found: dict[str, Any]) -> Rows:
 
 
 def _schedulers(found: dict[str, Any]) -> Rows:
-    """One row a scheduler: medians over the repetitions, and their 95 % intervals."""
+    """One row a scheduler: medians over the repetitions, and their 95 % intervals; last the paired differences."""
     return [
         {"scheduler": name, "repeats": found["repeats"]}
         | {measure: value["median"] for measure, value in measures.items()}
         | {f"{measure}_{end}": value[end] for measure, value in measures.items() for end in ("low", "high")}
-        for name, measures in found["schedulers"].items()
+        for name, measures in {**found["schedulers"], **found["differences"]}.items()
     ]
 
 

@@ -1,14 +1,16 @@
-"""How much faster HTS-RL should be than its synchronous baseline, from the law of step times (NeurIPS 2020, Claim 1).
+"""What HTS-RL claims (NeurIPS 2020): how much faster than its synchronous baseline it should be, and that it repeats.
 
-A synchronous method waits for the longest of n step times at each step. HTS-RL waits for the longest of n sums of
-alpha step times, once every alpha steps. In a sum the long steps and the short ones even out; the more the larger
-alpha. The paper's closed form is an approximation for large n and exponential times, and is lost in the text we have;
-here the two expectations are computed as they are.
+**Speed-up** (Claim 1), from the law of step times. A synchronous method waits for the longest of n step times at each
+step. HTS-RL waits for the longest of n sums of alpha step times, once every alpha steps. In a sum the long steps and
+the short ones even out; the more the larger alpha. The paper's closed form is an approximation for large n and
+exponential times, and is lost in the text we have; here the two expectations are computed as they are.
 """
 
+import hashlib
 import math
+from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pandas as pd
@@ -17,6 +19,10 @@ from scipy import integrate, stats
 from workbench.algos.rl.step_time import StepTime
 from workbench.analysis import bootstrap_interval
 from workbench.core.errors import InvalidInput
+from workbench.core.protocols import Config
+
+if TYPE_CHECKING:
+    from workbench.algos.rl.hts import HTS
 
 
 @dataclass(frozen=True)
@@ -87,7 +93,7 @@ def speedups(runs: pd.DataFrame) -> pd.DataFrame:
     """
     rows = []
     for _, found in runs.groupby(["law", "cv"], sort=False):
-        shown: dict[str, Any] = found.iloc[0].to_dict()
+        shown: dict[Any, Any] = found.iloc[0].to_dict()
         law, cv = shown["law"], float(shown["cv"])
         step_time = StepTime(float(shown["mean_ms"]) / 1e3, cv, law)
         size = (int(shown["n_agents"]), int(shown["sync_interval"]))
@@ -101,6 +107,33 @@ def speedups(runs: pd.DataFrame) -> pd.DataFrame:
             | {"difference": gain.value, "difference_low": gain.low, "difference_high": gain.high}
         )
     return pd.DataFrame(rows)
+
+
+def fingerprints(variants: "Mapping[str, HTS]", config: Config, seed: int = 0) -> pd.DataFrame:
+    """Train each variant for a phase from the same seed, and tell whether they come to the same weights.
+
+    Parameters
+    ----------
+    variants : Mapping of str to HTS
+        Name → settings, such as other numbers of actors.
+    config : Config
+    seed : int
+
+    Returns
+    -------
+    DataFrame
+        One row a variant: variant, seconds, updates, score, weights (a digest: equal only if every bit of them is).
+    """
+    rows = []
+    for name, settings in variants.items():
+        trial = settings(config, seed)
+        found = trial.train_phase(lambda metrics: None)
+        trial.close()
+        digest = hashlib.blake2b(digest_size=6)
+        for tensor in trial.model.state_dict().values():
+            digest.update(tensor.cpu().numpy().tobytes())
+        rows.append((name, found["seconds"], int(found["updates"]), found["score"], digest.hexdigest()))
+    return pd.DataFrame(rows, columns=["variant", "seconds", "updates", "score", "weights"])
 
 
 def expected_longest_step(step_time: StepTime, n: int) -> float:

@@ -1,5 +1,6 @@
 """Populations of GA3C on CartPole in virtual time: PBT against random search, and the design space of Fig. 5."""
 
+import math
 import os
 import tempfile
 from collections.abc import Sequence
@@ -16,6 +17,7 @@ from workbench.core.budget import Budget
 from workbench.core.protocols import Config, Event, Kind, Scheduler
 from workbench.core.space import LogUniform, Space
 from workbench.knowledge import frames_of
+from workbench.paper.published import PBT_TABLE_1, pbt_gain
 from workbench.simulation import simulate
 
 SPACE = Space(
@@ -26,6 +28,7 @@ SPACE = Space(
     }
 )
 MEASURES = ("final", "mean", "over_time")
+_ESTIMATES = ["group", "name", "value", "low", "high", "source"]  # as `viz.estimates` takes them
 
 
 def play(scheduler: Scheduler, population: int, frames: int, seed: int) -> list[Event]:
@@ -106,6 +109,16 @@ def against_random(runs: pd.DataFrame) -> pd.DataFrame:
     return pd.DataFrame(rows)
 
 
+def against_random_estimates(runs: pd.DataFrame) -> pd.DataFrame:
+    """Give the scores of `against_random` as `viz.estimates` takes them: group, name, value, low, high, source."""
+    rows = [
+        (row["measure"], name, *(row[f"{name}{end}"] for end in ("", "_low", "_high")), "simulated")
+        for row in against_random(runs).to_dict("records")
+        for name in ("pbt", "random")
+    ]
+    return pd.DataFrame(rows, columns=_ESTIMATES)
+
+
 def design_space(runs: pd.DataFrame, measure: str = "final") -> pd.DataFrame:
     """Sum up what each choice of Fig. 5 gains over random search.
 
@@ -128,6 +141,37 @@ def design_space(runs: pd.DataFrame, measure: str = "final") -> pd.DataFrame:
         gain = found[measure] - found[f"random_{measure}"]
         rows.append(row | _mean("score", found[measure]) | _mean("gain", gain))
     return pd.DataFrame(rows)
+
+
+def improvements(rows: pd.DataFrame, measure: str = "final", source: str = "simulated") -> pd.DataFrame:
+    """Give every choice's score over random search's, the mean of the repetitions' ratios, for `viz.estimates`.
+
+    Parameters
+    ----------
+    rows : DataFrame
+        The recording ``pbt-design``: design, value, and the column `measure` beside ``random_`` and its name.
+    measure : {"final", "mean", "over_time"}
+    source : str
+        What the rows are, for the figure.
+
+    Returns
+    -------
+    DataFrame
+        group (the design), name, value, low, high (95 % bootstrap interval), source.
+    """
+    ratio = rows[measure] / rows[f"random_{measure}"]
+    found = [
+        (design, value, *bootstrap_interval(part.to_numpy(), "mean"), source)
+        for (design, value), part in ratio.groupby([rows["design"], rows["value"]], sort=False)
+    ]
+    return pd.DataFrame(found, columns=_ESTIMATES)
+
+
+def published_improvements() -> pd.DataFrame:
+    """Give Fig. 5(a) as it follows from the paper's Table 1: FuN on four Atari games, by size of the population."""
+    sizes = next(iter(PBT_TABLE_1.values()))
+    rows = [("population", f"{size}, FuN on Atari", pbt_gain(size), math.nan, math.nan, "published") for size in sizes]
+    return pd.DataFrame(rows, columns=_ESTIMATES)
 
 
 def _mean(name: str, values: pd.Series) -> dict[str, float]:

@@ -14,10 +14,11 @@ from workbench.viz.hyperparameters import score_by_hyperparameter
 from workbench.viz.importance import hyperparameter_importance
 from workbench.viz.lineage import member_lineage, phylogenetic_tree
 from workbench.viz.occupancy import node_occupancy, occupancy_over_time
-from workbench.viz.papers import adjustment, beside, sweep
+from workbench.viz.papers import adjustment, beside, estimates, sweep
 from workbench.viz.parallel import parallel_coordinates
 from workbench.viz.population import hyperparameters_over_time, population_curves
 from workbench.viz.report import report_html, write_report
+from workbench.viz.scaling import scaling
 from workbench.viz.speedup import speedup_by_variance
 from workbench.viz.survival import phase_survival
 from workbench.viz.toy import toy_problem
@@ -32,6 +33,7 @@ __all__ = [
     "compare_importance",
     "compare_survival",
     "compare_time_to_best",
+    "estimates",
     "hyperparameter_importance",
     "hyperparameters_over_time",
     "learning_curves",
@@ -43,6 +45,7 @@ __all__ = [
     "phylogenetic_tree",
     "population_curves",
     "report_html",
+    "scaling",
     "score_by_hyperparameter",
     "speedup_by_variance",
     "sweep",

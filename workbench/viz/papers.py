@@ -1,4 +1,4 @@
-"""Figures of the papers that need a form of their own: ours beside the published, sweeps, automatic adjustment."""
+"""Figures of the papers that need a form of their own: ours beside the published, estimates, sweeps, adjustment."""
 
 from collections.abc import Mapping, Sequence
 
@@ -49,6 +49,49 @@ def beside(
             name = f"{theme.text(series)}, published"
             told = list(published[series])
             fig.add_trace(go.Bar(x=list(names), y=told, name=name, marker=hollow, hovertemplate=hover))
+    return fig
+
+
+def estimates(rows: pd.DataFrame, title: str, x_title: str, reference: float | None = None) -> go.Figure:
+    """Draw numbers with their intervals, one under the other, in groups.
+
+    Parameters
+    ----------
+    rows : DataFrame
+        group, name : str
+            A colour a group; a line a name, in the order in which they stand there.
+        value, low, high : float
+            NaN where there is no interval.
+        source : {"measured", "simulated", "published"}, optional
+            Without it all were measured; what was published is drawn hollow.
+    title, x_title : str
+    reference : float, optional
+        Where a dotted line is drawn: what the numbers are to be read against.
+    """
+    fig = theme.figure(title, 150 + 30 * len(rows))
+    fig.update_xaxes(title=x_title)
+    fig.update_yaxes(autorange="reversed", type="category")
+    if rows.empty:
+        return theme.empty_note(fig, "nothing was measured")
+    if reference is not None:
+        fig.add_vline(reference, line={"color": theme.INK, "dash": "dot", "width": 1})
+    told = rows if "source" in rows else rows.assign(source="measured")
+    inks = dict(zip(told["group"].unique(), (theme.BLUE, theme.VERMILLION, theme.GREEN, theme.ORANGE), strict=False))
+    for (group, source), part in told.groupby(["group", "source"], sort=False):
+        ink = inks.get(group, theme.PURPLE)
+        symbol = "diamond-open" if source == "published" else "circle"
+        error = {"array": part["high"] - part["value"], "arrayminus": part["value"] - part["low"]}
+        fig.add_trace(
+            go.Scatter(
+                x=part["value"],
+                y=[f"{theme.text(row.group)}: {theme.text(row.name)}" for row in part.itertuples(index=False)],
+                mode="markers",
+                name=f"{theme.text(group)}, {source}",
+                marker={"color": ink, "size": 10, "symbol": symbol, "line": {"width": 2}},
+                error_x={"type": "data", "symmetric": False, "thickness": 1.5} | error,
+                hovertemplate="%{y}: %{x:.4g}<extra></extra>",
+            )
+        )
     return fig
 
 

@@ -1,5 +1,7 @@
 """How much faster one system is than another, as the variance of step times grows."""
 
+from collections.abc import Mapping
+
 import pandas as pd
 import plotly.graph_objects as go
 
@@ -8,7 +10,11 @@ from workbench.viz import theme
 _COLORS = {"gamma": theme.BLUE, "lognormal": theme.ORANGE, "pareto": theme.GREEN}
 
 
-def speedup_by_variance(speedups: pd.DataFrame, title: str = "Speed-up over the synchronous baseline") -> go.Figure:
+def speedup_by_variance(
+    speedups: pd.DataFrame,
+    title: str = "Speed-up over the synchronous baseline",
+    published: Mapping[str, float] | None = None,
+) -> go.Figure:
     """Draw measured speed-ups with their intervals, and the expectation beside them.
 
     Parameters
@@ -23,6 +29,8 @@ def speedup_by_variance(speedups: pd.DataFrame, title: str = "Speed-up over the 
         expected : float
             From the law alone.
     title : str
+    published : Mapping of str to float, optional
+        Speed-ups that are told without the variance they belong to: name → a line across.
     """
     fig = theme.figure(title)
     fig.update_xaxes(title="standard deviation of step times / mean", rangemode="tozero")
@@ -30,6 +38,10 @@ def speedup_by_variance(speedups: pd.DataFrame, title: str = "Speed-up over the 
     if speedups.empty:
         return theme.empty_note(fig, "nothing was measured")
     fig.add_hline(y=1, line={"color": theme.INK, "width": 1, "dash": "dot"})
+    for name, value in (published or {}).items():
+        words = {"text": f"published: {theme.text(name)} {value:g}", "font": {"size": 12}}
+        line = {"color": theme.INK, "width": 1.5, "dash": "longdashdot"}
+        fig.add_hline(y=value, line=line, annotation=words, annotation_position="top left")
     for law, rows in speedups.sort_values("cv").groupby("law", sort=False):
         color = _COLORS.get(str(law), theme.PURPLE)
         name = theme.text(law)
