@@ -2,6 +2,7 @@
 
 import math
 from collections import deque
+from collections.abc import Mapping
 from operator import itemgetter
 from typing import Any
 
@@ -56,6 +57,8 @@ class Board:
         points = news.points
         if not len(points) and not news.events:
             return
+        if news.events:
+            self._slow = {}
         for event in news.events:
             self._event(event)
         if len(points):
@@ -154,8 +157,6 @@ class Board:
 
     def _event(self, event: Event) -> None:
         self._reader.read(event)
-        self._stale = True
-        self._slow = {}
         self._write_down(event)
         if event.kind is Kind.INTERVENTION and event.data.get("accepted") and event.trial is None:
             self._paused = {"pause study": True, "resume study": False}.get(str(event.data["action"]), self._paused)
@@ -205,8 +206,10 @@ class Board:
         """What only events change. Narrow tables: of a large study whole frames would take most of a second."""
         trials, phases, decisions = self._tables()
         survival = analysis.survival(trials, phases, decisions, self.plan.n_phases)
-        reports = analysis.phase_modes(decisions).set_index("phase")[["reported", "collecting_reports"]]
-        survival = survival.join(reports, on="phase")
+        known = analysis.phase_modes(decisions)
+        reports = dict(
+            zip(known["phase"], zip(known["reported"], known["collecting_reports"], strict=True), strict=True)
+        )
         slots = self._reader.slots
         alive = [r for r in slots if "lost_s" not in r]
         busy = {span["slot"] for span in self._reader.open_span.values() if span["outcome"] == "running"}
@@ -222,20 +225,20 @@ class Board:
             "busy": [sum(r["slot"] in busy for r in alive), len(alive)],
             "slots": [[r["slot"], r["node"], r["joined_s"], r.get("lost_s")] for r in slots],
             "paused": self._paused,
-            "survival": [{k: None if v != v else v for k, v in row.items()} for row in survival.to_dict("records")],
+            "survival": [_row_of(row, *reports.get(row["phase"], (None, None))) for row in survival.to_dict("records")],
             "best": analysis.best_so_far(phases).to_numpy().tolist(),
         }
 
     def _tables(self) -> tuple[pd.DataFrame, pd.DataFrame, pd.DataFrame]:
-        """Trials, phases and decisions, with the columns that `_derive` needs."""
+        """Trials, phases and decisions, with the columns that `_derive` needs; words stay as they are, for speed."""
         reader = self._reader
         trials = [(r["trial"], r["state"], r.get("mode")) for r in reader.trials.values()]
         phases = [(r["trial"], r["phase"], r.get("ended_s"), r.get("score")) for r in reader.phases.values()]
         decisions = [(r["trial"], r["phase"], r["verdict"], r["mode"], r["reason"]) for r in reader.decisions]
         return (
-            pd.DataFrame(trials, columns=["trial", "state", "mode"]),
+            pd.DataFrame(trials, columns=["trial", "state", "mode"], dtype=object),
             pd.DataFrame(phases, columns=["trial", "phase", "ended_s", "score"]),
-            pd.DataFrame(decisions, columns=["trial", "phase", "verdict", "mode", "reason"]),
+            pd.DataFrame(decisions, columns=["trial", "phase", "verdict", "mode", "reason"], dtype=object),
         )
 
     def _log_since(self, n: int) -> list[dict[str, Any]]:
@@ -265,6 +268,10 @@ class Board:
 
     def _phases_begun(self) -> int:
         return 1 + max((phase for _, phase in self._reader.phases), default=0)
+
+
+def _row_of(survival: Mapping[Any, Any], reported: int | None, collecting: float | None) -> dict[str, Any]:
+    return {**survival, "reported": reported, "collecting_reports": _number(collecting)}
 
 
 def _number(value: Any) -> float | None:
