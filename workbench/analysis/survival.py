@@ -36,6 +36,7 @@ def survival(
         running   began it and are still at it, or wait for a verdict
         mode      what the next report meets: "collecting" or "selecting" (HyperTrick's two modes, from the
                   last decision's reason), "finished" in a last phase, None if nothing is known
+        reported  scores so far, and collecting_reports, those let through unconditionally: see `phase_modes`
         ========= ==================================================================================
 
         began = continued + stopped + finished + failed + running.
@@ -43,7 +44,7 @@ def survival(
     last = int(phases["phase"].max()) + 1 if len(phases) else 0
     n = max(n_phases or 0, last)
     begun = phases[["trial", "phase", "ended_s"]].drop_duplicates(["trial", "phase"], keep="last")
-    final = _last_verdicts(decisions).dropna(subset=["phase"])
+    final = _last_verdicts(decisions[decisions["phase"].notna()])
     judged = final["phase"].to_numpy(int)
     stop, ran_out, failed = (
         told.to_numpy(bool)
@@ -61,9 +62,11 @@ def survival(
     decided = sum(counts[fate] for fate in ("continued", "stopped", "finished", "failed"))
     counts["running"] = np.maximum(counts["began"] - decided, 0)
     known = phase_modes(decisions)
-    modes = dict(zip(known["phase"], known["mode"], strict=True))
-    mode = pd.Series([modes.get(phase) for phase in range(n)], dtype=object)
-    return pd.DataFrame({"phase": range(n), **{name: counts[name] for name in COUNTS}, "mode": mode})
+    table = pd.DataFrame({"phase": range(n), **{name: counts[name] for name in COUNTS}})
+    for name in ("mode", "reported", "collecting_reports"):
+        told = dict(zip(known["phase"], known[name], strict=True))
+        table[name] = pd.Series([told.get(phase) for phase in range(n)], dtype=object if name == "mode" else float)
+    return table
 
 
 def phase_modes(decisions: pd.DataFrame) -> pd.DataFrame:
@@ -75,8 +78,8 @@ def phase_modes(decisions: pd.DataFrame) -> pd.DataFrame:
         One row a phase with a decision on a score: phase; mode (collecting, selecting, finished, or what another
         scheduler wrote); reported (scores so far); collecting_reports (W_DCM,p, trials; NaN if not given).
     """
-    known = decisions.dropna(subset=["phase", "mode"])
-    judged = known[~known["mode"].isin(["failed", "extended"])]
+    known = decisions["phase"].notna() & decisions["mode"].notna()
+    judged = decisions[known & ~decisions["mode"].isin(["failed", "extended"])]
     counts = judged["phase"].value_counts()
     latest = judged.drop_duplicates("phase", keep="last").sort_values("phase")
     rows = []

@@ -2,7 +2,6 @@
 
 import math
 from collections import deque
-from collections.abc import Mapping
 from operator import itemgetter
 from typing import Any
 
@@ -206,10 +205,6 @@ class Board:
         """What only events change. Narrow tables: of a large study whole frames would take most of a second."""
         trials, phases, decisions = self._tables()
         survival = analysis.survival(trials, phases, decisions, self.plan.n_phases)
-        known = analysis.phase_modes(decisions)
-        reports = dict(
-            zip(known["phase"], zip(known["reported"], known["collecting_reports"], strict=True), strict=True)
-        )
         slots = self._reader.slots
         alive = [r for r in slots if "lost_s" not in r]
         busy = {span["slot"] for span in self._reader.open_span.values() if span["outcome"] == "running"}
@@ -225,7 +220,7 @@ class Board:
             "busy": [sum(r["slot"] in busy for r in alive), len(alive)],
             "slots": [[r["slot"], r["node"], r["joined_s"], r.get("lost_s")] for r in slots],
             "paused": self._paused,
-            "survival": [_row_of(row, *reports.get(row["phase"], (None, None))) for row in survival.to_dict("records")],
+            "survival": [{k: None if v != v else v for k, v in row.items()} for row in survival.to_dict("records")],
             "best": analysis.best_so_far(phases).to_numpy().tolist(),
         }
 
@@ -268,10 +263,6 @@ class Board:
 
     def _phases_begun(self) -> int:
         return 1 + max((phase for _, phase in self._reader.phases), default=0)
-
-
-def _row_of(survival: Mapping[Any, Any], reported: int | None, collecting: float | None) -> dict[str, Any]:
-    return {**survival, "reported": reported, "collecting_reports": _number(collecting)}
 
 
 def _number(value: Any) -> float | None:
