@@ -54,10 +54,10 @@ def occupancy(spans: pd.DataFrame, slots: pd.DataFrame, until_s: float) -> Occup
     Occupancy
     """
     lives = slot_lives(slots, until_s)
-    used = slot_time(spans, slots, until_s)
+    used = _cut(spans, lives, until_s)
     alive = float((lives["to_s"] - lives["from_s"]).sum())
-    seconds = (used["to_s"] - used["from_s"]).groupby(used["kind"]).sum()
-    ran, lost, held = (float(seconds.get(kind, 0.0)) for kind in KINDS)
+    seconds, kinds = (used["to_s"] - used["from_s"]).to_numpy(), used["kind"].to_numpy()
+    ran, lost, held = (float(seconds[kinds == kind].sum()) for kind in KINDS)
     share = (ran + lost) / alive if alive > 0 else float("nan")
     return Occupancy(share, alive, ran, lost, held, max(0.0, alive - ran - lost - held))
 
@@ -104,6 +104,10 @@ def slot_time(spans: pd.DataFrame, slots: pd.DataFrame, until_s: float) -> pd.Da
     DataFrame
         One row a span and life that overlap: slot, trial, phase, kind (ran, lost or held), from_s, to_s (seconds).
     """
+    return _cut(spans, slot_lives(slots, until_s), until_s)
+
+
+def _cut(spans: pd.DataFrame, lives: pd.DataFrame, until_s: float) -> pd.DataFrame:
     given = pd.DataFrame(
         {
             "slot": pd.to_numeric(spans["slot"]),
@@ -114,7 +118,7 @@ def slot_time(spans: pd.DataFrame, slots: pd.DataFrame, until_s: float) -> pd.Da
             "over_s": spans["ended_s"].astype(float).fillna(until_s),
         }
     )
-    both = given.merge(slot_lives(slots, until_s), on="slot")
+    both = given.merge(lives, on="slot")
     both["from_s"] = np.maximum(both["from_s"], both["begun_s"])
     both["to_s"] = np.minimum(both["to_s"], both["over_s"])
     return both.loc[both["to_s"] > both["from_s"], ["slot", "trial", "phase", "kind", "from_s", "to_s"]]

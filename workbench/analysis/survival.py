@@ -36,31 +36,37 @@ def survival(
         running   began it and are still at it, or wait for a verdict
         mode      what the next report meets: "collecting" or "selecting" (HyperTrick's two modes, from the
                   last decision's reason), "finished" in a last phase, None if nothing is known
+        reported  scores so far, and collecting_reports, those let through unconditionally: see `phase_modes`
         ========= ==================================================================================
 
         began = continued + stopped + finished + failed + running.
     """
     last = int(phases["phase"].max()) + 1 if len(phases) else 0
     n = max(n_phases or 0, last)
-    final = _last_verdicts(decisions)
-    begun = phases.drop_duplicates(["trial", "phase"])
-    stop, ran_out = final["verdict"] == "stop", final["mode"].isin(_RAN_OUT)
-    by_hand = trials[(trials["state"] == "stopped") & (trials["mode"] == "person")]
+    begun = phases[["trial", "phase", "ended_s"]].drop_duplicates(["trial", "phase"], keep="last")
+    final = _last_verdicts(decisions[decisions["phase"].notna()])
+    judged = final["phase"].to_numpy(int)
+    stop, ran_out, failed = (
+        told.to_numpy(bool)
+        for told in (final["verdict"] == "stop", final["mode"].isin(_RAN_OUT), final["mode"] == "failed")
+    )
+    by_hand = trials.loc[(trials["state"] == "stopped") & (trials["mode"] == "person"), "trial"]
     counts = {
-        "began": _count(begun, n),
-        "completed": _count(phases[phases["ended_s"].notna()].drop_duplicates(["trial", "phase"]), n),
-        "continued": _count(final[~stop], n),
-        "stopped": _count(final[stop & ~ran_out & (final["mode"] != "failed")], n)
-        + _count(_last_phases(by_hand, phases), n),
-        "finished": _count(final[stop & ran_out], n),
-        "failed": _count(_last_phases(trials[trials["state"] == "failed"], phases), n),
+        "began": _count(begun["phase"].to_numpy(int), n),
+        "completed": _count(begun["phase"].to_numpy(int)[begun["ended_s"].notna().to_numpy()], n),
+        "continued": _count(judged[~stop], n),
+        "stopped": _count(judged[stop & ~ran_out & ~failed], n) + _count(_last_phases(by_hand, phases), n),
+        "finished": _count(judged[stop & ran_out], n),
+        "failed": _count(_last_phases(trials.loc[trials["state"] == "failed", "trial"], phases), n),
     }
     decided = sum(counts[fate] for fate in ("continued", "stopped", "finished", "failed"))
     counts["running"] = np.maximum(counts["began"] - decided, 0)
     known = phase_modes(decisions)
-    modes = dict(zip(known["phase"], known["mode"], strict=True))
-    mode = pd.Series([modes.get(phase) for phase in range(n)], dtype=object)
-    return pd.DataFrame({"phase": range(n), **{name: counts[name] for name in COUNTS}, "mode": mode})
+    table = pd.DataFrame({"phase": range(n), **{name: counts[name] for name in COUNTS}})
+    for name in ("mode", "reported", "collecting_reports"):
+        told = dict(zip(known["phase"], known[name], strict=True))
+        table[name] = pd.Series([told.get(phase) for phase in range(n)], dtype=object if name == "mode" else float)
+    return table
 
 
 def phase_modes(decisions: pd.DataFrame) -> pd.DataFrame:
@@ -72,8 +78,8 @@ def phase_modes(decisions: pd.DataFrame) -> pd.DataFrame:
         One row a phase with a decision on a score: phase; mode (collecting, selecting, finished, or what another
         scheduler wrote); reported (scores so far); collecting_reports (W_DCM,p, trials; NaN if not given).
     """
-    known = decisions.dropna(subset=["phase", "mode"])
-    judged = known[~known["mode"].isin(["failed", "extended"])]
+    known = decisions["phase"].notna() & decisions["mode"].notna()
+    judged = decisions[known & ~decisions["mode"].isin(["failed", "extended"])]
     counts = judged["phase"].value_counts()
     latest = judged.drop_duplicates("phase", keep="last").sort_values("phase")
     rows = []
@@ -107,11 +113,13 @@ def _last_verdicts(decisions: pd.DataFrame) -> pd.DataFrame:
     return decisions.drop_duplicates(["trial", "phase"], keep="last")
 
 
-def _last_phases(trials: pd.DataFrame, phases: pd.DataFrame) -> pd.DataFrame:
+def _last_phases(trials: pd.Series, phases: pd.DataFrame) -> npt.NDArray[np.intp]:
     """Name the last phase each of these trials began (0 if it never got that far)."""
-    begun = phases[phases["trial"].isin(trials["trial"])].groupby("trial")["phase"].max()
-    return trials[["trial"]].assign(phase=[int(begun.get(trial, 0)) for trial in trials["trial"]])
+    if trials.empty:
+        return np.arange(0)
+    begun = phases[phases["trial"].isin(trials)].groupby("trial")["phase"].max()
+    return np.array([int(begun.get(trial, 0)) for trial in trials])
 
 
-def _count(rows: pd.DataFrame, n_phases: int) -> npt.NDArray[np.intp]:
-    return np.bincount(rows["phase"].dropna().to_numpy(int), minlength=n_phases)[:n_phases]
+def _count(phases: npt.NDArray[np.intp], n_phases: int) -> npt.NDArray[np.intp]:
+    return np.bincount(phases, minlength=n_phases)[:n_phases]

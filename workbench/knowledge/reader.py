@@ -21,6 +21,8 @@ from workbench.knowledge.schema import damage_told, open_for_reading
 POINT = np.dtype([("trial", "i4"), ("phase", "i4"), ("at", "f8"), ("name", "i4"), ("value", "f8")])
 """A metric point, as `RecordedStudy.points` gives them: at in seconds, name as an index."""
 
+_PACKED = np.dtype([("key", "i8"), ("at", "f8"), ("value", "f8")])  # a third less for Python to unpack a row
+
 
 class KnowledgeBase:
     """Every study in one file, read-only.
@@ -175,14 +177,18 @@ class RecordedStudy:
             known = dict(self._connection.execute("SELECT name, id FROM metric_names").fetchall())
             wanted = {known[name]: k for k, name in enumerate(names) if name in known}
             rows = self._connection.execute(
-                "SELECT trial, phase, at_s, name, value FROM metrics WHERE study = ? AND seq > ? AND seq <= ? "
+                "SELECT (trial << 40) | (phase << 20) | name, at_s, value FROM metrics "
+                "WHERE study = ? AND seq > ? AND seq <= ? "
                 f"AND +name IN ({', '.join('?' * len(wanted))}) AND value IS NOT NULL ORDER BY seq",
                 (self._id, after, last, *wanted),
             )
-            found = np.fromiter(rows, POINT)
+            read = np.fromiter(rows, _PACKED)
         place = np.zeros(max(wanted, default=0) + 1, np.int32)
         place[list(wanted)] = list(wanted.values())
-        found["name"] = place[found["name"]]
+        found = np.empty(len(read), POINT)
+        found["trial"], found["phase"] = read["key"] >> 40, read["key"] >> 20 & 0xFFFFF
+        found["name"] = place[read["key"] & 0xFFFFF]
+        found["at"], found["value"] = read["at"], read["value"]
         return found, last
 
     def frames(self) -> Frames:

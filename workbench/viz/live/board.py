@@ -56,6 +56,8 @@ class Board:
         points = news.points
         if not len(points) and not news.events:
             return
+        if news.events:
+            self._slow = {}
         for event in news.events:
             self._event(event)
         if len(points):
@@ -154,8 +156,6 @@ class Board:
 
     def _event(self, event: Event) -> None:
         self._reader.read(event)
-        self._stale = True
-        self._slow = {}
         self._write_down(event)
         if event.kind is Kind.INTERVENTION and event.data.get("accepted") and event.trial is None:
             self._paused = {"pause study": True, "resume study": False}.get(str(event.data["action"]), self._paused)
@@ -205,8 +205,6 @@ class Board:
         """What only events change. Narrow tables: of a large study whole frames would take most of a second."""
         trials, phases, decisions = self._tables()
         survival = analysis.survival(trials, phases, decisions, self.plan.n_phases)
-        reports = analysis.phase_modes(decisions).set_index("phase")[["reported", "collecting_reports"]]
-        survival = survival.join(reports, on="phase")
         slots = self._reader.slots
         alive = [r for r in slots if "lost_s" not in r]
         busy = {span["slot"] for span in self._reader.open_span.values() if span["outcome"] == "running"}
@@ -227,15 +225,15 @@ class Board:
         }
 
     def _tables(self) -> tuple[pd.DataFrame, pd.DataFrame, pd.DataFrame]:
-        """Trials, phases and decisions, with the columns that `_derive` needs."""
+        """Trials, phases and decisions, with the columns that `_derive` needs; words stay as they are, for speed."""
         reader = self._reader
         trials = [(r["trial"], r["state"], r.get("mode")) for r in reader.trials.values()]
         phases = [(r["trial"], r["phase"], r.get("ended_s"), r.get("score")) for r in reader.phases.values()]
         decisions = [(r["trial"], r["phase"], r["verdict"], r["mode"], r["reason"]) for r in reader.decisions]
         return (
-            pd.DataFrame(trials, columns=["trial", "state", "mode"]),
+            pd.DataFrame(trials, columns=["trial", "state", "mode"], dtype=object),
             pd.DataFrame(phases, columns=["trial", "phase", "ended_s", "score"]),
-            pd.DataFrame(decisions, columns=["trial", "phase", "verdict", "mode", "reason"]),
+            pd.DataFrame(decisions, columns=["trial", "phase", "verdict", "mode", "reason"], dtype=object),
         )
 
     def _log_since(self, n: int) -> list[dict[str, Any]]:

@@ -16,7 +16,7 @@ _FEWEST = 8  # points of a trial that are kept, however many trials there are
 _NEVER = float("inf")
 
 
-@dataclass
+@dataclass(slots=True)
 class _Attempt:
     """A phase under way, or one that was; points of its trial and phase in [from_s, to_s) are its own."""
 

@@ -1,8 +1,9 @@
 """The live dashboard: one widget, one thread that looks at the log, any number of views."""
 
 import contextlib
+import gc
 import threading
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from importlib.resources import files
 from pathlib import Path
@@ -27,6 +28,18 @@ _ONCE_MORE_S = 1.0  # the last state is sent again after this: a front end may h
 
 def _front_end(name: str) -> str:
     return files("workbench.viz.live").joinpath("front", name).read_text(encoding="utf-8")
+
+
+@contextlib.contextmanager
+def _nothing_collected() -> Iterator[None]:
+    """Hold the garbage collector back: all that is read of a large study is kept, yet it would go through it often."""
+    was_on = gc.isenabled()
+    gc.disable()
+    try:
+        yield
+    finally:
+        if was_on:
+            gc.enable()
 
 
 @dataclass(frozen=True)
@@ -108,7 +121,8 @@ class Dashboard(anywidget.AnyWidget):  # type: ignore[misc]
     ) -> None:
         self._feed = Feed(db, name)
         self._board = Board(name, plan_of(self._feed.spec, expected, minimum))
-        self._board.take(self._feed.news())
+        with _nothing_collected():
+            self._board.take(self._feed.news())
         self._board.take_as_sent()  # a viewer begins with a snapshot
         self._lock = threading.Lock()  # held by whoever touches the feed, the board or the number
         self._number = 0  # of the last delta; a viewer that misses one asks for a snapshot
@@ -235,8 +249,10 @@ class Dashboard(anywidget.AnyWidget):  # type: ignore[misc]
     def _ask(self, content: dict[str, Any]) -> None:
         """Put a wish into the study's inbox and say so; the answer will come by the log."""
         trial = content.get("trial")
+        with self._lock:
+            config = self._board.config(trial) if isinstance(trial, int) else None
         try:
-            request = ask(self.hands, content, self._board.config(trial) if isinstance(trial, int) else None)
+            request = ask(self.hands, content, config)
         except (WorkbenchError, OSError) as err:
             self._say({"type": "refused", "why": str(err)})
         else:
