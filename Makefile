@@ -5,7 +5,7 @@ RUNS := data/runs
 # exactly this one: an open range takes the registry's newest build, gigabytes of CUDA with it
 TORCH := torch==2.13.0
 
-.PHONY: study notebooks lab test test-slow lint docs bench lock clean
+.PHONY: study notebooks lab browser test test-slow lint docs bench lock clean
 
 .venv/.installed: requirements.lock pyproject.toml
 	test -x $(BIN)/python || $(shell command -v $(PYTHON) || command -v python3) -m venv .venv
@@ -23,7 +23,10 @@ notebooks: .venv/.installed ## every notebook, headless at the smallest scale; k
 lab: .venv/.installed ## open the first notebook in JupyterLab, on loopback, with a token
 	$(BIN)/jupyter lab --ServerApp.ip=127.0.0.1 notebooks/01_first_study.ipynb
 
-test: .venv/.installed ## everything that fits in minutes
+browser: ## Chromium for the browser tests, installed where that takes no password
+	@.ci/browser
+
+test: .venv/.installed browser ## everything that fits in minutes
 	$(BIN)/python -m pytest
 
 test-slow: .venv/.installed ## what takes longer

@@ -1,7 +1,8 @@
 """What the dashboard costs, in the kernel and in a real browser. Prints JSON.
 
-Kernel: time and bytes a refresh, a burst, opening a very large study. Browser (headless Chromium on JupyterLab): time
-until it is visible, gaps between frames, JavaScript loaded, the large study, memory over an hour's refreshes.
+Parts: "kernel" (time and bytes a refresh, a burst), "large" (a very large study opened and looked at again, in the
+kernel), and in a headless Chromium on JupyterLab "browser" (time until it is visible, gaps between frames, JavaScript
+loaded, the large study) and "hour" (memory of kernel and browser over an hour's refreshes, as fast as they go).
 """
 
 import argparse
@@ -10,6 +11,7 @@ import sys
 import tempfile
 import time
 from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
 import numpy as np
@@ -22,9 +24,11 @@ from workbench.core.protocols import Event, Kind  # noqa: E402
 from workbench.knowledge import StudyLog  # noqa: E402
 from workbench.viz.live import Dashboard  # noqa: E402
 
-SPEC = {"scheduler": {"kind": "hypertrick", "n_trials": 100, "n_phases": 5, "eviction_rate": 0.25}}
+TRIALS = 100
 SLOTS = 100
 PHASES = 5
+LOOK_S = 0.5
+HOUR = 7200  # refreshes
 
 # Keeps the time between any two frames that the page could draw, and the JavaScript that widgets brought along.
 WATCH = """
@@ -49,8 +53,51 @@ class Counting(Dashboard):
         self.points = getattr(self, "points", 0) + (len(buffers[1]) // 16 if buffers else 0)
 
 
-def study(db: Path, name: str, trials: int = 100) -> StudyLog:
-    log = StudyLog(db, name, {"scheduler": {**SPEC["scheduler"], "n_trials": trials}})
+class Growing:
+    """A study whose 100 trials all run, and report once a look."""
+
+    def __init__(self, db: Path, name: str) -> None:
+        self.rng = np.random.default_rng(0)
+        self.log = study(db, name, TRIALS)
+        self.at = 0.0
+        self.phase = [0] * TRIALS
+        self.next_to_end = 0
+        for trial in range(TRIALS):
+            self.log.append([run(trial, 0.0, self.rng), Event(Kind.PHASE_STARTED, 0.0, trial, 0, trial % SLOTS)])
+
+    def grow(self, step_s: float = LOOK_S) -> None:
+        """Every trial reports once more."""
+        self.at += step_s
+        said = {"frames": self.at * 1000, "pps": 900.0, "tps": 90.0, "policy_lag_mean": 1.5}
+        scores = zip(range(TRIALS), self.phase, self.rng.normal(size=TRIALS), strict=True)
+        self.log.append(
+            [
+                Event(Kind.PROGRESS, self.at, trial, phase, data={"metrics": {"score": float(score), **said}})
+                for trial, phase, score in scores
+            ]
+        )
+
+    def end_a_phase(self) -> None:
+        """The next trial ends its phase and goes on."""
+        trial, self.next_to_end = self.next_to_end, (self.next_to_end + 1) % TRIALS
+        phase, slot = self.phase[trial], trial % SLOTS
+        why = {"mode": "collecting", "reported": trial + 1, "collecting_reports": 50.0}
+        self.log.append(
+            [
+                Event(Kind.PHASE_ENDED, self.at, trial, phase, slot, {"score": 0.5, "metrics": {"score": 0.5}}),
+                Event(Kind.DECISION, self.at, trial, phase, data={"verdict": "continue", **why}),
+                Event(Kind.PHASE_STARTED, self.at, trial, phase + 1, slot),
+            ]
+        )
+        self.phase[trial] += 1
+
+
+def spec(trials: int) -> dict[str, object]:
+    return {"scheduler": {"kind": "hypertrick", "n_trials": trials, "n_phases": PHASES, "eviction_rate": 0.25}}
+
+
+def study(db: Path, name: str, trials: int) -> StudyLog:
+    log = StudyLog(db, name, spec(trials))
     log.append([Event(Kind.STUDY_STARTED, 0.0)])
     log.append([Event(Kind.SLOT_JOINED, 0.0, slot=k, data={"node": f"n{k}"}) for k in range(min(SLOTS, trials))])
     return log
@@ -59,21 +106,6 @@ def study(db: Path, name: str, trials: int = 100) -> StudyLog:
 def run(trial: int, at: float, rng: np.random.Generator) -> Event:
     config = {"learning_rate": float(10 ** rng.uniform(-5, -2)), "gamma": 0.99, "t_max": int(rng.integers(2, 100))}
     return Event(Kind.RUN, at, trial, 0, data={"config": config, "parent": None, "seed": trial})
-
-
-def begun(trials: int, rng: np.random.Generator) -> Iterator[Event]:
-    for trial in range(trials):
-        yield run(trial, 0.0, rng)
-        yield Event(Kind.PHASE_STARTED, 0.0, trial, 0, trial % SLOTS)
-
-
-def points(trials: int, at: float, rng: np.random.Generator) -> list[Event]:
-    values = rng.normal(size=trials)
-    said = {"frames": at * 1000, "pps": 900.0, "tps": 90.0, "policy_lag_mean": 1.5}
-    return [
-        Event(Kind.PROGRESS, at, trial, 0, data={"metrics": {"score": float(values[trial]), **said}})
-        for trial in range(trials)
-    ]
 
 
 def whole_trial(trial: int, from_s: float, each: int, rng: np.random.Generator) -> Iterator[Event]:
@@ -87,9 +119,8 @@ def whole_trial(trial: int, from_s: float, each: int, rng: np.random.Generator) 
         for k, score in enumerate(rng.normal(size=per_phase)):
             told = {"metrics": {"score": float(score)}}
             yield Event(Kind.PROGRESS, at + 59.0 * (k + 1) / per_phase, trial, phase, data=told)
-        yield Event(
-            Kind.PHASE_ENDED, at + 60.0, trial, phase, slot, {"score": float(score), "metrics": told["metrics"]}
-        )
+        end = {"score": float(score), "metrics": told["metrics"]}
+        yield Event(Kind.PHASE_ENDED, at + 60.0, trial, phase, slot, end)
         last = phase == phases - 1
         reason = {"mode": "selecting", "rank": 0.3, "threshold": 0.5, "reported": trial + 1, "collecting_reports": 50.0}
         yield Event(Kind.DECISION, at + 60.0, trial, phase, data={"verdict": "stop" if last else "continue", **reason})
@@ -104,21 +135,39 @@ def fill(db: Path, trials: int, each: int) -> StudyLog:
     return log
 
 
-def steady(db: Path, trials: int, looks: int) -> dict[str, float]:
-    """A point a trial, every look, as at 2 Hz."""
-    rng = np.random.default_rng(0)
-    log = study(db, "steady")
-    log.append(list(begun(trials, rng)))
-    board = Counting(db, "steady", refresh_s=3600)
+def one_more(log: StudyLog, trial: int) -> None:
+    """Another trial begins, and ends its phases."""
+    rng = np.random.default_rng(1)
+    log.append(sorted(whole_trial(trial, 3.0 * trial + 400.0, 10, rng), key=lambda event: event.at))
+
+
+# -- in the kernel ----------------------------------------------------------------------------------------------
+
+
+@contextmanager
+def stopwatch(kept: dict[str, float], name: str) -> Iterator[None]:
+    """Keep the seconds that passed, and those that this process computed, all its threads together."""
+    began = time.perf_counter(), time.process_time()
+    yield
+    kept[f"{name}_s"] = round(time.perf_counter() - began[0], 3)
+    kept[f"{name}_cpu_s"] = round(time.process_time() - began[1], 3)
+
+
+def steady(db: Path, looks: int, name: str, *, phase_ends: bool) -> dict[str, float]:
+    """What a refresh costs at 2 Hz; if `phase_ends`, a trial ends a phase before each."""
+    growing = Growing(db, name)
+    board = Counting(db, name, refresh_s=3600)
     took, sent = [], []
-    for k in range(looks):
-        log.append(points(trials, 0.5 * (k + 1), rng))
+    for _ in range(looks):
+        growing.grow()
+        if phase_ends:
+            growing.end_a_phase()
         began = time.thread_time(), time.perf_counter()
         board.refresh()
         took.append((time.thread_time() - began[0], time.perf_counter() - began[1]))
         sent.append(board.bytes)
     board.close()
-    log.close()
+    growing.log.close()
     cpu, wall = (np.array(t) * 1000 for t in zip(*took, strict=True))
     return {
         "kernel_cpu_ms_median": round(float(np.median(cpu)), 2),
@@ -131,100 +180,141 @@ def steady(db: Path, trials: int, looks: int) -> dict[str, float]:
 
 def burst(db: Path, updates: int) -> dict[str, float]:
     """Everything at once between two looks."""
-    rng = np.random.default_rng(0)
-    log = study(db, "burst")
-    log.append(list(begun(100, rng)))
+    growing = Growing(db, "burst")
     board = Counting(db, "burst", refresh_s=3600)
     board.refresh()
     board.points = 0
-    for k in range(updates // 100):
-        log.append(points(100, 0.01 * (k + 1), rng))
+    for _ in range(updates // TRIALS):
+        growing.grow(0.01)
     board.refresh()
     told = board.points
     board.close()
-    log.close()
+    growing.log.close()
     return {"updates": updates, "points_told": told, "lost": updates - told}
 
 
-def large(db: Path, trials: int, each: int) -> dict[str, float]:
-    """Open a study of very many trials and points, and look again; seconds, and seconds of processor time."""
+def in_the_kernel(folder: Path, looks: int) -> dict[str, object]:
+    db = folder / "steady.db"
+    what = f"{TRIALS} trials, a point each a look, {looks} looks"
+    return {
+        what: steady(db, looks, "steady", phase_ends=False),
+        f"{what}, a phase ended in each": steady(db, looks, "phases", phase_ends=True),
+        "burst": burst(db, 12_000),
+    }
+
+
+def large(folder: Path, trials: int, each: int) -> dict[str, float]:
+    """Open a study of very many trials and points, and look again."""
+    db = folder / "large.db"
     log = fill(db, trials, each)
-    began = time.perf_counter(), time.process_time()
-    board = Counting(db, "large", refresh_s=3600)
-    opened_s = time.perf_counter() - began[0], time.process_time() - began[1]
-    began = time.perf_counter(), time.process_time()
-    with board._lock:
+    took: dict[str, float] = {}
+    with stopwatch(took, "open"):
+        board = Counting(db, "large", refresh_s=3600)
+    with stopwatch(took, "snapshot"), board._lock:
         board._tell_all()
-    snapshot_s = time.perf_counter() - began[0], time.process_time() - began[1]
     size = board.bytes
     one_more(log, trials)
-    began = time.perf_counter(), time.process_time()
-    board.refresh()
-    refresh_s = time.perf_counter() - began[0], time.process_time() - began[1]
+    with stopwatch(took, "refresh"):
+        board.refresh()
     board.close()
     log.close()
-    names = ("open_s", "open_cpu_s", "snapshot_s", "snapshot_cpu_s", "refresh_s", "refresh_cpu_s")
-    took = dict(zip(names, (round(s, 3) for s in (*opened_s, *snapshot_s, *refresh_s)), strict=True))
     return {"trials": trials, "points": trials * each, **took, "snapshot_bytes": size}
 
 
-def one_more(log: StudyLog, trial: int) -> None:
-    """Another trial begins and ends a phase."""
-    rng = np.random.default_rng(1)
-    log.append(sorted(whole_trial(trial, 3.0 * trial + 400.0, 10, rng), key=lambda event: event.at))
+# -- in a browser -----------------------------------------------------------------------------------------------
 
 
-def in_a_browser(folder: Path, looks: int, refreshes: int, every_s: float, big: Path, n_big: int) -> dict[str, object]:
-    """Open JupyterLab, watch a study of 100 trials grow to 500 points each at 2 Hz, then go on without pause."""
+@contextmanager
+def notebook(folder: Path, cells: list[str]) -> Iterator:
+    """A page that shows a notebook of these cells, beside the databases in `folder`."""
     import nbformat
 
-    rng = np.random.default_rng(0)
     with jupyterlab(folder) as (address, served), browser_page() as page:
-        log = study(served / "kb.db", "steady")
-        log.append(list(begun(100, rng)))
-        for k in range(500 - looks):
-            log.append(points(100, 0.5 * (k + 1), rng))
-        cells = [
-            "from workbench.viz.live import Dashboard",
-            "board = Dashboard('kb.db', 'steady')\nboard",
-            f"board.close()\nboard = Dashboard('kb.db', 'steady', refresh_s={every_s})\nboard",
-            f"big = Dashboard({str(big)!r}, 'large')\nbig",
-        ]
         book = nbformat.v4.new_notebook(cells=[nbformat.v4.new_code_cell(cell) for cell in cells])
         book.metadata["kernelspec"] = {"name": "python3", "display_name": "Python 3", "language": "python"}
         nbformat.write(book, served / "watch.ipynb")
         page.add_init_script(WATCH)
         opened(page, address.format("watch.ipynb"))
+        yield page
+
+
+def in_a_browser(folder: Path, looks: int, trials: int, each: int) -> dict[str, object]:
+    """Watch a study of 100 trials grow to 500 points each at 2 Hz, then open a large one."""
+    db, big = folder / "browser.db", folder / "large.db"
+    if not big.exists():
+        fill(big, trials, each).close()
+    growing = Growing(db, "steady")
+    for _ in range(500 - looks):
+        growing.grow()
+    cells = [
+        "from workbench.viz.live import Dashboard",
+        f"board = Dashboard({str(db)!r}, 'steady')\nboard",
+        f"big = Dashboard({str(big)!r}, 'large')\nbig",
+        f"again = Dashboard({str(db)!r}, 'steady')\nagain",
+    ]
+    with notebook(folder, cells) as page:
         ran(page, 1)
-        visible_s = shown(page, 1, "steady")
+        seen: dict[str, object] = {"visible_s": shown(page, 1, "steady")}
         scripts = page.evaluate("window.scripts")
+        seen |= {"javascript_bundles": len(scripts), "javascript_bytes": sum(scripts)}
+        page.wait_for_timeout(2000)
         page.evaluate("window.gaps = []")
-        clock = 0.5 * (500 - looks)
         for _ in range(looks):
-            log.append(points(100, clock := clock + 0.5, rng))
-            page.wait_for_timeout(500)
+            growing.grow()
+            page.wait_for_timeout(1000 * LOOK_S)
         gaps = np.array(page.evaluate("window.gaps"))
-        seen = {
-            "visible_s": visible_s,
-            "javascript_bundles": len(scripts),
-            "javascript_bytes": sum(scripts),
-            "frame_gap_ms_p95": round(float(np.quantile(gaps, 0.95)), 1),
-            "frame_gap_ms_max": round(float(gaps.max()), 1),
-        }
-        seen["reopened_s"] = shown(page, 2, "steady")
-        seen["memory"] = grown(page, log, clock, refreshes, every_s, rng)
-        seen["large_visible_s"] = shown(page, 3, "large")
-        with_more = StudyLog(big, "large", {"scheduler": {**SPEC["scheduler"], "n_trials": n_big}}, resume=True)
+        for name, share in (("p50", 0.5), ("p95", 0.95), ("max", 1.0)):
+            seen[f"frame_gap_ms_{name}"] = round(float(np.quantile(gaps, share)), 1)
+        seen["large_visible_s"] = shown(page, 2, "large")
+        with_more = StudyLog(big, "large", spec(trials), resume=True)
+        count = page.locator(".jp-CodeCell").nth(2).locator(".wb-count").first.element_handle()
+        before = count.text_content()
         began = time.perf_counter()
-        one_more(with_more, n_big + 1)
-        facts = page.locator(".jp-CodeCell").nth(3).locator(".wb-count").first
-        page.wait_for_function("([e, n]) => e.textContent.startsWith(n)", arg=[facts.element_handle(), str(n_big + 2)])
+        one_more(with_more, trials)
+        page.wait_for_function("([e, before]) => e.textContent !== before", arg=[count, before])
         seen["large_refresh_s"] = round(time.perf_counter() - began, 2)
-        scripts = page.evaluate("window.scripts")  # of three dashboards by now
-        seen["javascript_loaded_in_all"] = {"times": len(scripts), "kinds": len(set(scripts)), "bytes": sum(scripts)}
+        shown(page, 3, "steady")
+        scripts = page.evaluate("window.scripts")
+        seen["javascript_of_three_dashboards"] = {"loaded": len(scripts), "different": len(set(scripts))}
         with_more.close()
-        log.close()
+        growing.log.close()
         return {**seen, "console_errors": page.complaints}
+
+
+def an_hour(folder: Path, refreshes: int, every_s: float) -> dict[str, object]:
+    """Refresh very often, and tell what memory it took; the first tenth is for warming up.
+
+    A trial ends a phase before every tenth refresh.
+    """
+    db = folder / "hour.db"
+    growing = Growing(db, "hour")
+    cells = [
+        "from workbench.viz.live import Dashboard",
+        f"board = Dashboard({str(db)!r}, 'hour', refresh_s={every_s / 2})\nboard",
+        "print('deltas told:', board._number)",
+    ]
+    with notebook(folder, cells) as page:
+        ran(page, 1)
+        shown(page, 1, "hour")
+        at = []
+        began = time.perf_counter()
+        for k in range(refreshes + 1):
+            if k % (refreshes // 10) == 0:
+                at.append((kernel_mb(), heap_mb(page), renderer_mb()))
+            growing.grow()
+            if k % 10 == 0:
+                growing.end_a_phase()
+            page.wait_for_timeout(1000 * every_s)
+        took_s = time.perf_counter() - began
+        run_cells(page, 1)
+        told = page.locator(".jp-OutputArea-output", has_text="deltas told: ")
+        deltas = int(told.last.text_content().split()[-1])
+        growing.log.close()
+        found: dict[str, object] = {"refreshes": refreshes, "deltas_told": deltas, "took_s": round(took_s, 1)}
+        for name, series in zip(("kernel", "browser_heap", "browser_process"), zip(*at, strict=True), strict=True):
+            found[f"{name}_mb"] = list(series)
+            found[f"{name}_growth_percent"] = round(100 * (series[-1] / series[1] - 1), 1)
+        return {**found, "console_errors": page.complaints}
 
 
 def ran(page, n: int) -> None:
@@ -245,29 +335,20 @@ def shown(page, cell: int, name: str) -> float:
     return round(time.perf_counter() - began, 2)
 
 
-def grown(page, log: StudyLog, clock: float, refreshes: int, every_s: float, rng: np.random.Generator) -> dict:
-    """Refresh very often, and tell what memory it took; the first tenth is for warming up."""
-    at = {}
-    for k in range(refreshes + 1):
-        if k in (refreshes // 10, refreshes):
-            at[k] = kernel_mb(), heap_mb(page)
-        log.append(points(100, clock + 0.5 * (k + 1), rng))
-        page.wait_for_timeout(1000 * every_s)
-    (kernel, heap), (kernel_end, heap_end) = at[refreshes // 10], at[refreshes]
-    return {
-        "refreshes": refreshes,
-        "kernel_mb": [kernel, kernel_end],
-        "browser_heap_mb": [heap, heap_end],
-        "kernel_growth_percent": round(100 * (kernel_end / kernel - 1), 1),
-        "browser_growth_percent": round(100 * (heap_end / heap - 1), 1),
-    }
-
-
 def kernel_mb() -> float:
+    return resident_mb("ipykernel_launcher")
+
+
+def renderer_mb() -> float:
+    """Memory of the process that draws the page: the largest, as the browser keeps a spare one."""
+    return resident_mb("--type=renderer")
+
+
+def resident_mb(word: str) -> float:
     import psutil
 
-    (kernel,) = [p for p in psutil.Process().children(recursive=True) if "ipykernel_launcher" in " ".join(p.cmdline())]
-    return round(kernel.memory_info().rss / 2**20, 1)
+    ours = [p for p in psutil.Process().children(recursive=True) if word in " ".join(p.cmdline())]
+    return round(max(p.memory_info().rss for p in ours) / 2**20, 1)
 
 
 def heap_mb(page) -> float:
@@ -278,25 +359,30 @@ def heap_mb(page) -> float:
     return round(used / 2**20, 1)
 
 
+PARTS = ("kernel", "large", "browser", "hour")
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--parts", nargs="+", choices=PARTS, default=PARTS)
     parser.add_argument("--quick", action="store_true", help="a hundredth of the large study, few refreshes")
-    parser.add_argument("--refreshes", type=int, metavar="N", help="of the memory run (default: 7200, an hour at 2 Hz)")
-    parser.add_argument("--every", type=float, default=0.05, metavar="S", help="seconds between them (default: 0.05)")
+    parser.add_argument("--refreshes", type=int, metavar="N", help=f"of the hour (default: {HOUR}, at 2 Hz)")
+    parser.add_argument("--every", type=float, default=0.03, metavar="S", help="seconds between them (default: 0.03)")
     given = parser.parse_args()
     trials, looks = (100, 20) if given.quick else (10_000, 60)
-    refreshes = given.refreshes or (100 if given.quick else 7200)
-    with tempfile.TemporaryDirectory() as folder:
-        db = Path(folder) / "kb.db"
-        found: dict[str, object] = {
-            "100 trials, a point each a look, 500 looks": steady(db, 100, 50 if given.quick else 500),
-            "burst": burst(db, 12_000),
-            "large": large(db, trials, 100),
-        }
-        if chromium() is None:
-            found["browser"] = "no Chromium found"
-        else:
-            found["browser"] = in_a_browser(Path(folder), looks, refreshes, given.every, db, trials)
+    parts = {
+        "kernel": lambda folder: in_the_kernel(folder, 50 if given.quick else 500),
+        "large": lambda folder: large(folder, trials, 100),
+        "browser": lambda folder: in_a_browser(folder, looks, trials, 100),
+        "hour": lambda folder: an_hour(folder, given.refreshes or (100 if given.quick else HOUR), given.every),
+    }
+    found: dict[str, object] = {}
+    for part in given.parts:
+        if part in ("browser", "hour") and chromium() is None:
+            found[part] = "no Chromium found"
+            continue
+        with tempfile.TemporaryDirectory() as folder:
+            found[part] = parts[part](Path(folder))
     print(json.dumps(found, indent=2))
 
 

@@ -22,9 +22,9 @@ from workbench.algos.rl.ga3c import GA3C, GA3CTrial
 from workbench.algos.rl.model import CONVOLUTIONAL
 from workbench.algos.rl.settings import Settings
 
-# one core a thread of the system's, two of them for training, and all cores for every operation
-GA3C_SETTINGS = ({"n_groups": 2}, {"n_groups": 1, "n_trainers": 2}, {"n_groups": 1, "torch_threads": 2})
-A3C_SETTINGS = ({"n_agents": 2}, {"n_agents": 4}, {"n_agents": 16})
+PRECISIONS = ("float32", "bfloat16")  # the second pays where the processor has units for it, and batches are large
+GA3C_SETTINGS = [{"n_groups": 1, "n_trainers": 2, "precision": precision} for precision in PRECISIONS]
+A3C_SETTINGS = [{"n_agents": 2, "precision": precision} for precision in PRECISIONS]  # an agent a core
 GROUP = 16  # agents in a group, where groups are counted
 
 

@@ -1,8 +1,10 @@
 """Imports are lazy, and the floors hold."""
 
+import inspect
 import json
 import subprocess
 import sys
+from importlib import import_module
 from pathlib import Path
 
 import pytest
@@ -50,3 +52,16 @@ def test_the_floors_hold() -> None:
         [linter, "--no-cache"], capture_output=True, text=True, cwd=Path(__file__).parents[1], check=False
     )
     assert done.returncode == 0, done.stdout
+
+
+@pytest.mark.parametrize("package", ["", ".analysis", ".knowledge", ".viz", ".viz.live"])
+def test_everything_public_says_what_it_is(package) -> None:
+    there = import_module(f"workbench{package}")
+    silent = []
+    for name in there.__all__:
+        thing = getattr(there, name)
+        members = {f"{name}.{m}": v for m, v in vars(thing).items() if m[0] != "_"} if isinstance(thing, type) else {}
+        for path, member in {name: thing, **members}.items():
+            if (callable(member) or isinstance(member, property)) and not (inspect.getdoc(member) or "").strip():
+                silent.append(path)
+    assert silent == []

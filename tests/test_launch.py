@@ -1,5 +1,6 @@
 """Studies in a process of their own: what becomes of them when the notebook that started them does not."""
 
+import io
 import os
 import re
 import signal
@@ -129,6 +130,12 @@ def test_a_study_in_a_thread_says_so(client, tmp_path) -> None:
     run = study.start()
     assert "driven by a thread of this process" in repr(run)
     assert "can be resumed" in run._repr_html_()
+    assert all(name in study._repr_html_() for name in ("here", "FullRuns", "RandomSearcher"))
+    board = study.dashboard()
+    assert board.hands.study == "here"
+    board.close()
     go.touch()
-    assert run.wait(150)
+    said = io.StringIO()
+    assert run.follow(out=said) is run
+    assert "trials: 2, 2 started, 2 ended · phases: 4 of about 4" in said.getvalue().splitlines()[-1]
     assert "driven" not in repr(run)

@@ -13,7 +13,7 @@ from typing import IO, TYPE_CHECKING, Any
 
 from workbench.core.errors import StudyError
 from workbench.core.protocols import Kind
-from workbench.progress import Progress
+from workbench.progress import Progress, in_a_notebook
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -159,11 +159,13 @@ class AttachedStudy:
         return self.results().write_report(path or self.db.resolve().parent / f"{self.name}.html")
 
     def follow(self, every_s: float | None = None, out: IO[str] | None = None) -> "AttachedStudy":
-        """Write a line of progress every now and then until the study is over; raises what ended it badly.
+        """Show how far the study is until it is over; raises what ended it badly.
 
-        On a terminal each line replaces the last, once a second; elsewhere one comes every ten seconds. An interrupt
-        ends the following, not the study.
+        In a notebook bars are drawn anew every second, on a terminal a line replaces the last; elsewhere, or to a file
+        `out`, a line comes every ten seconds. An interrupt ends the following, not the study.
         """
+        if out is None and in_a_notebook():
+            return self._follow_in_a_cell(1.0 if every_s is None else every_s)
         out = sys.stdout if out is None else out
         terminal = out.isatty()
         over = False
@@ -171,6 +173,18 @@ class AttachedStudy:
             over = self.wait((1.0 if terminal else 10.0) if every_s is None else every_s)
             out.write(f"{self.progress}" + ("\x1b[K\r" if terminal and not over else "\n"))
             out.flush()
+        return self
+
+    def _follow_in_a_cell(self, every_s: float) -> "AttachedStudy":
+        from IPython.display import display
+
+        shown = display(self.progress, display_id=True)  # type: ignore[no-untyped-call]
+        over = False
+        while not over:
+            try:
+                over = self.wait(every_s)
+            finally:
+                shown.update(self.progress)
         return self
 
     def __repr__(self) -> str:

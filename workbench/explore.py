@@ -1,7 +1,9 @@
 """Several studies side by side: numbers, figures, files."""
 
+import re
 from collections.abc import Mapping, Sequence
 from functools import cached_property
+from html import escape
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -18,7 +20,7 @@ _COLUMNS = ["study", "state", "trials", "phases", "best_score", "time_to_best_s"
 
 
 class Explorer:
-    """Studies compared: learning curves, survival, importance, time to best.
+    """Studies compared: learning curves, survival, importance, time to best; and each one's trials and lineage.
 
     Reads the log once, when it is made. Scores of studies are comparable only if their trials learn the same thing,
     which is for whoever compares them to know.
@@ -69,7 +71,11 @@ class Explorer:
         return {name: results.importance() for name, results in self.results.items()}
 
     def figures(self) -> "dict[str, go.Figure]":
-        """Draw best score, time to best, learning curves, survival and importance, all studies in each."""
+        """Draw best score, time to best, learning curves, survival and importance, all studies in each.
+
+        Then of every study its trials as parallel coordinates and, where trials went on from others' weights, the
+        population's figures, its members' lineage among them; their names end in ``: `` and the study's.
+        """
         from workbench import analysis, viz
 
         frames = {name: results.frames for name, results in self.results.items()}
@@ -84,6 +90,7 @@ class Explorer:
             "learning curves": viz.compare_curves(curves),
             "survival": viz.compare_survival(survival),
             "importance": viz.compare_importance(tables, told),
+            **{f"{what}: {name}": fig for name in frames for what, fig in self._own_figures(name).items()},
         }
 
     def write(self, folder: str | Path, kinds: Sequence[str] = ("html",)) -> list[Path]:
@@ -95,8 +102,20 @@ class Explorer:
         self.table.to_csv(target / "studies.csv", index=False)
         files = [target / "studies.csv"]
         for name, fig in self.figures().items():
-            files += [write_figure(fig, target / f"{name.replace(' ', '-')}.{kind}") for kind in kinds]
+            files += [write_figure(fig, target / f"{_file_name(name)}.{kind}") for kind in kinds]
         return files
+
+    def _own_figures(self, name: str) -> "dict[str, go.Figure]":
+        """Draw what cannot be drawn of several studies in one."""
+        from workbench import viz
+
+        results = self.results[name]
+        f = results.frames
+        drawn = {"parallel coordinates": viz.parallel_coordinates(f.trials, f.hyperparameters)}
+        drawn |= results.population_figures()
+        for fig in drawn.values():
+            fig.update_layout(title_text=f"{fig.layout.title.text}: {escape(name, quote=False)}")
+        return drawn
 
     @cached_property
     def _best(self) -> "dict[str, Any]":
@@ -109,3 +128,7 @@ class Explorer:
 
     def _repr_html_(self) -> str:
         return str(self.table.to_html(index=False, float_format="{:.4g}".format))
+
+
+def _file_name(figure: str) -> str:
+    return re.sub(r"[^\w.-]+", "-", figure).strip("-")[:120]

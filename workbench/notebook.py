@@ -3,6 +3,7 @@
 import ast
 import re
 import sys
+import time
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
@@ -13,6 +14,7 @@ from nbclient.exceptions import CellExecutionError, DeadKernelError
 
 from workbench.core.errors import InvalidInput, WorkbenchError
 
+_EVERY_S = 10.0  # between two lines of a progress bar
 _ANSI = re.compile(r"\x1b\[[0-9;]*m")
 
 
@@ -69,12 +71,18 @@ def execute(path: str | Path, out: str | Path | None = None, parameters: Mapping
 
 
 class _Talking(NotebookClient):
-    """Writes the cells' printed output to standard output as it comes."""
+    """Writes the cells' printed output to standard output as it comes, and now and then how far a progress bar is."""
+
+    _quiet_until = 0.0
 
     def process_message(self, msg: dict[str, Any], cell: Any, cell_index: int) -> Any:
         if msg["msg_type"] == "stream":
             sys.stdout.write(msg["content"]["text"])
             sys.stdout.flush()
+        elif msg["msg_type"] == "update_display_data" and time.monotonic() >= self._quiet_until:
+            sys.stdout.write(msg["content"]["data"].get("text/plain", "") + "\n")
+            sys.stdout.flush()
+            self._quiet_until = time.monotonic() + _EVERY_S
         return super().process_message(msg, cell, cell_index)
 
 

@@ -1,5 +1,6 @@
 """How far a study is, read off its events as they are logged."""
 
+import sys
 import threading
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -118,6 +119,8 @@ class Progress:
             f"phases: {self.phases_ended} of about {self.expected_phases:.0f}{fps}{eta}{held_up}"
         )
 
+    __repr__ = __str__
+
 
 class WatchedLog:
     """The study's log, with the progress kept beside it; on a full disk it waits for space, or for the end."""
@@ -128,6 +131,7 @@ class WatchedLog:
         self._stopping = stopping
 
     def append(self, events: Sequence[Event]) -> None:
+        """Write events to the log, and take them in."""
         from workbench.knowledge import DiskFull
 
         while True:
@@ -141,6 +145,12 @@ class WatchedLog:
         self._progress.message = ""
         for event in events:
             self._progress.see(event)
+
+
+def in_a_notebook() -> bool:
+    """Tell whether this is a notebook's kernel, where what is displayed can be displayed anew."""
+    shell = getattr(sys.modules.get("IPython"), "get_ipython", lambda: None)()
+    return hasattr(shell, "kernel")
 
 
 def _clock(seconds: float) -> str:

@@ -107,7 +107,7 @@ class Results:
             "parallel coordinates": viz.parallel_coordinates(f.trials, f.hyperparameters),
             "importance": viz.hyperparameter_importance(found.table, str(found)),
         }
-        return drawn | (self._population_figures() if self.has_lineage else {})
+        return drawn | self.population_figures()
 
     @property
     def has_lineage(self) -> bool:
@@ -171,9 +171,12 @@ class Results:
         Path(path).write_text(json.dumps(told, indent=1) + "\n")
         return Path(path)
 
-    def _population_figures(self) -> "dict[str, go.Figure]":
+    def population_figures(self) -> "dict[str, go.Figure]":
+        """Draw a population's scores, hyperparameters, members and descent; nothing where no weights were handed on."""
         from workbench import analysis, viz
 
+        if not self.has_lineage:
+            return {}
         known, members, names = self.lineage, self.schedules, self.frames.hyperparameters
         best = analysis.best_trial(members)
         schedule = None if best is None else self.best_schedule(best)

@@ -21,6 +21,7 @@ from workbench.core.drive import drive, replay
 from workbench.core.errors import InvalidInput, StudyError, WorkbenchError
 from workbench.core.ledger import Ledger
 from workbench.core.protocols import Event, Executor, Kind, Scheduler, TrainableFactory, ranks_needed
+from workbench.core.showing import settings_html
 from workbench.progress import Progress, WatchedLog
 from workbench.registry import REGISTRY
 
@@ -29,6 +30,7 @@ if TYPE_CHECKING:
 
     from workbench.cluster.checkpoints import CheckpointStore
     from workbench.knowledge import StudyLog
+    from workbench.viz.live import Dashboard
 
 DEFAULT_DB = Path("data/runs/workbench.db")
 
@@ -79,6 +81,8 @@ class Study:
     checkpoints: str | None = None
     max_retries: int = 2
     stall_s: float = 300.0
+
+    _repr_html_ = settings_html
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "db", Path(self.db))
@@ -142,6 +146,16 @@ class Study:
             run.stop()
             run.wait()
         return run
+
+    def dashboard(self) -> "Dashboard":
+        """Open the live view of this study, whoever drives it; it must have begun.
+
+        Raises
+        ------
+        DatabaseError, StudyError
+            It has not.
+        """
+        return AttachedStudy(self.db, self.name).dashboard()
 
     @property
     def spec(self) -> dict[str, Any]:

@@ -65,6 +65,7 @@ def browser_page() -> Iterator:
         tab.complaints = []
         tab.on("console", lambda said: tab.complaints.append(said.text) if said.type == "error" else None)
         tab.on("pageerror", lambda error: tab.complaints.append(str(error)))
+        tab.on("dialog", lambda dialog: (tab.complaints.append(f"a dialog: {dialog.message}"), dialog.dismiss()))
         yield tab
         browser.close()
 

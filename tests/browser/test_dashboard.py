@@ -165,9 +165,12 @@ def test_the_dashboard_in_a_browser(page, notebook) -> None:
     assert page.complaints == [], json.dumps(page.complaints, indent=1)
 
 
+HOSTILE = "<img src=x onerror=alert(1)><script>alert(2)</script>"
 BUSY = [
-    "from workbench.viz.live import Dashboard",
-    "board = Dashboard('busy.db', 'live')\nboard",
+    "from workbench import AttachedStudy, Explorer, KnowledgeBase\nfrom workbench.viz.live import Dashboard",
+    f"NAME = {HOSTILE!r}\nboard = Dashboard('busy.db', NAME)\nboard",
+    "from IPython.display import display\nrun, kb = AttachedStudy('busy.db', NAME), KnowledgeBase('busy.db')\n"
+    "display(run, run.progress, kb, kb[NAME], kb[NAME].trial(1), run.results(), Explorer('busy.db'), board.still())",
     "from pathlib import Path\nwhile not Path('enough').exists():\n    pass\nprint('the cell is done')",
 ]
 
@@ -176,16 +179,16 @@ BUSY = [
 def test_buttons_are_heard_while_a_cell_runs(page, lab) -> None:
     address, served = lab
     db = served / "busy.db"
-    log = StudyLog(db, "live", {"scheduler": {"kind": "full", "n_trials": 4, "n_phases": 2}})
+    log = StudyLog(db, HOSTILE, {"scheduler": {"kind": "full", "n_trials": 4, "n_phases": 2}, "seed": 0})
     log.append(in_order())
     notebook = nbformat.v4.new_notebook(cells=[nbformat.v4.new_code_cell(cell) for cell in BUSY])
     notebook.metadata["kernelspec"] = {"name": "python3", "display_name": "Python 3", "language": "python"}
     nbformat.write(notebook, served / "busy.ipynb")
     opened(page, address.format("busy.ipynb"))
-    run_cells(page, 3)  # all at once, as Run All does: the view comes up while the last one spins
+    run_cells(page, 4)  # all at once, as Run All does: the view comes up while the last one spins
     board = page.locator(".jp-OutputArea .wb").first
-    expect(board.locator(".wb-title")).to_have_text("live")
-    inbox, heard = Inbox(db, "live"), []
+    expect(board.locator(".wb-title")).to_have_text(HOSTILE)
+    inbox, heard = Inbox(db, HOSTILE), []
     button = board.get_by_role("button", name="Pause study")
     expect(button).to_be_enabled()
     button.evaluate("button => button.click()")
@@ -193,10 +196,21 @@ def test_buttons_are_heard_while_a_cell_runs(page, lab) -> None:
     assert [request.action for request in heard] == ["pause study"]
     expect(board.locator(".wb-waiting")).to_have_text("asked, not answered yet: pause study")
     assert page.locator(".jp-OutputArea-output", has_text="the cell is done").count() == 0
+    views = [board.locator("canvas").nth(k) for k in range(6)]  # all but the importance of hyperparameters
+    before = [picture(view) for view in views]
     board.locator(".wb-log li", has_text="trial 0").first.evaluate("line => line.click()")
     expect(board.locator("h4", has_text="Trial 0: finished")).to_be_visible()
+    until(page, lambda: all(picture(view) != was for view, was in zip(views, before, strict=True)), "marks everywhere")
+    assert board.locator(".wb-log li.wb-mine").count() == 2
+    tips = views[2].evaluate(SCAN)
+    assert any(tip.startswith("trial 1\n") and "stopped: selecting" in tip and "lr = 0.001" in tip for tip in tips), (
+        tips
+    )
+    board.locator(".wb-log li", has_text="trial 1").first.evaluate("line => line.click()")
+    expect(board.locator("th", has_text="<script>alert(1)</script>")).to_have_count(1)  # a hyperparameter's name
     shoot(page, "busy")
     (served / "enough").touch()
     expect(page.locator(".jp-OutputArea-output", has_text="the cell is done")).to_be_visible()
     log.close()
+    assert page.locator(".jp-OutputArea img, .jp-OutputArea script").count() == 0  # hostile words stayed words
     assert page.complaints == [], json.dumps(page.complaints, indent=1)

@@ -35,6 +35,7 @@ def test_what_the_log_says_is_escaped(kb):
         page = shown._repr_html_()
         assert "<script>" not in page
         assert "&lt;script&gt;" in page
+    assert kb._ipython_key_completions_() == [HOSTILE]  # what a tab offers after kb["
     assert repr(kb[HOSTILE]) == f"study {HOSTILE!r}: running, 4 trials, 4 phases ended"
 
 

@@ -77,7 +77,7 @@ def test_a_kernel_that_dies_is_said_so(tmp_path) -> None:
         execute(path, tmp_path / "out.ipynb")
 
 
-def test_the_live_dashboard_runs_at_a_toy_size(tmp_path) -> None:
+def test_the_live_dashboard_runs_at_a_toy_size(tmp_path, capsys) -> None:
     db = tmp_path / "kb.db"
     size = '{"n_trials": 3, "n_phases": 2, "frames": 2000}'
     shown = outputs(
@@ -86,8 +86,9 @@ def test_the_live_dashboard_runs_at_a_toy_size(tmp_path) -> None:
     with KnowledgeBase(db) as kb:
         assert kb.studies["state"].tolist() == ["ended"]
         assert kb["live"].frames().interventions["accepted"].tolist() == [True, True]
-    for word in ("widget-view", "trials begun", "<svg", "pause study"):
+    for word in ("widget-view", "trials begun", "<svg", "pause study", "<progress", "3 started, 3 ended"):
         assert word in shown
+    assert "3 started, " in capsys.readouterr().out  # how far it is, where there is no page to show it
 
 
 def test_the_schedulers_are_compared_at_a_toy_size(tmp_path) -> None:

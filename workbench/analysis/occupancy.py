@@ -115,8 +115,8 @@ def slot_time(spans: pd.DataFrame, slots: pd.DataFrame, until_s: float) -> pd.Da
         }
     )
     both = given.merge(slot_lives(slots, until_s), on="slot")
-    both["from_s"] = both[["from_s", "begun_s"]].max(axis=1)
-    both["to_s"] = both[["to_s", "over_s"]].min(axis=1)
+    both["from_s"] = np.maximum(both["from_s"], both["begun_s"])
+    both["to_s"] = np.minimum(both["to_s"], both["over_s"])
     return both.loc[both["to_s"] > both["from_s"], ["slot", "trial", "phase", "kind", "from_s", "to_s"]]
 
 

@@ -1,5 +1,7 @@
 """How many trials reach each phase, and what became of them there."""
 
+import numpy as np
+import numpy.typing as npt
 import pandas as pd
 
 _RAN_OUT = ["finished", "extended"]  # modes of a stop after the last phase a trial had to run
@@ -39,24 +41,26 @@ def survival(
         began = continued + stopped + finished + failed + running.
     """
     last = int(phases["phase"].max()) + 1 if len(phases) else 0
-    index = pd.RangeIndex(max(n_phases or 0, last), name="phase")
+    n = max(n_phases or 0, last)
     final = _last_verdicts(decisions)
-    groups = {
-        "began": phases.drop_duplicates(["trial", "phase"]),
-        "completed": phases[phases["ended_s"].notna()].drop_duplicates(["trial", "phase"]),
-        "continued": final[final["verdict"] != "stop"],
-        "stopped": final[(final["verdict"] == "stop") & ~final["mode"].isin([*_RAN_OUT, "failed"])],
-        "finished": final[(final["verdict"] == "stop") & final["mode"].isin(_RAN_OUT)],
-        "failed": _last_phases(trials[trials["state"] == "failed"], phases),
-    }
-    table = pd.DataFrame({name: _count(rows, index) for name, rows in groups.items()}, index=index)
+    begun = phases.drop_duplicates(["trial", "phase"])
+    stop, ran_out = final["verdict"] == "stop", final["mode"].isin(_RAN_OUT)
     by_hand = trials[(trials["state"] == "stopped") & (trials["mode"] == "person")]
-    table["stopped"] += _count(_last_phases(by_hand, phases), index)
-    decided = table[["continued", "stopped", "finished", "failed"]].sum(axis=1)
-    table["running"] = (table["began"] - decided).clip(lower=0)
-    modes = phase_modes(decisions).set_index("phase")["mode"]
-    table["mode"] = pd.Series([modes.get(phase) for phase in index], index=index, dtype=object)
-    return table.reset_index()[["phase", *COUNTS, "mode"]]
+    counts = {
+        "began": _count(begun, n),
+        "completed": _count(phases[phases["ended_s"].notna()].drop_duplicates(["trial", "phase"]), n),
+        "continued": _count(final[~stop], n),
+        "stopped": _count(final[stop & ~ran_out & (final["mode"] != "failed")], n)
+        + _count(_last_phases(by_hand, phases), n),
+        "finished": _count(final[stop & ran_out], n),
+        "failed": _count(_last_phases(trials[trials["state"] == "failed"], phases), n),
+    }
+    decided = sum(counts[fate] for fate in ("continued", "stopped", "finished", "failed"))
+    counts["running"] = np.maximum(counts["began"] - decided, 0)
+    known = phase_modes(decisions)
+    modes = dict(zip(known["phase"], known["mode"], strict=True))
+    mode = pd.Series([modes.get(phase) for phase in range(n)], dtype=object)
+    return pd.DataFrame({"phase": range(n), **{name: counts[name] for name in COUNTS}, "mode": mode})
 
 
 def phase_modes(decisions: pd.DataFrame) -> pd.DataFrame:
@@ -68,17 +72,18 @@ def phase_modes(decisions: pd.DataFrame) -> pd.DataFrame:
         One row a phase with a decision on a score: phase; mode (collecting, selecting, finished, or what another
         scheduler wrote); reported (scores so far); collecting_reports (W_DCM,p, trials; NaN if not given).
     """
-    judged = decisions[decisions["mode"].notna() & ~decisions["mode"].isin(["failed", "extended"])]
+    known = decisions.dropna(subset=["phase", "mode"])
+    judged = known[~known["mode"].isin(["failed", "extended"])]
+    counts = judged["phase"].value_counts()
+    latest = judged.drop_duplicates("phase", keep="last").sort_values("phase")
     rows = []
-    for phase, group in judged.groupby("phase"):
-        latest = group.iloc[-1]
-        reason = latest["reason"] if isinstance(latest["reason"], dict) else {}
-        reported = int(reason.get("reported", len(group)))
-        collecting = float(reason.get("collecting_reports", float("nan")))
-        mode = latest["mode"]
+    for phase, mode, reason in zip(latest["phase"], latest["mode"], latest["reason"], strict=True):
+        told = reason if isinstance(reason, dict) else {}
+        reported = int(told.get("reported", counts[phase]))
+        collecting = float(told.get("collecting_reports", float("nan")))
         if mode == "collecting" and reported + 1 > collecting:
             mode = "selecting"  # the last collected report: the next one is judged
-        rows.append({"phase": int(str(phase)), "mode": mode, "reported": reported, "collecting_reports": collecting})
+        rows.append((int(phase), mode, reported, collecting))
     return pd.DataFrame(rows, columns=["phase", "mode", "reported", "collecting_reports"])
 
 
@@ -104,9 +109,9 @@ def _last_verdicts(decisions: pd.DataFrame) -> pd.DataFrame:
 
 def _last_phases(trials: pd.DataFrame, phases: pd.DataFrame) -> pd.DataFrame:
     """Name the last phase each of these trials began (0 if it never got that far)."""
-    begun = phases.groupby("trial")["phase"].max()
+    begun = phases[phases["trial"].isin(trials["trial"])].groupby("trial")["phase"].max()
     return trials[["trial"]].assign(phase=[int(begun.get(trial, 0)) for trial in trials["trial"]])
 
 
-def _count(rows: pd.DataFrame, index: pd.RangeIndex) -> pd.Series:
-    return rows.groupby("phase").size().reindex(index, fill_value=0).astype(int)
+def _count(rows: pd.DataFrame, n_phases: int) -> npt.NDArray[np.intp]:
+    return np.bincount(rows["phase"].dropna().to_numpy(int), minlength=n_phases)[:n_phases]

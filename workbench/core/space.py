@@ -39,7 +39,7 @@ class Domain(Protocol):
 
 
 @dataclass(frozen=True)
-class Uniform:
+class Uniform(Domain):
     """Uniform on [low, high], on multiples of `step` counted from `low` if a step is given.
 
     With integer `low` and `step` the values are integers.
@@ -74,7 +74,7 @@ class Uniform:
 
 
 @dataclass(frozen=True)
-class LogUniform:
+class LogUniform(Domain):
     """Log-uniform on [low, high]; quantised to multiples of `step` counted from `low` if a step is given.
 
     Quantising draws from the continuous law on [low - step/2, high + step/2) and rounds, so that the end
@@ -112,7 +112,7 @@ class LogUniform:
 
 
 @dataclass(frozen=True)
-class Choice:
+class Choice(Domain):
     """One of a few values, all equally likely; their order counts for `perturb`."""
 
     values: Sequence[Scalar]

@@ -261,4 +261,11 @@ def decode_events(connection: sqlite3.Connection, study: int, after: int = 0, la
         "SELECT kind, at_s, trial, phase, slot, data FROM events WHERE study = ? AND seq > ? AND seq <= ? ORDER BY seq",
         (study, after, sys.maxsize if last is None else last),
     ).fetchall()
-    return [Event(Kind(kind), at, trial, phase, slot, json.loads(data)) for kind, at, trial, phase, slot, data in rows]
+    told = json.loads(f"[{','.join(row[5] for row in rows)}]")  # at once: of very many, one by one takes twice as long
+    return [
+        Event(_KINDS[kind], at, trial, phase, slot, data)
+        for (kind, at, trial, phase, slot, _), data in zip(rows, told, strict=True)
+    ]
+
+
+_KINDS = {str(kind): kind for kind in Kind}

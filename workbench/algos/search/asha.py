@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 from workbench.algos.search.halving import check_eta, phases_in_all, rung_ends, rungs_by_eta
 from workbench.algos.search.trials import Trials, check_one_of, check_size
 from workbench.core.protocols import Decision, Report, Run, Searcher, Verdict
+from workbench.core.showing import settings_html
 
 VARIANTS = ("promotion", "stopping")
 
@@ -47,6 +48,8 @@ class ASHA:
     _rungs: "list[_Rung]" = field(init=False, repr=False, compare=False)
     _rung_of: dict[int, int] = field(init=False, default_factory=dict, repr=False, compare=False)
     _paused: set[int] = field(init=False, default_factory=set, repr=False, compare=False)
+
+    _repr_html_ = settings_html
 
     def __post_init__(self) -> None:
         check_size(self, n_trials=self.n_trials, n_phases=self.n_phases, min_phases=self.min_phases)

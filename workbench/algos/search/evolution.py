@@ -9,6 +9,7 @@ import numpy as np
 
 from workbench.algos.search.trials import check_share, check_size
 from workbench.core.protocols import Config, Report, Scalar
+from workbench.core.showing import settings_html
 from workbench.core.space import Space
 
 
@@ -43,6 +44,8 @@ class EvolutionSearcher:
     _configs: dict[int, Config] = field(init=False, default_factory=dict, repr=False, compare=False)
     _fitness: dict[int, float] = field(init=False, default_factory=dict, repr=False, compare=False)
     _scores: dict[int, list[float]] = field(init=False, default_factory=dict, repr=False, compare=False)
+
+    _repr_html_ = settings_html
 
     def __post_init__(self) -> None:
         check_size(self, warmup=self.warmup)

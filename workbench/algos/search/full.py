@@ -5,6 +5,7 @@ from dataclasses import dataclass, field
 
 from workbench.algos.search.trials import Trials, check_size
 from workbench.core.protocols import Decision, Report, Run, Searcher, Verdict
+from workbench.core.showing import settings_html
 
 
 @dataclass
@@ -24,6 +25,8 @@ class FullRuns:
     n_trials: int
     n_phases: int
     _trials: Trials = field(init=False, repr=False, compare=False)
+
+    _repr_html_ = settings_html
 
     def __post_init__(self) -> None:
         check_size(self, n_trials=self.n_trials, n_phases=self.n_phases)

@@ -10,6 +10,7 @@ from workbench.algos.search.hypertrick import check_rate
 from workbench.algos.search.trials import Trials, check_one_of, check_size
 from workbench.core.errors import InvalidInput, SchedulerError
 from workbench.core.protocols import Decision, Report, Run, Searcher, Verdict
+from workbench.core.showing import settings_html
 
 ALLOCATIONS = ("dynamic", "static", "none")
 
@@ -62,6 +63,8 @@ class SuccessiveHalving:
     n_configs: int | None = None
     _bracket: "Bracket" = field(init=False, repr=False, compare=False)
     _trials: Trials = field(init=False, repr=False, compare=False)
+
+    _repr_html_ = settings_html
 
     def __post_init__(self) -> None:
         check_size(self, n_trials=self.n_trials, n_phases=self.n_phases, min_phases=self.min_phases)

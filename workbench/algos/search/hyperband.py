@@ -8,6 +8,7 @@ from workbench.algos.search.halving import Bracket, Rung, check_eta, check_nodes
 from workbench.algos.search.trials import Trials, check_one_of, check_size
 from workbench.core.errors import InvalidInput
 from workbench.core.protocols import Decision, Report, Run, Searcher
+from workbench.core.showing import settings_html
 
 FORMULAS = ("hypertrick", "journal")
 ORDERS = ("parallel", "sequence")
@@ -57,6 +58,8 @@ class Hyperband:
     _trials: Trials = field(init=False, repr=False, compare=False)
     _brackets: list[Bracket] = field(init=False, repr=False, compare=False)
     _bracket_of: dict[int, Bracket] = field(init=False, default_factory=dict, repr=False, compare=False)
+
+    _repr_html_ = settings_html
 
     def __post_init__(self) -> None:
         check_size(self, n_phases=self.n_phases, rounds=self.rounds)

@@ -8,6 +8,7 @@ from workbench.algos.search.ranking import Ranking
 from workbench.algos.search.trials import Trials, check_size
 from workbench.core.errors import InvalidInput
 from workbench.core.protocols import Decision, Report, Run, Searcher, Verdict
+from workbench.core.showing import settings_html
 
 
 @dataclass
@@ -37,6 +38,8 @@ class HyperTrick:
     eviction_rate: float = 0.25
     _trials: Trials = field(init=False, repr=False, compare=False)
     _scores: list[Ranking] = field(init=False, repr=False, compare=False)
+
+    _repr_html_ = settings_html
 
     def __post_init__(self) -> None:
         check_size(self, n_trials=self.n_trials, n_phases=self.n_phases)

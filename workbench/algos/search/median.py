@@ -8,6 +8,7 @@ from statistics import median
 
 from workbench.algos.search.trials import Trials, check_size
 from workbench.core.protocols import Decision, Report, Run, Searcher, Verdict
+from workbench.core.showing import settings_html
 
 
 @dataclass
@@ -39,6 +40,8 @@ class MedianStopping:
     _trials: Trials = field(init=False, repr=False, compare=False)
     _scores: dict[int, list[float]] = field(init=False, default_factory=dict, repr=False, compare=False)
     _averages: list[list[float]] = field(init=False, repr=False, compare=False)
+
+    _repr_html_ = settings_html
 
     def __post_init__(self) -> None:
         check_size(self, n_trials=self.n_trials, n_phases=self.n_phases)

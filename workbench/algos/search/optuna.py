@@ -12,6 +12,7 @@ import numpy as np
 from workbench.algos.search.trials import check_one_of, check_size
 from workbench.core.errors import InvalidInput
 from workbench.core.protocols import Config, Report, Scalar
+from workbench.core.showing import settings_html
 from workbench.core.space import Choice, Domain, LogUniform, Space
 
 SAMPLERS = ("tpe", "gp", "random")
@@ -46,6 +47,8 @@ class OptunaSearcher:
     _scores: dict[int, dict[int, float]] = field(init=False, default_factory=dict, repr=False, compare=False)
     _failed: set[int] = field(init=False, default_factory=set, repr=False, compare=False)
     _sampler: Any = field(init=False, default=None, repr=False, compare=False)
+
+    _repr_html_ = settings_html
 
     def __post_init__(self) -> None:
         check_size(self, n_random=self.n_random)

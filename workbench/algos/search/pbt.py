@@ -13,6 +13,7 @@ from workbench.algos.search.trials import Trials, check_one_of, check_share, che
 from workbench.algos.search.welch import welch_p_value
 from workbench.core.errors import InvalidInput, SchedulerError
 from workbench.core.protocols import Config, Decision, Report, Run, Searcher, Verdict
+from workbench.core.showing import settings_html
 from workbench.core.space import Space
 
 EXPLOITS = ("truncation", "t-test", "tournament", "none")
@@ -89,6 +90,8 @@ class PBT:
     _members: "list[_Member]" = field(init=False, repr=False, compare=False)
     _member_of: "dict[int, _Member]" = field(init=False, default_factory=dict, repr=False, compare=False)
     _waiting: "list[tuple[int, int, _Member]]" = field(init=False, default_factory=list, repr=False, compare=False)
+
+    _repr_html_ = settings_html
 
     def __post_init__(self) -> None:
         self.factors = tuple(self.factors)

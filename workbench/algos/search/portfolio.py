@@ -9,6 +9,7 @@ from workbench.algos.search.hypertrick import HyperTrick, eviction_rate_for
 from workbench.algos.search.trials import Trials, check_size
 from workbench.core.errors import InvalidInput
 from workbench.core.protocols import Config, Decision, Report, Run, Searcher
+from workbench.core.showing import settings_html
 
 
 @dataclass
@@ -37,6 +38,8 @@ class Portfolio:
     _trials: Trials = field(init=False, repr=False, compare=False)
     _members: "list[_Member]" = field(init=False, repr=False, compare=False)
     _place_of: "dict[int, tuple[_Member, int]]" = field(init=False, default_factory=dict, repr=False, compare=False)
+
+    _repr_html_ = settings_html
 
     def __post_init__(self) -> None:
         self.sizes, self.eviction_rates = tuple(self.sizes), tuple(self.eviction_rates)

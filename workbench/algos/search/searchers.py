@@ -7,6 +7,7 @@ import numpy as np
 
 from workbench.core.errors import InvalidInput
 from workbench.core.protocols import Config, Report
+from workbench.core.showing import settings_html
 from workbench.core.space import Space
 
 
@@ -24,6 +25,8 @@ class RandomSearcher:
     space: Space
     seed: int = 0
     _rng: np.random.Generator = field(init=False, repr=False, compare=False)
+
+    _repr_html_ = settings_html
 
     def __post_init__(self) -> None:
         self._rng = np.random.default_rng(self.seed)
@@ -51,6 +54,8 @@ class GridSearcher:
     per_axis: int
     _configs: list[Config] = field(init=False, repr=False, compare=False)
 
+    _repr_html_ = settings_html
+
     def __post_init__(self) -> None:
         self._configs = [*self.space.grid(self.per_axis)]
 
@@ -75,6 +80,8 @@ class ListSearcher:
     """
 
     configs: Sequence[Config]
+
+    _repr_html_ = settings_html
 
     def __post_init__(self) -> None:
         if not self.configs:

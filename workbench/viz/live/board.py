@@ -10,14 +10,14 @@ import pandas as pd
 from workbench import analysis
 from workbench.core.protocols import Config, Event, Kind
 from workbench.knowledge import Frames
-from workbench.knowledge.frames import METRICS, TRIALS, FrameReader
+from workbench.knowledge.frames import METRICS, SLOTS, SPANS, TRIALS, FrameReader
 from workbench.viz import theme
 from workbench.viz.live.curves import Curves
 from workbench.viz.live.feed import SCORE, News
 from workbench.viz.live.plan import Plan
 from workbench.viz.live.rates import NAMES, Rates
 from workbench.viz.live.spans import OUTCOMES, SpanTable
-from workbench.viz.live.words import line_of
+from workbench.viz.live.words import LIST_OF, LONGEST, line_of, why
 
 _LIST_LINES = 300
 _LIVES = ["slot", "joined_s", "lost_s"]
@@ -41,10 +41,10 @@ class Board:
         self.rates = Rates()
         self._reader = FrameReader()
         self._spans = SpanTable(self._reader.spans)
-        self._why: dict[int, str] = {}
-        self._lists = {name: deque[dict[str, Any]](maxlen=_LIST_LINES) for name in ("decisions", "troubles")}
-        self._lines_new: list[dict[str, Any]] = []
-        self._lines = 0  # written so far
+        self._last_word: dict[int, Event] = {}  # by trial: its last verdict, or that a person stopped it
+        self._lists = {name: deque[tuple[int, Event]](maxlen=_LIST_LINES) for name in ("decisions", "troubles")}
+        self._lines = 0  # so far, of both lists
+        self._lines_sent = 0
         self._paused = False  # whether a person has paused the study
         self._touched: set[int] = set()
         self._slow: dict[str, Any] = {}  # what only events change
@@ -93,27 +93,48 @@ class Board:
         """The documented frames, without metrics."""
         return self._reader.frames(pd.DataFrame(columns=METRICS))
 
+    def state(self) -> dict[str, Any]:
+        """Give the small things, those sent whole each time: counts, occupancy, survival, best scores, the clock."""
+        if not self._slow:
+            self._slow = self._derive()
+        ended = self._slow["phases_ended"]
+        expected = self.plan.expected_phases
+        at, running = self._reader.at, self._reader.state == "running"
+        eta = at / ended * max(expected - ended, 0.0) if running and ended and expected else None
+        return {
+            **self._slow,
+            "state": self._reader.state,
+            "importance": self._importance,
+            "at_s": round(at, 2),
+            "eta_s": None if eta is None else round(eta, 1),
+            "frames_per_s": round(self.rates.frames_per_s, 1),
+        }
+
+    def bars(self, most: int) -> tuple[pd.DataFrame, pd.DataFrame]:
+        """Give the latest spans, at most so many, and all slots, as in `workbench.knowledge.Frames`."""
+        return pd.DataFrame(self._reader.spans[-most:], columns=SPANS), pd.DataFrame(self._reader.slots, columns=SLOTS)
+
     def snapshot(self) -> Message:
         """Give everything a new viewer needs."""
         content = {
-            **self._state(),
+            **self.state(),
             "meta": self._meta(),
             "rates": [True, self.rates.samples],
             "trials": [self._trial(number) for number in self._reader.trials],
-            "log": sorted((line for lines in self._lists.values() for line in lines), key=itemgetter("n")),
+            "log": self._log_since(0),
         }
         return content, [self._spans.all().tobytes(), self.curves.all().tobytes()]
 
     def delta(self) -> Message | None:
         """Give what changed since the last delta, and take it as sent; ``None`` if nothing did."""
-        if not (self._stale or self._touched or self._lines_new):
+        if not (self._stale or self._touched or self._lines > self._lines_sent):
             return None
         spans = self._spans.changes()
         dropped, points = self.curves.changes()
         content = {
-            **self._state(),
+            **self.state(),
             "trials": [self._trial(number) for number in sorted(self._touched) if number in self._reader.trials],
-            "log": self._lines_new,
+            "log": self._log_since(self._lines_sent),
             "dropped": dropped,
             "rates": self.rates.changes(),
         }
@@ -126,7 +147,7 @@ class Board:
         self.rates.changes()
         self._spans.changes()
         self._touched.clear()
-        self._lines_new = []
+        self._lines_sent = self._lines
         self._stale = False
 
     # -- taking in --------------------------------------------------------------------------------------------
@@ -151,20 +172,15 @@ class Board:
             self.rates.drop(event.trial, event.at)
 
     def _write_down(self, event: Event) -> None:
-        """Keep the event's line, if it has one, and why the trial's last verdict fell."""
-        by_hand = event.trial is not None and self._reader.trials[event.trial].get("mode") == "person"
-        if event.kind is Kind.TRIAL_STOPPED and event.trial is not None:
-            self._why[event.trial] = "stopped by a person"
-        if event.kind is Kind.DECISION and by_hand:
-            return  # the scheduler, told that a person stopped the trial, agrees
-        line = line_of(event)
-        if line is None:
-            return
-        line["n"] = self._lines = self._lines + 1
-        self._lists[line["list"]].append(line)
-        self._lines_new.append(line)
-        if event.kind is Kind.DECISION and event.trial is not None:
-            self._why[event.trial] = line["why"]
+        """Keep the event, if it makes a line of a list, and the last word on its trial; put into words when told."""
+        if event.kind in (Kind.DECISION, Kind.TRIAL_STOPPED) and event.trial is not None:
+            if event.kind is Kind.DECISION and self._reader.trials[event.trial].get("mode") == "person":
+                return  # the scheduler, told that a person stopped the trial, agrees
+            self._last_word[event.trial] = event
+        where = LIST_OF.get(event.kind)
+        if where is not None:
+            self._lines += 1
+            self._lists[where].append((self._lines, event))
 
     # -- telling ----------------------------------------------------------------------------------------------
 
@@ -185,23 +201,6 @@ class Board:
             "rates": NAMES,
         }
 
-    def _state(self) -> dict[str, Any]:
-        """The small things, sent whole each time."""
-        if not self._slow:
-            self._slow = self._derive()
-        ended = self._slow["phases_ended"]
-        expected = self.plan.expected_phases
-        at, running = self._reader.at, self._reader.state == "running"
-        eta = at / ended * max(expected - ended, 0.0) if running and ended and expected else None
-        return {
-            **self._slow,
-            "state": self._reader.state,
-            "importance": self._importance,
-            "at_s": round(at, 2),
-            "eta_s": None if eta is None else round(eta, 1),
-            "frames_per_s": round(self.rates.frames_per_s, 1),
-        }
-
     def _derive(self) -> dict[str, Any]:
         """What only events change. Narrow tables: of a large study whole frames would take most of a second."""
         trials, phases, decisions = self._tables()
@@ -209,17 +208,21 @@ class Board:
         reports = analysis.phase_modes(decisions).set_index("phase")[["reported", "collecting_reports"]]
         survival = survival.join(reports, on="phase")
         slots = self._reader.slots
+        alive = [r for r in slots if "lost_s" not in r]
+        busy = {span["slot"] for span in self._reader.open_span.values() if span["outcome"] == "running"}
         lives = pd.DataFrame([(r["slot"], r["joined_s"], r.get("lost_s")) for r in slots], columns=_LIVES)
-        share = analysis.occupancy(self._spans.frame(), lives, self._reader.at).share
+        used = analysis.occupancy(self._spans.frame(), lives, self._reader.at)
         return {
             "trials_started": len(trials),
             "trials_ended": int(trials["state"].isin(["stopped", "finished", "failed"]).sum()),
             "phases_ended": int(phases["ended_s"].notna().sum()),
             "expected_phases": self.plan.expected_phases,
-            "occupancy": None if math.isnan(share) else round(share, 4),
+            "occupancy": None if math.isnan(used.share) else round(used.share, 4),
+            "idle": None if math.isnan(used.share) else round(used.idle / used.alive, 4),
+            "busy": [sum(r["slot"] in busy for r in alive), len(alive)],
             "slots": [[r["slot"], r["node"], r["joined_s"], r.get("lost_s")] for r in slots],
             "paused": self._paused,
-            "survival": survival.astype(object).where(survival.notna(), None).to_dict("records"),
+            "survival": [{k: None if v != v else v for k, v in row.items()} for row in survival.to_dict("records")],
             "best": analysis.best_so_far(phases).to_numpy().tolist(),
         }
 
@@ -235,6 +238,17 @@ class Board:
             pd.DataFrame(decisions, columns=["trial", "phase", "verdict", "mode", "reason"]),
         )
 
+    def _log_since(self, n: int) -> list[dict[str, Any]]:
+        """Put into words the lines after the n-th, those that are kept."""
+        kept = (line for lines in self._lists.values() for line in lines if line[0] > n)
+        return [{**line_of(event), "n": k} for k, event in sorted(kept, key=itemgetter(0))]
+
+    def _why(self, trial: int) -> str:
+        event = self._last_word.get(trial)
+        if event is None:
+            return ""
+        return "stopped by a person" if event.kind is Kind.TRIAL_STOPPED else why(event.data)[:LONGEST]
+
     def _trial(self, number: int) -> dict[str, Any]:
         row = self._reader.trials[number]
         return {
@@ -244,8 +258,8 @@ class Board:
             "last": _number(row.get("last_score")),
             "best": _number(row.get("best_score")),
             "parent": row.get("parent"),
-            "why": self._why.get(number, ""),
-            "error": str(row.get("error") or "")[:500],
+            "why": self._why(number),
+            "error": str(row.get("error") or "")[:LONGEST],
             "config": self.config(number),
         }
 

@@ -9,11 +9,11 @@ import numpy.typing as npt
 from workbench.analysis import thin_curves
 
 Table = npt.NDArray[np.float32]
+Floats = npt.NDArray[np.float64]
 
 _TRIAL, _X, _SCORE, _END, _PHASE = range(5)  # columns of the rows kept; viewers get the first four
 _FEWEST = 8  # points of a trial that are kept, however many trials there are
 _NEVER = float("inf")
-_ENDED, _BEGUN, _POINT = range(3)  # in the order that they are taken at the same instant
 
 
 @dataclass
@@ -157,27 +157,31 @@ class Curves:
 
 
 def _rows(points: npt.NDArray[Any], attempts: list[_Attempt]) -> Table:
-    """Give the points that belong to an attempt, and the attempts' ends, as rows in order of trial and time."""
-    told = [(a.trial, a.phase, a.from_s, a.to_s, a.before_s, a.score) for a in attempts if not a.void]
+    """Give the points that belong to an attempt, and the attempts' ends, as rows in order of time."""
+    told = sorted((a.trial, a.from_s, a.phase, a.to_s, a.before_s, a.score) for a in attempts if not a.void)
     if not told:
         return np.empty((0, 5), np.float32)
-    trial, phase, from_s, to_s, before_s, score = np.array(told, float).T
+    trial, from_s, phase, to_s, before_s, score = np.array(told).T
+    owner = _begun_last(trial, from_s, points["trial"], points["at"])
+    own = (points["trial"] == trial[owner]) & (points["phase"] == phase[owner])
+    own &= (points["at"] >= from_s[owner]) & (points["at"] < to_s[owner])
     ended = np.flatnonzero(to_s < _NEVER)
-    n, m, k = len(trial), len(ended), len(points)
-    what = np.repeat([_BEGUN, _ENDED, _POINT], [n, m, k])
-    at = np.concatenate([from_s, to_s[ended], points["at"]])
-    of_trial = np.concatenate([trial, trial[ended], points["trial"]])
-    order = np.lexsort((what, at, of_trial))
-    what, at, of_trial = what[order], at[order], of_trial[order]
-    of_phase = np.concatenate([phase, phase[ended], points["phase"]])[order]
-    value = np.concatenate([score, score[ended], points["value"]])[order]
-    owner = np.concatenate([np.arange(n), ended, np.zeros(k, int)])[order]
-    latest = np.maximum.accumulate(np.where(what == _BEGUN, np.arange(n + m + k), 0))
-    owner = np.where(what == _POINT, owner[latest], owner)  # a point belongs to what had begun last
-    in_time = (at >= from_s[owner]) & ((at < to_s[owner]) | (what == _ENDED))
-    chosen = in_time & (what != _BEGUN) & (of_trial == trial[owner]) & (of_phase == phase[owner])
-    owner = owner[chosen]
-    x = at[chosen] - from_s[owner] + before_s[owner]
-    return np.column_stack([of_trial[chosen], x, value[chosen], what[chosen] == _ENDED, phase[owner]]).astype(
-        np.float32
+    at = np.concatenate([to_s[ended], points["at"][own]])
+    order = np.argsort(at, kind="stable")  # both parts are nearly in order, so this is quick
+    owner = np.concatenate([ended, owner[own]])[order]
+    rows = np.empty((len(at), 5), np.float32)
+    rows[:, _TRIAL], rows[:, _PHASE] = trial[owner], phase[owner]
+    rows[:, _X] = at[order] - from_s[owner] + before_s[owner]
+    rows[:, _SCORE] = np.concatenate([score[ended], points["value"][own]])[order]
+    rows[:, _END] = order < len(ended)
+    return rows
+
+
+def _begun_last(trial: Floats, from_s: Floats, of_trial: npt.NDArray[np.integer], at: Floats) -> npt.NDArray[np.intp]:
+    """Find for each point which of the attempts, in order of trial and time, had begun last; not always its trial's."""
+    per_trial = 2.0 ** np.ceil(np.log2(1.0 + max(from_s.max(), at.max(initial=0.0))))  # a clock for all trials in a row
+    owner: npt.NDArray[np.intp] = (
+        np.searchsorted(trial * per_trial + from_s, of_trial * per_trial + at, side="right") - 1
     )
+    owner -= at < from_s[owner]  # two instants that the long clock could not tell apart
+    return np.maximum(owner, 0, out=owner)

@@ -109,6 +109,7 @@ class Dashboard(anywidget.AnyWidget):  # type: ignore[misc]
         self._feed = Feed(db, name)
         self._board = Board(name, plan_of(self._feed.spec, expected, minimum))
         self._board.take(self._feed.news())
+        self._board.take_as_sent()  # a viewer begins with a snapshot
         self._lock = threading.Lock()  # held by whoever touches the feed, the board or the number
         self._number = 0  # of the last delta; a viewer that misses one asks for a snapshot
         self.hands = Hands(db, name)
@@ -145,7 +146,7 @@ class Dashboard(anywidget.AnyWidget):  # type: ignore[misc]
     def still(self) -> "Still":
         """Picture the study as it stands now, without a widget: it outlives the kernel in a stored notebook."""
         with self._lock:
-            return Still(static_html(self._board), f"{self._board.name}: {self._board.frames().state}")
+            return Still(static_html(self._board), f"{self._board.name}: {self._board.state()['state']}")
 
     @property
     def running(self) -> bool:

@@ -1,40 +1,39 @@
 """A study as plain HTML and SVG: what a stored notebook shows when no kernel stands behind it."""
 
+from collections.abc import Mapping, Sequence
 from html import escape
+from typing import Any
 
 import pandas as pd
 
-from workbench import analysis
 from workbench.viz import theme
 from workbench.viz.live.board import Board
 from workbench.viz.occupancy import slot_rows
 
 _WIDTH, _LABELS, _ROW = 760, 130, 16
-_MOST_BARS = 3000
+_MOST_BARS = 3000  # the latest
 
 
 def static_html(board: Board) -> str:
     """Draw a board as it stands: a line of numbers, the Gantt chart, and the trials that began each phase."""
-    frames = board.frames()
-    share = analysis.occupancy(frames.spans, frames.slots, frames.wall_s).share
-    best = analysis.best_so_far(frames.phases)
+    now = board.state()
+    best, share = now["best"], now["occupancy"]
     numbers = [
-        escape(frames.state),
-        f"{len(frames.trials)} trials begun",
-        f"{int(frames.phases['ended_s'].notna().sum())} phases ended",
-        "" if best.empty else f"best score {best['best_score'].iloc[-1]:.4g} (trial {best['trial'].iloc[-1]})",
-        "" if pd.isna(share) else f"{share:.1%} of slot time occupied",
-        f"{frames.wall_s:.0f} s",
+        escape(now["state"]),
+        f"{now['trials_started']} trials begun",
+        f"{now['phases_ended']} phases ended",
+        f"best score {best[-1][1]:.4g} (trial {best[-1][2]})" if best else "",
+        "" if share is None else f"{share:.1%} of slot time occupied",
+        f"{now['at_s']:.0f} s",
     ]
-    survival = analysis.survival(frames.trials, frames.phases, frames.decisions, board.plan.n_phases)
     return (
         f"<div><strong>{escape(board.name)}</strong>: {' · '.join(part for part in numbers if part)}"
-        f"{gantt_svg(frames.spans, frames.slots, frames.wall_s)}{_survival_table(survival)}</div>"
+        f"{gantt_svg(*board.bars(_MOST_BARS), now['at_s'])}{_survival_table(now['survival'])}</div>"
     )
 
 
 def gantt_svg(spans: pd.DataFrame, slots: pd.DataFrame, until_s: float) -> str:
-    """Draw a row a slot and a bar a phase as inline SVG; the latest bars only, if there are very many."""
+    """Draw a row a slot and a bar a phase as inline SVG."""
     rows = slot_rows(slots, spans)
     if rows.empty or until_s <= 0:
         return ""
@@ -62,18 +61,16 @@ def gantt_svg(spans: pd.DataFrame, slots: pd.DataFrame, until_s: float) -> str:
 
 
 def _bars(spans: pd.DataFrame, rows: pd.DataFrame, until_s: float) -> "zip[tuple[float, float, float, int, int, str]]":
-    bars = spans.tail(_MOST_BARS).merge(rows[["node", "slot", "y"]], on=["node", "slot"])
+    bars = spans.merge(rows[["node", "slot", "y"]], on=["node", "slot"])
     over = bars["ended_s"].astype(float).fillna(until_s)
     columns = (bars["y"], bars["started_s"], over, bars["phase"], bars["trial"], bars["outcome"])
     return zip(*columns, strict=True)
 
 
-def _survival_table(survival: pd.DataFrame) -> str:
-    if survival.empty:
+def _survival_table(survival: Sequence[Mapping[str, Any]]) -> str:
+    if not survival:
         return ""
     names = ["began", "completed", "stopped", "failed"]
-    head = "".join(f"<th>{phase}</th>" for phase in survival["phase"])
-    rows = "".join(
-        f"<tr><th>{name}</th>{''.join(f'<td>{count}</td>' for count in survival[name])}</tr>" for name in names
-    )
+    head = "".join(f"<th>{row['phase']}</th>" for row in survival)
+    rows = "".join(f"<tr><th>{name}</th>{''.join(f'<td>{row[name]}</td>' for row in survival)}</tr>" for name in names)
     return f"<table><thead><tr><th>phase</th>{head}</tr></thead><tbody>{rows}</tbody></table>"

@@ -5,7 +5,18 @@ from typing import Any
 
 from workbench.core.protocols import Event, Kind
 
-_LONGEST = 500
+LONGEST = 500  # characters of a reason or an error
+LIST_OF = {
+    Kind.DECISION: "decisions",
+    Kind.INTERVENTION: "decisions",
+    Kind.PHASE_FAILED: "troubles",
+    Kind.TRIAL_FAILED: "troubles",
+    Kind.SLOT_LOST: "troubles",
+    Kind.STUDY_INTERRUPTED: "troubles",
+    Kind.STUDY_RESUMED: "troubles",
+}
+"""The list that an event's line stands in: verdicts and what people asked, or crashes, hangs and lost slots."""
+
 _HANDLED = {"request", "action", "accepted", "why", "by"}
 
 
@@ -24,32 +35,30 @@ def why(decision: Mapping[str, Any]) -> str:
     return ": ".join(part for part in (str(mode or ""), rest) if part)
 
 
-def line_of(event: Event) -> dict[str, Any] | None:
-    """Write an event as a line of a list; ``None`` for those that go without saying.
+def line_of(event: Event) -> dict[str, Any]:
+    """Write an event of a kind in `LIST_OF` as a line of its list.
 
     Returns
     -------
-    dict or None
-        ``list``: "decisions" (verdicts, and what people asked) or "troubles" (crashes, hangs, lost slots); ``at``
-        (seconds), ``trial``, ``phase`` (or None), ``what``, ``why``; of an answer to a person also its ``request``.
+    dict
+        ``list``; ``at`` (seconds), ``trial``, ``phase`` (or None), ``what``, ``why``; of an answer to a person also its
+        ``request`` and whether it was ``accepted``.
     """
     match event.kind:
         case Kind.DECISION:
-            return _line(event, "decisions", str(event.data["verdict"]), why(event.data))
+            return _line(event, str(event.data["verdict"]), why(event.data))
         case Kind.INTERVENTION:
             return _answer(event)
         case Kind.PHASE_FAILED | Kind.TRIAL_FAILED:
             what = "attempt lost" if event.kind is Kind.PHASE_FAILED else "failed"
             told = [str(event.data.get(key) or "") for key in ("why", "error")]
-            return _line(event, "troubles", what, ": ".join(part for part in told if part))
+            return _line(event, what, ": ".join(part for part in told if part))
         case Kind.SLOT_LOST:
             node = str(event.data.get("node") or "")
-            return _line(event, "troubles", f"slot {event.slot} lost", f"on {node}" if node else "")
+            return _line(event, f"slot {event.slot} lost", f"on {node}" if node else "")
         case Kind.STUDY_INTERRUPTED:
-            return _line(event, "troubles", "the driver left", str(event.data.get("error") or "it was told to"))
-        case Kind.STUDY_RESUMED:
-            return _line(event, "troubles", "resumed", "phases that were under way began again")
-    return None
+            return _line(event, "the driver left", str(event.data.get("error") or "it was told to"))
+    return _line(event, "resumed", "phases that were under way began again")
 
 
 def _answer(event: Event) -> dict[str, Any]:
@@ -58,13 +67,13 @@ def _answer(event: Event) -> dict[str, Any]:
     told = {key: value for key, value in data.items() if key not in _HANDLED}
     reason = ", ".join(f"{key} {_plain(value)}" for key, value in told.items()) if accepted else str(data.get("why"))
     what = f"{data.get('by') or 'person'} asked to {data.get('action')}: {'accepted' if accepted else 'refused'}"
-    line = _line(event, "decisions", what, reason)
+    line = _line(event, what, reason)
     return {**line, "request": str(data.get("request") or ""), "accepted": accepted}
 
 
-def _line(event: Event, where: str, what: str, reason: str) -> dict[str, Any]:
-    line = {"list": where, "at": round(event.at, 1), "trial": event.trial, "phase": event.phase}
-    return {**line, "what": what[:_LONGEST], "why": reason[:_LONGEST]}
+def _line(event: Event, what: str, reason: str) -> dict[str, Any]:
+    line = {"list": LIST_OF[event.kind], "at": round(event.at, 1), "trial": event.trial, "phase": event.phase}
+    return {**line, "what": what[:LONGEST], "why": reason[:LONGEST]}
 
 
 def _plain(value: Any) -> str:

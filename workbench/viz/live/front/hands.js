@@ -22,7 +22,7 @@ function number(parent, words, least) {
 
 function handsOn(parent, store) {
   const row = make("div", "wb-hands", parent);
-  const form = make("div", "wb-form wb-hands-form", parent);
+  const form = make("div", "wb-form", parent);
   let trial = null;
   const ask = (action, more) => store.wish(action, { trial: trial.trial, ...more });
   const stop = button(row, "Stop", "Stop it now; the phase under way is lost", () => ask("stop"));
@@ -73,7 +73,7 @@ function handsOn(parent, store) {
 }
 
 function studyHands(parent, store) {
-  const row = make("div", "wb-hands wb-study", parent);
+  const row = make("div", "wb-hands", parent);
   const pause = button(row, "Pause study", "Running phases end, no further ones begin", () => store.wish("pause study"));
   const resume = button(row, "Resume study", "Go on", () => store.wish("resume study"));
   const scale = button(row, "Scale", "Ask the cluster for a number of nodes", () => store.wish("scale", { nodes: Math.round(Number(nodes.value)) }));

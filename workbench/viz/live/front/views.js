@@ -89,6 +89,10 @@ function hatch(pen, { x, y, width, height }, colors) {
   pen.restore();
 }
 
+function phasesOf(store, trial) {
+  return new Set(store.spans.filter((bar) => bar?.trial === trial).map((bar) => bar.phase));
+}
+
 // HyperTrick's two modes, by their short names in the paper; of other schedulers what they wrote.
 function modeOf(phase, roomy) {
   if (phase.mode === "collecting") return roomy ? `DCM ${phase.reported}/${short(phase.collecting_reports)}` : "DCM";
@@ -97,7 +101,7 @@ function modeOf(phase, roomy) {
 
 const FATES = [["continued", "went on", "#0072B2"], ["finished", "finished"], ["stopped", "stopped"], ["failed", "failed"], ["running", "running"]];
 
-function drawSurvival(canvas, store, _, colors) {
+function drawSurvival(canvas, store, selected, colors) {
   const { pen, width, height } = ready(canvas, 250);
   const phases = store.now.survival;
   if (!phases.length) return none(pen, width, height, colors, "no phase has begun yet");
@@ -132,6 +136,10 @@ function drawSurvival(canvas, store, _, colors) {
     pen.stroke();
   }
   pen.setLineDash([]);
+  const reached = phasesOf(store, selected); // by the selected trial: a line under their bars
+  pen.strokeStyle = colors.ink;
+  pen.lineWidth = 3;
+  for (const phase of reached) rule(pen, px(phase) - bar / 2, py(0) + 1.5, px(phase) + bar / 2, py(0) + 1.5);
   return (mx) => {
     const phase = phases[Math.round(((mx - box.left) / box.width) * phases.length - 0.5)];
     if (!phase) return null;
@@ -140,6 +148,7 @@ function drawSurvival(canvas, store, _, colors) {
     if (minimum.length > phase.phase) words.push(`${short(minimum[phase.phase])} at least`);
     if (phase.mode === "collecting") words.push(`collecting (DCM): ${phase.reported} of ${short(phase.collecting_reports)} reports`);
     if (phase.mode === "selecting") words.push(`selecting (WSM): the next report is ranked among ${phase.reported}`);
+    if (reached.has(phase.phase)) words.push(`trial ${selected} among them`);
     return { trial: null, words: [`phase ${phase.phase}: ${phase.began} began`, ...words] };
   };
 }
@@ -183,8 +192,15 @@ function drawCurves(canvas, store, selected, colors) {
     }
     if (!found) return null;
     const { trial, k, curve } = found;
-    return { trial, words: [`score ${short(curve.y[k])} after ${duration(curve.x[k])}`] };
+    return { trial, words: [`score ${short(curve.y[k])} after ${duration(curve.x[k])}`, ...whatItIs(store.trials.get(trial))] };
   };
+}
+
+// A trial in words: its state, why the last verdict on it fell, its configuration.
+function whatItIs(trial) {
+  if (!trial) return [];
+  const config = Object.entries(trial.config).map(([name, value]) => `${name} = ${typeof value === "number" ? short(value) : value}`);
+  return [`${trial.state}${trial.why ? `: ${trial.why}` : ""}`, ...config];
 }
 
 function drawBest(canvas, store, selected, colors) {
@@ -326,7 +342,7 @@ const RATES = {
   policy_lag_mean: "policy lag [updates], mean", prediction_queue: "prediction queue [requests], mean", training_queue: "training queue [segments], mean",
 };
 
-function drawRates(canvas, store, _, colors, name) {
+function drawRates(canvas, store, selected, colors, name) {
   const { pen, width, height } = ready(canvas, 250);
   const column = 1 + store.meta.rates.indexOf(name);
   const known = store.rates.filter((sample) => sample[column] !== null);
@@ -336,6 +352,13 @@ function drawRates(canvas, store, _, colors, name) {
   const x = { low: 0, high: now / unit.seconds, title: `time since the study began [${unit.unit}]` };
   const high = Math.max(...known.map((sample) => sample[column]), 1e-9);
   const { px, py } = axes(pen, boxOf(width, height, 60), x, { low: 0, high: high * 1.05, title: RATES[name] }, colors);
+  pen.fillStyle = colors.mark; // while the selected trial ran
+  pen.globalAlpha = 0.22;
+  for (const { from, to } of store.spans.filter((bar) => bar?.trial === selected)) {
+    const [left, right] = [px(from / unit.seconds), px((Number.isNaN(to) ? now : to) / unit.seconds)];
+    pen.fillRect(left, py(high * 1.05), right - left, py(0) - py(high * 1.05));
+  }
+  pen.globalAlpha = 1;
   pen.strokeStyle = "#0072B2";
   pen.lineWidth = 1.5;
   pen.beginPath();

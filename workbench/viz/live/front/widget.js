@@ -69,6 +69,13 @@ function bar(parent, label) {
   };
 }
 
+function used({ state, occupancy, idle, busy: [busy, alive] }) {
+  if (occupancy === null) return "";
+  const percent = (share) => `${(100 * share).toFixed(1)} %`;
+  const live = state === "running" && alive ? `; now ${busy} of ${alive} busy (${percent(busy / alive)})` : "";
+  return `: ${percent(occupancy)} occupied, ${percent(idle)} idle${live}`;
+}
+
 function render({ model, el }) {
   const store = stores.get(model.get("_key"));
   const root = make("div", "wb", el);
@@ -180,7 +187,7 @@ function render({ model, el }) {
     facts.textContent = parts.join(" · ");
     trialsBar(now.trials_ended, store.meta.n_trials && Math.max(store.meta.n_trials, now.trials_started)); // clones come on top
     phasesBar(now.phases_ended, now.state === "ended" ? now.phases_ended : now.expected_phases);
-    gantt.head.textContent = `Slots over time${now.occupancy === null ? "" : `: ${(100 * now.occupancy).toFixed(1)} % occupied`}`;
+    gantt.head.textContent = `Slots over time${used(now)}`;
     if (ofPhase.options.length !== now.survival.length + 1) {
       const phases = now.survival.map(({ phase }) => new Option(`scores of phase ${phase}`, phase));
       ofPhase.replaceChildren(new Option("last score of every trial", ""), ...phases);
@@ -204,6 +211,7 @@ function render({ model, el }) {
     }
     const table = make("table", "", facing);
     const rows = [["phases ended", trial.phases], ["last score", short(trial.last ?? NaN)], ["best score", short(trial.best ?? NaN)]];
+    if (trial.parent !== null) rows.push(["comes from", `trial ${trial.parent}`]); // its weights, or a clone's configuration
     if (trial.why) rows.push(["last verdict", trial.why]);
     if (trial.error) rows.push(["error", trial.error]);
     for (const [name, value] of Object.entries(trial.config)) rows.push([name, typeof value === "number" ? short(value) : String(value)]);

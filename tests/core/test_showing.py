@@ -1,0 +1,39 @@
+from dataclasses import dataclass, field
+
+from workbench.core.showing import settings_html
+
+HOSTILE = "<script>alert(1)</script>"
+
+
+@dataclass
+class Inner:
+    """Draw <b>anything</b>.
+
+    More.
+    """
+
+    word: str
+    _state: int = field(init=False, default=0)
+
+    _repr_html_ = settings_html
+
+
+@dataclass
+class Outer:
+    """Hold all."""
+
+    inner: Inner
+    table: dict[str, object]
+    long: str = "x" * 1000
+
+    _repr_html_ = settings_html
+
+
+def test_settings_are_shown_escaped_and_those_within_show_themselves() -> None:
+    page = Outer(Inner(HOSTILE), {HOSTILE: [HOSTILE]})._repr_html_()
+    assert "<b>Outer</b>: Hold all." in page
+    assert "<b>Inner</b>: Draw &lt;b&gt;anything&lt;/b&gt;." in page
+    assert "<script>" not in page
+    assert page.count("&lt;script&gt;") == 3
+    assert "_state" not in page
+    assert "x" * 301 not in page

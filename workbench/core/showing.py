@@ -1,0 +1,35 @@
+"""Objects made of settings, shown as the last line of a notebook's cell."""
+
+from collections.abc import Mapping
+from dataclasses import fields, is_dataclass
+from html import escape
+
+_LONGEST = 300  # characters of a value
+
+
+def settings_html(thing: object) -> str:
+    """Write a dataclass as a table: its name, what it is in a line, a row a setting; objects within show themselves.
+
+    Meant to be the ``_repr_html_`` of schedulers, searchers and studies. Every word is escaped.
+    """
+    told = (type(thing).__doc__ or "").strip().partition("\n")[0]
+    settings = {f.name: getattr(thing, f.name) for f in fields(thing) if f.init}  # type: ignore[arg-type]
+    expected = getattr(thing, "expected_phases", None)
+    if isinstance(expected, float):
+        settings["phases expected in all"] = round(expected, 1)
+    return f"<div><b>{escape(type(thing).__name__)}</b>: {escape(told)}{_table(settings)}</div>"
+
+
+def _table(settings: Mapping[str, object]) -> str:
+    left = "style='text-align:left;vertical-align:top'"
+    rows = (f"<tr><th {left}>{escape(str(k))}</th><td {left}>{_value(v)}</td></tr>" for k, v in settings.items())
+    return f"<table>{''.join(rows)}</table>"
+
+
+def _value(value: object) -> str:
+    if is_dataclass(value) and hasattr(value, "_repr_html_"):
+        return settings_html(value)
+    if isinstance(value, Mapping):
+        return _table(value)
+    words = str(value)
+    return escape(words if len(words) <= _LONGEST else f"{words[:_LONGEST]} …")
