@@ -1,4 +1,4 @@
-"""Agent steps a second of GA3C on Pong, beside Stable-Baselines3's A2C and the machine's own roofline.
+"""Agent steps a second of GA3C on Pong, beside Stable-Baselines3's A2C, A3C and the machine's own roofline.
 
 Prints one JSON object. The measurements alternate, so that a busy neighbour slows all of them alike; each key
 is a median over the repeats:
@@ -6,9 +6,10 @@ is a median over the repeats:
 - ``pps``: GA3C, t_max 5, small network, predictions a second in a running trial
 - ``sb3_pps``: Stable-Baselines3 A2C, 16 environments, n_steps 5, the same network, the same emulators in as
   many threads; run with one thread a tensor operation and with one a core, the faster counts
+- ``a3c_pps``: the project's A3C, the same network and environments, an agent a core
 - ``emulator_pps, prediction_pps, training_pps``: each part alone, on all cores
 - ``roofline_pps``: 1 / (emulator + prediction + training seconds a step)
-- ``ratio_sb3, ratio_roofline``: medians of the ratios within one repeat
+- ``ratio_sb3, ratio_a3c, ratio_roofline``: medians of the ratios within one repeat
 - ``rss_mib``: most memory the process held until the first GA3C trial had ended, before its peer was loaded
 - ``cpu_us``: core microseconds an agent step, over all threads, which a busy neighbour changes little
 
@@ -28,20 +29,22 @@ from collections.abc import Callable
 import numpy as np
 import torch
 
+from workbench.algos.rl.a3c import A3C
 from workbench.algos.rl.envs import available_cores, find_game, make_agents
 from workbench.algos.rl.ga3c import GA3C
 from workbench.algos.rl.rollout import Rollout
+from workbench.algos.rl.settings import Settings
 
 GAME, T_MAX, SB3_ENVS, SB3_STEPS = "Pong", 5, 16, 5
 PREDICT_BATCH = 32
 
 
-def ga3c_pps(settings: GA3C, seconds: float) -> dict[str, float]:
+def trial_pps(settings: Settings, seconds: float) -> dict[str, float]:
     """Run one phase to warm up and one to measure."""
-    trial = GA3C.from_json(settings.to_json() | {"phase": {"seconds": seconds}})({"t_max": T_MAX}, 0)
-    trial.settings = GA3C.from_json(trial.settings.to_json() | {"phase": {"seconds": min(2.0, seconds)}})
+    read = type(settings).from_json
+    trial = read(settings.to_json() | {"phase": {"seconds": min(2.0, seconds)}})({"t_max": T_MAX}, 0)
     trial.train_phase(lambda metrics: None)
-    trial.settings = GA3C.from_json(trial.settings.to_json() | {"phase": {"seconds": seconds}})
+    trial.settings = read(trial.settings.to_json() | {"phase": {"seconds": seconds}})
     steps, cpu = trial.steps, time.process_time()
     metrics = trial.train_phase(lambda metrics: None)
     cpu_us = (time.process_time() - cpu) / (trial.steps - steps) * 1e6
@@ -133,15 +136,18 @@ def main() -> None:
     given = parser.parse_args()
     cores = available_cores()
     settings = GA3C.from_json({"game": GAME, "device": "cpu", "phase": {"seconds": 1}} | given.settings)
+    a3c = A3C.from_json({"game": GAME, "device": "cpu", "phase": {"seconds": 1}, "n_agents": cores})
     part = max(1.0, given.seconds / 4)
     rows: list[dict[str, float]] = []
     for _ in range(given.repeats):
-        row = ga3c_pps(settings, given.seconds)
+        row = trial_pps(settings, given.seconds)
         if not rows:
             rss_mib = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss // 1024
         if not given.no_sb3:
             row["sb3_pps"] = max(sb3_pps(given.seconds, cores, threads) for threads in {1, cores})
             row["ratio_sb3"] = row["pps"] / row["sb3_pps"]
+        row["a3c_pps"] = trial_pps(a3c, given.seconds)["pps"]
+        row["ratio_a3c"] = row["pps"] / row["a3c_pps"]
         row["emulator_pps"] = emulator_pps(part, cores)
         row["prediction_pps"] = network_pps(settings, part, cores, train=False)
         row["training_pps"] = network_pps(settings, part, cores, train=True)
