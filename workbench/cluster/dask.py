@@ -15,6 +15,7 @@ from distributed.client import ClosedClientError
 from workbench.cluster import worker
 from workbench.cluster.checkpoints import CheckpointStore
 from workbench.cluster.connection import Connection
+from workbench.cluster.slots import Slot, Slots
 from workbench.core.errors import InvalidInput, SchedulerError
 from workbench.core.protocols import Event, Job, Kind, TrainableFactory, Verdict, ranks_needed
 
@@ -24,45 +25,13 @@ _FAREWELL_S = 30.0
 _CAUSE_S = 10.0  # within which the death of a worker becomes known, after its gang has noticed
 
 
-@dataclass(frozen=True)
-class _Worker:
-    """A worker process that is up."""
-
-    name: Any  # it survives a restart by the nanny, the address does not
-    node: str
-    address: str
-
-
-@dataclass
-class _Slot:
-    """The workers that hold one trial together, usually one, and the trial."""
-
-    index: int
-    names: tuple[Any, ...]  # of the workers, in the order of their ranks
-    nodes: tuple[str, ...]
-    addresses: tuple[str, ...] = ()  # empty while not all of them are up
-    trial: int | None = None
-    dirty: bool = False  # the workers may still keep a trial this slot has given up
-    releasing: list[Future] = field(default_factory=list)  # kept, for a future without a holder is cancelled
-
-    @property
-    def up(self) -> bool:
-        return bool(self.addresses)
-
-    @property
-    def node(self) -> str:
-        """Name the nodes it is on; of a large gang the first and the last."""
-        nodes = list(dict.fromkeys(self.nodes))
-        return "+".join(nodes) if len(nodes) <= 4 else f"{nodes[0]}…{nodes[-1]} ({len(nodes)})"
-
-
 @dataclass
 class _Attempt:
     """One try at one phase of one trial."""
 
     job: Job
     number: int  # 0 for the first
-    slot: _Slot
+    slot: Slot
     signs: dict[int, float]  # rank at work → when it last showed life, seconds on the executor's clock
     futures: dict[int, Future] = field(default_factory=dict)
     suspicion: tuple[float, str, str] | None = None  # when a rank lost another, its error, its traceback
@@ -104,7 +73,6 @@ class DaskExecutor:
     max_retries: int = 2
     stall_s: float = 300.0
     study: str = ""
-    _slots: list[_Slot] = field(init=False, default_factory=list, repr=False)
     _attempts: dict[int, _Attempt] = field(init=False, default_factory=dict, repr=False)
     _jobs: dict[int, Job] = field(init=False, default_factory=dict, repr=False)  # trials that hold a slot
     _waiting: deque[tuple[Job, int]] = field(init=False, default_factory=deque, repr=False)
@@ -120,7 +88,7 @@ class DaskExecutor:
         self._start_clock = (0.0, time.monotonic())
         self._reconciled = 0.0
         self._n_ranks = ranks_needed(self.factory)
-        self._apart: dict[Any, _Worker] = {}  # workers that are up, in no slot that is
+        self._slots = Slots(self._n_ranks)
         self._restarting: set[str] = set()  # addresses given up for good; a restarted worker has a new one
 
     # -- what the driver sees ---------------------------------------------------------------------------------
@@ -128,12 +96,12 @@ class DaskExecutor:
     @property
     def n_slots(self) -> int:
         """Slots that are up."""
-        return sum(slot.up for slot in self._slots)
+        return self._slots.n_up
 
     @property
     def n_free(self) -> int:
         """Slots that are up, hold no trial, and are not needed for a retry."""
-        return max(len(self._free()) - len(self._waiting), 0)
+        return max(len(self._slots.free) - len(self._waiting), 0)
 
     @property
     def now(self) -> float:
@@ -148,8 +116,8 @@ class DaskExecutor:
         self._reconcile()
         if self._n_ranks > 1 and not self.n_slots:
             raise InvalidInput(
-                f"a trial needs a gang of {self._n_ranks} workers, the cluster has {len(self._apart)}: add workers, "
-                "or lower n_ranks"
+                f"a trial needs a gang of {self._n_ranks} workers, the cluster has {len(self._slots.apart)}: "
+                "add workers, or lower n_ranks"
             )
 
     def start(self, job: Job) -> None:
@@ -157,7 +125,7 @@ class DaskExecutor:
         if job.checkpoint is not None and not job.checkpoint.startswith(f"trial-{job.trial:05d}/"):
             with suppress(OSError):  # the donor may go on; if this fails, its newest two are kept all the same
                 self.checkpoints.pin(job.checkpoint)
-        self._submit(job, 0, self._choose(job))
+        self._submit(job, 0, self._slots.choose(job.trial, job.slot))
 
     def apply(self, trial: int, verdict: Verdict) -> None:
         """Carry out a verdict on a trial that has ended a phase, or is held."""
@@ -166,7 +134,7 @@ class DaskExecutor:
             raise SchedulerError(f"verdict {verdict} on trial {trial}, which is not waiting for one")
         if verdict is Verdict.CONTINUE:
             following = replace(job, phase=job.phase + 1)
-            slot = self._slot_of(trial)
+            slot = self._slots.of(trial)
             if slot is not None and slot.up:
                 self._submit(following, 0, slot)
             else:  # its worker died while it was held
@@ -209,9 +177,9 @@ class DaskExecutor:
             self._reconcile()
         self._restart_stalled()
         self._believe_hearsay()
-        while self._waiting and self._free():
+        while self._waiting and self._slots.free:
             job, attempt = self._waiting.popleft()
-            self._submit(job, attempt, self._choose(job))
+            self._submit(job, attempt, self._slots.choose(job.trial, job.slot))
         events, self._events = self._events, []
         return events
 
@@ -235,7 +203,7 @@ class DaskExecutor:
 
     # -- submitting and finishing attempts --------------------------------------------------------------------
 
-    def _submit(self, job: Job, number: int, slot: _Slot) -> None:
+    def _submit(self, job: Job, number: int, slot: Slot) -> None:
         attempt = _Attempt(job, number, slot, {})
         try:
             self._submit_rank(attempt, 0)
@@ -346,7 +314,7 @@ class DaskExecutor:
 
     def _leave(self, trial: int) -> None:
         """Take a trial off its slot."""
-        slot = self._slot_of(trial)
+        slot = self._slots.of(trial)
         if slot is not None:
             slot.trial = None
         self._attempts.pop(trial, None)
@@ -354,23 +322,11 @@ class DaskExecutor:
 
     # -- slots ------------------------------------------------------------------------------------------------
 
-    def _free(self) -> list[_Slot]:
-        return [slot for slot in self._slots if slot.up and slot.trial is None]
-
-    def _choose(self, job: Job) -> _Slot:
-        free = self._free()
-        if not free:
-            raise SchedulerError(f"trial {job.trial} cannot start: none of the {self.n_slots} slots is free")
-        return next((slot for slot in free if slot.index == job.slot), free[0])
-
-    def _slot_of(self, trial: int) -> _Slot | None:
-        return next((slot for slot in self._slots if slot.trial == trial), None)
-
     def _release_idle(self) -> None:
-        for slot in self._free():
+        for slot in self._slots.free:
             self._release(slot)
 
-    def _release(self, slot: _Slot) -> list[Future]:
+    def _release(self, slot: Slot) -> list[Future]:
         if not slot.dirty or not slot.up:
             return []
         slot.dirty, slot.releasing = False, []
@@ -395,41 +351,15 @@ class DaskExecutor:
                 workers = self._line.workers()
         if workers is None:
             return  # out of reach for the moment: what we know stands until the next look
-        for slot in self._slots:
-            gone = [rank for rank, address in enumerate(slot.addresses) if address not in workers]
-            if gone:
-                self._slot_lost(slot, gone)
-        grouped = {address for slot in self._slots for address in slot.addresses}
-        self._apart = {
-            info["name"]: _Worker(info["name"], _node_of(info), address)
-            for address, info in workers.items()
-            if address not in grouped | self._restarting and info.get("status", "running") == "running"
-        }
-        self._form_slots()
+        for slot, gone in self._slots.bereft(workers):
+            self._slot_lost(slot, gone)
+        for slot in self._slots.form(workers, self._restarting):
+            self._events.append(Event(Kind.SLOT_JOINED, self.now, slot=slot.index, data=slot.place))
 
-    def _form_slots(self) -> None:
-        """Make slots of the workers that are in none: first those that were slots before, with the same number."""
-        for slot in self._slots:
-            if not slot.up and all(name in self._apart for name in slot.names):
-                self._slot_joined(slot, [self._apart.pop(name) for name in slot.names])
-        apart = list(self._apart.values())
-        if self._n_ranks > 1:
-            apart.sort(key=lambda member: (member.node, str(member.name)))
-        while len(apart) >= self._n_ranks:
-            members, apart = apart[: self._n_ranks], apart[self._n_ranks :]
-            names, nodes = tuple(member.name for member in members), tuple(member.node for member in members)
-            self._slots.append(_Slot(len(self._slots), names, nodes))
-            self._slot_joined(self._slots[-1], members)
-        self._apart = {member.name: member for member in apart}
-
-    def _slot_joined(self, slot: _Slot, members: Sequence[_Worker]) -> None:
-        slot.addresses, slot.dirty = tuple(m.address for m in members), True  # an earlier driver may have left a trial
-        self._events.append(Event(Kind.SLOT_JOINED, self.now, slot=slot.index, data=_place(slot)))
-
-    def _slot_lost(self, slot: _Slot, gone: Sequence[int]) -> None:
+    def _slot_lost(self, slot: Slot, gone: Sequence[int]) -> None:
         """Take a slot down; `gone` are the ranks whose workers are."""
         attempt = self._attempts.get(slot.trial) if slot.trial is not None else None
-        self._events.append(Event(Kind.SLOT_LOST, self.now, slot=slot.index, data=_place(slot)))
+        self._events.append(Event(Kind.SLOT_LOST, self.now, slot=slot.index, data=slot.place))
         if attempt is not None:
             rank = gone[0]
             self._lose(attempt, "crash", f"{attempt.label(rank)}the worker on {slot.nodes[rank]} died")
@@ -454,7 +384,7 @@ class DaskExecutor:
             error = f"no sign of progress for {silent[rank]:.0f} s on {slot.nodes[rank]}; worker restarted"
             self._lose(attempt, "stall", attempt.label(rank) + error)
             slot.addresses = ()
-            self._events.append(Event(Kind.SLOT_LOST, self.now, slot=slot.index, data=_place(slot)))
+            self._events.append(Event(Kind.SLOT_LOST, self.now, slot=slot.index, data=slot.place))
             for rank, address in enumerate(addresses):
                 if rank in silent:
                     self._restarting.add(address)
@@ -490,14 +420,3 @@ class DaskExecutor:
         self._events.append(
             Event(Kind.PROGRESS, self.now, attempt.job.trial, attempt.job.phase, attempt.slot.index, data)
         )
-
-
-def _node_of(info: Mapping[str, Any]) -> str:
-    """Name a worker's host; on one machine each worker stands for a node of its own."""
-    host = str(info.get("host", ""))
-    return str(info["name"]) if host in ("", "127.0.0.1", "localhost", "::1") else host
-
-
-def _place(slot: _Slot) -> dict[str, Any]:
-    """Say where a slot is, for the log."""
-    return {"node": slot.node} if len(slot.names) == 1 else {"node": slot.node, "workers": len(slot.names)}

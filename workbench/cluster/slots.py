@@ -1,0 +1,151 @@
+"""Which workers of a cluster stand together: a slot holds one trial, on one worker or on a gang of them."""
+
+from collections.abc import Collection, Iterator, Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from distributed import Future
+
+from workbench.core.errors import SchedulerError
+
+
+@dataclass(frozen=True)
+class Worker:
+    """A worker process that is up."""
+
+    name: Any  # it survives a restart by the nanny, the address does not
+    node: str
+    address: str
+
+
+@dataclass
+class Slot:
+    """The workers that hold one trial together, usually one, and the trial.
+
+    Attributes
+    ----------
+    names, nodes : tuple
+        Of the workers, in the order of their ranks.
+    addresses : tuple of str
+        Empty while not all of them are up.
+    dirty : bool
+        Whether the workers may still keep a trial that this slot has given up.
+    releasing : list of Future
+        Kept, for a future without a holder is cancelled.
+    """
+
+    index: int
+    names: tuple[Any, ...]
+    nodes: tuple[str, ...]
+    addresses: tuple[str, ...] = ()
+    trial: int | None = None
+    dirty: bool = False
+    releasing: list[Future] = field(default_factory=list)
+
+    @property
+    def up(self) -> bool:
+        """Whether all its workers are."""
+        return bool(self.addresses)
+
+    @property
+    def node(self) -> str:
+        """Name the nodes it is on; of a large gang the first and the last."""
+        nodes = list(dict.fromkeys(self.nodes))
+        return "+".join(nodes) if len(nodes) <= 4 else f"{nodes[0]}…{nodes[-1]} ({len(nodes)})"
+
+    @property
+    def place(self) -> dict[str, Any]:
+        """Say where it is, for the log."""
+        return {"node": self.node} if len(self.names) == 1 else {"node": self.node, "workers": len(self.names)}
+
+
+class Slots:
+    """All slots there have been, up or down, and the workers that are in none.
+
+    Parameters
+    ----------
+    n_ranks : int
+        Workers that a slot needs.
+    """
+
+    def __init__(self, n_ranks: int) -> None:
+        self._n_ranks = n_ranks
+        self._slots: list[Slot] = []
+        self.apart: dict[Any, Worker] = {}  # by name: up, and in no slot that is
+
+    def __iter__(self) -> Iterator[Slot]:
+        return iter(self._slots)
+
+    @property
+    def n_up(self) -> int:
+        """Slots that are up."""
+        return sum(slot.up for slot in self._slots)
+
+    @property
+    def free(self) -> list[Slot]:
+        """Slots that are up and hold no trial."""
+        return [slot for slot in self._slots if slot.up and slot.trial is None]
+
+    def of(self, trial: int) -> Slot | None:
+        """Find the slot that holds a trial."""
+        return next((slot for slot in self._slots if slot.trial == trial), None)
+
+    def choose(self, trial: int, wanted: int | None) -> Slot:
+        """Choose a free slot for a trial: the one with the wanted number if it is free."""
+        free = self.free
+        if not free:
+            raise SchedulerError(f"trial {trial} cannot start: none of the {self.n_up} slots is free")
+        return next((slot for slot in free if slot.index == wanted), free[0])
+
+    def bereft(self, workers: Collection[str]) -> list[tuple[Slot, list[int]]]:
+        """Give the slots whose workers are not all among these addresses, and the ranks that are missing."""
+        missing = [
+            (slot, [rank for rank, address in enumerate(slot.addresses) if address not in workers])
+            for slot in self._slots
+        ]
+        return [(slot, gone) for slot, gone in missing if gone]
+
+    def form(self, workers: Mapping[str, Any], given_up: Collection[str]) -> list[Slot]:
+        """Make slots of the workers that are in none: first those that were slots before, with the same number.
+
+        Parameters
+        ----------
+        workers : Mapping
+            Address → what Dask's scheduler knows of the worker.
+        given_up : collection of str
+            Addresses that are not to be used.
+
+        Returns
+        -------
+        list of Slot
+            Those that have come up. An earlier driver may have left a trial on them: they are dirty.
+        """
+        grouped = {address for slot in self._slots for address in slot.addresses}
+        self.apart = {
+            info["name"]: Worker(info["name"], _node_of(info), address)
+            for address, info in workers.items()
+            if address not in grouped and address not in given_up and info.get("status", "running") == "running"
+        }
+        joined = []
+        for slot in self._slots:
+            if not slot.up and all(name in self.apart for name in slot.names):
+                slot.addresses = tuple(self.apart.pop(name).address for name in slot.names)
+                joined.append(slot)
+        apart = list(self.apart.values())
+        if self._n_ranks > 1:
+            apart.sort(key=lambda member: (member.node, str(member.name)))
+        while len(apart) >= self._n_ranks:
+            members, apart = apart[: self._n_ranks], apart[self._n_ranks :]
+            names, nodes, addresses = zip(*((m.name, m.node, m.address) for m in members), strict=True)
+            self._slots.append(Slot(len(self._slots), names, nodes, addresses))
+            joined.append(self._slots[-1])
+        self.apart = {member.name: member for member in apart}
+        for slot in joined:
+            slot.dirty = True
+        return joined
+
+
+def _node_of(info: Mapping[str, Any]) -> str:
+    """Name a worker's host; on one machine each worker stands for a node of its own."""
+    host = str(info.get("host", ""))
+    return str(info["name"]) if host in ("", "127.0.0.1", "localhost", "::1") else host
