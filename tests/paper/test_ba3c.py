@@ -15,6 +15,7 @@ from workbench.paper.ba3c import (
     scaling_points,
     speedup_points,
     stability,
+    two_kinds,
 )
 
 
@@ -118,3 +119,18 @@ def test_stability_worked_by_hand() -> None:
     assert (found["n"], found["last_score"], found["best_score"], found["worst_fall"]) == (2, 20.0, 30.0, 10.0)
     assert (found["worst_fall_low"], found["worst_fall_high"]) == (0.0, 20.0)
     assert (found["ended_below_half"], found["policy_lag_mean"]) == (1, 2.0)
+
+
+def test_batches_that_all_ranks_play_in_the_same_pattern_do_not_make_them_wait() -> None:
+    """Long, long, short: every update takes as long as its kind, however many ranks; 400 updates of 30 on two ranks."""
+    model = ScalingModel([2.0, 2.1, 1.0], 30, 1000, 0.0, 1e30)
+    assert two_kinds(np.array(model.compute_s)) == 1.5
+    assert 60 / 1.7 * 0.97 < model.points_per_s(2) < 60 / 1.69
+    assert model.points_per_s(64) / 64 == pytest.approx(30 / 1.7, rel=0.04)
+
+
+def test_values_of_one_kind_are_not_parted() -> None:
+    generator = np.random.default_rng(0)
+    for draws in (generator.normal(size=200), generator.uniform(size=200), generator.exponential(size=200), [3.0, 3.0]):
+        assert two_kinds(np.array(draws)) == float("inf")
+    assert 0.2 < two_kinds(np.array([0.1, 0.2, 0.11, 0.52, 0.5])) < 0.5

@@ -11,7 +11,7 @@ def test_ours_and_the_published_stand_side_by_side_and_look_different():
     assert (list(ours.y), list(published.y)) == ([1, 2], [5, 6])
     assert published.marker.pattern.shape == "/"
     assert ours.marker.pattern.shape is None
-    assert fig.layout.yaxis.type == "log"
+    assert (fig.layout.xaxis.type, fig.layout.yaxis.type) == ("category", "log")
     assert "&lt;2&gt;" in fig.layout.title.text
 
 

@@ -93,7 +93,7 @@ def speedups(runs: pd.DataFrame) -> pd.DataFrame:
     """
     rows = []
     for _, found in runs.groupby(["law", "cv"], sort=False):
-        shown: dict[Any, Any] = found.iloc[0].to_dict()
+        shown: Any = found.iloc[0]
         law, cv = shown["law"], float(shown["cv"])
         step_time = StepTime(float(shown["mean_ms"]) / 1e3, cv, law)
         size = (int(shown["n_agents"]), int(shown["sync_interval"]))

@@ -35,6 +35,7 @@ def beside(
     """
     fig = theme.figure(title)
     fig.update_layout(barmode="group")
+    fig.update_xaxes(type="category")  # names may be numbers
     fig.update_yaxes(title=y_title, type="log" if log else "linear")
     colors = (theme.BLUE, theme.ORANGE, theme.GREEN, theme.VERMILLION)
     for n, (series, values) in enumerate(ours.items()):

@@ -283,7 +283,8 @@ def test_stopping_in_mid_phase_ends_every_rank_and_the_trial_can_go_on(how, monk
 
 
 def test_a_dead_process_ends_the_phase_with_its_name_and_leaves_no_other_behind():
-    gang = BA3C(phase=Budget(seconds=60), n_ranks=2, n_agents=2, batch=8, **CARTPOLE)({}, 0)
+    others = set(multiprocessing.active_children())
+    gang = BA3C(phase=Budget(updates=10**9), n_ranks=2, n_agents=2, batch=8, **CARTPOLE)({}, 0)
 
     def kill(metrics):
         if metrics.get("updates") and gang._processes[0].is_alive():
@@ -293,7 +294,7 @@ def test_a_dead_process_ends_the_phase_with_its_name_and_leaves_no_other_behind(
         gang.train_phase(kill)
     gang.close()
     gang.close()
-    assert not multiprocessing.active_children()
+    assert set(multiprocessing.active_children()) <= others
 
 
 def test_numbers_that_blow_up_end_the_phase_on_every_rank():
