@@ -138,7 +138,7 @@ _SIMULATE = "-m workbench simulate --json --preset"
 _SCALING = "benchmarks/ga3c_scaling.py"
 _LEARNING = "benchmarks/ga3c_learning.py"
 
-_SPEEDUP = "benchmarks/hts_speedup.py --processes 2 --laws"
+_SPEEDUP = "benchmarks/hts_speedup.py --mean-ms 40 --epochs 150 --updates 4 --processes 2 --laws"
 _RETURN = "benchmarks/hts_return.py --processes 2"
 _BA3C = "benchmarks/ba3c_scaling.py --parts"
 _DESIGN = "benchmarks/pbt_design.py --processes 2"
