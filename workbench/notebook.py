@@ -71,18 +71,22 @@ def execute(path: str | Path, out: str | Path | None = None, parameters: Mapping
 
 
 class _Talking(NotebookClient):
-    """Writes the cells' printed output to standard output as it comes, and now and then how far a progress bar is."""
+    """Writes printed output to standard output as it comes; a progress bar now and then, and as its cell leaves it."""
 
     _quiet_until = 0.0
+    _unsaid = ""  # the bar as it is, where that has not been written yet
 
     def process_message(self, msg: dict[str, Any], cell: Any, cell_index: int) -> Any:
         if msg["msg_type"] == "stream":
             sys.stdout.write(msg["content"]["text"])
             sys.stdout.flush()
-        elif msg["msg_type"] == "update_display_data" and time.monotonic() >= self._quiet_until:
-            sys.stdout.write(msg["content"]["data"].get("text/plain", "") + "\n")
+        elif msg["msg_type"] == "update_display_data":
+            self._unsaid = msg["content"]["data"].get("text/plain", "") + "\n"
+        over = msg["msg_type"] == "status" and msg["content"]["execution_state"] == "idle"
+        if self._unsaid and (over or time.monotonic() >= self._quiet_until):
+            sys.stdout.write(self._unsaid)
             sys.stdout.flush()
-            self._quiet_until = time.monotonic() + _EVERY_S
+            self._unsaid, self._quiet_until = "", time.monotonic() + _EVERY_S
         return super().process_message(msg, cell, cell_index)
 
 
