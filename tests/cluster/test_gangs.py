@@ -50,13 +50,16 @@ def test_workers_form_one_slot_and_each_holds_a_rank_of_the_trial(executor_of) -
     assert {(e.slot, e.data["node"], e.data["workers"]) for e in of(log, Kind.SLOT_JOINED)} == {(0, "0+1", 2)}
 
 
+STALLED = r"rank {rank} of 2: no sign of progress for \d+ s on \S+; worker restarted"
+
+
 @pytest.mark.parametrize(
     ("what", "who", "why", "error"),
     [
         ("kill", 1, "crash", r"rank 1 of 2: the worker on \S+ died"),
         ("kill", 0, "crash", r"rank 0 of 2: the worker on \S+ died"),
-        ("hang", 1, "stall", r"rank 1 of 2: no sign of progress for \d+ s on \S+; worker restarted"),
-        ("stop_process", 0, "stall", r"rank 0 of 2: no sign of progress for \d+ s on \S+; worker restarted"),
+        pytest.param("hang", 1, "stall", STALLED.format(rank=1), marks=pytest.mark.slow),
+        ("stop_process", 0, "stall", STALLED.format(rank=0)),
         ("fail", 1, "exception", r"rank 1 of 2: OSError: the disk is on fire"),
     ],
 )

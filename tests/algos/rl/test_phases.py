@@ -37,8 +37,16 @@ def left_behind(most=0):
     return n_tasks(most), len(threading.enumerate()), len(multiprocessing.active_children()), shared
 
 
+FIFTY = [
+    (GA3C, "Pong"),
+    (A3C, "CartPole-v1"),
+    (HTS, "CartPole-v1"),
+    pytest.param(HTS, "Pong", marks=pytest.mark.slow),
+]
+
+
 @pytest.mark.skipif(not os.path.isdir("/proc/self/task"), reason="counts threads as Linux lists them")
-@pytest.mark.parametrize(("kind", "game"), [(GA3C, "Pong"), (A3C, "CartPole-v1"), (HTS, "Pong"), (HTS, "CartPole-v1")])
+@pytest.mark.parametrize(("kind", "game"), FIFTY)
 def test_stopping_in_mid_phase_leaves_nothing_behind_fifty_times(kind, game, monkeypatch):
     monkeypatch.setattr(f"{kind.__module__}.PROGRESS_S", 0.002)
     settings = kind(game=game, phase=Budget(seconds=60), n_agents=2, n_predictors=2, n_trainers=2, noop_max=0)
