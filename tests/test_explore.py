@@ -9,7 +9,7 @@ from tests.viz.conftest import EVENTS, HOSTILE, POINTS
 from workbench import Explorer
 from workbench.core.errors import StudyError
 from workbench.core.protocols import Event, Kind
-from workbench.knowledge import StudyLog
+from workbench.knowledge import StudyLog, record
 
 POPULATION = [
     Event(Kind.STUDY_STARTED, 0.0),
@@ -45,6 +45,11 @@ def test_a_row_a_study(explorer) -> None:
     assert table["time_to_best_s"].to_dict() == {HOSTILE: 20.0, "bred": 9.0}
     assert repr(explorer).splitlines()[0].split()[:2] == ["study", "state"]
     assert HOSTILE not in explorer._repr_html_()
+
+
+def test_recorded_studies_compare_as_those_of_the_log(explorer, tmp_path) -> None:
+    folders = [record(tmp_path / "kb.db", name, tmp_path / f"{n}") for n, name in enumerate(explorer.results)]
+    pd.testing.assert_frame_equal(Explorer.of_recordings(*folders).table, explorer.table)
 
 
 def test_studies_in_one_figure_and_each_by_itself(explorer) -> None:

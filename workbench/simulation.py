@@ -1,9 +1,7 @@
 """One study in virtual time: driven to its end, measured, and kept in a knowledge base if wanted."""
 
 import copy
-import gc
-from collections.abc import Generator, Mapping, Sequence, Sized
-from contextlib import contextmanager
+from collections.abc import Mapping, Sequence, Sized
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -14,6 +12,7 @@ import numpy.typing as npt
 from workbench.cluster.simulated import JobModel, PhaseModel
 from workbench.cluster.virtual import VirtualCluster
 from workbench.core.drive import drive
+from workbench.core.garbage import uncollected
 from workbench.core.protocols import Event, Kind, Scheduler
 
 Times = npt.NDArray[np.float64]
@@ -166,7 +165,7 @@ def simulate(
     executor = cluster.executor(model)
     executor.open(0.0)
     tally = Tally()
-    with _uncollected():
+    with uncollected():
         drive(scheduler, executor, tally if events is None else _Both(tally, events), seed=seed)
     return tally.outcome(full_runs(scheduler), scheduler.n_phases, cluster.n_slots)
 
@@ -199,18 +198,6 @@ def keep(db: str | Path, name: str, spec: Mapping[str, Any], events: Sequence[Ev
         log.append([first, *events, last])
     finally:
         log.close()
-
-
-@contextmanager
-def _uncollected() -> Generator[None, None, None]:
-    """Switch the cycle collector off: nothing here makes cycles, and going through the growing books costs time."""
-    was_on = gc.isenabled()
-    gc.disable()
-    try:
-        yield
-    finally:
-        if was_on:
-            gc.enable()
 
 
 class _Both:

@@ -1,9 +1,8 @@
 """The live dashboard: one widget, one thread that looks at the log, any number of views."""
 
 import contextlib
-import gc
 import threading
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from importlib.resources import files
 from pathlib import Path
@@ -14,6 +13,7 @@ import anywidget
 import traitlets
 
 from workbench.core.errors import WorkbenchError
+from workbench.core.garbage import uncollected
 from workbench.knowledge import Hands
 from workbench.viz.live.asking import ask
 from workbench.viz.live.board import Board, Message
@@ -28,18 +28,6 @@ _ONCE_MORE_S = 1.0  # the last state is sent again after this: a front end may h
 
 def _front_end(name: str) -> str:
     return files("workbench.viz.live").joinpath("front", name).read_text(encoding="utf-8")
-
-
-@contextlib.contextmanager
-def _nothing_collected() -> Iterator[None]:
-    """Hold the garbage collector back: all that is read of a large study is kept, yet it would go through it often."""
-    was_on = gc.isenabled()
-    gc.disable()
-    try:
-        yield
-    finally:
-        if was_on:
-            gc.enable()
 
 
 @dataclass(frozen=True)
@@ -121,7 +109,7 @@ class Dashboard(anywidget.AnyWidget):  # type: ignore[misc]
     ) -> None:
         self._feed = Feed(db, name)
         self._board = Board(name, plan_of(self._feed.spec, expected, minimum))
-        with _nothing_collected():
+        with uncollected():
             self._board.take(self._feed.news())
         self._board.take_as_sent()  # a viewer begins with a snapshot
         self._lock = threading.Lock()  # held by whoever touches the feed, the board or the number
