@@ -1,9 +1,9 @@
 """Adam's epsilon in Distributed BA3C (Fig. 5): score against frames, at a small and at a large effective batch.
 
 Prints one JSON object whose ``rows`` hold adam_eps, batch, seed, frames, updates and score, the mean return of the last
-100 games, after every phase. CartPole with one rank: n ranks of batch b make the updates of one of batch n times b, as
-the tests show, so the effective batch is what is varied. Everything else are the paper's settings; scores repeat
-exactly.
+100 games, after every phase. One rank, on CartPole by default: n ranks of batch b make the updates of one of batch n
+times b, as the tests show, so the effective batch is what is varied. Everything else are the paper's settings; scores
+repeat exactly.
 
 Run with ``python benchmarks/ba3c_epsilon.py --seeds 5``.
 """
@@ -17,10 +17,12 @@ from workbench.algos.rl.ba3c import BA3C
 from workbench.core.budget import Budget
 
 
-def curve(adam_eps: float, batch: int, learning_rate: float, seed: int, frames: int, phases: int) -> list[Any]:
+def curve(
+    game: str, adam_eps: float, batch: int, learning_rate: float, seed: int, frames: int, phases: int
+) -> list[Any]:
     """Train once; a row a phase."""
     settings = BA3C(
-        "CartPole-v1",
+        game,
         phase=Budget(frames=frames // phases),
         n_ranks=1,
         n_agents=16,
@@ -41,6 +43,7 @@ def curve(adam_eps: float, batch: int, learning_rate: float, seed: int, frames: 
 def main() -> None:
     """Train and print."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--game", default="CartPole-v1")
     parser.add_argument("--eps", nargs="+", type=float, default=[1e-8, 1e-5, 1e-3, 1e-1])
     parser.add_argument("--batches", nargs="+", type=int, default=[32, 512], help="effective")
     parser.add_argument("--learning-rate", type=float, default=1e-3)
@@ -50,7 +53,7 @@ def main() -> None:
     parser.add_argument("--processes", type=int, default=2, help="trials at once")
     given = parser.parse_args()
     jobs = [
-        (eps, batch, given.learning_rate, seed, given.frames, given.phases)
+        (given.game, eps, batch, given.learning_rate, seed, given.frames, given.phases)
         for seed in range(given.seeds)
         for batch in given.batches
         for eps in given.eps

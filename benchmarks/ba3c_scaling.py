@@ -7,8 +7,8 @@ many nodes; it measures nothing itself.
 - ``widths``: data points/s by the width of the fully connected layer, at one and two ranks, and the measured seconds of
   an all-reduce of that many parameters between two processes
 - ``straggler``: seconds an update takes with sleeping ranks, measured, all awaited and the last dropped
-- ``stability``: CartPole on one budget of data points, synchronous and asynchronous, the curves of several seeds, which
-  `workbench.paper.ba3c.stability` sums up
+- ``stability``: CartPole, or another game, on one budget of data points, synchronous and asynchronous, the curves of
+  several seeds, which `workbench.paper.ba3c.stability` sums up
 - ``model``: compute, exchange and stragglers fitted to the recordings ``ba3c-scaling`` and ``ba3c-width`` and carried
   to 64 nodes, beside the paper's linear line: with the link measured here (loopback) and with links of 1 and 10 Gbit/s,
   as a ring, as the paper's four servers and as the one server here; and the straggler rule simulated for sleeping ranks
@@ -235,22 +235,22 @@ def straggler(updates: int) -> list[dict[str, Any]]:
     return rows
 
 
-def stability(seeds: range, frames: int, n_ranks: int, learning_rate: float) -> list[dict[str, Any]]:
-    """CartPole on one budget, synchronous and asynchronous, the same seeds; a row a phase."""
+def stability(game: str, seeds: range, frames: int, n_ranks: int, learning_rate: float) -> list[dict[str, Any]]:
+    """One budget, synchronous and asynchronous, the same seeds; a row a phase."""
     return [
         {"variant": name} | row
         for seed in seeds
         for name, synchronous in (("synchronous", True), ("asynchronous", False))
-        for row in curve(synchronous, seed, frames, n_ranks, learning_rate)
+        for row in curve(game, synchronous, seed, frames, n_ranks, learning_rate)
     ]
 
 
 def curve(
-    synchronous: bool, seed: int, frames: int, n_ranks: int, learning_rate: float, phases: int = 20
+    game: str, synchronous: bool, seed: int, frames: int, n_ranks: int, learning_rate: float, phases: int = 20
 ) -> list[dict[str, Any]]:
     """Train once; a row a phase."""
     factory = BA3C(
-        "CartPole-v1",
+        game,
         phase=Budget(frames=max(1, frames // phases)),
         n_ranks=n_ranks,
         n_agents=8,
@@ -276,6 +276,7 @@ def main() -> None:
     parser.add_argument("--updates", type=int, default=200, help="of each straggler measurement")
     parser.add_argument("--seeds", type=int, default=5)
     parser.add_argument("--first-seed", type=int, default=0)
+    parser.add_argument("--game", default="CartPole-v1", help="of the stability runs")
     parser.add_argument("--frames", type=int, default=200_000, help="of each stability run")
     parser.add_argument("--stability-ranks", type=int, default=4)
     parser.add_argument("--learning-rate", type=float, default=3e-3, help="of the stability runs")
@@ -288,7 +289,7 @@ def main() -> None:
         "ranks": lambda: ranks(given.seconds, given.most_ranks),
         "widths": lambda: widths(given.seconds),
         "straggler": lambda: straggler(given.updates),
-        "stability": lambda: stability(seeds, given.frames, given.stability_ranks, given.learning_rate),
+        "stability": lambda: stability(given.game, seeds, given.frames, given.stability_ranks, given.learning_rate),
         "model": model,
     }
     result |= {name: parts[name]() for name in given.parts}

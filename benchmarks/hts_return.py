@@ -2,8 +2,8 @@
 
 Prints one JSON object whose ``rows`` hold system, method, concurrent, seed, phase, frames, seconds and score, the mean
 return of the last 100 games, after every phase. Environments sleep, exponentially by default, so that waiting is what
-differs, as with an emulator whose steps take unequal time; CartPole, 16 of them. The seeds, the frames and the settings
-are the same for both of a method.
+differs, as with an emulator whose steps take unequal time; CartPole, 16 of them, or an Atari game with settings of its
+own. The seeds, the frames and the settings are the same for both of a method.
 
 Run with ``python benchmarks/hts_return.py --seeds 3``: three or four minutes a seed on an idle machine.
 """
@@ -23,11 +23,18 @@ METHODS: dict[str, tuple[dict[str, Any], dict[str, Any]]] = {
         {"learning_rate": 1e-3, "n_epochs": 10, "n_minibatches": 8, "gamma": 0.98, "gae_lambda": 0.9},
     ),
 }
+ATARI: dict[str, tuple[dict[str, Any], dict[str, Any]]] = {  # barriers as in the paper's code, the rest usual settings
+    "a2c": ({"method": "a2c", "sync_interval": 16}, {"learning_rate": 7e-4, "t_max": 5}),
+    "ppo": (
+        {"method": "ppo", "sync_interval": 128},
+        {"learning_rate": 2.5e-4, "n_epochs": 4, "n_minibatches": 4, "gamma": 0.99, "gae_lambda": 0.95},
+    ),
+}
 
 
 def curve(base: dict[str, Any], method: str, concurrent: bool, seed: int, phases: int) -> list[dict[str, Any]]:
     """Train once; a row a phase."""
-    settings, config = METHODS[method]
+    settings, config = (METHODS if base["game"] == "CartPole-v1" else ATARI)[method]
     trial = HTS.from_json(base | settings | {"concurrent": concurrent})({"init": "orthogonal", **config}, seed)
     system = f"HTS-RL ({method.upper()})" if concurrent else method.upper()
     rows, seconds = [], 0.0
@@ -45,8 +52,9 @@ def main() -> None:
     """Train and print."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--methods", nargs="+", choices=METHODS, default=list(METHODS))
+    parser.add_argument("--game", default="CartPole-v1")
     parser.add_argument("--law", default="gamma:1", help="of step times: law:cv; gamma:1 is exponential")
-    parser.add_argument("--mean-ms", type=float, default=10, help="of a step")
+    parser.add_argument("--mean-ms", type=float, default=10, help="of a step; 0: no sleep")
     parser.add_argument("--frames", type=int, default=32_000, help="of each run")
     parser.add_argument("--phases", type=int, default=12)
     parser.add_argument("--seeds", type=int, default=3)
@@ -55,7 +63,7 @@ def main() -> None:
     given = parser.parse_args()
     law, cv = given.law.split(":")
     base = {
-        "game": "CartPole-v1",
+        "game": given.game,
         "device": "cpu",
         "n_agents": 16,
         "phase": {"frames": given.frames // given.phases},

@@ -13,7 +13,7 @@ import pytest
 from workbench.algos.rl.ga3c import GA3C
 from workbench.cli import main
 from workbench.core.budget import Budget
-from workbench.knowledge import KnowledgeBase
+from workbench.knowledge import KnowledgeBase, Recording
 from workbench.study_file import presets, read_preset, study_from
 
 STUDY = """
@@ -49,13 +49,16 @@ def refused(capsys, *argv) -> str:
 
 
 def test_a_study_from_a_file_then_its_report(folder, capfd) -> None:
-    assert main(["run", "study.toml", "--db", "kb.db", "--seed", "5"]) == 0
+    assert main(["run", "study.toml", "--db", "kb.db", "--seed", "5", "--record", "recorded"]) == 0
     out, err = capfd.readouterr()
     assert re.search(r"best config\s+learning_rate = ", out)
     assert re.search(r"completion rate\s+\d+\.\d% \(expected 87.5% by Eq. 9, minimum 43.8% by Eq. 8\)", out)
     assert re.search(r"trials: 3, 3 started, 3 ended", err)
     report = (folder / "tiny.html").read_text()
     assert "Study tiny" in report
+
+    with KnowledgeBase("kb.db") as kb:
+        assert [e.kind for e in Recording.open("recorded").events()] == [e.kind for e in kb["tiny"].events()]
 
     assert main(["studies", "--db", "kb.db"]) == 0
     head, row = capfd.readouterr().out.splitlines()
@@ -129,6 +132,7 @@ def test_a_bad_study_file_is_one_line_and_exit_code_2(folder, capsys, change, sa
         (["run", "--preset", "cartpol"], "did you mean 'cartpole'"),
         (["run", "study.toml", "--nodes", "-1"], "nodes >= 1, got -1"),
         (["run", "study.toml", "--seed", "-1"], "a seed is"),
+        (["run", "study.toml", "--record", "."], "--record wants a folder that does not"),
         (["run", "--resume", "--name", "tiny", "--db", "none.db"], "no knowledge base at none.db"),
         (["studies", "--db", "study.toml"], "cannot be read as a knowledge base"),
         (["report", "tiny", "--db", "none.db"], "no knowledge base at none.db"),

@@ -3,6 +3,7 @@
 import argparse
 import sys
 from collections.abc import Sequence
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 from workbench.simulate_command import add_parser as add_simulate
@@ -64,6 +65,7 @@ def _parser() -> argparse.ArgumentParser:
     run.add_argument("--seed", type=int, metavar="N", help="the study's seed")
     run.add_argument("--resume", action="store_true", help="go on with a study that was interrupted")
     run.add_argument("--quiet", action="store_true", help="print the summary only")
+    run.add_argument("--record", metavar="FOLDER", help="once it is over, write it there as Parquet; must not exist")
     _add_db(run)
     run.set_defaults(command=_run)
 
@@ -150,6 +152,7 @@ def _add_db(parser: argparse.ArgumentParser) -> None:
 
 def _run(arguments: argparse.Namespace) -> int:
     from workbench.core.errors import InvalidInput
+    from workbench.knowledge import record
     from workbench.study_file import presets
 
     if arguments.preset == "list":
@@ -157,11 +160,15 @@ def _run(arguments: argparse.Namespace) -> int:
         return 0
     if arguments.file and arguments.preset:
         raise InvalidInput("give a study file or a --preset, not both")
+    if arguments.record and Path(arguments.record).exists():
+        raise InvalidInput(f"{arguments.record} exists: --record wants a folder that does not")
     study = _study(arguments)
     run = study.start(resume=arguments.resume)
     interrupted = _watch(run, quiet=arguments.quiet)
     print(run.results())
     print(f"  report           {run.report()}")
+    if arguments.record and not interrupted:
+        print(f"  recorded         {record(study.db, study.name, arguments.record)}")
     if interrupted:
         print(f"interrupted; go on with: workbench run --resume --name {study.name} --db {study.db}")
     return 130 if interrupted else 0
@@ -217,8 +224,6 @@ def _studies(arguments: argparse.Namespace) -> int:
 
 
 def _report(arguments: argparse.Namespace) -> int:
-    from pathlib import Path
-
     from workbench.results import Results
     from workbench.study import DEFAULT_DB
 
@@ -304,8 +309,6 @@ def _reproduce(arguments: argparse.Namespace) -> int:
 
 
 def _scoreboard(arguments: argparse.Namespace) -> int:
-    from pathlib import Path
-
     from workbench.paper.scoreboard import page, recordings, scoreboard
 
     text = f"{page(scoreboard())}\n{recordings()}"

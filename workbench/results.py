@@ -83,7 +83,7 @@ class Results:
         return importance(self.frames.trials, self.frames.phases, self.frames.hyperparameters, phase=phase)
 
     def figures(self) -> "dict[str, go.Figure]":
-        """Draw occupancy, survival, learning curves, best score, score by hyperparameter, importance.
+        """Draw occupancy, survival, learning curves, scores by phase and hyperparameter, importance and more.
 
         Where trials went on from others' weights, also the population, its hyperparameters over time, its members'
         lives and the descent of their weights.
@@ -103,6 +103,8 @@ class Results:
                 curves, f.trials, hyperparameters=f.hyperparameters, decisions=f.decisions
             ),
             "best so far": viz.best_so_far(analysis.best_so_far(f.phases), f.wall_s),
+            "scores by phase": viz.score_by_phase(f.phases, f.trials),
+            "search space": viz.space_by_phase(f.phases, f.trials, f.hyperparameters),
             "score by hyperparameter": viz.score_by_hyperparameter(f.phases, f.trials, f.hyperparameters),
             "parallel coordinates": viz.parallel_coordinates(f.trials, f.hyperparameters),
             "importance": viz.hyperparameter_importance(found.table, str(found)),
@@ -248,6 +250,8 @@ _CAPTIONS = {
     "survival": "Trials phase by phase: how many began each, and what became of them.",
     "learning curves": "Every trial's score against the time it trained.",
     "best so far": "The best score reported so far, against the study's clock.",
+    "scores by phase": "How the scores at the end of each phase are distributed, and how many trials ended it.",
+    "search space": "Where the trials of a phase lie in the search space, coloured by their score in it.",
     "score by hyperparameter": "Scores at phase ends against each hyperparameter; crosses are the last "
     "scores of stopped trials.",
     "parallel coordinates": "A line a trial through its hyperparameters to its last score.",

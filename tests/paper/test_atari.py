@@ -1,14 +1,18 @@
 """The Atari studies beside the published numbers, on recordings of a small log whose numbers are known."""
 
+import json
 from dataclasses import replace
 
+import pandas as pd
 import pytest
 
 from tests.knowledge.test_knowledge import a_study
-from workbench.knowledge import StudyLog, record
+from workbench.core.errors import InvalidInput
+from workbench.knowledge import Recording, StudyLog, record
 from workbench.paper import atari
 from workbench.paper.published import published
 from workbench.paper.scoreboard import scoreboard
+from workbench.scenario import DATA
 
 TRAINABLE = {"kind": "ga3c", "game": "Boxing", "phase": {"frames": 200_000}}
 
@@ -39,12 +43,63 @@ def test_measured_numbers_of_a_known_log(root) -> None:
     found = {number: (value, agrees) for number, value, agrees, *_ in atari.numbers(root)}
     alpha = published("HyperTrick", "Table 1", "measured alpha, boxing")
     best = published("HyperTrick", "Table 1", "best score, boxing")
-    ratio = published("HyperTrick", "Table 3", "wall time, HyperTrick over Hyperband, boxing")
+    rivals = [published("HyperTrick", "Table 3", f"best score, {name}, boxing") for name in ("HyperTrick", "Hyperband")]
+    ratios = [
+        published("HyperTrick", "Table 3", f"{what}, HyperTrick over Hyperband, boxing")
+        for what in ("wall time", "time to best score")
+    ]
     # 3 of 6 phases ended; Eq. 9: (1 - 0.1²) / (2 · 0.9) = 55 % were to be expected
-    assert found == {alpha: (pytest.approx(50), False), best: (5.0, False), ratio: (0.5, True)}
+    expected = {alpha: (pytest.approx(50), False)} | dict.fromkeys([best, *rivals], (5.0, False))
+    assert found == expected | dict.fromkeys(ratios, (0.5, True))
 
 
 def test_the_scoreboard_takes_the_measured_ratio_before_the_simulated_one(root) -> None:
     rows = {row.number.what: row.ours for row in scoreboard(root)}
     assert rows["wall time, HyperTrick over Hyperband, boxing"].source == "measured"
     assert rows["wall time, HyperTrick over Hyperband, pong"] is None
+
+
+def test_studies_side_by_side(root) -> None:
+    table = atari.summary(atari.recorded_studies("boxing", root))
+    assert table.loc["completion rate"].tolist() == [0.5, 0.5]
+    assert table.loc["wall time [min]"].tolist() == pytest.approx([0.15, 0.3])
+    assert table.loc["time to best score [min]", "hyperband"] == 2 * table.loc["time to best score [min]", "hypertrick"]
+
+
+@pytest.mark.parametrize("game", atari.GAMES)
+def test_both_schedulers_run_the_same_configurations_at_equal_expected_work(game) -> None:
+    for scale, n_configs in (("minutes", 15), ("hours", 15), ("paper", 46)):
+        hypertrick, hyperband = (atari.study_of(game, name, scale) for name in atari.SCHEDULERS)
+        assert hypertrick.trainable == hyperband.trainable
+        assert hypertrick.scheduler.searcher == hyperband.scheduler.searcher
+        assert hypertrick.nodes == hyperband.nodes == (46 if scale == "paper" else 2)
+        assert hypertrick.scheduler.n_trials == n_configs
+        trick, band = (study.scheduler.expected_phases for study in (hypertrick, hyperband))
+        assert trick == pytest.approx(band, rel=0.01)
+
+
+def test_a_scale_changes_the_phase_and_nothing_else_of_the_trials() -> None:
+    minutes, hours = (atari.study_of("pong", "hyperband", scale).trainable for scale in ("minutes", "hours"))
+    assert replace(minutes, phase=hours.phase) == hours
+
+
+@pytest.mark.parametrize("asked", [("tennis", "hyperband"), ("pong", "asha"), ("pong", "hyperband", "days")])
+def test_what_there_is_not_is_told_in_one_line(asked) -> None:
+    with pytest.raises(InvalidInput, match=r"^unknown (game 'tennis'|scheduler 'asha'|scale 'days')"):
+        atari.study_of(*asked)
+
+
+@pytest.mark.slow
+def test_a_small_one_run_again_has_the_schema_and_provenance_of_the_recorded(tmp_path, monkeypatch) -> None:
+    phase = {"trainable": {"phase": {"frames": 1000}, "n_agents": 2}}
+    monkeypatch.setitem(atari._CHANGES, "minutes", phase | {"hypertrick": {"n_trials": 3, "n_phases": 2}})
+    monkeypatch.setattr(atari, "SCHEDULERS", ("hypertrick",))
+    ran = atari.studies("boxing", "minutes", tmp_path)["hypertrick"]
+    assert atari.studies("boxing", "minutes", tmp_path)["hypertrick"].frames.trials.equals(ran.frames.trials)
+    again, kept = record(tmp_path / "atari-minutes.db", ran.name, tmp_path / "again"), DATA / "boxing-hypertrick"
+    for table in ("events", "metrics"):
+        columns = [pd.read_parquet(folder / f"{table}.parquet").dtypes for folder in (again, kept)]
+        assert columns[0].equals(columns[1])
+    abouts = [json.loads((folder / "provenance.json").read_text()) for folder in (again, kept)]
+    assert abouts[0].keys() == abouts[1].keys()
+    assert Recording.open(again).spec.keys() == Recording.open(kept).spec.keys()

@@ -1,6 +1,10 @@
 """Recorded experiments: run again, kept whole with their provenance, or not at all."""
 
+import argparse
 import json
+import runpy
+import shlex
+import sys
 from dataclasses import replace
 
 import pandas as pd
@@ -105,12 +109,32 @@ def test_what_comes_with_the_project_is_small() -> None:
     assert sum(path.stat().st_size for path in files) < 40 * 2**20
 
 
-def test_every_experiment_names_a_script_that_is_there() -> None:
-    for experiment in EXPERIMENTS.values():
-        assert set(experiment.commands) <= set(SCALES)
-        for command in (part for scale in experiment.commands for part in experiment.parts(scale)):
-            script = command.split()[0]
-            assert script == "-m" or (DATA.parent / script).is_file()
+def all_commands() -> list[str]:
+    return sorted({part for e in EXPERIMENTS.values() for scale in e.commands for part in e.parts(scale)})
+
+
+def test_the_scales_are_known_and_most_go_up_to_the_papers() -> None:
+    assert all(set(experiment.commands) <= set(SCALES) for experiment in EXPERIMENTS.values())
+    # of PBT's agents what is as published is the preset ms-pacman-pbt-paper; its GANs are out of reach
+    without = {name for name, experiment in EXPERIMENTS.items() if "paper" not in experiment.commands}
+    assert without == {"pbt-design", "pbt-cartpole", "digits"}
+
+
+@pytest.mark.parametrize("command", all_commands())
+def test_every_command_is_one_that_its_script_understands(monkeypatch, command) -> None:
+    """Run each up to where it has read its arguments."""
+    read = argparse.ArgumentParser.parse_args
+
+    def read_only(parser, *args):
+        read(parser, *args)
+        raise SystemExit("understood")
+
+    monkeypatch.setattr(argparse.ArgumentParser, "parse_args", read_only)
+    script, *arguments = shlex.split(command)
+    monkeypatch.setattr(sys, "argv", [script, *(arguments[1:] if script == "-m" else arguments)])
+    monkeypatch.setattr(sys, "path", [*sys.path])
+    with pytest.raises(SystemExit, match="understood"):
+        main(arguments[1:]) if script == "-m" else runpy.run_path(str(DATA.parent / script), run_name="__main__")
 
 
 def test_a_script_that_fails_leaves_the_earlier_recording(tiny, monkeypatch, tmp_path) -> None:
@@ -144,6 +168,6 @@ def test_what_does_not_exist_is_said(tmp_path) -> None:
     with pytest.raises(InvalidInput, match="unknown scale 'days'"):
         reproduce("ga3c-networks", "days")
     with pytest.raises(InvalidInput, match="has no scale 'paper', only minutes, hours"):
-        reproduce(NAME, "paper")
+        reproduce("digits", "paper")
     with pytest.raises(DatabaseError, match="run workbench reproduce ga3c-networks"):
         Kept.open("ga3c-networks", tmp_path)

@@ -139,8 +139,10 @@ _SCALING = "benchmarks/ga3c_scaling.py"
 _LEARNING = "benchmarks/ga3c_learning.py"
 
 _SPEEDUP = "benchmarks/hts_speedup.py --mean-ms 40 --epochs 150 --updates 4 --processes 2 --laws"
+_LAWS = "gamma:0.1 gamma:1 gamma:3"
 _RETURN = "benchmarks/hts_return.py --processes 2"
 _BA3C = "benchmarks/ba3c_scaling.py --parts"
+_BREAKOUT = "--game Breakout --frames 400000000"
 _DESIGN = "benchmarks/pbt_design.py --processes 2"
 _POPULATION = "benchmarks/pbt_cartpole.py --population 10 --phases 10 --processes 2"
 
@@ -151,6 +153,7 @@ EXPERIMENTS: dict[str, Experiment] = {
         commands={
             "minutes": f"{_SIMULATE} paper-46 --repeats 1000",
             "hours": f"{_SIMULATE} paper-46 --repeats 10000",
+            "paper": f"{_SIMULATE} paper-46 --repeats 10000",
         },
         rows=_schedulers,
     ),
@@ -170,6 +173,7 @@ EXPERIMENTS: dict[str, Experiment] = {
         commands={
             "minutes": f"{_SIMULATE} ga3c-curves --repeats 1000",
             "hours": f"{_SIMULATE} ga3c-curves --repeats 10000",
+            "paper": f"{_SIMULATE} ga3c-curves --repeats 10000",
         },
         rows=_schedulers,
     ),
@@ -241,7 +245,8 @@ EXPERIMENTS: dict[str, Experiment] = {
                 f"{_SPEEDUP} gamma:0.1 gamma:1 --seeds 4",
                 f"{_SPEEDUP} gamma:3 --seeds 4",
             ),
-            "hours": "benchmarks/hts_speedup.py --updates 30 --seeds 20",
+            "hours": f"{_SPEEDUP} {_LAWS} --updates 30 --seeds 20",
+            "paper": f"{_SPEEDUP} {_LAWS} --updates 1000 --sync-interval 512 --seeds 5",
         },
         rows=_hts_speedup,
     ),
@@ -251,6 +256,7 @@ EXPERIMENTS: dict[str, Experiment] = {
         commands={
             "minutes": f"{_RETURN} --seeds 3",
             "hours": f"{_RETURN} --seeds 10 --frames 200000 --phases 40",
+            "paper": f"{_RETURN} --seeds 5 --game Pong --mean-ms 0 --frames 40000000 --phases 100",
         },
         rows=_listed,
     ),
@@ -260,13 +266,14 @@ EXPERIMENTS: dict[str, Experiment] = {
         commands={
             "minutes": f"{_BA3C} ranks straggler --seconds 24 --updates 150",
             "hours": f"{_BA3C} ranks straggler --seconds 300 --updates 2000",
+            "paper": f"{_BA3C} ranks straggler --most-ranks 64 --seconds 600 --updates 2000",
         },
         rows=_ba3c_scaling,
     ),
     "ba3c-scaling-model": Experiment(
         shows="BA3C, Fig. 8: data points/s carried to 64 nodes beside the linear line; the straggler rule simulated",
         source="model",
-        commands={"minutes": f"{_BA3C} model"},
+        commands=dict.fromkeys(("minutes", "hours", "paper"), f"{_BA3C} model"),
         rows=lambda found: [{"kind": kind} | row for kind, rows in found["model"].items() for row in rows],
     ),
     "ba3c-width": Experiment(
@@ -275,6 +282,7 @@ EXPERIMENTS: dict[str, Experiment] = {
         commands={
             "minutes": f"{_BA3C} widths --seconds 12",
             "hours": f"{_BA3C} widths --seconds 300",
+            "paper": f"{_BA3C} widths --seconds 600",
         },
         rows=_ba3c_width,
     ),
@@ -284,6 +292,7 @@ EXPERIMENTS: dict[str, Experiment] = {
         commands={
             "minutes": tuple(f"{_BA3C} stability --frames 150000 --seeds 1 --first-seed {seed}" for seed in range(5)),
             "hours": f"{_BA3C} stability --seeds 20 --frames 1000000",
+            "paper": f"{_BA3C} stability {_BREAKOUT} --stability-ranks 64 --learning-rate 1e-3 --seeds 3",
         },
         rows=lambda found: list(found["stability"]),
     ),
@@ -293,6 +302,7 @@ EXPERIMENTS: dict[str, Experiment] = {
         commands={
             "minutes": "benchmarks/ba3c_epsilon.py --seeds 5",
             "hours": "benchmarks/ba3c_epsilon.py --seeds 20 --frames 1000000",
+            "paper": f"benchmarks/ba3c_epsilon.py {_BREAKOUT} --eps 1e-8 1e-3 --batches 32 512 2048 --seeds 3",
         },
         rows=_listed,
     ),
@@ -302,6 +312,7 @@ EXPERIMENTS: dict[str, Experiment] = {
         commands={
             "minutes": "benchmarks/pbt_toy.py --seeds 100",
             "hours": "benchmarks/pbt_toy.py --seeds 100 --rules",
+            "paper": "benchmarks/pbt_toy.py --seeds 100",
         },
         rows=_pbt_toy,
     ),

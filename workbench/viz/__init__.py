@@ -16,6 +16,7 @@ from workbench.viz.lineage import member_lineage, phylogenetic_tree
 from workbench.viz.occupancy import node_occupancy, occupancy_over_time
 from workbench.viz.papers import adjustment, beside, estimates, sweep
 from workbench.viz.parallel import parallel_coordinates
+from workbench.viz.phases import score_by_phase, space_by_phase
 from workbench.viz.population import hyperparameters_over_time, population_curves
 from workbench.viz.report import report_html, write_report
 from workbench.viz.scaling import scaling
@@ -47,6 +48,8 @@ __all__ = [
     "report_html",
     "scaling",
     "score_by_hyperparameter",
+    "score_by_phase",
+    "space_by_phase",
     "speedup_by_variance",
     "sweep",
     "toy_problem",

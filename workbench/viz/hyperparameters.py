@@ -1,7 +1,7 @@
 """The score against each hyperparameter, phase by phase (as Figs. 5 and 7 of arXiv 1902.02725)."""
 
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
 import pandas as pd
 import plotly.graph_objects as go
@@ -44,7 +44,7 @@ def score_by_hyperparameter(phases: pd.DataFrame, trials: pd.DataFrame, hyperpar
     for k, name in enumerate(hyperparameters):
         place = {"row": k // columns + 1, "col": k % columns + 1}
         scale = scale_of(trials[name])
-        _axis(fig, name, scale, place)
+        value_axis(fig.update_xaxes, name, scale, **place)
         for phase, group in points.groupby("phase"):
             in_legend = k == 0 and len(colors) <= theme.LEGEND_PHASES
             fig.add_trace(_panel_points(int(str(phase)), group, name, scale, colors, in_legend), **place)
@@ -76,15 +76,16 @@ def scored_points(phases: pd.DataFrame, trials: pd.DataFrame, hyperparameters: S
     return points.assign(cut=cut, hover=hover)
 
 
-def _axis(fig: go.Figure, name: str, scale: Scale, place: dict[str, int]) -> None:
-    fig.update_xaxes(title=theme.text(name), type="log" if scale.kind == "log" else "linear", zeroline=False, **place)
+def value_axis(update: Callable[..., object], name: str, scale: Scale, **place: int) -> None:
+    """Make an axis one of a hyperparameter's values; `update` is the figure's ``update_xaxes`` or ``update_yaxes``."""
+    update(title=theme.text(name), type="log" if scale.kind == "log" else "linear", zeroline=False, **place)
     if scale.kind == "log":
-        fig.update_xaxes(dtick=1, exponentformat="power", **place)
+        update(dtick=1, exponentformat="power", **place)
     elif scale.kind == "category":
         labels = [theme.text(word) for word in scale.order]
         turn = 0 if sum(map(len, labels)) <= 40 else -40
-        fig.update_xaxes(tickvals=list(range(len(labels))), ticktext=labels, range=[-0.5, len(labels) - 0.5], **place)
-        fig.update_xaxes(tickfont={"size": 10}, tickangle=turn, **place)
+        update(tickvals=list(range(len(labels))), ticktext=labels, range=[-0.5, len(labels) - 0.5], **place)
+        update(tickfont={"size": 10}, tickangle=turn, **place)
 
 
 def _panel_points(
