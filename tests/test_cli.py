@@ -8,10 +8,12 @@ import subprocess
 import sys
 from pathlib import Path
 
+import dask
 import pytest
 
 from workbench.algos.rl.ga3c import GA3C
 from workbench.cli import main
+from workbench.cluster.local import local_client
 from workbench.core.budget import Budget
 from workbench.knowledge import KnowledgeBase, Recording
 from workbench.study_file import presets, read_preset, study_from
@@ -74,6 +76,27 @@ def test_a_study_from_a_file_then_its_report(folder, capfd) -> None:
         assert kb["tiny"].spec["seed"] == 5
 
 
+def test_a_study_on_a_cluster_that_is_there_already(folder, capfd) -> None:
+    with local_client(2) as client:
+        where = ["--cluster", client.scheduler.address, "--checkpoints", str(folder / "shared")]
+        assert main(["run", "study.toml", "--db", "kb.db", "--quiet", *where]) == 0
+        assert len(client.scheduler_info()["workers"]) == 2  # it is left running
+    with KnowledgeBase("kb.db") as kb:
+        assert kb["tiny"].frames().state == "ended"
+        assert len(kb["tiny"].frames().slots) == 2
+    assert list((folder / "shared").rglob("*"))
+    assert not (folder / "kb.checkpoints").exists()
+
+
+def test_no_cluster_answers(folder, capsys) -> None:
+    with dask.config.set({"distributed.comm.timeouts.connect": "0.2s"}):
+        assert "no Dask scheduler answers at 'tcp://127.0.0.1:9'" in refused(
+            capsys, "run", "study.toml", "--cluster", "tcp://127.0.0.1:9"
+        )
+    assert "leave --cluster out" in refused(capsys, "run", "study.toml", "--cluster", "nowhere://x")
+    assert sorted(p.name for p in folder.iterdir()) == ["study.toml"]
+
+
 def refused_text(capfd, *argv) -> str:
     assert main(argv) == 2
     return capfd.readouterr().err
@@ -132,6 +155,7 @@ def test_a_bad_study_file_is_one_line_and_exit_code_2(folder, capsys, change, sa
         (["run", "--preset", "cartpol"], "did you mean 'cartpole'"),
         (["run", "study.toml", "--nodes", "-1"], "nodes >= 1, got -1"),
         (["run", "study.toml", "--seed", "-1"], "a seed is"),
+        (["run", "study.toml", "--cluster", "tcp://127.0.0.1:9", "--nodes", "2"], "--nodes is of the local cluster"),
         (["run", "study.toml", "--record", "."], "--record wants a folder that does not"),
         (["run", "--resume", "--name", "tiny", "--db", "none.db"], "no knowledge base at none.db"),
         (["studies", "--db", "study.toml"], "cannot be read as a knowledge base"),

@@ -2,13 +2,16 @@
 
 import argparse
 import sys
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from workbench.simulate_command import add_parser as add_simulate
 
 if TYPE_CHECKING:
+    from distributed import Client
+
     from workbench.study import Study, StudyRun
 
 _EXAMPLE = """\
@@ -62,6 +65,8 @@ def _parser() -> argparse.ArgumentParser:
     run.add_argument("--preset", metavar="NAME", help="a study that comes with the package; 'list' lists them")
     run.add_argument("--name", help="name of the study, instead of the file's")
     run.add_argument("--nodes", type=int, metavar="N", help="worker processes, one trial each")
+    run.add_argument("--cluster", metavar="ADDRESS", help="a Dask scheduler's, instead of a local cluster")
+    run.add_argument("--checkpoints", metavar="PLACE", help="a directory all workers see, or an fsspec URL")
     run.add_argument("--seed", type=int, metavar="N", help="the study's seed")
     run.add_argument("--resume", action="store_true", help="go on with a study that was interrupted")
     run.add_argument("--quiet", action="store_true", help="print the summary only")
@@ -162,9 +167,12 @@ def _run(arguments: argparse.Namespace) -> int:
         raise InvalidInput("give a study file or a --preset, not both")
     if arguments.record and Path(arguments.record).exists():
         raise InvalidInput(f"{arguments.record} exists: --record wants a folder that does not")
-    study = _study(arguments)
-    run = study.start(resume=arguments.resume)
-    interrupted = _watch(run, quiet=arguments.quiet)
+    if arguments.cluster and arguments.nodes is not None:
+        raise InvalidInput("--nodes is of the local cluster: leave it out, the workers of --cluster are the nodes")
+    with _client(arguments.cluster) as client:
+        study = _study(arguments, client)
+        run = study.start(resume=arguments.resume)
+        interrupted = _watch(run, quiet=arguments.quiet)
     print(run.results())
     print(f"  report           {run.report()}")
     if arguments.record and not interrupted:
@@ -174,24 +182,46 @@ def _run(arguments: argparse.Namespace) -> int:
     return 130 if interrupted else 0
 
 
-def _study(arguments: argparse.Namespace) -> "Study":
+@contextmanager
+def _client(address: str | None) -> Iterator["Client | None"]:
+    """Connect to a cluster for the time of a study, if one is named."""
+    if address is None:
+        yield None
+        return
+    from distributed import Client
+
+    from workbench.core.errors import InvalidInput
+
+    try:
+        client = Client(address, set_as_default=False)
+    except (OSError, ValueError) as err:
+        raise InvalidInput(
+            f"no Dask scheduler answers at {address!r} ({' '.join(str(err).split())}): start one with "
+            f"dask scheduler and dask worker, or leave --cluster out to run on this machine"
+        ) from None
+    with client:
+        yield client
+
+
+def _study(arguments: argparse.Namespace, client: "Client | None") -> "Study":
     from workbench.core.errors import InvalidInput
     from workbench.study import DEFAULT_DB
     from workbench.study_file import read_file, read_preset, study_from, study_from_record
 
+    where = {"nodes": arguments.nodes, "client": client, "checkpoints": arguments.checkpoints, "db": arguments.db}
     if arguments.file or arguments.preset:
         table = read_file(arguments.file) if arguments.file else read_preset(arguments.preset)
-        return study_from(table, name=arguments.name, nodes=arguments.nodes, seed=arguments.seed, db=arguments.db)
+        return study_from(table, name=arguments.name, seed=arguments.seed, **where)
     if not (arguments.resume and arguments.name):
         raise InvalidInput("say what to run: a study file, --preset NAME, or --resume --name STUDY")
     if arguments.seed is not None:
         raise InvalidInput("a resumed study keeps its seed: leave --seed out")
     from workbench.knowledge import KnowledgeBase
 
-    db = arguments.db or DEFAULT_DB
-    with KnowledgeBase(db) as kb:
+    where["db"] = arguments.db or DEFAULT_DB
+    with KnowledgeBase(where["db"]) as kb:
         spec = kb[arguments.name].spec
-    return study_from_record(arguments.name, spec, db=db, nodes=arguments.nodes)
+    return study_from_record(arguments.name, spec, **where)
 
 
 def _watch(run: "StudyRun", *, quiet: bool) -> bool:
