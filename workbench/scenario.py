@@ -26,7 +26,9 @@ from workbench.core.space import Choice, Space
 from workbench.registry import SCHEDULERS, SEARCHERS
 from workbench.simulation import Outcome, full_runs, simulate
 
-DATA = Path(__file__).resolve().parents[1] / "data"
+_CHECKOUT = Path(__file__).resolve().parents[1]
+# the recordings come with a checkout, not with the installed package; what that records goes where it is used
+DATA = _CHECKOUT / "data" if (_CHECKOUT / "pyproject.toml").is_file() else Path("data").absolute()
 """The project's own small data files."""
 
 _TABLES = {"simulation", "cluster", "curves", "space", "searcher", "scheduler", "schedulers"}

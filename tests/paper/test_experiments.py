@@ -140,7 +140,11 @@ def test_every_command_is_one_that_its_script_understands(monkeypatch, command) 
 def test_a_script_that_fails_leaves_the_earlier_recording(tiny, monkeypatch, tmp_path) -> None:
     reproduce(NAME, root=tmp_path)
     before = Kept.open(NAME, tmp_path)
-    for command, says in (("-c 'raise SystemExit(3)'", "exit code 3"), ("-c 'print(1, 2)'", "one JSON object")):
+    for command, says in (
+        ("-c 'raise SystemExit(3)'", "exit code 3"),
+        ("-c 'print(1, 2)'", "one JSON object"),
+        ("benchmarks/none.py", "no benchmarks/none.py in .*: experiments are run from a checkout"),
+    ):
         monkeypatch.setitem(EXPERIMENTS, NAME, replace(EXPERIMENTS[NAME], commands={"minutes": command}))
         with pytest.raises(WorkbenchError, match=says):
             reproduce(NAME, root=tmp_path)

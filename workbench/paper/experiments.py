@@ -224,10 +224,10 @@ def _run_part(command: str, rows: Callable[[dict[str, Any]], Rows]) -> dict[str,
 
 def _output(command: str) -> dict[str, Any]:
     """Run a script of the project and read the JSON object it prints."""
-    project = DATA.parent
-    done = subprocess.run(
-        [sys.executable, *shlex.split(command)], cwd=project, capture_output=True, text=True, check=False
-    )
+    project, arguments = DATA.parent, shlex.split(command)
+    if arguments[0].endswith(".py") and not (project / arguments[0]).is_file():
+        raise WorkbenchError(f"no {arguments[0]} in {project}: experiments are run from a checkout of the project")
+    done = subprocess.run([sys.executable, *arguments], cwd=project, capture_output=True, text=True, check=False)
     if done.returncode != 0:
         last = (done.stderr.strip().splitlines() or ["it said nothing"])[-1]
         raise WorkbenchError(f"python {command} ended with exit code {done.returncode}: {last}")
