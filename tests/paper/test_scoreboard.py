@@ -1,10 +1,13 @@
 """The scoreboard: every published number once, ours beside it, nothing typed in."""
 
+from datetime import UTC, datetime
 from pathlib import Path
 
 import pytest
 
+from tests.knowledge.test_knowledge import a_study
 from workbench.cli import main
+from workbench.knowledge import StudyLog, record
 from workbench.paper.catalogue import EXPERIMENTS
 from workbench.paper.experiments import _keep
 from workbench.paper.published import ALL, GA3C_TABLE_2
@@ -120,6 +123,17 @@ def test_recordings_are_listed_with_their_scale(tmp_path) -> None:
     lines = recordings(tmp_path).splitlines()
     assert "| `pbt-toy` | PBT, Fig. 2 | measured at scale 'minutes' on 2 cores, 2026-01-01 | 12 |" in lines
     assert sum(line.endswith("| not recorded yet | |") for line in lines) == len(EXPERIMENTS) - 1
+
+
+def test_recorded_studies_are_listed_with_what_ran(tmp_path) -> None:
+    spec = {"seed": 0, "scheduler": {"kind": "full"}, "trainable": {"kind": "ga3c", "game": "Pong"}}
+    log = StudyLog(tmp_path / "kb.db", "night", spec)
+    log.append(a_study())
+    log.close()
+    record(tmp_path / "kb.db", "night", tmp_path / "pong-night")
+    *_, line = recordings(tmp_path).splitlines()
+    day = datetime.now(UTC).date()
+    assert line == f"| `pong-night` | full over ga3c on Pong, 3 trials | 3 | 2 | 0 | {day} |"
 
 
 def test_the_committed_page_is_what_the_recordings_say(capsys, tmp_path) -> None:
