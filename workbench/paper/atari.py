@@ -132,7 +132,8 @@ def numbers(root: str | Path = DATA) -> Iterator[tuple[Published, float, bool, s
     """Put what was measured beside the published: number, ours, whether it agrees, why, scale.
 
     The paper's studies have 100 trials of 10 phases of 2500 games; so what is compared is what it claims: HyperTrick's
-    completion rate is above its expectation (Eq. 9), and it takes less time than Hyperband.
+    completion rate is above its expectation (Eq. 9), and it takes less time than Hyperband. The time to the best score
+    is left out: where little is learned, chance decides which score is the best.
     """
     for game in GAMES:
         studies = recorded_studies(game, root)
@@ -151,11 +152,9 @@ def numbers(root: str | Path = DATA) -> Iterator[tuple[Published, float, bool, s
         ):
             best = study.summary["best_score"]
             yield number, best, best >= number.value, "agrees if at least as high", scale_of(study)
-        why = "one study each; agrees if HyperTrick is faster"
-        for what, seconds in (("wall time", _wall_s), ("time to best score", _time_to_best_s)):
-            number = published(*table_3, f"{what}, HyperTrick over Hyperband, {game}")
-            ratio = seconds(hypertrick) / seconds(hyperband)
-            yield number, ratio, ratio < 1, why, scale
+        number = published(*table_3, f"wall time, HyperTrick over Hyperband, {game}")
+        ratio = hypertrick.frames.wall_s / hyperband.frames.wall_s
+        yield number, ratio, ratio < 1, "one study each; agrees if HyperTrick is faster", scale
 
 
 def _exists(study: Study) -> bool:
@@ -163,10 +162,6 @@ def _exists(study: Study) -> bool:
         return False
     with KnowledgeBase(study.db) as kb:
         return study.name in kb
-
-
-def _wall_s(results: Results) -> float:
-    return results.frames.wall_s
 
 
 def _time_to_best_s(results: Results) -> float:
