@@ -105,7 +105,8 @@ def refused_text(capfd, *argv) -> str:
 @pytest.mark.parametrize("how", [signal.SIGINT, signal.SIGTERM])  # Ctrl-C, and what batch systems send
 def test_a_study_is_ended_cleanly_and_resume_goes_on(folder, how) -> None:
     (folder / "study.toml").write_text(STUDY.replace("frames = 1000", "frames = 3_000_000"))
-    command = [sys.executable, "-m", "workbench", "run", "study.toml", "--db", "kb.db"]
+    places = ["--db", "kb.db", "--checkpoints", str(folder / "shared")]
+    command = [sys.executable, "-m", "workbench", "run", "study.toml", *places]
     running = subprocess.Popen(
         command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, env={**os.environ, "PYTHONUNBUFFERED": "1"}
     )
@@ -116,7 +117,7 @@ def test_a_study_is_ended_cleanly_and_resume_goes_on(folder, how) -> None:
     running.send_signal(how)
     out, _ = running.communicate(timeout=60)
     assert running.returncode == 130
-    assert "go on with: workbench run --resume --name tiny --db kb.db" in out
+    assert f"go on with: workbench run --resume --name tiny {' '.join(places)}\n" in out
     with KnowledgeBase("kb.db") as kb:
         assert kb["tiny"].frames().state == "interrupted"
 

@@ -178,7 +178,14 @@ def _run(arguments: argparse.Namespace) -> int:
     if arguments.record and not interrupted:
         print(f"  recorded         {record(study.db, study.name, arguments.record)}")
     if interrupted:
-        print(f"interrupted; go on with: workbench run --resume --name {study.name} --db {study.db}")
+        where = {
+            "--name": study.name,
+            "--db": study.db,
+            "--cluster": arguments.cluster,
+            "--checkpoints": study.checkpoints,
+        }
+        told = " ".join(f"{option} {value}" for option, value in where.items() if value is not None)
+        print(f"interrupted; go on with: workbench run --resume {told}")
     return 130 if interrupted else 0
 
 

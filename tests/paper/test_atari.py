@@ -8,6 +8,7 @@ import pytest
 
 from tests.knowledge.test_knowledge import a_study
 from workbench.core.errors import InvalidInput
+from workbench.core.protocols import Kind
 from workbench.knowledge import Recording, StudyLog, record
 from workbench.paper import atari
 from workbench.paper.published import published
@@ -17,13 +18,19 @@ from workbench.scenario import DATA
 TRAINABLE = {"kind": "ga3c", "game": "Boxing", "phase": {"frames": 200_000}}
 
 
+def _slower(event, factor):
+    """Let everything happen later, and every trial have a configuration of its own."""
+    data = event.data | {"config": {"lr": float(event.trial)}} if event.kind is Kind.RUN else event.data
+    return replace(event, at=event.at * factor, data=data)
+
+
 @pytest.fixture
 def root(tmp_path):
-    """A HyperTrick study of 9 s and a Hyperband study that took twice as long."""
+    """A HyperTrick study of 9 s and a Hyperband study that took twice as long for the same."""
     for name, slower in (("hypertrick", 1), ("hyperband", 2)):
         scheduler = {"kind": name, "n_trials": 3, "n_phases": 2} | ({"eviction_rate": 0.9} if slower == 1 else {})
         with_log = StudyLog(tmp_path / "kb.db", name, {"seed": 0, "scheduler": scheduler, "trainable": TRAINABLE})
-        with_log.append([replace(event, at=event.at * slower) for event in a_study()])
+        with_log.append([_slower(event, slower) for event in a_study()])
         with_log.close()
         record(tmp_path / "kb.db", name, tmp_path / f"boxing-{name}")
     return tmp_path
@@ -47,7 +54,7 @@ def test_measured_numbers_of_a_known_log(root) -> None:
     ratio = published("HyperTrick", "Table 3", "wall time, HyperTrick over Hyperband, boxing")
     # 3 of 6 phases ended; Eq. 9: (1 - 0.1²) / (2 · 0.9) = 55 % were to be expected
     expected = {alpha: (pytest.approx(50), False)} | dict.fromkeys([best, *rivals], (5.0, False))
-    assert found == expected | {ratio: (0.5, True)}
+    assert found == expected | {ratio: (1.0, False)}  # as many phases, nodes as busy: the machine was slower
 
 
 def test_the_scoreboard_takes_the_measured_ratio_before_the_simulated_one(root) -> None:

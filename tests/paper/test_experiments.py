@@ -31,6 +31,7 @@ SMALLEST = {  # every experiment, as small as it goes; those of `FAST` within se
     "ga3c-epsilon": f"{_LEARNING} epsilon",
     "ga3c-training-batch": f"{_LEARNING} training-batch",
     "ga3c-learning-rate": f"{_LEARNING} learning-rate",
+    "ga3c-speed": "benchmarks/ga3c_learning.py --seeds 1 --seconds 1 --phases 2 --processes 1 --variants speed",
     "hts-speedup": "benchmarks/hts_speedup.py --laws gamma:1 --seeds 1 --updates 2 --mean-ms 1 --epochs 1 --games 1",
     "hts-return": "benchmarks/hts_return.py --seeds 1 --frames 4096 --phases 2 --mean-ms 0.5",
     "ba3c-scaling": f"{_BA3C} ranks straggler --updates 5",

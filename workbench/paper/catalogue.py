@@ -138,7 +138,7 @@ _SIMULATE = "-m workbench simulate --json --preset"
 _SCALING = "benchmarks/ga3c_scaling.py"
 _LEARNING = "benchmarks/ga3c_learning.py"
 
-_SPEEDUP = "benchmarks/hts_speedup.py --mean-ms 40 --epochs 150 --updates 4 --processes 2 --laws"
+_SPEEDUP = "benchmarks/hts_speedup.py --mean-ms 40 --epochs 150 --updates 12 --processes 2 --laws"
 _LAWS = "gamma:0.1 gamma:1 gamma:3"
 _RETURN = "benchmarks/hts_return.py --processes 2"
 _BA3C = "benchmarks/ba3c_scaling.py --parts"
@@ -237,13 +237,23 @@ EXPERIMENTS: dict[str, Experiment] = {
         },
         rows=_curves,
     ),
+    "ga3c-speed": Experiment(
+        shows="GA3C, Fig. 5: score against wall time by the number of agents, fixed and adjusted",
+        source="measured",
+        commands={
+            "minutes": f"{_LEARNING} --variants speed --seeds 3 --seconds 30 --processes 1",
+            "hours": f"{_LEARNING} --variants speed --seeds 20 --seconds 60 --processes 1",
+            "paper": f"{_LEARNING} --variants speed --seeds 1 --seconds 10800 --processes 1 --game Pong",
+        },
+        rows=_curves,
+    ),
     "hts-speedup": Experiment(
         shows="HTS-RL, Fig. 4 (left): speed-up over the baseline by the variance of step times, and the returns",
         source="measured",
         commands={
             "minutes": (
                 f"{_SPEEDUP} gamma:0.1 gamma:1 --seeds 4",
-                f"{_SPEEDUP} gamma:3 --seeds 4",
+                f"{_SPEEDUP} gamma:3 --seeds 3 --processes 3",
             ),
             "hours": f"{_SPEEDUP} {_LAWS} --updates 30 --seeds 20",
             "paper": f"{_SPEEDUP} {_LAWS} --updates 1000 --sync-interval 512 --seeds 5",

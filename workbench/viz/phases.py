@@ -38,7 +38,9 @@ def score_by_phase(phases: pd.DataFrame, trials: pd.DataFrame) -> go.Figure:
     ended = points.groupby("phase")["trial"].count()
     last = int(ended.index.max())
     box = {"boxpoints": False, "hoverinfo": "skip", "showlegend": False, "width": 0.7}
-    fig.add_trace(go.Box(x=points["phase"], y=points["score"], fillcolor=theme.LAND, line_color=theme.INK, **box))
+    fig.add_trace(
+        go.Box(x=points["phase"], y=points["score"], fillcolor=theme.LAND, line={"color": theme.INK, "width": 1}, **box)
+    )
     fig.add_trace(_spread_points(points, theme.phase_colors(last + 1)))
     for phase, n in ended.items():
         fig.add_annotation(text=str(n), x=phase, y=1, yref="paper", yanchor="bottom", showarrow=False)
@@ -88,6 +90,7 @@ def space_by_phase(
         fig.add_trace(_places(group, names, across, up), row=1, col=k)
         value_axis(fig.update_xaxes, names[0], across, row=1, col=k)
         value_axis(fig.update_yaxes, names[1] if k == 1 else "", up, row=1, col=k)
+    fig.update_xaxes(matches="x")
     if len(names) > 2:
         ends = [theme.number(float(value)) for value in (points[names[2]].min(), points[names[2]].max())]
         fig.add_trace(theme.legend_marker(f"size: {theme.text(names[2])}, {ends[0]} to {ends[1]}", "circle"))
