@@ -3,7 +3,9 @@
 import ctypes
 import math
 import os
+import platform
 import re
+import resource
 import signal
 import threading
 from dataclasses import dataclass
@@ -240,3 +242,22 @@ def test_a_local_cluster_listens_on_loopback_only(client) -> None:
     listening = {c.laddr.ip for c in sockets if c.status == psutil.CONN_LISTEN}
     assert "127.0.0.1" in listening
     assert listening <= {"127.0.0.1", "::1"}
+
+
+class _Churns(Deterministic):
+    """Takes and frees a megabyte a hundred times, and tells what page faults that cost."""
+
+    def train_phase(self, progress):
+        before = resource.getrusage(resource.RUSAGE_SELF).ru_minflt
+        for _ in range(100):
+            np.ones(1 << 17)
+        faults = resource.getrusage(resource.RUSAGE_SELF).ru_minflt - before
+        return super().train_phase(progress) | {"faults": faults}
+
+
+@pytest.mark.skipif(platform.libc_ver()[0] != "glibc", reason="another C library")
+def test_memory_a_trial_frees_is_kept_for_what_it_takes_next(executor_of) -> None:
+    executor = executor_of(_Churns)
+    executor.start(Job(0, 0, {"lr": 1e-3}, 0))
+    (ended,) = (e for e in until(executor, Kind.PHASE_ENDED) if e.kind is Kind.PHASE_ENDED)
+    assert ended.data["metrics"]["faults"] < 2500  # 25 600 pages are touched
