@@ -103,8 +103,8 @@ def keep_freed_memory() -> None:
     """Let glibc keep what is freed for what is taken next, as it would if Dask had not told it otherwise.
 
     Dask starts workers with ``MALLOC_TRIM_THRESHOLD_``, which gives memory back to the system at every free and keeps
-    glibc from adapting to the sizes in use. A trial takes and frees megabytes a thousand times a second: GA3C on Pong
-    had 90 000 page faults a second, and a quarter of its speed went into them.
+    glibc from adapting to the sizes in use. A trial takes and frees megabytes hundreds of times a second, and would
+    spend much of its time in page faults: ``benchmarks/freed_memory.py`` measures it.
     """
     with suppress(OSError, AttributeError):  # another C library needs no telling
         libc = ctypes.CDLL(None)
