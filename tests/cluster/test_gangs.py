@@ -145,7 +145,9 @@ def test_a_killed_rank_of_ba3c_ends_the_phase_with_one_error_and_it_is_retried(e
     scheduler = FullRuns(ListSearcher([{"learning_rate": 1e-3}]), 1, 3)
     assert drive(scheduler, executor_of(factory), log, seed=1)
     assert once.exists()
-    (failed,) = of(log, Kind.PHASE_FAILED)
+    lost = of(log, Kind.PHASE_FAILED)
+    assert len(lost) == 1, [(e.phase, e.data["why"], e.data["error"]) for e in lost]
+    (failed,) = lost
     assert (failed.phase, failed.data["why"]) == (1, "crash")
     assert re.fullmatch(r"rank 1 of 2: the worker on \S+ died", failed.data["error"]), failed.data["error"]
     ended = {e.phase: e.data["metrics"]["updates"] for e in of(log, Kind.PHASE_ENDED)}
