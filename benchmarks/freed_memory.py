@@ -59,8 +59,6 @@ def main() -> None:
     if given.way is not None:
         print(json.dumps(measure(given.way, given.seconds, given.game)))
         return
-    import distributed  # noqa: F401  its defaults are read when it is imported
-
     runs = [{way: in_a_process(way, given) for way in WAYS} for _ in range(given.repeats)]
     found = {
         way: {

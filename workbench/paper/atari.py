@@ -8,14 +8,12 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from workbench.analysis import best_so_far
 from workbench.core.errors import DatabaseError, unknown
-from workbench.knowledge import KnowledgeBase
 from workbench.paper.experiments import SCALES
 from workbench.paper.published import Published, published
 from workbench.results import Results
 from workbench.scenario import DATA
-from workbench.study import Study
+from workbench.study import Study, unique_name
 from workbench.study_file import read_preset, study_from
 
 if TYPE_CHECKING:
@@ -66,7 +64,8 @@ def studies(
     found = {}
     for scheduler in SCHEDULERS:
         study = study_of(game, scheduler, scale, db=Path(folder) / f"atari-{scale}.db", client=client)
-        found[scheduler] = study.run(resume=_exists(study)).results()
+        begun = unique_name(study.name, study.db) != study.name
+        found[scheduler] = study.run(resume=begun).results()
     return found
 
 
@@ -103,7 +102,7 @@ def summary(results: Mapping[str, Results]) -> "pd.DataFrame":
             "best score": told["best_score"],
             "wall time [min]": one.frames.wall_s / 60,
             "frames/s": _frames_per_s(one),
-            "time to best score [min]": _time_to_best_s(one) / 60,
+            "time to best score [min]": told["best_at_s"] / 60,
         }
     return pd.DataFrame(columns)
 
@@ -141,26 +140,24 @@ def numbers(root: str | Path = DATA) -> Iterator[tuple[Published, float, bool, s
         if set(studies) != set(SCHEDULERS):
             continue
         hypertrick, hyperband = studies["hypertrick"], studies["hyperband"]
-        scale, summary = scale_of(hypertrick), hypertrick.summary
-        alpha, expected = 100 * summary["alpha"], 100 * summary["alpha_expected"]
+        scale, told = scale_of(hypertrick), hypertrick.summary
+        rival_scale, rival = scale_of(hyperband), hyperband.summary
+        alpha, expected = 100 * told["alpha"], 100 * told["alpha_expected"]
         why = f"expected {expected:.3g} % at this r and Np; agrees if it is above the expectation, as the paper's"
         yield published("HyperTrick", "Table 1", f"measured alpha, {game}"), alpha, alpha > expected, why, scale
-        table_1, table_3 = (("HyperTrick", table) for table in ("Table 1", "Table 3"))
-        for number, study in (
-            (published(*table_1, f"best score, {game}"), hypertrick),
-            (published(*table_3, f"best score, HyperTrick, {game}"), hypertrick),
-            (published(*table_3, f"best score, Hyperband, {game}"), hyperband),
+        why = "agrees if at least as high; the paper's phases are of 2500 games, far longer than these"
+        for number, best, where in (
+            (published("HyperTrick", "Table 1", f"best score, {game}"), told["best_score"], scale),
+            (published("HyperTrick", "Table 3", f"best score, HyperTrick, {game}"), told["best_score"], scale),
+            (published("HyperTrick", "Table 3", f"best score, Hyperband, {game}"), rival["best_score"], rival_scale),
         ):
-            best = study.summary["best_score"]
-            why = "agrees if at least as high; the paper's phases are of 2500 games, far longer than these"
-            yield number, best, best >= number.value, why, scale_of(study)
-        number = published(*table_3, f"wall time, HyperTrick over Hyperband, {game}")
-        ratio = _work(hypertrick) / _work(hyperband)
+            yield number, best, best >= number.value, why, where
+        number = published("HyperTrick", "Table 3", f"wall time, HyperTrick over Hyperband, {game}")
+        ratio = _work(told) / _work(rival)
         why = "{:.0f} and {:.0f} min at {:.0f} and {:.0f} frames/s, compared as if the machine had been as fast in both"
-        walls = [one.frames.wall_s / 60 for one in (hypertrick, hyperband)]
-        speeds = [_frames_per_s(one) for one in (hypertrick, hyperband)]
-        why = why.format(*walls, *speeds) + "; one study each; agrees if HyperTrick is faster"
-        yield number, ratio, ratio < 1, why, scale
+        speeds = (_frames_per_s(one) for one in (hypertrick, hyperband))
+        why = why.format(told["wall_s"] / 60, rival["wall_s"] / 60, *speeds)
+        yield number, ratio, ratio < 1, why + "; one study each; agrees if HyperTrick is faster", scale
 
 
 def _n_configs(results: Results) -> int:
@@ -168,26 +165,11 @@ def _n_configs(results: Results) -> int:
     return len(results.frames.trials[results.frames.hyperparameters].drop_duplicates())
 
 
-def _n_ended(results: Results) -> int:
-    return int(results.frames.phases["ended_s"].notna().sum())
-
-
 def _frames_per_s(results: Results) -> float:
     """Frames of all nodes together."""
     return float(results.frames.phases.groupby("trial")["frames"].max().sum()) / results.frames.wall_s
 
 
-def _work(results: Results) -> float:
+def _work(summary: Mapping[str, Any]) -> float:
     """Phases over the share of the time that nodes were busy: wall times on equal machines are in proportion to it."""
-    return _n_ended(results) / float(results.summary["occupancy"])
-
-
-def _exists(study: Study) -> bool:
-    if not Path(study.db).is_file():
-        return False
-    with KnowledgeBase(study.db) as kb:
-        return study.name in kb
-
-
-def _time_to_best_s(results: Results) -> float:
-    return float(best_so_far(results.frames.phases)["at_s"].iloc[-1])
+    return float(summary["phases"] / summary["occupancy"])
