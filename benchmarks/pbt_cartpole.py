@@ -9,6 +9,8 @@ deterministic mode; only the clock is virtual, so the numbers repeat exactly.
 most), ``mean`` that of all members at the end, ``over_time`` the mean over the phases of the best score so far. Each is
 given as a mean with its 95 % bootstrap interval, and so is the paired difference; ``runs`` has every repetition's.
 
+``--game`` plays another game, Atari's for days.
+
 Run with ``python benchmarks/pbt_cartpole.py --repeats 10 --processes 2``.
 """
 
@@ -25,8 +27,9 @@ from workbench.analysis import bootstrap_interval
 from workbench.paper.pbt import MEASURES, SPACE, play, summed_up
 
 
-def repetition(population: int, phases: int, frames: int, seed: int) -> dict[str, dict[str, Any]]:
+def repetition(given: argparse.Namespace, seed: int) -> dict[str, dict[str, Any]]:
     """Run both schedulers once."""
+    population, phases = given.population, given.phases
     both: dict[str, Any] = {
         "pbt": PBT(RandomSearcher(SPACE, seed=seed), population, phases, seed=seed),
         "random": FullRuns(RandomSearcher(SPACE, seed=seed), population, phases),
@@ -34,13 +37,15 @@ def repetition(population: int, phases: int, frames: int, seed: int) -> dict[str
     found = {}
     for name, scheduler in both.items():
         found[name] = {"repeat": seed, "planned": population * phases}
-        found[name] |= summed_up(play(scheduler, population, frames, seed))
+        found[name] |= summed_up(play(scheduler, population, given.frames, seed, given.game, given.agents))
     return found
 
 
 def main() -> None:
     """Run and print."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--game", default="CartPole-v1")
+    parser.add_argument("--agents", type=int, default=8, help="of one member")
     parser.add_argument("--population", type=int, default=10)
     parser.add_argument("--phases", type=int, default=10)
     parser.add_argument("--frames", type=int, default=5000, help="of one phase of one member")
@@ -48,7 +53,7 @@ def main() -> None:
     parser.add_argument("--seed", type=int, default=0, help="of the first repetition")
     parser.add_argument("--processes", type=int, default=1)
     given = parser.parse_args()
-    run = partial(repetition, given.population, given.phases, given.frames)
+    run = partial(repetition, given)
     seeds = range(given.seed, given.seed + given.repeats)
     if given.processes == 1:
         runs = list(map(run, seeds))

@@ -4,8 +4,8 @@ Prints one JSON object whose ``rows`` hold, for every choice and repetition, the
 (``final``, ``mean``, ``over_time``) and those of random search with as many members, the same seeds, frames and node
 time (``random_final``, …). The choices:
 
-- ``population``: 5, 10 and 20 members, truncation, weights and hyperparameters copied
-- ``exploit``: truncation, binary tournament, Welch's t-test; as in all that follow, of 10 members
+- ``population``: ``--sizes`` of it, truncation, weights and hyperparameters copied
+- ``exploit``: truncation, binary tournament, Welch's t-test; as in all that follow, of ``--plain`` members
 - ``copied``: both; the weights alone, hyperparameters neither copied nor explored; the hyperparameters alone
 - ``adaptive``: the whole of PBT, and as many runs with the hyperparameters PBT ended with, from their first step on
 
@@ -22,10 +22,9 @@ from functools import partial
 from typing import Any
 
 from workbench import PBT, FullRuns, ListSearcher, RandomSearcher
+from workbench.core.protocols import Event, Scheduler
 from workbench.paper.pbt import MEASURES, SPACE, last_config, play, summed_up
 
-SIZES = (5, 10, 20)
-PLAIN = 10
 CHOICES: Mapping[tuple[str, str], Mapping[str, Any]] = {
     ("exploit", "truncation"): {},
     ("exploit", "tournament"): {"exploit": "tournament"},
@@ -36,26 +35,29 @@ CHOICES: Mapping[tuple[str, str], Mapping[str, Any]] = {
 }
 
 
-def repetition(phases: int, frames: int, seed: int) -> list[dict[str, Any]]:
+def repetition(given: argparse.Namespace, seed: int) -> list[dict[str, Any]]:
     """Run every choice, and random search of each size, with one seed."""
+    phases, plain = given.phases, given.plain
+
+    def played(scheduler: Scheduler, size: int) -> list[Event]:
+        return play(scheduler, size, given.frames, seed, given.game, given.agents)
 
     def searcher() -> RandomSearcher:
         return RandomSearcher(SPACE, seed=seed)
 
-    def measured(scheduler: Any, size: int) -> dict[str, Any]:
-        return summed_up(play(scheduler, size, frames, seed))
-
-    random = {size: measured(FullRuns(searcher(), size, phases), size) for size in SIZES}
-    whole = {size: play(PBT(searcher(), size, phases, seed=seed), size, frames, seed) for size in SIZES}
-    found = {("population", str(size)): (size, summed_up(whole[size])) for size in SIZES}
+    sizes = sorted({*given.sizes, plain})
+    random = {size: summed_up(played(FullRuns(searcher(), size, phases), size)) for size in sizes}
+    whole = {size: played(PBT(searcher(), size, phases, seed=seed), size) for size in sizes}
+    found = {("population", str(size)): (size, summed_up(whole[size])) for size in sizes}
     for choice, settings in CHOICES.items():
         if settings:
-            found[choice] = (PLAIN, measured(PBT(searcher(), PLAIN, phases, seed=seed, **settings), PLAIN))
+            scheduler = PBT(searcher(), plain, phases, seed=seed, **settings)
+            found[choice] = (plain, summed_up(played(scheduler, plain)))
         else:
-            found[choice] = found["population", str(PLAIN)]
-    fixed = ListSearcher([last_config(whole[PLAIN])] * PLAIN)
-    found["adaptive", "yes"] = found["population", str(PLAIN)]
-    found["adaptive", "no: PBT's last"] = (PLAIN, measured(FullRuns(fixed, PLAIN, phases), PLAIN))
+            found[choice] = found["population", str(plain)]
+    fixed = ListSearcher([last_config(whole[plain])] * plain)
+    found["adaptive", "yes"] = found["population", str(plain)]
+    found["adaptive", "no: PBT's last"] = (plain, summed_up(played(FullRuns(fixed, plain, phases), plain)))
     return [
         {"design": design, "value": value, "population": size, "repeat": seed}
         | {name: measures[name] for name in (*MEASURES, "copies")}
@@ -67,6 +69,10 @@ def repetition(phases: int, frames: int, seed: int) -> list[dict[str, Any]]:
 def main() -> None:
     """Run and print."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--game", default="CartPole-v1")
+    parser.add_argument("--agents", type=int, default=8, help="of one member")
+    parser.add_argument("--sizes", type=int, nargs="+", default=[5, 10, 20], metavar="MEMBERS")
+    parser.add_argument("--plain", type=int, default=10, metavar="MEMBERS", help="of the other choices")
     parser.add_argument("--phases", type=int, default=10)
     parser.add_argument("--frames", type=int, default=2000, help="of one phase of one member")
     parser.add_argument("--repeats", type=int, default=6)
@@ -75,7 +81,7 @@ def main() -> None:
     given = parser.parse_args()
     with ProcessPoolExecutor(given.processes) as pool:
         seeds = range(given.seed, given.seed + given.repeats)
-        rows = list(pool.map(partial(repetition, given.phases, given.frames), seeds))
+        rows = list(pool.map(partial(repetition, given), seeds))
     print(json.dumps({"settings": vars(given), "rows": [row for some in rows for row in some]}))
 
 

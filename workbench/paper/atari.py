@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     import pandas as pd
     from distributed import Client
 
-GAMES = ("boxing", "pong")
+GAMES = ("boxing", "ms_pacman", "pong")
 SCHEDULERS = ("hypertrick", "hyperband")
 
 # What a scale changes in the presets. As published (Sec. 5.2.4): 46 configurations on 46 nodes, units of 500 games.
@@ -46,7 +46,7 @@ def studies(
 
     Parameters
     ----------
-    game : {"boxing", "pong"}
+    game : {"boxing", "ms_pacman", "pong"}
     scale : {"minutes", "hours", "paper"}, optional
         ``None`` opens what is in ``data/``. "hours" is what was recorded there; "paper" wants a cluster of 46 nodes.
     folder : path
@@ -80,8 +80,10 @@ def study_of(game: str, scheduler: str, scale: str = "hours", **settings: Any) -
     for what, given, allowed in (("game", game, GAMES), ("scheduler", scheduler, SCHEDULERS), ("scale", scale, SCALES)):
         if given not in allowed:
             raise unknown(what, given, allowed)
-    table, changes = read_preset(f"{game}-{scheduler}"), _CHANGES[scale]
+    table, changes = read_preset(_preset(game, scheduler)), _CHANGES[scale]
     table["scheduler"] |= changes.get(scheduler, {})
+    if scale == "paper":  # what the presets change for two cores is left out
+        table["trainable"] = {name: table["trainable"][name] for name in ("kind", "game")}
     for part in ("study", "trainable"):
         table[part] |= changes.get(part, {})
     return study_from(table, **settings)
@@ -112,7 +114,7 @@ def recorded_studies(game: str, root: str | Path = DATA) -> dict[str, Results]:
     found = {}
     for scheduler in SCHEDULERS:
         try:
-            found[scheduler] = Results.of_recording(Path(root) / f"{game}-{scheduler}")
+            found[scheduler] = Results.of_recording(Path(root) / _preset(game, scheduler))
         except DatabaseError:
             continue
     return found
@@ -158,6 +160,10 @@ def numbers(root: str | Path = DATA) -> Iterator[tuple[Published, float, bool, s
         speeds = (_frames_per_s(one) for one in (hypertrick, hyperband))
         why = why.format(told["wall_s"] / 60, rival["wall_s"] / 60, *speeds)
         yield number, ratio, ratio < 1, why + "; one study each; agrees if HyperTrick is faster", scale
+
+
+def _preset(game: str, scheduler: str) -> str:
+    return f"{game.replace('_', '-')}-{scheduler}"
 
 
 def _n_configs(results: Results) -> int:

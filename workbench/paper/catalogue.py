@@ -143,8 +143,10 @@ _LAWS = "gamma:0.1 gamma:1 gamma:3"
 _RETURN = "benchmarks/hts_return.py --processes 2"
 _BA3C = "benchmarks/ba3c_scaling.py --parts"
 _BREAKOUT = "--game Breakout --frames 400000000"
+_MS_PACMAN = "--game MsPacman --agents 32 --phases 25 --frames 40000000"  # 2.5e8 steps of 4 frames, ready every 1e7
 _DESIGN = "benchmarks/pbt_design.py --processes 2"
-_POPULATION = "benchmarks/pbt_cartpole.py --population 10 --phases 10 --processes 2"
+_POPULATION = "benchmarks/pbt_cartpole.py --population"
+_TEN = f"{_POPULATION} 10 --phases 10 --processes 2"
 
 EXPERIMENTS: dict[str, Experiment] = {
     "hyperband-against-hypertrick": Experiment(
@@ -332,6 +334,7 @@ EXPERIMENTS: dict[str, Experiment] = {
         commands={
             "minutes": tuple(f"{_DESIGN} --repeats 2 --seed {seed}" for seed in (0, 2, 4)),
             "hours": f"{_DESIGN} --repeats 30 --frames 5000",
+            "paper": f"{_DESIGN} --repeats 1 {_MS_PACMAN} --sizes 10 20 40 80 --plain 40",
         },
         rows=_listed,
     ),
@@ -339,8 +342,9 @@ EXPERIMENTS: dict[str, Experiment] = {
         shows="PBT against random search with the same node time: GA3C on CartPole, paired seeds",
         source="simulated",
         commands={
-            "minutes": tuple(f"{_POPULATION} --frames 5000 --repeats 5 --seed {seed}" for seed in (0, 5)),
-            "hours": f"{_POPULATION} --frames 20000 --repeats 30",
+            "minutes": tuple(f"{_TEN} --frames 5000 --repeats 5 --seed {seed}" for seed in (0, 5)),
+            "hours": f"{_TEN} --frames 20000 --repeats 30",
+            "paper": f"{_POPULATION} 80 --repeats 1 {_MS_PACMAN}",
         },
         rows=_pbt_cartpole,
     ),

@@ -31,7 +31,9 @@ MEASURES = ("final", "mean", "over_time")
 _ESTIMATES = ["group", "name", "value", "low", "high", "source"]  # as `viz.estimates` takes them
 
 
-def play(scheduler: Scheduler, population: int, frames: int, seed: int) -> list[Event]:
+def play(
+    scheduler: Scheduler, population: int, frames: int, seed: int, game: str = "CartPole-v1", n_agents: int = 8
+) -> list[Event]:
     """Train a population on as many virtual nodes as it has members; return the log.
 
     Parameters
@@ -42,8 +44,12 @@ def play(scheduler: Scheduler, population: int, frames: int, seed: int) -> list[
         Of one phase of one member.
     seed : int
         Of the study: trials' seeds are derived from it.
+    game : str
+        What GA3C plays, in its deterministic mode.
+    n_agents : int
+        Of one member.
     """
-    agent = GA3C(game="CartPole-v1", phase=Budget(frames=frames), n_agents=8, lockstep=True, device="cpu")
+    agent = GA3C(game=game, phase=Budget(frames=frames), n_agents=n_agents, lockstep=True, device="cpu")
     memory = "/dev/shm" if os.path.isdir("/dev/shm") else None  # thousands of small checkpoints
     events: list[Event] = []
     with tempfile.TemporaryDirectory(dir=memory) as folder:
