@@ -13,8 +13,8 @@ import time
 from dataclasses import replace
 from typing import Any
 
-from workbench.compare import MEASURES, Comparison, arrival_bias, compare
-from workbench.scenario import Scenario, preset
+from workbench.simulation import Comparison, Scenario, arrival_bias, compare, preset
+from workbench.simulation.comparison import MEASURES
 
 CURVES = {
     "families": ("steady", "noisy", "crossing", "cheap-but-bad", "expensive-but-bad"),

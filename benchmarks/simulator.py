@@ -15,9 +15,7 @@ import time
 from workbench import Choice, HyperTrick, LogUniform, RandomSearcher, Space
 from workbench.cluster.models import SyntheticCurves
 from workbench.cluster.virtual import VirtualCluster
-from workbench.compare import compare
-from workbench.scenario import preset
-from workbench.simulation import simulate
+from workbench.simulation import compare, preset, simulate
 
 SPACE = Space({"learning_rate": LogUniform(1e-5, 1e-2), "gamma": Choice([0.9, 0.99, 0.999])})
 

@@ -15,8 +15,8 @@ import yaml
 
 import workbench
 from workbench.cli import main
+from workbench.data import DATA
 from workbench.knowledge import KnowledgeBase
-from workbench.scenario import DATA
 
 ROOT = Path(__file__).parents[1]
 DOCS = ROOT / "docs"

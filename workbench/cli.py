@@ -333,9 +333,9 @@ def _backup(arguments: argparse.Namespace) -> int:
 
 
 def _reproduce(arguments: argparse.Namespace) -> int:
+    from workbench.data import DATA
     from workbench.paper.catalogue import EXPERIMENTS
     from workbench.paper.experiments import reproduce
-    from workbench.scenario import DATA
 
     if not arguments.names:
         for name, experiment in EXPERIMENTS.items():

@@ -8,10 +8,8 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from workbench.analysis import Interval
-    from workbench.compare import Comparison
     from workbench.core.protocols import Event
-    from workbench.scenario import Scenario
-    from workbench.simulation import Outcome
+    from workbench.simulation import Comparison, Outcome, Scenario
 
 _EXAMPLE = """\
 a simulation file:
@@ -73,8 +71,7 @@ def add_parser(commands: Any) -> None:
 
 def run(arguments: argparse.Namespace) -> int:
     """Carry the command out."""
-    from workbench.compare import compare
-    from workbench.scenario import presets
+    from workbench.simulation import compare, presets
 
     if arguments.preset == "list":
         print("\n".join(presets()))
@@ -111,7 +108,7 @@ def run(arguments: argparse.Namespace) -> int:
 
 def _scenario(arguments: argparse.Namespace) -> "Scenario":
     from workbench.core.errors import InvalidInput
-    from workbench.scenario import preset, scenario_from
+    from workbench.simulation import preset, scenario_from
     from workbench.study_file import read_file
 
     if sum(map(bool, (arguments.file, arguments.preset, arguments.table))) != 1:

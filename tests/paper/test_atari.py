@@ -9,11 +9,11 @@ import pytest
 from tests.knowledge.test_knowledge import a_study
 from workbench.core.errors import InvalidInput
 from workbench.core.protocols import Kind
+from workbench.data import DATA
 from workbench.knowledge import Recording, StudyLog, record
 from workbench.paper import atari
 from workbench.paper.published import published
 from workbench.paper.scoreboard import scoreboard
-from workbench.scenario import DATA
 
 TRAINABLE = {"kind": "ga3c", "game": "Boxing", "phase": {"frames": 200_000}}
 

@@ -12,9 +12,9 @@ import pytest
 
 from workbench.cli import main
 from workbench.core.errors import DatabaseError, InvalidInput, WorkbenchError
+from workbench.data import DATA
 from workbench.paper.catalogue import EXPERIMENTS
 from workbench.paper.experiments import SCALES, Kept, recorded, reproduce
-from workbench.scenario import DATA
 
 NAME = "hyperband-against-hypertrick"
 TINY = "-m workbench simulate --json --preset paper-46 --repeats 3"

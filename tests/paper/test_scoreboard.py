@@ -7,12 +7,12 @@ import pytest
 
 from tests.knowledge.test_knowledge import a_study
 from workbench.cli import main
+from workbench.data import DATA
 from workbench.knowledge import StudyLog, record
 from workbench.paper.catalogue import EXPERIMENTS
 from workbench.paper.experiments import _keep
 from workbench.paper.published import ALL, GA3C_TABLE_2
 from workbench.paper.scoreboard import page, recordings, scoreboard
-from workbench.scenario import DATA
 
 
 def of(rows, where: str) -> dict[str, tuple]:

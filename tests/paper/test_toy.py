@@ -7,8 +7,9 @@ import pytest
 from workbench.cli import main
 from workbench.core.errors import InvalidInput
 from workbench.core.protocols import Kind
+from workbench.data import DATA
 from workbench.paper import toy
-from workbench.scenario import DATA, preset
+from workbench.simulation import preset
 
 FACTS = toy.facts(toy.table())
 

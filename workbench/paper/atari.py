@@ -9,10 +9,10 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from workbench.core.errors import DatabaseError, unknown
+from workbench.data import DATA
 from workbench.paper.experiments import SCALES
 from workbench.paper.published import Published, published
 from workbench.results import Results
-from workbench.scenario import DATA
 from workbench.study import Study, unique_name
 from workbench.study_file import read_preset, study_from
 

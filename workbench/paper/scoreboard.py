@@ -6,12 +6,12 @@ from pathlib import Path
 from typing import Literal
 
 from workbench.core.errors import DatabaseError
+from workbench.data import DATA
 from workbench.knowledge import Recording
 from workbench.paper.catalogue import EXPERIMENTS
 from workbench.paper.counterparts import COUNTERPARTS, Ours
 from workbench.paper.experiments import Kept
 from workbench.paper.published import ALL, Published
-from workbench.scenario import DATA
 
 Verdict = Literal["agrees", "differs", "not run"]
 

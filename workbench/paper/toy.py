@@ -19,7 +19,7 @@ from workbench.cluster.models import PhaseTable
 from workbench.cluster.virtual import VirtualCluster
 from workbench.core.errors import unknown
 from workbench.core.protocols import Event, Kind, Scheduler
-from workbench.scenario import located
+from workbench.data import located
 from workbench.simulation import Outcome, simulate
 
 if TYPE_CHECKING:

@@ -6,7 +6,7 @@ import pytest
 
 from workbench.algos.rl.checkpoint import load_agent
 from workbench.algos.rl.evaluate import PROTOCOLS
-from workbench.scenario import DATA
+from workbench.data import DATA
 
 AGENT = DATA / "pong-agent-slower"
 RECORDED = json.loads((AGENT / "evaluation.json").read_text(encoding="utf-8"))

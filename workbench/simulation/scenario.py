@@ -5,18 +5,15 @@ curves, the same node speeds.
 """
 
 import math
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, field, fields, replace
-from functools import cached_property, lru_cache, partial
+from functools import cached_property
 from importlib import resources
-from pathlib import Path
 from typing import Any
 
 import numpy as np
 
 from workbench.algos.search import Hyperband
-from workbench.cluster.curve_table import CurveTable, TableCurves, read_table
-from workbench.cluster.models import CostTable, PhaseTable, RecordedStudy, SyntheticCurves
 from workbench.cluster.simulated import Hazards, PhaseModel
 from workbench.cluster.virtual import VirtualCluster
 from workbench.core.describe import build, settings_of
@@ -24,36 +21,14 @@ from workbench.core.errors import InvalidInput, refuse_unknown, unknown
 from workbench.core.protocols import Config, Event, Scheduler, Searcher
 from workbench.core.space import Choice, Space
 from workbench.registry import SCHEDULERS, SEARCHERS
-from workbench.simulation import Outcome, full_runs, simulate
-
-_CHECKOUT = Path(__file__).resolve().parents[1]
-# the recordings come with a checkout, not with the installed package; what that records goes where it is used
-DATA = _CHECKOUT / "data" if (_CHECKOUT / "pyproject.toml").is_file() else Path("data").absolute()
-"""The project's own small data files."""
+from workbench.simulation.curves import SOURCES, Curves, read_curves
+from workbench.simulation.outcome import Outcome
+from workbench.simulation.run import full_runs, simulate
 
 _TABLES = {"simulation", "cluster", "curves", "space", "searcher", "scheduler", "schedulers"}
 _PERTURBING = {"pbt"}
 _LEARNING = {"evolution", "optuna"}
 _SIMULATION = {"name", "seed", "repeats"}
-
-
-@dataclass(frozen=True)
-class Curves:
-    """Where a scenario's curves come from, the same for all repetitions.
-
-    Attributes
-    ----------
-    n_phases : int
-        Phases of a full curve.
-    configs : list of dict, or None
-        All configurations there are; ``None``: they are drawn from a space.
-    model : callable
-        Seed of a repetition → its phase model.
-    """
-
-    n_phases: int
-    configs: list[dict[str, Any]] | None
-    model: Callable[[int], PhaseModel]
 
 
 @dataclass(frozen=True)
@@ -102,7 +77,7 @@ class Scenario:
     @cached_property
     def source(self) -> Curves:
         """The curves, read and checked."""
-        return _source(self.curves, self.space)
+        return read_curves(self.curves, self.space)
 
     def repetition(self, number: int = 0) -> "Repetition":
         """Draw everything that is random in one repetition."""
@@ -236,7 +211,7 @@ def scenario_from(table: Mapping[str, Any]) -> Scenario:
     """
     refuse_unknown("table in a simulation file", table, _TABLES)
     if "curves" not in table:
-        raise InvalidInput("a simulation needs a table [curves] with a kind, one of " + ", ".join(sorted(_SOURCES)))
+        raise InvalidInput("a simulation needs a table [curves] with a kind, one of " + ", ".join(sorted(SOURCES)))
     if "scheduler" in table and "schedulers" in table:
         raise InvalidInput("give [scheduler] or [schedulers.NAME], not both")
     settings = dict(table.get("simulation", {}))
@@ -255,95 +230,6 @@ def cluster_from(table: Mapping[str, Any]) -> VirtualCluster:
     refuse_unknown("setting of [cluster]", table, allowed)
     plain = {key: value for key, value in table.items() if key not in hazards}
     return VirtualCluster(**plain, hazards=Hazards(**{key: table[key] for key in table if key in hazards}))
-
-
-def _source(described: Mapping[str, Any], space: Space | None) -> Curves:
-    settings = dict(described)
-    kind = settings.pop("kind", None)
-    if kind not in _SOURCES:
-        raise unknown("kind of [curves]", str(kind), _SOURCES)
-    make, allowed = _SOURCES[kind]
-    refuse_unknown(f"setting of {kind} curves", settings, allowed)
-    if missing := [key for key, needed in allowed.items() if needed and key not in settings]:
-        raise InvalidInput(f"{kind} curves need {', '.join(missing)}")
-    curves: Curves = make(settings, space)
-    return curves
-
-
-def _synthetic(settings: dict[str, Any], space: Space | None) -> Curves:
-    if space is None:
-        raise InvalidInput("synthetic curves depend on hyperparameters: add a [space]")
-    settings = {"name": settings.pop("family", "steady"), **settings}
-    if "cost_table" in settings:
-        by = settings.pop("cost_by", "t_max")
-        settings["cost"] = _cost_table(str(located(settings.pop("cost_table"))), by)
-    curves = Curves(settings["n_phases"], None, partial(_family, settings, space))
-    curves.model(0)  # refuses bad settings now
-    return curves
-
-
-def _family(settings: dict[str, Any], space: Space, seed: int) -> PhaseModel:
-    return SyntheticCurves.family(space=space, **settings, seed=seed)
-
-
-def _same(model: PhaseModel, seed: int) -> PhaseModel:
-    """Give curves that are the same in every repetition."""
-    return model
-
-
-def _tabled(settings: dict[str, Any], space: Space | None) -> Curves:
-    path, configs = located(settings["path"]), settings.get("configs")
-    columns, only = (tuple(sorted(settings.get(key, {}).items())) for key in ("columns", "only"))
-    table = _read_table(str(path), None if configs is None else str(located(configs)), columns, only)
-    return Curves(table.n_phases, table.configs, partial(TableCurves, table))
-
-
-def _phases(settings: dict[str, Any], space: Space | None) -> Curves:
-    table = PhaseTable.read(located(settings["path"]))
-    return Curves(table.n_phases, table.configs, partial(_same, table))
-
-
-def _study(settings: dict[str, Any], space: Space | None) -> Curves:
-    from workbench.knowledge import KnowledgeBase
-
-    with KnowledgeBase(settings["db"]) as kb:
-        frames = kb[settings["name"]].frames()
-    study = RecordedStudy(frames.trials, frames.phases, frames.hyperparameters, settings["name"])
-    return Curves(study.n_phases, study.configs, partial(_same, study))
-
-
-_SYNTHETIC = (
-    "family",
-    "crossing",
-    "cost_of_quality",
-    "noise",
-    "luck",
-    "cost_noise",
-    "phase_s",
-    "cost_table",
-    "cost_by",
-)
-_SOURCES: Mapping[str, tuple[Any, Mapping[str, bool]]] = {  # kind → builder, settings and whether they are needed
-    "synthetic": (_synthetic, {"n_phases": True, **dict.fromkeys(_SYNTHETIC, False)}),
-    "table": (_tabled, {"path": True, "configs": False, "columns": False, "only": False}),
-    "phases": (_phases, {"path": True}),
-    "study": (_study, {"db": True, "name": True}),
-}
-
-
-@lru_cache(maxsize=4)
-def _read_table(path: str, configs: str | None, columns: Any, only: Any) -> CurveTable:
-    return read_table(path, configs, columns=dict(columns), only=dict(only))
-
-
-@lru_cache(maxsize=4)
-def _cost_table(path: str, by: str) -> CostTable:
-    return CostTable.read(path, by)
-
-
-def located(path: str | Path) -> Path:
-    """Find a file by its path, or by its name among the project's data."""
-    return Path(path) if Path(path).is_file() or not (DATA / path).is_file() else DATA / path
 
 
 def _ordered(configs: list[dict[str, Any]], order: Any) -> list[dict[str, Any]]:

@@ -12,7 +12,7 @@ import numpy.typing as npt
 
 from workbench.analysis.bootstrap import Interval, bootstrap_interval
 from workbench.core.errors import InvalidInput, unknown
-from workbench.scenario import Scenario
+from workbench.simulation.scenario import Scenario
 
 if TYPE_CHECKING:
     import pandas as pd

@@ -1,0 +1,57 @@
+"""Paired repetitions: their numbers, their intervals, and who wins."""
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+from workbench.algos.search import HyperTrick
+from workbench.core.errors import InvalidInput
+from workbench.simulation import arrival_bias, compare, regrets, wins_and_losses
+
+
+def test_a_comparison_is_the_same_whatever_the_processes_and_pairs_its_numbers(small) -> None:
+    one, two = compare(small, 30), compare(small, 30, processes=2)
+    for key, values in one.values.items():
+        assert (values == two.values[key]).all()
+    gap = one.difference("makespan", "hypertrick", "all")
+    assert gap.low <= gap.value <= gap.high < 0
+    assert one.wins("makespan", "hypertrick", "all") == 1
+    assert (one.values["all", "completion_rate"] <= 1).all()
+    for label in ("hypertrick", "all"):
+        assert (np.diff(one.regret[label], axis=1) <= 1e-12).all()
+        assert (one.regret[label] >= -1e-12).all()
+        assert ((one.busy[label] >= 0) & (one.busy[label] <= 1 + 1e-9)).all()
+    occupancy = one.over_time("occupancy")
+    assert list(occupancy.columns) == ["scheduler", "share_of_time", "at", "median", "low", "high"]
+    assert set(one.over_time("regret", ["all"])["scheduler"]) == {"all"}
+    assert one.regret_at("all", 1.0).value <= one.regret_at("hypertrick", 1.0).value
+    with pytest.raises(InvalidInput, match="unknown scheduler of this comparison 'asha'"):
+        one.medians("asha")
+
+
+def test_schedulers_are_set_side_by_side(small) -> None:
+    comparisons = {name: compare(small.with_curves(family=name), 20) for name in ("steady", "crossing")}
+    table = regrets(comparisons, 0.25)
+    assert list(table.columns) == ["steady", "crossing"]
+    assert list(table.index) == ["hypertrick", "all"]
+    value, low, high = comparisons["steady"].regret_at("all", 0.25)
+    assert table.loc["all", "steady"] == f"{value:.3f} [{low:.3f}, {high:.3f}]"
+    told = wins_and_losses(comparisons, "hypertrick", 0.25)
+    assert "makespan against all" in told.partition("hypertrick wins")[2]
+    assert "makespan" not in wins_and_losses(comparisons, "hypertrick", 0.25, only="regret")
+
+
+def test_the_bias_towards_the_early_is_the_same_whatever_the_processes(small) -> None:
+    unrelated = small.with_curves(family="unrelated")
+    one, two = (arrival_bias(unrelated, "hypertrick", 30, 3, processes=n) for n in (1, 2))
+    assert one.equals(two)
+    assert one["share_run"].iloc[0] > one["share_run"].iloc[-1]
+
+
+def test_hypertrick_is_faster_than_running_everything_and_finds_less(small) -> None:
+    scenario = replace(small, curves={"kind": "synthetic", "family": "steady", "n_phases": 6})
+    found = compare(scenario, 40)
+    assert found.difference("makespan", "hypertrick", "all").high < 0
+    assert found.difference("best_score", "hypertrick", "all").high <= 0
+    assert isinstance(scenario.scheduler("hypertrick", 0), HyperTrick)

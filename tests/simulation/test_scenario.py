@@ -1,0 +1,89 @@
+"""Simulations written down: what repetitions share, and what is refused."""
+
+from dataclasses import replace
+
+import pytest
+
+from workbench.core.errors import InvalidInput
+from workbench.core.protocols import Kind
+from workbench.simulation import compare, preset, scenario_from
+from workbench.study_file import parse
+
+
+def test_schedulers_of_a_repetition_meet_the_same_configurations_curves_and_speeds(small) -> None:
+    repetition = small.repetition(5)
+    logs = {label: [] for label in small.schedulers}
+    for label, log in logs.items():
+        repetition.run(label, log)
+    configs = [[e.data["config"] for e in log if e.kind is Kind.RUN] for log in logs.values()]
+    assert configs[0] == configs[1]
+    scores = [{(e.trial, e.phase): e.data["score"] for e in log if e.kind is Kind.PHASE_ENDED} for log in logs.values()]
+    assert scores[0].items() <= scores[1].items()
+    assert small.repetition(5).cluster.node_speeds() == repetition.cluster.node_speeds()
+    assert small.repetition(6).cluster.node_speeds() != repetition.cluster.node_speeds()
+
+
+def test_hyperband_goes_round_as_often_as_there_are_configurations_for() -> None:
+    toy = replace(
+        preset("toy-grid"), schedulers={"once": {"kind": "hyperband", "rounds": 1}, "all": {"kind": "hyperband"}}
+    )
+    once, everything = (toy.scheduler(label, 0).n_configs for label in toy.schedulers)
+    assert once <= everything <= len(toy.source.configs) < everything + once
+
+
+def test_a_scheduler_may_have_a_searcher_of_its_own(small) -> None:
+    schedulers = {
+        "drawn": {"kind": "full", "n_trials": 9},
+        "grid": {"kind": "full", "n_trials": 9, "searcher": {"kind": "grid", "per_axis": 3}},
+        "bred": {"kind": "hypertrick", "n_trials": 20, "searcher": {"kind": "evolution", "warmup": 4}},
+    }
+    scenario = replace(small, schedulers=schedulers)
+    made = [scenario.scheduler(label, 5) for label in schedulers]
+    assert [type(scheduler.searcher).__name__ for scheduler in made] == [
+        "RandomSearcher",
+        "GridSearcher",
+        "EvolutionSearcher",
+    ]
+    assert made[2].searcher.seed == 5
+    assert [scenario.learns(label) for label in schedulers] == [False, False, True]
+    found = compare(scenario, 6)
+    assert (found.regret["drawn"] >= -1e-12).all()
+    with pytest.raises(InvalidInput, match="a searcher is a table with a kind"):
+        replace(small, schedulers={"x": {"kind": "full", "searcher": "grid"}}).scheduler("x", 0)
+
+
+def test_what_could_be_found_is_looked_for_among_all_configurations_that_may_be_tried(small) -> None:
+    """Nobody's learning or luck: the best of what the two plain searchers would give, in full."""
+    schedulers = {
+        "few": {"kind": "hypertrick", "n_trials": 5},
+        "more": {"kind": "full", "n_trials": 9},
+        "grid": {"kind": "hypertrick", "n_trials": 4, "searcher": {"kind": "grid", "per_axis": 2}},
+    }
+    repetition = replace(small, schedulers=schedulers).repetition(1)
+    full = replace(small, schedulers={label: {**d, "kind": "full"} for label, d in schedulers.items()}).repetition(1)
+    assert repetition.best_possible() == max(full.run(label).best_score for label in schedulers)
+
+
+def run_first(table) -> None:
+    scenario = scenario_from(parse(table.encode(), "file"))
+    scenario.repetition().run(next(iter(scenario.schedulers)))
+
+
+@pytest.mark.parametrize(
+    ("table", "error"),
+    [
+        ("", r"needs a table \[curves\]"),
+        ('[curves]\nkind = "synthetic"\nn_phases = 3', "needs a scheduler"),
+        ('[curves]\nkind = "synthetc"\n[scheduler]\nkind = "full"', "did you mean 'synthetic'"),
+        ('[curves]\nkind = "synthetic"\n[scheduler]\nkind = "full"', "synthetic curves need n_phases"),
+        ('[curves]\nkind = "phases"\npaht = "x"\n[scheduler]\nkind = "full"', "did you mean 'path'"),
+        ('[curves]\nkind = "phases"\npath = "absent.csv"\n[scheduler]\nkind = "full"', "cannot read the table"),
+        ("[cluster]\nnodse = 3\n[curves]", "did you mean 'nodes'"),
+        ("[simulation]\nrepeat = 3\n[curves]", "did you mean 'repeats'"),
+        ('[simulation]\nrepeats = 0\n[curves]\n[scheduler]\nkind = "full"', "repeats is a whole number >= 1"),
+    ],
+)
+def test_a_bad_file_is_refused_in_one_line(table, error) -> None:
+    with pytest.raises(InvalidInput, match=error) as caught:
+        run_first(table)
+    assert "\n" not in str(caught.value)

@@ -1,0 +1,13 @@
+"""Where the project's own small data files and recordings are."""
+
+from pathlib import Path
+
+_CHECKOUT = Path(__file__).resolve().parents[1]
+# the recordings come with a checkout, not with the installed package; what that records goes where it is used
+DATA = _CHECKOUT / "data" if (_CHECKOUT / "pyproject.toml").is_file() else Path("data").absolute()
+"""The folder of data files and recordings."""
+
+
+def located(path: str | Path) -> Path:
+    """Find a file by its path, or by its name among the project's data."""
+    return Path(path) if Path(path).is_file() or not (DATA / path).is_file() else DATA / path

@@ -1,0 +1,23 @@
+"""Studies in virtual time: one, and schedulers compared over many paired ones."""
+
+from workbench.simulation.comparison import Comparison, arrival_bias, compare, regrets, wins_and_losses
+from workbench.simulation.outcome import Outcome
+from workbench.simulation.run import full_runs, keep, simulate
+from workbench.simulation.scenario import Repetition, Scenario, preset, presets, scenario_from
+
+__all__ = [
+    "Comparison",
+    "Outcome",
+    "Repetition",
+    "Scenario",
+    "arrival_bias",
+    "compare",
+    "full_runs",
+    "keep",
+    "preset",
+    "presets",
+    "regrets",
+    "scenario_from",
+    "simulate",
+    "wins_and_losses",
+]

@@ -1,0 +1,85 @@
+"""One study in virtual time: driven to its end, measured, and kept in a knowledge base if wanted."""
+
+import copy
+from collections.abc import Mapping, Sequence, Sized
+from pathlib import Path
+from typing import Any
+
+from workbench.cluster.simulated import JobModel, PhaseModel
+from workbench.cluster.virtual import VirtualCluster
+from workbench.core.drive import drive
+from workbench.core.garbage import uncollected
+from workbench.core.protocols import Event, Kind, Scheduler
+from workbench.simulation.outcome import Outcome, Tally
+
+
+def simulate(
+    scheduler: Scheduler,
+    model: PhaseModel | JobModel,
+    cluster: VirtualCluster | None = None,
+    *,
+    seed: int = 0,
+    events: list[Event] | None = None,
+) -> Outcome:
+    """Run a study in virtual time.
+
+    Parameters
+    ----------
+    scheduler : Scheduler
+        A fresh one; a copy of it is driven, so it stays fresh.
+    model : PhaseModel or JobModel
+        What trials do.
+    cluster : VirtualCluster, optional
+        By default four equal nodes.
+    seed : int
+        The study's seed, from which the trials' seeds are derived.
+    events : list, optional
+        Filled with everything that happens, as a real study would log it.
+    """
+    cluster = cluster or VirtualCluster()
+    scheduler = copy.deepcopy(scheduler)
+    executor = cluster.executor(model)
+    executor.open(0.0)
+    tally = Tally()
+    with uncollected():
+        drive(scheduler, executor, tally if events is None else _Both(tally, events), seed=seed)
+    return tally.outcome(full_runs(scheduler), scheduler.n_phases, cluster.n_slots)
+
+
+def full_runs(scheduler: Scheduler) -> int:
+    """Count the runs to the end that a completion rate of 1 stands for: configurations, or members of a population.
+
+    Trials are more where a scheduler restarts some, or lets members go on as new ones; configurations are fewer than
+    asked for where the searcher has no more.
+    """
+    asked = int(getattr(scheduler, "n_configs", getattr(scheduler, "population", scheduler.n_trials)))
+    searcher = getattr(scheduler, "searcher", None)
+    return min(asked, len(searcher)) if isinstance(searcher, Sized) else asked
+
+
+def keep(db: str | Path, name: str, spec: Mapping[str, Any], events: Sequence[Event]) -> None:
+    """Put a simulated study into a knowledge base, marked as simulated in its spec and in its first event.
+
+    Raises
+    ------
+    StudyError
+        A study of that name is there already.
+    """
+    from workbench.knowledge import StudyLog
+
+    log = StudyLog(Path(db), name, {**spec, "simulated": True})
+    try:
+        end = max((event.at for event in events), default=0.0)
+        first, last = Event(Kind.STUDY_STARTED, 0.0, data={"simulated": True}), Event(Kind.STUDY_ENDED, end)
+        log.append([first, *events, last])
+    finally:
+        log.close()
+
+
+class _Both:
+    def __init__(self, tally: Tally, events: list[Event]) -> None:
+        self._tally, self._events = tally, events
+
+    def append(self, events: Sequence[Event]) -> None:
+        self._tally.append(events)
+        self._events.extend(events)
