@@ -7,6 +7,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from workbench.data import DEFAULT_DB
 from workbench.simulate_command import add_parser as add_simulate
 
 if TYPE_CHECKING:
@@ -71,7 +72,7 @@ def _parser() -> argparse.ArgumentParser:
     run.add_argument("--resume", action="store_true", help="go on with a study that was interrupted")
     run.add_argument("--quiet", action="store_true", help="print the summary only")
     run.add_argument("--record", metavar="FOLDER", help="once it is over, write it there as Parquet; must not exist")
-    _add_db(run)
+    _add_db(run, None)  # a study file may name one
     run.set_defaults(command=_run)
 
     studies = commands.add_parser("studies", help="list the studies of a knowledge base")
@@ -151,8 +152,8 @@ def _assignment(text: str) -> tuple[str, str]:
     return name, value
 
 
-def _add_db(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("--db", metavar="FILE", help="the knowledge base (default: data/runs/workbench.db)")
+def _add_db(parser: argparse.ArgumentParser, default: Path | None = DEFAULT_DB) -> None:
+    parser.add_argument("--db", metavar="FILE", default=default, help=f"the knowledge base (default: {DEFAULT_DB})")
 
 
 def _run(arguments: argparse.Namespace) -> int:
@@ -212,7 +213,6 @@ def _client(address: str | None) -> Iterator["Client | None"]:
 
 def _study(arguments: argparse.Namespace, client: "Client | None") -> "Study":
     from workbench.core.errors import InvalidInput
-    from workbench.study import DEFAULT_DB
     from workbench.study_file import read_file, read_preset, study_from, study_from_record
 
     where = {"nodes": arguments.nodes, "client": client, "checkpoints": arguments.checkpoints, "db": arguments.db}
@@ -248,9 +248,9 @@ def _watch(run: "StudyRun", *, quiet: bool) -> bool:
 
 def _studies(arguments: argparse.Namespace) -> int:
     from workbench.knowledge import KnowledgeBase
-    from workbench.study import DEFAULT_DB, checkpoint_store
+    from workbench.study import checkpoint_store
 
-    with KnowledgeBase(arguments.db or DEFAULT_DB) as kb:
+    with KnowledgeBase(arguments.db) as kb:
         if not len(kb):
             print(f"{kb.path} holds no study yet")
             return 0
@@ -262,9 +262,8 @@ def _studies(arguments: argparse.Namespace) -> int:
 
 def _report(arguments: argparse.Namespace) -> int:
     from workbench.results import Results
-    from workbench.study import DEFAULT_DB
 
-    db = Path(arguments.db or DEFAULT_DB)
+    db = Path(arguments.db)
     out = Path(arguments.out) if arguments.out else db.parent / f"{arguments.name}.html"
     print(Results.open(db, arguments.name).write_report(out))
     return 0
@@ -272,9 +271,8 @@ def _report(arguments: argparse.Namespace) -> int:
 
 def _schedule(arguments: argparse.Namespace) -> int:
     from workbench.results import Results
-    from workbench.study import DEFAULT_DB
 
-    results = Results.open(arguments.db or DEFAULT_DB, arguments.name)
+    results = Results.open(arguments.db, arguments.name)
     print(results.best_schedule(arguments.trial).to_string(index=False))
     if arguments.out:
         print("written to", results.write_schedule(arguments.out, arguments.trial))
@@ -283,10 +281,8 @@ def _schedule(arguments: argparse.Namespace) -> int:
 
 def _record(arguments: argparse.Namespace) -> int:
     from workbench.knowledge import record
-    from workbench.study import DEFAULT_DB
 
-    db = arguments.db or DEFAULT_DB
-    print(record(db, arguments.name, arguments.folder, points=arguments.points, note=arguments.note))
+    print(record(arguments.db, arguments.name, arguments.folder, points=arguments.points, note=arguments.note))
     return 0
 
 
@@ -308,27 +304,24 @@ def _evaluate(arguments: argparse.Namespace) -> int:
 
 def _check(arguments: argparse.Namespace) -> int:
     from workbench.knowledge import check
-    from workbench.study import DEFAULT_DB
 
-    found = check(arguments.db or DEFAULT_DB)
+    found = check(arguments.db)
     print("\n".join(map(str, found)) if found else "nothing is wrong")
     return 1 if found else 0
 
 
 def _repair(arguments: argparse.Namespace) -> int:
     from workbench.knowledge import repair
-    from workbench.study import DEFAULT_DB
 
-    for finding in repair(arguments.db or DEFAULT_DB):
+    for finding in repair(arguments.db):
         print(f"mended: {finding}")
     return _check(arguments)
 
 
 def _backup(arguments: argparse.Namespace) -> int:
     from workbench.knowledge import backup
-    from workbench.study import DEFAULT_DB
 
-    print(backup(arguments.db or DEFAULT_DB, arguments.target))
+    print(backup(arguments.db, arguments.target))
     return 0
 
 

@@ -1,4 +1,4 @@
-"""Where the project's own small data files and recordings are."""
+"""Where data are: the project's own small files and recordings, and the knowledge base unless another is named."""
 
 from pathlib import Path
 
@@ -6,6 +6,9 @@ _CHECKOUT = Path(__file__).resolve().parents[1]
 # the recordings come with a checkout, not with the installed package; what that records goes where it is used
 DATA = _CHECKOUT / "data" if (_CHECKOUT / "pyproject.toml").is_file() else Path("data").absolute()
 """The folder of data files and recordings."""
+
+DEFAULT_DB = Path("data/runs/workbench.db")
+"""The knowledge base, in the working directory."""
 
 
 def located(path: str | Path) -> Path:

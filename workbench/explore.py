@@ -58,11 +58,9 @@ class Explorer:
 
         rows = []
         for name, results in self.results.items():
-            s, best = results.summary, self._best[name]
-            row: dict[str, Any] = {"study": name, "state": results.frames.state}
-            row |= {key: s[key] for key in ("trials", "phases", "best_score", "wall_s", "occupancy", "alpha")}
-            row["time_to_best_s"] = best["at_s"].iloc[-1] if len(best) else float("nan")
-            rows.append(row)
+            told = results.summary
+            row = {"study": name, "state": results.frames.state, "time_to_best_s": told["best_at_s"]}
+            rows.append(row | {key: told[key] for key in _COLUMNS if key in told})
         return pd.DataFrame(rows, columns=_COLUMNS)
 
     @cached_property

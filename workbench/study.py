@@ -22,6 +22,7 @@ from workbench.core.errors import InvalidInput, StudyError, WorkbenchError
 from workbench.core.ledger import Ledger
 from workbench.core.protocols import Event, Executor, Kind, Scheduler, TrainableFactory, ranks_needed
 from workbench.core.showing import settings_html
+from workbench.data import DEFAULT_DB
 from workbench.progress import Progress, WatchedLog
 from workbench.registry import REGISTRY
 
@@ -32,7 +33,6 @@ if TYPE_CHECKING:
     from workbench.knowledge import StudyLog
     from workbench.viz.live import Dashboard
 
-DEFAULT_DB = Path("data/runs/workbench.db")
 
 _NAME = re.compile(r"(?!\.)[^/\\\x00-\x1f]{1,100}")  # it also names the folder of the checkpoints
 
