@@ -57,6 +57,26 @@ def test_measured_numbers_of_a_known_log(root) -> None:
     assert found == expected | {ratio: (1.0, False)}  # as many phases, nodes as busy: the machine was slower
 
 
+def test_the_time_to_the_best_score_is_told_where_something_was_learned(root, monkeypatch) -> None:
+    studies = atari.recorded_studies("boxing", root)
+    assert not any(map(atari.learned, studies.values()))  # the best score is that of a first phase
+    for study in studies.values():
+        phases = study.frames.phases  # the first phases' scores are 5 and 1, with a deviation of 2.8
+        phases.loc[(phases["trial"] == 0) & (phases["phase"] == 1), "score"] = 13.4
+        assert not atari.learned(study)
+        phases.loc[(phases["trial"] == 0) & (phases["phase"] == 1), "score"] = 13.5
+        assert atari.learned(study)
+    monkeypatch.setattr(atari, "recorded_studies", lambda game, root: studies if game == "boxing" else {})
+    found = {number.what: value for number, value, *_ in atari.numbers(root)}
+    assert found["time to best score, HyperTrick over Hyperband, boxing"] == 1.0  # twice as late, and half as fast
+
+
+def test_only_trials_that_ran_to_the_end_have_whole_curves(root) -> None:
+    curves = atari.whole_curves(atari.recorded_studies("boxing", root)["hypertrick"])
+    assert set(curves["trial"]) == {0}
+    assert curves["x"].tolist() == [40]  # frames; its second phase told none
+
+
 def test_the_scoreboard_takes_the_measured_ratio_before_the_simulated_one(root) -> None:
     rows = {row.number.what: row.ours for row in scoreboard(root)}
     assert rows["wall time, HyperTrick over Hyperband, boxing"].source == "measured"
