@@ -148,13 +148,16 @@ def numbers(root: str | Path = DATA) -> Iterator[tuple[Published, float, bool, s
         alpha, expected = 100 * told["alpha"], 100 * told["alpha_expected"]
         why = f"expected {expected:.3g} % at this r and Np; agrees if it is above the expectation, as the paper's"
         yield published("HyperTrick", "Table 1", f"measured alpha, {game}"), alpha, alpha > expected, why, scale
-        why = "agrees if at least as high; the paper's phases are of 2500 games, far longer than these"
+        why = "agrees if at least as high; the paper's games are played for far longer"
         for number, best, where in (
             (published("HyperTrick", "Table 1", f"best score, {game}"), told["best_score"], scale),
             (published("HyperTrick", "Table 3", f"best score, HyperTrick, {game}"), told["best_score"], scale),
             (published("HyperTrick", "Table 3", f"best score, Hyperband, {game}"), rival["best_score"], rival_scale),
         ):
             yield number, best, best >= number.value, why, where
+        best = max(told["best_score"], rival["best_score"])
+        number = published("GA3C", "Table 3", f"after one day, {game}")
+        yield number, best, best >= number.value, f"the best of both studies' trials; {why}", scale
         number = published("HyperTrick", "Table 3", f"wall time, HyperTrick over Hyperband, {game}")
         ratio = _work(told) / _work(rival)
         speeds = [_frames_per_s(one) for one in (hypertrick, hyperband)]

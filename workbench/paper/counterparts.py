@@ -230,7 +230,7 @@ COUNTERPARTS: list[Callable[[Path], Pairs]] = [
     _hypertrick_formulas,
     _toy_problem,
     _hyperband_on_recorded_curves,
-    _atari_studies,  # what was measured on a game comes after what was simulated for all of them, and stands
+    _atari_studies,  # after what was simulated for all games, and before Pong's agent: the last stands
     _ga3c_networks,
     _ga3c_training_batch,
     _pong_agent,

@@ -25,7 +25,7 @@ _WHY_NOT: dict[tuple[str, str], str] = {
         "HyperTrick",
         "Table 4",
     ): f"{_ATARI_STUDY}; 15 configurations are too few for forests, notebook 10 has CartPole's 46",
-    ("GA3C", "Table 3"): "a day on a GPU for each game; Pong alone was trained here",
+    ("GA3C", "Table 3"): "a day on a GPU for each game",
     ("BA3C", "Sec. 3.1"): "64 nodes of 12 cores; preset breakout-ba3c-paper",
     ("BA3C", "Table 3"): "64 nodes of 12 cores; the other systems' are quoted there from their papers",
     ("PBT", "Table 1"): "Feudal Networks are not among the systems here",
