@@ -21,6 +21,7 @@ TINY = "-m workbench simulate --json --preset paper-46 --repeats 3"
 _LEARNING = "benchmarks/ga3c_learning.py --seeds 1 --frames 2000 --processes 1 --variants"
 _GA3C = "benchmarks/ga3c_scaling.py --seconds 0.3 --parts"
 _BA3C = "benchmarks/ba3c_scaling.py --seconds 0.3 --parts"
+_SPEED = "benchmarks/ga3c_learning.py --seeds 1 --seconds 1 --phases 2 --processes 1 --variants speed"
 SMALLEST = {  # every experiment, as small as it goes; those of `FAST` within seconds
     NAME: TINY,
     "curves-hyperband-against-hypertrick": "-m workbench simulate --json --preset ga3c-curves --repeats 2",
@@ -31,7 +32,8 @@ SMALLEST = {  # every experiment, as small as it goes; those of `FAST` within se
     "ga3c-epsilon": f"{_LEARNING} epsilon",
     "ga3c-training-batch": f"{_LEARNING} training-batch",
     "ga3c-learning-rate": f"{_LEARNING} learning-rate",
-    "ga3c-speed": "benchmarks/ga3c_learning.py --seeds 1 --seconds 1 --phases 2 --processes 1 --variants speed",
+    "ga3c-speed": _SPEED,
+    "ga3c-speed-atari": f"{_SPEED} --game MsPacman",
     "hts-speedup": "benchmarks/hts_speedup.py --laws gamma:1 --seeds 1 --updates 2 --mean-ms 1 --epochs 1 --games 1",
     "hts-return": "benchmarks/hts_return.py --seeds 1 --frames 4096 --phases 2 --mean-ms 0.5",
     "ba3c-scaling": f"{_BA3C} ranks straggler --updates 5",
