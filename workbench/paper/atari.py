@@ -32,7 +32,7 @@ _CHANGES: Mapping[str, dict[str, dict[str, Any]]] = {
         "study": {"nodes": 46},
         "hypertrick": {"n_trials": 46, "n_phases": 27, "eviction_rate": 0.1085},
         "hyperband": {"n_phases": 27},
-        "trainable": {"phase": {"episodes": 500}, "n_agents": 32},
+        "trainable": {"phase": {"episodes": 500}},
     },
 }
 
@@ -164,19 +164,19 @@ def _scores(game: str, hypertrick: Results, hyperband: Results) -> Iterator[tupl
 
 def _times(game: str, hypertrick: Results, hyperband: Results) -> Iterator[tuple[Published, float, bool, str, str]]:
     """Compare times as if the machine had been as fast in both studies: as frames that its nodes could have played."""
-    measures = {"wall time": "wall_s"}
-    if learned(hypertrick) and learned(hyperband):
+    both, scale, measures = (hypertrick, hyperband), scale_of(hypertrick), {"wall time": "wall_s"}
+    speeds = [_frames_per_s(one) / one.summary["occupancy"] for one in both]
+    if all(map(learned, both)):
         measures["time to best score"] = "best_at_s"
     for what, measure in measures.items():
-        seconds = [one.summary[measure] for one in (hypertrick, hyperband)]
-        speeds = [_frames_per_s(one) / one.summary["occupancy"] for one in (hypertrick, hyperband)]
+        seconds = [one.summary[measure] for one in both]
         ratio = seconds[0] * speeds[0] / (seconds[1] * speeds[1])
         why = (
             f"{seconds[0] / 60:.0f} and {seconds[1] / 60:.0f} min on nodes of {speeds[0]:.0f} and {speeds[1]:.0f} "
             "frames/s, compared as if equally fast; one study each; agrees if HyperTrick is faster"
         )
         number = published("HyperTrick", "Table 3", f"{what}, HyperTrick over Hyperband, {game}")
-        yield number, ratio, ratio < 1, why, scale_of(hypertrick)
+        yield number, ratio, ratio < 1, why, scale
 
 
 def learned(results: Results) -> bool:
