@@ -11,6 +11,8 @@ from typing import Any
 
 from workbench.core.budget import Budget
 from workbench.core.errors import InvalidInput, WorkbenchError, refuse_unknown, unknown
+from workbench.core.protocols import Explain
+from workbench.core.showing import reason_text
 from workbench.core.space import Space
 
 Registry = Mapping[str, str]
@@ -85,6 +87,17 @@ def settings_of(what: str, described: Mapping[str, Any], registry: Registry) -> 
     """Name the settings that the kind described has; none if it names no kind."""
     kind = described.get("kind")
     return {f.name for f in fields(_class(what, kind, registry)) if f.init} if isinstance(kind, str) else set()
+
+
+def explain_of(described: object, registry: Registry) -> Explain:
+    """Find the words of a recorded scheduler's decisions by its kind.
+
+    A scheduler that has none of its own, or that is not in the registry, is explained by `reason_text`.
+    """
+    kind = described.get("kind") if isinstance(described, Mapping) else None
+    cls = _class("scheduler", kind, registry) if isinstance(kind, str) and kind in registry else None
+    explain: Explain = getattr(cls, "explain", reason_text)
+    return explain
 
 
 def _class(what: str, kind: str, registry: Registry) -> Any:

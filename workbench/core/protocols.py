@@ -75,6 +75,32 @@ class Decision:
     reason: Mapping[str, Any] = field(default_factory=dict)
 
 
+Explain = Callable[[Mapping[str, Any]], str]
+"""Puts a decision's reason into words. They begin with the mode's short name, which a colon ends if more follows."""
+
+
+@dataclass(frozen=True, slots=True)
+class Expectation:
+    """What a scheduler knows beforehand of how far its trials get, to hold a study's progress against.
+
+    Attributes
+    ----------
+    began : sequence of float
+        Trials expected to begin each phase [n_phases].
+    fewest : sequence of float
+        Fewest that can begin each phase, however they score, if none fails [n_phases].
+    completion : float
+        Expected share of all ``n_trials × n_phases`` phases that run (the HyperTrick paper's alpha).
+    fewest_completion : float
+        The smallest such share.
+    """
+
+    began: Sequence[float]
+    fewest: Sequence[float]
+    completion: float
+    fewest_completion: float
+
+
 class Searcher(Protocol):
     """A source of configurations that may learn from reports.
 
@@ -93,6 +119,13 @@ class Scheduler(Protocol):
 
     Its only randomness is a generator seeded at construction, so the same sequence of calls gives the same
     answers. That is what resuming relies on: the log is replayed into a fresh scheduler.
+
+    What a scheduler alone knows it may tell viewers by two more methods. Neither is required: `expectation_of` and
+    `workbench.core.describe.explain_of` say what holds where one is missing.
+
+    - ``expectation(self) -> Expectation | None``: how many trials it expects to begin each phase, and the fewest.
+    - ``explain(reason) -> str``, a static method: a decision's reason in words, see `Explain`. `reason` is the reason's
+      data as the log keeps it, ``mode`` among it; keys that an older version did not write may be missing.
     """
 
     n_phases: int  # most phases one trial may run
@@ -112,6 +145,13 @@ class Scheduler(Protocol):
         may be stopped or paused again (for another reason), and goes on when it is asked for. A failure may also be
         reported of a trial that waits: a person has stopped it.
         """
+
+
+def expectation_of(scheduler: object) -> Expectation | None:
+    """Ask a scheduler what it expects; ``None`` where it cannot know, or does not say."""
+    method = getattr(scheduler, "expectation", None)
+    told: Expectation | None = method() if callable(method) else None
+    return told
 
 
 class Trainable(Protocol):

@@ -3,6 +3,7 @@
 from collections.abc import Mapping
 from dataclasses import fields, is_dataclass
 from html import escape
+from typing import Any
 
 _LONGEST = 300  # characters of a value
 
@@ -18,6 +19,26 @@ def settings_html(thing: object) -> str:
     if isinstance(expected, float):
         settings["phases expected in all"] = round(expected, 1)
     return f"<div><b>{escape(type(thing).__name__)}</b>: {escape(told)}{_table(settings)}</div>"
+
+
+def reason_text(reason: Mapping[str, Any]) -> str:
+    """Put a decision's reason into words that fit any scheduler: its mode, then what else it says.
+
+    >>> reason_text({"mode": "dropped", "rung": 1, "place": 7})
+    'dropped: rung 1, place 7'
+    """
+    mode = str(reason.get("mode") or "")
+    if mode in _OF_EVERY:
+        return _OF_EVERY[mode]
+    rest = ", ".join(f"{key} {_short(v)}" for key, v in reason.items() if key not in ("verdict", "mode"))
+    return ": ".join(part for part in (mode, rest) if part)
+
+
+_OF_EVERY = {"finished": "ran all its phases", "failed": "no attempt left"}
+
+
+def _short(value: object) -> str:
+    return f"{value:.4g}" if isinstance(value, float) else str(value)
 
 
 def _table(settings: Mapping[str, object]) -> str:

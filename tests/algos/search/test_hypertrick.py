@@ -12,8 +12,10 @@ from workbench.algos.search.hypertrick import (
     expected_trials,
     minimum_completion_rate,
 )
+from workbench.core.describe import explain_of
 from workbench.core.errors import InvalidInput
-from workbench.core.protocols import Kind, Report, Verdict
+from workbench.core.protocols import Kind, Report, Verdict, expectation_of
+from workbench.registry import REGISTRY
 
 
 def hypertrick(n_trials=16, n_phases=4, r=0.25) -> HyperTrick:
@@ -117,3 +119,27 @@ def test_completion_rate_meets_equation_9_for_a_stationary_score_process(n_trial
     error = np.std(alphas, ddof=1) / math.sqrt(len(alphas))
     assert np.mean(alphas) == pytest.approx(expected_completion_rate(r, n_phases), abs=3 * error + 0.005)
     assert min(alphas) >= minimum_completion_rate(r, n_phases) - 1e-9
+
+
+def test_it_tells_its_expectation() -> None:
+    told = expectation_of(hypertrick())
+    assert told.began == [16, 12, 9, 6.75]
+    assert told.fewest[:3] == [16, 8, 6]
+    assert len(told.fewest) == 4
+    assert sum(told.began) / (16 * 4) == pytest.approx(told.completion)  # Eq. 9 is the sum of Eq. 1
+    assert told.fewest_completion == pytest.approx(told.completion / 2)  # Eq. 8 at sqrt(r) = 1/2
+    assert expectation_of(object()) is None
+
+
+def test_it_tells_its_decisions_in_the_paper_s_words() -> None:
+    scheduler = hypertrick(n_trials=4, n_phases=2)
+    told = [HyperTrick.explain(scheduler.tell(Report(t, 0, s))[t].reason) for t, s in enumerate([3.0, 2.0, 1.0])]
+    assert told == [
+        "DCM: report 1 of the 2 that all go on",
+        "DCM: report 2 of the 2 that all go on",
+        "WSM: rank 0.00 < 0.50 among 3 reports",
+    ]
+    failed = scheduler.tell(Report(3, 0, math.nan, failed=True))[3].reason
+    assert explain_of({"kind": "hypertrick"}, REGISTRY)(failed) == "no attempt left"
+    assert explain_of({"kind": "mine:Own"}, REGISTRY)({"mode": "own", "place": 2}) == "own: place 2"
+    assert HyperTrick.explain({"mode": "selecting"}) == "WSM"  # of a log that says no more

@@ -3,12 +3,13 @@
 import math
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from typing import Any
 
 from workbench.algos.search.ranking import Ranking
 from workbench.algos.search.trials import Trials, check_size
 from workbench.core.errors import InvalidInput
-from workbench.core.protocols import Decision, Report, Run, Searcher, Verdict
-from workbench.core.showing import settings_html
+from workbench.core.protocols import Decision, Expectation, Report, Run, Searcher, Verdict
+from workbench.core.showing import reason_text, settings_html
 
 
 @dataclass
@@ -51,6 +52,37 @@ class HyperTrick:
     def expected_phases(self) -> float:
         """W0 Np E[alpha] (Eq. 9)."""
         return self.n_trials * self.n_phases * expected_completion_rate(self.eviction_rate, self.n_phases)
+
+    def expectation(self) -> Expectation:
+        """Say how many trials begin each phase: Eq. 1, and at least those collected in the phase before, Eq. 2.
+
+        The completion rates are those of Eqs. 9 and 8.
+        """
+        n, r, phases = self.n_trials, self.eviction_rate, range(self.n_phases)
+        return Expectation(
+            began=[expected_trials(n, r, p) for p in phases],
+            fewest=[float(n), *(float(collecting_reports(n, r, p)) for p in phases[:-1])],
+            completion=expected_completion_rate(r, self.n_phases),
+            fewest_completion=minimum_completion_rate(r, self.n_phases),
+        )
+
+    @staticmethod
+    def explain(reason: Mapping[str, Any]) -> str:
+        """Put a reason into the paper's words: DCM is Data Collection Mode, WSM Worker Selection Mode.
+
+        >>> HyperTrick.explain({"mode": "collecting", "reported": 3, "collecting_reports": 6})
+        'DCM: report 3 of the 6 that all go on'
+        >>> HyperTrick.explain({"mode": "selecting", "rank": 0.4, "threshold": 0.5, "reported": 10})
+        'WSM: rank 0.40 < 0.50 among 10 reports'
+        """
+        mode = reason.get("mode")
+        if mode == "collecting" and reason.keys() >= {"reported", "collecting_reports"}:
+            return f"DCM: report {reason['reported']} of the {reason['collecting_reports']:.4g} that all go on"
+        if mode == "selecting" and reason.keys() >= {"rank", "threshold", "reported"}:
+            rank, threshold = reason["rank"], reason["threshold"]
+            kept = "<" if rank < threshold else "≥"
+            return f"WSM: rank {rank:.2f} {kept} {threshold:.2f} among {reason['reported']} reports"
+        return {"collecting": "DCM", "selecting": "WSM"}.get(str(mode)) or reason_text(reason)
 
     def ask(self) -> Run | None:
         """Start the next configuration, if any is left."""
