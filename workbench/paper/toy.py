@@ -5,11 +5,10 @@ searched for, by ``benchmarks/find_toy_problem.py``, until all of this held. Man
 paper's.
 
 W0 is lost as well. The text has the fifth trial to report the third phase judged first there, and the seventh to
-report the first phase judged there. With r = 25 % only W0 = 12 fits both, if the thresholds of Eq. 2, 6, 4.5 and 3.375,
-are rounded up to whole trials: 6, 5 and 4. `HyperTrick` does not round; on this table nobody's fate depends on it.
+report the first phase judged there. With r = 25 % and the thresholds of Eq. 2 rounded up to whole trials, W0 = 11 and
+W0 = 12 fit both, each with 6, 5 and 4; here it is 12.
 """
 
-import math
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
@@ -122,11 +121,6 @@ def facts(toy: PhaseTable) -> dict[str, bool]:
     )
     found |= _told_of_hypertrick(played["hypertrick"])
     found |= _told_of_the_slow_learner(played, toy)
-    found["rounding the thresholds changes no verdict"] = all(
-        e.data["verdict"] == "continue"
-        for e in played["hypertrick"].events
-        if e.kind is Kind.DECISION and e.data["mode"] == "selecting" and not _in_selection(e)
-    )
     return found
 
 
@@ -134,7 +128,7 @@ def _told_of_hypertrick(played: Played) -> dict[str, bool]:
     """Sec. 3.2, the paragraph on Fig. 2."""
     stops, third, first = played.stops(), played.judged(2), played.judged(0)
     done = stops[0]
-    selecting = [e for e in third if _in_selection(e)]
+    selecting = [e for e in third if _selecting(e)]
     if not selecting or len(third) < 6 or len(first) < 7:
         return {"the events of Fig. 2": False}
     fifth, later, seventh = (
@@ -154,7 +148,7 @@ def _told_of_hypertrick(played: Played) -> dict[str, bool]:
         ),
         "a later one passes the third phase, being in the top half": later is not None and later.data["rank"] >= 0.5,
         "six had reported the first phase when the next one was judged and stopped": (
-            _in_selection(seventh) and seventh.data["verdict"] == "stop" and not any(map(_in_selection, first[:6]))
+            _selecting(seventh) and seventh.data["verdict"] == "stop" and not any(map(_selecting, first[:6]))
         ),
         "it all happened in the order told": later is not None and done.at < fifth.at < later.at < seventh.at,
     }
@@ -181,6 +175,5 @@ def _next_on(played: Played, stop: Event) -> int | None:
     return begun[0].trial if begun and begun[0].at == stop.at else None
 
 
-def _in_selection(decision: Event) -> bool:
-    """Tell whether a decision falls after as many reports, rounded up, as Eq. 2 wants collected first."""
-    return bool(decision.data["reported"] > math.ceil(decision.data["collecting_reports"]))
+def _selecting(decision: Event) -> bool:
+    return bool(decision.data["mode"] == "selecting")

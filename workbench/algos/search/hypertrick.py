@@ -5,7 +5,9 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from workbench.algos.search.ranking import Ranking
+import numpy as np
+from sortedcontainers import SortedList
+
 from workbench.algos.search.trials import Trials, check_size
 from workbench.core.errors import InvalidInput
 from workbench.core.protocols import Decision, Expectation, Report, Run, Searcher, Verdict
@@ -21,24 +23,30 @@ class HyperTrick:
     sqrt(r) quantile of those reported so far is stopped, and its slot goes to a new configuration. Nobody
     waits for anybody, and a crash concerns its trial alone.
 
+    Equal scores are ordered by a draw, so that a plateau, where nobody learns, costs as many trials as Eq. 1 says. A
+    score that is not a number ranks with the lowest.
+
     Parameters
     ----------
     searcher : Searcher
         Where configurations come from.
     n_trials : int
-        The paper's W0: trials started in all.
+        The paper's W0: trials started in all; no more than a searcher that has a length can give.
     n_phases : int
         The paper's Np: phases a trial runs if never stopped.
     eviction_rate : float
         The paper's r, in (0, 1): expected share of trials stopped after each phase.
+    seed : int
+        Of the generator that orders equal scores.
     """
 
     searcher: Searcher
     n_trials: int
     n_phases: int
     eviction_rate: float = 0.25
+    seed: int = 0
     _trials: Trials = field(init=False, repr=False, compare=False)
-    _scores: list[Ranking] = field(init=False, repr=False, compare=False)
+    _scores: "list[SortedList[tuple[float, float]]]" = field(init=False, repr=False, compare=False)
 
     _repr_html_ = settings_html
 
@@ -46,7 +54,9 @@ class HyperTrick:
         check_size(self, n_trials=self.n_trials, n_phases=self.n_phases)
         check_rate(self.eviction_rate)
         self._trials = Trials(self.searcher, self.n_trials)
-        self._scores = [Ranking() for _ in range(self.n_phases)]
+        self.n_trials = self._trials.n_left
+        self._rng = np.random.default_rng(self.seed)
+        self._scores = [SortedList() for _ in range(self.n_phases)]  # of each phase: (score, draw)
 
     @property
     def expected_phases(self) -> float:
@@ -91,8 +101,7 @@ class HyperTrick:
     def tell(self, report: Report) -> Mapping[int, Decision]:
         """Let the reporter go on or stop it, by its rank among the reports of its phase so far.
 
-        The rank is the share of reports strictly below, the reporter's own counted in the total: of two equal
-        scores the earlier is favoured, and the expected evictions are r E[W_p] with ties too.
+        The rank is the share of reports below, the reporter's own counted in the total.
         """
         self._trials.take(report)
         decision = Decision(Verdict.STOP, {"mode": "failed"}) if report.failed else self._judge(report)
@@ -102,8 +111,10 @@ class HyperTrick:
 
     def _judge(self, report: Report) -> Decision:
         scores = self._scores[report.phase]
-        below = scores.add(report.score)
-        rank = below / len(scores)
+        score = -math.inf if math.isnan(report.score) else report.score
+        place = (score, float(self._rng.random()))
+        scores.add(place)
+        rank = scores.index(place) / len(scores)
         collecting = collecting_reports(self.n_trials, self.eviction_rate, report.phase)
         threshold = math.sqrt(self.eviction_rate)
         why = {"rank": rank, "threshold": threshold, "reported": len(scores), "collecting_reports": collecting}
@@ -126,9 +137,17 @@ def expected_trials(n_trials: int, eviction_rate: float, phase: int) -> float:
     return float(n_trials * (1 - eviction_rate) ** phase)
 
 
-def collecting_reports(n_trials: int, eviction_rate: float, phase: int) -> float:
-    """W_DCM,p = (1 - sqrt(r)) E[W_p]: reports of phase p before selection begins (Eq. 2)."""
-    return (1 - math.sqrt(eviction_rate)) * expected_trials(n_trials, eviction_rate, phase)
+def collecting_reports(n_trials: int, eviction_rate: float, phase: int) -> int:
+    """W_DCM,p = (1 - sqrt(r)) E[W_p]: reports of phase p before selection begins (Eq. 2), rounded up.
+
+    The paper's toy problem has "the minimum number of workers allowed to continue" at 6, 5 and 4, where Eq. 2 gives 6,
+    4.5 and 3.375. Rounded down, or left as it is, Eq. 2 would stop more trials than Eq. 1 expects.
+
+    >>> [collecting_reports(12, 0.25, p) for p in range(3)]
+    [6, 5, 4]
+    """
+    reports = (1 - math.sqrt(eviction_rate)) * expected_trials(n_trials, eviction_rate, phase)
+    return math.ceil(reports * (1 - 1e-12))  # a whole number that came out a hair above itself stays what it is
 
 
 def expected_completion_rate(eviction_rate: float, n_phases: int) -> float:
