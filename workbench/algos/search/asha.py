@@ -56,6 +56,7 @@ class ASHA:
         check_eta(self, self.eta)
         check_one_of(self, "variant", self.variant, VARIANTS)
         self._trials = Trials(self.searcher, self.n_trials)
+        self.n_trials = self._trials.n_left
         self._rungs = [_Rung(end, self.eta) for end in rung_ends(self.n_phases, self.eta, self.min_phases)]
 
     @property

@@ -4,7 +4,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 from workbench.algos.search.trials import Trials, check_size
-from workbench.core.protocols import Decision, Report, Run, Searcher, Verdict
+from workbench.core.protocols import Decision, Expectation, Report, Run, Searcher, Verdict
 from workbench.core.showing import settings_html
 
 
@@ -31,11 +31,17 @@ class FullRuns:
     def __post_init__(self) -> None:
         check_size(self, n_trials=self.n_trials, n_phases=self.n_phases)
         self._trials = Trials(self.searcher, self.n_trials)
+        self.n_trials = self._trials.n_left
 
     @property
     def expected_phases(self) -> float:
         """All of them."""
         return self.n_trials * self.n_phases
+
+    def expectation(self) -> Expectation:
+        """Say that every trial begins every phase."""
+        all_of_them = [float(self.n_trials)] * self.n_phases
+        return Expectation(began=all_of_them, fewest=all_of_them, completion=1.0, fewest_completion=1.0)
 
     def ask(self) -> Run | None:
         """Start the next configuration, if any is left."""
@@ -44,8 +50,7 @@ class FullRuns:
     def tell(self, report: Report) -> Mapping[int, Decision]:
         """Let the reporter go on until its last phase."""
         self._trials.take(report)
-        if report.failed:
-            return {report.trial: Decision(Verdict.STOP, {"mode": "failed"})}
-        if report.phase == self.n_phases - 1:
-            return {report.trial: Decision(Verdict.STOP, {"mode": "finished"})}
-        return {report.trial: Decision(Verdict.CONTINUE, {"mode": "full"})}
+        if not report.failed and report.phase < self.n_phases - 1:
+            return {report.trial: Decision(Verdict.CONTINUE, {"mode": "full"})}
+        self._trials.end(report.trial)
+        return {report.trial: Decision(Verdict.STOP, {"mode": "failed" if report.failed else "finished"})}

@@ -73,7 +73,7 @@ class SuccessiveHalving:
             self.n_configs = self.n_trials
         check_size(self, n_configs=self.n_configs)
         self._trials = Trials(self.searcher, self.n_configs)
-        n = self._trials.n_left
+        self.n_configs = n = self._trials.n_left
         if self.eviction_rate is None:
             check_eta(self, self.eta)
             rungs = rungs_by_eta(n, self.n_phases, self.eta, self.min_phases)

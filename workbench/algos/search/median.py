@@ -47,6 +47,7 @@ class MedianStopping:
         check_size(self, n_trials=self.n_trials, n_phases=self.n_phases)
         check_size(self, grace_phases=self.grace_phases, min_reports=self.min_reports)
         self._trials = Trials(self.searcher, self.n_trials)
+        self.n_trials = self._trials.n_left
         self._averages = [[] for _ in range(self.n_phases)]  # of each phase, sorted
 
     @property

@@ -1,14 +1,15 @@
 """Several HyperTricks side by side, balancing breadth and depth as Hyperband does (HyperTrick paper, Sec. 6)."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping, Sequence, Sized
 from dataclasses import dataclass, field
+from typing import Any
 
 from workbench.algos.search.full import FullRuns
 from workbench.algos.search.hyperband import bracket_table, completion_rate
 from workbench.algos.search.hypertrick import HyperTrick, eviction_rate_for
 from workbench.algos.search.trials import Trials, check_size
 from workbench.core.errors import InvalidInput
-from workbench.core.protocols import Config, Decision, Report, Run, Searcher
+from workbench.core.protocols import Config, Decision, Expectation, Report, Run, Searcher, Verdict
 from workbench.core.showing import settings_html
 
 
@@ -29,12 +30,15 @@ class Portfolio:
         W0 of each.
     eviction_rates : sequence of float
         r of each, in [0, 1); with 0 all of its trials run to the end.
+    seed : int
+        Of the generators that order equal scores; member i has one of seed + i.
     """
 
     searcher: Searcher
     n_phases: int
     sizes: Sequence[int]
     eviction_rates: Sequence[float]
+    seed: int = 0
     _trials: Trials = field(init=False, repr=False, compare=False)
     _members: "list[_Member]" = field(init=False, repr=False, compare=False)
     _place_of: "dict[int, tuple[_Member, int]]" = field(init=False, default_factory=dict, repr=False, compare=False)
@@ -51,8 +55,13 @@ class Portfolio:
             )
         for size in self.sizes:
             check_size(self, sizes=size)
+        if isinstance(self.searcher, Sized) and len(self.searcher) < sum(self.sizes):
+            raise InvalidInput(
+                f"Portfolio needs {sum(self.sizes)} configurations, the searcher has {len(self.searcher)}: "
+                "make the sizes smaller"
+            )
         self._members = [
-            _Member(i, size, rate, self.n_phases)
+            _Member(i, size, rate, self.n_phases, self.seed + i)
             for i, (size, rate) in enumerate(zip(self.sizes, self.eviction_rates, strict=True))
         ]
         self._trials = Trials(self.searcher, self.n_trials)
@@ -66,6 +75,23 @@ class Portfolio:
     def expected_phases(self) -> float:
         """W0 Np E[alpha] (Eq. 9), summed over the members."""
         return sum(member.rule.expected_phases for member in self._members)
+
+    def expectation(self) -> Expectation:
+        """Say how many trials of all members begin each phase; see `HyperTrick.expectation`."""
+        told = [member.rule.expectation() for member in self._members]
+        shares = [member.size / self.n_trials for member in self._members]
+        return Expectation(
+            began=[sum(counts) for counts in zip(*(t.began for t in told), strict=True)],
+            fewest=[sum(counts) for counts in zip(*(t.fewest for t in told), strict=True)],
+            completion=sum(share * t.completion for share, t in zip(shares, told, strict=True)),
+            fewest_completion=sum(share * t.fewest_completion for share, t in zip(shares, told, strict=True)),
+        )
+
+    @staticmethod
+    def explain(reason: Mapping[str, Any]) -> str:
+        """Put a reason into its member's words."""
+        words = HyperTrick.explain({key: value for key, value in reason.items() if key != "member"})
+        return f"{words}, of HyperTrick {reason['member']}" if "member" in reason else words
 
     def ask(self) -> Run | None:
         """Start the next configuration, if any is left, for the member that is furthest behind."""
@@ -81,16 +107,18 @@ class Portfolio:
         self._trials.take(report)
         member, number = self._place_of[report.trial]
         (decision,) = member.rule.tell(Report(number, report.phase, report.score, report.failed)).values()
+        if decision.verdict is Verdict.STOP:
+            self._trials.end(report.trial)
         return {report.trial: Decision(decision.verdict, {**decision.reason, "member": member.index})}
 
 
 class _Member:
     """One HyperTrick, which numbers its trials for itself and is its own searcher."""
 
-    def __init__(self, index: int, size: int, eviction_rate: float, n_phases: int) -> None:
+    def __init__(self, index: int, size: int, eviction_rate: float, n_phases: int, seed: int) -> None:
         self.index, self.size, self.started = index, size, 0
         self.rule: HyperTrick | FullRuns = (
-            HyperTrick(self, size, n_phases, eviction_rate) if eviction_rate else FullRuns(self, size, n_phases)
+            HyperTrick(self, size, n_phases, eviction_rate, seed) if eviction_rate else FullRuns(self, size, n_phases)
         )
 
     def start(self, config: Config) -> int:
