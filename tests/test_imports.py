@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-HEAVY = {"torch", "distributed", "dask", "pandas", "plotly", "sklearn", "ipywidgets", "ale_py", "gymnasium"}
+HEAVY = {"torch", "distributed", "dask", "pandas", "plotly", "sklearn", "scipy", "ipywidgets", "ale_py", "gymnasium"}
 
 
 def _loaded(statement: str) -> set[str]:
@@ -24,6 +24,8 @@ def _loaded(statement: str) -> set[str]:
         "import workbench",
         "import workbench.algos.search",
         "import workbench.core.drive",
+        "from workbench import Choice, Space; from workbench.algos.search import *; "
+        "PBT(RandomSearcher(Space({'x': Choice([0, 1])})), 2, 2, exploit='t-test').ask()",
         "import workbench.cli; workbench.cli._parser().format_help()",
         "from workbench import HyperTrick, RandomSearcher, Space, LogUniform, Budget, Study",
     ],

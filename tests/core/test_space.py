@@ -70,6 +70,22 @@ def test_a_shift_is_a_share_of_the_domain_s_length() -> None:
     assert Choice([1, 2, 3, 4]).shift(2, -0.9) == 1
 
 
+def test_a_value_with_a_step_moves_by_one_at_least() -> None:
+    rng = np.random.default_rng(0)
+    t_max = LogUniform(2, 100, step=1)
+    assert [t_max.perturb(v, f, rng) for v, f in ((2, 1.2), (3, 0.8), (2, 0.8), (100, 1.2))] == [3, 2, 2, 100]
+    assert [t_max.perturb(v, f, rng) for v, f in ((2, 1.0), (10, 1.2), (10, 0.8), (4, 2.0))] == [2, 12, 8, 8]
+    tenths = Uniform(0.0, 1.0, step=0.1)
+    assert tenths.perturb(0.2, 0.8, rng) == pytest.approx(0.1)
+    assert tenths.perturb(0.0, 1.2, rng) == pytest.approx(0.1)
+    assert tenths.perturb(0.0, 0.8, rng) == 0.0
+    assert Uniform(-3, 3, step=1).perturb(-2, 1.2, rng) == -3  # away from 0
+    assert Uniform(-3, 3, step=1).perturb(-2, 0.8, rng) == -1
+    assert [t_max.shift(v, s) for v, s in ((2, 0.01), (2, -0.01), (3, -0.01), (2, 0.0))] == [3, 2, 2, 2]
+    assert tenths.shift(0.5, -0.01) == pytest.approx(0.4)
+    assert [Choice([1, 2, 3]).shift(2, s) for s in (0.01, -0.01, 0.0)] == [3, 1, 2]
+
+
 @given(st.floats(-3, 3), st.integers(0, 1000))
 def test_shifted_values_stay_in_the_domain(spread: float, seed: int) -> None:
     space = Space({"a": Uniform(0.0, 1.0), "b": LogUniform(2, 100, step=1), "c": Choice([1, 2, 3])})

@@ -10,7 +10,7 @@ from typing import Any
 
 from workbench.core.describe import build
 from workbench.core.errors import InvalidInput
-from workbench.core.protocols import Config, Metrics, Progress, Trainable, TrainableFactory
+from workbench.core.protocols import Config, Measured, Progress, Trainable, TrainableFactory
 from workbench.registry import TRAINABLES
 
 _STATE = "replay.json"
@@ -106,7 +106,7 @@ class ReplayTrial:
         self.config = configs[0]
         self._trial: Trainable = factory(self.config, seed)
 
-    def train_phase(self, progress: Progress) -> Metrics:
+    def train_phase(self, progress: Progress) -> Measured:
         """Run the next phase with the schedule's hyperparameters for it.
 
         Returns

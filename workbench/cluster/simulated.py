@@ -11,7 +11,7 @@ from typing import Any, NamedTuple, Protocol, runtime_checkable
 import numpy as np
 
 from workbench.core.errors import InvalidInput, SchedulerError
-from workbench.core.protocols import Config, Event, Job, Kind, Metrics, Verdict
+from workbench.core.protocols import RETURNS, Config, Event, Job, Kind, Metrics, Verdict
 
 
 class PhaseModel(Protocol):
@@ -25,11 +25,12 @@ class PhaseModel(Protocol):
 
 
 class Ran(NamedTuple):
-    """One phase as it ran: its duration on a slot of speed 1, its metrics, and what was reported meanwhile."""
+    """One phase as it ran: duration on a slot of speed 1, metrics, what was reported meanwhile, episode returns."""
 
     seconds: float
     metrics: Metrics
     points: Sequence[Metrics] = ()
+    returns: Sequence[float] = ()
 
 
 @runtime_checkable
@@ -228,7 +229,7 @@ class SimulatedExecutor:
         seconds = delay_s + ran.seconds / self.speeds[slot]
         if not 0 <= seconds < math.inf:
             raise InvalidInput(f"the model gives trial {job.trial}, phase {job.phase}, a duration of {ran.seconds}")
-        due: _Due = _PhaseEnd(job, slot, ran.metrics, seconds)
+        due: _Due = _PhaseEnd(job, slot, ran, seconds)
         lasts = math.inf
         if self.hazards.any:
             lasts, what = self.hazards.draw(
@@ -301,24 +302,30 @@ class _Due(Protocol):
 
 
 class _PhaseEnd:
-    __slots__ = ("job", "metrics", "seconds", "slot")
+    __slots__ = ("job", "ran", "seconds", "slot")
 
-    def __init__(self, job: Job, slot: int, metrics: Metrics, seconds: float) -> None:
-        self.job, self.slot, self.metrics, self.seconds = job, slot, metrics, seconds
+    def __init__(self, job: Job, slot: int, ran: Ran, seconds: float) -> None:
+        self.job, self.slot, self.ran, self.seconds = job, slot, ran, seconds
 
     @property
     def trial(self) -> int | None:
         return self.job.trial
 
     def happen(self, cluster: SimulatedExecutor) -> None:
-        job, score = self.job, self.metrics["score"]
+        job, score = self.job, self.ran.metrics["score"]
         if not math.isfinite(score):
             cluster._leave(job.trial)
             error = f"FloatingPointError: the score is {score}: training has diverged"
             data: dict[str, Any] = {"why": "exception", "error": error, "traceback": "", "attempt": 0}
             cluster._buffer.append(Event(Kind.TRIAL_FAILED, cluster._now, job.trial, job.phase, self.slot, data))
             return
-        data = {"score": score, "metrics": self.metrics, "checkpoint": checkpoint_name(job), "wall_s": self.seconds}
+        data = {
+            "score": score,
+            "metrics": self.ran.metrics,
+            "checkpoint": checkpoint_name(job),
+            "wall_s": self.seconds,
+            **({RETURNS: list(self.ran.returns)} if self.ran.returns else {}),
+        }
         cluster._buffer.append(Event(Kind.PHASE_ENDED, cluster._now, job.trial, job.phase, self.slot, data))
 
 

@@ -7,6 +7,7 @@ from pathlib import Path
 
 import numpy as np
 
+from workbench.cluster.measured import parted
 from workbench.cluster.simulated import Ran, checkpoint_name
 from workbench.core.errors import InvalidInput
 from workbench.core.protocols import Job, Metrics, TrainableFactory
@@ -51,15 +52,15 @@ class TrainedPhases:
         try:
             if job.checkpoint is not None:
                 trainable.load(self._path(job.checkpoint))
-            metrics = trainable.train_phase(lambda metrics: points.append(dict(metrics)))
+            metrics, returns = parted(trainable.train_phase(lambda metrics: points.append(dict(metrics))))
             path = self._path(checkpoint_name(job))
             path.mkdir(parents=True, exist_ok=True)
             trainable.save(path)
         except FloatingPointError:
-            metrics = {"score": math.nan}
+            metrics, returns = {"score": math.nan}, []
         finally:
             trainable.close()
-        return Ran(self._seconds(job, time.perf_counter() - began), metrics, points)
+        return Ran(self._seconds(job, time.perf_counter() - began), metrics, points, returns)
 
     def _path(self, checkpoint: str) -> Path:
         return Path(self.folder) / checkpoint.removeprefix("virtual:")

@@ -14,8 +14,9 @@ from distributed import get_worker
 from distributed.comm import get_address_host
 
 from workbench.cluster.checkpoints import DISK_FULL, CheckpointError, CheckpointStore
+from workbench.cluster.measured import numbers, parted
 from workbench.core.errors import PeerLost, WorkbenchError
-from workbench.core.protocols import GangFactory, GangTrainable, Job, Metrics, Trainable, TrainableFactory
+from workbench.core.protocols import RETURNS, GangFactory, GangTrainable, Job, Metrics, Trainable, TrainableFactory
 
 _REPORT_EVERY_S = 0.25
 _DISK_RETRY_S = 2.0
@@ -83,7 +84,8 @@ def run_phase(task: PhaseTask) -> dict[str, Any]:
     Returns
     -------
     dict
-        ``metrics``, ``checkpoint`` and ``wall_s``, and ``recovered`` if the checkpoint to go on from was refused; or
+        ``metrics``, ``checkpoint`` and ``wall_s``, ``returns`` if the trainable gave any, and ``recovered`` if the
+        checkpoint to go on from was refused; or
         ``error``, ``traceback``, ``retry`` (whether a second attempt makes sense) and ``hearsay`` (whether another rank
         is to blame). Failures travel as data: nothing of a user's exception need be importable elsewhere. A rank that
         is not 0 has nothing to tell but its failure.
@@ -122,7 +124,7 @@ def _run(task: PhaseTask) -> dict[str, Any]:
             _meet(task, trainable, again)
             for _ in range(again):
                 trainable.train_phase(lambda _: reporter.say())  # proof of life only: these phases have been reported
-            metrics = trainable.train_phase(reporter)
+            measured = trainable.train_phase(reporter)
         finally:
             if task.n_ranks > 1:
                 cast(GangTrainable, trainable).leave()
@@ -130,10 +132,11 @@ def _run(task: PhaseTask) -> dict[str, Any]:
         _live.next_phase = task.job.phase + 1
         if task.rank:
             return {}
-        metrics = _numbers(metrics)
+        metrics, returns = parted(measured)
         _check_score(metrics)
         checkpoint = _save(task, trainable, task.job.phase, metrics["score"], reporter)
-        told = {"recovered": recovered} if recovered else {}
+        told: dict[str, Any] = {"recovered": recovered} if recovered else {}
+        told |= {RETURNS: returns} if returns else {}
         return {"metrics": metrics, "checkpoint": checkpoint, "wall_s": time.monotonic() - began, **told}
     except (Exception, PhaseCancelled) as err:  # noqa: BLE001  whatever a trial does, it fails alone
         text = traceback.format_exc()
@@ -269,7 +272,7 @@ class _Reporter:
         if now - self._last < _REPORT_EVERY_S and not note:
             return
         self._last = now
-        message = {**_address(self._task), "metrics": _numbers(metrics)}
+        message = {**_address(self._task), "metrics": numbers(metrics)}
         self._worker.log_event(self._task.topic, {**message, "note": note} if note else message)
 
     def _refuse_if_unwanted(self) -> None:
@@ -281,14 +284,6 @@ class _Reporter:
 
 def _address(task: PhaseTask) -> dict[str, int]:
     return {"trial": task.job.trial, "phase": task.job.phase, "attempt": task.attempt, "rank": task.rank}
-
-
-def _numbers(metrics: Metrics) -> dict[str, float]:
-    """Turn metrics into Python's own numbers, whatever library they come from."""
-    try:
-        return {str(name): value if type(value) is int else float(value) for name, value in metrics.items()}
-    except (TypeError, ValueError) as err:
-        raise WorkbenchError(f"every metric is one number, got {metrics!r}: {err}") from None
 
 
 def _check_score(metrics: Metrics) -> None:

@@ -19,6 +19,12 @@ Config = Mapping[str, Scalar]
 Metrics = Mapping[str, float]
 """What a phase measured; ``score`` is required of a finished phase and is always maximised."""
 
+RETURNS = "returns"
+MOST_RETURNS = 10
+Measured = Mapping[str, float | Sequence[float]]
+"""What `Trainable.train_phase` gives back: metrics, and under ``returns`` it may add the returns of the phase's last
+episodes, oldest first. Schedulers get the last `MOST_RETURNS` of them with the report; PBT's t-test compares them."""
+
 Progress = Callable[[Metrics], None]
 """What a trainable calls with metrics while a phase runs: proof of life, and a point of the live curves."""
 
@@ -59,12 +65,16 @@ class Run:
 
 @dataclass(frozen=True, slots=True)
 class Report:
-    """A trial's score at the end of a phase, or its final failure in that phase (`failed`, score NaN)."""
+    """A trial's score at the end of a phase, or its final failure in that phase (`failed`, score NaN).
+
+    `returns` are those of the phase's last episodes, oldest first, if the trainable gave any: see `Measured`.
+    """
 
     trial: int
     phase: int
     score: float
     failed: bool = False
+    returns: tuple[float, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -157,8 +167,8 @@ def expectation_of(scheduler: object) -> Expectation | None:
 class Trainable(Protocol):
     """What a trial is. It lives on one worker and is driven phase by phase."""
 
-    def train_phase(self, progress: Progress) -> Metrics:
-        """Run one phase and return its metrics, ``score`` among them."""
+    def train_phase(self, progress: Progress) -> Measured:
+        """Run one phase and return its metrics, ``score`` among them; ``returns`` may be too, see `Measured`."""
 
     def save(self, path: Path) -> None:
         """Write everything needed to go on into the empty directory `path`."""
@@ -267,7 +277,8 @@ class Event:
     def report(self) -> Report | None:
         """Read this event as the report it brings to the scheduler; ``None`` if it brings none."""
         if self.kind is Kind.PHASE_ENDED and self.trial is not None and self.phase is not None:
-            return Report(self.trial, self.phase, float(self.data["score"]))
+            returns = tuple(self.data.get(RETURNS, ()))
+            return Report(self.trial, self.phase, float(self.data["score"]), returns=returns)
         if self.kind in (Kind.TRIAL_FAILED, Kind.TRIAL_STOPPED) and self.trial is not None and self.phase is not None:
             return Report(self.trial, self.phase, math.nan, failed=True)
         return None

@@ -25,13 +25,17 @@ class Domain(Protocol):
         """Tell whether `value` may be taken."""
 
     def perturb(self, value: Scalar, factor: float, rng: np.random.Generator) -> Scalar:
-        """Multiply `value` by `factor` and bring it back into the domain; a choice moves to a neighbour."""
+        """Multiply `value` by `factor` and bring it back into the domain; a choice moves to a neighbour.
+
+        A value with a step moves by one step at least, away from 0 if the factor is above 1 and towards it if below:
+        rounded to the nearest step, 2 times 0.8 or 1.2 would stay 2 for ever. The ends of the domain hold it.
+        """
 
     def shift(self, value: Scalar, share: float) -> Scalar:
         """Move `value` by a share of the domain's length, and bring it back into the domain.
 
         The length is that of the logarithm where the domain is log-uniform; a choice moves by that share of its list,
-        rounded.
+        rounded. A choice, and a value with a step, move by one step at least unless the share is 0.
         """
 
     def to_json(self) -> dict[str, Any]:
@@ -64,10 +68,10 @@ class Uniform(Domain):
         return _in_range(self, value)
 
     def perturb(self, value: Scalar, factor: float, rng: np.random.Generator) -> Scalar:
-        return _on_step(self, float(value) * factor)
+        return _moved(self, float(value), float(value) * factor, (factor - 1) * (-1 if float(value) < 0 else 1))
 
     def shift(self, value: Scalar, share: float) -> Scalar:
-        return _on_step(self, float(value) + share * (self.high - self.low))
+        return _moved(self, float(value), float(value) + share * (self.high - self.low), share)
 
     def to_json(self) -> dict[str, Any]:
         return {"uniform": [self.low, self.high], **_step_json(self)}
@@ -102,10 +106,10 @@ class LogUniform(Domain):
         return _in_range(self, value)
 
     def perturb(self, value: Scalar, factor: float, rng: np.random.Generator) -> Scalar:
-        return _on_step(self, float(value) * factor)
+        return _moved(self, float(value), float(value) * factor, (factor - 1) * (-1 if float(value) < 0 else 1))
 
     def shift(self, value: Scalar, share: float) -> Scalar:
-        return _on_step(self, float(value) * (self.high / self.low) ** share)
+        return _moved(self, float(value), float(value) * (self.high / self.low) ** share, share)
 
     def to_json(self) -> dict[str, Any]:
         return {"log_uniform": [self.low, self.high], **_step_json(self)}
@@ -135,11 +139,12 @@ class Choice(Domain):
         return any(value == v and isinstance(value, bool) == isinstance(v, bool) for v in self.values)
 
     def perturb(self, value: Scalar, factor: float, rng: np.random.Generator) -> Scalar:
-        at = self.values.index(value) + (1 if factor > 1 else -1)
+        at = self.values.index(value) + (factor > 1) - (factor < 1)
         return self.values[min(max(at, 0), len(self.values) - 1)]
 
     def shift(self, value: Scalar, share: float) -> Scalar:
-        at = self.values.index(value) + round(share * len(self.values))
+        steps = round(abs(share) * len(self.values))
+        at = self.values.index(value) + int(math.copysign(max(steps, share != 0), share))
         return self.values[min(max(at, 0), len(self.values) - 1)]
 
     def to_json(self) -> dict[str, Any]:
@@ -267,6 +272,14 @@ def _on_step(d: _Range, value: float) -> Scalar:
         return float(value)
     at = d.low + d.step * min(max(round((value - d.low) / d.step), 0), _n_steps(d))
     return int(at) if float(d.low).is_integer() and float(d.step).is_integer() else float(at)
+
+
+def _moved(d: _Range, value: float, wanted: float, direction: float) -> Scalar:
+    """Bring `wanted` into the range, and with a step at least one of them away from `value`, as `direction` points."""
+    at, was = _on_step(d, wanted), _on_step(d, value)
+    if d.step is None or not direction or at != was:
+        return at
+    return _on_step(d, float(was) + math.copysign(d.step, direction))
 
 
 def _in_range(d: _Range, value: object) -> bool:

@@ -9,10 +9,9 @@ from scipy import stats
 from tests.algos.search.arena import play
 from tests.support import SPACE
 from workbench.algos.search import PBT, ListSearcher, RandomSearcher
-from workbench.algos.search.welch import regularized_beta, welch_p_value
 from workbench.core.errors import InvalidInput
 from workbench.core.protocols import Report
-from workbench.core.space import Space, Uniform
+from workbench.core.space import LogUniform, Space, Uniform
 
 X = Space({"x": Uniform(0.0, 100.0)})
 
@@ -212,27 +211,65 @@ def test_on_the_toy_problem_copying_weights_reaches_the_optimum_that_neither_mem
     assert np.mean([toy(exploit="none", resample=0.25, seed=s) for s in range(10)]) > 1.15
 
 
-# -- Welch's test ------------------------------------------------------------------------------------------------
+# -- the t-test on episode returns, and scores that are no numbers ---------------------------------------------------
 
 
-@settings(max_examples=100, deadline=None)
-@given(st.floats(0, 1), st.floats(0.5, 60), st.floats(0.5, 60))
-def test_the_incomplete_beta_function_is_scipy_s(x, a, b) -> None:
-    from scipy.special import betainc
-
-    assert regularized_beta(x, a, b) == pytest.approx(betainc(a, b, x), abs=1e-10)
+def returned(scheduler, trial, phase, returns):
+    report = Report(trial, phase, float(np.mean(returns)), returns=tuple(returns))
+    return scheduler.tell(report)[trial]
 
 
-@pytest.mark.parametrize("seed", range(20))
-def test_welch_s_p_value_is_scipy_s(seed) -> None:
-    rng = np.random.default_rng(seed)
-    a, b = rng.normal(0, 1, 10), rng.normal(rng.uniform(0, 3), 3, int(rng.integers(2, 15)))
-    assert welch_p_value(a, b) == pytest.approx(stats.ttest_ind(a, b, equal_var=False).pvalue, abs=1e-10)
+def test_the_t_test_compares_the_last_ten_episode_returns() -> None:
+    """After one phase already, where scores alone would be too few; p is SciPy's, of the last ten returns of each."""
+    good, bad = [10.0, 12.0, 11.0, 9.0, 13.0, 10.0, 12.0, 11.0, 9.0, 13.0], [7.0, 9.0, 8.0, 6.0, 10.0] * 2
+    scheduler = begun(2, exploit="t-test", n_phases=9)
+    assert returned(scheduler, 0, 0, [-50.0, *good]).reason["mode"] == "kept"  # the eleventh last is forgotten
+    told = returned(scheduler, 1, 0, bad)
+    assert (str(told.verdict), told.reason["mode"]) == ("stop", "exploited")
+    assert told.reason["p_value"] == stats.ttest_ind(good, bad, equal_var=False).pvalue
+    child = scheduler.ask()
+    told = returned(scheduler, child.trial, 1, bad[:1])  # a copy has its donor's returns, and nine of them still
+    assert told.reason["mode"] == "kept"
+    assert told.reason["p_value"] == stats.ttest_ind(good, [*good[1:], *bad[:1]], equal_var=False).pvalue
+
+
+def test_returns_gather_over_phases() -> None:
+    scheduler = begun(2, exploit="t-test", n_phases=9, last_scores=4, level=1e-9)
+    for phase, value in enumerate([1.0, 2.0, 1.5]):
+        returned(scheduler, 0, phase, [value, value + 1])
+    returned(scheduler, 1, 0, [0.0, 0.5])
+    told = returned(scheduler, 1, 1, [0.5])
+    assert told.reason["p_value"] == stats.ttest_ind([2, 3, 1.5, 2.5], [0, 0.5, 0.5], equal_var=False).pvalue
 
 
 def test_samples_without_spread_differ_or_do_not() -> None:
-    assert welch_p_value([1.0, 1.0], [1.0, 1.0]) == 1.0
-    assert welch_p_value([1.0, 1.0], [2.0, 2.0]) == 0.0
+    scheduler = begun(2, exploit="t-test", n_phases=9)
+    returned(scheduler, 0, 0, [2.0, 2.0])
+    assert returned(scheduler, 1, 0, [2.0, 2.0]).reason["mode"] == "kept"
+    told = returned(scheduler, 1, 1, [1.0] * 10)
+    assert (told.reason["mode"], told.reason["p_value"]) == ("exploited", 0.0)
+
+
+@pytest.mark.parametrize("exploit", ["truncation", "t-test", "tournament"])
+def test_a_member_whose_score_is_no_number_copies_whoever_has_one(exploit) -> None:
+    scheduler = begun(4, exploit=exploit, n_phases=9)
+    assert told(scheduler, 0, 0, math.nan) == ("continue", "kept")  # nobody to copy yet
+    assert told(scheduler, 1, 0, -3.0) == ("continue", "kept")
+    assert told(scheduler, 2, 0, math.nan) == ("stop", "exploited")
+    assert scheduler.ask().parent == 1
+    assert told(scheduler, 0, 1, math.nan) == ("stop", "exploited")
+    assert scheduler.ask().parent in (1, 2)  # trial 2's member has trial 1's weights
+
+
+def test_a_value_at_the_end_of_its_range_is_left_again() -> None:
+    """t_max = 2 in [2, 100]: rounded to the nearest step, a fifth more would be 2 for ever."""
+    space = Space({"t_max": LogUniform(2, 100, step=1)})
+    scheduler = PBT(ListSearcher([{"t_max": 2}]), 1, 30, space=space, exploit="none")
+    seen = {scheduler.ask().config["t_max"]}
+    for phase in range(29):
+        told(scheduler, phase, phase, 0.0)
+        seen.add(scheduler.ask().config["t_max"])
+    assert len(seen) > 2
 
 
 @pytest.mark.parametrize(

@@ -2,6 +2,7 @@
 
 import heapq
 import math
+import warnings
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import count
@@ -10,7 +11,6 @@ from typing import Any
 import numpy as np
 
 from workbench.algos.search.trials import Trials, check_one_of, check_share, check_size
-from workbench.algos.search.welch import welch_p_value
 from workbench.core.errors import InvalidInput, SchedulerError
 from workbench.core.protocols import Config, Decision, Report, Run, Searcher, Verdict
 from workbench.core.showing import settings_html
@@ -42,7 +42,7 @@ class PBT:
         ``truncation``: a member in the bottom `share` copies one drawn from the top `share`. ``t-test``: it copies a
         member drawn at random if that one's mean is higher and Welch's t-test rejects equality at `level`.
         ``tournament``: it copies a member drawn at random if that one's score is higher. ``none``: nobody copies; the
-        ablation "explore only".
+        ablation "explore only". Whatever the rule, a member whose score is not a number is the weakest, and copies.
     explore : bool
         Change the hyperparameters; false is the ablation "exploit only".
     share : float
@@ -50,9 +50,10 @@ class PBT:
     level : float
         Of the t-test.
     last_scores : int
-        Scores the t-test compares. The paper takes the last 10 *episode returns*; a report carries one score a phase,
-        so these are the last phases of the weights' own history (a copy inherits its donor's). They hold the progress
-        made meanwhile, which widens their spread and makes the test more cautious than the paper's.
+        Of each member, what the t-test compares: its last 10 *episode returns*, as in the paper, where reports carry
+        them (`Measured`), a copy inheriting its donor's. Where either of two members has fewer than two, it is the
+        scores of so many last phases of the weights' own history: they hold the progress made meanwhile, which widens
+        their spread and makes the test more cautious than the paper's.
     factors : sequence of float
         Each hyperparameter is multiplied by one of them, drawn at random; in the paper 0.8 and 1.2, for GANs 0.5 and 2.
     noise : float
@@ -160,6 +161,7 @@ class PBT:
             return {report.trial: self._replace_failed(member)}
         score = -math.inf if math.isnan(report.score) else report.score
         member.scores = [*member.scores, score][-self.last_scores :]
+        member.returns = [*member.returns, *report.returns][-self.last_scores :]
         member.weights = report.trial
         if member.phase == self.n_phases:
             self._trials.end(report.trial)
@@ -194,13 +196,13 @@ class PBT:
             source, why["config_of"] = member, donor.weights
         assert source.weights is not None
         member.heir = (self._changed(config) if self.explore else config, source.weights)
-        member.scores, member.weights = list(source.scores), source.weights
+        member.scores, member.returns, member.weights = list(source.scores), list(source.returns), source.weights
         self._queue(member)
         return Decision(Verdict.STOP, {**why, "donor": source.weights})
 
     def _replace_failed(self, member: "_Member") -> Decision:
         """A failed member counts as the worst; it loses the phase, and copies one of the top."""
-        member.scores = []
+        member.scores, member.returns = [], []
         self._waiting = [entry for entry in self._waiting if entry[2] is not member]  # a person may stop who waits
         heapq.heapify(self._waiting)
         n = max(1, int(self.share * len(self._ranked()) + 1e-9))
@@ -220,23 +222,40 @@ class PBT:
         """Whom to copy, if anybody, and why."""
         ranked = self._ranked()
         why = {"place": ranked.index(member) + 1, "reported": len(ranked)}
-        if self.exploit == "truncation":
-            return self._truncate(member, ranked), why
-        others = [m for m in ranked if m is not member]
+        lost = member.scores[-1] == -math.inf
+        others = [m for m in ranked if m is not member and not (lost and m.scores[-1] == -math.inf)]
         if self.exploit == "none" or not others:
             return None, why
+        if self.exploit == "truncation":
+            return self._truncate(member, ranked, others if lost else []), why
         other = others[int(self._rng.integers(len(others)))]
+        if lost:
+            return other, why
         if self.exploit == "tournament":
             return (other if other.scores[-1] > member.scores[-1] else None), why
-        if min(len(other.scores), len(member.scores)) < 2 or np.mean(other.scores) <= np.mean(member.scores):
-            return None, why
-        p = welch_p_value(other.scores, member.scores)
-        return (other if p < self.level else None), {**why, "p_value": p}
+        p = self._p_value(other, member)
+        return (other if p is not None and p < self.level else None), why if p is None else {**why, "p_value": p}
 
-    def _truncate(self, member: "_Member", ranked: "list[_Member]") -> "_Member | None":
+    def _p_value(self, other: "_Member", member: "_Member") -> float | None:
+        """Of Welch's t-test (Biometrika 34, 1947); ``None``: too little to test, or no higher a mean."""
+        from scipy.stats import ttest_ind  # takes most of a second to import
+
+        a, b = other.returns, member.returns
+        if min(len(a), len(b)) < 2:
+            a, b = ([s for s in m.scores if math.isfinite(s)] for m in (other, member))
+        if min(len(a), len(b)) < 2 or np.mean(a) <= np.mean(b):
+            return None
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", RuntimeWarning)  # neither varies: p is 0, as it should be
+            return float(ttest_ind(a, b, equal_var=False).pvalue)
+
+    def _truncate(self, member: "_Member", ranked: "list[_Member]", saviours: "list[_Member]") -> "_Member | None":
+        """Of the top share, for one of the bottom share; for one that has lost its score, of `saviours`' top."""
         n = int(self.share * len(ranked) + 1e-9)
         if len(ranked) == sum(not m.over for m in self._members):
             n = max(n, 1)
+        if saviours:
+            return saviours[int(self._rng.integers(min(max(n, 1), len(saviours))))]
         if len(ranked) < 2 or n == 0 or member not in ranked[-n:]:
             return None
         return ranked[int(self._rng.integers(n))]
@@ -262,6 +281,7 @@ class _Member:
     trial: int | None = None  # the one it runs, or ran last
     phase: int = 0  # next to run
     scores: list[float] = field(default_factory=list)  # of its weights' history, the last few
+    returns: list[float] = field(default_factory=list)  # of its weights' last episodes, if they are reported
     weights: int | None = None  # trial whose last checkpoint holds its weights
     heir: tuple[Config, int] | None = None  # config and parent of the trial it goes on as
     over: bool = False  # failed, and not replaced

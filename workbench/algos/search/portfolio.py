@@ -1,7 +1,7 @@
 """Several HyperTricks side by side, balancing breadth and depth as Hyperband does (HyperTrick paper, Sec. 6)."""
 
 from collections.abc import Mapping, Sequence, Sized
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 from workbench.algos.search.full import FullRuns
@@ -106,7 +106,7 @@ class Portfolio:
         """Let the reporter's own HyperTrick judge it."""
         self._trials.take(report)
         member, number = self._place_of[report.trial]
-        (decision,) = member.rule.tell(Report(number, report.phase, report.score, report.failed)).values()
+        (decision,) = member.rule.tell(replace(report, trial=number)).values()
         if decision.verdict is Verdict.STOP:
             self._trials.end(report.trial)
         return {report.trial: Decision(decision.verdict, {**decision.reason, "member": member.index})}

@@ -1,6 +1,7 @@
 """What every scheduler keeps of its trials: who was started, and which phase each reports next."""
 
 from collections.abc import Sized
+from dataclasses import replace
 
 from workbench.core.errors import InvalidInput, SchedulerError
 from workbench.core.protocols import Config, Report, Run, Searcher
@@ -112,7 +113,7 @@ class Trials:
             self.end(report.trial)
         suggestion = self._suggested.get(report.trial)
         if suggestion is not None:
-            self._searcher.observe(Report(suggestion, report.phase, report.score, report.failed))
+            self._searcher.observe(replace(report, trial=suggestion))
 
     def end(self, trial: int) -> None:
         """Note that a trial was stopped: it reports no more."""

@@ -1,0 +1,78 @@
+"""Episode returns travel beside the metrics, from a trainable to the log and the scheduler."""
+
+import json
+import math
+
+import numpy as np
+import pytest
+
+from tests.support import SPACE, Deterministic, MemoryLog
+from workbench.algos.search import FullRuns, RandomSearcher
+from workbench.cluster.measured import parted
+from workbench.cluster.simulated import SimulatedExecutor
+from workbench.cluster.trained import TrainedPhases
+from workbench.core.drive import drive
+from workbench.core.errors import WorkbenchError
+from workbench.core.protocols import Event, Kind
+
+
+class Plays(Deterministic):
+    """Deterministic, with twelve episodes a phase."""
+
+    def train_phase(self, progress):
+        return {**super().train_phase(progress), "returns": np.arange(12) + 100 * self.phase}
+
+
+def test_returns_are_parted_from_the_metrics_and_only_the_last_finite_ones_kept() -> None:
+    metrics, returns = parted({"score": np.float32(2), "returns": [math.nan, *range(12), math.inf]})
+    assert metrics == {"score": 2.0}
+    assert returns == [float(i) for i in range(2, 12)]
+    assert parted({"score": 1.0}) == ({"score": 1.0}, [])
+
+
+@pytest.mark.parametrize("wrong", [3.0, "123", ["a"], [[1.0]], {"a": 1.0}, None])
+def test_returns_that_are_no_sequence_of_numbers_are_refused(wrong) -> None:
+    with pytest.raises(WorkbenchError, match=r"metrics\['returns'\] holds .*, a sequence of numbers, got"):
+        parted({"score": 1.0, "returns": wrong})
+
+
+def test_a_simulated_phase_reports_its_returns(tmp_path) -> None:
+    log = MemoryLog()
+    executor = SimulatedExecutor(TrainedPhases(Plays, tmp_path), [1.0])
+    executor.open(0.0)
+    assert drive(FullRuns(RandomSearcher(SPACE), 1, 2), executor, log)
+    _hold(log)
+
+
+def _hold(log) -> None:
+    ended = [e for e in log if e.kind is Kind.PHASE_ENDED]
+    assert len(ended) == 2
+    for event in ended:
+        wanted = tuple(100.0 * (event.phase + 1) + i for i in range(2, 12))
+        assert event.report().returns == wanted
+        assert "returns" not in event.data["metrics"]
+        assert json.loads(json.dumps(event.data))["returns"] == list(wanted)
+
+
+def test_a_phase_on_dask_reports_its_returns(executor_of) -> None:
+    log = MemoryLog()
+    assert drive(FullRuns(RandomSearcher(SPACE), 1, 2), executor_of(Plays), log)
+    _hold(log)
+
+
+class NoReturns(Deterministic):
+    def train_phase(self, progress):
+        return {**super().train_phase(progress), "returns": 3.0}
+
+
+def test_a_trial_with_nonsense_for_returns_fails_with_the_reason(executor_of) -> None:
+    log = MemoryLog()
+    assert drive(FullRuns(RandomSearcher(SPACE), 1, 2), executor_of(NoReturns), log)
+    failed = [e for e in log if e.kind is Kind.TRIAL_FAILED]
+    assert len(failed) == 1
+    assert "a sequence of numbers, got 3.0" in failed[0].data["error"]
+
+
+def test_a_log_without_returns_is_read_as_before() -> None:
+    report = Event(Kind.PHASE_ENDED, 1.0, 0, 0, 0, {"score": 1.0, "metrics": {"score": 1.0}}).report()
+    assert report.returns == ()
