@@ -9,8 +9,8 @@ def test_bars_by_fate_and_curves_of_the_paper(survival):
         "finished": [0, 1],
         "stopped": [1, 0],
         "running": [1, 0],
-        "expected, Eq. 1": [4.0, 3.0],
-        "fewest, Eq. 2": [4.0, 2.0],
+        "expected": [4.0, 3.0],
+        "fewest": [4.0, 2.0],
     }
 
 

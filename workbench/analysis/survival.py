@@ -34,8 +34,8 @@ def survival(
         finished  ended it as the last they had to run
         failed    failed in it for good
         running   began it and are still at it, or wait for a verdict
-        mode      what the next report meets: "collecting" or "selecting" (HyperTrick's two modes, from the
-                  last decision's reason), "finished" in a last phase, None if nothing is known
+        mode      what the next report meets: "collecting" or "selecting" (HyperTrick's two modes), what another
+                  scheduler wrote last, "finished" in a last phase, None if nothing is known
         reported  scores so far, and collecting_reports, those let through unconditionally: see `phase_modes`
         ========= ==================================================================================
 
@@ -70,13 +70,14 @@ def survival(
 
 
 def phase_modes(decisions: pd.DataFrame) -> pd.DataFrame:
-    """Tell in which mode each phase now is, from HyperTrick's recorded reasons (Eq. 2).
+    """Tell in which mode each phase now is, from the recorded reasons; HyperTrick's say when it will change (Eq. 2).
 
     Returns
     -------
     DataFrame
         One row a phase with a decision on a score: phase; mode (collecting, selecting, finished, or what another
-        scheduler wrote); reported (scores so far); collecting_reports (W_DCM,p, trials; NaN if not given).
+        scheduler wrote); reported (scores so far); collecting_reports (W_DCM,p, trials; NaN unless
+        HyperTrick wrote it).
     """
     known = decisions["phase"].notna() & decisions["mode"].notna()
     judged = decisions[known & ~decisions["mode"].isin(["failed", "extended"])]

@@ -26,10 +26,10 @@ def phase_survival(
     survival : DataFrame
         From `workbench.analysis.survival`: phase, continued, finished, stopped, failed, running (trials), mode.
     expected : sequence of float, optional
-        Trials expected to begin each phase: E[W_p] = W0 (1-r)^p (arXiv 1902.02725, Eq. 1).
+        Trials expected to begin each phase, if the scheduler knows; HyperTrick's by Eq. 1 of arXiv 1902.02725.
     minimum : sequence of float, optional
-        Fewest that can begin each phase, however they score: all in the first, then those let through the one before
-        unconditionally, W_DCM,p-1 (Eq. 2).
+        Fewest that can begin each phase, however they score; HyperTrick's are all in the first, then those let through
+        the one before unconditionally (Eq. 2).
     """
     fig = theme.figure("Trials that began each phase")
     fig.update_layout(barmode="stack", bargap=0.25)
@@ -50,8 +50,8 @@ def phase_survival(
             fig.add_trace(
                 go.Bar(x=survival["phase"], y=survival[column], name=name, marker=marker, hovertemplate=hover)
             )
-    _curve(fig, survival["phase"], expected, "expected, Eq. 1", "solid", "circle")
-    _curve(fig, survival["phase"], minimum, "fewest, Eq. 2", "dot", "diamond")
+    _curve(fig, survival["phase"], expected, "expected", "solid", "circle")
+    _curve(fig, survival["phase"], minimum, "fewest", "dot", "diamond")
     return fig
 
 

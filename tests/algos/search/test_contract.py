@@ -31,7 +31,7 @@ from workbench.algos.search import (
     SuccessiveHalving,
 )
 from workbench.cluster.simulated import SimulatedExecutor
-from workbench.core.describe import describe
+from workbench.core.describe import describe, explain_of
 from workbench.core.drive import drive, replay
 from workbench.core.errors import SchedulerError
 from workbench.core.ledger import Ledger, TrialState
@@ -345,3 +345,20 @@ def test_asha_expects_too_little_by_at_most_a_third(variant) -> None:
 def test_sizes_are_true_where_the_searcher_runs_out(scheduler) -> None:
     world = play(scheduler, N_SLOTS)
     assert len({run.trial for run in world.runs}) == scheduler.n_trials or isinstance(scheduler, PBT)
+
+
+def test_every_reason_has_words_that_name_no_other_scheduler_s_modes(scheduler) -> None:
+    """Words begin with a short name; DCM and WSM are HyperTrick's alone. What an old log leaves out is no error."""
+    world = play(scheduler, N_SLOTS, seed=1, fail=0.1)
+    explain = explain_of(describe(scheduler, REGISTRY), REGISTRY)
+    for reasons in world.reasons:
+        for reason in reasons.values():
+            words = explain(reason)
+            assert words.strip()
+            assert words.count("\n") == 0
+            assert explain({"mode": reason["mode"]}).strip()
+            if not isinstance(scheduler, (HyperTrick, Portfolio)):
+                assert "DCM" not in words
+                assert "WSM" not in words
+            elif reason["mode"] in ("collecting", "selecting") and "rank" in reason:
+                assert words.startswith("DCM: " if reason["mode"] == "collecting" else "WSM: ")

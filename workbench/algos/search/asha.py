@@ -4,8 +4,11 @@ import math
 from bisect import bisect_left, insort
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from typing import Any
 
-from workbench.algos.search.halving import check_eta, phases_in_all, rung_ends, rungs_by_eta
+import numpy as np
+
+from workbench.algos.search.halving import check_eta, phases_in_all, rung_ends, rung_words, rungs_by_eta
 from workbench.algos.search.trials import Trials, check_one_of, check_size
 from workbench.core.protocols import Decision, Report, Run, Searcher, Verdict
 from workbench.core.showing import settings_html
@@ -22,6 +25,10 @@ class ASHA:
     ``stopping``: a trial that ends a rung goes on if it is in the top 1/eta of those that ended it so far, the first
     one always, and is stopped otherwise; it needs no preemption.
 
+    The paper says nothing of equal scores. In ``promotion`` the earlier report ranks higher, and a rung's top 1/eta
+    is as large as ever. In ``stopping`` a draw orders them: if the earlier ranked higher, nobody but the first would go
+    on over a plateau, where all scores are equal.
+
     Parameters
     ----------
     searcher : Searcher
@@ -36,6 +43,8 @@ class ASHA:
         Fewest phases of the first rung; it lies at R eta^-k for the largest k that allows it.
     variant : str
         ``promotion`` or ``stopping``.
+    seed : int
+        Of the generator that orders equal scores in ``stopping``.
     """
 
     searcher: Searcher
@@ -44,6 +53,7 @@ class ASHA:
     eta: float = 3
     min_phases: int = 1
     variant: str = "promotion"
+    seed: int = 0
     _trials: Trials = field(init=False, repr=False, compare=False)
     _rungs: "list[_Rung]" = field(init=False, repr=False, compare=False)
     _rung_of: dict[int, int] = field(init=False, default_factory=dict, repr=False, compare=False)
@@ -57,6 +67,7 @@ class ASHA:
         check_one_of(self, "variant", self.variant, VARIANTS)
         self._trials = Trials(self.searcher, self.n_trials)
         self.n_trials = self._trials.n_left
+        self._rng = np.random.default_rng(self.seed)
         self._rungs = [_Rung(end, self.eta) for end in rung_ends(self.n_phases, self.eta, self.min_phases)]
 
     @property
@@ -64,6 +75,11 @@ class ASHA:
         """As in Successive Halving over the same rungs; more in fact, since early trials are promoted too easily."""
         rungs = rungs_by_eta(self.n_trials, self.n_phases, self.eta, self.min_phases)
         return phases_in_all(rungs, restart=False)
+
+    @staticmethod
+    def explain(reason: Mapping[str, Any]) -> str:
+        """Put a reason into words; see `rung_words`."""
+        return rung_words(reason)
 
     def ask(self) -> Run | None:
         """Go on with the best trial that may be promoted, or start a new configuration."""
@@ -89,7 +105,8 @@ class ASHA:
             return {trial: Decision(Verdict.STOP, {"mode": "failed"})} | self._close(trial)
         if report.phase < rung.phases - 1:
             return {trial: Decision(Verdict.CONTINUE, {"mode": "rung", "rung": at})}
-        place = rung.add(trial, report.score)
+        order = float(self._rng.random()) if self.variant == "stopping" else rung.n
+        place = rung.add(trial, report.score, order)
         why = {"rung": at, "place": place, "reported": rung.n, "kept": rung.n_top}
         if at == len(self._rungs) - 1:
             self._trials.end(trial)
@@ -132,13 +149,13 @@ class ASHA:
 
 
 class _Rung:
-    """The trials that have ended a rung, by score; of equal scores the earlier report comes first."""
+    """The trials that have ended a rung, by score; equal scores stand in the order given with them, lowest first."""
 
     def __init__(self, phases: int, eta: float) -> None:
         self.phases = phases
         self._eta = eta
-        self._keys: list[tuple[float, int]] = []  # (-score, order of arrival) of all, best first
-        self._waiting: list[tuple[float, int, int]] = []  # the same and the trial, of those not promoted
+        self._keys: list[tuple[float, float]] = []  # (-score, order) of all, best first
+        self._waiting: list[tuple[float, float, int]] = []  # the same and the trial, of those not promoted
         self.n = 0
 
     @property
@@ -156,9 +173,9 @@ class _Rung:
         """Whether the best trial that waits is in the top 1/eta."""
         return bool(self._waiting) and bisect_left(self._keys, self._waiting[0][:2]) < self.n_top
 
-    def add(self, trial: int, score: float) -> int:
+    def add(self, trial: int, score: float, order: float) -> int:
         """Let a trial arrive; return its place, 1 for the best."""
-        key = (math.inf if math.isnan(score) else -score, self.n)
+        key = (math.inf if math.isnan(score) else -score, order)
         self.n += 1
         insort(self._keys, key)
         insort(self._waiting, (*key, trial))

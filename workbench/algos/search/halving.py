@@ -10,7 +10,7 @@ from workbench.algos.search.hypertrick import check_rate
 from workbench.algos.search.trials import Trials, check_one_of, check_size
 from workbench.core.errors import InvalidInput, SchedulerError
 from workbench.core.protocols import Decision, Report, Run, Searcher, Verdict
-from workbench.core.showing import settings_html
+from workbench.core.showing import reason_text, settings_html
 
 ALLOCATIONS = ("dynamic", "static", "none")
 
@@ -98,6 +98,11 @@ class SuccessiveHalving:
     def expected_phases(self) -> float:
         """Phases that run if no trial fails: exact."""
         return phases_in_all(self.rungs, restart=self.restart)
+
+    @staticmethod
+    def explain(reason: Mapping[str, Any]) -> str:
+        """Put a reason into words; see `rung_words`."""
+        return rung_words(reason)
 
     def ask(self) -> Run | None:
         """Take up the best survivor that waits, or start a new configuration in the first rung."""
@@ -286,6 +291,28 @@ class _Places:
         """Note that a trial is on its slot no more."""
         if self._on.get(self.slot[trial]) == trial:
             del self._on[self.slot[trial]]
+
+
+def rung_words(reason: Mapping[str, Any]) -> str:
+    """Put a rung's decision into words: Successive Halving's, Hyperband's and ASHA's.
+
+    >>> rung_words({"mode": "dropped", "rung": 0, "place": 4, "reported": 9, "kept": 3, "bracket": 2})
+    'dropped: place 4 of 9 in rung 0 of bracket 2, where 3 go on'
+    """
+    mode = str(reason.get("mode") or "")
+    if "rung" not in reason:
+        return reason_text(reason)
+    where = " of ".join(f"{name} {reason[name]}" for name in ("rung", "bracket", "round") if name in reason)
+    if mode == "rung":
+        told = f"in a rung: not at the end of {where} yet"
+    elif "place" in reason:
+        told = f"{mode}: place {reason['place']} of {reason['reported']} in {where}"
+        told += f", where {reason['kept']} go on" if "kept" in reason and mode != "finished" else ""
+    elif "reported" in reason:
+        told = f"{mode}: {reason['reported']} at the end of {where} so far"
+    else:
+        told = f"{mode}: {where}"
+    return told + (f"; it repeats trial {reason['repeats']}" if "repeats" in reason else "")
 
 
 def rung_ends(n_phases: int, eta: float, min_phases: int = 1) -> list[int]:

@@ -3,8 +3,9 @@
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from typing import Any
 
-from workbench.algos.search.halving import Bracket, Rung, check_eta, check_nodes, phases_in_all, rung_ends
+from workbench.algos.search.halving import Bracket, Rung, check_eta, check_nodes, phases_in_all, rung_ends, rung_words
 from workbench.algos.search.trials import Trials, check_one_of, check_size
 from workbench.core.errors import InvalidInput
 from workbench.core.protocols import Decision, Report, Run, Searcher
@@ -101,6 +102,11 @@ class Hyperband:
     def expected_phases(self) -> float:
         """Phases that run if no trial fails: exact."""
         return sum(phases_in_all(bracket.rungs, restart=self.restart) for bracket in self._brackets)
+
+    @staticmethod
+    def explain(reason: Mapping[str, Any]) -> str:
+        """Put a reason into words; see `rung_words`."""
+        return rung_words(reason)
 
     def ask(self) -> Run | None:
         """Take the first bracket, the broadest first, that has something to run."""

@@ -5,10 +5,11 @@ from bisect import insort
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from statistics import median
+from typing import Any
 
 from workbench.algos.search.trials import Trials, check_size
 from workbench.core.protocols import Decision, Report, Run, Searcher, Verdict
-from workbench.core.showing import settings_html
+from workbench.core.showing import reason_text, settings_html
 
 
 @dataclass
@@ -16,7 +17,8 @@ class MedianStopping:
     """Stop a trial whose best score so far is below the median of the others' running averages at the same phase.
 
     Vizier compares with completed trials only. Here all that have reported the phase count unless `completed_only`:
-    when as many nodes as trials start at once, none is completed in time for the rule ever to stop one.
+    when as many nodes as trials start at once, none is completed in time for the rule ever to stop one. A trial is
+    stopped only below the median, so that on a plateau, where all scores are equal, nobody is.
 
     Parameters
     ----------
@@ -54,6 +56,23 @@ class MedianStopping:
     def expected_phases(self) -> float:
         """All of them: how many the rule saves is not known beforehand."""
         return self.n_trials * self.n_phases
+
+    @staticmethod
+    def explain(reason: Mapping[str, Any]) -> str:
+        """Put a reason into words: how the trial's best stands to the median of the others' averages.
+
+        >>> MedianStopping.explain({"mode": "selecting", "best": 2.0, "median": 3.0, "reported": 5})
+        'compared: its best, 2, < the median of 5 running averages, 3'
+        """
+        mode = reason.get("mode")
+        if mode == "collecting" and "reported" in reason:
+            return f"too early: {reason['reported']} running averages to compare with so far"
+        if mode == "selecting" and reason.keys() >= {"best", "median", "reported"}:
+            best, middle = reason["best"], reason["median"]
+            sign = "<" if best < middle else "≥"
+            averages = f"{reason['reported']} running averages"
+            return f"compared: its best, {best:.4g}, {sign} the median of {averages}, {middle:.4g}"
+        return {"collecting": "too early", "selecting": "compared"}.get(str(mode)) or reason_text(reason)
 
     def ask(self) -> Run | None:
         """Start the next configuration, if any is left."""

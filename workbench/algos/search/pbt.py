@@ -13,7 +13,7 @@ import numpy as np
 from workbench.algos.search.trials import Trials, check_one_of, check_share, check_size
 from workbench.core.errors import InvalidInput, SchedulerError
 from workbench.core.protocols import Config, Decision, Report, Run, Searcher, Verdict
-from workbench.core.showing import settings_html
+from workbench.core.showing import reason_text, settings_html
 from workbench.core.space import Space
 
 EXPLOITS = ("truncation", "t-test", "tournament", "none")
@@ -26,6 +26,9 @@ class PBT:
     A config never changes under a trial: the loser's trial is stopped, and the member goes on as a new trial whose
     parent is the donor's and whose first phase is the member's next one. The log thus holds every lineage. Members are
     judged asynchronously, each against the latest scores of the others (Algorithm 1).
+
+    The paper says nothing of equal scores. The member with the lower number ranks higher: on a plateau, where all are
+    equal, ``truncation`` copies at its usual rate; ``t-test`` and ``tournament`` copy nobody.
 
     Where there are fewer nodes than members, members take turns: one that ends a phase is paused while another waits
     that is behind it.
@@ -125,6 +128,27 @@ class PBT:
     def expected_phases(self) -> float:
         """All phases of all members; fewer only if trials fail."""
         return len(self._members) * self.n_phases
+
+    @staticmethod
+    def explain(reason: Mapping[str, Any]) -> str:
+        """Put a reason into words: where the member stands, and whom it copies.
+
+        >>> PBT.explain({"mode": "exploited", "place": 9, "reported": 10, "member": 3, "donor": 7})
+        'exploited: member 3, place 9 of 10, copies trial 7'
+        """
+        mode = str(reason.get("mode") or "")
+        if "donor" not in reason and "place" not in reason:
+            return reason_text(reason)
+        parts = [f"member {reason['member']}"] if "member" in reason else []
+        parts += [f"place {reason['place']} of {reason['reported']}"] if "place" in reason else []
+        parts += [f"p = {reason['p_value']:.3g}"] if "p_value" in reason else []
+        if mode == "explored":
+            parts.append("goes on with other hyperparameters")
+        elif "config_of" in reason:
+            parts.append(f"copies the hyperparameters of trial {reason['config_of']}")
+        elif "donor" in reason:
+            parts.append(f"copies trial {reason['donor']}")
+        return f"{mode}: {', '.join(parts)}"
 
     def ask(self) -> Run | None:
         """Take up the member that is furthest behind; among equals the one that has waited longest."""

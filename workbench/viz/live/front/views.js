@@ -93,10 +93,20 @@ function phasesOf(store, trial) {
   return new Set(store.spans.filter((bar) => bar?.trial === trial).map((bar) => bar.phase));
 }
 
-// HyperTrick's two modes, by their short names in the paper; of other schedulers what they wrote.
+// HyperTrick's two modes, by their short names in the paper: no other scheduler says how many reports it collects first.
+// Of others what they wrote.
 function modeOf(phase, roomy) {
-  if (phase.mode === "collecting") return roomy ? `DCM ${phase.reported}/${short(phase.collecting_reports)}` : "DCM";
-  return { selecting: "WSM", finished: "last" }[phase.mode] ?? phase.mode;
+  const hypertrick = phase.collecting_reports != null;
+  if (hypertrick && phase.mode === "collecting") return roomy ? `DCM ${phase.reported}/${short(phase.collecting_reports)}` : "DCM";
+  if (hypertrick && phase.mode === "selecting") return "WSM";
+  return phase.mode === "finished" ? "last" : phase.mode;
+}
+
+// The same, in words: what the next report of the phase meets.
+function nextIn(phase) {
+  if (phase.collecting_reports == null || !["collecting", "selecting"].includes(phase.mode)) return [];
+  if (phase.mode === "selecting") return [`selecting (WSM): the next report is ranked among ${phase.reported}`];
+  return [`collecting (DCM): ${phase.reported} of ${short(phase.collecting_reports)} reports`];
 }
 
 const FATES = [["continued", "went on", "#0072B2"], ["finished", "finished"], ["stopped", "stopped"], ["failed", "failed"], ["running", "running"]];
@@ -146,8 +156,7 @@ function drawSurvival(canvas, store, selected, colors) {
     const words = FATES.filter(([key]) => phase[key]).map(([key, name]) => `${phase[key]} ${name}`);
     if (expected.length > phase.phase) words.push(`${short(expected[phase.phase])} expected`);
     if (minimum.length > phase.phase) words.push(`${short(minimum[phase.phase])} at least`);
-    if (phase.mode === "collecting") words.push(`collecting (DCM): ${phase.reported} of ${short(phase.collecting_reports)} reports`);
-    if (phase.mode === "selecting") words.push(`selecting (WSM): the next report is ranked among ${phase.reported}`);
+    words.push(...nextIn(phase));
     if (reached.has(phase.phase)) words.push(`trial ${selected} among them`);
     return { trial: null, words: [`phase ${phase.phase}: ${phase.began} began`, ...words] };
   };
