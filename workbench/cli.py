@@ -213,7 +213,7 @@ def _client(address: str | None) -> Iterator["Client | None"]:
 
 def _study(arguments: argparse.Namespace, client: "Client | None") -> "Study":
     from workbench.core.errors import InvalidInput
-    from workbench.study_file import read_file, read_preset, study_from, study_from_record
+    from workbench.study_file import read_file, read_preset, recorded_study, study_from
 
     where = {"nodes": arguments.nodes, "client": client, "checkpoints": arguments.checkpoints, "db": arguments.db}
     if arguments.file or arguments.preset:
@@ -223,12 +223,7 @@ def _study(arguments: argparse.Namespace, client: "Client | None") -> "Study":
         raise InvalidInput("say what to run: a study file, --preset NAME, or --resume --name STUDY")
     if arguments.seed is not None:
         raise InvalidInput("a resumed study keeps its seed: leave --seed out")
-    from workbench.knowledge import KnowledgeBase
-
-    where["db"] = arguments.db or DEFAULT_DB
-    with KnowledgeBase(where["db"]) as kb:
-        spec = kb[arguments.name].spec
-    return study_from_record(arguments.name, spec, **where)
+    return recorded_study(where.pop("db") or DEFAULT_DB, arguments.name, **where)
 
 
 def _watch(run: "StudyRun", *, quiet: bool) -> bool:

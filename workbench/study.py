@@ -1,14 +1,9 @@
 """A study: a scheduler, a trainable and a cluster, driven to the end, remembered, resumable."""
 
 import copy
-import importlib.metadata
-import json
-import platform
 import re
-import sys
 import threading
-import time
-from collections.abc import Callable, Generator, Mapping, Sequence
+from collections.abc import Callable, Generator, Sequence
 from contextlib import AbstractContextManager, contextmanager, nullcontext, suppress
 from dataclasses import dataclass, replace
 from itertools import chain, count
@@ -16,14 +11,15 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from workbench.attached import AttachedStudy
-from workbench.core.describe import build, describe
-from workbench.core.drive import drive, replay
-from workbench.core.errors import InvalidInput, StudyError, WorkbenchError
+from workbench.core.describe import describe
+from workbench.core.drive import drive
+from workbench.core.errors import InvalidInput
 from workbench.core.ledger import Ledger
 from workbench.core.protocols import Event, Executor, Kind, Scheduler, TrainableFactory, ranks_needed
 from workbench.core.showing import settings_html
 from workbench.data import DEFAULT_DB
 from workbench.progress import Progress, WatchedLog
+from workbench.record import provenance, take_up, warn_of_new_code
 from workbench.registry import REGISTRY
 
 if TYPE_CHECKING:
@@ -221,16 +217,23 @@ class StudyRun(AttachedStudy):
         self._listeners: list[Callable[[Sequence[Event]], None]] = []
         log = StudyLog(Path(study.db), study.name, study.spec, resume=resume)
         try:
-            _check_new_settings(study, log.spec)
-            past = log.events() if resume else []
-            ledger = replay(scheduler, past)
+            past = log.events()
+            ledger = take_up(study.name, scheduler, study.spec, log.spec, past)
+            told = provenance(
+                study.nodes if study.client is None else None, scheduler=study.scheduler, trainable=study.trainable
+            )
+            warn_of_new_code(study.name, past, told)
             for event in past:
                 self._progress.see(event)
         except BaseException:
             log.close()
             raise
+        began = Kind.STUDY_RESUMED if past else Kind.STUDY_STARTED
         self._thread = threading.Thread(
-            target=self._drive, args=(scheduler, log, ledger, bool(past)), name=f"study {study.name}", daemon=True
+            target=self._drive,
+            args=(scheduler, log, ledger, Event(began, ledger.at, data=told)),
+            name=f"study {study.name}",
+            daemon=True,
         )
         self._thread.start()
 
@@ -263,13 +266,12 @@ class StudyRun(AttachedStudy):
 
     # -- the driver's thread ----------------------------------------------------------------------------------
 
-    def _drive(self, scheduler: Scheduler, log: "StudyLog", ledger: Ledger, resumed: bool) -> None:
+    def _drive(self, scheduler: Scheduler, log: "StudyLog", ledger: Ledger, began: Event) -> None:
         from workbench.knowledge import Inbox
 
         watched = WatchedLog(log, self._progress, self._stopping)
-        began = Kind.STUDY_RESUMED if resumed else Kind.STUDY_STARTED
         try:
-            watched.append([Event(began, ledger.at, data=_provenance(self.study))])
+            watched.append([began])
             with self.study.executor(log.identity) as executor:
                 executor.open(ledger.at)
                 ended = drive(
@@ -311,51 +313,3 @@ def unique_name(name: str, db: str | Path = DEFAULT_DB) -> str:
     with KnowledgeBase(db) as kb:
         taken = set(kb)
     return next(n for n in chain([name], (f"{name}-{i}" for i in count(2))) if n not in taken)
-
-
-def _check_new_settings(study: Study, recorded: Mapping[str, Any]) -> None:
-    """Refuse to resume with a setting that there was not when the study was recorded, unless it changes nothing.
-
-    The log itself knows only the settings it has recorded. What it has not meant their defaults, then as now.
-    """
-    for what in ("scheduler", "trainable"):
-        try:
-            meant = _described_now(recorded[what])
-        except (WorkbenchError, KeyError, TypeError):
-            continue  # not of the workbench's own kinds: what is recorded is all that is known
-        given = json.loads(json.dumps(study.spec[what]))
-        if changed := [key for key in meant if key not in recorded[what] and given.get(key) != meant[key]]:
-            raise StudyError(
-                f"study {study.name!r} was started before its {what} had a setting {changed[0]!r}, which stood at "
-                f"{meant[changed[0]]!r} then, not {given.get(changed[0])!r}: resume it so, or start another study"
-            )
-
-
-def _described_now(recorded: Mapping[str, Any]) -> dict[str, Any]:
-    """Describe what a record stands for with all the settings there are by now."""
-    inner = {
-        key: build(key, value, REGISTRY) if isinstance(value, Mapping) and "kind" in value else value
-        for key, value in recorded.items()
-    }
-    described: dict[str, Any] = json.loads(json.dumps(describe(build("study", inner, REGISTRY), REGISTRY)))
-    return described
-
-
-def _provenance(study: Study) -> dict[str, Any]:
-    """Say what the study ran on; kept with every start and resume."""
-    packages = ("rl-workbench", "torch", "ale-py", "gymnasium", "distributed", "numpy")
-    return {
-        "unix": time.time(),
-        "nodes": study.nodes if study.client is None else None,
-        "python": platform.python_version(),
-        "machine": platform.platform(),
-        "argv": [Path(sys.argv[0]).name, *sys.argv[1:]] if sys.argv and sys.argv[0] else [],
-        "versions": {name: _version(name) for name in packages},
-    }
-
-
-def _version(package: str) -> str | None:
-    try:
-        return importlib.metadata.version(package)
-    except importlib.metadata.PackageNotFoundError:
-        return None

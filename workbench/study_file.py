@@ -8,8 +8,9 @@ from typing import Any
 
 from workbench.core.describe import Registry, build, made, settings_of
 from workbench.core.errors import InvalidInput, refuse_unknown, unknown
-from workbench.core.protocols import Scheduler, ranks_needed
+from workbench.core.protocols import ranks_needed
 from workbench.core.space import Space
+from workbench.record import in_drawn_order, own_classes, scheduler_from_record
 from workbench.registry import SCHEDULERS, SEARCHERS, TRAINABLES
 from workbench.study import Study
 
@@ -73,25 +74,39 @@ def study_from(table: Mapping[str, Any], **overrides: Any) -> Study:
     return study
 
 
+def recorded_study(db: str | Path, name: str, **settings: Any) -> Study:
+    """Build a study again that a knowledge base holds, to resume it by its name.
+
+    Raises
+    ------
+    DatabaseError, StudyError
+        There is no such file, or no such study in it.
+    InvalidInput
+        As `study_from_record`.
+    """
+    from workbench.knowledge import KnowledgeBase
+
+    with KnowledgeBase(db) as kb:
+        spec, events = kb[name].spec, kb[name].events()
+    return study_from_record(name, in_drawn_order(spec, events), db=db, **settings)
+
+
 def study_from_record(name: str, spec: Mapping[str, Any], **settings: Any) -> Study:
-    """Build a study again from what the log keeps of it, to resume it by name.
+    """Build a study again from what the log keeps of it.
 
     Raises
     ------
     InvalidInput
-        Its scheduler or trainable is not one of the workbench's: pass the objects to `Study` instead.
+        Its scheduler, searcher or trainable is not one of the workbench's: pass the objects to `Study` instead.
     """
+    if mine := own_classes(spec):
+        raise InvalidInput(
+            f"study {name!r} runs {mine[0]}, a class of your own, which its record cannot make again: resume it from "
+            f"Python, Study({name!r}, scheduler, trainable, db=…).run(resume=True)"
+        )
     scheduler = scheduler_from_record(spec["scheduler"])
     trainable = build("trainable", spec["trainable"], TRAINABLES)
     return Study(name, scheduler, trainable, seed=spec["seed"], **{k: v for k, v in settings.items() if v is not None})
-
-
-def scheduler_from_record(described: Mapping[str, Any]) -> Scheduler:
-    """Build a scheduler again, fresh, from what the log keeps of it."""
-    settings = dict(described)
-    searcher = build("searcher", settings.pop("searcher"), SEARCHERS)
-    scheduler: Scheduler = build("scheduler", settings, SCHEDULERS, searcher=searcher)
-    return scheduler
 
 
 def _built(what: str, described: Mapping[str, Any], registry: Registry, **given: Any) -> Any:

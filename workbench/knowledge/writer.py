@@ -259,4 +259,4 @@ def _metrics(event: Event) -> Mapping[str, Any]:
 
 
 def _dumps(thing: Any) -> str:
-    return json.dumps(thing, ensure_ascii=False, separators=(",", ":"), sort_keys=True)
+    return json.dumps(thing, ensure_ascii=False, separators=(",", ":"))  # a space's order counts
