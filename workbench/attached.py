@@ -14,6 +14,7 @@ from typing import IO, TYPE_CHECKING, Any
 from workbench.core.errors import StudyError
 from workbench.core.protocols import Kind
 from workbench.progress import Progress, in_a_notebook
+from workbench.record import size_of_record
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -57,7 +58,8 @@ class AttachedStudy:
         self.name = name
         self._seen = 0  # events taken in
         with KnowledgeBase(self.db) as kb:
-            self._progress = _progress_of(kb[name].spec)
+            size = size_of_record(kb[name].spec)  # until the log's first event tells
+        self._progress = Progress(size.n_trials, size.expected_phases)
 
     # -- waiting and stopping ---------------------------------------------------------------------------------
 
@@ -146,13 +148,9 @@ class AttachedStudy:
 
     def dashboard(self) -> "Dashboard":
         """Open the live view of this study; it only reads the log."""
-        from workbench.knowledge import KnowledgeBase
-        from workbench.results import survival_curves
         from workbench.viz.live import Dashboard
 
-        with KnowledgeBase(self.db) as kb:
-            expected, minimum = survival_curves(kb[self.name].spec)
-        return Dashboard(self.db, self.name, expected=expected or (), minimum=minimum or ())
+        return Dashboard(self.db, self.name)
 
     def report(self, path: str | Path | None = None) -> Path:
         """Write the self-contained HTML report, by default beside the knowledge base; return where it is."""
@@ -217,12 +215,3 @@ class AttachedStudy:
 
 
 _TURNS = {Kind.STUDY_STARTED, Kind.STUDY_RESUMED, Kind.STUDY_INTERRUPTED, Kind.STUDY_ENDED}
-
-
-def _progress_of(spec: dict[str, Any]) -> Progress:
-    from workbench.results import survival_curves
-
-    scheduler = spec["scheduler"]
-    n_trials, n_phases = int(scheduler.get("n_trials") or 0), int(scheduler.get("n_phases") or 0)
-    expected, _ = survival_curves(spec)
-    return Progress(n_trials, sum(expected) if expected else float(n_trials * n_phases))

@@ -8,6 +8,7 @@ from html import escape
 from typing import TYPE_CHECKING
 
 from workbench.core.protocols import Event, Kind
+from workbench.core.size import Size
 
 if TYPE_CHECKING:
     from workbench.knowledge import StudyLog
@@ -28,9 +29,11 @@ class Progress:
 
     Attributes
     ----------
-    trials_started, trials_ended, n_trials : int
-    phases_ended : int
-    expected_phases : float
+    n_trials : int or None
+        ``None`` if nobody knows: an old log of a scheduler of one's own.
+    expected_phases : float or None
+        Likewise.
+    trials_started, trials_ended, phases_ended : int
     at : float
         Seconds on the study's clock at the last event.
     message : str
@@ -39,8 +42,8 @@ class Progress:
         Emulator frames a second, summed over the running trials, as they last reported.
     """
 
-    n_trials: int
-    expected_phases: float
+    n_trials: int | None
+    expected_phases: float | None
     trials_started: int = 0
     trials_ended: int = 0
     phases_ended: int = 0
@@ -58,10 +61,10 @@ class Progress:
 
     @property
     def eta_s(self) -> float | None:
-        """Seconds still expected, at the pace so far; ``None`` before the first phase has ended."""
+        """Seconds still expected, at the pace so far; ``None`` before the first phase has ended, or if unknown."""
         if self.state != "running":
             return 0.0
-        if not self.phases_ended:
+        if not self.phases_ended or self.expected_phases is None:
             return None
         return self.at / self.phases_ended * max(self.expected_phases - self.phases_ended, 0.0)
 
@@ -69,6 +72,9 @@ class Progress:
         """Take in one more event."""
         self.at = max(self.at, event.at)
         self.state = _STATES.get(event.kind, self.state)
+        if event.kind is Kind.STUDY_STARTED and "size" in event.data:
+            size = Size.from_json(event.data["size"])
+            self.n_trials, self.expected_phases = size.n_trials, size.expected_phases
         if event.kind in (Kind.PROGRESS, Kind.PHASE_ENDED):
             self.message = event.data.get("note", "")
         if event.kind is Kind.RUN and event.data["parent"] != event.trial:
@@ -105,7 +111,9 @@ class Progress:
         return f"▕{'█' * full}{'·' * (_BAR - full)}▏"
 
     def _repr_html_(self) -> str:
-        trials = f"<progress value={self.trials_ended} max={max(self.n_trials, self.trials_started, 1)}></progress>"
+        trials = (
+            f"<progress value={self.trials_ended} max={max(self.n_trials or 0, self.trials_started, 1)}></progress>"
+        )
         phases = f"<progress value={self.share:.3f} max=1></progress>"
         return f"<div>trials {trials} phases {phases}<br>{escape(str(self))}</div>"
 
@@ -113,10 +121,11 @@ class Progress:
         eta = "" if self.eta_s is None or self.state != "running" else f" · about {_clock(self.eta_s)} left"
         fps = f" · {self.frames_per_s:,.0f} frames/s" if self.frames_per_s else ""
         held_up = f" · {self.message}" if self.message and self.state == "running" else ""
-        trials = f"{self.n_trials}, {self.trials_started} started, {self.trials_ended} ended"
+        n_trials = "of unknown number" if self.n_trials is None else self.n_trials
+        trials = f"{n_trials}, {self.trials_started} started, {self.trials_ended} ended"
+        of = "an unknown number" if self.expected_phases is None else f"about {self.expected_phases:.0f}"
         return (
-            f"{_clock(self.at)} {self._bar} trials: {trials} · "
-            f"phases: {self.phases_ended} of about {self.expected_phases:.0f}{fps}{eta}{held_up}"
+            f"{_clock(self.at)} {self._bar} trials: {trials} · phases: {self.phases_ended} of {of}{fps}{eta}{held_up}"
         )
 
     __repr__ = __str__

@@ -16,6 +16,7 @@ from workbench.core.drive import replay
 from workbench.core.errors import SchedulerError, StudyError, WorkbenchError
 from workbench.core.ledger import Ledger
 from workbench.core.protocols import Event, Kind, Scheduler
+from workbench.core.size import Size, size_of
 from workbench.core.source import source_mark
 from workbench.registry import REGISTRY, SCHEDULERS, SEARCHERS
 
@@ -51,6 +52,17 @@ def scheduler_from_record(described: Mapping[str, Any]) -> Scheduler:
     searcher = build("searcher", settings.pop("searcher"), SEARCHERS)
     scheduler: Scheduler = build("scheduler", settings, SCHEDULERS, searcher=searcher)
     return scheduler
+
+
+def size_of_record(spec: Mapping[str, Any]) -> Size:
+    """Tell a recorded study's size by its scheduler, built again: of logs whose first event does not tell.
+
+    It is unknown if the scheduler is not one of the workbench's.
+    """
+    try:
+        return size_of(scheduler_from_record(spec["scheduler"]))
+    except (WorkbenchError, KeyError, TypeError):
+        return Size()
 
 
 def own_classes(spec: Mapping[str, Any]) -> list[str]:

@@ -7,14 +7,12 @@ from html import escape
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from workbench.algos.search.hypertrick import (
-    collecting_reports,
-    expected_completion_rate,
-    expected_trials,
-    minimum_completion_rate,
-)
+from workbench.core.describe import explain_of
 from workbench.core.errors import InvalidInput, StudyError
+from workbench.core.size import Size
 from workbench.knowledge import Frames, KnowledgeBase, Recording
+from workbench.record import size_of_record
+from workbench.registry import REGISTRY
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -53,27 +51,28 @@ class Results:
         return cls(recording.name, recording.spec, recording.frames())
 
     @property
+    def size(self) -> Size:
+        """How large the study was meant to be, as its scheduler told."""
+        return self.frames.size or size_of_record(self.spec)
+
+    @property
     def summary(self) -> dict[str, Any]:
-        """The numbers of `workbench.analysis.summarise`; for HyperTrick also Eqs. 8 and 9, minimum and expected α."""
+        """The numbers of `workbench.analysis.summarise`; also minimum and expected α, if the scheduler knows them."""
         from workbench.analysis import summarise
 
-        scheduler = self.spec["scheduler"]
-        n_trials = int(scheduler.get("n_trials") or len(self.frames.trials))
-        n_phases = int(scheduler.get("n_phases") or self._phases_seen())
-        f = self.frames
+        f, size = self.frames, self.size
         found = summarise(
             f.trials,
             f.phases,
             f.spans,
             f.slots,
             wall_s=f.wall_s,
-            n_trials=n_trials,
-            n_phases=n_phases,
+            n_configs=size.n_configs,
+            n_phases=size.n_phases,
             hyperparameters=f.hyperparameters,
         )
-        if self._eviction_rate is not None:
-            found["alpha_expected"] = expected_completion_rate(self._eviction_rate, n_phases)
-            found["alpha_minimum"] = minimum_completion_rate(self._eviction_rate, n_phases)
+        if size.completion is not None:
+            found["alpha_expected"], found["alpha_minimum"] = size.completion, size.fewest_completion
         return found
 
     def importance(self, phase: int | None = None) -> "Importance":
@@ -90,15 +89,14 @@ class Results:
         """
         from workbench import analysis, viz
 
-        f = self.frames
-        expected, minimum = survival_curves(self.spec)
+        f, size = self.frames, self.size
         used = analysis.occupancy(f.spans, f.slots, f.wall_s)
-        survived = analysis.survival(f.trials, f.phases, f.decisions, self.spec["scheduler"].get("n_phases"))
+        survived = analysis.survival(f.trials, f.phases, f.decisions, size.n_phases)
         found = self.importance()
         curves = analysis.learning_curves(f.phases, f.metrics)
         drawn = {
             "occupancy": viz.node_occupancy(f.spans, f.slots, f.wall_s, occupancy=used.share),
-            "survival": viz.phase_survival(survived, expected, minimum),
+            "survival": viz.phase_survival(survived, [*size.began] or None, [*size.fewest] or None),
             "learning curves": viz.learning_curves(
                 curves, f.trials, hyperparameters=f.hyperparameters, decisions=f.decisions
             ),
@@ -195,7 +193,9 @@ class Results:
 
         f = self.frames
         captions = {_CAPTIONS[name]: figure for name, figure in self.figures().items()}
-        decisions = f.decisions.assign(reason=f.decisions["reason"].map(_reason_text))
+        explain = explain_of(self.spec["scheduler"], REGISTRY)
+        told = [explain({"mode": mode, **why}) for mode, why in f.decisions[["mode", "reason"]].itertuples(index=False)]
+        decisions = f.decisions.assign(reason=told)
         tables = {"Trials": f.trials, "Decisions": decisions}
         return write_report(path, f"Study {self.name}", self._rows(), captions, tables, note=_what_ran(self.spec))
 
@@ -219,9 +219,11 @@ class Results:
         if s["best_trial"] is not None:
             config = ", ".join(f"{name} = {_number(value)}" for name, value in s["best_config"].items())
             best = f"{_number(s['best_score'])} (trial {s['best_trial']}, after {s['best_at_s']:.0f} s)"
-        alpha = f"{s['alpha']:.1%}"
+        alpha = (
+            "unknown: its record does not tell how large the study is" if s["alpha"] is None else f"{s['alpha']:.1%}"
+        )
         if "alpha_expected" in s:
-            alpha += f" (expected {s['alpha_expected']:.1%} by Eq. 9, minimum {s['alpha_minimum']:.1%} by Eq. 8)"
+            alpha += f" (expected {s['alpha_expected']:.1%}, minimum {s['alpha_minimum']:.1%})"
         states = ", ".join(f"{n} {state}" for state, n in s["states"].items())
         origin = {"origin": "simulated: nothing was trained, times are virtual"} if self.spec.get("simulated") else {}
         return {
@@ -235,14 +237,6 @@ class Results:
             "completion rate": alpha,
             "wall time": f"{s['wall_s']:.1f} s",
         }
-
-    @property
-    def _eviction_rate(self) -> float | None:
-        scheduler = self.spec["scheduler"]
-        return float(scheduler["eviction_rate"]) if scheduler.get("kind") == "hypertrick" else None
-
-    def _phases_seen(self) -> int:
-        return int(self.frames.phases["phase"].max()) + 1 if len(self.frames.phases) else 1
 
 
 _CAPTIONS = {
@@ -264,28 +258,11 @@ _CAPTIONS = {
 }
 
 
-def survival_curves(spec: Mapping[str, Any]) -> tuple[list[float] | None, list[float] | None]:
-    """Give, for a HyperTrick study, the trials expected to begin each phase, and the fewest that can.
-
-    E[W_p] by Eq. 1; the fewest are those let through unconditionally in the phase before (Eq. 2).
-    """
-    scheduler = spec["scheduler"]
-    if scheduler.get("kind") != "hypertrick":
-        return None, None
-    n, r, phases = scheduler["n_trials"], scheduler["eviction_rate"], range(scheduler["n_phases"])
-    expected = [expected_trials(n, r, p) for p in phases]
-    return expected, [float(n), *(collecting_reports(n, r, p) for p in phases[:-1])]
-
-
 def _what_ran(spec: Mapping[str, Any]) -> str:
     scheduler, trainable = dict(spec["scheduler"]), dict(spec["trainable"])
     settings = ", ".join(f"{k} = {_number(v)}" for k, v in trainable.items() if k != "kind" and v is not None)
     rule = ", ".join(f"{k} = {_number(v)}" for k, v in scheduler.items() if k not in ("kind", "searcher"))
     return f"{scheduler['kind']} ({rule}) over {trainable['kind']} ({settings}); seed {spec['seed']}"
-
-
-def _reason_text(reason: Mapping[str, Any]) -> str:
-    return ", ".join(f"{key} = {_number(value)}" for key, value in reason.items())
 
 
 def _scalar(value: Any) -> Any:

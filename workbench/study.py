@@ -17,6 +17,7 @@ from workbench.core.errors import InvalidInput
 from workbench.core.ledger import Ledger
 from workbench.core.protocols import Event, Executor, Kind, Scheduler, TrainableFactory, ranks_needed
 from workbench.core.showing import settings_html
+from workbench.core.size import size_of
 from workbench.data import DEFAULT_DB
 from workbench.progress import Progress, WatchedLog
 from workbench.record import provenance, take_up, warn_of_new_code
@@ -210,7 +211,8 @@ class StudyRun(AttachedStudy):
         self.study = study
         self.db, self.name = Path(study.db).absolute(), study.name
         scheduler = copy.deepcopy(study.scheduler)
-        self._progress = Progress(scheduler.n_trials, scheduler.expected_phases)
+        size = size_of(scheduler)
+        self._progress = Progress(size.n_trials, size.expected_phases)
         self.error: BaseException | None = None
         self._stopping = threading.Event()
         self._over = threading.Event()
@@ -229,6 +231,7 @@ class StudyRun(AttachedStudy):
             log.close()
             raise
         began = Kind.STUDY_RESUMED if past else Kind.STUDY_STARTED
+        told = told if past else {**told, "size": size.to_json()}
         self._thread = threading.Thread(
             target=self._drive,
             args=(scheduler, log, ledger, Event(began, ledger.at, data=told)),

@@ -13,7 +13,7 @@ def _summary(frames):
         frames.spans,
         frames.slots,
         wall_s=frames.wall_s,
-        n_trials=3,
+        n_configs=3,
         n_phases=2,
         hyperparameters=frames.hyperparameters,
     )

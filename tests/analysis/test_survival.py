@@ -57,7 +57,7 @@ def test_stops_by_mode(frames):
 
 
 def test_completion_counts_ended_phases(frames):
-    assert completion_rate(frames.phases, n_trials=3, n_phases=2) == 3 / 6
+    assert completion_rate(int(frames.phases["ended_s"].notna().sum()), n_configs=3, n_phases=2) == 3 / 6
 
 
 def test_nothing_yet(nothing):
@@ -65,4 +65,4 @@ def test_nothing_yet(nothing):
     empty = survival(nothing.trials, nothing.phases, nothing.decisions, n_phases=2)
     assert empty["began"].tolist() == [0, 0]
     assert stopped_by_mode(nothing.decisions).empty
-    assert completion_rate(nothing.phases, 3, 2) == 0.0
+    assert completion_rate(0, 3, 2) == 0.0

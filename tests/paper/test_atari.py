@@ -7,8 +7,11 @@ import pandas as pd
 import pytest
 
 from tests.knowledge.test_knowledge import a_study
+from tests.support import SPACE
+from workbench import HyperTrick, RandomSearcher
 from workbench.core.errors import InvalidInput
-from workbench.core.protocols import Kind
+from workbench.core.protocols import Event, Kind
+from workbench.core.size import Size, size_of
 from workbench.data import DATA
 from workbench.knowledge import Recording, StudyLog, record
 from workbench.paper import atari
@@ -30,7 +33,9 @@ def root(tmp_path):
     for name, slower in (("hypertrick", 1), ("hyperband", 2)):
         scheduler = {"kind": name, "n_trials": 3, "n_phases": 2} | ({"eviction_rate": 0.9} if slower == 1 else {})
         with_log = StudyLog(tmp_path / "kb.db", name, {"seed": 0, "scheduler": scheduler, "trainable": TRAINABLE})
-        with_log.append([_slower(event, slower) for event in a_study()])
+        size = size_of(HyperTrick(RandomSearcher(SPACE), 3, 2, 0.9)) if slower == 1 else Size(3, 3, 2, 6.0)
+        began = Event(Kind.STUDY_STARTED, 0.0, data={"size": size.to_json()})
+        with_log.append([began, *(_slower(event, slower) for event in a_study())])
         with_log.close()
         record(tmp_path / "kb.db", name, tmp_path / f"boxing-{name}")
     return tmp_path

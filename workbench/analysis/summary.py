@@ -16,8 +16,8 @@ def summarise(
     slots: pd.DataFrame,
     *,
     wall_s: float,
-    n_trials: int,
-    n_phases: int,
+    n_configs: int | None,
+    n_phases: int | None,
     hyperparameters: Sequence[str],
 ) -> dict[str, Any]:
     """Sum up a study, running or ended.
@@ -28,8 +28,8 @@ def summarise(
         As in `workbench.knowledge.Frames`.
     wall_s : float
         The study's clock, seconds.
-    n_trials, n_phases : int
-        The paper's W0 and Np.
+    n_configs, n_phases : int or None
+        The paper's W0 and Np, as of `completion_rate`; ``None`` if nobody knows.
     hyperparameters : sequence of str
         Columns of `trials` that hold the configuration.
 
@@ -38,17 +38,19 @@ def summarise(
     dict
         best_trial (int, None before the first score; of equals the first), best_score, best_config (dict), best_at_s
         (seconds), wall_s, occupancy (share, 0 to 1), lost_s (slot-seconds spent on lost attempts), alpha (completion
-        rate, 0 to 1), trials (begun), phases (completed), retries (attempts lost), states (dict: state → trials).
+        rate; None if nobody knows of how much), trials (begun), phases (completed), retries (attempts lost), states
+        (dict: state → trials).
     """
     used = occupancy(spans, slots, wall_s)
+    completed = int(phases["ended_s"].notna().sum())
     return {
         **_best(trials, phases, hyperparameters),
         "wall_s": wall_s,
         "occupancy": used.share,
         "lost_s": used.lost,
-        "alpha": completion_rate(phases, n_trials, n_phases),
+        "alpha": completion_rate(completed, n_configs, n_phases) if n_configs and n_phases else None,
         "trials": len(trials),
-        "phases": int(phases["ended_s"].notna().sum()),
+        "phases": completed,
         "retries": int(phases["retries"].sum()),
         "states": {str(state): int(n) for state, n in trials["state"].value_counts().items()},
     }

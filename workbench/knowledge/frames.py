@@ -10,6 +10,7 @@ import pandas as pd
 
 from workbench.core.errors import unknown
 from workbench.core.protocols import Event, Kind
+from workbench.core.size import Size
 
 TRIALS = [
     "trial",
@@ -63,6 +64,8 @@ class Frames:
         running, ended or interrupted; "running" also stands for a driver that died without a word.
     wall_s : float
         Seconds from the first event to the last.
+    size : Size or None
+        How large the study was meant to be, as its first event tells; ``None`` where it does not, in older logs.
     """
 
     trials: pd.DataFrame
@@ -74,6 +77,7 @@ class Frames:
     slots: pd.DataFrame
     state: str
     wall_s: float
+    size: Size | None = None
 
     @property
     def hyperparameters(self) -> list[str]:
@@ -135,6 +139,7 @@ class FrameReader:
     open_span: dict[int, dict[str, Any]] = field(default_factory=dict)  # trial → its span under way
     state: str = "running"
     at: float = 0.0
+    size: Size | None = None
 
     def read(self, event: Event) -> None:
         """Take in the next event."""
@@ -166,6 +171,8 @@ class FrameReader:
                 self._slot_lost(event)
             case Kind.STUDY_STARTED | Kind.STUDY_RESUMED:
                 self._taken_up(event)
+                if "size" in event.data:
+                    self.size = Size.from_json(event.data["size"])
             case Kind.STUDY_ENDED:
                 self.state = "ended"
             case Kind.STUDY_INTERRUPTED:
@@ -292,6 +299,7 @@ class FrameReader:
             slots=_frame(self.slots, SLOTS),
             state=self.state,
             wall_s=self.at,
+            size=self.size,
         )
 
 

@@ -98,9 +98,9 @@ def summary(results: Mapping[str, Results]) -> "pd.DataFrame":
     for scheduler, one in results.items():
         told = one.summary
         columns[scheduler] = {
-            "configurations": _n_configs(one),
+            "configurations": one.size.n_configs,
             "phases": told["phases"],
-            "completion rate": told["phases"] / (_n_configs(one) * one.spec["scheduler"]["n_phases"]),
+            "completion rate": told["alpha"],
             "occupancy": told["occupancy"],
             "best score": told["best_score"],
             "wall time [min]": one.frames.wall_s / 60,
@@ -126,7 +126,7 @@ def scale_of(results: Results) -> str:
     frames, spec = results.frames, results.spec
     phase = " and ".join(f"{length:,} {unit}" for unit, length in spec["trainable"]["phase"].items() if length)
     return (
-        f"{len(frames.trials)} trials of up to {spec['scheduler']['n_phases']} phases of {phase} on "
+        f"{len(frames.trials)} trials of up to {results.size.n_phases} phases of {phase} on "
         f"{frames.slots['slot'].nunique()} nodes"
     )
 
@@ -190,17 +190,12 @@ def whole_curves(results: Results) -> "pd.DataFrame":
     """Give the curves of `analysis.learning_curves`, over frames, of the trials that ran to the last phase."""
     frames = results.frames
     last = frames.phases.groupby("trial")["phase"].max()
-    whole = last.index[last == results.spec["scheduler"]["n_phases"] - 1]
+    whole = last.index[last == (results.size.n_phases or 0) - 1]
     return learning_curves(frames.phases[frames.phases["trial"].isin(whole)], frames.metrics, "frames")
 
 
 def _preset(game: str, scheduler: str) -> str:
     return f"{game.replace('_', '-')}-{scheduler}"
-
-
-def _n_configs(results: Results) -> int:
-    """A configuration that is started again is another trial, but none more."""
-    return len(results.frames.trials[results.frames.hyperparameters].drop_duplicates())
 
 
 def _frames_per_s(results: Results) -> float:

@@ -1,8 +1,9 @@
 """Studies in virtual time: one, and schedulers compared over many paired ones."""
 
+from workbench.core.size import full_runs
 from workbench.simulation.comparison import Comparison, arrival_bias, compare, regrets, wins_and_losses
 from workbench.simulation.outcome import Outcome
-from workbench.simulation.run import full_runs, keep, simulate
+from workbench.simulation.run import keep, simulate
 from workbench.simulation.scenario import Repetition, Scenario, preset, presets, scenario_from
 
 __all__ = [

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
+from workbench.analysis.completion import completion_rate
 from workbench.core.protocols import Event, Kind
 
 Times = npt.NDArray[np.float64]
@@ -113,7 +114,7 @@ class Tally:
         return Outcome(
             makespan=self.at,
             occupancy=float((busy[:, 1] - busy[:, 0]).sum() / alive) if alive else float("nan"),
-            completion_rate=len(scores) / (n_configs * n_phases),
+            completion_rate=completion_rate(len(scores), n_configs, n_phases),
             time_to_best=float("nan") if best is None else float(ended[best]),
             best_score=float("nan") if best is None else float(scores[best]),
             best_trial=None if best is None else self.ended[best][2],

@@ -1,7 +1,7 @@
 """One study in virtual time: driven to its end, measured, and kept in a knowledge base if wanted."""
 
 import copy
-from collections.abc import Mapping, Sequence, Sized
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -10,6 +10,8 @@ from workbench.cluster.virtual import VirtualCluster
 from workbench.core.drive import drive
 from workbench.core.garbage import uncollected
 from workbench.core.protocols import Event, Kind, Scheduler
+from workbench.core.size import full_runs
+from workbench.record import size_of_record
 from workbench.simulation.outcome import Outcome, Tally
 
 
@@ -46,17 +48,6 @@ def simulate(
     return tally.outcome(full_runs(scheduler), scheduler.n_phases, cluster.n_slots)
 
 
-def full_runs(scheduler: Scheduler) -> int:
-    """Count the runs to the end that a completion rate of 1 stands for: configurations, or members of a population.
-
-    Trials are more where a scheduler restarts some, or lets members go on as new ones; configurations are fewer than
-    asked for where the searcher has no more.
-    """
-    asked = int(getattr(scheduler, "n_configs", getattr(scheduler, "population", scheduler.n_trials)))
-    searcher = getattr(scheduler, "searcher", None)
-    return min(asked, len(searcher)) if isinstance(searcher, Sized) else asked
-
-
 def keep(db: str | Path, name: str, spec: Mapping[str, Any], events: Sequence[Event]) -> None:
     """Put a simulated study into a knowledge base, marked as simulated in its spec and in its first event.
 
@@ -70,7 +61,10 @@ def keep(db: str | Path, name: str, spec: Mapping[str, Any], events: Sequence[Ev
     log = StudyLog(Path(db), name, {**spec, "simulated": True})
     try:
         end = max((event.at for event in events), default=0.0)
-        first, last = Event(Kind.STUDY_STARTED, 0.0, data={"simulated": True}), Event(Kind.STUDY_ENDED, end)
+        first, last = (
+            Event(Kind.STUDY_STARTED, 0.0, data={"simulated": True, "size": size_of_record(spec).to_json()}),
+            Event(Kind.STUDY_ENDED, end),
+        )
         log.append([first, *events, last])
     finally:
         log.close()

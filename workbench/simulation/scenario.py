@@ -19,11 +19,12 @@ from workbench.cluster.virtual import VirtualCluster
 from workbench.core.describe import build, settings_of
 from workbench.core.errors import InvalidInput, refuse_unknown, unknown
 from workbench.core.protocols import Config, Event, Scheduler, Searcher
+from workbench.core.size import full_runs
 from workbench.core.space import Choice, Space
 from workbench.registry import SCHEDULERS, SEARCHERS
 from workbench.simulation.curves import SOURCES, Curves, read_curves
 from workbench.simulation.outcome import Outcome
-from workbench.simulation.run import full_runs, simulate
+from workbench.simulation.run import simulate
 
 _TABLES = {"simulation", "cluster", "curves", "space", "searcher", "scheduler", "schedulers"}
 _PERTURBING = {"pbt"}

@@ -1,14 +1,14 @@
 import json
 
 import numpy as np
-import pytest
 
-from tests.viz.live.conftest import NAME, SPEC, in_order
+from tests.viz.live.conftest import NAME, in_order
 from workbench.core.protocols import Event, Kind
+from workbench.core.showing import reason_text
+from workbench.core.size import Size
 from workbench.knowledge.reader import POINT
 from workbench.viz.live.board import OUTCOMES, Board
 from workbench.viz.live.feed import READ, Feed, News
-from workbench.viz.live.plan import plan_of
 from workbench.viz.live.words import why
 
 
@@ -56,7 +56,7 @@ class Viewer:
 
 
 def _board():
-    return Board(NAME, plan_of(SPEC, expected=[4.0, 3.0], minimum=[4.0, 2.0]))
+    return Board(NAME, Size(4, 4, 2, 7.0, [4.0, 3.0], [4.0, 2.0]))
 
 
 def test_deltas_add_up_to_the_snapshot():
@@ -143,28 +143,32 @@ def test_lost_slots_and_drivers_are_troubles():
     assert troubles[1:] == [("slot 2 lost", "on m"), ("the driver left", "OSError('full')")]
 
 
-def test_an_unknown_scheduler_has_no_expectations():
-    plan = plan_of({"scheduler": {"kind": "mine"}})
-    assert (plan.n_trials, plan.expected, plan.expected_phases) == (None, (), None)
-    assert plan_of({}) == plan
-    assert plan_of({"scheduler": {"n_trials": 4, "n_phases": 3}}).expected_phases == 12
+def test_a_study_of_unknown_size_says_so_until_its_first_event_tells():
+    board = Board(NAME, Size())
+    meta = board.snapshot()[0]["meta"]
+    assert (meta["n_trials"], meta["n_phases"], meta["expected"], board.state()["expected_phases"]) == (
+        None,
+        None,
+        [],
+        None,
+    )
+    told = Size(6, 6, 3, 9.5, [6, 4, 2], [6, 3, 1])
+    board.take(_news([Event(Kind.STUDY_STARTED, 0.0, data={"size": told.to_json()})]))
+    meta = board.snapshot()[0]["meta"]
+    assert (meta["n_trials"], meta["n_phases"], meta["expected"], meta["minimum"]) == (6, 3, [6, 4, 2], [6, 3, 1])
+    assert board.state()["expected_phases"] == 9.5
 
 
-@pytest.mark.parametrize(
-    ("decision", "words"),
-    [
-        ({"verdict": "stop", "mode": "finished"}, "ran all its phases"),
-        (
-            {"verdict": "stop", "mode": "selecting", "rank": 0.2, "threshold": 0.5, "reported": 5},
-            "selecting: rank 0.20 < 0.50 of 5 reports",
-        ),
-        ({"verdict": "continue", "mode": "collecting", "reported": 2, "collecting_reports": 4.5},
-         "collecting: report 2 of 4.5"),
-        ({"verdict": "continue"}, ""),
-    ],
-)  # fmt: skip
-def test_reasons_in_words(decision, words):
-    assert why(decision) == words
+def test_reasons_are_in_the_words_of_the_scheduler():
+    decision = {"verdict": "stop", "mode": "below", "place": 3}
+    assert why(decision) == reason_text({"mode": "below", "place": 3}) == "below: place 3"
+    board = Board(NAME, Size(), lambda reason: f"my {reason['mode']}")
+    board.take(_news(in_order()))
+    content, _ = board.snapshot()
+    told = [line["why"] for line in content["log"] if line["list"] == "decisions"]
+    assert told
+    assert all(words.startswith("my ") for words in told)
+    assert any(trial["why"].startswith("my ") for trial in content["trials"])
 
 
 def test_a_feed_gives_each_thing_once(db, log):

@@ -2,19 +2,21 @@
 
 import math
 from collections import deque
+from collections.abc import Sequence
 from operator import itemgetter
 from typing import Any
 
 import pandas as pd
 
 from workbench import analysis
-from workbench.core.protocols import Config, Event, Kind
+from workbench.core.protocols import Config, Event, Explain, Kind
+from workbench.core.showing import reason_text
+from workbench.core.size import Size
 from workbench.knowledge import Frames
 from workbench.knowledge.frames import METRICS, SLOTS, SPANS, TRIALS, FrameReader
 from workbench.viz import theme
 from workbench.viz.live.curves import Curves
 from workbench.viz.live.feed import SCORE, News
-from workbench.viz.live.plan import Plan
 from workbench.viz.live.rates import NAMES, Rates
 from workbench.viz.live.spans import OUTCOMES, SpanTable
 from workbench.viz.live.words import LIST_OF, LONGEST, line_of, why
@@ -32,11 +34,32 @@ class Board:
     `snapshot` gives all of it, `delta` what changed since the last delta. Tables travel as float32:
     spans as index, slot, trial, phase, started_s, ended_s (NaN while open), outcome (index into `OUTCOMES`);
     points as trial, x (seconds trained), score, end (whether the phase's last).
+
+    Parameters
+    ----------
+    name : str
+        The study.
+    size : Size
+        How large it is, as far as is known before its first event tells.
+    explain : Explain, optional
+        Puts its scheduler's reasons into words.
+    expected, minimum : sequence of float, optional
+        Trials expected to begin each phase, and the fewest that can, instead of what the size tells.
     """
 
-    def __init__(self, name: str, plan: Plan) -> None:
+    def __init__(
+        self,
+        name: str,
+        size: Size,
+        explain: Explain = reason_text,
+        *,
+        expected: Sequence[float] = (),
+        minimum: Sequence[float] = (),
+    ) -> None:
         self.name = name
-        self.plan = plan
+        self._given = expected, minimum
+        self._size = size
+        self._explain = explain
         self.curves = Curves()
         self.rates = Rates()
         self._reader = FrameReader()
@@ -65,6 +88,11 @@ class Board:
         self.curves.take(points[points["name"] == SCORE])
         self.rates.take(points, self._reader.at)
         self._stale = True
+
+    @property
+    def size(self) -> Size:
+        """How large the study is."""
+        return self._reader.size or self._size
 
     @property
     def importance(self) -> dict[str, Any] | None:
@@ -100,7 +128,7 @@ class Board:
         if not self._slow:
             self._slow = self._derive()
         ended = self._slow["phases_ended"]
-        expected = self.plan.expected_phases
+        expected = self.size.expected_phases
         at, running = self._reader.at, self._reader.state == "running"
         eta = at / ended * max(expected - ended, 0.0) if running and ended and expected else None
         return {
@@ -190,13 +218,13 @@ class Board:
             names |= dict.fromkeys(key for key in row if key not in TRIALS)
         return {
             "name": self.name,
-            "n_trials": self.plan.n_trials,
-            "n_phases": self.plan.n_phases,
-            "expected": list(self.plan.expected),
-            "minimum": list(self.plan.minimum),
+            "n_trials": self.size.n_trials,
+            "n_phases": self.size.n_phases,
+            "expected": list(self._given[0] or self.size.began),
+            "minimum": list(self._given[1] or self.size.fewest),
             "hyperparameters": list(names),
             "states": theme.STATE_COLORS,
-            "phase_colors": theme.phase_colors(self.plan.n_phases or self._phases_begun()),
+            "phase_colors": theme.phase_colors(self.size.n_phases or self._phases_begun()),
             "outcomes": OUTCOMES,
             "rates": NAMES,
         }
@@ -204,7 +232,7 @@ class Board:
     def _derive(self) -> dict[str, Any]:
         """What only events change. Narrow tables: of a large study whole frames would take most of a second."""
         trials, phases, decisions = self._tables()
-        survival = analysis.survival(trials, phases, decisions, self.plan.n_phases)
+        survival = analysis.survival(trials, phases, decisions, self.size.n_phases)
         slots = self._reader.slots
         alive = [r for r in slots if "lost_s" not in r]
         busy = {span["slot"] for span in self._reader.open_span.values() if span["outcome"] == "running"}
@@ -214,7 +242,7 @@ class Board:
             "trials_started": len(trials),
             "trials_ended": int(trials["state"].isin(["stopped", "finished", "failed"]).sum()),
             "phases_ended": int(phases["ended_s"].notna().sum()),
-            "expected_phases": self.plan.expected_phases,
+            "expected_phases": self.size.expected_phases,
             "occupancy": None if math.isnan(used.share) else round(used.share, 4),
             "idle": None if math.isnan(used.share) else round(used.idle / used.alive, 4),
             "busy": [sum(r["slot"] in busy for r in alive), len(alive)],
@@ -239,13 +267,13 @@ class Board:
     def _log_since(self, n: int) -> list[dict[str, Any]]:
         """Put into words the lines after the n-th, those that are kept."""
         kept = (line for lines in self._lists.values() for line in lines if line[0] > n)
-        return [{**line_of(event), "n": k} for k, event in sorted(kept, key=itemgetter(0))]
+        return [{**line_of(event, self._explain), "n": k} for k, event in sorted(kept, key=itemgetter(0))]
 
     def _why(self, trial: int) -> str:
         event = self._last_word.get(trial)
         if event is None:
             return ""
-        return "stopped by a person" if event.kind is Kind.TRIAL_STOPPED else why(event.data)[:LONGEST]
+        return "stopped by a person" if event.kind is Kind.TRIAL_STOPPED else why(event.data, self._explain)[:LONGEST]
 
     def _trial(self, number: int) -> dict[str, Any]:
         row = self._reader.trials[number]

@@ -12,14 +12,17 @@ from uuid import uuid4
 import anywidget
 import traitlets
 
+from workbench.core.describe import explain_of
 from workbench.core.errors import WorkbenchError
 from workbench.core.garbage import uncollected
+from workbench.core.protocols import Explain
 from workbench.knowledge import Hands
+from workbench.record import size_of_record
+from workbench.registry import REGISTRY
 from workbench.viz.live.asking import ask
 from workbench.viz.live.board import Board, Message
 from workbench.viz.live.estimator import Estimator
 from workbench.viz.live.feed import Feed
-from workbench.viz.live.plan import plan_of
 from workbench.viz.live.static import static_html
 
 _PARTS = ["store.js", "paint.js", "views.js", "hands.js", "widget.js"]
@@ -58,7 +61,10 @@ class Dashboard(anywidget.AnyWidget):  # type: ignore[misc]
     name : str
         The study.
     expected, minimum : sequence of float, optional
-        Trials expected to begin each phase, and the fewest that can (Eqs. 1 and 2), to draw beside those that did.
+        Trials expected to begin each phase, and the fewest that can, to draw beside those that did; by default what the
+        study's scheduler told its log.
+    explain : Explain, optional
+        Puts the reasons of decisions into words; by default the scheduler's own, found by its kind.
     refresh_s : float
         Seconds between two looks at the log.
 
@@ -105,10 +111,14 @@ class Dashboard(anywidget.AnyWidget):  # type: ignore[misc]
         *,
         expected: Sequence[float] = (),
         minimum: Sequence[float] = (),
+        explain: Explain | None = None,
         refresh_s: float = 0.5,
     ) -> None:
         self._feed = Feed(db, name)
-        self._board = Board(name, plan_of(self._feed.spec, expected, minimum))
+        spec = self._feed.spec
+        size = size_of_record(spec)
+        explain = explain or explain_of(spec.get("scheduler"), REGISTRY)
+        self._board = Board(name, size, explain, expected=expected, minimum=minimum)
         with uncollected():
             self._board.take(self._feed.news())
         self._board.take_as_sent()  # a viewer begins with a snapshot

@@ -3,7 +3,8 @@
 from collections.abc import Mapping
 from typing import Any
 
-from workbench.core.protocols import Event, Kind
+from workbench.core.protocols import Event, Explain, Kind
+from workbench.core.showing import reason_text
 
 LONGEST = 500  # characters of a reason or an error
 LIST_OF = {
@@ -20,22 +21,12 @@ LIST_OF = {
 _HANDLED = {"request", "action", "accepted", "why", "by"}
 
 
-def why(decision: Mapping[str, Any]) -> str:
-    """Write a decision's reason as a person would say it, from the log's data."""
-    mode = decision.get("mode")
-    if mode == "selecting" and decision.keys() >= {"rank", "threshold", "reported"}:
-        kept = "<" if decision["verdict"] == "stop" else "≥"
-        rank, threshold = f"{decision['rank']:.2f}", f"{decision['threshold']:.2f}"
-        return f"selecting: rank {rank} {kept} {threshold} of {decision['reported']} reports"
-    if mode == "collecting" and decision.keys() >= {"reported", "collecting_reports"}:
-        return f"collecting: report {decision['reported']} of {decision['collecting_reports']:.4g}"
-    if mode in ("finished", "failed"):
-        return "ran all its phases" if mode == "finished" else "no attempt left"
-    rest = ", ".join(f"{key} {value}" for key, value in decision.items() if key not in ("verdict", "mode"))
-    return ": ".join(part for part in (str(mode or ""), rest) if part)
+def why(decision: Mapping[str, Any], explain: Explain = reason_text) -> str:
+    """Write a decision's reason as a person would say it, from the log's data, in its scheduler's words."""
+    return explain({key: value for key, value in decision.items() if key != "verdict"})
 
 
-def line_of(event: Event) -> dict[str, Any]:
+def line_of(event: Event, explain: Explain = reason_text) -> dict[str, Any]:
     """Write an event of a kind in `LIST_OF` as a line of its list.
 
     Returns
@@ -46,7 +37,7 @@ def line_of(event: Event) -> dict[str, Any]:
     """
     match event.kind:
         case Kind.DECISION:
-            return _line(event, str(event.data["verdict"]), why(event.data))
+            return _line(event, str(event.data["verdict"]), why(event.data, explain))
         case Kind.INTERVENTION:
             return _answer(event)
         case Kind.PHASE_FAILED | Kind.TRIAL_FAILED:
