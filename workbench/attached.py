@@ -171,7 +171,7 @@ class AttachedStudy:
             over = self.wait((1.0 if terminal else 10.0) if every_s is None else every_s)
             out.write(f"{self.progress}" + ("\x1b[K\r" if terminal and not over else "\n"))
             out.flush()
-        return self
+        return self._tell_failures(out)
 
     def _follow_in_a_cell(self, every_s: float) -> "AttachedStudy":
         from IPython.display import display
@@ -183,6 +183,13 @@ class AttachedStudy:
                 over = self.wait(every_s)
             finally:
                 shown.update(self.progress)
+        return self._tell_failures(sys.stdout)
+
+    def _tell_failures(self, out: IO[str]) -> "AttachedStudy":
+        from workbench.analysis import failure_lines
+
+        out.writelines(f"failed: {line}\n" for line in failure_lines(self.trials))
+        out.flush()
         return self
 
     def __repr__(self) -> str:
@@ -207,7 +214,7 @@ class AttachedStudy:
         with KnowledgeBase(self.db) as kb:
             last = next((e for e in reversed(kb[self.name].events()) if e.kind in _TURNS), None)
         if last is not None and last.kind is Kind.STUDY_INTERRUPTED and "error" in last.data:
-            raise StudyError(f"study {self.name!r} was ended by {last.data['error']}")
+            raise StudyError(f"study {self.name!r} stopped: {last.data['error']}")
         if last is None or last.kind in (Kind.STUDY_STARTED, Kind.STUDY_RESUMED):
             said = output_path(self.db, self.name)
             where = f"; what it wrote stands in {said}" if said.exists() else ""

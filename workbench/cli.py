@@ -41,7 +41,7 @@ a study file:
 
 
 def main(argv: Sequence[str] | None = None) -> int:
-    """Run a command; return its exit code: 0 done, 2 bad input, 130 interrupted."""
+    """Run a command; return its exit code: 0 done, 1 no trial has a score, 2 bad input, 130 interrupted."""
     arguments = _parser().parse_args(argv)
     from workbench.core.errors import WorkbenchError
 
@@ -70,6 +70,7 @@ def _parser() -> argparse.ArgumentParser:
     run.add_argument("--checkpoints", metavar="PLACE", help="a directory all workers see, or an fsspec URL")
     run.add_argument("--seed", type=int, metavar="N", help="the study's seed")
     run.add_argument("--resume", action="store_true", help="go on with a study that was interrupted")
+    run.add_argument("--no-fail-fast", action="store_true", help="go on though the first trials all fail of one error")
     run.add_argument("--quiet", action="store_true", help="print the summary only")
     run.add_argument("--record", metavar="FOLDER", help="once it is over, write it there as Parquet; must not exist")
     _add_db(run, None)  # a study file may name one
@@ -157,7 +158,7 @@ def _add_db(parser: argparse.ArgumentParser, default: Path | None = DEFAULT_DB) 
 
 
 def _run(arguments: argparse.Namespace) -> int:
-    from workbench.core.errors import InvalidInput
+    from workbench.core.errors import FirstTrialsFailed, InvalidInput
     from workbench.knowledge import record
     from workbench.study_file import presets
 
@@ -173,10 +174,14 @@ def _run(arguments: argparse.Namespace) -> int:
     with _client(arguments.cluster) as client:
         study = _study(arguments, client)
         run = study.start(resume=arguments.resume)
-        interrupted = _watch(run, quiet=arguments.quiet)
-    print(run.results())
+        try:
+            interrupted, failed = _watch(run, quiet=arguments.quiet), ""
+        except FirstTrialsFailed as err:
+            interrupted, failed = False, str(err)
+    results = run.results()
+    print(results)
     print(f"  report           {run.report()}")
-    if arguments.record and not interrupted:
+    if arguments.record and not (interrupted or failed):
         print(f"  recorded         {record(study.db, study.name, arguments.record)}")
     if interrupted:
         where = {
@@ -187,7 +192,9 @@ def _run(arguments: argparse.Namespace) -> int:
         }
         told = " ".join(f"{option} {value}" for option, value in where.items() if value is not None)
         print(f"interrupted; go on with: workbench run --resume {told}")
-    return 130 if interrupted else 0
+    if failed:
+        print(f"workbench: {failed.replace('fail_fast=False', '--no-fail-fast')}", file=sys.stderr)
+    return 130 if interrupted else 1 if results.summary["best_trial"] is None else 0
 
 
 @contextmanager
@@ -216,6 +223,7 @@ def _study(arguments: argparse.Namespace, client: "Client | None") -> "Study":
     from workbench.study_file import read_file, read_preset, recorded_study, study_from
 
     where = {"nodes": arguments.nodes, "client": client, "checkpoints": arguments.checkpoints, "db": arguments.db}
+    where["fail_fast"] = False if arguments.no_fail_fast else None
     if arguments.file or arguments.preset:
         table = read_file(arguments.file) if arguments.file else read_preset(arguments.preset)
         return study_from(table, name=arguments.name, seed=arguments.seed, **where)

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from html import escape
 from typing import TYPE_CHECKING
 
+from workbench.core.failures import Hopeless
 from workbench.core.protocols import Event, Kind
 from workbench.core.size import Size
 
@@ -134,10 +135,11 @@ class Progress:
 class WatchedLog:
     """The study's log, with the progress kept beside it; on a full disk it waits for space, or for the end."""
 
-    def __init__(self, log: "StudyLog", progress: Progress, stopping: threading.Event) -> None:
+    def __init__(self, log: "StudyLog", progress: Progress, stopping: threading.Event, hopeless: Hopeless) -> None:
         self._log = log
         self._progress = progress
         self._stopping = stopping
+        self._hopeless = hopeless
 
     def append(self, events: Sequence[Event]) -> None:
         """Write events to the log, and take them in."""
@@ -154,6 +156,7 @@ class WatchedLog:
         self._progress.message = ""
         for event in events:
             self._progress.see(event)
+            self._hopeless.see(event)
 
 
 def in_a_notebook() -> bool:

@@ -232,11 +232,18 @@ class Results:
             "best score": best,
             "best config": config if s["best_trial"] is not None else "",
             "trials": f"{s['trials']}: {states}" if states else "none yet",
+            **self._failures(),
             "phases": f"{s['phases']} completed, {s['retries']} attempts lost",
             "occupancy": f"{s['occupancy']:.1%} of the slots' time",
             "completion rate": alpha,
             "wall time": f"{s['wall_s']:.1f} s",
         }
+
+    def _failures(self) -> dict[str, str]:
+        from workbench.analysis import failure_lines
+
+        lines = failure_lines(self.frames.trials)
+        return {"failed of": "; ".join(lines)} if lines else {}
 
 
 _CAPTIONS = {

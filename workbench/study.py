@@ -13,7 +13,8 @@ from typing import TYPE_CHECKING, Any
 from workbench.attached import AttachedStudy
 from workbench.core.describe import describe
 from workbench.core.drive import drive
-from workbench.core.errors import InvalidInput
+from workbench.core.errors import FirstTrialsFailed, InvalidInput
+from workbench.core.failures import Hopeless
 from workbench.core.ledger import Ledger
 from workbench.core.protocols import Event, Executor, Kind, Scheduler, TrainableFactory, ranks_needed
 from workbench.core.showing import settings_html
@@ -61,6 +62,9 @@ class Study:
         Further attempts at a phase after a crash or a stall.
     stall_s : float
         Longest silence of a running phase before its worker is restarted, seconds.
+    fail_fast : bool
+        Whether to stop when the first trials, as many as there are slots and three at least, all fail in their first
+        phase of the same error: the code is at fault then. The study can be resumed once it is corrected.
 
     Examples
     --------
@@ -78,6 +82,7 @@ class Study:
     checkpoints: str | None = None
     max_retries: int = 2
     stall_s: float = 300.0
+    fail_fast: bool = True
 
     _repr_html_ = settings_html
 
@@ -89,6 +94,8 @@ class Study:
             )
         if isinstance(self.nodes, bool) or not isinstance(self.nodes, int) or self.nodes < 1:
             raise InvalidInput(f"a study needs a whole number of nodes >= 1, got {self.nodes!r}")
+        if not isinstance(self.fail_fast, bool):
+            raise InvalidInput(f"fail_fast is true or false, got {self.fail_fast!r}")
         if self.client is None and self.nodes < (n_ranks := ranks_needed(self.trainable)):
             raise InvalidInput(
                 f"a trial needs a gang of {n_ranks} nodes, the study has {self.nodes}: raise nodes, or lower n_ranks"
@@ -272,7 +279,9 @@ class StudyRun(AttachedStudy):
     def _drive(self, scheduler: Scheduler, log: "StudyLog", ledger: Ledger, began: Event) -> None:
         from workbench.knowledge import Inbox
 
-        watched = WatchedLog(log, self._progress, self._stopping)
+        hopeless = Hopeless()
+        watched = WatchedLog(log, self._progress, self._stopping, hopeless)
+        fail_fast = self.study.fail_fast and not self._progress.phases_ended
         try:
             watched.append([began])
             with self.study.executor(log.identity) as executor:
@@ -284,19 +293,32 @@ class StudyRun(AttachedStudy):
                     seed=self.study.seed,
                     ledger=ledger,
                     inbox=Inbox(Path(self.study.db), self.study.name),
-                    stop=self._stopping.is_set,
+                    stop=lambda: self._stopping.is_set() or (fail_fast and bool(hopeless.cause)),
                 )
                 at = executor.now
-            last = Kind.STUDY_ENDED if ended else Kind.STUDY_INTERRUPTED
-            watched.append([Event(last, at)])
+            if not ended and fail_fast and hopeless.cause:
+                raise FirstTrialsFailed(f"study {self.name!r} stopped: {_said(hopeless)}")
+            watched.append([Event(Kind.STUDY_ENDED if ended else Kind.STUDY_INTERRUPTED, at)])
         except BaseException as err:  # noqa: BLE001  handed to whoever waits
             self.error = err
             self._progress.state = "interrupted"
             with suppress(Exception):  # the log itself may be what failed
-                watched.append([Event(Kind.STUDY_INTERRUPTED, self._progress.at, data={"error": repr(err)})])
+                watched.append(
+                    [
+                        Event(
+                            Kind.STUDY_INTERRUPTED,
+                            self._progress.at,
+                            data={"error": _said(hopeless) if isinstance(err, FirstTrialsFailed) else repr(err)},
+                        )
+                    ]
+                )
         finally:
             log.close()
             self._over.set()
+
+
+def _said(hopeless: Hopeless) -> str:
+    return f"{hopeless.cause}; correct it and resume the study, or let it go on with fail_fast=False"
 
 
 def checkpoint_store(db: str | Path, name: str, elsewhere: str | None = None) -> "CheckpointStore":

@@ -14,7 +14,7 @@ from workbench.record import in_drawn_order, own_classes, scheduler_from_record
 from workbench.registry import SCHEDULERS, SEARCHERS, TRAINABLES
 from workbench.study import Study
 
-_STUDY_KEYS = {"name", "seed", "nodes", "db", "checkpoints", "max_retries", "stall_s"}
+_STUDY_KEYS = {"name", "seed", "nodes", "db", "checkpoints", "max_retries", "stall_s", "fail_fast"}
 _TABLES = {"study", "space", "searcher", "scheduler", "trainable"}
 
 

@@ -3,6 +3,7 @@
 from workbench.analysis.bootstrap import Interval, bootstrap_interval
 from workbench.analysis.completion import completion_rate
 from workbench.analysis.curves import best_so_far, learning_curves
+from workbench.analysis.failures import failure_lines, failures
 from workbench.analysis.importance import Importance, importance
 from workbench.analysis.lineage import ancestry, best_trial, lineage, phylogeny, schedule_of, schedules
 from workbench.analysis.occupancy import Occupancy, occupancy, occupancy_over_time
@@ -19,6 +20,8 @@ __all__ = [
     "best_trial",
     "bootstrap_interval",
     "completion_rate",
+    "failure_lines",
+    "failures",
     "importance",
     "learning_curves",
     "lineage",

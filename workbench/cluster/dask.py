@@ -272,7 +272,7 @@ class DaskExecutor:
             if result.get("hearsay"):  # the rank that it has lost will explain itself, or its worker is found dead
                 attempt.suspicion = attempt.suspicion or (self.now, error, traceback)
             else:
-                self._lose(attempt, "exception", error, traceback, retry=result["retry"])
+                self._lose(attempt, "exception", error, traceback, place=result["place"], retry=result["retry"])
             return
         if rank:
             return
@@ -283,12 +283,20 @@ class DaskExecutor:
         self._events.append(Event(Kind.PHASE_ENDED, self.now, job.trial, job.phase, attempt.slot.index, data))
 
     def _lose(
-        self, attempt: _Attempt, why: str, error: str, traceback: str = "", *, retry: bool = True, counts: bool = True
+        self,
+        attempt: _Attempt,
+        why: str,
+        error: str,
+        traceback: str = "",
+        *,
+        place: str = "",
+        retry: bool = True,
+        counts: bool = True,
     ) -> None:
         job, slot = attempt.job, attempt.slot
         number = attempt.number + counts
         again = retry and number <= self.max_retries
-        data = {"why": why, "error": error, "traceback": traceback, "attempt": attempt.number}
+        data = {"why": why, "error": error, "place": place, "traceback": traceback, "attempt": attempt.number}
         kind = Kind.PHASE_FAILED if again else Kind.TRIAL_FAILED
         self._leave(job.trial)
         if len(attempt.futures) > 1 and counts:  # ranks that are left; if it does not count, the retry has this name

@@ -16,6 +16,7 @@ from distributed.comm import get_address_host
 from workbench.cluster.checkpoints import DISK_FULL, CheckpointError, CheckpointStore
 from workbench.cluster.measured import numbers, parted
 from workbench.core.errors import PeerLost, WorkbenchError
+from workbench.core.failures import place_of
 from workbench.core.protocols import RETURNS, GangFactory, GangTrainable, Job, Metrics, Trainable, TrainableFactory
 
 _REPORT_EVERY_S = 0.25
@@ -85,10 +86,10 @@ def run_phase(task: PhaseTask) -> dict[str, Any]:
     -------
     dict
         ``metrics``, ``checkpoint`` and ``wall_s``, ``returns`` if the trainable gave any, and ``recovered`` if the
-        checkpoint to go on from was refused; or
-        ``error``, ``traceback``, ``retry`` (whether a second attempt makes sense) and ``hearsay`` (whether another rank
-        is to blame). Failures travel as data: nothing of a user's exception need be importable elsewhere. A rank that
-        is not 0 has nothing to tell but its failure.
+        checkpoint to go on from was refused; or ``error``, ``place`` (in the user's code), ``traceback``, ``retry``
+        (whether a second attempt makes sense) and ``hearsay`` (whether another rank is to blame). Failures travel as
+        data: nothing of a user's exception need be importable elsewhere. A rank that is not 0 has nothing to tell but
+        its failure.
 
     Notes
     -----
@@ -139,11 +140,12 @@ def _run(task: PhaseTask) -> dict[str, Any]:
         told |= {RETURNS: returns} if returns else {}
         return {"metrics": metrics, "checkpoint": checkpoint, "wall_s": time.monotonic() - began, **told}
     except (Exception, PhaseCancelled) as err:  # noqa: BLE001  whatever a trial does, it fails alone
-        text = traceback.format_exc()
+        text, place = traceback.format_exc(), place_of(err)
         _close()
         # What the workbench itself refuses, and numbers that blew up, come out the same a second time.
         retry = not isinstance(err, (WorkbenchError, FloatingPointError))
-        return {"error": _one_line(err), "traceback": text, "retry": retry, "hearsay": isinstance(err, PeerLost)}
+        told = {"error": _one_line(err), "place": place, "traceback": text}
+        return told | {"retry": retry, "hearsay": isinstance(err, PeerLost)}
 
 
 def release(study: str) -> None:

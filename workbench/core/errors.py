@@ -19,6 +19,10 @@ class StudyError(WorkbenchError):
     """A study cannot start, go on or be read: it exists already, is driven elsewhere, or is not there."""
 
 
+class FirstTrialsFailed(StudyError):
+    """A study has stopped by itself: its first trials all failed of the same error."""
+
+
 class DatabaseError(WorkbenchError):
     """The knowledge base cannot be opened: corrupt, foreign, or written by a newer version."""
 

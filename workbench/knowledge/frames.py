@@ -9,6 +9,7 @@ from typing import Any, Literal
 import pandas as pd
 
 from workbench.core.errors import unknown
+from workbench.core.failures import error_text
 from workbench.core.protocols import Event, Kind
 from workbench.core.size import Size
 
@@ -44,8 +45,8 @@ class Frames:
     trials : DataFrame
         One row a trial: trial, state (running, held, paused, set aside, stopped, failed, finished), phases (completed),
         last_score, best_score, started_s, ended_s, parent, parent_phase (the phase whose checkpoint of the parent's
-        it began with; NaN where it began with none), seed, mode (of the last decision), error; then a column
-        a hyperparameter.
+        it began with; NaN where it began with none), seed, mode (of the last decision), error (with its place in
+        the user's code, where that is known); then a column a hyperparameter.
     phases : DataFrame
         One row a phase begun: trial, phase, slot, node, started_s, ended_s (NaN while it runs), wall_s, score,
         retries (attempts lost); then a column a metric the phase returned (frames, pps, …).
@@ -156,7 +157,7 @@ class FrameReader:
                 self.phases[event.trial, event.phase]["retries"] += 1  # type: ignore[index]
             case Kind.TRIAL_FAILED:
                 self._close_span(event, "lost")
-                self.trials[event.trial].update(state="failed", ended_s=event.at, error=event.data.get("error"))  # type: ignore[index]
+                self.trials[event.trial].update(state="failed", ended_s=event.at, error=error_text(event.data))  # type: ignore[index]
             case Kind.TRIAL_STOPPED:
                 self._close_span(event, "stopped")
                 self.trials[event.trial].update(state="stopped", ended_s=event.at, mode="person")  # type: ignore[index]

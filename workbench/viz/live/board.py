@@ -248,9 +248,16 @@ class Board:
             "busy": [sum(r["slot"] in busy for r in alive), len(alive)],
             "slots": [[r["slot"], r["node"], r["joined_s"], r.get("lost_s")] for r in slots],
             "paused": self._paused,
+            "failures": self._failures(),
             "survival": [{k: None if v != v else v for k, v in row.items()} for row in survival.to_dict("records")],
             "best": analysis.best_so_far(phases).to_numpy().tolist(),
         }
+
+    def _failures(self) -> list[str]:
+        failed = [
+            (r["trial"], r["state"], r.get("error")) for r in self._reader.trials.values() if r["state"] == "failed"
+        ]
+        return analysis.failure_lines(pd.DataFrame(failed, columns=["trial", "state", "error"], dtype=object))
 
     def _tables(self) -> tuple[pd.DataFrame, pd.DataFrame, pd.DataFrame]:
         """Trials, phases and decisions, with the columns that `_derive` needs; words stay as they are, for speed."""

@@ -25,6 +25,7 @@ def static_html(board: Board) -> str:
         f"best score {best[-1][1]:.4g} (trial {best[-1][2]})" if best else "",
         "" if share is None else f"{share:.1%} of slot time occupied",
         f"{now['at_s']:.0f} s",
+        escape(f"failed: {'; '.join(now['failures'])}") if now["failures"] else "",
     ]
     return (
         f"<div><strong>{escape(board.name)}</strong>: {' · '.join(part for part in numbers if part)}"

@@ -135,7 +135,8 @@ function render({ model, el }) {
 
   function draw() {
     due = 0;
-    trouble.textContent = model.get("error");
+    const failures = (store.now?.failures ?? []).map((line) => `failed: ${line}`);
+    trouble.textContent = [model.get("error"), ...failures].filter(Boolean).join("; ");
     if (!store.now || !root.isConnected) {
       title.textContent = store.now ? "" : "waiting for the kernel …";
       return;

@@ -1,0 +1,91 @@
+"""Why trials fail: where in the user's code, which failures are alike, and when a study need not go on."""
+
+import re
+import sysconfig
+import traceback
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+from workbench.core.protocols import Event, Kind
+
+_FEWEST = 3  # failures that are alike, before a study stops by itself
+_RANK = re.compile(r"^rank \d+ of \d+: ")
+_PLACED = re.compile(r"(\w+).* \(([^()]*:\d+ in [^()]*)\)", re.DOTALL)
+_NUMBER = re.compile(r"0x[0-9a-f]+|\d+(?:\.\d+)?")
+_NOT_THE_USERS = tuple(
+    {str(Path(__file__).parents[1]), *(sysconfig.get_path(name) for name in ("stdlib", "purelib", "platlib"))}
+)
+
+
+def place_of(err: BaseException) -> str:
+    """Name the place in the user's own code that an exception came from: "train.py:12 in build".
+
+    It is the last line of the traceback outside this package, Python's library and installed ones; empty if none is.
+    """
+    for frame in reversed(traceback.extract_tb(err.__traceback__)):
+        name = frame.filename
+        if not name.startswith((*_NOT_THE_USERS, "<frozen")) and "site-packages" not in name:
+            where = "a cell" if "ipykernel_" in name else Path(name).name
+            return f"{where}:{frame.lineno} in {frame.name}"
+    return ""
+
+
+def error_text(data: Mapping[str, Any]) -> str:
+    """Write the error of a failure, as the log keeps it, with its place: "ValueError: bad (train.py:12 in build)"."""
+    error, place = str(data.get("error") or ""), data.get("place")
+    return f"{error} ({place})" if place else error
+
+
+def error_key(text: str) -> str:
+    """Tell which errors, as `error_text` writes them, are one: those of a type and place; numbers may differ.
+
+    Of an error whose place is not known its words must be the same.
+
+    >>> error_key("ValueError: bad 3 (train.py:12 in build)") == error_key("ValueError: no 4 (train.py:12 in build)")
+    True
+    >>> error_key("no sign of progress for 31 s")
+    'no sign of progress for # s'
+    """
+    text = _RANK.sub("", text)
+    found = _PLACED.fullmatch(text)
+    return f"{found[1]} at {found[2]}" if found else _NUMBER.sub("#", text)
+
+
+class Hopeless:
+    """Watches whether the first trials of a study all fail alike before any has ended a phase.
+
+    So many as there are slots must, and three at least. Only exceptions of the trials count, not what befalls workers,
+    and not training that diverged: that may be the configurations' fault. A trial counts once, when no attempt is left.
+
+    Attributes
+    ----------
+    cause : str
+        What they failed of, once it is clear; empty before.
+    """
+
+    def __init__(self) -> None:
+        self.cause = ""
+        self._slots: set[int | None] = set()
+        self._armed = True
+        self._failed: list[str] = []
+
+    def see(self, event: Event) -> None:
+        """Take in one more event."""
+        if event.kind is Kind.SLOT_JOINED:
+            self._slots.add(event.slot)
+        elif event.kind is Kind.PHASE_ENDED:
+            self._armed = False
+        elif event.kind is Kind.TRIAL_FAILED and self._armed:
+            self._see_failure(event)
+
+    def _see_failure(self, event: Event) -> None:
+        text = error_text(event.data)
+        key = error_key(text)
+        if event.phase or event.data.get("why") != "exception" or key.startswith("FloatingPointError"):
+            self._armed = False
+            return
+        self._armed = all(error_key(other) == key for other in self._failed)
+        self._failed.append(text)
+        if self._armed and len(self._failed) >= max(_FEWEST, len(self._slots)):
+            self.cause = f"the first {len(self._failed)} trials failed alike: {self._failed[0]}"
