@@ -183,17 +183,25 @@ def same(one, other):
 @pytest.mark.parametrize("method", ["a2c", "ppo"])
 def test_actors_and_their_delays_change_nothing_in_the_deterministic_mode(method):
     """One observation a forward pass: the same trajectories and weights, bit for bit."""
-    runs = [trajectory(tiny(deterministic=True, n_actors=n, method=method)) for n in (1, 3, 7)]
-    runs.append(trajectory(tiny(deterministic=True, method=method), delays=False))
-    runs.append(trajectory(tiny(deterministic=True, method=method, step_time_mean_s=1e-3, step_time_cv=1.0)))
+    runs = [trajectory(tiny(n_actors=n, method=method)) for n in (1, 3, 7)]
+    runs.append(trajectory(tiny(method=method), delays=False))
+    runs.append(trajectory(tiny(method=method, step_time_mean_s=1e-3, step_time_cv=1.0)))
     assert all(same(runs[0], run) for run in runs[1:])
-    assert not same(runs[0], trajectory(tiny(deterministic=True, method=method), seed=4))
+    assert not same(runs[0], trajectory(tiny(method=method), seed=4))
+
+
+@pytest.mark.parametrize(("settings", "alone"), [({}, True), ({"deterministic": False}, False)])
+def test_actors_serve_one_executor_at_a_time_unless_told_otherwise(settings, alone):
+    trial = tiny(n_actors=1, **settings)({}, 0)
+    delayed_at_random(trial)  # meanwhile the others come to wait
+    found = trial.train_phase(silent)
+    trial.close()
+    assert (found["predict_batch_mean"] == 1) is alone
 
 
 def test_so_it_is_with_pixels():
     settings = [
-        HTS("Pong", phase=Budget(updates=3), n_agents=3, sync_interval=5, deterministic=True, n_actors=n, device="cpu")
-        for n in (1, 4)
+        HTS("Pong", phase=Budget(updates=3), n_agents=3, sync_interval=5, n_actors=n, device="cpu") for n in (1, 4)
     ]
     assert same(*(trajectory(s, phases=1) for s in settings))
 
@@ -203,7 +211,7 @@ def test_the_synchronous_baseline_repeats_as_well():
 
 
 def test_stopping_anywhere_and_going_on_changes_nothing(monkeypatch):
-    whole = TINY.from_json(TINY.to_json() | {"deterministic": True, "phase": {"updates": 40}})
+    whole = TINY.from_json(TINY.to_json() | {"phase": {"updates": 40}})
     trial = whole({}, 0)
     trial.train_phase(silent)
     trial.close()
@@ -391,7 +399,7 @@ def test_it_is_pickled_and_described_in_json():
         ({"method": "pg"}, "unknown method 'pg'"),
         ({"gae_lambda": 1.2}, r"gae_lambda in \[0, 1\]"),
         ({"clip_ratio": 0}, r"clip_ratio in \(0, 1\), got 0"),
-        ({"lockstep": True}, "deterministic=True"),
+        ({"lockstep": True}, "deterministic True"),
         ({"adjust_every_s": 1.0}, "to adjust"),
         ({"step_time_law": "weibull"}, "unknown law of step times 'weibull'"),
         ({"step_time_cv": -1}, "cv a number from 0"),
@@ -420,7 +428,7 @@ def test_configs_are_checked_before_anything_starts():
 )
 def test_it_learns_cartpole(settings, config):
     """Random play scores about 22; within 60 000 frames the mean of 20 whole games is above 120. It repeats exactly."""
-    made = HTS("CartPole-v1", phase=Budget(frames=10_000), n_executors=2, deterministic=True, device="cpu", **settings)
+    made = HTS("CartPole-v1", phase=Budget(frames=10_000), n_executors=2, device="cpu", **settings)
     trial = made({"init": "orthogonal", **config}, 0)
     means = []
     while len(means) < 6 and max(means, default=0) < 120:

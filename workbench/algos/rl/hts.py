@@ -70,7 +70,7 @@ class HTS(Settings):
     deterministic : bool
         Compute every executor's policies by themselves, one observation a forward pass if it has one environment. A
         batch's composition changes its results in the last bits; so this makes trajectories and weights the same, bit
-        for bit, whatever the number of actors and the speed of anything.
+        for bit, whatever the number of actors and the speed of anything. False: actors serve all who wait in one batch.
     concurrent : bool
         False: the synchronous baseline, with the same updates on as many steps, and no lag; `n_actors` is not read.
     gae_lambda, clip_ratio, n_epochs, n_minibatches
@@ -85,7 +85,7 @@ class HTS(Settings):
     method: Literal["a2c", "ppo"] = "a2c"
     n_executors: int | None = None
     n_actors: int = 4
-    deterministic: bool = False
+    deterministic: bool = True
     concurrent: bool = True
     gae_lambda: float = 0.95
     clip_ratio: float = 0.2
@@ -111,7 +111,7 @@ class HTS(Settings):
         if self.method not in ("a2c", "ppo"):
             raise unknown("method", str(self.method), ["a2c", "ppo"])
         if self.lockstep:
-            raise InvalidInput("HTS repeats with its threads running: leave lockstep False, pass deterministic=True")
+            raise InvalidInput("HTS repeats with its threads running: leave lockstep False and deterministic True")
         if self.adjust_every_s is not None:
             raise InvalidInput("HTS has no predictors and trainers to adjust: leave adjust_every_s None, or use GA3C")
         self.step_time()
