@@ -34,6 +34,7 @@ from workbench.algos.rl.ba3c_rank import BA3CTrial
 from workbench.algos.rl.envs import available_cores
 from workbench.algos.rl.exchange import AllReduce, open_store_socket
 from workbench.algos.rl.local_gang import HOST, LocalGang
+from workbench.algos.rl.trial import play_for
 from workbench.core.budget import Budget
 from workbench.paper.ba3c import (
     FLOAT_BYTES,
@@ -87,7 +88,7 @@ def quiet(metrics: Any) -> None:
 
 
 def rate(factory: BA3C, seconds: float) -> tuple[list[float], list[float]]:
-    """Measure data points/s over each of some phases, after one; and rank 0's seconds for each batch and gradient."""
+    """Measure data points/s over each of some stretches, after one; and rank 0's seconds for each gradient."""
     trial = factory({}, 0)
     chief: BA3CTrial = trial.chief if isinstance(trial, LocalGang) else trial  # type: ignore[assignment]
     took, contribution = [], chief._contribution
@@ -98,11 +99,12 @@ def rate(factory: BA3C, seconds: float) -> tuple[list[float], list[float]]:
         took.append(time.perf_counter() - began)
         return made
 
-    trial.train_phase(quiet)  # processes come up, games begin
+    stretch = max(1.0, seconds / 3)
+    play_for(trial, stretch)  # processes come up, games begin
     chief._contribution = timed  # type: ignore[method-assign]
     rates, spent = [], 0.0
     while spent < seconds:
-        metrics = trial.train_phase(quiet)
+        metrics = play_for(trial, stretch)
         rates.append(metrics["tps"] * metrics["train_batch_mean"])
         spent += metrics["seconds"]
     trial.close()
@@ -113,7 +115,6 @@ def pong(n_ranks: int, width: int, seconds: float) -> BA3C:
     """The paper's settings for a node, one core a rank."""
     return BA3C(
         "Pong",
-        phase=Budget(seconds=max(1.0, seconds / 3)),
         n_ranks=n_ranks,
         network=f"ba3c-{width}",
         evaluate_every=None,
@@ -223,6 +224,7 @@ def straggler(updates: int) -> list[dict[str, Any]]:
                 n_awaited=k if k < STRAGGLERS else None,
                 n_agents=2,
                 batch=2,
+                min_games=1,
                 evaluate_every=None,
                 **how,
             )
@@ -230,8 +232,9 @@ def straggler(updates: int) -> list[dict[str, Any]]:
             first = trial.train_phase(quiet)
             second = trial.train_phase(quiet)
             trial.close()
-            row = {"law": law, "n_ranks": STRAGGLERS, "n_awaited": k, "step_s": round(second["seconds"] / updates, 5)}
-            rows.append(row | {"updates": updates, "dropped": second["dropped"] - first["dropped"]})
+            made = int(second["updates"] - first["updates"])  # a phase goes on until a game has ended
+            row = {"law": law, "n_ranks": STRAGGLERS, "n_awaited": k, "step_s": round(second["seconds"] / made, 5)}
+            rows.append(row | {"updates": made, "dropped": second["dropped"] - first["dropped"]})
     return rows
 
 

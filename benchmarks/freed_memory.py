@@ -18,8 +18,8 @@ import sys
 from dask import config
 
 from workbench.algos.rl.ga3c import GA3C
+from workbench.algos.rl.trial import play_for
 from workbench.cluster.worker import keep_freed_memory
-from workbench.core.budget import Budget
 
 WAYS = ("plain", "dask", "kept")
 
@@ -28,10 +28,10 @@ def measure(way: str, seconds: float, game: str) -> dict[str, float]:
     """Train for a while in this process, after as long to warm up."""
     if way == "kept":
         keep_freed_memory()
-    trial = GA3C(game, phase=Budget(seconds=seconds), n_agents=16, n_groups=1, device="cpu")({"t_max": 20}, 0)
-    trial.train_phase(lambda metrics: None)
+    trial = GA3C(game, n_agents=16, n_groups=1, device="cpu")({"t_max": 20}, 0)
+    play_for(trial, seconds)
     before = resource.getrusage(resource.RUSAGE_SELF).ru_minflt
-    metrics = trial.train_phase(lambda metrics: None)
+    metrics = play_for(trial, seconds)
     faults = resource.getrusage(resource.RUSAGE_SELF).ru_minflt - before
     trial.close()
     return {"pps": round(metrics["pps"], 1), "faults_per_s": round(faults / metrics["seconds"], 1)}

@@ -22,14 +22,14 @@ DATA = Path(__file__).parents[1] / "data"
 
 def measure(t_max: int, frames: int, seed: int) -> dict[str, float]:
     """Run a short phase to warm up, then the one that is measured."""
-    warm = GA3C("Pong", phase=Budget(frames=max(frames // 4, 1)))({"t_max": t_max}, seed)
-    warm.train_phase(lambda metrics: None)
+    warm = GA3C("Pong", phase=Budget(frames=max(frames // 4, 1)), min_games=1)({"t_max": t_max}, seed)
+    before = warm.train_phase(lambda metrics: None)["frames"]
     warm.settings = GA3C.from_json(warm.settings.to_json() | {"phase": {"frames": frames}})
     began = time.perf_counter()
     metrics = warm.train_phase(lambda metrics: None)
     seconds = time.perf_counter() - began
     warm.close()
-    played = metrics["frames"] - frames // 4
+    played = metrics["frames"] - before
     return {"wall_s": round(seconds * frames / played, 3), "frames_per_s": round(played / seconds, 1)}
 
 

@@ -1,6 +1,6 @@
 """Score against frames and seconds, by RMSProp's epsilon (``--variants epsilon``), training batch, rate or speed.
 
-Prints one JSON object. For every variant, over the seeds: ``frames`` to a mean return of the last 100 games of 200
+Prints one JSON object. For every variant, over the seeds: ``frames`` to a mean return of a phase's games of 200
 (null where a seed did not get there), ``final`` scores, and ``curves`` of (frames, seconds, score). CartPole in the
 deterministic mode: the frames and scores repeat exactly, the seconds do not, and several trials run at once.
 

@@ -21,6 +21,7 @@ from workbench.algos.rl.a3c import A3C
 from workbench.algos.rl.ga3c import GA3C, GA3CTrial
 from workbench.algos.rl.model import CONVOLUTIONAL
 from workbench.algos.rl.settings import Settings
+from workbench.algos.rl.trial import play_for
 
 PRECISIONS = ("float32", "bfloat16")  # the second pays where the processor has units for it, and batches are large
 GA3C_SETTINGS = [{"n_groups": 1, "n_trainers": 2, "precision": precision} for precision in PRECISIONS]
@@ -29,12 +30,10 @@ GROUP = 16  # agents in a group, where groups are counted
 
 
 def rates(kind: type[Settings], seconds: float, **settings: Any) -> dict[str, float]:
-    """Warm up for a quarter of the time, then measure one phase."""
-    made = kind.from_json({"game": "Pong", "device": "cpu", "phase": {"seconds": seconds / 4}} | settings)
-    trial = made({"t_max": 5}, 0)
-    trial.train_phase(lambda metrics: None)
-    trial.settings = kind.from_json(trial.settings.to_json() | {"phase": {"seconds": seconds}})
-    metrics = trial.train_phase(lambda metrics: None)
+    """Warm up for a quarter of the time, then measure."""
+    trial: Any = kind.from_json({"game": "Pong", "device": "cpu"} | settings)({"t_max": 5}, 0)  # type: ignore[operator]
+    play_for(trial, seconds / 4)
+    metrics = play_for(trial, seconds)
     trial.close()
     trained = metrics["tps"] * metrics.get("train_batch_mean", 0.0)
     return {
@@ -85,7 +84,13 @@ def static(mix: tuple[int, int, int], seconds: float) -> float:
 
 def adjusted(every_s: float, seconds: float) -> tuple[tuple[int, int, int], list[list[float]]]:
     """Let the mix adjust itself from 1/1/1; the mix it kept, and (agents, predictors, trainers, tps) as it went."""
-    settings = {"n_groups": 1, "n_agents": GROUP, "adjust_every_s": every_s, "phase": {"seconds": seconds}}
+    settings = {
+        "n_groups": 1,
+        "n_agents": GROUP,
+        "adjust_every_s": every_s,
+        "min_games": 1,
+        "phase": {"seconds": seconds},
+    }
     trial = GA3C.from_json({"game": "Pong", "device": "cpu"} | settings)({"t_max": 5}, 0)
     assert isinstance(trial, GA3CTrial)
     path: list[list[float]] = []

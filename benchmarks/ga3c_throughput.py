@@ -25,6 +25,7 @@ import statistics
 import threading
 import time
 from collections.abc import Callable
+from typing import Any
 
 import numpy as np
 import torch
@@ -34,19 +35,18 @@ from workbench.algos.rl.envs import available_cores, find_game, make_agents
 from workbench.algos.rl.ga3c import GA3C
 from workbench.algos.rl.rollout import Rollout
 from workbench.algos.rl.settings import Settings
+from workbench.algos.rl.trial import play_for
 
 GAME, T_MAX, SB3_ENVS, SB3_STEPS = "Pong", 5, 16, 5
 PREDICT_BATCH = 32
 
 
 def trial_pps(settings: Settings, seconds: float) -> dict[str, float]:
-    """Run one phase to warm up and one to measure."""
-    read = type(settings).from_json
-    trial = read(settings.to_json() | {"phase": {"seconds": min(2.0, seconds)}})({"t_max": T_MAX}, 0)
-    trial.train_phase(lambda metrics: None)
-    trial.settings = read(trial.settings.to_json() | {"phase": {"seconds": seconds}})
+    """Warm up, then measure."""
+    trial: Any = settings({"t_max": T_MAX}, 0)  # type: ignore[operator]
+    play_for(trial, min(2.0, seconds))
     steps, cpu = trial.steps, time.process_time()
-    metrics = trial.train_phase(lambda metrics: None)
+    metrics = play_for(trial, seconds)
     cpu_us = (time.process_time() - cpu) / (trial.steps - steps) * 1e6
     trial.close()
     return {"pps": metrics["pps"], "cpu_us": cpu_us}

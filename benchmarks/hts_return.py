@@ -1,9 +1,9 @@
 """Return against frames and wall time: A2C and PPO, each as HTS-RL and as its synchronous baseline.
 
 Prints one JSON object whose ``rows`` hold system, method, concurrent, seed, phase, frames, seconds and score, the mean
-return of the last 100 games, after every phase. Environments sleep, exponentially by default, so that waiting is what
-differs, as with an emulator whose steps take unequal time; CartPole, 16 of them, or an Atari game with settings of its
-own. The seeds, the frames and the settings are the same for both of a method.
+return of the games that ended in the phase, after every phase. Environments sleep, exponentially by default, so that
+waiting is what differs, as with an emulator whose steps take unequal time; CartPole, 16 of them, or an Atari game with
+settings of its own. The seeds, the frames and the settings are the same for both of a method.
 
 Run with ``python benchmarks/hts_return.py --seeds 3``: three or four minutes a seed on an idle machine.
 """

@@ -5,7 +5,7 @@ trial seeds; both run `population` × `phases` phases of `frames` frames on as m
 equal frames and equal node time, and their first phases are the same to the last bit. GA3C trains for real, in its
 deterministic mode; only the clock is virtual, so the numbers repeat exactly.
 
-``final`` is the best score among the members at the end (the mean return of the last 100 games of that trial, 500 at
+``final`` is the best score among the members at the end (the mean return of the games in its last phase, 500 at
 most), ``mean`` that of all members at the end, ``over_time`` the mean over the phases of the best score so far. Each is
 given as a mean with its 95 % bootstrap interval, and so is the paired difference; ``runs`` has every repetition's.
 

@@ -296,8 +296,8 @@ def _evaluate(arguments: argparse.Namespace) -> int:
     from workbench.algos.rl.evaluate import PROTOCOLS
     from workbench.algos.rl.scores import TABLE_3, normalised
 
-    model, game = load_agent(arguments.checkpoint, arguments.game)
-    played = PROTOCOLS[arguments.protocol].play(model, game, arguments.seed)
+    model, game, rules = load_agent(arguments.checkpoint, arguments.game)
+    played = PROTOCOLS[arguments.protocol].play(model, game, rules, arguments.seed)
     found = {"game": game.name, "protocol": arguments.protocol, "seed": arguments.seed} | played.summary()
     if game.name in TABLE_3:
         found["human_normalised"] = round(normalised(played.mean, game.name), 3)

@@ -25,7 +25,7 @@ def test_the_first_study_runs_at_a_toy_size(tmp_path) -> None:
         {
             "DB": str(db),
             "CARTPOLE": '{"n_trials": 3, "n_phases": 2, "frames": 2000}',
-            "PONG": '{"n_trials": 2, "n_phases": 2, "frames": 2000}',
+            "PONG": '{"n_trials": 2, "n_phases": 2, "frames": 2000, "longest_game": 200}',
         },
     )
     with KnowledgeBase(db) as kb:

@@ -121,7 +121,7 @@ def test_what_there_is_not_is_told_in_one_line(asked) -> None:
 
 @pytest.mark.slow
 def test_a_small_one_run_again_has_the_schema_and_provenance_of_the_recorded(tmp_path, monkeypatch) -> None:
-    phase = {"trainable": {"phase": {"frames": 1000}, "n_agents": 2}}
+    phase = {"trainable": {"phase": {"frames": 1000}, "n_agents": 2, "max_episode_frames": 200}}
     monkeypatch.setitem(atari._CHANGES, "minutes", phase | {"hypertrick": {"n_trials": 3, "n_phases": 2}})
     monkeypatch.setattr(atari, "SCHEDULERS", ("hypertrick",))
     ran = atari.studies("boxing", "minutes", tmp_path)["hypertrick"]

@@ -80,6 +80,7 @@ def test_what_cannot_be_is_refused():
 
 def test_the_deterministic_mode_comes_to_the_same_weights_with_any_number_of_actors():
     tiny = {"game": "CartPole-v1", "phase": Budget(updates=5), "n_agents": 3, "sync_interval": 4, "device": "cpu"}
+    tiny |= {"max_episode_frames": 5}
     variants = {f"{n} actors": HTS(**tiny, n_actors=n) for n in (1, 4)}
     variants["slow steps"] = HTS(**tiny, step_time_mean_s=1e-3, step_time_cv=1.0)
     found = fingerprints(variants, {"learning_rate": 1e-2})

@@ -63,7 +63,7 @@ def summed_up(events: Sequence[Event]) -> dict[str, Any]:
     Returns
     -------
     dict
-        ``final``, the best score among the members at the end (the mean return of the last 100 games of that trial, 500
+        ``final``, the best score among the members at the end (the mean return of the games of a last phase, 500
         at most); ``mean``, that of all members at the end; ``over_time``, the mean over the phases of the best score
         so far; ``first_phase``, every member's first score; ``phases`` run; ``copies`` made of others' weights.
     """

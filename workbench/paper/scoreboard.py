@@ -98,6 +98,8 @@ def recordings(root: str | Path = DATA) -> str:
         "",
         "`workbench reproduce NAME` runs one again and keeps it in the place of the earlier one. `--scale hours` takes",
         "longer runs and more seeds, `--scale paper` is as published, for a machine like theirs; not all have both.",
+        "Recorded before 0.1.0's phase scores (all of 2026-11-21): a score there is the mean of the last 100 games,",
+        "which reach back several phases.",
         "",
         "| name | shows | run | seconds |",
         "|---|---|---|---|",

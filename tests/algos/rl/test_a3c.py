@@ -76,7 +76,7 @@ def test_lockstep_gives_the_same_weights_twice():
 
 
 def test_pong_from_pixels_runs_a_short_phase():
-    trial = A3C(game="Pong", phase=Budget(frames=1200), n_agents=3)({"t_max": 5}, 1)
+    trial = A3C(game="Pong", phase=Budget(frames=1200), n_agents=3, max_episode_frames=100)({"t_max": 5}, 1)
     metrics = trial.train_phase(silent)
     trial.close()
     assert metrics["frames"] >= 1200

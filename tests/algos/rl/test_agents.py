@@ -121,9 +121,20 @@ def test_a_policy_that_is_no_number_still_gives_allowed_actions():
     assert ((drawn >= 0) & (drawn < 3)).all()
 
 
-def test_the_score_before_any_episode_has_finished():
+def test_nothing_is_said_of_part_of_a_game():
     episodes = Episodes(2, 10)
     episodes.add(np.array([0, 1]), np.array([2.0, 4.0]), np.array([False, False]))
-    assert episodes.score() == 3.0
+    assert episodes.means() == {}
     episodes.add(np.array([0]), np.array([5.0]), np.array([True]))
-    assert episodes.score() == 7.0
+    assert episodes.means() == {"score": 7.0, "episode_length": 2.0}
+
+
+def test_means_may_be_of_the_last_games_only():
+    episodes = Episodes(2, 3)
+    episodes.merge([100.0, 1.0], [9, 9])
+    before = episodes.finished
+    assert episodes.means(before) == {}
+    episodes.merge([2.0], [4])
+    assert episodes.means(before) == {"score": 2.0, "episode_length": 4.0}
+    episodes.merge([3.0, 4.0, 5.0], [1, 2, 3])
+    assert episodes.means(before) == {"score": 4.0, "episode_length": 2.0}  # as far as the window reaches

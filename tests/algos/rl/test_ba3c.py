@@ -14,7 +14,7 @@ from workbench.algos.rl.a3c import A3C
 from workbench.algos.rl.ba3c import BA3C
 from workbench.algos.rl.ba3c_rank import _aged
 from workbench.algos.rl.checkpoint import load_agent
-from workbench.algos.rl.envs import find_game, make_agents
+from workbench.algos.rl.envs import Rules, find_game, make_agents
 from workbench.algos.rl.exchange import MAX_LAG, N_STATS, Stats, flat
 from workbench.algos.rl.ga3c import GA3C
 from workbench.algos.rl.local_gang import LocalGang
@@ -24,7 +24,7 @@ from workbench.core.budget import Budget
 from workbench.core.errors import InvalidInput, PeerLost
 from workbench.core.protocols import ranks_needed
 
-CARTPOLE = {"game": "CartPole-v1", "evaluate_every": None, "peer_timeout_s": 120.0}
+CARTPOLE = {"game": "CartPole-v1", "min_games": 1, "evaluate_every": None, "peer_timeout_s": 120.0}
 
 
 def cartpole(updates=5, **settings) -> BA3C:
@@ -186,7 +186,7 @@ def test_parameter_counts_are_the_published_ones(width, published):
 
 def test_frames_in_colour_are_planes_of_the_newest_four():
     game = find_game("Pong", rgb=True)
-    colour, grey = make_agents(game, 2, 3, noop_max=0), make_agents(find_game("Pong"), 2, 3, noop_max=0)
+    colour, grey = (make_agents(g, 2, 3, Rules(noop_max=0)) for g in (game, find_game("Pong")))
     for _ in range(8):
         shown, plain = colour.recv().obs, grey.recv().obs
         colour.send(np.array([2, 3]))
@@ -200,12 +200,21 @@ def test_frames_in_colour_are_planes_of_the_newest_four():
 
 
 def test_pong_in_colour_trains_saves_and_plays(tmp_path):
-    trial = BA3C("Pong", phase=Budget(updates=2), n_ranks=1, n_agents=2, batch=8, evaluate_every=None)({}, 0)
+    trial = BA3C(
+        "Pong",
+        Budget(updates=2),
+        n_ranks=1,
+        n_agents=2,
+        batch=8,
+        evaluate_every=None,
+        max_episode_frames=20,
+        min_games=1,
+    )({}, 0)
     assert trial.settings.network == "ba3c-128"
     metrics = trial.train_phase(silent)
     assert metrics["frames"] >= 2 * 8 * 4
     trial.save(tmp_path)
-    model, game = load_agent(tmp_path)
+    model, game, _ = load_agent(tmp_path)
     assert game.obs_shape == (12, 84, 84)
     assert all(torch.equal(a, b) for a, b in zip(model.parameters(), trial.model.parameters(), strict=True))
     trial.close()

@@ -6,7 +6,7 @@ import gymnasium
 import numpy as np
 import pytest
 
-from workbench.algos.rl.envs import checked_actions, find_game, make_agents
+from workbench.algos.rl.envs import Rules, checked_actions, find_game, make_agents
 from workbench.core.errors import InvalidInput
 
 
@@ -65,7 +65,7 @@ def play(agents, n_steps, rng):
 
 @pytest.mark.parametrize("max_episode_frames", [None, 12])
 def test_cartpole_matches_a_plain_loop_across_resets(max_episode_frames):
-    agents = make_agents(find_game("CartPole-v1"), 3, 5, max_episode_frames=max_episode_frames)
+    agents = make_agents(find_game("CartPole-v1"), 3, 5, Rules(max_episode_frames=max_episode_frames))
     streams = play(agents, 200, np.random.default_rng(0))
     agents.close()
     plain = gymnasium.make("CartPole-v1", max_episode_steps=max_episode_frames).unwrapped
@@ -97,7 +97,7 @@ def test_cartpole_matches_a_plain_loop_across_resets(max_episode_frames):
 @pytest.mark.parametrize("batch_size", [None, 2])
 def test_pong_truncates_and_starts_anew_with_no_transition_between(batch_size):
     game = find_game("Pong")
-    agents = make_agents(game, 4, 3, batch_size=batch_size, n_threads=2, noop_max=0, max_episode_frames=60)
+    agents = make_agents(game, 4, 3, Rules(0, 60), batch_size=batch_size, n_threads=2)
     streams = play(agents, 50, np.random.default_rng(0))
     agents.close()
     for stream in streams.values():
@@ -117,7 +117,7 @@ def test_pong_plays_as_the_plain_emulator_does():
     import ale_py
 
     game = find_game("Pong")
-    agents = make_agents(game, 1, 0, n_threads=1, noop_max=0)
+    agents = make_agents(game, 1, 0, Rules(noop_max=0), n_threads=1)
     ale = ale_py.ALEInterface()
     ale.setFloat("repeat_action_probability", 0.0)
     ale.loadROM(ale_py.roms.get_rom_path("pong"))

@@ -1,18 +1,24 @@
 """Evaluation protocols, scores between games, checkpoints read by others than their trial."""
 
 import json
+from dataclasses import asdict
 
 import numpy as np
 import pytest
 import torch
 
+from workbench.algos.rl import envs
 from workbench.algos.rl import evaluate as module
+from workbench.algos.rl.ba3c import BA3C
 from workbench.algos.rl.checkpoint import CHECKPOINT, load_agent, read_checkpoint
 from workbench.algos.rl.envs import find_game
 from workbench.algos.rl.evaluate import BA3C_PROTOCOL, GA3C_PROTOCOL, evaluate
 from workbench.algos.rl.ga3c import GA3C
 from workbench.algos.rl.model import make_model
 from workbench.algos.rl.scores import TABLE_3, normalised
+from workbench.algos.rl.watch import watch
+from workbench.cli import main
+from workbench.core.budget import Budget
 from workbench.core.errors import InvalidInput
 
 
@@ -25,8 +31,8 @@ def test_the_papers_protocols(monkeypatch):
     drawn, greedy = GA3C_PROTOCOL.play(model, game, seed=1), BA3C_PROTOCOL.play(model, game, seed=1)
     assert len(drawn.returns) == 30
     assert len(greedy.returns) == 50
-    assert all(kw["noop_max"] == 30 for _, kw in starts)
-    assert len({seed for (_, seed), _ in starts}) == 2  # every batch of games starts from seeds of its own
+    assert all(given[2].noop_max == 30 for given, _ in starts)
+    assert len({seed for (_, seed, _), _ in starts}) == 2  # every batch of games starts from seeds of its own
     assert drawn.returns.tolist() != GA3C_PROTOCOL.play(model, game, seed=2).returns.tolist()
 
 
@@ -72,7 +78,7 @@ def test_the_table_names_games_as_the_emulator_does():
 def test_a_checkpoint_gives_back_its_agent(tmp_path):
     trial = GA3C(game="Pong", network="large-4")({}, 0)
     trial.save(tmp_path)
-    model, game = load_agent(tmp_path)
+    model, game, _ = load_agent(tmp_path)
     assert game == trial.game
     assert all(torch.equal(a, b) for a, b in zip(model.parameters(), trial.model.parameters(), strict=True))
 
@@ -111,3 +117,39 @@ def test_checkpoints_that_are_missing_or_cut_short(tmp_path):
     (tmp_path / CHECKPOINT).write_bytes(whole[: len(whole) // 2])
     with pytest.raises(InvalidInput, match="cannot be read, it may be cut short"):
         GA3C(game="CartPole-v1")({}, 0).load(tmp_path)
+
+
+RULES = {"noop_max": 7, "max_episode_frames": 40, "repeat_action_probability": 0.25, "fire_on_reset": True}
+
+
+@pytest.fixture
+def emulators(monkeypatch):
+    """What every emulator is started with, of those settings."""
+    started, real = [], envs.AtariVectorEnv
+
+    def start(*given, **settings):
+        names = {"max_episode_frames": "max_num_frames_per_episode", "fire_on_reset": "use_fire_reset"}
+        started.append({name: settings[names.get(name, name)] for name in RULES})
+        return real(*given, **settings)
+
+    monkeypatch.setattr(envs, "AtariVectorEnv", start)
+    return started
+
+
+def test_ba3c_evaluates_by_the_rules_it_trains_by(emulators):
+    small = {"n_ranks": 1, "n_agents": 2, "batch": 4, "evaluate_every": 1, "evaluate_games": 2}
+    trial = BA3C("Pong", Budget(updates=2), min_games=1, device="cpu", **small, **RULES)({}, 0)
+    metrics = trial.train_phase(lambda metrics: None)
+    trial.close()
+    assert "eval_score" in metrics
+    assert len(emulators) >= 3  # training's, and one an evaluation
+    assert all(started == RULES for started in emulators)
+
+
+def test_a_checkpoint_is_played_by_the_rules_it_was_trained_by(tmp_path, emulators, capsys):
+    GA3C("Pong", n_agents=2, device="cpu", **RULES)({}, 0).save(tmp_path)
+    assert asdict(load_agent(tmp_path).rules) == RULES
+    assert main(["evaluate", str(tmp_path), "--protocol", "ga3c"]) == 0
+    assert '"mean_length": 10.0' in capsys.readouterr().out  # 40 frames, all thirty games
+    watch(tmp_path, tmp_path / "game.gif", max_steps=3)
+    assert emulators == [RULES | {"noop_max": 30}, RULES]  # the protocol says how games begin

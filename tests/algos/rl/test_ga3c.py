@@ -4,6 +4,7 @@ import json
 import math
 import pickle
 import threading
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -53,11 +54,13 @@ def test_metrics_of_a_phase():
     assert metrics["pps"] > metrics["tps"] > 0
     trained = metrics["train_batch_mean"] * metrics["updates"]
     assert trained <= metrics["steps"]
-    assert all(isinstance(v, int | float) for v in metrics.values())
+    assert all(isinstance(v, int | float) for k, v in metrics.items() if k != "returns")
 
 
 def test_pong_from_pixels_runs_a_short_phase():
-    trial = GA3C(game="Pong", phase=Budget(frames=4000), n_agents=8, agents_ready=0.5)({"t_max": 3}, 1)
+    trial = GA3C(game="Pong", phase=Budget(frames=4000), n_agents=8, agents_ready=0.5, max_episode_frames=200)(
+        {"t_max": 3}, 1
+    )
     metrics = trial.train_phase(silent)
     trial.close()
     assert metrics["frames"] >= 4000
@@ -121,7 +124,8 @@ def test_a_parents_checkpoint_keeps_the_childs_own_draws(tmp_path):
 def test_lockstep_gives_the_same_trajectory_twice(game, updates):
     runs = []
     for _ in range(2):
-        trial = GA3C(game=game, phase=Budget(updates=updates), n_agents=6, lockstep=True, min_training_batch=20)({}, 3)
+        settings = GA3C(game=game, phase=Budget(updates=updates), n_agents=6, lockstep=True, max_episode_frames=60)
+        trial = replace(settings, min_training_batch=20)({}, 3)
         metrics = trial.train_phase(silent)
         trial.close()
         counted = {k: metrics[k] for k in ("score", "frames", "episodes", "policy_loss", "entropy", "grad_norm")}
@@ -177,12 +181,33 @@ def test_starved_settings_do_not_deadlock():
         n_groups=2,
         n_trainers=3,
         training_queue=1,
-        min_training_batch=1000,
+        min_training_batch=100,
     )
     for lockstep in (False, True):
         trial = GA3C.from_json(settings.to_json() | {"lockstep": lockstep})({"t_max": 2}, 0)
-        assert trial.train_phase(silent)["updates"] >= 10
+        metrics = trial.train_phase(silent)
+        assert metrics["updates"] >= 10
+        assert metrics["train_batch_mean"] >= 100
         trial.close()
+
+
+@pytest.mark.parametrize("lockstep", [False, True])
+@pytest.mark.parametrize(("t_max", "least"), [(2, 40), (2, 80), (5, 40), (7, 80)])
+def test_no_batch_is_smaller_than_the_minimum_and_nothing_is_lost(t_max, least, lockstep):
+    """Eight agents and eight more segments hold 32 experiences of t_max 2: less than the least batch."""
+    settings = GA3C("CartPole-v1", Budget(updates=15), n_agents=8, n_trainers=2, min_training_batch=least)
+    trial = replace(settings, lockstep=lockstep)({"t_max": t_max}, 0)
+    batches, train = [], trial.learner.train
+    trial.learner.train = lambda rollout: batches.append(len(rollout)) or train(rollout)
+    for _ in range(2):
+        trial.train_phase(silent)
+    assert min(batches) >= least
+    assert len(batches) >= 30
+    waiting = [*trial._gathered, *(trial._ready.get() for _ in range(trial._ready.qsize()))]
+    copied = len(trial._pool) + sum(len(trial._left.get()) for _ in range(trial._left.qsize()))
+    unfinished = sum(int(group._t[group._segment >= 0].sum()) for group in trial._groups)
+    assert sum(batches) + copied + int(trial._segments.lengths[waiting].sum()) + unfinished == trial.steps
+    trial.close()
 
 
 def test_it_is_pickled_and_described_in_json():

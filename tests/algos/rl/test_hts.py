@@ -20,7 +20,7 @@ from workbench.algos.rl.learner import DivergenceError
 from workbench.core.budget import Budget
 from workbench.core.errors import InvalidInput
 
-TINY = HTS(game="CartPole-v1", phase=Budget(updates=10), n_agents=4, sync_interval=6, device="cpu")
+TINY = HTS(game="CartPole-v1", phase=Budget(updates=10), n_agents=4, sync_interval=6, min_games=1, device="cpu")
 
 
 def silent(metrics):
@@ -201,7 +201,8 @@ def test_actors_serve_one_executor_at_a_time_unless_told_otherwise(settings, alo
 
 def test_so_it_is_with_pixels():
     settings = [
-        HTS("Pong", phase=Budget(updates=3), n_agents=3, sync_interval=5, n_actors=n, device="cpu") for n in (1, 4)
+        HTS("Pong", Budget(updates=3), n_agents=3, sync_interval=5, n_actors=n, max_episode_frames=20, min_games=1)
+        for n in (1, 4)
     ]
     assert same(*(trajectory(s, phases=1) for s in settings))
 
@@ -374,7 +375,15 @@ def test_executors_waiting_for_a_dead_actor_are_let_go():
 
 
 def test_pong_from_pixels_runs_a_short_phase():
-    trial = HTS("Pong", phase=Budget(frames=2400), n_agents=4, n_executors=2, sync_interval=20, n_actors=2)({}, 1)
+    trial = HTS(
+        "Pong",
+        phase=Budget(frames=2400),
+        n_agents=4,
+        n_executors=2,
+        sync_interval=20,
+        n_actors=2,
+        max_episode_frames=100,
+    )({}, 1)
     metrics = trial.train_phase(silent)
     trial.close()
     assert metrics["frames"] >= 2400

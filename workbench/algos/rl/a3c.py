@@ -85,7 +85,7 @@ class A3CTrial(Trial):
         """Agent: take turns until the phase is over."""
         while not self._crew.stopping:
             self._turn(number)
-            if self._spent():
+            if self._is_over():
                 self._crew.end()
 
     def _turn(self, number: int) -> None:
@@ -104,7 +104,7 @@ class A3CTrial(Trial):
     def _run_in_turn(self, progress: Progress) -> None:
         """Let the agents take turns in one thread, always in the same order."""
         reported = 0.0
-        while not self._spent():
+        while not self._is_over():
             for number in range(len(self._groups)):
                 self._turn(number)
             if self._meter.seconds - reported >= PROGRESS_S:

@@ -43,7 +43,8 @@ class BA3CTrial(Trial):
         if rank:  # weights are the trial's; games and actions are this rank's own
             self.seed = derived(seed, 4, rank)
             self._generators = [np.random.default_rng([self.seed, 1, 0])]
-        self._own = Episodes(settings.n_agents, settings.score_window)  # `episodes` are all ranks'
+        window = max(settings.score_window, settings.batch + settings.n_agents)  # what ends in one batch, at least
+        self._own = Episodes(settings.n_agents, window)  # `episodes` are all ranks'
         self._played = 0  # by all ranks, as far as an update has told
         self._told_steps = self._told_episodes = 0
         self._pool = Pool()  # played, not trained on yet
@@ -54,12 +55,7 @@ class BA3CTrial(Trial):
             settings.evaluate_games,
             self.game,
             lambda updates: derived(seed, 5, updates),
-            {
-                "greedy": BA3C_PROTOCOL.greedy,
-                "noop_max": settings.noop_max,
-                "max_episode_frames": settings.max_episode_frames,
-                "n_threads": settings.emulator_threads,
-            },
+            {"greedy": BA3C_PROTOCOL.greedy, "rules": settings.rules, "n_threads": settings.emulator_threads},
         )
         if settings.start_from is not None and rank == 0:  # it tells the others
             self.load(settings.start_from)
@@ -83,6 +79,9 @@ class BA3CTrial(Trial):
         self.leave()
         super().close()
         self._pool, self._told_steps = Pool(), 0
+
+    def _most_agents(self) -> int:
+        return self.settings.n_agents * self.settings.n_ranks
 
     @property
     def steps(self) -> int:
@@ -164,7 +163,7 @@ class BA3CTrial(Trial):
             self._held = self.learner.updates
             self._played += int(stats.steps)
             self._ended += int(stats.episodes)
-            over = self._is_over(stats.seconds)
+            over = self._all_over(stats.seconds)
             self._share_episodes(over)
             self._evaluations.play_if_due(self._held, self._acting, self._alive)
 
@@ -224,7 +223,7 @@ class BA3CTrial(Trial):
         stats = Stats.of(total[-N_STATS:])
         stats.lags = np.sum([_aged(c, self.learner.updates) for c in contributions], axis=0)
         self._step(total[:-N_STATS] / len(contributions), stats)
-        return self._weights(self._is_over(self._meter.seconds))
+        return self._weights(self._all_over(self._meter.seconds))
 
     def _weights(self, over: bool = False) -> Weights:
         return Weights(self.learner.updates, flat(list(self.model.parameters())), over)
@@ -304,9 +303,9 @@ class BA3CTrial(Trial):
         elif over or news["returns"]:
             self._peers.wires[0].send(news)
 
-    def _is_over(self, seconds: float) -> bool:
+    def _all_over(self, seconds: float) -> bool:
         before = self._before
-        return self.settings.phase.spent(
+        return self._is_enough(
             {
                 "episodes": self._ended - before["episodes"],
                 "frames": (self._played - before["steps"]) * self.game.frames_per_step,
@@ -324,8 +323,6 @@ class BA3CTrial(Trial):
 
     def _metrics(self, reading: Reading, earlier: Reading | None) -> dict[str, float]:
         metrics = super()._metrics(reading, earlier)
-        if not self.episodes.finished:
-            metrics["score"] = self._own.score()
         seconds = max(reading.seconds - (earlier.seconds if earlier else 0.0), 1e-9)
         metrics["data_points_per_s"] = (
             reading.sums["trained"] - (earlier.sums["trained"] if earlier else 0.0)

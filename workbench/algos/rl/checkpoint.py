@@ -3,11 +3,11 @@
 import json
 import pickle
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import torch
 
-from workbench.algos.rl.envs import Game, find_game
+from workbench.algos.rl.envs import Game, Rules, find_game
 from workbench.algos.rl.model import NETWORKS, ActorCritic, make_model, reads_rgb
 from workbench.core.errors import InvalidInput
 
@@ -60,7 +60,15 @@ def load_weights(model: ActorCritic, state: dict[str, Any], wanted: str, path: s
     model.load_state_dict(state["model"])
 
 
-def load_agent(path: str | Path, game: str | None = None, device: str = "cpu") -> tuple[ActorCritic, Game]:
+class Agent(NamedTuple):
+    """What can play: weights, the game they are of, and the rules they were trained by."""
+
+    model: ActorCritic
+    game: Game
+    rules: Rules
+
+
+def load_agent(path: str | Path, game: str | None = None, device: str = "cpu") -> Agent:
     """Build the network of a checkpoint, with its weights.
 
     Parameters
@@ -90,7 +98,8 @@ def load_agent(path: str | Path, game: str | None = None, device: str = "cpu") -
     else:
         shown, model = found, make_model(found)
     load_weights(model, state, f"any network for {found.name}", path)
-    return model.to(device), shown
+    rules = Rules(**state["counters"].get("rules", {}))  # the first checkpoints do not say: theirs were the default
+    return Agent(model.to(device), shown, rules)
 
 
 def _fits(model: ActorCritic, state: dict[str, Any]) -> bool:

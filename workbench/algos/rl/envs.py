@@ -82,6 +82,36 @@ class Step:
     started: np.ndarray
 
 
+@dataclass(frozen=True, slots=True)
+class Rules:
+    """How a game begins, is played, and is cut off; an agent is evaluated by the rules it was trained by.
+
+    Attributes
+    ----------
+    noop_max : int
+        Most random no-op actions at an episode's start, Atari only.
+    max_episode_frames : int or None
+        Where episodes are truncated; by default at 108 000 frames on Atari, at the environment's own limit elsewhere.
+    repeat_action_probability : float
+        Of the emulator repeating the last action instead ("sticky actions"), Atari only.
+    fire_on_reset : bool
+        Press FIRE when an episode starts, Atari only.
+    """
+
+    noop_max: int = 30
+    max_episode_frames: int | None = None
+    repeat_action_probability: float = 0.0
+    fire_on_reset: bool = False
+
+    def longest(self, game: Game) -> int:
+        """Return the frames of the longest game there can be, or of Atari's where there is no limit."""
+        spec_limit = None if game.atari else gymnasium.spec(game.name).max_episode_steps
+        return self.max_episode_frames or spec_limit or ATARI_EPISODE_FRAMES
+
+
+DEFAULT_RULES = Rules()
+
+
 class Agents(Protocol):
     """A batch of environments, asked and answered in turn."""
 
@@ -125,13 +155,10 @@ def make_agents(
     game: Game,
     n_envs: int,
     seed: int,
+    rules: Rules = DEFAULT_RULES,
     *,
     batch_size: int | None = None,
     n_threads: int | None = None,
-    noop_max: int = 30,
-    max_episode_frames: int | None = None,
-    repeat_action_probability: float = 0.0,
-    fire_on_reset: bool = False,
 ) -> Agents:
     """Start `n_envs` environments.
 
@@ -142,38 +169,31 @@ def make_agents(
     n_envs : int
     seed : int
         Each environment gets its own seed, derived from this one.
+    rules : Rules
     batch_size : int, optional
         Agents a `recv` waits for, Atari only; all by default.
     n_threads : int, optional
         Emulator threads, Atari only; one a core by default.
-    noop_max : int
-        Most random no-op actions at an episode's start, Atari only.
-    max_episode_frames : int, optional
-        Where episodes are truncated; by default at 108 000 frames on Atari, at the environment's own limit elsewhere.
-    repeat_action_probability : float
-        Of the emulator repeating the last action instead ("sticky actions"), Atari only.
-    fire_on_reset : bool
-        Press FIRE when an episode starts, Atari only.
     """
     if not game.atari:
-        return GymnasiumAgents(game, n_envs, seed, max_episode_frames)
+        return GymnasiumAgents(game, n_envs, seed, rules.max_episode_frames)
     env = AtariVectorEnv(
         game.name,
         n_envs,
         batch_size=batch_size or n_envs,
         num_threads=min(n_envs, n_threads or available_cores()),
-        max_num_frames_per_episode=max_episode_frames or ATARI_EPISODE_FRAMES,
-        repeat_action_probability=repeat_action_probability,
+        max_num_frames_per_episode=rules.longest(game),
+        repeat_action_probability=rules.repeat_action_probability,
         autoreset_mode=AutoresetMode.NEXT_STEP,
         img_height=ATARI_SIDE,
         img_width=ATARI_SIDE,
         grayscale=game.obs_shape[0] == ATARI_STACK,
         stack_num=ATARI_STACK,
         frameskip=ATARI_FRAMESKIP,
-        noop_max=noop_max,
+        noop_max=rules.noop_max,
         episodic_life=False,
         reward_clipping=False,  # the score needs raw rewards; training clips its own copy
-        use_fire_reset=fire_on_reset,
+        use_fire_reset=rules.fire_on_reset,
     )
     return AtariAgents(game, env, seed)
 

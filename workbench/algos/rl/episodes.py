@@ -1,4 +1,4 @@
-"""Episode returns, and the score a trial is judged by."""
+"""Episode returns, and what is said of them: only of whole games."""
 
 import threading
 from collections import deque
@@ -56,24 +56,15 @@ class Episodes:
             self.finished += len(returns)
 
     def since(self, finished: int) -> tuple[list[float], list[int]]:
-        """Return the returns and lengths finished after the first `finished`, as far as the window holds them."""
+        """Return the returns and lengths of what ended after the first `finished`, as far as the window holds them."""
         with self._lock:
             n = min(self.finished - finished, len(self.returns))
             return list(self.returns)[len(self.returns) - n :], list(self.lengths)[len(self.lengths) - n :]
 
-    def score(self) -> float:
-        """Return the mean return of the finished episodes in the window.
-
-        Before any episode has finished, the mean of the unfinished episodes' returns so far: no return of a
-        whole game, but the best that is known, and at equal frames it compares one trial with another.
-        """
-        with self._lock:
-            return float(np.mean(self.returns or self._running))
-
-    def mean_length(self) -> float:
-        """Return the mean length of the finished episodes in the window, in agent steps; 0 before any."""
-        with self._lock:
-            return float(np.mean(self.lengths or [0]))
+    def means(self, finished: int = 0) -> dict[str, float]:
+        """Return ``score`` and ``episode_length``, the means of what `since` returns; nothing if no game has ended."""
+        returns, lengths = self.since(finished)
+        return {"score": float(np.mean(returns)), "episode_length": float(np.mean(lengths))} if returns else {}
 
     def state_dict(self) -> dict[str, Any]:
         """Return what outlives a restart, in JSON's types; unfinished episodes do not."""

@@ -1,13 +1,13 @@
 """Evaluation: whole games with fixed weights, apart from training's environments and generators."""
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 import torch
 
 from workbench.algos.rl.agents import sample
-from workbench.algos.rl.envs import Agents, Game, make_agents
+from workbench.algos.rl.envs import DEFAULT_RULES, Agents, Game, Rules, make_agents
 from workbench.algos.rl.model import ActorCritic
 
 AT_ONCE = 32  # games played side by side
@@ -67,17 +67,17 @@ class Protocol:
     greedy: bool
     noop_max: int = 30
 
-    def play(self, model: ActorCritic, game: Game, seed: int = 0, n_threads: int | None = None) -> Evaluation:
-        """Evaluate by this protocol; see `evaluate`."""
-        return evaluate(
-            model,
-            game,
-            self.n_episodes,
-            greedy=self.greedy,
-            seed=seed,
-            noop_max=self.noop_max,
-            n_threads=n_threads,
-        )
+    def play(
+        self,
+        model: ActorCritic,
+        game: Game,
+        rules: Rules = DEFAULT_RULES,
+        seed: int = 0,
+        n_threads: int | None = None,
+    ) -> Evaluation:
+        """Evaluate by this protocol, and otherwise by the rules the agent was trained by; see `evaluate`."""
+        rules = replace(rules, noop_max=self.noop_max)
+        return evaluate(model, game, self.n_episodes, rules, greedy=self.greedy, seed=seed, n_threads=n_threads)
 
 
 GA3C_PROTOCOL = Protocol(n_episodes=30, greedy=False)  # Table 3: 30 games, each from a random seed
@@ -89,11 +89,10 @@ def evaluate(
     model: ActorCritic,
     game: Game,
     n_episodes: int = 30,
+    rules: Rules = DEFAULT_RULES,
     *,
     greedy: bool = False,
     seed: int = 0,
-    noop_max: int = 30,
-    max_episode_frames: int | None = None,
     n_threads: int | None = None,
     meanwhile: Callable[[], object] = lambda: None,
 ) -> Evaluation:
@@ -107,11 +106,13 @@ def evaluate(
         Read only; on whichever device it is.
     game : Game
     n_episodes : int
+    rules : Rules
+        Of the games, best those it was trained by (`Settings.rules`, or `load_agent`'s).
     greedy : bool
         Take the likeliest action instead of drawing one.
     seed : int
         Of the games' starts and the actions drawn.
-    noop_max, max_episode_frames, n_threads
+    n_threads
         See `make_agents`.
     meanwhile : callable
         Called at every step; what it raises ends the games.
@@ -121,9 +122,7 @@ def evaluate(
     for first in range(0, n_episodes, AT_ONCE):
         n = min(AT_ONCE, n_episodes - first)
         start = int(np.random.SeedSequence([seed, 0, first]).generate_state(1)[0] >> 1)
-        agents = make_agents(
-            game, n, start, noop_max=noop_max, max_episode_frames=max_episode_frames, n_threads=n_threads
-        )
+        agents = make_agents(game, n, start, rules, n_threads=n_threads)
         try:
             played = _play_once(model, agents, greedy, generator, meanwhile)
         finally:

@@ -11,6 +11,7 @@ or an array that nobody else writes any more. In the deterministic mode (`lockst
 same parts in turn.
 """
 
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from queue import Empty, SimpleQueue
 from threading import Thread
@@ -20,6 +21,7 @@ import numpy as np
 from workbench.algos.rl.adjust import Adjuster, Mix
 from workbench.algos.rl.crew import Crew, Halted
 from workbench.algos.rl.meter import Reading
+from workbench.algos.rl.rollout import Pool, Rollout
 from workbench.algos.rl.settings import Settings
 from workbench.algos.rl.trial import PROGRESS_S, Trial
 from workbench.core.protocols import Config, Progress
@@ -75,7 +77,9 @@ class GA3CTrial(Trial):
         self._replies: list[SimpleQueue[tuple[np.ndarray, np.ndarray, int] | None]] = []
         self._ready: SimpleQueue[int | None] = SimpleQueue()
         self._free: SimpleQueue[int | None] = SimpleQueue()
-        self._gathered: list[int] = []  # by the deterministic mode
+        self._left: SimpleQueue[Rollout] = SimpleQueue()  # what trainers had copied when they were to end
+        self._gathered: list[int] = []  # by the deterministic mode, as a trainer's ids and pool
+        self._pool = Pool()
         self._waiting = self.settings.training_queue or self.settings.n_agents  # segments not in agents' hands
         for segment in range(self._waiting):
             self._free.put(segment)
@@ -159,7 +163,7 @@ class GA3CTrial(Trial):
             if reply is None:
                 raise Halted
             group.act(*reply, self._exchange)
-            if self._spent():
+            if self._is_over():
                 self._crew.end()
 
     def _exchange(self, finished: list[int], n: int) -> list[int]:
@@ -194,31 +198,39 @@ class GA3CTrial(Trial):
             self._meter.add_prediction(at, self._requests.qsize())
 
     def _train(self) -> None:
-        """Trainer: gather a batch of segments, free them, update the model."""
-        while ids := self._gather():
-            rollout = self._segments.rollout(ids, self.settings.gamma)
-            for segment in ids:
-                self._free.put(segment)
-            self._meter.add_update(self.learner.train(rollout), self._ready.qsize())
-            if self._spent():
-                self._crew.end()
-
-    def _gather(self) -> list[int]:
-        """Wait for segments of at least `min_training_batch` experiences; none when this trainer is to end."""
+        """Trainer: gather a batch of segments, update the model."""
         ids: list[int] = []
-        experiences = 0
-        while not ids or (experiences < self.settings.min_training_batch and len(ids) < self._gather_limit()):
-            segment = self._ready.get()
-            if segment is None:
-                for unused in ids:
-                    self._ready.put(unused)  # others go on with them, or the next phase
-                return []
-            ids.append(segment)
-            experiences += int(self._segments.lengths[segment])
-        return ids
+        pool = Pool()
+        while (segment := self._ready.get()) is not None:
+            with suppress(Empty):
+                while True:
+                    pool.add(self._left.get_nowait())
+            if self._enough(segment, ids, pool):
+                self._meter.add_update(self.learner.train(pool.take(len(pool))), self._ready.qsize())
+                if self._is_over():
+                    self._crew.end()
+        for unused in ids:  # others go on with what was gathered, or the next phase
+            self._ready.put(unused)
+        if len(pool):
+            self._left.put(pool.take(len(pool)))
 
-    def _gather_limit(self) -> int:
-        """Most segments of a batch: trainers must not hoard what agents wait for."""
+    def _enough(self, segment: int, ids: list[int], pool: Pool) -> bool:
+        """Put a segment to those gathered, and tell whether they are a batch, which is then in `pool`.
+
+        Of segments a trainer holds only its share, since agents wait for free ones: what is more, and every batch, it
+        copies into `pool` and frees. So a batch may be larger than all the segments there are.
+        """
+        ids.append(segment)
+        enough = len(pool) + int(self._segments.lengths[ids].sum()) >= self.settings.min_training_batch
+        if enough or len(ids) >= self._most_held():
+            pool.add(self._segments.rollout(ids, self.settings.gamma))
+            for copied in ids:
+                self._free.put(copied)
+            ids.clear()
+        return enough
+
+    def _most_held(self) -> int:
+        """Segments that a trainer may hold: its share of those that agents do not."""
         return max(1, self._waiting // max(1, self.mix.trainers))
 
     def _wake_agents(self) -> None:
@@ -241,7 +253,7 @@ class GA3CTrial(Trial):
         """Play, predict and train in one thread, always in the same order."""
         group = self._groups[0]
         reported = 0.0
-        while not self._spent():
+        while not self._is_over():
             obs = group.observe()
             policy, values = self.learner.predict(obs)
             self._meter.add_prediction(len(obs), 0)
@@ -253,12 +265,6 @@ class GA3CTrial(Trial):
     def _exchange_in_turn(self, finished: list[int], n: int) -> list[int]:
         """Train on finished segments as soon as there are enough, then give `n` free ones."""
         for segment in finished:
-            self._gathered.append(segment)
-            experiences = int(self._segments.lengths[self._gathered].sum())
-            if experiences >= self.settings.min_training_batch or len(self._gathered) >= self._gather_limit():
-                rollout = self._segments.rollout(self._gathered, self.settings.gamma)
-                for free in self._gathered:
-                    self._free.put(free)
-                self._gathered = []
-                self._meter.add_update(self.learner.train(rollout), 0)
+            if self._enough(segment, self._gathered, self._pool):
+                self._meter.add_update(self.learner.train(self._pool.take(len(self._pool))), 0)
         return [self._free.get() for _ in range(n)]  # type: ignore[misc]

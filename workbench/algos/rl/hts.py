@@ -180,7 +180,7 @@ class HTSTrial(Trial):
             threads += [self._crew.start(self._execute, number) for number in range(len(self._groups))]
             while not self._crew.wait(PROGRESS_S):
                 self._report(progress)
-                if self.settings.phase.unit == "seconds" and self._spent():
+                if self.settings.phase.unit == "seconds" and self._is_over():
                     break  # the other budgets are counted at the barrier, so that they are spent alike every time
         finally:
             self._crew.end()
@@ -256,7 +256,7 @@ class HTSTrial(Trial):
             played = store.played[t]
             ended = store.terminated[t] | store.truncated[t]
             self.episodes.add(everyone[played], store.rewards[t, played], ended[played])
-        if self.settings.concurrent and self._spent():
+        if self.settings.concurrent and self._is_over():
             self._crew.end()
 
     def _update(self) -> None:
@@ -310,7 +310,7 @@ class HTSTrial(Trial):
             executor.step(policy, values, self._acting_version, self._recording)
 
         with ThreadPoolExecutor(len(self._groups)) as pool:
-            while not self._spent():
+            while not self._is_over():
                 obs = np.concatenate([executor.obs for executor in self._groups])
                 policy, values = self.learner.predict(obs, self._acting)
                 self._meter.add_prediction(len(obs), 0)

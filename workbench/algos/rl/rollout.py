@@ -94,6 +94,8 @@ class Pool:
 
     def take(self, n: int) -> Rollout:
         """Take the oldest `n`; what is left opens the next batch."""
+        if len(self._rollouts) == 1 and len(self) == n:
+            return self._rollouts.pop()  # nothing to copy
         names = ("obs", "actions", "returns", "versions")
         joined = [np.concatenate([getattr(rollout, name) for rollout in self._rollouts]) for name in names]
         self._rollouts = [Rollout(*(part[n:] for part in joined))] if len(self) > n else []

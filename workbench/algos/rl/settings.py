@@ -8,7 +8,7 @@ from typing import Any, ClassVar, Self
 
 import torch
 
-from workbench.algos.rl.envs import find_game
+from workbench.algos.rl.envs import Rules, find_game
 from workbench.algos.rl.learner import Precision
 from workbench.algos.rl.loss import Reduction
 from workbench.algos.rl.model import Init, check_network, reads_rgb
@@ -44,7 +44,12 @@ class Settings:
     game : str
         Atari game (``Pong``) or a discrete-action Gymnasium id (``CartPole-v1``).
     phase : Budget
-        Length of one phase.
+        Length of one phase, at least: it ends when this is spent and `min_games` games have ended in it.
+    min_games, score_window : int
+        What a phase's score is made of, the same for every trial of a study: the mean raw return of the games that
+        *ended in that phase*, of the last `score_window` of them (the authors': 1000). A phase goes on until
+        `min_games` have: so a policy that survives long is not punished, and nothing is ever said of part of a game.
+        Where games may be endless, see `max_episode_frames`.
     learning_rate, gamma, t_max : float, float, int
         The paper's three hyperparameters; t_max is the most transitions a segment holds.
     n_agents, n_groups : int
@@ -55,7 +60,7 @@ class Settings:
     n_predictors, n_trainers : int
         Threads (N_P, N_T of the paper).
     min_training_batch : int
-        Experiences an update waits for, at least (Fig. 7: best 20 to 40).
+        Experiences an update waits for, at least (Fig. 7: best 20 to 40), whatever `t_max` and `training_queue` are.
     training_queue : int or None
         Segments that may wait for a trainer; agents wait when it is full, which bounds the policy lag. As
         many as agents by default.
@@ -70,10 +75,10 @@ class Settings:
     start_from : str or None
         Directory of a checkpoint (see `Trial.save`) that a trial begins from: weights, optimiser statistics, counters
         and scores; the configuration is the trial's own. From scratch by default.
-    score_window : int
-        Finished episodes the score is the mean of (the authors': 1000).
     noop_max, max_episode_frames, repeat_action_probability, fire_on_reset
-        See `make_agents`.
+        See `Rules`. If the budget is spent and no game has ended for so many frames that the longest one of every agent
+        would have fitted in, the phase fails. With a limit on games that cannot happen; without one, neither here nor
+        in the environment, a game is taken to last no longer than Atari's 108 000 frames.
     lockstep : bool
         Deterministic mode: play, predict and train in turn, in one thread; n_groups, n_predictors and
         n_trainers are then 1 and `agents_ready` 1.
@@ -116,6 +121,7 @@ class Settings:
     max_grad_norm: float | None = 0.5
     clip_rewards: bool | None = None
     start_from: str | None = None
+    min_games: int = 10
     score_window: int = 100
     noop_max: int = 30
     max_episode_frames: int | None = None
@@ -129,7 +135,8 @@ class Settings:
     adjust_every_s: float | None = None
 
     def __post_init__(self) -> None:
-        for name in ("t_max", "n_agents", "n_groups", "n_predictors", "n_trainers", "score_window", "torch_threads"):
+        positive = ("t_max", "n_agents", "n_groups", "n_predictors", "n_trainers", "torch_threads")
+        for name in (*positive, "min_games", "score_window"):
             _check(self, name, "a whole number from 1", lambda v: _is_int(v) and v >= 1)
         for name in ("min_training_batch", "noop_max"):
             _check(self, name, "a whole number from 0", lambda v: _is_int(v) and v >= 0)
@@ -163,6 +170,11 @@ class Settings:
             raise InvalidInput(f"phase is a Budget, got {self.phase!r}: write for example Budget(frames=100_000)")
         check_network(find_game(self.game, reads_rgb(self.network)), self.network)
         self.torch_device()
+
+    @property
+    def rules(self) -> Rules:
+        """How this trial's games are played, in training and in evaluation."""
+        return Rules(self.noop_max, self.max_episode_frames, self.repeat_action_probability, self.fire_on_reset)
 
     @classmethod
     def check(cls, config_names: Iterable[str]) -> None:

@@ -2,6 +2,9 @@
 
 import json
 from abc import ABC, abstractmethod
+from collections.abc import Mapping
+from contextlib import suppress
+from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
@@ -10,7 +13,7 @@ import torch
 
 from workbench.algos.rl.agents import AgentGroup
 from workbench.algos.rl.checkpoint import CHECKPOINT, load_weights, read_checkpoint
-from workbench.algos.rl.envs import Agents, available_cores, find_game, make_agents
+from workbench.algos.rl.envs import ATARI_EPISODE_FRAMES, Agents, available_cores, find_game, make_agents
 from workbench.algos.rl.episodes import Episodes
 from workbench.algos.rl.learner import Learner
 from workbench.algos.rl.meter import Meter, Reading
@@ -18,9 +21,11 @@ from workbench.algos.rl.model import ActorCritic, make_model, network_name, read
 from workbench.algos.rl.optim import Optimizer, SharedRMSProp
 from workbench.algos.rl.rollout import Segments
 from workbench.algos.rl.settings import Settings
+from workbench.core.errors import InvalidInput
 from workbench.core.protocols import Metrics, Progress
 
 PROGRESS_S = 0.5  # seconds between two calls of progress
+LAST_RETURNS = 10  # of a phase's games, kept beside its score: what PBT compares (1711.09846, Sec. 4.1.1)
 
 
 class Trial(ABC):
@@ -49,11 +54,13 @@ class Trial(ABC):
             precision=settings.precision,
         )
         self.episodes = Episodes(self._most_agents(), settings.score_window)
+        self._longest_wait = self._most_agents() * (settings.rules.longest(self.game) + self.game.frames_per_step)
         self._generators = [np.random.default_rng([seed, 1, group]) for group in range(settings.n_groups)]
         self._steps_before = 0  # played before the environments now open were started
         self._groups: list[Any] = []  # AgentGroup, or what a system has in its place: envs, steps, close
         self._failure: BaseException | None = None
         self._last: Reading | None = None
+        self._last_end = (0.0, 0.0)  # games ended in this phase, and the frames at which the last was seen to have
         if settings.start_from is not None:
             self.load(Path(settings.start_from))
 
@@ -68,7 +75,7 @@ class Trial(ABC):
         return self._steps_before + sum(int(group.steps) for group in self._groups)
 
     def train_phase(self, progress: Progress) -> Metrics:
-        """Play and train until the phase's budget is spent.
+        """Play and train until the phase's budget is spent and `min_games` games have ended.
 
         Parameters
         ----------
@@ -79,33 +86,41 @@ class Trial(ABC):
         Returns
         -------
         dict
-            ``score`` (see `Episodes.score`); ``frames, steps, updates, episodes`` since the trial began;
-            ``episode_length`` in steps; ``seconds`` of this phase; and what `Reading.since` measures of it.
+            ``score``, the mean raw return of the games that ended in this phase (see `Settings`), and their
+            ``episode_length`` in steps; ``games``, how many ended; ``returns``, a list of the last `LAST_RETURNS` of
+            them, oldest first; ``frames, steps, updates, episodes`` since the trial began; ``seconds`` of this phase;
+            and what `Reading.since` measures of it. `progress` is given no ``returns``, and ``score`` and
+            ``episode_length`` over the last games of whichever phase, or none before any game has ended.
 
         Raises
         ------
-        DivergenceError
+        FloatingPointError
             The loss is no longer a number.
+        InvalidInput
+            Games do not end.
         """
         if self._failure is not None:
             raise RuntimeError("this trial has failed; start a new one from its last checkpoint") from self._failure
         torch.set_num_threads(self.settings.torch_threads)
         if not self._groups:
             self._open()
-        self._meter, self._last = Meter(), None
+        self._meter, self._last, self._last_end = Meter(), None, (0.0, 0.0)
         self._before = {"episodes": self.episodes.finished, "steps": self.steps, "updates": self.learner.updates}
         try:
             self._run(progress)
         except FloatingPointError as diverged:
             self._failure = diverged
             raise
-        return self._metrics(self._meter.reading(), None) | {"seconds": self._meter.seconds}
+        ended: dict[str, Any] = {"returns": self.episodes.since(self._before["episodes"])[0][-LAST_RETURNS:]}
+        ended |= self.episodes.means(self._before["episodes"])
+        return self._metrics(self._meter.reading(), None) | ended | {"seconds": self._meter.seconds}
 
     def save(self, path: Path) -> None:
         """Write weights, optimiser statistics, counters and generators into the directory `path`."""
         counters = {
             "game": self.game.name,
             "network": network_name(self.game, self.settings.network),
+            "rules": asdict(self.settings.rules),
             "seed": self.seed,
             "steps": self.steps,
             "updates": self.learner.updates,
@@ -161,7 +176,7 @@ class Trial(ABC):
 
     @abstractmethod
     def _run(self, progress: Progress) -> None:
-        """Play and train until `_spent`, calling `_report` every PROGRESS_S seconds."""
+        """Play and train until `_is_over`, calling `_report` every PROGRESS_S seconds."""
 
     def _open(self) -> None:
         """Start the environments and lay out the room for experiences."""
@@ -201,12 +216,9 @@ class Trial(ABC):
             self.game,
             n_agents,
             derived(self.seed, 2, len(self._groups), self._steps_before),
+            s.rules,
             batch_size=max(1, round(n_agents * s.agents_ready)),
             n_threads=-(-(s.emulator_threads or available_cores()) // s.n_groups),
-            noop_max=s.noop_max,
-            max_episode_frames=s.max_episode_frames,
-            repeat_action_probability=s.repeat_action_probability,
-            fire_on_reset=s.fire_on_reset,
         )
 
     @property
@@ -214,9 +226,10 @@ class Trial(ABC):
         """Agents whose environments are open."""
         return sum(group.envs.n_envs for group in self._groups)
 
-    def _spent(self) -> bool:
+    def _is_over(self) -> bool:
+        """Tell whether the phase is over."""
         before = self._before
-        return self.settings.phase.spent(
+        return self._is_enough(
             {
                 "episodes": self.episodes.finished - before["episodes"],
                 "frames": (self.steps - before["steps"]) * self.game.frames_per_step,
@@ -225,6 +238,25 @@ class Trial(ABC):
             }
         )
 
+    def _is_enough(self, used: Mapping[str, float]) -> bool:
+        """Tell whether a phase that has come so far is over, by the rule told in `Settings`; any thread may ask.
+
+        Raises
+        ------
+        InvalidInput
+            No game has ended for longer than all agents' longest games together: there is no use in waiting on.
+        """
+        phase, games, frames = self.settings.phase, used["episodes"], used["frames"]
+        if games != self._last_end[0]:
+            self._last_end = (games, frames)
+        spent, waited = phase.spent(used), frames - self._last_end[1]
+        if (spent or phase.unit == "episodes") and waited > self._longest_wait:
+            raise InvalidInput(
+                f"no game of {self.game.name} has ended in {int(waited)} frames, and a score is of whole games: "
+                f"set max_episode_frames, after which a game is cut off (for example to {ATARI_EPISODE_FRAMES // 100})"
+            )
+        return spent and games >= self.settings.min_games
+
     def _report(self, progress: Progress) -> None:
         reading = self._meter.reading()
         progress(self._metrics(reading, self._last))
@@ -232,13 +264,43 @@ class Trial(ABC):
 
     def _metrics(self, reading: Reading, earlier: Reading | None) -> dict[str, float]:
         return {
-            "score": self.episodes.score(),
             "frames": self.steps * self.game.frames_per_step,
             "steps": self.steps,
             "updates": self.learner.updates,
             "episodes": self.episodes.finished,
-            "episode_length": self.episodes.mean_length(),
+            "games": self.episodes.finished - self._before["episodes"],
+            **self.episodes.means(),
         } | reading.since(earlier)
+
+
+class _Enough(Exception):
+    """Ends a stretch of `play_for`."""
+
+
+def play_for(trial: Any, seconds: float) -> dict[str, float]:
+    """Play and train for so many seconds, at least, however long a phase is and whether games end, to measure speed.
+
+    Parameters
+    ----------
+    trial : Trial or LocalGang
+        It may go on afterwards.
+    seconds : float
+
+    Returns
+    -------
+    dict
+        What `progress` is given, over the whole time, and ``seconds``.
+    """
+    chief: Trial = getattr(trial, "chief", trial)
+
+    def progress(metrics: Metrics) -> None:
+        if metrics and chief._meter.seconds >= seconds:  # a gang that is coming up has none
+            raise _Enough
+
+    with suppress(_Enough):
+        trial.train_phase(progress)
+    reading = chief._meter.reading()
+    return chief._metrics(reading, None) | {"seconds": reading.seconds}
 
 
 def derived(seed: int, *keys: int) -> int:

@@ -18,7 +18,7 @@ from PIL import Image, ImageDraw
 
 from workbench.algos.rl.agents import sample
 from workbench.algos.rl.checkpoint import load_agent
-from workbench.algos.rl.envs import Game, make_agents
+from workbench.algos.rl.envs import DEFAULT_RULES, Game, Rules, make_agents
 from workbench.algos.rl.model import ActorCritic
 from workbench.core.errors import InvalidInput, unknown
 
@@ -123,11 +123,11 @@ def watch(
     path = Path(path)
     if path.suffix not in MIME:
         raise unknown("kind of moving picture", path.suffix or path.name, MIME)
-    model, found = load_agent(checkpoint, game)
+    model, found, rules = load_agent(checkpoint, game)
     names = action_names(found)
     history: list[Thought] = []
     frames = []
-    for thought in play(model, found, seed, greedy, max_steps):
+    for thought in play(model, found, seed, greedy, max_steps, rules):
         history = [*history[1 - HISTORY :], thought]
         frames.append(draw(found, history, names))
     if not history:
@@ -137,12 +137,15 @@ def watch(
     return Recording(path, history[-1].score, len(frames) - 1)
 
 
-def play(model: ActorCritic, game: Game, seed: int, greedy: bool, max_steps: int) -> Iterator[Thought]:
+def play(
+    model: ActorCritic, game: Game, seed: int, greedy: bool, max_steps: int, rules: Rules = DEFAULT_RULES
+) -> Iterator[Thought]:
     """Play one game from its start to its end, or for `max_steps`, with generators of its own."""
     generator = np.random.default_rng([seed, 1])
     threads = torch.get_num_threads()
     torch.set_num_threads(1)  # for one observation, more threads only wait for each other
-    agents = make_agents(game, 1, int(np.random.SeedSequence([seed, 0]).generate_state(1)[0] >> 1), n_threads=1)
+    start = int(np.random.SeedSequence([seed, 0]).generate_state(1)[0] >> 1)
+    agents = make_agents(game, 1, start, rules, n_threads=1)
     score = 0.0
     try:
         for number in range(max_steps):

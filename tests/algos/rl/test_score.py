@@ -1,0 +1,138 @@
+"""A phase's score is of whole games that ended in it, in every system; phases wait for such games, but not for ever."""
+
+import math
+from dataclasses import replace
+
+import gymnasium
+import numpy as np
+import pytest
+
+from workbench.algos.rl.a3c import A3C
+from workbench.algos.rl.ba3c import BA3C
+from workbench.algos.rl.ga3c import GA3C
+from workbench.algos.rl.hts import HTS
+from workbench.core.budget import Budget
+from workbench.core.errors import InvalidInput
+
+SHORT = Budget(frames=100)
+SYSTEMS = {
+    "ga3c": GA3C("CartPole-v1", SHORT, n_agents=4),
+    "ga3c in turn": GA3C("CartPole-v1", SHORT, n_agents=4, lockstep=True),
+    "a3c": A3C("CartPole-v1", SHORT, n_agents=4),
+    "a3c in turn": A3C("CartPole-v1", SHORT, n_agents=4, lockstep=True),
+    "hts": HTS("CartPole-v1", SHORT, n_agents=4, device="cpu"),
+    "hts baseline": HTS("CartPole-v1", SHORT, n_agents=4, concurrent=False, device="cpu"),
+    "ba3c": BA3C("CartPole-v1", SHORT, n_ranks=1, n_agents=4, evaluate_every=None, device="cpu"),
+}
+
+
+class Endless(gymnasium.Env):
+    """A game that goes on for ever, or ends after so many steps."""
+
+    observation_space = gymnasium.spaces.Box(-1, 1, (2,), np.float32)
+    action_space = gymnasium.spaces.Discrete(2)
+
+    def reset(self, *, seed=None, options=None):
+        super().reset(seed=seed)
+        return np.zeros(2, np.float32), {}
+
+    def step(self, action):
+        return np.zeros(2, np.float32), 1.0, False, False, {}
+
+
+gymnasium.register("WorkbenchEndless-v0", Endless)
+
+
+def silent(metrics):
+    pass
+
+
+@pytest.fixture(params=SYSTEMS)
+def settings(request):
+    return SYSTEMS[request.param]
+
+
+def test_a_phases_score_is_the_mean_of_the_games_that_ended_in_it(settings):
+    trial = settings({}, 0)
+    ended = 0
+    for _ in range(3):
+        metrics = trial.train_phase(silent)
+        played = list(trial.episodes.returns)[ended:]
+        assert metrics["games"] == len(played) >= 10
+        assert metrics["score"] == pytest.approx(np.mean(played))
+        assert metrics["episode_length"] == metrics["score"]  # CartPole pays 1 a step
+        assert metrics["returns"] == played[-10:]
+        ended += len(played)
+        assert metrics["episodes"] == ended < 100
+    trial.close()
+
+
+def test_a_phase_goes_on_until_enough_games_have_ended(settings):
+    trial = replace(settings, min_games=25)({}, 0)
+    metrics = trial.train_phase(silent)
+    trial.close()
+    assert metrics["games"] >= 25
+    assert metrics["frames"] > 2 * SHORT.amount
+
+
+def test_only_the_last_games_of_a_phase_count_if_there_are_many(settings):
+    trial = replace(settings, score_window=3, phase=Budget(frames=1500))({}, 0)
+    metrics = trial.train_phase(silent)
+    trial.close()
+    assert metrics["games"] > 10
+    assert metrics["returns"] == list(trial.episodes.returns)
+    assert metrics["score"] == pytest.approx(np.mean(metrics["returns"]))
+    assert len(metrics["returns"]) == 3
+
+
+@pytest.mark.parametrize("name", ["ga3c", "hts", "ba3c"])
+def test_seconds_wait_for_games_as_well(name):
+    trial = replace(SYSTEMS[name], phase=Budget(seconds=1e-3))({}, 0)
+    assert trial.train_phase(silent)["games"] >= 10
+    trial.close()
+
+
+def test_progress_says_nothing_of_part_of_a_game(settings, monkeypatch):
+    module = "ba3c_rank" if isinstance(settings, BA3C) else type(settings).__module__.rsplit(".", 1)[1]
+    monkeypatch.setattr(f"workbench.algos.rl.{module}.PROGRESS_S", 1e-4)
+    trial, seen = replace(settings, min_games=20)({}, 0), []
+    trial.train_phase(seen.append)
+    first, second = len(seen), trial.train_phase(seen.append)
+    trial.close()
+    for metrics in seen:
+        assert ("score" in metrics) == ("episode_length" in metrics) == (metrics["episodes"] > 0)
+        assert "returns" not in metrics
+    if settings.lockstep:
+        assert seen[0]["episodes"] == 0  # there was something to leave out
+    assert "score" in seen[first]  # of the phase before, as long as this one has no game
+    assert all(metrics["games"] <= second["games"] for metrics in seen[first:])
+
+
+@pytest.mark.parametrize("phase", [Budget(frames=50), Budget(updates=2), Budget(episodes=3), Budget(seconds=0.01)])
+def test_games_that_never_end_are_an_error_that_says_what_to_set(settings, phase, monkeypatch):
+    monkeypatch.setattr("workbench.algos.rl.envs.ATARI_EPISODE_FRAMES", 100)  # taken where nothing limits a game
+    endless = replace(settings, game="WorkbenchEndless-v0", phase=phase)
+    trial = endless({}, 0)
+    with pytest.raises(
+        InvalidInput, match=r"no game of WorkbenchEndless-v0 has ended in \d+ frames.*max_episode_frames"
+    ):
+        trial.train_phase(silent)
+    trial.close()
+    limited = replace(endless, max_episode_frames=30, min_games=2)({}, 0)
+    metrics = limited.train_phase(silent)
+    limited.close()
+    assert metrics["score"] == 30
+
+
+def test_the_limit_that_can_be_reached_is_never_taken_for_endless():
+    """Whoever plays how much: in so many frames at least one of the games must end."""
+    trial = GA3C("WorkbenchEndless-v0", Budget(updates=3), n_agents=5, n_groups=3, max_episode_frames=400, min_games=30)
+    made = trial({}, 0)
+    assert made.train_phase(silent)["games"] >= 30
+    made.close()
+
+
+@pytest.mark.parametrize("least", [0, -1, 2.5, math.nan, "ten"])
+def test_min_games_is_checked(least):
+    with pytest.raises(InvalidInput, match="GA3C needs min_games a whole number from 1"):
+        GA3C("CartPole-v1", min_games=least)
