@@ -41,6 +41,7 @@ def test_description_round_trip() -> None:
         "n_trials": 16,
         "n_phases": 4,
         "eviction_rate": 0.25,
+        "seed": 0,
     }
     searcher = build("searcher", {"kind": "random", "seed": 3}, SEARCHERS, space=space)
     again = build("scheduler", {k: v for k, v in described.items() if k != "searcher"}, SCHEDULERS, searcher=searcher)
