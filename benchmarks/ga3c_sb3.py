@@ -11,28 +11,38 @@ from stable_baselines3.common.torch_layers import BaseFeaturesExtractor
 from stable_baselines3.common.vec_env import VecEnv
 from torch import nn
 
+from workbench.algos.rl.envs import available_cores
+
 
 class AtariVecEnv(VecEnv):
-    """`ale_py`'s environments in the shape Stable-Baselines3 reads."""
+    """`ale_py`'s environments as Stable-Baselines3 reads them: clipped rewards, raw returns in a game's last info."""
 
-    def __init__(self, rom: str, n_envs: int, n_threads: int) -> None:
+    def __init__(self, rom: str, n_envs: int, n_threads: int = 0, seed: int = 0) -> None:
         self.ale = AtariVectorEnv(
-            rom, n_envs, num_threads=n_threads, use_fire_reset=False, autoreset_mode=AutoresetMode.SAME_STEP
-        )
+            rom, n_envs, num_threads=n_threads or min(n_envs, available_cores()), use_fire_reset=False,
+            reward_clipping=False, autoreset_mode=AutoresetMode.SAME_STEP,
+        )  # fmt: skip
+        self._first_seed = seed
+        self._returns, self._lengths = np.zeros(n_envs), np.zeros(n_envs, np.int64)
         super().__init__(n_envs, self.ale.single_observation_space, self.ale.single_action_space)
 
     def reset(self) -> np.ndarray:
-        return self.ale.reset(seed=0)[0]
+        seeds = np.random.SeedSequence(self._first_seed).generate_state(self.num_envs) >> 1
+        return self.ale.reset(seed=seeds.astype(np.int64))[0]
 
     def step_async(self, actions: np.ndarray) -> None:
         self.ale.send(actions.astype(np.int64))
 
     def step_wait(self) -> Any:
         obs, rewards, terminated, truncated, info = self.ale.recv()
+        self._returns += rewards
+        self._lengths += 1
         infos: list[dict[str, Any]] = [{} for _ in range(self.num_envs)]
         for i in np.flatnonzero(terminated | truncated):
             infos[i] = {"terminal_observation": info["final_obs"][i], "TimeLimit.truncated": bool(truncated[i])}
-        return obs, rewards.astype(np.float32), terminated | truncated, infos
+            infos[i]["episode"] = {"r": float(self._returns[i]), "l": int(self._lengths[i])}  # as Monitor tells it
+            self._returns[i] = self._lengths[i] = 0
+        return obs, np.clip(rewards, -1, 1).astype(np.float32), terminated | truncated, infos
 
     def close(self) -> None:
         self.ale = None

@@ -3,7 +3,7 @@ import math
 import numpy as np
 import pytest
 
-from workbench.analysis import bootstrap_interval
+from workbench.analysis import bootstrap_difference, bootstrap_interval
 
 
 def test_same_seed_same_interval():
@@ -17,6 +17,16 @@ def test_the_mean_of_many_normal_runs_has_the_textbook_interval():
     half = 1.96 * runs.std() / 20
     assert value == pytest.approx(runs.mean())
     assert (low, high) == pytest.approx((value - half, value + half), abs=0.02)
+
+
+def test_the_difference_of_two_means_has_the_textbook_interval():
+    rng = np.random.default_rng(2)
+    ours, theirs = rng.normal(10.0, 2.0, 400), rng.normal(7.0, 1.0, 300)
+    value, low, high = bootstrap_difference(list(ours), list(theirs))
+    half = 1.96 * math.sqrt(ours.var() / 400 + theirs.var() / 300)
+    assert value == pytest.approx(ours.mean() - theirs.mean())
+    assert (low, high) == pytest.approx((value - half, value + half), abs=0.02)
+    assert bootstrap_difference([5.0], [2.0, 2.0]) == (3.0, 3.0, 3.0)
 
 
 def test_failed_runs_are_left_out():

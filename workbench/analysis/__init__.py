@@ -1,6 +1,6 @@
 """Frame → frame: what a study's frames say, as further frames and numbers. Draws nothing."""
 
-from workbench.analysis.bootstrap import Interval, bootstrap_interval
+from workbench.analysis.bootstrap import Interval, bootstrap_difference, bootstrap_interval
 from workbench.analysis.completion import completion_rate
 from workbench.analysis.curves import best_so_far, learning_curves
 from workbench.analysis.failures import failure_lines, failures
@@ -18,6 +18,7 @@ __all__ = [
     "ancestry",
     "best_so_far",
     "best_trial",
+    "bootstrap_difference",
     "bootstrap_interval",
     "completion_rate",
     "failure_lines",

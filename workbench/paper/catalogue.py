@@ -141,6 +141,9 @@ _ON_ATARI = f"{_LEARNING} --variants speed --processes 1 --phases 15 --game MsPa
     """'{"init": "orthogonal", "eps_inside_root": false, "precision": "bfloat16"}'"""
 )
 
+_AGAINST = "benchmarks/ga3c_against_sb3.py"
+_AGAINST_ON_ATARI = f"{_AGAINST} --game MsPacman --frames 1200000"
+
 _SPEEDUP = "benchmarks/hts_speedup.py --mean-ms 40 --epochs 150 --updates 12 --processes 2 --laws"
 _LAWS = "gamma:0.1 gamma:1 gamma:3"
 _RETURN = "benchmarks/hts_return.py --processes 2"
@@ -261,6 +264,20 @@ EXPERIMENTS: dict[str, Experiment] = {
             "paper": f"{_ON_ATARI} --seeds 1 --seconds 10800",
         },
         rows=_curves,
+    ),
+    "ga3c-against-sb3": Experiment(
+        shows="GA3C's default beside Stable-Baselines3's A2C, score against frames: CartPole and Ms. Pac-Man",
+        source="measured",
+        commands={
+            "minutes": (
+                *(f"{_AGAINST_ON_ATARI} --seeds 1 --first-seed {seed} --systems default a2c" for seed in range(3)),
+                f"{_AGAINST_ON_ATARI} --seeds 2 --systems before",
+                f"{_AGAINST} --seeds 3",
+            ),
+            "hours": (f"{_AGAINST_ON_ATARI} --seeds 10", f"{_AGAINST} --seeds 20"),
+            "paper": f"{_AGAINST} --game MsPacman --frames 40000000 --seeds 3",
+        },
+        rows=_listed,
     ),
     "hts-speedup": Experiment(
         shows="HTS-RL, Fig. 4 (left): speed-up over the baseline by the variance of step times, and the returns",

@@ -43,7 +43,9 @@ def close(ranks):
 # -- one gradient, one update -------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize(("game", "network"), [("Pong", "small"), ("CartPole-v1", "mlp")])
+@pytest.mark.parametrize(
+    ("game", "network"), [("Pong", "small"), ("CartPole-v1", "mlp"), ("CartPole-v1", "mlp-separate")]
+)
 def test_a_rollout_split_over_ranks_gives_the_gradient_of_a3c_and_ga3c(game, network):
     b1, seed, n_ranks = 0.5, 5, 3
     shared = {"game": game, "network": network, "device": "cpu"}

@@ -14,7 +14,9 @@ from workbench.algos.rl.hts import HTS
 N_RANKS = 3
 
 
-@pytest.mark.parametrize(("game", "network"), [("Pong", "small"), ("CartPole-v1", "mlp")])
+@pytest.mark.parametrize(
+    ("game", "network"), [("Pong", "small"), ("CartPole-v1", "mlp"), ("CartPole-v1", "mlp-separate")]
+)
 def test_a3c_ga3c_ba3c_and_hts_rl_take_the_same_gradient(game, network) -> None:
     shared, seed = {"game": game, "network": network, "device": "cpu", "n_agents": 2}, 5
     a3c, ga3c, hts = (system(**shared)({}, seed) for system in (A3C, GA3C, HTS))

@@ -10,9 +10,11 @@ import numpy as np
 import pytest
 import torch
 
+from workbench.algos.rl.checkpoint import load_agent
 from workbench.algos.rl.evaluate import evaluate
 from workbench.algos.rl.ga3c import GA3C
 from workbench.algos.rl.learner import DivergenceError
+from workbench.algos.rl.settings import AUTHORS
 from workbench.core.budget import Budget
 from workbench.core.errors import InvalidInput
 
@@ -272,6 +274,43 @@ def test_it_learns_cartpole(seed):
             break
     trial.close()
     assert means[-1] >= 450, means
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("seed", [0, 1, 2])
+def test_the_defaults_learn_cartpole_in_150_000_frames(seed):
+    """With free-running threads; the mean return of the last 100 games. One shared trunk came to about 100."""
+    trial = GA3C("CartPole-v1", Budget(frames=150_000), score_window=100)({"learning_rate": 7e-4, "t_max": 5}, seed)
+    trial.train_phase(silent)
+    trial.close()
+    assert trial.settings.n_groups >= 2
+    assert np.mean(trial.episodes.returns) >= 450
+
+
+def test_the_authors_settings_are_those_of_their_code():
+    ours = GA3C("Pong")
+    theirs = GA3C("Pong", **AUTHORS)
+    assert (theirs.init, theirs.reduction, theirs.max_grad_norm, theirs.min_training_batch) == (
+        "uniform",
+        "sum",
+        None,
+        0,
+    )
+    assert (theirs.rmsprop_eps, theirs.eps_inside_root, theirs.learning_rate) == (0.1, True, 3e-4)
+    assert (theirs.n_agents, theirs.n_predictors, theirs.n_trainers) == (32, 2, 2)
+    assert all(getattr(ours, name) != value for name, value in AUTHORS.items())  # no more than what differs
+
+
+def test_a_checkpoint_of_the_shared_network_is_refused_in_one_line_and_still_plays(tmp_path):
+    shared = GA3C("CartPole-v1", network="mlp")({}, 0)
+    shared.save(tmp_path)
+    with pytest.raises(InvalidInput, match="holds mlp for CartPole-v1, 2 actions; this one is mlp-separate for") as err:
+        GA3C("CartPole-v1", start_from=str(tmp_path))({}, 0)
+    assert "\n" not in str(err.value)
+    model, _ = load_agent(tmp_path)
+    assert model.critic is None
+    for one, other in zip(model.parameters(), shared.model.parameters(), strict=True):
+        assert torch.equal(one, other)
 
 
 def test_a_trial_may_start_from_another_ones_checkpoint(tmp_path):

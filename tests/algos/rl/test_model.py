@@ -49,6 +49,31 @@ def test_seeds_decide_the_weights_and_leave_torchs_generator_alone():
     assert torch.equal(before, torch.random.get_rng_state())
 
 
+@pytest.mark.parametrize("network", ["auto", "mlp-separate"])
+def test_the_values_gradient_does_not_reach_the_policys_weights(network):
+    model = make_model(find_game("CartPole-v1"), network)
+    logits, values = model(torch.randn(7, 4))
+    assert logits.shape == (7, 2)
+    assert values.shape == (7,)
+    names = [name for name, _ in model.named_parameters()]
+    of_value = torch.autograd.grad(
+        values.square().sum(), list(model.parameters()), allow_unused=True, retain_graph=True
+    )
+    of_policy = torch.autograd.grad(logits.square().sum(), list(model.parameters()), allow_unused=True)
+    for name, value, policy in zip(names, of_value, of_policy, strict=True):
+        if name.startswith("head."):  # one matrix, a row for each output
+            assert [bool(row.any()) for row in value] == [False, False, True]
+            assert [bool(row.any()) for row in policy] == [True, True, False]
+        else:
+            assert (value is None) == name.startswith("trunk.")
+            assert (policy is None) == name.startswith("critic.")
+
+
+def test_the_shared_network_is_there_by_its_name():
+    model = make_model(find_game("CartPole-v1"), "mlp")
+    assert [tuple(p.shape) for p in model.parameters() if p.dim() > 1] == [(64, 4), (64, 64), (3, 64)]
+
+
 def test_networks_that_do_not_exist_or_fit():
     with pytest.raises(InvalidInput, match="unknown network 'smal': did you mean 'small'"):
         make_model(find_game("Pong"), "smal")

@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 import torch
 
 from workbench.algos.rl.envs import Game, Rules, find_game
-from workbench.algos.rl.model import NETWORKS, ActorCritic, make_model, reads_rgb
+from workbench.algos.rl.model import ActorCritic, make_model, networks_of, reads_rgb
 from workbench.core.errors import InvalidInput
 
 CHECKPOINT = "trial.pt"
@@ -89,8 +89,7 @@ def load_agent(path: str | Path, game: str | None = None, device: str = "cpu") -
     if name is None:
         raise InvalidInput(f"the checkpoint in {path} does not say which game it plays: pass game='Pong', for example")
     found = find_game(name)
-    names = [network for network in NETWORKS if (network == "mlp") == (len(found.obs_shape) != 3)]
-    for network in names:
+    for network in networks_of(found):
         shown = find_game(name, reads_rgb(network))
         model = make_model(shown, network)
         if _fits(model, state):

@@ -1,4 +1,4 @@
-"""Networks with two outputs, a policy and a value, on one trunk (GA3C, Sec. 3.2 and Table 2; Distributed BA3C)."""
+"""Networks with two outputs, a policy and a value (GA3C, Sec. 3.2 and Table 2; Distributed BA3C)."""
 
 import math
 from typing import Literal
@@ -18,22 +18,40 @@ CONVOLUTIONAL: dict[str, list[tuple[int, int, int]]] = {
 }
 BA3C_FC_WIDTHS = {f"ba3c-{width}": width for width in (256, 128, 64, 32, 16)}  # Distributed BA3C, Sec. 2.5.1
 BA3C_CHANNELS = 16  # 4 frames in colour are 12 planes; the authors fill them up with empty ones
-NETWORKS = ("mlp", *CONVOLUTIONAL, *BA3C_FC_WIDTHS)
+VECTOR_NETWORKS = ("mlp-separate", "mlp")  # the others read pixels
+NETWORKS = (*VECTOR_NETWORKS, *CONVOLUTIONAL, *BA3C_FC_WIDTHS)
 CONV_FC_WIDTH = 256
 FINE_STRIDE = 2  # of the first layer, in pixels: from here down predicting is faster with channels last
 MLP_WIDTH = 64
+CRITIC_SCALE = (
+    5.0  # an update moves a weight by about the learning rate: unscaled, 64 of them take thousands to reach 100
+)
 
 
 class ActorCritic(nn.Module):
     """Policy logits and state values from observations.
 
-    The policy's and the value's layers are the rows of one matrix (`head`): one product serves both.
+    The policy's and the value's layers are the rows of one matrix (`head`): on a shared trunk one product serves both.
+
+    Parameters
+    ----------
+    trunk : Sequential
+        Gives the features, (B, width), of policy and value, or of the policy alone if there is a `critic`.
+    width, n_actions : int
+    scale : float
+        What observations are multiplied with.
+    critic : Sequential, optional
+        The value's own trunk, from the same observations to as many features: the value's gradient does not reach
+        the policy's weights then.
     """
 
-    def __init__(self, trunk: nn.Sequential, width: int, n_actions: int, scale: float) -> None:
+    def __init__(
+        self, trunk: nn.Sequential, width: int, n_actions: int, scale: float, critic: nn.Sequential | None = None
+    ) -> None:
         super().__init__()
         self.trunk = trunk
         self.head = nn.Linear(width, n_actions + 1)
+        self.critic = critic
         self.scale = scale
         first = next((layer for layer in trunk if isinstance(layer, nn.Conv2d)), None)
         self._fine = first is not None and first.stride[0] <= FINE_STRIDE
@@ -58,6 +76,11 @@ class ActorCritic(nn.Module):
             # and any pass through layers so large that they do not fit the cache
             obs = obs.contiguous(memory_format=torch.channels_last)
         x = obs.to(torch.get_autocast_dtype(kind) if lowered else torch.float32)
+        if self.critic is not None:
+            weight, bias = self.head.weight, self.head.bias
+            logits = nn.functional.linear(self.trunk(x), weight[:-1], bias[:-1])
+            values = nn.functional.linear(self.critic(x), weight[-1:], bias[-1:])
+            return logits.float(), CRITIC_SCALE * values.float()[:, 0]
         scaled = self.scale == 1
         for layer in self.trunk:
             if not scaled and isinstance(layer, nn.Conv2d):
@@ -70,7 +93,7 @@ class ActorCritic(nn.Module):
         return out[:, :-1], out[:, -1]
 
 
-def make_model(game: Game, network: str = "auto", init: Init = "uniform", seed: int = 0) -> ActorCritic:
+def make_model(game: Game, network: str = "auto", init: Init = "orthogonal", seed: int = 0) -> ActorCritic:
     """Build the network of that name for a game.
 
     Parameters
@@ -79,11 +102,13 @@ def make_model(game: Game, network: str = "auto", init: Init = "uniform", seed: 
     network : str
         ``small`` (GA3C, Sec. 3.2), ``large-4`` … ``large-1`` (Table 2: 32 filters in the first layer with that
         stride, one more convolution), ``ba3c-256`` … ``ba3c-16`` (Distributed BA3C, on frames in colour: four
-        convolutions without biases, three of them pooled, and a fully connected layer of that width), ``mlp`` (two
-        tanh layers of 64) or ``auto``: small for pixels, else mlp. Convolutions are not padded.
-    init : {"uniform", "orthogonal"}
-        ``uniform``: weights and biases in ±1/sqrt(fan_in), as the authors' code. ``orthogonal``: gain sqrt(2)
-        in the trunk, 0.01 for the policy, 1 for the value, biases 0; learns faster with few steps.
+        convolutions without biases, three of them pooled, and a fully connected layer of that width),
+        ``mlp-separate`` (two tanh layers of 64 for the policy, two more for the value, whose output counts
+        `CRITIC_SCALE` times), ``mlp`` (two for both: the value's gradient drowns the policy's) or ``auto``: small for
+        pixels, else mlp-separate. Convolutions are not padded.
+    init : {"orthogonal", "uniform"}
+        ``orthogonal``: gain sqrt(2) in the trunk, 0.01 for the policy, 1 for the value, biases 0; learns faster with
+        few steps. ``uniform``: weights and biases in ±1/sqrt(fan_in), as the authors' code.
     seed : int
         Of the weights; torch's global generator is not touched.
 
@@ -95,14 +120,16 @@ def make_model(game: Game, network: str = "auto", init: Init = "uniform", seed: 
     check_network(game, network)
     pixels = len(game.obs_shape) == 3
     network = network_name(game, network)
+    critic = None
     with torch.device("meta"):  # layers would draw their weights from the global generator
-        if network == "mlp":
+        if network in VECTOR_NETWORKS:
             trunk, width = _mlp(game.obs_shape[0]), MLP_WIDTH
+            critic = _mlp(game.obs_shape[0]) if network == "mlp-separate" else None
         elif network in BA3C_FC_WIDTHS:
             trunk, width = _ba3c(game.obs_shape, BA3C_FC_WIDTHS[network]), BA3C_FC_WIDTHS[network]
         else:
             trunk, width = _convolutional(game.obs_shape, CONVOLUTIONAL[network]), CONV_FC_WIDTH
-        model = ActorCritic(trunk, width, game.n_actions, 1 / 255 if pixels else 1.0)
+        model = ActorCritic(trunk, width, game.n_actions, 1 / 255 if pixels else 1.0, critic)
     model.to_empty(device="cpu")
     generator = torch.Generator().manual_seed(seed)
     if init == "uniform":
@@ -115,10 +142,10 @@ def make_model(game: Game, network: str = "auto", init: Init = "uniform", seed: 
 
 
 def network_name(game: Game, network: str) -> str:
-    """Resolve ``auto``: small for pixels, else mlp."""
+    """Resolve ``auto``: small for pixels, else mlp-separate."""
     if network != "auto":
         return network
-    return "small" if len(game.obs_shape) == 3 else "mlp"
+    return "small" if len(game.obs_shape) == 3 else "mlp-separate"
 
 
 def reads_rgb(network: str) -> bool:
@@ -126,11 +153,17 @@ def reads_rgb(network: str) -> bool:
     return network in BA3C_FC_WIDTHS
 
 
+def networks_of(game: Game) -> list[str]:
+    """Return the networks that read a game's kind of observations."""
+    pixels = len(game.obs_shape) == 3
+    return [name for name in NETWORKS if (name not in VECTOR_NETWORKS) == pixels]
+
+
 def check_network(game: Game, network: str) -> None:
     """Refuse an unknown network, and one that does not fit the game's observations."""
     if network != "auto" and network not in NETWORKS:
         raise unknown("network", network, ["auto", *NETWORKS])
-    if network != "auto" and (network == "mlp") == (len(game.obs_shape) == 3):
+    if network != "auto" and network not in networks_of(game):
         raise InvalidInput(f"network {network!r} cannot read {game.name}'s {game.obs_shape} observations: use 'auto'")
 
 

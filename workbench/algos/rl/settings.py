@@ -34,6 +34,20 @@ TUNABLE = (
     "reduction",
 )
 
+AUTHORS: dict[str, Any] = {
+    "learning_rate": 3e-4,
+    "n_predictors": 2,
+    "n_trainers": 2,
+    "min_training_batch": 0,
+    "init": "uniform",
+    "reduction": "sum",
+    "rmsprop_eps": 0.1,
+    "eps_inside_root": True,
+    "max_grad_norm": None,
+    "score_window": 1000,
+}
+"""What GA3C's authors set in their released code, where the default here differs: ``GA3C("Pong", **AUTHORS)``."""
+
 
 @dataclass(frozen=True)
 class Settings:
@@ -111,13 +125,13 @@ class Settings:
     min_training_batch: int = 40
     training_queue: int | None = None
     network: str = "auto"
-    init: Init = "uniform"
+    init: Init = "orthogonal"
     entropy_beta: float = 0.01
     value_weight: float = 0.5
     reduction: Reduction = "mean"
     rmsprop_decay: float = 0.99
     rmsprop_eps: float = 1e-5
-    eps_inside_root: bool = True
+    eps_inside_root: bool = False
     max_grad_norm: float | None = 0.5
     clip_rewards: bool | None = None
     start_from: str | None = None
