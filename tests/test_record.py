@@ -263,8 +263,9 @@ def small(preset: str) -> dict:
     trainable = table["trainable"]
     unit = "frames" if trainable["kind"] == "ga3c" else "updates"
     trainable["phase"] = {unit: 100 if unit == "frames" else 1}
-    trainable.pop("start_from", None)
-    for name, most in (("n_ranks", 2), ("n_awaited", 1), ("evaluate_every", 0), ("n_agents", 4)):
+    for name in ("start_from", "evaluate_every", "evaluate_games"):
+        trainable.pop(name, None)
+    for name, most in (("n_ranks", 2), ("n_awaited", 1), ("n_agents", 4)):
         if name in trainable:
             trainable[name] = most
     if trainable["kind"] == "ga3c":
@@ -290,13 +291,13 @@ def part_of_every_preset(db: str, resume: bool) -> None:
 
 
 @pytest.mark.slow
-@pytest.mark.timeout(600)
+@pytest.mark.timeout(1800)
 def test_every_preset_is_interrupted_and_resumed_by_its_name_in_another_process(tmp_path) -> None:
     (tmp_path / "part.py").write_text(_PART_OF)
     where = {**os.environ, "PYTHONPATH": str(Path(__file__).parents[1])}
     for step in ("start", "resume"):
         command = [sys.executable, str(tmp_path / "part.py"), str(tmp_path / "kb.db"), step]
-        subprocess.run(command, env=where, check=True, timeout=500)
+        subprocess.run(command, env=where, check=True, timeout=900)
     with KnowledgeBase(tmp_path / "kb.db") as kb:
         for preset in presets():
             kinds = [e.kind for e in kb[preset].events()]
