@@ -21,6 +21,7 @@ import argparse
 import json
 import statistics
 from collections import deque
+from contextlib import suppress
 from multiprocessing import get_context
 from typing import Any
 
@@ -30,9 +31,11 @@ import torch
 from workbench.algos.rl.envs import find_game
 from workbench.algos.rl.ga3c import GA3C
 from workbench.analysis import bootstrap_difference
+from workbench.core.errors import DatabaseError
 from workbench.paper.experiments import Kept
 
 WINDOW = 100  # games
+RECORDINGS = ("ga3c-against-sb3", "ga3c-against-sb3-atari")
 SYSTEMS = ("default", "before", "a2c")
 BEFORE = {"init": "uniform", "eps_inside_root": True}
 Curve = list[tuple[int, float, int]]  # frames, score, games the score is the mean of
@@ -122,8 +125,12 @@ def summary(rows: list[dict[str, Any]]) -> dict[str, Any]:
 
 def recorded() -> dict[str, Any]:
     """Summarise what data/ holds, by game."""
-    kept = Kept.open("ga3c-against-sb3").frame
-    return {str(game): summary(part.to_dict("records")) for game, part in kept.groupby("game")}
+    found = {}
+    for name in RECORDINGS:
+        with suppress(DatabaseError):  # not recorded yet
+            for game, part in Kept.open(name).frame.groupby("game"):
+                found[str(game)] = summary(part.to_dict("records"))
+    return found
 
 
 def trained(given: argparse.Namespace) -> dict[str, Any]:

@@ -35,6 +35,7 @@ SMALLEST = {  # every experiment, as small as it goes; those of `FAST` within se
     "ga3c-speed": _SPEED,
     "ga3c-speed-atari": f"{_SPEED} --game MsPacman",
     "ga3c-against-sb3": "benchmarks/ga3c_against_sb3.py --seeds 1 --frames 4000 --points 2 --processes 1",
+    "ga3c-against-sb3-atari": "benchmarks/ga3c_against_sb3.py --game MsPacman --seeds 1 --frames 8000 --points 2",
     "hts-speedup": "benchmarks/hts_speedup.py --laws gamma:1 --seeds 1 --updates 2 --mean-ms 1 --epochs 1 --games 1",
     "hts-return": "benchmarks/hts_return.py --seeds 1 --frames 4096 --phases 2 --mean-ms 0.5",
     "ba3c-scaling": f"{_BA3C} ranks straggler --updates 5",

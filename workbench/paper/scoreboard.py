@@ -15,9 +15,7 @@ from workbench.paper.published import ALL, Published
 
 Verdict = Literal["agrees", "differs", "not run"]
 
-_ATARI_STUDY = (
-    "takes days of GA3C on Atari over a cluster (there 300 nodes of 8 GPUs); presets boxing-paper and pong-paper"
-)
+_ATARI_STUDY = "takes days of GA3C on Atari over a cluster (there 300 nodes of 8 GPUs); presets GAME-paper"
 _WHY_NOT: dict[tuple[str, str], str] = {
     ("HyperTrick", "Table 1"): _ATARI_STUDY,
     ("HyperTrick", "Table 3"): f"{_ATARI_STUDY}; other games' ratios above come from CartPole",

@@ -83,7 +83,7 @@ class Settings:
     entropy_beta, value_weight, reduction
         See `actor_critic_loss`.
     rmsprop_decay, rmsprop_eps, eps_inside_root, max_grad_norm
-        See `SharedRMSProp`.
+        See `SharedRMSProp`. What GA3C's authors set: `AUTHORS`.
     clip_rewards : bool or None
         Train on rewards clipped to [-1, 1]; by default on Atari only. Scores are of raw rewards.
     start_from : str or None
