@@ -13,7 +13,7 @@ import json
 from multiprocessing import get_context
 from typing import Any
 
-from workbench.algos.rl.ba3c import BA3C
+from workbench.algos.rl.ba3c.settings import BA3C
 from workbench.core.budget import Budget
 
 

@@ -8,7 +8,7 @@ many nodes; it measures nothing itself.
   an all-reduce of that many parameters between two processes
 - ``straggler``: seconds an update takes with sleeping ranks, measured, all awaited and the last dropped
 - ``stability``: CartPole, or another game, on one budget of data points, synchronous and asynchronous, the curves of
-  several seeds, which `workbench.paper.ba3c.stability` sums up
+  several seeds, which `workbench.paper.ba3c.scaling.stability` sums up
 - ``model``: compute, exchange and stragglers fitted to the recordings ``ba3c-scaling`` and ``ba3c-width`` and carried
   to 64 nodes, beside the paper's linear line: with the link measured here (loopback) and with links of 1 and 10 Gbit/s,
   as a ring, as the paper's four servers and as the one server here; and the straggler rule simulated for sleeping ranks
@@ -29,14 +29,14 @@ from typing import Any
 import numpy as np
 import torch
 
-from workbench.algos.rl.ba3c import BA3C
-from workbench.algos.rl.ba3c_rank import BA3CTrial
+from workbench.algos.rl.ba3c.exchange import AllReduce, open_store_socket
+from workbench.algos.rl.ba3c.local_gang import HOST, LocalGang
+from workbench.algos.rl.ba3c.rank import BA3CTrial
+from workbench.algos.rl.ba3c.settings import BA3C
 from workbench.algos.rl.envs import available_cores
-from workbench.algos.rl.exchange import AllReduce, open_store_socket
-from workbench.algos.rl.local_gang import HOST, LocalGang
 from workbench.algos.rl.trial import play_for
 from workbench.core.budget import Budget
-from workbench.paper.ba3c import (
+from workbench.paper.ba3c.scaling import (
     FLOAT_BYTES,
     PAPER_BATCH,
     PARAMETERS,

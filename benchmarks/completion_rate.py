@@ -3,7 +3,7 @@
 import argparse
 import json
 
-from workbench.paper.completion import CASES, SCORES, measure
+from workbench.paper.hypertrick.completion import CASES, SCORES, measure
 
 
 def main() -> None:

@@ -22,7 +22,7 @@ sys.path.insert(0, str(ROOT))  # the browser is started as the tests start it
 from tests.browser.lab import browser_page, chromium, jupyterlab, opened, run_cells  # noqa: E402
 from workbench.core.protocols import Event, Kind  # noqa: E402
 from workbench.knowledge import StudyLog  # noqa: E402
-from workbench.viz.live import Dashboard  # noqa: E402
+from workbench.viz.dashboard import Dashboard  # noqa: E402
 
 TRIALS = 100
 SLOTS = 100
@@ -247,7 +247,7 @@ def in_a_browser(folder: Path, looks: int, trials: int, each: int) -> dict[str, 
     for _ in range(500 - looks):
         growing.grow()
     cells = [
-        "from workbench.viz.live import Dashboard",
+        "from workbench.viz.dashboard import Dashboard",
         f"board = Dashboard({str(db)!r}, 'steady')\nboard",
         f"big = Dashboard({str(big)!r}, 'large')\nbig",
         f"again = Dashboard({str(db)!r}, 'steady')\nagain",
@@ -289,7 +289,7 @@ def an_hour(folder: Path, refreshes: int, every_s: float) -> dict[str, object]:
     db = folder / "hour.db"
     growing = Growing(db, "hour")
     cells = [
-        "from workbench.viz.live import Dashboard",
+        "from workbench.viz.dashboard import Dashboard",
         f"board = Dashboard({str(db)!r}, 'hour', refresh_s={every_s / 2})\nboard",
         "print('deltas told:', board._number)",
     ]

@@ -2,7 +2,7 @@
 
 The paper's table was a picture and is lost. This is a seeded local search over one duration a trial, in tenths of a
 time unit, and over rising whole-number scores, that stops at the first table with all published makespans and events.
-The schedules are counted here in whole tenths, by a few lines each; `workbench.paper.toy.facts` then checks the table
+The schedules are counted here in whole tenths, by a few lines each; ``toy_problem.facts`` then checks the table
 found with the real schedulers, and it is written only if that agrees.
 
 W0 is lost too. The text has the fifth trial to report the third phase judged first there, and the seventh to report
@@ -108,7 +108,7 @@ def penalty(table: Table) -> float:
 
 
 def events(table: Table, log: list[tuple], dropped: dict[int, int]) -> list[float]:
-    """Tell of each event in the text how far it is from happening; `workbench.paper.toy.facts` is stricter."""
+    """Tell of each event in the text how far it is from happening; ``toy_problem.facts`` is stricter."""
     durations, scores = table
     by = {(phase, k): (at, trial, goes_on) for at, trial, phase, k, _, goes_on in log}
     full = [(at, trial) for at, trial, phase, *_ in log if phase == PHASES - 1]
@@ -190,7 +190,7 @@ def write(table: Table, folder: Path, seed: int) -> None:
         "of": "the toy problem of arXiv 1902.02725, Figs 2, 3, 8 and 9; the paper's own table is lost",
         "found_by": f"python benchmarks/find_toy_problem.py --seed {seed} --write",
         "method": "seeded local search over one duration a trial, in tenths, and rising scores; first table that fits",
-        "holds": "every fact in workbench/paper/toy.py, checked by tests/paper/test_toy.py with the real schedulers",
+        "holds": "every fact in toy_problem.py, checked by its tests with the real schedulers",
         "not_claimed": "the numbers themselves are not the paper's: many tables fit; W0 = 12 is one of two that fit",
         "columns": {
             "trial": "number, in the order of starting",
@@ -215,8 +215,8 @@ def main() -> None:
         raise SystemExit("no table fits: try more --restarts or another --seed")
     print(*(f"{trial:2}  {d / 10:.1f}  {s}" for trial, (d, s) in enumerate(zip(*table, strict=True))), sep="\n")
     if arguments.write:
-        from workbench.cluster.models import PhaseTable
-        from workbench.paper.toy import facts
+        from workbench.paper.hypertrick.toy_problem import facts
+        from workbench.simulation.models import PhaseTable
 
         real = PhaseTable([[d / 10] * PHASES for d in table[0]], table[1])
         if untrue := [name for name, holds in facts(real).items() if not holds]:

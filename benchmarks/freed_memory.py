@@ -17,7 +17,7 @@ import sys
 
 from dask import config
 
-from workbench.algos.rl.ga3c import GA3C
+from workbench.algos.rl.ga3c.trial import GA3C
 from workbench.algos.rl.trial import play_for
 from workbench.cluster.worker import keep_freed_memory
 

@@ -29,7 +29,7 @@ import numpy as np
 import torch
 
 from workbench.algos.rl.envs import find_game
-from workbench.algos.rl.ga3c import GA3C
+from workbench.algos.rl.ga3c.trial import GA3C
 from workbench.analysis import bootstrap_difference
 from workbench.core.errors import DatabaseError
 from workbench.paper.experiments import Kept

@@ -17,7 +17,7 @@ from multiprocessing import get_context
 from typing import Any
 
 from workbench.algos.rl.envs import find_game
-from workbench.algos.rl.ga3c import GA3C
+from workbench.algos.rl.ga3c.trial import GA3C
 
 EPSILON: dict[str, dict[str, Any]] = {
     "inside, 1e-5": {"eps_inside_root": True, "rmsprop_eps": 1e-5},

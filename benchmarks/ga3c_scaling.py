@@ -17,8 +17,8 @@ import statistics
 from itertools import product
 from typing import Any
 
-from workbench.algos.rl.a3c import A3C
-from workbench.algos.rl.ga3c import GA3C, GA3CTrial
+from workbench.algos.rl.a3c.trial import A3C
+from workbench.algos.rl.ga3c.trial import GA3C, GA3CTrial
 from workbench.algos.rl.model import CONVOLUTIONAL
 from workbench.algos.rl.settings import Settings
 from workbench.algos.rl.trial import play_for

@@ -30,9 +30,9 @@ from typing import Any
 import numpy as np
 import torch
 
-from workbench.algos.rl.a3c import A3C
+from workbench.algos.rl.a3c.trial import A3C
 from workbench.algos.rl.envs import available_cores, find_game, make_agents
-from workbench.algos.rl.ga3c import GA3C
+from workbench.algos.rl.ga3c.trial import GA3C
 from workbench.algos.rl.rollout import Rollout
 from workbench.algos.rl.settings import Settings
 from workbench.algos.rl.trial import play_for

@@ -14,7 +14,7 @@ import os
 from multiprocessing import get_context
 from typing import Any
 
-from workbench.algos.rl.hts import HTS
+from workbench.algos.rl.hts.trial import HTS
 
 METHODS: dict[str, tuple[dict[str, Any], dict[str, Any]]] = {
     "a2c": ({"method": "a2c", "sync_interval": 5}, {"learning_rate": 3e-3, "t_max": 5}),

@@ -7,7 +7,7 @@ interval more, which it does not train on. ``laws`` holds, for every law of step
 
 - ``speedup``: seconds an environment step of the baseline over those of HTS-RL, the two run in turn with the same
   seed; median and 95 % bootstrap interval over seeds, and each value
-- ``expected``: what the law alone gives (`workbench.paper.hts`): ``rollout`` without learning, ``with_learning`` with
+- ``expected``: what the law alone gives (``expected_speedup``): ``rollout`` without learning, ``with_learning`` with
   the seconds an update took in the baseline here; neither knows of the time that threads and predictions take
 - ``returns``: mean return of `--games` games after training, by system, with the interval of the mean over seeds;
   ``difference`` is HTS-RL's less the baseline's, paired by seed: they agree if its interval holds 0
@@ -30,10 +30,10 @@ from typing import Any
 import numpy as np
 
 from workbench.algos.rl.evaluate import evaluate
-from workbench.algos.rl.hts import HTS
-from workbench.algos.rl.step_time import StepTime
+from workbench.algos.rl.hts.step_time import StepTime
+from workbench.algos.rl.hts.trial import HTS
 from workbench.analysis.bootstrap import bootstrap_interval
-from workbench.paper.hts import expected_speedup
+from workbench.paper.hts.speedup import expected_speedup
 
 SYSTEMS = {"hts": True, "synchronous": False}
 CONFIG = {"learning_rate": 1e-3, "init": "orthogonal", "gamma": 0.98, "entropy_beta": 0.0, "gae_lambda": 0.8}

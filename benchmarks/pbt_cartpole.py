@@ -24,7 +24,7 @@ import numpy as np
 
 from workbench import PBT, FullRuns, RandomSearcher
 from workbench.analysis import bootstrap_interval
-from workbench.paper.pbt import MEASURES, SPACE, play, summed_up
+from workbench.paper.pbt.cartpole import MEASURES, SPACE, play, summed_up
 
 
 def repetition(given: argparse.Namespace, seed: int) -> dict[str, dict[str, Any]]:

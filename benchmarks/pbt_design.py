@@ -23,7 +23,7 @@ from typing import Any
 
 from workbench import PBT, FullRuns, ListSearcher, RandomSearcher
 from workbench.core.protocols import Event, Scheduler
-from workbench.paper.pbt import MEASURES, SPACE, last_config, play, summed_up
+from workbench.paper.pbt.cartpole import MEASURES, SPACE, last_config, play, summed_up
 
 CHOICES: Mapping[tuple[str, str], Mapping[str, Any]] = {
     ("exploit", "truncation"): {},

@@ -15,7 +15,7 @@ from typing import Any
 
 import numpy as np
 
-from workbench.paper import pbt_toy
+from workbench.paper.pbt import toy as pbt_toy
 
 READINGS: dict[str, dict[str, Any]] = {
     "as chosen": {},
@@ -54,7 +54,7 @@ def main() -> None:
     parser.add_argument("--figure", metavar="FILE", help="write the picture of seed 0 here, as HTML")
     given = parser.parse_args()
     if given.figure:
-        from workbench.viz import toy_problem
+        from workbench.viz.figures import toy_problem
 
         paths = pbt_toy.paths([pbt_toy.play(variant) for variant in pbt_toy.VARIANTS])
         toy_problem(paths).write_html(Path(given.figure))

@@ -13,9 +13,9 @@ import os
 import time
 
 from workbench import Choice, HyperTrick, LogUniform, RandomSearcher, Space
-from workbench.cluster.models import SyntheticCurves
-from workbench.cluster.virtual import VirtualCluster
 from workbench.simulation import compare, preset, simulate
+from workbench.simulation.cluster import VirtualCluster
+from workbench.simulation.models import SyntheticCurves
 
 SPACE = Space({"learning_rate": LogUniform(1e-5, 1e-2), "gamma": Choice([0.9, 0.99, 0.999])})
 

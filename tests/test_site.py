@@ -14,8 +14,8 @@ import pytest
 import yaml
 
 import workbench
-from workbench.cli import main
-from workbench.data import DATA
+from workbench.cli.main import main
+from workbench.core.places import DATA
 from workbench.knowledge import KnowledgeBase
 
 ROOT = Path(__file__).parents[1]

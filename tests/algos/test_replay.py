@@ -8,7 +8,7 @@ import pytest
 from tests.support import Deterministic
 from workbench.algos.quadratic import Quadratic
 from workbench.algos.replay import Replay
-from workbench.algos.rl.ga3c import GA3C
+from workbench.algos.rl.ga3c.trial import GA3C
 from workbench.core.budget import Budget
 from workbench.core.errors import InvalidInput
 

@@ -8,7 +8,7 @@ import pytest
 
 from workbench.core.describe import build, describe
 from workbench.core.errors import InvalidInput
-from workbench.registry import REGISTRY, TRAINABLES
+from workbench.core.registry import REGISTRY, TRAINABLES
 
 SMALL = {
     "a3c": {"game": "CartPole-v1", "phase": {"updates": 10}, "n_agents": 2, "lockstep": True},

@@ -8,10 +8,10 @@ from hypothesis import strategies as st
 from tests.support import SPACE, MemoryLog, RandomTimes
 from workbench.algos.search import PBT, RandomSearcher
 from workbench.analysis import ancestry, best_trial, lineage, phylogeny, schedule_of, schedules
-from workbench.cluster.simulated import Hazards, SimulatedExecutor
 from workbench.core.drive import drive
 from workbench.core.protocols import Event, Kind
 from workbench.knowledge import frames_of
+from workbench.simulation.executor import Hazards, SimulatedExecutor
 
 
 def _run(at: float, trial: int, phase: int, x: float, parent: int | None = None) -> Event:

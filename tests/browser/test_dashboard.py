@@ -10,7 +10,7 @@ from playwright.sync_api import expect
 
 from tests.browser.conftest import SCREENSHOTS
 from tests.browser.lab import command, opened, run_cells
-from tests.viz.live.conftest import in_order
+from tests.viz.dashboard.conftest import in_order
 from workbench.core.protocols import Kind
 from workbench.knowledge import Inbox, KnowledgeBase, StudyLog
 
@@ -167,7 +167,7 @@ def test_the_dashboard_in_a_browser(page, notebook) -> None:
 
 HOSTILE = "<img src=x onerror=alert(1)><script>alert(2)</script>"
 BUSY = [
-    "from workbench import AttachedStudy, Explorer, KnowledgeBase\nfrom workbench.viz.live import Dashboard",
+    "from workbench import AttachedStudy, Explorer, KnowledgeBase\nfrom workbench.viz.dashboard import Dashboard",
     f"NAME = {HOSTILE!r}\nboard = Dashboard('busy.db', NAME)\nboard",
     "from IPython.display import display\nrun, kb = AttachedStudy('busy.db', NAME), KnowledgeBase('busy.db')\n"
     "display(run, run.progress, kb, kb[NAME], kb[NAME].trial(1), run.results(), Explorer('busy.db'), board.still())",

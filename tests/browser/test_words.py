@@ -6,7 +6,7 @@ import pytest
 
 from tests.browser.lab import MISSING, browser_page, chromium
 
-FRONT = files("workbench.viz.live").joinpath("front")
+FRONT = files("workbench.viz.dashboard").joinpath("front")
 
 
 @pytest.mark.skipif(chromium() is None, reason=MISSING)

@@ -5,9 +5,9 @@ import signal
 from dataclasses import dataclass
 from pathlib import Path
 
-from tests.algos.rl.gangs import ranks_of, train
-from workbench.algos.rl.ba3c import BA3C
-from workbench.algos.rl.ba3c_rank import BA3CTrial
+from tests.algos.rl.ba3c.gangs import ranks_of, train
+from workbench.algos.rl.ba3c.rank import BA3CTrial
+from workbench.algos.rl.ba3c.settings import BA3C
 
 
 @dataclass(frozen=True)

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from tests.support import Deterministic
-from workbench.algos.rl.wire import ALIVE_S, Door, Wire, knock
+from workbench.algos.rl.ba3c.wire import ALIVE_S, Door, Wire, knock
 
 
 @dataclass(frozen=True)

@@ -10,9 +10,6 @@ from tests.cluster.gang import Gang
 from tests.support import SPACE, MemoryLog, RandomTimes, score_of, until
 from workbench.algos.search import FullRuns, HyperTrick, ListSearcher, RandomSearcher
 from workbench.analysis import occupancy
-from workbench.cluster.simulated import Hazards, SimulatedExecutor
-from workbench.cluster.trained import TrainedPhases
-from workbench.cluster.virtual import VirtualCluster
 from workbench.core.budget import Budget
 from workbench.core.drive import drive
 from workbench.core.errors import InvalidInput
@@ -20,7 +17,10 @@ from workbench.core.protocols import Job, Kind, Verdict
 from workbench.core.space import LogUniform, Space
 from workbench.knowledge.frames import frames_of
 from workbench.simulation import simulate
-from workbench.study import Study
+from workbench.simulation.cluster import VirtualCluster
+from workbench.simulation.executor import Hazards, SimulatedExecutor
+from workbench.simulation.trained import TrainedPhases
+from workbench.study.study import Study
 
 CONFIG = {"lr": 1e-3}
 
@@ -113,7 +113,7 @@ def test_too_few_workers_are_said_so_at_once(client, executor_of, tmp_path) -> N
 
 
 def test_hypertrick_over_ba3c_gangs_on_cartpole(executor_of) -> None:
-    from workbench.algos.rl.ba3c import BA3C
+    from workbench.algos.rl.ba3c.settings import BA3C
 
     space = Space({"learning_rate": LogUniform(1e-4, 1e-2)})
     factory = BA3C("CartPole-v1", phase=Budget(updates=5), n_ranks=2, n_agents=2, batch=8, evaluate_every=None)

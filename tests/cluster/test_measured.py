@@ -9,11 +9,11 @@ import pytest
 from tests.support import SPACE, Deterministic, MemoryLog
 from workbench.algos.search import FullRuns, RandomSearcher
 from workbench.cluster.measured import parted
-from workbench.cluster.simulated import SimulatedExecutor
-from workbench.cluster.trained import TrainedPhases
 from workbench.core.drive import drive
 from workbench.core.errors import WorkbenchError
 from workbench.core.protocols import Event, Kind
+from workbench.simulation.executor import SimulatedExecutor
+from workbench.simulation.trained import TrainedPhases
 
 
 class Plays(Deterministic):

@@ -9,7 +9,7 @@ from distributed.security import Security
 
 from tests.support import SPACE, Deterministic
 from workbench.algos.search import HyperTrick, RandomSearcher
-from workbench.study import Study
+from workbench.study.study import Study
 
 
 @pytest.fixture

@@ -6,9 +6,9 @@ from workbench.algos.search import GridSearcher, HyperTrick, RandomSearcher
 from workbench.core.budget import Budget
 from workbench.core.describe import build, describe
 from workbench.core.errors import InvalidInput, unknown
+from workbench.core.registry import REGISTRY, SCHEDULERS, SEARCHERS
 from workbench.core.seeds import trial_seed
 from workbench.core.space import LogUniform, Space
-from workbench.registry import REGISTRY, SCHEDULERS, SEARCHERS
 
 
 def test_a_budget_is_one_positive_number() -> None:

@@ -4,11 +4,11 @@ import pytest
 
 from tests.support import SPACE, MemoryLog, RandomTimes
 from workbench.algos.search import FullRuns, RandomSearcher
-from workbench.cluster.simulated import SimulatedExecutor
 from workbench.core.drive import drive, replay
 from workbench.core.errors import SchedulerError
 from workbench.core.ledger import Ledger, TrialState
 from workbench.core.protocols import Decision, Kind, Report, Run, Verdict
+from workbench.simulation.executor import SimulatedExecutor
 
 
 class Barrier:

@@ -7,12 +7,12 @@ import pytest
 
 from tests.support import SPACE, MemoryLog, RandomTimes
 from workbench.algos.search import FullRuns, HyperTrick, RandomSearcher
-from workbench.cluster.simulated import SimulatedExecutor
 from workbench.core.drive import drive, replay
 from workbench.core.interventions import Request
 from workbench.core.ledger import Ledger, TrialState
 from workbench.core.protocols import Kind
 from workbench.knowledge.check import out_of_order
+from workbench.simulation.executor import SimulatedExecutor
 
 
 class Person:

@@ -12,13 +12,13 @@ from hypothesis import strategies as st
 
 from tests.support import SPACE, RandomTimes
 from workbench.algos.search import FullRuns, RandomSearcher
-from workbench.cluster.simulated import SimulatedExecutor
 from workbench.core.drive import drive
 from workbench.core.interventions import ACTIONS
 from workbench.core.protocols import Kind
 from workbench.knowledge import Inbox, KnowledgeBase, StudyLog
 from workbench.knowledge.inbox import send
 from workbench.knowledge.writer import lock_path
+from workbench.simulation.executor import SimulatedExecutor
 
 anything = st.recursive(
     st.one_of(st.none(), st.booleans(), st.integers(), st.floats(), st.text(max_size=20)),

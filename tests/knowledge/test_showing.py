@@ -5,7 +5,7 @@ import json
 import pandas as pd
 import pytest
 
-from tests.viz.conftest import EVENTS, HOSTILE
+from tests.viz.figures.conftest import EVENTS, HOSTILE
 from workbench.core.errors import InvalidInput
 from workbench.knowledge import KnowledgeBase, StudyLog, frames_of
 from workbench.knowledge.frames import FRAMES

@@ -10,9 +10,9 @@ from dataclasses import replace
 import pandas as pd
 import pytest
 
-from workbench.cli import main
+from workbench.cli.main import main
 from workbench.core.errors import DatabaseError, InvalidInput, WorkbenchError
-from workbench.data import DATA
+from workbench.core.places import DATA
 from workbench.paper.catalogue import EXPERIMENTS
 from workbench.paper.experiments import SCALES, Kept, recorded, reproduce
 

@@ -6,8 +6,8 @@ from pathlib import Path
 import pytest
 
 from tests.knowledge.test_knowledge import a_study
-from workbench.cli import main
-from workbench.data import DATA
+from workbench.cli.main import main
+from workbench.core.places import DATA
 from workbench.knowledge import StudyLog, record
 from workbench.paper.catalogue import EXPERIMENTS
 from workbench.paper.experiments import _keep

@@ -3,7 +3,7 @@
 import pytest
 
 from workbench.simulation import scenario_from
-from workbench.study_file import parse
+from workbench.study.file import parse
 
 FILE = """
 [simulation]

@@ -3,8 +3,8 @@
 import numpy as np
 
 from workbench.algos.search import FullRuns, GridSearcher, RandomSearcher
-from workbench.cluster.virtual import VirtualCluster
 from workbench.simulation import simulate
+from workbench.simulation.cluster import VirtualCluster
 
 
 class Counting:

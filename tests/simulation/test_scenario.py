@@ -7,7 +7,7 @@ import pytest
 from workbench.core.errors import InvalidInput
 from workbench.core.protocols import Kind
 from workbench.simulation import compare, preset, scenario_from
-from workbench.study_file import parse
+from workbench.study.file import parse
 
 
 def test_schedulers_of_a_repetition_meet_the_same_configurations_curves_and_speeds(small) -> None:

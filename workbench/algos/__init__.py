@@ -1,0 +1,1 @@
+"""What is tuned, and what tunes: trainables, and the metaoptimizers in `search`."""

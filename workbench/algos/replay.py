@@ -11,7 +11,7 @@ from typing import Any
 from workbench.core.describe import build
 from workbench.core.errors import InvalidInput
 from workbench.core.protocols import Config, Measured, Progress, Trainable, TrainableFactory
-from workbench.registry import TRAINABLES
+from workbench.core.registry import TRAINABLES
 
 _STATE = "replay.json"
 _INNER = "trial"

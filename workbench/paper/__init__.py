@@ -1,0 +1,1 @@
+"""The papers: what each one's experiments are, their numbers beside ours, and the scoreboard."""

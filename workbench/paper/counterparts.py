@@ -75,7 +75,7 @@ def _hypertrick_formulas(root: Path) -> Pairs:
 
 
 def _toy_problem(root: Path) -> Pairs:
-    from workbench.paper import toy
+    from workbench.paper.hypertrick import toy_problem as toy
 
     table = toy.table()
     names = {
@@ -111,7 +111,7 @@ def _hyperband_on_recorded_curves(root: Path) -> Pairs:
 
 
 def _atari_studies(root: Path) -> Pairs:
-    from workbench.paper import atari
+    from workbench.paper.hypertrick import atari
 
     for number, value, agrees, why, scale in atari.numbers(root):
         yield number, Ours(value, "measured", agrees, why, scale=scale)
@@ -147,7 +147,7 @@ def _ga3c_training_batch(root: Path) -> Pairs:
 
 
 def _pong_agent(root: Path) -> Pairs:
-    from workbench.results import Results
+    from workbench.study.results import Results
 
     sittings = [Results.of_recording(root / name) for name in ("pong-agent", "pong-agent-slower")]
     frames = sum(run.frames.phases["score"].count() * run.spec["trainable"]["phase"]["frames"] for run in sittings)
@@ -172,7 +172,7 @@ def _ba3c_parameters(root: Path) -> Pairs:
 
 
 def _ba3c_scaling(root: Path) -> Pairs:
-    from workbench.paper.ba3c import scaling_points, speedup_points
+    from workbench.paper.ba3c.scaling import scaling_points, speedup_points
 
     link, way, most = "10 Gbit/s, 50 us", "4 servers, 90 % awaited", max(BA3C_NODES)
     kept = Kept.open("ba3c-scaling-model", root)
@@ -196,7 +196,7 @@ def _pbt_toy(root: Path) -> Pairs:
 
 
 def _pbt_population(root: Path) -> Pairs:
-    from workbench.paper.pbt import improvements
+    from workbench.paper.pbt.cartpole import improvements
 
     kept = Kept.open("pbt-design", root)
     rows = improvements(kept.frame)
@@ -210,7 +210,7 @@ def _pbt_population(root: Path) -> Pairs:
 
 
 def _hts_speedup(root: Path) -> Pairs:
-    from workbench.paper.hts import speedups
+    from workbench.paper.hts.speedup import speedups
 
     kept = Kept.open("hts-speedup", root)
     gamma = speedups(kept.frame[kept.frame["law"] == "gamma"]).sort_values("cv").to_dict("records")

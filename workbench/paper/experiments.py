@@ -21,7 +21,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
 from workbench.core.errors import DatabaseError, InvalidInput, WorkbenchError, unknown
-from workbench.data import DATA
+from workbench.core.places import DATA
 
 if TYPE_CHECKING:
     import pandas as pd

@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import Literal
 
 from workbench.core.errors import DatabaseError
-from workbench.data import DATA
+from workbench.core.places import DATA
 from workbench.knowledge import Recording
 from workbench.paper.catalogue import EXPERIMENTS
 from workbench.paper.counterparts import COUNTERPARTS, Ours

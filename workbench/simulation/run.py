@@ -5,13 +5,13 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from workbench.cluster.simulated import JobModel, PhaseModel
-from workbench.cluster.virtual import VirtualCluster
 from workbench.core.drive import drive
 from workbench.core.garbage import uncollected
 from workbench.core.protocols import Event, Kind, Scheduler
+from workbench.core.record import size_of_record
 from workbench.core.size import full_runs
-from workbench.record import size_of_record
+from workbench.simulation.cluster import VirtualCluster
+from workbench.simulation.executor import JobModel, PhaseModel
 from workbench.simulation.outcome import Outcome, Tally
 
 

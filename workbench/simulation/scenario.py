@@ -14,17 +14,17 @@ from typing import Any
 import numpy as np
 
 from workbench.algos.search import Hyperband
-from workbench.cluster.simulated import Hazards, PhaseModel
-from workbench.cluster.virtual import VirtualCluster
 from workbench.core.describe import build, settings_of
 from workbench.core.errors import InvalidInput, refuse_unknown, unknown
 from workbench.core.protocols import Config, Event, Scheduler, Searcher
+from workbench.core.registry import SCHEDULERS, SEARCHERS
 from workbench.core.size import full_runs
 from workbench.core.space import Choice, Space
-from workbench.registry import SCHEDULERS, SEARCHERS
-from workbench.simulation.curves import SOURCES, Curves, read_curves
+from workbench.simulation.cluster import VirtualCluster
+from workbench.simulation.executor import Hazards, PhaseModel
 from workbench.simulation.outcome import Outcome
 from workbench.simulation.run import simulate
+from workbench.simulation.sources import SOURCES, Curves, read_curves
 
 _TABLES = {"simulation", "cluster", "curves", "space", "searcher", "scheduler", "schedulers"}
 _PERTURBING = {"pbt"}
@@ -195,7 +195,7 @@ def presets() -> list[str]:
 
 def preset(name: str) -> Scenario:
     """Read a simulation that comes with the package."""
-    from workbench.study_file import parse
+    from workbench.study.file import parse
 
     if name not in presets():
         raise unknown("simulation preset", name, presets())

@@ -9,17 +9,17 @@ import torch
 
 from workbench.algos.rl import envs
 from workbench.algos.rl import evaluate as module
-from workbench.algos.rl.ba3c import BA3C
+from workbench.algos.rl.ba3c.settings import BA3C
 from workbench.algos.rl.checkpoint import CHECKPOINT, load_agent, read_checkpoint
 from workbench.algos.rl.envs import find_game
 from workbench.algos.rl.evaluate import BA3C_PROTOCOL, GA3C_PROTOCOL, evaluate
-from workbench.algos.rl.ga3c import GA3C
+from workbench.algos.rl.ga3c.trial import GA3C
 from workbench.algos.rl.model import make_model
-from workbench.algos.rl.scores import TABLE_3, normalised
 from workbench.algos.rl.watch import watch
-from workbench.cli import main
+from workbench.cli.main import main
 from workbench.core.budget import Budget
 from workbench.core.errors import InvalidInput
+from workbench.paper.ga3c.table_3 import TABLE_3, normalised
 
 
 def test_the_papers_protocols(monkeypatch):

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 import torch
 
-from workbench.algos.rl.ga3c import GA3C
+from workbench.algos.rl.ga3c.trial import GA3C
 from workbench.algos.rl.rollout import Rollout
 from workbench.core.budget import Budget
 from workbench.core.errors import InvalidInput

@@ -8,9 +8,9 @@ import time
 import numpy as np
 import pytest
 
-from workbench.algos.rl.a3c import A3C
-from workbench.algos.rl.ga3c import GA3C
-from workbench.algos.rl.hts import HTS
+from workbench.algos.rl.a3c.trial import A3C
+from workbench.algos.rl.ga3c.trial import GA3C
+from workbench.algos.rl.hts.trial import HTS
 from workbench.core.budget import Budget
 
 
@@ -84,7 +84,7 @@ def test_the_training_queue_bounds_the_policy_lag(waiting):
 
 def test_agents_wait_while_the_queue_is_full(monkeypatch):
     """A trainer that is held up: agents fill the queue and their own segments, and stop until it goes on."""
-    monkeypatch.setattr("workbench.algos.rl.ga3c.PROGRESS_S", 0.02)
+    monkeypatch.setattr("workbench.algos.rl.ga3c.trial.PROGRESS_S", 0.02)
     trial = GA3C(game="CartPole-v1", phase=Budget(seconds=60), n_agents=4, n_groups=1, training_queue=3)(
         {"t_max": 5}, 0
     )

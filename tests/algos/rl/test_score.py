@@ -7,10 +7,10 @@ import gymnasium
 import numpy as np
 import pytest
 
-from workbench.algos.rl.a3c import A3C
-from workbench.algos.rl.ba3c import BA3C
-from workbench.algos.rl.ga3c import GA3C
-from workbench.algos.rl.hts import HTS
+from workbench.algos.rl.a3c.trial import A3C
+from workbench.algos.rl.ba3c.settings import BA3C
+from workbench.algos.rl.ga3c.trial import GA3C
+from workbench.algos.rl.hts.trial import HTS
 from workbench.core.budget import Budget
 from workbench.core.errors import InvalidInput
 

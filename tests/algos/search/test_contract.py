@@ -30,14 +30,14 @@ from workbench.algos.search import (
     RandomSearcher,
     SuccessiveHalving,
 )
-from workbench.cluster.simulated import SimulatedExecutor
 from workbench.core.describe import describe, explain_of
 from workbench.core.drive import drive, replay
 from workbench.core.errors import SchedulerError
 from workbench.core.ledger import Ledger, TrialState
 from workbench.core.protocols import Kind, Report, Verdict, expectation_of
-from workbench.registry import REGISTRY
-from workbench.study_file import scheduler_from_record
+from workbench.core.registry import REGISTRY
+from workbench.simulation.executor import SimulatedExecutor
+from workbench.study.file import scheduler_from_record
 
 N_SLOTS = 3  # of the static plans below, which want to know
 

@@ -15,8 +15,8 @@ from workbench.algos.search.hypertrick import (
 from workbench.core.describe import explain_of
 from workbench.core.errors import InvalidInput
 from workbench.core.protocols import Report, Verdict, expectation_of
-from workbench.paper import completion
-from workbench.registry import REGISTRY
+from workbench.core.registry import REGISTRY
+from workbench.paper.hypertrick import completion
 
 
 def hypertrick(n_trials=16, n_phases=4, r=0.25) -> HyperTrick:

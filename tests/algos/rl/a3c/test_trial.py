@@ -1,0 +1,128 @@
+"""A3C: the same gradients as GA3C, learning, determinism, what it refuses."""
+
+import numpy as np
+import pytest
+import torch
+
+from workbench.algos.rl.a3c.trial import A3C
+from workbench.algos.rl.ga3c.trial import GA3C
+from workbench.algos.rl.rollout import Rollout
+from workbench.core.budget import Budget
+from workbench.core.errors import InvalidInput
+
+
+def silent(metrics):
+    pass
+
+
+def fixed_rollout(game, batch=25):
+    rng = np.random.default_rng(0)
+    if game.atari:
+        obs = rng.integers(0, 256, (batch, *game.obs_shape), dtype=np.uint8)
+    else:
+        obs = rng.normal(size=(batch, *game.obs_shape)).astype(np.float32)
+    actions = rng.integers(0, game.n_actions, batch)
+    return Rollout(obs, actions, rng.normal(size=batch).astype(np.float32), np.zeros(batch, np.int64))
+
+
+@pytest.mark.parametrize("game", ["Pong", "CartPole-v1"])
+def test_one_rollout_gives_the_gradients_and_the_step_of_ga3c(game):
+    config = {"max_grad_norm": 0.1}
+    ours, theirs = (kind(game=game, device="cpu")(config, 5) for kind in (A3C, GA3C))
+    rollout = fixed_rollout(ours.game)
+    ours._open()
+    one = ours.learner.train(rollout, ours._copies[3])
+    two = theirs.learner.train(rollout)
+    assert one.grad_norm == pytest.approx(two.grad_norm, rel=1e-6)
+    assert one.policy_loss == pytest.approx(two.policy_loss, abs=1e-6)
+    for a, b in zip(ours.learner.optimizer.square_avg, theirs.learner.optimizer.square_avg, strict=True):
+        torch.testing.assert_close(a, b, rtol=1e-6, atol=1e-9)  # (1 - decay) times the squared gradients
+    for a, b in zip(ours.model.parameters(), theirs.model.parameters(), strict=True):
+        torch.testing.assert_close(a, b, rtol=0, atol=1e-6)
+    ours.close()
+
+
+def test_agents_learn_on_their_own_copy_and_take_the_shared_weights_after_each_segment():
+    trial = A3C(game="CartPole-v1", phase=Budget(updates=5), n_agents=3, lockstep=True)({"t_max": 4}, 0)
+    trial.train_phase(silent)
+    newest = trial._versions.index(max(trial._versions))
+    same = [
+        all(torch.equal(a, b) for a, b in zip(own.parameters(), trial.model.parameters(), strict=True))
+        for own in trial._copies
+    ]
+    assert same[newest]
+    assert trial._versions[newest] == trial.learner.updates
+    assert not all(same)  # the others still act on what they had
+    trial.close()
+
+
+def test_every_update_is_one_segment_and_its_lag_is_the_other_agents_updates():
+    trial = A3C(game="CartPole-v1", phase=Budget(updates=60), n_agents=3, lockstep=True)({"t_max": 5}, 0)
+    metrics = trial.train_phase(silent)
+    assert 1 <= metrics["train_batch_mean"] <= 5
+    assert 0 < metrics["policy_lag_mean"] <= 10  # in turns: at most every other agent's few updates meanwhile
+    assert metrics["predict_batch_mean"] == 1
+    trial.close()
+
+
+def test_lockstep_gives_the_same_weights_twice():
+    runs = []
+    for _ in range(2):
+        trial = A3C(game="CartPole-v1", phase=Budget(frames=600), n_agents=3, lockstep=True)({}, 3)
+        trial.train_phase(silent)
+        runs.append([p.detach().clone() for p in trial.model.parameters()])
+        trial.close()
+    assert all(torch.equal(a, b) for a, b in zip(*runs, strict=True))
+
+
+def test_pong_from_pixels_runs_a_short_phase():
+    trial = A3C(game="Pong", phase=Budget(frames=1200), n_agents=3, max_episode_frames=100)({"t_max": 5}, 1)
+    metrics = trial.train_phase(silent)
+    trial.close()
+    assert metrics["frames"] >= 1200
+    assert metrics["updates"] > 20
+
+
+def test_a_broken_agent_ends_the_phase_with_its_error():
+    trial = A3C(game="CartPole-v1", phase=Budget(seconds=60), n_agents=3)({}, 0)
+    trial._open()
+
+    def broken():
+        raise OSError("emulator gone")
+
+    trial._groups[1].observe = broken
+    with pytest.raises(OSError, match="emulator gone"):
+        trial.train_phase(silent)
+    trial.close()
+
+
+def test_a_checkpoint_passes_between_the_two_systems(tmp_path):
+    asynchronous = A3C(game="CartPole-v1", phase=Budget(updates=20), n_agents=3)({}, 0)
+    asynchronous.train_phase(silent)
+    asynchronous.save(tmp_path)
+    asynchronous.close()
+    other = GA3C(game="CartPole-v1")({}, 1)
+    other.load(tmp_path)
+    assert other.learner.updates == asynchronous.learner.updates
+    assert all(
+        torch.equal(a, b) for a, b in zip(asynchronous.model.parameters(), other.model.parameters(), strict=True)
+    )
+
+
+def test_what_has_no_meaning_is_refused():
+    with pytest.raises(InvalidInput, match="unknown hyperparameter of A3C 'n_trainers'"):
+        A3C.check(["n_trainers"])
+    with pytest.raises(InvalidInput, match="no predictors and trainers to adjust"):
+        A3C(adjust_every_s=1.0)
+    with pytest.raises(InvalidInput, match="A3C needs t_max a whole number from 1"):
+        A3C(t_max=0)
+
+
+def test_it_learns_cartpole():
+    """Random play scores about 22; within 160 000 frames the mean of the last 100 games is above 120."""
+    trial = A3C(game="CartPole-v1", phase=Budget(frames=20_000), n_agents=4)({"learning_rate": 2e-3, "t_max": 10}, 0)
+    scores = []
+    while len(scores) < 8 and max(scores, default=0) < 120:
+        scores.append(trial.train_phase(silent)["score"])
+    trial.close()
+    assert scores[-1] >= 120, scores

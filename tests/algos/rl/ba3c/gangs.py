@@ -1,0 +1,83 @@
+"""BA3C gangs for tests: ranks as threads of one process, and ranks that train on given experiences."""
+
+import threading
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from workbench.algos.rl.ba3c.rank import BA3CTrial
+from workbench.algos.rl.ba3c.settings import BA3C
+from workbench.algos.rl.rollout import Rollout
+
+
+def silent(metrics):
+    pass
+
+
+def ranks_of(factory: BA3C, config=None, seed: int = 0) -> list[BA3CTrial]:
+    """Build every rank, here."""
+    return [factory.rank(config or {}, seed, rank) for rank in range(factory.n_ranks)]
+
+
+def train(ranks: Sequence[BA3CTrial], progress=silent):
+    """Run one phase with each rank in a thread; return rank 0's metrics, or raise what went wrong first."""
+    address = ranks[0].listen("127.0.0.1")
+    failures: list[BaseException] = []
+
+    def other(rank):
+        try:
+            rank.join(address)
+            rank.train_phase(silent)
+        except BaseException as failure:  # noqa: BLE001 - raised again below
+            failures.append(failure)
+        finally:
+            rank.leave()
+
+    threads = [threading.Thread(target=other, args=(rank,)) for rank in ranks[1:]]
+    for thread in threads:
+        thread.start()
+    try:
+        metrics = ranks[0].train_phase(progress)
+    finally:
+        ranks[0].leave()
+        for thread in threads:
+            thread.join(60)
+    if failures:
+        raise failures[0]
+    return metrics
+
+
+def fixed_rollout(game, batch=24, seed=0) -> Rollout:
+    """Experiences that nobody played."""
+    rng = np.random.default_rng(seed)
+    if game.atari:
+        obs = rng.integers(0, 256, (batch, *game.obs_shape), dtype=np.uint8)
+    else:
+        obs = rng.normal(size=(batch, *game.obs_shape)).astype(np.float32)
+    actions = rng.integers(0, game.n_actions, batch)
+    return Rollout(obs, actions, rng.normal(size=batch).astype(np.float32), np.zeros(batch, np.int64))
+
+
+def part(rollout: Rollout, rank: int, n_ranks: int) -> Rollout:
+    """Give a rank's even share."""
+    at = np.array_split(np.arange(len(rollout)), n_ranks)[rank]
+    return Rollout(rollout.obs[at], rollout.actions[at], rollout.returns[at], rollout.versions[at])
+
+
+@dataclass(frozen=True)
+class Fed(BA3C):
+    """BA3C whose ranks train on their shares of `fixed_rollout`, another one each update, instead of playing."""
+
+    whole: int = 24
+
+    def rank(self, config, seed, rank) -> BA3CTrial:
+        trial = super().rank(config, seed, rank)
+
+        def gather() -> Rollout:
+            rollout = fixed_rollout(trial.game, self.whole, seed=trial._held)
+            rollout.versions[:] = trial._held
+            return part(rollout, rank, self.n_ranks)
+
+        trial._gather = gather  # type: ignore[method-assign]
+        return trial

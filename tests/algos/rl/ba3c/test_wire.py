@@ -1,0 +1,82 @@
+"""Messages between ranks: what arrives, who is let in, what a death looks like."""
+
+import threading
+
+import numpy as np
+import pytest
+
+from workbench.algos.rl.ba3c.wire import Door, knock
+from workbench.core.errors import PeerLost
+
+
+def nothing():
+    pass
+
+
+def connected():
+    door = Door("127.0.0.1")
+    there: list = []
+    thread = threading.Thread(target=lambda: there.append(knock(door.address, 1, 10)))
+    thread.start()
+    (here,) = door.admit(2, nothing, 30)
+    thread.join()
+    door.close()
+    return here, there[0]
+
+
+def test_a_message_and_its_numbers_arrive_as_they_were_sent():
+    here, there = connected()
+    numbers = np.random.default_rng(0).normal(size=200_000).astype(np.float32)
+    sender = threading.Thread(target=there.send, args=({"version": 3, "returns": [1.5]}, numbers))
+    sender.start()
+    message, received = here.receive()
+    sender.join()
+    assert message == {"version": 3, "returns": [1.5]}
+    np.testing.assert_array_equal(received, numbers)
+    assert not here.ready()
+    here.send({})
+    assert there.ready(10)
+    assert there.receive()[1].size == 0
+    here.close()
+    there.close()
+
+
+def test_a_rank_that_hangs_up_is_noticed_at_once():
+    here, there = connected()
+    there.close()
+    assert here.ready(10)
+    with pytest.raises(PeerLost, match="rank 1 hung up"):
+        here.receive()
+    here.close()
+    with pytest.raises(PeerLost, match="takes no more messages"):
+        here.send({})
+    with pytest.raises(PeerLost):
+        here.receive()
+
+
+def test_who_does_not_know_the_key_is_turned_away_and_the_wait_has_an_end():
+    door = Door("127.0.0.1")
+    stranger = knock(door.address.partition("/")[0] + "/wrong", 1, 5)
+    with pytest.raises(PeerLost, match="only 1 of 2 ranks came within 1 s"):
+        door.admit(2, nothing, 1)
+    assert stranger.ready(10)
+    with pytest.raises(PeerLost):
+        stranger.receive()
+    stranger.close()
+    address = door.address
+    door.close()
+    with pytest.raises(PeerLost, match="rank 0 does not answer"):
+        knock(address, 1, 5)
+
+
+def test_waiting_for_ranks_shows_life_and_can_be_called_off():
+    class Enough(Exception):
+        pass
+
+    def enough():
+        raise Enough
+
+    door = Door("127.0.0.1")
+    with pytest.raises(Enough):
+        door.admit(2, enough, 60)
+    door.close()

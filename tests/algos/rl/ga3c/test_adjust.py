@@ -1,0 +1,73 @@
+"""Automatic adjustment: the walk by itself, then a trial whose threads come and go."""
+
+import threading
+
+import numpy as np
+import pytest
+
+from workbench.algos.rl.ga3c.adjust import Adjuster, Mix
+from workbench.algos.rl.ga3c.trial import GA3C
+from workbench.core.budget import Budget
+from workbench.core.errors import InvalidInput
+
+
+def test_a_change_is_kept_if_training_got_faster_and_undone_if_not():
+    adjuster = Adjuster(Mix(2, 2, 2), np.random.default_rng(0), 8)
+    tried = adjuster.tell(100.0)
+    assert sum(abs(a - b) for a, b in zip(tried, (2, 2, 2), strict=True)) == 1
+    assert adjuster.tell(99.0) == Mix(2, 2, 2)  # slower: back, and measured anew
+    assert adjuster.kept == Mix(2, 2, 2)
+    tried = adjuster.tell(50.0)  # the machine has become slower meanwhile
+    assert adjuster.tell(51.0) != tried
+    assert adjuster.kept == tried
+
+
+def test_the_walk_stays_within_its_bounds_and_finds_the_best_mix():
+    best = Mix(4, 2, 3)
+    adjuster = Adjuster(Mix(1, 1, 1), np.random.default_rng(1), 5)
+    noise = np.random.default_rng(2)
+    for _ in range(200):
+        assert all(1 <= n <= 5 for n in adjuster.mix)
+        distance = sum((a - b) ** 2 for a, b in zip(adjuster.mix, best, strict=True))
+        adjuster.tell(1000 - 50 * distance + noise.normal())
+    assert adjuster.kept == best
+
+
+def test_threads_come_and_go_in_a_running_phase(monkeypatch):
+    """Through mixes of every kind, twice: nothing is lost, nothing deadlocks, no thread stays."""
+    mixes = [Mix(1, 1, 1), Mix(3, 1, 1), Mix(3, 3, 2), Mix(1, 3, 3), Mix(2, 1, 1), Mix(4, 2, 2), Mix(1, 1, 1)]
+    before = set(threading.enumerate())
+    monkeypatch.setattr("workbench.algos.rl.ga3c.trial.PROGRESS_S", 0.02)
+    settings = GA3C(game="CartPole-v1", phase=Budget(seconds=60), n_agents=4, n_groups=1, adjust_every_s=0.01)
+    trial = settings({"t_max": 3}, 0)
+    trial._adjuster.tell = lambda rate: coming.pop(0)
+    seen = []
+
+    class EnoughError(Exception):
+        pass
+
+    def progress(metrics):
+        seen.append((metrics["n_agents"], metrics["n_predictors"], metrics["n_trainers"]))
+        if not coming:
+            raise EnoughError
+
+    for _ in range(2):
+        coming = list(mixes)
+        updates = trial.learner.updates
+        with pytest.raises(EnoughError):
+            trial.train_phase(progress)
+        assert trial.learner.updates > updates
+        assert set(threading.enumerate()) == before
+    assert (12, 3, 2) in seen
+    assert (4, 3, 3) in seen
+    assert trial.n_agents == 16  # the emulators of groups that rest are kept
+    held = sum(int((group._segment >= 0).sum()) for group in trial._groups)
+    assert trial._free.qsize() + trial._ready.qsize() + held == trial._waiting + trial.n_agents
+    trial.close()
+
+
+def test_it_cannot_be_combined_with_the_deterministic_mode():
+    with pytest.raises(InvalidInput, match="nothing to adjust"):
+        GA3C(lockstep=True, adjust_every_s=1.0)
+    with pytest.raises(InvalidInput, match="adjust_every_s a number above 0, or None, got 0"):
+        GA3C(adjust_every_s=0)

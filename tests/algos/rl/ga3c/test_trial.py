@@ -1,0 +1,332 @@
+"""GA3C trials from outside: phases, budgets, checkpoints, determinism, failures, threads, learning."""
+
+import json
+import math
+import pickle
+import threading
+from dataclasses import replace
+
+import numpy as np
+import pytest
+import torch
+
+from workbench.algos.rl.checkpoint import load_agent
+from workbench.algos.rl.evaluate import evaluate
+from workbench.algos.rl.ga3c.trial import GA3C
+from workbench.algos.rl.learner import DivergenceError
+from workbench.algos.rl.settings import AUTHORS
+from workbench.core.budget import Budget
+from workbench.core.errors import InvalidInput
+
+TINY = GA3C(game="CartPole-v1", phase=Budget(updates=20), n_agents=8, emulator_threads=1)
+
+
+def silent(metrics):
+    pass
+
+
+@pytest.fixture(autouse=True)
+def no_thread_left():
+    before = set(threading.enumerate())
+    yield
+    assert set(threading.enumerate()) == before
+
+
+@pytest.mark.parametrize("lockstep", [False, True])
+@pytest.mark.parametrize("phase", [Budget(episodes=40), Budget(frames=1000), Budget(updates=30), Budget(seconds=0.3)])
+def test_a_phase_spends_its_budget_and_no_more(phase, lockstep):
+    trial = GA3C(game="CartPole-v1", phase=phase, n_agents=8, lockstep=lockstep)({}, 0)
+    for number in (1, 2):
+        metrics = trial.train_phase(silent)
+        spent = trial._meter.seconds if phase.unit == "seconds" else metrics[phase.unit] / number
+        assert phase.amount <= spent <= phase.amount * 1.3 + 40
+        assert math.isfinite(metrics["score"])
+    trial.close()
+
+
+def test_metrics_of_a_phase():
+    trial = GA3C(game="CartPole-v1", phase=Budget(frames=5000), n_predictors=2, n_trainers=2)({"t_max": 5}, 0)
+    metrics = trial.train_phase(silent)
+    trial.close()
+    assert metrics["frames"] == metrics["steps"] >= 5000
+    assert metrics["train_batch_mean"] >= 40
+    assert 1 <= metrics["predict_batch_mean"] <= 32
+    assert 0 <= metrics["policy_lag_mean"] <= metrics["policy_lag_p95"] + 1
+    assert 0 < metrics["entropy"] <= math.log(2) + 1e-6
+    assert metrics["pps"] > metrics["tps"] > 0
+    trained = metrics["train_batch_mean"] * metrics["updates"]
+    assert trained <= metrics["steps"]
+    assert all(isinstance(v, int | float) for k, v in metrics.items() if k != "returns")
+
+
+def test_pong_from_pixels_runs_a_short_phase():
+    trial = GA3C(game="Pong", phase=Budget(frames=4000), n_agents=8, agents_ready=0.5, max_episode_frames=200)(
+        {"t_max": 3}, 1
+    )
+    metrics = trial.train_phase(silent)
+    trial.close()
+    assert metrics["frames"] >= 4000
+    assert metrics["updates"] > 10
+    assert -21 <= metrics["score"] <= 21
+
+
+def test_progress_is_called_and_may_end_the_phase():
+    seen = []
+
+    class EnoughError(Exception):
+        pass
+
+    def progress(metrics):
+        seen.append(metrics)
+        if len(seen) == 2:
+            raise EnoughError
+
+    for lockstep in (False, True):
+        seen.clear()
+        trial = GA3C(game="CartPole-v1", phase=Budget(seconds=60), n_agents=8, lockstep=lockstep)({}, 0)
+        with pytest.raises(EnoughError):
+            trial.train_phase(progress)
+        assert {"score", "frames", "pps", "tps", "policy_lag_mean"} <= set(seen[-1])
+        assert seen[1]["frames"] > seen[0]["frames"]
+        trial.settings = GA3C.from_json(trial.settings.to_json() | {"phase": {"updates": 5}})
+        assert trial.train_phase(silent)["updates"] > 5  # the trial itself is unharmed
+        trial.close()
+
+
+def test_save_and_load_go_on_from_where_it_was(tmp_path):
+    first = TINY({"learning_rate": 1e-3}, 7)
+    before = first.train_phase(silent)
+    first.save(tmp_path)
+    second = TINY({"learning_rate": 1e-4}, 7)
+    second.load(tmp_path)
+    for a, b in zip(first.model.parameters(), second.model.parameters(), strict=True):
+        assert torch.equal(a, b)
+    for a, b in zip(first.learner.optimizer.square_avg, second.learner.optimizer.square_avg, strict=True):
+        assert torch.equal(a, b)
+    assert second.learner.optimizer.lr == 1e-4  # the config is its own
+    assert [g.bit_generator.state for g in first._generators] == [g.bit_generator.state for g in second._generators]
+    after = second.train_phase(silent)
+    assert after["updates"] >= before["updates"] + 20
+    assert after["frames"] > before["frames"]
+    assert after["episodes"] > before["episodes"]
+    first.close()
+    second.close()
+
+
+def test_a_parents_checkpoint_keeps_the_childs_own_draws(tmp_path):
+    parent, child = TINY({}, 1), TINY({}, 2)
+    parent.save(tmp_path)
+    own = child._generators[0].bit_generator.state
+    child.load(tmp_path)
+    assert child._generators[0].bit_generator.state == own
+    assert all(torch.equal(a, b) for a, b in zip(parent.model.parameters(), child.model.parameters(), strict=True))
+
+
+@pytest.mark.parametrize(("game", "updates"), [("CartPole-v1", 60), ("Pong", 6)])
+def test_lockstep_gives_the_same_trajectory_twice(game, updates):
+    runs = []
+    for _ in range(2):
+        settings = GA3C(game=game, phase=Budget(updates=updates), n_agents=6, lockstep=True, max_episode_frames=60)
+        trial = replace(settings, min_training_batch=20)({}, 3)
+        metrics = trial.train_phase(silent)
+        trial.close()
+        counted = {k: metrics[k] for k in ("score", "frames", "episodes", "policy_loss", "entropy", "grad_norm")}
+        runs.append((counted, [p.detach().clone() for p in trial.model.parameters()]))
+    assert runs[0][0] == runs[1][0]
+    assert all(torch.equal(a, b) for a, b in zip(runs[0][1], runs[1][1], strict=True))
+
+
+@pytest.mark.parametrize("lockstep", [False, True])
+def test_weights_that_are_no_numbers_fail_the_trial_with_a_reason(lockstep):
+    trial = GA3C(game="CartPole-v1", phase=Budget(frames=10**6), n_agents=8, lockstep=lockstep)({}, 0)
+    with torch.no_grad():
+        trial.model.head.weight[0, 0] = math.nan
+    with pytest.raises(DivergenceError, match=r"training diverged at update 0.*learning rate 0\.001"):
+        trial.train_phase(silent)
+    with pytest.raises(RuntimeError, match="has failed"):
+        trial.train_phase(silent)
+    trial.close()
+
+
+def test_an_environment_that_breaks_ends_the_phase_with_its_error():
+    trial = TINY({}, 0)
+    trial.train_phase(silent)
+
+    def broken():
+        raise OSError("emulator gone")
+
+    trial._groups[1].observe = broken
+    with pytest.raises(OSError, match="emulator gone"):
+        trial.train_phase(silent)
+    trial.close()
+    trial.close()
+
+
+def test_agents_waiting_for_a_dead_predictor_are_let_go():
+    trial = TINY({}, 0)
+
+    def broken(obs):
+        raise OSError("device gone")
+
+    trial.learner.predict = broken
+    with pytest.raises(OSError, match="device gone"):
+        trial.train_phase(silent)
+    trial.close()
+
+
+def test_starved_settings_do_not_deadlock():
+    """A minimum batch that the queue cannot hold, and several trainers to hoard it."""
+    settings = GA3C(
+        game="CartPole-v1",
+        phase=Budget(updates=10),
+        n_agents=2,
+        n_groups=2,
+        n_trainers=3,
+        training_queue=1,
+        min_training_batch=100,
+    )
+    for lockstep in (False, True):
+        trial = GA3C.from_json(settings.to_json() | {"lockstep": lockstep})({"t_max": 2}, 0)
+        metrics = trial.train_phase(silent)
+        assert metrics["updates"] >= 10
+        assert metrics["train_batch_mean"] >= 100
+        trial.close()
+
+
+@pytest.mark.parametrize("lockstep", [False, True])
+@pytest.mark.parametrize(("t_max", "least"), [(2, 40), (2, 80), (5, 40), (7, 80)])
+def test_no_batch_is_smaller_than_the_minimum_and_nothing_is_lost(t_max, least, lockstep):
+    """Eight agents and eight more segments hold 32 experiences of t_max 2: less than the least batch."""
+    settings = GA3C("CartPole-v1", Budget(updates=15), n_agents=8, n_trainers=2, min_training_batch=least)
+    trial = replace(settings, lockstep=lockstep)({"t_max": t_max}, 0)
+    batches, train = [], trial.learner.train
+    trial.learner.train = lambda rollout: batches.append(len(rollout)) or train(rollout)
+    for _ in range(2):
+        trial.train_phase(silent)
+    assert min(batches) >= least
+    assert len(batches) >= 30
+    waiting = [*trial._gathered, *(trial._ready.get() for _ in range(trial._ready.qsize()))]
+    copied = len(trial._pool) + sum(len(trial._left.get()) for _ in range(trial._left.qsize()))
+    unfinished = sum(int(group._t[group._segment >= 0].sum()) for group in trial._groups)
+    assert sum(batches) + copied + int(trial._segments.lengths[waiting].sum()) + unfinished == trial.steps
+    trial.close()
+
+
+def test_it_is_pickled_and_described_in_json():
+    assert pickle.loads(pickle.dumps(TINY)) == TINY
+    assert GA3C.from_json(json.loads(json.dumps(TINY.to_json()))) == TINY
+    with pytest.raises(InvalidInput, match="unknown GA3C setting 'n_agent': did you mean 'n_agents'"):
+        GA3C.from_json({"n_agent": 3})
+
+
+def test_configs_are_checked_before_anything_starts():
+    TINY.check(["learning_rate", "gamma", "t_max"])
+    with pytest.raises(InvalidInput, match="unknown hyperparameter of GA3C 'learningrate': did you mean"):
+        TINY.check(["learningrate"])
+    with pytest.raises(InvalidInput, match="unknown hyperparameter of GA3C 'game'"):
+        TINY({"game": "Pong"}, 0)
+
+
+@pytest.mark.parametrize(
+    ("setting", "message"),
+    [
+        ({"game": "Pnog"}, "unknown game 'Pnog'"),
+        ({"game": "Pendulum-v1"}, "discrete"),
+        ({"game": "CartPole-v1", "network": "small"}, "cannot read"),
+        ({"t_max": 2.5}, "t_max a whole number from 1, got 2.5"),
+        ({"t_max": 0}, "t_max"),
+        ({"learning_rate": math.nan}, "learning_rate a number above 0, got nan"),
+        ({"learning_rate": "fast"}, "learning_rate"),
+        ({"gamma": 1.5}, r"gamma in \(0, 1\], got 1.5"),
+        ({"n_groups": 9, "n_agents": 8}, "9 groups of agents need as many agents, got 8"),
+        ({"init": "xavier"}, "unknown init"),
+        ({"device": "gpu"}, "unknown device"),
+        ({"phase": 100}, "phase is a Budget"),
+    ],
+)
+def test_settings_are_checked(setting, message):
+    with pytest.raises(InvalidInput, match=message):
+        GA3C(**setting)
+
+
+def test_evaluation_touches_nothing_and_repeats():
+    trial = TINY({}, 0)
+    state = [g.bit_generator.state for g in trial._generators]
+    one, two = (evaluate(trial.model, trial.game, 40, seed=4) for _ in range(2))
+    assert (one.returns == two.returns).all()
+    assert (one.lengths == one.returns).all()
+    assert len(one.returns) == 40
+    assert np.unique(one.returns).size > 1
+    assert [g.bit_generator.state for g in trial._generators] == state
+    greedy = evaluate(trial.model, trial.game, 3, greedy=True, seed=4)
+    assert len(greedy.returns) == 3
+
+
+@pytest.mark.parametrize("seed", [1, pytest.param(2, marks=pytest.mark.slow)])
+def test_it_learns_cartpole(seed):
+    """Up to 800 000 frames, evaluated after every 100 000: a mean return of 450 over 20 whole games."""
+    trial = GA3C(game="CartPole-v1", phase=Budget(frames=100_000))({"learning_rate": 1e-3, "t_max": 2}, seed)
+    means = []
+    for _ in range(8):
+        trial.train_phase(silent)
+        means.append(evaluate(trial.model, trial.game, 20, seed=9).mean)
+        if means[-1] >= 450:
+            break
+    trial.close()
+    assert means[-1] >= 450, means
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("seed", [0, 1, 2])
+def test_the_defaults_learn_cartpole_in_150_000_frames(seed):
+    """With free-running threads; the mean return of the last 100 games. One shared trunk came to about 100."""
+    trial = GA3C("CartPole-v1", Budget(frames=150_000), score_window=100)({"learning_rate": 7e-4, "t_max": 5}, seed)
+    trial.train_phase(silent)
+    trial.close()
+    assert trial.settings.n_groups >= 2
+    assert np.mean(trial.episodes.returns) >= 450
+
+
+def test_the_authors_settings_are_those_of_their_code():
+    ours = GA3C("Pong")
+    theirs = GA3C("Pong", **AUTHORS)
+    assert (theirs.init, theirs.reduction, theirs.max_grad_norm, theirs.min_training_batch) == (
+        "uniform",
+        "sum",
+        None,
+        0,
+    )
+    assert (theirs.rmsprop_eps, theirs.eps_inside_root, theirs.learning_rate) == (0.1, True, 3e-4)
+    assert (theirs.n_agents, theirs.n_predictors, theirs.n_trainers) == (32, 2, 2)
+    assert all(getattr(ours, name) != value for name, value in AUTHORS.items())  # no more than what differs
+
+
+def test_a_checkpoint_of_the_shared_network_is_refused_in_one_line_and_still_plays(tmp_path):
+    shared = GA3C("CartPole-v1", network="mlp")({}, 0)
+    shared.save(tmp_path)
+    with pytest.raises(InvalidInput, match="holds mlp for CartPole-v1, 2 actions; this one is mlp-separate for") as err:
+        GA3C("CartPole-v1", start_from=str(tmp_path))({}, 0)
+    assert "\n" not in str(err.value)
+    model, _ = load_agent(tmp_path)
+    assert model.critic is None
+    for one, other in zip(model.parameters(), shared.model.parameters(), strict=True):
+        assert torch.equal(one, other)
+
+
+def test_a_trial_may_start_from_another_ones_checkpoint(tmp_path):
+    first = GA3C("CartPole-v1", Budget(updates=3), lockstep=True)({"learning_rate": 1e-3}, 1)
+    first.train_phase(lambda metrics: None)
+    first.save(tmp_path)
+    first.close()
+    second = GA3C("CartPole-v1", Budget(updates=3), lockstep=True, start_from=str(tmp_path))({"learning_rate": 1e-4}, 2)
+    for one, other in zip(first.model.parameters(), second.model.parameters(), strict=True):
+        assert torch.equal(one, other)
+    assert (second.learner.updates, second.steps) == (first.learner.updates, first.steps)
+    assert second.learner.optimizer.lr == 1e-4
+    assert second.train_phase(lambda metrics: None)["updates"] >= first.learner.updates + 3
+    second.close()
+
+
+def test_a_trial_that_should_start_from_nothing(tmp_path):
+    with pytest.raises(InvalidInput, match="there is no checkpoint in"):
+        GA3C("CartPole-v1", Budget(updates=1), start_from=str(tmp_path / "none"))({}, 1)

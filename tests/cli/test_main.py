@@ -1,0 +1,202 @@
+"""The command line, as a user meets it: in a process of its own."""
+
+import json
+import os
+import re
+import signal
+import subprocess
+import sys
+from pathlib import Path
+
+import dask
+import pytest
+
+from workbench.algos.rl.ga3c.trial import GA3C
+from workbench.cli.main import main
+from workbench.cluster.local import local_client
+from workbench.core.budget import Budget
+from workbench.knowledge import KnowledgeBase, Recording
+from workbench.study.file import presets, read_preset, study_from
+
+STUDY = """
+[study]
+name = "tiny"
+nodes = 2
+[space]
+learning_rate = {log_uniform = [1e-4, 1e-2]}
+[scheduler]
+kind = "hypertrick"
+n_trials = 3
+n_phases = 2
+[trainable]
+kind = "ga3c"
+game = "CartPole-v1"
+phase = {frames = 1000}
+"""
+
+
+@pytest.fixture
+def folder(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "study.toml").write_text(STUDY)
+    return tmp_path
+
+
+def refused(capsys, *argv) -> str:
+    assert main(argv) == 2
+    captured = capsys.readouterr()
+    assert captured.out == ""
+    (line,) = captured.err.splitlines()
+    return line
+
+
+def test_a_study_from_a_file_then_its_report(folder, capfd) -> None:
+    assert main(["run", "study.toml", "--db", "kb.db", "--seed", "5", "--record", "recorded"]) == 0
+    out, err = capfd.readouterr()
+    assert re.search(r"best config\s+learning_rate = ", out)
+    assert re.search(r"completion rate\s+\d+\.\d% \(expected 87.5%, minimum 43.8%\)", out)
+    assert re.search(r"trials: 3, 3 started, 3 ended", err)
+    report = (folder / "tiny.html").read_text()
+    assert "Study tiny" in report
+
+    with KnowledgeBase("kb.db") as kb:
+        assert [e.kind for e in Recording.open("recorded").events()] == [e.kind for e in kb["tiny"].events()]
+
+    assert main(["studies", "--db", "kb.db"]) == 0
+    head, row = capfd.readouterr().out.splitlines()
+    assert row.split()[head.split().index("name")] == "tiny"
+    on_disk = sum(f.stat().st_size for f in Path("kb.checkpoints/tiny").rglob("*") if f.is_file())
+    assert float(row.split()[-1]) == pytest.approx(on_disk / 2**20, abs=0.06)
+    assert head.split()[-1] == "checkpoints_mib"
+    assert main(["report", "tiny", "--db", "kb.db", "--out", "r.html"]) == 0
+    assert Path("r.html").stat().st_size > 1e6
+    assert "exists" in refused_text(capfd, "run", "study.toml", "--db", "kb.db", "--seed", "5")
+    assert main(["run", "--resume", "--name", "tiny", "--db", "kb.db", "--quiet"]) == 0
+    with KnowledgeBase("kb.db") as kb:
+        assert kb["tiny"].spec["seed"] == 5
+
+
+def test_a_study_on_a_cluster_that_is_there_already(folder, capfd) -> None:
+    with local_client(2) as client:
+        where = ["--cluster", client.scheduler.address, "--checkpoints", str(folder / "shared")]
+        assert main(["run", "study.toml", "--db", "kb.db", "--quiet", *where]) == 0
+        assert len(client.scheduler_info()["workers"]) == 2  # it is left running
+    with KnowledgeBase("kb.db") as kb:
+        assert kb["tiny"].frames().state == "ended"
+        assert len(kb["tiny"].frames().slots) == 2
+    assert list((folder / "shared").rglob("*"))
+    assert not (folder / "kb.checkpoints").exists()
+
+
+def test_no_cluster_answers(folder, capsys) -> None:
+    with dask.config.set({"distributed.comm.timeouts.connect": "0.2s"}):
+        assert "no Dask scheduler answers at 'tcp://127.0.0.1:9'" in refused(
+            capsys, "run", "study.toml", "--cluster", "tcp://127.0.0.1:9"
+        )
+    assert "leave --cluster out" in refused(capsys, "run", "study.toml", "--cluster", "nowhere://x")
+    assert sorted(p.name for p in folder.iterdir()) == ["study.toml"]
+
+
+def refused_text(capfd, *argv) -> str:
+    assert main(argv) == 2
+    return capfd.readouterr().err
+
+
+@pytest.mark.parametrize("how", [signal.SIGINT, signal.SIGTERM])  # Ctrl-C, and what batch systems send
+def test_a_study_is_ended_cleanly_and_resume_goes_on(folder, how) -> None:
+    (folder / "study.toml").write_text(STUDY.replace("frames = 1000", "frames = 3_000_000"))
+    places = ["--db", "kb.db", "--checkpoints", str(folder / "shared")]
+    command = [sys.executable, "-m", "workbench", "run", "study.toml", *places]
+    running = subprocess.Popen(
+        command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, env={**os.environ, "PYTHONUNBUFFERED": "1"}
+    )
+    assert running.stderr is not None
+    for line in running.stderr:  # the first lines of progress: trials are under way
+        if "2 started" in line:
+            break
+    running.send_signal(how)
+    out, _ = running.communicate(timeout=60)
+    assert running.returncode == 130
+    assert f"go on with: workbench run --resume --name tiny {' '.join(places)}\n" in out
+    with KnowledgeBase("kb.db") as kb:
+        assert kb["tiny"].frames().state == "interrupted"
+
+
+@pytest.mark.parametrize(
+    ("change", "says"),
+    [
+        (('"CartPole-v1"', '"Pogn"'), "did you mean 'pong'"),
+        (("[1e-4, 1e-2]", "[1e-2, 1e-4]"), "inverted"),
+        (("n_trials = 3", "n_trials = 0"), "n_trials >= 1"),
+        (("n_phases = 2", "n_phases = 2\neviction_rate = 1.5"), "between 0 and 1"),
+        (("nodes = 2", "nodes = 0"), "nodes >= 1"),
+        (("learning_rate =", "lerning_rate ="), "did you mean 'learning_rate'"),
+        (("frames = 1000", "frame = 1000"), "episodes, frames, updates or seconds"),
+        (("frames = 1000", "frames = -1"), "one positive number"),
+        (('kind = "ga3c"', 'kind = "ga4c"'), "did you mean 'ga3c'"),
+        (("[scheduler]", "[schedular]"), "did you mean 'scheduler'"),
+        (("[space]", "[space"), "not a valid TOML file"),
+        (("CartPole-v1", "Pendulum-v1"), "discrete"),
+    ],
+)
+def test_a_bad_study_file_is_one_line_and_exit_code_2(folder, capsys, change, says) -> None:
+    (folder / "study.toml").write_text(STUDY.replace(*change))
+    line = refused(capsys, "run", "study.toml", "--db", "kb.db")
+    assert line.startswith("workbench: ")
+    assert says in line
+    assert not Path("kb.db").exists()
+
+
+@pytest.mark.parametrize(
+    ("argv", "says"),
+    [
+        (["run"], "say what to run"),
+        (["run", "study.toml", "--preset", "cartpole"], "not both"),
+        (["run", "missing.toml"], "cannot read the study file missing.toml"),
+        (["run", "--preset", "cartpol"], "did you mean 'cartpole'"),
+        (["run", "study.toml", "--nodes", "-1"], "nodes >= 1, got -1"),
+        (["run", "study.toml", "--seed", "-1"], "a seed is"),
+        (["run", "study.toml", "--cluster", "tcp://127.0.0.1:9", "--nodes", "2"], "--nodes is of the local cluster"),
+        (["run", "study.toml", "--record", "."], "--record wants a folder that does not"),
+        (["run", "--resume", "--name", "tiny", "--db", "none.db"], "no knowledge base at none.db"),
+        (["studies", "--db", "study.toml"], "cannot be read as a knowledge base"),
+        (["report", "tiny", "--db", "none.db"], "no knowledge base at none.db"),
+        (["notebook", "none.ipynb"], "no notebook at none.ipynb"),
+    ],
+)
+def test_bad_arguments_are_one_line_and_exit_code_2(folder, capsys, argv, says) -> None:
+    assert says in refused(capsys, *argv)
+    assert sorted(p.name for p in folder.iterdir()) == ["study.toml"]
+
+
+def test_every_preset_is_a_study() -> None:
+    assert {"cartpole", "pong-short", "pong-hour", "pong-paper"} <= set(presets())
+    for name in presets():
+        assert study_from(read_preset(name)).name == name
+
+
+def test_the_example_in_the_help_is_a_study(tmp_path, capsys) -> None:
+    with pytest.raises(SystemExit):
+        main(["run", "--help"])
+    example = capsys.readouterr().out.split("a study file:\n")[1]
+    import tomllib
+
+    assert study_from(tomllib.loads(example)).name == "my-pong"
+
+
+def test_a_checkpoint_is_evaluated_by_a_protocol(tmp_path, capsys) -> None:
+    trial = GA3C("CartPole-v1", Budget(updates=2), lockstep=True)({}, 1)
+    trial.train_phase(lambda metrics: None)
+    trial.save(tmp_path)
+    trial.close()
+    played = []
+    for seed in ("1", "1", "2"):
+        assert main(["evaluate", str(tmp_path), "--protocol", "ba3c", "--seed", seed]) == 0
+        played.append(json.loads(capsys.readouterr().out))
+    assert played[0] == played[1] != played[2]
+    assert played[0]["n_episodes"] == 50
+    assert 8 <= played[0]["lowest"] <= played[0]["mean"] <= played[0]["highest"] <= 500
+
+
+def test_evaluating_what_is_no_checkpoint(tmp_path, capsys) -> None:
+    assert f"there is no checkpoint in {tmp_path}" in refused(capsys, "evaluate", str(tmp_path))

@@ -1,0 +1,125 @@
+"""The command ``workbench simulate``."""
+
+import json
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from tests.cli.test_main import refused
+from tests.simulation.conftest import FILE
+from workbench.cli.main import main
+from workbench.core.registry import SCHEDULERS
+from workbench.simulation import preset, presets, scenario_from
+from workbench.study.file import presets as study_presets
+from workbench.study.results import Results
+
+
+@pytest.fixture
+def folder(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "small.toml").write_text(FILE)
+    frame = pd.DataFrame(
+        [(c, s, n, c + n) for c in range(6) for s in (0, 1) for n in (1, 2, 3)],
+        columns=["config_id", "seed", "step", "r"],
+    )
+    frame.to_csv(tmp_path / "curves.csv", index=False)
+    pd.DataFrame({"config_id": range(6), "lr": np.arange(6) / 10}).to_csv(tmp_path / "configs.csv", index=False)
+    return tmp_path
+
+
+def told(capsys, *argv) -> dict:
+    assert main(["simulate", *argv, "--json"]) == 0
+    return json.loads(capsys.readouterr().out)
+
+
+def test_a_drawn_study_can_be_replayed_under_another_scheduler(tmp_path, capsys) -> None:
+    db = str(tmp_path / "kb.db")
+    (tmp_path / "s.toml").write_text(FILE)
+    told(
+        capsys,
+        str(tmp_path / "s.toml"),
+        "--scheduler",
+        "full",
+        "--set",
+        "n_trials=12",
+        "--db",
+        db,
+        "--name",
+        "everything",
+    )
+    curves = {"kind": "study", "db": db, "name": "everything"}
+    replayed = scenario_from({"curves": curves, "searcher": {"kind": "list"}, "scheduler": {"kind": "hypertrick"}})
+    outcome = replayed.repetition().run("hypertrick")
+    assert outcome.trials == 12
+    assert 0.4 < outcome.completion_rate < 1
+
+
+def test_one_run_prints_numbers_and_repetitions_print_intervals(folder, capsys) -> None:
+    found = told(capsys, "small.toml")
+    assert found["simulated"] is True
+    assert found["scheduler"] == "hypertrick"
+    assert {"makespan", "occupancy", "completion_rate", "time_to_best"} < set(found)
+    assert found["schedulers"]["all"]["makespan"] > found["makespan"]
+    several = told(capsys, "small.toml", "--repeats", "5", "--seed", "0")
+    assert several["makespan"].keys() == {"median", "low", "high"}
+    gap = several["differences"]["hypertrick - all"]["makespan"]
+    assert gap["low"] <= gap["median"] <= gap["high"] < 0
+    assert told(capsys, "small.toml", "--nodes", "1")["makespan"] > found["makespan"]
+    assert main(["simulate", "small.toml"]) == 0
+    assert "small: simulated, 3 nodes, seed 0" in capsys.readouterr().out
+
+
+@pytest.mark.parametrize("kind", SCHEDULERS)
+def test_a_table_of_curves_under_a_scheduler(folder, capsys, kind) -> None:
+    table = ["--table", "curves.csv", "--configs", "configs.csv", "--column", "score=r"]
+    found = told(capsys, *table, "--scheduler", kind, "--nodes", "2")
+    assert found["makespan"] > 0
+    assert 5 <= found["best_score"] <= 8
+    if kind == "hyperband":  # brackets of 3 and 2 trials: 3 phases and 2 more of the best, 2 · 3 phases
+        assert found["completion_rate"] == pytest.approx((3 + 2 + 6) / 15)
+    if kind == "full":
+        assert (found["best_score"], found["completion_rate"], found["occupancy"]) == (8, 1, 1)
+    assert told(capsys, *table, "--scheduler", kind, "--nodes", "2") == found
+
+
+def test_a_simulated_study_is_kept_marked_and_reported(folder, capsys) -> None:
+    assert main(["simulate", "small.toml", "--db", "kb.db"]) == 0
+    capsys.readouterr()
+    results = Results.open("kb.db", "small hypertrick")
+    assert results.spec["simulated"] is True
+    assert results.spec["trainable"]["kind"] == "simulated"
+    assert results.frames.state == "ended"
+    assert "simulated" in str(results)
+    assert {"occupancy", "survival", "learning curves"} <= set(results.figures())
+    assert main(["report", "small all", "--db", "kb.db"]) == 0
+    capsys.readouterr()
+    assert "simulated: nothing was trained" in (folder / "small all.html").read_text()
+    assert "exists" in refused(capsys, "simulate", "small.toml", "--db", "kb.db")
+
+
+@pytest.mark.parametrize(
+    ("argv", "error"),
+    [
+        ([], "say what to simulate"),
+        (["small.toml", "--preset", "toy-grid"], "one of them"),
+        (["--preset", "toy-gird"], "did you mean 'toy-grid'"),
+        (["--table", "curves.csv"], "needs --scheduler"),
+        (["--table", "curves.csv", "--scheduler", "full"], "no column 'score'"),
+        (["--table", "curves.csv", "--column", "score=x", "--scheduler", "full"], "unknown column of curves.csv 'x'"),
+        (["--table", "curves.csv", "--column", "score=r", "--scheduler", "hypertrik"], "did you mean 'hypertrick'"),
+        (["small.toml", "--set", "eta=3", "--scheduler", "full"], "no scheduler here has a setting 'eta'"),
+        (["small.toml", "--configs", "configs.csv"], "go with --table"),
+        (["small.toml", "--nodes", "0"], "nodes >= 1"),
+    ],
+)
+def test_a_command_that_makes_no_sense_is_refused_in_one_line(folder, capsys, argv, error) -> None:
+    assert error in refused(capsys, "simulate", *argv)
+
+
+def test_presets_are_listed_apart_from_those_of_studies(capsys) -> None:
+    assert main(["simulate", "--preset", "list"]) == 0
+    assert capsys.readouterr().out.split() == presets()
+    assert not set(presets()) & set(study_presets())
+    for name in presets():
+        assert preset(name).name == name

@@ -1,0 +1,351 @@
+"""A study's record and its seed make every configuration again, whoever wrote the record, in whatever order."""
+
+import contextlib
+import json
+import os
+import signal
+import sqlite3
+import subprocess
+import sys
+import warnings
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from tests.support import Deterministic, simulate
+from workbench import (
+    Choice,
+    FullRuns,
+    GridSearcher,
+    HyperTrick,
+    KnowledgeBase,
+    LogUniform,
+    RandomSearcher,
+    Space,
+    Study,
+    Uniform,
+)
+from workbench.cluster.local import local_client
+from workbench.core.drive import replay
+from workbench.core.errors import InvalidInput, SchedulerError, StudyError
+from workbench.core.protocols import Event, Kind
+from workbench.core.record import in_drawn_order, provenance, scheduler_from_record, take_up
+from workbench.core.source import source_mark
+from workbench.knowledge import StudyLog
+from workbench.study.file import presets, read_preset, recorded_study, study_from
+
+UNSORTED = Space({"t_max": LogUniform(2, 100, 1), "gamma": Choice([0.9, 0.99]), "lr": LogUniform(1e-5, 1e-2)})
+
+
+def kept(db: Path, study: Study, n: int = 60) -> list[Event]:
+    """Log what the study does at first, in virtual time; give what the log has of it."""
+    events = simulate(study.scheduler, slots=2)[:n]
+    while events[-1].kind is not Kind.DECISION:
+        events.pop()
+    log = StudyLog(db, study.name, study.spec)
+    told = provenance(2, scheduler=study.scheduler)
+    log.append([Event(Kind.STUDY_STARTED, 0.0, data=told), *events])
+    log.close()
+    return events
+
+
+def make_old(db: Path) -> None:
+    """Make the records as they were once: names sorted, no mark of the code."""
+
+    def sorted_names(text: str) -> str:
+        told = json.loads(text)
+        told.pop("code", None)
+        return json.dumps(told, sort_keys=True)
+
+    with contextlib.closing(sqlite3.connect(db)) as connection, connection:
+        connection.create_function("sorted_names", 1, sorted_names)
+        connection.execute("UPDATE studies SET spec = sorted_names(spec)")
+        connection.execute("UPDATE events SET data = sorted_names(data)")
+
+
+@pytest.mark.parametrize("old", [False, True], ids=["new log", "old log"])
+@pytest.mark.parametrize("preset", presets())
+def test_every_preset_is_made_again_by_its_name(tmp_path, preset, old) -> None:
+    study = study_from(read_preset(preset), db=tmp_path / "kb.db")
+    events = kept(tmp_path / "kb.db", study)
+    if old:
+        make_old(tmp_path / "kb.db")
+    again = recorded_study(tmp_path / "kb.db", study.name, nodes=study.nodes)
+    assert again.spec == study.spec
+    assert len(replay(again.scheduler, events)) > 0
+    with KnowledgeBase(tmp_path / "kb.db") as kb:
+        assert (
+            len(
+                take_up(
+                    study.name,
+                    study_from(read_preset(preset)).scheduler,
+                    study.spec,
+                    kb[study.name].spec,
+                    kb[study.name].events(),
+                )
+            )
+            > 0
+        )
+
+
+domains = st.one_of(
+    st.tuples(st.floats(-5, 5), st.floats(0.1, 9)).map(lambda t: Uniform(t[0], t[0] + t[1])),
+    st.tuples(st.integers(1, 9), st.integers(1, 9)).map(lambda t: LogUniform(t[0], t[0] + t[1], 1)),
+    st.lists(st.integers(0, 99), min_size=1, max_size=4, unique=True).map(Choice),
+)
+names = st.text(st.characters(codec="utf-8", exclude_categories=("Cs", "Cc")), min_size=1, max_size=6)
+spaces = st.dictionaries(names.map(lambda n: f"h{n}"), domains, min_size=1, max_size=5)
+
+
+@settings(max_examples=30, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@given(space=spaces.flatmap(lambda s: st.permutations(list(s.items()))), seed=st.integers(0, 2**32), old=st.booleans())
+def test_a_space_in_any_order_gives_its_configurations_again(tmp_path_factory, space, seed, old) -> None:
+    db = tmp_path_factory.mktemp("kb") / "kb.db"
+    study = Study("any", FullRuns(RandomSearcher(Space(dict(space)), seed), 6, 1), Deterministic, db, seed=seed)
+    runs = [e.data["config"] for e in kept(db, study) if e.kind is Kind.RUN]
+    if old:
+        make_old(db)
+    with KnowledgeBase(db) as kb:
+        spec, logged = in_drawn_order(kb["any"].spec, kb["any"].events()), kb["any"].events()
+    assert [e.data["config"] for e in logged if e.kind is Kind.RUN] == runs
+    again = scheduler_from_record(spec["scheduler"])
+    assert [again.searcher.suggest(i) for i in range(len(runs))] == runs
+
+
+def test_a_log_of_a_grid_finds_its_order_too(tmp_path) -> None:
+    study = Study("grid", FullRuns(GridSearcher(UNSORTED, 3), 12, 2), Deterministic, tmp_path / "kb.db")
+    kept(tmp_path / "kb.db", study)
+    make_old(tmp_path / "kb.db")
+    with KnowledgeBase(tmp_path / "kb.db") as kb:
+        assert list(kb["grid"].spec["scheduler"]["searcher"]["space"]) == sorted(UNSORTED)
+        found = in_drawn_order(kb["grid"].spec, kb["grid"].events())
+    assert list(found["scheduler"]["searcher"]["space"]) == list(UNSORTED)
+
+
+# -- a study of one's own -------------------------------------------------------------------------------------
+
+
+@pytest.fixture(scope="module")
+def client():
+    with local_client(2) as client:
+        yield client
+
+
+@pytest.fixture
+def study(client, tmp_path):
+    return Study("mine", FullRuns(RandomSearcher(UNSORTED), 4, 2), Deterministic, tmp_path / "kb.db", client=client)
+
+
+@pytest.mark.parametrize("old", [False, True], ids=["new log", "old log"])
+def test_another_order_of_the_space_is_another_study_and_the_same_one_goes_on(study, old) -> None:
+    before = study.run().trials
+    if old:
+        make_old(study.db)
+    other = Space({name: UNSORTED[name] for name in sorted(UNSORTED)})
+    with pytest.raises(StudyError, match=r"in the order t_max, gamma, lr; a space in the order gamma, lr, t_max"):
+        replace(study, scheduler=FullRuns(RandomSearcher(other), 4, 2)).start(resume=True)
+    assert (
+        study.run(resume=True).trials[["lr", "gamma", "t_max", "seed"]].equals(before[["lr", "gamma", "t_max", "seed"]])
+    )
+
+
+def test_a_class_of_ones_own_is_resumed_from_python_and_the_refusal_says_how(study) -> None:
+    study.run()
+    with pytest.raises(InvalidInput, match=r"tests.support:Deterministic, a class of your own.*run\(resume=True\)"):
+        recorded_study(study.db, "mine")
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        assert study.run(resume=True).frames().state == "ended"
+
+
+def test_code_that_has_changed_since_warns_in_one_line(study, monkeypatch) -> None:
+    study.run()
+    monkeypatch.setattr("workbench.core.record.source_mark", lambda thing: "another")
+    with pytest.warns(UserWarning, match="the code of its scheduler and trainable has changed since") as told:
+        assert study.run(resume=True).frames().state == "ended"
+    assert "\n" not in str(told[0].message)
+    monkeypatch.undo()
+    with pytest.warns(UserWarning, match="has changed"):  # back again: that, too, is a change
+        study.run(resume=True)
+
+
+def test_a_rule_that_was_corrected_since_is_named_as_the_cause(tmp_path, monkeypatch) -> None:
+    study = study_from(read_preset("cartpole"), db=tmp_path / "kb.db")
+    kept(tmp_path / "kb.db", study)
+    judge = HyperTrick._judge
+
+    def corrected(self, report):
+        decision = judge(self, report)
+        return replace(decision, verdict="stop")
+
+    monkeypatch.setattr(HyperTrick, "_judge", corrected)
+    monkeypatch.setattr("workbench.core.record.source_mark", lambda thing: "another")
+    with pytest.raises(SchedulerError) as told:
+        study.start(resume=True)
+    said = str(told.value)
+    assert "'cartpole' was recorded by another version of HyperTrick (rl-workbench 0.1.0, code" in said
+    assert "whose rule was corrected since: start another study, or resume it with the rl-workbench that" in said
+    make_old(tmp_path / "kb.db")
+    with pytest.raises(SchedulerError, match=r"another version of HyperTrick \(rl-workbench 0.1.0\), whose rule was"):
+        study.start(resume=True)
+
+
+# -- the mark of the code -------------------------------------------------------------------------------------
+
+_CODE = """
+from dataclasses import dataclass
+{extra}
+def rate(x):
+    return {rate}
+@dataclass(frozen=True)
+class Factory:
+    {doc}
+    size: int = 1
+    def __call__(self, config, seed):
+        return Trial(config){comment}
+class Trial:
+    def __init__(self, config):
+        self.rate = rate(config)
+"""
+
+
+def mark_of_module(folder, monkeypatch, **parts) -> str | None:
+    told = {"extra": "", "rate": "1", "doc": "", "comment": "", **parts}
+    (folder / "train_once.py").write_text(_CODE.format(**told))
+    monkeypatch.syspath_prepend(str(folder))
+    monkeypatch.delitem(sys.modules, "train_once", raising=False)
+    import linecache
+
+    linecache.clearcache()
+    sys.dont_write_bytecode = True
+    import train_once
+
+    return source_mark(train_once.Factory())
+
+
+def test_the_mark_follows_what_the_code_does_and_not_how_it_is_told(tmp_path, monkeypatch) -> None:
+    monkeypatch.setattr(sys, "dont_write_bytecode", True)
+
+    def mark(**parts) -> str | None:
+        return mark_of_module(tmp_path, monkeypatch, **parts)
+
+    one = mark()
+    assert one is not None
+    assert mark(doc='"""Told."""', comment="  # why") == one
+    assert mark(extra="def unused():\n    return 7") == one
+    assert mark(rate="2") != one  # two steps away: the factory names the trial, the trial the rate
+
+
+def test_what_has_no_source_has_no_mark() -> None:
+    assert source_mark(int) is None
+    assert source_mark(eval("lambda config, seed: None")) is None
+    made: dict[str, type] = {}
+    exec("class Typed: pass", made)
+    assert source_mark(made["Typed"]()) is None
+
+
+# -- in processes of their own --------------------------------------------------------------------------------
+
+_PART_OF = """
+import sys
+from tests.core.test_record import part_of_every_preset
+if __name__ == "__main__":
+    part_of_every_preset(sys.argv[1], sys.argv[2] == "resume")
+"""
+
+
+def small(preset: str) -> dict:
+    """A preset whose phases are over in no time; all that draws configurations is as it was."""
+    table = read_preset(preset)
+    trainable = table["trainable"]
+    unit = "frames" if trainable["kind"] == "ga3c" else "updates"
+    trainable["phase"] = {unit: 100 if unit == "frames" else 1}
+    for name in ("start_from", "evaluate_every", "evaluate_games"):
+        trainable.pop(name, None)
+    for name, most in (("n_ranks", 2), ("n_awaited", 1), ("n_agents", 4)):
+        if name in trainable:
+            trainable[name] = most
+    if trainable["kind"] == "ga3c":
+        trainable |= {"n_agents": 4, "min_training_batch": 4}
+    return table
+
+
+def part_of_every_preset(db: str, resume: bool) -> None:
+    """Begin every preset, or go on with it by its name, until another phase has ended."""
+    with local_client(2) as client:
+        for preset in presets():
+            study = (
+                recorded_study(db, preset, client=client)
+                if resume
+                else study_from(small(preset), name=preset, db=db, client=client)
+            )
+            run = study.start(resume=resume)
+            n = run.progress.phases_ended
+            while run.progress.phases_ended == n and run.running:
+                run.wait(0.02)
+            run.stop()
+            run.wait()
+
+
+@pytest.mark.slow
+@pytest.mark.timeout(1800)
+def test_every_preset_is_interrupted_and_resumed_by_its_name_in_another_process(tmp_path) -> None:
+    (tmp_path / "part.py").write_text(_PART_OF)
+    where = {**os.environ, "PYTHONPATH": str(Path(__file__).parents[2])}
+    for step in ("start", "resume"):
+        command = [sys.executable, str(tmp_path / "part.py"), str(tmp_path / "kb.db"), step]
+        subprocess.run(command, env=where, check=True, timeout=900)
+    with KnowledgeBase(tmp_path / "kb.db") as kb:
+        for preset in presets():
+            kinds = [e.kind for e in kb[preset].events()]
+            assert Kind.STUDY_RESUMED in kinds, preset
+            assert Kind.PHASE_ENDED in kinds[kinds.index(Kind.STUDY_RESUMED) :], preset
+            assert Kind.TRIAL_FAILED not in kinds, preset
+
+
+@pytest.mark.slow
+def test_a_preset_is_interrupted_and_resumed_by_its_name_from_the_command_line(tmp_path) -> None:
+    """As a user does: the preset's own space, scheduler and name; its trials smaller."""
+    table = small("cartpole")
+    space = "\n".join(f"{name} = {_toml(entry)}" for name, entry in table["space"].items())
+    rest = (
+        f'[scheduler]\nkind = "hypertrick"\nn_trials = 4\nn_phases = 2\n[trainable]\n{_toml_lines(table["trainable"])}'
+    )
+    (tmp_path / "study.toml").write_text(f'[study]\nname = "cartpole"\nnodes = 2\n[space]\n{space}\n{rest}')
+    environment = {**os.environ, "PYTHONUNBUFFERED": "1", "PYTHONPATH": str(Path(__file__).parents[2])}
+    workbench = [sys.executable, "-m", "workbench", "run", "--db", "kb.db"]
+    running = subprocess.Popen(
+        [*workbench, "study.toml"],
+        cwd=tmp_path,
+        env=environment,
+        text=True,
+        stdout=subprocess.DEVNULL,
+        stderr=subprocess.PIPE,
+    )
+    assert running.stderr is not None
+    next(line for line in running.stderr if "2 started" in line)
+    running.send_signal(signal.SIGINT)
+    running.communicate(timeout=60)
+    done = subprocess.run(
+        [*workbench, "--resume", "--name", "cartpole", "--quiet"],
+        cwd=tmp_path,
+        env=environment,
+        capture_output=True,
+        text=True,
+        timeout=120,
+    )
+    assert done.returncode == 0, done.stderr
+    assert "replay differs" not in done.stderr
+    with KnowledgeBase(tmp_path / "kb.db") as kb:
+        assert kb["cartpole"].frames().state == "ended"
+
+
+def _toml(entry: dict) -> str:
+    return "{" + ", ".join(f"{key} = {json.dumps(value)}" for key, value in entry.items()) + "}"
+
+
+def _toml_lines(table: dict) -> str:
+    return "\n".join(f"{k} = {_toml(v) if isinstance(v, dict) else json.dumps(v)}" for k, v in table.items())

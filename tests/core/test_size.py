@@ -1,0 +1,135 @@
+"""A study's size is told by its scheduler, kept in the log, and read back by everyone who shows it."""
+
+import contextlib
+import sqlite3
+from dataclasses import dataclass
+
+import pytest
+
+from tests.support import SPACE, Deterministic, simulate
+from workbench import (
+    ASHA,
+    PBT,
+    AttachedStudy,
+    FullRuns,
+    Hyperband,
+    HyperTrick,
+    KnowledgeBase,
+    RandomSearcher,
+    Study,
+    SuccessiveHalving,
+)
+from workbench.analysis import completion_rate
+from workbench.core.places import DATA
+from workbench.core.protocols import Event, Kind
+from workbench.core.record import size_of_record
+from workbench.core.size import Size, full_runs, size_of
+from workbench.knowledge import StudyLog
+from workbench.simulation import simulate as play
+from workbench.study.results import Results
+from workbench.viz.dashboard import Dashboard
+
+SCHEDULERS = {
+    "hypertrick": lambda s: HyperTrick(s, 8, 3),
+    "hyperband": lambda s: Hyperband(s, 9, eta=3),
+    "halving": lambda s: SuccessiveHalving(s, 27, 27, eta=3),
+    "asha": lambda s: ASHA(s, 16, 9, eta=3),
+    "pbt": lambda s: PBT(s, 4, 3),
+}
+
+
+def logged(db, scheduler, *, told: bool) -> int:
+    """Keep a study with a log as a driver leaves it, or as one did that did not tell the size; give its phases."""
+    study = Study("one", scheduler, Deterministic, db)
+    events = simulate(scheduler, slots=3)
+    log = StudyLog(db, "one", study.spec)
+    data = {"size": size_of(scheduler).to_json()} if told else {}
+    log.append([Event(Kind.STUDY_STARTED, 0.0, data=data), *events, Event(Kind.STUDY_ENDED, events[-1].at)])
+    log.close()
+    return sum(e.kind is Kind.PHASE_ENDED for e in events)
+
+
+@pytest.mark.parametrize("told", [True, False], ids=["told", "old log"])
+@pytest.mark.parametrize("name", SCHEDULERS)
+def test_everyone_who_shows_a_study_knows_the_size_its_scheduler_tells(tmp_path, name, told) -> None:
+    fresh = SCHEDULERS[name](RandomSearcher(SPACE))
+    n = logged(tmp_path / "kb.db", SCHEDULERS[name](RandomSearcher(SPACE)), told=told)
+    progress = AttachedStudy(tmp_path / "kb.db", "one").progress
+    assert (progress.n_trials, progress.expected_phases) == (fresh.n_trials, fresh.expected_phases)
+    assert f"phases: {n} of about {fresh.expected_phases:.0f}" in str(progress)
+    results = Results.open(tmp_path / "kb.db", "one")
+    assert results.size == size_of(fresh)
+    assert results.summary["alpha"] == completion_rate(n, full_runs(fresh), fresh.n_phases)
+    board = Dashboard(tmp_path / "kb.db", "one")
+    try:
+        content, _ = board._board.snapshot()
+    finally:
+        board.close()
+    assert (content["meta"]["n_trials"], content["expected_phases"]) == (fresh.n_trials, fresh.expected_phases)
+    assert content["meta"]["expected"] == list(size_of(fresh).began)
+
+
+def test_the_known_sizes() -> None:
+    searcher = RandomSearcher(SPACE)
+    assert size_of(SuccessiveHalving(searcher, 27, 27, eta=3)).expected_phases < 27 * 27 / 5
+    assert size_of(PBT(searcher, 4, 3)).n_configs == 4
+    trick = size_of(HyperTrick(searcher, 16, 4))
+    assert (list(trick.began), trick.completion) == ([16, 12, 9, 6.75], sum([16, 12, 9, 6.75]) / 64)
+    assert Size.from_json({**trick.to_json(), "of a later version": 1}) == trick
+
+
+@dataclass
+class Own(FullRuns):
+    """One of a user's."""
+
+
+def test_the_size_of_a_scheduler_of_ones_own_is_recorded_and_unknown_in_an_old_log(tmp_path) -> None:
+    logged(tmp_path / "new.db", Own(RandomSearcher(SPACE), 4, 2), told=True)
+    assert Results.open(tmp_path / "new.db", "one").summary["alpha"] == 1
+    assert AttachedStudy(tmp_path / "new.db", "one").progress.n_trials == 4
+    logged(tmp_path / "old.db", Own(RandomSearcher(SPACE), 4, 2), told=False)
+    results = Results.open(tmp_path / "old.db", "one")
+    assert results.size == Size()
+    assert results.summary["alpha"] is None
+    assert "completion rate  unknown: its record does not tell" in str(results)
+    said = str(AttachedStudy(tmp_path / "old.db", "one").progress)
+    assert "trials: of unknown number, 4 started, 4 ended · phases: 8 of an unknown number" in said
+    assert results.write_report(tmp_path / "r.html").stat().st_size > 1e5
+
+
+def test_a_run_tells_its_size_in_its_first_event_only(tmp_path) -> None:
+    study = Study("real", Hyperband(RandomSearcher(SPACE), 2, eta=2), Deterministic, tmp_path / "kb.db", nodes=1)
+    study.run()
+    study.run(resume=True)
+    with KnowledgeBase(tmp_path / "kb.db") as kb:
+        events = kb["real"].events()
+    (began,) = (e for e in events if e.kind is Kind.STUDY_STARTED)
+    assert Size.from_json(began.data["size"]) == size_of(study.scheduler)
+    assert all("size" not in e.data for e in events if e.kind is Kind.STUDY_RESUMED)
+
+
+def test_the_completion_rate_of_a_simulated_and_of_a_logged_study_is_one_number(tmp_path) -> None:
+    from tests.support import RandomTimes
+
+    for name, make in SCHEDULERS.items():
+        scheduler = make(RandomSearcher(SPACE))
+        events: list[Event] = []
+        outcome = play(scheduler, RandomTimes(), events=events)
+        log = StudyLog(tmp_path / "kb.db", name, Study(name, scheduler, Deterministic, tmp_path / "kb.db").spec)
+        log.append([Event(Kind.STUDY_STARTED, 0.0), *events])
+        log.close()
+        assert Results.open(tmp_path / "kb.db", name).summary["alpha"] == outcome.completion_rate
+
+
+@pytest.mark.parametrize("name", ["pong-hyperband", "pong-hypertrick", "pong-agent"])
+def test_recordings_of_before_tell_their_size(name) -> None:
+    results = Results.of_recording(DATA / name)
+    assert results.size == size_of_record(results.spec) != Size()
+    assert 0 < results.summary["alpha"] <= 1
+
+
+def test_an_old_log_is_read_beside_a_damaged_record(tmp_path) -> None:
+    logged(tmp_path / "kb.db", FullRuns(RandomSearcher(SPACE), 2, 1), told=False)
+    with contextlib.closing(sqlite3.connect(tmp_path / "kb.db")) as connection, connection:
+        connection.execute("UPDATE studies SET spec = json_remove(spec, '$.scheduler.searcher')")
+    assert AttachedStudy(tmp_path / "kb.db", "one").progress.n_trials is None

@@ -1,0 +1,135 @@
+"""The Atari studies beside the published numbers, on recordings of a small log whose numbers are known."""
+
+import json
+from dataclasses import replace
+
+import pandas as pd
+import pytest
+
+from tests.knowledge.test_knowledge import a_study
+from tests.support import SPACE
+from workbench import HyperTrick, RandomSearcher
+from workbench.core.errors import InvalidInput
+from workbench.core.places import DATA
+from workbench.core.protocols import Event, Kind
+from workbench.core.size import Size, size_of
+from workbench.knowledge import Recording, StudyLog, record
+from workbench.paper.hypertrick import atari
+from workbench.paper.published import published
+from workbench.paper.scoreboard import scoreboard
+
+TRAINABLE = {"kind": "ga3c", "game": "Boxing", "phase": {"frames": 200_000}}
+
+
+def _slower(event, factor):
+    """Let everything happen later, and every trial have a configuration of its own."""
+    data = event.data | {"config": {"lr": float(event.trial)}} if event.kind is Kind.RUN else event.data
+    return replace(event, at=event.at * factor, data=data)
+
+
+@pytest.fixture
+def root(tmp_path):
+    """A HyperTrick study of 9 s and a Hyperband study that took twice as long for the same."""
+    for name, slower in (("hypertrick", 1), ("hyperband", 2)):
+        scheduler = {"kind": name, "n_trials": 3, "n_phases": 2} | ({"eviction_rate": 0.9} if slower == 1 else {})
+        with_log = StudyLog(tmp_path / "kb.db", name, {"seed": 0, "scheduler": scheduler, "trainable": TRAINABLE})
+        size = size_of(HyperTrick(RandomSearcher(SPACE), 3, 2, 0.9)) if slower == 1 else Size(3, 3, 2, 6.0)
+        began = Event(Kind.STUDY_STARTED, 0.0, data={"size": size.to_json()})
+        with_log.append([began, *(_slower(event, slower) for event in a_study())])
+        with_log.close()
+        record(tmp_path / "kb.db", name, tmp_path / f"boxing-{name}")
+    return tmp_path
+
+
+def test_nothing_recorded_leaves_the_numbers_out(tmp_path) -> None:
+    assert atari.recorded_studies("boxing", tmp_path) == {}
+    assert list(atari.numbers(tmp_path)) == []
+
+
+def test_scale_is_told_in_words(root) -> None:
+    told = atari.scale_of(atari.recorded_studies("boxing", root)["hypertrick"])
+    assert told == "3 trials of up to 2 phases of 200,000 frames on 2 nodes"
+
+
+def test_measured_numbers_of_a_known_log(root) -> None:
+    found = {number: (value, agrees) for number, value, agrees, *_ in atari.numbers(root)}
+    alpha = published("HyperTrick", "Table 1", "measured alpha, boxing")
+    best = published("HyperTrick", "Table 1", "best score, boxing")
+    rivals = [published("HyperTrick", "Table 3", f"best score, {name}, boxing") for name in ("HyperTrick", "Hyperband")]
+    ratio = published("HyperTrick", "Table 3", "wall time, HyperTrick over Hyperband, boxing")
+    # 3 of 6 phases ended; Eq. 9: (1 - 0.1²) / (2 · 0.9) = 55 % were to be expected
+    one_day = published("GA3C", "Table 3", "after one day, boxing")
+    expected = {alpha: (pytest.approx(50), False)} | dict.fromkeys([best, *rivals, one_day], (5.0, False))
+    assert found == expected | {ratio: (1.0, False)}  # as many phases, nodes as busy: the machine was slower
+
+
+def test_the_time_to_the_best_score_is_told_where_something_was_learned(root, monkeypatch) -> None:
+    studies = atari.recorded_studies("boxing", root)
+    assert not any(map(atari.learned, studies.values()))  # the best score is that of a first phase
+    for study in studies.values():
+        phases = study.frames.phases  # the first phases' scores are 5 and 1, with a deviation of 2.8
+        phases.loc[(phases["trial"] == 0) & (phases["phase"] == 1), "score"] = 13.4
+        assert not atari.learned(study)
+        phases.loc[(phases["trial"] == 0) & (phases["phase"] == 1), "score"] = 13.5
+        assert atari.learned(study)
+    monkeypatch.setattr(atari, "recorded_studies", lambda game, root: studies if game == "boxing" else {})
+    found = {number.what: value for number, value, *_ in atari.numbers(root)}
+    assert found["time to best score, HyperTrick over Hyperband, boxing"] == 1.0  # twice as late, and half as fast
+
+
+def test_only_trials_that_ran_to_the_end_have_whole_curves(root) -> None:
+    curves = atari.whole_curves(atari.recorded_studies("boxing", root)["hypertrick"])
+    assert set(curves["trial"]) == {0}
+    assert curves["x"].tolist() == [40]  # frames; its second phase told none
+
+
+def test_the_scoreboard_takes_the_measured_ratio_before_the_simulated_one(root) -> None:
+    rows = {row.number.what: row.ours for row in scoreboard(root)}
+    assert rows["wall time, HyperTrick over Hyperband, boxing"].source == "measured"
+    assert rows["wall time, HyperTrick over Hyperband, pong"] is None
+
+
+def test_studies_side_by_side(root) -> None:
+    table = atari.summary(atari.recorded_studies("boxing", root))
+    assert table.loc["completion rate"].tolist() == [0.5, 0.5]
+    assert table.loc["wall time [min]"].tolist() == pytest.approx([0.15, 0.3])
+    assert table.loc["time to best score [min]", "hyperband"] == 2 * table.loc["time to best score [min]", "hypertrick"]
+
+
+@pytest.mark.parametrize("game", atari.GAMES)
+def test_both_schedulers_run_the_same_configurations_at_equal_expected_work(game) -> None:
+    for scale, n_configs in (("minutes", 15), ("hours", 15), ("paper", 46)):
+        hypertrick, hyperband = (atari.study_of(game, name, scale) for name in atari.SCHEDULERS)
+        assert hypertrick.trainable == hyperband.trainable
+        assert hypertrick.scheduler.searcher == hyperband.scheduler.searcher
+        assert hypertrick.nodes == hyperband.nodes == (46 if scale == "paper" else 2)
+        assert hypertrick.scheduler.n_trials == n_configs
+        trick, band = (study.scheduler.expected_phases for study in (hypertrick, hyperband))
+        assert trick == pytest.approx(band, rel=0.01)
+
+
+def test_a_scale_changes_the_phase_and_nothing_else_of_the_trials() -> None:
+    minutes, hours = (atari.study_of("pong", "hyperband", scale).trainable for scale in ("minutes", "hours"))
+    assert replace(minutes, phase=hours.phase) == hours
+
+
+@pytest.mark.parametrize("asked", [("tennis", "hyperband"), ("pong", "asha"), ("pong", "hyperband", "days")])
+def test_what_there_is_not_is_told_in_one_line(asked) -> None:
+    with pytest.raises(InvalidInput, match=r"^unknown (game 'tennis'|scheduler 'asha'|scale 'days')"):
+        atari.study_of(*asked)
+
+
+@pytest.mark.slow
+def test_a_small_one_run_again_has_the_schema_and_provenance_of_the_recorded(tmp_path, monkeypatch) -> None:
+    phase = {"trainable": {"phase": {"frames": 1000}, "n_agents": 2, "max_episode_frames": 200}}
+    monkeypatch.setitem(atari._CHANGES, "minutes", phase | {"hypertrick": {"n_trials": 3, "n_phases": 2}})
+    monkeypatch.setattr(atari, "SCHEDULERS", ("hypertrick",))
+    ran = atari.studies("boxing", "minutes", tmp_path)["hypertrick"]
+    assert atari.studies("boxing", "minutes", tmp_path)["hypertrick"].frames.trials.equals(ran.frames.trials)
+    again, kept = record(tmp_path / "atari-minutes.db", ran.name, tmp_path / "again"), DATA / "boxing-hypertrick"
+    for table in ("events", "metrics"):
+        columns = [pd.read_parquet(folder / f"{table}.parquet").dtypes for folder in (again, kept)]
+        assert columns[0].equals(columns[1])
+    abouts = [json.loads((folder / "provenance.json").read_text()) for folder in (again, kept)]
+    assert abouts[0].keys() == abouts[1].keys()
+    assert Recording.open(again).spec.keys() == Recording.open(kept).spec.keys()

@@ -1,0 +1,79 @@
+"""The reconstructed toy problem fits all that the HyperTrick paper tells of its own, under the real schedulers."""
+
+import json
+
+import pytest
+
+from workbench.cli.main import main
+from workbench.core.errors import InvalidInput
+from workbench.core.places import DATA
+from workbench.core.protocols import Kind
+from workbench.paper.hypertrick import toy_problem as toy
+from workbench.simulation import preset
+
+FACTS = toy.facts(toy.table())
+
+
+@pytest.mark.parametrize("fact", FACTS)
+def test_what_the_paper_tells_holds(fact) -> None:
+    assert FACTS[fact]
+
+
+def test_a_table_that_fits_less_well_is_caught() -> None:
+    table = toy.table()
+    slower = [[2 * d for d in row] for row in table.durations]
+    facts = toy.facts(type(table)(slower, table.scores))
+    assert not facts["hypertrick takes 10"]
+    assert facts["the fifth trial to report the third phase is the first judged there"]
+
+
+@pytest.mark.parametrize(("name", "makespan"), toy.MAKESPANS.items())
+def test_the_presets_play_the_same_schedules(capsys, name, makespan) -> None:
+    assert main(["simulate", "--preset", f"toy-{name}", "--json"]) == 0
+    found = json.loads(capsys.readouterr().out)
+    assert found["makespan"] == makespan
+    assert (found["simulated"], found["nodes"]) == (True, 6)
+    assert found["completion_rate"] == pytest.approx(
+        preset(f"toy-{name}").repetition().run(found["scheduler"]).completion_rate
+    )
+
+
+def test_successive_halving_keeps_the_same_trials_with_either_allocation() -> None:
+    table = toy.table()
+    ends = [toy.play(toy.schedulers(table)[name], table).finished() for name in ("sh-dynamic", "sh-static")]
+    assert sorted(ends[0]) == sorted(ends[1])
+
+
+@pytest.mark.parametrize("name", toy.FIGURES)
+def test_the_paper_s_figures_show_the_simulated_schedules(name) -> None:
+    """Figs 2, 3, 8 and 9: every phase of the log is a bar on its node, as long as the table says."""
+    table = toy.table()
+    events = toy.play(toy.schedulers(table)[name], table).events
+    figure = toy.figure(name)
+    bars = [
+        (int(trial), int(trace.name.removeprefix("phase ")), round(base, 6), round(length, 6), y)
+        for trace in figure.data
+        if trace.customdata is not None
+        for trial, base, length, y in zip(trace.customdata, trace.base, trace.x, trace.y, strict=True)
+    ]
+    began = [
+        (e.trial, e.phase, round(e.at, 6), table.durations[e.trial][e.phase], float(e.slot))
+        for e in events
+        if e.kind is Kind.PHASE_STARTED
+    ]
+    assert sorted(bars) == sorted(began)
+    assert len(figure.layout.yaxis.tickvals) == toy.NODES
+    assert round(figure.layout.xaxis.range[1], 6) == toy.MAKESPANS[name]
+    assert toy.FIGURES[name] in figure.layout.title.text
+    assert "reconstructed" in figure.layout.title.text
+
+
+def test_a_figure_the_paper_does_not_have_is_refused() -> None:
+    with pytest.raises(InvalidInput, match="did you mean 'grid'"):
+        toy.figure("gird")
+
+
+def test_the_table_says_that_it_is_reconstructed_and_how() -> None:
+    told = json.loads((DATA / "toy_problem.json").read_text())
+    assert told["status"] == "RECONSTRUCTED"
+    assert told["found_by"].startswith("python benchmarks/find_toy_problem.py --seed")

@@ -1,0 +1,126 @@
+"""Tables of recorded curves: what is accepted, and what is refused with its row named."""
+
+import pandas as pd
+import pytest
+
+from workbench.core.errors import InvalidInput, SchedulerError
+from workbench.simulation.curve_table import TableCurves, read_table
+
+
+def rows(**columns) -> pd.DataFrame:
+    """Two configurations, two seeds, three steps."""
+    frame = pd.DataFrame(
+        [(c, s, 100 * n) for c in "ab" for s in (0, 1) for n in (1, 2, 4)], columns=["config_id", "seed", "step"]
+    )
+    frame["score"] = range(12)
+    return frame.assign(**columns)
+
+
+@pytest.fixture
+def written(tmp_path):
+    def write(frame, name="curves.csv"):
+        path = tmp_path / name
+        frame.to_parquet(path) if name.endswith("parquet") else frame.to_csv(path, index=False)
+        return path
+
+    return write
+
+
+@pytest.mark.parametrize("name", ["curves.csv", "curves.parquet"])
+def test_a_table_gives_its_curves_back(written, name) -> None:
+    table = read_table(written(rows(lr=[0.1] * 6 + [0.2] * 6), name))
+    assert table.configs == [{"config_id": "a", "lr": 0.1}, {"config_id": "b", "lr": 0.2}]
+    assert table.scores.tolist() == [[[0, 1, 2], [3, 4, 5]], [[6, 7, 8], [9, 10, 11]]]
+    assert table.durations[0, 0].tolist() == pytest.approx([0.75, 0.75, 1.5])  # by steps, one on average
+    model = TableCurves(table, seed=3)
+    scores = [model.phase(0, phase, table.configs[1], 7)[1] for phase in range(3)]
+    assert scores in ([6, 7, 8], [9, 10, 11])
+    with pytest.raises(SchedulerError, match="have 3 steps"):
+        model.phase(0, 3, table.configs[1], 7)
+    with pytest.raises(SchedulerError, match="no curve of config_id 'z'"):
+        model.phase(0, 0, {"config_id": "z"}, 7)
+
+
+def test_the_seed_decides_which_recording_a_configuration_gets(written) -> None:
+    table = read_table(written(rows()))
+    picks = {tuple(TableCurves(table, s).phase(0, 0, c, 0)[1] for c in table.configs) for s in range(30)}
+    assert picks == {(0, 6), (0, 9), (3, 6), (3, 9)}
+
+
+def test_recorded_seconds_become_durations(written) -> None:
+    table = read_table(written(rows(wall_s=[5.0, 7.0, 8.0] * 4)))
+    assert table.timed
+    assert table.durations[1, 1].tolist() == [5.0, 2.0, 1.0]
+
+
+def test_columns_are_mapped_and_rows_chosen(written) -> None:
+    both = pd.concat([rows(env="Pong"), rows(env="Boxing")]).rename(columns={"score": "return"})
+    path = written(both)
+    table = read_table(path, columns={"score": "return"}, only={"env": "Boxing"})
+    assert table.configs == [{"config_id": "a"}, {"config_id": "b"}]
+    with pytest.raises(InvalidInput, match=r"row 13 .*step 100 follows 400.*choose one with --only"):
+        read_table(path, columns={"score": "return"})
+    with pytest.raises(InvalidInput, match=r"unknown value of env in curves.csv 'Pnog': did you mean 'Pong'"):
+        read_table(path, columns={"score": "return"}, only={"env": "Pnog"})
+    with pytest.raises(InvalidInput, match="no column 'score', only config_id, seed, step, return, env: map one"):
+        read_table(path)
+
+
+def test_a_second_table_adds_the_hyperparameters(written) -> None:
+    configs = pd.DataFrame({"config_id": ["b", "c", "a"], "lr": [2.0, 3.0, 1.0]})
+    table = read_table(written(rows()), written(configs, "configs.csv"))
+    assert table.configs == [{"config_id": "a", "lr": 1.0}, {"config_id": "b", "lr": 2.0}]
+
+
+@pytest.mark.parametrize(
+    ("configs", "error"),
+    [
+        ({"config_id": ["a", "b", "a"], "lr": [1, 2, 1]}, "configs.csv, row 3: config_id a stands there a second time"),
+        ({"config_id": ["a"], "lr": [1]}, "row 7 of the curves: config_id b is not in configs.csv"),
+        ({"config_id": ["a", "b"], "lr": [1, None]}, "configs.csv, row 2: lr is missing"),
+        ({"id": ["a", "b"]}, "configs.csv has no column 'config_id', only id"),
+    ],
+)
+def test_a_bad_second_table_is_refused(written, configs, error) -> None:
+    with pytest.raises(InvalidInput, match=error):
+        read_table(written(rows()), written(pd.DataFrame(configs), "configs.csv"))
+
+
+def changed(row, column, value) -> pd.DataFrame:
+    frame = rows(lr=[0.1] * 6 + [0.2] * 6).astype({"score": object, "lr": object, "step": object})
+    frame.loc[row - 1, column] = value
+    return frame
+
+
+@pytest.mark.parametrize(
+    ("frame", "error"),
+    [
+        (changed(4, "score", None), "row 4: score is missing"),
+        (changed(4, "score", "inf"), "row 4: score is .*inf.*, not a number"),
+        (changed(4, "score", "high"), "row 4: score is 'high', not a number"),
+        (changed(5, "lr", None), "row 5: lr is missing"),
+        (changed(5, "lr", 0.3), "row 5: lr is 0.3 for config_id a, which had 0.1 before"),
+        (changed(2, "step", 100), r"row 2 \(config_id a, seed 0\): step 100 follows 100: it must grow"),
+        (changed(3, "step", 150), r"row 3 \(config_id a, seed 0\): step 150 follows 200: it must grow"),
+        (changed(1, "step", 0), r"row 1 \(config_id a, seed 0\): step 0 is not above 0"),
+        (changed(6, "step", 500), "row 6: the curve of config_id a, seed 1 ends here with 3 steps"),
+        (rows().drop(index=5), "row 5: the curve of config_id a, seed 1 ends here with 2 steps"),
+        (
+            pd.concat([rows(), rows().head(3).assign(seed=2)]),
+            r"row 12: config_id b has the seeds 0, 1, the others 0, 1, 2",
+        ),
+        (rows(wall_s=[5.0, 4.0, 8.0] * 4), r"row 2 \(config_id a, seed 0\): wall_s 4 follows 5"),
+        (rows().drop(columns="seed"), "no column 'seed'"),
+        (rows().head(0), "has no rows"),
+    ],
+)
+def test_a_bad_table_is_refused_with_its_row(written, frame, error) -> None:
+    with pytest.raises(InvalidInput, match=error):
+        read_table(written(frame))
+
+
+def test_a_file_that_is_no_table_is_refused(tmp_path) -> None:
+    (tmp_path / "x.parquet").write_text("nothing")
+    for name in ("x.parquet", "absent.csv"):
+        with pytest.raises(InvalidInput, match="cannot read the table"):
+            read_table(tmp_path / name)

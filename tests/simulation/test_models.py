@@ -1,0 +1,116 @@
+"""Phase models: synthetic curves with the properties they are named for, and a recorded study replayed."""
+
+import numpy as np
+import pytest
+from scipy.stats import spearmanr
+
+from tests.support import SPACE, simulate
+from workbench.algos.search import FullRuns, HyperTrick, ListSearcher, RandomSearcher
+from workbench.core.errors import InvalidInput, SchedulerError
+from workbench.core.protocols import Kind
+from workbench.knowledge.frames import frames_of
+from workbench.simulation.models import FAMILIES, CostTable, PhaseTable, RecordedStudy, SyntheticCurves
+
+
+def curves(family, n=200, phases=8, **settings):
+    """Give durations and scores, each [n, phases]."""
+    model = SyntheticCurves.family(family, SPACE, phases, **settings)
+    searcher = RandomSearcher(SPACE)
+    configs = [searcher.suggest(i) for i in range(n)]
+    both = np.array([[model.phase(0, p, config, 0) for p in range(phases)] for config in configs])
+    return both[..., 0], both[..., 1]
+
+
+def rank(a, b) -> float:
+    return spearmanr(a, b).statistic
+
+
+def test_steady_ranks_last_and_crossing_ranks_turn_over() -> None:
+    _, steady = curves("steady", noise=0.0)
+    assert rank(steady[:, 0], steady[:, -1]) > 0.99
+    _, crossing = curves("crossing", noise=0.0)
+    assert rank(crossing[:, 1], crossing[:, -1]) < 0
+    _, unrelated = curves("unrelated")
+    assert abs(rank(unrelated[:, 0], unrelated[:, -1])) < 0.2
+
+
+def test_bad_configurations_are_cheap_or_expensive_as_named() -> None:
+    durations, scores = curves("cheap-but-bad")
+    assert rank(durations[:, 0], scores[:, -1]) > 0.7
+    durations, scores = curves("expensive-but-bad")
+    assert rank(durations[:, 0], scores[:, -1]) < -0.7
+
+
+@pytest.mark.parametrize("family", FAMILIES)
+def test_a_curve_belongs_to_its_configuration_and_its_seed(family) -> None:
+    first, second, third = (curves(family, 5, seed=seed)[1] for seed in (1, 1, 2))
+    assert (first == second).all()
+    assert (first != third).any()
+
+
+def test_costs_are_interpolated_between_logarithms_and_held_beyond_the_ends() -> None:
+    table = CostTable("t_max", [2, 8], [4.0, 1.0])
+    assert [table.cost({"t_max": t}) for t in (1, 2, 4, 8, 100)] == pytest.approx([4, 4, 2, 1, 1])
+    with pytest.raises(InvalidInput, match="unknown hyperparameter of the cost table 't_max'"):
+        table.cost({"lr": 1.0})
+
+
+def test_a_cost_table_is_read_by_its_shortest_times_with_mean_one(tmp_path) -> None:
+    (tmp_path / "cost.csv").write_text("round,t_max,wall_s\n0,2,6\n1,2,9\n0,4,3\n1,4,2\n")
+    table = CostTable.read(tmp_path / "cost.csv", "t_max")
+    assert (table.values, table.costs) == ([2.0, 4.0], [1.5, 0.5])
+    with pytest.raises(InvalidInput, match="needs 'lr'"):
+        CostTable.read(tmp_path / "cost.csv", "lr")
+
+
+@pytest.mark.parametrize(
+    "bad", [{"crossing": 2.0}, {"luck": -0.1}, {"noise": -1.0}, {"phase_s": 0.0}, {"cost_noise": float("nan")}]
+)
+def test_senseless_settings_are_refused(bad) -> None:
+    with pytest.raises(InvalidInput):
+        SyntheticCurves(SPACE, 4, **bad)
+
+
+def replayed(log) -> RecordedStudy:
+    frames = frames_of(log)
+    return RecordedStudy(frames.trials, frames.phases, frames.hyperparameters, "first")
+
+
+def test_a_replayed_study_is_the_study() -> None:
+    log = simulate(HyperTrick(RandomSearcher(SPACE), 12, 4), slots=3)
+    model = replayed(log)
+    again = simulate(HyperTrick(ListSearcher(model.configs), 12, 4), model, slots=3)
+    told = [(e.kind, e.trial, e.phase, e.slot) for e in log]
+    assert [(e.kind, e.trial, e.phase, e.slot) for e in again] == told
+    assert [e.at for e in again] == pytest.approx([e.at for e in log])
+
+
+def test_a_phase_that_was_never_recorded_is_said_so() -> None:
+    log = simulate(HyperTrick(RandomSearcher(SPACE), 12, 4), slots=3)
+    model = replayed(log)
+    with pytest.raises(SchedulerError, match=r"study 'first' never completed phase \d of trial \d+, which"):
+        simulate(FullRuns(ListSearcher(model.configs), 12, 4), model)
+    with pytest.raises(SchedulerError, match="never ran the configuration"):
+        simulate(FullRuns(RandomSearcher(SPACE, seed=9), 1, 1), model)
+
+
+def test_a_study_without_a_phase_cannot_be_replayed() -> None:
+    log = [e for e in simulate(FullRuns(RandomSearcher(SPACE), 1, 1)) if e.kind is not Kind.PHASE_ENDED]
+    with pytest.raises(InvalidInput, match="no completed phase"):
+        replayed(log)
+
+
+@pytest.mark.parametrize(
+    ("rows", "error"),
+    [
+        ("0,0,1,5\n0,1,1,6\n1,0,1,5\n", "row 3: the last trial"),
+        ("0,0,1,5\n1,1,1,6\n", "row 2: trial 1.*out of order"),
+        ("0,0,0,5\n", "row 1: needs a duration"),
+        ("0,0,1,\n", "row 1: needs a duration above 0 and a score"),
+        ("", "row 0"),
+    ],
+)
+def test_a_bad_table_of_phases_is_refused_with_its_row(tmp_path, rows, error) -> None:
+    (tmp_path / "t.csv").write_text("trial,phase,duration,score\n" + rows)
+    with pytest.raises(InvalidInput, match=error):
+        PhaseTable.read(tmp_path / "t.csv")

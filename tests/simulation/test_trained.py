@@ -1,0 +1,76 @@
+"""Real trials in virtual time: weights travel by checkpoint, times are as told."""
+
+import math
+
+import pytest
+
+from tests.support import SPACE, Deterministic, MemoryLog, score_of
+from workbench.algos.quadratic import Quadratic
+from workbench.algos.search import FullRuns, ListSearcher, RandomSearcher
+from workbench.core.drive import drive
+from workbench.core.errors import InvalidInput
+from workbench.core.protocols import Kind
+from workbench.core.seeds import trial_seed
+from workbench.simulation import simulate
+from workbench.simulation.cluster import VirtualCluster
+from workbench.simulation.executor import Hazards, SimulatedExecutor
+from workbench.simulation.trained import TrainedPhases
+
+
+def test_trials_train_and_go_on_from_their_checkpoints(tmp_path) -> None:
+    log = MemoryLog()
+    executor = SimulatedExecutor(TrainedPhases(Deterministic, tmp_path), [1.0, 1.0])
+    executor.open(0.0)
+    assert drive(FullRuns(RandomSearcher(SPACE), 3, 3), executor, log, seed=5)
+    config = {e.trial: e.data["config"] for e in log if e.kind is Kind.RUN}
+    ended = [e for e in log if e.kind is Kind.PHASE_ENDED]
+    assert len(ended) == 9
+    for e in ended:
+        assert e.data["score"] == score_of(config[e.trial], trial_seed(5, e.trial), e.phase)
+        assert e.data["metrics"]["phases_run"] == e.phase + 1
+
+
+def test_a_lost_attempt_is_trained_again_from_the_same_checkpoint(tmp_path) -> None:
+    cluster = VirtualCluster(2, hazards=Hazards(crash_rate=0.3, max_retries=50), seed=1)
+    events: list = []
+    outcome = simulate(
+        FullRuns(RandomSearcher(SPACE), 3, 3), TrainedPhases(Deterministic, tmp_path), cluster, events=events
+    )
+    assert outcome.retries > 0
+    assert all(e.data["metrics"]["phases_run"] == e.phase + 1 for e in events if e.kind is Kind.PHASE_ENDED)
+
+
+def test_progress_inside_a_phase_comes_at_even_times(tmp_path) -> None:
+    events: list = []
+    scheduler = FullRuns(ListSearcher([{"h0": 1.0, "h1": 1.0}]), 1, 1)
+    simulate(scheduler, TrainedPhases(Quadratic(), tmp_path, phase_s=8.0), VirtualCluster(1), events=events)
+    points = [e for e in events if e.kind is Kind.PROGRESS]
+    assert [e.at for e in points] == [2.0, 4.0, 6.0, 8.0]
+    assert [e.data["metrics"]["updates"] for e in points] == [1, 2, 3, 4]
+    q = [e.data["metrics"]["score"] for e in points]
+    assert q == pytest.approx([1.2 - 2 * (0.9 * 0.96**n) ** 2 for n in (1, 2, 3, 4)])
+
+
+def test_durations_are_fixed_spread_or_measured(tmp_path) -> None:
+    scheduler = FullRuns(RandomSearcher(SPACE), 2, 2)
+    spread = TrainedPhases(Deterministic, tmp_path, phase_s=2.0, spread=0.5)
+    assert simulate(scheduler, spread).makespan == simulate(scheduler, spread).makespan != 4.0
+    assert simulate(scheduler, TrainedPhases(Deterministic, tmp_path, phase_s=2.0)).makespan == 4.0
+    assert simulate(scheduler, TrainedPhases(Deterministic, tmp_path, phase_s=None)).makespan > 0
+
+
+class Diverges(Deterministic):
+    def train_phase(self, progress):
+        raise FloatingPointError("loss is nan")
+
+
+def test_training_that_diverges_fails_its_trial_alone(tmp_path) -> None:
+    events: list = []
+    simulate(FullRuns(RandomSearcher(SPACE), 2, 2), TrainedPhases(Diverges, tmp_path), events=events)
+    assert [e.trial for e in events if e.kind is Kind.TRIAL_FAILED] == [0, 1]
+
+
+@pytest.mark.parametrize("wrong", [{"phase_s": 0.0}, {"phase_s": math.inf}, {"spread": -1.0}])
+def test_durations_that_cannot_be_are_refused(tmp_path, wrong) -> None:
+    with pytest.raises(InvalidInput, match=r"TrainedPhases needs"):
+        TrainedPhases(Deterministic, tmp_path, **wrong)

@@ -1,0 +1,74 @@
+"""Studies side by side, hostile names and a population among them."""
+
+import json
+
+import pandas as pd
+import pytest
+
+from tests.viz.figures.conftest import EVENTS, HOSTILE, POINTS
+from workbench import Explorer
+from workbench.core.errors import StudyError
+from workbench.core.protocols import Event, Kind
+from workbench.knowledge import StudyLog, record
+
+POPULATION = [
+    Event(Kind.STUDY_STARTED, 0.0),
+    Event(Kind.SLOT_JOINED, 0.0, slot=0, data={"node": "n"}),
+    Event(Kind.RUN, 0.0, 0, 0, data={"config": {"lr": 0.1}, "parent": None, "seed": 0}),
+    Event(Kind.PHASE_STARTED, 0.0, 0, 0, 0),
+    Event(Kind.PHASE_ENDED, 4.0, 0, 0, 0, {"score": 1.0, "metrics": {"score": 1.0}}),
+    Event(Kind.DECISION, 4.0, 0, 0, data={"verdict": "stop", "mode": "exploit"}),
+    Event(Kind.RUN, 4.0, 1, 0, data={"config": {"lr": 0.2}, "parent": 0, "seed": 0}),
+    Event(Kind.PHASE_STARTED, 4.0, 1, 0, 0),
+    Event(Kind.PHASE_ENDED, 9.0, 1, 0, 0, {"score": 2.0, "metrics": {"score": 2.0}}),
+    Event(Kind.DECISION, 9.0, 1, 0, data={"verdict": "stop", "mode": "finished"}),
+    Event(Kind.STUDY_ENDED, 9.0),
+]
+COMPARED = ["best so far", "time to best", "learning curves", "survival", "importance"]
+
+
+@pytest.fixture
+def explorer(tmp_path) -> Explorer:
+    points = [Event(Kind.PROGRESS, at, trial, phase, data={"metrics": {name: value}})
+              for _, trial, phase, at, name, value in POINTS]  # fmt: skip
+    spec = {"scheduler": {"kind": "full", "n_trials": 4, "n_phases": 2}, "seed": 0}
+    for name, events in ((HOSTILE, sorted([*EVENTS, *points], key=lambda e: e.at)), ("bred", POPULATION)):
+        log = StudyLog(tmp_path / "kb.db", name, spec)
+        log.append(events)
+        log.close()
+    return Explorer(tmp_path / "kb.db")
+
+
+def test_a_row_a_study(explorer) -> None:
+    table = explorer.table.set_index("study")
+    assert table["best_score"].to_dict() == {HOSTILE: 5.0, "bred": 2.0}
+    assert table["time_to_best_s"].to_dict() == {HOSTILE: 20.0, "bred": 9.0}
+    assert repr(explorer).splitlines()[0].split()[:2] == ["study", "state"]
+    assert HOSTILE not in explorer._repr_html_()
+
+
+def test_recorded_studies_compare_as_those_of_the_log(explorer, tmp_path) -> None:
+    folders = [record(tmp_path / "kb.db", name, tmp_path / f"{n}") for n, name in enumerate(explorer.results)]
+    pd.testing.assert_frame_equal(Explorer.of_recordings(*folders).table, explorer.table)
+
+
+def test_studies_in_one_figure_and_each_by_itself(explorer) -> None:
+    figures = explorer.figures()
+    of_all = {f"parallel coordinates: {name}" for name in (HOSTILE, "bred")}
+    bred = {"population", "hyperparameters over time", "lineage", "phylogenetic tree"}
+    assert set(figures) == {*COMPARED, *of_all, *(f"{name}: bred" for name in bred)}
+    assert figures["lineage: bred"].layout.title.text.endswith(": bred")
+    for figure in figures.values():
+        assert HOSTILE not in json.dumps(figure.to_plotly_json(), default=lambda array: array.tolist())
+
+
+def test_everything_goes_to_files(explorer, tmp_path) -> None:
+    files = explorer.write(tmp_path / "out")
+    assert len(files) == len(set(files)) == 1 + len(explorer.figures())
+    assert pd.read_csv(files[0])["study"].tolist() == [HOSTILE, "bred"]
+    assert all(path.stat().st_size > 1_000_000 for path in files[1:])
+
+
+def test_a_study_that_is_not_there(explorer, tmp_path) -> None:
+    with pytest.raises(StudyError, match="unknown study"):
+        Explorer(tmp_path / "kb.db", "none")

@@ -1,0 +1,141 @@
+"""Studies in a process of their own: what becomes of them when the notebook that started them does not."""
+
+import io
+import os
+import re
+import signal
+import textwrap
+import threading
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from tests.study.test_study import WaitsForFile
+from tests.support import SPACE, Deterministic
+from workbench import AttachedStudy, FullRuns, RandomSearcher, Study
+from workbench.cluster.local import local_client
+from workbench.core.errors import DatabaseError, InvalidInput, StudyError
+from workbench.knowledge import driver_of, output_path
+
+ROOT = Path(__file__).parents[2]
+
+_CELL = """
+from tests.support import SPACE
+from tests.study.test_study import WaitsForFile
+from workbench import FullRuns, RandomSearcher, Study
+
+class Mine(WaitsForFile):  # lives in this notebook only
+    pass
+
+run = Study("outlives", FullRuns(RandomSearcher(SPACE), 3, 2), Mine({go!r}), {db!r}).launch()
+run
+"""
+
+
+@pytest.fixture(scope="module")
+def client():
+    with local_client(2) as client:
+        yield client
+
+
+def phases_run(study) -> list[tuple]:
+    phases = study.frames().phases
+    assert (phases["phases_run"] == phases["phase"] + 1).all()
+    return sorted(zip(phases["trial"], phases["phase"], strict=True))
+
+
+@pytest.mark.timeout(420)
+def test_a_launched_study_outlives_its_kernel(tmp_path) -> None:
+    from jupyter_client.manager import start_new_kernel
+
+    go, db = tmp_path / "go", tmp_path / "kb.db"
+    kernel, cells = start_new_kernel(startup_timeout=120, kernel_name="python3", cwd=str(ROOT))
+    try:
+        said = []
+        reply = cells.execute_interactive(
+            textwrap.dedent(_CELL.format(go=str(go), db=str(db))), timeout=300, output_hook=said.append
+        )
+        assert reply["content"]["status"] == "ok", reply["content"]
+        shown = [m["content"]["data"]["text/plain"] for m in said if m["msg_type"] == "execute_result"]
+        assert "driven by a process of its own" in shown[0]
+        run = AttachedStudy(db, "outlives")
+        driver = driver_of(db, "outlives")
+        assert f"process {kernel.provisioner.pid} " not in driver
+        kernel.interrupt_kernel()
+        kernel.restart_kernel(now=True)
+        assert driver_of(db, "outlives") == driver
+    finally:
+        cells.stop_channels()
+        kernel.shutdown_kernel(now=True)
+    assert run.running
+    assert not run.wait(0.0)
+    go.touch()
+    assert run.wait(300)
+    assert run.progress.state == "ended"
+    assert (run.progress.trials_ended, run.progress.phases_ended) == (3, 6)
+    assert phases_run(run) == [(t, p) for t in range(3) for p in range(2)]
+
+
+@pytest.mark.timeout(420)
+def test_a_launched_study_is_stopped_resumed_and_missed(client, tmp_path) -> None:
+    from distributed import Client
+
+    go, db = tmp_path / "go", tmp_path / "kb.db"
+    with Client(client.scheduler.address, set_as_default=False) as by_address:
+        study = Study("away", FullRuns(RandomSearcher(SPACE), 3, 2), WaitsForFile(str(go)), db, client=by_address)
+        run = study.launch()
+        with pytest.raises(StudyError, match="is being driven by process"):
+            study.launch(resume=True)
+        while run.progress.phases_ended < 2:
+            assert not run.wait(0.05)
+        run.stop()
+        assert run.wait(150)
+        assert repr(run).startswith("away: interrupted")
+        run.stop()  # nobody is there to be asked
+        with pytest.raises(StudyError, match="exists in"):
+            study.launch()
+
+        again = study.launch(resume=True)
+        while again.progress.state != "running":
+            assert not again.wait(0.05)
+        os.kill(int(re.match(r"process (\d+)", driver_of(db, "away"))[1]), signal.SIGKILL)
+        with pytest.raises(StudyError, match="died without a word: resume it"):
+            again.wait(150)
+        assert "died without a word" in repr(again)
+
+        go.touch()
+        last = study.start(resume=True)
+        assert last.wait(150)
+        assert phases_run(last) == [(t, p) for t in range(3) for p in range(2)]
+    assert output_path(db, "away").exists()
+
+
+def test_what_cannot_be_launched_is_refused_here(client, tmp_path) -> None:
+    study = Study("no", FullRuns(RandomSearcher(SPACE), 3, 2), Deterministic, tmp_path / "kb.db", client=client)
+    with pytest.raises(InvalidInput, match="would end with it; connect"):
+        study.launch()
+    lock = threading.Lock()
+    with pytest.raises(InvalidInput, match=r"cannot be sent to .* use start\(\)"):
+        replace(study, client=None, trainable=lambda config, seed: lock).launch()
+    with pytest.raises(DatabaseError, match="no knowledge base"):
+        AttachedStudy(tmp_path / "kb.db", "no")
+
+
+def test_a_study_in_a_thread_says_so(client, tmp_path) -> None:
+    go = tmp_path / "go"
+    study = Study(
+        "here", FullRuns(RandomSearcher(SPACE), 2, 2), WaitsForFile(str(go)), tmp_path / "kb.db", client=client
+    )
+    run = study.start()
+    assert "driven by a thread of this process" in repr(run)
+    assert "can be resumed" in run._repr_html_()
+    assert all(name in study._repr_html_() for name in ("here", "FullRuns", "RandomSearcher"))
+    board = study.dashboard()
+    assert board.hands.study == "here"
+    board.close()
+    go.touch()
+    said = io.StringIO()
+    assert run.follow(out=said) is run
+    assert "trials: 2, 2 started, 2 ended · phases: 4 of about 4" in said.getvalue().splitlines()[-1]
+    assert "driven" not in repr(run)

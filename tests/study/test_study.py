@@ -1,0 +1,330 @@
+"""Studies on real worker processes: started, watched, stopped, resumed, refused."""
+
+import asyncio
+import contextlib
+import os
+import signal
+import sqlite3
+import subprocess
+import sys
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+import pytest
+
+from tests.support import SPACE, Deterministic, small_disk
+from workbench import (
+    EvolutionSearcher,
+    FullRuns,
+    Hyperband,
+    HyperTrick,
+    KnowledgeBase,
+    LogUniform,
+    RandomSearcher,
+    Space,
+    Study,
+    SuccessiveHalving,
+)
+from workbench.cluster.local import local_client
+from workbench.core.errors import DatabaseError, InvalidInput, SchedulerError, StudyError
+from workbench.core.protocols import Kind
+from workbench.knowledge import DiskFull, check
+
+
+@pytest.fixture(scope="module")
+def client():
+    with local_client(2) as client:
+        yield client
+
+
+@pytest.fixture
+def study_of(client, tmp_path):
+    def make(**changes) -> Study:
+        settings = {
+            "name": "a study",
+            "scheduler": HyperTrick(RandomSearcher(SPACE), 8, 3),
+            "trainable": Deterministic,
+            "db": tmp_path / "kb.db",
+            "client": client,
+            **changes,
+        }
+        return Study(**settings)
+
+    return make
+
+
+def verdicts(run) -> list[tuple]:
+    rows = run.frames().decisions[["trial", "phase", "verdict"]]
+    return sorted(rows.itertuples(index=False, name=None))
+
+
+def test_a_study_runs_in_the_background_and_is_remembered(study_of, tmp_path) -> None:
+    run = study_of().start()
+    assert run.wait(60)
+    assert not run.running
+    assert "ended" in repr(run)
+    on_disk = sum(f.stat().st_size for f in (tmp_path / "kb.checkpoints").rglob("*") if f.is_file())
+    assert f"checkpoints: {on_disk / 2**20:.1f} MiB" in repr(run)
+    with KnowledgeBase(tmp_path / "kb.db") as kb:
+        frames = kb["a study"].frames()
+    assert frames.state == "ended"
+    assert len(frames.trials) == len(run.trials) == 8
+    assert set(frames.trials["state"]) <= {"stopped", "finished"}
+    assert run.progress.trials_ended == 8
+    assert run.progress.phases_ended == len(frames.phases)
+    assert frames.phases["phases_run"].tolist() == (frames.phases["phase"] + 1).tolist()
+
+
+def test_a_study_object_stays_fresh_so_that_the_same_one_can_run_again(study_of) -> None:
+    study = study_of(scheduler=FullRuns(RandomSearcher(SPACE), 3, 2))
+    first = study.run()
+    assert verdicts(first) == verdicts(replace(study, name="again").run())
+    same = ["lr", "gamma", "seed", "last_score"]
+    assert first.trials[same].equals(
+        study_of(name="third", scheduler=FullRuns(RandomSearcher(SPACE), 3, 2)).run().trials[same]
+    )
+
+
+def test_a_run_can_be_awaited(study_of) -> None:
+    async def main():
+        return await study_of().start()
+
+    assert asyncio.run(main()).progress.state == "ended"
+
+
+@dataclass(frozen=True)
+class WaitsForFile:
+    """In phase 1, makes progress until a file appears."""
+
+    path: str
+
+    def __call__(self, config, seed):
+        trial = Deterministic(config, seed)
+        train = trial.train_phase
+
+        def train_phase(progress):
+            while trial.phase == 1 and not Path(self.path).exists():
+                progress({"waiting": 1.0})
+            return train(progress)
+
+        trial.train_phase = train_phase  # type: ignore[method-assign]
+        return trial
+
+
+def test_a_stopped_study_is_resumed_where_it_was(study_of, tmp_path) -> None:
+    study = study_of(scheduler=FullRuns(RandomSearcher(SPACE), 4, 3), trainable=WaitsForFile(str(tmp_path / "go")))
+    run = study.start()
+    while run.progress.phases_ended < 2:
+        assert not run.wait(0.05)
+    run.stop()
+    assert run.wait(60)
+    assert run.frames().state == "interrupted"
+
+    (tmp_path / "go").touch()
+    again = study.start(resume=True)
+    assert again.wait(60)
+    frames = again.frames()
+    assert frames.state == "ended"
+    assert sorted(zip(frames.phases["trial"], frames.phases["phase"], strict=True)) == [
+        (t, p) for t in range(4) for p in range(3)
+    ]
+    assert (frames.phases["phases_run"] == frames.phases["phase"] + 1).all()
+    calm = study_of(name="calm", scheduler=FullRuns(RandomSearcher(SPACE), 4, 3)).run()
+    assert verdicts(again) == verdicts(calm)
+
+
+@pytest.mark.parametrize("stopped", [False, True])
+def test_a_full_disk_holds_the_study_up_and_loses_nothing(study_of, tmp_path, stopped) -> None:
+    with small_disk(tmp_path / "small") as disk:
+        study = study_of(
+            scheduler=FullRuns(RandomSearcher(SPACE), 4, 3),
+            trainable=WaitsForFile(str(tmp_path / "go")),
+            db=disk / "kb.db",
+            checkpoints=str(tmp_path / "checkpoints"),
+        )
+        run = study.start()
+        while run.progress.phases_ended < 2:
+            assert not run.wait(0.05)
+        with (disk / "filler").open("wb", buffering=0) as filler, contextlib.suppress(OSError):
+            while True:
+                filler.write(bytes(512))
+        while "waiting for disk space to write the log" not in str(run.progress):
+            (tmp_path / "go").touch()
+            assert not run.wait(0.05)
+        if stopped:
+            run.stop()
+            with pytest.raises(DiskFull, match="make space"):
+                run.wait(60)
+        (disk / "filler").unlink()
+        if stopped:
+            run = study.start(resume=True)
+        assert run.wait(90)
+        frames = run.frames()
+        assert frames.state == "ended"
+        assert (frames.phases["phases_run"] == frames.phases["phase"] + 1).all()
+        assert len(frames.phases) == 12
+        assert check(disk / "kb.db") == []
+
+
+def test_a_study_that_has_ended_can_be_resumed_and_ends_again(study_of) -> None:
+    before = verdicts(study_of().run())
+    assert verdicts(study_of().run(resume=True)) == before
+
+
+def test_an_existing_study_is_refused_without_resume(study_of) -> None:
+    study_of().run()
+    with pytest.raises(StudyError, match=r"exists in .* resume it"):
+        study_of().start()
+
+
+def test_resuming_with_another_scheduler_is_refused(study_of) -> None:
+    study_of().run()
+    with pytest.raises(StudyError, match="was started with scheduler ="):
+        study_of(scheduler=HyperTrick(RandomSearcher(SPACE), 8, 4)).start(resume=True)
+
+
+@pytest.mark.parametrize(
+    ("scheduler", "since", "changes", "stood_at"),
+    [
+        (Hyperband(RandomSearcher(SPACE), 4, eta=2), "scheduler.rounds", {"rounds": 2}, "1 then, not 2"),
+        (
+            HyperTrick(RandomSearcher(SPACE), 4, 2),
+            "scheduler.eviction_rate",
+            {"eviction_rate": 0.5},
+            "0.25 then, not 0.5",
+        ),
+        (SuccessiveHalving(RandomSearcher(SPACE), 4, 2, eta=2), "scheduler.n_configs", None, ""),  # made from n_trials
+        (FullRuns(EvolutionSearcher(SPACE), 4, 2), "scheduler.searcher.warmup", None, ""),
+    ],
+)
+def test_a_setting_that_is_new_since_a_study_was_recorded_stood_at_its_default(
+    study_of, tmp_path, scheduler, since, changes, stood_at
+) -> None:
+    study_of(scheduler=scheduler).run()
+    with contextlib.closing(sqlite3.connect(tmp_path / "kb.db")) as connection, connection:
+        connection.execute("UPDATE studies SET spec = json_remove(spec, ?)", (f"$.{since}",))
+    assert study_of(scheduler=scheduler).run(resume=True).frames().state == "ended"
+    if changes is not None:
+        with pytest.raises(StudyError, match=f"had a setting '{since.rpartition('.')[2]}', which stood at {stood_at}"):
+            study_of(scheduler=replace(scheduler, **changes)).start(resume=True)
+
+
+def test_a_scheduler_that_breaks_its_word_ends_the_study_with_its_error(study_of) -> None:
+    class Broken(FullRuns):
+        def tell(self, report):
+            raise SchedulerError("a bug")
+
+    run = study_of(scheduler=Broken(RandomSearcher(SPACE), 3, 2)).start()
+    with pytest.raises(SchedulerError, match="a bug"):
+        run.wait(60)
+    assert run.frames().state == "interrupted"
+
+
+@pytest.mark.parametrize(
+    ("changes", "error", "says"),
+    [
+        ({"nodes": 0}, InvalidInput, "nodes >= 1, got 0"),
+        ({"name": ""}, InvalidInput, "a study's name"),
+        ({"name": "../x"}, InvalidInput, "a study's name"),
+        ({"scheduler": FullRuns(RandomSearcher(Space({"seed": LogUniform(1, 2)})), 3, 2)}, InvalidInput, "called seed"),
+    ],
+)
+def test_bad_settings_are_refused_before_anything_starts(study_of, tmp_path, changes, error, says) -> None:
+    with pytest.raises(error, match=says):
+        study_of(**changes)
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_a_database_that_is_none_is_refused(study_of, tmp_path) -> None:
+    (tmp_path / "kb.db").write_text("not a database, but long enough to be taken for one" * 20)
+    with pytest.raises(DatabaseError, match="cannot be read"):
+        study_of().start()
+
+
+_DRIVER = """
+import sys
+from tests.support import SPACE
+from tests.study.test_study import WaitsForFile
+from workbench import FullRuns, RandomSearcher, Study
+if __name__ == "__main__":
+    folder = sys.argv[1]
+    study = Study("killed", FullRuns(RandomSearcher(SPACE), 3, 3), WaitsForFile(folder + "/go"), folder + "/kb.db")
+    run = study.start()
+    while run.progress.phases_ended < 2:
+        run.wait(0.05)
+    print("two phases", flush=True)
+    run.wait()
+"""
+
+
+@pytest.mark.parametrize("how", [signal.SIGKILL, signal.SIGINT])
+def test_a_driver_that_died_is_followed_by_another(study_of, tmp_path, how) -> None:
+    (tmp_path / "driver.py").write_text(_DRIVER)
+    root = Path(__file__).parents[2]
+    driver = subprocess.Popen(
+        [sys.executable, str(tmp_path / "driver.py"), str(tmp_path)],
+        stdout=subprocess.PIPE,
+        stderr=subprocess.DEVNULL,
+        env={**os.environ, "PYTHONPATH": str(root)},
+        start_new_session=True,
+    )
+    assert driver.stdout is not None
+    assert driver.stdout.readline() == b"two phases\n"
+    os.killpg(driver.pid, how)  # its cluster dies with it
+    driver.wait()
+    driver.stdout.close()
+
+    (tmp_path / "go").touch()
+    study = study_of(
+        name="killed", scheduler=FullRuns(RandomSearcher(SPACE), 3, 3), trainable=WaitsForFile(str(tmp_path / "go"))
+    )
+    run = study.run(resume=True)
+    frames = run.frames()
+    assert sorted(zip(frames.phases["trial"], frames.phases["phase"], strict=True)) == [
+        (t, p) for t in range(3) for p in range(3)
+    ]
+    assert (frames.phases["phases_run"] == frames.phases["phase"] + 1).all()
+    with KnowledgeBase(tmp_path / "kb.db") as kb:
+        ended = [(e.trial, e.phase) for e in kb["killed"].events() if e.kind is Kind.PHASE_ENDED]
+    assert len(ended) == len(set(ended)) == 9
+
+
+def test_hands_reach_a_running_study_and_the_answers_stand_in_its_log(study_of, tmp_path) -> None:
+    study = study_of(scheduler=FullRuns(RandomSearcher(SPACE), 3, 2), trainable=WaitsForFile(str(tmp_path / "go")))
+    run = study.start()
+    while run.progress.phases_ended < 2:
+        assert not run.wait(0.05)
+    run.hands.stop(0)
+    run.hands.pause(1)
+    run.hands.stop(77)
+    while len(run.frames().interventions) < 3:
+        assert not run.wait(0.05)
+    (tmp_path / "go").touch()
+    assert run.wait(60)
+    frames = run.frames()
+    assert frames.interventions[["trial", "action", "accepted"]].astype(object).fillna(-1).to_numpy().tolist() == [
+        [0, "stop", True],
+        [1, "pause", True],
+        [-1, "stop", False],
+    ]
+    assert "there is no trial 77" in frames.interventions["why"].iloc[2]
+    assert frames.trials.set_index("trial")["state"].to_dict() == {0: "stopped", 1: "finished", 2: "finished"}
+    assert frames.trials.set_index("trial").loc[0, "mode"] == "person"
+    assert "stopped" in set(frames.spans["outcome"])
+    assert check(tmp_path / "kb.db") == []
+    assert run.study.start(resume=True).wait(60)
+
+
+def test_a_local_cluster_is_scaled_by_a_request(tmp_path) -> None:
+    study = Study(
+        "grows", FullRuns(RandomSearcher(SPACE), 4, 2), WaitsForFile(str(tmp_path / "go")), tmp_path / "kb.db", nodes=1
+    )
+    run = study.start()
+    while run.progress.phases_ended < 1:
+        assert not run.wait(0.05)
+    run.hands.scale(3)
+    while len(run.frames().slots) < 3:
+        assert not run.wait(0.05)
+    (tmp_path / "go").touch()
+    assert run.wait(60)
+    assert run.frames().spans["slot"].nunique() == 3

@@ -1,0 +1,56 @@
+import json
+
+import pytest
+
+from tests.viz.dashboard.conftest import NAME
+from workbench.core.errors import InvalidInput
+from workbench.knowledge import Hands, Inbox
+from workbench.viz.dashboard.asking import ask, changed
+
+CONFIG = {"lr": 0.001, "t_max": 5, "net": "small", "clip": True}
+
+
+@pytest.mark.parametrize(
+    ("content", "arrives"),
+    [
+        ({"action": "stop", "trial": 3}, ("stop", 3, {})),
+        ({"action": "pause", "trial": 3}, ("pause", 3, {})),
+        ({"action": "resume", "trial": 3}, ("resume", 3, {})),
+        ({"action": "extend", "trial": 3, "phases": 2}, ("extend", 3, {"phases": 2})),
+        ({"action": "clone", "trial": 3, "config": {"lr": "1e-4"}}, ("clone", 3, {"config": {"lr": 1e-4}})),
+        ({"action": "pause study"}, ("pause study", None, {})),
+        ({"action": "resume study"}, ("resume study", None, {})),
+        ({"action": "scale", "nodes": 4}, ("scale", None, {"nodes": 4})),
+    ],
+)
+def test_a_button_becomes_a_request(db, log, content, arrives):
+    request = ask(Hands(db, NAME), content, CONFIG)
+    (found,) = Inbox(db, NAME)()
+    assert (found.id, (found.action, found.trial, dict(found.data))) == (request, arrives)
+
+
+@pytest.mark.parametrize(
+    ("content", "config", "words"),
+    [
+        ({"action": "drop tables"}, CONFIG, "drop tables"),
+        ({"action": None, "trial": 1}, CONFIG, "unknown action"),
+        ({"action": "stop", "trial": 9}, None, "no trial 9"),
+        ({"action": "stop", "trial": "9"}, CONFIG, "no trial '9'"),
+        ({"action": "extend", "trial": 1, "phases": None}, CONFIG, "whole number of phases"),
+        ({"action": "scale", "nodes": -1}, CONFIG, "whole number of nodes"),
+        ({"action": "clone", "trial": 1, "config": {"mu": 1}}, CONFIG, "mu"),
+        ({"action": "clone", "trial": 1, "config": {"lr": "fast"}}, CONFIG, "lr is a number, got 'fast'"),
+        ({"action": "clone", "trial": 1, "config": {"t_max": "2.5"}}, CONFIG, "t_max is a whole number"),
+        ({"action": "clone", "trial": 1, "config": {"clip": "maybe"}}, CONFIG, "clip is true or false"),
+        ({"action": "clone", "trial": 1, "config": [1]}, CONFIG, "values by hyperparameter"),
+    ],
+)
+def test_nonsense_never_reaches_the_study(db, log, content, config, words):
+    with pytest.raises(InvalidInput, match=words):
+        ask(Hands(db, NAME), content, config)
+    assert Inbox(db, NAME)() == []
+
+
+def test_changes_take_the_types_of_what_they_change():
+    typed = changed(CONFIG, {"lr": "1", "t_max": "7", "net": "7", "clip": "False"})
+    assert json.dumps(typed) == '{"lr": 1.0, "t_max": 7, "net": "7", "clip": false}'

@@ -1,0 +1,186 @@
+import json
+
+import numpy as np
+
+from tests.viz.dashboard.conftest import NAME, in_order
+from workbench.core.protocols import Event, Kind
+from workbench.core.showing import reason_text
+from workbench.core.size import Size
+from workbench.knowledge.reader import POINT
+from workbench.viz.dashboard.board import OUTCOMES, Board
+from workbench.viz.dashboard.feed import READ, Feed, News
+from workbench.viz.dashboard.words import why
+
+
+def _news(events):
+    """What a feed makes of these events."""
+    points = [
+        (event.trial, event.phase, event.at, READ.index(name), value)
+        for event in events
+        if event.kind is Kind.PROGRESS
+        for name, value in event.data["metrics"].items()
+    ]
+    return News([event for event in events if event.kind is not Kind.PROGRESS], np.array(points, POINT))
+
+
+class Viewer:
+    """What a front end does with messages, in Python."""
+
+    def __init__(self, snapshot):
+        self.trials, self.spans, self.points, self.log, self.rates = {}, {}, {}, [], []
+        self.take(snapshot)
+
+    def take(self, message):
+        content, (spans, points) = message
+        json.dumps(content, allow_nan=False)
+        self.now = content
+        self.trials |= {trial["trial"]: trial for trial in content["trials"]}
+        self.log += content["log"]
+        anew, samples = content["rates"]
+        self.rates = samples if anew else self.rates + samples
+        for row in np.frombuffer(spans, np.float32).reshape(-1, 7):
+            self.spans[int(row[0])] = row[1:].tolist()
+        for trial in content.get("dropped", []):
+            self.points.pop(trial, None)
+        for trial, *point in np.frombuffer(points, np.float32).reshape(-1, 4).tolist():
+            self.points.setdefault(int(trial), []).append(point)
+
+    def __eq__(self, other):
+        names = ("trials", "points", "log", "rates")
+        same_spans = self.spans.keys() == other.spans.keys() and all(
+            np.array_equal(self.spans[k], other.spans[k], equal_nan=True) for k in self.spans
+        )
+        state = [{k: v for k, v in viewer.now.items() if k not in ("trials", "log", "dropped", "meta", "rates")}
+                 for viewer in (self, other)]  # fmt: skip
+        return same_spans and state[0] == state[1] and all(getattr(self, n) == getattr(other, n) for n in names)
+
+
+def _board():
+    return Board(NAME, Size(4, 4, 2, 7.0, [4.0, 3.0], [4.0, 2.0]))
+
+
+def test_deltas_add_up_to_the_snapshot():
+    board = _board()
+    viewer = Viewer(board.snapshot())
+    for event in in_order():
+        board.take(_news([event]))
+        viewer.take(board.delta())
+    assert viewer == Viewer(board.snapshot())
+
+
+def test_a_quiet_log_sends_nothing():
+    board = _board()
+    board.take(_news(in_order()))
+    assert board.delta() is not None
+    assert board.delta() is None
+
+
+def test_a_delta_holds_only_what_changed():
+    board = _board()
+    events = in_order()
+    board.take(_news(events[:-2]))
+    board.delta()
+    board.take(_news(events[-2:]))  # trial 0 ends
+    content, (spans, points) = board.delta()
+    assert [trial["trial"] for trial in content["trials"]] == [0]
+    assert len(np.frombuffer(points, np.float32)) == 4
+    index, *_, ended, outcome = np.frombuffer(spans, np.float32)
+    assert (index, ended, OUTCOMES[int(outcome)]) == (5, 20.0, "ended")
+
+
+def test_numbers_of_the_small_study():
+    board = _board()
+    board.take(_news(in_order()))
+    content, _ = board.snapshot()
+    assert (content["trials_started"], content["trials_ended"], content["phases_ended"]) == (4, 2, 4)
+    assert content["expected_phases"] == 4 + 3
+    assert content["eta_s"] == 20.0 / 4 * 3
+    assert content["frames_per_s"] == 200.0  # only trial 3 still runs, at 200 a second
+    assert content["best"] == [[8.0, 3.0, 2, 0], [20.0, 5.0, 0, 1]]
+    assert [row["began"] for row in content["survival"]] == [4, 1]
+    assert content["meta"]["expected"] == [4.0, 3.0]
+    assert content["meta"]["minimum"] == [4.0, 2.0]
+    assert content["meta"]["hyperparameters"][:2] == ["lr", "net"]
+    assert [line["what"] for line in content["log"]] == ["attempt lost", "hold", "continue", "stop", "stop"]
+    assert [line["list"] for line in content["log"]] == ["troubles"] + ["decisions"] * 4
+
+
+def _answered(at, trial, action, **more):
+    return Event(Kind.INTERVENTION, at, trial, data={"request": f"r{at}", "action": action, "by": "person", **more})
+
+
+def test_what_people_ask_is_told_with_the_answer():
+    board = _board()
+    board.take(_news(in_order()))
+    board.delta()
+    board.take(_news([
+        _answered(21.0, 3, "stop", accepted=True),
+        Event(Kind.TRIAL_STOPPED, 21.0, 3, 0, data={"by": "person"}),
+        Event(Kind.DECISION, 21.0, 3, 0, data={"verdict": "stop", "mode": "failed"}),
+        _answered(22.0, 1, "pause", accepted=False, why="trial 1 is over"),
+        _answered(23.0, None, "pause study", accepted=True),
+    ]))  # fmt: skip
+    content, (spans, _) = board.delta()
+    asked = [(line["what"], line["why"], line["request"]) for line in content["log"]]
+    assert asked == [
+        ("person asked to stop: accepted", "", "r21.0"),
+        ("person asked to pause: refused", "trial 1 is over", "r22.0"),
+        ("person asked to pause study: accepted", "", "r23.0"),
+    ]
+    assert content["paused"] is True
+    stopped = next(trial for trial in content["trials"] if trial["trial"] == 3)
+    assert (stopped["state"], stopped["why"]) == ("stopped", "stopped by a person")
+    assert OUTCOMES[int(np.frombuffer(spans, np.float32).reshape(-1, 7)[-1][-1])] == "stopped"
+    assert [row["stopped"] for row in content["survival"]] == [2, 0]
+    assert [row["running"] for row in content["survival"]] == [0, 0]
+
+
+def test_lost_slots_and_drivers_are_troubles():
+    board = _board()
+    board.take(_news([*in_order(), Event(Kind.SLOT_LOST, 21.0, slot=2, data={"node": "m"}),
+                Event(Kind.STUDY_INTERRUPTED, 22.0, data={"error": "OSError('full')"})]))  # fmt: skip
+    troubles = [(line["what"], line["why"]) for line in board.snapshot()[0]["log"] if line["list"] == "troubles"]
+    assert troubles[1:] == [("slot 2 lost", "on m"), ("the driver left", "OSError('full')")]
+
+
+def test_a_study_of_unknown_size_says_so_until_its_first_event_tells():
+    board = Board(NAME, Size())
+    meta = board.snapshot()[0]["meta"]
+    assert (meta["n_trials"], meta["n_phases"], meta["expected"], board.state()["expected_phases"]) == (
+        None,
+        None,
+        [],
+        None,
+    )
+    told = Size(6, 6, 3, 9.5, [6, 4, 2], [6, 3, 1])
+    board.take(_news([Event(Kind.STUDY_STARTED, 0.0, data={"size": told.to_json()})]))
+    meta = board.snapshot()[0]["meta"]
+    assert (meta["n_trials"], meta["n_phases"], meta["expected"], meta["minimum"]) == (6, 3, [6, 4, 2], [6, 3, 1])
+    assert board.state()["expected_phases"] == 9.5
+
+
+def test_reasons_are_in_the_words_of_the_scheduler():
+    decision = {"verdict": "stop", "mode": "below", "place": 3}
+    assert why(decision) == reason_text({"mode": "below", "place": 3}) == "below: place 3"
+    board = Board(NAME, Size(), lambda reason: f"my {reason['mode']}")
+    board.take(_news(in_order()))
+    content, _ = board.snapshot()
+    told = [line["why"] for line in content["log"] if line["list"] == "decisions"]
+    assert told
+    assert all(words.startswith("my ") for words in told)
+    assert any(trial["why"].startswith("my ") for trial in content["trials"])
+
+
+def test_a_feed_gives_each_thing_once(db, log):
+    feed = Feed(db, NAME)
+    first, second = in_order()[:15], in_order()[15:]
+    for part in (first, second):
+        log.append(part)
+        events, points = feed.news()
+        assert events == [e for e in part if e.kind is not Kind.PROGRESS]
+        inner = set(points["at"].tolist()) - {e.at for e in part if e.report()}
+        assert inner == {e.at for e in part if e.kind is Kind.PROGRESS}
+        assert {READ[name] for name in points["name"]} <= {"score", "frames"}
+        events, points = feed.news()
+        assert (events, len(points)) == ([], 0)
+    feed.close()

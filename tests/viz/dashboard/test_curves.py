@@ -1,0 +1,123 @@
+import numpy as np
+import pandas as pd
+import pytest
+
+from tests.viz.figures.conftest import EVENTS, POINTS
+from workbench.analysis import learning_curves
+from workbench.core.protocols import Kind
+from workbench.knowledge import frames_of
+from workbench.knowledge.reader import POINT
+from workbench.viz.dashboard.curves import Curves
+from workbench.viz.dashboard.feed import NO_POINTS, SCORE
+
+
+def points(*rows):
+    """Scores as a feed gives them, of (trial, phase, at_s, score)."""
+    return np.array([(trial, phase, at, SCORE, score) for trial, phase, at, score in rows], POINT)
+
+
+def take(curves, *rows):
+    curves.take(points(*rows) if rows else NO_POINTS)
+
+
+def feed(curves, events):
+    for event in events:
+        if event.kind is Kind.PHASE_STARTED:
+            curves.start(event.trial, event.phase, event.at)
+        elif event.kind is Kind.PHASE_ENDED:
+            curves.end(event.trial, event.phase, event.at, event.data["score"])
+
+
+@pytest.mark.parametrize("looks", [[30.0], [7.0, 15.0, 30.0], np.arange(0.0, 30.0)])
+def test_grown_curves_are_those_of_the_analysis(looks):
+    curves, since = Curves(), -1.0
+    for until in looks:
+        feed(curves, [event for event in EVENTS if since < event.at <= until])
+        rows = [(trial, phase, at, score) for _, trial, phase, at, _, score in POINTS if since < at <= until]
+        take(curves, *rows)
+        since = until
+    metrics = pd.DataFrame(POINTS, columns=["seq", "trial", "phase", "at_s", "name", "value"])
+    expected = learning_curves(frames_of(EVENTS).phases, metrics)[["trial", "x", "score", "phase_end"]]
+    np.testing.assert_allclose(curves.all(1000), expected.astype(float))
+
+
+def test_a_restarted_phase_drops_what_was_sent():
+    curves = Curves()
+    curves.start(0, 0, 0.0)
+    take(curves, (0, 0, 1.0, 0.1))
+    assert curves.changes()[1].tolist() == [[0, 1, np.float32(0.1), 0]]
+    curves.start(0, 0, 5.0)  # it crashed
+    take(curves, (0, 0, 4.0, 0.9), (0, 0, 7.0, 0.2))  # first a late word of the lost attempt
+    dropped, rows = curves.changes()
+    assert dropped == [0]
+    assert rows.tolist() == [[0, 2, np.float32(0.2), 0]]
+    assert curves.changes()[1].shape == (0, 4)
+
+
+def test_a_dropped_curve_is_sent_again_with_the_phases_that_stand():
+    curves = Curves()
+    curves.start(0, 0, 0.0)
+    curves.end(0, 0, 2.0, 1.0)
+    curves.start(0, 1, 2.0)
+    take(curves, (0, 1, 3.0, 5.0))
+    curves.changes()
+    curves.start(0, 1, 10.0)
+    take(curves, (0, 1, 11.0, 6.0))
+    assert curves.changes()[1].tolist() == [[0, 2, 1, 1], [0, 3, 6, 0]]
+
+
+def test_what_was_never_sent_need_not_be_dropped():
+    curves = Curves()
+    curves.start(0, 0, 0.0)
+    take(curves, (0, 0, 1.0, 0.1))
+    curves.start(0, 0, 5.0)
+    take(curves)
+    assert curves.changes()[0] == []
+
+
+def test_seconds_go_on_over_phases():
+    curves = Curves()
+    curves.start(0, 0, 0.0)
+    curves.end(0, 0, 10.0, 1.0)
+    curves.start(0, 1, 50.0)  # it had been paused
+    take(curves, (0, 1, 53.0, 2.0))
+    assert curves.of(0)[:, 0].tolist() == [10.0, 13.0]
+
+
+def test_thinned_snapshots_keep_extremes_and_phase_ends():
+    curves = Curves()
+    curves.start(0, 0, 0.0)
+    curves.end(0, 0, 1000.0, 1.0)
+    take(curves, *((0, 0, float(k), 9.0 if k == 500 else 0.0) for k in range(1000)))
+    rows = curves.all(20)
+    assert len(rows) <= 20
+    assert rows[:, 2].max() == 9.0
+    assert rows[rows[:, 3] == 1, 1].tolist() == [1000.0]
+
+
+def test_what_is_kept_stays_bounded_and_no_extreme_is_lost():
+    rng = np.random.default_rng(0)
+    curves = Curves(most=100)
+    for trial in (0, 1):
+        curves.start(trial, 0, 0.0)
+    high, low = 0.0, 0.0
+    for look in range(300):
+        scores = rng.normal(size=(10, 2))
+        high, low = max(high, scores.max()), min(low, scores.min())
+        take(curves, *((trial, 0, look + k / 20, scores[k, trial]) for k in range(10) for trial in (0, 1)))
+        curves.changes()
+    kept = curves.all()
+    assert len(kept) <= 100
+    assert (kept[:, 2].max(), kept[:, 2].min()) == (np.float32(high), np.float32(low))
+    assert curves._n <= 4 * 100 + 20
+    assert kept[:, 1].max() == np.float32(299.45)
+
+
+def test_a_first_look_at_very_much_keeps_what_is_needed():
+    curves = Curves(most=100)
+    curves.start(0, 0, 0.0)
+    take(curves, *((0, 0, float(k), float(k % 977)) for k in range(10_000)))
+    rows = curves.changes()[1]
+    assert len(rows) <= 100
+    assert (rows[:, 2].min(), rows[:, 2].max()) == (0, 976)
+    assert (np.diff(rows[:, 1]) > 0).all()

@@ -1,0 +1,215 @@
+import gc
+import threading
+import weakref
+
+import numpy as np
+import pytest
+
+from tests.viz.dashboard.conftest import NAME, in_order
+from workbench.core.errors import DatabaseError, StudyError
+from workbench.core.protocols import Event, Kind
+from workbench.knowledge import Inbox
+from workbench.viz.dashboard import Dashboard
+
+FOREVER = 3600.0  # a refresher that only looks when it is told to
+
+
+@pytest.fixture
+def board(db, log):
+    """A dashboard that keeps what it says, and speaks only when made to."""
+    dashboard = _Telling(db, NAME, refresh_s=FOREVER)
+    yield dashboard
+    dashboard.close()
+
+
+class _Telling(Dashboard):
+    def __init__(self, *args, **settings):
+        self.said = []
+        self.heard = threading.Condition()
+        super().__init__(*args, **settings)
+
+    def send(self, content, buffers=None):
+        with self.heard:
+            self.said.append(content)
+            self.heard.notify_all()
+
+    def until(self, kind):
+        with self.heard:
+            assert self.heard.wait_for(lambda: any(m["type"] == kind for m in self.said), timeout=20)
+            return [m for m in self.said if m["type"] == kind][-1]
+
+
+def test_deltas_are_numbered_and_quiet_looks_beat(board, log):
+    board.until("beat")  # what there was when it was made comes with a snapshot
+    log.append(in_order()[:9])
+    board.refresh()
+    board.refresh()
+    assert [(m["type"], m["number"]) for m in board.said[-3:]] == [("beat", 0), ("delta", 1), ("beat", 1)]
+
+
+def test_a_view_that_attaches_gets_a_snapshot_from_the_thread(board, log):
+    log.append(in_order())
+    board._handle_custom_msg({"type": "snapshot"}, [])
+    told = board.until("snapshot")
+    assert [trial["trial"] for trial in told["trials"]] == [0, 1, 2, 3]
+    assert told["number"] == board.said[-1]["number"]
+
+
+def test_messages_that_are_not_ours_are_passed_over(board):
+    for content in ("snapshot", {"type": "drop tables"}, None):
+        board._handle_custom_msg(content, [])
+    assert not any(m["type"] == "snapshot" for m in board.said)
+
+
+def test_buttons_ask_and_are_told_whether_it_was_sent(board, log, db):
+    log.append(in_order())
+    board.refresh()
+    board._handle_custom_msg({"type": "ask", "action": "stop", "trial": 3}, [])
+    asked = board.until("asked")
+    assert [(r.id, r.action, r.trial) for r in Inbox(db, NAME)()] == [(asked["request"], "stop", 3)]
+    board._handle_custom_msg({"type": "ask", "action": "stop", "trial": 99}, [])
+    assert "no trial 99" in board.until("refused")["why"]
+    assert board.hands.study == NAME
+
+
+def test_importance_comes_when_it_is_asked_for(board, log):
+    log.append(in_order())
+    board.refresh()
+    assert board.said[-1].get("importance") is None
+    board.importance = True
+    board.refresh()
+    board._estimator.wait()
+    board.refresh()
+    told = next(m["importance"] for m in reversed(board.said) if m.get("importance"))
+    assert told == {"phase": None, "rows": [], "told": "no importance: 3 trials have a score, 20 are needed"}
+    board.importance_phase = 0  # chosen in a view: due at once
+    board.refresh()
+    board._estimator.wait()
+    board.refresh()
+    assert next(m["importance"]["phase"] for m in reversed(board.said) if m.get("importance")) == 0
+    board.importance = False
+
+
+def test_close_ends_the_thread_and_leaves_the_study_alone(db, log):
+    dashboard = Dashboard(db, NAME, refresh_s=FOREVER)
+    assert dashboard.running
+    dashboard.close()
+    assert not dashboard.running
+    log.append(in_order())
+    dashboard.close()  # twice is fine
+
+
+def test_the_thread_ends_with_the_study_and_answers_still(db, log):
+    log.append([*in_order(), Event(Kind.STUDY_ENDED, 20.0)])
+    dashboard = _Telling(db, NAME, refresh_s=FOREVER)
+    dashboard._wake.set()  # no need to wait for the last word
+    dashboard._thread.join(20)
+    assert not dashboard.running
+    assert dashboard.said[-1]["type"] == "snapshot"  # once more at the end
+    dashboard.said.clear()
+    dashboard._handle_custom_msg({"type": "snapshot"}, [])
+    assert dashboard.said[0]["state"] == "ended"
+    dashboard.close()
+
+
+def test_trouble_is_told_and_outlived(board, log, monkeypatch):
+    real = board._feed.news
+
+    def fail():
+        raise OSError("the disk is <b>gone</b>")
+
+    monkeypatch.setattr(board._feed, "news", fail)
+    board.refresh()
+    assert board.error == "OSError: the disk is <b>gone</b>"
+    monkeypatch.setattr(board._feed, "news", real)
+    board.refresh()
+    assert board.error == ""
+
+
+def test_selection_can_be_observed(board):
+    seen = []
+    board.observe(lambda change: seen.append(change["new"]), "selected")
+    board.selected = 3
+    board.selected = None
+    assert seen == [3, None]
+
+
+def test_a_stored_notebook_shows_something(board, log):
+    log.append(in_order())
+    board.refresh()
+    page = board._repr_html_()
+    assert page.count("<rect") == 7
+    assert "<script>" not in page
+    assert "&lt;script&gt;" in page
+    bundle = board._repr_mimebundle_()
+    data = bundle[0] if isinstance(bundle, tuple) else bundle
+    assert "application/vnd.jupyter.widget-view+json" in data
+    assert data["text/html"] == page
+
+
+def test_a_still_has_no_widget_in_it(board, log):
+    log.append(in_order())
+    board.refresh()
+    still = board.still()
+    assert still._repr_html_() == board._repr_html_()
+    assert repr(still) == f"{NAME}: running"
+    assert not hasattr(still, "_repr_mimebundle_")
+
+
+def test_an_empty_study_shows_something(board):
+    assert "0 trials begun" in board._repr_html_()
+
+
+def test_it_can_be_collected(db, log):
+    dashboard = Dashboard(db, NAME, refresh_s=FOREVER)
+    gone = weakref.ref(dashboard)
+    dashboard.close()
+    del dashboard
+    gc.collect()
+    assert gone() is None
+
+
+def test_what_is_not_there_is_said_at_once(db, log):
+    with pytest.raises(StudyError, match="unknown study"):
+        Dashboard(db, "no such study")
+    with pytest.raises(DatabaseError, match="no knowledge base"):
+        Dashboard(db.with_name("none.db"), NAME)
+
+
+def test_the_front_end_is_one_module_that_loads_nothing():
+    assert isinstance(Dashboard._esm, str)
+    for word in ("import ", "require(", "https://", "http://", "innerHTML", "eval("):
+        assert word not in Dashboard._esm
+    assert Dashboard._esm.count("export default") == 1
+    assert "@import" not in Dashboard._css
+
+
+def test_ten_viewers_never_lock_the_study_out(db, log):
+    """The writer waits for nobody: it is given no time to wait in."""
+    log._connection.execute("PRAGMA busy_timeout = 0")
+    viewers = [_Telling(db, NAME, refresh_s=0.001) for _ in range(10)]
+    for event in in_order():
+        log.append([event])
+        log.append([Event(Kind.PROGRESS, event.at, 0, 0, data={"metrics": {"pps": 1.0}})] * 50)
+    log.append([Event(Kind.STUDY_ENDED, 20.0)])
+    for viewer in viewers:
+        viewer._wake.set()
+        viewer._thread.join(60)
+        assert viewer.said[-1]["state"] == "ended"
+        assert viewer.error == ""
+        viewer.close()
+
+
+def test_a_burst_loses_nothing(board, log):
+    log.append(in_order())
+    board.refresh()
+    sent = []
+    board.send = lambda content, buffers=None: sent.extend(np.frombuffer(buffers[1], np.float32).reshape(-1, 4))
+    for k in range(120):
+        at = 17.0 + 0.02 * k
+        points = [
+            Event(Kind.PROGRESS, at + 0.0001 * n, 3, 0, data={"metrics": {"score": float(n)}}) for n in range(100)
+        ]
+        log.append(points)
+    board.refresh()
+    assert len(sent) == 12_000

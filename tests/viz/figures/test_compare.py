@@ -1,0 +1,59 @@
+import numpy as np
+import pandas as pd
+
+from workbench import analysis
+from workbench.analysis.importance import COLUMNS
+from workbench.viz.figures import (
+    compare_best,
+    compare_curves,
+    compare_importance,
+    compare_survival,
+    compare_time_to_best,
+)
+
+HOSTILE = "<script>alert(1)</script>"
+
+
+def test_studies_share_a_clock_and_are_escaped(frames, nothing):
+    best = {HOSTILE: analysis.best_so_far(frames.phases), "empty": analysis.best_so_far(nothing.phases)}
+    fig = compare_best(best, {HOSTILE: 20.0, "empty": 0.0})
+    (line,) = fig.data
+    assert line.name == "&lt;script&gt;alert(1)&lt;/script&gt;"
+    assert list(line.x) == [8.0, 20.0, 20.0]
+    assert list(line.y) == [3.0, 5.0, 5.0]
+    assert fig.layout.xaxis.title.text.endswith("[s]")
+
+
+def test_survival_is_a_share(survival):
+    (line,) = compare_survival({"one": survival, "none": pd.DataFrame(columns=["phase", "began"])}).data
+    assert list(line.y) == [1.0, 0.25]
+
+
+def test_nothing_to_compare_is_said():
+    assert "ended" in compare_best({}, {}).layout.annotations[0].text
+    assert "begun" in compare_survival({}).layout.annotations[0].text
+
+
+def test_curves_are_one_line_a_study(curves):
+    fig = compare_curves({HOSTILE: curves, "none": curves.iloc[:0]})
+    (line,) = fig.data
+    assert line.name == "&lt;script&gt;alert(1)&lt;/script&gt;"
+    assert np.isnan(line.x).sum() == curves["trial"].nunique()  # a gap after each trial
+    assert "reported" in compare_curves({}).layout.annotations[0].text
+
+
+def test_importance_stands_beside_the_words_of_those_that_have_none():
+    table = pd.DataFrame([["lr", 0.7, 0.5, 0.8, 0.1, 0.0, 0.2]], columns=COLUMNS)
+    fig = compare_importance({"one": table, "two": table[:0]}, {"one": "R² 0.5", "two": f"no skill {HOSTILE}"})
+    (bar,) = fig.data
+    assert (list(bar.x), list(bar.y)) == ([0.7], ["lr"])
+    assert np.allclose([bar.error_x.array[0], bar.error_x.arrayminus[0]], [0.1, 0.2])
+    assert "two: no skill &lt;script" in fig.layout.xaxis.title.text
+    assert "no skill" in compare_importance({"two": table[:0]}, {"two": "no skill"}).layout.annotations[0].text
+
+
+def test_time_to_best_stands_within_the_whole(frames, nothing):
+    best = {"one": analysis.best_so_far(frames.phases), "empty": analysis.best_so_far(nothing.phases)}
+    whole, until = compare_time_to_best(best, {"one": 25.0, "empty": 0.0}).data
+    assert (list(whole.x), list(until.x), list(until.text)) == ([25.0], [20.0], ["5 (trial 0)"])
+    assert "ended" in compare_time_to_best({}, {}).layout.annotations[0].text

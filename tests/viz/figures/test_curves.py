@@ -1,0 +1,60 @@
+import numpy as np
+import pandas as pd
+import pytest
+
+from workbench.viz.figures import best_so_far, learning_curves
+from workbench.viz.figures.curves import joined_lines, phase_ends
+
+
+def test_one_joined_line_a_state(frames, curves):
+    fig = learning_curves(curves, frames.trials)
+    lines = {trace.name: trace for trace in fig.data if trace.mode == "lines"}
+    assert list(lines) == ["finished", "running", "held", "stopped"]
+    np.testing.assert_array_equal(lines["finished"].x, [5.0, 10.0, 20.0, np.nan])
+    np.testing.assert_array_equal(lines["running"].y, [0.2, 0.4, np.nan])
+
+
+def test_a_break_after_every_trial(curves):
+    joined = joined_lines(curves)
+    assert joined["x"].isna().sum() == 4
+    assert joined["trial"].is_monotonic_increasing
+
+
+def test_phase_ends_tell_config_and_why(frames, curves):
+    ends = phase_ends(curves, frames.trials, ["lr", "net"], frames.decisions).set_index(["trial", "phase"])
+    assert ends.loc[(1, 0), "hover"] == (
+        "trial 1 (stopped), phase 0<br>score 0.5<br>lr = 0.001<br>net = &lt;script&gt;alert(1)&lt;/script&gt;"
+        "<br>stop (selecting)<br>rank 0.25"
+    )
+    assert ends["last"].to_dict() == {(0, 0): False, (0, 1): False, (1, 0): True, (2, 0): False}
+
+
+def test_coloured_by_a_hyperparameter_on_a_log_scale(frames, curves):
+    fig = learning_curves(curves, frames.trials, color="lr", x_title="frames <i>")
+    colors = [trace.line.color for trace in fig.data if trace.mode == "lines"]
+    assert len(set(colors)) == len(colors) == 4  # four decades, four colours
+    assert list(fig.data[-1].marker.colorbar.ticktext) == ["1e-05", "0.0001", "0.001", "0.01"]
+    assert list(fig.data[-1].marker.colorbar.tickvals) == pytest.approx([0, 1 / 3, 2 / 3, 1])
+    assert fig.layout.xaxis.title.text == "frames &lt;i&gt;"
+
+
+def test_coloured_by_a_word(frames, curves):
+    fig = learning_curves(curves, frames.trials, color="net")
+    ticks = list(fig.data[-1].marker.colorbar.ticktext)
+    assert ticks == ["&lt;script&gt;alert(1)&lt;/script&gt;", "large", "small"]
+
+
+def test_best_so_far_reaches_to_now():
+    best = pd.DataFrame({"at_s": [10.0, 20.0], "best_score": [1.0, 5.0], "trial": [0, 0], "phase": [0, 1]})
+    fig = best_so_far(best, until_s=60.0)
+    assert list(fig.data[0].x) == [10.0, 20.0, 60.0]
+    assert list(fig.data[0].y) == [1.0, 5.0, 5.0]
+    assert list(fig.data[1].customdata) == [0, 0]
+
+
+@pytest.mark.parametrize("color", ["state", "lr"])
+def test_nothing_yet(nothing, curves, color):
+    fig = learning_curves(curves.iloc[:0], nothing.trials.assign(lr=[]), color=color)
+    assert fig.layout.annotations[0].text == "no score has been reported yet"
+    empty = pd.DataFrame(columns=["at_s", "best_score", "trial", "phase"])
+    assert best_so_far(empty).layout.annotations[0].text == "no phase has ended yet"

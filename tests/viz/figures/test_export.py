@@ -1,0 +1,38 @@
+import shutil
+import struct
+
+import plotly.graph_objects as go
+import pytest
+
+from tests.browser.lab import chromium
+from workbench.core.errors import InvalidInput
+from workbench.viz.figures import export, write_figure
+
+FIGURE = go.Figure(go.Scatter(x=[0, 1], y=[0, 1]), layout={"title": {"text": "</script><b>one</b>"}})
+
+
+def test_a_page_loads_nothing(tmp_path):
+    page = write_figure(FIGURE, tmp_path / "new" / "one.html").read_text()
+    assert "Plotly.newPlot" in page
+    assert '<script src="' not in page
+
+
+@pytest.mark.skipif(chromium() is None, reason="no browser")
+@pytest.mark.parametrize("kind", ["png", "svg"])
+def test_a_browser_draws_pictures(tmp_path, kind):
+    picture = write_figure(FIGURE, tmp_path / f"one.{kind}", width=300, height=200).read_bytes()
+    if kind == "png":
+        assert picture[:8] == b"\x89PNG\r\n\x1a\n"
+        assert struct.unpack(">II", picture[16:24]) == (600, 400)
+    else:
+        assert picture.startswith(b"<svg")
+        assert picture.rstrip().endswith(b"</svg>")
+
+
+def test_what_is_missing_is_named(tmp_path, monkeypatch):
+    monkeypatch.setattr(export, "find_spec", lambda _: None)
+    monkeypatch.setattr(shutil, "which", lambda _: None)
+    with pytest.raises(InvalidInput, match=r"install chromium .* or pip install kaleido; .* \.html"):
+        write_figure(FIGURE, tmp_path / "one.png")
+    with pytest.raises(InvalidInput, match="unknown kind of file 'gif'"):
+        write_figure(FIGURE, tmp_path / "one.gif")

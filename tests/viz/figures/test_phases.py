@@ -1,0 +1,64 @@
+import pandas as pd
+import pytest
+
+from workbench.viz.figures import score_by_phase, space_by_phase
+
+
+def _study(n_phases):
+    """Two trials: one ends all phases, its score that of its phase; the other is stopped after the first."""
+    trials = pd.DataFrame({"trial": [0, 1], "state": ["finished", "stopped"], "lr": [1e-4, 1e-2], "gamma": [0.9, 0.99]})
+    rows = [(0, phase, float(phase), 10.0) for phase in range(n_phases)] + [(1, 0, -1.0, 10.0)]
+    return pd.DataFrame(rows, columns=["trial", "phase", "score", "ended_s"]), trials.assign(t_max=[2, 100])
+
+
+def test_a_box_a_phase_every_score_and_how_many(frames):
+    fig = score_by_phase(frames.phases, frames.trials)
+    box, points, crosses = fig.data
+    assert list(zip(box.x, box.y, strict=True)) == [(0, 1.0), (0, 0.5), (0, 3.0), (1, 5.0)]
+    assert list(points.y) == list(box.y)
+    assert [round(x) for x in points.x] == list(box.x)  # beside each other, but within their phase
+    assert len(set(points.x)) == 4
+    assert list(points.marker.symbol) == ["circle", "x", "circle", "circle"]
+    assert [note.text for note in fig.layout.annotations] == ["3", "1", "trials"]
+    assert crosses.name == "last score of a stopped trial"
+
+
+def test_a_lone_score_stands_in_the_middle_of_its_phase(frames):
+    assert score_by_phase(frames.phases, frames.trials).data[1].x[-1] == 1
+
+
+def test_panels_hold_the_trials_that_ended_the_phase():
+    phases, trials = _study(3)
+    fig = space_by_phase(phases, trials, ["lr", "gamma", "t_max"])
+    first, second, third = fig.data[:3]
+    assert [list(panel.x) for panel in (first, second, third)] == [[1e-4, 1e-2], [1e-4], [1e-4]]
+    assert list(first.y) == [0.9, 0.99]
+    assert list(first.marker.color) == [0.0, -1.0]
+    assert list(first.marker.symbol) == ["circle", "x"]
+    assert list(first.marker.size) == [6, 16]
+    assert [note.text for note in fig.layout.annotations] == [
+        "phase 0: 2 trials",
+        "phase 1: 1 trial",
+        "phase 2: 1 trial",
+    ]
+    assert fig.layout.xaxis.type == fig.layout.xaxis3.type == "log"
+    assert "size: t_max, 2 to 100" in [trace.name for trace in fig.data]
+
+
+def test_of_many_phases_the_first_the_last_and_some_between():
+    phases, trials = _study(9)
+    shown = space_by_phase(phases, trials, ["lr", "gamma"], most_panels=3).layout.annotations
+    assert [note.text.partition(":")[0] for note in shown] == ["phase 0", "phase 4", "phase 8"]
+
+
+def test_a_word_from_the_log_is_an_axis_and_escaped(frames):
+    fig = space_by_phase(frames.phases, frames.trials, ["lr", "net"])
+    assert "&lt;script&gt;alert(1)&lt;/script&gt;" in fig.layout.yaxis.ticktext
+
+
+@pytest.mark.parametrize("names", [["lr"], ["lr", "net"]])
+def test_nothing_to_draw_is_told(names, nothing):
+    trials = nothing.trials.assign(lr=[], net=[])
+    told = space_by_phase(nothing.phases, trials, names).layout.annotations[0].text
+    assert told == ("no phase has ended yet" if len(names) > 1 else "two hyperparameters are needed to draw a space")
+    assert score_by_phase(nothing.phases, trials).layout.annotations[0].text == "no phase has ended yet"

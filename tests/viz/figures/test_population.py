@@ -1,0 +1,96 @@
+"""Figures of a population: lineage, tree of descent, hyperparameters over time, scores."""
+
+import pandas as pd
+import pytest
+
+from tests.analysis.test_lineage import EVENTS
+from workbench.analysis import lineage, phylogeny, schedule_of, schedules
+from workbench.knowledge import frames_of
+from workbench.viz.figures import hyperparameters_over_time, member_lineage, phylogenetic_tree, population_curves, theme
+
+
+@pytest.fixture
+def three():
+    return frames_of(EVENTS)
+
+
+@pytest.fixture
+def known(three):
+    return lineage(three.trials, three.phases, three.decisions)
+
+
+@pytest.fixture
+def members(three, known):
+    return schedules(known, three.trials, three.phases, ["x"])
+
+
+def named(fig, name):
+    return next(trace for trace in fig.data if trace.name == name)
+
+
+def test_members_are_coloured_by_the_founder_of_their_weights(known):
+    fig = member_lineage(known, wall_s=32.0)
+    founder = named(fig, "from trial 0")
+    assert founder.line.color == theme.BLUE
+    assert list(founder.x) == [0.0, 32.0, None, 12.0, 31.0, None, 22.0, 30.0, None]
+    assert list(founder.y) == [0, 0, None, 2, 2, None, 1, 1, None]
+    marks = next(trace for trace in fig.data if trace.customdata is not None)
+    assert marks.customdata.tolist() == [3, 4]
+    assert "with the weights of trial 3 after its phase 1" in marks.hovertext[1]
+
+
+def test_a_copy_has_a_line_from_its_donor(known):
+    jumps = next(t for t in member_lineage(known, 32.0).data if t.mode == "lines" and t.line.width == 1)
+    assert list(jumps.x) == [12.0, 12.0, None, 22.0, 22.0, None]
+    assert list(jumps.y) == [0, 2, None, 2, 1, None]
+
+
+def test_the_tree_s_best_descent_is_thick_and_what_died_out_is_faint(known):
+    fig = phylogenetic_tree(phylogeny(known, best=4))
+    best = named(fig, "from trial 0")
+    assert best.line.width == 4
+    assert list(best.x)[:3] == [0, 3, None]
+    assert list(best.x)[3:8] == [1, 1, 1, 3, None]  # trial 3: leaves trial 0 after a phase, then its own line
+    assert list(best.y)[3:8] == [0, 1, 1, 1, None]
+    assert named(fig, "from trial 2").opacity < 0.5
+
+
+def test_hyperparameters_of_every_member_and_of_the_best_weights(three, known, members):
+    best = schedule_of(4, known, three.trials, three.phases, ["x"])
+    fig = hyperparameters_over_time(members, ["x"], best)
+    lines = named(fig, "a member")
+    words = list(fig.layout.yaxis.ticktext)  # five uneven values only: an axis of categories
+    assert [words[int(y)] for y in lines.y if y is not None][:6] == ["0", "0", "0", "1", "1", "0.96"]
+    assert [words[int(y)] for y in named(fig, "of the best weights").y] == ["0", "0.8", "0.96"]
+    assert fig.layout.yaxis.title.text == "x"
+
+
+def test_words_stand_on_the_axis_escaped(members):
+    hostile = members.assign(net=["<b>", "a", "a"] * 3)
+    fig = hyperparameters_over_time(hostile, ["net"])
+    assert list(fig.layout.yaxis.ticktext) == ["&lt;b&gt;", "a"]
+
+
+def test_the_population_s_best_and_median(members):
+    fig = population_curves(members)
+    assert list(named(fig, "best").y) == [5.0, 7.0, 9.0]
+    assert list(named(fig, "median").y) == [4.0, 6.0, 8.0]
+
+
+def test_nothing_yet(nothing):
+    known = lineage(nothing.trials, nothing.phases, nothing.decisions)
+    members = schedules(known, nothing.trials, nothing.phases, [])
+    notes = [
+        member_lineage(known, 0.0),
+        phylogenetic_tree(phylogeny(known)),
+        population_curves(members),
+        hyperparameters_over_time(members, ["x"]),
+        hyperparameters_over_time(pd.DataFrame({"phase": [0]}), []),
+    ]
+    assert [fig.layout.annotations[0].text for fig in notes] == [
+        "no trial has begun yet",
+        "no trial has begun yet",
+        "no phase has ended yet",
+        "no phase has ended yet",
+        "nothing was varied",
+    ]

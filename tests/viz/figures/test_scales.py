@@ -1,0 +1,35 @@
+import pandas as pd
+import pytest
+
+from workbench.viz.figures.scales import positions, scale_of, shares, ticks
+
+
+def test_log_linear_or_category():
+    assert scale_of(pd.Series([1e-5, 1e-2])).kind == "log"
+    assert scale_of(pd.Series([2, 100])).kind == "log"
+    assert scale_of(pd.Series([0.5, 0.9])).kind == "linear"
+    assert scale_of(pd.Series([-1.0, 1000.0])).kind == "linear"
+    assert scale_of(pd.Series(["b", "a", "b"])) == ("category", ["a", "b"])
+    assert scale_of(pd.Series([True, False])) == ("category", ["False", "True"])
+    assert scale_of(pd.Series([], dtype=object)).kind == "linear"
+
+
+def test_discounts_near_one_are_spread():
+    gammas = pd.Series([0.9, 0.99, 0.999, 0.9999, 0.99, 0.9])
+    scale = scale_of(gammas)
+    assert scale == ("category", ["0.9", "0.99", "0.999", "0.9999"])
+    assert positions(gammas, scale).tolist() == [0, 1, 2, 3, 1, 0]
+
+
+def test_shares_run_from_nothing_to_all():
+    values = pd.Series([1e-4, 1e-2, 1e-3])
+    assert shares(values, scale_of(values)).tolist() == pytest.approx([0, 1, 0.5])
+    assert shares(pd.Series([7.0, 7.0]), scale_of(pd.Series([7.0, 7.0]))).tolist() == [0.5, 0.5]
+
+
+def test_ticks_are_round():
+    values = pd.Series([0.0, 10.0])
+    places, labels = ticks(values, scale_of(values))
+    assert labels == ["0", "5", "10"]
+    assert places == [0, 0.5, 1]
+    assert ticks(pd.Series([3.0]), scale_of(pd.Series([3.0]))) == ([0.5], ["3"])

@@ -1,0 +1,22 @@
+from workbench.viz.figures import phase_survival
+
+
+def test_bars_by_fate_and_curves_of_the_paper(survival):
+    fig = phase_survival(survival, expected=[4.0, 3.0, 2.25], minimum=[4.0, 2.0, 1.5])
+    drawn = {trace.name: list(trace.y) for trace in fig.data}
+    assert drawn == {
+        "went on": [2, 0],
+        "finished": [0, 1],
+        "stopped": [1, 0],
+        "running": [1, 0],
+        "expected": [4.0, 3.0],
+        "fewest": [4.0, 2.0],
+    }
+
+
+def test_ticks_tell_the_mode(survival):
+    assert list(phase_survival(survival).layout.xaxis.ticktext) == ["0<br><i>selecting</i>", "1<br><i>last</i>"]
+
+
+def test_nothing_yet(survival):
+    assert phase_survival(survival.iloc[:0]).layout.annotations[0].text == "no phase has begun yet"

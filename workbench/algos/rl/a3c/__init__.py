@@ -1,0 +1,1 @@
+"""A3C: threads that share weights."""

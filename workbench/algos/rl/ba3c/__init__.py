@@ -1,0 +1,1 @@
+"""Distributed BA3C: ranks that average gradients."""

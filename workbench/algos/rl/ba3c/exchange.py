@@ -1,0 +1,158 @@
+"""What ranks give each other at every update, and the all-reduce that averages it (Distributed BA3C, Sec. 2.3).
+
+A contribution is one array: the gradient, and behind it the sums that the gang's bookkeeping needs (`Stats`), so that
+one message carries both and what is summed over ranks is summed for both.
+"""
+
+import socket
+import threading
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from datetime import timedelta
+from typing import Any
+
+import numpy as np
+import torch
+import torch.distributed
+from torch import Tensor
+
+from workbench.algos.rl.ba3c.wire import ALIVE_S
+from workbench.core.errors import PeerLost
+
+dist: Any = torch.distributed  # in part untyped
+_MEET_S = 60.0  # for ranks that are all there already
+MAX_LAG = 63  # updates; an experience that lags more is counted here
+N_STATS = 7 + MAX_LAG + 1
+
+
+@dataclass
+class Stats:
+    """What one rank played and trained on since its last contribution, or the sum over ranks.
+
+    Attributes
+    ----------
+    experiences : float
+        Trained on.
+    policy_loss, value_loss, entropy : float
+        Sums over the experiences.
+    steps, episodes : float
+        Transitions played, episodes finished.
+    seconds : float
+        Of the phase so far: rank 0's, 0 elsewhere.
+    lags : ndarray of float32, (MAX_LAG + 1,)
+        Experiences by the updates between their action and the weights whose gradient is taken.
+    """
+
+    experiences: float
+    policy_loss: float
+    value_loss: float
+    entropy: float
+    steps: float
+    episodes: float
+    seconds: float
+    lags: np.ndarray
+
+    def array(self) -> np.ndarray:
+        """Return the numbers, float32, (N_STATS,); counts stay exact up to 2^24."""
+        numbers = (self.experiences, self.policy_loss, self.value_loss, self.entropy)
+        return np.concatenate([[*numbers, self.steps, self.episodes, self.seconds], self.lags]).astype(np.float32)
+
+    @classmethod
+    def of(cls, array: np.ndarray) -> "Stats":
+        """Read what `array` returned, or a sum of such."""
+        experiences, policy, value, entropy, steps, episodes, seconds = (float(number) for number in array[:7])
+        return cls(experiences, policy, value, entropy, steps, episodes, seconds, array[7:])
+
+
+def flat(tensors: Sequence[Tensor]) -> np.ndarray:
+    """Join tensors into one float32 array, (P,)."""
+    return torch.cat([tensor.detach().reshape(-1) for tensor in tensors]).cpu().numpy().astype(np.float32, copy=False)
+
+
+def unflat(array: np.ndarray, like: Sequence[Tensor]) -> list[Tensor]:
+    """Cut an array of `flat` into tensors shaped, and placed, as `like`."""
+    parts = torch.split(torch.from_numpy(np.require(array, requirements="W")), [tensor.numel() for tensor in like])
+    return [part.view_as(tensor).to(tensor.device) for part, tensor in zip(parts, like, strict=True)]
+
+
+def open_store_socket(host: str) -> tuple[socket.socket, int]:
+    """Bind, on `host` alone, the socket for the store by which a process group meets; and its port."""
+    sock = socket.create_server((host, 0))
+    return sock, sock.getsockname()[1]
+
+
+class AllReduce:
+    """Averages over all ranks, with torch.distributed: gloo between CPUs, NCCL between GPUs.
+
+    Both reduce in a ring (or a tree) of equal shares: every rank receives, sums and hands on 1/n of the gradient and
+    then gathers the other shares. That is a parameter server with as many shards as ranks, without its bottleneck.
+
+    Parameters
+    ----------
+    rank, n_ranks : int
+    host : str
+        This machine's address, which gloo is bound to.
+    store : tuple of str and int
+        Where rank 0's store listens.
+    master : socket, optional
+        Rank 0's: what it listens with.
+    device : torch.device
+    timeout_s : float
+        Longest wait for the others.
+    """
+
+    def __init__(
+        self,
+        rank: int,
+        n_ranks: int,
+        host: str,
+        store: tuple[str, int],
+        master: socket.socket | None,
+        device: torch.device,
+        timeout_s: float,
+    ) -> None:
+        self._device, self._options = device, dist.AllreduceOptions()
+        self._options.timeout = timedelta(seconds=timeout_s)
+        limit = timedelta(seconds=min(timeout_s, _MEET_S))
+        fd = {} if master is None else {"master_listen_fd": master.detach()}
+        where = (*store, n_ranks, rank == 0)
+        try:
+            met = dist.TCPStore(*where, timeout=limit, wait_for_workers=False, **fd)
+            self._group: Any = _process_group(met, rank, n_ranks, host, device, limit)
+        except RuntimeError as err:
+            raise PeerLost(f"the process group did not come about: {_first_line(err)}") from None
+
+    def sum(self, array: np.ndarray, alive: Callable[[], None]) -> np.ndarray:
+        """Return the sum over ranks, the same bits on every rank; `alive` is called while others are awaited."""
+        tensor = torch.from_numpy(array).to(self._device)
+        done = threading.Event()
+        try:
+            work = self._group.allreduce([tensor], self._options)
+            work.get_future().add_done_callback(lambda _: done.set())
+            while not done.wait(ALIVE_S):
+                alive()
+            work.wait()
+        except RuntimeError as err:
+            raise PeerLost(f"a rank was lost in the all-reduce: {_first_line(err)}") from None
+        return tensor.cpu().numpy()
+
+    def close(self) -> None:
+        """Part; the others' pending sums fail."""
+        self._group = None
+
+
+def _process_group(store: Any, rank: int, n_ranks: int, host: str, device: torch.device, limit: timedelta) -> Any:
+    """Make a group of this trial's own: torch's global one would tie together what lives in one process."""
+    if device.type == "cuda":
+        torch.cuda.set_device(device)
+        options = dist.ProcessGroupNCCL.Options()
+        options._timeout = limit
+        return dist.ProcessGroupNCCL(store, rank, n_ranks, options)
+    gloo = dist.ProcessGroupGloo._Options()
+    gloo._devices = [dist.ProcessGroupGloo.create_device(hostname=host)]  # by itself it may take another network
+    gloo._timeout = limit
+    return dist.ProcessGroupGloo(store, rank, n_ranks, gloo)
+
+
+def _first_line(err: BaseException) -> str:
+    return str(err).splitlines()[0] if str(err) else type(err).__name__

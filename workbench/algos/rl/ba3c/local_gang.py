@@ -1,0 +1,158 @@
+"""A gang on this machine: rank 0 in this process, each other rank in one of its own. No cluster is needed."""
+
+import multiprocessing
+from collections.abc import Callable
+from contextlib import suppress
+from multiprocessing.connection import Connection
+from pathlib import Path
+from typing import Any
+
+from workbench.algos.rl.ba3c.wire import ALIVE_S
+from workbench.core.errors import PeerLost, WorkbenchError
+from workbench.core.protocols import Config, GangFactory, GangTrainable, Metrics, Progress
+
+HOST = "127.0.0.1"
+_ANSWER_S = 30.0  # for a rank to notice that the phase is over
+
+
+class LocalGang:
+    """A whole trial of several ranks, as one `Trainable`.
+
+    Parameters
+    ----------
+    factory : GangFactory
+        Picklable: it travels to the processes.
+    config, seed
+        Of the trial.
+    """
+
+    def __init__(self, factory: GangFactory, config: Config, seed: int) -> None:
+        self.chief: Any = factory.rank(config, seed, 0)
+        context = multiprocessing.get_context("spawn")  # a fork would copy threads' locks
+        self._lines: list[Connection] = []
+        self._processes: list[Any] = []
+        self._coming = list(range(1, factory.n_ranks))  # ranks whose processes have not said that they are up
+        for rank in range(1, factory.n_ranks):
+            ours, theirs = context.Pipe()
+            process = context.Process(target=_serve, args=(factory, dict(config), seed, rank, theirs), daemon=True)
+            process.start()
+            theirs.close()
+            self._lines.append(ours)
+            self._processes.append(process)
+
+    def train_phase(self, progress: Progress) -> Metrics:
+        """Run one phase on all ranks.
+
+        Raises
+        ------
+        PeerLost
+            A rank died; the message says which.
+        """
+        self._wait_until_up(progress)
+        address = self.chief.listen(HOST)
+        failure: BaseException | None = None
+        try:
+            for rank, line in enumerate(self._lines, 1):
+                with suppress(OSError):  # a dead rank: it is told of below
+                    line.send(address)
+                self._refuse_dead(rank)
+            metrics: Metrics = self.chief.train_phase(_watched(progress, self._refuse_any_dead))
+            return metrics
+        except BaseException as err:
+            failure = err
+            raise
+        finally:
+            self.chief.leave()
+            self._end_phase(failure)
+
+    def save(self, path: Path) -> None:
+        """Write rank 0's checkpoint; it is the trial's."""
+        self.chief.save(path)
+
+    def load(self, path: Path) -> None:
+        """Load rank 0, which hands the others what they need."""
+        self.chief.load(path)
+
+    def close(self) -> None:
+        """End the processes."""
+        for line in self._lines:
+            with suppress(OSError):
+                line.send(None)
+            line.close()
+        for process in self._processes:
+            process.join(_ANSWER_S)
+            if process.is_alive():
+                process.kill()
+                process.join()
+            process.close()
+        self._lines, self._processes = [], []
+        self.chief.close()
+
+    def _wait_until_up(self, progress: Progress) -> None:
+        """Wait for new processes, which have torch to import: that may take long, and must not count as silence."""
+        while self._coming:
+            rank = self._coming[0]
+            if self._lines[rank - 1].poll(ALIVE_S):
+                with suppress(EOFError):
+                    self._lines[rank - 1].recv()
+                self._coming.pop(0)
+            self._refuse_dead(rank)
+            progress({})
+
+    def _end_phase(self, failure: BaseException | None) -> None:
+        """Hear from every rank; one that failed by itself explains why rank 0 did."""
+        errors = []
+        for rank, line in enumerate(self._lines, 1):
+            try:
+                told = line.recv() if line.poll(_ANSWER_S) else f"rank {rank} does not answer"
+            except (OSError, EOFError):
+                told = self._death(rank)
+            if told:
+                errors.append(told)
+        if errors and (failure is None or isinstance(failure, PeerLost)):
+            raise PeerLost("; ".join(errors)) from failure
+
+    def _refuse_any_dead(self) -> None:
+        for rank in range(1, len(self._processes) + 1):
+            self._refuse_dead(rank)
+
+    def _refuse_dead(self, rank: int) -> None:
+        if not self._processes[rank - 1].is_alive():
+            raise PeerLost(self._death(rank))
+
+    def _death(self, rank: int) -> str:
+        process = self._processes[rank - 1]
+        process.join(1)
+        return f"the process of rank {rank} died (exit code {process.exitcode}): start again from the last checkpoint"
+
+
+def _watched(progress: Progress, look: Callable[[], None]) -> Progress:
+    def told(metrics: Metrics) -> None:
+        look()
+        progress(metrics)
+
+    return told
+
+
+def _serve(factory: GangFactory, config: Config, seed: int, rank: int, line: Connection) -> None:
+    """Run phases of one rank whenever told where rank 0 is, until told to end or nobody is there."""
+    trainable: GangTrainable = factory.rank(config, seed, rank)
+    with suppress(EOFError, OSError, KeyboardInterrupt):
+        line.send("")
+        while (address := line.recv()) is not None:
+            line.send(_phase(trainable, address, rank))
+    trainable.close()
+
+
+def _phase(trainable: GangTrainable, address: str, rank: int) -> str:
+    """Run one phase; return what went wrong, if it went wrong here."""
+    try:
+        trainable.join(address)
+        trainable.train_phase(lambda metrics: None)
+    except PeerLost:
+        pass  # rank 0 knows better
+    except (Exception, WorkbenchError) as err:  # noqa: BLE001 - told to rank 0, whatever it is
+        return f"rank {rank}: {type(err).__name__}: {err}"
+    finally:
+        trainable.leave()
+    return ""

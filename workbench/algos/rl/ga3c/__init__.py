@@ -1,0 +1,1 @@
+"""GA3C: agents, predictors and trainers around one model."""

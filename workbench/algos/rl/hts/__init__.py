@@ -1,0 +1,1 @@
+"""HTS-RL: two storages that swap at a barrier."""

@@ -1,0 +1,228 @@
+"""The command ``workbench simulate``: schedulers in virtual time, from a file, a preset or a table of curves."""
+
+import argparse
+import json
+from collections.abc import Mapping
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from workbench.analysis import Interval
+    from workbench.core.protocols import Event
+    from workbench.simulation import Comparison, Outcome, Scenario
+
+_EXAMPLE = """\
+a simulation file:
+  [simulation]
+  name = "three-hundred-nodes"
+  repeats = 100
+
+  [space]
+  learning_rate = {log_uniform = [1e-5, 1e-2]}
+  t_max = {log_uniform = [2, 100], step = 1}
+
+  [curves]
+  kind = "synthetic"          # or table, phases, study
+  family = "crossing"
+  n_phases = 10
+
+  [cluster]
+  nodes = 300
+  speed_spread = 0.2
+  crash_rate = 1e-4
+
+  [schedulers.hypertrick]
+  kind = "hypertrick"
+  n_trials = 1000
+
+a table of recorded curves:
+  workbench simulate --table curves.parquet --configs configs.csv --column score=return --only env=Qbert-v5 \\
+      --scheduler hypertrick,hyperband --nodes 16 --repeats 100
+"""
+
+MEASURES = ("makespan", "occupancy", "completion_rate", "time_to_best", "best_score")
+
+
+def add_parser(commands: Any) -> None:
+    """Register the command."""
+    parser = commands.add_parser(
+        "simulate",
+        help="run schedulers in virtual time",
+        epilog=_EXAMPLE,
+        formatter_class=argparse.RawTextHelpFormatter,
+    )
+    parser.add_argument("file", nargs="?", help="a simulation file (TOML); see below")
+    parser.add_argument("--preset", metavar="NAME", help="one that comes with the package; 'list' lists them")
+    parser.add_argument("--table", metavar="FILE", help="a table of recorded learning curves (CSV, Parquet)")
+    parser.add_argument("--configs", metavar="FILE", help="a second table: config_id and hyperparameters")
+    _add_pairs(parser, "--column", "what the table calls a column: score=return")
+    _add_pairs(parser, "--only", "rows of the table to use: env=Qbert-v5")
+    parser.add_argument("--scheduler", metavar="KIND[,KIND]", help="schedulers to run, instead of the file's")
+    _add_pairs(parser, "--set", "a setting of the schedulers that have it: eviction_rate=0.2")
+    parser.add_argument("--nodes", type=int, metavar="N", help="nodes of the cluster")
+    parser.add_argument("--repeats", type=int, metavar="N", help="paired repetitions")
+    parser.add_argument("--seed", type=int, metavar="N", help="seed of the first repetition")
+    parser.add_argument("--processes", type=int, metavar="N", default=2, help="processes for repetitions (default 2)")
+    parser.add_argument("--json", action="store_true", help="print JSON")
+    parser.add_argument("--db", metavar="FILE", help="keep the first repetition's log in this knowledge base")
+    parser.add_argument("--name", help="the study's name there")
+    parser.set_defaults(command=run)
+
+
+def run(arguments: argparse.Namespace) -> int:
+    """Carry the command out."""
+    from workbench.simulation import compare, presets
+
+    if arguments.preset == "list":
+        print("\n".join(presets()))
+        return 0
+    scenario = _scenario(arguments)
+    found: dict[str, Mapping[str, Any]]
+    differences: dict[str, Mapping[str, Any]] = {}
+    if scenario.repeats > 1:
+        comparison = compare(scenario, processes=arguments.processes)
+        found = {label: _intervals(comparison, label) for label in scenario.schedulers}
+        first, *others = found
+        differences = {f"{first} - {other}": _differences(comparison, first, other) for other in others}
+    else:
+        found = {label: _numbers(scenario.repetition().run(label)) for label in scenario.schedulers}
+    if arguments.db:
+        _keep(scenario, arguments)
+    result = {
+        "name": scenario.name,
+        "simulated": True,
+        "curves": scenario.curves["kind"],
+        "nodes": scenario.cluster.nodes,
+        "seed": scenario.seed,
+        "repeats": scenario.repeats,
+        "scheduler": next(iter(found)),
+        **next(iter(found.values())),
+    }
+    if len(found) > 1:
+        result["schedulers"] = found
+    if differences:
+        result["differences"] = differences
+    print(json.dumps(result, indent=2) if arguments.json else _table(scenario, {**found, **differences}))
+    return 0
+
+
+def _scenario(arguments: argparse.Namespace) -> "Scenario":
+    from workbench.core.errors import InvalidInput
+    from workbench.simulation import preset, scenario_from
+    from workbench.study.file import read_file
+
+    if sum(map(bool, (arguments.file, arguments.preset, arguments.table))) != 1:
+        raise InvalidInput("say what to simulate: a simulation file, --preset NAME or --table FILE, one of them")
+    if arguments.table:
+        if not arguments.scheduler:
+            raise InvalidInput("a table needs --scheduler: for example --scheduler hypertrick")
+        scenario = scenario_from({"curves": _curves(arguments), "schedulers": {"": {"kind": ""}}})
+        scenario = replace(scenario, name=arguments.table, cluster=replace(scenario.cluster, nodes=16))
+    else:
+        if arguments.configs or arguments.column or arguments.only:
+            raise InvalidInput("--configs, --column and --only go with --table")
+        scenario = preset(arguments.preset) if arguments.preset else scenario_from(read_file(arguments.file))
+    given = {key: getattr(arguments, key) for key in ("repeats", "seed") if getattr(arguments, key) is not None}
+    if arguments.nodes is not None:
+        given["cluster"] = replace(scenario.cluster, nodes=arguments.nodes)
+    return replace(scenario, **given, schedulers=_schedulers(scenario.schedulers, arguments))
+
+
+def _curves(arguments: argparse.Namespace) -> dict[str, Any]:
+    given = {"path": arguments.table, "configs": arguments.configs}
+    given |= {"columns": dict(arguments.column), "only": dict(arguments.only)}
+    return {"kind": "table", **{key: value for key, value in given.items() if value}}
+
+
+def _schedulers(
+    written: Mapping[str, Mapping[str, Any]], arguments: argparse.Namespace
+) -> dict[str, Mapping[str, Any]]:
+    """Take the schedulers from the command line, or else from the file, and apply --set."""
+    from workbench.core.describe import settings_of
+    from workbench.core.errors import InvalidInput, unknown
+    from workbench.core.registry import SCHEDULERS
+
+    schedulers: dict[str, Mapping[str, Any]] = dict(written)
+    if arguments.scheduler:
+        schedulers = {kind: written.get(kind, {"kind": kind}) for kind in arguments.scheduler.split(",")}
+    heard = set()
+    for label, described in schedulers.items():
+        if described.get("kind") not in SCHEDULERS:
+            raise unknown("scheduler", str(described.get("kind")), SCHEDULERS)
+        takes = settings_of("scheduler", described, SCHEDULERS)
+        changes = {key: _value(text) for key, text in arguments.set if key in takes}
+        heard |= set(changes)
+        schedulers[label] = {**described, **changes}
+    if unheard := [key for key, _ in arguments.set if key not in heard]:
+        raise InvalidInput(f"no scheduler here has a setting {unheard[0]!r}")
+    return schedulers
+
+
+def _keep(scenario: "Scenario", arguments: argparse.Namespace) -> None:
+    from workbench.core.describe import describe
+    from workbench.core.registry import REGISTRY
+    from workbench.simulation import keep
+
+    repetition = scenario.repetition()
+    for label in scenario.schedulers:
+        events: list[Event] = []
+        repetition.run(label, events)
+        name = arguments.name or scenario.name
+        spec = {"scheduler": describe(repetition.scheduler(label), REGISTRY), "seed": scenario.seed, **scenario.spec}
+        keep(arguments.db, name if len(scenario.schedulers) == 1 else f"{name} {label}", spec, events)
+
+
+def _numbers(outcome: "Outcome") -> dict[str, float | None]:
+    return {name: _finite(getattr(outcome, name)) for name in MEASURES}
+
+
+def _intervals(comparison: "Comparison", label: str) -> dict[str, dict[str, float | None]]:
+    return {name: _interval(found) for name, found in comparison.medians(label, MEASURES).items()}
+
+
+def _differences(comparison: "Comparison", label: str, other: str) -> dict[str, dict[str, float | None]]:
+    """Medians of the differences within a repetition: who is better where both met the same."""
+    return {name: _interval(comparison.difference(name, label, other)) for name in MEASURES}
+
+
+def _interval(found: "Interval") -> dict[str, float | None]:
+    return {"median": _finite(found.value), "low": _finite(found.low), "high": _finite(found.high)}
+
+
+def _table(scenario: "Scenario", found: Mapping[str, Mapping[str, Any]]) -> str:
+    head = f"{scenario.name}: simulated, {scenario.cluster.nodes} nodes, seed {scenario.seed}"
+    if scenario.repeats > 1:
+        head += f", {scenario.repeats} paired repetitions: median [95 % interval]"
+    lines = [head]
+    for label, values in found.items():
+        lines += [f"  {label}", *(f"    {name:<16} {_cell(value)}" for name, value in values.items())]
+    return "\n".join(lines)
+
+
+def _cell(value: Any) -> str:
+    if isinstance(value, Mapping):
+        return f"{_cell(value['median'])} [{_cell(value['low'])}, {_cell(value['high'])}]"
+    return "none" if value is None else f"{value:.4g}"
+
+
+def _finite(value: float) -> float | None:
+    """Numbers as JSON can write them, with the noise of adding seconds rounded away."""
+    return round(value, 9) if value == value and abs(value) != float("inf") else None
+
+
+def _add_pairs(parser: argparse.ArgumentParser, option: str, text: str) -> None:
+    parser.add_argument(option, metavar="NAME=VALUE", action="append", default=[], type=_pair, help=text)
+
+
+def _pair(text: str) -> tuple[str, str]:
+    name, equals, value = text.partition("=")
+    if not (equals and name and value):
+        raise argparse.ArgumentTypeError(f"write NAME=VALUE, got {text!r}")
+    return name, value
+
+
+def _value(text: str) -> Any:
+    try:
+        return json.loads(text)
+    except ValueError:
+        return text

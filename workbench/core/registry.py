@@ -1,0 +1,33 @@
+"""The kinds a study file and a recorded study may name, and where each lives; imported only when used."""
+
+SEARCHERS = {
+    "evolution": "workbench.algos.search.evolution:EvolutionSearcher",
+    "grid": "workbench.algos.search.searchers:GridSearcher",
+    "list": "workbench.algos.search.searchers:ListSearcher",
+    "optuna": "workbench.algos.search.optuna:OptunaSearcher",
+    "random": "workbench.algos.search.searchers:RandomSearcher",
+}
+
+SCHEDULERS = {
+    "asha": "workbench.algos.search.asha:ASHA",
+    "full": "workbench.algos.search.full:FullRuns",
+    "halving": "workbench.algos.search.halving:SuccessiveHalving",
+    "hyperband": "workbench.algos.search.hyperband:Hyperband",
+    "hypertrick": "workbench.algos.search.hypertrick:HyperTrick",
+    "median": "workbench.algos.search.median:MedianStopping",
+    "pbt": "workbench.algos.search.pbt:PBT",
+    "portfolio": "workbench.algos.search.portfolio:Portfolio",
+}
+
+TRAINABLES = {
+    "a3c": "workbench.algos.rl.a3c.trial:A3C",
+    "ba3c": "workbench.algos.rl.ba3c.settings:BA3C",
+    "digits": "workbench.algos.digits.classifier:DigitsClassifier",
+    "digits-gan": "workbench.algos.digits.gan:DigitsGAN",
+    "ga3c": "workbench.algos.rl.ga3c.trial:GA3C",
+    "hts": "workbench.algos.rl.hts.trial:HTS",
+    "quadratic": "workbench.algos.quadratic:Quadratic",
+    "replay": "workbench.algos.replay:Replay",
+}
+
+REGISTRY = SEARCHERS | SCHEDULERS | TRAINABLES

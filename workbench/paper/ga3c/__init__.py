@@ -1,0 +1,1 @@
+"""GA3C (Babaeizadeh et al., ICLR 2017): its tables."""

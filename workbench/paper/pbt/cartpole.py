@@ -1,0 +1,185 @@
+"""Populations of GA3C on CartPole in virtual time: PBT against random search, and the design space of Fig. 5."""
+
+import math
+import os
+import tempfile
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+import pandas as pd
+
+from workbench.algos.rl.ga3c.trial import GA3C
+from workbench.analysis import best_trial, bootstrap_interval, lineage, schedules
+from workbench.core.budget import Budget
+from workbench.core.protocols import Config, Event, Kind, Scheduler
+from workbench.core.space import LogUniform, Space
+from workbench.knowledge import frames_of
+from workbench.paper.published import PBT_TABLE_1, pbt_gain
+from workbench.simulation import simulate
+from workbench.simulation.cluster import VirtualCluster
+from workbench.simulation.trained import TrainedPhases
+
+SPACE = Space(
+    {
+        "learning_rate": LogUniform(1e-5, 1e-2),
+        "entropy_beta": LogUniform(1e-4, 1e-1),
+        "t_max": LogUniform(2, 100, step=1),
+    }
+)
+MEASURES = ("final", "mean", "over_time")
+_ESTIMATES = ["group", "name", "value", "low", "high", "source"]  # as `viz.estimates` takes them
+
+
+def play(
+    scheduler: Scheduler, population: int, frames: int, seed: int, game: str = "CartPole-v1", n_agents: int = 8
+) -> list[Event]:
+    """Train a population on as many virtual nodes as it has members; return the log.
+
+    Parameters
+    ----------
+    scheduler : Scheduler
+    population : int
+    frames : int
+        Of one phase of one member.
+    seed : int
+        Of the study: trials' seeds are derived from it.
+    game : str
+        What GA3C plays, in its deterministic mode.
+    n_agents : int
+        Of one member.
+    """
+    agent = GA3C(game=game, phase=Budget(frames=frames), n_agents=n_agents, lockstep=True, device="cpu")
+    memory = "/dev/shm" if os.path.isdir("/dev/shm") else None  # thousands of small checkpoints
+    events: list[Event] = []
+    with tempfile.TemporaryDirectory(dir=memory) as folder:
+        simulate(scheduler, TrainedPhases(agent, folder), VirtualCluster(population), seed=seed, events=events)
+    return events
+
+
+def summed_up(events: Sequence[Event]) -> dict[str, Any]:
+    """Take the measures from a population's log.
+
+    Returns
+    -------
+    dict
+        ``final``, the best score among the members at the end (the mean return of the games of a last phase, 500
+        at most); ``mean``, that of all members at the end; ``over_time``, the mean over the phases of the best score
+        so far; ``first_phase``, every member's first score; ``phases`` run; ``copies`` made of others' weights.
+    """
+    frames = frames_of(events)
+    known = lineage(frames.trials, frames.phases, frames.decisions)
+    table = schedules(known, frames.trials, frames.phases, [])
+    scores = table.pivot(index="member", columns="phase", values="score").to_numpy(float)  # [members, phases]
+    return {
+        "final": float(np.nanmax(scores[:, -1])),
+        "mean": float(np.nanmean(scores[:, -1])),
+        "over_time": float(np.maximum.accumulate(np.nanmax(scores, axis=0)).mean()),
+        "first_phase": scores[:, 0].tolist(),
+        "phases": int(np.isfinite(scores).sum()),
+        "copies": int(known["copied"].sum()),
+    }
+
+
+def last_config(events: Sequence[Event]) -> Config:
+    """Give the hyperparameters that the best member ended with."""
+    frames = frames_of(events)
+    known = lineage(frames.trials, frames.phases, frames.decisions)
+    best = best_trial(schedules(known, frames.trials, frames.phases, []))
+    (config,) = (event.data["config"] for event in events if event.kind is Kind.RUN and event.trial == best)
+    return dict(config)
+
+
+def against_random(runs: pd.DataFrame) -> pd.DataFrame:
+    """Compare PBT with random search over repetitions that began alike.
+
+    Parameters
+    ----------
+    runs : DataFrame
+        The recording ``pbt-cartpole``: one row a repetition and scheduler.
+
+    Returns
+    -------
+    DataFrame
+        One row a measure: measure, n, then pbt, random and difference (PBT's less random search's, paired), each a mean
+        with ``_low`` and ``_high`` of its 95 % bootstrap interval; better_in, repetitions in which PBT's was higher.
+    """
+    rows = []
+    for measure in MEASURES:
+        both = runs.pivot(index="repeat", columns="scheduler", values=measure)
+        gain = both["pbt"] - both["random"]
+        row: dict[str, Any] = {"measure": measure, "n": len(both)}
+        for name, values in (("pbt", both["pbt"]), ("random", both["random"]), ("difference", gain)):
+            row |= _mean(name, values)
+        rows.append(row | {"better_in": int((gain > 0).sum())})
+    return pd.DataFrame(rows)
+
+
+def against_random_estimates(runs: pd.DataFrame) -> pd.DataFrame:
+    """Give the scores of `against_random` as `viz.estimates` takes them: group, name, value, low, high, source."""
+    rows = [
+        (row["measure"], name, *(row[f"{name}{end}"] for end in ("", "_low", "_high")), "simulated")
+        for row in against_random(runs).to_dict("records")
+        for name in ("pbt", "random")
+    ]
+    return pd.DataFrame(rows, columns=_ESTIMATES)
+
+
+def design_space(runs: pd.DataFrame, measure: str = "final") -> pd.DataFrame:
+    """Sum up what each choice of Fig. 5 gains over random search.
+
+    Parameters
+    ----------
+    runs : DataFrame
+        The recording ``pbt-design``: one row a choice and repetition.
+    measure : str
+        One of `MEASURES`.
+
+    Returns
+    -------
+    DataFrame
+        One row a choice: design, value, population, n, then score and gain (over random search of as many members,
+        paired), each a mean with ``_low`` and ``_high`` of its 95 % bootstrap interval.
+    """
+    rows = []
+    for (design, value), found in runs.groupby(["design", "value"], sort=False):
+        row = {"design": design, "value": value, "population": int(found["population"].iloc[0]), "n": len(found)}
+        gain = found[measure] - found[f"random_{measure}"]
+        rows.append(row | _mean("score", found[measure]) | _mean("gain", gain))
+    return pd.DataFrame(rows)
+
+
+def improvements(rows: pd.DataFrame, measure: str = "final", source: str = "simulated") -> pd.DataFrame:
+    """Give every choice's score over random search's, the mean of the repetitions' ratios, for `viz.estimates`.
+
+    Parameters
+    ----------
+    rows : DataFrame
+        The recording ``pbt-design``: design, value, and the column `measure` beside ``random_`` and its name.
+    measure : {"final", "mean", "over_time"}
+    source : str
+        What the rows are, for the figure.
+
+    Returns
+    -------
+    DataFrame
+        group (the design), name, value, low, high (95 % bootstrap interval), source.
+    """
+    ratio = rows[measure] / rows[f"random_{measure}"]
+    found = [
+        (design, value, *bootstrap_interval(part.to_numpy(), "mean"), source)
+        for (design, value), part in ratio.groupby([rows["design"], rows["value"]], sort=False)
+    ]
+    return pd.DataFrame(found, columns=_ESTIMATES)
+
+
+def published_improvements() -> pd.DataFrame:
+    """Give Fig. 5(a) as it follows from the paper's Table 1: FuN on four Atari games, by size of the population."""
+    sizes = next(iter(PBT_TABLE_1.values()))
+    rows = [("population", f"{size}, FuN on Atari", pbt_gain(size), math.nan, math.nan, "published") for size in sizes]
+    return pd.DataFrame(rows, columns=_ESTIMATES)
+
+
+def _mean(name: str, values: pd.Series) -> dict[str, float]:
+    found = bootstrap_interval(values.to_numpy(float), "mean")
+    return {name: found.value, f"{name}_low": found.low, f"{name}_high": found.high}

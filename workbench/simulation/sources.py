@@ -1,0 +1,117 @@
+"""Where the learning curves of a simulation come from: drawn, or read from a table, a study or a table of phases."""
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from functools import lru_cache, partial
+from typing import Any
+
+from workbench.core.errors import InvalidInput, refuse_unknown, unknown
+from workbench.core.places import located
+from workbench.core.space import Space
+from workbench.simulation.curve_table import CurveTable, TableCurves, read_table
+from workbench.simulation.executor import PhaseModel
+from workbench.simulation.models import CostTable, PhaseTable, RecordedStudy, SyntheticCurves
+
+
+@dataclass(frozen=True)
+class Curves:
+    """Where a scenario's curves come from, the same for all repetitions.
+
+    Attributes
+    ----------
+    n_phases : int
+        Phases of a full curve.
+    configs : list of dict, or None
+        All configurations there are; ``None``: they are drawn from a space.
+    model : callable
+        Seed of a repetition → its phase model.
+    """
+
+    n_phases: int
+    configs: list[dict[str, Any]] | None
+    model: Callable[[int], PhaseModel]
+
+
+def read_curves(described: Mapping[str, Any], space: Space | None) -> Curves:
+    """Read and check the curves that a table ``curves`` describes: ``kind`` and settings."""
+    settings = dict(described)
+    kind = settings.pop("kind", None)
+    if kind not in SOURCES:
+        raise unknown("kind of [curves]", str(kind), SOURCES)
+    make, allowed = SOURCES[kind]
+    refuse_unknown(f"setting of {kind} curves", settings, allowed)
+    if missing := [key for key, needed in allowed.items() if needed and key not in settings]:
+        raise InvalidInput(f"{kind} curves need {', '.join(missing)}")
+    curves: Curves = make(settings, space)
+    return curves
+
+
+def _synthetic(settings: dict[str, Any], space: Space | None) -> Curves:
+    if space is None:
+        raise InvalidInput("synthetic curves depend on hyperparameters: add a [space]")
+    settings = {"name": settings.pop("family", "steady"), **settings}
+    if "cost_table" in settings:
+        by = settings.pop("cost_by", "t_max")
+        settings["cost"] = _cost_table(str(located(settings.pop("cost_table"))), by)
+    curves = Curves(settings["n_phases"], None, partial(_family, settings, space))
+    curves.model(0)  # refuses bad settings now
+    return curves
+
+
+def _family(settings: dict[str, Any], space: Space, seed: int) -> PhaseModel:
+    return SyntheticCurves.family(space=space, **settings, seed=seed)
+
+
+def _same(model: PhaseModel, seed: int) -> PhaseModel:
+    """Give curves that are the same in every repetition."""
+    return model
+
+
+def _tabled(settings: dict[str, Any], space: Space | None) -> Curves:
+    path, configs = located(settings["path"]), settings.get("configs")
+    columns, only = (tuple(sorted(settings.get(key, {}).items())) for key in ("columns", "only"))
+    table = _read_table(str(path), None if configs is None else str(located(configs)), columns, only)
+    return Curves(table.n_phases, table.configs, partial(TableCurves, table))
+
+
+def _phases(settings: dict[str, Any], space: Space | None) -> Curves:
+    table = PhaseTable.read(located(settings["path"]))
+    return Curves(table.n_phases, table.configs, partial(_same, table))
+
+
+def _study(settings: dict[str, Any], space: Space | None) -> Curves:
+    from workbench.knowledge import KnowledgeBase
+
+    with KnowledgeBase(settings["db"]) as kb:
+        frames = kb[settings["name"]].frames()
+    study = RecordedStudy(frames.trials, frames.phases, frames.hyperparameters, settings["name"])
+    return Curves(study.n_phases, study.configs, partial(_same, study))
+
+
+_SYNTHETIC = (
+    "family",
+    "crossing",
+    "cost_of_quality",
+    "noise",
+    "luck",
+    "cost_noise",
+    "phase_s",
+    "cost_table",
+    "cost_by",
+)
+SOURCES: Mapping[str, tuple[Any, Mapping[str, bool]]] = {  # kind → builder, settings and whether they are needed
+    "synthetic": (_synthetic, {"n_phases": True, **dict.fromkeys(_SYNTHETIC, False)}),
+    "table": (_tabled, {"path": True, "configs": False, "columns": False, "only": False}),
+    "phases": (_phases, {"path": True}),
+    "study": (_study, {"db": True, "name": True}),
+}
+
+
+@lru_cache(maxsize=4)
+def _read_table(path: str, configs: str | None, columns: Any, only: Any) -> CurveTable:
+    return read_table(path, configs, columns=dict(columns), only=dict(only))
+
+
+@lru_cache(maxsize=4)
+def _cost_table(path: str, by: str) -> CostTable:
+    return CostTable.read(path, by)

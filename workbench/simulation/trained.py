@@ -1,0 +1,73 @@
+"""Real trainables in virtual time: phases are trained in this process, one after the other, and cost what is said."""
+
+import math
+import time
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+
+from workbench.cluster.measured import parted
+from workbench.core.errors import InvalidInput
+from workbench.core.protocols import Job, Metrics, TrainableFactory
+from workbench.simulation.executor import Ran, checkpoint_name
+
+
+@dataclass(frozen=True)
+class TrainedPhases:
+    """A model of a simulated cluster in which trials truly train, so that copied weights count.
+
+    Scores are measured, times are virtual. Every phase is built anew from its checkpoint, as after a change of nodes.
+
+    Parameters
+    ----------
+    factory : TrainableFactory
+    folder : path
+        Where checkpoints go; the caller's to remove. One study a folder.
+    phase_s : float or None
+        Virtual seconds of a phase; ``None``: as long as it really took, which does not repeat.
+    spread : float
+        Standard deviation of the logarithm of a phase's virtual duration, drawn by trial and phase.
+    seed : int
+        Of the durations.
+    """
+
+    factory: TrainableFactory
+    folder: str | Path
+    phase_s: float | None = 1.0
+    spread: float = 0.0
+    seed: int = 0
+
+    def __post_init__(self) -> None:
+        if self.phase_s is not None and not 0 < self.phase_s < math.inf:
+            raise InvalidInput(f"TrainedPhases needs phase_s > 0, or None for measured times, got {self.phase_s!r}")
+        if not 0 <= self.spread < math.inf:
+            raise InvalidInput(f"TrainedPhases needs spread >= 0, got {self.spread!r}")
+
+    def run(self, job: Job) -> Ran:
+        """Train the job's phase and save its checkpoint; training that diverges gives a score of NaN."""
+        began = time.perf_counter()
+        points: list[Metrics] = []
+        trainable = self.factory(job.config, job.seed)
+        try:
+            if job.checkpoint is not None:
+                trainable.load(self._path(job.checkpoint))
+            metrics, returns = parted(trainable.train_phase(lambda metrics: points.append(dict(metrics))))
+            path = self._path(checkpoint_name(job))
+            path.mkdir(parents=True, exist_ok=True)
+            trainable.save(path)
+        except FloatingPointError:
+            metrics, returns = {"score": math.nan}, []
+        finally:
+            trainable.close()
+        return Ran(self._seconds(job, time.perf_counter() - began), metrics, points, returns)
+
+    def _path(self, checkpoint: str) -> Path:
+        return Path(self.folder) / checkpoint.removeprefix("virtual:")
+
+    def _seconds(self, job: Job, measured_s: float) -> float:
+        seconds = measured_s if self.phase_s is None else self.phase_s
+        if not self.spread:
+            return seconds
+        rng = np.random.default_rng([self.seed, job.trial, job.phase])
+        return seconds * math.exp(self.spread * float(rng.normal()))

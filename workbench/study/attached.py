@@ -1,0 +1,224 @@
+"""A study seen through its knowledge base: whoever drives it, wherever, this process can look, wait and ask."""
+
+import asyncio
+import os
+import re
+import signal
+import socket
+import sys
+import time
+from collections.abc import Generator
+from pathlib import Path
+from typing import IO, TYPE_CHECKING, Any
+
+from workbench.core.errors import StudyError
+from workbench.core.protocols import Kind
+from workbench.core.record import size_of_record
+from workbench.study.progress import Progress, in_a_notebook
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+    from workbench.knowledge import Frames, Hands
+    from workbench.study.results import Results
+    from workbench.viz.dashboard import Dashboard
+
+_LOOK_S = 0.2
+
+
+class AttachedStudy:
+    """A study in a process of its own, or anybody's: found by its name, read from its log.
+
+    Nothing done to this object, its kernel or its dashboards touches the study, except what it is asked: `stop` and
+    `hands`.
+
+    Parameters
+    ----------
+    db : path
+        The knowledge base.
+    name : str
+        The study.
+
+    Raises
+    ------
+    DatabaseError, StudyError
+        There is no such file, or no such study in it.
+
+    Examples
+    --------
+    >>> run = Study("night", HyperTrick(...), GA3C("Pong", ...)).launch()  # doctest: +SKIP
+    >>> run = AttachedStudy("data/runs/workbench.db", "night")  # after a restart of the kernel  # doctest: +SKIP
+    >>> run.follow()  # doctest: +SKIP
+    """
+
+    def __init__(self, db: str | Path, name: str) -> None:
+        from workbench.knowledge import KnowledgeBase
+
+        self.db = Path(db).absolute()
+        self.name = name
+        self._seen = 0  # events taken in
+        with KnowledgeBase(self.db) as kb:
+            size = size_of_record(kb[name].spec)  # until the log's first event tells
+        self._progress = Progress(size.n_trials, size.expected_phases)
+
+    # -- waiting and stopping ---------------------------------------------------------------------------------
+
+    def wait(self, timeout: float | None = None) -> bool:
+        """Wait until nobody drives the study, at most `timeout` seconds; tell whether it is so.
+
+        Raises
+        ------
+        StudyError
+            It was ended by an error, or its driver died without a word.
+        """
+        until = None if timeout is None else time.monotonic() + timeout
+        while self.running:
+            if until is not None and time.monotonic() >= until:
+                return False
+            time.sleep(_LOOK_S)
+        self._raise_what_ended_it()
+        return True
+
+    def stop(self) -> None:
+        """Ask the study to end now; phases under way are lost, everything reported is kept. It can be resumed.
+
+        Raises
+        ------
+        StudyError
+            Its driver is on another machine, out of reach.
+        """
+        from workbench.knowledge import driver_of
+
+        holder = driver_of(self.db, self.name)
+        found = re.match(r"process (\d+) on (\S+)", holder or "")
+        if holder is None:
+            return
+        if found is None or found[2] != socket.gethostname():
+            raise StudyError(f"study {self.name!r} is driven by {holder}, out of reach from here: stop it there")
+        os.kill(int(found[1]), signal.SIGTERM)
+
+    @property
+    def running(self) -> bool:
+        """Whether the study is being driven."""
+        from workbench.knowledge import driver_of
+
+        return driver_of(self.db, self.name) is not None
+
+    @property
+    def hands(self) -> "Hands":
+        """Stop, pause, resume, extend or clone a trial; pause the study; scale its cluster."""
+        from workbench.knowledge import Hands
+
+        return Hands(self.db, self.name)
+
+    def __await__(self) -> Generator[Any, None, "AttachedStudy"]:
+        yield from asyncio.get_running_loop().run_in_executor(None, self.wait).__await__()
+        return self
+
+    # -- looking ----------------------------------------------------------------------------------------------
+
+    @property
+    def progress(self) -> Progress:
+        """How far the study is, as its log tells."""
+        from workbench.knowledge import KnowledgeBase
+
+        with KnowledgeBase(self.db) as kb:
+            events, self._seen = kb[self.name].events_since(self._seen)
+        for event in events:
+            self._progress.see(event)
+        return self._progress
+
+    def frames(self) -> "Frames":
+        """Read the study's frames as they stand now."""
+        from workbench.knowledge import KnowledgeBase
+
+        with KnowledgeBase(self.db) as kb:
+            return kb[self.name].frames()
+
+    @property
+    def trials(self) -> "pd.DataFrame":
+        """One row a trial; see `Frames.trials`."""
+        return self.frames().trials
+
+    def results(self) -> "Results":
+        """Sum up the study as it stands now: numbers, figures, report."""
+        from workbench.study.results import Results
+
+        return Results.open(self.db, self.name)
+
+    def dashboard(self) -> "Dashboard":
+        """Open the live view of this study; it only reads the log."""
+        from workbench.viz.dashboard import Dashboard
+
+        return Dashboard(self.db, self.name)
+
+    def report(self, path: str | Path | None = None) -> Path:
+        """Write the self-contained HTML report, by default beside the knowledge base; return where it is."""
+        return self.results().write_report(path or self.db.resolve().parent / f"{self.name}.html")
+
+    def follow(self, every_s: float | None = None, out: IO[str] | None = None) -> "AttachedStudy":
+        """Show how far the study is until it is over; raises what ended it badly.
+
+        In a notebook bars are drawn anew every second, on a terminal a line replaces the last; elsewhere, or to a file
+        `out`, a line comes every ten seconds. An interrupt ends the following, not the study.
+        """
+        if out is None and in_a_notebook():
+            return self._follow_in_a_cell(1.0 if every_s is None else every_s)
+        out = sys.stdout if out is None else out
+        terminal = out.isatty()
+        over = False
+        while not over:
+            over = self.wait((1.0 if terminal else 10.0) if every_s is None else every_s)
+            out.write(f"{self.progress}" + ("\x1b[K\r" if terminal and not over else "\n"))
+            out.flush()
+        return self._tell_failures(out)
+
+    def _follow_in_a_cell(self, every_s: float) -> "AttachedStudy":
+        from IPython.display import display
+
+        shown = display(self.progress, display_id=True)  # type: ignore[no-untyped-call]
+        over = False
+        while not over:
+            try:
+                over = self.wait(every_s)
+            finally:
+                shown.update(self.progress)
+        return self._tell_failures(sys.stdout)
+
+    def _tell_failures(self, out: IO[str]) -> "AttachedStudy":
+        from workbench.analysis import failure_lines
+
+        out.writelines(f"failed: {line}\n" for line in failure_lines(self.trials))
+        out.flush()
+        return self
+
+    def __repr__(self) -> str:
+        return f"{self.name}: {self.progress.state} · {self.progress}{self._note()}"
+
+    def _repr_html_(self) -> str:
+        from html import escape
+
+        return f"{self.results()._repr_html_()}<p>{escape(self._note().removeprefix(' · '))}</p>"
+
+    def _note(self) -> str:
+        """What whoever looks at the study should know about its driver."""
+        if self.running:
+            return " · driven by a process of its own"
+        if self.progress.state == "running":
+            return " · its driver died without a word: resume it"
+        return ""
+
+    def _raise_what_ended_it(self) -> None:
+        from workbench.knowledge import KnowledgeBase, output_path
+
+        with KnowledgeBase(self.db) as kb:
+            last = next((e for e in reversed(kb[self.name].events()) if e.kind in _TURNS), None)
+        if last is not None and last.kind is Kind.STUDY_INTERRUPTED and "error" in last.data:
+            raise StudyError(f"study {self.name!r} stopped: {last.data['error']}")
+        if last is None or last.kind in (Kind.STUDY_STARTED, Kind.STUDY_RESUMED):
+            said = output_path(self.db, self.name)
+            where = f"; what it wrote stands in {said}" if said.exists() else ""
+            raise StudyError(f"the driver of study {self.name!r} died without a word: resume it{where}")
+
+
+_TURNS = {Kind.STUDY_STARTED, Kind.STUDY_RESUMED, Kind.STUDY_INTERRUPTED, Kind.STUDY_ENDED}

@@ -1,0 +1,133 @@
+"""Several studies side by side: numbers, figures, files."""
+
+import re
+from collections.abc import Mapping, Sequence
+from functools import cached_property
+from html import escape
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from workbench.knowledge import KnowledgeBase
+from workbench.study.results import Results
+
+if TYPE_CHECKING:
+    import pandas as pd
+    import plotly.graph_objects as go
+
+    from workbench.analysis import Importance
+
+_COLUMNS = ["study", "state", "trials", "phases", "best_score", "time_to_best_s", "wall_s", "occupancy", "alpha"]
+
+
+class Explorer:
+    """Studies compared: learning curves, survival, importance, time to best; and each one's trials and lineage.
+
+    Reads the log once, when it is made. Scores of studies are comparable only if their trials learn the same thing,
+    which is for whoever compares them to know.
+
+    Parameters
+    ----------
+    db : path
+        The knowledge base.
+    *names : str
+        The studies; all, if none is named.
+
+    Examples
+    --------
+    >>> Explorer("data/runs/workbench.db", "monday", "tuesday").figures()["survival"]  # doctest: +SKIP
+    """
+
+    def __init__(self, db: str | Path, *names: str) -> None:
+        with KnowledgeBase(db) as kb:
+            found = {name: kb[name] for name in (names or kb)}
+            self.results: Mapping[str, Results] = {
+                name: Results(name, study.spec, study.frames()) for name, study in found.items()
+            }
+
+    @classmethod
+    def of_recordings(cls, *folders: str | Path) -> "Explorer":
+        """Compare studies that were recorded to folders (`workbench record`)."""
+        explorer = cls.__new__(cls)
+        explorer.results = {results.name: results for results in map(Results.of_recording, folders)}
+        return explorer
+
+    @cached_property
+    def table(self) -> "pd.DataFrame":
+        """One row a study: study, state, trials, phases, best_score, time_to_best_s, wall_s, occupancy, alpha."""
+        import pandas as pd
+
+        rows = []
+        for name, results in self.results.items():
+            told = results.summary
+            row = {"study": name, "state": results.frames.state, "time_to_best_s": told["best_at_s"]}
+            rows.append(row | {key: told[key] for key in _COLUMNS if key in told})
+        return pd.DataFrame(rows, columns=_COLUMNS)
+
+    @cached_property
+    def importance(self) -> "Mapping[str, Importance]":
+        """By study: which hyperparameters its scores follow; takes some seconds a study the first time."""
+        return {name: results.importance() for name, results in self.results.items()}
+
+    def figures(self) -> "dict[str, go.Figure]":
+        """Draw best score, time to best, learning curves, survival and importance, all studies in each.
+
+        Then of every study its trials as parallel coordinates and, where trials went on from others' weights, the
+        population's figures, its members' lineage among them; their names end in ``: `` and the study's.
+        """
+        from workbench import analysis
+        from workbench.viz import figures
+
+        frames = {name: results.frames for name, results in self.results.items()}
+        until = {name: f.wall_s for name, f in frames.items()}
+        survival = {name: analysis.survival(f.trials, f.phases, f.decisions) for name, f in frames.items()}
+        curves = {name: analysis.learning_curves(f.phases, f.metrics) for name, f in frames.items()}
+        tables = {name: found.table for name, found in self.importance.items()}
+        told = {name: str(found) for name, found in self.importance.items()}
+        return {
+            "best so far": figures.compare_best(self._best, until),
+            "time to best": figures.compare_time_to_best(self._best, until),
+            "learning curves": figures.compare_curves(curves),
+            "survival": figures.compare_survival(survival),
+            "importance": figures.compare_importance(tables, told),
+            **{f"{what}: {name}": fig for name in frames for what, fig in self._own_figures(name).items()},
+        }
+
+    def write(self, folder: str | Path, kinds: Sequence[str] = ("html",)) -> list[Path]:
+        """Write every figure (html, png, svg) and the table (CSV) into a folder; returns the files."""
+        from workbench.viz.figures import write_figure
+
+        target = Path(folder)
+        target.mkdir(parents=True, exist_ok=True)
+        self.table.to_csv(target / "studies.csv", index=False)
+        files = [target / "studies.csv"]
+        for name, fig in self.figures().items():
+            files += [write_figure(fig, target / f"{_file_name(name)}.{kind}") for kind in kinds]
+        return files
+
+    def _own_figures(self, name: str) -> "dict[str, go.Figure]":
+        """Draw what cannot be drawn of several studies in one."""
+        from workbench.viz import figures
+
+        results = self.results[name]
+        f = results.frames
+        drawn = {"parallel coordinates": figures.parallel_coordinates(f.trials, f.hyperparameters)}
+        drawn |= results.population_figures()
+        for fig in drawn.values():
+            fig.update_layout(title_text=f"{fig.layout.title.text}: {escape(name, quote=False)}")
+        return drawn
+
+    @cached_property
+    def _best(self) -> "dict[str, Any]":
+        from workbench import analysis
+
+        return {name: analysis.best_so_far(results.frames.phases) for name, results in self.results.items()}
+
+    def __repr__(self) -> str:
+        return self.table.to_string(index=False, float_format="{:.4g}".format)
+
+    def _repr_html_(self) -> str:
+        return str(self.table.to_html(index=False, float_format="{:.4g}".format))
+
+
+def _file_name(figure: str) -> str:
+    return re.sub(r"[^\w.-]+", "-", figure).strip("-")[:120]

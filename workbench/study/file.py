@@ -1,0 +1,137 @@
+"""Studies written down: TOML files, the presets that come with the package, and the record in the log."""
+
+import tomllib
+from collections.abc import Mapping
+from importlib import resources
+from pathlib import Path
+from typing import Any
+
+from workbench.core.describe import Registry, build, made, settings_of
+from workbench.core.errors import InvalidInput, refuse_unknown, unknown
+from workbench.core.protocols import ranks_needed
+from workbench.core.record import in_drawn_order, own_classes, scheduler_from_record
+from workbench.core.registry import SCHEDULERS, SEARCHERS, TRAINABLES
+from workbench.core.space import Space
+from workbench.study.study import Study
+
+_STUDY_KEYS = {"name", "seed", "nodes", "db", "checkpoints", "max_retries", "stall_s", "fail_fast"}
+_TABLES = {"study", "space", "searcher", "scheduler", "trainable"}
+
+
+def presets() -> list[str]:
+    """Names of the study files that come with the package."""
+    return sorted(f.name.removesuffix(".toml") for f in _preset_folder().iterdir() if f.name.endswith(".toml"))
+
+
+def read_preset(name: str) -> dict[str, Any]:
+    """Read a preset as a table."""
+    if name not in presets():
+        raise unknown("preset", name, presets())
+    return parse((_preset_folder() / f"{name}.toml").read_bytes(), f"preset {name}")
+
+
+def read_file(path: str | Path) -> dict[str, Any]:
+    """Read a study file as a table."""
+    try:
+        raw = Path(path).read_bytes()
+    except OSError as err:
+        raise InvalidInput(f"cannot read the study file {path}: {err.strerror or err}") from None
+    return parse(raw, str(path))
+
+
+def study_from(table: Mapping[str, Any], **overrides: Any) -> Study:
+    """Build the study that a table describes.
+
+    Parameters
+    ----------
+    table : Mapping
+        Tables ``study``, ``space``, ``searcher``, ``scheduler`` and ``trainable``, as in a preset.
+    **overrides
+        Settings of ``study`` that win over the table's, those that are not ``None``.
+
+    Raises
+    ------
+    InvalidInput
+        The first thing that is wrong, with its name.
+    """
+    refuse_unknown("table in a study file", table, _TABLES)
+    settings = {**_table(table, "study"), **{k: v for k, v in overrides.items() if v is not None}}
+    refuse_unknown("setting of [study]", [key for key in settings if key != "client"], _STUDY_KEYS)
+    if "name" not in settings:
+        raise InvalidInput('the study has no name: add name = "…" to [study], or pass --name')
+    seed = settings.get("seed", 0)
+    if isinstance(seed, bool) or not isinstance(seed, int) or seed < 0:
+        raise InvalidInput(f"a seed is a whole number >= 0, got {seed!r}")
+    described = {"kind": "random", **_table(table, "searcher", {})}
+    trainable = build("trainable", _table(table, "trainable"), TRAINABLES)
+    nodes = settings.get("nodes", Study.nodes) if settings.get("client") is None else None
+    n_slots = max(1, nodes // ranks_needed(trainable)) if isinstance(nodes, int) else nodes  # `Study` refuses the rest
+    space = Space.from_json(table["space"]) if "space" in table else None
+    searcher = _built("searcher", described, SEARCHERS, space=space, seed=seed)
+    given = {"seed": seed, "n_nodes": n_slots, "space": None if hasattr(searcher, "space") else space}
+    scheduler = _built("scheduler", _table(table, "scheduler"), SCHEDULERS, searcher=searcher, **given)
+    study: Study = made("the study", Study, {"scheduler": scheduler, "trainable": trainable, **settings})
+    return study
+
+
+def recorded_study(db: str | Path, name: str, **settings: Any) -> Study:
+    """Build a study again that a knowledge base holds, to resume it by its name.
+
+    Raises
+    ------
+    DatabaseError, StudyError
+        There is no such file, or no such study in it.
+    InvalidInput
+        As `study_from_record`.
+    """
+    from workbench.knowledge import KnowledgeBase
+
+    with KnowledgeBase(db) as kb:
+        spec, events = kb[name].spec, kb[name].events()
+    return study_from_record(name, in_drawn_order(spec, events), db=db, **settings)
+
+
+def study_from_record(name: str, spec: Mapping[str, Any], **settings: Any) -> Study:
+    """Build a study again from what the log keeps of it.
+
+    Raises
+    ------
+    InvalidInput
+        Its scheduler, searcher or trainable is not one of the workbench's: pass the objects to `Study` instead.
+    """
+    if mine := own_classes(spec):
+        raise InvalidInput(
+            f"study {name!r} runs {mine[0]}, a class of your own, which its record cannot make again: resume it from "
+            f"Python, Study({name!r}, scheduler, trainable, db=…).run(resume=True)"
+        )
+    scheduler = scheduler_from_record(spec["scheduler"])
+    trainable = build("trainable", spec["trainable"], TRAINABLES)
+    return Study(name, scheduler, trainable, seed=spec["seed"], **{k: v for k, v in settings.items() if v is not None})
+
+
+def _built(what: str, described: Mapping[str, Any], registry: Registry, **given: Any) -> Any:
+    """Build what is described; what other tables say fills in the settings it has and that are not its own."""
+    known = settings_of(what, described, registry)
+    filled = {k: v for k, v in given.items() if k in known and k not in described and v is not None}
+    return build(what, described, registry, **filled)
+
+
+def parse(raw: bytes, source: str) -> dict[str, Any]:
+    """Read TOML; `source` names it in errors."""
+    try:
+        return tomllib.loads(raw.decode("utf-8"))
+    except (tomllib.TOMLDecodeError, UnicodeDecodeError) as err:
+        raise InvalidInput(f"{source} is not a valid TOML file: {err}") from None
+
+
+def _table(table: Mapping[str, Any], key: str, default: Mapping[str, Any] | None = None) -> Mapping[str, Any]:
+    found = table.get(key, default)
+    if not isinstance(found, Mapping):
+        raise InvalidInput(
+            f"a study file needs a table [{key}], got {found!r}: see workbench run --help for an example"
+        )
+    return found
+
+
+def _preset_folder() -> Any:
+    return resources.files("workbench") / "presets"

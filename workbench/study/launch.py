@@ -1,0 +1,99 @@
+"""A study in a process of its own, which outlives the notebook that started it."""
+
+import os
+import pickle
+import signal
+import subprocess
+import sys
+from contextlib import suppress
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import cloudpickle
+
+from workbench.core.errors import InvalidInput, StudyError
+
+_CHILDREN: list["subprocess.Popen[bytes]"] = []  # kept, so that those that have ended can be reaped
+
+
+def launch(study: Any, *, resume: bool, scheduler_address: str | None) -> None:
+    """Drive a study in a new process and session; returns when its log is open there.
+
+    Parameters
+    ----------
+    study : Study
+        Pickled with cloudpickle, so that classes made in a notebook reach the other process.
+    resume : bool
+        As of `Study.start`.
+    scheduler_address : str or None
+        Of the Dask cluster to use; ``None``: a local one of its own.
+
+    Raises
+    ------
+    InvalidInput
+        Something in the study cannot be pickled.
+    StudyError
+        What `Study.start` raises, or the process did not come up.
+    """
+    from workbench.knowledge import output_path
+
+    try:
+        payload = pickle.dumps(sys.path) + cloudpickle.dumps((study, resume, scheduler_address))
+    except Exception as err:  # noqa: BLE001  pickling runs whatever code an object brings along
+        raise InvalidInput(f"study {study.name!r} cannot be sent to another process ({err}): use start()") from None
+    db = Path(study.db)
+    db.parent.mkdir(parents=True, exist_ok=True)
+    said = output_path(db, study.name)
+    hears, tells = os.pipe()
+    with open(said, "ab") as out:
+        child = subprocess.Popen(
+            [sys.executable, "-m", "workbench.study.launch", str(tells)],
+            stdin=subprocess.PIPE,
+            stdout=out,
+            stderr=out,
+            pass_fds=[tells],
+            start_new_session=True,  # signals to the notebook's process group must not reach it
+        )
+    os.close(tells)
+    _CHILDREN[:] = [*(one for one in _CHILDREN if one.poll() is None), child]
+    assert child.stdin is not None
+    with open(hears, "rb") as answer:
+        with suppress(BrokenPipeError), child.stdin:
+            child.stdin.write(payload)
+        told = answer.read()
+    if not told:
+        raise StudyError(f"the process for study {study.name!r} did not come up: see {said}")
+    error = pickle.loads(told)
+    if error is not None:
+        raise error
+
+
+def main(tells: int) -> int:
+    """Drive the study that stands on standard input; tell `tells` (a file descriptor) whether it could be started."""
+    sys.path[:] = pickle.load(sys.stdin.buffer)
+    study, resume, address = pickle.load(sys.stdin.buffer)
+    error: BaseException | None = None
+    try:
+        run = (study if address is None else _on(study, address)).start(resume=resume)
+    except BaseException as err:  # noqa: BLE001  raised where the study was launched
+        error = err
+    with suppress(BrokenPipeError), open(tells, "wb") as answer:  # whoever launched it may be gone already
+        cloudpickle.dump(error, answer)
+    if error is not None:
+        return 2
+    for number in (signal.SIGTERM, signal.SIGINT):
+        signal.signal(number, lambda *_: run.stop())
+    while not run.wait(1.0):  # a signal is heard between two waits
+        pass
+    return 0
+
+
+def _on(study: Any, address: str) -> Any:
+    from distributed import Client
+
+    return replace(study, client=Client(address, set_as_default=False))
+
+
+if __name__ == "__main__":
+    sys.exit(main(int(sys.argv[1])))

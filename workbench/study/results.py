@@ -1,0 +1,282 @@
+"""What came of a study: its numbers, its figures, its report. Reads frames, so it works on running studies too."""
+
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass
+from html import escape
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from workbench.core.describe import explain_of
+from workbench.core.errors import InvalidInput, StudyError
+from workbench.core.record import size_of_record
+from workbench.core.registry import REGISTRY
+from workbench.core.size import Size
+from workbench.knowledge import Frames, KnowledgeBase, Recording
+
+if TYPE_CHECKING:
+    import pandas as pd
+    import plotly.graph_objects as go
+
+    from workbench.analysis import Importance
+
+
+@dataclass(frozen=True)
+class Results:
+    """A study's outcome so far.
+
+    Parameters
+    ----------
+    name : str
+    spec : Mapping
+        As recorded in the log: scheduler, trainable, seed.
+    frames : Frames
+    """
+
+    name: str
+    spec: Mapping[str, Any]
+    frames: Frames
+
+    @classmethod
+    def open(cls, db: str | Path, name: str) -> "Results":
+        """Read a study from a knowledge base, running or over."""
+        with KnowledgeBase(db) as kb:
+            study = kb[name]
+            return cls(name, study.spec, study.frames())
+
+    @classmethod
+    def of_recording(cls, folder: str | Path) -> "Results":
+        """Read a study that was recorded to a folder."""
+        recording = Recording.open(folder)
+        return cls(recording.name, recording.spec, recording.frames())
+
+    @property
+    def size(self) -> Size:
+        """How large the study was meant to be, as its scheduler told."""
+        return self.frames.size or size_of_record(self.spec)
+
+    @property
+    def summary(self) -> dict[str, Any]:
+        """The numbers of `workbench.analysis.summarise`; also minimum and expected α, if the scheduler knows them."""
+        from workbench.analysis import summarise
+
+        f, size = self.frames, self.size
+        found = summarise(
+            f.trials,
+            f.phases,
+            f.spans,
+            f.slots,
+            wall_s=f.wall_s,
+            n_configs=size.n_configs,
+            n_phases=size.n_phases,
+            hyperparameters=f.hyperparameters,
+        )
+        if size.completion is not None:
+            found["alpha_expected"], found["alpha_minimum"] = size.completion, size.fewest_completion
+        return found
+
+    def importance(self, phase: int | None = None) -> "Importance":
+        """Tell which hyperparameters the last scores follow, or one phase's; takes some seconds the first time."""
+        from workbench.analysis import importance
+
+        return importance(self.frames.trials, self.frames.phases, self.frames.hyperparameters, phase=phase)
+
+    def figures(self) -> "dict[str, go.Figure]":
+        """Draw occupancy, survival, learning curves, scores by phase and hyperparameter, importance and more.
+
+        Where trials went on from others' weights, also the population, its hyperparameters over time, its members'
+        lives and the descent of their weights.
+        """
+        from workbench import analysis
+        from workbench.viz import figures
+
+        f, size = self.frames, self.size
+        used = analysis.occupancy(f.spans, f.slots, f.wall_s)
+        survived = analysis.survival(f.trials, f.phases, f.decisions, size.n_phases)
+        found = self.importance()
+        curves = analysis.learning_curves(f.phases, f.metrics)
+        drawn = {
+            "occupancy": figures.node_occupancy(f.spans, f.slots, f.wall_s, occupancy=used.share),
+            "survival": figures.phase_survival(survived, [*size.began] or None, [*size.fewest] or None),
+            "learning curves": figures.learning_curves(
+                curves, f.trials, hyperparameters=f.hyperparameters, decisions=f.decisions
+            ),
+            "best so far": figures.best_so_far(analysis.best_so_far(f.phases), f.wall_s),
+            "scores by phase": figures.score_by_phase(f.phases, f.trials),
+            "search space": figures.space_by_phase(f.phases, f.trials, f.hyperparameters),
+            "score by hyperparameter": figures.score_by_hyperparameter(f.phases, f.trials, f.hyperparameters),
+            "parallel coordinates": figures.parallel_coordinates(f.trials, f.hyperparameters),
+            "importance": figures.hyperparameter_importance(found.table, str(found)),
+        }
+        return drawn | self.population_figures()
+
+    @property
+    def has_lineage(self) -> bool:
+        """Whether any trial began with another's weights."""
+        return bool(self.frames.trials["parent_phase"].notna().any())
+
+    @property
+    def lineage(self) -> "pd.DataFrame":
+        """Who ran what with whose weights; see `workbench.analysis.lineage`."""
+        from workbench.analysis import lineage
+
+        return lineage(self.frames.trials, self.frames.phases, self.frames.decisions)
+
+    @property
+    def schedules(self) -> "pd.DataFrame":
+        """What every member of the population ran with in each phase; see `workbench.analysis.schedules`."""
+        from workbench.analysis import schedules
+
+        return schedules(self.lineage, self.frames.trials, self.frames.phases, self.frames.hyperparameters)
+
+    def best_schedule(self, trial: int | None = None) -> "pd.DataFrame":
+        """Give the hyperparameters, phase by phase, that the best weights were trained with from their first step.
+
+        Parameters
+        ----------
+        trial : int, optional
+            Whose weights; by default those of the member whose latest score is the best.
+
+        Returns
+        -------
+        DataFrame
+            One row a phase: step, trial, phase, score, then a column a hyperparameter.
+
+        Raises
+        ------
+        StudyError
+            No phase has ended yet.
+        InvalidInput
+            There is no such trial.
+        """
+        from workbench.analysis import best_trial, schedule_of
+
+        f, known = self.frames, self.lineage
+        chosen = best_trial(self.schedules) if trial is None else trial
+        if chosen is None:
+            raise StudyError(f"study {self.name!r} has no schedule yet: no phase has ended")
+        if chosen not in set(known["trial"]):
+            raise InvalidInput(f"study {self.name!r} has no trial {chosen}: it has {len(known)}, from 0")
+        return schedule_of(chosen, known, f.trials, f.phases, f.hyperparameters)
+
+    def write_schedule(self, path: str | Path, trial: int | None = None) -> Path:
+        """Write `best_schedule` to a JSON file, with what was trained, for `workbench.Replay` to replay."""
+        table = self.best_schedule(trial)
+        names = self.frames.hyperparameters
+        phases = [
+            {"trial": row["trial"], "phase": row["phase"], "score": row["score"]}
+            | {"config": {name: _scalar(row[name]) for name in names if row[name] == row[name]}}
+            for row in table.to_dict("records")
+        ]
+        told = {"study": self.name, "seed": self.spec["seed"], "trainable": self.spec["trainable"], "phases": phases}
+        Path(path).write_text(json.dumps(told, indent=1) + "\n")
+        return Path(path)
+
+    def population_figures(self) -> "dict[str, go.Figure]":
+        """Draw a population's scores, hyperparameters, members and descent; nothing where no weights were handed on."""
+        from workbench import analysis
+        from workbench.viz import figures
+
+        if not self.has_lineage:
+            return {}
+        known, members, names = self.lineage, self.schedules, self.frames.hyperparameters
+        best = analysis.best_trial(members)
+        schedule = None if best is None else self.best_schedule(best)
+        return {
+            "population": figures.population_curves(members),
+            "hyperparameters over time": figures.hyperparameters_over_time(members, names, schedule),
+            "lineage": figures.member_lineage(known, self.frames.wall_s),
+            "phylogenetic tree": figures.phylogenetic_tree(analysis.phylogeny(known, best)),
+        }
+
+    def write_report(self, path: str | Path) -> Path:
+        """Write one self-contained HTML page with the summary, the figures, the trials and the decision log."""
+        from workbench.viz.figures import write_report
+
+        f = self.frames
+        captions = {_CAPTIONS[name]: figure for name, figure in self.figures().items()}
+        explain = explain_of(self.spec["scheduler"], REGISTRY)
+        told = [explain({"mode": mode, **why}) for mode, why in f.decisions[["mode", "reason"]].itertuples(index=False)]
+        decisions = f.decisions.assign(reason=told)
+        tables = {"Trials": f.trials, "Decisions": decisions}
+        return write_report(path, f"Study {self.name}", self._rows(), captions, tables, note=_what_ran(self.spec))
+
+    def __str__(self) -> str:
+        rows = self._rows()
+        width = max(len(label) for label in rows)
+        return "\n".join([f"study {self.name}", *(f"  {label:<{width}}  {value}" for label, value in rows.items())])
+
+    __repr__ = __str__
+
+    def _repr_html_(self) -> str:
+        cells = "".join(
+            f"<tr><th style='text-align:left'>{escape(label)}</th><td style='text-align:left'>{escape(value)}</td></tr>"
+            for label, value in self._rows().items()
+        )
+        return f"<table><caption>study {escape(self.name)}</caption>{cells}</table>"
+
+    def _rows(self) -> dict[str, str]:
+        s = self.summary
+        best = "no score yet"
+        if s["best_trial"] is not None:
+            config = ", ".join(f"{name} = {_number(value)}" for name, value in s["best_config"].items())
+            best = f"{_number(s['best_score'])} (trial {s['best_trial']}, after {s['best_at_s']:.0f} s)"
+        alpha = (
+            "unknown: its record does not tell how large the study is" if s["alpha"] is None else f"{s['alpha']:.1%}"
+        )
+        if "alpha_expected" in s:
+            alpha += f" (expected {s['alpha_expected']:.1%}, minimum {s['alpha_minimum']:.1%})"
+        states = ", ".join(f"{n} {state}" for state, n in s["states"].items())
+        origin = {"origin": "simulated: nothing was trained, times are virtual"} if self.spec.get("simulated") else {}
+        return {
+            **origin,
+            "state": self.frames.state,
+            "best score": best,
+            "best config": config if s["best_trial"] is not None else "",
+            "trials": f"{s['trials']}: {states}" if states else "none yet",
+            **self._failures(),
+            "phases": f"{s['phases']} completed, {s['retries']} attempts lost",
+            "occupancy": f"{s['occupancy']:.1%} of the slots' time",
+            "completion rate": alpha,
+            "wall time": f"{s['wall_s']:.1f} s",
+        }
+
+    def _failures(self) -> dict[str, str]:
+        from workbench.analysis import failure_lines
+
+        lines = failure_lines(self.frames.trials)
+        return {"failed of": "; ".join(lines)} if lines else {}
+
+
+_CAPTIONS = {
+    "occupancy": "Slots over time: one bar a phase, coloured by its number. Grey is idle, hatched is held or lost.",
+    "survival": "Trials phase by phase: how many began each, and what became of them.",
+    "learning curves": "Every trial's score against the time it trained.",
+    "best so far": "The best score reported so far, against the study's clock.",
+    "scores by phase": "How the scores at the end of each phase are distributed, and how many trials ended it.",
+    "search space": "Where the trials of a phase lie in the search space, coloured by their score in it.",
+    "score by hyperparameter": "Scores at phase ends against each hyperparameter; crosses are the last "
+    "scores of stopped trials.",
+    "parallel coordinates": "A line a trial through its hyperparameters to its last score.",
+    "importance": "What random forests make of the last scores of all trials, stopped ones among them; bars with "
+    "95 % intervals.",
+    "population": "Every member's score phase by phase, with the best and the median of the population.",
+    "hyperparameters over time": "What every member ran with in each phase, and the schedule of the best weights.",
+    "lineage": "Members along the clock, coloured by the founder their weights descend from; a mark is a copy.",
+    "phylogenetic tree": "The descent of all weights; what died out is faint, the best trial's descent thick.",
+}
+
+
+def _what_ran(spec: Mapping[str, Any]) -> str:
+    scheduler, trainable = dict(spec["scheduler"]), dict(spec["trainable"])
+    settings = ", ".join(f"{k} = {_number(v)}" for k, v in trainable.items() if k != "kind" and v is not None)
+    rule = ", ".join(f"{k} = {_number(v)}" for k, v in scheduler.items() if k not in ("kind", "searcher"))
+    return f"{scheduler['kind']} ({rule}) over {trainable['kind']} ({settings}); seed {spec['seed']}"
+
+
+def _scalar(value: Any) -> Any:
+    return value.item() if hasattr(value, "item") else value
+
+
+def _number(value: Any) -> str:
+    return f"{value:.4g}" if isinstance(value, float) else str(value)

@@ -1,0 +1,340 @@
+"""A study: a scheduler, a trainable and a cluster, driven to the end, remembered, resumable."""
+
+import copy
+import re
+import threading
+from collections.abc import Callable, Generator, Sequence
+from contextlib import AbstractContextManager, contextmanager, nullcontext, suppress
+from dataclasses import dataclass, replace
+from itertools import chain, count
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from workbench.core.describe import describe
+from workbench.core.drive import drive
+from workbench.core.errors import FirstTrialsFailed, InvalidInput
+from workbench.core.failures import Hopeless
+from workbench.core.ledger import Ledger
+from workbench.core.places import DEFAULT_DB
+from workbench.core.protocols import Event, Executor, Kind, Scheduler, TrainableFactory, ranks_needed
+from workbench.core.record import provenance, take_up, warn_of_new_code
+from workbench.core.registry import REGISTRY
+from workbench.core.showing import settings_html
+from workbench.core.size import size_of
+from workbench.study.attached import AttachedStudy
+from workbench.study.progress import Progress, WatchedLog
+
+if TYPE_CHECKING:
+    from distributed import Client
+
+    from workbench.cluster.checkpoints import CheckpointStore
+    from workbench.knowledge import StudyLog
+    from workbench.viz.dashboard import Dashboard
+
+
+_NAME = re.compile(r"(?!\.)[^/\\\x00-\x1f]{1,100}")  # it also names the folder of the checkpoints
+
+
+@dataclass(frozen=True)
+class Study:
+    """What to run, and where.
+
+    Parameters
+    ----------
+    name : str
+        Unique in its knowledge base.
+    scheduler : Scheduler
+        A fresh one; the study works on copies, so the object stays fresh.
+    trainable : TrainableFactory
+        What a trial is: ``GA3C(...)``, or any picklable callable ``(config, seed) -> Trainable``.
+    db : path
+        The knowledge base; checkpoints go beside it.
+    nodes : int
+        Single-threaded worker processes of the local cluster, one trial each, or one rank of a trial that needs several
+        (`BA3C.n_ranks`). Ignored when `client` is given.
+    client : distributed.Client, optional
+        Of any running Dask cluster; it is left running.
+    seed : int
+        Every trial's seed is derived from it.
+    checkpoints : str, optional
+        A directory all workers see, or an fsspec URL, instead of the place beside `db`.
+    max_retries : int
+        Further attempts at a phase after a crash or a stall.
+    stall_s : float
+        Longest silence of a running phase before its worker is restarted, seconds.
+    fail_fast : bool
+        Whether to stop when the first trials, as many as there are slots and three at least, all fail in their first
+        phase of the same error: the code is at fault then. The study can be resumed once it is corrected.
+
+    Examples
+    --------
+    >>> run = Study("first", HyperTrick(...), GA3C("Pong", ...)).start()  # doctest: +SKIP
+    >>> run.wait()  # doctest: +SKIP
+    """
+
+    name: str
+    scheduler: Scheduler
+    trainable: TrainableFactory
+    db: str | Path = DEFAULT_DB
+    nodes: int = 2
+    client: "Client | None" = None
+    seed: int = 0
+    checkpoints: str | None = None
+    max_retries: int = 2
+    stall_s: float = 300.0
+    fail_fast: bool = True
+
+    _repr_html_ = settings_html
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "db", Path(self.db))
+        if not isinstance(self.name, str) or not _NAME.fullmatch(self.name):
+            raise InvalidInput(
+                f"a study's name is 1 to 100 characters without / \\ or a leading dot, got {self.name!r}"
+            )
+        if isinstance(self.nodes, bool) or not isinstance(self.nodes, int) or self.nodes < 1:
+            raise InvalidInput(f"a study needs a whole number of nodes >= 1, got {self.nodes!r}")
+        if not isinstance(self.fail_fast, bool):
+            raise InvalidInput(f"fail_fast is true or false, got {self.fail_fast!r}")
+        if self.client is None and self.nodes < (n_ranks := ranks_needed(self.trainable)):
+            raise InvalidInput(
+                f"a trial needs a gang of {n_ranks} nodes, the study has {self.nodes}: raise nodes, or lower n_ranks"
+            )
+        self._check_space()
+
+    def start(self, *, resume: bool = False) -> "StudyRun":
+        """Run the study in a background thread, and return at once.
+
+        Raises
+        ------
+        StudyError
+            The study exists (and `resume` is false), does not exist (and `resume` is true), or is being driven.
+        SchedulerError
+            The log of a study to resume does not fit the scheduler.
+        """
+        return StudyRun(self, resume=resume)
+
+    def launch(self, *, resume: bool = False) -> AttachedStudy:
+        """Run the study in a process of its own, and return once it is under way there.
+
+        It goes on whatever becomes of this kernel or terminal; find it again with ``AttachedStudy(db, name)``. What the
+        process has to say goes to a file beside the knowledge base, ending in ``.out``.
+
+        Raises
+        ------
+        InvalidInput
+            `client` belongs to a cluster that would end with this process, or something cannot be pickled.
+        StudyError, SchedulerError
+            As `start`.
+        """
+        from workbench.study.launch import launch
+
+        address = None
+        if self.client is not None:
+            if self.client.cluster is not None:
+                raise InvalidInput(
+                    "launch() cannot use this client: its cluster was made by this process and would end with it; "
+                    "connect to a cluster of its own by address, Client('tcp://…'), or leave client out"
+                )
+            address = str(self.client.scheduler.address)
+        there = replace(self, client=None, db=Path(self.db).absolute())
+        launch(there, resume=resume, scheduler_address=address)
+        return AttachedStudy(there.db, self.name)
+
+    def run(self, *, resume: bool = False) -> "StudyRun":
+        """Run the study to its end. Ctrl-C ends it cleanly; it can then be resumed."""
+        run = self.start(resume=resume)
+        try:
+            run.wait()
+        except KeyboardInterrupt:
+            run.stop()
+            run.wait()
+        return run
+
+    def dashboard(self) -> "Dashboard":
+        """Open the live view of this study, whoever drives it; it must have begun.
+
+        Raises
+        ------
+        DatabaseError, StudyError
+            It has not.
+        """
+        return AttachedStudy(self.db, self.name).dashboard()
+
+    @property
+    def spec(self) -> dict[str, Any]:
+        """What the log keeps of this study, in JSON's types."""
+        return {
+            "scheduler": describe(self.scheduler, REGISTRY),
+            "trainable": describe(self.trainable, REGISTRY),
+            "seed": self.seed,
+        }
+
+    def _check_space(self) -> None:
+        space = getattr(getattr(self.scheduler, "searcher", None), "space", None)
+        if space is None:
+            return
+        from workbench.knowledge.frames import TRIALS
+
+        if reserved := sorted(set(space) & set(TRIALS)):
+            raise InvalidInput(f"hyperparameters cannot be called {', '.join(reserved)}: the tables use these names")
+        check = getattr(self.trainable, "check", None)
+        if check is not None:
+            check(list(space))
+
+    @contextmanager
+    def executor(self, identity: str = "") -> Generator[Executor, None, None]:
+        """Bring up what the study runs on; `identity` tells its phases from other studies' on the same cluster."""
+        from workbench.cluster.dask import DaskExecutor
+        from workbench.cluster.local import local_client
+
+        cluster: AbstractContextManager[Client] = (
+            local_client(self.nodes) if self.client is None else nullcontext(self.client)
+        )
+        with cluster as client:
+            executor = DaskExecutor(
+                client, self.trainable, self.checkpoint_store, self.max_retries, self.stall_s, identity
+            )
+            try:
+                yield executor
+            finally:
+                executor.close()
+
+    @property
+    def checkpoint_store(self) -> "CheckpointStore":
+        """Where its checkpoints are; `disk_use()` tells how much they take."""
+        return checkpoint_store(self.db, self.name, self.checkpoints)
+
+
+class StudyRun(AttachedStudy):
+    """A study driven by a thread of this process, or over. Made by `Study.start`.
+
+    If the process ends before it, the study is interrupted; `Study.start` with `resume` goes on with it.
+    """
+
+    def __init__(self, study: Study, *, resume: bool = False) -> None:
+        from workbench.knowledge import StudyLog
+
+        self.study = study
+        self.db, self.name = Path(study.db).absolute(), study.name
+        scheduler = copy.deepcopy(study.scheduler)
+        size = size_of(scheduler)
+        self._progress = Progress(size.n_trials, size.expected_phases)
+        self.error: BaseException | None = None
+        self._stopping = threading.Event()
+        self._over = threading.Event()
+        self._listeners: list[Callable[[Sequence[Event]], None]] = []
+        log = StudyLog(Path(study.db), study.name, study.spec, resume=resume)
+        try:
+            past = log.events()
+            ledger = take_up(study.name, scheduler, study.spec, log.spec, past)
+            told = provenance(
+                study.nodes if study.client is None else None, scheduler=study.scheduler, trainable=study.trainable
+            )
+            warn_of_new_code(study.name, past, told)
+            for event in past:
+                self._progress.see(event)
+        except BaseException:
+            log.close()
+            raise
+        began = Kind.STUDY_RESUMED if past else Kind.STUDY_STARTED
+        told = told if past else {**told, "size": size.to_json()}
+        self._thread = threading.Thread(
+            target=self._drive,
+            args=(scheduler, log, ledger, Event(began, ledger.at, data=told)),
+            name=f"study {study.name}",
+            daemon=True,
+        )
+        self._thread.start()
+
+    # -- waiting and stopping ---------------------------------------------------------------------------------
+
+    def wait(self, timeout: float | None = None) -> bool:
+        """Wait until the study is over, at most `timeout` seconds; tell whether it is. Raises what ended it badly."""
+        over = self._over.wait(timeout)
+        if over and self.error is not None:
+            raise self.error
+        return over
+
+    def stop(self) -> None:
+        """Ask the study to end now; phases under way are lost, everything reported is kept. It can be resumed."""
+        self._stopping.set()
+
+    @property
+    def running(self) -> bool:
+        """Whether the study is still being driven."""
+        return not self._over.is_set()
+
+    @property
+    def progress(self) -> Progress:
+        """How far the study is."""
+        return self._progress
+
+    def _note(self) -> str:
+        used = f" · checkpoints: {self.study.checkpoint_store.disk_use() / 2**20:.1f} MiB"
+        return used + (" · driven by a thread of this process, ends with it, can be resumed" if self.running else "")
+
+    # -- the driver's thread ----------------------------------------------------------------------------------
+
+    def _drive(self, scheduler: Scheduler, log: "StudyLog", ledger: Ledger, began: Event) -> None:
+        from workbench.knowledge import Inbox
+
+        hopeless = Hopeless()
+        watched = WatchedLog(log, self._progress, self._stopping, hopeless)
+        fail_fast = self.study.fail_fast and not self._progress.phases_ended
+        try:
+            watched.append([began])
+            with self.study.executor(log.identity) as executor:
+                executor.open(ledger.at)
+                ended = drive(
+                    scheduler,
+                    executor,
+                    watched,
+                    seed=self.study.seed,
+                    ledger=ledger,
+                    inbox=Inbox(Path(self.study.db), self.study.name),
+                    stop=lambda: self._stopping.is_set() or (fail_fast and bool(hopeless.cause)),
+                )
+                at = executor.now
+            if not ended and fail_fast and hopeless.cause:
+                raise FirstTrialsFailed(f"study {self.name!r} stopped: {_said(hopeless)}")
+            watched.append([Event(Kind.STUDY_ENDED if ended else Kind.STUDY_INTERRUPTED, at)])
+        except BaseException as err:  # noqa: BLE001  handed to whoever waits
+            self.error = err
+            self._progress.state = "interrupted"
+            with suppress(Exception):  # the log itself may be what failed
+                watched.append(
+                    [
+                        Event(
+                            Kind.STUDY_INTERRUPTED,
+                            self._progress.at,
+                            data={"error": _said(hopeless) if isinstance(err, FirstTrialsFailed) else repr(err)},
+                        )
+                    ]
+                )
+        finally:
+            log.close()
+            self._over.set()
+
+
+def _said(hopeless: Hopeless) -> str:
+    return f"{hopeless.cause}; correct it and resume the study, or let it go on with fail_fast=False"
+
+
+def checkpoint_store(db: str | Path, name: str, elsewhere: str | None = None) -> "CheckpointStore":
+    """Give a study's checkpoints: beside its knowledge base, unless they were put elsewhere."""
+    from workbench.cluster.checkpoints import CheckpointStore
+
+    beside = Path(db).parent / f"{Path(db).stem}.checkpoints" / name
+    return CheckpointStore(elsewhere or str(beside.absolute()))
+
+
+def unique_name(name: str, db: str | Path = DEFAULT_DB) -> str:
+    """Return `name`, or ``name-2``, ``name-3``, … if the knowledge base holds a study of that name."""
+    if not Path(db).is_file():
+        return name
+    from workbench.knowledge import KnowledgeBase
+
+    with KnowledgeBase(db) as kb:
+        taken = set(kb)
+    return next(n for n in chain([name], (f"{name}-{i}" for i in count(2))) if n not in taken)

@@ -1,0 +1,77 @@
+"""A study as plain HTML and SVG: what a stored notebook shows when no kernel stands behind it."""
+
+from collections.abc import Mapping, Sequence
+from html import escape
+from typing import Any
+
+import pandas as pd
+
+from workbench.viz.dashboard.board import Board
+from workbench.viz.figures import theme
+from workbench.viz.figures.occupancy import slot_rows
+
+_WIDTH, _LABELS, _ROW = 760, 130, 16
+_MOST_BARS = 3000  # the latest
+
+
+def static_html(board: Board) -> str:
+    """Draw a board as it stands: a line of numbers, the Gantt chart, and the trials that began each phase."""
+    now = board.state()
+    best, share = now["best"], now["occupancy"]
+    numbers = [
+        escape(now["state"]),
+        f"{now['trials_started']} trials begun",
+        f"{now['phases_ended']} phases ended",
+        f"best score {best[-1][1]:.4g} (trial {best[-1][2]})" if best else "",
+        "" if share is None else f"{share:.1%} of slot time occupied",
+        f"{now['at_s']:.0f} s",
+        escape(f"failed: {'; '.join(now['failures'])}") if now["failures"] else "",
+    ]
+    return (
+        f"<div><strong>{escape(board.name)}</strong>: {' · '.join(part for part in numbers if part)}"
+        f"{gantt_svg(*board.bars(_MOST_BARS), now['at_s'])}{_survival_table(now['survival'])}</div>"
+    )
+
+
+def gantt_svg(spans: pd.DataFrame, slots: pd.DataFrame, until_s: float) -> str:
+    """Draw a row a slot and a bar a phase as inline SVG."""
+    rows = slot_rows(slots, spans)
+    if rows.empty or until_s <= 0:
+        return ""
+    per_s = (_WIDTH - _LABELS) / until_s
+    height = int(rows["y"].max() * _ROW) + _ROW + 20
+    colors = theme.phase_colors(int(spans["phase"].max()) + 1 if len(spans) else 0)
+    labels = [
+        f'<text x="{_LABELS - 6}" y="{y * _ROW + 12:.0f}" text-anchor="end">{label}</text>'
+        for y, label in zip(rows["y"], rows["label"], strict=True)
+    ]
+    bars = [
+        f'<rect x="{_LABELS + begun * per_s:.1f}" y="{y * _ROW + 2:.0f}" '
+        f'width="{max(0.5, (over - begun) * per_s):.1f}" height="{_ROW - 3}" fill="{colors[phase]}" '
+        f'opacity="{0.35 if outcome in ("held", "lost", "stopped") else 1}">'
+        f"<title>trial {trial}, phase {phase}, {outcome}</title></rect>"
+        for y, begun, over, phase, trial, outcome in _bars(spans, rows, until_s)
+    ]
+    unit = theme.clock(until_s)
+    axis = f'<text x="{_WIDTH}" y="{height - 4}" text-anchor="end">{until_s / unit.seconds:.3g} {unit.unit}</text>'
+    return (
+        f'<svg viewBox="0 0 {_WIDTH} {height}" width="100%" style="max-width:{_WIDTH}px" font-size="10" '
+        f'font-family="sans-serif" fill="{theme.INK}">{"".join(labels)}{"".join(bars)}'
+        f'<text x="{_LABELS}" y="{height - 4}">0</text>{axis}</svg>'
+    )
+
+
+def _bars(spans: pd.DataFrame, rows: pd.DataFrame, until_s: float) -> "zip[tuple[float, float, float, int, int, str]]":
+    bars = spans.merge(rows[["node", "slot", "y"]], on=["node", "slot"])
+    over = bars["ended_s"].astype(float).fillna(until_s)
+    columns = (bars["y"], bars["started_s"], over, bars["phase"], bars["trial"], bars["outcome"])
+    return zip(*columns, strict=True)
+
+
+def _survival_table(survival: Sequence[Mapping[str, Any]]) -> str:
+    if not survival:
+        return ""
+    names = ["began", "completed", "stopped", "failed"]
+    head = "".join(f"<th>{row['phase']}</th>" for row in survival)
+    rows = "".join(f"<tr><th>{name}</th>{''.join(f'<td>{row[name]}</td>' for row in survival)}</tr>" for name in names)
+    return f"<table><thead><tr><th>phase</th>{head}</tr></thead><tbody>{rows}</tbody></table>"

@@ -1,0 +1,55 @@
+"""Several curves with their intervals: how schedulers fare over many repetitions."""
+
+import pandas as pd
+import plotly.graph_objects as go
+
+from workbench.viz.figures import theme
+
+_COLORS = [theme.BLUE, theme.ORANGE, theme.GREEN, theme.VERMILLION, theme.SKY, theme.PURPLE, theme.YELLOW]
+
+
+def bands(curves: pd.DataFrame, title: str, x_title: str, y_title: str, x: str = "at") -> go.Figure:
+    """Draw one line a scheduler, its interval shaded.
+
+    Parameters
+    ----------
+    curves : DataFrame
+        scheduler, the column `x`, median, low, high.
+    title, x_title, y_title : str
+    x : str
+        Column on the horizontal axis.
+    """
+    fig = theme.figure(title)
+    fig.update_xaxes(title=x_title)
+    fig.update_yaxes(title=y_title)
+    if curves.empty:
+        return theme.empty_note(fig, "nothing was compared")
+    for n, (name, curve) in enumerate(curves.groupby("scheduler", sort=False)):
+        color = _COLORS[n % len(_COLORS)]
+        around = pd.concat([curve["low"], curve["high"][::-1]])
+        fig.add_trace(
+            go.Scatter(
+                x=pd.concat([curve[x], curve[x][::-1]]),
+                y=around,
+                fill="toself",
+                fillcolor=color,
+                opacity=0.2,
+                line={"width": 0},
+                legendgroup=str(name),
+                showlegend=False,
+                hoverinfo="skip",
+            )
+        )
+        hover = f"{theme.text(name)}: %{{y:.3g}} at %{{x:.3g}}<extra></extra>"
+        line = {"color": color, "width": 2}
+        fig.add_trace(
+            go.Scatter(
+                x=curve[x],
+                y=curve["median"],
+                name=theme.text(name),
+                line=line,
+                legendgroup=str(name),
+                hovertemplate=hover,
+            )
+        )
+    return fig

@@ -1,0 +1,182 @@
+"""Several studies on the same axes: which found a good trial sooner, and what made the difference."""
+
+from collections.abc import Mapping
+
+import pandas as pd
+import plotly.graph_objects as go
+
+from workbench.viz.figures import theme
+from workbench.viz.figures.curves import joined_lines
+
+_COLORS = (theme.BLUE, theme.ORANGE, theme.GREEN, theme.VERMILLION, theme.SKY, theme.PURPLE, theme.GREY)
+_DASHES = ("solid", "dash", "dot", "dashdot")
+
+
+def compare_best(best: Mapping[str, pd.DataFrame], until_s: Mapping[str, float]) -> go.Figure:
+    """Draw every study's best score so far against its own clock.
+
+    Parameters
+    ----------
+    best : Mapping of str to DataFrame
+        By study: from `workbench.analysis.best_so_far` (at_s, best_score, trial, phase).
+    until_s : Mapping of str to float
+        By study: its clock now, s.
+    """
+    fig = theme.figure("Best score so far, study by study")
+    fig.update_yaxes(title="best score")
+    unit = theme.clock(max(until_s.values(), default=0.0))
+    fig.update_xaxes(title=f"time since the study began [{unit.unit}]", rangemode="tozero")
+    if all(frame.empty for frame in best.values()):
+        return theme.empty_note(fig, "no phase has ended yet")
+    for k, (name, frame) in enumerate(best.items()):
+        if frame.empty:
+            continue
+        last = frame.iloc[-1]
+        fig.add_trace(
+            go.Scatter(
+                x=[*(frame["at_s"] / unit.seconds), until_s[name] / unit.seconds],
+                y=[*frame["best_score"], last["best_score"]],
+                name=theme.text(name),
+                mode="lines",
+                line={"shape": "hv", "width": 2, "dash": _DASHES[k // 7 % len(_DASHES)]},
+                customdata=[*frame["trial"], last["trial"]],
+                hovertemplate=f"{theme.text(name)}: %{{y:.4g}} at %{{x:.3g}} {unit.unit} (trial %{{customdata}})"
+                "<extra></extra>",
+            )
+        )
+    return fig
+
+
+def compare_survival(survival: Mapping[str, pd.DataFrame]) -> go.Figure:
+    """Draw the share of every study's trials that began each phase.
+
+    Parameters
+    ----------
+    survival : Mapping of str to DataFrame
+        By study: from `workbench.analysis.survival` (phase, began).
+    """
+    fig = theme.figure("Share of the trials that began each phase")
+    fig.update_xaxes(title="phase", dtick=1)
+    fig.update_yaxes(title="share of trials", rangemode="tozero", tickformat=".0%")
+    for k, (name, frame) in enumerate(survival.items()):
+        if frame.empty or not frame["began"].iloc[0]:
+            continue
+        fig.add_trace(
+            go.Scatter(
+                x=frame["phase"],
+                y=frame["began"] / frame["began"].iloc[0],
+                name=theme.text(name),
+                mode="lines+markers",
+                line={"dash": _DASHES[k // 7 % len(_DASHES)]},
+                customdata=frame["began"],
+                hovertemplate=f"{theme.text(name)}, phase %{{x}}: %{{customdata}} trials (%{{y:.0%}})<extra></extra>",
+            )
+        )
+    return fig if fig.data else theme.empty_note(fig, "no phase has begun yet")
+
+
+def compare_curves(curves: Mapping[str, pd.DataFrame]) -> go.Figure:
+    """Draw the learning curves of all trials of every study, one colour a study.
+
+    Parameters
+    ----------
+    curves : Mapping of str to DataFrame
+        By study: from `workbench.analysis.learning_curves`, with x in seconds of training.
+    """
+    fig = theme.figure("Learning curves, study by study")
+    longest = max((float(frame["x"].max()) for frame in curves.values() if len(frame)), default=0.0)
+    unit = theme.clock(longest)
+    fig.update_xaxes(title=f"training time [{unit.unit}]", rangemode="tozero")
+    fig.update_yaxes(title="score")
+    for k, (name, frame) in enumerate(curves.items()):
+        if frame.empty:
+            continue
+        lines = joined_lines(frame)
+        fig.add_trace(
+            go.Scatter(
+                x=lines["x"] / unit.seconds,
+                y=lines["score"],
+                name=theme.text(name),
+                mode="lines",
+                line={"width": 1.3, "color": _COLORS[k % 7], "dash": _DASHES[k // 7 % len(_DASHES)]},
+                opacity=0.7,
+                customdata=lines["trial"],
+                hovertemplate=f"{theme.text(name)}, trial %{{customdata}}: %{{y:.4g}}<extra></extra>",
+            )
+        )
+    return fig if fig.data else theme.empty_note(fig, "no score has been reported yet")
+
+
+def compare_importance(tables: Mapping[str, pd.DataFrame], told: Mapping[str, str]) -> go.Figure:
+    """Draw how much each hyperparameter explains of every study's scores, with 95 % intervals.
+
+    Parameters
+    ----------
+    tables : Mapping of str to DataFrame
+        By study: `workbench.analysis.Importance.table`; empty where nothing can be said.
+    told : Mapping of str to str
+        By study: how good the forest is, or why there is none.
+    """
+    known = {name: table for name, table in tables.items() if len(table)}
+    fig = theme.figure("Which hyperparameters the scores follow, study by study", 220 + 70 * len(known))
+    if not known:
+        fig.update_xaxes(visible=False)
+        fig.update_yaxes(visible=False)
+        words = [f"{name}: {why}" for name, why in told.items()]
+        return theme.empty_note(fig, "; ".join(words) or "no study to compare")
+    fig.update_layout(barmode="group", bargap=0.3)
+    fig.update_yaxes(autorange="reversed", showgrid=False)
+    silent = [f"{theme.text(name)}: {theme.text(told[name])}" for name in tables if name not in known]
+    notes = "<br>".join(["share of the forest's variance reduction", *silent])
+    fig.update_xaxes(title=notes, title_font={"size": 11})
+    for k, (name, table) in enumerate(known.items()):
+        value, low, high = table["importance"], table["low"], table["high"]
+        beyond = {"array": (high - value).clip(lower=0), "arrayminus": (value - low).clip(lower=0)}
+        fig.add_trace(
+            go.Bar(
+                x=value,
+                y=[theme.text(word) for word in table["hyperparameter"]],
+                orientation="h",
+                name=theme.text(name),
+                marker={"color": _COLORS[k % 7]},
+                error_x={"type": "data", "symmetric": False, **beyond, "color": theme.INK, "thickness": 1.2},
+                hovertemplate=f"{theme.text(name)}, %{{y}}: %{{x:.3f}}<br>{theme.text(told[name])}<extra></extra>",
+            )
+        )
+    return fig
+
+
+def compare_time_to_best(best: Mapping[str, pd.DataFrame], until_s: Mapping[str, float]) -> go.Figure:
+    """Draw when each study found its best score, within the time it took in all.
+
+    Parameters
+    ----------
+    best, until_s : Mapping
+        As of `compare_best`.
+    """
+    known = {name: frame.iloc[-1] for name, frame in best.items() if len(frame)}
+    fig = theme.figure("Time to the best score", 170 + 40 * len(known))
+    unit = theme.clock(max(until_s.values(), default=0.0))
+    fig.update_xaxes(title=f"time since the study began [{unit.unit}]", rangemode="tozero")
+    if not known:
+        fig.update_yaxes(visible=False)
+        return theme.empty_note(fig, "no phase has ended yet")
+    names = [theme.text(name) for name in known]
+    fig.update_layout(barmode="overlay", bargap=0.4)
+    fig.update_yaxes(autorange="reversed", showgrid=False)
+    whole = [until_s[name] / unit.seconds for name in known]
+    when = [row["at_s"] / unit.seconds for row in known.values()]
+    fig.add_trace(go.Bar(x=whole, y=names, orientation="h", name="whole study", marker={"color": theme.FAINT}))
+    fig.add_trace(
+        go.Bar(
+            x=when,
+            y=names,
+            orientation="h",
+            name="until its best score",
+            marker={"color": theme.BLUE},
+            text=[f"{row['best_score']:.4g} (trial {row['trial']:.0f})" for row in known.values()],
+            textposition="auto",
+            hovertemplate=f"%{{y}}: %{{text}} at %{{x:.3g}} {unit.unit}<extra></extra>",
+        )
+    )
+    return fig

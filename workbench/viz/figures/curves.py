@@ -1,0 +1,208 @@
+"""Scores against time or frames: every trial's learning curve, and the best of them so far."""
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import plotly.graph_objects as go
+
+from workbench.viz.figures import theme
+from workbench.viz.figures.scales import scale_of, shares, ticks
+
+_BINS = 12  # colours along a hyperparameter: few traces, since each costs the browser time
+
+
+def learning_curves(
+    curves: pd.DataFrame,
+    trials: pd.DataFrame,
+    *,
+    hyperparameters: Sequence[str] = (),
+    decisions: pd.DataFrame | None = None,
+    color: str = "state",
+    x_title: str = "training time [s]",
+) -> go.Figure:
+    """Draw the learning curve of every trial.
+
+    Parameters
+    ----------
+    curves : DataFrame
+        From `workbench.analysis.learning_curves`: trial, phase, x, score, phase_end.
+    trials : DataFrame
+        As in `workbench.knowledge.Frames`.
+    hyperparameters : sequence of str
+        Columns of `trials` to tell when a phase's end is pointed at.
+    decisions : DataFrame, optional
+        As in `workbench.knowledge.Frames`: tells why each trial was stopped.
+    color : str
+        "state", or the name of a hyperparameter.
+    x_title : str
+        Title of the horizontal axis, with its unit.
+
+    Returns
+    -------
+    Figure
+        One joined line a state or colour (a hundred traces would stall a browser), and one trace of phase ends.
+    """
+    fig = theme.figure("Learning curves")
+    fig.update_xaxes(title=theme.text(x_title), rangemode="tozero")
+    fig.update_yaxes(title="score")
+    if curves.empty:
+        return theme.empty_note(fig, "no score has been reported yet")
+    groups = _state_groups(trials) if color == "state" else _value_groups(trials, color)
+    for name, (shade, members) in groups.items():
+        lines = joined_lines(curves[curves["trial"].isin(members)])
+        if len(lines):
+            fig.add_trace(_lines(lines, name, shade, in_legend=color == "state"))
+    shade_of = {trial: shade for shade, members in groups.values() for trial in members}
+    ends = phase_ends(curves, trials, hyperparameters, decisions)
+    fig.add_trace(_ends(ends, shade_of))
+    fig.add_trace(theme.legend_marker("end of a phase", "circle"))
+    if ends["last"].any():
+        fig.add_trace(theme.legend_marker("last score of a stopped trial", "x"))
+    if color != "state":
+        fig.add_trace(_colorbar(trials[color], color))
+    return fig
+
+
+def best_so_far(best: pd.DataFrame, until_s: float | None = None) -> go.Figure:
+    """Draw the best score reported so far against the study's clock.
+
+    Parameters
+    ----------
+    best : DataFrame
+        From `workbench.analysis.best_so_far`: at_s (s), best_score, trial, phase.
+    until_s : float, optional
+        The study's clock, seconds: how far the last level reaches.
+    """
+    fig = theme.figure("Best score so far", height=300)
+    longest = max([float(t) for t in (until_s, best["at_s"].max()) if t is not None and not pd.isna(t)], default=0.0)
+    unit = theme.clock(longest)
+    fig.update_xaxes(title=f"time since the study began [{unit.unit}]", rangemode="tozero")
+    fig.update_yaxes(title="best score")
+    fig.update_layout(margin={"t": 48})
+    if best.empty:
+        return theme.empty_note(fig, "no phase has ended yet")
+    x = [*(best["at_s"] / unit.seconds), longest / unit.seconds]
+    y = [*best["best_score"], best["best_score"].iloc[-1]]
+    line = {"shape": "hv", "width": 2, "color": theme.BLUE}
+    fig.add_trace(go.Scatter(x=x, y=y, mode="lines", line=line, showlegend=False, hoverinfo="skip"))
+    hover = [f"trial {trial}, phase {phase}" for trial, phase in zip(best["trial"], best["phase"], strict=True)]
+    fig.add_trace(
+        go.Scatter(
+            x=x[:-1],
+            y=y[:-1],
+            mode="markers",
+            marker={"size": 7, "color": theme.BLUE},
+            hovertext=hover,
+            hovertemplate=f"%{{y:.4g}} at %{{x:.4g}} {unit.unit}<br>%{{hovertext}}<extra></extra>",
+            customdata=best["trial"],
+            showlegend=False,
+        )
+    )
+    return fig
+
+
+def joined_lines(curves: pd.DataFrame) -> pd.DataFrame:
+    """Join curves into one line: trial, x, score, with a row of NaN after each trial's last point."""
+    if curves.empty:
+        return curves[["trial", "x", "score"]]
+    breaks = pd.DataFrame({"trial": curves["trial"].unique()}).assign(x=np.nan, score=np.nan)
+    return pd.concat([curves[["trial", "x", "score"]], breaks]).sort_values("trial", kind="stable", ignore_index=True)
+
+
+def phase_ends(
+    curves: pd.DataFrame,
+    trials: pd.DataFrame,
+    hyperparameters: Sequence[str],
+    decisions: pd.DataFrame | None,
+) -> pd.DataFrame:
+    """Give the phase ends to point at.
+
+    Returns
+    -------
+    DataFrame
+        trial, phase, x, score, last (whether the trial stopped there), hover (HTML, escaped).
+    """
+    ends = curves.loc[curves["phase_end"], ["trial", "phase", "x", "score"]]
+    config = {row["trial"]: config_lines(row, hyperparameters) for row in trials.to_dict("records")}
+    state = dict(zip(trials["trial"], trials["state"], strict=True))
+    why = {} if decisions is None else _reasons(decisions)
+    last = ends.groupby("trial")["phase"].transform("max") == ends["phase"]
+    stopped = last & ends["trial"].map(state).isin(["stopped", "failed"])
+    hover = [
+        f"trial {trial} ({theme.text(state.get(trial, ''))}), phase {phase}<br>score {theme.number(score)}"
+        + config.get(trial, "")
+        + why.get((trial, phase), "")
+        for trial, phase, score in zip(ends["trial"], ends["phase"], ends["score"], strict=True)
+    ]
+    return ends.assign(last=stopped, hover=hover)
+
+
+def config_lines(row: Mapping[Any, Any], hyperparameters: Sequence[str]) -> str:
+    """Write a configuration as lines of a hover text (HTML, escaped)."""
+    return "".join(f"<br>{theme.text(name)} = {theme.number(row[name])}" for name in hyperparameters)
+
+
+def _reasons(decisions: pd.DataFrame) -> dict[tuple[int, int], str]:
+    found = {}
+    for row in decisions.to_dict("records"):
+        reason = row["reason"] if isinstance(row["reason"], dict) else {}
+        told = ", ".join(f"{theme.text(key)} {theme.number(value)}" for key, value in reason.items())
+        mode = f" ({theme.text(row['mode'])})" if isinstance(row["mode"], str) else ""
+        found[row["trial"], row["phase"]] = f"<br>{theme.text(row['verdict'])}{mode}" + (f"<br>{told}" if told else "")
+    return found
+
+
+def _state_groups(trials: pd.DataFrame) -> dict[str, tuple[str, list[int]]]:
+    """Name → (colour, trials), the states in the order of the palette; a state unknown to it comes in grey."""
+    states = [*theme.STATE_COLORS, *sorted(set(trials["state"].astype(str)) - set(theme.STATE_COLORS))]
+    return {
+        state: (theme.STATE_COLORS.get(state, theme.GREY), trials.loc[trials["state"] == state, "trial"].tolist())
+        for state in states
+    }
+
+
+def _value_groups(trials: pd.DataFrame, name: str) -> dict[str, tuple[str, list[int]]]:
+    colors = theme.phase_colors(_BINS)
+    share = shares(trials[name], scale_of(trials[name]))
+    bins = (share * (_BINS - 1)).round()
+    return {str(k): (colors[k], trials.loc[bins == k, "trial"].tolist()) for k in range(_BINS)}
+
+
+def _lines(lines: pd.DataFrame, name: str, shade: str, *, in_legend: bool) -> go.Scatter:
+    return go.Scatter(
+        x=lines["x"],
+        y=lines["score"],
+        name=theme.text(name),
+        mode="lines",
+        line={"color": shade, "width": 1.3},
+        opacity=0.8,
+        hoverinfo="skip",
+        showlegend=in_legend,
+    )
+
+
+def _ends(ends: pd.DataFrame, shade_of: dict[int, str]) -> go.Scatter:
+    marker = {
+        "size": [8 if last else 6 for last in ends["last"]],
+        "symbol": ["x" if last else "circle" for last in ends["last"]],
+        "color": [shade_of.get(trial, theme.GREY) for trial in ends["trial"]],
+        "line": {"width": 0.5, "color": "white"},
+    }
+    return go.Scatter(
+        x=ends["x"],
+        y=ends["score"],
+        mode="markers",
+        name="end of a phase",
+        showlegend=False,
+        marker=marker,
+        customdata=ends["trial"],
+        hovertext=ends["hover"],
+        hovertemplate="%{hovertext}<extra></extra>",
+    )
+
+
+def _colorbar(values: pd.Series, name: str) -> go.Scatter:
+    places, labels = ticks(values, scale_of(values))
+    return theme.colorbar_trace(name, places, labels, 0, 1)

@@ -1,0 +1,118 @@
+"""The score against each hyperparameter, phase by phase (as Figs. 5 and 7 of arXiv 1902.02725)."""
+
+import math
+from collections.abc import Callable, Sequence
+
+import pandas as pd
+import plotly.graph_objects as go
+from plotly.subplots import make_subplots
+
+from workbench.viz.figures import theme
+from workbench.viz.figures.curves import config_lines
+from workbench.viz.figures.scales import Scale, positions, scale_of
+
+_COLUMNS = 3
+
+
+def score_by_hyperparameter(phases: pd.DataFrame, trials: pd.DataFrame, hyperparameters: Sequence[str]) -> go.Figure:
+    """Draw a panel a hyperparameter: the score at the end of every phase against the value tried.
+
+    Parameters
+    ----------
+    phases, trials : DataFrame
+        As in `workbench.knowledge.Frames`.
+    hyperparameters : sequence of str
+        Columns of `trials` that hold the configuration.
+
+    Returns
+    -------
+    Figure
+        Points coloured by phase, the last one a stopped trial reported as a cross: stopped trials are data too.
+    """
+    points = scored_points(phases, trials, hyperparameters)
+    if points.empty or not hyperparameters:
+        fig = theme.figure("Score against each hyperparameter")
+        fig.update_yaxes(title="score")
+        return theme.empty_note(fig, "no phase has ended yet" if hyperparameters else "nothing was varied")
+    columns = min(_COLUMNS, len(hyperparameters))
+    rows = math.ceil(len(hyperparameters) / columns)
+    fig = make_subplots(
+        rows, columns, shared_yaxes="all", horizontal_spacing=0.04, vertical_spacing=min(0.16, 0.6 / rows)
+    )
+    fig.update_layout(theme.figure("Score against each hyperparameter", 150 + 250 * rows).layout)
+    colors = theme.phase_colors(int(points["phase"].max()) + 1)
+    for k, name in enumerate(hyperparameters):
+        place = {"row": k // columns + 1, "col": k % columns + 1}
+        scale = scale_of(trials[name])
+        value_axis(fig.update_xaxes, name, scale, **place)
+        for phase, group in points.groupby("phase"):
+            in_legend = k == 0 and len(colors) <= theme.LEGEND_PHASES
+            fig.add_trace(_panel_points(int(str(phase)), group, name, scale, colors, in_legend), **place)
+    for row in range(1, rows + 1):
+        fig.update_yaxes(title="score", row=row, col=1)
+    _explain(fig, points, colors)
+    return fig
+
+
+def scored_points(phases: pd.DataFrame, trials: pd.DataFrame, hyperparameters: Sequence[str]) -> pd.DataFrame:
+    """Give every score with its configuration.
+
+    Returns
+    -------
+    DataFrame
+        One row a phase that ended: trial, phase, score, state, cut (whether the trial was stopped or failed and this
+        is its last score), hover (HTML, escaped), and a column a hyperparameter.
+    """
+    ended = phases.loc[phases["ended_s"].notna() & phases["score"].notna(), ["trial", "phase", "score"]]
+    names = [name for name in hyperparameters if name not in ("phase", "score", "state")]
+    points = ended.merge(trials[["trial", "state", *names]], on="trial").sort_values(["phase", "trial"])
+    last = points.groupby("trial")["phase"].transform("max") == points["phase"]
+    cut = last & points["state"].isin(["stopped", "failed"])
+    hover = [
+        f"trial {row['trial']} ({theme.text(row['state'])}), phase {row['phase']}<br>score {theme.number(row['score'])}"
+        + config_lines(row, names)
+        for row in points.to_dict("records")
+    ]
+    return points.assign(cut=cut, hover=hover)
+
+
+def value_axis(update: Callable[..., object], name: str, scale: Scale, **place: int) -> None:
+    """Make an axis one of a hyperparameter's values; `update` is the figure's ``update_xaxes`` or ``update_yaxes``."""
+    update(title=theme.text(name), type="log" if scale.kind == "log" else "linear", zeroline=False, **place)
+    if scale.kind == "log":
+        update(dtick=1, exponentformat="power", **place)
+    elif scale.kind == "category":
+        labels = [theme.text(word) for word in scale.order]
+        turn = 0 if sum(map(len, labels)) <= 40 else -40
+        update(tickvals=list(range(len(labels))), ticktext=labels, range=[-0.5, len(labels) - 0.5], **place)
+        update(tickfont={"size": 10}, tickangle=turn, **place)
+
+
+def _panel_points(
+    phase: int, points: pd.DataFrame, name: str, scale: Scale, colors: list[str], in_legend: bool
+) -> go.Scatter:
+    return go.Scatter(
+        x=positions(points[name], scale),
+        y=points["score"],
+        mode="markers",
+        name=f"phase {phase}",
+        legendgroup=f"phase {phase}",
+        showlegend=in_legend,
+        marker={
+            "color": colors[phase],
+            "size": 8,
+            "symbol": ["x" if cut else "circle" for cut in points["cut"]],
+            "line": {"width": 0.5, "color": "white"},
+            "opacity": 0.9,
+        },
+        customdata=points["trial"],
+        hovertext=points["hover"],
+        hovertemplate="%{hovertext}<extra></extra>",
+    )
+
+
+def _explain(fig: go.Figure, points: pd.DataFrame, colors: list[str]) -> None:
+    if points["cut"].any():
+        fig.add_trace(theme.legend_marker("last score of a stopped trial", "x"))
+    if len(colors) > theme.LEGEND_PHASES:
+        fig.add_trace(theme.phase_colorbar(len(colors)))

@@ -1,0 +1,55 @@
+"""How much each hyperparameter explains of the scores, or why that cannot be said (Fig. 8 of arXiv 1902.02725)."""
+
+import pandas as pd
+import plotly.graph_objects as go
+
+from workbench.viz.figures import theme
+
+_BARS = [
+    ("importance", "low", "high", "share of the forest's variance reduction", theme.BLUE),
+    ("permutation", "permutation_low", "permutation_high", "fall of R² on unseen trials when shuffled", theme.ORANGE),
+]
+
+
+def hyperparameter_importance(table: pd.DataFrame, told: str) -> go.Figure:
+    """Draw a pair of bars a hyperparameter, with their 95 % intervals.
+
+    Parameters
+    ----------
+    table : DataFrame
+        `workbench.analysis.Importance.table`: hyperparameter, importance, low, high, permutation, permutation_low,
+        permutation_high, the most important first. Empty: the words are shown instead.
+    told : str
+        How good the forest is, or why there is none.
+    """
+    fig = theme.figure("Which hyperparameters the scores follow", max(240, 150 + 60 * len(table)))
+    if table.empty:
+        fig.update_xaxes(visible=False)
+        fig.update_yaxes(visible=False)
+        return theme.empty_note(fig, told)
+    fig.update_layout(barmode="group", bargap=0.3)
+    fig.update_xaxes(title=theme.text(told), title_font={"size": 11})
+    fig.update_yaxes(autorange="reversed", showgrid=False)
+    names = [theme.text(name) for name in table["hyperparameter"]]
+    for column, low, high, words, color in _BARS:
+        fig.add_trace(
+            go.Bar(
+                x=table[column],
+                y=names,
+                orientation="h",
+                name=words,
+                marker={"color": color},
+                error_x={
+                    "type": "data",
+                    "symmetric": False,
+                    "array": (table[high] - table[column]).clip(lower=0),
+                    "arrayminus": (table[column] - table[low]).clip(lower=0),
+                    "color": theme.INK,
+                    "thickness": 1.2,
+                },
+                customdata=table[[low, high]],
+                hovertemplate=f"%{{y}}: %{{x:.3f}} ({words})<br>95 %: %{{customdata[0]:.3f}} to %{{customdata[1]:.3f}}"
+                "<extra></extra>",
+            )
+        )
+    return fig

@@ -1,0 +1,163 @@
+"""Who copied whom in a population: member by member along the clock, and as the tree of descent."""
+
+import pandas as pd
+import plotly.graph_objects as go
+
+from workbench.viz.figures import theme
+
+INKS = [theme.BLUE, theme.VERMILLION, theme.GREEN, theme.ORANGE, theme.PURPLE, theme.SKY, theme.YELLOW]
+_ROW = 16  # pixels a member or a trial, where there are many
+
+
+def founder_inks(founders: pd.Series) -> dict[int, str]:
+    """Give each founder a colour of the palette, in the order of their numbers; with many, colours come again."""
+    return {int(founder): INKS[n % len(INKS)] for n, founder in enumerate(sorted(founders.unique()))}
+
+
+def member_lineage(lineage: pd.DataFrame, wall_s: float) -> go.Figure:
+    """Draw each member's life along the study's clock, coloured by the founder its weights descend from.
+
+    Parameters
+    ----------
+    lineage : DataFrame
+        From `workbench.analysis.lineage`: trial, member, parent, parent_phase, first_phase, copied, founder, started_s
+        and ended_s (s; NaN while the trial lives).
+    wall_s : float
+        The study's clock, seconds: how far living trials reach.
+
+    Returns
+    -------
+    Figure
+        A line a member; where it copied another, a thin line from the donor and a mark.
+    """
+    fig = theme.figure("Members and whom they copied", max(300, 140 + _ROW * lineage["member"].nunique()))
+    unit = theme.clock(wall_s)
+    fig.update_xaxes(title=f"time since the study began [{unit.unit}]", rangemode="tozero")
+    fig.update_yaxes(title="member", autorange="reversed", dtick=1 if lineage["member"].nunique() <= 20 else None)
+    if lineage.empty:
+        return theme.empty_note(fig, "no trial has begun yet")
+    inks = founder_inks(lineage["founder"])
+    member_of = dict(zip(lineage["trial"], lineage["member"], strict=True))
+    for founder, group in lineage.groupby("founder"):
+        fig.add_trace(_lives(group, int(str(founder)), inks, unit, wall_s))
+    copies = lineage[lineage["copied"]]
+    if len(copies):
+        fig.add_trace(_jumps(copies, member_of, unit))
+        fig.add_trace(_marks(copies, inks, unit))
+        fig.add_trace(theme.legend_marker("copied another's weights", "circle"))
+    return fig
+
+
+def phylogenetic_tree(tree: pd.DataFrame) -> go.Figure:
+    """Draw the descent of all weights: a line a trial, from its first phase to its last, branching off its parent's.
+
+    Parameters
+    ----------
+    tree : DataFrame
+        From `workbench.analysis.phylogeny`: trial, founder, y, x0, x1, from_x, from_y, survives, best.
+
+    Returns
+    -------
+    Figure
+        Coloured by founder; what died out is faint, the best trial's descent is thick.
+    """
+    fig = theme.figure("Descent of the weights", max(320, 120 + min(6 * len(tree), 700)))
+    fig.update_xaxes(title="phases of the member", rangemode="tozero")
+    fig.update_yaxes(visible=False)
+    if tree.empty:
+        return theme.empty_note(fig, "no trial has begun yet")
+    inks = founder_inks(tree["founder"])
+    for (founder, survives, best), group in tree.groupby(["founder", "survives", "best"]):
+        style = {"color": inks[int(str(founder))], "width": 4 if best else 2 if survives else 1}
+        x, y = _branches(group)
+        fig.add_trace(
+            go.Scatter(
+                x=x,
+                y=y,
+                mode="lines",
+                line=style,
+                opacity=1.0 if survives or best else 0.45,
+                name=f"from trial {founder}",
+                legendgroup=f"founder {founder}",
+                showlegend=bool(best or (survives and not _has_best(tree, founder))),
+                hoverinfo="skip",
+            )
+        )
+    fig.add_trace(_tips(tree, inks))
+    return fig
+
+
+def _has_best(tree: pd.DataFrame, founder: object) -> bool:
+    return bool(tree.loc[tree["founder"] == founder, "best"].any())
+
+
+def _lives(group: pd.DataFrame, founder: int, inks: dict[int, str], unit: theme.Clock, wall_s: float) -> go.Scatter:
+    """Join the lines of all trials with weights of one founder; None ends a line."""
+    x: list[float | None] = []
+    y: list[float | None] = []
+    for row in group.to_dict("records"):
+        end = wall_s if pd.isna(row["ended_s"]) else row["ended_s"]
+        x += [row["started_s"] / unit.seconds, end / unit.seconds, None]
+        y += [row["member"], row["member"], None]
+    line = {"color": inks[founder], "width": 4}
+    return go.Scatter(x=x, y=y, mode="lines", line=line, name=f"from trial {founder}", hoverinfo="skip")
+
+
+def _jumps(copies: pd.DataFrame, member_of: dict[int, int], unit: theme.Clock) -> go.Scatter:
+    x: list[float | None] = []
+    y: list[float | None] = []
+    for row in copies.to_dict("records"):
+        at = row["started_s"] / unit.seconds
+        x += [at, at, None]
+        y += [member_of[int(row["parent"])], row["member"], None]
+    return go.Scatter(x=x, y=y, mode="lines", line={"color": theme.INK, "width": 1}, showlegend=False, hoverinfo="skip")
+
+
+def _marks(copies: pd.DataFrame, inks: dict[int, str], unit: theme.Clock) -> go.Scatter:
+    hover = [
+        f"trial {row['trial']}: member {row['member']} goes on from phase {row['first_phase']}"
+        f"<br>with the weights of trial {row['parent']} after its phase {row['parent_phase']}"
+        for row in copies.to_dict("records")
+    ]
+    colors = [inks[int(founder)] for founder in copies["founder"]]
+    return go.Scatter(
+        x=copies["started_s"] / unit.seconds,
+        y=copies["member"],
+        mode="markers",
+        marker={"size": 7, "color": colors, "line": {"width": 1, "color": "white"}},
+        customdata=copies["trial"],
+        hovertext=hover,
+        hovertemplate="%{hovertext}<extra></extra>",
+        showlegend=False,
+    )
+
+
+def _branches(group: pd.DataFrame) -> tuple[list[float | None], list[float | None]]:
+    """Draw each trial's line, and the way to it from its parent's: down where it branched off, then across."""
+    x: list[float | None] = []
+    y: list[float | None] = []
+    for row in group.to_dict("records"):
+        if not pd.isna(row["from_x"]):
+            x += [row["from_x"], row["from_x"]]
+            y += [row["from_y"], row["y"]]
+        x += [row["x0"], row["x1"], None]
+        y += [row["y"], row["y"], None]
+    return x, y
+
+
+def _tips(tree: pd.DataFrame, inks: dict[int, str]) -> go.Scatter:
+    hover = [
+        f"trial {row['trial']} (member {row['member']}), phases {row['x0']} to {row['x1'] - 1}"
+        + ("" if pd.isna(row["parent"]) else f"<br>from trial {row['parent']}")
+        for row in tree.to_dict("records")
+    ]
+    return go.Scatter(
+        x=tree["x1"],
+        y=tree["y"],
+        mode="markers",
+        marker={"size": 5, "color": [inks[int(founder)] for founder in tree["founder"]]},
+        customdata=tree["trial"],
+        hovertext=hover,
+        hovertemplate="%{hovertext}<extra></extra>",
+        showlegend=False,
+    )

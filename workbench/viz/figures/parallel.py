@@ -1,0 +1,89 @@
+"""Every trial as a line through its hyperparameters to its score."""
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import plotly.graph_objects as go
+
+from workbench.viz.figures import theme
+from workbench.viz.figures.curves import config_lines
+from workbench.viz.figures.scales import scale_of, shares, ticks
+
+_BINS = 12  # colours of the score: few traces, since each costs the browser time
+_SCORE = "last_score"
+
+
+def parallel_coordinates(trials: pd.DataFrame, hyperparameters: Sequence[str]) -> go.Figure:
+    """Draw an upright axis a hyperparameter, and one for the last score; a line a trial, coloured by its score.
+
+    Plain lines rather than plotly's own kind of trace, which needs WebGL and cannot be pointed at.
+
+    Parameters
+    ----------
+    trials : DataFrame
+        As in `workbench.knowledge.Frames`; trials without a score are left out.
+    hyperparameters : sequence of str
+        Columns of `trials`. One of which all trials had the same value is left out.
+    """
+    fig = theme.figure("Trials through their hyperparameters", 440)
+    scored = trials[trials[_SCORE].notna()].sort_values(_SCORE)
+    names = [name for name in hyperparameters if scored[name].astype(str).nunique() > 1]
+    if scored.empty or not names:
+        fig.update_xaxes(visible=False)
+        fig.update_yaxes(visible=False)
+        return theme.empty_note(fig, "no phase has ended yet" if scored.empty else "nothing was varied")
+    axes = [*names, _SCORE]
+    places = np.column_stack([shares(scored[name], scale_of(scored[name])) for name in axes])
+    bins = np.round(places[:, -1] * (_BINS - 1)).astype(int)
+    colors = theme.phase_colors(_BINS)
+    hover = _hover(scored, hyperparameters)
+    for k in np.unique(bins):
+        fig.add_trace(_lines(places[bins == k], scored["trial"][bins == k], hover[bins == k], colors[k]))
+    _draw_axes(fig, scored, axes)
+    return fig
+
+
+def _hover(trials: pd.DataFrame, names: Sequence[str]) -> "np.ndarray[Any, Any]":
+    words = [
+        f"trial {row['trial']} ({theme.text(row['state'])})<br>score {theme.number(row[_SCORE])}"
+        + config_lines(row, names)
+        for row in trials.to_dict("records")
+    ]
+    return np.array(words, dtype=object)
+
+
+def _lines(places: "np.ndarray[Any, Any]", trials: pd.Series, hover: "np.ndarray[Any, Any]", color: str) -> go.Scatter:
+    """Join trials into one line with gaps; `places` has shape [trials, axes]."""
+    n, axes = places.shape
+    return go.Scatter(
+        x=np.tile(np.append(np.arange(axes, dtype=float), np.nan), n),
+        y=np.column_stack([places, np.full(n, np.nan)]).ravel(),
+        mode="lines+markers",
+        line={"color": color, "width": 1.5},
+        marker={"color": color, "size": 5},
+        opacity=0.75,
+        showlegend=False,
+        customdata=np.repeat(trials.to_numpy(), axes + 1),
+        hovertext=np.repeat(hover, axes + 1),
+        hovertemplate="%{hovertext}<extra></extra>",
+    )
+
+
+def _draw_axes(fig: go.Figure, trials: pd.DataFrame, axes: Sequence[str]) -> None:
+    titles = [*map(theme.text, axes[:-1]), "last score"]
+    fig.update_xaxes(tickvals=list(range(len(axes))), ticktext=titles, range=[-0.4, len(axes) - 0.6], showline=False)
+    fig.update_xaxes(gridcolor=theme.INK, ticks="", side="top", tickfont={"size": 13})
+    fig.update_yaxes(visible=False, range=[-0.04, 1.04])
+    for k, name in enumerate(axes):
+        for share, label in zip(*ticks(trials[name], scale_of(trials[name])), strict=True):
+            fig.add_annotation(
+                x=k,
+                y=share,
+                text=theme.text(label),
+                showarrow=False,
+                xanchor="right",
+                xshift=-5,
+                font={"size": 11, "color": theme.INK},
+            )

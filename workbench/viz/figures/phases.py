@@ -1,0 +1,153 @@
+"""Which trials a study keeps, phase by phase: their scores, and their places in the search space.
+
+As Figs. 4 and 5 of arXiv 1902.02725.
+"""
+
+from collections.abc import Sequence
+
+import numpy as np
+import pandas as pd
+import plotly.graph_objects as go
+from plotly.subplots import make_subplots
+
+from workbench.viz.figures import theme
+from workbench.viz.figures.hyperparameters import scored_points, value_axis
+from workbench.viz.figures.scales import Scale, positions, scale_of, shares
+
+_SIZES = (6, 16)  # px; markers of the smallest and the largest value
+
+
+def score_by_phase(phases: pd.DataFrame, trials: pd.DataFrame) -> go.Figure:
+    """Draw the distribution of the scores at each phase's end, with every score and how many there are.
+
+    Parameters
+    ----------
+    phases, trials : DataFrame
+        As in `workbench.knowledge.Frames`.
+
+    Returns
+    -------
+    Figure
+        A box a phase, and a point a trial: a cross where the trial was stopped or failed with that score.
+    """
+    fig = theme.figure("Scores at the end of each phase")
+    fig.update_xaxes(title="phase", zeroline=False).update_yaxes(title="score", zeroline=False)
+    points = scored_points(phases, trials, [])
+    if points.empty:
+        return theme.empty_note(fig, "no phase has ended yet")
+    ended = points.groupby("phase")["trial"].count()
+    last = int(ended.index.max())
+    box = {"boxpoints": False, "hoverinfo": "skip", "showlegend": False, "width": 0.7}
+    fig.add_trace(
+        go.Box(x=points["phase"], y=points["score"], fillcolor=theme.LAND, line={"color": theme.INK, "width": 1}, **box)
+    )
+    fig.add_trace(_spread_points(points, theme.phase_colors(last + 1)))
+    for phase, n in ended.items():
+        fig.add_annotation(text=str(n), x=phase, y=1, yref="paper", yanchor="bottom", showarrow=False)
+    fig.add_annotation(text="trials", x=0, xref="paper", xanchor="right", y=1, yref="paper", yanchor="bottom")
+    fig.update_annotations(showarrow=False, font={"size": 12})
+    fig.update_xaxes(range=[-0.6, last + 0.6], dtick=max(1, (last + 1) // 12))
+    if points["cut"].any():
+        fig.add_trace(theme.legend_marker("last score of a stopped trial", "x"))
+        fig.update_layout(legend_y=1.08, margin_t=90)
+    return fig
+
+
+def space_by_phase(
+    phases: pd.DataFrame, trials: pd.DataFrame, hyperparameters: Sequence[str], most_panels: int = 4
+) -> go.Figure:
+    """Draw where in the search space the trials of each phase lie, and how they scored in it.
+
+    Parameters
+    ----------
+    phases, trials : DataFrame
+        As in `workbench.knowledge.Frames`.
+    hyperparameters : sequence of str
+        Columns of `trials`: across, up, and, if there is a third, the size of the marker.
+    most_panels : int
+        Of more phases than this, the first, the last and some between are drawn.
+
+    Returns
+    -------
+    Figure
+        A panel a phase with the trials that ended it, coloured by the score they ended it with; a trial that was
+        stopped or failed with that score is a cross.
+    """
+    names = list(hyperparameters)[:3]
+    points = scored_points(phases, trials, names)
+    if points.empty or len(names) < 2:
+        needed = "no phase has ended yet" if len(names) > 1 else "two hyperparameters are needed to draw a space"
+        return theme.empty_note(theme.figure("Search space, phase by phase"), needed)
+    points["size"] = _sizes(points, names)
+    chosen = _spaced(sorted(points["phase"].unique()), most_panels)
+    ended = points.groupby("phase")["trial"].count()
+    titles = [f"phase {phase}: {ended[phase]} trial{'s' if ended[phase] > 1 else ''}" for phase in chosen]
+    fig = make_subplots(1, len(chosen), shared_yaxes=True, horizontal_spacing=0.03, subplot_titles=titles)
+    fig.update_layout(theme.figure("Search space, phase by phase").layout).update_annotations(font={"size": 13})
+    across, up = (scale_of(trials[name]) for name in names[:2])
+    for k, phase in enumerate(chosen, start=1):
+        group = points[points["phase"] == phase]
+        fig.add_trace(_places(group, names, across, up), row=1, col=k)
+        value_axis(fig.update_xaxes, names[0], across, row=1, col=k)
+        value_axis(fig.update_yaxes, names[1] if k == 1 else "", up, row=1, col=k)
+    fig.update_xaxes(matches="x")
+    if len(names) > 2:
+        ends = [theme.number(float(value)) for value in (points[names[2]].min(), points[names[2]].max())]
+        fig.add_trace(theme.legend_marker(f"size: {theme.text(names[2])}, {ends[0]} to {ends[1]}", "circle"))
+    if points["cut"].any():
+        fig.add_trace(theme.legend_marker("last score of a stopped trial", "x"))
+    bar = {"title": {"text": "score", "side": "right"}, "thickness": 12, "outlinewidth": 0}
+    return fig.update_layout(coloraxis={"colorscale": theme.scale(), "colorbar": bar}, legend_y=1.1, margin_t=100)
+
+
+def _spread_points(points: pd.DataFrame, colors: Sequence[str]) -> go.Scatter:
+    """Draw every score, the trials of a phase side by side in the order of their numbers."""
+    place = points.groupby("phase")["trial"].rank(method="first", pct=True)
+    n = points.groupby("phase")["trial"].transform("count")
+    return go.Scatter(
+        x=points["phase"] + 0.6 * (place - 0.5 - 0.5 / n),
+        y=points["score"],
+        mode="markers",
+        marker={
+            "color": [colors[phase] for phase in points["phase"]],
+            "size": 7,
+            "symbol": ["x" if cut else "circle" for cut in points["cut"]],
+        },
+        customdata=points["trial"],
+        hovertext=points["hover"],
+        hovertemplate="%{hovertext}<extra></extra>",
+        showlegend=False,
+    )
+
+
+def _places(group: pd.DataFrame, names: Sequence[str], across: Scale, up: Scale) -> go.Scatter:
+    return go.Scatter(
+        x=positions(group[names[0]], across),
+        y=positions(group[names[1]], up),
+        mode="markers",
+        marker={
+            "color": group["score"],
+            "coloraxis": "coloraxis",
+            "size": group["size"],
+            "symbol": ["x" if cut else "circle" for cut in group["cut"]],
+            "opacity": 0.9,
+        },
+        customdata=group["trial"],
+        hovertext=group["hover"],
+        hovertemplate="%{hovertext}<extra></extra>",
+        showlegend=False,
+    )
+
+
+def _sizes(points: pd.DataFrame, names: Sequence[str]) -> "pd.Series[float]":
+    """Give markers' diameters [px], by the third hyperparameter if there is one."""
+    if len(names) < 3:
+        return pd.Series(9.0, index=points.index)
+    small, large = _SIZES
+    return small + (large - small) * shares(points[names[2]], scale_of(points[names[2]])).fillna(0.5)
+
+
+def _spaced(phases: Sequence[int], most: int) -> list[int]:
+    """Choose the first, the last and some between, evenly."""
+    places = np.linspace(0, len(phases) - 1, min(most, len(phases))).round().astype(int)
+    return [int(phases[k]) for k in np.unique(places)]

@@ -1,0 +1,134 @@
+"""A population over its phases: the scores of its members, and what became of their hyperparameters."""
+
+import math
+from collections.abc import Sequence
+
+import pandas as pd
+import plotly.graph_objects as go
+from plotly.subplots import make_subplots
+
+from workbench.viz.figures import theme
+from workbench.viz.figures.scales import positions, scale_of
+
+_COLUMNS = 3
+_FAINT_MEMBER = "rgba(0,114,178,0.45)"
+
+
+def population_curves(schedules: pd.DataFrame) -> go.Figure:
+    """Draw every member's score phase by phase, with the best and the median of the population.
+
+    Parameters
+    ----------
+    schedules : DataFrame
+        From `workbench.analysis.schedules`: member, phase, trial, score.
+    """
+    fig = theme.figure("Scores of the population")
+    fig.update_xaxes(title="phase", rangemode="tozero")
+    fig.update_yaxes(title="score")
+    scored = schedules.dropna(subset=["score"]).astype({"score": float})
+    if scored.empty:
+        return theme.empty_note(fig, "no phase has ended yet")
+    lines = _joined(scored, "phase", scored["score"])
+    fig.add_trace(
+        go.Scatter(x=lines["x"], y=lines["y"], mode="lines", name="a member", line={"color": theme.GREY, "width": 1})
+    )
+    by_phase = scored.groupby("phase")["score"]
+    for name, values, ink in (("best", by_phase.max(), theme.VERMILLION), ("median", by_phase.median(), theme.BLUE)):
+        hover = f"phase %{{x}}: {name} %{{y:.4g}}<extra></extra>"
+        fig.add_trace(
+            go.Scatter(
+                x=values.index,
+                y=values,
+                mode="lines",
+                name=name,
+                line={"color": ink, "width": 2.5},
+                hovertemplate=hover,
+            )
+        )
+    return fig
+
+
+def hyperparameters_over_time(
+    schedules: pd.DataFrame, hyperparameters: Sequence[str], best: pd.DataFrame | None = None
+) -> go.Figure:
+    """Draw a panel a hyperparameter: what every member ran with in each phase.
+
+    Parameters
+    ----------
+    schedules : DataFrame
+        From `workbench.analysis.schedules`: member, phase, trial, score, and a column a hyperparameter.
+    hyperparameters : sequence of str
+    best : DataFrame, optional
+        From `workbench.analysis.schedule_of`: the schedule of the best weights, drawn over the members'; step by step.
+    """
+    title = "Hyperparameters over time"
+    if schedules.empty or not hyperparameters:
+        fig = theme.figure(title)
+        return theme.empty_note(fig, "no phase has ended yet" if hyperparameters else "nothing was varied")
+    columns = min(_COLUMNS, len(hyperparameters))
+    rows = math.ceil(len(hyperparameters) / columns)
+    fig = make_subplots(rows, columns, horizontal_spacing=0.09, vertical_spacing=min(0.2, 0.6 / rows))
+    fig.update_layout(theme.figure(title, 130 + 260 * rows).layout)
+    for k, name in enumerate(hyperparameters):
+        place = {"row": k // columns + 1, "col": k % columns + 1}
+        _panel(fig, schedules, best, name, place, in_legend=k == 0)
+    return fig
+
+
+def _panel(
+    fig: go.Figure,
+    schedules: pd.DataFrame,
+    best: pd.DataFrame | None,
+    name: str,
+    place: dict[str, int],
+    *,
+    in_legend: bool,
+) -> None:
+    scale = scale_of(schedules[name])
+    fig.update_xaxes(title="phase", rangemode="tozero", **place)
+    fig.update_yaxes(title=theme.text(name), type="log" if scale.kind == "log" else "linear", **place)
+    if scale.kind == "category":
+        words = [theme.text(word) for word in scale.order]
+        fig.update_yaxes(tickvals=list(range(len(words))), ticktext=words, **place)
+    lines = _joined(schedules, "phase", pd.Series(positions(schedules[name], scale), index=schedules.index))
+    fig.add_trace(
+        go.Scatter(
+            x=lines["x"],
+            y=lines["y"],
+            mode="lines+markers",
+            line={"color": _FAINT_MEMBER, "width": 1, "shape": "hv"},
+            marker={"size": 4, "color": _FAINT_MEMBER},
+            name="a member",
+            legendgroup="member",
+            showlegend=in_legend,
+            customdata=lines[["trial", "member"]],
+            hovertemplate="trial %{customdata[0]} (member %{customdata[1]}), phase %{x}: %{y:.4g}<extra></extra>",
+        ),
+        **place,
+    )
+    if best is not None and len(best):
+        fig.add_trace(
+            go.Scatter(
+                x=best["step"],
+                y=positions(best[name], scale),
+                mode="lines",
+                line={"color": theme.VERMILLION, "width": 3, "shape": "hv"},
+                name="of the best weights",
+                legendgroup="best",
+                showlegend=in_legend,
+                hovertemplate="phase %{x}: %{y:.4g}<extra></extra>",
+            ),
+            **place,
+        )
+
+
+def _joined(schedules: pd.DataFrame, x: str, y: pd.Series) -> pd.DataFrame:
+    """Join the members' lines into one: x, y, trial, member, with a row of None after each member's last point."""
+    points = pd.DataFrame(
+        {"x": schedules[x], "y": y, "trial": schedules["trial"], "member": schedules["member"]}
+    ).astype(object)
+    parts = []
+    for member, line in points.groupby("member"):
+        gap = pd.DataFrame([{"x": None, "y": None, "trial": None, "member": member}], dtype=object)
+        parts += [line, gap]
+    return pd.concat(parts, ignore_index=True)

@@ -1,5 +1,0 @@
-"""Widgets that look at a study's log while it grows. The only place that knows Jupyter's widgets."""
-
-from workbench.viz.live.dashboard import Dashboard
-
-__all__ = ["Dashboard"]
