@@ -2,6 +2,8 @@
 
 import inspect
 import json
+import re
+import resource
 import subprocess
 import sys
 from importlib import import_module
@@ -9,6 +11,9 @@ from pathlib import Path
 
 import pytest
 
+from tests.floors import drawn, floor_plan
+
+ROOT = Path(__file__).parents[1]
 HEAVY = {"torch", "distributed", "dask", "pandas", "plotly", "sklearn", "scipy", "ipywidgets", "ale_py", "gymnasium"}
 
 
@@ -35,7 +40,10 @@ def test_nothing_heavy_is_loaded_before_it_is_used(statement) -> None:
 
 
 def test_the_package_itself_does_not_even_load_numpy() -> None:
+    before = resource.getrusage(resource.RUSAGE_CHILDREN)
     assert "numpy" not in _loaded("import workbench")
+    after = resource.getrusage(resource.RUSAGE_CHILDREN)
+    assert after.ru_utime - before.ru_utime < 0.3  # seconds of processor time, Python's own start included
 
 
 def test_everything_public_can_be_imported() -> None:
@@ -50,10 +58,37 @@ def test_everything_public_can_be_imported() -> None:
 
 def test_the_floors_hold() -> None:
     linter = Path(sys.executable).with_name("lint-imports")
-    done = subprocess.run(
-        [linter, "--no-cache"], capture_output=True, text=True, cwd=Path(__file__).parents[1], check=False
-    )
+    done = subprocess.run([linter, "--no-cache"], capture_output=True, text=True, cwd=ROOT, check=False)
     assert done.returncode == 0, done.stdout
+
+
+def test_the_floor_plan_is_the_contract_s() -> None:
+    assert drawn() == floor_plan(), "renew docs/design.md: python -m tests.floors --write"
+    for line in floor_plan().splitlines()[1:-1]:
+        assert line.endswith("."), f"the docstring of {line.split()[0]} says no duty"
+
+
+WRONG = """\
+from workbench import Budget, HyperTrick, KnowledgeBase, Results, Study, watch
+
+Study("x", "not a scheduler", 3, nodse=5)  # arg-type call-arg
+HyperTrick(3, n_trial=16)  # arg-type call-arg
+Budget(frames="many")  # arg-type
+KnowledgeBase("x.db").studdies  # attr-defined
+Results.opne("x.db", "x")  # attr-defined
+watch(3)  # arg-type call-arg
+"""
+
+
+@pytest.mark.slow
+def test_mypy_refuses_what_the_public_names_do_not_take(tmp_path) -> None:
+    """Lazily imported names keep their types; were they `Any`, all of this would pass."""
+    (tmp_path / "wrong.py").write_text(WRONG)
+    mypy = [sys.executable, "-m", "mypy", "--no-error-summary", tmp_path / "wrong.py"]
+    found = subprocess.run(mypy, capture_output=True, text=True, cwd=ROOT, check=False).stdout.splitlines()
+    errors = [re.search(r":(\d+): error: .* \[([a-z-]+)\]$", line) for line in found]
+    expected = {(n, code) for n, line in enumerate(WRONG.splitlines(), 1) for code in line.partition("# ")[2].split()}
+    assert {(int(error[1]), error[2]) for error in errors if error} == expected, found
 
 
 @pytest.mark.parametrize("package", ["", ".analysis", ".knowledge", ".viz.figures", ".viz.dashboard"])

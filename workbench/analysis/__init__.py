@@ -1,4 +1,7 @@
-"""Frame → frame: what a study's frames say, as further frames and numbers. Draws nothing."""
+"""Frame → frame: what a study's frames say, as further frames and numbers.
+
+Pure functions. Draws nothing, and reads no database.
+"""
 
 from workbench.analysis.bootstrap import Interval, bootstrap_difference, bootstrap_interval
 from workbench.analysis.completion import completion_rate

@@ -1,4 +1,4 @@
-"""Real time: trials on the workers of a Dask cluster.
+"""Real time: trials on the workers of a Dask cluster, with retries after crashes and stalls.
 
 The only place that knows of Dask.
 """

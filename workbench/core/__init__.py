@@ -1,4 +1,4 @@
-"""The vocabulary that all parts speak, and the one loop.
+"""The vocabulary that all parts speak, and the one loop that drives a study.
 
-Nothing here knows of a cluster, a database or a figure.
+Spaces, budgets, protocols, registry and errors; nothing here knows of a cluster, a database or a figure.
 """

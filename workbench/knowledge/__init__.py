@@ -1,4 +1,7 @@
-"""The knowledge base: an append-only event log and metrics in SQLite, read as documented frames."""
+"""The knowledge base: an append-only event log and metrics in SQLite, read as documented frames.
+
+One writer, any number of readers; people's requests come in by an inbox; recordings are Parquet.
+"""
 
 from workbench.knowledge.check import backup, check, repair
 from workbench.knowledge.frames import Frames, frames_of

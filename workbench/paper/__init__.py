@@ -1,1 +1,4 @@
-"""The papers: what each one's experiments are, their numbers beside ours, and the scoreboard."""
+"""The papers: each one's experiments, its published numbers beside ours, and the scoreboard.
+
+A package a paper; what is specific to one stands there and nowhere below.
+"""

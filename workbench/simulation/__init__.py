@@ -1,4 +1,7 @@
-"""Studies in virtual time: one, and schedulers compared over many paired ones."""
+"""Studies in virtual time: one, and schedulers compared over many paired ones.
+
+A simulated cluster runs what a real one would, on curves or on trials that truly train, and leaves the same log.
+"""
 
 from workbench.core.size import full_runs
 from workbench.simulation.comparison import Comparison, arrival_bias, compare, regrets, wins_and_losses

@@ -1,4 +1,7 @@
-"""The metaoptimizers: pure state machines that decide which trial runs, goes on, waits or stops."""
+"""The metaoptimizers: pure state machines that decide which trial runs, goes on, waits or stops.
+
+And the searchers that propose configurations. No clock, no thread, no input or output.
+"""
 
 from workbench.algos.search.asha import ASHA
 from workbench.algos.search.evolution import EvolutionSearcher

@@ -1,4 +1,7 @@
-"""Widgets that look at a study's log while it grows. The only place that knows Jupyter's widgets."""
+"""The live dashboard: widgets that look at a study's log while it grows.
+
+The only place that knows of Jupyter's widgets, and of what runs in a page.
+"""
 
 from workbench.viz.dashboard.dashboard import Dashboard
 

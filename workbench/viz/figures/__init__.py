@@ -1,4 +1,7 @@
-"""Frame → figure: pure functions that draw what the frames and their analyses hold, and a report of them."""
+"""Frame → figure: what the frames and their analyses hold, drawn; and a report of it.
+
+Pure functions that give Plotly figures; colours and scales have one home, `theme` and `scales`.
+"""
 
 from workbench.viz.figures.bands import bands
 from workbench.viz.figures.compare import (
