@@ -6,6 +6,7 @@ import re
 import signal
 import subprocess
 import sys
+from importlib.metadata import version
 from pathlib import Path
 
 import dask
@@ -48,6 +49,12 @@ def refused(capsys, *argv) -> str:
     assert captured.out == ""
     (line,) = captured.err.splitlines()
     return line
+
+
+def test_the_version_is_the_package_s(capsys) -> None:
+    with pytest.raises(SystemExit, match="0"):
+        main(["--version"])
+    assert capsys.readouterr().out == f"workbench {version('rl-workbench')}\n"
 
 
 def test_a_study_from_a_file_then_its_report(folder, capfd) -> None:

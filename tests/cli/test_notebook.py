@@ -7,7 +7,7 @@ from pathlib import Path
 import nbformat
 import pytest
 
-from workbench.cli.notebook import NotebookError, execute
+from workbench.cli.headless import NotebookError, execute
 from workbench.knowledge import KnowledgeBase
 
 NOTEBOOKS = Path(__file__).parents[2] / "notebooks"

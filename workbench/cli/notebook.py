@@ -1,118 +1,29 @@
-"""Run a notebook without a browser, from the first cell to the last, showing what it prints as it prints it."""
+"""The command ``workbench notebook``: a notebook executed without a browser."""
 
-import ast
-import re
-import sys
-import time
-from collections.abc import Mapping
-from pathlib import Path
+import argparse
 from typing import Any
 
-import nbformat
-from nbclient import NotebookClient
-from nbclient.exceptions import CellExecutionError, DeadKernelError
 
-from workbench.core.errors import InvalidInput, WorkbenchError
-
-_EVERY_S = 10.0  # between two lines of a progress bar
-_ANSI = re.compile(r"\x1b\[[0-9;]*m")
-
-
-class NotebookError(WorkbenchError):
-    """A cell of the notebook failed."""
-
-
-def execute(path: str | Path, out: str | Path | None = None, parameters: Mapping[str, str] | None = None) -> Path:
-    """Execute a notebook in the folder it stands in, and keep the executed copy.
-
-    Parameters
-    ----------
-    path : path
-        The notebook; it is not changed.
-    out : path, optional
-        Where the copy goes; by default ``data/runs/`` beside the notebooks' folder.
-    parameters : Mapping of str to str
-        Values, as Python literals, for names assigned in the cell tagged ``parameters``.
-
-    Returns
-    -------
-    Path
-        The executed copy.
-
-    Raises
-    ------
-    NotebookError
-        A cell failed; the copy is kept as far as it came.
-    """
-    source = Path(path)
-    if not source.is_file():
-        raise InvalidInput(f"no notebook at {source}")
-    notebook = nbformat.read(source, as_version=4)
-    _set_parameters(notebook, parameters or {})
-    target = Path(out) if out else source.resolve().parents[1] / "data" / "runs" / source.name
-    target.parent.mkdir(parents=True, exist_ok=True)
-    client = _Talking(
-        notebook,
-        kernel_name="python3",
-        extra_arguments=["--IPKernelApp.log_level=40"],  # errors only
-        timeout=None,
-        store_widget_state=False,
-        resources={"metadata": {"path": source.parent}},
+def add_parsers(commands: Any) -> None:
+    """Register the family's commands."""
+    notebook = commands.add_parser("notebook", help="execute a notebook headless, showing what its cells print")
+    notebook.add_argument("path", help="the notebook")
+    notebook.add_argument("--out", metavar="FILE", help="where to keep it with its outputs (default: data/runs/)")
+    notebook.add_argument(
+        "--set", metavar="NAME=VALUE", action="append", default=[], type=_assignment, help="override a parameter"
     )
-    try:
-        client.execute()
-    except CellExecutionError as err:
-        raise NotebookError(f"a cell of {source} failed: {_ANSI.sub('', str(err))}") from None
-    except DeadKernelError:
-        raise NotebookError(f"the kernel of {source} died: look for lack of memory or a crash in native code") from None
-    finally:
-        nbformat.write(notebook, target)
-    return target
+    notebook.set_defaults(command=_notebook)
 
 
-class _Talking(NotebookClient):
-    """Writes printed output to standard output as it comes; a progress bar now and then, and as its cell leaves it."""
+def _notebook(arguments: argparse.Namespace) -> int:
+    from workbench.cli.headless import execute
 
-    _quiet_until = 0.0
-    _unsaid = ""  # the bar as it is, where that has not been written yet
-
-    def process_message(self, msg: dict[str, Any], cell: Any, cell_index: int) -> Any:
-        if msg["msg_type"] == "stream":
-            sys.stdout.write(msg["content"]["text"])
-            sys.stdout.flush()
-        elif msg["msg_type"] == "update_display_data":
-            self._unsaid = msg["content"]["data"].get("text/plain", "") + "\n"
-        over = msg["msg_type"] == "status" and msg["content"]["execution_state"] == "idle"
-        if self._unsaid and (over or time.monotonic() >= self._quiet_until):
-            sys.stdout.write(self._unsaid)
-            sys.stdout.flush()
-            self._unsaid, self._quiet_until = "", time.monotonic() + _EVERY_S
-        return super().process_message(msg, cell, cell_index)
+    print("kept with its outputs:", execute(arguments.path, arguments.out, dict(arguments.set)))
+    return 0
 
 
-def _set_parameters(notebook: Any, parameters: Mapping[str, str]) -> None:
-    """Append assignments to the cell tagged ``parameters``, for names it assigns already."""
-    if not parameters:
-        return
-    cell = next((c for c in notebook.cells if "parameters" in c.metadata.get("tags", [])), None)
-    if cell is None:
-        raise InvalidInput("the notebook has no cell tagged 'parameters': it cannot be given any")
-    known = _assigned(cell.source)
-    for name, value in parameters.items():
-        if name not in known:
-            raise InvalidInput(f"the notebook has no parameter {name!r}: it has {', '.join(known)}")
-        try:
-            literal = ast.literal_eval(value)
-        except (ValueError, SyntaxError):
-            literal = value
-        cell.source += f"\n{name} = {literal!r}"
-
-
-def _assigned(source: str) -> list[str]:
-    return [
-        target.id
-        for node in ast.parse(source).body
-        if isinstance(node, ast.Assign)
-        for target in node.targets
-        if isinstance(target, ast.Name)
-    ]
+def _assignment(text: str) -> tuple[str, str]:
+    name, equals, value = text.partition("=")
+    if not equals or not name.isidentifier():
+        raise argparse.ArgumentTypeError(f"write NAME=VALUE, got {text!r}")
+    return name, value

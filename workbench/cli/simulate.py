@@ -43,8 +43,8 @@ a table of recorded curves:
 MEASURES = ("makespan", "occupancy", "completion_rate", "time_to_best", "best_score")
 
 
-def add_parser(commands: Any) -> None:
-    """Register the command."""
+def add_parsers(commands: Any) -> None:
+    """Register the family's commands."""
     parser = commands.add_parser(
         "simulate",
         help="run schedulers in virtual time",

@@ -1,0 +1,42 @@
+"""The commands ``workbench reproduce`` and ``workbench scoreboard``: what the papers published, and ours."""
+
+import argparse
+from pathlib import Path
+from typing import Any
+
+
+def add_parsers(commands: Any) -> None:
+    """Register the family's commands."""
+    again = commands.add_parser("reproduce", help="run the experiments behind the papers' figures and tables again")
+    again.add_argument("names", nargs="*", metavar="NAME", help="which; without any, they are listed")
+    again.add_argument("--scale", default="minutes", help="minutes (default), hours, or paper: as published")
+    again.add_argument("--out", metavar="FOLDER", help="where recordings are kept (default: the project's data/)")
+    again.add_argument("--parts", type=int, metavar="N", help="of a long one, run so many parts now, the rest later")
+    again.set_defaults(command=_reproduce)
+
+    board = commands.add_parser("scoreboard", help="put every published number beside ours, as Markdown")
+    board.add_argument("--write", metavar="FILE", help="write it there instead of printing it")
+    board.set_defaults(command=_scoreboard)
+
+
+def _reproduce(arguments: argparse.Namespace) -> int:
+    from workbench.core.places import DATA
+    from workbench.paper.catalogue import EXPERIMENTS
+    from workbench.paper.experiments import reproduce
+
+    if not arguments.names:
+        for name, experiment in EXPERIMENTS.items():
+            print(f"{name:30} {experiment.shows} ({', '.join(experiment.commands)})")
+    for name in arguments.names:
+        print(reproduce(name, arguments.scale, arguments.out or DATA, arguments.parts))
+    return 0
+
+
+def _scoreboard(arguments: argparse.Namespace) -> int:
+    from workbench.paper.scoreboard import page, recordings, scoreboard
+
+    text = f"{page(scoreboard())}\n{recordings()}"
+    if arguments.write:
+        Path(arguments.write).write_text(text, encoding="utf-8")
+    print(arguments.write or text)
+    return 0

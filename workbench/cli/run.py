@@ -1,0 +1,155 @@
+"""The command ``workbench run``: a study on a Dask cluster, started or resumed, followed to its end."""
+
+import argparse
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from workbench.cli.options import add_db
+from workbench.core.places import DEFAULT_DB
+
+if TYPE_CHECKING:
+    from distributed import Client
+
+    from workbench.study.study import Study, StudyRun
+
+_EXAMPLE = """\
+a study file:
+  [study]
+  name = "my-pong"
+  seed = 0
+  nodes = 2
+
+  [space]
+  learning_rate = {log_uniform = [1e-5, 1e-2]}
+  gamma = {choice = [0.9, 0.95, 0.99, 0.995, 0.999]}
+  t_max = {log_uniform = [2, 100], step = 1}
+
+  [scheduler]
+  kind = "hypertrick"
+  n_trials = 16
+  n_phases = 4
+  eviction_rate = 0.25
+
+  [trainable]
+  kind = "ga3c"
+  game = "Pong"
+  phase = {frames = 400_000}
+"""
+
+
+def add_parsers(commands: Any) -> None:
+    """Register the family's commands."""
+    run = commands.add_parser(
+        "run",
+        help="run a study on a local Dask cluster",
+        epilog=_EXAMPLE,
+        formatter_class=argparse.RawTextHelpFormatter,
+    )
+    run.add_argument("file", nargs="?", help="a study file (TOML); see below")
+    run.add_argument("--preset", metavar="NAME", help="a study that comes with the package; 'list' lists them")
+    run.add_argument("--name", help="name of the study, instead of the file's")
+    run.add_argument("--nodes", type=int, metavar="N", help="worker processes, one trial each")
+    run.add_argument("--cluster", metavar="ADDRESS", help="a Dask scheduler's, instead of a local cluster")
+    run.add_argument("--checkpoints", metavar="PLACE", help="a directory all workers see, or an fsspec URL")
+    run.add_argument("--seed", type=int, metavar="N", help="the study's seed")
+    run.add_argument("--resume", action="store_true", help="go on with a study that was interrupted")
+    run.add_argument("--no-fail-fast", action="store_true", help="go on though the first trials all fail of one error")
+    run.add_argument("--quiet", action="store_true", help="print the summary only")
+    run.add_argument("--record", metavar="FOLDER", help="once it is over, write it there as Parquet; must not exist")
+    add_db(run, None)  # a study file may name one
+    run.set_defaults(command=_run)
+
+
+def _run(arguments: argparse.Namespace) -> int:
+    from workbench.core.errors import FirstTrialsFailed, InvalidInput
+    from workbench.knowledge import record
+    from workbench.study.file import presets
+
+    if arguments.preset == "list":
+        print("\n".join(presets()))
+        return 0
+    if arguments.file and arguments.preset:
+        raise InvalidInput("give a study file or a --preset, not both")
+    if arguments.record and Path(arguments.record).exists():
+        raise InvalidInput(f"{arguments.record} exists: --record wants a folder that does not")
+    if arguments.cluster and arguments.nodes is not None:
+        raise InvalidInput("--nodes is of the local cluster: leave it out, the workers of --cluster are the nodes")
+    with _client(arguments.cluster) as client:
+        study = _study(arguments, client)
+        run = study.start(resume=arguments.resume)
+        try:
+            interrupted, failed = _watch(run, quiet=arguments.quiet), ""
+        except FirstTrialsFailed as err:
+            interrupted, failed = False, str(err)
+    results = run.results()
+    print(results)
+    print(f"  report           {run.report()}")
+    if arguments.record and not (interrupted or failed):
+        print(f"  recorded         {record(study.db, study.name, arguments.record)}")
+    if interrupted:
+        where = {
+            "--name": study.name,
+            "--db": study.db,
+            "--cluster": arguments.cluster,
+            "--checkpoints": study.checkpoints,
+        }
+        told = " ".join(f"{option} {value}" for option, value in where.items() if value is not None)
+        print(f"interrupted; go on with: workbench run --resume {told}")
+    if failed:
+        print(f"workbench: {failed.replace('fail_fast=False', '--no-fail-fast')}", file=sys.stderr)
+    return 130 if interrupted else 1 if results.summary["best_trial"] is None else 0
+
+
+@contextmanager
+def _client(address: str | None) -> Iterator["Client | None"]:
+    """Connect to a cluster for the time of a study, if one is named."""
+    if address is None:
+        yield None
+        return
+    from distributed import Client
+
+    from workbench.core.errors import InvalidInput
+
+    try:
+        client = Client(address, set_as_default=False)
+    except (OSError, ValueError) as err:
+        raise InvalidInput(
+            f"no Dask scheduler answers at {address!r} ({' '.join(str(err).split())}): start one with "
+            f"dask scheduler and dask worker, or leave --cluster out to run on this machine"
+        ) from None
+    with client:
+        yield client
+
+
+def _study(arguments: argparse.Namespace, client: "Client | None") -> "Study":
+    from workbench.core.errors import InvalidInput
+    from workbench.study.file import read_file, read_preset, recorded_study, study_from
+
+    where = {"nodes": arguments.nodes, "client": client, "checkpoints": arguments.checkpoints, "db": arguments.db}
+    where["fail_fast"] = False if arguments.no_fail_fast else None
+    if arguments.file or arguments.preset:
+        table = read_file(arguments.file) if arguments.file else read_preset(arguments.preset)
+        return study_from(table, name=arguments.name, seed=arguments.seed, **where)
+    if not (arguments.resume and arguments.name):
+        raise InvalidInput("say what to run: a study file, --preset NAME, or --resume --name STUDY")
+    if arguments.seed is not None:
+        raise InvalidInput("a resumed study keeps its seed: leave --seed out")
+    return recorded_study(where.pop("db") or DEFAULT_DB, arguments.name, **where)
+
+
+def _watch(run: "StudyRun", *, quiet: bool) -> bool:
+    """Follow the study to its end; Ctrl-C, or a batch system's SIGTERM, ends it cleanly. Tell whether one did."""
+    import signal
+
+    signal.signal(signal.SIGTERM, signal.default_int_handler)
+    try:
+        run.wait() if quiet else run.follow(out=sys.stderr)
+    except KeyboardInterrupt:
+        print("\nending the study; press Ctrl-C again to leave at once", file=sys.stderr)
+        run.stop()
+        run.wait()
+        return True
+    return False
