@@ -1,0 +1,52 @@
+// Axes and words: ticks at round numbers, numbers and times as a person writes them.
+
+import assert from "node:assert/strict";
+import { test } from "node:test";
+
+import { front, makeCanvas } from "./front.mjs";
+
+const COLORS = { ink: "#000", soft: "#666", line: "#ccc", ground: "#fff", mark: "#f0f" };
+
+test("ticks are round numbers within the range", () => {
+  assert.deepEqual(front.niceTicks(1, 11, 5), [2, 4, 6, 8, 10]);
+  assert.deepEqual(front.niceTicks(-3, 3, 3), [-2, 0, 2]);
+  assert.deepEqual(front.niceTicks(0.1, 0.35, 5).map((tick) => tick.toFixed(2)), ["0.10", "0.15", "0.20", "0.25", "0.30", "0.35"]);
+  assert.deepEqual(front.niceTicks(5, 5, 4), [5]);
+});
+
+test("numbers are short", () => {
+  const written = [0, 1234.567, 0.00012, -2.5e7, 1e6, 21, NaN, Infinity].map(front.short);
+  assert.deepEqual(written, ["0", "1235", "1.2e-4", "-2.5e7", "1.0e6", "21", "–", "–"]);
+});
+
+test("times are clocks, and axes have the unit that suits them", () => {
+  assert.deepEqual([0, 59.6, 61, 3600, 36061, null, undefined].map(front.duration), ["0:00", "1:00", "1:01", "1:00:00", "10:01:01", "–", "–"]);
+  assert.deepEqual([10, 300, 10800].map((s) => front.clock(s).unit), ["s", "min", "h"]);
+});
+
+test("a span has a margin, also of one value and of none", () => {
+  assert.deepEqual(front.span([0, 10, 5]), { low: -0.5, high: 10.5 });
+  assert.deepEqual(front.span([4]), { low: 3.8, high: 4.2 });
+  assert.deepEqual(front.span([0]), { low: -0.05, high: 0.05 });
+  assert.deepEqual(front.span([], { low: 0, high: 1 }), { low: 0, high: 1 });
+});
+
+test("axes turn values into pixels, upwards and by decades", () => {
+  const { canvas, words } = makeCanvas();
+  const pen = canvas.getContext("2d");
+  const box = { left: 50, top: 10, width: 500, height: 200 };
+  const x = { low: 0.001, high: 10, log: true, ticks: [0.01, 1], title: "learning rate" };
+  const { px, py } = front.axes(pen, box, x, { low: 0, high: 4, title: "score" }, COLORS);
+  assert.deepEqual([px(0.001), px(0.1), px(10)].map(Math.round), [50, 300, 550]);
+  assert.deepEqual([py(0), py(1), py(4)], [210, 160, 10]);
+  assert.ok(["0.01", "1", "learning rate", "score"].every((word) => words().includes(word)));
+});
+
+test("a canvas is as sharp as the screen, and resized only when that changes", (t) => {
+  globalThis.window = { devicePixelRatio: 2 };
+  t.after(() => delete globalThis.window);
+  const { canvas } = makeCanvas(300);
+  assert.deepEqual([front.ready(canvas, 100).width, canvas.width, canvas.height, canvas.style.height], [300, 600, 200, "100px"]);
+  const narrow = makeCanvas(10).canvas;
+  assert.equal(front.ready(narrow, 100).width, 160);
+});

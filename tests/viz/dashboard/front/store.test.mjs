@@ -1,0 +1,134 @@
+// The store: what the kernel tells, in order, thinned, and asked for again where some of it was lost.
+
+import assert from "node:assert/strict";
+import { test } from "node:test";
+
+import { META, NOTHING, front, makeModel, message, table, trial } from "./front.mjs";
+
+// A store whose timers go off only when `later` is called.
+function opened(t) {
+  const due = new Set();
+  t.mock.method(globalThis, "setTimeout", (act) => due.add(act) && act);
+  t.mock.method(globalThis, "clearTimeout", (act) => due.delete(act));
+  const later = () => [...due].forEach((act) => due.delete(act) && act());
+  const model = makeModel();
+  return { model, later, store: front.makeStore(model) };
+}
+
+test("a snapshot is asked for at once, and again until it comes", (t) => {
+  const { model, store, later } = opened(t);
+  assert.deepEqual(model.sent, [{ type: "snapshot" }]);
+  later();
+  assert.equal(model.sent.length, 2);
+  model.tell(message("snapshot", 7), NOTHING);
+  later();
+  assert.equal(model.sent.length, 2);
+  assert.equal(store.number, 7);
+});
+
+test("a delta in order is applied, and everyone who draws is told", (t) => {
+  const { model, store } = opened(t);
+  let drawn = 0;
+  store.changed.add(() => drawn++);
+  model.tell(message("snapshot", 7, { trials: [trial(0)] }), NOTHING);
+  model.tell(message("delta", 8, { trials: [trial(0, { state: "stopped" }), trial(1, { config: { lr: 1, gamma: 0.9 } })] }), NOTHING);
+  assert.equal(store.trials.get(0).state, "stopped");
+  assert.deepEqual(store.meta.hyperparameters, ["lr", "gamma"]);
+  assert.equal(drawn, 2);
+});
+
+test("a delta that was lost brings a snapshot, and what comes before it is not applied", (t) => {
+  const { model, store } = opened(t);
+  model.tell(message("snapshot", 7), NOTHING);
+  model.tell(message("delta", 9, { trials: [trial(3)] }), NOTHING);
+  assert.deepEqual([model.sent.length, store.number, store.trials.size], [2, null, 0]);
+  model.tell(message("delta", 10, { trials: [trial(3)] }), NOTHING);
+  assert.equal(store.trials.size, 0);
+  model.tell(message("snapshot", 10, { trials: [trial(4)] }), NOTHING);
+  assert.deepEqual([...store.trials.keys()], [4]);
+});
+
+test("a beat draws nothing, and tells of a loss", (t) => {
+  const { model, store } = opened(t);
+  model.tell(message("snapshot", 7), NOTHING);
+  let drawn = 0;
+  store.changed.add(() => drawn++);
+  model.tell({ type: "beat", number: 7 });
+  assert.deepEqual([drawn, model.sent.length], [0, 1]);
+  model.tell({ type: "beat", number: 8 });
+  assert.deepEqual([drawn, model.sent.length], [0, 2]);
+});
+
+test("spans and points are read from tables that begin anywhere", (t) => {
+  const { model, store } = opened(t);
+  const spans = table([1, 0, 5, 2, 1.5, NaN, 1]);
+  const points = table([5, 0, -1, 0], [5, 2, 3, 1], [6, 1, 4, 0]);
+  model.tell(message("snapshot", 1, { trials: [trial(5), trial(6)] }), [spans, points]);
+  assert.deepEqual(store.spans[1], { slot: 0, trial: 5, phase: 2, from: 1.5, to: NaN, outcome: META.outcomes[1] });
+  assert.deepEqual(store.curves.get(5), { x: [0, 2], y: [-1, 3], end: [false, true] });
+  model.tell(message("delta", 2, { dropped: [6] }), NOTHING);
+  assert.deepEqual([...store.curves.keys()], [5]);
+});
+
+test("rates are added to, or come anew", (t) => {
+  const { model, store } = opened(t);
+  model.tell(message("snapshot", 1, { rates: [true, [[0, 1], [1, 2]]] }), NOTHING);
+  model.tell(message("delta", 2, { rates: [false, [[2, 3]]] }), NOTHING);
+  assert.equal(store.rates.length, 3);
+  model.tell(message("delta", 3, { rates: [true, [[0, 1]]] }), NOTHING);
+  assert.deepEqual(store.rates, [[0, 1]]);
+});
+
+test("a long log keeps the latest of each list", (t) => {
+  const { model, store } = opened(t);
+  const lines = Array.from({ length: 1300 }, (_, k) => ({ at: k, list: k < 10 ? "troubles" : "decisions" }));
+  model.tell(message("snapshot", 1, { log: lines }), NOTHING);
+  const of = (list) => store.log.filter((line) => line.list === list);
+  assert.deepEqual([of("decisions").length, of("troubles").length, of("decisions").at(-1).at], [300, 10, 1299]);
+});
+
+test("a wish is pending until the kernel hears it, asked until the log answers", (t) => {
+  const { model, store } = opened(t);
+  model.tell(message("snapshot", 1), NOTHING);
+  store.wish("stop", { trial: 3 });
+  assert.deepEqual([store.wished, model.sent.at(-1)], [["stop"], { type: "ask", action: "stop", trial: 3 }]);
+  model.tell({ type: "asked", request: "r1", action: "stop", trial: 3 });
+  assert.deepEqual([store.wished, [...store.asked]], [[], [["r1", "stop trial 3"]]]);
+  model.tell(message("delta", 2, { log: [{ at: 1, list: "decisions", request: "r1" }] }), NOTHING);
+  assert.equal(store.asked.size, 0);
+});
+
+test("an answer that overtook the confirmation is not waited for", (t) => {
+  const { model, store } = opened(t);
+  model.tell(message("snapshot", 1, { log: [{ at: 1, list: "decisions", request: "r1" }] }), NOTHING);
+  store.wish("scale", { nodes: 3 });
+  model.tell({ type: "asked", request: "r1", action: "scale", trial: null });
+  assert.equal(store.asked.size, 0);
+});
+
+test("a refusal is shown until the next wish", (t) => {
+  const { model, store } = opened(t);
+  store.wish("scale", { nodes: 0 });
+  model.tell({ type: "refused", why: "nodes >= 1" });
+  assert.deepEqual([store.refused, store.wished], ["nodes >= 1", []]);
+  store.wish("pause study");
+  assert.equal(store.refused, "");
+});
+
+test("a closed store neither asks nor listens", (t) => {
+  const { model, store, later } = opened(t);
+  store.close();
+  later();
+  assert.deepEqual([model.sent.length, model.listeners.size], [1, 0]);
+});
+
+test("thinning halves a curve and keeps its extremes and the ends of its phases", () => {
+  const y = Array.from({ length: 400 }, (_, k) => Math.sin(k) + (k === 201 ? 9 : 0) - (k === 302 ? 9 : 0));
+  const curve = { x: y.map((_, k) => k), y, end: y.map((_, k) => k === 33 || k === 399) };
+  const kept = front.thinned(curve);
+  assert.ok(kept.x.length >= 200 && kept.x.length <= 202, `${kept.x.length} points`);
+  assert.deepEqual([Math.max(...kept.y), Math.min(...kept.y)], [Math.max(...y), Math.min(...y)]);
+  assert.deepEqual(kept.x.filter((_, k) => kept.end[k]), [33, 399]);
+  assert.deepEqual(kept.x, [...kept.x].sort((a, b) => a - b));
+  kept.x.forEach((at, k) => assert.equal(kept.y[k], y[at]));
+});

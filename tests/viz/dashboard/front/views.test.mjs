@@ -1,0 +1,137 @@
+// The views: what is under the pointer, and the choices behind what is drawn.
+
+import assert from "node:assert/strict";
+import { after, before, test } from "node:test";
+
+import { NOTHING, front, makeCanvas, makeModel, message, table, trial } from "./front.mjs";
+
+const COLORS = { ink: "#000", soft: "#666", line: "#ccc", ground: "#fff", mark: "#f0f" };
+
+before(() => (globalThis.window = { devicePixelRatio: 1 }));
+after(() => delete globalThis.window);
+
+function storeOf(more, [spans, points] = NOTHING) {
+  const model = makeModel();
+  const store = front.makeStore(model);
+  model.tell(message("snapshot", 1, more), [spans, points]);
+  store.close();
+  return store;
+}
+
+// Everything a view answers over its whole canvas: words by trial.
+function found(hit, width = 640, height = 300) {
+  const told = new Map();
+  for (let x = 0; x < width; x += 2) {
+    for (let y = 0; y < height; y += 2) {
+      const under = hit(x, y);
+      if (under) told.set(under.trial, under.words);
+    }
+  }
+  return told;
+}
+
+test("slots of a node stand together, nodes in the order of their slots", () => {
+  const { rows, height } = front.slotRows([[2, "b"], [0, "a"], [3, "b"], [1, "c"]]);
+  assert.deepEqual(rows.map((row) => [row.slot, row.label, row.y]), [[0, "a", 0], [1, "c", 1], [2, "b · 2", 2.5], [3, "b · 3", 3.5]]);
+  assert.equal(height, 4.5);
+});
+
+test("an empty study says so in every view", () => {
+  const views = [front.drawGantt, front.drawSurvival, front.drawCurves, front.drawBest, front.drawScores, front.drawRates];
+  for (const view of views) {
+    const { canvas, words } = makeCanvas();
+    const hit = view(canvas, storeOf({}), null, COLORS, "frames_per_s");
+    assert.equal(hit(100, 100), null);
+    assert.match(words().join(), /no slot|no phase|no score|not reported/, view.name);
+  }
+});
+
+test("a bar of the Gantt chart is found under the pointer, waste is hatched", () => {
+  const spans = table([0, 0, 7, 0, 0, 4, 0], [1, 0, 8, 1, 5, NaN, 0], [2, 1, 9, 0, 2, 6, 2]);
+  const store = storeOf({ slots: [[0, "a", 0, null], [1, "b", 0, null]] }, [spans, table()]);
+  const { canvas, calls } = makeCanvas();
+  const told = found(front.drawGantt(canvas, store, null, COLORS));
+  assert.deepEqual([...told.keys()].sort(), [7, 8, 9]);
+  assert.deepEqual(told.get(7), ["phase 0: done", "0–4 s (4 s)"]);
+  assert.deepEqual(told.get(8), ["phase 1: done", "5–10 s (5 s)"]); // still running: until now
+  assert.equal(calls.filter(([name]) => name === "clip").length, 1);
+});
+
+test("HyperTrick's modes have the paper's names", () => {
+  const phase = { mode: "collecting", reported: 3, collecting_reports: 7.5 };
+  assert.deepEqual([front.modeOf(phase, true), front.modeOf(phase, false)], ["DCM 3/7.5", "DCM"]);
+  assert.deepEqual(["selecting", "finished", "barrier"].map((mode) => front.modeOf({ mode }, true)), ["WSM", "last", "barrier"]);
+});
+
+test("survival tells fates, what was expected and the selected trial", () => {
+  const fates = { continued: 2, finished: 0, stopped: 1, failed: 0, running: 1 };
+  const phases = [{ phase: 0, began: 4, mode: "collecting", reported: 3, collecting_reports: 4, ...fates }];
+  const store = storeOf({ survival: phases }, [table([0, 0, 7, 0, 0, 4, 0]), table()]);
+  const words = front.drawSurvival(makeCanvas().canvas, store, 7, COLORS)(300, 100).words;
+  assert.deepEqual(words, [
+    "phase 0: 4 began", "2 went on", "1 stopped", "1 running", "4 expected", "2 at least", "collecting (DCM): 3 of 4 reports", "trial 7 among them",
+  ]);
+});
+
+test("the nearest point of a curve is found, with what its trial is", () => {
+  const points = table([5, 0, 0, 0], [5, 60, 10, 1], [6, 60, -10, 1]);
+  const trials = [trial(5, { state: "stopped", why: "rank 3", config: { lr: 0.25, optimizer: "adam" } }), trial(6)];
+  const told = found(front.drawCurves(makeCanvas().canvas, storeOf({ trials }, [table(), points]), 5, COLORS));
+  assert.deepEqual([...told.keys()].sort(), [5, 6]);
+  assert.deepEqual(told.get(5), ["score 10 after 1:00", "stopped: rank 3", "lr = 0.25", "optimizer = adam"]);
+});
+
+test("the best score is a staircase of marks", () => {
+  const store = storeOf({ best: [[1, -2, 3, 0], [9, 5, 4, 1]] });
+  const told = found(front.drawBest(makeCanvas().canvas, store, null, COLORS));
+  assert.deepEqual([...told], [[3, ["score -2 after phase 0", "at 0:01"]], [4, ["score 5 after phase 1", "at 0:09"]]]);
+});
+
+test("an axis is logarithmic over a factor of 20, and has categories for words", () => {
+  assert.deepEqual(front.axisOf([0.001, 0.1], false, 2).ticks.map((tick) => tick.toPrecision(1)), ["0.001", "0.01", "0.1"]);
+  assert.deepEqual(front.axisOf(["adam", "rmsprop"], true, 5).labels, ["adam", "rmsprop"]);
+  assert.deepEqual(front.axisOf([0.9, 0.95, 0.99, 0.999], false, 40).labels, ["0.9", "0.95", "0.99", "0.999"]); // unevenly set
+  assert.deepEqual(front.axisOf([0, 10], false, 2), { low: -0.5, high: 10.5 });
+});
+
+test("a score a phase, unless the curve was thinned: then the last stands for all", () => {
+  const curve = { y: [1, 2, 3, 4], end: [false, true, false, true] };
+  assert.deepEqual(front.endsOf(curve, { phases: 2, last: 4 }), [[2, 0], [4, 1]]);
+  assert.deepEqual(front.endsOf(curve, { phases: 5, last: 4 }), [[4, 4]]);
+  assert.deepEqual(front.endsOf(undefined, { phases: 1, last: 4 }), [[4, 0]]);
+});
+
+test("scores against a hyperparameter: its value and phase, those cut off crossed out", () => {
+  const trials = [trial(5, { state: "stopped", phases: 1, last: 2 }), trial(6, { phases: 1, last: 3, config: { lr: 0.2 } })];
+  const { canvas, calls } = makeCanvas();
+  const told = found(front.drawScores(canvas, storeOf({ trials }), null, COLORS, "lr"));
+  assert.deepEqual(told.get(5), ["score 2 after phase 0", "lr = 0.1"]);
+  assert.deepEqual(told.get(6), ["score 3 after phase 0", "lr = 0.2"]);
+  assert.equal(calls.filter(([name]) => name === "arc").length, 1);
+});
+
+test("the nearest mark wins, within 12 pixels", () => {
+  const marks = [{ x: 10, y: 10 }, { x: 16, y: 10 }];
+  assert.equal(front.nearestOf(marks, 14, 10), marks[1]);
+  assert.equal(front.nearestOf(marks, 10, 23), null);
+});
+
+test("importance: off, growing, refused, and a row a hyperparameter", () => {
+  const drawn = (on, told) => {
+    const { canvas, words } = makeCanvas();
+    return [front.drawImportance(canvas, on, told, COLORS), words().join("|")];
+  };
+  assert.match(drawn(false, null)[1], /switched off/);
+  assert.match(drawn(true, null)[1], /growing/);
+  assert.match(drawn(true, { rows: [], told: "too few trials" })[1], /too few trials/);
+  const row = { hyperparameter: "lr", importance: 0.8, low: 0.7, high: 0.9, permutation: 0.5, permutation_low: 0.4, permutation_high: 0.6 };
+  const [hit, words] = drawn(true, { rows: [row], told: "" });
+  assert.match(words, /\blr\b/);
+  assert.deepEqual(hit(300, 20).words, ["lr", "importance 0.8 (95 %: 0.7 to 0.9)", "permutation 0.5 (95 %: 0.4 to 0.6)"]);
+});
+
+test("rates: one of several columns, where it was reported", () => {
+  const store = storeOf({ rates: [true, [[1, 100, null], [5, 200, 30]]] });
+  const told = found(front.drawRates(makeCanvas().canvas, store, null, COLORS, "pps"));
+  assert.deepEqual(told.get(null), ["30 predictions/s", "at 0:05"]);
+});
