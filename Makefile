@@ -5,7 +5,7 @@ RUNS := data/runs
 # exactly this one: an open range takes the registry's newest build, gigabytes of CUDA with it
 TORCH := torch==2.13.0
 
-.PHONY: study notebooks lab browser test test-slow lint docs bench lock clean
+.PHONY: study notebooks lab tools test test-slow lint docs bench lock clean
 
 .venv/.installed: requirements.lock pyproject.toml
 	test -x $(BIN)/python || $(shell command -v $(PYTHON) || command -v python3) -m venv .venv
@@ -23,21 +23,27 @@ notebooks: .venv/.installed ## every notebook, headless at the smallest scale; k
 lab: .venv/.installed ## open the first notebook in JupyterLab, on loopback, with a token
 	$(BIN)/jupyter lab --ServerApp.ip=127.0.0.1 notebooks/01_first_study.ipynb
 
-browser: ## Chromium for the browser tests, installed where that takes no password
-	@.ci/browser
+tools: ## Chromium and node for the tests of what runs in a page, installed where that takes no password
+	@.ci/tools
 
-test: .venv/.installed browser ## everything that fits in minutes
-	$(BIN)/python -m pytest
+# two tests at a time, the tests of a file one after another: they share clusters, browsers and studies
+PYTEST := $(BIN)/python -m pytest -n 2 --dist loadfile --no-loadscope-reorder
 
-test-slow: .venv/.installed ## what takes longer
-	$(BIN)/python -m pytest -m slow --timeout=3600
+test: .venv/.installed tools ## everything that fits in minutes
+	$(PYTEST)
 
-lint: .venv/.installed ## style, types, floors, stripped notebooks
+test-slow: .venv/.installed ## what takes longer, every notebook as it is among it
+	$(PYTEST) -m slow --timeout=3600
+
+lint: .venv/.installed ## style, types, floors, stripped notebooks, the front end as it is sent
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
 	$(BIN)/lint-imports
 	$(BIN)/nbstripout --verify notebooks/*.ipynb
+	$(BIN)/oxlint --deny-warnings tests/viz/dashboard/front
+	mkdir -p build && $(BIN)/python -c 'from workbench.viz.dashboard import Dashboard; print(Dashboard._esm)' > build/front.js
+	$(BIN)/oxlint --deny-warnings --no-ignore build/front.js
 
 docs: .venv/.installed ## the documentation site, in build/site; a warning is an error. A test builds it too
 	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --strict

@@ -1,6 +1,16 @@
 """Settings of all tests."""
 
+import pytest
 from hypothesis import settings
 
 settings.register_profile("shared machine", deadline=None)  # an example may take long where others compute too
 settings.load_profile("shared machine")
+
+
+@pytest.fixture(scope="session")
+def client():
+    """Two real worker processes under nannies, shared by the tests; they may be killed, nannies bring them back."""
+    from workbench.cluster.local import local_client  # half a second, which most tests need not
+
+    with local_client(2) as client:
+        yield client

@@ -45,7 +45,6 @@ def test_viewers_and_backups_beside_a_writer_in_small() -> None:
 def test_chaos() -> None:
     found = measured("chaos")
     assert_chaos_outlived(found, 200)
-    assert found["wall_s"] < 300
 
 
 @pytest.mark.slow

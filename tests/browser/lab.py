@@ -49,7 +49,7 @@ def jupyterlab(folder: Path) -> Iterator[tuple[str, Path]]:
         yield f"http://127.0.0.1:{port}/lab/tree/{{}}?token={_TOKEN}&reset", served
     finally:
         server.terminate()
-        server.wait(30)
+        server.wait(300)
 
 
 @contextmanager

@@ -14,7 +14,6 @@ import pytest
 
 from workbench.algos.rl.ga3c.trial import GA3C
 from workbench.cli.main import main
-from workbench.cluster.local import local_client
 from workbench.core.budget import Budget
 from workbench.knowledge import KnowledgeBase, Recording
 from workbench.study.file import presets, read_preset, study_from
@@ -83,11 +82,10 @@ def test_a_study_from_a_file_then_its_report(folder, capfd) -> None:
         assert kb["tiny"].spec["seed"] == 5
 
 
-def test_a_study_on_a_cluster_that_is_there_already(folder, capfd) -> None:
-    with local_client(2) as client:
-        where = ["--cluster", client.scheduler.address, "--checkpoints", str(folder / "shared")]
-        assert main(["run", "study.toml", "--db", "kb.db", "--quiet", *where]) == 0
-        assert len(client.scheduler_info()["workers"]) == 2  # it is left running
+def test_a_study_on_a_cluster_that_is_there_already(client, folder, capfd) -> None:
+    where = ["--cluster", client.scheduler.address, "--checkpoints", str(folder / "shared")]
+    assert main(["run", "study.toml", "--db", "kb.db", "--quiet", *where]) == 0
+    assert len(client.scheduler_info()["workers"]) == 2  # it is left running
     with KnowledgeBase("kb.db") as kb:
         assert kb["tiny"].frames().state == "ended"
         assert len(kb["tiny"].frames().slots) == 2
@@ -109,7 +107,7 @@ def refused_text(capfd, *argv) -> str:
     return capfd.readouterr().err
 
 
-@pytest.mark.parametrize("how", [signal.SIGINT, signal.SIGTERM])  # Ctrl-C, and what batch systems send
+@pytest.mark.parametrize("how", [signal.SIGINT, pytest.param(signal.SIGTERM, marks=pytest.mark.slow)])
 def test_a_study_is_ended_cleanly_and_resume_goes_on(folder, how) -> None:
     (folder / "study.toml").write_text(STUDY.replace("frames = 1000", "frames = 3_000_000"))
     places = ["--db", "kb.db", "--checkpoints", str(folder / "shared")]
@@ -122,7 +120,7 @@ def test_a_study_is_ended_cleanly_and_resume_goes_on(folder, how) -> None:
         if "2 started" in line:
             break
     running.send_signal(how)
-    out, _ = running.communicate(timeout=60)
+    out, _ = running.communicate(timeout=300)
     assert running.returncode == 130
     assert f"go on with: workbench run --resume --name tiny {' '.join(places)}\n" in out
     with KnowledgeBase("kb.db") as kb:

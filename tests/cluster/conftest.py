@@ -2,14 +2,6 @@ import pytest
 
 from workbench.cluster.checkpoints import CheckpointStore
 from workbench.cluster.dask import DaskExecutor
-from workbench.cluster.local import local_client
-
-
-@pytest.fixture(scope="session")
-def client():
-    """Two real worker processes under nannies, shared by the tests; they may be killed, nannies bring them back."""
-    with local_client(2) as client:
-        yield client
 
 
 @pytest.fixture
@@ -26,4 +18,4 @@ def executor_of(client, tmp_path):
     yield make
     for executor in made:
         executor.close()
-    client.wait_for_workers(2, timeout=60)
+    client.wait_for_workers(2, timeout=300)

@@ -198,7 +198,7 @@ def test_closing_ends_the_phases_under_way_and_leaves_the_cluster_usable(client,
     until(executor, Kind.PROGRESS)
     executor.close()
     futures = [client.submit(os.getpid, workers=[w], pure=False) for w in client.scheduler_info()["workers"]]
-    assert len({f.result(timeout=30) for f in futures}) == 2
+    assert len({f.result(timeout=300) for f in futures}) == 2
 
 
 def test_progress_arrives_while_the_phase_runs(executor_of) -> None:

@@ -306,7 +306,7 @@ def test_the_whole_cluster_may_go_away_and_come_back(tmp_path) -> None:
     first = a_cluster(tmp_path / "cluster.py", 0)
     address = first.__enter__()
     second = a_cluster(tmp_path / "cluster.py", int(address.rpartition(":")[2]))
-    with Client(address, set_as_default=False, timeout=10) as client:
+    with Client(address, set_as_default=False, timeout=60) as client:
         executor = DaskExecutor(client, Deterministic, CheckpointStore(str(tmp_path / "c")), max_retries=0)
         executor.open(0.0)
 

@@ -14,7 +14,6 @@ import pytest
 from tests.study.test_study import WaitsForFile
 from tests.support import SPACE, Deterministic
 from workbench import AttachedStudy, FullRuns, RandomSearcher, Study
-from workbench.cluster.local import local_client
 from workbench.core.errors import DatabaseError, InvalidInput, StudyError
 from workbench.knowledge import driver_of, output_path
 
@@ -31,12 +30,6 @@ class Mine(WaitsForFile):  # lives in this notebook only
 run = Study("outlives", FullRuns(RandomSearcher(SPACE), 3, 2), Mine({go!r}), {db!r}).launch()
 run
 """
-
-
-@pytest.fixture(scope="module")
-def client():
-    with local_client(2) as client:
-        yield client
 
 
 def phases_run(study) -> list[tuple]:
@@ -90,7 +83,7 @@ def test_a_launched_study_is_stopped_resumed_and_missed(client, tmp_path) -> Non
         while run.progress.phases_ended < 2:
             assert not run.wait(0.05)
         run.stop()
-        assert run.wait(150)
+        assert run.wait(300)
         assert repr(run).startswith("away: interrupted")
         run.stop()  # nobody is there to be asked
         with pytest.raises(StudyError, match="exists in"):
@@ -101,12 +94,12 @@ def test_a_launched_study_is_stopped_resumed_and_missed(client, tmp_path) -> Non
             assert not again.wait(0.05)
         os.kill(int(re.match(r"process (\d+)", driver_of(db, "away"))[1]), signal.SIGKILL)
         with pytest.raises(StudyError, match="died without a word: resume it"):
-            again.wait(150)
+            again.wait(300)
         assert "died without a word" in repr(again)
 
         go.touch()
         last = study.start(resume=True)
-        assert last.wait(150)
+        assert last.wait(300)
         assert phases_run(last) == [(t, p) for t in range(3) for p in range(2)]
     assert output_path(db, "away").exists()
 

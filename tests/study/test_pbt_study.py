@@ -21,7 +21,6 @@ from workbench import (
     Uniform,
 )
 from workbench.cli.main import main
-from workbench.cluster.local import local_client
 from workbench.simulation import keep, simulate
 from workbench.simulation.cluster import VirtualCluster
 from workbench.simulation.trained import TrainedPhases
@@ -34,12 +33,6 @@ CARTPOLE = GA3C(game="CartPole-v1", phase=Budget(updates=15), n_agents=4, lockst
 
 def population(n: int = 4, n_phases: int = 3, **settings) -> PBT:
     return PBT(RandomSearcher(SPACE), n, n_phases, share=0.5, **settings)
-
-
-@pytest.fixture(scope="module")
-def client():
-    with local_client(2) as client:
-        yield client
 
 
 @pytest.fixture(scope="module")

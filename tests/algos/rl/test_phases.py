@@ -24,7 +24,7 @@ def stop(metrics):
 
 def n_tasks(most):
     """Count the process's threads, Python's and others; one that has been joined may take a moment to disappear."""
-    end = time.monotonic() + 5
+    end = time.monotonic() + 60
     while (n := len(os.listdir("/proc/self/task"))) > most and time.monotonic() < end:
         pass
     return n

@@ -35,7 +35,7 @@ class _Telling(Dashboard):
 
     def until(self, kind):
         with self.heard:
-            assert self.heard.wait_for(lambda: any(m["type"] == kind for m in self.said), timeout=20)
+            assert self.heard.wait_for(lambda: any(m["type"] == kind for m in self.said), timeout=120)
             return [m for m in self.said if m["type"] == kind][-1]
 
 
@@ -103,7 +103,7 @@ def test_the_thread_ends_with_the_study_and_answers_still(db, log):
     log.append([*in_order(), Event(Kind.STUDY_ENDED, 20.0)])
     dashboard = _Telling(db, NAME, refresh_s=FOREVER)
     dashboard._wake.set()  # no need to wait for the last word
-    dashboard._thread.join(20)
+    dashboard._thread.join(120)
     assert not dashboard.running
     assert dashboard.said[-1]["type"] == "snapshot"  # once more at the end
     dashboard.said.clear()
