@@ -47,3 +47,10 @@ def test_no_file_names_a_registry_or_a_path_of_one_machine() -> None:
         text = (ROOT / name).read_text()
         assert "://" not in text, name
         assert " @ " not in text, name
+
+
+def test_the_version_is_everywhere_the_same() -> None:
+    version = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]["version"]
+    assert str(yaml.safe_load((ROOT / "CITATION.cff").read_text())["version"]) == version
+    headings = re.findall(r"^## (.+)$", (ROOT / "CHANGELOG.md").read_text(), re.MULTILINE)
+    assert headings[:2] == ["Unreleased", version]
