@@ -1,9 +1,7 @@
 """Slots made of the workers that Dask's scheduler tells of."""
 
-import pytest
-
-from workbench.cluster.slots import Slots
-from workbench.core.errors import SchedulerError
+from workbench.cluster.attempts import Attempts
+from workbench.cluster.slots import Slot, Slots
 
 
 def told(*workers: str, **status: str) -> dict[str, dict[str, str]]:
@@ -12,15 +10,21 @@ def told(*workers: str, **status: str) -> dict[str, dict[str, str]]:
     return {f"tcp://{n}": {"name": n, "host": host, "status": status.get(n, "running")} for n, host in named}
 
 
+def in_service(joined: list[Slot]) -> list[Slot]:
+    """Have a book of attempts take slots into service."""
+    for slot in joined:
+        Attempts(0).slot_joined(slot, 0.0)
+    return joined
+
+
 def test_each_worker_is_a_slot_and_on_one_machine_a_node() -> None:
     slots = Slots(1)
-    joined = slots.form(told("a@127.0.0.1", "b@10.0.0.2"), given_up=set())
+    joined = in_service(slots.form(told("a@127.0.0.1", "b@10.0.0.2"), given_up=set()))
     assert [(slot.index, slot.node, slot.addresses) for slot in joined] == [
         (0, "a", ("tcp://a",)),
         (1, "10.0.0.2", ("tcp://b",)),
     ]
-    assert slots.n_up == 2
-    assert all(slot.dirty for slot in joined)
+    assert slots.addresses == ["tcp://a", "tcp://b"]
     assert slots.form(told("a@127.0.0.1", "b@10.0.0.2"), given_up=set()) == []
 
 
@@ -41,27 +45,16 @@ def test_a_gang_takes_workers_of_one_host_first_and_those_left_over_wait() -> No
 def test_a_slot_that_has_lost_a_rank_comes_back_under_its_number() -> None:
     slots = Slots(2)
     both = told("a@x", "b@x")
-    (slot,) = slots.form(both, given_up=set())
-    assert slots.bereft(both) == []
-    assert slots.bereft(told("a@x")) == [(slot, [1])]
-    slot.addresses, slot.dirty = (), False
+    (slot,) = in_service(slots.form(both, given_up=set()))
+    assert slots.with_lost_workers(both) == []
+    assert slots.with_lost_workers(told("a@x")) == [(slot, [1])]
+    slot.up = False
+    assert slots.with_lost_workers(told("a@x")) == []
     assert slots.form(told("a@x"), given_up=set()) == []
-    assert slots.n_up == 0
-    assert slots.form(both, given_up=set()) == [slot]
-    assert (slot.index, slot.up, slot.dirty) == (0, True, True)
-
-
-def test_a_trial_gets_the_slot_it_wants_if_that_is_free() -> None:
-    slots = Slots(1)
-    first, second = slots.form(told("a@h", "b@h"), given_up=set())
-    assert slots.choose(7, wanted=1) is second
-    second.trial = 7
-    assert slots.of(7) is second
-    assert slots.of(8) is None
-    assert slots.choose(8, wanted=1) is first
-    first.trial = 8
-    with pytest.raises(SchedulerError, match="trial 9 cannot start: none of the 2 slots is free"):
-        slots.choose(9, wanted=None)
+    assert slots.addresses == []
+    back = {**told("a@x"), "tcp://b, restarted": {"name": "b", "host": "x"}}
+    assert slots.form(back, given_up=set()) == [slot]
+    assert (slot.index, slot.addresses) == (0, ("tcp://a", "tcp://b, restarted"))
 
 
 def test_a_large_gang_names_the_first_and_the_last_of_its_nodes() -> None:

@@ -17,7 +17,7 @@ from workbench.core.protocols import Job, Kind, Verdict
 from workbench.knowledge.frames import frames_of
 from workbench.simulation import simulate
 from workbench.simulation.cluster import VirtualCluster
-from workbench.simulation.executor import Hazards, SimulatedExecutor
+from workbench.simulation.executor import Hazards, Ran, SimulatedExecutor
 from workbench.simulation.models import SyntheticCurves
 
 
@@ -60,6 +60,25 @@ def test_coming_back_from_a_pause_costs_the_switch() -> None:
     executor.apply(0, Verdict.PAUSE)
     executor.start(Job(0, 1, {}, 0, ended.data["checkpoint"]))
     assert executor.wait()[-1].at == 1.5 + 1.25
+
+
+class OnePoint:
+    """Tells of its progress once, at the very end of a phase."""
+
+    def __init__(self, seconds: float) -> None:
+        self.seconds = seconds
+
+    def run(self, job):
+        return Ran(self.seconds, {"score": 0.0}, [{"frames": 1.0}])
+
+
+@given(seconds=st.floats(0.1, 10.0), startup_s=st.floats(0.0, 1.0))
+def test_progress_is_told_before_the_phase_it_is_of_has_ended(seconds, startup_s) -> None:
+    executor = SimulatedExecutor(OnePoint(seconds), [1.0], startup_s=startup_s)
+    executor.open(0.0)
+    executor.start(Job(0, 0, {}, 0))
+    kinds = [event.kind for _ in range(2) for event in executor.wait()]
+    assert kinds == [Kind.SLOT_JOINED, Kind.PHASE_STARTED, Kind.PROGRESS, Kind.PHASE_ENDED]
 
 
 def test_slots_of_a_node_share_its_name() -> None:

@@ -14,16 +14,14 @@ from workbench.cluster import worker
 
 _ANSWER_S = 5.0
 _AGAIN_S = 3.0
-_FAREWELL_S = 30.0
-
-Handler = Callable[[tuple[float, Any]], None]
+_CLOSE_S = 30.0
 
 
 class Connection:
     """A client of the executor's own, whose topics and futures are nobody else's.
 
     A Dask client that lost its scheduler and found it again has lost its futures and, silently, its subscriptions. So
-    a broken line is never used again: `mend` makes a new client with a new topic, which supersedes on every worker
+    a broken line is never used again: `reconnect` makes a new client with a new topic, which supersedes on every worker
     whatever the old one left running.
 
     Parameters
@@ -32,14 +30,18 @@ class Connection:
         Of the cluster to speak to; only its address and its security are used.
     study : str
         The study's identity, the same for every driver it ever has.
-    on_cluster, on_progress : callable
-        Called on the client's own thread with the scheduler's and the workers' messages.
+    on_workers : callable
+        Called on the client's own thread when a worker has come or gone.
+    on_message : callable
+        Called there with what a worker tells of its task.
     """
 
-    def __init__(self, client: Client, study: str, on_cluster: Handler, on_progress: Handler) -> None:
+    def __init__(
+        self, client: Client, study: str, on_workers: Callable[[], None], on_message: Callable[[Any], None]
+    ) -> None:
         self._address, self._security = client.scheduler.address, client.security
         self._study = study
-        self._handlers = (on_cluster, on_progress)
+        self._on_workers, self._on_message = on_workers, on_message
         self._background = ThreadPoolExecutor(4, "workbench-dask")
         self._asked: LocalFuture[Mapping[str, Any]] | None = None
         self._tried = 0.0
@@ -50,7 +52,7 @@ class Connection:
         """Whether the line is the one it was when it was made."""
         return self._own.status == "running" and self._own.scheduler_comm is self._comm
 
-    def mend(self) -> bool:
+    def reconnect(self) -> bool:
         """Try, for a few seconds and not too often, to make a new line; tell whether there is one."""
         if time.monotonic() - self._tried < _AGAIN_S:
             return False
@@ -63,10 +65,10 @@ class Connection:
         self._background.submit(old.close, timeout=_AGAIN_S)
         return True
 
-    def greet(self) -> None:
+    def take_over(self) -> None:
         """Listen, and tell all workers that what earlier drivers of this study left running is wanted no more."""
-        self._own.subscribe_topic("all", self._handlers[0])
-        self._own.subscribe_topic(self.topic, self._handlers[1])
+        self._own.subscribe_topic("all", self._hear_of_workers)
+        self._own.subscribe_topic(self.topic, lambda event: self._on_message(event[1]))
         # In the background: a stopped process never answers, and must not keep the others waiting.
         self._background.submit(self._own.run, worker.supersede, self._study, self.topic, on_error="ignore")
 
@@ -94,7 +96,7 @@ class Connection:
         asked = self._background.submit(self._own.run, worker.cancel, self.topic, workers=addresses, on_error="ignore")
         for future in running:
             future.cancel()
-        asked.result(timeout=_FAREWELL_S)
+        asked.result(timeout=_CLOSE_S)
 
     def cancel_attempt(self, name: str, addresses: list[str]) -> None:
         """Make one attempt at a phase stop, on each of these workers, in the background."""
@@ -110,6 +112,11 @@ class Connection:
                 self._own.unsubscribe_topic("all")
         self._background.shutdown(wait=False, cancel_futures=True)
         self._own.close(timeout=_AGAIN_S)
+
+    def _hear_of_workers(self, event: tuple[float, Any]) -> None:
+        message = event[1]
+        if isinstance(message, dict) and message.get("action") in ("add-worker", "remove-worker"):
+            self._on_workers()
 
     def _connect(self, limits: Mapping[str, Any]) -> None:
         self._own = Client(self._address, security=self._security, set_as_default=False, **limits)

@@ -1,12 +1,8 @@
 """Which workers of a cluster stand together: a slot holds one trial, on one worker or on a gang of them."""
 
-from collections.abc import Collection, Iterator, Mapping
-from dataclasses import dataclass, field
+from collections.abc import Collection, Mapping
+from dataclasses import dataclass
 from typing import Any
-
-from distributed import Future
-
-from workbench.core.errors import SchedulerError
 
 
 @dataclass(frozen=True)
@@ -18,7 +14,7 @@ class Worker:
     address: str
 
 
-@dataclass
+@dataclass(slots=True, eq=False)
 class Slot:
     """The workers that hold one trial together, usually one, and the trial.
 
@@ -27,25 +23,22 @@ class Slot:
     names, nodes : tuple
         Of the workers, in the order of their ranks.
     addresses : tuple of str
-        Empty while not all of them are up.
+        Of the workers, as they were when the slot last came up; empty in a simulation.
+    up : bool
+        Whether all its workers are. The book of attempts keeps this, and what follows.
+    trial : int or None
+        The trial that holds the slot, at work or held; also while the slot is down.
     dirty : bool
         Whether the workers may still keep a trial that this slot has given up.
-    releasing : list of Future
-        Kept, for a future without a holder is cancelled.
     """
 
     index: int
     names: tuple[Any, ...]
     nodes: tuple[str, ...]
     addresses: tuple[str, ...] = ()
+    up: bool = False
     trial: int | None = None
     dirty: bool = False
-    releasing: list[Future] = field(default_factory=list)
-
-    @property
-    def up(self) -> bool:
-        """Whether all its workers are."""
-        return bool(self.addresses)
 
     @property
     def node(self) -> str:
@@ -60,7 +53,7 @@ class Slot:
 
 
 class Slots:
-    """All slots there have been, up or down, and the workers that are in none.
+    """The slots that the workers of a cluster form, and the workers that are in none.
 
     Parameters
     ----------
@@ -70,38 +63,20 @@ class Slots:
 
     def __init__(self, n_ranks: int) -> None:
         self._n_ranks = n_ranks
-        self._slots: list[Slot] = []
+        self._slots: list[Slot] = []  # all there have been
         self.apart: dict[Any, Worker] = {}  # by name: up, and in no slot that is
 
-    def __iter__(self) -> Iterator[Slot]:
-        return iter(self._slots)
-
     @property
-    def n_up(self) -> int:
-        """Slots that are up."""
-        return sum(slot.up for slot in self._slots)
+    def addresses(self) -> list[str]:
+        """Of all workers of slots that are up."""
+        return [address for slot in self._slots if slot.up for address in slot.addresses]
 
-    @property
-    def free(self) -> list[Slot]:
-        """Slots that are up and hold no trial."""
-        return [slot for slot in self._slots if slot.up and slot.trial is None]
-
-    def of(self, trial: int) -> Slot | None:
-        """Find the slot that holds a trial."""
-        return next((slot for slot in self._slots if slot.trial == trial), None)
-
-    def choose(self, trial: int, wanted: int | None) -> Slot:
-        """Choose a free slot for a trial: the one with the wanted number if it is free."""
-        free = self.free
-        if not free:
-            raise SchedulerError(f"trial {trial} cannot start: none of the {self.n_up} slots is free")
-        return next((slot for slot in free if slot.index == wanted), free[0])
-
-    def bereft(self, workers: Collection[str]) -> list[tuple[Slot, list[int]]]:
+    def with_lost_workers(self, workers: Collection[str]) -> list[tuple[Slot, list[int]]]:
         """Give the slots whose workers are not all among these addresses, and the ranks that are missing."""
         missing = [
             (slot, [rank for rank, address in enumerate(slot.addresses) if address not in workers])
             for slot in self._slots
+            if slot.up
         ]
         return [(slot, gone) for slot, gone in missing if gone]
 
@@ -118,9 +93,9 @@ class Slots:
         Returns
         -------
         list of Slot
-            Those that have come up. An earlier driver may have left a trial on them: they are dirty.
+            Those that can be taken into service.
         """
-        grouped = {address for slot in self._slots for address in slot.addresses}
+        grouped = set(self.addresses)
         self.apart = {
             info["name"]: Worker(info["name"], _node_of(info), address)
             for address, info in workers.items()
@@ -137,11 +112,9 @@ class Slots:
         while len(apart) >= self._n_ranks:
             members, apart = apart[: self._n_ranks], apart[self._n_ranks :]
             names, nodes, addresses = zip(*((m.name, m.node, m.address) for m in members), strict=True)
-            self._slots.append(Slot(len(self._slots), names, nodes, addresses))
-            joined.append(self._slots[-1])
+            joined.append(Slot(len(self._slots), names, nodes, addresses))
+            self._slots.append(joined[-1])
         self.apart = {member.name: member for member in apart}
-        for slot in joined:
-            slot.dirty = True
         return joined
 
 

@@ -87,7 +87,7 @@ def run_phase(task: PhaseTask) -> dict[str, Any]:
     dict
         ``metrics``, ``checkpoint`` and ``wall_s``, ``returns`` if the trainable gave any, and ``recovered`` if the
         checkpoint to go on from was refused; or ``error``, ``place`` (in the user's code), ``traceback``, ``retry``
-        (whether a second attempt makes sense) and ``hearsay`` (whether another rank is to blame). Failures travel as
+        (whether a second attempt makes sense) and ``peer_lost`` (whether another rank is to blame). Failures travel as
         data: nothing of a user's exception need be importable elsewhere. A rank that is not 0 has nothing to tell but
         its failure.
 
@@ -145,7 +145,7 @@ def _run(task: PhaseTask) -> dict[str, Any]:
         # What the workbench itself refuses, and numbers that blew up, come out the same a second time.
         retry = not isinstance(err, (WorkbenchError, FloatingPointError))
         told = {"error": _one_line(err), "place": place, "traceback": text}
-        return told | {"retry": retry, "hearsay": isinstance(err, PeerLost)}
+        return told | {"retry": retry, "peer_lost": isinstance(err, PeerLost)}
 
 
 def release(study: str) -> None:

@@ -2,16 +2,17 @@
 
 import heapq
 import math
-from collections import deque
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from itertools import count
 from typing import Any, NamedTuple, Protocol, runtime_checkable
 
 import numpy as np
 
-from workbench.core.errors import InvalidInput, SchedulerError
-from workbench.core.protocols import RETURNS, Config, Event, Job, Kind, Metrics, Verdict
+from workbench.cluster.attempts import Attempt, Attempts, Submit
+from workbench.cluster.slots import Slot
+from workbench.core.errors import InvalidInput
+from workbench.core.protocols import RETURNS, Config, Event, Job, Metrics, Verdict
 
 
 class PhaseModel(Protocol):
@@ -42,6 +43,9 @@ class JobModel(Protocol):
 
         A score of NaN stands for training that diverged.
         """
+
+
+_Entry = tuple[float, int, Callable[[Any, Any], None], "Attempt | Slot", Any]  # when, a number, what, of whom, more
 
 
 @dataclass(frozen=True)
@@ -88,8 +92,8 @@ class Hazards:
 class SimulatedExecutor:
     """A cluster in virtual time, with the manners of `DaskExecutor`.
 
-    A trial keeps its slot from phase to phase. A lost attempt is tried again from the phase's beginning, on the
-    trial's own slot if it is free, else on any. Seconds are virtual.
+    A trial keeps its slot from phase to phase. A lost attempt is tried again from the phase's beginning, on the slot
+    the trial is bound to if that is free, else on the lowest free one. Seconds are virtual.
 
     Parameters
     ----------
@@ -119,15 +123,6 @@ class SimulatedExecutor:
     hazards: Hazards = field(default_factory=Hazards)
     seed: int = 0
     n_ranks: int = 1
-    _now: float = field(init=False, default=0.0, repr=False)
-    _trial_of: list[int | None] = field(init=False, repr=False)
-    _up: list[bool] = field(init=False, repr=False)
-    _free: list[int] = field(init=False, repr=False)  # heap: the lowest free slot comes first
-    _slot_of: dict[int, int] = field(init=False, default_factory=dict, repr=False)
-    _jobs: dict[int, Job] = field(init=False, default_factory=dict, repr=False)
-    _heap: list[tuple[float, int, "_Due"]] = field(init=False, default_factory=list, repr=False)
-    _waiting: deque[tuple[Job, int]] = field(init=False, default_factory=deque, repr=False)
-    _buffer: list[Event] = field(init=False, default_factory=list, repr=False)
 
     def __post_init__(self) -> None:
         if not self.speeds or not all(math.isfinite(speed) and speed > 0 for speed in self.speeds):
@@ -144,9 +139,10 @@ class SimulatedExecutor:
             self.speeds = [min(self.speeds[start : start + self.n_ranks]) for start in starts]
         _check_not_negative("startup_s", self.startup_s)
         _check_not_negative("switch_s", self.switch_s)
-        self._trial_of = [None] * len(self.speeds)
-        self._up = [True] * len(self.speeds)
-        self._free = list(range(len(self.speeds)))
+        self._now = 0.0
+        self._book = Attempts(self.hazards.max_retries)
+        self._run = self.model.run if isinstance(self.model, JobModel) else _scored(self.model)
+        self._agenda: list[_Entry] = []  # heap: what happens next comes first
         self._tie = count()
 
     # -- what the driver sees ---------------------------------------------------------------------------------
@@ -154,12 +150,12 @@ class SimulatedExecutor:
     @property
     def n_slots(self) -> int:
         """Slots that are up."""
-        return sum(self._up)
+        return self._book.n_slots
 
     @property
     def n_free(self) -> int:
         """Slots that are up, hold no trial, and are not needed for a retry."""
-        return max(len(self._free) - len(self._waiting), 0)
+        return self._book.n_free
 
     @property
     def now(self) -> float:
@@ -169,31 +165,24 @@ class SimulatedExecutor:
     def open(self, at: float) -> None:
         """Set the clock; every slot joins."""
         self._now = at
-        self._buffer += [self._slot_event(Kind.SLOT_JOINED, slot) for slot in range(len(self.speeds))]
+        for index in range(len(self.speeds)):
+            workers = tuple(range(index * self.n_ranks, (index + 1) * self.n_ranks))
+            nodes = tuple(f"node-{worker // self.slots_per_node}" for worker in workers)
+            self._book.slot_joined(Slot(index, workers, nodes), at)
 
     def start(self, job: Job) -> None:
         """Put a trial on the slot it names if that is free, else on the lowest free one."""
-        self._bring_up(job, 0)
+        self._begin(self._book.start(job, self._now))
 
     def apply(self, trial: int, verdict: Verdict) -> None:
         """Carry out a verdict."""
-        job = self._jobs.get(trial)
-        if job is None:
-            raise SchedulerError(f"verdict {verdict} on trial {trial}, which holds no slot")
-        if verdict is Verdict.CONTINUE:
-            following = Job(trial, job.phase + 1, job.config, job.seed, checkpoint_name(job), job.slot)
-            self._begin(following, self._slot_of[trial], 0, 0.0)
-        elif verdict is not Verdict.HOLD:
-            self._leave(trial)
+        self._begin(self._book.verdict(trial, verdict, self._now))
 
     def drop(self, trial: int) -> None:
         """Free a trial's slot, and forget what it would have done."""
-        if trial in self._jobs:
-            self._leave(trial)
-        self._waiting = deque((job, attempt) for job, attempt in self._waiting if job.trial != trial)
-        self._heap = [entry for entry in self._heap if entry[2].trial != trial]
-        heapq.heapify(self._heap)
-        self._buffer = [event for event in self._buffer if event.trial != trial]
+        for attempt, _ in self._book.drop(trial):
+            self._agenda = [entry for entry in self._agenda if entry[3] is not attempt]
+            heapq.heapify(self._agenda)
 
     def scale(self, nodes: int) -> None:
         """Refuse: a simulated cluster has the slots it was made with."""
@@ -201,190 +190,90 @@ class SimulatedExecutor:
 
     def wait(self, timeout_s: float | None = None) -> Sequence[Event]:
         """Jump to the next thing that happens; real time does not pass."""
-        self._retry()
-        if self._heap:
-            self._now, _, due = heapq.heappop(self._heap)
-            due.happen(self)
-            self._retry()
-        events, self._buffer = self._buffer, []
-        return events
+        book = self._book
+        if book.waiting:
+            self._begin(book.seat_waiting(self._now))
+        if self._agenda:
+            self._now, _, happen, about, data = heapq.heappop(self._agenda)
+            happen(about, data)
+            if book.waiting:
+                self._begin(book.seat_waiting(self._now))
+        return book.take_events()
 
     def close(self) -> None:
         """Nothing to release."""
 
-    # -- attempts ---------------------------------------------------------------------------------------------
+    # -- what lies ahead --------------------------------------------------------------------------------------
 
-    def _retry(self) -> None:
-        while self._waiting and self._free:
-            self._bring_up(*self._waiting.popleft())
-
-    def _bring_up(self, job: Job, attempt: int) -> None:
-        slot = self._take(job)
-        self._trial_of[slot], self._slot_of[job.trial] = job.trial, slot
-        self._begin(job, slot, attempt, self.startup_s if job.checkpoint is None else self.switch_s)
-
-    def _begin(self, job: Job, slot: int, attempt: int, delay_s: float) -> None:
-        self._jobs[job.trial] = job
-        ran = self._phase(job)
-        seconds = delay_s + ran.seconds / self.speeds[slot]
-        if not 0 <= seconds < math.inf:
-            raise InvalidInput(f"the model gives trial {job.trial}, phase {job.phase}, a duration of {ran.seconds}")
-        due: _Due = _PhaseEnd(job, slot, ran, seconds)
-        lasts = math.inf
-        if self.hazards.any:
-            lasts, what = self.hazards.draw(
-                np.random.default_rng([self.seed, job.trial, job.phase, attempt]), self.n_ranks
-            )
-            if lasts < seconds:
-                due = _Loss(job, slot, attempt, what)
+    def _begin(self, submits: Sequence[Submit]) -> None:
+        """Work out how attempts will go, and enter it in the agenda."""
+        for (attempt,) in submits:
+            job, delay_s = attempt.job, 0.0
+            if not attempt.alive:
+                delay_s = self.startup_s if job.checkpoint is None else self.switch_s
+            ran = self._run(job)
+            seconds = delay_s + ran.seconds / self.speeds[attempt.slot.index]
+            if not 0 <= seconds < math.inf:
+                raise InvalidInput(f"the model gives trial {job.trial}, phase {job.phase}, a duration of {ran.seconds}")
+            lasts, what = self._accident(attempt) if self.hazards.any else (math.inf, "")
+            lost = lasts < seconds
+            if lost:
                 seconds = lasts + (self.hazards.stall_s if what == "stall" else 0.0)
-        self._buffer.append(Event(Kind.PHASE_STARTED, self._now, job.trial, job.phase, slot))
-        for n, metrics in enumerate(ran.points, 1):
-            at = delay_s + (seconds - delay_s) * n / len(ran.points)
-            if at <= lasts:
-                heapq.heappush(self._heap, (self._now + at, next(self._tie), _Point(job, slot, metrics)))
-        heapq.heappush(self._heap, (self._now + seconds, next(self._tie), due))
+            for n, metrics in enumerate(ran.points, 1):
+                after_s = min(delay_s + (seconds - delay_s) * n / len(ran.points), seconds)  # rounding must not pass it
+                if after_s <= lasts:
+                    self._enter(after_s, self._show_point, attempt, metrics)
+            if lost:
+                self._enter(seconds, self._lose, attempt, what)
+            else:
+                self._enter(seconds, self._end, attempt, (ran, seconds))
 
-    def _phase(self, job: Job) -> Ran:
-        if isinstance(self.model, JobModel):
-            return self.model.run(job)
-        seconds, score = self.model.phase(job.trial, job.phase, job.config, job.seed)
+    def _accident(self, attempt: Attempt) -> tuple[float, str]:
+        """Draw what goes wrong with an attempt, and when."""
+        identity = [self.seed, attempt.job.trial, attempt.job.phase, attempt.number]
+        return self.hazards.draw(np.random.default_rng(identity), self.n_ranks)
+
+    def _enter(self, after_s: float, happen: Callable[[Any, Any], None], about: Attempt | Slot, data: Any) -> None:
+        heapq.heappush(self._agenda, (self._now + after_s, next(self._tie), happen, about, data))
+
+    # -- what happens -----------------------------------------------------------------------------------------
+
+    def _end(self, attempt: Attempt, told: tuple[Ran, float]) -> None:
+        """The phase comes to its end."""
+        ran, wall_s = told
+        score = ran.metrics["score"]
+        if not math.isfinite(score):
+            error = f"FloatingPointError: the score is {score}: training has diverged"
+            self._book.attempt_lost(attempt, "exception", error, self._now, retry=False)
+            return
+        checkpoint = checkpoint_name(attempt.job)
+        data = {"score": score, "metrics": ran.metrics, "checkpoint": checkpoint, "wall_s": wall_s}
+        if ran.returns:
+            data[RETURNS] = list(ran.returns)
+        self._book.phase_ended(attempt, self._now, data)
+
+    def _show_point(self, attempt: Attempt, metrics: Metrics) -> None:
+        """A sign of progress inside a phase."""
+        self._book.sign(attempt, self._now, data={"metrics": metrics})
+
+    def _lose(self, attempt: Attempt, what: str) -> None:
+        """The slot dies under a phase, or the phase is found to hang and the slot is restarted."""
+        silent_s = self.hazards.stall_s if what == "stall" else None
+        self._book.slot_lost(attempt.slot, self._now, silent_s=silent_s)
+        self._enter(self.hazards.restart_s, self._bring_back, attempt.slot, None)
+
+    def _bring_back(self, slot: Slot, _: None) -> None:
+        self._book.slot_joined(slot, self._now)
+
+
+def _scored(model: PhaseModel) -> Callable[[Job], Ran]:
+    """Run a model that knows of durations and scores only."""
+
+    def run(job: Job) -> Ran:
+        seconds, score = model.phase(job.trial, job.phase, job.config, job.seed)
         return Ran(seconds, {"score": score})
 
-    def _leave(self, trial: int) -> None:
-        """Take a trial off its slot."""
-        del self._jobs[trial]
-        slot = self._slot_of.pop(trial)
-        self._trial_of[slot] = None
-        if self._up[slot]:
-            heapq.heappush(self._free, slot)
-
-    # -- slots ------------------------------------------------------------------------------------------------
-
-    def _take(self, job: Job) -> int:
-        if not self._free:
-            raise SchedulerError(f"trial {job.trial} cannot start: none of the {self.n_slots} slots is free")
-        wanted = job.slot
-        if wanted is None or wanted == self._free[0] or wanted not in self._free:
-            return heapq.heappop(self._free)
-        self._free.remove(wanted)
-        heapq.heapify(self._free)
-        return wanted
-
-    def _lose_slot(self, slot: int) -> None:
-        self._up[slot] = False
-        self._buffer.append(self._slot_event(Kind.SLOT_LOST, slot))
-        heapq.heappush(self._heap, (self._now + self.hazards.restart_s, next(self._tie), _SlotBack(slot)))
-
-    def _slot_event(self, kind: Kind, slot: int) -> Event:
-        data: dict[str, Any] = {"node": self._node(slot)}
-        if self.n_ranks > 1:
-            data["workers"] = self.n_ranks
-        return Event(kind, self._now, slot=slot, data=data)
-
-    def _node(self, slot: int) -> str:
-        """Name the node a slot is on; of a gang the first and the last."""
-        first, last = (worker // self.slots_per_node for worker in (slot * self.n_ranks, (slot + 1) * self.n_ranks - 1))
-        if last - first < 4:
-            return "+".join(f"node-{node}" for node in range(first, last + 1))
-        return f"node-{first}…node-{last} ({last - first + 1})"
-
-
-class _Due(Protocol):
-    """Something on the heap, of one trial or of none."""
-
-    @property
-    def trial(self) -> int | None:
-        """The trial it is of."""
-
-    def happen(self, cluster: SimulatedExecutor) -> None:
-        """Change the cluster, and tell in its buffer."""
-
-
-class _PhaseEnd:
-    __slots__ = ("job", "ran", "seconds", "slot")
-
-    def __init__(self, job: Job, slot: int, ran: Ran, seconds: float) -> None:
-        self.job, self.slot, self.ran, self.seconds = job, slot, ran, seconds
-
-    @property
-    def trial(self) -> int | None:
-        return self.job.trial
-
-    def happen(self, cluster: SimulatedExecutor) -> None:
-        job, score = self.job, self.ran.metrics["score"]
-        if not math.isfinite(score):
-            cluster._leave(job.trial)
-            error = f"FloatingPointError: the score is {score}: training has diverged"
-            data: dict[str, Any] = {"why": "exception", "error": error, "traceback": "", "attempt": 0}
-            cluster._buffer.append(Event(Kind.TRIAL_FAILED, cluster._now, job.trial, job.phase, self.slot, data))
-            return
-        data = {
-            "score": score,
-            "metrics": self.ran.metrics,
-            "checkpoint": checkpoint_name(job),
-            "wall_s": self.seconds,
-            **({RETURNS: list(self.ran.returns)} if self.ran.returns else {}),
-        }
-        cluster._buffer.append(Event(Kind.PHASE_ENDED, cluster._now, job.trial, job.phase, self.slot, data))
-
-
-@dataclass(frozen=True, slots=True)
-class _Point:
-    """A sign of progress inside a phase."""
-
-    job: Job
-    slot: int
-    metrics: Metrics
-
-    @property
-    def trial(self) -> int | None:
-        return self.job.trial
-
-    def happen(self, cluster: SimulatedExecutor) -> None:
-        data = {"metrics": self.metrics}
-        cluster._buffer.append(Event(Kind.PROGRESS, cluster._now, self.job.trial, self.job.phase, self.slot, data))
-
-
-@dataclass(frozen=True, slots=True)
-class _Loss:
-    """The slot dies under a phase, or the phase is found to hang and the slot is restarted."""
-
-    job: Job
-    slot: int
-    attempt: int
-    why: str
-
-    @property
-    def trial(self) -> int | None:
-        return self.job.trial
-
-    def happen(self, cluster: SimulatedExecutor) -> None:
-        job, node = self.job, cluster._node(self.slot)
-        again = self.attempt < cluster.hazards.max_retries
-        stalled = f"no sign of progress for {cluster.hazards.stall_s:.0f} s on {node}; worker restarted"
-        error = f"the worker on {node} died" if self.why == "crash" else stalled
-        data = {"why": self.why, "error": error, "traceback": "", "attempt": self.attempt}
-        kind = Kind.PHASE_FAILED if again else Kind.TRIAL_FAILED
-        cluster._lose_slot(self.slot)
-        cluster._leave(job.trial)
-        cluster._buffer.append(Event(kind, cluster._now, job.trial, job.phase, self.slot, data))
-        if again:
-            cluster._waiting.append((job, self.attempt + 1))
-
-
-@dataclass(frozen=True, slots=True)
-class _SlotBack:
-    slot: int
-
-    @property
-    def trial(self) -> int | None:
-        return None
-
-    def happen(self, cluster: SimulatedExecutor) -> None:
-        cluster._up[self.slot] = True
-        heapq.heappush(cluster._free, self.slot)
-        cluster._buffer.append(cluster._slot_event(Kind.SLOT_JOINED, self.slot))
+    return run
 
 
 def checkpoint_name(job: Job) -> str:

@@ -1,0 +1,493 @@
+"""The book of attempts, told of losses and recoveries without a cluster."""
+
+from collections import Counter
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from workbench.cluster.attempts import Attempt, Attempts, Cancel, Release, Restart, Submit
+from workbench.cluster.slots import Slot
+from workbench.core.errors import SchedulerError
+from workbench.core.protocols import Event, Job, Kind, Verdict
+
+ENDED = {"score": 1.0, "metrics": {"score": 1.0}, "checkpoint": "c", "wall_s": 1.0}
+
+
+def job(trial: int, phase: int = 0, slot: int | None = None) -> Job:
+    return Job(trial, phase, {"lr": 0.1}, 0, None, slot)
+
+
+def book_of(n_slots: int, *, n_ranks: int = 1, **settings) -> tuple[Attempts, list[Slot]]:
+    """A book with all slots up; slot 0 is on a0 (and b0, …), its joining taken as read."""
+    settings = {"max_retries": 2, "stall_s": 10.0, "cause_s": 5.0, **settings}
+    book = Attempts(**settings)
+    ranks = tuple("abcdefgh"[:n_ranks])
+    slots = [Slot(n, tuple(f"{r}{n}" for r in ranks), tuple(f"{r}{n}" for r in ranks)) for n in range(n_slots)]
+    for slot in slots:
+        book.slot_joined(slot, 0.0)
+    book.release()
+    book.take_events()
+    return book, slots
+
+
+def begun(book: Attempts, *trials: int, now: float = 0.0) -> list[Attempt]:
+    return [submit.attempt for trial in trials for submit in book.start(job(trial), now)]
+
+
+def told(book: Attempts) -> list[tuple]:
+    """The events since the last look: kind, trial or slot, and in a failure its reason and its attempt's number."""
+    lines = []
+    for event in book.take_events():
+        about = event.slot if event.trial is None else event.trial
+        failure = (event.data["why"], event.data["attempt"]) if "why" in event.data else ()
+        lines.append((str(event.kind), about, *failure))
+    return lines
+
+
+def test_a_trial_goes_from_phase_to_phase_on_its_slot() -> None:
+    book, (first, second) = book_of(2)
+    (submit,) = book.start(job(7), 1.0)
+    attempt = submit.attempt
+    assert (attempt.slot, attempt.number, attempt.alive, book.n_free) == (first, 0, False, 1)
+    book.sign(attempt, 1.5, data={"metrics": {"frames": 3.0}})
+    assert book.rank_ended(attempt, 2.0, 0, {k: v for k, v in ENDED.items() if k != "score"}) == []
+    assert book.take_events() == [
+        Event(Kind.PHASE_STARTED, 1.0, 7, 0, 0),
+        Event(Kind.PROGRESS, 1.5, 7, 0, 0, {"metrics": {"frames": 3.0}}),
+        Event(Kind.PHASE_ENDED, 2.0, 7, 0, 0, ENDED),
+    ]
+    assert book.verdict(7, Verdict.HOLD, 2.0) == []
+    (submit,) = book.verdict(7, Verdict.CONTINUE, 3.0)
+    again = submit.attempt
+    assert (again.slot, again.alive, again.job.phase, again.job.checkpoint) == (first, True, 1, "c")
+    book.phase_ended(again, 4.0, ENDED)
+    assert book.verdict(7, Verdict.STOP, 4.0) == []
+    assert (book.n_free, book.n_slots, second.trial) == (2, 2, None)
+
+
+def test_a_lost_attempt_is_tried_again_on_another_slot_at_once() -> None:
+    book, (first, second) = book_of(2)
+    (attempt,) = begun(book, 0)
+    assert book.slot_lost(first, 1.0) == [Cancel(attempt, stop=False)]
+    assert (book.n_slots, book.n_free) == (1, 0)  # the free slot is spoken for
+    (submit,) = book.seat_waiting(1.0)
+    assert (submit.attempt.slot, submit.attempt.number) == (second, 1)
+    started, lost, failed, again = book.take_events()
+    assert failed.data == {"why": "crash", "error": "the worker on a0 died", "place": "", "traceback": "", "attempt": 0}
+    assert (lost.kind, lost.data, failed.kind) == (Kind.SLOT_LOST, {"node": "a0"}, Kind.PHASE_FAILED)
+    assert (started.slot, again.kind, again.slot) == (0, Kind.PHASE_STARTED, 1)
+
+
+def test_with_no_other_slot_the_trial_waits_until_its_own_is_back() -> None:
+    book, (slot,) = book_of(1)
+    begun(book, 0)
+    book.slot_lost(slot, 1.0)
+    assert book.time_passed(2.0) == []
+    book.slot_joined(slot, 3.0)
+    assert (book.n_slots, book.n_free) == (1, 0)
+    (submit,) = book.time_passed(3.0)
+    assert (submit.attempt.slot, submit.attempt.number, submit.attempt.alive) == (slot, 1, False)
+    assert told(book) == [
+        ("phase_started", 0),
+        ("slot_lost", 0),
+        ("phase_failed", 0, "crash", 0),
+        ("slot_joined", 0),
+        ("phase_started", 0),
+    ]
+
+
+def test_after_the_last_retry_the_trial_fails_alone() -> None:
+    book, _ = book_of(2, max_retries=1)
+    attempt, other = begun(book, 0, 1)
+    book.attempt_lost(attempt, "exception", "OSError: no", 1.0, "the traceback")
+    (submit,) = book.seat_waiting(1.0)
+    book.attempt_lost(submit.attempt, "exception", "OSError: no", 2.0, "the traceback")
+    assert told(book)[2:] == [
+        ("phase_failed", 0, "exception", 0),
+        ("phase_started", 0),
+        ("trial_failed", 0, "exception", 1),
+    ]
+    assert book.seat_waiting(3.0) == []
+    assert (book.n_free, other.under_way) == (1, True)
+
+
+def test_what_comes_out_the_same_a_second_time_is_not_tried_again() -> None:
+    book, _ = book_of(1)
+    (attempt,) = begun(book, 0)
+    result = {
+        "error": "FloatingPointError: loss is nan",
+        "place": "",
+        "traceback": "…",
+        "retry": False,
+        "peer_lost": False,
+    }
+    book.rank_ended(attempt, 1.0, 0, result)
+    assert told(book)[1:] == [("trial_failed", 0, "exception", 0)]
+
+
+def test_a_slot_lost_while_its_trial_is_held_costs_no_attempt() -> None:
+    book, (slot,) = book_of(1)
+    (attempt,) = begun(book, 0)
+    book.phase_ended(attempt, 1.0, ENDED)
+    book.verdict(0, Verdict.HOLD, 1.0)
+    assert book.slot_lost(slot, 2.0) == []
+    assert book.verdict(0, Verdict.CONTINUE, 3.0) == []
+    book.slot_joined(slot, 4.0)
+    (submit,) = book.time_passed(4.0)
+    assert (submit.attempt.job.phase, submit.attempt.number, submit.attempt.alive) == (1, 0, False)
+    assert submit.attempt.job.checkpoint == "c"
+
+
+def test_a_slot_that_is_back_before_the_verdict_is_still_the_held_trials() -> None:
+    book, (slot,) = book_of(1)
+    (attempt,) = begun(book, 0)
+    book.phase_ended(attempt, 1.0, ENDED)
+    book.slot_lost(slot, 2.0)
+    book.slot_joined(slot, 3.0)
+    assert book.n_free == 0
+    (submit,) = book.verdict(0, Verdict.CONTINUE, 4.0)
+    assert (submit.attempt.slot, submit.attempt.alive) == (slot, False)  # to be brought up from its checkpoint
+
+
+def test_a_trial_dropped_in_mid_phase_is_stopped_there_and_nothing_more_is_heard_of_it() -> None:
+    book, (slot,) = book_of(1)
+    (attempt,) = begun(book, 0)
+    assert book.drop(0) == [Cancel(attempt, stop=True)]
+    assert (book.n_free, book.release()) == (1, [Release(slot)])
+    book.sign(attempt, 1.0, data={"metrics": {}})
+    book.phase_ended(attempt, 1.0, ENDED)
+    assert told(book) == []
+
+
+def test_a_trial_dropped_while_it_waits_or_is_held_leaves_nothing_behind() -> None:
+    book, (first, second) = book_of(2)
+    (waiting, held) = begun(book, 0, 1)
+    book.slot_lost(first, 1.0)
+    book.phase_ended(held, 1.0, ENDED)
+    assert book.drop(0) == []
+    assert book.drop(1) == []
+    assert told(book) == [("slot_lost", 0)]
+    assert (book.n_free, book.seat_waiting(2.0), waiting.under_way) == (1, [], False)
+    assert begun(book, 2)[0].slot is second
+
+
+def test_the_late_result_of_an_abandoned_attempt_is_ignored() -> None:
+    book, _ = book_of(1)
+    (attempt,) = begun(book, 0)
+    book.attempt_lost(attempt, "crash", "the worker died: lost", 1.0)
+    (submit,) = book.seat_waiting(1.0)
+    book.take_events()
+    assert book.rank_ended(attempt, 2.0, 0, ENDED) == []
+    assert book.attempt_lost(attempt, "crash", "again", 2.0) == []
+    assert told(book) == []
+    book.rank_ended(submit.attempt, 3.0, 0, ENDED)
+    assert told(book) == [("phase_ended", 0)]
+    assert book.rank_ended(submit.attempt, 3.0, 0, ENDED) == []  # its message and its future tell the same
+    assert told(book) == []
+
+
+def test_a_restart_of_the_cluster_by_somebody_else_costs_no_attempt() -> None:
+    book, (first, second) = book_of(2, max_retries=0)
+    attempt, held = begun(book, 0, 1)
+    book.phase_ended(held, 0.5, ENDED)
+    book.attempt_lost(attempt, "crash", "the worker died: cancelled", 1.0, rank=0, counts=False)
+    (submit,) = book.seat_waiting(1.0)
+    assert submit.attempt.number == 0
+    assert book.out_of_reach(2.0) == [Cancel(submit.attempt, stop=False)]
+    assert (book.n_slots, book.n_free) == (0, 0)
+    assert told(book)[3:] == [
+        ("phase_failed", 0, "crash", 0),
+        ("phase_started", 0),
+        ("phase_failed", 0, "crash", 0),
+        ("slot_lost", 0),
+        ("slot_lost", 1),
+    ]
+    book.slot_joined(second, 3.0)
+    assert book.time_passed(3.0) == []  # slot 1 is the held trial's
+    book.slot_joined(first, 4.0)
+    assert [(s.attempt.slot, s.attempt.number) for s in book.time_passed(4.0)] == [(first, 0)]
+
+
+def test_a_suspicion_gives_way_to_the_true_cause() -> None:
+    book, (slot,) = book_of(1, n_ranks=2)
+    (attempt,) = begun(book, 0)
+    book.sign(attempt, 0.0, rank=1)
+    suspects = {"error": "PeerLost: rank 1 is gone", "place": "", "traceback": "…", "retry": True, "peer_lost": True}
+    assert book.rank_ended(attempt, 1.0, 0, suspects) == []
+    assert book.suspects
+    assert book.time_passed(6.0) == []
+    assert book.slot_lost(slot, 6.0, rank=1) == [Cancel(attempt, stop=True)]
+    assert not book.suspects
+    assert book.time_passed(20.0) == []
+    (failed,) = (event for event in book.take_events() if event.kind is Kind.PHASE_FAILED)
+    assert (failed.data["why"], failed.data["error"]) == ("crash", "rank 1 of 2: the worker on b0 died")
+
+
+def test_a_suspicion_is_believed_after_its_time() -> None:
+    book, (slot,) = book_of(1, n_ranks=2, stall_s=100.0)
+    (attempt,) = begun(book, 0)
+    book.sign(attempt, 0.0, rank=1)
+    for rank, at in ((1, 1.0), (0, 2.0)):  # the first word counts
+        peer_lost = {
+            "error": "PeerLost: the other",
+            "place": "",
+            "traceback": f"of {rank}",
+            "retry": True,
+            "peer_lost": True,
+        }
+        book.rank_ended(attempt, at, rank, peer_lost)
+    assert book.time_passed(6.0) == []
+    cancel, submit = book.time_passed(6.5)
+    assert cancel == Cancel(attempt, stop=True)
+    assert isinstance(submit, Submit)
+    assert (submit.attempt.slot, submit.attempt.number) == (slot, 1)
+    (failed,) = (event for event in book.take_events() if event.kind is Kind.PHASE_FAILED)
+    assert failed.data == {
+        "why": "crash",
+        "error": "rank 1 of 2: PeerLost: the other",
+        "place": "",
+        "traceback": "of 1",
+        "attempt": 0,
+    }
+
+
+def test_silence_costs_the_attempt_and_the_silent_worker_is_restarted() -> None:
+    book, (slot,) = book_of(1, n_ranks=2)
+    (attempt,) = begun(book, 0)
+    book.sign(attempt, 1.0, rank=1)
+    book.sign(attempt, 9.0)
+    assert book.time_passed(11.0) == []
+    assert book.time_passed(12.0) == [Cancel(attempt, stop=True), Restart(slot, 1)]
+    _, lost, failed = book.take_events()
+    assert (lost.kind, lost.data) == (Kind.SLOT_LOST, {"node": "a0+b0", "workers": 2})
+    error = "rank 1 of 2: no sign of progress for 11 s on b0; worker restarted"
+    assert (failed.data["why"], failed.data["error"]) == ("stall", error)
+
+
+def test_a_rank_that_has_ended_is_not_silent_and_ends_no_phase() -> None:
+    book, _ = book_of(1, n_ranks=2)
+    (attempt,) = begun(book, 0)
+    book.sign(attempt, 0.0, rank=1)
+    book.rank_ended(attempt, 1.0, 1, {})
+    book.sign(attempt, 14.0)
+    assert book.time_passed(15.0) == []
+    book.rank_ended(attempt, 16.0, 0, ENDED)
+    assert told(book) == [("phase_started", 0), ("phase_ended", 0)]
+
+
+def test_what_waits_comes_before_anything_new_and_first_come_first_served() -> None:
+    book, (first, second, third) = book_of(3)
+    begun(book, 0, 1)
+    book.slot_lost(second, 1.0)
+    book.slot_lost(first, 1.0)
+    assert (book.n_slots, book.n_free) == (1, 0)
+    book.slot_joined(first, 2.0)
+    assert book.n_free == 0
+    book.slot_joined(second, 2.0)
+    assert book.n_free == 1
+    assert [(s.attempt.job.trial, s.attempt.slot) for s in book.seat_waiting(2.0)] == [(1, first), (0, second)]
+    assert begun(book, 2)[0].slot is third
+
+
+def test_a_bound_trial_takes_its_slot_if_that_is_free_also_when_it_is_tried_again() -> None:
+    book, slots = book_of(3)
+    (bound,) = book.start(job(0, slot=2), 0.0)
+    (other,) = book.start(job(1, slot=2), 0.0)
+    assert (bound.attempt.slot, other.attempt.slot) == (slots[2], slots[0])
+    book.attempt_lost(bound.attempt, "exception", "no", 1.0)
+    (again,) = book.seat_waiting(1.0)
+    assert again.attempt.slot is slots[2]
+    book.slot_lost(slots[2], 2.0)
+    (elsewhere,) = book.seat_waiting(2.0)
+    assert elsewhere.attempt.slot is slots[1]
+
+
+def test_slots_are_cleared_once_and_only_when_nobody_has_taken_them() -> None:
+    book, (first, second) = book_of(2)
+    attempts = begun(book, 0, 1)
+    for attempt in attempts:
+        book.phase_ended(attempt, 1.0, ENDED)
+        book.verdict(attempt.job.trial, Verdict.PAUSE, 1.0)
+    begun(book, 2)
+    assert book.release() == [Release(second)]
+    assert book.release() == []
+    assert book.release(everything=True) == [Release(first)]
+
+
+def test_what_cannot_be_is_refused_in_one_line() -> None:
+    book, _ = book_of(1)
+    (attempt,) = begun(book, 0)
+    with pytest.raises(SchedulerError, match="trial 1 cannot start: none of the 1 slots is free"):
+        book.start(job(1), 0.0)
+    with pytest.raises(SchedulerError, match="trial 0 cannot start: it holds slot 0 already"):
+        book.start(job(0), 0.0)
+    for trial in (0, 5):
+        with pytest.raises(SchedulerError, match=f"verdict continue on trial {trial}, which is not waiting for one"):
+            book.verdict(trial, Verdict.CONTINUE, 1.0)
+    assert attempt.under_way
+
+
+STIMULI = ("start", "end", "fail", "lose", "join", "verdict", "drop", "reach", "sign", "suspect", "late", "tick")
+
+
+@settings(max_examples=300, deadline=None)
+@given(
+    n_slots=st.integers(1, 4),
+    n_ranks=st.integers(1, 2),
+    max_retries=st.integers(0, 2),
+    stimuli=st.lists(st.tuples(st.sampled_from(STIMULI), st.integers(0, 11)), max_size=60),
+)
+def test_whatever_happens_in_whatever_order_nothing_is_lost_or_held_twice(
+    n_slots, n_ranks, max_retries, stimuli
+) -> None:
+    cluster = _Cluster(n_slots, n_ranks, max_retries)
+    for name, pick in stimuli:
+        cluster.now += 0.5
+        getattr(cluster, name)(pick)
+        cluster.check()
+
+
+class _Cluster:
+    """Tells a book of what happens, and keeps its own record of who is where, from instructions and events alone."""
+
+    def __init__(self, n_slots: int, n_ranks: int, max_retries: int) -> None:
+        self.book, self.slots = book_of(n_slots, n_ranks=n_ranks, max_retries=max_retries, stall_s=3.0, cause_s=1.0)
+        self.now, self.next_trial = 0.0, 0
+        self.running: dict[int, Attempt] = {}  # what has been submitted and neither ended nor been cancelled
+        self.past: list[Attempt] = []
+        self.held: set[int] = set()
+        self.waiting: set[int] = set()
+        self.open_phases: dict[int, bool] = {}  # trial → whether a phase has started, and neither ended nor failed
+
+    def carry_out(self, instructions) -> None:
+        for instruction in instructions:
+            if isinstance(instruction, Submit):
+                attempt, trial = instruction.attempt, instruction.attempt.job.trial
+                assert trial not in self.running  # nothing is run twice
+                assert attempt.slot.up
+                self.running[trial] = attempt
+                self.held.discard(trial)
+                self.waiting.discard(trial)
+            elif isinstance(instruction, Cancel):
+                self.past.append(self.running.pop(instruction.attempt.job.trial))
+            elif isinstance(instruction, Restart):
+                assert not instruction.slot.up
+
+    def lost(self, instructions) -> None:
+        """Take in what a loss has led to: who has another attempt waits."""
+        self.carry_out(i for i in instructions if isinstance(i, Cancel))
+        for event in self.book.events:
+            if event.kind is Kind.PHASE_FAILED:
+                self.waiting.add(event.trial)
+        self.carry_out(i for i in instructions if not isinstance(i, Cancel))
+        self.hear()
+
+    def hear(self) -> None:
+        """Between its start and its end or failure a phase of a trial is never started again."""
+        for event in self.book.take_events():
+            if event.trial is None:
+                continue
+            open_now = self.open_phases.setdefault(event.trial, False)
+            if event.kind is Kind.PHASE_STARTED:
+                assert not open_now
+                self.open_phases[event.trial] = True
+            elif event.kind is not Kind.PROGRESS:
+                assert open_now
+                self.open_phases[event.trial] = False
+
+    def pick(self, trials, number: int):
+        ordered = sorted(trials)
+        return ordered[number % len(ordered)] if ordered else None
+
+    def start(self, number: int) -> None:
+        if self.book.n_free:
+            self.carry_out(self.book.start(job(self.next_trial, slot=number if number % 2 else None), self.now))
+            self.next_trial += 1
+        self.hear()
+
+    def end(self, number: int) -> None:
+        trial = self.pick(self.running, number)
+        if trial is not None:
+            attempt = self.running[trial]
+            assert self.book.rank_ended(attempt, self.now, 0, ENDED) == []
+            if not attempt.under_way:  # else rank 0 has had its last word before: it suspects another
+                self.past.append(self.running.pop(trial))
+                self.held.add(trial)
+        self.hear()
+
+    def fail(self, number: int) -> None:
+        trial = self.pick(self.running, number)
+        if trial is not None:
+            counts = number % 3 > 0
+            attempt = self.running[trial]
+            self.lost(self.book.attempt_lost(attempt, "crash", "x", self.now, retry=number > 0, counts=counts))
+
+    def lose(self, number: int) -> None:
+        self.lost(self.book.slot_lost(self.slots[number % len(self.slots)], self.now, 0))
+
+    def join(self, number: int) -> None:
+        slot = self.slots[number % len(self.slots)]
+        if not slot.up:
+            self.book.slot_joined(slot, self.now)
+        self.hear()
+
+    def verdict(self, number: int) -> None:
+        trial = self.pick(self.held, number)
+        if trial is not None:
+            verdict = list(Verdict)[number % 4]
+            if verdict is not Verdict.HOLD:
+                self.held.discard(trial)
+            submits = self.book.verdict(trial, verdict, self.now)
+            if verdict is Verdict.CONTINUE and not submits:
+                self.waiting.add(trial)
+            self.carry_out(submits)
+        self.hear()
+
+    def drop(self, number: int) -> None:
+        trial = self.pick({*self.running, *self.held, *self.waiting}, number)
+        if trial is not None:
+            self.carry_out(self.book.drop(trial))
+            self.held.discard(trial)
+            self.waiting.discard(trial)
+        self.hear()
+
+    def reach(self, number: int) -> None:
+        if number == 0:
+            self.lost(self.book.out_of_reach(self.now))
+
+    def sign(self, number: int) -> None:
+        trial = self.pick(self.running, number)
+        if trial is not None:
+            self.book.sign(self.running[trial], self.now, data={"metrics": {}})
+        self.hear()
+
+    def suspect(self, number: int) -> None:
+        trial = self.pick(self.running, number)
+        if trial is not None:
+            result = {"error": "PeerLost", "place": "", "traceback": "", "retry": True, "peer_lost": True}
+            self.lost(self.book.rank_ended(self.running[trial], self.now, 0, result))
+
+    def late(self, number: int) -> None:
+        if self.past:
+            attempt = self.past[number % len(self.past)]
+            assert self.book.attempt_lost(attempt, "crash", "late", self.now) == []
+            assert self.book.rank_ended(attempt, self.now, 0, ENDED) == []
+            assert self.book.events == []
+
+    def tick(self, _: int) -> None:
+        self.lost(self.book.time_passed(self.now))
+
+    def check(self) -> None:
+        book, slots = self.book, self.slots
+        holders = Counter(slot.trial for slot in slots if slot.trial is not None)
+        assert set(holders) == {*self.running, *self.held}  # every trial is somewhere
+        assert max(holders.values(), default=1) == 1
+        assert {trial: attempt.slot.trial for trial, attempt in self.running.items()} == {t: t for t in self.running}
+        assert Counter(waits.trial for waits, _ in book.waiting) == Counter(self.waiting)
+        free = sum(slot.up and slot.trial is None for slot in slots)
+        held = sum(slot.up and slot.trial is not None for slot in slots)
+        down = sum(not slot.up for slot in slots)
+        assert free + held + down == len(slots)
+        assert (book.n_slots, book.n_free) == (free + held, max(free - len(self.waiting), 0))
+        assert {trial for trial, is_open in self.open_phases.items() if is_open} >= set(self.running)

@@ -1,0 +1,330 @@
+"""The book of attempts: which trial holds which slot, which wait for one, and what comes of an attempt that is lost.
+
+A pure state machine, as the one inside a Dask worker: what happens is told to it (stimuli), what is to be done comes
+back (instructions), and what has come of it is written down (events). It has no clock (every stimulus says what time it
+is), no thread, no input or output, and knows nothing of Dask: the real and the simulated executor keep the same book.
+"""
+
+import heapq
+import math
+from collections import deque
+from collections.abc import Mapping
+from typing import Any, NamedTuple
+
+from workbench.cluster.slots import Slot
+from workbench.core.errors import SchedulerError
+from workbench.core.protocols import Event, Job, Kind, Verdict
+
+
+class Attempt:
+    """One try at one phase of one trial, under way on a slot; once its phase has ended, the trial held there.
+
+    Attributes
+    ----------
+    job : Job
+    number : int
+        0 for the first attempt at the phase.
+    slot : Slot
+    alive : bool
+        Whether the trial lives on the slot: not before its first phase there has ended, nor once the slot was lost.
+    under_way : bool
+        False once the phase has ended or the attempt has been given up: what is told of it then comes too late.
+    signs : dict of int to float
+        Rank at work → when it last showed life.
+    suspicion : tuple or None
+        When a rank said that it had lost another, its error and its traceback.
+    checkpoint : str or None
+        Where the trial goes on from, once the phase has ended.
+    """
+
+    __slots__ = ("alive", "checkpoint", "job", "number", "signs", "slot", "suspicion", "under_way")
+
+    def __init__(self, job: Job, number: int, slot: Slot, now: float, alive: bool) -> None:
+        self.job, self.number, self.slot, self.alive = job, number, slot, alive
+        self.under_way = True
+        self.signs = {0: now}
+        self.suspicion: tuple[float, str, str] | None = None
+        self.checkpoint: str | None = None
+
+    def label(self, rank: int) -> str:
+        """Say which rank an error is of, where there are several."""
+        n = len(self.slot.names)
+        return f"rank {rank} of {n}: " if n > 1 else ""
+
+
+class Submit(NamedTuple):
+    """Run the attempt on its slot, rank 0 first."""
+
+    attempt: Attempt
+
+
+class Cancel(NamedTuple):
+    """Let go of an attempt that has been given up; `stop`: ranks that are left must hear of it."""
+
+    attempt: Attempt
+    stop: bool
+
+
+class Restart(NamedTuple):
+    """Replace the worker that holds this rank: it is up, and silent."""
+
+    slot: Slot
+    rank: int
+
+
+class Release(NamedTuple):
+    """Close the trial that may still live on the slot's workers."""
+
+    slot: Slot
+
+
+Instruction = Submit | Cancel | Restart | Release
+
+
+class Attempts:
+    """The book.
+
+    Parameters
+    ----------
+    max_retries : int
+        Further attempts at a phase that was lost; then its trial fails, alone.
+    stall_s : float
+        Longest silence of a rank at work.
+    cause_s : float
+        How long a rank's word that it has lost another waits for the true cause.
+
+    Attributes
+    ----------
+    n_slots : int
+        Slots that are up.
+    waiting : deque of (Job, int)
+        Attempts without a slot: they come before any new trial.
+    events : list of Event
+        What has happened since `take_events` was last called.
+    """
+
+    def __init__(self, max_retries: int, stall_s: float = math.inf, cause_s: float = 0.0) -> None:
+        self._max_retries, self._stall_s, self._cause_s = max_retries, stall_s, cause_s
+        self.n_slots = 0
+        self.waiting: deque[tuple[Job, int]] = deque()
+        self._slots: dict[int, Slot] = {}  # all there have been, by number
+        self._free: list[int] = []  # heap: up and without a trial, the lowest comes first
+        self._attempts: dict[int, Attempt] = {}  # by trial: the last on the slot it holds
+        self.events: list[Event] = []
+
+    @property
+    def n_free(self) -> int:
+        """Slots that are up, hold no trial, and are not needed for a retry."""
+        return max(len(self._free) - len(self.waiting), 0)
+
+    @property
+    def suspects(self) -> bool:
+        """Whether somewhere a rank has lost another and nobody knows why yet."""
+        return any(attempt.under_way and attempt.suspicion for attempt in self._attempts.values())
+
+    def take_events(self) -> list[Event]:
+        """Hand over the events since the last call."""
+        events, self.events = self.events, []
+        return events
+
+    # -- stimuli: what the driver wants ---------------------------------------------------------------------------
+
+    def start(self, job: Job, now: float) -> list[Submit]:
+        """Put a trial on the slot it names if that is free, else on the lowest free one."""
+        if job.trial in self._attempts:
+            held = self._attempts[job.trial].slot.index
+            raise SchedulerError(f"trial {job.trial} cannot start: it holds slot {held} already")
+        return [self._submit(job, 0, self._choose(job), now)]
+
+    def verdict(self, trial: int, verdict: Verdict, now: float) -> list[Submit]:
+        """Carry out a verdict on a trial that has ended a phase, or is held."""
+        attempt = self._attempts.get(trial)
+        if attempt is None or attempt.under_way:
+            raise SchedulerError(f"verdict {verdict} on trial {trial}, which is not waiting for one")
+        if verdict is Verdict.HOLD:
+            return []
+        if verdict is not Verdict.CONTINUE:
+            self._leave(attempt)
+            return []
+        job, slot = attempt.job, attempt.slot
+        following = Job(trial, job.phase + 1, job.config, job.seed, attempt.checkpoint, job.slot)
+        if slot.up:
+            return [self._submit(following, 0, slot, now, attempt.alive)]
+        self._leave(attempt)  # lost while the trial was held
+        self.waiting.append((following, 0))
+        return []
+
+    def drop(self, trial: int) -> list[Cancel]:
+        """Forget a trial, wherever it is; nothing more is heard of it."""
+        attempt = self._attempts.get(trial)
+        under_way = attempt is not None and attempt.under_way
+        if attempt is not None:
+            self._leave(attempt)
+        self.waiting = deque((job, number) for job, number in self.waiting if job.trial != trial)
+        self.events = [event for event in self.events if event.trial != trial]
+        return [Cancel(attempt, stop=True)] if attempt is not None and under_way else []
+
+    def seat_waiting(self, now: float) -> list[Submit]:
+        """Put what waits on slots that have become free, in the order of waiting."""
+        submits = []
+        while self.waiting and self._free:
+            job, number = self.waiting.popleft()
+            submits.append(self._submit(job, number, self._choose(job), now))
+        return submits
+
+    def release(self, *, everything: bool = False) -> list[Release]:
+        """Clear slots that have given up a trial and got no other; at the end, all."""
+        slots = self._slots.values() if everything else [self._slots[index] for index in self._free]
+        dirty = [slot for slot in slots if slot.up and (slot.dirty or slot.trial is not None)]
+        for slot in dirty:
+            slot.dirty = False
+        return [Release(slot) for slot in dirty]
+
+    # -- stimuli: what happens on the cluster ---------------------------------------------------------------------
+
+    def slot_joined(self, slot: Slot, now: float) -> None:
+        """Take a slot into service, a new one or one that is back; an earlier driver may have left a trial on it."""
+        self._slots[slot.index] = slot
+        slot.up = slot.dirty = True
+        self.n_slots += 1
+        if slot.trial is None:
+            heapq.heappush(self._free, slot.index)
+        self.events.append(Event(Kind.SLOT_JOINED, now, slot=slot.index, data=slot.place))
+
+    def slot_lost(self, slot: Slot, now: float, rank: int | None = None, silent_s: float | None = None) -> list[Cancel]:
+        """Take a slot out of service: a worker of it has died, or was silent for so long that it is given up.
+
+        The attempt under way there is lost. `rank` says whose worker it was, if that is known.
+        """
+        if not slot.up:
+            return []
+        slot.up = False
+        self.n_slots -= 1
+        self.events.append(Event(Kind.SLOT_LOST, now, slot=slot.index, data=slot.place))
+        if slot.trial is None:
+            self._free.remove(slot.index)
+            heapq.heapify(self._free)
+            return []
+        attempt = self._attempts[slot.trial]
+        attempt.alive = False
+        where = slot.node if rank is None else slot.nodes[rank]
+        if silent_s is None:
+            return self.attempt_lost(attempt, "crash", f"the worker on {where} died", now, rank=rank)
+        error = f"no sign of progress for {silent_s:.0f} s on {where}; worker restarted"
+        return self.attempt_lost(attempt, "stall", error, now, rank=rank)
+
+    def out_of_reach(self, now: float) -> list[Cancel]:
+        """Take every slot out of service, for the connection to the cluster broke; that costs no attempt."""
+        cancels: list[Cancel] = []
+        for slot in self._slots.values():
+            if slot.trial is not None:
+                attempt = self._attempts[slot.trial]
+                cancels += self.attempt_lost(attempt, "crash", "the connection to the cluster broke", now, counts=False)
+            cancels += self.slot_lost(slot, now)
+        return cancels
+
+    def sign(self, attempt: Attempt, now: float, rank: int = 0, data: Mapping[str, Any] | None = None) -> None:
+        """A rank is at work: it has been submitted, or has shown life, or has progress to tell (`data`)."""
+        if not attempt.under_way:
+            return
+        attempt.signs[rank] = now
+        if data is not None:
+            job = attempt.job
+            self.events.append(Event(Kind.PROGRESS, now, job.trial, job.phase, attempt.slot.index, data))
+
+    def rank_ended(self, attempt: Attempt, now: float, rank: int, result: Mapping[str, Any]) -> list[Cancel]:
+        """Take what a rank's task returned (`worker.run_phase`); the phase ends with that of rank 0."""
+        if not attempt.under_way or attempt.signs.pop(rank, None) is None:
+            return []
+        if "error" not in result:
+            if rank == 0:
+                self.phase_ended(attempt, now, {"score": float(result["metrics"]["score"]), **result})
+            return []
+        if result.get("peer_lost"):  # the rank that it has lost will explain itself, or its worker is found dead
+            error = attempt.label(rank) + result["error"]
+            attempt.suspicion = attempt.suspicion or (now, error, result["traceback"])
+            return []
+        told = {name: result[name] for name in ("traceback", "place", "retry")}
+        return self.attempt_lost(attempt, "exception", result["error"], now, rank=rank, **told)
+
+    def phase_ended(self, attempt: Attempt, now: float, data: Mapping[str, Any]) -> None:
+        """Hold the trial on its slot, a verdict being due; `data` is the event's."""
+        if not attempt.under_way:
+            return
+        attempt.under_way, attempt.alive = False, True
+        attempt.checkpoint = data["checkpoint"]
+        job = attempt.job
+        self.events.append(Event(Kind.PHASE_ENDED, now, job.trial, job.phase, attempt.slot.index, data))
+
+    def attempt_lost(
+        self,
+        attempt: Attempt,
+        why: str,
+        error: str,
+        now: float,
+        traceback: str = "",
+        place: str = "",
+        *,
+        rank: int | None = None,
+        retry: bool = True,
+        counts: bool = True,
+    ) -> list[Cancel]:
+        """Free the slot, and let the trial wait for another attempt if there is one left; else it fails.
+
+        What does not count is no fault of the trial's, and the next attempt bears the same number.
+        """
+        if not attempt.under_way:
+            return []
+        job, number = attempt.job, attempt.number + counts
+        again = retry and number <= self._max_retries
+        self._leave(attempt)
+        label = "" if rank is None else attempt.label(rank)
+        data = {"why": why, "error": label + error, "place": place, "traceback": traceback, "attempt": attempt.number}
+        kind = Kind.PHASE_FAILED if again else Kind.TRIAL_FAILED
+        self.events.append(Event(kind, now, job.trial, job.phase, attempt.slot.index, data))
+        if again:
+            self.waiting.append((job, number))
+        # To stop an attempt is to forbid its name: one that does not count leaves it to the next.
+        return [Cancel(attempt, stop=counts and len(attempt.slot.names) > 1)]
+
+    def time_passed(self, now: float) -> list[Instruction]:
+        """Give up attempts that are silent, or that a rank has called lost for long enough; then seat what waits."""
+        instructions: list[Instruction] = []
+        for attempt in [attempt for attempt in self._attempts.values() if attempt.under_way]:
+            silent = {rank: now - at for rank, at in attempt.signs.items() if now - at > self._stall_s}
+            if silent:
+                rank, longest = max(silent.items(), key=lambda item: item[1])
+                instructions += self.slot_lost(attempt.slot, now, rank, longest)
+                instructions += [Restart(attempt.slot, rank) for rank in silent]
+            elif attempt.suspicion is not None and now - attempt.suspicion[0] > self._cause_s:
+                _, error, traceback = attempt.suspicion
+                instructions += self.attempt_lost(attempt, "crash", error, now, traceback)
+        return instructions + self.seat_waiting(now)
+
+    # -- who holds what -------------------------------------------------------------------------------------------
+
+    def _choose(self, job: Job) -> Slot:
+        """Take a free slot off the heap: the one the job names if that is free, else the lowest."""
+        free, wanted = self._free, job.slot
+        if not free:
+            raise SchedulerError(f"trial {job.trial} cannot start: none of the {self.n_slots} slots is free")
+        if wanted is None or wanted == free[0] or wanted not in free:
+            return self._slots[heapq.heappop(free)]
+        free.remove(wanted)
+        heapq.heapify(free)
+        return self._slots[wanted]
+
+    def _submit(self, job: Job, number: int, slot: Slot, now: float, alive: bool = False) -> Submit:
+        trial = slot.trial = job.trial
+        attempt = self._attempts[trial] = Attempt(job, number, slot, now, alive)
+        self.events.append(Event(Kind.PHASE_STARTED, now, trial, job.phase, slot.index))
+        return Submit(attempt)
+
+    def _leave(self, attempt: Attempt) -> None:
+        """Take a trial off its slot."""
+        slot = attempt.slot
+        attempt.under_way = False
+        del self._attempts[attempt.job.trial]
+        slot.trial, slot.dirty = None, True
+        if slot.up:
+            heapq.heappush(self._free, slot.index)
