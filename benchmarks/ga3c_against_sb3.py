@@ -32,7 +32,7 @@ from workbench.algos.rl.envs import find_game
 from workbench.algos.rl.ga3c.trial import GA3C
 from workbench.analysis import bootstrap_difference
 from workbench.core.errors import DatabaseError
-from workbench.paper.experiments import Kept
+from workbench.paper.experiment import RecordedTable
 
 WINDOW = 100  # games
 RECORDINGS = ("ga3c-against-sb3", "ga3c-against-sb3-atari")
@@ -128,7 +128,7 @@ def recorded() -> dict[str, Any]:
     found = {}
     for name in RECORDINGS:
         with suppress(DatabaseError):  # not recorded yet
-            for game, part in Kept.open(name).frame.groupby("game"):
+            for game, part in RecordedTable.open(name).frame.groupby("game"):
                 found[str(game)] = summary(part.to_dict("records"))
     return found
 

@@ -8,28 +8,11 @@ from typing import Literal
 from workbench.core.errors import DatabaseError
 from workbench.core.places import DATA
 from workbench.knowledge import Recording
-from workbench.paper.catalogue import EXPERIMENTS
-from workbench.paper.counterparts import COUNTERPARTS, Ours
-from workbench.paper.experiments import Kept
-from workbench.paper.published import ALL, Published
+from workbench.paper.catalogue import COUNTERPARTS, EXPERIMENTS, PUBLISHED, WHY_NOT
+from workbench.paper.experiment import RecordedTable
+from workbench.paper.numbers import Ours, Published
 
 Verdict = Literal["agrees", "differs", "not run"]
-
-_ATARI_STUDY = "takes days of GA3C on Atari over a cluster (there 300 nodes of 8 GPUs); presets GAME-paper"
-_WHY_NOT: dict[tuple[str, str], str] = {
-    ("HyperTrick", "Table 1"): _ATARI_STUDY,
-    ("HyperTrick", "Table 3"): f"{_ATARI_STUDY}; other games' ratios above come from CartPole",
-    (
-        "HyperTrick",
-        "Table 4",
-    ): f"{_ATARI_STUDY}; 15 configurations are too few for forests, notebook 10 has CartPole's 46",
-    ("GA3C", "Table 3"): "a day on a GPU for each game",
-    ("BA3C", "Sec. 3.1"): "64 nodes of 12 cores; preset breakout-ba3c-paper",
-    ("BA3C", "Table 3"): "64 nodes of 12 cores; the other systems' are quoted there from their papers",
-    ("PBT", "Table 1"): "Feudal Networks are not among the systems here",
-    ("PBT", "Fig. 5(a)"): "a larger population than was run",
-}
-"""Place in a paper → why what stands there was not run, where no recording can bring it."""
 
 
 @dataclass(frozen=True)
@@ -48,7 +31,7 @@ class Row:
     def why(self) -> str:
         """What was compared how and on what; or why it was not run."""
         if self.ours is None:
-            return _WHY_NOT.get((self.number.paper, self.number.where), "not recorded yet: workbench reproduce")
+            return WHY_NOT.get((self.number.paper, self.number.where), "not recorded yet: workbench reproduce")
         return "; ".join(part for part in (self.ours.scale, self.ours.why) if part)
 
 
@@ -66,7 +49,7 @@ def scoreboard(root: str | Path = DATA) -> list[Row]:
             found.update(counterpart(Path(root)))
         except DatabaseError:
             continue
-    return [Row(number, found.get(number)) for number in ALL]
+    return [Row(number, found.get(number)) for number in PUBLISHED]
 
 
 def page(rows: Sequence[Row]) -> str:
@@ -104,7 +87,7 @@ def recordings(root: str | Path = DATA) -> str:
     ]
     for name, experiment in EXPERIMENTS.items():
         try:
-            kept = Kept.open(name, root)
+            kept = RecordedTable.open(name, root)
         except DatabaseError:
             lines.append(f"| `{name}` | {experiment.shows} | not recorded yet | |")
         else:

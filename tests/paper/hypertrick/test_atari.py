@@ -14,8 +14,10 @@ from workbench.core.places import DATA
 from workbench.core.protocols import Event, Kind
 from workbench.core.size import Size, size_of
 from workbench.knowledge import Recording, StudyLog, record
+from workbench.paper.ga3c.published import NUMBERS as GA3C_NUMBERS
 from workbench.paper.hypertrick import atari
-from workbench.paper.published import published
+from workbench.paper.hypertrick.published import NUMBERS
+from workbench.paper.numbers import find
 from workbench.paper.scoreboard import scoreboard
 
 TRAINABLE = {"kind": "ga3c", "game": "Boxing", "phase": {"frames": 200_000}}
@@ -43,7 +45,7 @@ def root(tmp_path):
 
 def test_nothing_recorded_leaves_the_numbers_out(tmp_path) -> None:
     assert atari.recorded_studies("boxing", tmp_path) == {}
-    assert list(atari.numbers(tmp_path)) == []
+    assert list(atari.counterparts(tmp_path)) == []
 
 
 def test_scale_is_told_in_words(root) -> None:
@@ -52,13 +54,13 @@ def test_scale_is_told_in_words(root) -> None:
 
 
 def test_measured_numbers_of_a_known_log(root) -> None:
-    found = {number: (value, agrees) for number, value, agrees, *_ in atari.numbers(root)}
-    alpha = published("HyperTrick", "Table 1", "measured alpha, boxing")
-    best = published("HyperTrick", "Table 1", "best score, boxing")
-    rivals = [published("HyperTrick", "Table 3", f"best score, {name}, boxing") for name in ("HyperTrick", "Hyperband")]
-    ratio = published("HyperTrick", "Table 3", "wall time, HyperTrick over Hyperband, boxing")
+    found = {number: (ours.value, ours.agrees) for number, ours in atari.counterparts(root)}
+    alpha = find(NUMBERS, "Table 1", "measured alpha, boxing")
+    best = find(NUMBERS, "Table 1", "best score, boxing")
+    rivals = [find(NUMBERS, "Table 3", f"best score, {name}, boxing") for name in ("HyperTrick", "Hyperband")]
+    ratio = find(NUMBERS, "Table 3", "wall time, HyperTrick over Hyperband, boxing")
     # 3 of 6 phases ended; Eq. 9: (1 - 0.1²) / (2 · 0.9) = 55 % were to be expected
-    one_day = published("GA3C", "Table 3", "after one day, boxing")
+    one_day = find(GA3C_NUMBERS, "Table 3", "after one day, boxing")
     expected = {alpha: (pytest.approx(50), False)} | dict.fromkeys([best, *rivals, one_day], (5.0, False))
     assert found == expected | {ratio: (1.0, False)}  # as many phases, nodes as busy: the machine was slower
 
@@ -73,7 +75,7 @@ def test_the_time_to_the_best_score_is_told_where_something_was_learned(root, mo
         phases.loc[(phases["trial"] == 0) & (phases["phase"] == 1), "score"] = 13.5
         assert atari.learned(study)
     monkeypatch.setattr(atari, "recorded_studies", lambda game, root: studies if game == "boxing" else {})
-    found = {number.what: value for number, value, *_ in atari.numbers(root)}
+    found = {number.what: ours.value for number, ours in atari.counterparts(root)}
     assert found["time to best score, HyperTrick over Hyperband, boxing"] == 1.0  # twice as late, and half as fast
 
 

@@ -12,10 +12,7 @@ import pandas as pd
 
 from workbench.analysis import bootstrap_interval
 from workbench.core.errors import InvalidInput, unknown
-from workbench.paper.published import BA3C_FIG_6, BA3C_NODES
-
-PARAMETERS = BA3C_FIG_6
-"""Fully connected width → parameters, for a game of six actions; our networks have as many, a test holds it."""
+from workbench.paper.ba3c.published import HOURS_BY_NODES
 
 PAPER_BATCH = 32  # a node
 PAPER_SERVERS = 4
@@ -211,7 +208,8 @@ def speedup_points(points: pd.DataFrame) -> pd.DataFrame:
     one = points[points["x"] == 1].drop_duplicates("series").set_index("series")["value"]
     base = points["series"].map(one)
     ours = points.assign(**{name: points[name] / base for name in ("value", "low", "high")})
-    theirs = [("the paper's time to a score", "published", n, BA3C_NODES[1] / hours) for n, hours in BA3C_NODES.items()]
+    gained = {n: HOURS_BY_NODES[1] / hours for n, hours in HOURS_BY_NODES.items()}
+    theirs = [("the paper's time to a score", "published", n, times) for n, times in gained.items()]
     return pd.concat([ours, pd.DataFrame(theirs, columns=["series", "source", "x", "value"])], ignore_index=True)
 
 

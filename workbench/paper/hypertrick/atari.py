@@ -4,15 +4,17 @@ Each game has two studies on the same configurations and nodes, of equal expecte
 and ``GAME-hyperband``. One is recorded by ``workbench run --preset NAME --record data/NAME``.
 """
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from workbench.analysis import learning_curves
 from workbench.core.errors import DatabaseError, unknown
 from workbench.core.places import DATA
-from workbench.paper.experiments import SCALES
-from workbench.paper.published import Published, published
+from workbench.paper.experiment import SCALES
+from workbench.paper.ga3c.published import NUMBERS as GA3C_NUMBERS
+from workbench.paper.hypertrick.published import NUMBERS
+from workbench.paper.numbers import Ours, Pairs, find
 from workbench.study.file import read_preset, study_from
 from workbench.study.results import Results
 from workbench.study.study import Study, unique_name
@@ -131,8 +133,8 @@ def scale_of(results: Results) -> str:
     )
 
 
-def numbers(root: str | Path = DATA) -> Iterator[tuple[Published, float, bool, str, str]]:
-    """Put what was measured beside the published: number, ours, whether it agrees, why, scale.
+def counterparts(root: Path) -> Pairs:
+    """Put what was measured beside the published.
 
     The paper's studies have 100 trials of 10 phases of 2500 games; so what is compared is what it claims: HyperTrick's
     completion rate is above its expectation (Eq. 9), and it takes less time than Hyperband. The time to the best score
@@ -145,24 +147,25 @@ def numbers(root: str | Path = DATA) -> Iterator[tuple[Published, float, bool, s
             yield from _times(game, **studies)
 
 
-def _scores(game: str, hypertrick: Results, hyperband: Results) -> Iterator[tuple[Published, float, bool, str, str]]:
+def _scores(game: str, hypertrick: Results, hyperband: Results) -> Pairs:
     scale, told, rival = scale_of(hypertrick), hypertrick.summary, hyperband.summary
     alpha, expected = 100 * told["alpha"], 100 * told["alpha_expected"]
     why = f"expected {expected:.3g} % at this r and Np; agrees if it is above the expectation, as the paper's"
-    yield published("HyperTrick", "Table 1", f"measured alpha, {game}"), alpha, alpha > expected, why, scale
+    number = find(NUMBERS, "Table 1", f"measured alpha, {game}")
+    yield number, Ours(alpha, "measured", alpha > expected, why, scale=scale)
     ours, theirs = told["best_score"], rival["best_score"]
-    for paper, table, what, best, where in (
-        ("HyperTrick", "Table 1", "best score", ours, scale),
-        ("HyperTrick", "Table 3", "best score, HyperTrick", ours, scale),
-        ("HyperTrick", "Table 3", "best score, Hyperband", theirs, scale_of(hyperband)),
-        ("GA3C", "Table 3", "after one day", max(ours, theirs), f"the best of both studies: {scale}"),
+    for numbers, table, what, best, where in (
+        (NUMBERS, "Table 1", "best score", ours, scale),
+        (NUMBERS, "Table 3", "best score, HyperTrick", ours, scale),
+        (NUMBERS, "Table 3", "best score, Hyperband", theirs, scale_of(hyperband)),
+        (GA3C_NUMBERS, "Table 3", "after one day", max(ours, theirs), f"the best of both studies: {scale}"),
     ):
-        number = published(paper, table, f"{what}, {game}")
+        number = find(numbers, table, f"{what}, {game}")
         why = "agrees if at least as high; the paper's games are played for far longer"
-        yield number, best, best >= number.value, why, where
+        yield number, Ours(best, "measured", best >= number.value, why, scale=where)
 
 
-def _times(game: str, hypertrick: Results, hyperband: Results) -> Iterator[tuple[Published, float, bool, str, str]]:
+def _times(game: str, hypertrick: Results, hyperband: Results) -> Pairs:
     """Compare times as if the machine had been as fast in both studies: as frames that its nodes could have played."""
     both, scale, measures = (hypertrick, hyperband), scale_of(hypertrick), {"wall time": "wall_s"}
     speeds = [_frames_per_s(one) / one.summary["occupancy"] for one in both]
@@ -175,8 +178,8 @@ def _times(game: str, hypertrick: Results, hyperband: Results) -> Iterator[tuple
             f"{seconds[0] / 60:.0f} and {seconds[1] / 60:.0f} min on nodes of {speeds[0]:.0f} and {speeds[1]:.0f} "
             "frames/s, compared as if equally fast; one study each; agrees if HyperTrick is faster"
         )
-        number = published("HyperTrick", "Table 3", f"{what}, HyperTrick over Hyperband, {game}")
-        yield number, ratio, ratio < 1, why, scale
+        number = find(NUMBERS, "Table 3", f"{what}, HyperTrick over Hyperband, {game}")
+        yield number, Ours(ratio, "measured", ratio < 1, why, scale=scale)
 
 
 def learned(results: Results) -> bool:

@@ -15,7 +15,7 @@ from workbench.core.budget import Budget
 from workbench.core.protocols import Config, Event, Kind, Scheduler
 from workbench.core.space import LogUniform, Space
 from workbench.knowledge import frames_of
-from workbench.paper.published import PBT_TABLE_1, pbt_gain
+from workbench.paper.pbt.published import TABLE_1, pbt_gain
 from workbench.simulation import simulate
 from workbench.simulation.cluster import VirtualCluster
 from workbench.simulation.trained import TrainedPhases
@@ -175,7 +175,7 @@ def improvements(rows: pd.DataFrame, measure: str = "final", source: str = "simu
 
 def published_improvements() -> pd.DataFrame:
     """Give Fig. 5(a) as it follows from the paper's Table 1: FuN on four Atari games, by size of the population."""
-    sizes = next(iter(PBT_TABLE_1.values()))
+    sizes = next(iter(TABLE_1.values()))
     rows = [("population", f"{size}, FuN on Atari", pbt_gain(size), math.nan, math.nan, "published") for size in sizes]
     return pd.DataFrame(rows, columns=_ESTIMATES)
 

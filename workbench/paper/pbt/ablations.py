@@ -10,8 +10,8 @@ better one's θ and changes its own h. What the paper leaves open, and is chosen
   whenever it is judged, and never copy.
 - *How h is changed.* Gaussian noise, cut at 0. The paper's factors 0.8 and 1.2 leave an h of 0 where it is, so that
   exploring alone gains nothing, against the figure. Below 0 a member would run away.
-- *How far*: `NOISE`. With much more, exploring alone does as well as exploiting, against the text; ``python
-  benchmarks/pbt_toy.py --rules`` shows where that begins.
+- *How far*: `NOISE`. With much more, exploring alone does as well as exploiting, against the text; `READINGS`
+  of the experiment ``pbt-toy`` show where that begins.
 - *Step size and length*: `LEARNING_RATE` and `PHASES`, enough for grid search to come to rest at 0.39.
 """
 

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from workbench.core.errors import InvalidInput
-from workbench.paper.pbt import toy as pbt_toy
+from workbench.paper.pbt import ablations
 from workbench.viz.figures import toy_problem
 
 SEEDS = range(8)
@@ -14,16 +14,16 @@ SEEDS = range(8)
 
 @pytest.fixture(scope="module")
 def finals():
-    return pbt_toy.finals(SEEDS)
+    return ablations.finals(SEEDS)
 
 
 def test_pbt_reaches_the_optimum_that_neither_member_can_alone(finals) -> None:
     assert finals["PBT"][:, 0].min() > 1.15
-    assert finals["grid"][:, 0] == pytest.approx(pbt_toy.GRID_ENDS_AT, abs=0.01)
+    assert finals["grid"][:, 0] == pytest.approx(ablations.GRID_ENDS_AT, abs=0.01)
 
 
 def test_the_ablations_come_in_the_paper_s_order_and_most_is_gained_by_copying(finals) -> None:
-    intervals = [pbt_toy.intervals(finals[variant])["final"] for variant in pbt_toy.VARIANTS]
+    intervals = [ablations.intervals(finals[variant])["final"] for variant in ablations.VARIANTS]
     for better, worse in pairwise(intervals):
         assert better.low > worse.high
     pbt, exploit, _, grid = (interval.value for interval in intervals)
@@ -31,22 +31,22 @@ def test_the_ablations_come_in_the_paper_s_order_and_most_is_gained_by_copying(f
 
 
 def test_factors_leave_a_hyperparameter_of_zero_where_it_is() -> None:
-    moved = pbt_toy.play("explore only", noise=0.0).final
-    assert moved == pytest.approx(pbt_toy.GRID_ENDS_AT, abs=0.02)
-    assert pbt_toy.play("explore only").final > 0.5
+    moved = ablations.play("explore only", noise=0.0).final
+    assert moved == pytest.approx(ablations.GRID_ENDS_AT, abs=0.02)
+    assert ablations.play("explore only").final > 0.5
 
 
 def test_copying_the_direction_too_ends_where_grid_search_does() -> None:
-    assert pbt_toy.play("exploit only", copy_config=True).final == pytest.approx(pbt_toy.GRID_ENDS_AT, abs=0.01)
+    assert ablations.play("exploit only", copy_config=True).final == pytest.approx(ablations.GRID_ENDS_AT, abs=0.01)
 
 
 def test_members_out_of_step_copy_all_the_same() -> None:
-    assert min(pbt_toy.play("PBT", seed, spread=0.1).final for seed in SEEDS) > 1.15
+    assert min(ablations.play("PBT", seed, spread=0.1).final for seed in SEEDS) > 1.15
 
 
 def test_paths_hold_every_step_of_both_members_and_go_on_from_the_donor_s_theta() -> None:
-    run = pbt_toy.play("exploit only")
-    paths = pbt_toy.paths([run])
+    run = ablations.play("exploit only")
+    paths = ablations.paths([run])
     assert len(paths) == 2 * 200
     assert sorted(paths["step"].unique()) == list(range(1, 201))
     assert paths["q"].to_numpy() == pytest.approx(1.2 - paths["theta0"] ** 2 - paths["theta1"] ** 2)
@@ -59,11 +59,11 @@ def test_paths_hold_every_step_of_both_members_and_go_on_from_the_donor_s_theta(
 
 
 def test_the_same_seed_gives_the_same_run() -> None:
-    assert pbt_toy.play("PBT", 3).outcome.scores.tolist() == pbt_toy.play("PBT", 3).outcome.scores.tolist()
+    assert ablations.play("PBT", 3).outcome.scores.tolist() == ablations.play("PBT", 3).outcome.scores.tolist()
 
 
 def test_the_figure_has_a_column_a_variant() -> None:
-    paths = pbt_toy.paths([pbt_toy.play(variant) for variant in ("PBT", "grid")])
+    paths = ablations.paths([ablations.play(variant) for variant in ("PBT", "grid")])
     fig = toy_problem(paths)
     assert [note.text for note in fig.layout.annotations[:2]] == ["<b>PBT</b>", "<b>grid</b>"]
     assert len(fig.data) == 2 * 2 * 2
@@ -74,4 +74,4 @@ def test_the_figure_has_a_column_a_variant() -> None:
 
 def test_an_unknown_variant_is_refused() -> None:
     with pytest.raises(InvalidInput, match="did you mean 'grid'"):
-        pbt_toy.play("gird")
+        ablations.play("gird")

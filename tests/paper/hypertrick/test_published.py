@@ -1,0 +1,25 @@
+"""The HyperTrick paper's numbers agree with one another where it derives them."""
+
+import pytest
+
+from workbench.paper.hypertrick.published import NUMBERS
+from workbench.paper.numbers import find
+
+
+def test_hyperbands_completion_rate_follows_from_its_brackets() -> None:
+    # Table 2: 27, 9, 6 and 4 configurations, each worth 27 units
+    shares = [find(NUMBERS, "Table 2", f"alpha, s = {s}").value for s in (3, 2, 1, 0)]
+    together = sum(n * share for n, share in zip((27, 9, 6, 4), shares, strict=True)) / 46
+    assert together == pytest.approx(find(NUMBERS, "Table 2", "alpha").value, abs=0.01)
+
+
+def test_importances_are_shares() -> None:
+    for game in ("boxing", "centipede", "ms_pacman", "pong"):
+        shares = [n.value for n in NUMBERS if n.where == "Table 4" and n.what.endswith(f", {game}")]
+        assert len(shares) == 3
+        assert sum(shares) == pytest.approx(100, abs=1)
+
+
+def test_a_number_that_the_paper_does_not_have() -> None:
+    with pytest.raises(KeyError, match="after one day"):
+        find(NUMBERS, "Table 3", "after one day, tetris")

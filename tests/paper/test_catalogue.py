@@ -1,0 +1,94 @@
+"""What the papers' packages list: every number once, every experiment run small, every recording of one of them."""
+
+import json
+from dataclasses import asdict, replace
+
+import pandas as pd
+import pytest
+
+from workbench.core.places import DATA
+from workbench.paper.catalogue import EXPERIMENTS, PUBLISHED, WHY_NOT
+from workbench.paper.experiment import SCALES, RecordedTable
+
+_LEARNING = {"seeds": 1, "frames": 2000, "processes": 1}
+_SPEED = {"seeds": 1, "seconds": 1.0, "phases": 2}
+SMALLEST = {  # every experiment, as small as it goes: what is changed in the first part of its minutes
+    "hyperband-against-hypertrick": {"repeats": 3},
+    "curves-hyperband-against-hypertrick": {"repeats": 2},
+    "ga3c-curves": {"configs": 2, "units": 2, "seeds": 1, "unit_frames": 500, "processes": 1},
+    "ga3c-networks": {"seconds": 0.3, "repeats": 1},
+    "ga3c-sweeps": {"seconds": 0.3},
+    "ga3c-adjustment": {"seconds": 0.3, "every_s": 0.5, "walk_s": 3.0},
+    "ga3c-epsilon": _LEARNING,
+    "ga3c-training-batch": _LEARNING,
+    "ga3c-learning-rate": _LEARNING,
+    "ga3c-speed": _SPEED,
+    "ga3c-speed-atari": _SPEED,
+    "ga3c-against-sb3": {"seeds": 1, "frames": 4000, "points": 2, "processes": 1},
+    "ga3c-against-sb3-atari": {"frames": 8000, "points": 2, "systems": ("default", "a2c")},
+    "hts-speedup": {"laws": ("gamma:1",), "seeds": 1, "updates": 2, "mean_ms": 1.0, "epochs": 1, "games": 1}
+    | {"processes": 1},
+    "hts-return": {"seeds": 1, "frames": 4096, "phases": 2, "mean_ms": 0.5, "processes": 1},
+    "ba3c-scaling": {"seconds": 0.3, "updates": 5},
+    "ba3c-scaling-model": {},
+    "ba3c-width": {"seconds": 0.3},
+    "ba3c-stability": {"frames": 4000, "n_ranks": 2},
+    "ba3c-epsilon": {"seeds": 1, "frames": 4000, "phases": 2, "processes": 1},
+    "pbt-toy": {"seeds": 1},
+    "pbt-design": {"repeats": 1, "phases": 2, "frames": 300, "processes": 1},
+    "pbt-cartpole": {"repeats": 1, "phases": 2, "frames": 300, "members": 5, "processes": 1},
+    "digits": {"seeds": 1, "phases": 1},
+}
+FAST = ("hyperband-against-hypertrick", "curves-hyperband-against-hypertrick", "ga3c-curves", "pbt-toy")
+
+
+def test_every_number_has_one_name() -> None:
+    names = [(number.paper, number.where, number.what) for number in PUBLISHED]
+    assert len(names) == len(set(names))
+    assert {number.paper for number in PUBLISHED} == {"HyperTrick", "GA3C", "BA3C", "PBT", "HTS-RL"}
+    assert set(WHY_NOT) <= {(number.paper, number.where) for number in PUBLISHED}
+
+
+def test_every_experiment_can_be_run_small() -> None:
+    assert set(SMALLEST) == set(EXPERIMENTS)
+
+
+@pytest.mark.parametrize("name", [pytest.param(n, marks=() if n in FAST else pytest.mark.slow) for n in SMALLEST])
+def test_run_small_it_has_the_columns_of_what_is_recorded(name) -> None:
+    experiment, before = EXPERIMENTS[name], RecordedTable.open(name).frame
+    frame = pd.DataFrame(experiment.run(replace(experiment.parts("minutes")[0], **SMALLEST[name])))
+    assert list(frame.columns) == list(before.columns)
+    assert frame.dtypes.map(lambda kind: kind.kind).equals(before.dtypes.map(lambda kind: kind.kind))
+
+
+@pytest.mark.parametrize("name", sorted(path.name for path in DATA.iterdir() if (path / "table.parquet").is_file()))
+def test_what_is_recorded_is_of_an_experiment(name) -> None:
+    kept = RecordedTable.open(name)
+    experiment, about = EXPERIMENTS[name], kept.about
+    assert (about["shows"], about["source"]) == (experiment.shows, experiment.source)
+    parts = experiment.parts(about["scale"])
+    if about["format"] == 1:  # the scripts that were run then, by their command lines
+        assert len(about["command"].split("; ")) == len(parts)
+    else:
+        assert about["command"] == f"workbench reproduce {name} --scale {about['scale']}"
+        assert about["settings"] == json.loads(json.dumps([asdict(part) for part in parts]))
+    assert len(kept.frame)
+
+
+def test_the_scales_are_known_and_most_go_up_to_the_papers() -> None:
+    assert all(set(experiment.scales) <= set(SCALES) for experiment in EXPERIMENTS.values())
+    # the paper's GANs are out of reach
+    without = {name for name, experiment in EXPERIMENTS.items() if "paper" not in experiment.scales}
+    assert without == {"digits"}
+
+
+def test_a_scale_s_parts_take_settings_of_one_kind_that_json_can_tell() -> None:
+    for experiment in EXPERIMENTS.values():
+        parts = [part for scale in experiment.scales for part in experiment.parts(scale)]
+        assert len({type(part) for part in parts}) == 1
+        json.dumps([asdict(part) for part in parts])
+
+
+def test_what_comes_with_the_project_is_small() -> None:
+    files = [path for path in DATA.rglob("*") if path.is_file() and path.relative_to(DATA).parts[0] != "runs"]
+    assert sum(path.stat().st_size for path in files) < 40 * 2**20

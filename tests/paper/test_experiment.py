@@ -1,0 +1,129 @@
+"""Experiments: run again, kept whole with their provenance, or not at all."""
+
+import json
+import os
+from dataclasses import dataclass, replace
+
+import pandas as pd
+import pytest
+
+from workbench.cli.main import main
+from workbench.core.errors import DatabaseError, InvalidInput, WorkbenchError
+from workbench.paper.catalogue import EXPERIMENTS, recorded, reproduce
+from workbench.paper.experiment import Experiment, RecordedTable, each, run_and_keep
+from workbench.paper.hypertrick.experiments import Repetitions
+
+NAME = "hyperband-against-hypertrick"
+TINY = Repetitions("paper-46", 3, processes=1)
+
+
+@pytest.fixture
+def tiny(monkeypatch):
+    """The comparison, three repetitions of it."""
+    monkeypatch.setitem(EXPERIMENTS, NAME, replace(EXPERIMENTS[NAME], scales={"minutes": TINY}))
+
+
+def test_a_tiny_one_is_run_and_kept_with_its_provenance(tiny, tmp_path, capsys) -> None:
+    assert main(["reproduce", NAME, "--out", str(tmp_path)]) == 0
+    assert capsys.readouterr().out.strip() == str(tmp_path / NAME)
+    kept = RecordedTable.open(NAME, tmp_path)
+    assert kept.frame["scheduler"].tolist() == ["hypertrick", "hyperband", "hypertrick - hyperband"]
+    assert (kept.frame["makespan_low"] <= kept.frame["makespan"]).all()
+    assert kept.about["command"] == f"workbench reproduce {NAME} --scale minutes"
+    assert kept.about["settings"] == [{"preset": "paper-46", "repeats": 3, "processes": 1}]
+    assert kept.about["source"] == "simulated"
+    assert {"date", "seconds", "cores", "machine", "python", "versions", "scale"} <= set(kept.about)
+    assert str(tmp_path) not in json.dumps(kept.about)
+    assert kept.scale.startswith("simulated at scale 'minutes' on ")
+
+
+def test_a_reader_may_run_it_again_beside_what_comes_with_the_project(tiny, tmp_path) -> None:
+    reproduce(NAME, root=tmp_path)
+    before = RecordedTable.open(NAME, tmp_path).about
+    again = recorded(NAME, "minutes", tmp_path)
+    assert again.frame["repeats"].tolist() == [3, 3, 3]
+    assert recorded(NAME, root=tmp_path).about == before
+    assert (tmp_path / "runs" / "reproduced" / NAME / "table.parquet").is_file()
+
+
+def test_the_same_again_gives_the_same_table(tiny, tmp_path) -> None:
+    first = RecordedTable.open(NAME, reproduce(NAME, root=tmp_path).parent).frame
+    again = RecordedTable.open(NAME, reproduce(NAME, root=tmp_path).parent).frame
+    pd.testing.assert_frame_equal(first, again)
+
+
+@dataclass(frozen=True)
+class Ending:
+    """How a measurement ends."""
+
+    how: str = "well"
+
+
+def measured(given: Ending) -> list[dict[str, int]]:
+    """Tell the process it ran in, or end it badly."""
+    if given.how == "killed":
+        os._exit(3)
+    if given.how == "error":
+        raise FloatingPointError("the loss is not finite")
+    return [{"process": os.getpid()}]
+
+
+def ending(*hows: str) -> Experiment[Ending]:
+    return Experiment("ending", "how it ends", "measured", measured, {"minutes": tuple(map(Ending, hows))})
+
+
+def test_what_is_measured_runs_in_a_process_of_its_own(tmp_path) -> None:
+    frame = RecordedTable.open("ending", run_and_keep(ending("well", "well"), "minutes", tmp_path).parent).frame
+    assert len({*frame["process"], os.getpid()}) == 3
+
+
+def test_one_that_fails_leaves_the_earlier_recording(tmp_path) -> None:
+    run_and_keep(ending("well"), "minutes", tmp_path)
+    before = RecordedTable.open("ending", tmp_path)
+    with pytest.raises(FloatingPointError, match="not finite"):
+        run_and_keep(ending("error"), "minutes", tmp_path)
+    with pytest.raises(WorkbenchError, match="the process of ending was killed"):
+        run_and_keep(ending("killed"), "minutes", tmp_path)
+    pd.testing.assert_frame_equal(RecordedTable.open("ending", tmp_path).frame, before.frame)
+    assert [path.name for path in tmp_path.iterdir()] == ["ending"]
+
+
+def test_a_long_one_runs_in_parts_and_goes_on_where_it_was_interrupted(monkeypatch, tmp_path, capsys) -> None:
+    parts = tuple(replace(TINY, repeats=n) for n in (3, 4, 5))
+    monkeypatch.setitem(EXPERIMENTS, NAME, replace(EXPERIMENTS[NAME], scales={"minutes": parts}))
+    for _ in range(2):
+        assert main(["reproduce", NAME, "--out", str(tmp_path), "--parts", "1"]) == 0
+        assert not (tmp_path / NAME).exists()
+    seconds = [json.loads((tmp_path / f".{NAME}.minutes.parts" / f"{n}.json").read_text())["seconds"] for n in (0, 1)]
+    kept = RecordedTable.open(NAME, reproduce(NAME, root=tmp_path).parent)
+    assert kept.frame["scheduler"].tolist() == ["hypertrick", "hyperband", "hypertrick - hyperband"] * 3
+    assert kept.frame["repeats"].tolist() == [3] * 3 + [4] * 3 + [5] * 3
+    assert [part["settings"]["repeats"] for part in kept.about["parts"]] == [3, 4, 5]
+    assert [part["seconds"] for part in kept.about["parts"]][:2] == seconds  # the first two were not run again
+    assert kept.about["seconds"] == pytest.approx(sum(part["seconds"] for part in kept.about["parts"]), abs=0.1)
+    assert [path.name for path in tmp_path.iterdir()] == [NAME]
+    assert capsys.readouterr().out.count(".parts") == 2
+
+
+def test_a_part_of_other_settings_is_run_again(tmp_path) -> None:
+    one, other = (ending(*hows) for hows in (("well", "well"), ("as well", "well")))
+    done = run_and_keep(one, "minutes", tmp_path, most_parts=1)
+    process = json.loads((done / "0.json").read_text())["rows"][0]["process"]
+    frame = RecordedTable.open("ending", run_and_keep(other, "minutes", tmp_path).parent).frame
+    assert process not in frame["process"].tolist()
+
+
+@pytest.mark.parametrize("processes", [1, 2])
+def test_jobs_results_come_in_the_jobs_order(processes) -> None:
+    assert each(divmod, [(7, 3), (9, 4), (1, 1)], processes) == [(2, 1), (2, 1), (1, 0)]
+
+
+def test_what_does_not_exist_is_said(tmp_path) -> None:
+    with pytest.raises(InvalidInput, match="unknown experiment 'ga3c-network': did you mean 'ga3c-networks'"):
+        reproduce("ga3c-network")
+    with pytest.raises(InvalidInput, match="unknown scale 'days'"):
+        reproduce("ga3c-networks", "days")
+    with pytest.raises(InvalidInput, match="has no scale 'paper', only minutes, hours"):
+        reproduce("digits", "paper")
+    with pytest.raises(DatabaseError, match="run workbench reproduce ga3c-networks"):
+        RecordedTable.open("ga3c-networks", tmp_path)

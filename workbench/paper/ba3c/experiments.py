@@ -1,0 +1,228 @@
+"""What is run for the Distributed BA3C paper's figures."""
+
+from dataclasses import dataclass
+from typing import Any
+
+from workbench.algos.rl.ba3c.settings import BA3C
+from workbench.core.budget import Budget
+from workbench.paper.ba3c.measured import predicted_straggler, ranks, straggler, widths
+from workbench.paper.ba3c.published import FIG_6
+from workbench.paper.ba3c.scaling import FLOAT_BYTES, PAPER_BATCH, ScalingModel, fitted_link
+from workbench.paper.experiment import Experiment, RecordedTable, Rows, each
+
+GBIT = 1e9 / 8  # bytes/s
+
+
+@dataclass(frozen=True)
+class Ranks:
+    """Seconds of each measurement of ranks, the most of them, and updates of each of the straggler rule."""
+
+    seconds: float
+    updates: int
+    most: int = 16
+
+
+def scaling(given: Ranks) -> Rows:
+    """Measure data points/s by ranks, and seconds an update takes where ranks sleep (kind straggler)."""
+    found = straggler(given.updates)
+    return ranks(given.seconds, given.most) + [{"kind": "straggler"} | row for row in found]
+
+
+@dataclass(frozen=True)
+class Carried:
+    """Numbers of nodes to which the model is carried."""
+
+    n_nodes: tuple[int, ...] = (1, 2, 4, 8, 16, 32, 64)
+
+
+def scaling_model(given: Carried) -> Rows:
+    """Carry what was recorded to many nodes, and simulate the straggler rule for the ranks that slept.
+
+    Compute, exchange and stragglers are fitted to the recordings ``ba3c-scaling`` and ``ba3c-width``: nothing here was
+    run on so many nodes. Links are the one measured (loopback) and two assumed.
+
+    Returns
+    -------
+    rows
+        Of kind scaling: link, latency_s, bytes_per_s, n_nodes, way (the paper's linear line, a ring, the paper's four
+        servers, the one server here), points_per_s; of kind straggler, as `predicted_straggler` gives them.
+    """
+    measured, by_width = RecordedTable.open("ba3c-scaling").frame, RecordedTable.open("ba3c-width").frame
+    compute_s = measured.loc[(measured["kind"] == "batch") & (measured["n_ranks"] == 1), "seconds"].tolist()
+    reduced = by_width.groupby("parameters")["all_reduce_s"].first()
+    link = fitted_link([FLOAT_BYTES * size for size in reduced.index], reduced.tolist())
+    links = {"loopback, measured": link, "1 Gbit/s, 50 us": (5e-5, GBIT), "10 Gbit/s, 50 us": (5e-5, 10 * GBIT)}
+    rows: Rows = []
+    for name, (latency_s, bytes_per_s) in links.items():
+        model = ScalingModel(compute_s, PAPER_BATCH, FIG_6[128], latency_s, bytes_per_s)
+        for n in given.n_nodes:
+            k = max(1, round(0.9 * n))
+            for way, points in {
+                "linear": model.linear(n),
+                "ring, all awaited": model.points_per_s(n),
+                "4 servers, all awaited": model.points_per_s(n, way="servers"),
+                "4 servers, 90 % awaited": model.points_per_s(n, k, "servers"),
+                "1 server, 90 % awaited": model.points_per_s(n, k, "servers", 1),
+            }.items():
+                at = {"kind": "scaling", "link": name, "latency_s": latency_s, "bytes_per_s": bytes_per_s}
+                rows.append(at | {"n_nodes": n, "way": way, "points_per_s": round(points, 1)})
+    return rows + [{"kind": "straggler"} | row for row in predicted_straggler()]
+
+
+@dataclass(frozen=True)
+class Widths:
+    """Seconds of each measurement."""
+
+    seconds: float
+
+
+def width(given: Widths) -> Rows:
+    """Measure data points/s by the width of the fully connected layer, and its all-reduce."""
+    return widths(given.seconds)
+
+
+@dataclass(frozen=True)
+class Stability:
+    """One budget of `frames`, the seeds `first_seed` and on, `n_ranks` ranks."""
+
+    seeds: int
+    frames: int
+    first_seed: int = 0
+    game: str = "CartPole-v1"
+    n_ranks: int = 4
+    learning_rate: float = 3e-3
+    phases: int = 20
+
+
+def stability(given: Stability) -> Rows:
+    """Train synchronously and asynchronously on one budget with the same seeds.
+
+    Returns
+    -------
+    rows
+        One a variant, seed and phase: variant, seed, phase, seconds, learning_rate, frames, updates, policy_lag_mean
+        (updates), score (mean return of the phase's games), value_loss. `ba3c.scaling.stability` sums them up.
+    """
+    rows: Rows = []
+    for seed in range(given.first_seed, given.first_seed + given.seeds):
+        for variant in ("synchronous", "asynchronous"):
+            settings = BA3C(
+                given.game,
+                phase=Budget(frames=max(1, given.frames // given.phases)),
+                n_ranks=given.n_ranks,
+                n_agents=8,
+                synchronous=variant == "synchronous",
+                evaluate_every=None,
+            )
+            config, seconds = {"learning_rate": given.learning_rate, "t_max": 10, "init": "orthogonal"}, 0.0
+            for phase, metrics in enumerate(_phases(settings, config, seed, given.phases), 1):
+                seconds += metrics["seconds"]
+                at = {"variant": variant, "seed": seed, "phase": phase, "seconds": round(seconds, 2)}
+                at |= {"learning_rate": given.learning_rate}
+                at |= {name: metrics[name] for name in ("frames", "updates", "policy_lag_mean")}
+                scored = {"score": round(metrics["score"], 2), "value_loss": round(metrics["value_loss"], 4)}
+                rows.append(at | scored)
+    return rows
+
+
+@dataclass(frozen=True)
+class Epsilons:
+    """Trials of `frames` for every value of Adam's epsilon, effective batch and seed."""
+
+    seeds: int
+    frames: int = 200_000
+    eps: tuple[float, ...] = (1e-8, 1e-5, 1e-3, 1e-1)
+    batches: tuple[int, ...] = (32, 512)
+    game: str = "CartPole-v1"
+    learning_rate: float = 1e-3
+    phases: int = 20
+    processes: int = 2
+
+
+def epsilon(given: Epsilons) -> Rows:
+    """Train with every epsilon at small and large effective batches.
+
+    One rank: n ranks of batch b make the updates of one of batch n times b, as the tests show, so the effective batch
+    is what is varied. Everything else are the paper's settings; scores repeat exactly.
+
+    Returns
+    -------
+    rows
+        One a trial and phase: adam_eps, batch, seed, frames, updates, score (mean return of the phase's games).
+    """
+    jobs = [(given, e, batch, seed) for seed in range(given.seeds) for batch in given.batches for e in given.eps]
+    return [row for rows in each(_epsilon_curve, jobs, given.processes) for row in rows]
+
+
+def _epsilon_curve(given: Epsilons, adam_eps: float, batch: int, seed: int) -> Rows:
+    settings = BA3C(
+        given.game,
+        phase=Budget(frames=given.frames // given.phases),
+        n_ranks=1,
+        n_agents=16,
+        batch=batch,
+        adam_eps=adam_eps,
+        evaluate_every=None,
+        device="cpu",
+    )
+    config = {"learning_rate": given.learning_rate, "t_max": 5, "init": "orthogonal"}
+    return [
+        {"adam_eps": adam_eps, "batch": batch, "seed": seed, "frames": metrics["frames"]}
+        | {"updates": metrics["updates"], "score": round(metrics["score"], 2)}
+        for metrics in _phases(settings, config, seed, given.phases)
+    ]
+
+
+def _phases(settings: BA3C, config: dict[str, Any], seed: int, n_phases: int) -> list[dict[str, float]]:
+    """Train once; give every phase's metrics."""
+    trial = settings(config, seed)
+    found = [dict(trial.train_phase(lambda metrics: None)) for _ in range(n_phases)]
+    trial.close()
+    return found
+
+
+EXPERIMENTS: list[Experiment[Any]] = [
+    Experiment(
+        "ba3c-scaling",
+        shows="BA3C, Fig. 8 and Sec. 2.3: data points/s by ranks; seconds an update takes, the last awaited or not",
+        source="measured",
+        run=scaling,
+        scales={"minutes": Ranks(24, 150), "hours": Ranks(300, 2000), "paper": Ranks(600, 2000, most=64)},
+    ),
+    Experiment(
+        "ba3c-scaling-model",
+        shows="BA3C, Fig. 8: data points/s carried to 64 nodes beside the linear line; the straggler rule simulated",
+        source="model",
+        run=scaling_model,
+        scales=dict.fromkeys(("minutes", "hours", "paper"), Carried()),
+    ),
+    Experiment(
+        "ba3c-width",
+        shows="BA3C, Fig. 6: data points/s by the width of the fully connected layer, and its all-reduce",
+        source="measured",
+        run=width,
+        scales={"minutes": Widths(12), "hours": Widths(300), "paper": Widths(600)},
+    ),
+    Experiment(
+        "ba3c-stability",
+        shows="BA3C, Fig. 3: synchronous against asynchronous training on one budget, several seeds",
+        source="measured",
+        run=stability,
+        scales={
+            "minutes": tuple(Stability(1, 150_000, first_seed=seed) for seed in range(5)),
+            "hours": Stability(20, 1_000_000),
+            "paper": Stability(3, 400_000_000, game="Breakout", n_ranks=64, learning_rate=1e-3),
+        },
+    ),
+    Experiment(
+        "ba3c-epsilon",
+        shows="BA3C, Fig. 5: score by Adam's epsilon, at effective batches of 32 and 512",
+        source="measured",
+        run=epsilon,
+        scales={
+            "minutes": Epsilons(5),
+            "hours": Epsilons(20, 1_000_000),
+            "paper": Epsilons(3, 400_000_000, eps=(1e-8, 1e-3), batches=(32, 512, 2048), game="Breakout"),
+        },
+    ),
+]

@@ -1,0 +1,122 @@
+"""What is run for the GA3C paper's figures and tables."""
+
+from typing import Any
+
+from workbench.paper.experiment import Experiment
+from workbench.paper.ga3c.against_sb3 import Against, against_sb3
+from workbench.paper.ga3c.learning import Learning, curves
+from workbench.paper.ga3c.rates import Adjustment, Networks, Sweeps, adjustment, networks, sweeps
+
+_ATARI: dict[str, Any] = {
+    "variants": "speed",
+    "game": "MsPacman",
+    "phases": 15,
+    "processes": 1,
+    "settings": {"init": "orthogonal", "eps_inside_root": False, "precision": "bfloat16"},
+}
+_PONG: dict[str, Any] = {"game": "Pong", "frames": 40_000_000}
+_PACMAN: dict[str, Any] = {"game": "MsPacman", "frames": 1_200_000}
+
+EXPERIMENTS: list[Experiment[Any]] = [
+    Experiment(
+        "ga3c-networks",
+        shows="GA3C, Table 2: predictions a second of GA3C and A3C by network",
+        source="measured",
+        run=networks,
+        scales={"minutes": Networks(3, 5), "hours": Networks(60, 9), "paper": Networks(600, 3)},
+    ),
+    Experiment(
+        "ga3c-sweeps",
+        shows="GA3C, Figs 3 and 4: speed, queues and batches by agents, predictors, trainers and training batch",
+        source="measured",
+        run=sweeps,
+        scales={"minutes": Sweeps(3), "hours": Sweeps(120), "paper": Sweeps(600)},
+    ),
+    Experiment(
+        "ga3c-adjustment",
+        shows="GA3C, Fig. 2: automatic adjustment from one group, one predictor, one trainer",
+        source="measured",
+        run=adjustment,
+        scales={
+            "minutes": Adjustment(3, every_s=1.5, walk_s=75),
+            "hours": Adjustment(30, every_s=20, walk_s=1800),
+            "paper": Adjustment(60, every_s=60, walk_s=7200),
+        },
+    ),
+    Experiment(
+        "ga3c-epsilon",
+        shows="GA3C, Eq. 3: where RMSProp's epsilon stands, and how large it is",
+        source="measured",
+        run=curves,
+        scales={
+            "minutes": Learning("epsilon", seeds=5, frames=150_000),
+            "hours": Learning("epsilon", seeds=20, frames=300_000),
+            "paper": Learning("epsilon", seeds=3, **_PONG),
+        },
+    ),
+    Experiment(
+        "ga3c-training-batch",
+        shows="GA3C, Fig. 7: score by the least training batch",
+        source="measured",
+        run=curves,
+        scales={
+            "minutes": Learning("training-batch", seeds=3, frames=100_000),
+            "hours": Learning("training-batch", seeds=20, frames=300_000),
+            "paper": Learning("training-batch", seeds=3, **_PONG),
+        },
+    ),
+    Experiment(
+        "ga3c-learning-rate",
+        shows="GA3C, Fig. 6: learning curves by learning rate and seed",
+        source="measured",
+        run=curves,
+        scales={
+            "minutes": Learning("learning-rate", seeds=3, frames=100_000),
+            "hours": Learning("learning-rate", seeds=20, frames=300_000),
+            "paper": Learning("learning-rate", seeds=3, **_PONG),
+        },
+    ),
+    Experiment(
+        "ga3c-speed",
+        shows="GA3C, Fig. 5: score against wall time by the number of agents, fixed and adjusted",
+        source="measured",
+        run=curves,
+        scales={
+            "minutes": Learning("speed", seeds=3, seconds=30, processes=1),
+            "hours": Learning("speed", seeds=20, seconds=60, processes=1),
+            "paper": Learning("speed", seeds=1, seconds=10_800, processes=1, game="Pong"),
+        },
+    ),
+    Experiment(
+        "ga3c-speed-atari",
+        shows="GA3C, Fig. 5, on Ms. Pac-Man: score against wall time by the number of agents, fixed and adjusted",
+        source="measured",
+        run=curves,
+        scales={
+            "minutes": Learning(seeds=2, seconds=150, **_ATARI),
+            "hours": Learning(seeds=5, seconds=1800, **_ATARI),
+            "paper": Learning(seeds=1, seconds=10_800, **_ATARI),
+        },
+    ),
+    Experiment(
+        "ga3c-against-sb3",
+        shows="GA3C's default beside Stable-Baselines3's A2C: score against frames on CartPole",
+        source="measured",
+        run=against_sb3,
+        scales={"minutes": Against(), "hours": Against(seeds=20), "paper": Against(seeds=20)},
+    ),
+    Experiment(
+        "ga3c-against-sb3-atari",
+        shows="GA3C's default beside Stable-Baselines3's A2C: score against frames on Ms. Pac-Man",
+        source="measured",
+        run=against_sb3,
+        scales={
+            "minutes": (
+                *(Against(**_PACMAN, seeds=1, first_seed=seed, systems=("default", "a2c")) for seed in range(3)),
+                Against(**_PACMAN, seeds=2, systems=("before",)),
+            ),
+            "hours": Against(**_PACMAN, seeds=10),
+            "paper": Against("MsPacman", 40_000_000),
+        },
+    ),
+]

@@ -1,0 +1,98 @@
+"""GA3C's score against frames and seconds, by RMSProp's epsilon, least training batch, learning rate or speed."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from workbench.algos.rl.envs import find_game
+from workbench.algos.rl.ga3c.trial import GA3C
+from workbench.paper.experiment import Rows, each
+
+EPSILON: dict[str, dict[str, Any]] = {
+    "inside, 1e-5": {"eps_inside_root": True, "rmsprop_eps": 1e-5},
+    "inside, 1e-10": {"eps_inside_root": True, "rmsprop_eps": 1e-10},
+    "outside, 1e-5": {"eps_inside_root": False, "rmsprop_eps": 1e-5},
+    "inside, 0.1": {"eps_inside_root": True, "rmsprop_eps": 0.1},
+    "outside, 0.1": {"eps_inside_root": False, "rmsprop_eps": 0.1},
+    "inside, 0.1, sums": {"eps_inside_root": True, "rmsprop_eps": 0.1, "reduction": "sum", "max_grad_norm": None},
+}
+TRAINING_BATCH = {str(n): {"min_training_batch": n} for n in (0, 20, 40, 80, 160)}
+LEARNING_RATE = {f"{rate:g}": {"learning_rate": rate} for rate in (1e-4, 3e-4, 1e-3, 3e-3, 1e-2)}
+SPEED: dict[str, dict[str, Any]] = {  # the paper's Fig. 5: from one agent on, and adjusted from the slowest but one
+    **{f"{n} agent{'s' if n > 1 else ''}": {"n_agents": n, "n_groups": 1} for n in (1, 4, 16, 64)},
+    "adjusted, from 4": {"n_agents": 4, "n_groups": 1, "adjust_every_s": 2.0},
+}
+SETS: dict[str, dict[str, dict[str, Any]]] = {
+    "epsilon": EPSILON,
+    "training-batch": TRAINING_BATCH,
+    "learning-rate": LEARNING_RATE,
+    "speed": SPEED,
+}
+
+
+@dataclass(frozen=True)
+class Learning:
+    """Trials of every variant with every seed.
+
+    Attributes
+    ----------
+    variants : str
+        A key of `SETS`.
+    seeds : int
+    frames : int
+        Of each trial, cut into `phases`.
+    seconds : float, optional
+        Of each trial, instead of frames.
+    processes : int
+        Trials at once.
+    settings : Mapping
+        Of `GA3C`, for all variants.
+    """
+
+    variants: str
+    seeds: int
+    frames: int = 200_000
+    seconds: float | None = None
+    phases: int = 10
+    game: str = "CartPole-v1"
+    processes: int = 2
+    settings: Mapping[str, Any] = field(default_factory=dict)
+
+
+def curves(given: Learning) -> Rows:
+    """Train every variant with every seed.
+
+    CartPole runs in the deterministic mode: frames and scores repeat exactly, seconds do not, and several trials run at
+    once. Speed is another matter: agents, predictors and trainers decide how many frames are played in the same time,
+    so where `seconds` are given, and on Atari, threads run freely; then a trial should have the machine for itself.
+
+    Returns
+    -------
+    rows
+        One a variant, seed and phase: game, variant, seed, frames, seconds, score (mean return of the phase's games).
+    """
+    if given.seconds is None:
+        phase: dict[str, float] = {"frames": given.frames // given.phases}
+    else:
+        phase = {"seconds": given.seconds / given.phases}
+    free = given.seconds is not None or find_game(given.game).atari
+    base = {"game": given.game, "device": "cpu", "lockstep": not free, "phase": phase} | dict(given.settings)
+    names = [(variant, seed) for variant in SETS[given.variants] for seed in range(given.seeds)]
+    jobs = [(base | SETS[given.variants][variant], seed, given.phases) for variant, seed in names]
+    return [
+        {"game": given.game, "variant": variant, "seed": seed, "frames": frames, "seconds": seconds, "score": score}
+        for (variant, seed), found in zip(names, each(curve, jobs, given.processes), strict=True)
+        for frames, seconds, score in found
+    ]
+
+
+def curve(settings: dict[str, Any], seed: int, phases: int) -> list[tuple[float, float, float]]:
+    """Train once; (frames, seconds, score) after every phase."""
+    trial = GA3C.from_json(settings)({}, seed)
+    points, seconds = [], 0.0
+    for _ in range(phases):
+        metrics = trial.train_phase(lambda metrics: None)
+        seconds += metrics["seconds"]
+        points.append((metrics["frames"], round(seconds, 1), round(metrics["score"], 1)))
+    trial.close()
+    return points

@@ -1,0 +1,198 @@
+"""What is run for the HTS-RL paper's figures: HTS-RL against its synchronous baseline.
+
+Environments sleep (`StepTime`), so what is compared is waiting, not computing, and two cores suffice, as long as
+computing takes clearly less than sleeping. Both systems are the same but for `concurrent`.
+"""
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from workbench.algos.rl.evaluate import evaluate
+from workbench.algos.rl.hts.trial import HTS
+from workbench.paper.experiment import Experiment, Rows, each
+
+SYSTEMS = {"hts": True, "synchronous": False}
+CONFIG = {"learning_rate": 1e-3, "init": "orthogonal", "gamma": 0.98, "entropy_beta": 0.0, "gae_lambda": 0.8}
+LAWS = ("gamma:0.1", "gamma:1", "gamma:3")
+METHODS: dict[str, tuple[dict[str, Any], dict[str, Any]]] = {
+    "a2c": ({"method": "a2c", "sync_interval": 5}, {"learning_rate": 3e-3, "t_max": 5}),
+    "ppo": (
+        {"method": "ppo", "sync_interval": 64},
+        {"learning_rate": 1e-3, "n_epochs": 10, "n_minibatches": 8, "gamma": 0.98, "gae_lambda": 0.9},
+    ),
+}
+ATARI: dict[str, tuple[dict[str, Any], dict[str, Any]]] = {  # barriers as in the paper's code, the rest usual settings
+    "a2c": ({"method": "a2c", "sync_interval": 16}, {"learning_rate": 7e-4, "t_max": 5}),
+    "ppo": (
+        {"method": "ppo", "sync_interval": 128},
+        {"learning_rate": 2.5e-4, "n_epochs": 4, "n_minibatches": 4, "gamma": 0.99, "gae_lambda": 0.95},
+    ),
+}
+
+
+@dataclass(frozen=True)
+class SpeedRuns:
+    """Both systems in turn, under every law of step times with every seed, by PPO on CartPole.
+
+    Attributes
+    ----------
+    laws : tuple of str
+        ``law:cv``, cv being standard deviation over mean.
+    updates : int
+        Of each run, every `sync_interval` steps.
+    mean_ms : float
+        Of a step.
+    epochs : int
+        Of PPO: how long an update takes.
+    games : int
+        Played after training.
+    processes : int
+        Seeds at once.
+    """
+
+    laws: tuple[str, ...]
+    seeds: int
+    updates: int = 12
+    mean_ms: float = 40.0
+    epochs: int = 150
+    sync_interval: int = 128
+    games: int = 20
+    processes: int = 2
+
+
+def speedup(given: SpeedRuns) -> Rows:
+    """Measure seconds a step by the variance of step times, and the returns it costs or not.
+
+    As many updates of as many steps; HTS-RL plays one interval more, which it does not train on.
+
+    Returns
+    -------
+    rows
+        One a law and seed: law, cv, seed, n_agents, sync_interval, mean_ms, then of both systems (``hts_``,
+        ``synchronous_``) step_ms (of all environments), steps, learning_s (of an update), policy_lag (the largest),
+        return (mean of the games after training), and speedup (the baseline's step_ms over HTS-RL's). They are summed
+        up by `hts.speedup.speedups`.
+    """
+    seeds = range(given.seeds)
+    return [row for law in given.laws for row in each(_both, [(given, law, seed) for seed in seeds], given.processes)]
+
+
+def _both(given: SpeedRuns, law: str, seed: int) -> dict[str, Any]:
+    """Train both systems in turn."""
+    kind, cv = law.split(":")
+    settings = {
+        "game": "CartPole-v1",
+        "device": "cpu",
+        "method": "ppo",
+        "n_agents": 16,
+        "phase": {"updates": given.updates},
+        "sync_interval": given.sync_interval,
+        "n_epochs": given.epochs,
+        "n_minibatches": max(1, given.sync_interval // 8),
+        "step_time_law": kind,
+        "step_time_mean_s": given.mean_ms / 1e3,
+        "step_time_cv": float(cv),
+    }
+    row: dict[str, Any] = {"law": kind, "cv": float(cv), "seed": seed}
+    row |= {"n_agents": 16, "sync_interval": given.sync_interval, "mean_ms": given.mean_ms}
+    for system, concurrent in SYSTEMS.items():
+        found = _trained(settings | {"concurrent": concurrent}, seed, given.games)
+        row |= {f"{system}_{name}": value for name, value in found.items()}
+    return row | {"speedup": row["synchronous_step_ms"] / row["hts_step_ms"]}
+
+
+def _trained(settings: dict[str, Any], seed: int, games: int) -> dict[str, float]:
+    trial = HTS.from_json(settings)(CONFIG, seed)
+    metrics = trial.train_phase(lambda metrics: None)
+    lags = np.flatnonzero(trial._meter.reading().lags)
+    trial.close()
+    return {
+        "step_ms": 1e3 * metrics["seconds"] / metrics["steps"] * settings["n_agents"],
+        "steps": metrics["steps"],
+        "learning_s": metrics["learning_s"],
+        "policy_lag": int(lags.max()),
+        "return": evaluate(trial.model, trial.game, games, seed=1000 + seed).mean,
+    }
+
+
+@dataclass(frozen=True)
+class ReturnRuns:
+    """Runs of `frames`, cut into `phases`, by every method and system with every seed; steps take exponential times."""
+
+    seeds: int
+    frames: int = 32_000
+    phases: int = 12
+    mean_ms: float = 10.0
+    game: str = "CartPole-v1"
+    processes: int = 2
+
+
+def returns(given: ReturnRuns) -> Rows:
+    """Train A2C and PPO, each as HTS-RL and as its synchronous baseline, with the same seeds, frames and settings.
+
+    Returns
+    -------
+    rows
+        One a run and phase: system, method, concurrent, seed, phase, frames, seconds, score (mean return of the last
+        100 games), policy_lag_mean (updates).
+    """
+    jobs = [
+        (given, method, concurrent, seed)
+        for seed in range(given.seeds)
+        for method in METHODS
+        for concurrent in (True, False)
+    ]
+    return [row for rows in each(_return_curve, jobs, given.processes) for row in rows]
+
+
+def _return_curve(given: ReturnRuns, method: str, concurrent: bool, seed: int) -> Rows:
+    base = {
+        "game": given.game,
+        "device": "cpu",
+        "n_agents": 16,
+        "phase": {"frames": given.frames // given.phases},
+        "step_time_law": "gamma",  # of cv 1: exponential
+        "step_time_mean_s": given.mean_ms / 1e3,
+        "step_time_cv": 1.0,
+    }
+    settings, config = (METHODS if given.game == "CartPole-v1" else ATARI)[method]
+    trial = HTS.from_json(base | settings | {"concurrent": concurrent})({"init": "orthogonal", **config}, seed)
+    system = f"HTS-RL ({method.upper()})" if concurrent else method.upper()
+    rows: Rows = []
+    seconds = 0.0
+    for phase in range(1, given.phases + 1):
+        metrics = trial.train_phase(lambda metrics: None)
+        seconds += metrics["seconds"]
+        at = {"system": system, "method": method, "concurrent": concurrent, "seed": seed, "phase": phase}
+        at |= {"frames": metrics["frames"], "seconds": round(seconds, 3), "score": round(metrics["score"], 2)}
+        rows.append(at | {"policy_lag_mean": metrics["policy_lag_mean"]})
+    trial.close()
+    return rows
+
+
+EXPERIMENTS: list[Experiment[Any]] = [
+    Experiment(
+        "hts-speedup",
+        shows="HTS-RL, Fig. 4 (left): speed-up over the baseline by the variance of step times, and the returns",
+        source="measured",
+        run=speedup,
+        scales={
+            "minutes": (SpeedRuns(LAWS[:2], seeds=4), SpeedRuns(LAWS[2:], seeds=3, processes=3)),
+            "hours": SpeedRuns(LAWS, seeds=20, updates=30),
+            "paper": SpeedRuns(LAWS, seeds=5, updates=1000, sync_interval=512),
+        },
+    ),
+    Experiment(
+        "hts-return",
+        shows="HTS-RL, Fig. 5: return against wall time of A2C, PPO and HTS-RL, exponential step times",
+        source="measured",
+        run=returns,
+        scales={
+            "minutes": ReturnRuns(seeds=3),
+            "hours": ReturnRuns(seeds=10, frames=200_000, phases=40),
+            "paper": ReturnRuns(seeds=5, frames=40_000_000, phases=100, mean_ms=0, game="Pong"),
+        },
+    ),
+]

@@ -1,0 +1,144 @@
+"""What is run for the HyperTrick paper's figures and tables, but for the Atari studies: those are whole studies."""
+
+from dataclasses import dataclass
+from typing import Any
+
+from workbench.algos.rl.envs import find_game
+from workbench.algos.rl.ga3c.trial import GA3C
+from workbench.algos.search import RandomSearcher
+from workbench.core.budget import Budget
+from workbench.core.space import Choice, LogUniform, Space
+from workbench.paper.experiment import Experiment, Rows, each
+from workbench.simulation import compare, preset
+
+SPACE = Space(  # the paper's, Sec. 5.1; its set of gamma is lost in the text, this one is ours
+    {
+        "learning_rate": LogUniform(1e-5, 1e-2),
+        "gamma": Choice([0.9, 0.95, 0.99, 0.995, 0.999, 0.9995, 0.9999]),
+        "t_max": LogUniform(2, 100, step=1),
+    }
+)
+MEASURES = ("makespan", "occupancy", "completion_rate", "time_to_best", "best_score")
+
+
+@dataclass(frozen=True)
+class Repetitions:
+    """Paired repetitions of a simulation that comes with the package."""
+
+    preset: str
+    repeats: int
+    processes: int = 2
+
+
+def schedulers(given: Repetitions) -> Rows:
+    """Simulate Hyperband and HyperTrick on the same configurations.
+
+    Returns
+    -------
+    rows
+        One a scheduler: scheduler, repeats, the medians of `MEASURES` and their 95 % bootstrap intervals (``_low``,
+        ``_high``); last those of the paired differences. Times in the curves' units.
+    """
+    found = compare(preset(given.preset), given.repeats, processes=given.processes)
+    first, *others = found.labels
+    measured = {label: found.medians(label, MEASURES) for label in found.labels}
+    for other in others:
+        measured[f"{first} - {other}"] = {m: found.difference(m, first, other) for m in MEASURES}
+    return [
+        {"scheduler": name, "repeats": given.repeats}
+        | {measure: round(interval.value, 9) for measure, interval in intervals.items()}
+        | {
+            f"{measure}_{end}": round(getattr(interval, end), 9)
+            for measure, interval in intervals.items()
+            for end in ("low", "high")
+        }
+        for name, intervals in measured.items()
+    ]
+
+
+@dataclass(frozen=True)
+class FullCurves:
+    """Configurations drawn from `SPACE`, each trained with every seed for `units` of `unit_frames`."""
+
+    seeds: int
+    unit_frames: int
+    game: str = "CartPole-v1"
+    configs: int = 46
+    units: int = 27
+    processes: int = 2
+
+
+def full_curves(given: FullCurves) -> Rows:
+    """Train configurations to the end, nothing stopped early.
+
+    ``workbench simulate --table`` replays the rows under any scheduler on any number of nodes. CartPole runs in the
+    deterministic mode, so its scores repeat exactly; seconds do not: several trials run at once, one a process.
+
+    Returns
+    -------
+    rows
+        One a configuration, seed and unit: config_id, learning_rate, gamma, t_max, seed, step (units run), score and
+        wall_s. A run that diverges keeps the score of its last whole unit.
+    """
+    searcher = RandomSearcher(SPACE, seed=0)
+    configs = [dict(searcher.suggest(n) or {}) for n in range(given.configs)]
+    jobs = [(given, number, config, seed) for seed in range(given.seeds) for number, config in enumerate(configs)]
+    return [row for rows in each(_full_curve, jobs, given.processes) for row in rows]
+
+
+def _full_curve(given: FullCurves, number: int, config: dict[str, Any], seed: int) -> Rows:
+    lockstep = not find_game(given.game).atari
+    trial = GA3C(given.game, Budget(frames=given.unit_frames), device="cpu", lockstep=lockstep)(config, seed)
+    rows: Rows = []
+    seconds, last, score, diverged = 0.0, 0.0, float("nan"), False
+    for unit in range(1, given.units + 1):
+        if not diverged:
+            try:
+                metrics = trial.train_phase(lambda metrics: None)
+                score, last = metrics["score"], metrics["seconds"]
+            except FloatingPointError:
+                if not rows:
+                    raise
+                diverged = True
+        seconds += last
+        at = {"config_id": number, **config, "seed": seed, "step": unit}
+        rows.append(at | {"score": round(score, 3), "wall_s": round(seconds, 4)})
+    trial.close()
+    return rows
+
+
+EXPERIMENTS: list[Experiment[Any]] = [
+    Experiment(
+        "hyperband-against-hypertrick",
+        shows="HyperTrick, Fig. 6 and Table 3: Hyperband against HyperTrick, 46 configurations on 46 nodes",
+        source="simulated",
+        run=schedulers,
+        scales={
+            "minutes": Repetitions("paper-46", 1000),
+            "hours": Repetitions("paper-46", 10_000),
+            "paper": Repetitions("paper-46", 10_000),
+        },
+    ),
+    Experiment(
+        "ga3c-curves",
+        shows="HyperTrick, Figs 4 to 7: full learning curves of GA3C, 46 configurations, nothing stopped early",
+        source="measured",
+        run=full_curves,
+        scales={
+            "minutes": FullCurves(seeds=3, unit_frames=4000),
+            "hours": FullCurves(seeds=20, unit_frames=20_000),
+            "paper": FullCurves(seeds=3, unit_frames=2_000_000, game="Pong"),
+        },
+    ),
+    Experiment(
+        "curves-hyperband-against-hypertrick",
+        shows="HyperTrick, Fig. 6 and Table 3, on recorded GA3C curves: Hyperband against HyperTrick on 46 nodes",
+        source="simulated",
+        run=schedulers,
+        scales={
+            "minutes": Repetitions("ga3c-curves", 1000),
+            "hours": Repetitions("ga3c-curves", 10_000),
+            "paper": Repetitions("ga3c-curves", 10_000),
+        },
+    ),
+]

@@ -1,0 +1,79 @@
+"""The numbers of the HyperTrick paper (arXiv 1902.02725): nothing here was measured by this project."""
+
+from functools import partial
+
+from workbench.paper.numbers import numbers_of
+
+_of = partial(numbers_of, "HyperTrick")
+
+GAMES = ("boxing", "centipede", "ms_pacman", "pong")
+
+TABLE_3: dict[
+    str, dict[str, tuple[float, float, float]]
+] = {  # game → method → best score, wall time and time to the best score, in hours
+    "boxing": {"Hyperband": (96, 51, 29), "HyperTrick": (95, 38, 13)},
+    "centipede": {"Hyperband": (8521, 42, 2), "HyperTrick": (8667, 38, 29)},
+    "ms_pacman": {"Hyperband": (2456, 31, 26), "HyperTrick": (2243, 27, 16)},
+    "pong": {"Hyperband": (17.5, 48, 47), "HyperTrick": (17.8, 39, 22)},
+}
+
+NUMBERS = [
+    *_of("Table 1", "%", {"E[alpha], Np = 10": 37.75, "E[alpha], Np = 5": 61.02}),
+    *_of("Table 1", "%", {"min alpha, Np = 10": 18.87, "min alpha, Np = 5": 30.51}),
+    *_of(
+        "Table 1",
+        "%",
+        {f"measured alpha, {game}": a for game, a in zip(GAMES, (48.2, 52.2, 46.1, 59.1), strict=True)},
+    ),
+    *_of(
+        "Table 1",
+        "score",
+        {f"best score, {game}": s for game, s in zip(GAMES, (98, 8707, 2112, 18), strict=True)},
+    ),
+    *_of("Sec. 5.2.4", "configurations", {"Hyperband, R = 27, eta = 3": 46}),
+    *_of(
+        "Table 2",
+        "%",
+        {"alpha, s = 3": 14.81, "alpha, s = 2": 33.33, "alpha, s = 1": 66.67, "alpha, s = 0": 100, "alpha": 32.61},
+    ),
+    *_of("Sec. 5.2.4", "%", {"r of equal expected alpha, Np = 27": 10.85}, derived=True),
+    *_of(
+        "Figs 2, 3, 8, 9",
+        "time units",
+        {
+            "makespan, HyperTrick": 10,
+            "makespan, Successive Halving, dynamic": 12.1,
+            "makespan, Successive Halving, static": 15.3,
+            "makespan, Grid Search": 15.6,
+        },
+    ),
+    *[
+        number
+        for game, methods in TABLE_3.items()
+        for method, (score, wall_h, best_h) in methods.items()
+        for number in (
+            *_of("Table 3", "score", {f"best score, {method}, {game}": score}),
+            *_of("Table 3", "h", {f"wall time, {method}, {game}": wall_h}),
+            *_of("Table 3", "h", {f"time to best score, {method}, {game}": best_h}),
+        )
+    ],
+    *_of(
+        "Table 3",
+        "ratio",
+        {
+            f"{what}, HyperTrick over Hyperband, {game}": round(both["HyperTrick"][k] / both["Hyperband"][k], 3)
+            for k, what in ((1, "wall time"), (2, "time to best score"))
+            for game, both in TABLE_3.items()
+        },
+        derived=True,
+    ),
+    *_of(
+        "Table 4",
+        "%",
+        {
+            f"importance of {name}, {game}": share
+            for game, shares in zip(GAMES, ((54, 24, 22), (34, 35, 31), (43, 37, 20), (55, 31, 14)), strict=True)
+            for name, share in zip(("learning rate", "gamma", "t_max"), shares, strict=True)
+        },
+    ),
+]
