@@ -142,10 +142,8 @@ def run_and_keep(
 
     Raises
     ------
-    InvalidInput
-        No such scale.
     WorkbenchError
-        Its process was lost; an earlier recording is left as it was, as after any other error of the function's.
+        No such scale, or its process was lost. An earlier recording is left as it was, as after the function's errors.
     """
     done = Path(root) / f".{experiment.name}.{scale}.parts"
     wanted = experiment.parts(scale)

@@ -5,10 +5,11 @@ import json
 import pytest
 
 from workbench.cli.main import main
-from workbench.core.errors import InvalidInput
+from workbench.core.errors import InvalidInput, WorkbenchError
 from workbench.core.places import DATA
 from workbench.core.protocols import Kind
 from workbench.paper.hypertrick import toy_problem as toy
+from workbench.paper.hypertrick import toy_search
 from workbench.simulation import preset
 
 FACTS = toy.facts(toy.table())
@@ -76,4 +77,30 @@ def test_a_figure_the_paper_does_not_have_is_refused() -> None:
 def test_the_table_says_that_it_is_reconstructed_and_how() -> None:
     told = json.loads((DATA / "toy_problem.json").read_text())
     assert told["status"] == "RECONSTRUCTED"
-    assert told["found_by"].startswith("python benchmarks/find_toy_problem.py --seed")
+    assert told["found_by"].startswith("python -c 'from workbench.paper.hypertrick.toy_search import reconstruct;")
+
+
+def test_the_search_counts_on_the_table_what_the_real_schedulers_do() -> None:
+    """Where the search stopped nothing is wrong; it had to go on where the slow learner ends lower."""
+    table = toy.table()
+    durations = [round(10 * row[0]) for row in table.durations]
+    scores = [[int(score) for score in row] for row in table.scores]
+    assert toy_search.penalty((durations, scores)) == 0
+    slow = next(trial for trial, row in enumerate(scores) if row[-1] == toy.SLOW_LEARNER_SCORE)
+    scores[slow][-1] -= 1
+    assert toy_search.penalty((durations, scores)) > 0
+
+
+def test_a_table_that_is_written_is_read_again(tmp_path) -> None:
+    durations, scores = [12, 15], [[1, 2, 3, 4], [2, 4, 6, 8]]
+    toy_search.write((durations, scores), tmp_path, seed=7)
+    table = type(toy.table()).read(tmp_path / "toy_problem.csv")
+    assert [row[0] for row in table.durations] == [1.2, 1.5]
+    assert [list(row) for row in table.scores] == scores
+    assert "reconstruct(7)" in json.loads((tmp_path / "toy_problem.json").read_text())["found_by"]
+
+
+def test_a_search_that_finds_nothing_says_so(tmp_path) -> None:
+    with pytest.raises(WorkbenchError, match="no table fits after 0 restarts"):
+        toy_search.reconstruct(0, restarts=0, folder=tmp_path)
+    assert not list(tmp_path.iterdir())

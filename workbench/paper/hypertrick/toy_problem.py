@@ -1,8 +1,7 @@
 """The HyperTrick paper's toy problem (arXiv 1902.02725, Figs 2, 3, 8, 9): what the text tells of it, as checks.
 
 The paper's table of durations and scores was a picture and is lost. `data/toy_problem.csv` is reconstructed: it was
-searched for, by ``benchmarks/find_toy_problem.py``, until all of this held. Many tables fit; the numbers are not the
-paper's.
+searched for, by `toy_search`, until all of this held. Many tables fit; the numbers are not the paper's.
 
 W0 is lost as well. The text has the fifth trial to report the third phase judged first there, and the seventh to
 report the first phase judged there. With r = 25 % and the thresholds of Eq. 2 rounded up to whole trials, W0 = 11 and

@@ -16,8 +16,8 @@ def toy_problem(paths: pd.DataFrame, goal: float = 1.2) -> go.Figure:
     Parameters
     ----------
     paths : DataFrame
-        One row a step: variant, member, step, theta0, theta1, q, as `workbench.paper.pbt.toy.paths` gives it. Variants
-        come in the order in which they stand there.
+        One row a step: variant, member, step, theta0, theta1, q, as `workbench.paper.pbt.ablations.paths` gives it.
+        Variants come in the order in which they stand there.
     goal : float
         The highest Q there is.
     """

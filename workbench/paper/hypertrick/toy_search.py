@@ -10,14 +10,15 @@ the first phase judged there; with r = 25 % and thresholds rounded up to whole t
 12, whose thresholds are 6, 5 and 4.
 """
 
-import argparse
 import json
 import math
 import random
-import time
 from heapq import heappop, heappush
 from itertools import pairwise
 from pathlib import Path
+
+from workbench.core.errors import WorkbenchError
+from workbench.core.places import DATA
 
 N, PHASES, NODES = 12, 4, 6
 MAKESPANS = {"hypertrick": 100, "sh-dynamic": 121, "sh-static": 153, "grid": 156}  # tenths
@@ -164,7 +165,7 @@ def scored(table: Table) -> Table:
 def search(seed: int, restarts: int, steps: int = 40_000) -> Table | None:
     """Climb from random tables, taking equal and now and then worse steps, until one fits."""
     rng = random.Random(seed)
-    for restart in range(restarts):
+    for _ in range(restarts):
         columns = [rng.sample(range(1, 14), N) for _ in range(PHASES)]
         table = [rng.randint(8, 30) for _ in range(N)], [list(gains) for gains in zip(*columns, strict=True)]
         wrong = penalty(scored(table))
@@ -174,7 +175,6 @@ def search(seed: int, restarts: int, steps: int = 40_000) -> Table | None:
             if far <= wrong or rng.random() < math.exp((wrong - far) / (0.5 * (1 - step / steps) + 0.01)):
                 table, wrong = candidate, far
             if wrong == 0:
-                print(f"found after {restart} restarts and {step} steps")
                 return scored(table)
     return None
 
@@ -188,7 +188,7 @@ def write(table: Table, folder: Path, seed: int) -> None:
     told = {
         "status": "RECONSTRUCTED",
         "of": "the toy problem of arXiv 1902.02725, Figs 2, 3, 8 and 9; the paper's own table is lost",
-        "found_by": f"python benchmarks/find_toy_problem.py --seed {seed} --write",
+        "found_by": f"python -c 'from workbench.paper.hypertrick.toy_search import reconstruct; reconstruct({seed})'",
         "method": "seeded local search over one duration a trial, in tenths, and rising scores; first table that fits",
         "holds": "every fact in toy_problem.py, checked by its tests with the real schedulers",
         "not_claimed": "the numbers themselves are not the paper's: many tables fit; W0 = 12 is one of two that fit",
@@ -202,27 +202,22 @@ def write(table: Table, folder: Path, seed: int) -> None:
     (folder / "toy_problem.json").write_text(json.dumps(told, indent=2) + "\n")
 
 
-def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--seed", type=int, default=0)
-    parser.add_argument("--restarts", type=int, default=200)
-    parser.add_argument("--write", action="store_true", help="write data/toy_problem.csv and its sidecar")
-    arguments = parser.parse_args()
-    began = time.perf_counter()
-    table = search(arguments.seed, arguments.restarts)
-    print(f"{time.perf_counter() - began:.0f} s")
+def reconstruct(seed: int = 0, restarts: int = 200, folder: Path = DATA) -> Table:
+    """Search, check what is found with the real schedulers, and write it.
+
+    Raises
+    ------
+    WorkbenchError
+        No table fits, or the real schedulers disagree.
+    """
+    from workbench.paper.hypertrick.toy_problem import facts
+    from workbench.simulation.models import PhaseTable
+
+    table = search(seed, restarts)
     if table is None:
-        raise SystemExit("no table fits: try more --restarts or another --seed")
-    print(*(f"{trial:2}  {d / 10:.1f}  {s}" for trial, (d, s) in enumerate(zip(*table, strict=True))), sep="\n")
-    if arguments.write:
-        from workbench.paper.hypertrick.toy_problem import facts
-        from workbench.simulation.models import PhaseTable
-
-        real = PhaseTable([[d / 10] * PHASES for d in table[0]], table[1])
-        if untrue := [name for name, holds in facts(real).items() if not holds]:
-            raise SystemExit(f"the real schedulers disagree: {untrue}")
-        write(table, Path(__file__).parents[1] / "data", arguments.seed)
-
-
-if __name__ == "__main__":
-    main()
+        raise WorkbenchError(f"no table fits after {restarts} restarts: try more, or another seed than {seed}")
+    real = PhaseTable([[duration / 10] * PHASES for duration in table[0]], table[1])
+    if untrue := [name for name, holds in facts(real).items() if not holds]:
+        raise WorkbenchError(f"the real schedulers disagree with the table found: {untrue}")
+    write(table, folder, seed)
+    return table
