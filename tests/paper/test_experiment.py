@@ -2,11 +2,12 @@
 
 import json
 import os
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 import pandas as pd
 import pytest
 
+from tests.paper.endings import Ending, measured
 from workbench.cli.main import main
 from workbench.core.errors import DatabaseError, InvalidInput, WorkbenchError
 from workbench.paper.catalogue import EXPERIMENTS, recorded, reproduce
@@ -50,22 +51,6 @@ def test_the_same_again_gives_the_same_table(tiny, tmp_path) -> None:
     first = RecordedTable.open(NAME, reproduce(NAME, root=tmp_path).parent).frame
     again = RecordedTable.open(NAME, reproduce(NAME, root=tmp_path).parent).frame
     pd.testing.assert_frame_equal(first, again)
-
-
-@dataclass(frozen=True)
-class Ending:
-    """How a measurement ends."""
-
-    how: str = "well"
-
-
-def measured(given: Ending) -> list[dict[str, int]]:
-    """Tell the process it ran in, or end it badly."""
-    if given.how == "killed":
-        os._exit(3)
-    if given.how == "error":
-        raise FloatingPointError("the loss is not finite")
-    return [{"process": os.getpid()}]
 
 
 def ending(*hows: str) -> Experiment[Ending]:

@@ -173,7 +173,7 @@ def _epsilon_curve(given: Epsilons, adam_eps: float, batch: int, seed: int) -> R
     ]
 
 
-def _phases(settings: BA3C, config: dict[str, Any], seed: int, n_phases: int) -> list[dict[str, float]]:
+def _phases(settings: BA3C, config: dict[str, Any], seed: int, n_phases: int) -> list[dict[str, Any]]:
     """Train once; give every phase's metrics."""
     trial = settings(config, seed)
     found = [dict(trial.train_phase(lambda metrics: None)) for _ in range(n_phases)]

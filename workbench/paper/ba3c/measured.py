@@ -190,8 +190,8 @@ def straggler(updates: int) -> Rows:
                 **how,
             )
             trial = factory({}, 0)
-            first = trial.train_phase(lambda metrics: None)
-            second = trial.train_phase(lambda metrics: None)
+            first: Any = trial.train_phase(lambda metrics: None)
+            second: Any = trial.train_phase(lambda metrics: None)
             trial.close()
             made = int(second["updates"] - first["updates"])  # a phase goes on until a game has ended
             row = {"law": law, "n_ranks": STRAGGLERS, "n_awaited": k, "step_s": round(second["seconds"] / made, 5)}

@@ -52,10 +52,9 @@ def against_sb3(given: Against) -> Rows:
     """
     if not _SCRIPT.is_file():
         raise WorkbenchError(f"no {_SCRIPT}: this is measured from a checkout of the project")
-    options = [
-        f"--{name.replace('_', '-')}={getattr(given, name)}" for name in ("game", "frames", "seeds", "first_seed")
-    ]
-    options += [f"--points={given.points}", f"--processes={given.processes}", "--systems", *given.systems]
+    numbers = ("game", "frames", "seeds", "first_seed", "points", "processes")
+    options = [f"--{name.replace('_', '-')}={getattr(given, name)}" for name in numbers]
+    options += ["--systems", *given.systems]
     done = subprocess.run([sys.executable, _SCRIPT, *options], capture_output=True, text=True, check=False)
     if done.returncode != 0:
         last = (done.stderr.strip().splitlines() or ["it said nothing"])[-1]

@@ -16,14 +16,14 @@ WHY_NOT = {"Table 3": "a day on a GPU for each game"}
 def networks(root: Path) -> Pairs:
     """Predictions a second of GA3C and A3C, and their ratio, on each network of Table 2."""
     kept = RecordedTable.open("ga3c-networks", root)
-    rows = kept.frame.set_index("network")
+    rows = {row["network"]: row for row in kept.frame.to_dict("records")}
     for network in TABLE_2:
         for system, measure, why in (
             ("GA3C", "ga3c_pps", "no GPU here, and other processors"),
             ("A3C", "a3c_pps", "other processors"),
             ("GA3C over A3C", "ratio", "no GPU here; each system in the faster of two precisions"),
         ):
-            number, value = find(NUMBERS, "Table 2", f"{system}, {network}"), float(rows.loc[network, measure])
+            number, value = find(NUMBERS, "Table 2", f"{system}, {network}"), float(rows[network][measure])
             why += "; agrees if within a factor of 2"
             yield number, Ours(value, "measured", within_factor_2(number, value), why, scale=kept.scale)
 

@@ -12,7 +12,6 @@ from typing import Any
 from workbench.algos.rl.a3c.trial import A3C
 from workbench.algos.rl.ga3c.trial import GA3C, GA3CTrial
 from workbench.algos.rl.model import CONVOLUTIONAL
-from workbench.algos.rl.settings import Settings
 from workbench.algos.rl.trial import play_for
 from workbench.paper.experiment import Rows
 
@@ -122,16 +121,16 @@ def adjustment(given: Adjustment) -> Rows:
     best = max(sweep, key=lambda mix: sweep[mix])
     kept, path = _adjusted(given.every_s, given.walk_s)
     pairs = [(_static(kept, given.seconds), _static(best, given.seconds)) for _ in range(given.repeats)]
-    rows = [{"kind": "path"} | point for point in path[:: max(1, len(path) // 40)]]
+    rows: Rows = [{"kind": "path"} | point for point in path[:: max(1, len(path) // 40)]]
     rows += [{"kind": "static", "mix": _told(mix), "trained": rate} for mix, rate in sweep.items()]
     rows.append({"kind": "kept", "mix": _told(kept), "trained": statistics.median(a for a, _ in pairs)})
     rows.append({"kind": "best", "mix": _told(best), "trained": statistics.median(b for _, b in pairs)})
     return rows
 
 
-def _rates(kind: type[Settings], seconds: float, **settings: Any) -> dict[str, float]:
+def _rates(kind: type[GA3C] | type[A3C], seconds: float, **settings: Any) -> dict[str, float]:
     """Warm up for a quarter of the time, then measure."""
-    trial: Any = kind.from_json({"game": "Pong", "device": "cpu"} | settings)({"t_max": 5}, 0)  # type: ignore[operator]
+    trial = kind.from_json({"game": "Pong", "device": "cpu"} | settings)({"t_max": 5}, 0)
     play_for(trial, seconds / 4)
     metrics = play_for(trial, seconds)
     trial.close()
@@ -167,6 +166,7 @@ def _adjusted(every_s: float, seconds: float) -> tuple[Mix, Rows]:
     settings |= {"min_games": 1, "phase": {"seconds": seconds}}
     trial = GA3C.from_json({"game": "Pong", "device": "cpu"} | settings)({"t_max": 5}, 0)
     assert isinstance(trial, GA3CTrial)
+    assert trial._adjuster is not None
     path: Rows = []
     shown = ("n_agents", "n_predictors", "n_trainers")
     trial.train_phase(lambda m: path.append({k: m[k] for k in shown} | {"tps": round(m.get("tps", 0.0), 1)}))

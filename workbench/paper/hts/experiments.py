@@ -11,10 +11,11 @@ import numpy as np
 
 from workbench.algos.rl.evaluate import evaluate
 from workbench.algos.rl.hts.trial import HTS
+from workbench.core.protocols import Config
 from workbench.paper.experiment import Experiment, Rows, each
 
 SYSTEMS = {"hts": True, "synchronous": False}
-CONFIG = {"learning_rate": 1e-3, "init": "orthogonal", "gamma": 0.98, "entropy_beta": 0.0, "gae_lambda": 0.8}
+CONFIG: Config = {"learning_rate": 1e-3, "init": "orthogonal", "gamma": 0.98, "entropy_beta": 0.0, "gae_lambda": 0.8}
 LAWS = ("gamma:0.1", "gamma:1", "gamma:3")
 METHODS: dict[str, tuple[dict[str, Any], dict[str, Any]]] = {
     "a2c": ({"method": "a2c", "sync_interval": 5}, {"learning_rate": 3e-3, "t_max": 5}),

@@ -25,16 +25,19 @@ MAKESPANS = {"hypertrick": 100, "sh-dynamic": 121, "sh-static": 153, "grid": 156
 THRESHOLDS = [6, 5, 4]  # reports of a phase before selection begins: half of W0 (1-r)^p, rounded up
 SURVIVORS = [12, 9, 7, 5]  # W0 (1-r)^p, rounded
 Table = tuple[list[int], list[list[int]]]  # durations of a phase, tenths; scores [trial][phase]
+Report = tuple[int, int, int, int, float, bool]  # at, trial, phase, k-th of its phase, rank, continues
 
 
-def hypertrick(table: Table) -> tuple[int, list[tuple]]:
-    """Give the makespan and the reports: (at, trial, phase, k-th of its phase, rank, continues)."""
+def hypertrick(table: Table) -> tuple[int, list[Report]]:
+    """Give the makespan and the reports."""
     durations, scores = table
-    heap, tie, started = [], 0, NODES
+    heap: list[tuple[int, int, int, int]] = []  # at, tie, trial, phase
+    started = NODES
     for trial in range(NODES):
         heappush(heap, (durations[trial], trial, trial, 0))
     seen: list[list[int]] = [[] for _ in range(PHASES)]
-    log, at, tie = [], 0, NODES
+    log: list[Report] = []
+    at, tie = 0, NODES
     while heap:
         at, _, trial, phase = heappop(heap)
         score = scores[trial][phase]
@@ -66,7 +69,7 @@ def listed(jobs: list[int], first: list[int]) -> list[int]:
 def halving(table: Table) -> tuple[int, int, dict[int, int]]:
     """Give the makespans with dynamic and static allocation, and the phase after which each trial was dropped."""
     durations, scores = table
-    alive, dropped = list(range(N)), {}
+    alive, dropped = list(range(N)), dict[int, int]()
     dynamic = static = 0
     last = -1
     slot = _bound(durations)
@@ -108,7 +111,7 @@ def penalty(table: Table) -> float:
     return wrong + sum(events(table, log, dropped))
 
 
-def events(table: Table, log: list[tuple], dropped: dict[int, int]) -> list[float]:
+def events(table: Table, log: list[Report], dropped: dict[int, int]) -> list[float]:
     """Tell of each event in the text how far it is from happening; ``toy_problem.facts`` is stricter."""
     durations, scores = table
     by = {(phase, k): (at, trial, goes_on) for at, trial, phase, k, _, goes_on in log}

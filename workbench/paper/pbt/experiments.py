@@ -11,7 +11,7 @@ from workbench.algos.digits.data import load
 from workbench.algos.digits.gan import DigitsGAN, digit_score
 from workbench.algos.search import PBT, FullRuns, ListSearcher, RandomSearcher
 from workbench.core.budget import Budget
-from workbench.core.protocols import Event, Scheduler
+from workbench.core.protocols import Event
 from workbench.paper.experiment import Experiment, Rows, each
 from workbench.paper.pbt import ablations
 from workbench.paper.pbt.cartpole import MEASURES, SPACE, last_config, play, summed_up
@@ -103,7 +103,7 @@ class Populations:
         seeds = range(self.first_seed, self.first_seed + self.repeats)
         return [row for rows in each(repetition, [(self, seed) for seed in seeds], self.processes) for row in rows]
 
-    def played(self, scheduler: Scheduler, members: int, seed: int) -> list[Event]:
+    def played(self, scheduler: Any, members: int, seed: int) -> list[Event]:
         """Train one population; give its log."""
         return play(scheduler, members, self.frames, seed, self.game, self.n_agents)
 
