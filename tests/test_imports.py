@@ -64,8 +64,16 @@ def test_the_floors_hold() -> None:
 
 def test_the_floor_plan_is_the_contract_s() -> None:
     assert drawn() == floor_plan(), "renew docs/design.md: python -m tests.floors --write"
-    for line in floor_plan().splitlines()[1:-1]:
-        assert line.endswith("."), f"the docstring of {line.split()[0]} says no duty"
+    lines = [line.split(maxsplit=1) for line in floor_plan().splitlines()[1:-1]]
+    assert [floor for floor, duty in lines if not duty.endswith(".")] == []  # its docstring says no duty
+    floors = {floor for floor, _ in lines}
+    apart = {Path(floor).parent for floor in floors}  # packages whose parts are floors of their own
+    parts = {path for part in apart for path in (ROOT / "workbench" / part).iterdir()}
+    code = {
+        path for path in parts if (path / "__init__.py").exists() or (path.suffix == ".py" and path.stem[:2] != "__")
+    }
+    found = {path.relative_to(ROOT / "workbench").with_suffix("").as_posix() for path in code}
+    assert found - set(map(str, apart)) == floors
 
 
 WRONG = """\
