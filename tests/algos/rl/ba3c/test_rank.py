@@ -363,7 +363,10 @@ def test_what_has_no_meaning_is_refused():
         cartpole(network="ba3c-128")
 
 
-@pytest.mark.parametrize("how", [{}, {"n_awaited": 1}, {"synchronous": False}])
+SLOW_HOWS = [pytest.param(how, marks=pytest.mark.slow) for how in ({"n_awaited": 1}, {"synchronous": False})]
+
+
+@pytest.mark.parametrize("how", [{}, *SLOW_HOWS])
 def test_two_ranks_learn_cartpole(how):
     """Random play scores about 22; two ranks come above 120 within 200 000 frames, usually sooner."""
     factory = BA3C(phase=Budget(frames=20_000), n_ranks=2, n_agents=16, batch=80, **CARTPOLE, **how)
