@@ -23,6 +23,7 @@ from workbench.simulation.trained import TrainedPhases
 from workbench.study.study import Study
 
 CONFIG = {"lr": 1e-3}
+BRIEF = {"min_games": 1, "max_episode_frames": 10}  # some game ends in every phase, so phases have just their updates
 
 
 @pytest.fixture(autouse=True)
@@ -116,7 +117,7 @@ def test_hypertrick_over_ba3c_gangs_on_cartpole(executor_of) -> None:
     from workbench.algos.rl.ba3c.settings import BA3C
 
     space = Space({"learning_rate": LogUniform(1e-4, 1e-2)})
-    factory = BA3C("CartPole-v1", phase=Budget(updates=5), n_ranks=2, n_agents=2, batch=8, evaluate_every=None)
+    factory = BA3C("CartPole-v1", Budget(updates=5), n_ranks=2, n_agents=2, batch=8, evaluate_every=None, **BRIEF)
     log = MemoryLog()
     assert drive(HyperTrick(RandomSearcher(space), 3, 2), executor_of(factory), log, seed=2)
     ended = of(log, Kind.PHASE_ENDED)
@@ -138,6 +139,7 @@ def test_a_killed_rank_of_ba3c_ends_the_phase_with_one_error_and_it_is_retried(e
         n_agents=2,
         batch=8,
         evaluate_every=None,
+        **BRIEF,
         once=str(once),
         **how,
     )
@@ -194,7 +196,7 @@ def test_a_gang_of_many_is_in_danger_as_many_times_as_often() -> None:
 def test_hypertrick_over_ba3c_gangs_that_truly_train_in_virtual_time(tmp_path) -> None:
     """Four nodes are two gangs of two; the same again gives the same scores and the same verdicts."""
     space = Space({"learning_rate": LogUniform(1e-4, 1e-2)})
-    factory = InThreads("CartPole-v1", phase=Budget(updates=5), n_ranks=2, n_agents=2, batch=8, evaluate_every=None)
+    factory = InThreads("CartPole-v1", Budget(updates=5), n_ranks=2, n_agents=2, batch=8, evaluate_every=None, **BRIEF)
     played = []
     for folder in ("a", "b"):
         events: list = []

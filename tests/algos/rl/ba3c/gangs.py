@@ -67,7 +67,10 @@ def part(rollout: Rollout, rank: int, n_ranks: int) -> Rollout:
 
 @dataclass(frozen=True)
 class Fed(BA3C):
-    """BA3C whose ranks train on their shares of `fixed_rollout`, another one each update, instead of playing."""
+    """BA3C whose ranks train on their shares of `fixed_rollout`, another one each update, instead of playing.
+
+    With each a game ends, for a phase waits for games.
+    """
 
     whole: int = 24
 
@@ -77,6 +80,7 @@ class Fed(BA3C):
         def gather() -> Rollout:
             rollout = fixed_rollout(trial.game, self.whole, seed=trial._held)
             rollout.versions[:] = trial._held
+            trial._own.merge([0.0], [1])
             return part(rollout, rank, self.n_ranks)
 
         trial._gather = gather  # type: ignore[method-assign]

@@ -28,7 +28,9 @@ CARTPOLE = {"game": "CartPole-v1", "min_games": 1, "evaluate_every": None, "peer
 
 
 def cartpole(updates=5, **settings) -> BA3C:
-    return BA3C(phase=Budget(updates=updates), **{**CARTPOLE, "n_agents": 4, "batch": 8, **settings})
+    """Games of two steps, of which some end in every update: a phase has exactly so many."""
+    small = {"n_agents": 4, "batch": 8, "max_episode_frames": 2}
+    return BA3C(phase=Budget(updates=updates), **{**CARTPOLE, **small, **settings})
 
 
 def weights(trial) -> np.ndarray:
@@ -94,7 +96,7 @@ def test_ranks_of_batch_b_make_the_updates_of_one_rank_with_n_times_b():
 def test_all_ranks_hold_the_same_bits_after_every_phase_and_the_same_seed_gives_them_again():
     runs = []
     for _ in range(2):
-        ranks = ranks_of(cartpole(n_ranks=3), {"learning_rate": 1e-2}, seed=3)
+        ranks = ranks_of(cartpole(20, n_ranks=3, max_episode_frames=None), {"learning_rate": 1e-2}, seed=3)
         for _ in range(2):
             train(ranks)
             assert all(np.array_equal(weights(rank), weights(ranks[0])) for rank in ranks)
@@ -106,7 +108,7 @@ def test_all_ranks_hold_the_same_bits_after_every_phase_and_the_same_seed_gives_
 
 
 def test_experiences_of_a_batch_are_exactly_as_many_as_asked_for_and_none_is_lost():
-    ranks = ranks_of(cartpole(updates=20, n_ranks=2, batch=7))
+    ranks = ranks_of(cartpole(updates=20, n_ranks=2, batch=7, max_episode_frames=None))
     metrics = train(ranks)
     assert metrics["train_batch_mean"] == 14
     for rank in ranks:
@@ -245,7 +247,7 @@ def test_a_checkpoint_is_rank_0s_and_goes_on_with_new_ranks(tmp_path, how):
 
 
 def test_a_gang_may_start_from_another_trials_checkpoint(tmp_path):
-    other = GA3C("CartPole-v1", phase=Budget(updates=4), n_agents=2, lockstep=True)({}, 1)
+    other = GA3C("CartPole-v1", Budget(updates=4), n_agents=2, lockstep=True, min_games=1, max_episode_frames=9)({}, 1)
     other.train_phase(silent)
     other.save(tmp_path)
     ranks = ranks_of(cartpole(n_ranks=2, start_from=str(tmp_path)))
@@ -324,13 +326,13 @@ def test_one_rank_of_several_cannot_train_alone():
 
 def test_evaluation_plays_greedy_games_every_so_many_updates_and_does_not_touch_training():
     scores, plain = [], []
-    for every, out in ((4, scores), (None, plain)):
-        ranks = ranks_of(cartpole(updates=6, n_ranks=2, evaluate_every=every, evaluate_games=3))
+    for every, out in ((24, scores), (None, plain)):
+        ranks = ranks_of(cartpole(40, n_ranks=2, evaluate_every=every, evaluate_games=3, max_episode_frames=None))
         out += [train(ranks).get("eval_score") for _ in range(2)]
         out.append(weights(ranks[0]))
         close(ranks)
     assert 1 <= scores[0] <= 500
-    assert scores[1] != scores[0]  # of update 8, or 12: another policy, other games
+    assert scores[1] != scores[0]  # of update 72, not 24: another policy, other games
     assert plain[:2] == [None, None]
     assert np.array_equal(scores[2], plain[2])
 

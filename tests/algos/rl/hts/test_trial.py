@@ -264,7 +264,7 @@ def test_metrics_of_a_phase():
     assert metrics["train_batch_mean"] * (metrics["updates"] + 1) == pytest.approx(metrics["steps"], rel=0.05)
     assert 0 < metrics["entropy"] <= math.log(2) + 1e-6
     assert 0 < metrics["learning_s"] < metrics["seconds"]
-    assert all(isinstance(v, int | float) for v in metrics.values())
+    assert all(isinstance(v, int | float) for k, v in metrics.items() if k != "returns")
 
 
 def test_executors_may_step_several_environments():
