@@ -10,6 +10,7 @@ from workbench.core.places import DATA
 from workbench.knowledge import Recording
 from workbench.paper.catalogue import COUNTERPARTS, EXPERIMENTS, PUBLISHED, WHY_NOT
 from workbench.paper.experiment import RecordedTable
+from workbench.paper.hypertrick.atari import OLD_RULE, by_the_old_rule
 from workbench.paper.numbers import Ours, Published
 
 Verdict = Literal["agrees", "differs", "not run"]
@@ -79,8 +80,8 @@ def recordings(root: str | Path = DATA) -> str:
         "",
         "`workbench reproduce NAME` runs one again and keeps it in the place of the earlier one. `--scale hours` takes",
         "longer runs and more seeds, `--scale paper` is as published, for a machine like theirs; not all have both.",
-        "Recorded before 0.1.0's phase scores (all of 2026-11-21): a score there is the mean of the last 100 games,",
-        "which reach back several phases.",
+        "Scores of GA3C, A3C, BA3C and HTS-RL recorded on 2026-11-21 are by the rule of 0.1.0: means of the last 100",
+        "games, which reach back several phases. They stand until they are recorded again.",
         "",
         "| name | shows | run | seconds |",
         "|---|---|---|---|",
@@ -110,7 +111,7 @@ def _recorded_studies(root: Path) -> list[str]:
         spec, frames, day = recording.spec, recording.frames(), recording.provenance["started"][:10]
         agent, n_trials = spec["trainable"], len(frames.trials)
         ran = f"{spec['scheduler']['kind']} over {agent['kind']} on {agent.get('game', 'no game')}"
-        ran += f", {n_trials} trial{'s' if n_trials > 1 else ''}"
+        ran += f", {n_trials} trial{'s' if n_trials > 1 else ''}{f'; {OLD_RULE}' if by_the_old_rule(spec) else ''}"
         n_phases, n_nodes = frames.phases["ended_s"].notna().sum(), frames.slots["slot"].nunique()
         lines.append(f"| `{folder.name}` | {ran} | {n_phases} | {n_nodes} | {frames.wall_s / 60:.0f} | {day} |")
     return lines

@@ -144,7 +144,7 @@ def _leaves(event, log) -> bool:
     return reported and event.data["verdict"] in ("stop", "pause")
 
 
-@pytest.mark.parametrize("name", [name for name in BARRIERS if name not in BOUND])
+@pytest.mark.parametrize("name", sorted(name for name in BARRIERS if name not in BOUND))
 def test_no_slot_idles_while_a_trial_of_a_barrier_waits_to_run(name) -> None:
     """In a trial's log: from its promotion, or from the beginning, until it runs no slot is free."""
     log = simulate(SCHEDULERS[name](), slots=N_SLOTS)

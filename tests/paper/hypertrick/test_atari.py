@@ -18,7 +18,7 @@ from workbench.paper.ga3c.published import NUMBERS as GA3C_NUMBERS
 from workbench.paper.hypertrick import atari
 from workbench.paper.hypertrick.published import NUMBERS
 from workbench.paper.numbers import find
-from workbench.paper.scoreboard import scoreboard
+from workbench.paper.scoreboard import recordings, scoreboard
 
 TRAINABLE = {"kind": "ga3c", "game": "Boxing", "phase": {"frames": 200_000}}
 
@@ -135,3 +135,14 @@ def test_a_small_one_run_again_has_the_schema_and_provenance_of_the_recorded(tmp
     abouts = [json.loads((folder / "provenance.json").read_text()) for folder in (again, kept)]
     assert abouts[0].keys() == abouts[1].keys()
     assert Recording.open(again).spec.keys() == Recording.open(kept).spec.keys()
+
+
+def test_a_study_recorded_by_the_rule_before_is_marked_as_such() -> None:
+    old = {"kind": "hypertrick", "n_trials": 15, "n_phases": 9, "eviction_rate": 0.169}
+    assert atari.by_the_old_rule({"scheduler": old})
+    assert not atari.by_the_old_rule({"scheduler": old | {"seed": 0}})
+    assert not atari.by_the_old_rule({"scheduler": {"kind": "hyperband"}})
+    recorded = [path.parent for path in DATA.glob("*-hypertrick/events.parquet")]
+    before = {folder.name for folder in recorded if "seed" not in Recording.open(folder).spec["scheduler"]}
+    marked = [line for line in recordings().splitlines() if atari.OLD_RULE in line]
+    assert {line.split("`")[1] for line in marked} == before

@@ -129,8 +129,20 @@ def scale_of(results: Results) -> str:
     phase = " and ".join(f"{length:,} {unit}" for unit, length in spec["trainable"]["phase"].items() if length)
     return (
         f"{len(frames.trials)} trials of up to {results.size.n_phases} phases of {phase} on "
-        f"{frames.slots['slot'].nunique()} nodes"
+        f"{frames.slots['slot'].nunique()} nodes{f'; {OLD_RULE}' if by_the_old_rule(spec) else ''}"
     )
+
+
+OLD_RULE = "by the rule of 0.1.0, which stopped too many"
+
+
+def by_the_old_rule(spec: Mapping[str, Any]) -> bool:
+    """Tell whether a HyperTrick study was recorded before the switch was rounded up and ties were drawn.
+
+    The setting `seed`, of those draws, came with the correction.
+    """
+    scheduler = spec["scheduler"]
+    return scheduler["kind"] == "hypertrick" and "seed" not in scheduler
 
 
 def counterparts(root: Path) -> Pairs:
