@@ -76,7 +76,7 @@ def rate(factory: BA3C, seconds: float) -> tuple[list[float], list[float]]:
     rates, spent = [], 0.0
     while spent < seconds:
         metrics = play_for(trial, stretch)
-        rates.append(metrics["tps"] * metrics["train_batch_mean"])
+        rates.append(metrics["data_points_per_s"])
         spent += metrics["seconds"]
     trial.close()
     return rates, took
