@@ -39,7 +39,15 @@ SMALLEST = {  # every experiment, as small as it goes: what is changed in the fi
     "pbt-cartpole": {"repeats": 1, "phases": 2, "frames": 300, "members": 5, "processes": 1},
     "digits": {"seeds": 1, "phases": 1},
 }
-FAST = ("hyperband-against-hypertrick", "curves-hyperband-against-hypertrick", "ga3c-curves", "pbt-toy")
+FAST = (  # within 2 s
+    "hyperband-against-hypertrick",
+    "curves-hyperband-against-hypertrick",
+    "ga3c-curves",
+    "ga3c-epsilon",
+    "ga3c-training-batch",
+    "ga3c-learning-rate",
+    "pbt-toy",
+)
 
 
 def test_every_number_has_one_name() -> None:
@@ -67,7 +75,7 @@ def test_what_is_recorded_is_of_an_experiment(name) -> None:
     experiment, about = EXPERIMENTS[name], kept.about
     assert (about["shows"], about["source"]) == (experiment.shows, experiment.source)
     parts = experiment.parts(about["scale"])
-    if about["format"] == 1:  # the scripts that were run then, by their command lines
+    if about["format"] == 1:  # a script's command line, and no settings
         assert len(about["command"].split("; ")) == len(parts)
     else:
         assert about["command"] == f"workbench reproduce {name} --scale {about['scale']}"

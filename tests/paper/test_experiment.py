@@ -83,7 +83,7 @@ def test_a_long_one_runs_in_parts_and_goes_on_where_it_was_interrupted(monkeypat
     kept = RecordedTable.open(NAME, reproduce(NAME, root=tmp_path).parent)
     assert kept.frame["scheduler"].tolist() == ["hypertrick", "hyperband", "hypertrick - hyperband"] * 3
     assert kept.frame["repeats"].tolist() == [3] * 3 + [4] * 3 + [5] * 3
-    assert [part["settings"]["repeats"] for part in kept.about["parts"]] == [3, 4, 5]
+    assert [settings["repeats"] for settings in kept.about["settings"]] == [3, 4, 5]
     assert [part["seconds"] for part in kept.about["parts"]][:2] == seconds  # the first two were not run again
     assert kept.about["seconds"] == pytest.approx(sum(part["seconds"] for part in kept.about["parts"]), abs=0.1)
     assert [path.name for path in tmp_path.iterdir()] == [NAME]

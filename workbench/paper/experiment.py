@@ -85,7 +85,8 @@ class RecordedTable:
     about : dict
         ``shows, source, scale, command, settings, date, seconds, load_1m_before, cores, machine, python, versions``;
         settings are a list, of each part. Of several parts the last one's date, all their seconds and the highest load,
-        each part's own under ``parts``. Recordings of format 1 have no settings: their commands, in words.
+        each part's own under ``parts``. What a script recorded has its command line as ``ran_as``; in format 1 that is
+        the ``command``, and there are no settings.
     """
 
     name: str
@@ -210,7 +211,8 @@ def _provenance(experiment: Experiment[Any], scale: str, parts: Rows) -> dict[st
         "python": platform.python_version(),
         "versions": {package: metadata.version(package) for package in _PACKAGES},
     }
-    return about | ({"parts": parts} if len(parts) > 1 else {})
+    own = [{name: part[name] for name in ("date", "seconds", "load_1m_before")} for part in parts]
+    return about | ({"parts": own} if len(parts) > 1 else {})
 
 
 def _command(name: str, scale: str) -> str:
