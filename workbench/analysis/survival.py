@@ -4,7 +4,8 @@ import numpy as np
 import numpy.typing as npt
 import pandas as pd
 
-_RAN_OUT = ["finished", "extended"]  # modes of a stop after the last phase a trial had to run
+from workbench.core.ledger import RAN_OUT
+
 COUNTS = ["began", "completed", "continued", "stopped", "finished", "failed", "running"]
 
 
@@ -48,7 +49,7 @@ def survival(
     judged = final["phase"].to_numpy(int)
     stop, ran_out, failed = (
         told.to_numpy(bool)
-        for told in (final["verdict"] == "stop", final["mode"].isin(_RAN_OUT), final["mode"] == "failed")
+        for told in (final["verdict"] == "stop", final["mode"].isin(RAN_OUT), final["mode"] == "failed")
     )
     by_hand = trials.loc[(trials["state"] == "stopped") & (trials["mode"] == "person"), "trial"]
     counts = {

@@ -94,8 +94,7 @@ def _checked(request: Request, ledger: Ledger, n_phases: int) -> dict[str, Any]:
 
 def _checked_trial(request: Request, trial: int, ledger: Ledger, n_phases: int) -> dict[str, Any]:
     state = ledger.state(trial)
-    over = state in (TrialState.STOPPED, TrialState.FAILED)
-    if request.action in ("stop", "pause") and over:
+    if request.action in ("stop", "pause") and state.over:
         raise InvalidInput(f"trial {trial} is over ({state}): nothing to {request.action}")
     if request.action == "pause" and state is not TrialState.RUNNING:
         raise InvalidInput(f"trial {trial} is {state}: only a running trial can be paused")

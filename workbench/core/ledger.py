@@ -4,7 +4,12 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from enum import StrEnum
 
+from workbench.core.failures import error_text
 from workbench.core.protocols import Config, Event, Job, Kind, Verdict
+from workbench.core.size import Size
+
+RAN_OUT = ("finished", "extended")
+"""Modes of the last decision on a trial that has run all its phases, the scheduler's or a person's."""
 
 
 class TrialState(StrEnum):
@@ -17,6 +22,11 @@ class TrialState(StrEnum):
     STOPPED = "stopped"
     FAILED = "failed"
 
+    @property
+    def over(self) -> bool:
+        """Whether only a person can make the trial go on."""
+        return self is TrialState.STOPPED or self is TrialState.FAILED
+
 
 _AFTER: Mapping[str, TrialState] = {  # by a verdict as it stands in the log
     Verdict.CONTINUE: TrialState.RUNNING,
@@ -24,29 +34,63 @@ _AFTER: Mapping[str, TrialState] = {  # by a verdict as it stands in the log
     Verdict.PAUSE: TrialState.PAUSED,
     Verdict.STOP: TrialState.STOPPED,
 }
+_STUDY: Mapping[Kind, str] = {
+    Kind.STUDY_STARTED: "running",
+    Kind.STUDY_RESUMED: "running",
+    Kind.STUDY_ENDED: "ended",
+    Kind.STUDY_INTERRUPTED: "interrupted",
+}
 
 
 @dataclass(slots=True)
-class _Trial:
+class Trial:
+    """What the log says of a trial; names are those of the frame `trials` (see `docs/log.md`), times in seconds."""
+
     config: Config
     seed: int
-    phase: int
-    state: TrialState
-    slot: int | None
-    checkpoint: str | None
-    ended: bool = False  # the current phase has been reported
+    started_s: float
+    phase: int = 0  # the one it is in, or ended last
+    state: TrialState = TrialState.RUNNING
+    slot: int | None = None
+    checkpoint: str | None = None
     pausing: bool = False  # a person wants it set aside when its phase ends
     own_phases: int = 0  # phases left to run for a person, of which the scheduler does not hear
     own: bool = False
+    phases: int = 0  # completed, those of its parent included
+    last_score: float | None = None
+    best_score: float | None = None
+    ended_s: float | None = None
+    parent: int | None = None
+    parent_phase: int | None = None
+    mode: str | None = None
+    error: str | None = None
+
+    @property
+    def due(self) -> int:
+        """The phase it is to end next."""
+        return max(self.phase, self.phases)
+
+    @property
+    def standing(self) -> str:
+        """Its state in a word; of one that was stopped it tells whether it had run all its phases."""
+        ran_out = self.state is TrialState.STOPPED and self.mode in RAN_OUT
+        return "finished" if ran_out else self.state.value
 
 
 class Ledger:
-    """What the events so far say of every trial: enough to start, go on with, or take up any of them.
+    """What the events so far say of every trial: enough to start, go on with, or take up any of them, or to show it.
 
     Attributes
     ----------
+    trials : dict
+        `Trial` by number.
     at : float
         Time of the last event, seconds on the study's clock.
+    phases_ended : int
+    study : str
+        running, ended or interrupted; "running" also stands for a driver that died without a word.
+    size : Size or None
+        How large the study is meant to be, as its first event tells; ``None`` where it does not, in older logs.
     paused : bool
         Whether a person has paused the whole study.
     requests : set of str
@@ -54,9 +98,12 @@ class Ledger:
     """
 
     def __init__(self, events: Iterable[Event] = ()) -> None:
-        self._trials: dict[int, _Trial] = {}
+        self.trials: dict[int, Trial] = {}
         self._running: set[int] = set()
         self.at = 0.0
+        self.phases_ended = 0
+        self.study = "running"
+        self.size: Size | None = None
         self.paused = False
         self.requests: set[str] = set()
         for event in events:
@@ -69,41 +116,62 @@ class Ledger:
             self.at = event.at
         if kind is Kind.INTERVENTION:
             self._see_intervention(event)
-        elif number is None or kind is Kind.PHASE_STARTED:
+        elif number is None:
+            self.study = _STUDY.get(kind, self.study)
+            if "size" in event.data:
+                self.size = Size.from_json(event.data["size"])
+        elif kind is Kind.PHASE_STARTED:
             return
         elif kind is Kind.PHASE_ENDED:
-            trial = self._trials[number]
-            trial.checkpoint, trial.ended = event.data.get("checkpoint"), True
-            trial.own_phases -= trial.own
+            self._see_phase_ended(self.trials[number], event)
         elif kind is Kind.DECISION:
-            self._see_decision(number, event.data["verdict"])
+            self._see_decision(number, event)
         elif kind is Kind.RUN:
             self._see_run(number, event)
         elif kind is Kind.TRIAL_FAILED:
-            self._enter(number, TrialState.FAILED)
+            self._end(number, TrialState.FAILED, event.at)
+            self.trials[number].error = error_text(event.data)
         elif kind is Kind.TRIAL_STOPPED:
-            self._enter(number, TrialState.STOPPED)
+            self._end(number, TrialState.STOPPED, event.at)
+            self.trials[number].mode = "person"
 
     def _see_run(self, number: int, event: Event) -> None:
-        parent = event.data["parent"]
-        checkpoint = None if parent is None else self._trials[parent].checkpoint
-        trial = _Trial(
-            event.data["config"], event.data["seed"], event.phase or 0, TrialState.RUNNING, event.slot, checkpoint
-        )
-        trial.own_phases = int(event.data.get("own_phases", 0))
+        parent, data = event.data["parent"], event.data
+        trial = self.trials.get(number)
+        if trial is None:
+            trial = self.trials[number] = Trial(data["config"], data["seed"], event.at)
+        if parent != number:  # a trial that is taken up again keeps the parent it came from
+            trial.parent = data.get("clone_of") if parent is None else parent
+            if parent is not None:  # every phase's end leaves a checkpoint: the parent's newest is taken
+                trial.checkpoint = self.trials[parent].checkpoint
+                trial.parent_phase = self.trials[parent].phases - 1
+        trial.phase, trial.slot, trial.pausing = event.phase or 0, event.slot, False
+        trial.own_phases = int(data.get("own_phases", 0))
         trial.own = trial.own_phases > 0
-        self._trials[number] = trial
-        self._running.add(number)
+        self._enter(number, TrialState.RUNNING)
 
-    def _see_decision(self, number: int, verdict: str) -> None:
-        trial = self._trials[number]
-        if trial.state is TrialState.FAILED or trial.state is TrialState.STOPPED:
-            return  # the scheduler's answer to hearing of the end
-        after = _AFTER[verdict]
-        if after is TrialState.RUNNING:
-            trial.phase, trial.ended = trial.phase + 1, False
-            after = TrialState.SET_ASIDE if trial.pausing else after
-        if after is not trial.state:
+    def _see_phase_ended(self, trial: Trial, event: Event) -> None:
+        score = event.data["score"]
+        trial.checkpoint, trial.phases = event.data.get("checkpoint"), (event.phase or 0) + 1
+        trial.last_score = score
+        trial.best_score = score if trial.best_score is None else max(score, trial.best_score)
+        trial.own_phases -= trial.own
+        self.phases_ended += 1
+
+    def _see_decision(self, number: int, event: Event) -> None:
+        trial = self.trials[number]
+        if trial.state is TrialState.STOPPED:
+            return  # the scheduler's answer to hearing that a person stopped it
+        trial.mode = event.data.get("mode")
+        if trial.state is TrialState.FAILED:
+            return  # its answer to hearing of the failure
+        after = _AFTER[event.data["verdict"]]
+        if after is TrialState.STOPPED:
+            self._end(number, after, event.at)
+        elif after is TrialState.RUNNING:
+            trial.phase += 1
+            self._enter(number, TrialState.SET_ASIDE if trial.pausing else after)
+        else:
             self._enter(number, after)
 
     def _see_intervention(self, event: Event) -> None:
@@ -114,7 +182,7 @@ class Ledger:
         if action in ("pause study", "resume study"):
             self.paused = action == "pause study"
         elif event.trial is not None:
-            trial = self._trials[event.trial]
+            trial = self.trials[event.trial]
             if action == "pause":
                 trial.pausing = True
             elif action == "resume":
@@ -123,44 +191,53 @@ class Ledger:
                     self._enter(event.trial, TrialState.RUNNING)
             elif action == "extend":
                 trial.own, trial.own_phases = True, int(event.data["phases"])
-                trial.phase, trial.ended = trial.phase + trial.ended, False
+                trial.phase, trial.ended_s, trial.mode = trial.due, None, None
                 self._enter(event.trial, TrialState.RUNNING)
 
+    def _end(self, number: int, state: TrialState, at: float) -> None:
+        self._enter(number, state)
+        self.trials[number].ended_s = at
+
     def _enter(self, number: int, state: TrialState) -> None:
-        self._trials[number].state = state
+        self.trials[number].state = state
         (self._running.add if state is TrialState.RUNNING else self._running.discard)(number)
 
     def __contains__(self, number: int) -> bool:
-        return number in self._trials
+        return number in self.trials
 
     def __len__(self) -> int:
-        return len(self._trials)
+        return len(self.trials)
 
     def job(self, number: int) -> Job:
         """Say what an executor needs to run this trial's current phase."""
-        t = self._trials[number]
+        t = self.trials[number]
         return Job(number, t.phase, t.config, t.seed, t.checkpoint, t.slot)
 
     def phase(self, number: int) -> int:
         """Tell which phase a trial is in, or ended last."""
-        return self._trials[number].phase
+        return self.trials[number].phase
 
     def state(self, number: int) -> TrialState:
         """Tell where a trial stands."""
-        return self._trials[number].state
+        return self.trials[number].state
 
     def own_phases(self, number: int) -> int | None:
         """Tell how many phases a trial still runs for a person; ``None`` if it is the scheduler's."""
-        trial = self._trials[number]
+        trial = self.trials[number]
         return trial.own_phases if trial.own else None
 
     def in_state(self, state: TrialState) -> list[int]:
         """List the trials that stand there."""
         if state is TrialState.RUNNING:
             return sorted(self._running)
-        return [number for number, t in self._trials.items() if t.state is state]
+        return [number for number, t in self.trials.items() if t.state is state]
 
     @property
     def n_running(self) -> int:
         """Trials on a slot or on their way to one."""
         return len(self._running)
+
+    @property
+    def n_over(self) -> int:
+        """Trials that have ended, in whatever way."""
+        return sum(trial.state.over for trial in list(self.trials.values()))

@@ -4,10 +4,11 @@ import os
 import sqlite3
 from collections.abc import Iterator
 from contextlib import closing
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 from workbench.core.errors import DatabaseError, InvalidInput
+from workbench.core.ledger import Ledger
 from workbench.core.protocols import Event, Kind
 from workbench.knowledge.reader import KnowledgeBase
 from workbench.knowledge.schema import Unfinished, damage_told, open_for_reading, open_for_writing
@@ -131,9 +132,8 @@ def is_driven(path: str | Path, name: str) -> bool:
 
 def out_of_order(events: list[Event]) -> Iterator[str]:
     """Name every break of the order a driver keeps to (see `docs/log.md`)."""
-    ended: dict[int, int] = {}  # trial → phases completed, first one included
+    ledger = Ledger()
     started: set[tuple[int, int]] = set()
-    stopped: set[int] = set()
     last: dict[int | None, float] = {}  # by trial: what several trials do may be logged in one piece, a little late
     for n, event in enumerate(events):
         where = f"event {n} ({event.kind}, trial {event.trial}, phase {event.phase})"
@@ -141,31 +141,24 @@ def out_of_order(events: list[Event]) -> Iterator[str]:
             if event.at < last.get(event.trial, 0.0):
                 yield f"{where} goes back in time, from {last[event.trial]:.3f} to {event.at:.3f} s"
             last[event.trial] = event.at
-        if event.trial is None:
-            continue
-        phase = event.phase or 0
+        trial = None if event.trial is None else ledger.trials.get(event.trial)
         if event.kind is Kind.RUN:
-            if event.data["parent"] not in (None, *ended):
+            if event.data["parent"] is not None and event.data["parent"] not in ledger:
                 yield f"{where} has a parent that was never run"
-            ended.setdefault(event.trial, phase)
-            continue
-        if event.trial not in ended:
+                event = replace(event, data={**event.data, "parent": None})
+        elif event.trial is not None and trial is None:
             yield f"{where} concerns a trial that was never run"
-        elif event.kind is Kind.INTERVENTION:
-            if event.data["accepted"] and event.data["action"] == "extend":
-                stopped.discard(event.trial)
-        elif event.trial in stopped and event.kind is not Kind.DECISION:
-            yield f"{where} comes after the trial was over"
-        elif event.kind is Kind.PHASE_STARTED:
-            started.add((event.trial, phase))
-        elif event.kind is Kind.PHASE_ENDED:
-            if phase != ended[event.trial] or (event.trial, phase) not in started:
-                yield f"{where} was not the phase due, {ended[event.trial]}"
-            ended[event.trial] = phase + 1
-        elif event.kind in (Kind.TRIAL_FAILED, Kind.TRIAL_STOPPED) or (
-            event.kind is Kind.DECISION and event.data["verdict"] == "stop"
-        ):
-            stopped.add(event.trial)
+            continue
+        if trial is not None:
+            phase = event.phase or 0
+            if trial.state.over and event.kind not in (Kind.DECISION, Kind.INTERVENTION):
+                yield f"{where} comes after the trial was over"
+            unbegun = event.kind is Kind.PHASE_ENDED and (event.trial, phase) not in started
+            if event.kind is Kind.PHASE_STARTED:
+                started.add((event.trial, phase))
+            elif unbegun or (event.kind in (Kind.RUN, Kind.PHASE_ENDED) and phase != trial.due):
+                yield f"{where} was not the phase due, {trial.due}"
+        ledger.see(event)
 
 
 _ORPHAN = (

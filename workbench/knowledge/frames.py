@@ -9,7 +9,7 @@ from typing import Any, Literal
 import pandas as pd
 
 from workbench.core.errors import unknown
-from workbench.core.failures import error_text
+from workbench.core.ledger import Ledger, Trial, TrialState
 from workbench.core.protocols import Event, Kind
 from workbench.core.size import Size
 
@@ -27,6 +27,7 @@ TRIALS = [
     "mode",
     "error",
 ]
+_TOLD = [name for name in TRIALS if name not in ("trial", "state", "parent")]  # so named in a `Trial`
 PHASES = ["trial", "phase", "slot", "node", "started_s", "ended_s", "wall_s", "score", "retries"]
 SPANS = ["slot", "node", "trial", "phase", "started_s", "ended_s", "outcome"]
 DECISIONS = ["at_s", "trial", "phase", "verdict", "mode", "reason"]
@@ -127,27 +128,21 @@ def frames_of(events: Sequence[Event], metrics: pd.DataFrame | None = None) -> F
 
 @dataclass
 class FrameReader:
-    """Goes through a study's events in order, once, keeping one dict a row; frames can be taken at any moment."""
+    """Goes through a study's events in order, once, keeping what a row needs; frames can be taken at any moment."""
 
-    trials: dict[int, dict[str, Any]] = field(default_factory=dict)
+    ledger: Ledger = field(default_factory=Ledger)
     phases: dict[tuple[int, int], dict[str, Any]] = field(default_factory=dict)
     spans: list[dict[str, Any]] = field(default_factory=list)
     decisions: list[dict[str, Any]] = field(default_factory=list)
     interventions: list[dict[str, Any]] = field(default_factory=list)
-    pausing: set[int] = field(default_factory=set)  # trials a person wants set aside when their phase ends
     slots: list[dict[str, Any]] = field(default_factory=list)
     nodes: dict[int, str] = field(default_factory=dict)
     open_span: dict[int, dict[str, Any]] = field(default_factory=dict)  # trial → its span under way
-    state: str = "running"
-    at: float = 0.0
-    size: Size | None = None
 
     def read(self, event: Event) -> None:
         """Take in the next event."""
-        self.at = max(self.at, event.at)
+        self.ledger.see(event)
         match event.kind:
-            case Kind.RUN:
-                self._run(event)
             case Kind.PHASE_STARTED:
                 self._phase_started(event)
             case Kind.PHASE_ENDED:
@@ -157,10 +152,8 @@ class FrameReader:
                 self.phases[event.trial, event.phase]["retries"] += 1  # type: ignore[index]
             case Kind.TRIAL_FAILED:
                 self._close_span(event, "lost")
-                self.trials[event.trial].update(state="failed", ended_s=event.at, error=error_text(event.data))  # type: ignore[index]
             case Kind.TRIAL_STOPPED:
                 self._close_span(event, "stopped")
-                self.trials[event.trial].update(state="stopped", ended_s=event.at, mode="person")  # type: ignore[index]
             case Kind.DECISION:
                 self._decision(event)
             case Kind.INTERVENTION:
@@ -172,22 +165,6 @@ class FrameReader:
                 self._slot_lost(event)
             case Kind.STUDY_STARTED | Kind.STUDY_RESUMED:
                 self._taken_up(event)
-                if "size" in event.data:
-                    self.size = Size.from_json(event.data["size"])
-            case Kind.STUDY_ENDED:
-                self.state = "ended"
-            case Kind.STUDY_INTERRUPTED:
-                self.state = "interrupted"
-
-    def _run(self, event: Event) -> None:
-        assert event.trial is not None
-        row = self.trials.setdefault(event.trial, {"trial": event.trial, "started_s": event.at, "phases": 0})
-        parent = event.data["parent"]
-        if parent != event.trial:  # a trial that is taken up again keeps the parent it came from
-            row["parent"] = event.data.get("clone_of") if parent is None else parent
-            if parent is not None:  # every phase's end leaves a checkpoint: the parent's newest is taken
-                row["parent_phase"] = self.trials[parent]["phases"] - 1
-        row.update(event.data["config"], state="running", seed=event.data["seed"])
 
     def _phase_started(self, event: Event) -> None:
         assert event.trial is not None
@@ -208,9 +185,6 @@ class FrameReader:
         row = self.phases[event.trial, event.phase]
         row.update(event.data.get("metrics", {}))
         row.update(ended_s=event.at, wall_s=event.at - row["started_s"], score=event.data["score"])
-        trial = self.trials[event.trial]
-        score = event.data["score"]
-        trial.update(phases=event.phase + 1, last_score=score, best_score=max(score, trial.get("best_score", score)))
         self._close_span(event, "ended")
 
     def _decision(self, event: Event) -> None:
@@ -227,42 +201,20 @@ class FrameReader:
                 "reason": reason,
             }
         )
-        row = self.trials[event.trial]
-        if row.get("mode") == "person" and verdict == "stop":
-            return  # the scheduler's answer to hearing that a person stopped it
-        row["mode"] = mode
-        held = self.open_span.get(event.trial)
+        held = self.open_span.pop(event.trial, None)
         if held is not None:  # a verdict on a trial that was held
             held["ended_s"] = event.at
-            del self.open_span[event.trial]
-        if verdict == "stop" and row["state"] != "failed":
-            row.update(state="finished" if mode in ("finished", "extended") else "stopped", ended_s=event.at)
-        elif verdict == "hold":
+        if self.ledger.state(event.trial) is TrialState.HELD:
             self._hold(event)
-        elif verdict == "continue":
-            row["state"] = "set aside" if event.trial in self.pausing else "running"
-        elif verdict == "pause":
-            row["state"] = "paused"
 
     def _intervention(self, event: Event) -> None:
         known = {"action", "accepted", "why", "by", "request"}
         data = {key: value for key, value in event.data.items() if key not in known}
         told = {key: event.data.get(key) for key in ("action", "accepted", "why", "by")}
         self.interventions.append({"at_s": event.at, "trial": event.trial, **told, "data": data})
-        if not event.data["accepted"] or event.trial is None:
-            return
-        action, row = event.data["action"], self.trials[event.trial]
-        if action == "pause":
-            self.pausing.add(event.trial)
-        elif action == "resume":
-            self.pausing.discard(event.trial)
-            row["state"] = "running"
-        elif action == "extend":
-            row.update(state="running", ended_s=float("nan"), mode=None)
 
     def _hold(self, event: Event) -> None:
         """A held trial keeps its slot: time given, but not used."""
-        self.trials[event.trial]["state"] = "held"  # type: ignore[index]
         last = next(span for span in reversed(self.spans) if span["trial"] == event.trial)
         span = {**last, "started_s": event.at, "ended_s": float("nan"), "outcome": "held"}
         self.spans.append(span)
@@ -281,7 +233,6 @@ class FrameReader:
 
     def _taken_up(self, event: Event) -> None:
         """A driver begins: whatever an earlier one left under way was lost with it."""
-        self.state = "running"
         for span in self.open_span.values():
             span.update(ended_s=event.at, outcome="lost")
         self.open_span.clear()
@@ -291,17 +242,24 @@ class FrameReader:
     def frames(self, metrics: pd.DataFrame) -> Frames:
         """Give the frames as of the last event read."""
         return Frames(
-            trials=_frame(self.trials.values(), TRIALS),
+            trials=_frame((_row(number, trial) for number, trial in self.ledger.trials.items()), TRIALS),
             phases=_frame(self.phases.values(), PHASES),
             spans=_frame(self.spans, SPANS),
             decisions=_frame(self.decisions, DECISIONS),
             interventions=_frame(self.interventions, INTERVENTIONS),
             metrics=metrics,
             slots=_frame(self.slots, SLOTS),
-            state=self.state,
-            wall_s=self.at,
-            size=self.size,
+            state=self.ledger.study,
+            wall_s=self.ledger.at,
+            size=self.ledger.size,
         )
+
+
+def _row(number: int, trial: Trial) -> dict[str, Any]:
+    """A row of the frame `trials`: what is not known of a trial has no entry."""
+    known = {"trial": number, "state": trial.standing, "parent": trial.parent}
+    told = {name: value for name in _TOLD if (value := getattr(trial, name)) is not None}
+    return {**trial.config, **known, **told}
 
 
 def _frame(rows: Any, columns: list[str]) -> pd.DataFrame:

@@ -8,20 +8,14 @@ from html import escape
 from typing import TYPE_CHECKING
 
 from workbench.core.failures import Hopeless
+from workbench.core.ledger import Ledger, TrialState
 from workbench.core.protocols import Event, Kind
-from workbench.core.size import Size
 
 if TYPE_CHECKING:
     from workbench.knowledge import StudyLog
 
 _DISK_RETRY_S = 2.0
 _BAR = 12  # characters
-_STATES = {
-    Kind.STUDY_STARTED: "running",
-    Kind.STUDY_RESUMED: "running",
-    Kind.STUDY_ENDED: "ended",
-    Kind.STUDY_INTERRUPTED: "interrupted",
-}
 
 
 @dataclass
@@ -45,15 +39,32 @@ class Progress:
 
     n_trials: int | None
     expected_phases: float | None
-    trials_started: int = 0
-    trials_ended: int = 0
-    phases_ended: int = 0
-    at: float = 0.0
     state: str = "running"
     message: str = ""
 
     def __post_init__(self) -> None:
+        self._ledger = Ledger()
         self._frames: dict[int, tuple[float, float, float]] = {}  # trial → frames, at, frames a second
+
+    @property
+    def trials_started(self) -> int:
+        """Trials begun, by the scheduler or by people."""
+        return len(self._ledger)
+
+    @property
+    def trials_ended(self) -> int:
+        """Trials that are over."""
+        return self._ledger.n_over
+
+    @property
+    def phases_ended(self) -> int:
+        """Phases completed."""
+        return self._ledger.phases_ended
+
+    @property
+    def at(self) -> float:
+        """Seconds on the study's clock at the last event."""
+        return self._ledger.at
 
     @property
     def frames_per_s(self) -> float:
@@ -71,24 +82,18 @@ class Progress:
 
     def see(self, event: Event) -> None:
         """Take in one more event."""
-        self.at = max(self.at, event.at)
-        self.state = _STATES.get(event.kind, self.state)
-        if event.kind is Kind.STUDY_STARTED and "size" in event.data:
-            size = Size.from_json(event.data["size"])
-            self.n_trials, self.expected_phases = size.n_trials, size.expected_phases
+        self._ledger.see(event)
+        self.state = self._ledger.study
+        if event.kind is Kind.STUDY_STARTED and self._ledger.size is not None:
+            self.n_trials, self.expected_phases = self._ledger.size.n_trials, self._ledger.size.expected_phases
         if event.kind in (Kind.PROGRESS, Kind.PHASE_ENDED):
             self.message = event.data.get("note", "")
-        if event.kind is Kind.RUN and event.data["parent"] != event.trial:
-            self.trials_started += 1
-        elif event.kind is Kind.INTERVENTION and event.data["accepted"]:
-            self.trials_ended -= event.data["action"] == "extend"
-        elif event.kind is Kind.PROGRESS and event.trial is not None:
+        if event.trial is None:
+            return
+        if event.kind is Kind.PROGRESS:
             self._see_frames(event.trial, event.at, event.data["metrics"].get("frames"))
-        elif event.kind is Kind.PHASE_ENDED:
-            self.phases_ended += 1
-        elif event.kind is Kind.DECISION and event.trial is not None and event.data["verdict"] != "continue":
+        elif self._ledger.state(event.trial) is not TrialState.RUNNING:
             self._frames.pop(event.trial, None)
-            self.trials_ended += event.data["verdict"] == "stop"
 
     def _see_frames(self, trial: int, at: float, frames: float | None) -> None:
         """Follow the pace at which a trial's `frames` metric, counted since the trial began, grows."""

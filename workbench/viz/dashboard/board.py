@@ -9,11 +9,12 @@ from typing import Any
 import pandas as pd
 
 from workbench import analysis
+from workbench.core.ledger import TrialState
 from workbench.core.protocols import Config, Event, Explain, Kind
 from workbench.core.showing import reason_text
 from workbench.core.size import Size
 from workbench.knowledge import Frames
-from workbench.knowledge.frames import METRICS, SLOTS, SPANS, TRIALS, FrameReader
+from workbench.knowledge.frames import METRICS, SLOTS, SPANS, FrameReader
 from workbench.viz.dashboard.curves import Curves
 from workbench.viz.dashboard.feed import SCORE, News
 from workbench.viz.dashboard.rates import NAMES, Rates
@@ -63,12 +64,12 @@ class Board:
         self.curves = Curves()
         self.rates = Rates()
         self._reader = FrameReader()
+        self._ledger = self._reader.ledger
         self._spans = SpanTable(self._reader.spans)
         self._last_word: dict[int, Event] = {}  # by trial: its last verdict, or that a person stopped it
         self._lists = {name: deque[tuple[int, Event]](maxlen=_LIST_LINES) for name in ("decisions", "troubles")}
         self._lines = 0  # so far, of both lists
         self._lines_sent = 0
-        self._paused = False  # whether a person has paused the study
         self._touched: set[int] = set()
         self._slow: dict[str, Any] = {}  # what only events change
         self._importance: dict[str, Any] | None = None
@@ -84,15 +85,15 @@ class Board:
         for event in news.events:
             self._event(event)
         if len(points):
-            self._reader.at = max(self._reader.at, float(points["at"].max()))
+            self._ledger.at = max(self._ledger.at, float(points["at"].max()))
         self.curves.take(points[points["name"] == SCORE])
-        self.rates.take(points, self._reader.at)
+        self.rates.take(points, self._ledger.at)
         self._stale = True
 
     @property
     def size(self) -> Size:
         """How large the study is."""
-        return self._reader.size or self._size
+        return self._ledger.size or self._size
 
     @property
     def importance(self) -> dict[str, Any] | None:
@@ -107,17 +108,16 @@ class Board:
     @property
     def phases_ended(self) -> int:
         """Phases that ended so far."""
-        return sum(row["phases"] for row in self._reader.trials.values())
+        return self._ledger.phases_ended
 
     @property
     def ended(self) -> bool:
         """Whether the study has come to its end; an interrupted one may go on."""
-        return self._reader.state == "ended"
+        return self._ledger.study == "ended"
 
     def config(self, trial: int) -> Config | None:
         """Give a trial's hyperparameters; ``None`` if there is no such trial."""
-        row = self._reader.trials.get(trial)
-        return None if row is None else {key: value for key, value in row.items() if key not in TRIALS}
+        return self._ledger.trials[trial].config if trial in self._ledger else None
 
     def frames(self) -> Frames:
         """The documented frames, without metrics."""
@@ -129,11 +129,11 @@ class Board:
             self._slow = self._derive()
         ended = self._slow["phases_ended"]
         expected = self.size.expected_phases
-        at, running = self._reader.at, self._reader.state == "running"
+        at, running = self._ledger.at, self._ledger.study == "running"
         eta = at / ended * max(expected - ended, 0.0) if running and ended and expected else None
         return {
             **self._slow,
-            "state": self._reader.state,
+            "state": self._ledger.study,
             "importance": self._importance,
             "at_s": round(at, 2),
             "eta_s": None if eta is None else round(eta, 1),
@@ -150,7 +150,7 @@ class Board:
             **self.state(),
             "meta": self._meta(),
             "rates": [True, self.rates.samples],
-            "trials": [self._trial(number) for number in self._reader.trials],
+            "trials": [self._trial(number) for number in self._ledger.trials],
             "log": self._log_since(0),
         }
         return content, [self._spans.all().tobytes(), self.curves.all().tobytes()]
@@ -163,7 +163,7 @@ class Board:
         dropped, points = self.curves.changes()
         content = {
             **self.state(),
-            "trials": [self._trial(number) for number in sorted(self._touched) if number in self._reader.trials],
+            "trials": [self._trial(number) for number in sorted(self._touched) if number in self._ledger],
             "log": self._log_since(self._lines_sent),
             "dropped": dropped,
             "rates": self.rates.changes(),
@@ -185,8 +185,6 @@ class Board:
     def _event(self, event: Event) -> None:
         self._reader.read(event)
         self._write_down(event)
-        if event.kind is Kind.INTERVENTION and event.data.get("accepted") and event.trial is None:
-            self._paused = {"pause study": True, "resume study": False}.get(str(event.data["action"]), self._paused)
         if event.trial is None:
             return
         self._touched.add(event.trial)
@@ -202,7 +200,7 @@ class Board:
     def _write_down(self, event: Event) -> None:
         """Keep the event, if it makes a line of a list, and the last word on its trial; put into words when told."""
         if event.kind in (Kind.DECISION, Kind.TRIAL_STOPPED) and event.trial is not None:
-            if event.kind is Kind.DECISION and self._reader.trials[event.trial].get("mode") == "person":
+            if event.kind is Kind.DECISION and self._ledger.trials[event.trial].mode == "person":
                 return  # the scheduler, told that a person stopped the trial, agrees
             self._last_word[event.trial] = event
         where = LIST_OF.get(event.kind)
@@ -214,8 +212,8 @@ class Board:
 
     def _meta(self) -> dict[str, Any]:
         names: dict[str, None] = {}
-        for row in self._reader.trials.values():
-            names |= dict.fromkeys(key for key in row if key not in TRIALS)
+        for trial in self._ledger.trials.values():
+            names |= dict.fromkeys(trial.config)
         return {
             "name": self.name,
             "n_trials": self.size.n_trials,
@@ -237,32 +235,31 @@ class Board:
         alive = [r for r in slots if "lost_s" not in r]
         busy = {span["slot"] for span in self._reader.open_span.values() if span["outcome"] == "running"}
         lives = pd.DataFrame([(r["slot"], r["joined_s"], r.get("lost_s")) for r in slots], columns=_LIVES)
-        used = analysis.occupancy(self._spans.frame(), lives, self._reader.at)
+        used = analysis.occupancy(self._spans.frame(), lives, self._ledger.at)
         return {
             "trials_started": len(trials),
-            "trials_ended": int(trials["state"].isin(["stopped", "finished", "failed"]).sum()),
-            "phases_ended": int(phases["ended_s"].notna().sum()),
+            "trials_ended": self._ledger.n_over,
+            "phases_ended": self._ledger.phases_ended,
             "expected_phases": self.size.expected_phases,
             "occupancy": None if math.isnan(used.share) else round(used.share, 4),
             "idle": None if math.isnan(used.share) else round(used.idle / used.alive, 4),
             "busy": [sum(r["slot"] in busy for r in alive), len(alive)],
             "slots": [[r["slot"], r["node"], r["joined_s"], r.get("lost_s")] for r in slots],
-            "paused": self._paused,
+            "paused": self._ledger.paused,
             "failures": self._failures(),
             "survival": [{k: None if v != v else v for k, v in row.items()} for row in survival.to_dict("records")],
             "best": analysis.best_so_far(phases).to_numpy().tolist(),
         }
 
     def _failures(self) -> list[str]:
-        failed = [
-            (r["trial"], r["state"], r.get("error")) for r in self._reader.trials.values() if r["state"] == "failed"
-        ]
+        ledger = self._ledger
+        failed = [(n, TrialState.FAILED.value, ledger.trials[n].error) for n in ledger.in_state(TrialState.FAILED)]
         return analysis.failure_lines(pd.DataFrame(failed, columns=["trial", "state", "error"], dtype=object))
 
     def _tables(self) -> tuple[pd.DataFrame, pd.DataFrame, pd.DataFrame]:
         """Trials, phases and decisions, with the columns that `_derive` needs; words stay as they are, for speed."""
         reader = self._reader
-        trials = [(r["trial"], r["state"], r.get("mode")) for r in reader.trials.values()]
+        trials = [(number, trial.standing, trial.mode) for number, trial in self._ledger.trials.items()]
         phases = [(r["trial"], r["phase"], r.get("ended_s"), r.get("score")) for r in reader.phases.values()]
         decisions = [(r["trial"], r["phase"], r["verdict"], r["mode"], r["reason"]) for r in reader.decisions]
         return (
@@ -283,17 +280,17 @@ class Board:
         return "stopped by a person" if event.kind is Kind.TRIAL_STOPPED else why(event.data, self._explain)[:LONGEST]
 
     def _trial(self, number: int) -> dict[str, Any]:
-        row = self._reader.trials[number]
+        trial = self._ledger.trials[number]
         return {
             "trial": number,
-            "state": row["state"],
-            "phases": row["phases"],
-            "last": _number(row.get("last_score")),
-            "best": _number(row.get("best_score")),
-            "parent": row.get("parent"),
+            "state": trial.standing,
+            "phases": trial.phases,
+            "last": _number(trial.last_score),
+            "best": _number(trial.best_score),
+            "parent": trial.parent,
             "why": self._why(number),
-            "error": str(row.get("error") or "")[:LONGEST],
-            "config": self.config(number),
+            "error": (trial.error or "")[:LONGEST],
+            "config": trial.config,
         }
 
     def _phases_begun(self) -> int:

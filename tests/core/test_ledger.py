@@ -1,0 +1,161 @@
+"""One fold of the log: whatever people, clusters and drivers do, all who count from it come to the same."""
+
+from collections import Counter
+
+import numpy as np
+import pandas as pd
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from tests.algos.search.test_contract import SCHEDULERS
+from tests.support import MemoryLog, RandomTimes
+from workbench.core.drive import drive, replay
+from workbench.core.interventions import Request
+from workbench.core.ledger import Ledger, TrialState
+from workbench.core.protocols import Event, Kind
+from workbench.knowledge import frames_of
+from workbench.knowledge.check import out_of_order
+from workbench.simulation.cluster import VirtualCluster
+from workbench.simulation.executor import Hazards
+from workbench.simulation.outcome import Tally
+from workbench.study.progress import Progress
+
+
+class Whims:
+    """A person who asks for anything of anyone, sensible or not, and in the end lets all go on."""
+
+    def __init__(self, log: MemoryLog, rng: np.random.Generator, wishes: int) -> None:
+        self.log, self.rng, self.wishes = log, rng, wishes
+        self.ledger, self.seen, self.n = Ledger(), 0, 0
+
+    def __call__(self) -> list[Request]:
+        for event in self.log[self.seen :]:
+            self.ledger.see(event)
+        self.seen = len(self.log)
+        if self.wishes:
+            if self.rng.random() < 0.7:
+                return []
+            self.wishes -= 1
+            actions = ["stop", "pause", "pause", "resume", "extend", "clone", "pause study", "resume study"]
+            return [self._ask(str(self.rng.choice(actions)), int(self.rng.integers(len(self.ledger) + 1)))]
+        aside = self.ledger.in_state(TrialState.SET_ASIDE)
+        return [self._ask("resume", n) for n in aside] + [self._ask("resume study", None)] * self.ledger.paused
+
+    def _ask(self, action: str, trial: int | None) -> Request:
+        self.n += 1
+        return Request(f"r{self.n}", action, trial, {"phases": 2} if action in ("extend", "clone") else {})
+
+
+def a_log(name: str, seed: int, crash: float, wishes: int, deaths: int) -> MemoryLog:
+    """What a study leaves behind whose driver is stopped `deaths` times; every one begins with what the last left."""
+    rng, log = np.random.default_rng(seed), MemoryLog()
+    cluster = VirtualCluster(3, hazards=Hazards(crash, 0.0, 2.0, 1.0, 1), seed=seed)
+    whims = Whims(log, rng, wishes)
+    log.append([Event(Kind.STUDY_STARTED, 0.0)])
+    for left in reversed(range(deaths + 1)):
+        scheduler = SCHEDULERS[name]()
+        ledger = replay(scheduler, log)
+        executor = cluster.executor(RandomTimes(seed))
+        executor.open(ledger.at)
+        enough = len(log) + int(rng.integers(60)) if left else 10**6
+        over = drive(scheduler, executor, log, ledger=ledger, inbox=whims, stop=lambda n=enough: len(log) > n)
+        assert ledger.trials == Ledger(log).trials
+        if over:
+            log.append([Event(Kind.STUDY_ENDED, executor.now)])
+            break
+        later = executor.now + 0.25  # no phase ended just then
+        log.append([Event(Kind.STUDY_INTERRUPTED, executor.now), Event(Kind.STUDY_RESUMED, later)])
+    return log
+
+
+def ended_at(log: list[Event]) -> dict[int, float]:
+    """When each trial that is over ended, by its last event that says so."""
+    ended: dict[int, float] = {}
+    for e in log:
+        if e.kind in (Kind.TRIAL_FAILED, Kind.TRIAL_STOPPED) or e.data.get("verdict") == "stop":
+            ended.setdefault(e.trial, e.at)
+        elif e.data.get("action") == "extend" and e.data["accepted"]:
+            del ended[e.trial]
+    return ended
+
+
+def assert_all_agree(log: list[Event]) -> None:
+    frames, tally, progress = frames_of(log), Tally(), Progress(None, None)
+    tally.append(log)
+    for event in log:
+        progress.see(event)
+    outcome = tally.outcome(1, 1, 3)
+    trials, phases = frames.trials.set_index("trial"), frames.phases
+
+    of = {kind: [e for e in log if e.kind is kind] for kind in Kind}
+    assert set(trials.index) == {e.trial for e in of[Kind.RUN]}
+    assert progress.trials_started == outcome.trials == len(trials)
+    reports = [(e.at, e.data["score"], e.trial) for e in of[Kind.PHASE_ENDED]]
+    assert list(zip(outcome.ended_s, outcome.scores, outcome.reporters, strict=True)) == reports
+    assert sorted(phases.loc[phases["ended_s"].notna(), ["ended_s", "score", "trial"]].itertuples(index=False)) == (
+        sorted(reports)
+    )
+    assert progress.phases_ended == len(reports)
+    assert outcome.retries == len(of[Kind.PHASE_FAILED]) + len(of[Kind.TRIAL_FAILED])
+    assert phases["retries"].sum() == len(of[Kind.PHASE_FAILED])
+
+    over = ended_at(log)
+    assert trials["ended_s"].dropna().to_dict() == over
+    assert set(trials.index[trials["state"].isin(["stopped", "finished", "failed"])]) == over.keys()
+    assert progress.trials_ended == len(over)
+    scores = pd.DataFrame(reports, columns=["at", "score", "trial"]).groupby("trial")["score"]
+    assert trials["best_score"].dropna().to_dict() == scores.max().to_dict()
+    assert trials["last_score"].dropna().to_dict() == scores.last().to_dict()
+
+    resumed = {e.at for e in of[Kind.STUDY_RESUMED]}  # what a dead driver left under way nobody reported
+    busy = frames.spans[frames.spans["outcome"].isin(["ended", "lost"]) & ~frames.spans["ended_s"].isin(resumed)]
+    assert sorted(tally.busy) == sorted(busy[["started_s", "ended_s"]].itertuples(index=False, name=None))
+    assert progress.state == frames.state
+
+
+NAMES = ["random", "hypertrick", "halving", "halving-hold", "hyperband-restart", "asha", "pbt", "pbt-tournament"]
+
+
+@settings(max_examples=25, deadline=None)
+@given(
+    name=st.sampled_from(NAMES),
+    seed=st.integers(0, 10_000),
+    crash=st.sampled_from([0.0, 0.2]),
+    wishes=st.integers(0, 25),
+    deaths=st.integers(0, 3),
+    share=st.floats(0, 1),
+)
+def test_whatever_happens_to_a_study_all_who_count_agree(name, seed, crash, wishes, deaths, share) -> None:
+    log = a_log(name, seed, crash, wishes, deaths)
+    assert list(out_of_order(log)) == []
+    assert log[-1].kind is Kind.STUDY_ENDED
+    assert_all_agree(log)
+    assert_all_agree(log[: 1 + int(share * len(log))])
+
+
+def test_the_random_logs_hold_what_they_are_meant_to() -> None:
+    seen = Counter(
+        e.data["action"] if e.kind is Kind.INTERVENTION and e.data["accepted"] else str(e.kind)
+        for seed in range(6)
+        for e in a_log("asha", seed, 0.2, 25, 2)
+    )
+    wanted = {"stop", "pause", "resume", "extend", "clone", "pause study", "resume study"}
+    assert wanted | {Kind.PHASE_FAILED, Kind.TRIAL_FAILED, Kind.STUDY_RESUMED, Kind.SLOT_LOST} <= seen.keys()
+
+
+def test_a_trial_the_scheduler_paused_and_asks_for_again_is_no_longer_set_aside_for_a_person() -> None:
+    begun = {"config": {"lr": 0.1}, "seed": 0}
+    ended = {"score": 1.0, "checkpoint": "x"}
+    log = [
+        Event(Kind.RUN, 0.0, 0, 0, data={**begun, "parent": None}),
+        Event(Kind.PHASE_STARTED, 0.0, 0, 0, 0),
+        Event(Kind.INTERVENTION, 0.5, 0, data={"action": "pause", "accepted": True}),
+        Event(Kind.PHASE_ENDED, 1.0, 0, 0, 0, ended),
+        Event(Kind.DECISION, 1.0, 0, 0, data={"verdict": "pause", "mode": "barrier"}),
+        Event(Kind.RUN, 2.0, 0, 1, data={**begun, "parent": 0}),
+        Event(Kind.PHASE_STARTED, 2.0, 0, 1, 0),
+        Event(Kind.PHASE_ENDED, 3.0, 0, 1, 0, ended),
+        Event(Kind.DECISION, 3.0, 0, 1, data={"verdict": "continue", "mode": "collecting"}),
+    ]
+    assert Ledger(log).state(0) is TrialState.RUNNING
+    assert frames_of(log).trials["state"].tolist() == ["running"]
