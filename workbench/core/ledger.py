@@ -129,10 +129,10 @@ class Ledger:
         elif kind is Kind.RUN:
             self._see_run(number, event)
         elif kind is Kind.TRIAL_FAILED:
-            self._end(number, TrialState.FAILED, event.at)
+            self._enter(number, TrialState.FAILED, event.at)
             self.trials[number].error = error_text(event.data)
         elif kind is Kind.TRIAL_STOPPED:
-            self._end(number, TrialState.STOPPED, event.at)
+            self._enter(number, TrialState.STOPPED, event.at)
             self.trials[number].mode = "person"
 
     def _see_run(self, number: int, event: Event) -> None:
@@ -148,7 +148,7 @@ class Ledger:
         trial.phase, trial.slot, trial.pausing = event.phase or 0, event.slot, False
         trial.own_phases = int(data.get("own_phases", 0))
         trial.own = trial.own_phases > 0
-        self._enter(number, TrialState.RUNNING)
+        self._enter(number, TrialState.RUNNING, event.at)
 
     def _see_phase_ended(self, trial: Trial, event: Event) -> None:
         score = event.data["score"]
@@ -166,13 +166,10 @@ class Ledger:
         if trial.state is TrialState.FAILED:
             return  # its answer to hearing of the failure
         after = _AFTER[event.data["verdict"]]
-        if after is TrialState.STOPPED:
-            self._end(number, after, event.at)
-        elif after is TrialState.RUNNING:
+        if after is TrialState.RUNNING:
             trial.phase += 1
-            self._enter(number, TrialState.SET_ASIDE if trial.pausing else after)
-        else:
-            self._enter(number, after)
+            after = TrialState.SET_ASIDE if trial.pausing else after
+        self._enter(number, after, event.at)
 
     def _see_intervention(self, event: Event) -> None:
         self.requests.add(event.data.get("request", ""))
@@ -188,18 +185,15 @@ class Ledger:
             elif action == "resume":
                 trial.pausing = False
                 if trial.state is TrialState.SET_ASIDE:
-                    self._enter(event.trial, TrialState.RUNNING)
+                    self._enter(event.trial, TrialState.RUNNING, event.at)
             elif action == "extend":
                 trial.own, trial.own_phases = True, int(event.data["phases"])
-                trial.phase, trial.ended_s, trial.mode = trial.due, None, None
-                self._enter(event.trial, TrialState.RUNNING)
+                trial.phase, trial.mode = trial.due, None
+                self._enter(event.trial, TrialState.RUNNING, event.at)
 
-    def _end(self, number: int, state: TrialState, at: float) -> None:
-        self._enter(number, state)
-        self.trials[number].ended_s = at
-
-    def _enter(self, number: int, state: TrialState) -> None:
-        self.trials[number].state = state
+    def _enter(self, number: int, state: TrialState, at: float) -> None:
+        trial = self.trials[number]
+        trial.state, trial.ended_s = state, at if state.over else None
         (self._running.add if state is TrialState.RUNNING else self._running.discard)(number)
 
     def __contains__(self, number: int) -> bool:

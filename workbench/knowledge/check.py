@@ -133,7 +133,7 @@ def is_driven(path: str | Path, name: str) -> bool:
 def out_of_order(events: list[Event]) -> Iterator[str]:
     """Name every break of the order a driver keeps to (see `docs/log.md`)."""
     ledger = Ledger()
-    started: set[tuple[int, int]] = set()
+    started: set[tuple[int | None, int]] = set()
     last: dict[int | None, float] = {}  # by trial: what several trials do may be logged in one piece, a little late
     for n, event in enumerate(events):
         where = f"event {n} ({event.kind}, trial {event.trial}, phase {event.phase})"

@@ -54,25 +54,16 @@ class Unfinished(DatabaseError):
 _HELD = {sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED}
 _INTERRUPTED = {sqlite3.SQLITE_READONLY_ROLLBACK, sqlite3.SQLITE_READONLY_RECOVERY}  # what a reader may not mend
 
-# From each version to the next. Statements of one step are one transaction, the version's number among them.
-_MIGRATIONS = {
-    1: (
-        "ALTER TABLE studies ADD COLUMN identity TEXT NOT NULL DEFAULT ''",
-        "UPDATE studies SET identity = lower(hex(randomblob(8)))",
-        "CREATE INDEX metrics_by_name ON metrics (study, name, seq)",
-    ),
-}
-
 
 def open_for_writing(path: Path) -> sqlite3.Connection:
-    """Open, or create, a knowledge base; bring one of an older version up to this one.
+    """Open, or create, a knowledge base.
 
     Writers of different studies take turns, waiting up to 60 s.
 
     Raises
     ------
     DatabaseError
-        The file is not a knowledge base, is damaged, or was written by a newer version.
+        The file is not a knowledge base, is damaged, or of another version.
     """
     path.parent.mkdir(parents=True, exist_ok=True)
     connection = sqlite3.connect(path, timeout=_WAIT_S, isolation_level=None, check_same_thread=False)
@@ -81,7 +72,6 @@ def open_for_writing(path: Path) -> sqlite3.Connection:
             if _is_empty(connection):
                 _create(connection)
             _check(connection, path)
-            _migrate(connection)
             # NORMAL in WAL mode: a commit survives the death of this process; a power cut may take the last ones.
             connection.execute("PRAGMA synchronous = NORMAL")
             connection.execute("PRAGMA foreign_keys = ON")
@@ -92,12 +82,12 @@ def open_for_writing(path: Path) -> sqlite3.Connection:
 
 
 def open_for_reading(path: Path) -> sqlite3.Connection:
-    """Open a knowledge base, of this version or an older one, without any right to change it.
+    """Open a knowledge base without any right to change it.
 
     Raises
     ------
     DatabaseError
-        The file is missing, not a knowledge base, damaged, or was written by a newer version.
+        The file is missing, not a knowledge base, damaged, or of another version.
     Unfinished
         A writer has to open it first.
     """
@@ -149,22 +139,6 @@ def _create(connection: sqlite3.Connection) -> None:
     )
 
 
-def _migrate(connection: sqlite3.Connection) -> None:
-    """Go from version to version, each step whole or not at all: a crash leaves the file at one of them."""
-    while _version(connection) < VERSION:
-        connection.execute("BEGIN IMMEDIATE")
-        try:
-            version = _version(connection)  # again: another writer may have been quicker
-            for statement in _MIGRATIONS.get(version, ()):
-                connection.execute(statement)
-            connection.execute(f"PRAGMA user_version = {min(version + 1, VERSION)}")
-            connection.execute("COMMIT")
-        except BaseException:
-            if connection.in_transaction:
-                connection.execute("ROLLBACK")
-            raise
-
-
 def _version(connection: sqlite3.Connection) -> int:
     return int(connection.execute("PRAGMA user_version").fetchone()[0])
 
@@ -174,7 +148,6 @@ def _check(connection: sqlite3.Connection, path: Path) -> None:
     version = _version(connection)
     if application != _APPLICATION:
         raise DatabaseError(f"{path} is an SQLite file, but not a knowledge base of the workbench: choose another --db")
-    if version > VERSION:
-        raise DatabaseError(
-            f"{path} has schema version {version}, this workbench reads up to {VERSION}: upgrade the workbench"
-        )
+    if version != VERSION:
+        do = "upgrade the workbench" if version > VERSION else "choose another --db, or use the workbench that wrote it"
+        raise DatabaseError(f"{path} has schema version {version}, this workbench reads only {VERSION}: {do}")

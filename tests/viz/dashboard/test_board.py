@@ -135,6 +135,21 @@ def test_what_people_ask_is_told_with_the_answer():
     assert [row["running"] for row in content["survival"]] == [0, 0]
 
 
+def test_phases_that_a_trial_has_from_its_parent_are_counted_once():
+    board = _board()
+    begun = {"config": {"lr": 0.1}, "seed": 0}
+    board.take(_news([
+        Event(Kind.RUN, 0.0, 0, 0, data={**begun, "parent": None}),
+        Event(Kind.PHASE_STARTED, 0.0, 0, 0, 0),
+        Event(Kind.PHASE_ENDED, 1.0, 0, 0, 0, {"score": 1.0}),
+        Event(Kind.DECISION, 1.0, 0, 0, data={"verdict": "stop", "mode": "replaced"}),
+        Event(Kind.RUN, 1.0, 1, 1, data={**begun, "parent": 0}),
+        Event(Kind.PHASE_STARTED, 1.0, 1, 1, 0),
+        Event(Kind.PHASE_ENDED, 2.0, 1, 1, 0, {"score": 2.0}),
+    ]))  # fmt: skip
+    assert board.phases_ended == board.state()["phases_ended"] == 2
+
+
 def test_lost_slots_and_drivers_are_troubles():
     board = _board()
     board.take(_news([*in_order(), Event(Kind.SLOT_LOST, 21.0, slot=2, data={"node": "m"}),

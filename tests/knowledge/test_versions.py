@@ -1,0 +1,57 @@
+"""What another version of the workbench wrote: files are refused in one line, settings new since do no harm."""
+
+import json
+import sqlite3
+from contextlib import closing
+
+import pytest
+
+from workbench.core.errors import DatabaseError, StudyError
+from workbench.knowledge import KnowledgeBase, StudyLog, check
+from workbench.knowledge.schema import VERSION
+
+
+@pytest.mark.parametrize(
+    ("version", "do"), [(VERSION - 1, "choose another --db, or use the workbench that wrote it"),
+                        (VERSION + 1, "upgrade the workbench")]
+)  # fmt: skip
+def test_a_file_of_another_version_is_refused_in_one_line_and_left_as_it_is(tmp_path, version, do) -> None:
+    path = tmp_path / "kb.db"
+    StudyLog(path, "one", {}).close()
+    with closing(sqlite3.connect(path)) as connection:
+        connection.execute(f"PRAGMA user_version = {version}")
+        connection.execute("PRAGMA wal_checkpoint(TRUNCATE)")
+    before = path.read_bytes()
+    for use in (KnowledgeBase, check, lambda file: StudyLog(file, "one", {}, resume=True)):
+        with pytest.raises(DatabaseError) as refused:
+            use(path)
+        assert str(refused.value) == f"{path} has schema version {version}, this workbench reads only {VERSION}: {do}"
+    assert path.read_bytes() == before
+
+
+RECORDED = {"scheduler": {"kind": "hypertrick", "n": 3, "searcher": {"kind": "random", "space": {"lr": [0, 1]}}}}
+
+
+@pytest.mark.parametrize(
+    ("change", "refused"),
+    [
+        (lambda s: s["scheduler"].update(new_setting=0.5), False),
+        (lambda s: s["scheduler"]["searcher"].update(new_setting=None), False),
+        (lambda s: s.update(new_table={"kind": "x"}), False),
+        (lambda s: s["scheduler"].update(n=4), True),
+        (lambda s: s["scheduler"].pop("n"), True),
+        (lambda s: s["scheduler"]["searcher"].update(kind="grid"), True),
+        (lambda s: s["scheduler"]["searcher"]["space"].update(gamma=[0, 1]), True),
+        (lambda s: s["scheduler"]["searcher"]["space"]["lr"].append(2), True),
+        (lambda s: s.clear(), True),
+    ],
+)
+def test_a_setting_unknown_when_a_study_was_recorded_does_not_keep_it_from_being_resumed(tmp_path, change, refused):
+    StudyLog(tmp_path / "kb.db", "one", RECORDED).close()
+    given = json.loads(json.dumps(RECORDED))
+    change(given)
+    if refused:
+        with pytest.raises(StudyError, match=r"was started with scheduler = .*: resume it as it was"):
+            StudyLog(tmp_path / "kb.db", "one", given, resume=True)
+    else:
+        StudyLog(tmp_path / "kb.db", "one", given, resume=True).close()
