@@ -86,7 +86,8 @@ class Ledger:
         `Trial` by number.
     at : float
         Time of the last event, seconds on the study's clock.
-    phases_ended : int
+    n_over, phases_ended : int
+        Trials that are over, phases completed.
     study : str
         running, ended or interrupted; "running" also stands for a driver that died without a word.
     size : Size or None
@@ -101,7 +102,7 @@ class Ledger:
         self.trials: dict[int, Trial] = {}
         self._running: set[int] = set()
         self.at = 0.0
-        self.phases_ended = 0
+        self.n_over = self.phases_ended = 0
         self.study = "running"
         self.size: Size | None = None
         self.paused = False
@@ -193,6 +194,7 @@ class Ledger:
 
     def _enter(self, number: int, state: TrialState, at: float) -> None:
         trial = self.trials[number]
+        self.n_over += state.over - trial.state.over
         trial.state, trial.ended_s = state, at if state.over else None
         (self._running.add if state is TrialState.RUNNING else self._running.discard)(number)
 
@@ -230,8 +232,3 @@ class Ledger:
     def n_running(self) -> int:
         """Trials on a slot or on their way to one."""
         return len(self._running)
-
-    @property
-    def n_over(self) -> int:
-        """Trials that have ended, in whatever way."""
-        return sum(trial.state.over for trial in list(self.trials.values()))

@@ -39,32 +39,16 @@ class Progress:
 
     n_trials: int | None
     expected_phases: float | None
+    trials_started: int = 0
+    trials_ended: int = 0
+    phases_ended: int = 0
+    at: float = 0.0
     state: str = "running"
     message: str = ""
 
     def __post_init__(self) -> None:
         self._ledger = Ledger()
         self._frames: dict[int, tuple[float, float, float]] = {}  # trial → frames, at, frames a second
-
-    @property
-    def trials_started(self) -> int:
-        """Trials begun, by the scheduler or by people."""
-        return len(self._ledger)
-
-    @property
-    def trials_ended(self) -> int:
-        """Trials that are over."""
-        return self._ledger.n_over
-
-    @property
-    def phases_ended(self) -> int:
-        """Phases completed."""
-        return self._ledger.phases_ended
-
-    @property
-    def at(self) -> float:
-        """Seconds on the study's clock at the last event."""
-        return self._ledger.at
 
     @property
     def frames_per_s(self) -> float:
@@ -82,17 +66,19 @@ class Progress:
 
     def see(self, event: Event) -> None:
         """Take in one more event."""
-        self._ledger.see(event)
-        self.state = self._ledger.study
-        if event.kind is Kind.STUDY_STARTED and self._ledger.size is not None:
-            self.n_trials, self.expected_phases = self._ledger.size.n_trials, self._ledger.size.expected_phases
+        ledger = self._ledger
+        ledger.see(event)
+        self.at, self.state = ledger.at, ledger.study
+        self.trials_started, self.trials_ended, self.phases_ended = len(ledger), ledger.n_over, ledger.phases_ended
+        if ledger.size is not None:
+            self.n_trials, self.expected_phases = ledger.size.n_trials, ledger.size.expected_phases
         if event.kind in (Kind.PROGRESS, Kind.PHASE_ENDED):
             self.message = event.data.get("note", "")
         if event.trial is None:
             return
         if event.kind is Kind.PROGRESS:
             self._see_frames(event.trial, event.at, event.data["metrics"].get("frames"))
-        elif self._ledger.state(event.trial) is not TrialState.RUNNING:
+        elif ledger.state(event.trial) is not TrialState.RUNNING:
             self._frames.pop(event.trial, None)
 
     def _see_frames(self, trial: int, at: float, frames: float | None) -> None:
