@@ -33,7 +33,9 @@ def _slower(event, factor):
 def root(tmp_path):
     """A HyperTrick study of 9 s and a Hyperband study that took twice as long for the same."""
     for name, slower in (("hypertrick", 1), ("hyperband", 2)):
-        scheduler = {"kind": name, "n_trials": 3, "n_phases": 2} | ({"eviction_rate": 0.9, "seed": 0} if slower == 1 else {})
+        scheduler = {"kind": name, "n_trials": 3, "n_phases": 2} | (
+            {"eviction_rate": 0.9, "seed": 0} if slower == 1 else {}
+        )
         with_log = StudyLog(tmp_path / "kb.db", name, {"seed": 0, "scheduler": scheduler, "trainable": TRAINABLE})
         size = size_of(HyperTrick(RandomSearcher(SPACE), 3, 2, 0.9)) if slower == 1 else Size(3, 3, 2, 6.0)
         began = Event(Kind.STUDY_STARTED, 0.0, data={"size": size.to_json()})
