@@ -170,7 +170,8 @@ class Ledger:
         if after is TrialState.RUNNING:
             trial.phase += 1
             after = TrialState.SET_ASIDE if trial.pausing else after
-        self._enter(number, after, event.at)
+        if after is not trial.state:
+            self._enter(number, after, event.at)
 
     def _see_intervention(self, event: Event) -> None:
         self.requests.add(event.data.get("request", ""))
@@ -194,8 +195,9 @@ class Ledger:
 
     def _enter(self, number: int, state: TrialState, at: float) -> None:
         trial = self.trials[number]
-        self.n_over += state.over - trial.state.over
-        trial.state, trial.ended_s = state, at if state.over else None
+        over = state.over
+        self.n_over += over - (trial.ended_s is not None)
+        trial.state, trial.ended_s = state, at if over else None
         (self._running.add if state is TrialState.RUNNING else self._running.discard)(number)
 
     def __contains__(self, number: int) -> bool:
