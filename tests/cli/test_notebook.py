@@ -34,7 +34,7 @@ def test_the_first_study_runs_at_a_toy_size(tmp_path) -> None:
     shown = outputs(done)
     for word in (
         "completion rate",
-        "expected 87.5% by Eq. 9",
+        "expected 87.5%",
         "report:",
         "application/vnd.plotly.v1+json",
         "widget-view",

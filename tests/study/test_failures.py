@@ -171,7 +171,7 @@ def test_the_place_is_the_last_line_of_the_users_own_code() -> None:
 def test_the_command_exits_with_1_and_says_why_when_no_trial_has_a_score(
     study_of, tmp_path, capfd, monkeypatch, options, more, stops
 ) -> None:
-    from workbench import cli
+    from workbench.cli.main import main
     from workbench.study import file as study_file
 
     built = study_file.study_from
@@ -187,7 +187,7 @@ def test_the_command_exits_with_1_and_says_why_when_no_trial_has_a_score(
     preset = study_file.read_preset("cartpole")
     preset["study"] |= {"nodes": 1, "max_retries": 0} | ({"fail_fast": False} if more else {})
     monkeypatch.setattr(study_file, "read_preset", lambda name: preset)
-    assert cli.main(["run", "--preset", "cartpole", "--db", str(tmp_path / "kb.db"), *options]) == 1
+    assert main(["run", "--preset", "cartpole", "--db", str(tmp_path / "kb.db"), *options]) == 1
     out, err = capfd.readouterr()
     with KnowledgeBase(tmp_path / "kb.db") as kb:
         frames = kb["cartpole"].frames()

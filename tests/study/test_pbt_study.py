@@ -28,7 +28,7 @@ from workbench.study.results import Results
 
 SPACE = Space({"learning_rate": LogUniform(1e-4, 1e-2), "t_max": LogUniform(2, 20, step=1)})
 PATIENT = {"max_retries": 20, "stall_s": 3000.0}  # where much else computes, workers come and go
-CARTPOLE = GA3C(game="CartPole-v1", phase=Budget(updates=15), n_agents=4, lockstep=True, device="cpu")
+CARTPOLE = GA3C(game="CartPole-v1", phase=Budget(updates=15), n_agents=4, min_games=1, lockstep=True, device="cpu")
 
 
 def population(n: int = 4, n_phases: int = 3, **settings) -> PBT:

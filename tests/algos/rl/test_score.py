@@ -93,8 +93,8 @@ def test_seconds_wait_for_games_as_well(name):
 
 
 def test_progress_says_nothing_of_part_of_a_game(settings, monkeypatch):
-    module = "ba3c_rank" if isinstance(settings, BA3C) else type(settings).__module__.rsplit(".", 1)[1]
-    monkeypatch.setattr(f"workbench.algos.rl.{module}.PROGRESS_S", 1e-4)
+    module = "workbench.algos.rl.ba3c.rank" if isinstance(settings, BA3C) else type(settings).__module__
+    monkeypatch.setattr(f"{module}.PROGRESS_S", 1e-4)
     trial, seen = replace(settings, min_games=20)({}, 0), []
     trial.train_phase(seen.append)
     first, second = len(seen), trial.train_phase(seen.append)

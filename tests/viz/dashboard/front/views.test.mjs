@@ -60,7 +60,8 @@ test("a bar of the Gantt chart is found under the pointer, waste is hatched", ()
 test("HyperTrick's modes have the paper's names", () => {
   const phase = { mode: "collecting", reported: 3, collecting_reports: 7.5 };
   assert.deepEqual([front.modeOf(phase, true), front.modeOf(phase, false)], ["DCM 3/7.5", "DCM"]);
-  assert.deepEqual(["selecting", "finished", "barrier"].map((mode) => front.modeOf({ mode }, true)), ["WSM", "last", "barrier"]);
+  assert.deepEqual(["selecting", "finished", "barrier"].map((mode) => front.modeOf({ ...phase, mode }, true)), ["WSM", "last", "barrier"]);
+  assert.equal(front.modeOf({ mode: "selecting" }, true), "selecting"); // another scheduler's word
 });
 
 test("survival tells fates, what was expected and the selected trial", () => {
