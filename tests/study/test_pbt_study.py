@@ -130,14 +130,14 @@ def test_the_best_schedule_is_written_and_replayed_in_single_runs(study, results
 def test_a_population_of_classifiers_trains_on_real_workers(client, tmp_path) -> None:
     """A trial need not be reinforcement learning."""
     space = Space({"learning_rate": LogUniform(1e-3, 1.0), "dropout": Uniform(0.0, 0.7)})
-    scheduler = PBT(RandomSearcher(space), 4, 4, share=0.25)
+    scheduler = PBT(RandomSearcher(space), 4, 6, share=0.5)  # who is judged when is for the workers to say
     trainable = DigitsClassifier(phase=Budget(updates=40))
     study = Study("digits", scheduler, trainable, db=tmp_path / "kb.db", client=client, **PATIENT)
     results = study.run().results()
     table = results.schedules
-    assert len(table) == 16
+    assert len(table) == 24
     assert results.lineage["copied"].any()
-    last = table[table["phase"] == 3]["score"]
+    last = table[table["phase"] == 5]["score"]
     assert last.max() > 0.9
     assert last.min() > table[table["phase"] == 0]["score"].min()
 
