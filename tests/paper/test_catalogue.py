@@ -63,8 +63,14 @@ def test_every_experiment_can_be_run_small() -> None:
 
 @pytest.mark.parametrize("name", [pytest.param(n, marks=() if n in FAST else pytest.mark.slow) for n in SMALLEST])
 def test_run_small_it_has_the_columns_of_what_is_recorded(name) -> None:
-    experiment, before = EXPERIMENTS[name], RecordedTable.open(name).frame
+    if "sb3" in name:
+        pytest.importorskip("stable_baselines3", reason="compared with a peer of the extra bench")
+    experiment = EXPERIMENTS[name]
     frame = pd.DataFrame(experiment.run(replace(experiment.parts("minutes")[0], **SMALLEST[name])))
+    assert len(frame)
+    if not (DATA / name).is_dir():
+        return  # not recorded yet
+    before = RecordedTable.open(name).frame
     assert list(frame.columns) == list(before.columns)
     assert frame.dtypes.map(lambda kind: kind.kind).equals(before.dtypes.map(lambda kind: kind.kind))
 
