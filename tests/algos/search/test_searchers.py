@@ -95,6 +95,7 @@ def test_an_unknown_sampler_is_refused() -> None:
 
 
 def test_a_study_file_hands_on_its_seed_its_space_and_its_nodes() -> None:
+    pytest.importorskip("torch")  # of the trainable it names
     from workbench.study.file import study_from
 
     table = {
