@@ -134,7 +134,7 @@ class Attempts:
         if job.trial in self._attempts:
             held = self._attempts[job.trial].slot.index
             raise SchedulerError(f"trial {job.trial} cannot start: it holds slot {held} already")
-        return [self._submit(job, 0, self._choose(job), now)]
+        return [self._submit(job, 0, now)]
 
     def verdict(self, trial: int, verdict: Verdict, now: float) -> list[Submit]:
         """Carry out a verdict on a trial that has ended a phase, or is held."""
@@ -149,7 +149,7 @@ class Attempts:
         job, slot = attempt.job, attempt.slot
         following = Job(trial, job.phase + 1, job.config, job.seed, attempt.checkpoint, job.slot)
         if slot.up:
-            return [self._submit(following, 0, slot, now, attempt.alive)]
+            return [self._submit(following, 0, now, slot, attempt.alive)]
         self._leave(attempt)  # lost while the trial was held
         self.waiting.append((following, 0))
         return []
@@ -169,7 +169,7 @@ class Attempts:
         submits = []
         while self.waiting and self._free:
             job, number = self.waiting.popleft()
-            submits.append(self._submit(job, number, self._choose(job), now))
+            submits.append(self._submit(job, number, now))
         return submits
 
     def release(self, *, everything: bool = False) -> list[Release]:
@@ -303,19 +303,19 @@ class Attempts:
 
     # -- who holds what -------------------------------------------------------------------------------------------
 
-    def _choose(self, job: Job) -> Slot:
-        """Take a free slot off the heap: the one the job names if that is free, else the lowest."""
-        free, wanted = self._free, job.slot
-        if not free:
-            raise SchedulerError(f"trial {job.trial} cannot start: none of the {self.n_slots} slots is free")
-        if wanted is None or wanted == free[0] or wanted not in free:
-            return self._slots[heapq.heappop(free)]
-        free.remove(wanted)
-        heapq.heapify(free)
-        return self._slots[wanted]
-
-    def _submit(self, job: Job, number: int, slot: Slot, now: float, alive: bool = False) -> Submit:
-        trial = slot.trial = job.trial
+    def _submit(self, job: Job, number: int, now: float, slot: Slot | None = None, alive: bool = False) -> Submit:
+        """Begin an attempt; without a slot of its own on the free one that the job names, else on the lowest."""
+        trial, free = job.trial, self._free
+        if slot is None:
+            if not free:
+                raise SchedulerError(f"trial {trial} cannot start: none of the {self.n_slots} slots is free")
+            if job.slot is None or job.slot == free[0] or job.slot not in free:
+                slot = self._slots[heapq.heappop(free)]
+            else:
+                slot = self._slots[job.slot]
+                free.remove(job.slot)
+                heapq.heapify(free)
+        slot.trial = trial
         attempt = self._attempts[trial] = Attempt(job, number, slot, now, alive)
         self.events.append(Event(Kind.PHASE_STARTED, now, trial, job.phase, slot.index))
         return Submit(attempt)
