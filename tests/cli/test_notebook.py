@@ -78,7 +78,7 @@ def test_a_kernel_that_dies_is_said_so(tmp_path) -> None:
 
 
 AS_IT_IS = {  # what a notebook shows when it runs as it is; the first ones keep their studies where they are told
-    "01_first_study": ["completion rate", "by Eq. 9", "report:", "application/vnd.plotly.v1+json", "widget-view"],
+    "01_first_study": ["completion rate", "expected ", "report:", "application/vnd.plotly.v1+json", "widget-view"],
     "02_live_dashboard": ["widget-view", "trials begun", "<svg", "pause study", "<progress", "24 started, 24 ended"],
     "03_schedulers_in_virtual_time": [
         *("(Fig. 2)", "(Fig. 3)", "(Fig. 8)", "(Fig. 9)", "Occupancy over time", "Regret where ranks cross"),
