@@ -35,7 +35,7 @@ from workbench.core.errors import DatabaseError
 from workbench.paper.experiment import RecordedTable
 
 WINDOW = 100  # games
-RECORDINGS = ("ga3c-against-sb3", "ga3c-against-sb3-atari")
+RECORDINGS = ("ga3c-against-sb3", "ga3c-against-sb3-atari", "ga3c-defaults-atari")
 SYSTEMS = ("default", "before", "a2c")
 BEFORE = {"init": "uniform", "eps_inside_root": True}
 Curve = list[tuple[int, float, int]]  # frames, score, games the score is the mean of
@@ -124,12 +124,11 @@ def summary(rows: list[dict[str, Any]]) -> dict[str, Any]:
 
 
 def recorded() -> dict[str, Any]:
-    """Summarise what data/ holds, by game."""
+    """Summarise what data/ holds, by recording."""
     found = {}
     for name in RECORDINGS:
         with suppress(DatabaseError):  # not recorded yet
-            for game, part in RecordedTable.open(name).frame.groupby("game"):
-                found[str(game)] = summary(part.to_dict("records"))
+            found[name] = summary(RecordedTable.open(name).frame.to_dict("records"))
     return found
 
 

@@ -26,6 +26,7 @@ SMALLEST = {  # every experiment, as small as it goes: what is changed in the fi
     "ga3c-speed-atari": _SPEED,
     "ga3c-against-sb3": {"seeds": 1, "frames": 4000, "points": 2, "processes": 1},
     "ga3c-against-sb3-atari": {"frames": 8000, "points": 2, "systems": ("default", "a2c")},
+    "ga3c-defaults-atari": {"frames": 8000, "points": 2, "seeds": 1},
     "hts-speedup": {"laws": ("gamma:1",), "seeds": 1, "updates": 2, "mean_ms": 1.0, "epochs": 1, "games": 1}
     | {"processes": 1},
     "hts-return": {"seeds": 1, "frames": 4096, "phases": 2, "mean_ms": 0.5, "processes": 1},

@@ -111,12 +111,22 @@ EXPERIMENTS: list[Experiment[Any]] = [
         source="measured",
         run=against_sb3,
         scales={
-            "minutes": (
-                *(Against(**_PACMAN, seeds=1, first_seed=seed, systems=("default", "a2c")) for seed in range(3)),
-                Against(**_PACMAN, seeds=2, systems=("before",)),
+            "minutes": tuple(
+                Against(**_PACMAN, seeds=1, first_seed=seed, systems=("default", "a2c")) for seed in range(3)
             ),
             "hours": Against(**_PACMAN, seeds=10),
             "paper": Against("MsPacman", 40_000_000),
+        },
+    ),
+    Experiment(
+        "ga3c-defaults-atari",
+        shows="GA3C's default beside that of 0.1.0: score against frames on Ms. Pac-Man",
+        source="measured",
+        run=against_sb3,
+        scales={
+            "minutes": Against(**_PACMAN, seeds=2, systems=("default", "before")),
+            "hours": Against(**_PACMAN, seeds=10, systems=("default", "before")),
+            "paper": Against("MsPacman", 40_000_000, systems=("default", "before")),
         },
     ),
 ]
