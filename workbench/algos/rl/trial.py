@@ -43,6 +43,7 @@ class Trial(ABC):
         self.settings, self.seed = settings, seed
         self.game = find_game(settings.game, reads_rgb(settings.network))
         device = settings.torch_device()
+        torch.set_num_threads(settings.torch_threads)  # before the weights are drawn: their last bits depend on it
         model = make_model(self.game, settings.network, settings.init, derived(seed, 0)).to(device)
         self.learner = Learner(
             model,
