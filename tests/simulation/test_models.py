@@ -9,7 +9,7 @@ from workbench.algos.search import FullRuns, HyperTrick, ListSearcher, RandomSea
 from workbench.core.errors import InvalidInput, SchedulerError
 from workbench.core.protocols import Kind
 from workbench.knowledge.frames import frames_of
-from workbench.simulation.models import FAMILIES, CostTable, PhaseTable, RecordedStudy, SyntheticCurves
+from workbench.simulation.models import FAMILIES, CostTable, PhaseTable, ReplayedStudy, SyntheticCurves
 
 
 def curves(family, n=200, phases=8, **settings):
@@ -71,9 +71,9 @@ def test_senseless_settings_are_refused(bad) -> None:
         SyntheticCurves(SPACE, 4, **bad)
 
 
-def replayed(log) -> RecordedStudy:
+def replayed(log) -> ReplayedStudy:
     frames = frames_of(log)
-    return RecordedStudy(frames.trials, frames.phases, frames.hyperparameters, "first")
+    return ReplayedStudy(frames.trials, frames.phases, frames.hyperparameters, "first")
 
 
 def test_a_replayed_study_is_the_study() -> None:

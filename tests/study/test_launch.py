@@ -125,7 +125,7 @@ def test_a_study_in_a_thread_says_so(client, tmp_path) -> None:
     assert "can be resumed" in run._repr_html_()
     assert all(name in study._repr_html_() for name in ("here", "FullRuns", "RandomSearcher"))
     board = study.dashboard()
-    assert board.hands.study == "here"
+    assert board.controls.study == "here"
     board.close()
     go.touch()
     said = io.StringIO()

@@ -282,14 +282,14 @@ def test_a_driver_that_died_is_followed_by_another(study_of, tmp_path, how) -> N
     assert len(ended) == len(set(ended)) == 9
 
 
-def test_hands_reach_a_running_study_and_the_answers_stand_in_its_log(study_of, tmp_path) -> None:
+def test_controls_reach_a_running_study_and_the_answers_stand_in_its_log(study_of, tmp_path) -> None:
     study = study_of(scheduler=FullRuns(RandomSearcher(SPACE), 3, 2), trainable=WaitsForFile(str(tmp_path / "go")))
     run = study.start()
     while run.progress.phases_ended < 2:
         assert not run.wait(0.05)
-    run.hands.stop(0)
-    run.hands.pause(1)
-    run.hands.stop(77)
+    run.controls.stop(0)
+    run.controls.pause(1)
+    run.controls.stop(77)
     while len(run.frames().interventions) < 3:
         assert not run.wait(0.05)
     (tmp_path / "go").touch()
@@ -315,7 +315,7 @@ def test_a_local_cluster_is_scaled_by_a_request(tmp_path) -> None:
     run = study.start()
     while run.progress.phases_ended < 1:
         assert not run.wait(0.05)
-    run.hands.scale(3)
+    run.controls.scale(3)
     while len(run.frames().slots) < 3:
         assert not run.wait(0.05)
     (tmp_path / "go").touch()

@@ -43,7 +43,7 @@ _STUDY: Mapping[Kind, str] = {
 
 
 @dataclass(slots=True)
-class Trial:
+class TrialRecord:
     """What the log says of a trial; names are those of the frame `trials` (see `docs/log.md`), times in seconds."""
 
     config: Config
@@ -83,7 +83,7 @@ class Ledger:
     Attributes
     ----------
     trials : dict
-        `Trial` by number.
+        `TrialRecord` by number.
     at : float
         Time of the last event, seconds on the study's clock.
     n_over, phases_ended : int
@@ -99,7 +99,7 @@ class Ledger:
     """
 
     def __init__(self, events: Iterable[Event] = ()) -> None:
-        self.trials: dict[int, Trial] = {}
+        self.trials: dict[int, TrialRecord] = {}
         self._running: set[int] = set()
         self.at = 0.0
         self.n_over = self.phases_ended = 0
@@ -140,7 +140,7 @@ class Ledger:
         parent, data = event.data["parent"], event.data
         trial = self.trials.get(number)
         if trial is None:
-            trial = self.trials[number] = Trial(data["config"], data["seed"], event.at)
+            trial = self.trials[number] = TrialRecord(data["config"], data["seed"], event.at)
         if parent != number:  # a trial that is taken up again keeps the parent it came from
             trial.parent = data.get("clone_of") if parent is None else parent
             if parent is not None:  # every phase's end leaves a checkpoint: the parent's newest is taken
@@ -151,7 +151,7 @@ class Ledger:
         trial.own = trial.own_phases > 0
         self._enter(number, TrialState.RUNNING, event.at)
 
-    def _see_phase_ended(self, trial: Trial, event: Event) -> None:
+    def _see_phase_ended(self, trial: TrialRecord, event: Event) -> None:
         score = event.data["score"]
         trial.checkpoint, trial.phases = event.data.get("checkpoint"), (event.phase or 0) + 1
         trial.last_score = score

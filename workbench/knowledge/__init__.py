@@ -5,15 +5,15 @@ One writer, any number of readers; people's requests come in by an inbox; record
 
 from workbench.knowledge.check import backup, check, repair
 from workbench.knowledge.frames import Frames, frames_of
-from workbench.knowledge.inbox import Hands, Inbox
+from workbench.knowledge.inbox import Controls, Inbox
 from workbench.knowledge.reader import KnowledgeBase, RecordedStudy, RecordedTrial
 from workbench.knowledge.recording import Recording, record
 from workbench.knowledge.writer import DiskFull, StudyLog, driver_of, output_path
 
 __all__ = [
+    "Controls",
     "DiskFull",
     "Frames",
-    "Hands",
     "Inbox",
     "KnowledgeBase",
     "RecordedStudy",

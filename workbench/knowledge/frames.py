@@ -9,7 +9,7 @@ from typing import Any, Literal
 import pandas as pd
 
 from workbench.core.errors import unknown
-from workbench.core.ledger import Ledger, Trial, TrialState
+from workbench.core.ledger import Ledger, TrialRecord, TrialState
 from workbench.core.protocols import Event, Kind
 from workbench.core.size import Size
 
@@ -27,7 +27,7 @@ TRIALS = [
     "mode",
     "error",
 ]
-_TOLD = [name for name in TRIALS if name not in ("trial", "state", "parent")]  # so named in a `Trial`
+_IN_RECORD = [name for name in TRIALS if name not in ("trial", "state", "parent")]  # so named in a `TrialRecord`
 PHASES = ["trial", "phase", "slot", "node", "started_s", "ended_s", "wall_s", "score", "retries"]
 SPANS = ["slot", "node", "trial", "phase", "started_s", "ended_s", "outcome"]
 DECISIONS = ["at_s", "trial", "phase", "verdict", "mode", "reason"]
@@ -255,10 +255,10 @@ class FrameReader:
         )
 
 
-def _row(number: int, trial: Trial) -> dict[str, Any]:
+def _row(number: int, trial: TrialRecord) -> dict[str, Any]:
     """A row of the frame `trials`: what is not known of a trial has no entry."""
     known = {"trial": number, "state": trial.standing, "parent": trial.parent}
-    told = {name: value for name in _TOLD if (value := getattr(trial, name)) is not None}
+    told = {name: value for name in _IN_RECORD if (value := getattr(trial, name)) is not None}
     return {**trial.config, **known, **told}
 
 

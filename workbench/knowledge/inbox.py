@@ -45,7 +45,7 @@ def send(db: str | Path, study: str, action: str, trial: int | None = None, **da
 
 
 @dataclass(frozen=True)
-class Hands:
+class Controls:
     """What a person can do to a running study, from anywhere that sees the knowledge base.
 
     Every method returns at once with the request's id; the driver answers within a second, in the log

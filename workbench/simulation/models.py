@@ -171,7 +171,7 @@ class SyntheticCurves:
         return _pairs(durations, scores)
 
 
-class RecordedStudy:
+class ReplayedStudy:
     """A recorded study replayed: each configuration's phases take as long, and score, as they did.
 
     Parameters

@@ -24,7 +24,7 @@ from workbench.simulation.cluster import VirtualCluster
 from workbench.simulation.executor import Hazards, PhaseModel
 from workbench.simulation.outcome import Outcome
 from workbench.simulation.run import simulate
-from workbench.simulation.sources import SOURCES, Curves, read_curves
+from workbench.simulation.sources import SOURCES, CurveSource, read_curves
 
 _TABLES = {"simulation", "cluster", "curves", "space", "searcher", "scheduler", "schedulers"}
 _PERTURBING = {"pbt"}
@@ -76,7 +76,7 @@ class Scenario:
         return replace(self, curves={**self.curves, **settings})
 
     @cached_property
-    def source(self) -> Curves:
+    def source(self) -> CurveSource:
         """The curves, read and checked."""
         return read_curves(self.curves, self.space)
 

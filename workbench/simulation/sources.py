@@ -10,11 +10,11 @@ from workbench.core.places import located
 from workbench.core.space import Space
 from workbench.simulation.curve_table import CurveTable, TableCurves, read_table
 from workbench.simulation.executor import PhaseModel
-from workbench.simulation.models import CostTable, PhaseTable, RecordedStudy, SyntheticCurves
+from workbench.simulation.models import CostTable, PhaseTable, ReplayedStudy, SyntheticCurves
 
 
 @dataclass(frozen=True)
-class Curves:
+class CurveSource:
     """Where a scenario's curves come from, the same for all repetitions.
 
     Attributes
@@ -32,7 +32,7 @@ class Curves:
     model: Callable[[int], PhaseModel]
 
 
-def read_curves(described: Mapping[str, Any], space: Space | None) -> Curves:
+def read_curves(described: Mapping[str, Any], space: Space | None) -> CurveSource:
     """Read and check the curves that a table ``curves`` describes: ``kind`` and settings."""
     settings = dict(described)
     kind = settings.pop("kind", None)
@@ -42,18 +42,18 @@ def read_curves(described: Mapping[str, Any], space: Space | None) -> Curves:
     refuse_unknown(f"setting of {kind} curves", settings, allowed)
     if missing := [key for key, needed in allowed.items() if needed and key not in settings]:
         raise InvalidInput(f"{kind} curves need {', '.join(missing)}")
-    curves: Curves = make(settings, space)
+    curves: CurveSource = make(settings, space)
     return curves
 
 
-def _synthetic(settings: dict[str, Any], space: Space | None) -> Curves:
+def _synthetic(settings: dict[str, Any], space: Space | None) -> CurveSource:
     if space is None:
         raise InvalidInput("synthetic curves depend on hyperparameters: add a [space]")
     settings = {"name": settings.pop("family", "steady"), **settings}
     if "cost_table" in settings:
         by = settings.pop("cost_by", "t_max")
         settings["cost"] = _cost_table(str(located(settings.pop("cost_table"))), by)
-    curves = Curves(settings["n_phases"], None, partial(_family, settings, space))
+    curves = CurveSource(settings["n_phases"], None, partial(_family, settings, space))
     curves.model(0)  # refuses bad settings now
     return curves
 
@@ -67,25 +67,25 @@ def _same(model: PhaseModel, seed: int) -> PhaseModel:
     return model
 
 
-def _tabled(settings: dict[str, Any], space: Space | None) -> Curves:
+def _tabled(settings: dict[str, Any], space: Space | None) -> CurveSource:
     path, configs = located(settings["path"]), settings.get("configs")
     columns, only = (tuple(sorted(settings.get(key, {}).items())) for key in ("columns", "only"))
     table = _read_table(str(path), None if configs is None else str(located(configs)), columns, only)
-    return Curves(table.n_phases, table.configs, partial(TableCurves, table))
+    return CurveSource(table.n_phases, table.configs, partial(TableCurves, table))
 
 
-def _phases(settings: dict[str, Any], space: Space | None) -> Curves:
+def _phases(settings: dict[str, Any], space: Space | None) -> CurveSource:
     table = PhaseTable.read(located(settings["path"]))
-    return Curves(table.n_phases, table.configs, partial(_same, table))
+    return CurveSource(table.n_phases, table.configs, partial(_same, table))
 
 
-def _study(settings: dict[str, Any], space: Space | None) -> Curves:
+def _study(settings: dict[str, Any], space: Space | None) -> CurveSource:
     from workbench.knowledge import KnowledgeBase
 
     with KnowledgeBase(settings["db"]) as kb:
         frames = kb[settings["name"]].frames()
-    study = RecordedStudy(frames.trials, frames.phases, frames.hyperparameters, settings["name"])
-    return Curves(study.n_phases, study.configs, partial(_same, study))
+    study = ReplayedStudy(frames.trials, frames.phases, frames.hyperparameters, settings["name"])
+    return CurveSource(study.n_phases, study.configs, partial(_same, study))
 
 
 _SYNTHETIC = (

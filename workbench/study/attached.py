@@ -19,7 +19,7 @@ from workbench.study.progress import Progress, in_a_notebook
 if TYPE_CHECKING:
     import pandas as pd
 
-    from workbench.knowledge import Frames, Hands
+    from workbench.knowledge import Controls, Frames
     from workbench.study.results import Results
     from workbench.viz.dashboard import Dashboard
 
@@ -30,7 +30,7 @@ class AttachedStudy:
     """A study in a process of its own, or anybody's: found by its name, read from its log.
 
     Nothing done to this object, its kernel or its dashboards touches the study, except what it is asked: `stop` and
-    `hands`.
+    `controls`.
 
     Parameters
     ----------
@@ -105,11 +105,11 @@ class AttachedStudy:
         return driver_of(self.db, self.name) is not None
 
     @property
-    def hands(self) -> "Hands":
+    def controls(self) -> "Controls":
         """Stop, pause, resume, extend or clone a trial; pause the study; scale its cluster."""
-        from workbench.knowledge import Hands
+        from workbench.knowledge import Controls
 
-        return Hands(self.db, self.name)
+        return Controls(self.db, self.name)
 
     def __await__(self) -> Generator[Any, None, "AttachedStudy"]:
         yield from asyncio.get_running_loop().run_in_executor(None, self.wait).__await__()

@@ -4,7 +4,7 @@ import pytest
 
 from tests.viz.dashboard.conftest import NAME
 from workbench.core.errors import InvalidInput
-from workbench.knowledge import Hands, Inbox
+from workbench.knowledge import Controls, Inbox
 from workbench.viz.dashboard.asking import ask, changed
 
 CONFIG = {"lr": 0.001, "t_max": 5, "net": "small", "clip": True}
@@ -24,7 +24,7 @@ CONFIG = {"lr": 0.001, "t_max": 5, "net": "small", "clip": True}
     ],
 )
 def test_a_button_becomes_a_request(db, log, content, arrives):
-    request = ask(Hands(db, NAME), content, CONFIG)
+    request = ask(Controls(db, NAME), content, CONFIG)
     (found,) = Inbox(db, NAME)()
     assert (found.id, (found.action, found.trial, dict(found.data))) == (request, arrives)
 
@@ -47,7 +47,7 @@ def test_a_button_becomes_a_request(db, log, content, arrives):
 )
 def test_nonsense_never_reaches_the_study(db, log, content, config, words):
     with pytest.raises(InvalidInput, match=words):
-        ask(Hands(db, NAME), content, config)
+        ask(Controls(db, NAME), content, config)
     assert Inbox(db, NAME)() == []
 
 

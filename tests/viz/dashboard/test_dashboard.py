@@ -69,7 +69,7 @@ def test_buttons_ask_and_are_told_whether_it_was_sent(board, log, db):
     assert [(r.id, r.action, r.trial) for r in Inbox(db, NAME)()] == [(asked["request"], "stop", 3)]
     board._handle_custom_msg({"type": "ask", "action": "stop", "trial": 99}, [])
     assert "no trial 99" in board.until("refused")["why"]
-    assert board.hands.study == NAME
+    assert board.controls.study == NAME
 
 
 def test_importance_comes_when_it_is_asked_for(board, log):

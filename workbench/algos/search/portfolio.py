@@ -40,8 +40,8 @@ class Portfolio:
     eviction_rates: Sequence[float]
     seed: int = 0
     _trials: Trials = field(init=False, repr=False, compare=False)
-    _members: "list[_Member]" = field(init=False, repr=False, compare=False)
-    _place_of: "dict[int, tuple[_Member, int]]" = field(init=False, default_factory=dict, repr=False, compare=False)
+    _members: "list[_Component]" = field(init=False, repr=False, compare=False)
+    _place_of: "dict[int, tuple[_Component, int]]" = field(init=False, default_factory=dict, repr=False, compare=False)
 
     _repr_html_ = settings_html
 
@@ -61,7 +61,7 @@ class Portfolio:
                 "make the sizes smaller"
             )
         self._members = [
-            _Member(i, size, rate, self.n_phases, self.seed + i)
+            _Component(i, size, rate, self.n_phases, self.seed + i)
             for i, (size, rate) in enumerate(zip(self.sizes, self.eviction_rates, strict=True))
         ]
         self._trials = Trials(self.searcher, self.n_trials)
@@ -112,7 +112,7 @@ class Portfolio:
         return {report.trial: Decision(decision.verdict, {**decision.reason, "member": member.index})}
 
 
-class _Member:
+class _Component:
     """One HyperTrick, which numbers its trials for itself and is its own searcher."""
 
     def __init__(self, index: int, size: int, eviction_rate: float, n_phases: int, seed: int) -> None:

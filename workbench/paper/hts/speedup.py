@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True)
-class Expectation:
+class StepSeconds:
     """Seconds that one step of all environments takes, learning included.
 
     Attributes
@@ -46,7 +46,7 @@ class Expectation:
 
 def expected_speedup(
     step_time: StepTime, n_envs: int, sync_interval: int, learning_s: float = 0.0, prediction_s: float = 0.0
-) -> Expectation:
+) -> StepSeconds:
     """Weigh the baseline against HTS-RL.
 
     Parameters
@@ -65,7 +65,7 @@ def expected_speedup(
     per_step = learning_s / sync_interval
     slowest = expected_longest_step(step_time, n_envs) + prediction_s
     rollout = expected_longest_sum(step_time, n_envs, sync_interval) / sync_interval + prediction_s
-    return Expectation(slowest + per_step, max(rollout, per_step))
+    return StepSeconds(slowest + per_step, max(rollout, per_step))
 
 
 def speedups(runs: pd.DataFrame) -> pd.DataFrame:

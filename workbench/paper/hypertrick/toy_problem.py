@@ -39,7 +39,7 @@ SLOW_LEARNER_SCORE = 31
 
 
 @dataclass(frozen=True)
-class Played:
+class ToyRun:
     """One schedule of the toy problem: its outcome and its log."""
 
     outcome: Outcome
@@ -79,11 +79,11 @@ def schedulers(toy: PhaseTable) -> dict[str, Scheduler]:
     }
 
 
-def play(scheduler: Scheduler, toy: PhaseTable) -> Played:
+def play(scheduler: Scheduler, toy: PhaseTable) -> ToyRun:
     """Simulate one schedule on six nodes."""
     events: list[Event] = []
     outcome = simulate(scheduler, toy, VirtualCluster(NODES), events=events)
-    return Played(outcome, events)
+    return ToyRun(outcome, events)
 
 
 def figure(name: str) -> "go.Figure":
@@ -123,7 +123,7 @@ def facts(toy: PhaseTable) -> dict[str, bool]:
     return found
 
 
-def _told_of_hypertrick(played: Played) -> dict[str, bool]:
+def _told_of_hypertrick(played: ToyRun) -> dict[str, bool]:
     """Sec. 3.2, the paragraph on Fig. 2."""
     stops, third, first = played.stops(), played.judged(2), played.judged(0)
     done = stops[0]
@@ -153,7 +153,7 @@ def _told_of_hypertrick(played: Played) -> dict[str, bool]:
     }
 
 
-def _told_of_the_slow_learner(played: Mapping[str, Played], toy: PhaseTable) -> dict[str, bool]:
+def _told_of_the_slow_learner(played: Mapping[str, ToyRun], toy: PhaseTable) -> dict[str, bool]:
     """Sec. 3.2, the paragraph on Fig. 3."""
     ends = played["hypertrick"].finished()
     finals = [toy.scores[trial][-1] for trial in ends]
@@ -167,7 +167,7 @@ def _told_of_the_slow_learner(played: Mapping[str, Played], toy: PhaseTable) -> 
     }
 
 
-def _next_on(played: Played, stop: Event) -> int | None:
+def _next_on(played: ToyRun, stop: Event) -> int | None:
     """Give the trial that a stopped one's slot runs next, if it does so at once."""
     slot = next(e.slot for e in played.events if e.kind is Kind.PHASE_ENDED and e.trial == stop.trial)
     begun = [e for e in played.events if e.kind is Kind.PHASE_STARTED and e.slot == slot and e.at >= stop.at]

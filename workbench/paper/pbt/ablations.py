@@ -55,7 +55,7 @@ VARIANTS: Mapping[str, Mapping[str, Any]] = {
 
 
 @dataclass(frozen=True)
-class Played:
+class VariantRun:
     """One run of a variant: what it came to, and its log."""
 
     variant: str
@@ -86,7 +86,7 @@ def scheduler(variant: str, seed: int, **changes: Any) -> PBT:
 
 def play(
     variant: str, seed: int = 0, *, learning_rate: float = LEARNING_RATE, spread: float = 0.0, **changes: Any
-) -> Played:
+) -> VariantRun:
     """Run a variant on two virtual nodes.
 
     Parameters
@@ -107,7 +107,7 @@ def play(
         model = TrainedPhases(trainable, folder, spread=spread, seed=seed)
         population: Any = scheduler(variant, seed, **changes)
         outcome = simulate(population, model, VirtualCluster(len(STARTS)), seed=seed, events=events)
-    return Played(variant, outcome, events)
+    return VariantRun(variant, outcome, events)
 
 
 def finals(seeds: Sequence[int], **settings: Any) -> dict[str, np.ndarray]:
@@ -120,7 +120,7 @@ def intervals(values: np.ndarray) -> dict[str, Interval]:
     return {name: bootstrap_interval(values[:, k], "mean") for k, name in enumerate(("final", "over time"))}
 
 
-def paths(played: Sequence[Played]) -> pd.DataFrame:
+def paths(played: Sequence[VariantRun]) -> pd.DataFrame:
     """Give every step of every member.
 
     Returns

@@ -185,14 +185,14 @@ def _choices(given: Populations, seed: int) -> Rows:
 
 
 @dataclass(frozen=True)
-class Digits:
+class DigitRuns:
     """Trials of `phases` phases for every learning rate and seed."""
 
     seeds: int
     phases: int = 8
 
 
-def digits(given: Digits) -> Rows:
+def digits(given: DigitRuns) -> Rows:
     """Train a classifier and a GAN of digits, and score images that nobody trained for. Scores repeat exactly.
 
     Returns
@@ -260,6 +260,6 @@ EXPERIMENTS: list[Experiment[Any]] = [
         shows="PBT, Sec. 4.3, at small scale: a classifier and a GAN of digits by learning rate",
         source="measured",
         run=digits,
-        scales={"minutes": Digits(3), "hours": Digits(30)},
+        scales={"minutes": DigitRuns(3), "hours": DigitRuns(30)},
     ),
 ]

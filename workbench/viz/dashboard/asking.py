@@ -6,15 +6,15 @@ from typing import Any
 from workbench.core.errors import InvalidInput, unknown
 from workbench.core.interventions import ACTIONS
 from workbench.core.protocols import Config, Scalar
-from workbench.knowledge import Hands
+from workbench.knowledge import Controls
 
 
-def ask(hands: Hands, content: Mapping[str, Any], config: Config | None) -> str:
+def ask(controls: Controls, content: Mapping[str, Any], config: Config | None) -> str:
     """Hand on what a view asks, and give the id under which the answer will stand in the log.
 
     Parameters
     ----------
-    hands : Hands
+    controls : Controls
     content : Mapping
         From a web page, so anything: ``action``, ``trial``, and ``phases``, ``nodes`` or ``config`` (what to change).
     config : Mapping or None
@@ -27,21 +27,21 @@ def ask(hands: Hands, content: Mapping[str, Any], config: Config | None) -> str:
     """
     action = content.get("action")
     if action == "pause study":
-        return hands.pause_study()
+        return controls.pause_study()
     if action == "resume study":
-        return hands.resume_study()
+        return controls.resume_study()
     if action == "scale":
-        return hands.scale(_whole(content, "nodes"))
+        return controls.scale(_whole(content, "nodes"))
     if action not in ACTIONS:
         raise unknown("action", str(action), ACTIONS)
     trial = content.get("trial")
     if config is None or isinstance(trial, bool) or not isinstance(trial, int):
         raise InvalidInput(f"there is no trial {trial!r}")
     if action == "extend":
-        return hands.extend(trial, _whole(content, "phases"))
+        return controls.extend(trial, _whole(content, "phases"))
     if action == "clone":
-        return hands.clone(trial, changed(config, content.get("config", {})))
-    return str(getattr(hands, action)(trial))
+        return controls.clone(trial, changed(config, content.get("config", {})))
+    return str(getattr(controls, action)(trial))
 
 
 def changed(config: Config, changes: object) -> dict[str, Scalar]:

@@ -15,8 +15,8 @@ from workbench.core.showing import reason_text
 from workbench.core.size import Size
 from workbench.knowledge import Frames
 from workbench.knowledge.frames import METRICS, SLOTS, SPANS, FrameReader
-from workbench.viz.dashboard.curves import Curves
 from workbench.viz.dashboard.feed import SCORE, News
+from workbench.viz.dashboard.live_curves import LiveCurves
 from workbench.viz.dashboard.rates import NAMES, Rates
 from workbench.viz.dashboard.spans import OUTCOMES, SpanTable
 from workbench.viz.dashboard.words import LIST_OF, LONGEST, line_of, why
@@ -61,7 +61,7 @@ class Board:
         self._given = expected, minimum
         self._size = size
         self._explain = explain
-        self.curves = Curves()
+        self.curves = LiveCurves()
         self.rates = Rates()
         self._reader = FrameReader()
         self._ledger = self._reader.ledger

@@ -18,14 +18,14 @@ from workbench.core.garbage import uncollected
 from workbench.core.protocols import Explain
 from workbench.core.record import size_of_record
 from workbench.core.registry import REGISTRY
-from workbench.knowledge import Hands
+from workbench.knowledge import Controls
 from workbench.viz.dashboard.asking import ask
 from workbench.viz.dashboard.board import Board, Message
 from workbench.viz.dashboard.estimator import Estimator
 from workbench.viz.dashboard.feed import Feed
 from workbench.viz.dashboard.static import static_html
 
-_PARTS = ["store.js", "paint.js", "views.js", "hands.js", "widget.js"]
+_PARTS = ["store.js", "paint.js", "views.js", "controls.js", "widget.js"]
 _ONCE_MORE_S = 1.0  # the last state is sent again after this: a front end may have dropped it
 
 
@@ -52,7 +52,7 @@ class Dashboard(anywidget.AnyWidget):  # type: ignore[misc]
 
     It only ever reads the log, through a connection that cannot write, so it can neither hold up nor harm the study,
     which may run in this kernel, in another process, or not at all any more. What its buttons ask travels as small
-    files beside the log (`workbench.knowledge.Hands`), and the study's answers come back in the log.
+    files beside the log (`workbench.knowledge.Controls`), and the study's answers come back in the log.
 
     Parameters
     ----------
@@ -72,7 +72,7 @@ class Dashboard(anywidget.AnyWidget):  # type: ignore[misc]
     ----------
     selected : int or None
         The trial marked in all views; set by a click on it, or from Python. Can be observed.
-    hands : Hands
+    controls : Controls
         What the buttons do, for use from Python: stop, pause, resume, extend, clone, …
     importance : bool
         Whether to estimate hyperparameter importance, on a thread of its own, at most every 30 s.
@@ -124,7 +124,7 @@ class Dashboard(anywidget.AnyWidget):  # type: ignore[misc]
         self._board.take_as_sent()  # a viewer begins with a snapshot
         self._lock = threading.Lock()  # held by whoever touches the feed, the board or the number
         self._number = 0  # of the last delta; a viewer that misses one asks for a snapshot
-        self.hands = Hands(db, name)
+        self.controls = Controls(db, name)
         self._estimator = Estimator()
         self._wake = threading.Event()
         self._asked = False  # whether a viewer waits for a snapshot
@@ -250,7 +250,7 @@ class Dashboard(anywidget.AnyWidget):  # type: ignore[misc]
         with self._lock:
             config = self._board.config(trial) if isinstance(trial, int) else None
         try:
-            request = ask(self.hands, content, config)
+            request = ask(self.controls, content, config)
         except (WorkbenchError, OSError) as err:
             self._say({"type": "refused", "why": str(err)})
         else:

@@ -105,7 +105,7 @@ function render({ model, el }) {
   const verdict = make("div", "wb-soft", forests.legend.parentElement);
   const detail = make("section", "wb-panel", grid);
   const facing = make("div", "", detail);
-  const hands = handsOn(detail, store);
+  const controls = controlsOn(detail, store);
   const [decisions, troubles] = [
     ["Decisions and requests, latest first", "wb-decisions"], ["Crashes, hangs and lost slots, latest first", "wb-troubles"],
   ].map(([words, name]) => {
@@ -145,7 +145,7 @@ function render({ model, el }) {
     const colors = inks(root);
     for (const view of views) view.hit = view[1](view[0].canvas, store, selected(), colors);
     about(store.trials.get(selected()) ?? null);
-    hands(store.trials.get(selected()) ?? null);
+    controls(store.trials.get(selected()) ?? null);
     steering();
     decisions(store.log.filter((line) => line.list === "decisions").slice(-200), selected());
     troubles(store.log.filter((line) => line.list === "troubles").slice(-200), selected());

@@ -29,7 +29,7 @@ class _Attempt:
     void: bool = False  # lost, and begun again
 
 
-class Curves:
+class LiveCurves:
     """Every trial's learning curve, grown by what is new in the log.
 
     What an attempt had reported is dropped when the phase starts again, as in the analysis: viewers are told to

@@ -20,8 +20,8 @@ function number(parent, words, least) {
   return input;
 }
 
-function handsOn(parent, store) {
-  const row = make("div", "wb-hands", parent);
+function controlsOn(parent, store) {
+  const row = make("div", "wb-controls", parent);
   const form = make("div", "wb-form", parent);
   let trial = null;
   const ask = (action, more) => store.wish(action, { trial: trial.trial, ...more });
@@ -73,7 +73,7 @@ function handsOn(parent, store) {
 }
 
 function studyHands(parent, store) {
-  const row = make("div", "wb-hands", parent);
+  const row = make("div", "wb-controls", parent);
   const pause = button(row, "Pause study", "Running phases end, no further ones begin", () => store.wish("pause study"));
   const resume = button(row, "Resume study", "Go on", () => store.wish("resume study"));
   const scale = button(row, "Scale", "Ask the cluster for a number of nodes", () => store.wish("scale", { nodes: Math.round(Number(nodes.value)) }));

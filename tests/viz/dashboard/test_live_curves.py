@@ -7,8 +7,8 @@ from workbench.analysis import learning_curves
 from workbench.core.protocols import Kind
 from workbench.knowledge import frames_of
 from workbench.knowledge.reader import POINT
-from workbench.viz.dashboard.curves import Curves
 from workbench.viz.dashboard.feed import NO_POINTS, SCORE
+from workbench.viz.dashboard.live_curves import LiveCurves
 
 
 def points(*rows):
@@ -30,7 +30,7 @@ def feed(curves, events):
 
 @pytest.mark.parametrize("looks", [[30.0], [7.0, 15.0, 30.0], np.arange(0.0, 30.0)])
 def test_grown_curves_are_those_of_the_analysis(looks):
-    curves, since = Curves(), -1.0
+    curves, since = LiveCurves(), -1.0
     for until in looks:
         feed(curves, [event for event in EVENTS if since < event.at <= until])
         rows = [(trial, phase, at, score) for _, trial, phase, at, _, score in POINTS if since < at <= until]
@@ -42,7 +42,7 @@ def test_grown_curves_are_those_of_the_analysis(looks):
 
 
 def test_a_restarted_phase_drops_what_was_sent():
-    curves = Curves()
+    curves = LiveCurves()
     curves.start(0, 0, 0.0)
     take(curves, (0, 0, 1.0, 0.1))
     assert curves.changes()[1].tolist() == [[0, 1, np.float32(0.1), 0]]
@@ -55,7 +55,7 @@ def test_a_restarted_phase_drops_what_was_sent():
 
 
 def test_a_dropped_curve_is_sent_again_with_the_phases_that_stand():
-    curves = Curves()
+    curves = LiveCurves()
     curves.start(0, 0, 0.0)
     curves.end(0, 0, 2.0, 1.0)
     curves.start(0, 1, 2.0)
@@ -67,7 +67,7 @@ def test_a_dropped_curve_is_sent_again_with_the_phases_that_stand():
 
 
 def test_what_was_never_sent_need_not_be_dropped():
-    curves = Curves()
+    curves = LiveCurves()
     curves.start(0, 0, 0.0)
     take(curves, (0, 0, 1.0, 0.1))
     curves.start(0, 0, 5.0)
@@ -76,7 +76,7 @@ def test_what_was_never_sent_need_not_be_dropped():
 
 
 def test_seconds_go_on_over_phases():
-    curves = Curves()
+    curves = LiveCurves()
     curves.start(0, 0, 0.0)
     curves.end(0, 0, 10.0, 1.0)
     curves.start(0, 1, 50.0)  # it had been paused
@@ -85,7 +85,7 @@ def test_seconds_go_on_over_phases():
 
 
 def test_thinned_snapshots_keep_extremes_and_phase_ends():
-    curves = Curves()
+    curves = LiveCurves()
     curves.start(0, 0, 0.0)
     curves.end(0, 0, 1000.0, 1.0)
     take(curves, *((0, 0, float(k), 9.0 if k == 500 else 0.0) for k in range(1000)))
@@ -97,7 +97,7 @@ def test_thinned_snapshots_keep_extremes_and_phase_ends():
 
 def test_what_is_kept_stays_bounded_and_no_extreme_is_lost():
     rng = np.random.default_rng(0)
-    curves = Curves(most=100)
+    curves = LiveCurves(most=100)
     for trial in (0, 1):
         curves.start(trial, 0, 0.0)
     high, low = 0.0, 0.0
@@ -114,7 +114,7 @@ def test_what_is_kept_stays_bounded_and_no_extreme_is_lost():
 
 
 def test_a_first_look_at_very_much_keeps_what_is_needed():
-    curves = Curves(most=100)
+    curves = LiveCurves(most=100)
     curves.start(0, 0, 0.0)
     take(curves, *((0, 0, float(k), float(k % 977)) for k in range(10_000)))
     rows = curves.changes()[1]
