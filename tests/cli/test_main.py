@@ -15,8 +15,9 @@ import pytest
 from workbench.algos.rl.ga3c.trial import GA3C
 from workbench.cli.main import main
 from workbench.core.budget import Budget
+from workbench.core.space import Choice
 from workbench.knowledge import KnowledgeBase, Recording
-from workbench.study.file import presets, read_preset, study_from
+from workbench.study.file import presets, read_file, read_preset, study_from
 
 STUDY = """
 [study]
@@ -180,13 +181,45 @@ def test_every_preset_is_a_study() -> None:
         assert study_from(read_preset(name)).name == name
 
 
-def test_the_example_in_the_help_is_a_study(tmp_path, capsys) -> None:
+def test_a_file_may_say_only_what_differs_from_a_preset(tmp_path) -> None:
+    file = tmp_path / "mine.toml"
+    changes = "[scheduler]\nn_trials = 5\n[space]\nt_max = {choice = [5]}"
+    file.write_text(f'base = "pong-hour"\n[study]\nname = "mine"\n{changes}')
+    mine, base = study_from(read_file(file)), study_from(read_preset("pong-hour"))
+    assert (mine.name, mine.scheduler.n_trials, mine.trainable) == ("mine", 5, base.trainable)
+    assert mine.scheduler.n_phases == base.scheduler.n_phases
+    assert dict(mine.scheduler.searcher.space) == dict(base.scheduler.searcher.space) | {"t_max": Choice([5])}
+
+
+def test_a_table_with_a_kind_takes_nothing_from_the_base(tmp_path) -> None:
+    file = tmp_path / "mine.toml"
+    full = '[scheduler]\nkind = "full"\nn_trials = 5\nn_phases = 2'
+    file.write_text(f'base = "pong-hour"\n[study]\nname = "mine"\n{full}')
+    assert study_from(read_file(file)).scheduler.n_phases == 2
+
+
+@pytest.mark.parametrize(
+    ("text", "says"),
+    [
+        ('base = "pong-huor"', "did you mean 'pong-hour'"),
+        ("base = 3", "unknown preset '3'"),
+        ('base = "pong-hour"', 'the study has no name: add name = "…"'),
+        ('base = "pong-hour"\nspace = 3\n[study]\nname = "mine"', "a search space is a table"),
+    ],
+)
+def test_a_file_with_a_bad_base_is_refused_in_one_line(folder, capsys, text, says) -> None:
+    (folder / "study.toml").write_text(text)
+    assert says in refused(capsys, "run", "study.toml")
+
+
+def test_the_examples_in_the_help_are_studies(tmp_path, capsys) -> None:
     with pytest.raises(SystemExit):
         main(["run", "--help"])
-    example = capsys.readouterr().out.split("a study file:\n")[1]
-    import tomllib
-
-    assert study_from(tomllib.loads(example)).name == "my-pong"
+    examples = re.split(r"a study file:\n|or what differs from .*:\n", capsys.readouterr().out)[1:]
+    for example in examples:
+        (tmp_path / "study.toml").write_text(example)
+        assert study_from(read_file(tmp_path / "study.toml")).name == "my-pong"
+    assert len(examples) == 2
 
 
 def test_a_checkpoint_is_evaluated_by_a_protocol(tmp_path, capsys) -> None:

@@ -37,6 +37,15 @@ a study file:
   kind = "ga3c"
   game = "Pong"
   phase = {frames = 400_000}
+
+or what differs from one that comes with the package:
+  base = "pong-hour"
+
+  [study]
+  name = "my-pong"
+
+  [scheduler]
+  n_trials = 16
 """
 
 

@@ -121,7 +121,8 @@ def _scenario(arguments: argparse.Namespace) -> "Scenario":
     else:
         if arguments.configs or arguments.column or arguments.only:
             raise InvalidInput("--configs, --column and --only go with --table")
-        scenario = preset(arguments.preset) if arguments.preset else scenario_from(read_file(arguments.file))
+        file, name = arguments.file, arguments.preset
+        scenario = preset(name) if name else scenario_from(read_file(file, "simulation"))
     given = {key: getattr(arguments, key) for key in ("repeats", "seed") if getattr(arguments, key) is not None}
     if arguments.nodes is not None:
         given["cluster"] = replace(scenario.cluster, nodes=arguments.nodes)

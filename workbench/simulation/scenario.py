@@ -8,14 +8,13 @@ import math
 from collections.abc import Mapping
 from dataclasses import dataclass, field, fields, replace
 from functools import cached_property
-from importlib import resources
 from typing import Any
 
 import numpy as np
 
 from workbench.algos.search import Hyperband
 from workbench.core.describe import build, settings_of
-from workbench.core.errors import InvalidInput, refuse_unknown, unknown
+from workbench.core.errors import InvalidInput, refuse_unknown
 from workbench.core.protocols import Config, Event, Scheduler, Searcher
 from workbench.core.registry import SCHEDULERS, SEARCHERS
 from workbench.core.size import full_runs
@@ -25,6 +24,7 @@ from workbench.simulation.executor import Hazards, PhaseModel
 from workbench.simulation.outcome import Outcome
 from workbench.simulation.run import simulate
 from workbench.simulation.sources import SOURCES, CurveSource, read_curves
+from workbench.study import file
 
 _TABLES = {"simulation", "cluster", "curves", "space", "searcher", "scheduler", "schedulers"}
 _PERTURBING = {"pbt"}
@@ -190,16 +190,12 @@ class Repetition:
 
 def presets() -> list[str]:
     """Names of the simulations that come with the package."""
-    return sorted(f.name.removesuffix(".toml") for f in _folder().iterdir() if f.name.endswith(".toml"))
+    return file.presets("simulation")
 
 
 def preset(name: str) -> Scenario:
     """Read a simulation that comes with the package."""
-    from workbench.study.file import parse
-
-    if name not in presets():
-        raise unknown("simulation preset", name, presets())
-    return scenario_from(parse((_folder() / f"{name}.toml").read_bytes(), f"preset {name}"))
+    return scenario_from(file.read_preset(name, "simulation"))
 
 
 def scenario_from(table: Mapping[str, Any]) -> Scenario:
@@ -242,7 +238,3 @@ def _sizes(n_configs: int) -> dict[str, Any]:
     parts = [n_configs - 2 * (n_configs // 3), n_configs // 3, n_configs // 3]
     rates = {"sizes": parts, "eviction_rates": [0.1, 0.25, 0.5]} if n_configs >= 3 else {}
     return {"n_trials": n_configs, "population": min(n_configs, 20), **rates}
-
-
-def _folder() -> Any:
-    return resources.files("workbench") / "presets" / "simulate"

@@ -15,28 +15,51 @@ from workbench.core.space import Space
 from workbench.study.study import Study
 
 _STUDY_KEYS = {"name", "seed", "nodes", "db", "checkpoints", "max_retries", "stall_s", "fail_fast"}
+_PRESETS: dict[str, Any] = {
+    "study": resources.files("workbench") / "presets",
+    "simulation": resources.files("workbench") / "presets" / "simulate",
+}
 _TABLES = {"study", "space", "searcher", "scheduler", "trainable"}
 
 
-def presets() -> list[str]:
-    """Names of the study files that come with the package."""
-    return sorted(f.name.removesuffix(".toml") for f in _preset_folder().iterdir() if f.name.endswith(".toml"))
+def presets(of: str = "study") -> list[str]:
+    """Names of the files of studies, or of simulations, that come with the package."""
+    return sorted(f.name.removesuffix(".toml") for f in _PRESETS[of].iterdir() if f.name.endswith(".toml"))
 
 
-def read_preset(name: str) -> dict[str, Any]:
-    """Read a preset as a table."""
-    if name not in presets():
-        raise unknown("preset", name, presets())
-    return parse((_preset_folder() / f"{name}.toml").read_bytes(), f"preset {name}")
+def read_preset(name: str, of: str = "study") -> dict[str, Any]:
+    """Read a preset of a study, or of a simulation, as a table; its name is the file's."""
+    table = _whole(_preset(name, of), of)
+    table[of] = table.get(of, {}) | {"name": name}
+    return table
 
 
-def read_file(path: str | Path) -> dict[str, Any]:
-    """Read a study file as a table."""
+def read_file(path: str | Path, of: str = "study") -> dict[str, Any]:
+    """Read a study file, or one of a simulation, as a table."""
     try:
         raw = Path(path).read_bytes()
     except OSError as err:
         raise InvalidInput(f"cannot read the study file {path}: {err.strerror or err}") from None
-    return parse(raw, str(path))
+    return _whole(parse(raw, str(path)), of)
+
+
+def _preset(name: str, of: str) -> dict[str, Any]:
+    if name not in presets(of):
+        raise unknown("preset" if of == "study" else f"{of} preset", str(name), presets(of))
+    return parse((_PRESETS[of] / f"{name}.toml").read_bytes(), f"preset {name}")
+
+
+def _whole(table: dict[str, Any], of: str) -> dict[str, Any]:
+    """Fill in what a file leaves out, from the preset that it names as its ``base``, if it does.
+
+    Settings are filled in table by table; a table that has a ``kind`` of its own, or a part that has one, takes none.
+    """
+    whole = _whole(_preset(table.pop("base"), of), of) if "base" in table else {}
+    for key, part in table.items():
+        parts = [part, *part.values()] if isinstance(part, dict) else []
+        merged = parts and not any("kind" in p for p in parts if isinstance(p, dict))
+        whole[key] = whole.get(key, {}) | part if merged else part
+    return whole
 
 
 def study_from(table: Mapping[str, Any], **overrides: Any) -> Study:
@@ -131,7 +154,3 @@ def _table(table: Mapping[str, Any], key: str, default: Mapping[str, Any] | None
             f"a study file needs a table [{key}], got {found!r}: see workbench run --help for an example"
         )
     return found
-
-
-def _preset_folder() -> Any:
-    return resources.files("workbench") / "presets"
