@@ -4,15 +4,15 @@ import json
 
 import pytest
 
+from data import toy_problem as toy_search
 from workbench.cli.main import main
 from workbench.core.errors import InvalidInput, WorkbenchError
 from workbench.core.places import DATA
 from workbench.core.protocols import Kind
 from workbench.paper.hypertrick import toy_problem as toy
-from workbench.paper.hypertrick import toy_search
 from workbench.simulation import preset
 
-FACTS = toy.facts(toy.table())
+FACTS = toy_search.facts(toy.table())
 
 
 @pytest.mark.parametrize("fact", FACTS)
@@ -23,7 +23,7 @@ def test_what_the_paper_tells_holds(fact) -> None:
 def test_a_table_that_fits_less_well_is_caught() -> None:
     table = toy.table()
     slower = [[2 * d for d in row] for row in table.durations]
-    facts = toy.facts(type(table)(slower, table.scores))
+    facts = toy_search.facts(type(table)(slower, table.scores))
     assert not facts["hypertrick takes 10"]
     assert facts["the fifth trial to report the third phase is the first judged there"]
 
@@ -41,7 +41,7 @@ def test_the_presets_play_the_same_schedules(capsys, name, makespan) -> None:
 
 def test_successive_halving_keeps_the_same_trials_with_either_allocation() -> None:
     table = toy.table()
-    ends = [toy.play(toy.schedulers(table)[name], table).finished() for name in ("sh-dynamic", "sh-static")]
+    ends = [toy_search.finished(toy.play(toy.schedulers(table)[name], table)) for name in ("sh-dynamic", "sh-static")]
     assert sorted(ends[0]) == sorted(ends[1])
 
 
@@ -77,7 +77,7 @@ def test_a_figure_the_paper_does_not_have_is_refused() -> None:
 def test_the_table_says_that_it_is_reconstructed_and_how() -> None:
     told = json.loads((DATA / "toy_problem.json").read_text())
     assert told["status"] == "RECONSTRUCTED"
-    assert told["found_by"].startswith("python -c 'from workbench.paper.hypertrick.toy_search import reconstruct;")
+    assert told["found_by"] == "python data/toy_problem.py 0"
 
 
 def test_the_search_counts_on_the_table_what_the_real_schedulers_do() -> None:
@@ -86,7 +86,7 @@ def test_the_search_counts_on_the_table_what_the_real_schedulers_do() -> None:
     durations = [round(10 * row[0]) for row in table.durations]
     scores = [[int(score) for score in row] for row in table.scores]
     assert toy_search.penalty((durations, scores)) == 0
-    slow = next(trial for trial, row in enumerate(scores) if row[-1] == toy.SLOW_LEARNER_SCORE)
+    slow = next(trial for trial, row in enumerate(scores) if row[-1] == toy_search.SLOW_LEARNER_SCORE)
     scores[slow][-1] -= 1
     assert toy_search.penalty((durations, scores)) > 0
 
@@ -97,7 +97,7 @@ def test_a_table_that_is_written_is_read_again(tmp_path) -> None:
     table = type(toy.table()).read(tmp_path / "toy_problem.csv")
     assert [row[0] for row in table.durations] == [1.2, 1.5]
     assert [list(row) for row in table.scores] == scores
-    assert "reconstruct(7)" in json.loads((tmp_path / "toy_problem.json").read_text())["found_by"]
+    assert "toy_problem.py 7" in json.loads((tmp_path / "toy_problem.json").read_text())["found_by"]
 
 
 def test_a_search_that_finds_nothing_says_so(tmp_path) -> None:

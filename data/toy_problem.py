@@ -2,26 +2,34 @@
 
 The paper's table was a picture and is lost. This is a seeded local search over one duration a trial, in tenths of a
 time unit, and over rising whole-number scores, that stops at the first table with all published makespans and events.
-The schedules are counted here in whole tenths, by a few lines each; ``toy_problem.facts`` then checks the table
-found with the real schedulers, and it is written only if that agrees.
+The schedules are counted here in whole tenths, by a few lines each; `facts` then checks the table found with the real
+schedulers, and it is written, beside this script, only if that agrees.
 
 W0 is lost too. The text has the fifth trial to report the third phase judged first there, and the seventh to report
-the first phase judged there; with r = 25 % and thresholds rounded up to whole trials, W0 = 11 and 12 fit both. This is
-12, whose thresholds are 6, 5 and 4.
+the first phase judged there; with r = 25 % and the thresholds of Eq. 2 rounded up to whole trials, W0 = 11 and 12 fit
+both, each with 6, 5 and 4. Here it is 12.
+
+    python data/toy_problem.py 0
 """
 
 import json
 import math
 import random
+import sys
+from collections.abc import Mapping
 from heapq import heappop, heappush
 from itertools import pairwise
 from pathlib import Path
 
 from workbench.core.errors import WorkbenchError
-from workbench.core.places import DATA
+from workbench.core.protocols import Event, Kind
+from workbench.paper.hypertrick import toy_problem as toy
+from workbench.paper.hypertrick.toy_problem import NODES, ToyRun
+from workbench.simulation.models import PhaseTable
 
-N, PHASES, NODES = 12, 4, 6
-MAKESPANS = {"hypertrick": 100, "sh-dynamic": 121, "sh-static": 153, "grid": 156}  # tenths
+N, PHASES = 12, 4
+MAKESPANS = {name: round(10 * units) for name, units in toy.MAKESPANS.items()}  # tenths
+SLOW_LEARNER_SCORE = 31
 THRESHOLDS = [6, 5, 4]  # reports of a phase before selection begins: half of W0 (1-r)^p, rounded up
 SURVIVORS = [12, 9, 7, 5]  # W0 (1-r)^p, rounded
 Table = tuple[list[int], list[list[int]]]  # durations of a phase, tenths; scores [trial][phase]
@@ -112,7 +120,7 @@ def penalty(table: Table) -> float:
 
 
 def events(table: Table, log: list[Report], dropped: dict[int, int]) -> list[float]:
-    """Tell of each event in the text how far it is from happening; ``toy_problem.facts`` is stricter."""
+    """Tell of each event in the text how far it is from happening; `facts` is stricter."""
     durations, scores = table
     by = {(phase, k): (at, trial, goes_on) for at, trial, phase, k, _, goes_on in log}
     full = [(at, trial) for at, trial, phase, *_ in log if phase == PHASES - 1]
@@ -191,9 +199,9 @@ def write(table: Table, folder: Path, seed: int) -> None:
     told = {
         "status": "RECONSTRUCTED",
         "of": "the toy problem of arXiv 1902.02725, Figs 2, 3, 8 and 9; the paper's own table is lost",
-        "found_by": f"python -c 'from workbench.paper.hypertrick.toy_search import reconstruct; reconstruct({seed})'",
+        "found_by": f"python data/toy_problem.py {seed}",
         "method": "seeded local search over one duration a trial, in tenths, and rising scores; first table that fits",
-        "holds": "every fact in toy_problem.py, checked by its tests with the real schedulers",
+        "holds": "every fact in data/toy_problem.py, checked by tests with the real schedulers",
         "not_claimed": "the numbers themselves are not the paper's: many tables fit; W0 = 12 is one of two that fit",
         "columns": {
             "trial": "number, in the order of starting",
@@ -205,7 +213,7 @@ def write(table: Table, folder: Path, seed: int) -> None:
     (folder / "toy_problem.json").write_text(json.dumps(told, indent=2) + "\n")
 
 
-def reconstruct(seed: int = 0, restarts: int = 200, folder: Path = DATA) -> Table:
+def reconstruct(seed: int = 0, restarts: int = 200, folder: Path = Path(__file__).parent) -> Table:
     """Search, check what is found with the real schedulers, and write it.
 
     Raises
@@ -213,9 +221,6 @@ def reconstruct(seed: int = 0, restarts: int = 200, folder: Path = DATA) -> Tabl
     WorkbenchError
         No table fits, or the real schedulers disagree.
     """
-    from workbench.paper.hypertrick.toy_problem import facts
-    from workbench.simulation.models import PhaseTable
-
     table = search(seed, restarts)
     if table is None:
         raise WorkbenchError(f"no table fits after {restarts} restarts: try more, or another seed than {seed}")
@@ -224,3 +229,95 @@ def reconstruct(seed: int = 0, restarts: int = 200, folder: Path = DATA) -> Tabl
         raise WorkbenchError(f"the real schedulers disagree with the table found: {untrue}")
     write(table, folder, seed)
     return table
+
+
+def facts(table: PhaseTable) -> dict[str, bool]:
+    """Check a table against everything the paper tells of its own; name → whether it holds."""
+    plan = toy.schedulers(table)
+    played = {name: toy.play(scheduler, table) for name, scheduler in plan.items()}
+    found = {
+        f"{name} takes {wanted:g}": round(played[name].outcome.makespan, 6) == wanted
+        for name, wanted in toy.MAKESPANS.items()
+    }
+    found["grid search runs everything"] = played["grid"].outcome.completion_rate == 1
+    found["successive halving occupies less of the system than hypertrick"] = (
+        played["sh-dynamic"].outcome.occupancy < played["hypertrick"].outcome.occupancy
+    )
+    found |= _events_of_hypertrick(played["hypertrick"])
+    found |= _events_of_the_slow_learner(played, table)
+    return found
+
+
+def _events_of_hypertrick(played: ToyRun) -> dict[str, bool]:
+    """Sec. 3.2, the paragraph on Fig. 2."""
+    ends, third, first = stops(played), judged(played, 2), judged(played, 0)
+    done = ends[0]
+    selecting = [e for e in third if _selecting(e)]
+    if not selecting or len(third) < 6 or len(first) < 7:
+        return {"the events of Fig. 2": False}
+    fifth, later, seventh = (
+        third[4],
+        next((e for e in selecting[1:] if e.data["verdict"] == "continue"), None),
+        first[6],
+    )
+    slot_of = {e.trial: e.slot for e in played.events if e.kind is Kind.PHASE_STARTED and e.phase == 0}
+    return {
+        "the fast trial, the first on the first node, ends its fourth phase before anyone is stopped": (
+            done.data["mode"] == "finished" and done.trial == 0 and slot_of[0] == 0
+        ),
+        "its node starts a new trial at once": _next_on(played, done) == NODES,
+        "the fifth trial to report the third phase is the first judged there": selecting[0] is fifth,
+        "it is stopped, and its node starts the next trial": (
+            fifth.data["verdict"] == "stop" and _next_on(played, fifth) == NODES + 1
+        ),
+        "a later one passes the third phase, being in the top half": later is not None and later.data["rank"] >= 0.5,
+        "six had reported the first phase when the next one was judged and stopped": (
+            _selecting(seventh) and seventh.data["verdict"] == "stop" and not any(map(_selecting, first[:6]))
+        ),
+        "it all happened in the order told": later is not None and done.at < fifth.at < later.at < seventh.at,
+    }
+
+
+def _events_of_the_slow_learner(played: Mapping[str, ToyRun], table: PhaseTable) -> dict[str, bool]:
+    """Sec. 3.2, the paragraph on Fig. 3."""
+    ends = finished(played["hypertrick"])
+    finals = [table.scores[trial][-1] for trial in ends]
+    slow = [trial for trial in ends if trial and table.scores[trial][-1] == SLOW_LEARNER_SCORE]  # 0 is the fast one
+    early = {e.trial for e in stops(played["sh-dynamic"], "dropped") if e.phase is not None and e.phase < 2}
+    return {
+        "a slow learner ends with 31 under hypertrick, above average": (
+            len(slow) == 1 and sum(finals) / len(finals) < SLOW_LEARNER_SCORE
+        ),
+        "successive halving stops it early": len(slow) == 1 and slow[0] in early,
+    }
+
+
+def _next_on(played: ToyRun, stop: Event) -> int | None:
+    """Give the trial that a stopped one's slot runs next, if it does so at once."""
+    slot = next(e.slot for e in played.events if e.kind is Kind.PHASE_ENDED and e.trial == stop.trial)
+    begun = [e for e in played.events if e.kind is Kind.PHASE_STARTED and e.slot == slot and e.at >= stop.at]
+    return begun[0].trial if begun and begun[0].at == stop.at else None
+
+
+def _selecting(decision: Event) -> bool:
+    return bool(decision.data["mode"] == "selecting")
+
+
+def stops(played: ToyRun, mode: str | None = None) -> list[Event]:
+    """List the final decisions in order, those of one mode if it is given."""
+    ends = [e for e in played.events if e.kind is Kind.DECISION and e.data["verdict"] == "stop"]
+    return [e for e in ends if mode in (None, e.data["mode"])]
+
+
+def judged(played: ToyRun, phase: int) -> list[Event]:
+    """List the decisions at the end of a phase, in the order of reporting."""
+    return [e for e in played.events if e.kind is Kind.DECISION and e.phase == phase]
+
+
+def finished(played: ToyRun) -> list[int]:
+    """List the trials that ran to their end, in that order."""
+    return [e.trial for e in stops(played, "finished") if e.trial is not None]
+
+
+if __name__ == "__main__":
+    reconstruct(int(sys.argv[1]))
