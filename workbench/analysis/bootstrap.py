@@ -15,6 +15,10 @@ class Interval(NamedTuple):
     low: float
     high: float
 
+    def columns(self, name: str) -> dict[str, float]:
+        """Give the three as columns of a table: `name`, and with ``_low`` and ``_high`` behind it."""
+        return {name: self.value, f"{name}_low": self.low, f"{name}_high": self.high}
+
 
 def bootstrap_interval(
     values: Sequence[float] | npt.NDArray[np.floating],

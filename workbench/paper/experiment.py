@@ -21,6 +21,7 @@ from typing import TYPE_CHECKING, Any, Generic, Literal, TypeVar
 
 from workbench.core.errors import DatabaseError, InvalidInput, WorkbenchError, unknown
 from workbench.core.places import DATA
+from workbench.core.protocols import Config, TrainableFactory
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -192,6 +193,17 @@ def each(function: Callable[..., Result], jobs: Iterable[tuple[Any, ...]], proce
         return [function(*job) for job in jobs]
     with ProcessPoolExecutor(processes, mp_context=get_context("spawn")) as pool:
         return list(pool.map(function, *zip(*jobs, strict=True)))
+
+
+def trained(factory: TrainableFactory, config: Config, seed: int, n_phases: int) -> Rows:
+    """Train one trial; give the metrics of every phase, their ``seconds`` counted from the trial's beginning."""
+    trial, phases, seconds = factory(config, seed), [], 0.0
+    for _ in range(n_phases):
+        metrics = dict(trial.train_phase(lambda metrics: None))
+        seconds += metrics.get("seconds", 0.0)
+        phases.append(metrics | {"seconds": seconds})
+    trial.close()
+    return phases
 
 
 def _provenance(experiment: Experiment[Any], scale: str, parts: Rows) -> dict[str, Any]:

@@ -1,6 +1,8 @@
 """Real trainables in virtual time: phases are trained in this process, one after the other, and cost what is said."""
 
 import math
+import os
+import tempfile
 import time
 from dataclasses import dataclass
 from pathlib import Path
@@ -9,8 +11,11 @@ import numpy as np
 
 from workbench.cluster.measured import parted
 from workbench.core.errors import InvalidInput
-from workbench.core.protocols import Job, Metrics, TrainableFactory
+from workbench.core.protocols import Event, Job, Metrics, Scheduler, TrainableFactory
+from workbench.simulation.cluster import VirtualCluster
 from workbench.simulation.executor import Ran, checkpoint_name
+from workbench.simulation.outcome import Outcome
+from workbench.simulation.run import simulate
 
 
 @dataclass(frozen=True)
@@ -71,3 +76,17 @@ class TrainedPhases:
             return seconds
         rng = np.random.default_rng([self.seed, job.trial, job.phase])
         return seconds * math.exp(self.spread * float(rng.normal()))
+
+
+def simulate_training(
+    scheduler: Scheduler, factory: TrainableFactory, nodes: int, *, seed: int = 0, spread: float = 0.0
+) -> tuple[Outcome, list[Event]]:
+    """Run a study of trials that train on equal virtual nodes, and keep nothing but its outcome and its log.
+
+    `seed` is the study's, and of the durations that `spread` makes unequal (see `TrainedPhases`).
+    """
+    memory = "/dev/shm" if os.path.isdir("/dev/shm") else None  # ten thousands of small checkpoints
+    events: list[Event] = []
+    with tempfile.TemporaryDirectory(dir=memory) as folder:
+        model = TrainedPhases(factory, folder, spread=spread, seed=seed)
+        return simulate(scheduler, model, VirtualCluster(nodes), seed=seed, events=events), events

@@ -5,10 +5,10 @@ from typing import Any
 
 from workbench.algos.rl.ba3c.settings import BA3C
 from workbench.core.budget import Budget
-from workbench.paper.ba3c.measured import predicted_straggler, ranks, straggler, widths
+from workbench.paper.ba3c.measured import Widths, predicted_straggler, ranks, straggler, widths
 from workbench.paper.ba3c.published import FIG_6
 from workbench.paper.ba3c.scaling import FLOAT_BYTES, PAPER_BATCH, ScalingModel, fitted_link
-from workbench.paper.experiment import Experiment, RecordedTable, Rows, each
+from workbench.paper.experiment import Experiment, RecordedTable, Rows, each, trained
 
 GBIT = 1e9 / 8  # bytes/s
 
@@ -70,18 +70,6 @@ def scaling_model(given: Carried) -> Rows:
 
 
 @dataclass(frozen=True)
-class Widths:
-    """Seconds of each measurement."""
-
-    seconds: float
-
-
-def width(given: Widths) -> Rows:
-    """Measure data points/s by the width of the fully connected layer, and its all-reduce."""
-    return widths(given.seconds)
-
-
-@dataclass(frozen=True)
 class Stability:
     """One budget of `frames`, the seeds `first_seed` and on, `n_ranks` ranks."""
 
@@ -114,10 +102,9 @@ def stability(given: Stability) -> Rows:
                 synchronous=variant == "synchronous",
                 evaluate_every=None,
             )
-            config, seconds = {"learning_rate": given.learning_rate, "t_max": 10, "init": "orthogonal"}, 0.0
-            for phase, metrics in enumerate(_phases(settings, config, seed, given.phases), 1):
-                seconds += metrics["seconds"]
-                at = {"variant": variant, "seed": seed, "phase": phase, "seconds": round(seconds, 2)}
+            config = {"learning_rate": given.learning_rate, "t_max": 10, "init": "orthogonal"}
+            for phase, metrics in enumerate(trained(settings, config, seed, given.phases), 1):
+                at = {"variant": variant, "seed": seed, "phase": phase, "seconds": round(metrics["seconds"], 2)}
                 at |= {"learning_rate": given.learning_rate}
                 at |= {name: metrics[name] for name in ("frames", "updates", "policy_lag_mean")}
                 scored = {"score": round(metrics["score"], 2), "value_loss": round(metrics["value_loss"], 4)}
@@ -169,16 +156,8 @@ def _epsilon_curve(given: Epsilons, adam_eps: float, batch: int, seed: int) -> R
     return [
         {"adam_eps": adam_eps, "batch": batch, "seed": seed, "frames": metrics["frames"]}
         | {"updates": metrics["updates"], "score": round(metrics["score"], 2)}
-        for metrics in _phases(settings, config, seed, given.phases)
+        for metrics in trained(settings, config, seed, given.phases)
     ]
-
-
-def _phases(settings: BA3C, config: dict[str, Any], seed: int, n_phases: int) -> list[dict[str, Any]]:
-    """Train once; give every phase's metrics."""
-    trial = settings(config, seed)
-    found = [dict(trial.train_phase(lambda metrics: None)) for _ in range(n_phases)]
-    trial.close()
-    return found
 
 
 EXPERIMENTS: list[Experiment[Any]] = [
@@ -200,7 +179,7 @@ EXPERIMENTS: list[Experiment[Any]] = [
         "ba3c-width",
         shows="BA3C, Fig. 6: data points/s by the width of the fully connected layer, and its all-reduce",
         source="measured",
-        run=width,
+        run=widths,
         scales={"minutes": Widths(12), "hours": Widths(300), "paper": Widths(600)},
     ),
     Experiment(

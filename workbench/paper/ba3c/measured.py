@@ -115,7 +115,14 @@ def ranks(seconds: float, most: int) -> Rows:
     return rows
 
 
-def widths(seconds: float) -> Rows:
+@dataclass(frozen=True)
+class Widths:
+    """Seconds of each measurement."""
+
+    seconds: float
+
+
+def widths(settings: Widths) -> Rows:
     """Measure data points/s on Pong by the width of the fully connected layer, at one and two ranks.
 
     Returns
@@ -129,7 +136,7 @@ def widths(seconds: float) -> Rows:
         | {"parameters": parameters, "all_reduce_s": reduced[parameters]}
         for width, parameters in FIG_6.items()
         for n in (1, 2)
-        for i, points in enumerate(rate(pong(n, width), seconds)[0])
+        for i, points in enumerate(rate(pong(n, width), settings.seconds)[0])
     ]
 
 

@@ -44,25 +44,21 @@ def mean_step_s(draw: Draw, n_ranks: int, n_awaited: int, n_steps: int = 2000, s
     if not 1 <= n_awaited <= n_ranks or n_steps < 1:
         raise InvalidInput(f"need 1 <= n_awaited <= n_ranks and n_steps >= 1, got {n_awaited}, {n_ranks}, {n_steps}")
     generator = np.random.default_rng(seed)
-    version, waiting = 0, 0
-    ready = [
-        (draw(generator, rank), rank, 0) for rank in range(n_ranks)
-    ]  # when a gradient is in, whose, of what version
+    ready = [(draw(generator, rank), rank, 0) for rank in range(n_ranks)]  # when a gradient is in, whose, its version
     heapq.heapify(ready)
-    waiters: list[int] = []
-    at = 0.0
+    waiting: list[int] = []
+    version, at = 0, 0.0
     while version < n_steps:
         at, rank, of = heapq.heappop(ready)
         if of != version:  # too late: dropped
             heapq.heappush(ready, (at + draw(generator, rank), rank, version))
             continue
-        waiters.append(rank)
-        waiting += 1
-        if waiting == n_awaited:
-            version, waiting = version + 1, 0
-            for going in waiters:
+        waiting.append(rank)
+        if len(waiting) == n_awaited:
+            version += 1
+            for going in waiting:
                 heapq.heappush(ready, (at + draw(generator, going), going, version))
-            waiters = []
+            waiting = []
     return at / n_steps
 
 
@@ -234,8 +230,7 @@ def stability(curves: pd.DataFrame) -> pd.DataFrame:
         falls = (np.maximum.accumulate(table, axis=1) - table).max(axis=1)
         row: dict[str, object] = {"variant": variant, "n": len(table)}
         for name, values in (("last_score", table[:, -1]), ("best_score", table.max(axis=1)), ("worst_fall", falls)):
-            mean = bootstrap_interval(values, "mean")
-            row |= {name: mean.value, f"{name}_low": mean.low, f"{name}_high": mean.high}
+            row |= bootstrap_interval(values, "mean").columns(name)
         row["ended_below_half"] = int((table[:, -1] < table.max(axis=1) / 2).sum())
         row["policy_lag_mean"] = float(found["policy_lag_mean"].mean())
         rows.append(row)

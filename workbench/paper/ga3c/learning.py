@@ -6,7 +6,7 @@ from typing import Any
 
 from workbench.algos.rl.envs import find_game
 from workbench.algos.rl.ga3c.trial import GA3C
-from workbench.paper.experiment import Rows, each
+from workbench.paper.experiment import Rows, each, trained
 
 EPSILON: dict[str, dict[str, Any]] = {
     "inside, 1e-5": {"eps_inside_root": True, "rmsprop_eps": 1e-5},
@@ -88,11 +88,7 @@ def curves(given: Learning) -> Rows:
 
 def curve(settings: dict[str, Any], seed: int, phases: int) -> list[tuple[float, float, float]]:
     """Train once; (frames, seconds, score) after every phase."""
-    trial = GA3C.from_json(settings)({}, seed)
-    points, seconds = [], 0.0
-    for _ in range(phases):
-        metrics = trial.train_phase(lambda metrics: None)
-        seconds += metrics["seconds"]
-        points.append((metrics["frames"], round(seconds, 1), round(metrics["score"], 1)))
-    trial.close()
-    return points
+    return [
+        (metrics["frames"], round(metrics["seconds"], 1), round(metrics["score"], 1))
+        for metrics in trained(GA3C.from_json(settings), {}, seed, phases)
+    ]

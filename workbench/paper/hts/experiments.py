@@ -12,7 +12,7 @@ import numpy as np
 from workbench.algos.rl.evaluate import evaluate
 from workbench.algos.rl.hts.trial import HTS
 from workbench.core.protocols import Config
-from workbench.paper.experiment import Experiment, Rows, each
+from workbench.paper.experiment import Experiment, Rows, each, trained
 
 SYSTEMS = {"hts": True, "synchronous": False}
 CONFIG: Config = {"learning_rate": 1e-3, "init": "orthogonal", "gamma": 0.98, "entropy_beta": 0.0, "gae_lambda": 0.8}
@@ -159,17 +159,13 @@ def _return_curve(given: ReturnRuns, method: str, concurrent: bool, seed: int) -
         "step_time_cv": 1.0,
     }
     settings, config = (METHODS if given.game == "CartPole-v1" else ATARI)[method]
-    trial = HTS.from_json(base | settings | {"concurrent": concurrent})({"init": "orthogonal", **config}, seed)
+    factory = HTS.from_json(base | settings | {"concurrent": concurrent})
     system = f"HTS-RL ({method.upper()})" if concurrent else method.upper()
     rows: Rows = []
-    seconds = 0.0
-    for phase in range(1, given.phases + 1):
-        metrics = trial.train_phase(lambda metrics: None)
-        seconds += metrics["seconds"]
+    for phase, metrics in enumerate(trained(factory, {"init": "orthogonal", **config}, seed, given.phases), 1):
         at = {"system": system, "method": method, "concurrent": concurrent, "seed": seed, "phase": phase}
-        at |= {"frames": metrics["frames"], "seconds": round(seconds, 3), "score": round(metrics["score"], 2)}
-        rows.append(at | {"policy_lag_mean": metrics["policy_lag_mean"]})
-    trial.close()
+        at |= {"frames": metrics["frames"], "seconds": round(metrics["seconds"], 3)}
+        rows.append(at | {"score": round(metrics["score"], 2), "policy_lag_mean": metrics["policy_lag_mean"]})
     return rows
 
 

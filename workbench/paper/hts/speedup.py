@@ -104,7 +104,7 @@ def speedups(runs: pd.DataFrame) -> pd.DataFrame:
             {"law": law, "cv": cv, "n": len(found), "speedup": ratio.value, "low": ratio.low, "high": ratio.high}
             | {"expected": expected_speedup(step_time, *size).speedup}
             | {"expected_with_learning": expected_speedup(step_time, *size, learning_s=learning_s).speedup}
-            | {"difference": gain.value, "difference_low": gain.low, "difference_high": gain.high}
+            | gain.columns("difference")
         )
     return pd.DataFrame(rows)
 

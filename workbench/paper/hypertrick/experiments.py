@@ -46,11 +46,10 @@ def schedulers(given: Repetitions) -> Rows:
         measured[f"{first} - {other}"] = {m: found.difference(m, first, other) for m in MEASURES}
     return [
         {"scheduler": name, "repeats": given.repeats}
-        | {measure: round(interval.value, 9) for measure, interval in intervals.items()}
         | {
-            f"{measure}_{end}": round(getattr(interval, end), 9)
+            column: round(value, 9)
             for measure, interval in intervals.items()
-            for end in ("low", "high")
+            for column, value in interval.columns(measure).items()
         }
         for name, intervals in measured.items()
     ]

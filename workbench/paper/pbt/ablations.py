@@ -15,8 +15,6 @@ better one's θ and changes its own h. What the paper leaves open, and is chosen
 - *Step size and length*: `LEARNING_RATE` and `PHASES`, enough for grid search to come to rest at 0.39.
 """
 
-import os
-import tempfile
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -32,9 +30,8 @@ from workbench.core.errors import unknown
 from workbench.core.protocols import Event, Kind
 from workbench.core.space import Space, Uniform
 from workbench.knowledge import frames_of
-from workbench.simulation import Outcome, simulate
-from workbench.simulation.cluster import VirtualCluster
-from workbench.simulation.trained import TrainedPhases
+from workbench.simulation import Outcome
+from workbench.simulation.trained import simulate_training
 
 STEPS = 4  # between two exploit-and-explores, as published
 PHASES = 50  # 200 steps
@@ -100,14 +97,9 @@ def play(
     **changes
         Settings of `PBT` to try instead.
     """
-    events: list[Event] = []
     trainable = Quadratic(phase=Budget(updates=STEPS), learning_rate=learning_rate)
-    memory = "/dev/shm" if os.path.isdir("/dev/shm") else None  # ten thousands of tiny files
-    with tempfile.TemporaryDirectory(dir=memory) as folder:
-        model = TrainedPhases(trainable, folder, spread=spread, seed=seed)
-        population: Any = scheduler(variant, seed, **changes)
-        outcome = simulate(population, model, VirtualCluster(len(STARTS)), seed=seed, events=events)
-    return VariantRun(variant, outcome, events)
+    population: Any = scheduler(variant, seed, **changes)
+    return VariantRun(variant, *simulate_training(population, trainable, len(STARTS), seed=seed, spread=spread))
 
 
 def finals(seeds: Sequence[int], **settings: Any) -> dict[str, np.ndarray]:

@@ -1,8 +1,6 @@
 """Populations of GA3C on CartPole in virtual time: PBT against random search, and the design space of Fig. 5."""
 
 import math
-import os
-import tempfile
 from collections.abc import Sequence
 from typing import Any
 
@@ -16,9 +14,7 @@ from workbench.core.protocols import Config, Event, Kind, Scheduler
 from workbench.core.space import LogUniform, Space
 from workbench.knowledge import frames_of
 from workbench.paper.pbt.published import TABLE_1, pbt_gain
-from workbench.simulation import simulate
-from workbench.simulation.cluster import VirtualCluster
-from workbench.simulation.trained import TrainedPhases
+from workbench.simulation.trained import simulate_training
 
 SPACE = Space(
     {
@@ -50,11 +46,7 @@ def play(
         Of one member.
     """
     agent = GA3C(game=game, phase=Budget(frames=frames), n_agents=n_agents, lockstep=True, device="cpu")
-    memory = "/dev/shm" if os.path.isdir("/dev/shm") else None  # thousands of small checkpoints
-    events: list[Event] = []
-    with tempfile.TemporaryDirectory(dir=memory) as folder:
-        simulate(scheduler, TrainedPhases(agent, folder), VirtualCluster(population), seed=seed, events=events)
-    return events
+    return simulate_training(scheduler, agent, population, seed=seed)[1]
 
 
 def summed_up(events: Sequence[Event]) -> dict[str, Any]:
@@ -181,5 +173,4 @@ def published_improvements() -> pd.DataFrame:
 
 
 def _mean(name: str, values: pd.Series) -> dict[str, float]:
-    found = bootstrap_interval(values.to_numpy(float), "mean")
-    return {name: found.value, f"{name}_low": found.low, f"{name}_high": found.high}
+    return bootstrap_interval(values.to_numpy(float), "mean").columns(name)

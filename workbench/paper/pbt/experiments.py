@@ -12,7 +12,7 @@ from workbench.algos.digits.gan import DigitsGAN, digit_score
 from workbench.algos.search import PBT, FullRuns, ListSearcher, RandomSearcher
 from workbench.core.budget import Budget
 from workbench.core.protocols import Event
-from workbench.paper.experiment import Experiment, Rows, each
+from workbench.paper.experiment import Experiment, Rows, each, trained
 from workbench.paper.pbt import ablations
 from workbench.paper.pbt.cartpole import MEASURES, SPACE, last_config, play, summed_up
 
@@ -201,7 +201,7 @@ def digits(given: DigitRuns) -> Rows:
         One a phase of a trial: trainable, learning_rate, seed, phase, score (a share of right answers, the digits
         score); then, without the others, the digits score of the validation images, of their threes, of white noise.
     """
-    trained: Mapping[str, tuple[Any, list[dict[str, float]]]] = {
+    trainables: Mapping[str, tuple[Any, list[dict[str, float]]]] = {
         "classifier": (DigitsClassifier(Budget(updates=50)), [{"learning_rate": rate} for rate in CLASSIFIER_RATES]),
         "gan": (
             DigitsGAN(Budget(updates=200)),
@@ -209,14 +209,12 @@ def digits(given: DigitRuns) -> Rows:
         ),
     }
     rows: Rows = []
-    for kind, (settings, configs) in trained.items():
+    for kind, (settings, configs) in trainables.items():
         for config in configs:
             for seed in range(given.seeds):
-                trial = settings(config, seed)
                 at = {"trainable": kind, "learning_rate": next(iter(config.values())), "seed": seed}
-                for phase in range(given.phases):
-                    score = round(trial.train_phase(lambda metrics: None)["score"], 3)
-                    rows.append(at | {"phase": phase, "score": score})
+                for phase, metrics in enumerate(trained(settings, config, seed, given.phases)):
+                    rows.append(at | {"phase": phase, "score": round(metrics["score"], 3)})
     valid, noise = load().valid, torch.rand(1000, 64, generator=torch.Generator().manual_seed(0))
     images = {"validation images": valid.images, "threes alone": valid.images[valid.labels == 3], "white noise": noise}
     return rows + [{"trainable": name, "score": round(digit_score(shown), 2)} for name, shown in images.items()]
