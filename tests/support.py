@@ -11,6 +11,7 @@ import pytest
 from workbench.core.drive import drive
 from workbench.core.protocols import Config, Event, Kind, Scheduler
 from workbench.core.space import Choice, LogUniform, Space
+from workbench.simulation.cluster import VirtualCluster
 from workbench.simulation.executor import SimulatedExecutor
 
 SPACE = Space({"lr": LogUniform(1e-5, 1e-2), "gamma": Choice([0.9, 0.99])})
@@ -64,7 +65,7 @@ class MemoryLog(list):
 def simulate(scheduler: Scheduler, model=None, slots: int = 4, seed: int = 0) -> MemoryLog:
     """Drive a scheduler to the end in virtual time and return its log."""
     log = MemoryLog()
-    executor = SimulatedExecutor(model or RandomTimes(seed), [1.0] * slots)
+    executor = SimulatedExecutor(model or RandomTimes(seed), VirtualCluster(slots))
     executor.open(0.0)
     assert drive(scheduler, executor, log, seed=seed)
     return log

@@ -11,7 +11,8 @@ from workbench.analysis import ancestry, best_trial, lineage, phylogeny, schedul
 from workbench.core.drive import drive
 from workbench.core.protocols import Event, Kind
 from workbench.knowledge import frames_of
-from workbench.simulation.executor import Hazards, SimulatedExecutor
+from workbench.simulation.cluster import Hazards, VirtualCluster
+from workbench.simulation.executor import SimulatedExecutor
 
 
 def _run(at: float, trial: int, phase: int, x: float, parent: int | None = None) -> Event:
@@ -151,7 +152,7 @@ def test_members_are_those_of_the_scheduler_and_every_weight_has_a_history(
     )
     log = MemoryLog()
     hazards = Hazards(crash_rate=crash_rate, max_retries=0)
-    executor = SimulatedExecutor(RandomTimes(seed), [1.0] * n_slots, hazards=hazards, seed=seed)
+    executor = SimulatedExecutor(RandomTimes(seed), VirtualCluster(n_slots, hazards=hazards, seed=seed))
     executor.open(0.0)
     assert drive(scheduler, executor, log, seed=seed)
     frames = frames_of(log)

@@ -17,8 +17,8 @@ from workbench.core.protocols import Job, Kind, Verdict
 from workbench.core.space import LogUniform, Space
 from workbench.knowledge.frames import frames_of
 from workbench.simulation import simulate
-from workbench.simulation.cluster import VirtualCluster
-from workbench.simulation.executor import Hazards, SimulatedExecutor
+from workbench.simulation.cluster import Hazards, VirtualCluster
+from workbench.simulation.executor import SimulatedExecutor
 from workbench.simulation.trained import TrainedPhases
 from workbench.study.study import Study
 
@@ -166,7 +166,7 @@ class Steady:
 
 def simulated(speeds, n_ranks, n_trials=2, **settings) -> MemoryLog:
     log = MemoryLog()
-    executor = SimulatedExecutor(Steady(), speeds, n_ranks=n_ranks, **settings)
+    executor = SimulatedExecutor(Steady(), VirtualCluster(len(speeds), speeds=speeds, n_ranks=n_ranks, **settings))
     executor.open(0.0)
     assert drive(FullRuns(RandomSearcher(SPACE), n_trials, 1), executor, log)
     return log
@@ -178,8 +178,6 @@ def test_a_simulated_gang_is_as_fast_as_its_slowest_and_what_is_left_over_idles(
     joined = [(e.slot, e.data["node"], e.data["workers"]) for e in of(log, Kind.SLOT_JOINED)]
     assert joined == [(0, "node-0+node-1", 2), (1, "node-2+node-3", 2)]
     assert "workers" not in of(simulated([1.0], 1), Kind.SLOT_JOINED)[0].data
-    with pytest.raises(InvalidInput, match="gang of 3 workers, the cluster has 2"):
-        SimulatedExecutor(Steady(), [1.0, 1.0], n_ranks=3)
     with pytest.raises(InvalidInput, match="gang of 3 workers, the cluster has 2"):
         VirtualCluster(nodes=2, n_ranks=3)
 
@@ -243,7 +241,7 @@ def test_gangs_decide_on_dask_as_they_do_in_the_simulator(executor_of) -> None:
     configs = [{"lr": 10.0**-n} for n in (2, 3, 4, 5)]
     real, virtual = MemoryLog(), MemoryLog()
     assert drive(HyperTrick(ListSearcher(configs), 4, 2), executor_of(Gang()), real, seed=5)
-    executor = SimulatedExecutor(Scores(real), [1.0, 1.0], n_ranks=2)
+    executor = SimulatedExecutor(Scores(real), VirtualCluster(2, n_ranks=2))
     executor.open(0.0)
     assert drive(HyperTrick(ListSearcher(configs), 4, 2), executor, virtual, seed=5)
     assert verdicts(virtual) == verdicts(real)

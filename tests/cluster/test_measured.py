@@ -12,6 +12,7 @@ from workbench.cluster.measured import parted
 from workbench.core.drive import drive
 from workbench.core.errors import WorkbenchError
 from workbench.core.protocols import Event, Kind
+from workbench.simulation.cluster import VirtualCluster
 from workbench.simulation.executor import SimulatedExecutor
 from workbench.simulation.trained import TrainedPhases
 
@@ -38,7 +39,7 @@ def test_returns_that_are_no_sequence_of_numbers_are_refused(wrong) -> None:
 
 def test_a_simulated_phase_reports_its_returns(tmp_path) -> None:
     log = MemoryLog()
-    executor = SimulatedExecutor(TrainedPhases(Plays, tmp_path), [1.0])
+    executor = SimulatedExecutor(TrainedPhases(Plays, tmp_path), VirtualCluster(1))
     executor.open(0.0)
     assert drive(FullRuns(RandomSearcher(SPACE), 1, 2), executor, log)
     _hold(log)

@@ -8,6 +8,7 @@ from workbench.core.drive import drive, replay
 from workbench.core.errors import SchedulerError
 from workbench.core.ledger import Ledger, TrialState
 from workbench.core.protocols import Decision, Kind, Report, Run, Verdict
+from workbench.simulation.cluster import VirtualCluster
 from workbench.simulation.executor import SimulatedExecutor
 
 
@@ -43,7 +44,7 @@ class Barrier:
 
 def driven(scheduler, slots):
     log = MemoryLog()
-    executor = SimulatedExecutor(RandomTimes(1), [1.0] * slots)
+    executor = SimulatedExecutor(RandomTimes(1), VirtualCluster(slots))
     executor.open(0.0)
     return drive(scheduler, executor, log), log
 
@@ -70,7 +71,7 @@ def test_a_scheduler_that_never_resumes_what_it_paused_is_told_so() -> None:
 
 def test_a_stopped_drive_leaves_its_trials_running_in_the_ledger() -> None:
     log = MemoryLog()
-    executor = SimulatedExecutor(RandomTimes(1), [1.0, 1.0])
+    executor = SimulatedExecutor(RandomTimes(1), VirtualCluster(2))
     executor.open(0.0)
     turns = iter([False, True])
     assert not drive(Barrier(Verdict.PAUSE), executor, log, stop=lambda: next(turns))
@@ -130,7 +131,7 @@ def test_a_paused_trial_cannot_be_told_to_continue() -> None:
 
 def test_a_study_resumed_at_a_barrier_may_stop_whom_it_held() -> None:
     scheduler, log = Barrier(Verdict.HOLD), MemoryLog()
-    executor = SimulatedExecutor(RandomTimes(1), [1.0] * 3)
+    executor = SimulatedExecutor(RandomTimes(1), VirtualCluster(3))
     executor.open(0.0)
     drive(scheduler, executor, log, stop=lambda: any(e.kind is Kind.DECISION for e in log))
     ledger = Ledger(log)
@@ -138,7 +139,7 @@ def test_a_study_resumed_at_a_barrier_may_stop_whom_it_held() -> None:
     held = ledger.in_state(TrialState.HELD)[0]
     last = next(e for e in log if e.kind is Kind.DECISION)
     scheduler.tell = lambda report: {t: Decision(Verdict.STOP, {"mode": "over"}) for t in {held, report.trial}}
-    executor = SimulatedExecutor(RandomTimes(1), [1.0] * 3)
+    executor = SimulatedExecutor(RandomTimes(1), VirtualCluster(3))
     executor.open(last.at)
     assert drive(scheduler, executor, log, ledger=ledger)
     assert ledger.in_state(TrialState.STOPPED) == [0, 1, 2]

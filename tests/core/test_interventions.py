@@ -12,6 +12,7 @@ from workbench.core.interventions import Request
 from workbench.core.ledger import Ledger, TrialState
 from workbench.core.protocols import Kind
 from workbench.knowledge.check import out_of_order
+from workbench.simulation.cluster import VirtualCluster
 from workbench.simulation.executor import SimulatedExecutor
 
 
@@ -37,7 +38,7 @@ def ended(n):
 
 def run(scheduler, *wishes, slots=2):
     log = MemoryLog()
-    executor = SimulatedExecutor(RandomTimes(3), [1.0] * slots)
+    executor = SimulatedExecutor(RandomTimes(3), VirtualCluster(slots))
     executor.open(0.0)
     fresh = copy.deepcopy(scheduler)
     assert drive(scheduler, executor, log, inbox=Person(log, *wishes))
@@ -174,7 +175,7 @@ def test_interventions_survive_the_death_of_the_driver_at_every_event() -> None:
         log = MemoryLog(whole[:cut])
         scheduler = copy.deepcopy(FULL)
         ledger = replay(scheduler, log)
-        executor = SimulatedExecutor(RandomTimes(3), [1.0])
+        executor = SimulatedExecutor(RandomTimes(3), VirtualCluster(1))
         executor.open(ledger.at)
         assert drive(scheduler, executor, log, ledger=ledger, inbox=Person(log, *wishes))
         assert list(out_of_order(log)) == []

@@ -15,8 +15,8 @@ from workbench.core.ledger import Ledger, TrialState
 from workbench.core.protocols import Event, Kind
 from workbench.knowledge import frames_of
 from workbench.knowledge.check import out_of_order
-from workbench.simulation.cluster import VirtualCluster
-from workbench.simulation.executor import Hazards
+from workbench.simulation.cluster import Hazards, VirtualCluster
+from workbench.simulation.executor import SimulatedExecutor
 from workbench.simulation.outcome import Tally
 from workbench.study.progress import Progress
 
@@ -55,7 +55,7 @@ def a_log(name: str, seed: int, crash: float, wishes: int, deaths: int) -> Memor
     for left in reversed(range(deaths + 1)):
         scheduler = SCHEDULERS[name]()
         ledger = replay(scheduler, log)
-        executor = cluster.executor(RandomTimes(seed))
+        executor = SimulatedExecutor(RandomTimes(seed), cluster)
         executor.open(ledger.at)
         enough = len(log) + int(rng.integers(60)) if left else 10**6
         over = drive(scheduler, executor, log, ledger=ledger, inbox=whims, stop=lambda n=enough: len(log) > n)

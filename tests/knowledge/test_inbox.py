@@ -18,6 +18,7 @@ from workbench.core.protocols import Kind
 from workbench.knowledge import Inbox, KnowledgeBase, StudyLog
 from workbench.knowledge.inbox import send
 from workbench.knowledge.writer import lock_path
+from workbench.simulation.cluster import VirtualCluster
 from workbench.simulation.executor import SimulatedExecutor
 
 anything = st.recursive(
@@ -60,7 +61,7 @@ def study_beside(path: Path, drop, name: str = "one") -> list:
             drop(lock_path(path, name).with_suffix(".inbox"))
         return inbox()
 
-    executor = SimulatedExecutor(RandomTimes(0), [1.0, 1.0])
+    executor = SimulatedExecutor(RandomTimes(0), VirtualCluster(2))
     executor.open(0.0)
     scheduler = FullRuns(RandomSearcher(SPACE), 4, 3)
     drive(scheduler, executor, log, inbox=requests, stop=lambda: next(turns) > 200, poll_s=0.0)

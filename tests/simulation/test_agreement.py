@@ -24,6 +24,7 @@ from workbench.cluster.dask import DaskExecutor
 from workbench.cluster.local import local_client
 from workbench.core.drive import drive
 from workbench.core.protocols import Kind
+from workbench.simulation.cluster import VirtualCluster
 from workbench.simulation.executor import SimulatedExecutor
 
 N = 3  # workers
@@ -103,7 +104,7 @@ def test_the_simulator_decides_as_the_real_cluster_did(cluster, tmp_path, name) 
         executor.open(0.0)
         assert drive(SCHEDULERS[name](), executor, real, seed=3)
     virtual = MemoryLog()
-    simulated = SimulatedExecutor(Recorded(real), [1.0] * N)
+    simulated = SimulatedExecutor(Recorded(real), VirtualCluster(N))
     simulated.open(0.0)
     assert drive(SCHEDULERS[name](), simulated, virtual, seed=3)
     assert story(virtual) == story(real)

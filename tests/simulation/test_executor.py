@@ -16,8 +16,8 @@ from workbench.core.errors import InvalidInput
 from workbench.core.protocols import Job, Kind, Verdict
 from workbench.knowledge.frames import frames_of
 from workbench.simulation import simulate
-from workbench.simulation.cluster import VirtualCluster
-from workbench.simulation.executor import Hazards, Ran, SimulatedExecutor
+from workbench.simulation.cluster import Hazards, VirtualCluster
+from workbench.simulation.executor import Ran, SimulatedExecutor
 from workbench.simulation.models import SyntheticCurves
 
 
@@ -33,7 +33,7 @@ class Steady:
 
 def driven(scheduler, model, speeds, **settings) -> MemoryLog:
     log = MemoryLog()
-    executor = SimulatedExecutor(model, speeds, **settings)
+    executor = SimulatedExecutor(model, VirtualCluster(len(speeds), speeds=speeds, **settings))
     executor.open(0.0)
     assert drive(scheduler, executor, log)
     return log
@@ -53,7 +53,7 @@ def test_starting_costs_once_and_a_faster_slot_takes_less() -> None:
 
 
 def test_coming_back_from_a_pause_costs_the_switch() -> None:
-    executor = SimulatedExecutor(Steady(), [1.0], startup_s=0.5, switch_s=0.25)
+    executor = SimulatedExecutor(Steady(), VirtualCluster(1, startup_s=0.5, switch_s=0.25))
     executor.open(0.0)
     executor.start(Job(0, 0, {}, 0))
     ended = executor.wait()[-1]
@@ -71,7 +71,7 @@ class Telling(Steady):
 
 def test_the_last_progress_is_told_before_its_phase_has_ended() -> None:
     """With these numbers, 0.76 + (0.76 + 7.76 - 0.76) * 3 / 3 is rounded to more than 0.76 + 7.76."""
-    executor = SimulatedExecutor(Telling(), [1.0], startup_s=0.76)
+    executor = SimulatedExecutor(Telling(), VirtualCluster(1, startup_s=0.76))
     executor.open(0.0)
     executor.start(Job(0, 0, {}, 0))
     kinds = [event.kind for _ in range(4) for event in executor.wait()]
@@ -79,7 +79,7 @@ def test_the_last_progress_is_told_before_its_phase_has_ended() -> None:
 
 
 def test_slots_of_a_node_share_its_name() -> None:
-    executor = VirtualCluster(2, slots_per_node=2, speeds=[1.0, 3.0]).executor(Steady())
+    executor = SimulatedExecutor(Steady(), VirtualCluster(2, slots_per_node=2, speeds=[1.0, 3.0]))
     executor.open(0.0)
     assert executor.speeds == [1.0, 1.0, 3.0, 3.0]
     executor.start(Job(0, 0, {}, 0))
@@ -88,7 +88,7 @@ def test_slots_of_a_node_share_its_name() -> None:
 
 
 def test_a_bound_trial_takes_its_slot_if_that_is_free() -> None:
-    executor = SimulatedExecutor(Steady(), [1.0] * 3)
+    executor = SimulatedExecutor(Steady(), VirtualCluster(3))
     executor.open(0.0)
     for trial in range(3):
         executor.start(Job(trial, 0, {}, 0, slot=2 if trial < 2 else None))
@@ -207,6 +207,9 @@ def test_the_completion_rate_of_hypertrick_is_that_of_eq_9_when_scores_are_stati
     [
         {"nodes": 0},
         {"nodes": 2, "speeds": [1.0]},
+        {"nodes": 2, "speeds": [1.0, 0.0]},
+        {"startup_s": -1.0},
+        {"switch_s": math.inf},
         {"nodes": 1, "speeds": [1.0], "speed_spread": 0.1},
         {"speed_spread": -1},
         {"slots_per_node": 0},

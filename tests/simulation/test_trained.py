@@ -12,14 +12,14 @@ from workbench.core.errors import InvalidInput
 from workbench.core.protocols import Kind
 from workbench.core.seeds import trial_seed
 from workbench.simulation import simulate
-from workbench.simulation.cluster import VirtualCluster
-from workbench.simulation.executor import Hazards, SimulatedExecutor
+from workbench.simulation.cluster import Hazards, VirtualCluster
+from workbench.simulation.executor import SimulatedExecutor
 from workbench.simulation.trained import TrainedPhases
 
 
 def test_trials_train_and_go_on_from_their_checkpoints(tmp_path) -> None:
     log = MemoryLog()
-    executor = SimulatedExecutor(TrainedPhases(Deterministic, tmp_path), [1.0, 1.0])
+    executor = SimulatedExecutor(TrainedPhases(Deterministic, tmp_path), VirtualCluster(2))
     executor.open(0.0)
     assert drive(FullRuns(RandomSearcher(SPACE), 3, 3), executor, log, seed=5)
     config = {e.trial: e.data["config"] for e in log if e.kind is Kind.RUN}

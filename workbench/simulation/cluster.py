@@ -1,12 +1,52 @@
 """A described cluster in virtual time: how many nodes, how fast, what goes wrong."""
 
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 
 import numpy as np
 
 from workbench.core.errors import InvalidInput
-from workbench.simulation.executor import Hazards, JobModel, PhaseModel, SimulatedExecutor
+
+
+@dataclass(frozen=True)
+class Hazards:
+    """What goes wrong on a cluster, and how often.
+
+    Parameters
+    ----------
+    crash_rate, hang_rate : float
+        Expected crashes and hangs in a second of a running phase; both cost one attempt at the phase.
+    stall_s : float
+        Silence after which a hang is found.
+    restart_s : float
+        Seconds until a lost slot is back.
+    max_retries : int
+        Further attempts at a phase; then its trial fails, alone.
+    """
+
+    crash_rate: float = 0.0
+    hang_rate: float = 0.0
+    stall_s: float = 300.0
+    restart_s: float = 0.0
+    max_retries: int = 2
+
+    def __post_init__(self) -> None:
+        for name in ("crash_rate", "hang_rate", "restart_s", "max_retries"):
+            _check_not_negative(name, getattr(self, name))
+        if not self.stall_s > 0:
+            raise InvalidInput(f"stall_s must be more than 0, got {self.stall_s}")
+
+    def draw(self, rng: np.random.Generator, n_ranks: int = 1) -> tuple[float, str]:
+        """Draw how long a phase runs before something goes wrong on one of its workers, seconds, and what it is."""
+        crash = rng.exponential(1 / (self.crash_rate * n_ranks)) if self.crash_rate else math.inf
+        hang = rng.exponential(1 / (self.hang_rate * n_ranks)) if self.hang_rate else math.inf
+        return (float(crash), "crash") if crash <= hang else (float(hang), "stall")
+
+    @property
+    def any(self) -> bool:
+        """Whether anything can go wrong at all."""
+        return self.crash_rate > 0 or self.hang_rate > 0
 
 
 @dataclass(frozen=True)
@@ -19,16 +59,18 @@ class VirtualCluster:
     slots_per_node : int
         Trials a node holds at a time; its slots are equally fast.
     speeds : sequence of float, optional
-        Listed, one a node; 1 is the speed at which the model's durations hold.
+        Listed, one a node; a phase takes the model's duration divided by the speed.
     speed_spread : float
         Without a list, speeds are drawn log-normal with median 1 and this standard deviation of their logarithm.
     startup_s, switch_s : float
-        Added when a trial is brought up from nothing, or from a checkpoint.
+        Added when a trial is brought up from nothing, or from a checkpoint: after a pause, a retry, or from a parent.
     hazards : Hazards
     seed : int
         Of the drawn speeds and the hazards.
     n_ranks : int
-        Workers a trial needs at once; see `SimulatedExecutor`.
+        Workers a trial needs at once. So many neighbours form a slot, as fast as the slowest of them; those that are
+        left over stay idle. What happens to one of them costs the trial its attempt, so crashes and hangs are as many
+        times as frequent.
     """
 
     nodes: int = 4
@@ -58,6 +100,10 @@ class VirtualCluster:
                 f"{len(self.speeds)} speeds are listed for {self.nodes} nodes, with speed_spread={self.speed_spread}: "
                 "list one a node and leave speed_spread out"
             )
+        if not all(math.isfinite(speed) and speed > 0 for speed in self.speeds or ()):
+            raise InvalidInput(f"a simulated cluster needs positive speeds, got {self.speeds}")
+        _check_not_negative("startup_s", self.startup_s)
+        _check_not_negative("switch_s", self.switch_s)
 
     @property
     def n_slots(self) -> int:
@@ -73,9 +119,12 @@ class VirtualCluster:
         rng = np.random.default_rng([self.seed, 2])
         return [float(speed) for speed in np.exp(self.speed_spread * rng.normal(size=self.nodes))]
 
-    def executor(self, model: PhaseModel | JobModel) -> SimulatedExecutor:
-        """Build the cluster, to run trials that behave as the model says."""
-        speeds = [speed for speed in self.node_speeds() for _ in range(self.slots_per_node)]
-        return SimulatedExecutor(
-            model, speeds, self.slots_per_node, self.startup_s, self.switch_s, self.hazards, self.seed, self.n_ranks
-        )
+    def slot_speeds(self) -> list[float]:
+        """Give the speed of every slot."""
+        workers = [speed for speed in self.node_speeds() for _ in range(self.slots_per_node)]
+        return [min(workers[slot * self.n_ranks : (slot + 1) * self.n_ranks]) for slot in range(self.n_slots)]
+
+
+def _check_not_negative(name: str, value: float) -> None:
+    if not 0 <= value < math.inf:
+        raise InvalidInput(f"{name} must be 0 or more, and finite, got {value!r}")

@@ -3,7 +3,6 @@
 import heapq
 import math
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
 from itertools import count
 from typing import Any, NamedTuple, Protocol, runtime_checkable
 
@@ -13,6 +12,7 @@ from workbench.cluster.attempts import Attempt, Attempts, Submit
 from workbench.cluster.slots import Slot
 from workbench.core.errors import InvalidInput
 from workbench.core.protocols import RETURNS, Config, Event, Job, Metrics, Verdict
+from workbench.simulation.cluster import VirtualCluster
 
 
 class PhaseModel(Protocol):
@@ -48,100 +48,25 @@ class JobModel(Protocol):
 _Entry = tuple[float, int, Callable[[Any, Any], None], "Attempt | Slot", Any]  # when, a number, what, of whom, more
 
 
-@dataclass(frozen=True)
-class Hazards:
-    """What goes wrong on a cluster, and how often.
-
-    Parameters
-    ----------
-    crash_rate, hang_rate : float
-        Expected crashes and hangs in a second of a running phase; both cost one attempt at the phase.
-    stall_s : float
-        Silence after which a hang is found.
-    restart_s : float
-        Seconds until a lost slot is back.
-    max_retries : int
-        Further attempts at a phase; then its trial fails, alone.
-    """
-
-    crash_rate: float = 0.0
-    hang_rate: float = 0.0
-    stall_s: float = 300.0
-    restart_s: float = 0.0
-    max_retries: int = 2
-
-    def __post_init__(self) -> None:
-        for name in ("crash_rate", "hang_rate", "restart_s", "max_retries"):
-            _check_not_negative(name, getattr(self, name))
-        if not self.stall_s > 0:
-            raise InvalidInput(f"stall_s must be more than 0, got {self.stall_s}")
-
-    def draw(self, rng: np.random.Generator, n_ranks: int = 1) -> tuple[float, str]:
-        """Draw how long a phase runs before something goes wrong on one of its workers, seconds, and what it is."""
-        crash = rng.exponential(1 / (self.crash_rate * n_ranks)) if self.crash_rate else math.inf
-        hang = rng.exponential(1 / (self.hang_rate * n_ranks)) if self.hang_rate else math.inf
-        return (float(crash), "crash") if crash <= hang else (float(hang), "stall")
-
-    @property
-    def any(self) -> bool:
-        """Whether anything can go wrong at all."""
-        return self.crash_rate > 0 or self.hang_rate > 0
-
-
-@dataclass
 class SimulatedExecutor:
     """A cluster in virtual time, with the manners of `DaskExecutor`.
 
     A trial keeps its slot from phase to phase. A lost attempt is tried again from the phase's beginning, on the slot
-    the trial is bound to if that is free, else on the lowest free one. Seconds are virtual.
+    the trial is bound to if that is free, else on the lowest free one. Seconds are virtual. What happens to an attempt
+    depends on the cluster's seed, the trial, the phase and the attempt alone.
 
     Parameters
     ----------
     model : PhaseModel or JobModel
-    speeds : sequence of float
-        One slot each; a phase takes its duration divided by the slot's speed.
-    slots_per_node : int
-        Neighbouring slots that form one node.
-    n_ranks : int
-        Workers a trial needs at once. So many neighbours form a slot, as fast as the slowest of them; `speeds` are then
-        the workers', and those that are left over stay idle. What happens to one of them costs the trial its attempt,
-        so crashes and hangs are as many times as frequent.
-    startup_s : float
-        Added when a trial is brought up from nothing on a slot.
-    switch_s : float
-        Added when a trial is brought up from a checkpoint: after a pause, a retry, or from a parent.
-    hazards : Hazards
-    seed : int
-        Of the hazards: what happens to an attempt depends on the seed, the trial, the phase and the attempt alone.
+    cluster : VirtualCluster
     """
 
-    model: PhaseModel | JobModel
-    speeds: Sequence[float]
-    slots_per_node: int = 1
-    startup_s: float = 0.0
-    switch_s: float = 0.0
-    hazards: Hazards = field(default_factory=Hazards)
-    seed: int = 0
-    n_ranks: int = 1
-
-    def __post_init__(self) -> None:
-        if not self.speeds or not all(math.isfinite(speed) and speed > 0 for speed in self.speeds):
-            raise InvalidInput(f"a simulated cluster needs one or more slots of positive speed, got {self.speeds}")
-        if self.slots_per_node < 1:
-            raise InvalidInput(f"a node offers one or more slots, got slots_per_node={self.slots_per_node}")
-        if self.n_ranks < 1 or len(self.speeds) < self.n_ranks:
-            raise InvalidInput(
-                f"a trial needs a gang of {self.n_ranks} workers, the cluster has {len(self.speeds)}: add nodes, or "
-                "lower n_ranks"
-            )
-        if self.n_ranks > 1:
-            starts = range(0, len(self.speeds) - self.n_ranks + 1, self.n_ranks)
-            self.speeds = [min(self.speeds[start : start + self.n_ranks]) for start in starts]
-        _check_not_negative("startup_s", self.startup_s)
-        _check_not_negative("switch_s", self.switch_s)
+    def __init__(self, model: PhaseModel | JobModel, cluster: VirtualCluster) -> None:
+        self.cluster = cluster
+        self.speeds = cluster.slot_speeds()
         self._now = 0.0
-        self._book = Attempts(self.hazards.max_retries)
-        self._run = self.model.run if isinstance(self.model, JobModel) else _scored(self.model)
+        self._book = Attempts(cluster.hazards.max_retries)
+        self._run = model.run if isinstance(model, JobModel) else _scored(model)
         self._agenda: list[_Entry] = []  # heap: what happens next comes first
         self._tie = count()
 
@@ -165,9 +90,10 @@ class SimulatedExecutor:
     def open(self, at: float) -> None:
         """Set the clock; every slot joins."""
         self._now = at
+        n_ranks, per_node = self.cluster.n_ranks, self.cluster.slots_per_node
         for index in range(len(self.speeds)):
-            workers = tuple(range(index * self.n_ranks, (index + 1) * self.n_ranks))
-            nodes = tuple(f"node-{worker // self.slots_per_node}" for worker in workers)
+            workers = tuple(range(index * n_ranks, (index + 1) * n_ranks))
+            nodes = tuple(f"node-{worker // per_node}" for worker in workers)
             self._book.slot_joined(Slot(index, workers, nodes), at)
 
     def start(self, job: Job) -> None:
@@ -207,18 +133,19 @@ class SimulatedExecutor:
 
     def _begin(self, submits: Sequence[Submit]) -> None:
         """Work out how attempts will go, and enter it in the agenda."""
+        hazards = self.cluster.hazards
         for (attempt,) in submits:
             job, delay_s = attempt.job, 0.0
             if not attempt.alive:
-                delay_s = self.startup_s if job.checkpoint is None else self.switch_s
+                delay_s = self.cluster.startup_s if job.checkpoint is None else self.cluster.switch_s
             ran = self._run(job)
             seconds = delay_s + ran.seconds / self.speeds[attempt.slot.index]
             if not 0 <= seconds < math.inf:
                 raise InvalidInput(f"the model gives trial {job.trial}, phase {job.phase}, a duration of {ran.seconds}")
-            lasts, what = self._accident(attempt) if self.hazards.any else (math.inf, "")
+            lasts, what = self._accident(attempt) if hazards.any else (math.inf, "")
             lost = lasts < seconds
             if lost:
-                seconds = lasts + (self.hazards.stall_s if what == "stall" else 0.0)
+                seconds = lasts + (hazards.stall_s if what == "stall" else 0.0)
             for n, metrics in enumerate(ran.points, 1):
                 after_s = min(delay_s + (seconds - delay_s) * n / len(ran.points), seconds)  # rounding must not pass it
                 if after_s <= lasts:
@@ -230,8 +157,8 @@ class SimulatedExecutor:
 
     def _accident(self, attempt: Attempt) -> tuple[float, str]:
         """Draw what goes wrong with an attempt, and when."""
-        identity = [self.seed, attempt.job.trial, attempt.job.phase, attempt.number]
-        return self.hazards.draw(np.random.default_rng(identity), self.n_ranks)
+        identity = [self.cluster.seed, attempt.job.trial, attempt.job.phase, attempt.number]
+        return self.cluster.hazards.draw(np.random.default_rng(identity), self.cluster.n_ranks)
 
     def _enter(self, after_s: float, happen: Callable[[Any, Any], None], about: Attempt | Slot, data: Any) -> None:
         heapq.heappush(self._agenda, (self._now + after_s, next(self._tie), happen, about, data))
@@ -258,9 +185,9 @@ class SimulatedExecutor:
 
     def _lose(self, attempt: Attempt, what: str) -> None:
         """The slot dies under a phase, or the phase is found to hang and the slot is restarted."""
-        silent_s = self.hazards.stall_s if what == "stall" else None
+        silent_s = self.cluster.hazards.stall_s if what == "stall" else None
         self._book.slot_lost(attempt.slot, self._now, silent_s=silent_s)
-        self._enter(self.hazards.restart_s, self._bring_back, attempt.slot, None)
+        self._enter(self.cluster.hazards.restart_s, self._bring_back, attempt.slot, None)
 
     def _bring_back(self, slot: Slot, _: None) -> None:
         self._book.slot_joined(slot, self._now)
@@ -279,8 +206,3 @@ def _scored(model: PhaseModel) -> Callable[[Job], Ran]:
 def checkpoint_name(job: Job) -> str:
     """Name what a trial leaves behind at the end of a phase; behind a `PhaseModel` there is nothing."""
     return f"virtual:trial-{job.trial}/phase-{job.phase}"
-
-
-def _check_not_negative(name: str, value: float) -> None:
-    if not 0 <= value < math.inf:
-        raise InvalidInput(f"{name} must be 0 or more, and finite, got {value!r}")

@@ -11,7 +11,7 @@ from workbench.core.protocols import Event, Kind, Scheduler
 from workbench.core.record import size_of_record
 from workbench.core.size import full_runs
 from workbench.simulation.cluster import VirtualCluster
-from workbench.simulation.executor import JobModel, PhaseModel
+from workbench.simulation.executor import JobModel, PhaseModel, SimulatedExecutor
 from workbench.simulation.outcome import Outcome, Tally
 
 
@@ -40,7 +40,7 @@ def simulate(
     """
     cluster = cluster or VirtualCluster()
     scheduler = copy.deepcopy(scheduler)
-    executor = cluster.executor(model)
+    executor = SimulatedExecutor(model, cluster)
     executor.open(0.0)
     tally = Tally()
     with uncollected():

@@ -19,8 +19,8 @@ from workbench.core.protocols import Config, Event, Scheduler, Searcher
 from workbench.core.registry import SCHEDULERS, SEARCHERS
 from workbench.core.size import full_runs
 from workbench.core.space import Choice, Space
-from workbench.simulation.cluster import VirtualCluster
-from workbench.simulation.executor import Hazards, PhaseModel
+from workbench.simulation.cluster import Hazards, VirtualCluster
+from workbench.simulation.executor import PhaseModel
 from workbench.simulation.outcome import Outcome
 from workbench.simulation.run import simulate
 from workbench.simulation.sources import SOURCES, CurveSource, read_curves

@@ -36,6 +36,7 @@ from workbench.core.errors import SchedulerError
 from workbench.core.ledger import Ledger, TrialState
 from workbench.core.protocols import Kind, Report, Verdict, expectation_of
 from workbench.core.registry import REGISTRY
+from workbench.simulation.cluster import VirtualCluster
 from workbench.simulation.executor import SimulatedExecutor
 from workbench.study.file import scheduler_from_record
 
@@ -214,7 +215,7 @@ def test_a_study_cut_anywhere_goes_on_to_the_same_decisions(name) -> None:
         log = MemoryLog(whole[:cut])
         fresh = SCHEDULERS[name]()
         ledger = replay(fresh, log)
-        executor = SimulatedExecutor(EvenTimes(0), [1.0] * slots)
+        executor = SimulatedExecutor(EvenTimes(0), VirtualCluster(slots))
         executor.open(ledger.at)
         assert drive(fresh, executor, log, ledger=ledger)
         assert (sorted if name in BOUND else list)(_verdicts(log)) == (sorted if name in BOUND else list)(verdicts)
