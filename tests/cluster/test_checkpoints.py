@@ -1,3 +1,5 @@
+from dataclasses import replace
+
 import pytest
 
 from tests.support import Deterministic
@@ -79,6 +81,13 @@ def test_the_best_one_is_kept_beside_the_newest(store) -> None:
     assert kept(store) == [1, 3, 4]
     store.save(trained(6), 0, 5, 10.0)
     assert kept(store) == [4, 5]
+
+
+def test_the_lowest_one_is_kept_where_scores_are_minimised(store) -> None:
+    lower = replace(store, mode="min")
+    for phase, score in enumerate([3.0, 1.0, 2.0, 4.0, 5.0]):
+        lower.save(trained(phase + 1), 0, phase, score)
+    assert kept(store) == [1, 3, 4]
 
 
 def test_one_that_another_trial_started_from_is_kept_for_good(store) -> None:

@@ -51,8 +51,8 @@ def learning_curves(
     return points[CURVES].astype({"trial": int, "phase": int, "phase_end": bool})
 
 
-def best_so_far(phases: pd.DataFrame) -> pd.DataFrame:
-    """Follow the best score reported at a phase's end.
+def best_so_far(phases: pd.DataFrame, mode: str = "max") -> pd.DataFrame:
+    """Follow the best score reported at a phase's end: the highest, or with `mode` ``min`` the lowest.
 
     Returns
     -------
@@ -61,8 +61,8 @@ def best_so_far(phases: pd.DataFrame) -> pd.DataFrame:
     """
     ended = phases[phases["ended_s"].notna() & phases["score"].notna()]
     ended = ended.astype({"ended_s": float, "score": float}).sort_values("ended_s", kind="stable")
-    before = ended["score"].cummax().shift(fill_value=float("-inf"))
-    better = ended[ended["score"] > before]
+    good = ended["score"] if mode == "max" else -ended["score"]
+    better = ended[good > good.cummax().shift(fill_value=float("-inf"))]
     renamed = better.rename(columns={"ended_s": "at_s", "score": "best_score"})
     return renamed[BEST].reset_index(drop=True)
 

@@ -116,10 +116,11 @@ def schedules(
     return joined[columns].sort_values(["member", "phase"], kind="stable", ignore_index=True)
 
 
-def best_trial(schedules: pd.DataFrame) -> int | None:
+def best_trial(schedules: pd.DataFrame, mode: str = "max") -> int | None:
     """Name the trial whose latest score is the best among those of all members as they stand; of equals the first."""
     latest = schedules.dropna(subset=["score"]).groupby("member").tail(1)
-    return None if latest.empty else int(latest["trial"].iloc[int(latest["score"].to_numpy(float).argmax())])
+    good = latest["score"].to_numpy(float) * (1 if mode == "max" else -1)
+    return None if latest.empty else int(latest["trial"].iloc[int(good.argmax())])
 
 
 def ancestry(lineage: pd.DataFrame, trial: int) -> pd.DataFrame:

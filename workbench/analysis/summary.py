@@ -19,6 +19,7 @@ def summarise(
     n_configs: int | None,
     n_phases: int | None,
     hyperparameters: Sequence[str],
+    mode: str = "max",
 ) -> dict[str, Any]:
     """Sum up a study, running or ended.
 
@@ -32,6 +33,8 @@ def summarise(
         The paper's W0 and Np, as of `completion_rate`; ``None`` if nobody knows.
     hyperparameters : sequence of str
         Columns of `trials` that hold the configuration.
+    mode : str
+        ``max`` or ``min``: which score is the best.
 
     Returns
     -------
@@ -44,7 +47,7 @@ def summarise(
     used = occupancy(spans, slots, wall_s)
     completed = int(phases["ended_s"].notna().sum())
     return {
-        **_best(trials, phases, hyperparameters),
+        **_best(trials, phases, hyperparameters, mode),
         "wall_s": wall_s,
         "occupancy": used.share,
         "lost_s": used.lost,
@@ -56,12 +59,12 @@ def summarise(
     }
 
 
-def _best(trials: pd.DataFrame, phases: pd.DataFrame, hyperparameters: Sequence[str]) -> dict[str, Any]:
+def _best(trials: pd.DataFrame, phases: pd.DataFrame, hyperparameters: Sequence[str], mode: str) -> dict[str, Any]:
     scored = phases[phases["score"].notna() & phases["ended_s"].notna()]
     if scored.empty:
         return {"best_trial": None, "best_score": float("nan"), "best_config": {}, "best_at_s": float("nan")}
     ranked = scored.astype({"score": float, "ended_s": float}).sort_values(
-        ["score", "ended_s"], ascending=[False, True]
+        ["score", "ended_s"], ascending=[mode == "min", True]
     )
     row = ranked.iloc[0]
     trial = int(row["trial"])

@@ -64,6 +64,9 @@ def add_parsers(commands: Any) -> None:
     run.add_argument("--cluster", metavar="ADDRESS", help="a Dask scheduler's, instead of a local cluster")
     run.add_argument("--checkpoints", metavar="PLACE", help="a directory all workers see, or an fsspec URL")
     run.add_argument("--seed", type=int, metavar="N", help="the study's seed")
+    run.add_argument("--mode", choices=("max", "min"), help="whether the score is maximised (default) or minimised")
+    run.add_argument("--max-hours", type=float, metavar="H", help="end the study after so long")
+    run.add_argument("--target-score", type=float, metavar="X", help="end it once a phase ends with a score as good")
     run.add_argument("--resume", action="store_true", help="go on with a study that was interrupted")
     run.add_argument("--no-fail-fast", action="store_true", help="go on though the first trials all fail of one error")
     run.add_argument("--quiet", action="store_true", help="print the summary only")
@@ -139,6 +142,7 @@ def _study(arguments: argparse.Namespace, client: "Client | None") -> "Study":
 
     where = {"nodes": arguments.nodes, "client": client, "checkpoints": arguments.checkpoints, "db": arguments.db}
     where["fail_fast"] = False if arguments.no_fail_fast else None
+    where |= {key: getattr(arguments, key) for key in ("mode", "max_hours", "target_score")}
     if arguments.file or arguments.preset:
         table = read_file(arguments.file) if arguments.file else read_preset(arguments.preset)
         return study_from(table, name=arguments.name, seed=arguments.seed, **where)

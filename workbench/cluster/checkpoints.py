@@ -42,10 +42,13 @@ class CheckpointStore:
         A directory all workers see, or an fsspec URL such as ``s3://bucket/study``.
     keep : int
         How many checkpoints of a trial to keep, the newest first.
+    mode : str
+        ``max`` or ``min``: which score is the best.
     """
 
     root: str
     keep: int = 2
+    mode: str = "max"
 
     def save(self, trainable: Trainable, trial: int, phase: int, score: float | None = None) -> str:
         """Write a trial's state as of the end of `phase`, and return the checkpoint's name.
@@ -137,7 +140,7 @@ class CheckpointStore:
         if not old:
             return
         scores = {p: self._score(f"{folder}/phase-{p:03d}") for p in (*old, *range(old[-1] + 1, phase + 1))}
-        known = {p: score for p, score in scores.items() if score is not None}
+        known = {p: score if self.mode == "max" else -score for p, score in scores.items() if score is not None}
         best = max(known, key=lambda p: (known[p], p)) if known else None
         for earlier in old:
             if earlier != best:

@@ -247,7 +247,8 @@ def _tell(scheduler: Scheduler, report: Report, ledger: Ledger) -> Mapping[int, 
     """Hand a report to the scheduler; of trials that run for a person it does not hear, the loop answers itself."""
     left = ledger.own_phases(report.trial)
     if left is None:
-        return scheduler.tell(report)
+        told, scores = scheduler.tell(ledger.aim.inward(report)), getattr(scheduler, "scores_in_reasons", ())
+        return {trial: ledger.aim.outward(decision, scores) for trial, decision in told.items()} if scores else told
     if report.failed or left <= 1:
         return {report.trial: Decision(Verdict.STOP, {"mode": "failed" if report.failed else "extended"})}
     return {report.trial: Decision(Verdict.CONTINUE, {"mode": "extended", "phases_left": left - 1})}

@@ -1,9 +1,11 @@
 """What the log says of every trial."""
 
+import math
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from enum import StrEnum
 
+from workbench.core.aim import Aim
 from workbench.core.failures import error_text
 from workbench.core.protocols import Config, Event, Job, Kind, Verdict
 from workbench.core.size import Size
@@ -92,6 +94,12 @@ class Ledger:
         running, ended or interrupted; "running" also stands for a driver that died without a word.
     size : Size or None
         How large the study is meant to be, as its first event tells; ``None`` where it does not, in older logs.
+    aim : Aim
+        What the study is after, as its last driver was told.
+    best : tuple of (float, int) or None
+        Best score so far, and its trial.
+    why_over : str
+        What ended the study before its scheduler was done, if anything did.
     paused : bool
         Whether a person has paused the whole study.
     requests : set of str
@@ -105,6 +113,9 @@ class Ledger:
         self.n_over = self.phases_ended = 0
         self.study = "running"
         self.size: Size | None = None
+        self.aim = Aim()
+        self.best: tuple[float, int] | None = None
+        self.why_over = ""
         self.paused = False
         self.requests: set[str] = set()
         for event in events:
@@ -121,10 +132,14 @@ class Ledger:
             self.study = _STUDY.get(kind, self.study)
             if "size" in event.data:
                 self.size = Size.from_json(event.data["size"])
+            if "aim" in event.data:
+                self.aim = Aim.from_json(event.data["aim"])
+            if kind in _STUDY:
+                self.why_over = event.data.get("why", "")
         elif kind is Kind.PHASE_STARTED:
             return
         elif kind is Kind.PHASE_ENDED:
-            self._see_phase_ended(self.trials[number], event)
+            self._see_phase_ended(number, event)
         elif kind is Kind.DECISION:
             self._see_decision(number, event)
         elif kind is Kind.RUN:
@@ -151,11 +166,14 @@ class Ledger:
         trial.own = trial.own_phases > 0
         self._enter(number, TrialState.RUNNING, event.at)
 
-    def _see_phase_ended(self, trial: TrialRecord, event: Event) -> None:
-        score = event.data["score"]
+    def _see_phase_ended(self, number: int, event: Event) -> None:
+        trial, score = self.trials[number], event.data["score"]
         trial.checkpoint, trial.phases = event.data.get("checkpoint"), (event.phase or 0) + 1
         trial.last_score = score
-        trial.best_score = score if trial.best_score is None else max(score, trial.best_score)
+        if self.aim.better(score, trial.best_score):
+            trial.best_score = score
+        if self.aim.better(score, self.best and self.best[0]) and not math.isnan(score):
+            self.best = score, number
         trial.own_phases -= trial.own
         self.phases_ended += 1
 

@@ -130,10 +130,11 @@ class Scheduler(Protocol):
     Its only randomness is a generator seeded at construction, so the same sequence of calls gives the same
     answers. That is what resuming relies on: the log is replayed into a fresh scheduler.
 
-    What a scheduler alone knows it may tell viewers by two more methods. Neither is required: `expectation_of` and
+    What a scheduler alone knows it may tell viewers by three more names. None is required: `expectation_of` and
     `workbench.core.describe.explain_of` say what holds where one is missing.
 
     - ``expectation(self) -> Expectation | None``: how many trials it expects to begin each phase, and the fewest.
+    - ``scores_in_reasons``, a tuple: which entries of its reasons are scores. A study that minimises turns them back.
     - ``explain(reason) -> str``, a static method: a decision's reason in words, see `Explain`. `reason` is the reason's
       data as the log keeps it, ``mode`` among it; keys that an older version did not write may be missing.
     """

@@ -8,6 +8,7 @@ from typing import Any, Literal
 
 import pandas as pd
 
+from workbench.core.aim import Aim
 from workbench.core.errors import unknown
 from workbench.core.ledger import Ledger, TrialRecord, TrialState
 from workbench.core.protocols import Event, Kind
@@ -68,6 +69,10 @@ class Frames:
         Seconds from the first event to the last.
     size : Size or None
         How large the study was meant to be, as its first event tells; ``None`` where it does not, in older logs.
+    aim : Aim
+        Whether scores are maximised or minimised, and what else the study was after.
+    why_over : str
+        What ended it before its scheduler was done: a target, a limit; empty if nothing did.
     """
 
     trials: pd.DataFrame
@@ -80,6 +85,8 @@ class Frames:
     state: str
     wall_s: float
     size: Size | None = None
+    aim: Aim = field(default_factory=Aim)
+    why_over: str = ""
 
     @property
     def hyperparameters(self) -> list[str]:
@@ -252,6 +259,8 @@ class FrameReader:
             state=self.ledger.study,
             wall_s=self.ledger.at,
             size=self.ledger.size,
+            aim=self.ledger.aim,
+            why_over=self.ledger.why_over,
         )
 
 

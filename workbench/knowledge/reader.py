@@ -77,7 +77,7 @@ class KnowledgeBase:
                     "state": frames.state,
                     "trials": len(frames.trials),
                     "phases": int(frames.phases["ended_s"].notna().sum()),
-                    "best_score": frames.phases["score"].max(),
+                    "best_score": frames.phases["score"].agg(frames.aim.mode),
                     "wall_s": frames.wall_s,
                 }
             )

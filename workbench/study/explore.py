@@ -110,7 +110,7 @@ class Explorer:
 
         results = self.results[name]
         f = results.frames
-        drawn = {"parallel coordinates": figures.parallel_coordinates(f.trials, f.hyperparameters)}
+        drawn = {"parallel coordinates": figures.parallel_coordinates(f.trials, f.hyperparameters, f.aim.mode)}
         drawn |= results.population_figures()
         for fig in drawn.values():
             fig.update_layout(title_text=f"{fig.layout.title.text}: {escape(name, quote=False)}")
@@ -120,7 +120,8 @@ class Explorer:
     def _best(self) -> "dict[str, Any]":
         from workbench import analysis
 
-        return {name: analysis.best_so_far(results.frames.phases) for name, results in self.results.items()}
+        frames = {name: results.frames for name, results in self.results.items()}
+        return {name: analysis.best_so_far(f.phases, f.aim.mode) for name, f in frames.items()}
 
     def __repr__(self) -> str:
         return self.table.to_string(index=False, float_format="{:.4g}".format)

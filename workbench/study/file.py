@@ -2,19 +2,24 @@
 
 import tomllib
 from collections.abc import Mapping
+from dataclasses import asdict, fields
 from importlib import resources
 from pathlib import Path
 from typing import Any
 
+from workbench.core.aim import Aim
 from workbench.core.describe import Registry, build, made, settings_of
 from workbench.core.errors import InvalidInput, refuse_unknown, unknown
+from workbench.core.ledger import Ledger
 from workbench.core.protocols import ranks_needed
 from workbench.core.record import in_drawn_order, own_classes, scheduler_from_record
 from workbench.core.registry import SCHEDULERS, SEARCHERS, TRAINABLES
 from workbench.core.space import Space
 from workbench.study.study import Study
 
-_STUDY_KEYS = {"name", "seed", "nodes", "db", "checkpoints", "max_retries", "stall_s", "fail_fast"}
+_STUDY_KEYS = {"name", "seed", "nodes", "db", "checkpoints", "max_retries", "stall_s", "fail_fast"} | {
+    f.name for f in fields(Aim)
+}
 _PRESETS: dict[str, Any] = {
     "study": resources.files("workbench") / "presets",
     "simulation": resources.files("workbench") / "presets" / "simulate",
@@ -111,7 +116,8 @@ def recorded_study(db: str | Path, name: str, **settings: Any) -> Study:
 
     with KnowledgeBase(db) as kb:
         spec, events = kb[name].spec, kb[name].events()
-    return study_from_record(name, in_drawn_order(spec, events), db=db, **settings)
+    given = {key: value for key, value in settings.items() if value is not None}
+    return study_from_record(name, in_drawn_order(spec, events), db=db, **{**asdict(Ledger(events).aim), **given})
 
 
 def study_from_record(name: str, spec: Mapping[str, Any], **settings: Any) -> Study:

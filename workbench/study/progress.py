@@ -31,6 +31,8 @@ class Progress:
     trials_started, trials_ended, phases_ended : int
     at : float
         Seconds on the study's clock at the last event.
+    why_over : str
+        What ended it before its scheduler was done, if anything did.
     message : str
         What the study waits for, if it is held up: such as space on a full disk.
     frames_per_s : float
@@ -45,6 +47,7 @@ class Progress:
     at: float = 0.0
     state: str = "running"
     message: str = ""
+    why_over: str = ""
 
     def __post_init__(self) -> None:
         self._ledger = Ledger()
@@ -68,7 +71,7 @@ class Progress:
         """Take in one more event."""
         ledger = self._ledger
         ledger.see(event)
-        self.at, self.state = ledger.at, ledger.study
+        self.at, self.state, self.why_over = ledger.at, ledger.study, ledger.why_over
         self.trials_started, self.trials_ended, self.phases_ended = len(ledger), ledger.n_over, ledger.phases_ended
         if ledger.size is not None:
             self.n_trials, self.expected_phases = ledger.size.n_trials, ledger.size.expected_phases
@@ -112,13 +115,12 @@ class Progress:
     def __str__(self) -> str:
         eta = "" if self.eta_s is None or self.state != "running" else f" · about {_clock(self.eta_s)} left"
         fps = f" · {self.frames_per_s:,.0f} frames/s" if self.frames_per_s else ""
-        held_up = f" · {self.message}" if self.message and self.state == "running" else ""
+        over = f" · ended: {self.why_over}" if self.why_over else ""
+        over += f" · {self.message}" if self.message and self.state == "running" else ""
         n_trials = "of unknown number" if self.n_trials is None else self.n_trials
         trials = f"{n_trials}, {self.trials_started} started, {self.trials_ended} ended"
         of = "an unknown number" if self.expected_phases is None else f"about {self.expected_phases:.0f}"
-        return (
-            f"{_clock(self.at)} {self._bar} trials: {trials} · phases: {self.phases_ended} of {of}{fps}{eta}{held_up}"
-        )
+        return f"{_clock(self.at)} {self._bar} trials: {trials} · phases: {self.phases_ended} of {of}{fps}{eta}{over}"
 
     __repr__ = __str__
 

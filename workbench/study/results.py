@@ -70,6 +70,7 @@ class Results:
             n_configs=size.n_configs,
             n_phases=size.n_phases,
             hyperparameters=f.hyperparameters,
+            mode=f.aim.mode,
         )
         if size.completion is not None:
             found["alpha_expected"], found["alpha_minimum"] = size.completion, size.fewest_completion
@@ -101,11 +102,11 @@ class Results:
             "learning curves": figures.learning_curves(
                 curves, f.trials, hyperparameters=f.hyperparameters, decisions=f.decisions
             ),
-            "best so far": figures.best_so_far(analysis.best_so_far(f.phases), f.wall_s),
+            "best so far": figures.best_so_far(analysis.best_so_far(f.phases, f.aim.mode), f.wall_s),
             "scores by phase": figures.score_by_phase(f.phases, f.trials),
             "search space": figures.space_by_phase(f.phases, f.trials, f.hyperparameters),
             "score by hyperparameter": figures.score_by_hyperparameter(f.phases, f.trials, f.hyperparameters),
-            "parallel coordinates": figures.parallel_coordinates(f.trials, f.hyperparameters),
+            "parallel coordinates": figures.parallel_coordinates(f.trials, f.hyperparameters, f.aim.mode),
             "importance": figures.hyperparameter_importance(found.table, str(found)),
         }
         return drawn | self.population_figures()
@@ -152,7 +153,7 @@ class Results:
         from workbench.analysis import best_trial, schedule_of
 
         f, known = self.frames, self.lineage
-        chosen = best_trial(self.schedules) if trial is None else trial
+        chosen = best_trial(self.schedules, f.aim.mode) if trial is None else trial
         if chosen is None:
             raise StudyError(f"study {self.name!r} has no schedule yet: no phase has ended")
         if chosen not in set(known["trial"]):
@@ -180,10 +181,10 @@ class Results:
         if not self.has_lineage:
             return {}
         known, members, names = self.lineage, self.schedules, self.frames.hyperparameters
-        best = analysis.best_trial(members)
+        best = analysis.best_trial(members, self.frames.aim.mode)
         schedule = None if best is None else self.best_schedule(best)
         return {
-            "population": figures.population_curves(members),
+            "population": figures.population_curves(members, self.frames.aim.mode),
             "hyperparameters over time": figures.hyperparameters_over_time(members, names, schedule),
             "lineage": figures.member_lineage(known, self.frames.wall_s),
             "phylogenetic tree": figures.phylogenetic_tree(analysis.phylogeny(known, best)),
@@ -230,7 +231,8 @@ class Results:
         origin = {"origin": "simulated: nothing was trained, times are virtual"} if self.spec.get("simulated") else {}
         return {
             **origin,
-            "state": self.frames.state,
+            "state": ": ".join(filter(None, (self.frames.state, self.frames.why_over))),
+            **({"aim": str(self.frames.aim)} if str(self.frames.aim) else {}),
             "best score": best,
             "best config": config if s["best_trial"] is not None else "",
             "trials": f"{s['trials']}: {states}" if states else "none yet",

@@ -10,9 +10,10 @@ from itertools import chain, count
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from workbench.core.aim import Aim
 from workbench.core.describe import describe
 from workbench.core.drive import drive
-from workbench.core.errors import FirstTrialsFailed, InvalidInput
+from workbench.core.errors import FirstTrialsFailed, InvalidInput, StudyError
 from workbench.core.failures import Hopeless
 from workbench.core.ledger import Ledger
 from workbench.core.places import DEFAULT_DB
@@ -65,6 +66,14 @@ class Study:
     fail_fast : bool
         Whether to stop when the first trials, as many as there are slots and three at least, all fail in their first
         phase of the same error: the code is at fault then. The study can be resumed once it is corrected.
+    mode : str
+        ``max``, or ``min`` to minimise the score. Scores are logged, tabled and drawn as the trainable gives them.
+    max_hours, target_score : float, optional
+        The study ends once its clock has come so far, or once a phase ends with a score as good; what is under way then
+        is lost. Resumed with another limit, or with none, it goes on.
+    second, second_mode : str, optional
+        A metric that the trainable returns beside the score, and whether it is maximised (``max``) or minimised. The
+        scheduler does not hear of it; results and the report hold it against the score.
 
     Examples
     --------
@@ -83,6 +92,11 @@ class Study:
     max_retries: int = 2
     stall_s: float = 300.0
     fail_fast: bool = True
+    mode: str = "max"
+    max_hours: float | None = None
+    target_score: float | None = None
+    second: str | None = None
+    second_mode: str = "max"
 
     _repr_html_ = settings_html
 
@@ -100,6 +114,7 @@ class Study:
             raise InvalidInput(
                 f"a trial needs a gang of {n_ranks} nodes, the study has {self.nodes}: raise nodes, or lower n_ranks"
             )
+        _ = self.aim  # checks what it is made of
         self._check_space()
 
     def start(self, *, resume: bool = False) -> "StudyRun":
@@ -170,6 +185,11 @@ class Study:
             "seed": self.seed,
         }
 
+    @property
+    def aim(self) -> Aim:
+        """What the study is after, and what ends it early."""
+        return Aim(self.mode, self.target_score, self.max_hours, self.second, self.second_mode)
+
     def _check_space(self) -> None:
         space = getattr(getattr(self.scheduler, "searcher", None), "space", None)
         if space is None:
@@ -203,7 +223,7 @@ class Study:
     @property
     def checkpoint_store(self) -> "CheckpointStore":
         """Where its checkpoints are; `disk_use()` tells how much they take."""
-        return checkpoint_store(self.db, self.name, self.checkpoints)
+        return replace(checkpoint_store(self.db, self.name, self.checkpoints), mode=self.mode)
 
 
 class StudyRun(AttachedStudy):
@@ -228,6 +248,11 @@ class StudyRun(AttachedStudy):
         try:
             past = log.events()
             ledger = take_up(study.name, scheduler, study.spec, log.spec, past)
+            if past and study.mode != ledger.aim.mode:
+                raise StudyError(
+                    f"study {study.name!r} was started with mode = {ledger.aim.mode!r}, not {study.mode!r}: "
+                    "resume it as it was, or start another study"
+                )
             told = provenance(
                 study.nodes if study.client is None else None, scheduler=study.scheduler, trainable=study.trainable
             )
@@ -238,7 +263,7 @@ class StudyRun(AttachedStudy):
             log.close()
             raise
         began = Kind.STUDY_RESUMED if past else Kind.STUDY_STARTED
-        told = told if past else {**told, "size": size.to_json()}
+        told = {**told, "aim": study.aim.to_json(), **({} if past else {"size": size.to_json()})}
         self._thread = threading.Thread(
             target=self._drive,
             args=(scheduler, log, ledger, Event(began, ledger.at, data=told)),
@@ -279,26 +304,32 @@ class StudyRun(AttachedStudy):
     def _drive(self, scheduler: Scheduler, log: "StudyLog", ledger: Ledger, began: Event) -> None:
         from workbench.knowledge import Inbox
 
-        hopeless = Hopeless()
+        study, hopeless = self.study, Hopeless()
         watched = WatchedLog(log, self._progress, self._stopping, hopeless)
-        fail_fast = self.study.fail_fast and not self._progress.phases_ended
+        fail_fast = study.fail_fast and not self._progress.phases_ended
+
+        def why_over() -> str | None:
+            return study.aim.why_over(ledger.best and ledger.best[0], executor.now)
+
         try:
             watched.append([began])
-            with self.study.executor(log.identity) as executor:
+            ledger.see(began)
+            with study.executor(log.identity) as executor:
                 executor.open(ledger.at)
                 ended = drive(
                     scheduler,
                     executor,
                     watched,
-                    seed=self.study.seed,
+                    seed=study.seed,
                     ledger=ledger,
-                    inbox=Inbox(Path(self.study.db), self.study.name),
-                    stop=lambda: self._stopping.is_set() or (fail_fast and bool(hopeless.cause)),
+                    inbox=Inbox(Path(study.db), study.name),
+                    stop=lambda: self._stopping.is_set() or (fail_fast and bool(hopeless.cause)) or bool(why_over()),
                 )
-                at = executor.now
+                at, why = executor.now, None if ended or self._stopping.is_set() else why_over()
             if not ended and fail_fast and hopeless.cause:
                 raise FirstTrialsFailed(f"study {self.name!r} stopped: {_said(hopeless)}")
-            watched.append([Event(Kind.STUDY_ENDED if ended else Kind.STUDY_INTERRUPTED, at)])
+            kind = Kind.STUDY_ENDED if ended or why else Kind.STUDY_INTERRUPTED
+            watched.append([Event(kind, at, data={"why": why} if why else {})])
         except BaseException as err:  # noqa: BLE001  handed to whoever waits
             self.error = err
             self._progress.state = "interrupted"

@@ -43,6 +43,7 @@ class MedianStopping:
     _scores: dict[int, list[float]] = field(init=False, default_factory=dict, repr=False, compare=False)
     _averages: list[list[float]] = field(init=False, repr=False, compare=False)
 
+    scores_in_reasons = ("best", "median")
     _repr_html_ = settings_html
 
     def __post_init__(self) -> None:
@@ -70,6 +71,8 @@ class MedianStopping:
         if mode == "selecting" and reason.keys() >= {"best", "median", "reported"}:
             best, middle = reason["best"], reason["median"]
             sign = "<" if best < middle else "≥"
+            if reason.get("minimised"):  # the study turned the scores back
+                sign = ">" if best > middle else "≤"
             averages = f"{reason['reported']} running averages"
             return f"compared: its best, {best:.4g}, {sign} the median of {averages}, {middle:.4g}"
         return {"collecting": "too early", "selecting": "compared"}.get(str(mode)) or reason_text(reason)

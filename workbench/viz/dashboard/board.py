@@ -248,7 +248,7 @@ class Board:
             "paused": self._ledger.paused,
             "failures": self._failures(),
             "survival": [{k: None if v != v else v for k, v in row.items()} for row in survival.to_dict("records")],
-            "best": analysis.best_so_far(phases).to_numpy().tolist(),
+            "best": analysis.best_so_far(phases, self._ledger.aim.mode).to_numpy().tolist(),
         }
 
     def _failures(self) -> list[str]:

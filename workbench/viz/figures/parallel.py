@@ -15,7 +15,7 @@ _BINS = 12  # colours of the score: few traces, since each costs the browser tim
 _SCORE = "last_score"
 
 
-def parallel_coordinates(trials: pd.DataFrame, hyperparameters: Sequence[str]) -> go.Figure:
+def parallel_coordinates(trials: pd.DataFrame, hyperparameters: Sequence[str], mode: str = "max") -> go.Figure:
     """Draw an upright axis a hyperparameter, and one for the last score; a line a trial, coloured by its score.
 
     Plain lines rather than plotly's own kind of trace, which needs WebGL and cannot be pointed at.
@@ -26,6 +26,8 @@ def parallel_coordinates(trials: pd.DataFrame, hyperparameters: Sequence[str]) -
         As in `workbench.knowledge.Frames`; trials without a score are left out.
     hyperparameters : sequence of str
         Columns of `trials`. One of which all trials had the same value is left out.
+    mode : str
+        ``max`` or ``min``: which score is the best, and drawn over the others.
     """
     fig = theme.figure("Trials through their hyperparameters", 440)
     scored = trials[trials[_SCORE].notna()].sort_values(_SCORE)
@@ -39,7 +41,7 @@ def parallel_coordinates(trials: pd.DataFrame, hyperparameters: Sequence[str]) -
     bins = np.round(places[:, -1] * (_BINS - 1)).astype(int)
     colors = theme.phase_colors(_BINS)
     hover = _hover(scored, hyperparameters)
-    for k in np.unique(bins):
+    for k in np.unique(bins)[:: 1 if mode == "max" else -1]:
         fig.add_trace(_lines(places[bins == k], scored["trial"][bins == k], hover[bins == k], colors[k]))
     _draw_axes(fig, scored, axes)
     return fig

@@ -14,13 +14,15 @@ _COLUMNS = 3
 _FAINT_MEMBER = "rgba(0,114,178,0.45)"
 
 
-def population_curves(schedules: pd.DataFrame) -> go.Figure:
+def population_curves(schedules: pd.DataFrame, mode: str = "max") -> go.Figure:
     """Draw every member's score phase by phase, with the best and the median of the population.
 
     Parameters
     ----------
     schedules : DataFrame
         From `workbench.analysis.schedules`: member, phase, trial, score.
+    mode : str
+        ``max`` or ``min``: which score is the best.
     """
     fig = theme.figure("Scores of the population")
     fig.update_xaxes(title="phase", rangemode="tozero")
@@ -33,7 +35,8 @@ def population_curves(schedules: pd.DataFrame) -> go.Figure:
         go.Scatter(x=lines["x"], y=lines["y"], mode="lines", name="a member", line={"color": theme.GREY, "width": 1})
     )
     by_phase = scored.groupby("phase")["score"]
-    for name, values, ink in (("best", by_phase.max(), theme.VERMILLION), ("median", by_phase.median(), theme.BLUE)):
+    best, median = by_phase.agg(mode), by_phase.median()
+    for name, values, ink in (("best", best, theme.VERMILLION), ("median", median, theme.BLUE)):
         hover = f"phase %{{x}}: {name} %{{y:.4g}}<extra></extra>"
         fig.add_trace(
             go.Scatter(

@@ -1,0 +1,103 @@
+"""What a study is after, and what ends it before its scheduler is done; kept with every start and resume."""
+
+import math
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass, fields, replace
+from typing import Any
+
+from workbench.core.errors import InvalidInput
+from workbench.core.protocols import Decision, Report
+
+MODES = ("max", "min")
+
+
+@dataclass(frozen=True)
+class Aim:
+    """What a study is after.
+
+    Schedulers maximise, whatever is asked: `inward` turns the reports they hear, `outward` what they say of scores. All
+    else, the log, frames and figures among it, has scores as the trainable gave them.
+
+    Attributes
+    ----------
+    mode : str
+        Of the score: ``max`` or ``min``.
+    target_score : float or None
+        The study ends once a phase ends with a score as good.
+    max_hours : float or None
+        The study ends once its clock, which leaves out the time during which no driver ran, has come so far.
+    second : str or None
+        A metric that trials return beside the score, held against it: see `workbench.analysis.front`.
+    second_mode : str
+        Of that metric.
+    """
+
+    mode: str = "max"
+    target_score: float | None = None
+    max_hours: float | None = None
+    second: str | None = None
+    second_mode: str = "max"
+
+    def __post_init__(self) -> None:
+        for name in ("mode", "second_mode"):
+            if getattr(self, name) not in MODES:
+                raise InvalidInput(f"{name} is one of {', '.join(MODES)}, got {getattr(self, name)!r}")
+        if self.target_score is not None and not _is_number(self.target_score):
+            raise InvalidInput(f"target_score is a finite number, got {self.target_score!r}")
+        if self.max_hours is not None and not (_is_number(self.max_hours) and self.max_hours > 0):
+            raise InvalidInput(f"max_hours is a number of hours above 0, got {self.max_hours!r}")
+        if self.second is not None and (not isinstance(self.second, str) or self.second in ("", "score")):
+            raise InvalidInput(f"second names a metric that trials return beside score, got {self.second!r}")
+
+    @property
+    def sign(self) -> int:
+        """1 if a higher score is better, -1 if a lower one is."""
+        return 1 if self.mode == "max" else -1
+
+    def better(self, score: float, than: float | None) -> bool:
+        """Tell whether a score improves on another, or on none."""
+        return than is None or math.isnan(than) or self.sign * score > self.sign * than
+
+    def why_over(self, best: float | None, at_s: float) -> str | None:
+        """Say why a study is over whose best score is `best`, at `at_s` seconds of its clock; ``None`` if it is not."""
+        if self.target_score is not None and best is not None and not self.better(self.target_score, best):
+            return f"the target score, {self.target_score:g}, is reached: {best:g}"
+        if self.max_hours is not None and at_s >= 3600 * self.max_hours:
+            return f"its time, {self.max_hours:g} h, is up"
+        return None
+
+    def inward(self, report: Report) -> Report:
+        """Turn a report into what a scheduler hears: a higher score is better."""
+        if self.mode == "max":
+            return report
+        return replace(report, score=-report.score, returns=tuple(-value for value in report.returns))
+
+    def outward(self, decision: Decision, scores: tuple[str, ...]) -> Decision:
+        """Turn a scheduler's reason back: `scores` names its entries that are scores, if there are any."""
+        found = {key: -decision.reason[key] for key in scores if decision.reason.get(key) is not None}
+        if self.mode == "max" or not found:
+            return decision
+        return replace(decision, reason={**decision.reason, **found, "minimised": True})
+
+    def to_json(self) -> dict[str, Any]:
+        """Describe what is not as usual, as ``aim`` in the log's ``study_started`` and ``study_resumed``."""
+        return {key: value for key, value in asdict(self).items() if value != getattr(_USUAL, key)}
+
+    @classmethod
+    def from_json(cls, described: Mapping[str, Any]) -> "Aim":
+        """Read it back; what a later version added is passed over."""
+        known = {f.name for f in fields(cls)}
+        return cls(**{key: value for key, value in described.items() if key in known})
+
+    def __str__(self) -> str:
+        told = ["score minimised"] if self.mode == "min" else []
+        told += [] if self.second is None else [f"second objective {self.second}, {self.second_mode}imised"]
+        told += [] if self.target_score is None else [f"until a score of {self.target_score:g}"]
+        return "; ".join(told + ([] if self.max_hours is None else [f"at most {self.max_hours:g} h"]))
+
+
+_USUAL = Aim()
+
+
+def _is_number(value: object) -> bool:
+    return isinstance(value, (int, float)) and not isinstance(value, bool) and math.isfinite(value)
