@@ -1,3 +1,5 @@
+import json
+
 import numpy as np
 import pytest
 from hypothesis import given
@@ -133,3 +135,44 @@ def test_a_choice_moves_to_a_neighbour() -> None:
 def test_bad_ranges_are_refused_by_name(make, says) -> None:
     with pytest.raises(InvalidInput, match=says):
         make()
+
+
+@pytest.mark.parametrize(
+    ("given", "says"),
+    [
+        ((0, 1), r"hyperparameter 'x': got \(0, 1\); write Uniform\(0, 1\), LogUniform\(…\) or Choice\(\[0, 1\]\)"),
+        (3, r"'x': got 3; write Choice\(\[3\]\)"),
+        (["a", "b"], r"write Choice\(\['a', 'b'\]\)"),
+        (np.arange(3), r"write Choice\(\[0, 1, 2\]\)"),
+        (None, r"write Uniform\(low, high\)"),
+        (Uniform, r"pass an object, such as Uniform\(…\)"),
+    ],
+)
+def test_what_is_no_domain_is_told_what_to_write(given, says) -> None:
+    with pytest.raises(InvalidInput, match=says):
+        Space({"x": given})
+
+
+@pytest.mark.parametrize("values", ["abc", 3, {1, 2}, {"a": 1}, [[64, 64]], [(1, 2)], [None], [float("nan")], [{}]])
+def test_a_choice_is_between_values_that_can_be_logged(values) -> None:
+    with pytest.raises(InvalidInput, match="Choice"):
+        Choice(values)
+
+
+def test_a_space_is_a_dict_of_words() -> None:
+    for wrong in ({1: Uniform(0, 1)}, [Uniform(0, 1)], {}):
+        with pytest.raises(InvalidInput, match="hyperparameter"):
+            Space(wrong)
+
+
+def test_numbers_of_numpy_are_taken_as_python_s_own() -> None:
+    space = Space({"a": Uniform(np.float64(0), np.int64(4), step=np.int32(1)), "b": LogUniform(np.float32(1), 2)})
+    both = Choice(np.array([0.5, 1.5])), Choice([np.str_("x"), np.bool_(True), np.int64(3)])
+    assert both[0].values == (0.5, 1.5)
+    assert [type(value) for value in both[1].values] == [str, bool, int]
+    described = json.loads(json.dumps(space.to_json()))
+    assert described == {"a": {"uniform": [0, 4], "step": 1}, "b": {"log_uniform": [1, 2]}}
+    for number in ("a", True, float("inf"), None, [1]):
+        for domain in (Uniform, LogUniform):
+            with pytest.raises(InvalidInput, match="finite numbers"):
+                domain(number, 2)

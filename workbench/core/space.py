@@ -1,17 +1,20 @@
 """Search spaces: what may be tuned, and how to draw, enumerate, check and perturb it."""
 
 import math
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence, Set
 from dataclasses import dataclass
 from itertools import product
-from typing import Any, Protocol
+from typing import Any, Protocol, runtime_checkable
 
 import numpy as np
 
 from workbench.core.errors import InvalidInput
 from workbench.core.protocols import Config, Scalar
 
+_SCALARS = (bool, int, float, str)
 
+
+@runtime_checkable
 class Domain(Protocol):
     """The values one hyperparameter may take."""
 
@@ -90,9 +93,9 @@ class LogUniform(Domain):
     step: float | None = None
 
     def __post_init__(self) -> None:
+        _check_range(self)
         if not self.low > 0:
             raise InvalidInput(f"LogUniform needs 0 < low, got low={self.low}: use Uniform for ranges that reach 0")
-        _check_range(self)
 
     def sample(self, rng: np.random.Generator) -> Scalar:
         half = (self.step or 0.0) / 2
@@ -122,7 +125,15 @@ class Choice(Domain):
     values: Sequence[Scalar]
 
     def __post_init__(self) -> None:
-        object.__setattr__(self, "values", tuple(self.values))
+        if isinstance(self.values, (str, bytes, Mapping, Set)) or not isinstance(self.values, Iterable):
+            raise InvalidInput(f"Choice takes a list of values, got {self.values!r}: write Choice([…])")
+        object.__setattr__(self, "values", tuple(map(_plain, self.values)))
+        for value in self.values:
+            if not isinstance(value, _SCALARS) or value != value:
+                raise InvalidInput(
+                    f"Choice is between numbers, words and true or false, got {value!r}: name it, as in "
+                    "Choice(['small', 'large']), and look up in your code what the name stands for"
+                )
         if not self.values or len(set(self.values)) != len(self.values):
             raise InvalidInput(f"Choice needs one or more values, each once, got {list(self.values)}")
 
@@ -167,9 +178,19 @@ class Space(Mapping[str, Domain]):
     """
 
     def __init__(self, domains: Mapping[str, Domain]) -> None:
-        if not domains:
-            raise InvalidInput("a search space needs one or more hyperparameters, got none")
+        if not isinstance(domains, Mapping) or not domains:
+            raise InvalidInput(f"a search space is a dict of one or more hyperparameters, got {domains!r}")
         self._domains = dict(domains)
+        for name, domain in self._domains.items():
+            if not isinstance(name, str):
+                raise InvalidInput(f"a hyperparameter's name is a word, got {name!r}")
+            if not isinstance(domain, Domain) or isinstance(domain, type):
+                raise InvalidInput(f"hyperparameter {name!r}: got {domain!r}; {_meant(domain)}")
+
+    @classmethod
+    def of(cls, given: Mapping[str, Domain]) -> "Space":
+        """Take a space, or make one of a plain dict."""
+        return given if isinstance(given, Space) else cls(given)
 
     def __getitem__(self, name: str) -> Domain:
         return self._domains[name]
@@ -251,7 +272,29 @@ def domain_from_json(name: str, entry: Any) -> Domain:
 _Range = Uniform | LogUniform
 
 
+def _meant(given: object) -> str:
+    """Say what to write in place of what is no domain."""
+    if isinstance(given, type):
+        return f"pass an object, such as {given.__name__}(…)"
+    values = [*map(_plain, given if isinstance(given, (list, tuple, range, np.ndarray)) else [given])]
+    if not values or not all(isinstance(value, _SCALARS) for value in values):
+        return "write Uniform(low, high), LogUniform(low, high) or Choice([…])"
+    numbers = len(values) == 2 and not any(isinstance(value, (str, bool)) for value in values)
+    return (
+        f"write Uniform({values[0]}, {values[1]}), LogUniform(…) or Choice({values})"
+        if numbers
+        else f"write Choice({values})"
+    )
+
+
+def _plain(value: Any) -> Any:
+    """Turn a number or word of numpy's into Python's own."""
+    return value.item() if isinstance(value, np.generic) else value
+
+
 def _check_range(d: _Range) -> None:
+    for name in ("low", "high", "step"):
+        object.__setattr__(d, name, _plain(getattr(d, name)))
     numbers = [d.low, d.high, *([] if d.step is None else [d.step])]
     if not all(isinstance(v, (int, float)) and not isinstance(v, bool) and math.isfinite(v) for v in numbers):
         raise InvalidInput(f"{d} needs finite numbers")
