@@ -19,9 +19,7 @@ def bands(curves: pd.DataFrame, title: str, x_title: str, y_title: str, x: str =
     x : str
         Column on the horizontal axis.
     """
-    fig = theme.figure(title)
-    fig.update_xaxes(title=x_title)
-    fig.update_yaxes(title=y_title)
+    fig = theme.figure(title, x=x_title, y=y_title)
     if curves.empty:
         return theme.empty_note(fig, "nothing was compared")
     for n, (name, curve) in enumerate(curves.groupby("scheduler", sort=False)):

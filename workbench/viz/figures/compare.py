@@ -22,10 +22,8 @@ def compare_best(best: Mapping[str, pd.DataFrame], until_s: Mapping[str, float])
     until_s : Mapping of str to float
         By study: its clock now, s.
     """
-    fig = theme.figure("Best score so far, study by study")
-    fig.update_yaxes(title="best score")
-    unit = theme.clock(max(until_s.values(), default=0.0))
-    fig.update_xaxes(title=f"time since the study began [{unit.unit}]", rangemode="tozero")
+    fig = theme.figure("Best score so far, study by study", y="best score")
+    unit = theme.time_axis(fig, max(until_s.values(), default=0.0))
     if all(frame.empty for frame in best.values()):
         return theme.empty_note(fig, "no phase has ended yet")
     for k, (name, frame) in enumerate(best.items()):
@@ -120,18 +118,15 @@ def compare_importance(tables: Mapping[str, pd.DataFrame], told: Mapping[str, st
     known = {name: table for name, table in tables.items() if len(table)}
     fig = theme.figure("Which hyperparameters the scores follow, study by study", 220 + 70 * len(known))
     if not known:
-        fig.update_xaxes(visible=False)
-        fig.update_yaxes(visible=False)
         words = [f"{name}: {why}" for name, why in told.items()]
-        return theme.empty_note(fig, "; ".join(words) or "no study to compare")
+        return theme.empty_note(fig, "; ".join(words) or "no study to compare", axes=False)
     fig.update_layout(barmode="group", bargap=0.3)
     fig.update_yaxes(autorange="reversed", showgrid=False)
     silent = [f"{theme.text(name)}: {theme.text(told[name])}" for name in tables if name not in known]
     notes = "<br>".join(["share of the forest's variance reduction", *silent])
     fig.update_xaxes(title=notes, title_font={"size": 11})
     for k, (name, table) in enumerate(known.items()):
-        value, low, high = table["importance"], table["low"], table["high"]
-        beyond = {"array": (high - value).clip(lower=0), "arrayminus": (value - low).clip(lower=0)}
+        value = table["importance"]
         fig.add_trace(
             go.Bar(
                 x=value,
@@ -139,7 +134,7 @@ def compare_importance(tables: Mapping[str, pd.DataFrame], told: Mapping[str, st
                 orientation="h",
                 name=theme.text(name),
                 marker={"color": _COLORS[k % 7]},
-                error_x={"type": "data", "symmetric": False, **beyond, "color": theme.INK, "thickness": 1.2},
+                error_x=theme.error_bars(value, table["low"], table["high"], color=theme.INK, thickness=1.2),
                 hovertemplate=f"{theme.text(name)}, %{{y}}: %{{x:.3f}}<br>{theme.text(told[name])}<extra></extra>",
             )
         )
@@ -156,8 +151,7 @@ def compare_time_to_best(best: Mapping[str, pd.DataFrame], until_s: Mapping[str,
     """
     known = {name: frame.iloc[-1] for name, frame in best.items() if len(frame)}
     fig = theme.figure("Time to the best score", 170 + 40 * len(known))
-    unit = theme.clock(max(until_s.values(), default=0.0))
-    fig.update_xaxes(title=f"time since the study began [{unit.unit}]", rangemode="tozero")
+    unit = theme.time_axis(fig, max(until_s.values(), default=0.0))
     if not known:
         fig.update_yaxes(visible=False)
         return theme.empty_note(fig, "no phase has ended yet")

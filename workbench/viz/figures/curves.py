@@ -44,9 +44,7 @@ def learning_curves(
     Figure
         One joined line a state or colour (a hundred traces would stall a browser), and one trace of phase ends.
     """
-    fig = theme.figure("Learning curves")
-    fig.update_xaxes(title=theme.text(x_title), rangemode="tozero")
-    fig.update_yaxes(title="score")
+    fig = theme.figure("Learning curves", x=theme.text(x_title), y="score").update_xaxes(rangemode="tozero")
     if curves.empty:
         return theme.empty_note(fig, "no score has been reported yet")
     groups = _state_groups(trials) if color == "state" else _value_groups(trials, color)
@@ -75,11 +73,9 @@ def best_so_far(best: pd.DataFrame, until_s: float | None = None) -> go.Figure:
     until_s : float, optional
         The study's clock, seconds: how far the last level reaches.
     """
-    fig = theme.figure("Best score so far", height=300)
+    fig = theme.figure("Best score so far", height=300, y="best score")
     longest = max([float(t) for t in (until_s, best["at_s"].max()) if t is not None and not pd.isna(t)], default=0.0)
-    unit = theme.clock(longest)
-    fig.update_xaxes(title=f"time since the study began [{unit.unit}]", rangemode="tozero")
-    fig.update_yaxes(title="best score")
+    unit = theme.time_axis(fig, longest)
     fig.update_layout(margin={"t": 48})
     if best.empty:
         return theme.empty_note(fig, "no phase has ended yet")
@@ -186,21 +182,11 @@ def _lines(lines: pd.DataFrame, name: str, shade: str, *, in_legend: bool) -> go
 def _ends(ends: pd.DataFrame, shade_of: dict[int, str]) -> go.Scatter:
     marker = {
         "size": [8 if last else 6 for last in ends["last"]],
-        "symbol": ["x" if last else "circle" for last in ends["last"]],
+        "symbol": theme.symbols(ends["last"]),
         "color": [shade_of.get(trial, theme.GREY) for trial in ends["trial"]],
         "line": {"width": 0.5, "color": "white"},
     }
-    return go.Scatter(
-        x=ends["x"],
-        y=ends["score"],
-        mode="markers",
-        name="end of a phase",
-        showlegend=False,
-        marker=marker,
-        customdata=ends["trial"],
-        hovertext=ends["hover"],
-        hovertemplate="%{hovertext}<extra></extra>",
-    )
+    return theme.trial_points(ends, ends["x"], ends["score"], marker, name="end of a phase", showlegend=False)
 
 
 def _colorbar(values: pd.Series, name: str) -> go.Scatter:

@@ -31,8 +31,7 @@ def score_by_hyperparameter(phases: pd.DataFrame, trials: pd.DataFrame, hyperpar
     """
     points = scored_points(phases, trials, hyperparameters)
     if points.empty or not hyperparameters:
-        fig = theme.figure("Score against each hyperparameter")
-        fig.update_yaxes(title="score")
+        fig = theme.figure("Score against each hyperparameter", y="score")
         return theme.empty_note(fig, "no phase has ended yet" if hyperparameters else "nothing was varied")
     columns = min(_COLUMNS, len(hyperparameters))
     rows = math.ceil(len(hyperparameters) / columns)
@@ -91,24 +90,15 @@ def value_axis(update: Callable[..., object], name: str, scale: Scale, **place: 
 def _panel_points(
     phase: int, points: pd.DataFrame, name: str, scale: Scale, colors: list[str], in_legend: bool
 ) -> go.Scatter:
-    return go.Scatter(
-        x=positions(points[name], scale),
-        y=points["score"],
-        mode="markers",
-        name=f"phase {phase}",
-        legendgroup=f"phase {phase}",
-        showlegend=in_legend,
-        marker={
-            "color": colors[phase],
-            "size": 8,
-            "symbol": ["x" if cut else "circle" for cut in points["cut"]],
-            "line": {"width": 0.5, "color": "white"},
-            "opacity": 0.9,
-        },
-        customdata=points["trial"],
-        hovertext=points["hover"],
-        hovertemplate="%{hovertext}<extra></extra>",
-    )
+    marker = {
+        "color": colors[phase],
+        "size": 8,
+        "symbol": theme.symbols(points["cut"]),
+        "line": {"width": 0.5, "color": "white"},
+        "opacity": 0.9,
+    }
+    in_words = {"name": f"phase {phase}", "legendgroup": f"phase {phase}", "showlegend": in_legend}
+    return theme.trial_points(points, positions(points[name], scale), points["score"], marker, **in_words)
 
 
 def _explain(fig: go.Figure, points: pd.DataFrame, colors: list[str]) -> None:

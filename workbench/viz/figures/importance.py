@@ -24,9 +24,7 @@ def hyperparameter_importance(table: pd.DataFrame, told: str) -> go.Figure:
     """
     fig = theme.figure("Which hyperparameters the scores follow", max(240, 150 + 60 * len(table)))
     if table.empty:
-        fig.update_xaxes(visible=False)
-        fig.update_yaxes(visible=False)
-        return theme.empty_note(fig, told)
+        return theme.empty_note(fig, told, axes=False)
     fig.update_layout(barmode="group", bargap=0.3)
     fig.update_xaxes(title=theme.text(told), title_font={"size": 11})
     fig.update_yaxes(autorange="reversed", showgrid=False)
@@ -39,14 +37,7 @@ def hyperparameter_importance(table: pd.DataFrame, told: str) -> go.Figure:
                 orientation="h",
                 name=words,
                 marker={"color": color},
-                error_x={
-                    "type": "data",
-                    "symmetric": False,
-                    "array": (table[high] - table[column]).clip(lower=0),
-                    "arrayminus": (table[column] - table[low]).clip(lower=0),
-                    "color": theme.INK,
-                    "thickness": 1.2,
-                },
+                error_x=theme.error_bars(table[column], table[low], table[high], color=theme.INK, thickness=1.2),
                 customdata=table[[low, high]],
                 hovertemplate=f"%{{y}}: %{{x:.3f}} ({words})<br>95 %: %{{customdata[0]:.3f}} to %{{customdata[1]:.3f}}"
                 "<extra></extra>",

@@ -31,8 +31,7 @@ def member_lineage(lineage: pd.DataFrame, wall_s: float) -> go.Figure:
         A line a member; where it copied another, a thin line from the donor and a mark.
     """
     fig = theme.figure("Members and whom they copied", max(300, 140 + _ROW * lineage["member"].nunique()))
-    unit = theme.clock(wall_s)
-    fig.update_xaxes(title=f"time since the study began [{unit.unit}]", rangemode="tozero")
+    unit = theme.time_axis(fig, wall_s)
     fig.update_yaxes(title="member", autorange="reversed", dtick=1 if lineage["member"].nunique() <= 20 else None)
     if lineage.empty:
         return theme.empty_note(fig, "no trial has begun yet")
@@ -120,16 +119,9 @@ def _marks(copies: pd.DataFrame, inks: dict[int, str], unit: theme.Clock) -> go.
         for row in copies.to_dict("records")
     ]
     colors = [inks[int(founder)] for founder in copies["founder"]]
-    return go.Scatter(
-        x=copies["started_s"] / unit.seconds,
-        y=copies["member"],
-        mode="markers",
-        marker={"size": 7, "color": colors, "line": {"width": 1, "color": "white"}},
-        customdata=copies["trial"],
-        hovertext=hover,
-        hovertemplate="%{hovertext}<extra></extra>",
-        showlegend=False,
-    )
+    marker = {"size": 7, "color": colors, "line": {"width": 1, "color": "white"}}
+    at = copies["started_s"] / unit.seconds
+    return theme.trial_points(copies.assign(hover=hover), at, copies["member"], marker, showlegend=False)
 
 
 def _branches(group: pd.DataFrame) -> tuple[list[float | None], list[float | None]]:
@@ -151,13 +143,5 @@ def _tips(tree: pd.DataFrame, inks: dict[int, str]) -> go.Scatter:
         + ("" if pd.isna(row["parent"]) else f"<br>from trial {row['parent']}")
         for row in tree.to_dict("records")
     ]
-    return go.Scatter(
-        x=tree["x1"],
-        y=tree["y"],
-        mode="markers",
-        marker={"size": 5, "color": [inks[int(founder)] for founder in tree["founder"]]},
-        customdata=tree["trial"],
-        hovertext=hover,
-        hovertemplate="%{hovertext}<extra></extra>",
-        showlegend=False,
-    )
+    marker = {"size": 5, "color": [inks[int(founder)] for founder in tree["founder"]]}
+    return theme.trial_points(tree.assign(hover=hover), tree["x1"], tree["y"], marker, showlegend=False)

@@ -55,10 +55,8 @@ def occupancy_over_time(occupancy: pd.DataFrame) -> go.Figure:
     occupancy : DataFrame
         From `workbench.analysis.occupancy_over_time`: from_s, to_s (s); ran, lost, held, idle (slots).
     """
-    fig = theme.figure("Slots in use", height=260)
-    unit = theme.clock(float(occupancy["to_s"].max()) if len(occupancy) else 0.0)
-    fig.update_xaxes(title=f"time since the study began [{unit.unit}]", rangemode="tozero")
-    fig.update_yaxes(title="slots", rangemode="tozero")
+    fig = theme.figure("Slots in use", height=260, y="slots").update_yaxes(rangemode="tozero")
+    unit = theme.time_axis(fig, float(occupancy["to_s"].max()) if len(occupancy) else 0.0)
     if occupancy.empty:
         return theme.empty_note(fig, "no slot has joined yet")
     x = [*(occupancy["from_s"] / unit.seconds), float(occupancy["to_s"].iloc[-1]) / unit.seconds]

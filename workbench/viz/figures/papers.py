@@ -69,8 +69,7 @@ def estimates(rows: pd.DataFrame, title: str, x_title: str, reference: float | N
     reference : float, optional
         Where a dotted line is drawn: what the numbers are to be read against.
     """
-    fig = theme.figure(title, 150 + 30 * len(rows))
-    fig.update_xaxes(title=x_title)
+    fig = theme.figure(title, 150 + 30 * len(rows), x=x_title)
     fig.update_yaxes(autorange="reversed", type="category")
     if rows.empty:
         return theme.empty_note(fig, "nothing was measured")
@@ -81,7 +80,6 @@ def estimates(rows: pd.DataFrame, title: str, x_title: str, reference: float | N
     for (group, source), part in told.groupby(["group", "source"], sort=False):
         ink = inks.get(group, theme.PURPLE)
         symbol = "diamond-open" if source == "published" else "circle"
-        error = {"array": part["high"] - part["value"], "arrayminus": part["value"] - part["low"]}
         fig.add_trace(
             go.Scatter(
                 x=part["value"],
@@ -89,7 +87,7 @@ def estimates(rows: pd.DataFrame, title: str, x_title: str, reference: float | N
                 mode="markers",
                 name=f"{theme.text(group)}, {source}",
                 marker={"color": ink, "size": 10, "symbol": symbol, "line": {"width": 2}},
-                error_x={"type": "data", "symmetric": False, "thickness": 1.5} | error,
+                error_x=theme.error_bars(part["value"], part["low"], part["high"], thickness=1.5),
                 hovertemplate="%{y}: %{x:.4g}<extra></extra>",
             )
         )
@@ -127,9 +125,7 @@ def adjustment(path: pd.DataFrame, title: str) -> go.Figure:
         n_agents, n_predictors, n_trainers, tps; one row a reading, in order.
     title : str
     """
-    fig = theme.figure(title)
-    fig.update_xaxes(title="reading")
-    fig.update_yaxes(title="agents · 10 predictors · 10 trainers")
+    fig = theme.figure(title, x="reading", y="agents · 10 predictors · 10 trainers")
     fig.update_layout(
         yaxis2={"title": {"text": "updates a second"}, "overlaying": "y", "side": "right", "showgrid": False}
     )

@@ -33,9 +33,7 @@ def parallel_coordinates(trials: pd.DataFrame, hyperparameters: Sequence[str], m
     scored = trials[trials[_SCORE].notna()].sort_values(_SCORE)
     names = [name for name in hyperparameters if scored[name].astype(str).nunique() > 1]
     if scored.empty or not names:
-        fig.update_xaxes(visible=False)
-        fig.update_yaxes(visible=False)
-        return theme.empty_note(fig, "no phase has ended yet" if scored.empty else "nothing was varied")
+        return theme.empty_note(fig, "no phase has ended yet" if scored.empty else "nothing was varied", axes=False)
     axes = [*names, _SCORE]
     places = np.column_stack([shares(scored[name], scale_of(scored[name])) for name in axes])
     bins = np.round(places[:, -1] * (_BINS - 1)).astype(int)

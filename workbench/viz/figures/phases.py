@@ -30,8 +30,8 @@ def score_by_phase(phases: pd.DataFrame, trials: pd.DataFrame) -> go.Figure:
     Figure
         A box a phase, and a point a trial: a cross where the trial was stopped or failed with that score.
     """
-    fig = theme.figure("Scores at the end of each phase")
-    fig.update_xaxes(title="phase", zeroline=False).update_yaxes(title="score", zeroline=False)
+    fig = theme.figure("Scores at the end of each phase", x="phase", y="score")
+    fig.update_xaxes(zeroline=False).update_yaxes(zeroline=False)
     points = scored_points(phases, trials, [])
     if points.empty:
         return theme.empty_note(fig, "no phase has ended yet")
@@ -104,39 +104,16 @@ def _spread_points(points: pd.DataFrame, colors: Sequence[str]) -> go.Scatter:
     """Draw every score, the trials of a phase side by side in the order of their numbers."""
     place = points.groupby("phase")["trial"].rank(method="first", pct=True)
     n = points.groupby("phase")["trial"].transform("count")
-    return go.Scatter(
-        x=points["phase"] + 0.6 * (place - 0.5 - 0.5 / n),
-        y=points["score"],
-        mode="markers",
-        marker={
-            "color": [colors[phase] for phase in points["phase"]],
-            "size": 7,
-            "symbol": ["x" if cut else "circle" for cut in points["cut"]],
-        },
-        customdata=points["trial"],
-        hovertext=points["hover"],
-        hovertemplate="%{hovertext}<extra></extra>",
-        showlegend=False,
-    )
+    across = points["phase"] + 0.6 * (place - 0.5 - 0.5 / n)
+    marker = {"color": [colors[phase] for phase in points["phase"]], "size": 7, "symbol": theme.symbols(points["cut"])}
+    return theme.trial_points(points, across, points["score"], marker, showlegend=False)
 
 
 def _places(group: pd.DataFrame, names: Sequence[str], across: Scale, up: Scale) -> go.Scatter:
-    return go.Scatter(
-        x=positions(group[names[0]], across),
-        y=positions(group[names[1]], up),
-        mode="markers",
-        marker={
-            "color": group["score"],
-            "coloraxis": "coloraxis",
-            "size": group["size"],
-            "symbol": ["x" if cut else "circle" for cut in group["cut"]],
-            "opacity": 0.9,
-        },
-        customdata=group["trial"],
-        hovertext=group["hover"],
-        hovertemplate="%{hovertext}<extra></extra>",
-        showlegend=False,
-    )
+    x, y = positions(group[names[0]], across), positions(group[names[1]], up)
+    marker = {"color": group["score"], "coloraxis": "coloraxis", "size": group["size"], "opacity": 0.9}
+    marker["symbol"] = theme.symbols(group["cut"])
+    return theme.trial_points(group, x, y, marker, showlegend=False)
 
 
 def _sizes(points: pd.DataFrame, names: Sequence[str]) -> "pd.Series[float]":

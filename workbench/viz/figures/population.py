@@ -24,9 +24,7 @@ def population_curves(schedules: pd.DataFrame, mode: str = "max") -> go.Figure:
     mode : str
         ``max`` or ``min``: which score is the best.
     """
-    fig = theme.figure("Scores of the population")
-    fig.update_xaxes(title="phase", rangemode="tozero")
-    fig.update_yaxes(title="score")
+    fig = theme.figure("Scores of the population", x="phase", y="score").update_xaxes(rangemode="tozero")
     scored = schedules.dropna(subset=["score"]).astype({"score": float})
     if scored.empty:
         return theme.empty_note(fig, "no phase has ended yet")

@@ -54,8 +54,5 @@ def _trace(rows: pd.DataFrame, series: str, source: str, ink: str) -> go.Scatter
     )
     trace.update(line_color=ink, marker_color=ink)
     if source == "measured" and "low" in rows and rows["low"].notna().any():
-        trace.error_y = {"type": "data", "symmetric": False, "thickness": 1.5} | {
-            "array": rows["high"] - rows["value"],
-            "arrayminus": rows["value"] - rows["low"],
-        }
+        trace.error_y = theme.error_bars(rows["value"], rows["low"], rows["high"], thickness=1.5)
     return trace

@@ -32,9 +32,8 @@ def speedup_by_variance(
     published : Mapping of str to float, optional
         Speed-ups that are told without the variance they belong to: name → a line across.
     """
-    fig = theme.figure(title)
-    fig.update_xaxes(title="standard deviation of step times / mean", rangemode="tozero")
-    fig.update_yaxes(title="speed-up (×)", rangemode="tozero")
+    fig = theme.figure(title, x="standard deviation of step times / mean", y="speed-up (×)")
+    fig.update_xaxes(rangemode="tozero").update_yaxes(rangemode="tozero")
     if speedups.empty:
         return theme.empty_note(fig, "nothing was measured")
     fig.add_hline(y=1, line={"color": theme.INK, "width": 1, "dash": "dot"})
@@ -67,8 +66,7 @@ def _measured(rows: pd.DataFrame, name: str, color: str) -> go.Scatter:
     return go.Scatter(
         x=rows["cv"],
         y=rows["speedup"],
-        error_y={"type": "data", "symmetric": False, "thickness": 1.5}
-        | {"array": rows["high"] - rows["speedup"], "arrayminus": rows["speedup"] - rows["low"]},
+        error_y=theme.error_bars(rows["speedup"], rows["low"], rows["high"], thickness=1.5),
         name=f"{name}, measured",
         mode="markers",
         marker={"size": 9, "color": color, "line": {"width": 1, "color": "white"}},

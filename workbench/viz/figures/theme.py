@@ -1,9 +1,10 @@
 """How all figures look: one palette, one template, times in a unit a person reads."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from html import escape
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
+import pandas as pd
 import plotly.graph_objects as go
 from plotly.colors import sample_colorscale
 
@@ -33,6 +34,9 @@ STATE_COLORS = {
 INK = "#7a7a7a"  # contrast 4.3 on white and on JupyterLab's dark background: no figure knows which it is on
 FAINT = "rgba(128,128,128,0.22)"
 LAND = "rgba(128,128,128,0.13)"
+
+Look = Mapping[str, Any]
+"""How something is drawn, in plotly's own names."""
 
 LEGEND_PHASES = 12  # more phases than this are read off a colour bar
 
@@ -79,9 +83,21 @@ def template() -> go.layout.Template:
     return go.layout.Template(layout=layout)
 
 
-def figure(title: str, height: int = 380) -> go.Figure:
-    """Start a figure with the template; `title` may come from a log, so it is escaped."""
-    return go.Figure(layout={"template": template(), "title": {"text": text(title)}, "height": height})
+def figure(title: str, height: int = 380, *, x: str | None = None, y: str | None = None) -> go.Figure:
+    """Start a figure with the template and the titles of its axes; `title` may come from a log, so it is escaped."""
+    fig = go.Figure(layout={"template": template(), "title": {"text": text(title)}, "height": height})
+    if x is not None:
+        fig.update_xaxes(title=x)
+    if y is not None:
+        fig.update_yaxes(title=y)
+    return fig
+
+
+def time_axis(fig: go.Figure, longest_s: float) -> "Clock":
+    """Make the horizontal axis the study's clock; give its unit."""
+    unit = clock(longest_s)
+    fig.update_xaxes(title=f"time since the study began [{unit.unit}]", rangemode="tozero")
+    return unit
 
 
 def phase_colors(n_phases: int) -> list[str]:
@@ -122,8 +138,10 @@ def clock(longest_s: float) -> Clock:
     return Clock("min", 60.0) if longest_s < 3 * 3600 else Clock("h", 3600.0)
 
 
-def empty_note(fig: go.Figure, words: str) -> go.Figure:
-    """Say in the middle of an empty figure why there is nothing in it yet."""
+def empty_note(fig: go.Figure, words: str, *, axes: bool = True) -> go.Figure:
+    """Say in the middle of an empty figure, with or without its axes, why there is nothing in it yet."""
+    if not axes:
+        fig.update_xaxes(visible=False).update_yaxes(visible=False)
     fig.add_annotation(text=text(words), x=0.5, y=0.5, xref="paper", yref="paper", showarrow=False, font={"size": 14})
     return fig
 
@@ -137,6 +155,25 @@ def legend_marker(name: str, symbol: str) -> go.Scatter:
     """Build an empty trace that explains a marker's shape in the legend."""
     marker = {"symbol": symbol, "size": 8, "color": INK}
     return go.Scatter(x=[None], y=[None], mode="markers", name=name, marker=marker, hoverinfo="skip", legendrank=2000)
+
+
+def trial_points(
+    points: pd.DataFrame, x: Sequence[float], y: Sequence[float], marker: Look, **look: object
+) -> go.Scatter:
+    """Build points that are trials: a row of `points` each, with its number as ``trial`` and its words as ``hover``."""
+    words: Look = {"hovertext": points["hover"], "hovertemplate": "%{hovertext}<extra></extra>"}
+    return go.Scatter(x=x, y=y, mode="markers", marker=marker, customdata=points["trial"], **words, **look)
+
+
+def symbols(cut: Iterable[bool]) -> list[str]:
+    """Choose a cross for the last score of a trial that was stopped, else a circle."""
+    return ["x" if stopped else "circle" for stopped in cut]
+
+
+def error_bars(value: pd.Series, low: pd.Series, high: pd.Series, **look: object) -> dict[str, object]:
+    """Describe the interval around each value, for plotly's ``error_x`` and ``error_y``."""
+    around = {"array": (high - value).clip(lower=0), "arrayminus": (value - low).clip(lower=0)}
+    return {"type": "data", "symmetric": False, **around, **look}
 
 
 def phase_colorbar(n_phases: int) -> go.Scatter:
