@@ -199,7 +199,7 @@ def trained(factory: TrainableFactory, config: Config, seed: int, n_phases: int)
     """Train one trial; give the metrics of every phase, their ``seconds`` counted from the trial's beginning."""
     trial, phases, seconds = factory(config, seed), [], 0.0
     for _ in range(n_phases):
-        metrics = dict(trial.train_phase(lambda metrics: None))
+        metrics: dict[str, Any] = dict(trial.train_phase(lambda metrics: None))
         seconds += metrics.get("seconds", 0.0)
         phases.append(metrics | {"seconds": seconds})
     trial.close()

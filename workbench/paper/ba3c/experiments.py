@@ -102,7 +102,7 @@ def stability(given: Stability) -> Rows:
                 synchronous=variant == "synchronous",
                 evaluate_every=None,
             )
-            config = {"learning_rate": given.learning_rate, "t_max": 10, "init": "orthogonal"}
+            config: dict[str, Any] = {"learning_rate": given.learning_rate, "t_max": 10, "init": "orthogonal"}
             for phase, metrics in enumerate(trained(settings, config, seed, given.phases), 1):
                 at = {"variant": variant, "seed": seed, "phase": phase, "seconds": round(metrics["seconds"], 2)}
                 at |= {"learning_rate": given.learning_rate}
@@ -152,7 +152,7 @@ def _epsilon_curve(given: Epsilons, adam_eps: float, batch: int, seed: int) -> R
         evaluate_every=None,
         device="cpu",
     )
-    config = {"learning_rate": given.learning_rate, "t_max": 5, "init": "orthogonal"}
+    config: dict[str, Any] = {"learning_rate": given.learning_rate, "t_max": 5, "init": "orthogonal"}
     return [
         {"adam_eps": adam_eps, "batch": batch, "seed": seed, "frames": metrics["frames"]}
         | {"updates": metrics["updates"], "score": round(metrics["score"], 2)}
