@@ -158,7 +158,7 @@ def legend_marker(name: str, symbol: str) -> go.Scatter:
 
 
 def trial_points(
-    points: pd.DataFrame, x: Sequence[float], y: Sequence[float], marker: Look, **look: object
+    points: pd.DataFrame, x: pd.Series | Sequence[float], y: pd.Series | Sequence[float], marker: Look, **look: object
 ) -> go.Scatter:
     """Build points that are trials: a row of `points` each, with its number as ``trial`` and its words as ``hover``."""
     words: Look = {"hovertext": points["hover"], "hovertemplate": "%{hovertext}<extra></extra>"}
