@@ -1,19 +1,52 @@
-"""What a phase returned, made ready for the log: numbers apart from episode returns."""
+"""What a phase returned or failed of, made ready for the wire and the log: numbers, episode returns, and words."""
 
 import math
 from collections.abc import Mapping
 from typing import Any
 
 from workbench.core.errors import WorkbenchError
-from workbench.core.protocols import MOST_RETURNS, RETURNS
+from workbench.core.protocols import MOST_RETURNS, RESERVED_METRICS, RETURNS
+
+_MOST_METRICS, _LONGEST_NAME = 1000, 200
+_WHOLE = range(-(2**63), 2**63)  # what messages and SQLite hold
 
 
 def numbers(metrics: Mapping[str, Any]) -> dict[str, float]:
-    """Turn metrics into Python's own numbers, whatever library they come from."""
+    """Turn metrics into Python's own numbers, whatever library they come from.
+
+    Raises
+    ------
+    WorkbenchError
+        A value is not one number, a name cannot be one, or there are too many.
+    """
+    if len(metrics) > _MOST_METRICS:
+        raise WorkbenchError(f"a phase has at most {_MOST_METRICS:,} metrics, got {len(metrics):,}: report fewer")
     try:
-        return {str(name): value if type(value) is int else float(value) for name, value in metrics.items()}
-    except (TypeError, ValueError) as err:
-        raise WorkbenchError(f"every metric is one number, got {metrics!r}: {err}") from None
+        found = {
+            str(name): value if type(value) is int and value in _WHOLE else float(value)
+            for name, value in metrics.items()
+        }
+    except (TypeError, ValueError, OverflowError) as err:
+        shown = carried(repr(dict(metrics)), 200)
+        raise WorkbenchError(f"every metric is one number, got {shown}: {err}") from None
+    for name in found:
+        if not 0 < len(name) <= _LONGEST_NAME or not name.isprintable():
+            raise WorkbenchError(
+                f"a metric's name is 1 to {_LONGEST_NAME} printable characters, got {carried(ascii(name), 100)}"
+            )
+        if name in RESERVED_METRICS:
+            raise WorkbenchError(
+                f"a metric cannot be called {name!r}: the table of phases uses this name, choose another"
+            )
+    return found
+
+
+def carried(text: str, most: int) -> str:
+    """Give text that a message, the log and a page can carry: what is no character escaped, the middle cut out."""
+    text = text.encode("utf-8", "backslashreplace").decode()
+    if len(text) <= most:
+        return text
+    return f"{text[: most // 2]} … ({len(text):,} characters) … {text[-(most // 2) :]}"
 
 
 def parted(metrics: Mapping[str, Any]) -> tuple[dict[str, float], list[float]]:

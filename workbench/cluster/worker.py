@@ -14,13 +14,14 @@ from distributed import get_worker
 from distributed.comm import get_address_host
 
 from workbench.cluster.checkpoints import DISK_FULL, CheckpointError, CheckpointStore
-from workbench.cluster.measured import numbers, parted
+from workbench.cluster.measured import carried, numbers, parted
 from workbench.core.errors import PeerLost, WorkbenchError
 from workbench.core.failures import place_of
 from workbench.core.protocols import RETURNS, GangFactory, GangTrainable, Job, Metrics, Trainable, TrainableFactory
 
 _REPORT_EVERY_S = 0.25
 _DISK_RETRY_S = 2.0
+_MOST_ERROR, _MOST_TRACEBACK = 2_000, 20_000  # characters
 
 
 class PhaseCancelled(BaseException):
@@ -140,7 +141,7 @@ def _run(task: PhaseTask) -> dict[str, Any]:
         told |= {RETURNS: returns} if returns else {}
         return {"metrics": metrics, "checkpoint": checkpoint, "wall_s": time.monotonic() - began, **told}
     except (Exception, PhaseCancelled) as err:  # noqa: BLE001  whatever a trial does, it fails alone
-        text, place = traceback.format_exc(), place_of(err)
+        text, place = carried(_traceback(), _MOST_TRACEBACK), carried(place_of(err), _MOST_ERROR)
         _close()
         # What the workbench itself refuses, and numbers that blew up, come out the same a second time.
         retry = not isinstance(err, (WorkbenchError, FloatingPointError))
@@ -296,5 +297,16 @@ def _check_score(metrics: Metrics) -> None:
 
 
 def _one_line(err: BaseException) -> str:
-    text = " ".join(str(err).split())
-    return f"{type(err).__name__}: {text}" if text else type(err).__name__
+    try:
+        text = carried(str(err), _MOST_ERROR)
+    except Exception as unshown:  # noqa: BLE001  an exception's words are anybody's code
+        text = f"it cannot be shown, {type(unshown).__name__}"
+    name, text = carried(type(err).__name__, _MOST_ERROR), " ".join(text.split())
+    return f"{name}: {text}" if text else name
+
+
+def _traceback() -> str:
+    try:
+        return traceback.format_exc()
+    except Exception:  # noqa: BLE001  it asks the exception for its words
+        return ""

@@ -19,6 +19,9 @@ Config = Mapping[str, Scalar]
 Metrics = Mapping[str, float]
 """What a phase measured; ``score`` is required of a finished phase and is always maximised."""
 
+RESERVED_METRICS = frozenset({"trial", "phase", "slot", "node", "started_s", "ended_s", "wall_s", "retries"})
+"""Names that no metric may bear: columns of the frame of phases that do not come from the trial."""
+
 RETURNS = "returns"
 MOST_RETURNS = 10
 Measured = Mapping[str, float | Sequence[float]]
