@@ -3,7 +3,7 @@
 import copy
 import re
 import threading
-from collections.abc import Callable, Generator, Sequence
+from collections.abc import Generator
 from contextlib import AbstractContextManager, contextmanager, nullcontext, suppress
 from dataclasses import dataclass, replace
 from itertools import chain, count
@@ -243,7 +243,6 @@ class StudyRun(AttachedStudy):
         self.error: BaseException | None = None
         self._stopping = threading.Event()
         self._over = threading.Event()
-        self._listeners: list[Callable[[Sequence[Event]], None]] = []
         log = StudyLog(Path(study.db), study.name, study.spec, resume=resume)
         try:
             past = log.events()
