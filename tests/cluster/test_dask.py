@@ -1,5 +1,6 @@
 """Trials on real worker processes: kept alive, killed, hung, failing, cancelled."""
 
+import contextlib
 import ctypes
 import math
 import os
@@ -15,6 +16,7 @@ import numpy as np
 import psutil
 import pytest
 
+from tests.cluster.conftest import stalls_once
 from tests.support import SPACE, Deterministic, MemoryLog, score_of, until
 from workbench.algos.search import FullRuns, HyperTrick, RandomSearcher
 from workbench.core.drive import drive
@@ -34,15 +36,21 @@ class Misbehaves:
         return _Misbehaving(self, config, seed)
 
 
+def first_here(path: Path) -> bool:
+    """Make a file; tell whether it was not there."""
+    with contextlib.suppress(FileExistsError):
+        path.touch(exist_ok=False)
+        return True
+    return False
+
+
 class _Misbehaving(Deterministic):
     def __init__(self, how: Misbehaves, config, seed) -> None:
         super().__init__(config, seed)
         self.how = how
 
     def train_phase(self, progress):
-        if self.phase == 1 and (self.how.once == "always" or not Path(self.how.once).exists()):
-            if self.how.once != "always":
-                Path(self.how.once).touch()
+        if self.phase == 1 and (self.how.once == "always" or first_here(Path(self.how.once))):
             getattr(self, self.how.what)(progress)
         return {**super().train_phase(progress), "pid": float(os.getpid())}
 
@@ -110,9 +118,14 @@ SILENT = [pytest.param(w, marks=pytest.mark.slow) for w in ("hold_the_gil", "sto
 
 @pytest.mark.parametrize("what", [*CRASHES, "hang", *SILENT])
 def test_a_lost_or_silent_worker_costs_one_attempt_at_one_phase(executor_of, tmp_path, what) -> None:
-    patience_s = 600.0 if what in CRASHES else 30.0  # a worker that computes beside others is not silent yet
-    executor = executor_of(Misbehaves(str(tmp_path / "once"), what), stall_s=patience_s)
-    log = MemoryLog()
+    executor, log = executor_of(Misbehaves(str(tmp_path / "once"), what), stall_s=600.0), MemoryLog()
+
+    def left_alone() -> bool:  # nobody else works who could be taken for silent
+        ended = sum(e.kind is Kind.PHASE_ENDED for e in log)
+        return ended == 10 and not any(e.kind is Kind.PHASE_FAILED for e in log) and (tmp_path / "once").exists()
+
+    if what not in CRASHES:
+        stalls_once(executor, left_alone)
     assert drive(FullRuns(RandomSearcher(SPACE), 4, 3), executor, log, seed=1)
     failed = [e for e in log if e.kind is Kind.PHASE_FAILED]
     assert [(e.phase, e.data["why"]) for e in failed] == [(1, "crash" if what in CRASHES else "stall")]

@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 
 from tests.cluster.ba3c_gangs import InThreads, Mortal
+from tests.cluster.conftest import stalls_once
 from tests.cluster.gang import Gang
 from tests.support import SPACE, MemoryLog, RandomTimes, score_of, until
 from workbench.algos.search import FullRuns, HyperTrick, ListSearcher, RandomSearcher
@@ -65,9 +66,10 @@ STALLED = r"rank {rank} of 2: no sign of progress for \d+ s on \S+; worker resta
     ],
 )
 def test_a_lost_rank_costs_one_attempt_with_one_clear_error(executor_of, tmp_path, what, who, why, error) -> None:
-    stall_s = 15.0 if why == "stall" else 300.0  # a loaded machine may be silent for a while
-    executor = executor_of(Gang(once=str(tmp_path / "once"), what=what, who=who), stall_s=stall_s)
-    log = MemoryLog()
+    once, log = tmp_path / "once", MemoryLog()
+    executor = executor_of(Gang(once=str(once), what=what, who=who), stall_s=600.0)
+    if why == "stall":
+        stalls_once(executor, lambda: once.exists() and not of(log, Kind.PHASE_FAILED), stall_s=4.0)
     assert drive(FullRuns(RandomSearcher(SPACE), 2, 3), executor, log, seed=1)
     (failed,) = of(log, Kind.PHASE_FAILED)
     assert (failed.phase, failed.data["why"]) == (1, why)
@@ -128,7 +130,10 @@ def test_hypertrick_over_ba3c_gangs_on_cartpole(executor_of) -> None:
         assert event.data["metrics"]["train_batch_mean"] == 16
 
 
-@pytest.mark.parametrize("how", [{}, {"n_awaited": 1}, {"synchronous": False}])
+SLOW_HOWS = [pytest.param(how, marks=pytest.mark.slow) for how in ({"n_awaited": 1}, {"synchronous": False})]
+
+
+@pytest.mark.parametrize("how", [{}, *SLOW_HOWS])
 def test_a_killed_rank_of_ba3c_ends_the_phase_with_one_error_and_it_is_retried(executor_of, tmp_path, how) -> None:
     """Five updates a phase; rank 1 dies in the second, whose updates are counted on from the first's checkpoint."""
     once = tmp_path / "once"
