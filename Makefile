@@ -32,7 +32,7 @@ PYTEST := $(BIN)/python -m pytest -n 2 --dist loadfile --no-loadscope-reorder
 test: .venv/.installed tools ## everything that fits in minutes
 	$(PYTEST)
 
-test-slow: .venv/.installed ## what takes longer, every notebook as it is among it
+test-slow: .venv/.installed ## what takes longer, every notebook among it
 	$(PYTEST) -m slow --timeout=3600
 
 lint: .venv/.installed ## style, types, floors, stripped notebooks, the front end as it is sent

@@ -11,8 +11,6 @@ import pytest
 from workbench.core.drive import drive
 from workbench.core.protocols import Config, Event, Kind, Scheduler
 from workbench.core.space import Choice, LogUniform, Space
-from workbench.simulation.cluster import VirtualCluster
-from workbench.simulation.executor import SimulatedExecutor
 
 SPACE = Space({"lr": LogUniform(1e-5, 1e-2), "gamma": Choice([0.9, 0.99])})
 
@@ -64,6 +62,9 @@ class MemoryLog(list):
 
 def simulate(scheduler: Scheduler, model=None, slots: int = 4, seed: int = 0) -> MemoryLog:
     """Drive a scheduler to the end in virtual time and return its log."""
+    from workbench.simulation.cluster import VirtualCluster  # here, for every worker imports this file for its trials
+    from workbench.simulation.executor import SimulatedExecutor
+
     log = MemoryLog()
     executor = SimulatedExecutor(model or RandomTimes(seed), VirtualCluster(slots))
     executor.open(0.0)

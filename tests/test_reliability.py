@@ -1,10 +1,15 @@
-"""What the engine outlives: each command of `benchmarks/reliability.py`, small here, at full size with `-m slow`."""
+"""What the engine outlives: each command of `benchmarks/reliability.py`.
+
+Among the quick tests one worker, one driver and one viewer die or look on: tests/cluster/test_dask.py,
+tests/study/test_study.py, tests/knowledge/test_faults.py.
+"""
 
 import json
 import subprocess
 import sys
 from pathlib import Path
 
+import numpy as np
 import pytest
 
 SCRIPT = Path(__file__).parents[1] / "benchmarks" / "reliability.py"
@@ -26,45 +31,29 @@ def assert_chaos_outlived(found: dict, trials: int) -> None:
     assert found["killed"] + found["stopped"] > 0
 
 
-def test_chaos_in_small() -> None:
-    assert_chaos_outlived(measured("chaos", trials=16, workers=2), 16)
-
-
-def test_drivers_killed_at_a_few_points() -> None:
-    found = measured("restarts", points=2, trials=4, phases=2)
-    assert found["kills"] >= 2
-    assert found["differences"] == []
-
-
-def test_viewers_and_backups_beside_a_writer_in_small() -> None:
-    found = measured("viewers", viewers=2, appends=1000)
-    assert (found["events_lost"], found["lock_errors"]) == (0, [])
-
-
 @pytest.mark.slow
 def test_chaos() -> None:
-    found = measured("chaos")
-    assert_chaos_outlived(found, 200)
+    assert_chaos_outlived(measured("chaos", trials=60, workers=2), 60)
 
 
 @pytest.mark.slow
-def test_drivers_killed_at_twenty_points() -> None:
-    found = measured("restarts")
-    assert found["kills"] >= 20
+def test_drivers_killed_at_several_points() -> None:
+    found = measured("restarts", points=8, trials=6)
+    assert found["kills"] >= 8
     assert found["differences"] == []
 
 
 @pytest.mark.slow
 def test_soak() -> None:
-    found = measured("soak")
-    assert found["phases"] == 20_000
-    cost = found["cpu_ms_a_phase"]  # phases a second say the same on a machine that does nothing else
-    assert abs(cost[-1] / cost[0] - 1) < 0.2
+    found = measured("soak", phases=8000)
+    assert found["phases"] == 8000
+    cost = found["cpu_ms_a_phase"]  # a neighbour who comes or goes makes some tenths dearer, and the pace another
+    assert np.median(cost[-4:]) < 1.3 * np.median(cost[:4])
     for process in ("driver_and_scheduler_mib", "worker_mib"):
         assert found[process][-1] < 1.25 * found[process][0]
 
 
 @pytest.mark.slow
 def test_ten_viewers_and_backups_beside_a_writer() -> None:
-    found = measured("viewers")
+    found = measured("viewers", appends=4000)
     assert (found["viewers"], found["events_lost"], found["lock_errors"]) == (10, 0, [])

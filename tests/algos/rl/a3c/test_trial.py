@@ -28,7 +28,7 @@ def fixed_rollout(game, batch=25):
 @pytest.mark.parametrize("game", ["Pong", "CartPole-v1"])
 def test_one_rollout_gives_the_gradients_and_the_step_of_ga3c(game):
     config = {"max_grad_norm": 0.1}
-    ours, theirs = (kind(game=game, device="cpu")(config, 5) for kind in (A3C, GA3C))
+    ours, theirs = (kind(game=game, device="cpu", n_agents=4)(config, 5) for kind in (A3C, GA3C))
     rollout = fixed_rollout(ours.game)
     ours._open()
     one = ours.learner.train(rollout, ours._copies[3])
@@ -118,6 +118,7 @@ def test_what_has_no_meaning_is_refused():
         A3C(t_max=0)
 
 
+@pytest.mark.slow  # BA3C and HTS-RL, of the same gradients, learn among the quick tests
 def test_it_learns_cartpole():
     """Random play scores about 22; within 160 000 frames the mean of the last 100 games is above 120."""
     trial = A3C(game="CartPole-v1", phase=Budget(frames=20_000), n_agents=4)({"learning_rate": 2e-3, "t_max": 10}, 0)
