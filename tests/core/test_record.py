@@ -33,7 +33,6 @@ from workbench.core.drive import replay
 from workbench.core.errors import InvalidInput, SchedulerError, StudyError
 from workbench.core.protocols import Event, Kind
 from workbench.core.record import in_drawn_order, provenance, scheduler_from_record, take_up
-from workbench.core.source import source_mark
 from workbench.knowledge import StudyLog
 from workbench.study.file import presets, read_preset, recorded_study, study_from
 
@@ -128,12 +127,6 @@ def test_a_log_of_a_grid_finds_its_order_too(tmp_path) -> None:
 # -- a study of one's own -------------------------------------------------------------------------------------
 
 
-@pytest.fixture(scope="module")
-def client():
-    with local_client(2) as client:
-        yield client
-
-
 @pytest.fixture
 def study(client, tmp_path):
     return Study("mine", FullRuns(RandomSearcher(UNSORTED), 4, 2), Deterministic, tmp_path / "kb.db", client=client)
@@ -193,60 +186,6 @@ def test_a_rule_that_was_corrected_since_is_named_as_the_cause(tmp_path, monkeyp
         study.start(resume=True)
 
 
-# -- the mark of the code -------------------------------------------------------------------------------------
-
-_CODE = """
-from dataclasses import dataclass
-{extra}
-def rate(x):
-    return {rate}
-@dataclass(frozen=True)
-class Factory:
-    {doc}
-    size: int = 1
-    def __call__(self, config, seed):
-        return Trial(config){comment}
-class Trial:
-    def __init__(self, config):
-        self.rate = rate(config)
-"""
-
-
-def mark_of_module(folder, monkeypatch, **parts) -> str | None:
-    told = {"extra": "", "rate": "1", "doc": "", "comment": "", **parts}
-    (folder / "train_once.py").write_text(_CODE.format(**told))
-    monkeypatch.syspath_prepend(str(folder))
-    monkeypatch.delitem(sys.modules, "train_once", raising=False)
-    import linecache
-
-    linecache.clearcache()
-    sys.dont_write_bytecode = True
-    import train_once
-
-    return source_mark(train_once.Factory())
-
-
-def test_the_mark_follows_what_the_code_does_and_not_how_it_is_told(tmp_path, monkeypatch) -> None:
-    monkeypatch.setattr(sys, "dont_write_bytecode", True)
-
-    def mark(**parts) -> str | None:
-        return mark_of_module(tmp_path, monkeypatch, **parts)
-
-    one = mark()
-    assert one is not None
-    assert mark(doc='"""Told."""', comment="  # why") == one
-    assert mark(extra="def unused():\n    return 7") == one
-    assert mark(rate="2") != one  # two steps away: the factory names the trial, the trial the rate
-
-
-def test_what_has_no_source_has_no_mark() -> None:
-    assert source_mark(int) is None
-    assert source_mark(eval("lambda config, seed: None")) is None
-    made: dict[str, type] = {}
-    exec("class Typed: pass", made)
-    assert source_mark(made["Typed"]()) is None
-
-
 # -- in processes of their own --------------------------------------------------------------------------------
 
 _PART_OF = """
@@ -258,18 +197,20 @@ if __name__ == "__main__":
 
 
 def small(preset: str) -> dict:
-    """A preset whose phases are over in no time; all that draws configurations is as it was."""
+    """A preset whose phases are over in no time, its games too; all that draws configurations is as it was."""
     table = read_preset(preset)
     trainable = table["trainable"]
     unit = "frames" if trainable["kind"] == "ga3c" else "updates"
-    trainable["phase"] = {unit: 100 if unit == "frames" else 1}
+    trainable["phase"] = {unit: 40 if unit == "frames" else 1}
+    if trainable["kind"] in ("ga3c", "ba3c"):
+        trainable |= {"min_games": 1, "max_episode_frames": 40, "noop_max": 0}
     for name in ("start_from", "evaluate_every", "evaluate_games"):
         trainable.pop(name, None)
-    for name, most in (("n_ranks", 2), ("n_awaited", 1), ("n_agents", 4)):
+    for name, most in (("n_ranks", 2), ("n_awaited", 1), ("n_agents", 2)):
         if name in trainable:
             trainable[name] = most
     if trainable["kind"] == "ga3c":
-        trainable |= {"n_agents": 4, "min_training_batch": 4}
+        trainable |= {"n_agents": 2, "n_groups": 1, "min_training_batch": 1}
     return table
 
 

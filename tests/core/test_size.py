@@ -97,8 +97,8 @@ def test_the_size_of_a_scheduler_of_ones_own_is_recorded_and_unknown_in_an_old_l
     assert results.write_report(tmp_path / "r.html").stat().st_size > 1e5
 
 
-def test_a_run_tells_its_size_in_its_first_event_only(tmp_path) -> None:
-    study = Study("real", Hyperband(RandomSearcher(SPACE), 2, eta=2), Deterministic, tmp_path / "kb.db", nodes=1)
+def test_a_run_tells_its_size_in_its_first_event_only(client, tmp_path) -> None:
+    study = Study("real", Hyperband(RandomSearcher(SPACE), 2, eta=2), Deterministic, tmp_path / "kb.db", client=client)
     study.run()
     study.run(resume=True)
     with KnowledgeBase(tmp_path / "kb.db") as kb:

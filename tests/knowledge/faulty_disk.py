@@ -14,7 +14,7 @@ from collections import Counter
 from contextlib import suppress
 from pathlib import Path
 
-from tests.knowledge.test_knowledge import a_study
+from tests.knowledge.studies import a_study
 from workbench.core.errors import WorkbenchError
 from workbench.core.protocols import Event, Kind
 from workbench.knowledge import KnowledgeBase, StudyLog, check, repair

@@ -4,7 +4,7 @@ from contextlib import closing
 
 import pytest
 
-from tests.knowledge.test_knowledge import a_study
+from tests.knowledge.studies import a_study
 from workbench.core.errors import DatabaseError, InvalidInput
 from workbench.core.protocols import Event, Kind
 from workbench.knowledge import KnowledgeBase, StudyLog, backup, check, repair

@@ -15,7 +15,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from tests.knowledge.test_knowledge import a_study
+from tests.knowledge.studies import a_study
 from workbench.core.errors import WorkbenchError
 from workbench.core.protocols import Event, Kind
 from workbench.knowledge import DiskFull, KnowledgeBase, StudyLog, backup, check

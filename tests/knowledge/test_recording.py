@@ -2,7 +2,7 @@ import json
 
 import pytest
 
-from tests.knowledge.test_knowledge import a_study
+from tests.knowledge.studies import a_study
 from workbench.core.errors import DatabaseError, InvalidInput
 from workbench.core.protocols import Event, Kind
 from workbench.knowledge import KnowledgeBase, Recording, StudyLog, record

@@ -3,7 +3,7 @@
 from datetime import UTC, datetime
 from pathlib import Path
 
-from tests.knowledge.test_knowledge import a_study
+from tests.knowledge.studies import a_study
 from tests.paper.recorded import ABOUT
 from workbench.cli.main import main
 from workbench.core.places import DATA

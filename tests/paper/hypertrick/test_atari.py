@@ -6,7 +6,7 @@ from dataclasses import replace
 import pandas as pd
 import pytest
 
-from tests.knowledge.test_knowledge import a_study
+from tests.knowledge.studies import a_study
 from tests.support import SPACE
 from workbench import HyperTrick, RandomSearcher
 from workbench.core.errors import InvalidInput

@@ -5,23 +5,14 @@ import json
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-import pandas as pd
 import pytest
 
 from tests.support import SPACE, Deterministic
 from workbench import AttachedStudy, FullRuns, KnowledgeBase, RandomSearcher, Study
-from workbench.analysis import failure_lines, failures
-from workbench.cluster.local import local_client
 from workbench.core.errors import FirstTrialsFailed, InvalidInput, StudyError
 from workbench.core.failures import Hopeless, error_key, error_text, place_of
 from workbench.core.protocols import Event, Kind
 from workbench.viz.dashboard import Dashboard
-
-
-@pytest.fixture(scope="module")
-def client():
-    with local_client(2) as client:
-        yield client
 
 
 @dataclass(frozen=True)
@@ -142,20 +133,6 @@ def test_errors_are_alike_by_type_and_place_or_else_by_their_words() -> None:
     assert error_text({"error": "E", "traceback": "…"}) == "E"  # a log of before
 
 
-def test_failures_are_grouped_the_most_frequent_first() -> None:
-    errors = [None, "KeyError: 'a' (t.py:1 in f)", "ValueError: 1 (t.py:2 in g)", "ValueError: 2 (t.py:2 in g)", None]
-    states = ["finished", *["failed"] * 4]
-    trials = pd.DataFrame({"trial": range(5), "state": states, "error": errors})
-    assert failures(trials).to_numpy().tolist() == [
-        ["ValueError: 1 (t.py:2 in g)", 2, 2],
-        ["KeyError: 'a' (t.py:1 in f)", 1, 1],
-        ["no error was recorded", 1, 4],
-    ]
-    assert failure_lines(trials)[0] == "ValueError: 1 (t.py:2 in g), 2 trials"
-    assert failure_lines(trials.head(1)) == []
-    assert failure_lines(trials.head(0)) == []
-
-
 def test_the_place_is_the_last_line_of_the_users_own_code() -> None:
     with pytest.raises(json.JSONDecodeError) as told:
         json.loads("{")
@@ -180,18 +157,19 @@ def test_the_command_exits_with_1_and_says_why_when_no_trial_has_a_score(
         return replace(
             built(table, **overrides),
             trainable=Faulty(str(tmp_path / "corrected")),
-            scheduler=FullRuns(RandomSearcher(SPACE), 6, 1),
+            scheduler=FullRuns(RandomSearcher(SPACE), 12, 1),
+            client=study_of().client,
         )
 
     monkeypatch.setattr(study_file, "study_from", faulty)
     preset = study_file.read_preset("cartpole")
-    preset["study"] |= {"nodes": 1, "max_retries": 0} | ({"fail_fast": False} if more else {})
+    preset["study"] |= {"max_retries": 0} | ({"fail_fast": False} if more else {})
     monkeypatch.setattr(study_file, "read_preset", lambda name: preset)
     assert main(["run", "--preset", "cartpole", "--db", str(tmp_path / "kb.db"), *options]) == 1
     out, err = capfd.readouterr()
     with KnowledgeBase(tmp_path / "kb.db") as kb:
         frames = kb["cartpole"].frames()
     assert frames.state == ("interrupted" if stops else "ended")
-    assert (len(frames.trials) < 6) is stops
+    assert (len(frames.trials) < 12) is stops
     assert CAUSE in out
     assert ("resume the study, or let it go on with --no-fail-fast" in err) is stops

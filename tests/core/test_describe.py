@@ -1,34 +1,12 @@
-"""Budgets, seeds, descriptions and errors."""
+"""Settings as plain tables, and built again from them."""
 
 import pytest
 
 from workbench.algos.search import GridSearcher, HyperTrick, RandomSearcher
-from workbench.core.budget import Budget
 from workbench.core.describe import build, describe
-from workbench.core.errors import InvalidInput, unknown
+from workbench.core.errors import InvalidInput
 from workbench.core.registry import REGISTRY, SCHEDULERS, SEARCHERS
-from workbench.core.seeds import trial_seed
 from workbench.core.space import LogUniform, Space
-
-
-def test_a_budget_is_one_positive_number() -> None:
-    assert Budget(frames=400).unit == "frames"
-    assert Budget(frames=400).spent({"frames": 400.0, "episodes": 0.0})
-    assert not Budget(episodes=1).spent({"frames": 400.0, "episodes": 0.0})
-    for bad in ({}, {"frames": 1, "episodes": 1}, {"frames": 0}, {"seconds": -1.0}):
-        with pytest.raises(InvalidInput, match="one positive number"):
-            Budget(**bad)
-
-
-def test_trial_seeds_depend_on_study_and_trial_alone() -> None:
-    seeds = [trial_seed(s, t) for s in range(20) for t in range(50)]
-    assert len(set(seeds)) == len(seeds)
-    assert seeds[0] == trial_seed(0, 0)
-    assert all(0 <= seed < 2**31 for seed in seeds)
-
-
-def test_unknown_names_near_matches_whatever_their_case() -> None:
-    assert "did you mean 'Pong'?" in str(unknown("game", "pogn", ["Pong", "Boxing"]))
 
 
 def test_description_round_trip() -> None:

@@ -1,0 +1,15 @@
+"""The length of a phase."""
+
+import pytest
+
+from workbench.core.budget import Budget
+from workbench.core.errors import InvalidInput
+
+
+def test_a_budget_is_one_positive_number() -> None:
+    assert Budget(frames=400).unit == "frames"
+    assert Budget(frames=400).spent({"frames": 400.0, "episodes": 0.0})
+    assert not Budget(episodes=1).spent({"frames": 400.0, "episodes": 0.0})
+    for bad in ({}, {"frames": 1, "episodes": 1}, {"frames": 0}, {"seconds": -1.0}):
+        with pytest.raises(InvalidInput, match="one positive number"):
+            Budget(**bad)

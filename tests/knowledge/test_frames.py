@@ -1,0 +1,77 @@
+"""What the frames say of a log."""
+
+import pandas as pd
+import pytest
+
+from tests.knowledge.studies import RUN, a_study
+from workbench.core.protocols import Event, Kind
+from workbench.knowledge import Frames, frames_of
+from workbench.knowledge.frames import DECISIONS, METRICS, PHASES, SLOTS, SPANS, TRIALS
+
+
+def test_a_trial_that_is_taken_up_again_keeps_its_parent() -> None:
+    child = {**RUN, "parent": 0}
+    events = [Event(Kind.RUN, 0.0, 0, 0, data=RUN), Event(Kind.RUN, 1.0, 1, 1, data=child)]
+    events += [Event(Kind.RUN, 2.0, t, 2, data={**RUN, "parent": t}) for t in (0, 1)]
+    parents = frames_of(events).trials.set_index("trial")["parent"]
+    assert pd.isna(parents[0])
+    assert parents[1] == 0
+
+
+def test_frames_of_a_small_study() -> None:
+    frames = frames_of(a_study())
+    trials = frames.trials.set_index("trial")
+    assert trials["state"].to_dict() == {0: "finished", 1: "stopped", 2: "failed"}
+    assert trials["phases"].to_dict() == {0: 2, 1: 1, 2: 0}
+    assert (trials.loc[0, "last_score"], trials.loc[0, "best_score"]) == (4.0, 5.0)
+    assert trials.loc[2, "error"] == "diverged"
+    assert frames.hyperparameters == ["lr"]
+
+    phases = frames.phases.set_index(["trial", "phase"])
+    assert phases.loc[(0, 0), ["started_s", "ended_s", "wall_s", "retries"]].tolist() == [2.0, 4.0, 2.0, 1]
+    assert phases.loc[(0, 0), "frames"] == 40
+    assert pd.isna(phases.loc[(2, 0), "ended_s"])
+
+    spans = [
+        tuple(row) for row in frames.spans[["slot", "trial", "phase", "started_s", "ended_s", "outcome"]].to_numpy()
+    ]
+    assert spans == [
+        (0, 0, 0, 0.0, 1.0, "lost"),
+        (1, 1, 0, 0.0, 6.0, "ended"),
+        (0, 0, 0, 2.0, 4.0, "ended"),
+        (0, 0, 0, 4.0, 6.0, "held"),
+        (0, 0, 1, 6.0, 9.0, "ended"),
+        (1, 2, 0, 6.0, 7.0, "lost"),
+    ]
+    assert frames.slots["lost_s"].fillna(-1).tolist() == [1.0, -1, -1]
+    assert (frames.state, frames.wall_s) == ("ended", 9.0)
+
+
+@pytest.mark.parametrize("events", [[], a_study()])
+def test_frames_have_the_documented_columns_full_or_empty(events) -> None:
+    frames = frames_of(events)
+    for name, columns in {
+        "trials": TRIALS,
+        "phases": PHASES,
+        "spans": SPANS,
+        "decisions": DECISIONS,
+        "metrics": METRICS,
+        "slots": SLOTS,
+    }.items():
+        assert list(getattr(frames, name).columns)[: len(columns)] == columns
+        assert name in (Frames.__doc__ or "")
+
+
+@pytest.mark.parametrize("cut", range(len(a_study())))
+def test_frames_can_be_read_at_any_moment_of_a_study(cut) -> None:
+    frames = frames_of(a_study()[:cut])
+    assert frames.state == "running"
+    assert (frames.spans["outcome"] == "running").sum() <= 2
+
+
+def test_a_driver_that_died_leaves_no_span_open_once_another_takes_up() -> None:
+    events = [*a_study()[:7], Event(Kind.STUDY_RESUMED, 5.0)]
+    frames = frames_of(events)
+    assert frames.spans["outcome"].tolist() == ["lost", "lost"]
+    assert frames.spans["ended_s"].tolist() == [5.0, 5.0]
+    assert frames.slots["lost_s"].tolist() == [5.0, 5.0]

@@ -1,0 +1,67 @@
+"""What is read from a knowledge base, and what is refused as none."""
+
+import json
+import sqlite3
+from contextlib import closing
+
+import pytest
+
+from workbench.core.errors import DatabaseError, StudyError
+from workbench.knowledge import KnowledgeBase, StudyLog, schema
+from workbench.knowledge.schema import VERSION
+
+
+@pytest.fixture
+def db(tmp_path):
+    return tmp_path / "kb.db"
+
+
+def test_an_unknown_study_is_named_with_its_neighbours(db) -> None:
+    StudyLog(db, "first-pong", {}).close()
+    with KnowledgeBase(db) as kb, pytest.raises(StudyError, match="did you mean 'first-pong'"):
+        kb["frist-pong"]
+
+
+def test_a_missing_corrupt_foreign_or_newer_database_is_refused(tmp_path) -> None:
+    with pytest.raises(DatabaseError, match="no knowledge base at"):
+        KnowledgeBase(tmp_path / "missing.db")
+
+    corrupt = tmp_path / "corrupt.db"
+    corrupt.write_bytes(b"SQLite format 3\0" + b"\x99" * 5000)
+    foreign = tmp_path / "foreign.db"
+    with sqlite3.connect(foreign) as connection:
+        connection.execute("CREATE TABLE t (x)")
+    newer = tmp_path / "newer.db"
+    StudyLog(newer, "one", {}).close()
+    with sqlite3.connect(newer) as connection:
+        connection.execute(f"PRAGMA user_version = {VERSION + 1}")
+
+    for path, says in (
+        (corrupt, "cannot be read"),
+        (foreign, "not a knowledge base"),
+        (newer, "upgrade the workbench"),
+    ):
+        before = path.read_bytes()
+        with pytest.raises(DatabaseError, match=says):
+            KnowledgeBase(path)
+        with pytest.raises(DatabaseError, match=says):
+            StudyLog(path, "two", {})
+        assert path.read_bytes() == before
+
+
+def test_a_database_that_another_process_holds_is_not_called_damaged(db, monkeypatch) -> None:
+    StudyLog(db, "one", {}).close()
+    monkeypatch.setattr(schema, "_WAIT_S", 0)
+    with closing(sqlite3.connect(db)) as greedy:
+        greedy.execute("PRAGMA locking_mode = EXCLUSIVE")
+        greedy.execute("BEGIN EXCLUSIVE")
+        for open_it in (lambda: KnowledgeBase(db), lambda: StudyLog(db, "two", {})):
+            with pytest.raises(DatabaseError, match=r"held by another process \(database is locked\): end that"):
+                open_it()
+
+
+def test_specs_are_kept_as_json(db) -> None:
+    spec = {"scheduler": {"kind": "hypertrick", "n_trials": 3}, "name": "ünï"}
+    StudyLog(db, "one", spec).close()
+    with KnowledgeBase(db) as kb:
+        assert kb["one"].spec == json.loads(json.dumps(spec))

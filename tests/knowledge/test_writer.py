@@ -1,0 +1,87 @@
+"""The log, as its writer keeps it: whole appends, one driver a study."""
+
+import sqlite3
+
+import pytest
+
+from tests.knowledge.studies import a_study
+from workbench.core.errors import StudyError
+from workbench.core.protocols import Event, Kind
+from workbench.knowledge import KnowledgeBase, StudyLog
+
+
+@pytest.fixture
+def db(tmp_path):
+    return tmp_path / "kb.db"
+
+
+def test_what_is_appended_is_read_back_in_order_by_a_viewer_meanwhile(db) -> None:
+    log = StudyLog(db, "one", {"seed": 0})
+    with KnowledgeBase(db) as kb:
+        for event in a_study():
+            log.append([event])
+        log.append([Event(Kind.PROGRESS, 9.0, 0, 1, 0, {"metrics": {"pps": 3.0, "nan": float("nan")}})])
+        study = kb["one"]
+        assert study.events() == a_study()
+        metrics = study.metrics()
+        assert metrics[["trial", "name", "value"]].to_numpy().tolist() == [
+            [0, "score", 5.0],
+            [0, "frames", 40.0],
+            [1, "score", 1.0],
+            [0, "score", 4.0],
+            [0, "pps", 3.0],
+        ]
+        assert study.metrics(after=4)["name"].tolist() == ["pps"]
+        assert study.metrics(names=["frames", "pps"])["value"].tolist() == [40.0, 3.0]
+        events, seq = study.events_since(0)
+        assert events == a_study()
+        assert study.events_since(seq) == ([], seq)
+        log.append([Event(Kind.STUDY_RESUMED, 10.0)])
+        assert [e.kind for e in study.events_since(seq)[0]] == [Kind.STUDY_RESUMED]
+        assert kb.studies.iloc[0][["name", "state", "trials", "phases", "best_score", "wall_s"]].tolist() == [
+            "one",
+            "running",
+            3,
+            3,
+            5.0,
+            10.0,
+        ]
+        with pytest.raises(sqlite3.OperationalError, match="readonly"):
+            kb._connection.execute("DELETE FROM events")
+    log.close()
+
+
+def test_an_append_is_whole_or_not_at_all(db) -> None:
+    log = StudyLog(db, "one", {})
+    with pytest.raises(TypeError):
+        log.append([Event(Kind.STUDY_STARTED, 0.0), Event(Kind.RUN, 0.0, 0, 0, data={"config": object()})])
+    with pytest.raises(sqlite3.IntegrityError):
+        log.append([Event(Kind.STUDY_STARTED, 0.0), Event(Kind.RUN, None, 0, 0)])  # type: ignore[arg-type]
+    assert log.events() == []
+    log.append([Event(Kind.STUDY_STARTED, 0.0)])
+    assert len(log.events()) == 1
+    log.close()
+
+
+def test_two_studies_share_a_file_and_two_drivers_do_not_share_a_study(db) -> None:
+    one = StudyLog(db, "one", {})
+    two = StudyLog(db, "two", {})
+    with pytest.raises(StudyError, match="study 'one' is being driven by process"):
+        StudyLog(db, "one", {}, resume=True)
+    one.close()
+    StudyLog(db, "one", {}, resume=True).close()
+    two.close()
+
+
+@pytest.mark.parametrize(
+    ("name", "spec", "resume", "says"),
+    [
+        ("one", {"seed": 0}, False, "exists .* resume it with --resume"),
+        ("two", {"seed": 0}, True, "no study 'two'"),
+        ("one", {"seed": 1}, True, "was started with seed = 0, not 1"),
+    ],
+)
+def test_a_study_is_neither_overwritten_nor_resumed_as_another(db, name, spec, resume, says) -> None:
+    StudyLog(db, "one", {"seed": 0}).close()
+    with pytest.raises(StudyError, match=says):
+        StudyLog(db, name, spec, resume=resume)

@@ -1,0 +1,62 @@
+"""The tests of a file are found by its name: workbench/a/b.py has tests/a/test_b.py, or the tests named here."""
+
+from pathlib import Path
+
+ROOT = Path(__file__).parents[1]
+
+ELSEWHERE = {  # what is no more than a part of something, and is tested as that: the tests that would fail
+    "algos/rl/ba3c/evaluations.py": "algos/rl/ba3c/test_rank.py",
+    "algos/rl/ba3c/exchange.py": "algos/rl/ba3c/test_rank.py",
+    "algos/rl/ba3c/local_gang.py": "algos/rl/ba3c/test_rank.py",
+    "algos/rl/ba3c/peers.py": "algos/rl/ba3c/test_rank.py",
+    "algos/rl/ba3c/settings.py": "algos/rl/ba3c/test_rank.py",
+    "algos/rl/checkpoint.py": "algos/rl/test_evaluate.py",
+    "algos/rl/crew.py": "algos/rl/test_trial.py",
+    "algos/rl/hts/executor.py": "algos/rl/hts/test_trial.py",
+    "algos/rl/meter.py": "algos/rl/test_trial.py",
+    "algos/rl/rollout.py": "algos/rl/test_agents.py",
+    "algos/rl/settings.py": "algos/rl/ga3c/test_trial.py",
+    "algos/search/evolution.py": "algos/search/test_searchers.py",
+    "algos/search/full.py": "algos/search/test_contract.py",
+    "algos/search/optuna.py": "algos/search/test_searchers.py",
+    "algos/search/trials.py": "algos/search/test_contract.py",
+    "analysis/completion.py": "core/test_size.py",
+    "cli/evaluate.py": "cli/test_main.py",
+    "cli/options.py": "cli/test_main.py",
+    "cli/paper.py": "paper/test_scoreboard.py",
+    "cli/run.py": "cli/test_main.py",
+    "cli/studies.py": "cli/test_main.py",
+    "cluster/connection.py": "cluster/test_recovery.py",
+    "cluster/local.py": "cluster/test_recovery.py",
+    "cluster/worker.py": "cluster/test_dask.py",
+    "core/places.py": "paper/test_catalogue.py",
+    "core/protocols.py": "algos/search/test_contract.py",
+    "core/registry.py": "core/test_describe.py",
+    "paper/numbers.py": "paper/test_scoreboard.py",
+    "simulation/cluster.py": "simulation/test_scenario.py",
+    "simulation/outcome.py": "simulation/test_run.py",
+    "simulation/sources.py": "cli/test_simulate.py",
+    "study/attached.py": "study/test_launch.py",
+    "study/progress.py": "study/test_study.py",
+    "study/results.py": "study/test_pbt_study.py",
+    "viz/dashboard/estimator.py": "viz/dashboard/test_rates.py",
+    "viz/dashboard/feed.py": "viz/dashboard/test_dashboard.py",
+    "viz/dashboard/spans.py": "viz/dashboard/test_board.py",
+    "viz/dashboard/static.py": "viz/dashboard/test_dashboard.py",
+    "viz/dashboard/words.py": "viz/dashboard/test_board.py",
+    "viz/figures/lineage.py": "viz/figures/test_population.py",
+    "viz/figures/pbt_toy.py": "viz/figures/test_papers.py",
+}
+CATALOGUED = "paper/test_catalogue.py"  # runs every experiment of every paper, and names every published number
+
+
+def test_every_file_has_tests_that_are_found_by_its_name() -> None:
+    files = (path.relative_to(ROOT / "workbench") for path in (ROOT / "workbench").rglob("*.py"))
+    without = {
+        path.as_posix()
+        for path in files
+        if path.name[:2] != "__" and not (ROOT / "tests" / path.parent / f"test_{path.name}").exists()
+    }
+    of_papers = {path for path in without if path.startswith("paper/") and path not in ELSEWHERE}
+    assert without - of_papers == ELSEWHERE.keys()
+    assert all((ROOT / "tests" / where).exists() for where in [*ELSEWHERE.values(), CATALOGUED])
