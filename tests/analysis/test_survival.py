@@ -1,7 +1,7 @@
 import pandas as pd
 import pytest
 
-from workbench.analysis import completion_rate, phase_modes, stopped_by_mode, survival
+from workbench.analysis import completion_rate, phase_modes, survival
 
 
 def test_counts_worked_by_hand(frames):
@@ -36,7 +36,10 @@ def test_a_trial_cut_short_counts_in_the_phase_it_was_in(state, mode, failed, st
 def test_a_released_hold_counts_once():
     rows = [(3.0, 0, 0, "hold", "rung", {}), (9.0, 0, 0, "stop", "rung", {})]
     decisions = pd.DataFrame(rows, columns=["at_s", "trial", "phase", "verdict", "mode", "reason"])
-    assert stopped_by_mode(decisions).to_numpy().tolist() == [[0, "rung", 1, 1]]
+    trials = pd.DataFrame({"trial": [0], "state": ["stopped"], "mode": ["rung"]})
+    phases = pd.DataFrame({"trial": [0], "phase": [0], "ended_s": [2.0]})
+    table = survival(trials, phases, decisions)
+    assert table[["began", "continued", "stopped"]].to_numpy().tolist() == [[1, 0, 1]]
 
 
 def test_the_last_collected_report_opens_selection():
@@ -48,14 +51,6 @@ def test_the_last_collected_report_opens_selection():
     assert phase_modes(decisions)["mode"].tolist() == ["collecting"]
 
 
-def test_stops_by_mode(frames):
-    assert stopped_by_mode(frames.decisions).to_numpy().tolist() == [
-        [0, "collecting", 1, 0],
-        [0, "selecting", 1, 1],
-        [1, "finished", 1, 1],
-    ]
-
-
 def test_completion_counts_ended_phases(frames):
     assert completion_rate(int(frames.phases["ended_s"].notna().sum()), n_configs=3, n_phases=2) == 3 / 6
 
@@ -64,5 +59,4 @@ def test_nothing_yet(nothing):
     assert survival(nothing.trials, nothing.phases, nothing.decisions).empty
     empty = survival(nothing.trials, nothing.phases, nothing.decisions, n_phases=2)
     assert empty["began"].tolist() == [0, 0]
-    assert stopped_by_mode(nothing.decisions).empty
     assert completion_rate(0, 3, 2) == 0.0

@@ -11,8 +11,8 @@ from workbench.analysis.importance import Importance, importance
 from workbench.analysis.lineage import ancestry, best_trial, lineage, phylogeny, schedule_of, schedules
 from workbench.analysis.occupancy import Occupancy, occupancy, occupancy_over_time
 from workbench.analysis.summary import summarise
-from workbench.analysis.survival import phase_modes, stopped_by_mode, survival
-from workbench.analysis.thin import thin, thin_curves
+from workbench.analysis.survival import phase_modes, survival
+from workbench.analysis.thin import thin_curves
 
 __all__ = [
     "Importance",
@@ -35,9 +35,7 @@ __all__ = [
     "phylogeny",
     "schedule_of",
     "schedules",
-    "stopped_by_mode",
     "summarise",
     "survival",
-    "thin",
     "thin_curves",
 ]

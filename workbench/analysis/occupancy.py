@@ -6,6 +6,8 @@ import numpy as np
 import numpy.typing as npt
 import pandas as pd
 
+Seconds = npt.NDArray[np.float64]
+
 KINDS = ["ran", "lost", "held"]
 _KIND_OF = {"ended": "ran", "running": "ran", "lost": "lost", "stopped": "lost", "held": "held"}
 
@@ -76,9 +78,11 @@ def occupancy_over_time(spans: pd.DataFrame, slots: pd.DataFrame, until_s: float
         return pd.DataFrame(columns=columns, dtype=float)
     edges = np.linspace(0.0, until_s, bins + 1)
     used = slot_time(spans, slots, until_s)
-    table = {"from_s": edges[:-1], "to_s": edges[1:], "alive": _mean_active(slot_lives(slots, until_s), edges)}
+    lives = slot_lives(slots, until_s)
+    table = {"from_s": edges[:-1], "to_s": edges[1:], "alive": mean_active(lives["from_s"], lives["to_s"], edges)}
     for kind in KINDS:
-        table[kind] = _mean_active(used[used["kind"] == kind], edges)
+        spent = used[used["kind"] == kind]
+        table[kind] = mean_active(spent["from_s"], spent["to_s"], edges)
     frame = pd.DataFrame(table)
     frame["idle"] = (frame["alive"] - frame[KINDS].sum(axis=1)).clip(lower=0.0)
     frame["share"] = ((frame["ran"] + frame["lost"]) / frame["alive"]).where(frame["alive"] > 0)
@@ -124,17 +128,17 @@ def _cut(spans: pd.DataFrame, lives: pd.DataFrame, until_s: float) -> pd.DataFra
     return both.loc[both["to_s"] > both["from_s"], ["slot", "trial", "phase", "kind", "from_s", "to_s"]]
 
 
-def _mean_active(intervals: pd.DataFrame, edges: npt.NDArray[np.float64]) -> npt.NDArray[np.float64]:
-    """Mean number of intervals that cover each stretch between `edges` (seconds, [bins + 1]) → [bins]."""
-    start = np.sort(intervals["from_s"].to_numpy(float))
-    end = np.sort(intervals["to_s"].to_numpy(float))
-    covered: npt.NDArray[np.float64] = np.diff(_area_before(start, edges) - _area_before(end, edges)) / np.diff(edges)
+def mean_active(from_s: npt.ArrayLike, to_s: npt.ArrayLike, edges_s: Seconds) -> Seconds:
+    """Mean number of intervals, [n] beginnings and ends, that cover each stretch between `edges_s`, [m + 1] → [m]."""
+    area = _area_before(np.asarray(from_s, float), edges_s) - _area_before(np.asarray(to_s, float), edges_s)
+    covered: Seconds = np.diff(area) / np.diff(edges_s)
     return covered
 
 
-def _area_before(times: npt.NDArray[np.float64], edges: npt.NDArray[np.float64]) -> npt.NDArray[np.float64]:
-    """Σ max(0, edge - time) over sorted times [n], for every edge [m] → [m], in O((n + m) log n)."""
-    count = np.searchsorted(times, edges, side="right")
-    total = np.concatenate([[0.0], np.cumsum(times)])
-    area: npt.NDArray[np.float64] = count * edges - total[count]
+def _area_before(times: Seconds, edges: Seconds) -> Seconds:
+    """Σ max(0, edge - time) over times [n], for every edge [m] → [m], in O((n + m) log n)."""
+    ordered = np.sort(times)
+    count = np.searchsorted(ordered, edges, side="right")
+    total = np.concatenate([[0.0], np.cumsum(ordered)])
+    area: Seconds = count * edges - total[count]
     return area

@@ -95,21 +95,6 @@ def phase_modes(decisions: pd.DataFrame) -> pd.DataFrame:
     return pd.DataFrame(rows, columns=["phase", "mode", "reported", "collecting_reports"])
 
 
-def stopped_by_mode(decisions: pd.DataFrame) -> pd.DataFrame:
-    """Count the trials each phase let go or ended, by the mode that decided.
-
-    Returns
-    -------
-    DataFrame
-        One row a phase and mode: phase; mode ("" if none was recorded); judged (decisions); stopped (of these,
-        with the verdict stop), in trials.
-    """
-    final = _last_verdicts(decisions)
-    keyed = final.assign(mode=final["mode"].where(final["mode"].notna(), ""), stopped=final["verdict"] == "stop")
-    counted = keyed.groupby(["phase", "mode"])["stopped"].agg(judged="size", stopped="sum").reset_index()
-    return counted.astype({"judged": int, "stopped": int})
-
-
 def _last_verdicts(decisions: pd.DataFrame) -> pd.DataFrame:
     """Keep the last verdict on each trial and phase: a hold that was released does not count twice."""
     return decisions.drop_duplicates(["trial", "phase"], keep="last")

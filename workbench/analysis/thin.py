@@ -7,26 +7,10 @@ Floats = npt.NDArray[np.floating]
 Indices = npt.NDArray[np.intp]
 
 
-def thin(y: Floats, most: int) -> Indices:
-    """Choose at most `most` points of a curve, the lowest and highest of each stretch among them.
-
-    Parameters
-    ----------
-    y : array, shape [n]
-        The curve's values in the order of x; NaN is never chosen over a number.
-    most : int
-        Points to keep, at least 4.
-
-    Returns
-    -------
-    array of int, shape [m], m <= `most`, or all n if they are no more
-        Indices in ascending order; the first and the last point are always kept.
-    """
-    return thin_curves(np.zeros(len(y), int), np.arange(len(y), dtype=float), y, most)
-
-
 def thin_curves(curve: npt.NDArray[np.integer], x: Floats, y: Floats, most: int) -> Indices:
-    """Choose at most `most` points of each of many curves, as `thin` does of one; stretches are equal in x.
+    """Choose at most `most` points of each of many curves, the lowest and highest of each stretch among them.
+
+    Stretches are equal in x. NaN is never chosen over a number.
 
     Parameters
     ----------

@@ -63,11 +63,6 @@ class Comparison:
         self._check(other)
         return bootstrap_interval(self.values[label, measure] - self.values[other, measure], resamples=_RESAMPLES)
 
-    def wins(self, measure: str, label: str, other: str) -> float:
-        """Give the share of repetitions in which `label` has the smaller value, ties counting half."""
-        gap = self.values[label, measure] - self.values[other, measure]
-        return float(np.mean(gap < 0) + np.mean(gap == 0) / 2)
-
     def standing(self, label: str, share: float = 0.5) -> "pd.DataFrame":
         """Say where `label` does better than each other scheduler, and where worse.
 

@@ -7,6 +7,7 @@ import numpy as np
 import numpy.typing as npt
 
 from workbench.analysis.completion import completion_rate
+from workbench.analysis.occupancy import mean_active
 from workbench.core.protocols import Event, Kind
 
 Times = npt.NDArray[np.float64]
@@ -64,14 +65,20 @@ class Outcome:
 
     def busy_slots(self, edges_s: Times) -> Times:
         """Give the mean number of slots at work between each two of `edges_s`, shape [n] → [n - 1]."""
-        area = _area_before(self.busy_from_s, edges_s) - _area_before(self.busy_to_s, edges_s)
-        return np.maximum(np.diff(area) / np.diff(edges_s), 0.0)
+        return np.maximum(mean_active(self.busy_from_s, self.busy_to_s, edges_s), 0.0)
 
 
 class Tally:
-    """A log that keeps only what an `Outcome` needs, so that thousands of studies fit in memory."""
+    """A log that keeps only what an `Outcome` needs, so that thousands of studies fit in memory.
 
-    def __init__(self) -> None:
+    Parameters
+    ----------
+    every : list, optional
+        Filled with the events as well.
+    """
+
+    def __init__(self, every: list[Event] | None = None) -> None:
+        self._every = every
         self.ended: list[tuple[float, float, int]] = []  # at, score, trial
         self.busy: list[tuple[float, float]] = []
         self.alive_s = 0.0
@@ -83,6 +90,8 @@ class Tally:
     def append(self, events: Sequence[Event]) -> None:
         """Take in events, in order."""
         self.events += len(events)
+        if self._every is not None:
+            self._every.extend(events)
         for event in events:
             kind = event.kind
             if kind is Kind.PHASE_STARTED:
@@ -129,11 +138,3 @@ class Tally:
             slots=slots,
             events=self.events,
         )
-
-
-def _area_before(times: Times, edges: Times) -> Times:
-    """Σ max(0, edge - time) over times [n], for every edge [m] → [m]."""
-    ordered = np.sort(times)
-    count = np.searchsorted(ordered, edges, side="right")
-    total = np.concatenate([[0.0], np.cumsum(ordered)])
-    return np.asarray(count * edges - total[count])

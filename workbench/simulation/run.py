@@ -42,9 +42,9 @@ def simulate(
     scheduler = copy.deepcopy(scheduler)
     executor = SimulatedExecutor(model, cluster)
     executor.open(0.0)
-    tally = Tally()
+    tally = Tally(events)
     with uncollected():
-        drive(scheduler, executor, tally if events is None else _Both(tally, events), seed=seed)
+        drive(scheduler, executor, tally, seed=seed)
     return tally.outcome(full_runs(scheduler), scheduler.n_phases, cluster.n_slots)
 
 
@@ -68,12 +68,3 @@ def keep(db: str | Path, name: str, spec: Mapping[str, Any], events: Sequence[Ev
         log.append([first, *events, last])
     finally:
         log.close()
-
-
-class _Both:
-    def __init__(self, tally: Tally, events: list[Event]) -> None:
-        self._tally, self._events = tally, events
-
-    def append(self, events: Sequence[Event]) -> None:
-        self._tally.append(events)
-        self._events.extend(events)
