@@ -21,11 +21,13 @@ from heapq import heappop, heappush
 from itertools import pairwise
 from pathlib import Path
 
+import numpy as np
+
 from workbench.core.errors import WorkbenchError
 from workbench.core.protocols import Event, Kind
 from workbench.paper.hypertrick import toy_problem as toy
 from workbench.paper.hypertrick.toy_problem import NODES, ToyRun
-from workbench.simulation.models import PhaseTable
+from workbench.simulation.curve_table import CurveTable
 
 N, PHASES = 12, 4
 MAKESPANS = {name: round(10 * units) for name, units in toy.MAKESPANS.items()}  # tenths
@@ -192,9 +194,9 @@ def search(seed: int, restarts: int, steps: int = 40_000) -> Table | None:
 
 def write(table: Table, folder: Path, seed: int) -> None:
     """Write the table, and beside it where it comes from."""
-    rows = ["trial,phase,duration,score"]
+    rows = ["config_id,seed,step,duration,score"]
     for trial, (duration, curve) in enumerate(zip(*table, strict=True)):
-        rows += [f"{trial},{phase},{duration / 10},{score}" for phase, score in enumerate(curve)]
+        rows += [f"{trial},0,{step},{duration / 10},{score}" for step, score in enumerate(curve, 1)]
     (folder / "toy_problem.csv").write_text("\n".join(rows) + "\n")
     told = {
         "status": "RECONSTRUCTED",
@@ -204,8 +206,9 @@ def write(table: Table, folder: Path, seed: int) -> None:
         "holds": "every fact in data/toy_problem.py, checked by tests with the real schedulers",
         "not_claimed": "the numbers themselves are not the paper's: many tables fit; W0 = 12 is one of two that fit",
         "columns": {
-            "trial": "number, in the order of starting",
-            "phase": "0 to 3",
+            "config_id": "number of the trial, in the order of starting",
+            "seed": "0: there is one curve of each",
+            "step": "phases run, 1 to 4",
             "duration": "time units of one phase on any node",
             "score": "metric at the phase's end",
         },
@@ -224,14 +227,18 @@ def reconstruct(seed: int = 0, restarts: int = 200, folder: Path = Path(__file__
     table = search(seed, restarts)
     if table is None:
         raise WorkbenchError(f"no table fits after {restarts} restarts: try more, or another seed than {seed}")
-    real = PhaseTable([[duration / 10] * PHASES for duration in table[0]], table[1])
+    shape = (N, 1, PHASES)  # one seed
+    durations = np.broadcast_to(np.array(table[0])[:, None, None] / 10, shape)
+    scores = np.array(table[1], float).reshape(shape)
+    configs = [{"config_id": trial} for trial in range(N)]
+    real = CurveTable(configs, [0], np.arange(1.0, PHASES + 1), scores, durations, timed=True)
     if untrue := [name for name, holds in facts(real).items() if not holds]:
         raise WorkbenchError(f"the real schedulers disagree with the table found: {untrue}")
     write(table, folder, seed)
     return table
 
 
-def facts(table: PhaseTable) -> dict[str, bool]:
+def facts(table: CurveTable) -> dict[str, bool]:
     """Check a table against everything the paper tells of its own; name → whether it holds."""
     plan = toy.schedulers(table)
     played = {name: toy.play(scheduler, table) for name, scheduler in plan.items()}
@@ -278,11 +285,12 @@ def _events_of_hypertrick(played: ToyRun) -> dict[str, bool]:
     }
 
 
-def _events_of_the_slow_learner(played: Mapping[str, ToyRun], table: PhaseTable) -> dict[str, bool]:
+def _events_of_the_slow_learner(played: Mapping[str, ToyRun], table: CurveTable) -> dict[str, bool]:
     """Sec. 3.2, the paragraph on Fig. 3."""
     ends = finished(played["hypertrick"])
-    finals = [table.scores[trial][-1] for trial in ends]
-    slow = [trial for trial in ends if trial and table.scores[trial][-1] == SLOW_LEARNER_SCORE]  # 0 is the fast one
+    last = table.scores[:, 0, -1]
+    finals = [last[trial] for trial in ends]
+    slow = [trial for trial in ends if trial and last[trial] == SLOW_LEARNER_SCORE]  # 0 is the fast one
     early = {e.trial for e in stops(played["sh-dynamic"], "dropped") if e.phase is not None and e.phase < 2}
     return {
         "a slow learner ends with 31 under hypertrick, above average": (

@@ -53,6 +53,13 @@ def test_recorded_seconds_become_durations(written) -> None:
     assert table.durations[1, 1].tolist() == [5.0, 2.0, 1.0]
 
 
+def test_durations_may_be_given_instead(written) -> None:
+    table = read_table(written(rows(duration=[5.0, 0.1, 0.1] * 4)))
+    assert table.timed
+    assert table.durations[0, 0].tolist() == [5.0, 0.1, 0.1]
+    assert all("duration" not in config for config in table.configs)
+
+
 def test_columns_are_mapped_and_rows_chosen(written) -> None:
     both = pd.concat([rows(env="Pong"), rows(env="Boxing")]).rename(columns={"score": "return"})
     path = written(both)
@@ -109,6 +116,8 @@ def changed(row, column, value) -> pd.DataFrame:
             pd.concat([rows(), rows().head(3).assign(seed=2)]),
             r"row 12: config_id b has the seeds 0, 1, the others 0, 1, 2",
         ),
+        (rows(duration=[5.0, 0.0, 8.0] * 4), r"row 2 \(config_id a, seed 0\): duration 0 is not above 0"),
+        (rows(duration=[1.0, 2.0, 3.0] * 4, wall_s=[1.0, 2.0, 3.0] * 4), "both wall_s and duration"),
         (rows(wall_s=[5.0, 4.0, 8.0] * 4), r"row 2 \(config_id a, seed 0\): wall_s 4 follows 5"),
         (rows().drop(columns="seed"), "no column 'seed'"),
         (rows().head(0), "has no rows"),

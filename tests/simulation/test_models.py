@@ -9,7 +9,7 @@ from workbench.algos.search import FullRuns, HyperTrick, ListSearcher, RandomSea
 from workbench.core.errors import InvalidInput, SchedulerError
 from workbench.core.protocols import Kind
 from workbench.knowledge.frames import frames_of
-from workbench.simulation.models import FAMILIES, CostTable, PhaseTable, ReplayedStudy, SyntheticCurves
+from workbench.simulation.models import FAMILIES, CostTable, ReplayedStudy, SyntheticCurves
 
 
 def curves(family, n=200, phases=8, **settings):
@@ -98,19 +98,3 @@ def test_a_study_without_a_phase_cannot_be_replayed() -> None:
     log = [e for e in simulate(FullRuns(RandomSearcher(SPACE), 1, 1)) if e.kind is not Kind.PHASE_ENDED]
     with pytest.raises(InvalidInput, match="no completed phase"):
         replayed(log)
-
-
-@pytest.mark.parametrize(
-    ("rows", "error"),
-    [
-        ("0,0,1,5\n0,1,1,6\n1,0,1,5\n", "row 3: the last trial"),
-        ("0,0,1,5\n1,1,1,6\n", "row 2: trial 1.*out of order"),
-        ("0,0,0,5\n", "row 1: needs a duration"),
-        ("0,0,1,\n", "row 1: needs a duration above 0 and a score"),
-        ("", "row 0"),
-    ],
-)
-def test_a_bad_table_of_phases_is_refused_with_its_row(tmp_path, rows, error) -> None:
-    (tmp_path / "t.csv").write_text("trial,phase,duration,score\n" + rows)
-    with pytest.raises(InvalidInput, match=error):
-        PhaseTable.read(tmp_path / "t.csv")

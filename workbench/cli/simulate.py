@@ -22,7 +22,7 @@ a simulation file:
   t_max = {log_uniform = [2, 100], step = 1}
 
   [curves]
-  kind = "synthetic"          # or table, phases, study
+  kind = "synthetic"          # or table, study
   family = "crossing"
   n_phases = 10
 

@@ -15,7 +15,10 @@ from workbench.core.errors import InvalidInput, SchedulerError, unknown
 from workbench.core.protocols import Config
 
 NEEDED = ("config_id", "seed", "step", "score")
-"""Columns every table has; ``wall_s`` may be there too, any other column is a hyperparameter."""
+"""Columns every table has; one of `TIMES` may be there too, any other column is a hyperparameter."""
+
+TIMES = ("wall_s", "duration")
+"""Seconds since the run began, or those of the step alone."""
 
 
 @dataclass(frozen=True)
@@ -30,7 +33,7 @@ class CurveTable:
     steps : array of float, shape [phases]
     scores : array of float, shape [configs, seeds, phases]
     durations : array of float, shape [configs, seeds, phases]
-        From ``wall_s`` (seconds since the run began); without it proportional to the steps, their mean being 1.
+        From one of `TIMES`; without them proportional to the steps, their mean being 1.
     timed : bool
         Whether the durations were recorded.
     """
@@ -120,33 +123,36 @@ def read_table(
             found = ", ".join(c for c in frame.columns if c != "row")
             raise InvalidInput(f"{name} has no column {column!r}, only {found}: map one with --column {column}=NAME")
     _check_filled(frame, name)
-    timed = "wall_s" in frame
-    for column in ("step", "score", *(["wall_s"] if timed else [])):
+    times = [column for column in TIMES if column in frame]
+    if len(times) > 1:
+        raise InvalidInput(f"{name} has both {' and '.join(times)}: leave one out")
+    for column in ("step", "score", *times):
         _check_numbers(frame, column, name)
-    hyperparameters = [c for c in frame.columns if c not in (*NEEDED, "row", "wall_s")]
-    _check_order(frame, timed, name)
+    hyperparameters = [c for c in frame.columns if c not in (*NEEDED, "row", *times)]
+    _check_order(frame, times, name)
     _check_constant(frame, hyperparameters, name)
     _check_complete(frame, name)
     known = frame.drop_duplicates("config_id")[["config_id", *hyperparameters]]
     if configs is not None:
         known = _joined(frame, known, configs)
-    return _table(frame, known, timed)
+    return _table(frame, known, times)
 
 
-def _table(frame: pd.DataFrame, known: pd.DataFrame, timed: bool) -> CurveTable:
+def _table(frame: pd.DataFrame, known: pd.DataFrame, times: Sequence[str]) -> CurveTable:
     ids, seeds = list(known["config_id"]), sorted(frame["seed"].unique())
     steps = np.sort(frame["step"].unique()).astype(float)
     rank = {config: n for n, config in enumerate(ids)}
     ordered = frame.assign(rank=frame["config_id"].map(rank)).sort_values(["rank", "seed", "step"])
     shape = (len(ids), len(seeds), len(steps))
     scores = ordered["score"].to_numpy(float).reshape(shape)
-    if timed:
-        durations = np.diff(ordered["wall_s"].to_numpy(float).reshape(shape), prepend=0.0)
+    if times:
+        durations = ordered[times[0]].to_numpy(float).reshape(shape)
+        durations = np.diff(durations, prepend=0.0) if times[0] == "wall_s" else durations
     else:
         stretches = np.diff(steps, prepend=0.0)
         durations = np.broadcast_to(stretches / stretches.mean(), shape)
     configs = [{str(k): _plain(v) for k, v in row.items()} for row in known.to_dict("records")]
-    return CurveTable(configs, [_plain(s) for s in seeds], steps, scores, durations, timed)
+    return CurveTable(configs, [_plain(s) for s in seeds], steps, scores, durations, bool(times))
 
 
 def _read(path: str | Path) -> pd.DataFrame:
@@ -196,12 +202,12 @@ def _check_numbers(frame: pd.DataFrame, column: str, name: str) -> None:
     frame[column] = numbers
 
 
-def _check_order(frame: pd.DataFrame, timed: bool, name: str) -> None:
-    """Within a curve the steps, and the seconds if there are any, grow from row to row."""
-    for column in ("step", *(["wall_s"] if timed else [])):
+def _check_order(frame: pd.DataFrame, times: Sequence[str], name: str) -> None:
+    """Within a curve the steps, and the seconds since it began, grow from row to row; no duration is 0."""
+    for column in ("step", *times):
         before = frame.groupby(["config_id", "seed"], sort=False, observed=True)[column].shift()
         start = frame[column].to_numpy(float) <= 0
-        bad = (frame[column] <= before).to_numpy() | start
+        bad = start | (column != "duration") & (frame[column] <= before).to_numpy()
         if bad.any():
             at: Any = frame.iloc[int(bad.argmax())]
             last: Any = before.iloc[int(bad.argmax())]

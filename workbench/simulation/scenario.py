@@ -42,7 +42,7 @@ class Scenario:
         Label → ``kind`` and settings, as in a study file; the first is the one the scenario is about. One may have a
         ``searcher`` of its own.
     curves : Mapping
-        ``kind`` (synthetic, table, phases, study) and settings: see docs/simulator.md.
+        ``kind`` (synthetic, table, study) and settings: see docs/simulator.md.
     cluster : VirtualCluster
     space : Space, optional
         What synthetic curves depend on.

@@ -1,4 +1,4 @@
-"""Where the learning curves of a simulation come from: drawn, or read from a table, a study or a table of phases."""
+"""Where the learning curves of a simulation come from: drawn, or read from a table or a study."""
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
@@ -10,7 +10,7 @@ from workbench.core.places import located
 from workbench.core.space import Space
 from workbench.simulation.curve_table import CurveTable, TableCurves, read_table
 from workbench.simulation.executor import PhaseModel
-from workbench.simulation.models import CostTable, PhaseTable, ReplayedStudy, SyntheticCurves
+from workbench.simulation.models import CostTable, ReplayedStudy, SyntheticCurves
 
 
 @dataclass(frozen=True)
@@ -62,21 +62,11 @@ def _family(settings: dict[str, Any], space: Space, seed: int) -> PhaseModel:
     return SyntheticCurves.family(space=space, **settings, seed=seed)
 
 
-def _same(model: PhaseModel, seed: int) -> PhaseModel:
-    """Give curves that are the same in every repetition."""
-    return model
-
-
 def _tabled(settings: dict[str, Any], space: Space | None) -> CurveSource:
     path, configs = located(settings["path"]), settings.get("configs")
     columns, only = (tuple(sorted(settings.get(key, {}).items())) for key in ("columns", "only"))
     table = _read_table(str(path), None if configs is None else str(located(configs)), columns, only)
     return CurveSource(table.n_phases, table.configs, partial(TableCurves, table))
-
-
-def _phases(settings: dict[str, Any], space: Space | None) -> CurveSource:
-    table = PhaseTable.read(located(settings["path"]))
-    return CurveSource(table.n_phases, table.configs, partial(_same, table))
 
 
 def _study(settings: dict[str, Any], space: Space | None) -> CurveSource:
@@ -85,7 +75,7 @@ def _study(settings: dict[str, Any], space: Space | None) -> CurveSource:
     with KnowledgeBase(settings["db"]) as kb:
         frames = kb[settings["name"]].frames()
     study = ReplayedStudy(frames.trials, frames.phases, frames.hyperparameters, settings["name"])
-    return CurveSource(study.n_phases, study.configs, partial(_same, study))
+    return CurveSource(study.n_phases, study.configs, lambda seed: study)  # the same in every repetition
 
 
 _SYNTHETIC = (
@@ -102,7 +92,6 @@ _SYNTHETIC = (
 SOURCES: Mapping[str, tuple[Any, Mapping[str, bool]]] = {  # kind → builder, settings and whether they are needed
     "synthetic": (_synthetic, {"n_phases": True, **dict.fromkeys(_SYNTHETIC, False)}),
     "table": (_tabled, {"path": True, "configs": False, "columns": False, "only": False}),
-    "phases": (_phases, {"path": True}),
     "study": (_study, {"db": True, "name": True}),
 }
 

@@ -1,6 +1,7 @@
 """The reconstructed toy problem fits all that the HyperTrick paper tells of its own, under the real schedulers."""
 
 import json
+from dataclasses import replace
 
 import pytest
 
@@ -11,6 +12,7 @@ from workbench.core.places import DATA
 from workbench.core.protocols import Kind
 from workbench.paper.hypertrick import toy_problem as toy
 from workbench.simulation import preset
+from workbench.simulation.curve_table import read_table
 
 FACTS = toy_search.facts(toy.table())
 
@@ -22,8 +24,7 @@ def test_what_the_paper_tells_holds(fact) -> None:
 
 def test_a_table_that_fits_less_well_is_caught() -> None:
     table = toy.table()
-    slower = [[2 * d for d in row] for row in table.durations]
-    facts = toy_search.facts(type(table)(slower, table.scores))
+    facts = toy_search.facts(replace(table, durations=2 * table.durations))
     assert not facts["hypertrick takes 10"]
     assert facts["the fifth trial to report the third phase is the first judged there"]
 
@@ -58,7 +59,7 @@ def test_the_paper_s_figures_show_the_simulated_schedules(name) -> None:
         for trial, base, length, y in zip(trace.customdata, trace.base, trace.x, trace.y, strict=True)
     ]
     began = [
-        (e.trial, e.phase, round(e.at, 6), table.durations[e.trial][e.phase], float(e.slot))
+        (e.trial, e.phase, round(e.at, 6), table.durations[e.trial, 0, e.phase], float(e.slot))
         for e in events
         if e.kind is Kind.PHASE_STARTED
     ]
@@ -83,8 +84,8 @@ def test_the_table_says_that_it_is_reconstructed_and_how() -> None:
 def test_the_search_counts_on_the_table_what_the_real_schedulers_do() -> None:
     """Where the search stopped nothing is wrong; it had to go on where the slow learner ends lower."""
     table = toy.table()
-    durations = [round(10 * row[0]) for row in table.durations]
-    scores = [[int(score) for score in row] for row in table.scores]
+    durations = [round(10 * duration) for duration in table.durations[:, 0, 0]]
+    scores = table.scores[:, 0].astype(int).tolist()
     assert toy_search.penalty((durations, scores)) == 0
     slow = next(trial for trial, row in enumerate(scores) if row[-1] == toy_search.SLOW_LEARNER_SCORE)
     scores[slow][-1] -= 1
@@ -94,9 +95,9 @@ def test_the_search_counts_on_the_table_what_the_real_schedulers_do() -> None:
 def test_a_table_that_is_written_is_read_again(tmp_path) -> None:
     durations, scores = [12, 15], [[1, 2, 3, 4], [2, 4, 6, 8]]
     toy_search.write((durations, scores), tmp_path, seed=7)
-    table = type(toy.table()).read(tmp_path / "toy_problem.csv")
-    assert [row[0] for row in table.durations] == [1.2, 1.5]
-    assert [list(row) for row in table.scores] == scores
+    table = read_table(tmp_path / "toy_problem.csv")
+    assert table.durations[:, 0].tolist() == [[1.2] * 4, [1.5] * 4]
+    assert table.scores[:, 0].tolist() == scores
     assert "toy_problem.py 7" in json.loads((tmp_path / "toy_problem.json").read_text())["found_by"]
 
 

@@ -14,7 +14,7 @@ from workbench.core.places import located
 from workbench.core.protocols import Event, Scheduler
 from workbench.simulation import Outcome, simulate
 from workbench.simulation.cluster import VirtualCluster
-from workbench.simulation.models import PhaseTable
+from workbench.simulation.curve_table import CurveTable, TableCurves, read_table
 
 if TYPE_CHECKING:
     import plotly.graph_objects as go
@@ -40,12 +40,12 @@ class ToyRun:
     events: list[Event]
 
 
-def table() -> PhaseTable:
+def table() -> CurveTable:
     """Read the reconstructed table."""
-    return PhaseTable.read(located("toy_problem.csv"))
+    return read_table(located("toy_problem.csv"))
 
 
-def schedulers(toy: PhaseTable) -> dict[str, Scheduler]:
+def schedulers(toy: CurveTable) -> dict[str, Scheduler]:
     """Build the four schedulers of Figs 2, 3, 8 and 9."""
     configs, phases = toy.configs, toy.n_phases
     n = len(configs)
@@ -60,10 +60,10 @@ def schedulers(toy: PhaseTable) -> dict[str, Scheduler]:
     }
 
 
-def play(scheduler: Scheduler, toy: PhaseTable) -> ToyRun:
+def play(scheduler: Scheduler, toy: CurveTable) -> ToyRun:
     """Simulate one schedule on six nodes."""
     events: list[Event] = []
-    outcome = simulate(scheduler, toy, VirtualCluster(NODES), events=events)
+    outcome = simulate(scheduler, TableCurves(toy), VirtualCluster(NODES), events=events)
     return ToyRun(outcome, events)
 
 
