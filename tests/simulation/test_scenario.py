@@ -80,7 +80,7 @@ def run_first(table) -> None:
         ('[curves]\nkind = "table"\npath = "absent.csv"\n[scheduler]\nkind = "full"', "cannot read the table"),
         ("[cluster]\nnodse = 3\n[curves]", "did you mean 'nodes'"),
         ("[simulation]\nrepeat = 3\n[curves]", "did you mean 'repeats'"),
-        ('[simulation]\nrepeats = 0\n[curves]\n[scheduler]\nkind = "full"', "repeats is a whole number >= 1"),
+        ('[simulation]\nrepeats = 0\n[curves]\n[scheduler]\nkind = "full"', "a whole number repeats >= 1, got 0"),
     ],
 )
 def test_a_bad_file_is_refused_in_one_line(table, error) -> None:

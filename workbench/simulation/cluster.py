@@ -6,6 +6,7 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
+from workbench.core.checks import check_not_negative, check_size
 from workbench.core.errors import InvalidInput
 
 
@@ -32,8 +33,8 @@ class Hazards:
     max_retries: int = 2
 
     def __post_init__(self) -> None:
-        for name in ("crash_rate", "hang_rate", "restart_s", "max_retries"):
-            _check_not_negative(name, getattr(self, name))
+        check_not_negative(self, crash_rate=self.crash_rate, hang_rate=self.hang_rate)
+        check_not_negative(self, restart_s=self.restart_s, max_retries=self.max_retries)
         if not self.stall_s > 0:
             raise InvalidInput(f"stall_s must be more than 0, got {self.stall_s}")
 
@@ -84,17 +85,13 @@ class VirtualCluster:
     n_ranks: int = 1
 
     def __post_init__(self) -> None:
-        for name in ("nodes", "slots_per_node", "n_ranks"):
-            n = getattr(self, name)
-            if isinstance(n, bool) or not isinstance(n, int) or n < 1:
-                raise InvalidInput(f"a simulated cluster needs a whole number {name} >= 1, got {n!r}")
+        check_size(self, nodes=self.nodes, slots_per_node=self.slots_per_node, n_ranks=self.n_ranks)
+        check_not_negative(self, speed_spread=self.speed_spread, startup_s=self.startup_s, switch_s=self.switch_s)
         if self.n_ranks > self.nodes * self.slots_per_node:
             raise InvalidInput(
                 f"a trial needs a gang of {self.n_ranks} workers, the cluster has {self.nodes * self.slots_per_node}: "
                 "add nodes, or lower n_ranks"
             )
-        if self.speed_spread < 0:
-            raise InvalidInput(f"speed_spread is 0 or more, got {self.speed_spread}")
         if self.speeds is not None and (len(self.speeds) != self.nodes or self.speed_spread):
             raise InvalidInput(
                 f"{len(self.speeds)} speeds are listed for {self.nodes} nodes, with speed_spread={self.speed_spread}: "
@@ -102,8 +99,6 @@ class VirtualCluster:
             )
         if not all(math.isfinite(speed) and speed > 0 for speed in self.speeds or ()):
             raise InvalidInput(f"a simulated cluster needs positive speeds, got {self.speeds}")
-        _check_not_negative("startup_s", self.startup_s)
-        _check_not_negative("switch_s", self.switch_s)
 
     @property
     def n_slots(self) -> int:
@@ -123,8 +118,3 @@ class VirtualCluster:
         """Give the speed of every slot."""
         workers = [speed for speed in self.node_speeds() for _ in range(self.slots_per_node)]
         return [min(workers[slot * self.n_ranks : (slot + 1) * self.n_ranks]) for slot in range(self.n_slots)]
-
-
-def _check_not_negative(name: str, value: float) -> None:
-    if not 0 <= value < math.inf:
-        raise InvalidInput(f"{name} must be 0 or more, and finite, got {value!r}")

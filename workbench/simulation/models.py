@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import numpy.typing as npt
 
+from workbench.core.checks import check_not_negative, check_share, check_size
 from workbench.core.errors import InvalidInput, SchedulerError, unknown
 from workbench.core.protocols import Config
 from workbench.core.space import Choice, Domain, LogUniform, Space
@@ -128,16 +129,11 @@ class SyntheticCurves:
     _curves: dict[tuple[object, ...], list[tuple[float, float]]] = field(init=False, default_factory=dict, repr=False)
 
     def __post_init__(self) -> None:
-        for name, low, high in (
-            ("crossing", 0, 1),
-            ("luck", 0, 1),
-            ("noise", 0, math.inf),
-            ("cost_noise", 0, math.inf),
-        ):
-            if not low <= getattr(self, name) <= high:
-                raise InvalidInput(f"SyntheticCurves needs {low} <= {name} <= {high}, got {getattr(self, name)}")
-        if self.n_phases < 1 or self.phase_s <= 0:
-            raise InvalidInput(f"SyntheticCurves needs n_phases >= 1, phase_s > 0, got {self.n_phases}, {self.phase_s}")
+        check_size(self, n_phases=self.n_phases)
+        check_share(self, crossing=self.crossing, luck=self.luck)
+        check_not_negative(self, noise=self.noise, cost_noise=self.cost_noise)
+        if self.phase_s <= 0:
+            raise InvalidInput(f"SyntheticCurves needs phase_s > 0, got {self.phase_s}")
         self._best = np.random.default_rng([self.seed, 0]).uniform(0.2, 0.8, len(self.space))
 
     @classmethod

@@ -13,6 +13,7 @@ from typing import Any
 import numpy as np
 
 from workbench.algos.search import Hyperband
+from workbench.core.checks import check_size
 from workbench.core.describe import build, settings_of
 from workbench.core.errors import InvalidInput, refuse_unknown
 from workbench.core.protocols import Config, Event, Scheduler, Searcher
@@ -66,10 +67,9 @@ class Scenario:
     def __post_init__(self) -> None:
         if not self.schedulers:
             raise InvalidInput("a simulation needs a scheduler: add a table [scheduler] with a kind")
-        for what in ("seed", "repeats"):
-            n = getattr(self, what)
-            if isinstance(n, bool) or not isinstance(n, int) or n < (what == "repeats"):
-                raise InvalidInput(f"{what} is a whole number >= {int(what == 'repeats')}, got {n!r}")
+        check_size(self, repeats=self.repeats)
+        if isinstance(self.seed, bool) or not isinstance(self.seed, int) or self.seed < 0:
+            raise InvalidInput(f"a seed is a whole number >= 0, got {self.seed!r}")
 
     def with_curves(self, **settings: Any) -> "Scenario":
         """Give the same scenario with some settings of its curves changed: ``family="crossing"``."""

@@ -9,7 +9,8 @@ from typing import Any
 import numpy as np
 
 from workbench.algos.search.halving import check_eta, phases_in_all, rung_ends, rung_words, rungs_by_eta
-from workbench.algos.search.trials import Trials, check_one_of, check_size
+from workbench.algos.search.trials import Trials
+from workbench.core.checks import check_one_of, check_size
 from workbench.core.protocols import Decision, Report, Run, Searcher, Verdict
 from workbench.core.showing import settings_html
 

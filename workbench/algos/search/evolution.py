@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
-from workbench.algos.search.trials import check_share, check_size
+from workbench.core.checks import check_share, check_size
 from workbench.core.protocols import Config, Report, Scalar
 from workbench.core.showing import settings_html
 from workbench.core.space import Space

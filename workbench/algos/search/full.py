@@ -3,7 +3,8 @@
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
-from workbench.algos.search.trials import Trials, check_size
+from workbench.algos.search.trials import Trials
+from workbench.core.checks import check_size
 from workbench.core.protocols import Decision, Expectation, Report, Run, Searcher, Verdict
 from workbench.core.showing import settings_html
 

@@ -7,7 +7,8 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from workbench.algos.search.hypertrick import check_rate
-from workbench.algos.search.trials import Trials, check_one_of, check_size
+from workbench.algos.search.trials import Trials
+from workbench.core.checks import check_one_of, check_size
 from workbench.core.errors import InvalidInput, SchedulerError
 from workbench.core.protocols import Decision, Report, Run, Searcher, Verdict
 from workbench.core.showing import reason_text, settings_html

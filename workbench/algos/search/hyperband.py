@@ -6,7 +6,8 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from workbench.algos.search.halving import Bracket, Rung, check_eta, check_nodes, phases_in_all, rung_ends, rung_words
-from workbench.algos.search.trials import Trials, check_one_of, check_size
+from workbench.algos.search.trials import Trials
+from workbench.core.checks import check_one_of, check_size
 from workbench.core.errors import InvalidInput
 from workbench.core.protocols import Decision, Report, Run, Searcher
 from workbench.core.showing import settings_html

@@ -8,7 +8,8 @@ from typing import Any
 import numpy as np
 from sortedcontainers import SortedList
 
-from workbench.algos.search.trials import Trials, check_size
+from workbench.algos.search.trials import Trials
+from workbench.core.checks import check_size
 from workbench.core.errors import InvalidInput
 from workbench.core.protocols import Decision, Expectation, Report, Run, Searcher, Verdict
 from workbench.core.showing import reason_text, settings_html

@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from workbench.algos.search.trials import check_one_of, check_size
+from workbench.core.checks import check_one_of, check_size
 from workbench.core.errors import InvalidInput
 from workbench.core.protocols import Config, Report, Scalar
 from workbench.core.showing import settings_html

@@ -10,7 +10,8 @@ from typing import Any
 
 import numpy as np
 
-from workbench.algos.search.trials import Trials, check_one_of, check_share, check_size
+from workbench.algos.search.trials import Trials
+from workbench.core.checks import check_one_of, check_share, check_size
 from workbench.core.errors import InvalidInput, SchedulerError
 from workbench.core.protocols import Config, Decision, Report, Run, Searcher, Verdict
 from workbench.core.showing import reason_text, settings_html

@@ -7,7 +7,8 @@ from typing import Any
 from workbench.algos.search.full import FullRuns
 from workbench.algos.search.hyperband import bracket_table, completion_rate
 from workbench.algos.search.hypertrick import HyperTrick, eviction_rate_for
-from workbench.algos.search.trials import Trials, check_size
+from workbench.algos.search.trials import Trials
+from workbench.core.checks import check_size
 from workbench.core.errors import InvalidInput
 from workbench.core.protocols import Config, Decision, Expectation, Report, Run, Searcher, Verdict
 from workbench.core.showing import settings_html

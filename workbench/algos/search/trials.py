@@ -3,28 +3,8 @@
 from collections.abc import Sized
 from dataclasses import replace
 
-from workbench.core.errors import InvalidInput, SchedulerError
+from workbench.core.errors import SchedulerError
 from workbench.core.protocols import Config, Report, Run, Searcher
-
-
-def check_size(scheduler: object, **counts: int) -> None:
-    """Raise `InvalidInput` unless every count is a whole number of 1 or more."""
-    for name, n in counts.items():
-        if isinstance(n, bool) or not isinstance(n, int) or n < 1:
-            raise InvalidInput(f"{type(scheduler).__name__} needs a whole number {name} >= 1, got {n!r}")
-
-
-def check_share(scheduler: object, **shares: float) -> None:
-    """Raise `InvalidInput` unless every share lies between 0 and 1, ends included."""
-    for name, x in shares.items():
-        if isinstance(x, bool) or not isinstance(x, (int, float)) or not 0 <= x <= 1:
-            raise InvalidInput(f"{type(scheduler).__name__} needs a share 0 <= {name} <= 1, got {x!r}")
-
-
-def check_one_of(scheduler: object, name: str, got: object, allowed: tuple[str, ...]) -> None:
-    """Raise `InvalidInput` unless a setting is one of the words allowed."""
-    if got not in allowed:
-        raise InvalidInput(f"{type(scheduler).__name__}: {name} is one of {', '.join(allowed)}, got {got!r}")
 
 
 class Trials:
