@@ -5,24 +5,19 @@ from typing import Any
 
 import pandas as pd
 
-LINEAGE = [
-    "trial",
-    "member",
-    "previous",
-    "parent",
-    "parent_phase",
-    "first_phase",
-    "last_phase",
-    "copied",
-    "founder",
-    "started_s",
-    "ended_s",
-]
-_TYPES = (
-    dict.fromkeys(("trial", "member", "first_phase", "founder"), "int64")
-    | dict.fromkeys(("previous", "parent", "parent_phase", "last_phase"), "Int64")
-    | {"copied": "bool", "started_s": "float64", "ended_s": "float64"}
-)
+LINEAGE = {
+    "trial": "int64",
+    "member": "int64",
+    "previous": "Int64",
+    "parent": "Int64",
+    "parent_phase": "Int64",
+    "first_phase": "int64",
+    "last_phase": "Int64",
+    "copied": "bool",
+    "founder": "int64",
+    "started_s": "float64",
+    "ended_s": "float64",
+}
 
 
 def lineage(trials: pd.DataFrame, phases: pd.DataFrame, decisions: pd.DataFrame) -> pd.DataFrame:
@@ -61,32 +56,15 @@ def lineage(trials: pd.DataFrame, phases: pd.DataFrame, decisions: pd.DataFrame)
         row for row in decisions.to_dict("records") if row["verdict"] == "stop" and "donor" in row["reason"]
     ]
     rows: dict[int, dict[str, Any]] = {}
-    members = 0
     for trial in trials.sort_values("trial").to_dict("records"):
         number = int(trial["trial"])
         # a clone began with no weights: what stands as its parent gave it nothing but the idea of its configuration
         parent = None if pd.isna(trial["parent_phase"]) else int(trial["parent"])
         stop = None if parent is None else _stop_before(waiting, parent, begun.get(number))
-        if stop is None:
-            member, previous, first = members, None, int(begun.get(number, 0))
-            members += 1
-        else:
-            previous, first = int(stop["trial"]), int(stop["phase"]) + 1
-            member = rows[previous]["member"]
-        rows[number] = {
-            "trial": number,
-            "member": member,
-            "previous": previous,
-            "parent": parent,
-            "parent_phase": None if parent is None else int(trial["parent_phase"]),
-            "first_phase": first,
-            "last_phase": done.get(number),
-            "copied": parent is not None and rows[parent]["member"] != member,
-            "founder": number if parent is None else rows[parent]["founder"],
-            "started_s": float(trial["started_s"]),
-            "ended_s": float(trial["ended_s"]),
-        }
-    return pd.DataFrame(list(rows.values()), columns=LINEAGE).astype(_TYPES)
+        rows[number] = _row(trial, parent, stop, int(begun.get(number, 0)), rows)
+    found = pd.DataFrame(list(rows.values()), columns=list(LINEAGE))
+    found["last_phase"] = found["trial"].map(done)
+    return found.astype(LINEAGE)
 
 
 def schedules(
@@ -191,27 +169,38 @@ def phylogeny(lineage: pd.DataFrame, best: int | None = None) -> pd.DataFrame:
     place = {number: y for y, number in enumerate(order)}
     survives = _forebears(rows, lineage.groupby("member")["trial"].max())
     marked = _forebears(rows, [] if best is None else [best])
-    found = []
-    for number, row in rows.items():
-        has_parent = not pd.isna(row["parent"])
-        last = row["first_phase"] - 1 if pd.isna(row["last_phase"]) else row["last_phase"]
-        found.append(
-            {
-                "trial": number,
-                "member": row["member"],
-                "founder": row["founder"],
-                "parent": row["parent"],
-                "y": place[number],
-                "x0": row["first_phase"],
-                "x1": last + 1,
-                "from_x": row["parent_phase"] + 1 if has_parent else None,
-                "from_y": place[int(row["parent"])] if has_parent else None,
-                "survives": number in survives,
-                "best": number in marked,
-            }
-        )
-    columns = ["trial", "member", "founder", "parent", "y", "x0", "x1", "from_x", "from_y", "survives", "best"]
-    return pd.DataFrame(found, columns=columns).astype({"parent": "Int64", "from_x": "Int64", "from_y": "Int64"})
+    tree = lineage[["trial", "member", "founder", "parent"]].astype({"parent": "Int64"})
+    begun, lasts = lineage["first_phase"], lineage["last_phase"]
+    return tree.assign(
+        y=tree["trial"].map(place),
+        x0=begun,
+        x1=(lasts.fillna(begun - 1) + 1).astype("int64"),
+        from_x=lineage["parent_phase"] + 1,
+        from_y=tree["parent"].map(place).astype("Int64"),
+        survives=tree["trial"].isin(survives),
+        best=tree["trial"].isin(marked),
+    )
+
+
+def _row(
+    trial: dict[Any, Any], parent: int | None, stop: dict[str, Any] | None, begun: int, rows: dict[int, dict[str, Any]]
+) -> dict[str, Any]:
+    """Tell of one trial, by the stop it follows and what is known of those before it."""
+    previous = None if stop is None else int(stop["trial"])
+    n_members = sum(row["previous"] is None for row in rows.values())
+    member = n_members if previous is None else rows[previous]["member"]
+    return {
+        "trial": int(trial["trial"]),
+        "member": member,
+        "previous": previous,
+        "parent": parent,
+        "parent_phase": None if parent is None else int(trial["parent_phase"]),
+        "first_phase": begun if stop is None else int(stop["phase"]) + 1,
+        "copied": parent is not None and rows[parent]["member"] != member,
+        "founder": int(trial["trial"]) if parent is None else rows[parent]["founder"],
+        "started_s": float(trial["started_s"]),
+        "ended_s": float(trial["ended_s"]),
+    }
 
 
 def _stop_before(waiting: list[dict[str, Any]], donor: int, first_phase: int | None) -> dict[str, Any] | None:

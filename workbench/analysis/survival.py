@@ -44,30 +44,11 @@ def survival(
     """
     last = int(phases["phase"].max()) + 1 if len(phases) else 0
     n = max(n_phases or 0, last)
-    begun = phases[["trial", "phase", "ended_s"]].drop_duplicates(["trial", "phase"], keep="last")
-    final = _last_verdicts(decisions[decisions["phase"].notna()])
-    judged = final["phase"].to_numpy(int)
-    stop, ran_out, failed = (
-        told.to_numpy(bool)
-        for told in (final["verdict"] == "stop", final["mode"].isin(RAN_OUT), final["mode"] == "failed")
-    )
-    by_hand = trials.loc[(trials["state"] == "stopped") & (trials["mode"] == "person"), "trial"]
-    counts = {
-        "began": _count(begun["phase"].to_numpy(int), n),
-        "completed": _count(begun["phase"].to_numpy(int)[begun["ended_s"].notna().to_numpy()], n),
-        "continued": _count(judged[~stop], n),
-        "stopped": _count(judged[stop & ~ran_out & ~failed], n) + _count(_last_phases(by_hand, phases), n),
-        "finished": _count(judged[stop & ran_out], n),
-        "failed": _count(_last_phases(trials.loc[trials["state"] == "failed", "trial"], phases), n),
-    }
-    decided = sum(counts[fate] for fate in ("continued", "stopped", "finished", "failed"))
-    counts["running"] = np.maximum(counts["began"] - decided, 0)
-    known = phase_modes(decisions)
+    counts = _counts(trials, phases, decisions[decisions["phase"].notna()], n)
+    known = phase_modes(decisions).set_index("phase").reindex(range(n))
     table = pd.DataFrame({"phase": range(n), **{name: counts[name] for name in COUNTS}})
-    for name in ("mode", "reported", "collecting_reports"):
-        told = dict(zip(known["phase"], known[name], strict=True))
-        table[name] = pd.Series([told.get(phase) for phase in range(n)], dtype=object if name == "mode" else float)
-    return table
+    table["mode"] = known["mode"].astype(object).where(known["mode"].notna(), None)
+    return table.assign(**{name: known[name].astype(float) for name in ("reported", "collecting_reports")})
 
 
 def phase_modes(decisions: pd.DataFrame) -> pd.DataFrame:
@@ -93,6 +74,29 @@ def phase_modes(decisions: pd.DataFrame) -> pd.DataFrame:
             mode = "selecting"  # the last collected report: the next one is judged
         rows.append((int(phase), mode, reported, collecting))
     return pd.DataFrame(rows, columns=["phase", "mode", "reported", "collecting_reports"])
+
+
+def _counts(
+    trials: pd.DataFrame, phases: pd.DataFrame, decisions: pd.DataFrame, n: int
+) -> dict[str, npt.NDArray[np.intp]]:
+    """Count, in each of n phases, what `survival` tells."""
+    begun = phases[["trial", "phase", "ended_s"]].drop_duplicates(["trial", "phase"], keep="last")
+    final = _last_verdicts(decisions)
+    judged = final["phase"].to_numpy(int)
+    stop = (final["verdict"] == "stop").to_numpy(bool)
+    ran_out, failed = final["mode"].isin(RAN_OUT).to_numpy(bool), (final["mode"] == "failed").to_numpy(bool)
+    by_hand = trials.loc[(trials["state"] == "stopped") & (trials["mode"] == "person"), "trial"]
+    counts = {
+        "began": _count(begun["phase"].to_numpy(int), n),
+        "completed": _count(begun["phase"].to_numpy(int)[begun["ended_s"].notna().to_numpy()], n),
+        "continued": _count(judged[~stop], n),
+        "stopped": _count(judged[stop & ~ran_out & ~failed], n) + _count(_last_phases(by_hand, phases), n),
+        "finished": _count(judged[stop & ran_out], n),
+        "failed": _count(_last_phases(trials.loc[trials["state"] == "failed", "trial"], phases), n),
+    }
+    decided = sum(counts[fate] for fate in ("continued", "stopped", "finished", "failed"))
+    counts["running"] = np.maximum(counts["began"] - decided, 0)
+    return counts
 
 
 def _last_verdicts(decisions: pd.DataFrame) -> pd.DataFrame:
