@@ -11,6 +11,13 @@ DEFAULT_DB = Path("data/runs/workbench.db")
 """The knowledge base, in the working directory."""
 
 
+def private_folder(path: Path) -> Path:
+    """Make a folder that nobody else may look into, whatever the umask, and those above that are missing."""
+    for folder in (*reversed(path.parents), path):
+        folder.mkdir(mode=0o700, exist_ok=True)
+    return path
+
+
 def located(path: str | Path) -> Path:
     """Find a file by its path, or by its name among the project's data."""
     return Path(path) if Path(path).is_file() or not (DATA / path).is_file() else DATA / path

@@ -8,7 +8,7 @@ from workbench.knowledge.frames import Frames, frames_of
 from workbench.knowledge.inbox import Controls, Inbox
 from workbench.knowledge.reader import KnowledgeBase, RecordedStudy, RecordedTrial
 from workbench.knowledge.recording import Recording, record
-from workbench.knowledge.writer import DiskFull, StudyLog, driver_of, output_path
+from workbench.knowledge.writer import DiskFull, StudyLog, driver_of, output_path, signal_driver
 
 __all__ = [
     "Controls",
@@ -27,4 +27,5 @@ __all__ = [
     "output_path",
     "record",
     "repair",
+    "signal_driver",
 ]

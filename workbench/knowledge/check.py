@@ -64,7 +64,8 @@ def check(path: str | Path) -> list[Finding]:
             try:
                 events = kb[name].events()
                 with damage_told(path):
-                    found += [Finding(name, what) for what in out_of_order(events)]
+                    wrong = [Finding(name, what) for what in out_of_order(events)]
+                found += [*wrong, Finding(name, _UNMENDABLE)] if wrong else []
             except DatabaseError as err:
                 found.append(Finding(name, str(err)))
                 continue
@@ -161,6 +162,10 @@ def out_of_order(events: list[Event]) -> Iterator[str]:
         ledger.see(event)
 
 
+_UNMENDABLE = (
+    "the order of its events cannot be mended: two drivers have written in turns, or the log was altered, and what one "
+    "of them did would be lost; it can be read, not resumed: restore a backup, or start another study"
+)
 _ORPHAN = (
     "study NOT IN (SELECT id FROM studies) OR NOT EXISTS "
     "(SELECT 1 FROM events e WHERE e.study = metrics.study AND e.trial = metrics.trial)"

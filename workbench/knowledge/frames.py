@@ -11,7 +11,7 @@ import pandas as pd
 from workbench.core.aim import Aim
 from workbench.core.errors import unknown
 from workbench.core.ledger import Ledger, TrialRecord, TrialState
-from workbench.core.protocols import Event, Kind
+from workbench.core.protocols import RESERVED_METRICS, Event, Kind
 from workbench.core.size import Size
 
 TRIALS = [
@@ -190,7 +190,7 @@ class FrameReader:
         assert event.trial is not None
         assert event.phase is not None
         row = self.phases[event.trial, event.phase]
-        row.update(event.data.get("metrics", {}))
+        row.update({k: v for k, v in event.data.get("metrics", {}).items() if k not in RESERVED_METRICS})
         row.update(ended_s=event.at, wall_s=event.at - row["started_s"], score=event.data["score"])
         self._close_span(event, "ended")
 
@@ -268,7 +268,8 @@ def _row(number: int, trial: TrialRecord) -> dict[str, Any]:
     """A row of the frame `trials`: what is not known of a trial has no entry."""
     known = {"trial": number, "state": trial.standing, "parent": trial.parent}
     told = {name: value for name in _IN_RECORD if (value := getattr(trial, name)) is not None}
-    return {**trial.config, **known, **told}
+    config = {name: value for name, value in trial.config.items() if name not in TRIALS}
+    return {**config, **known, **told}
 
 
 def _frame(rows: Any, columns: list[str]) -> pd.DataFrame:

@@ -16,7 +16,7 @@ from typing import Any
 
 from workbench.core.interventions import Request
 from workbench.core.protocols import Config
-from workbench.knowledge.writer import lock_path
+from workbench.knowledge.writer import lock_path, private
 
 _MOST_BYTES = 1 << 16  # of a request: hyperparameters and a few words
 
@@ -35,11 +35,14 @@ def send(db: str | Path, study: str, action: str, trial: int | None = None, **da
         ``phases``, ``config``, ``nodes``, as the action needs.
     """
     folder = _folder(Path(db), study)
-    folder.mkdir(exist_ok=True)
-    request = f"{time.time_ns():020}-{uuid.uuid4().hex[:8]}"
+    folder.mkdir(mode=0o700, exist_ok=True)
+    newest = max((int(file.name[:20]) for file in folder.glob("*.json") if file.name[:20].isdecimal()), default=0)
+    stamp = max(time.time_ns(), newest + 1)  # the clock may have been set back since the last request
+    request = f"{stamp:020}-{uuid.uuid4().hex[:8]}"
     text = json.dumps({"action": action, "trial": trial, "data": data})
     part = folder / f".{request}.part"
-    part.write_text(text, encoding="utf-8")
+    with open(part, "w", encoding="utf-8", opener=private) as file:
+        file.write(text)
     os.replace(part, folder / f"{request}.json")
     return request
 

@@ -1,8 +1,9 @@
 """The database file: its tables, its version, and how it is opened for writing and for reading."""
 
+import os
 import sqlite3
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 
 from workbench.core.errors import DatabaseError
@@ -66,6 +67,10 @@ def open_for_writing(path: Path) -> sqlite3.Connection:
         The file is not a knowledge base, is damaged, or of another version.
     """
     path.parent.mkdir(parents=True, exist_ok=True)
+    with suppress(FileExistsError):  # private from the first byte; what SQLite puts beside it takes over its rights
+        os.close(os.open(path, os.O_CREAT | os.O_EXCL | os.O_WRONLY, 0o600))
+    if path.stat().st_nlink > 1:
+        raise DatabaseError(f"{path} has several names (hard links), which SQLite cannot keep apart: use a copy")
     connection = sqlite3.connect(path, timeout=_WAIT_S, isolation_level=None, check_same_thread=False)
     try:
         with damage_told(path):

@@ -1,18 +1,22 @@
 """The one writer of a study's log."""
 
 import fcntl
+import hashlib
 import json
 import math
 import os
+import signal
 import socket
 import sqlite3
 import threading
 import time
 import uuid
+import weakref
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from pathlib import Path
 from typing import IO, Any
+from urllib.parse import quote
 
 from workbench.core.errors import DatabaseError, StudyError
 from workbench.core.protocols import Event, Kind
@@ -22,6 +26,8 @@ from workbench.knowledge.schema import damage_told, open_for_writing
 # Space can be lacking for the rows, for the file they go through, or for the index of that file. A quota that is used
 # up is told as an error of writing.
 _FULL = {sqlite3.SQLITE_FULL, sqlite3.SQLITE_IOERR_WRITE, sqlite3.SQLITE_IOERR_SHMSIZE, sqlite3.SQLITE_IOERR_TRUNCATE}
+
+_LONGEST_LOCK = 120  # characters of a lock's name that the study's takes: names of files have 255 bytes
 
 
 class DiskFull(DatabaseError):
@@ -52,9 +58,10 @@ class StudyLog:
     """
 
     def __init__(self, path: Path, name: str, spec: Mapping[str, Any], *, resume: bool = False) -> None:
-        self._path = Path(path)
+        self._path = real_path(path)
         self._lock = threading.Lock()
         self._connection = open_for_writing(self._path)
+        self._name, self._inode = name, os.stat(self._path).st_ino
         self._driver: IO[str] | None = None
         try:
             self._driver = claim(self._path, name)
@@ -62,6 +69,7 @@ class StudyLog:
                 rows = self._connection.execute("SELECT name, id FROM metric_names").fetchall()
                 self._names: dict[str, int] = dict(rows)
                 self._study = self._enter(name, spec, resume)
+                self._last = self._newest()
         except BaseException:
             self.close()
             raise
@@ -73,7 +81,12 @@ class StudyLog:
         ------
         DiskFull
             There is no space left; the same append may be tried again.
+        StudyError
+            Another driver has written to the study meanwhile: nothing is added to what it wrote.
+        DatabaseError
+            The file is gone, or cannot be written to.
         """
+        self.check_there()
         rows = [
             (self._study, e.at, str(e.kind), e.trial, e.phase, e.slot, _dumps(e.data))
             for e in events
@@ -88,7 +101,11 @@ class StudyLog:
             known = dict(self._names)
             try:
                 with _transaction(self._connection):
+                    if self._newest() != self._last:
+                        raise StudyError(f"another driver has taken study {self._name!r} over: this one ends")
                     self._insert(rows, points)
+                    newest = self._newest()
+                self._last = newest
             except sqlite3.OperationalError as err:
                 self._names = known  # what was added to them is not in the file
                 if err.sqlite_errorcode == sqlite3.SQLITE_FULL:
@@ -101,6 +118,17 @@ class StudyLog:
                         f"{self._path} cannot be written to ({err}): see to the disk, then resume"
                     ) from None
                 raise
+
+    def check_there(self) -> None:
+        """Raise `DatabaseError` if the file has been deleted, moved or replaced since it was opened."""
+        try:
+            if os.stat(self._path).st_ino == self._inode:
+                return
+        except OSError:
+            pass
+        raise DatabaseError(
+            f"{self._path} was deleted, moved or replaced while study {self._name!r} ran: put it back, then resume"
+        )
 
     @property
     def spec(self) -> dict[str, Any]:
@@ -151,6 +179,11 @@ class StudyLog:
                 )
         return int(row[0])
 
+    def _newest(self) -> int:
+        """Number of the study's last event: whatever becomes of the lock, two drivers never write in turns."""
+        query = "SELECT max(seq) FROM events WHERE study = ?"
+        return int(self._connection.execute(query, (self._study,)).fetchone()[0] or 0)
+
     def _insert(self, rows: Sequence[tuple[Any, ...]], points: Sequence[tuple[Any, ...]]) -> None:
         self._connection.executemany(
             "INSERT INTO events (study, at_s, kind, trial, phase, slot, data) VALUES (?, ?, ?, ?, ?, ?, ?)", rows
@@ -168,9 +201,16 @@ class StudyLog:
         return self._names[name]
 
 
+def real_path(path: str | Path) -> Path:
+    """Follow every link: one knowledge base has one place, and its locks and requests stand beside it."""
+    return Path(os.path.realpath(path))
+
+
 def lock_path(path: Path, name: str) -> Path:
-    """Name the file that whoever drives a study holds locked."""
-    safe = "".join(c if c.isalnum() or c in "-_." else f"%{ord(c):x}" for c in name)
+    """Name the file that whoever drives a study holds locked; no two studies have one, and any file system takes it."""
+    path, safe = real_path(path), quote(name, safe=" ")
+    if len(safe) > _LONGEST_LOCK:  # "+" stands in no quoted name
+        safe = f"{safe[: _LONGEST_LOCK // 2]}+{hashlib.sha256(name.encode()).hexdigest()[:32]}"
     return path.with_name(f"{path.name}.{safe}.lock")
 
 
@@ -199,6 +239,84 @@ def output_path(path: Path, name: str) -> Path:
 
 def driver_of(path: Path, name: str) -> str | None:
     """Say which process drives a study, "process 12 on host since …"; ``None`` if none does."""
+    told = _holder(path, name)
+    return None if told is None else told.partition("\n")[0] or "an unknown process"
+
+
+def signal_driver(path: Path, name: str, number: int) -> bool:
+    """Send a signal to the process that drives a study; tell whether there is one.
+
+    It goes to that process or to none: the process is taken hold of first, and then asked for once more.
+
+    Raises
+    ------
+    StudyError
+        It is on another machine, or cannot be told from others.
+    """
+    told = _holder(path, name)
+    if told is None:
+        return False
+    holder, _, mark = told.strip().partition("\n")
+    words = holder.split()
+    if words[:1] != ["process"] or words[3:4] != [socket.gethostname()] or mark != _began(words[1]):
+        who = holder or "an unknown process"
+        raise StudyError(f"study {name!r} is driven by {who}, out of reach from here: stop it there")
+    try:
+        process = os.pidfd_open(int(words[1]))
+    except ProcessLookupError:
+        return False
+    try:
+        if _holder(path, name) != told:
+            return False
+        signal.pidfd_send_signal(process, number)
+    finally:
+        os.close(process)
+    return True
+
+
+def claim(path: Path, name: str) -> IO[str]:
+    """Take the study's lock file; the operating system frees it when its holder dies, however it dies."""
+    lock = lock_path(path, name)
+    while True:
+        file = open(lock, "a+", opener=private)  # noqa: SIM115  held as long as the study is driven
+        try:
+            _lock(file)
+        except OSError:
+            file.seek(0)
+            holder = file.readline().strip() or "an unknown process"
+            file.close()
+            raise StudyError(f"study {name!r} is being driven by {holder}: stop that driver first") from None
+        if _is_at(file, lock):
+            break
+        file.close()  # removed between being opened and being locked: what is locked is nobody's
+    _HELD.add(file)
+    holder = f"process {os.getpid()} on {socket.gethostname()} since {time.strftime('%Y-%m-%d %H:%M:%S')}\n"
+    with suppress(OSError):  # should the disk not take it: the lock holds all the same
+        os.ftruncate(file.fileno(), 0)
+        os.write(file.fileno(), f"{holder}{_began(str(os.getpid()))}".encode())
+    return file
+
+
+def private(path: str, flags: int) -> int:
+    """Open a file, as `open`'s ``opener``, that nobody else may read if it is made now, whatever the umask."""
+    return os.open(path, flags, 0o600)
+
+
+_HELD: "weakref.WeakSet[IO[str]]" = weakref.WeakSet()
+
+
+def _let_go_in_a_fork() -> None:
+    """Close a driver's locks in its child: there they would outlive the driver, and be nobody's."""
+    for file in list(_HELD):
+        with suppress(OSError):
+            file.close()
+
+
+os.register_at_fork(after_in_child=_let_go_in_a_fork)
+
+
+def _holder(path: Path, name: str) -> str | None:
+    """Read what a living driver wrote into its lock; ``None`` if nobody holds it."""
     try:
         file = open(lock_path(path, name))  # noqa: SIM115  closed below
     except FileNotFoundError:
@@ -207,25 +325,23 @@ def driver_of(path: Path, name: str) -> str | None:
         try:
             fcntl.flock(file, fcntl.LOCK_SH | fcntl.LOCK_NB)
         except OSError:
-            return file.read().strip() or "an unknown process"
+            return file.read().strip()
     return None
 
 
-def claim(path: Path, name: str) -> IO[str]:
-    """Take the study's lock file; the operating system frees it when its holder dies, however it dies."""
-    file = open(lock_path(path, name), "a+")  # noqa: SIM115  held as long as the study is driven
+def _began(pid: str) -> str:
+    """When a process began, in ticks since the machine did: with its number it is no other's. Empty if unknown."""
     try:
-        _lock(file)
+        return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[19]
+    except (OSError, IndexError):
+        return ""
+
+
+def _is_at(file: IO[str], path: Path) -> bool:
+    try:
+        return os.path.samestat(os.fstat(file.fileno()), os.stat(path))
     except OSError:
-        file.seek(0)
-        holder = file.read().strip() or "an unknown process"
-        file.close()
-        raise StudyError(f"study {name!r} is being driven by {holder}: stop that driver first") from None
-    holder = f"process {os.getpid()} on {socket.gethostname()} since {time.strftime('%Y-%m-%d %H:%M:%S')}\n"
-    with suppress(OSError):  # should the disk not take it: the lock holds all the same
-        os.ftruncate(file.fileno(), 0)
-        os.write(file.fileno(), holder.encode())
-    return file
+        return False
 
 
 def _lock(file: IO[str], tries: int = 10) -> None:

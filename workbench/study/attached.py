@@ -1,10 +1,7 @@
 """A study seen through its knowledge base: whoever drives it, wherever, this process can look, wait and ask."""
 
 import asyncio
-import os
-import re
 import signal
-import socket
 import sys
 import time
 from collections.abc import Generator
@@ -87,15 +84,9 @@ class AttachedStudy:
         StudyError
             Its driver is on another machine, out of reach.
         """
-        from workbench.knowledge import driver_of
+        from workbench.knowledge import signal_driver
 
-        holder = driver_of(self.db, self.name)
-        found = re.match(r"process (\d+) on (\S+)", holder or "")
-        if holder is None:
-            return
-        if found is None or found[2] != socket.gethostname():
-            raise StudyError(f"study {self.name!r} is driven by {holder}, out of reach from here: stop it there")
-        os.kill(int(found[1]), signal.SIGTERM)
+        signal_driver(self.db, self.name, signal.SIGTERM)
 
     @property
     def running(self) -> bool:

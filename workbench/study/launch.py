@@ -37,6 +37,7 @@ def launch(study: Any, *, resume: bool, scheduler_address: str | None) -> None:
         What `Study.start` raises, or the process did not come up.
     """
     from workbench.knowledge import output_path
+    from workbench.knowledge.writer import private
 
     try:
         payload = pickle.dumps(sys.path) + cloudpickle.dumps((study, resume, scheduler_address))
@@ -46,7 +47,7 @@ def launch(study: Any, *, resume: bool, scheduler_address: str | None) -> None:
     db.parent.mkdir(parents=True, exist_ok=True)
     said = output_path(db, study.name)
     hears, tells = os.pipe()
-    with open(said, "ab") as out:
+    with open(said, "ab", opener=private) as out:
         child = subprocess.Popen(
             [sys.executable, "-m", "workbench.study.launch", str(tells)],
             stdin=subprocess.PIPE,

@@ -6,6 +6,7 @@ import threading
 from collections.abc import Generator
 from contextlib import AbstractContextManager, contextmanager, nullcontext, suppress
 from dataclasses import dataclass, replace
+from functools import partial
 from itertools import chain, count
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -29,7 +30,8 @@ if TYPE_CHECKING:
     from distributed import Client
 
     from workbench.cluster.checkpoints import CheckpointStore
-    from workbench.knowledge import StudyLog
+    from workbench.core.interventions import Request
+    from workbench.knowledge import Inbox, StudyLog
     from workbench.viz.dashboard import Dashboard
 
 
@@ -235,15 +237,15 @@ class StudyRun(AttachedStudy):
     def __init__(self, study: Study, *, resume: bool = False) -> None:
         from workbench.knowledge import StudyLog
 
-        self.study = study
-        self.db, self.name = Path(study.db).absolute(), study.name
+        self.db, self.name = Path(study.db).absolute(), study.name  # whatever folder the process goes to
+        self.study = study = replace(study, db=self.db, checkpoints=_absolute(study.checkpoints))
         scheduler = copy.deepcopy(study.scheduler)
         size = size_of(scheduler)
         self._progress = Progress(size.n_trials, size.expected_phases)
         self.error: BaseException | None = None
         self._stopping = threading.Event()
         self._over = threading.Event()
-        log = StudyLog(Path(study.db), study.name, study.spec, resume=resume)
+        log = StudyLog(self.db, study.name, study.spec, resume=resume)
         try:
             past = log.events()
             ledger = take_up(study.name, scheduler, study.spec, log.spec, past)
@@ -321,7 +323,7 @@ class StudyRun(AttachedStudy):
                     watched,
                     seed=study.seed,
                     ledger=ledger,
-                    inbox=Inbox(Path(study.db), study.name),
+                    inbox=partial(_requests, log, Inbox(self.db, self.name)),
                     stop=lambda: self._stopping.is_set() or (fail_fast and bool(hopeless.cause)) or bool(why_over()),
                 )
                 at, why = executor.now, None if ended or self._stopping.is_set() else why_over()
@@ -345,6 +347,16 @@ class StudyRun(AttachedStudy):
         finally:
             log.close()
             self._over.set()
+
+
+def _requests(log: "StudyLog", inbox: "Inbox") -> "Sequence[Request]":
+    """Take what people ask; asked about twice a second, so that here it is noticed too when the log has gone."""
+    log.check_there()
+    return inbox()
+
+
+def _absolute(checkpoints: str | None) -> str | None:
+    return checkpoints if checkpoints is None or "://" in checkpoints else str(Path(checkpoints).absolute())
 
 
 def _said(hopeless: Hopeless) -> str:

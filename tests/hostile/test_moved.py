@@ -1,0 +1,111 @@
+"""The ground moves under a running study: its file, its folder, its clock, its descriptors."""
+
+import os
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+
+from tests.knowledge.test_knowledge import a_study
+from tests.support import SPACE, Deterministic
+from workbench.algos.search import FullRuns, RandomSearcher
+from workbench.core.errors import DatabaseError
+from workbench.knowledge import Controls, Inbox, StudyLog
+from workbench.study.study import Study
+
+
+@pytest.mark.parametrize("how", ["deleted", "moved", "replaced"])
+def test_a_file_that_is_gone_is_said_at_the_next_look(tmp_path, how) -> None:
+    db = tmp_path / "kb.db"
+    log = StudyLog(db, "one", {})
+    log.append(a_study()[:3])
+    log.check_there()
+    if how == "replaced":
+        (tmp_path / "other").write_bytes(db.read_bytes())
+        (tmp_path / "other").replace(db)
+    else:
+        db.rename(tmp_path / "away") if how == "moved" else db.unlink()
+    for use in (log.check_there, lambda: log.append(a_study()[3:5])):
+        with pytest.raises(DatabaseError, match=r"was deleted, moved or replaced while study 'one' ran: put it back"):
+            use()
+    log.close()
+
+
+class Waits(Deterministic):
+    """Trains until it is told to stop, in steps."""
+
+    def train_phase(self, progress) -> dict[str, float]:
+        while True:
+            progress({"frames": 0.0})
+            time.sleep(0.05)
+
+
+def test_a_study_whose_file_is_deleted_ends_by_itself_though_nothing_is_reported(client, tmp_path) -> None:
+    scheduler = FullRuns(RandomSearcher(SPACE), 1, 1)
+    run = Study("one", scheduler, Waits, db=tmp_path / "kb.db", client=client).start()
+    while not run.progress.trials_started:
+        time.sleep(0.05)
+    (tmp_path / "kb.db").unlink()
+    with pytest.raises(DatabaseError, match="was deleted, moved or replaced"):
+        run.wait(30)
+    assert not run.running
+
+
+def test_a_change_of_folder_leaves_requests_and_checkpoints_where_they_were(client, tmp_path, monkeypatch) -> None:
+    (tmp_path / "here").mkdir()
+    (tmp_path / "there").mkdir()
+    monkeypatch.chdir(tmp_path / "here")
+    scheduler = FullRuns(RandomSearcher(SPACE), 1, 1)
+    run = Study("one", scheduler, Waits, db="kb.db", client=client, checkpoints="saved").start()
+    os.chdir(tmp_path / "there")
+    while not run.progress.trials_started:
+        time.sleep(0.05)
+    run.controls.stop(0)
+    assert run.wait(60)
+    assert list(run.frames().interventions["accepted"]) == [True]
+    assert Path(run.study.checkpoint_store.root) == tmp_path / "here" / "saved"
+    assert not list((tmp_path / "there").iterdir())
+
+
+def test_a_clock_that_is_set_back_does_not_change_the_order_of_requests(tmp_path, monkeypatch) -> None:
+    controls, inbox = Controls(tmp_path / "kb.db", "one"), Inbox(tmp_path / "kb.db", "one")
+    clock = iter([2_000_000_000_000_000_000, 1_000_000_000_000_000_000, 3])
+    monkeypatch.setattr(time, "time_ns", lambda: next(clock))
+    for trial in range(3):
+        controls.stop(trial)
+    assert [request.trial for request in inbox()] == [0, 1, 2]
+
+
+def test_too_few_descriptors_are_told_in_one_line(tmp_path) -> None:
+    script = (
+        "import resource; resource.setrlimit(resource.RLIMIT_NOFILE, (32, 32))\n"
+        "import sys; from workbench.cli.main import main\n"
+        "sys.exit(main(['run', '--preset', 'quadratic-pbt', '--quiet', '--db', sys.argv[1]]))\n"
+    )
+    root = str(Path(__file__).parents[2])
+    ran = subprocess.run(
+        [sys.executable, "-c", script, str(tmp_path / "kb.db")],
+        capture_output=True,
+        text=True,
+        timeout=300,
+        env={**os.environ, "PYTHONPATH": root},
+    )
+    assert ran.returncode == 2
+    assert ran.stderr.count("\n") == 1, ran.stderr
+    assert "ulimit -n" in ran.stderr
+
+
+def test_what_a_study_writes_is_private_whatever_the_umask(tmp_path) -> None:
+    before = os.umask(0)
+    try:
+        log = StudyLog(tmp_path / "kb.db", "one", {})
+        log.append(a_study()[:3])
+        Controls(tmp_path / "kb.db", "one").stop(0)
+        made = [path for path in tmp_path.rglob("*") if path.name != "kb.db-journal"]
+        assert {path.suffix for path in made} >= {".db", ".db-wal", ".db-shm", ".lock", ".inbox", ".json"}
+        assert [path.name for path in made if path.stat().st_mode & 0o077] == []
+        log.close()
+    finally:
+        os.umask(before)

@@ -1,0 +1,144 @@
+"""Two drivers of one study, by whatever way they came to be: the log is one driver's work, and stays so."""
+
+import os
+import signal
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from tests.knowledge.test_knowledge import a_study
+from workbench.core.errors import DatabaseError, StudyError
+from workbench.core.protocols import Event, Kind
+from workbench.knowledge import StudyLog, check, driver_of, repair, signal_driver
+from workbench.knowledge.writer import lock_path
+
+
+@pytest.fixture
+def db(tmp_path):
+    return tmp_path / "kb.db"
+
+
+@pytest.fixture
+def driver(db):
+    log = StudyLog(db, "pong", {})
+    yield log
+    log.close()
+
+
+def test_through_a_link_to_the_file_or_to_its_folder(db, driver, tmp_path) -> None:
+    (tmp_path / "link.db").symlink_to(db)
+    (tmp_path / "folder").symlink_to(tmp_path, target_is_directory=True)
+    for path in (tmp_path / "link.db", tmp_path / "folder" / "kb.db", tmp_path / "folder" / "link.db"):
+        assert driver_of(path, "pong") is not None
+        with pytest.raises(StudyError, match=f"is being driven by process {os.getpid()} on "):
+            StudyLog(path, "pong", {}, resume=True)
+
+
+def test_through_a_second_name_of_the_file(db, driver, tmp_path) -> None:
+    os.link(db, tmp_path / "other.db")
+    with pytest.raises(DatabaseError, match=r"has several names \(hard links\)"):
+        StudyLog(tmp_path / "other.db", "pong", {}, resume=True)
+
+
+def test_after_the_lock_was_removed_whoever_comes_second_goes_on_and_the_first_ends(db, driver) -> None:
+    events = a_study()
+    driver.append(events[:5])
+    lock_path(db, "pong").unlink()
+    second = StudyLog(db, "pong", {}, resume=True)
+    second.append([Event(Kind.STUDY_RESUMED, 2.0)])
+    for more in (events[5:8], [Event(Kind.PROGRESS, 3.0, 0, 0, 0, {"metrics": {"pps": 1.0}})]):
+        with pytest.raises(StudyError, match="another driver has taken study 'pong' over: this one ends"):
+            driver.append(more)
+    second.append(events[5:8])
+    assert [e.kind for e in second.events()] == [e.kind for e in [*events[:5], second.events()[5], *events[5:8]]]
+    second.close()
+
+
+def test_a_lock_removed_between_being_opened_and_being_taken_is_taken_again(db, monkeypatch) -> None:
+    from workbench.knowledge import writer
+
+    taken = []
+
+    def removed_the_first_time(file, *rest, lock=writer._lock) -> None:
+        if not taken:
+            lock_path(db, "pong").unlink()
+        taken.append(file)
+        lock(file, *rest)
+
+    monkeypatch.setattr(writer, "_lock", removed_the_first_time)
+    log = StudyLog(db, "pong", {})
+    assert len(taken) == 2
+    assert driver_of(db, "pong") is not None
+    log.close()
+
+
+def test_names_whose_locks_were_one(db) -> None:
+    names = ["pong 13", "pong\u2013", "pong%13", "pong%2013", "p" * 100, "p" * 99 + "q", "字" * 100, "字" * 99 + "学"]
+    locks = {lock_path(db, name).name for name in names}
+    assert len(locks) == len(names)
+    assert max(len(lock.encode()) for lock in locks) < 255
+    logs = [StudyLog(db, name, {}) for name in names]
+    for log in logs:
+        log.close()
+
+
+def test_a_forked_child_does_not_keep_the_lock(db) -> None:
+    script = (
+        "import os, sys, time\n"
+        "from workbench.knowledge import StudyLog\n"
+        f"log = StudyLog({str(db)!r}, 'pong', {{}})\n"
+        "if os.fork() == 0:\n"
+        "    print('up', flush=True); sys.stdin.read(); os._exit(0)\n"
+        "sys.stdout.close(); os.kill(os.getpid(), 9)\n"
+    )
+    root = str(Path(__file__).parents[2])
+    child = subprocess.Popen(
+        [sys.executable, "-c", script],
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        env={**os.environ, "PYTHONPATH": root},
+    )
+    assert child.stdout is not None
+    assert child.stdout.readline() == b"up\n"
+    child.wait()
+    try:
+        assert driver_of(db, "pong") is None
+        StudyLog(db, "pong", {}, resume=True).close()
+    finally:
+        child.communicate()
+
+
+def test_stop_never_signals_a_process_that_is_not_the_driver(db, driver) -> None:
+    bystander = subprocess.Popen(["sleep", "60"])
+    try:
+        lock = lock_path(db, "pong")
+        told = lock.read_text()
+        lock.write_text(told.replace(f"process {os.getpid()} ", f"process {bystander.pid} "))
+        with pytest.raises(StudyError, match="out of reach from here: stop it there"):
+            signal_driver(db, "pong", signal.SIGTERM)
+        assert bystander.poll() is None
+        lock.write_text(told.replace(f"process {os.getpid()} ", "process 999999999 "))
+        with pytest.raises(StudyError, match="out of reach"):
+            signal_driver(db, "pong", signal.SIGTERM)
+        lock.write_text(told)
+        assert signal_driver(db, "pong", 0)
+        driver.close()
+        assert not signal_driver(db, "pong", signal.SIGTERM)
+    finally:
+        bystander.kill()
+        bystander.wait()
+
+
+def test_of_a_log_that_two_drivers_wrote_in_turns_it_is_said_what_repair_cannot(db) -> None:
+    events = a_study()
+    twice = [*events[:12], events[11], *events[12:]]  # a phase that both have ended
+    log = StudyLog(db, "pong", {})
+    log.append(twice)
+    log.close()
+    left = [found for found in check(db) if not found.repairable]
+    assert repair(db) == []
+    assert [found for found in check(db) if not found.repairable] == left
+    assert any("was not the phase due" in str(found) for found in left)
+    assert any("cannot be mended: " in str(found) and "start another study" in str(found) for found in left)
