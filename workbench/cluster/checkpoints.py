@@ -3,6 +3,7 @@
 import errno
 import hashlib
 import json
+import os
 import re
 import shutil
 import tempfile
@@ -16,6 +17,7 @@ from typing import Any
 import fsspec
 
 from workbench.core.errors import WorkbenchError
+from workbench.core.places import private_folder
 from workbench.core.protocols import Trainable
 
 DISK_FULL = frozenset({errno.ENOSPC, errno.EDQUOT})
@@ -80,6 +82,7 @@ class CheckpointStore:
         CheckpointError
             It is missing, or its files are not those that were written.
         """
+        _parts(name)  # it comes from the log: it must not lead out of the folder
         if not _is_url(self.root):
             _verify(Path(self.root) / name)
             trainable.load(Path(self.root) / name)
@@ -102,21 +105,24 @@ class CheckpointStore:
 
     def pin(self, name: str) -> None:
         """Keep a checkpoint for good, for another trial starts from it."""
+        _parts(name)
         files, path = fsspec.core.url_to_fs(f"{self.root}/{name}.donor")
         files.makedirs(path.rpartition("/")[0], exist_ok=True)
         files.touch(path)
 
     def disk_use(self) -> int:
         """Add up the bytes of every checkpoint there is."""
+        if not _is_url(self.root):
+            return sum(_size(Path(folder) / name) for folder, _, names in os.walk(self.root) for name in names)
         files, path = fsspec.core.url_to_fs(self.root)
         try:
-            return int(files.du(path)) if files.exists(path) else 0
-        except FileNotFoundError:  # one was removed meanwhile
-            return self.disk_use()
+            return sum(int(found["size"] or 0) for found in files.find(path, detail=True).values())
+        except FileNotFoundError:  # there is none yet
+            return 0
 
     def _place(self, trainable: Trainable, target: Path, about: Mapping[str, Any]) -> None:
         scratch = target.with_name(f".{target.name}.{uuid.uuid4().hex[:8]}")
-        scratch.mkdir(parents=True)
+        private_folder(scratch)
         try:
             _fill(trainable, scratch, about)
             if target.exists():  # an attempt that ended here but whose report was lost
@@ -200,7 +206,14 @@ def _fill(trainable: Trainable, scratch: Path, about: Mapping[str, Any]) -> None
     except Exception:
         _probe(scratch)  # torch and others do not say that the disk is full: ask it
         raise
-    sums = {f.relative_to(scratch).as_posix(): _sha256(f) for f in sorted(scratch.rglob("*")) if f.is_file()}
+    found = sorted(scratch.rglob("*"))
+    for file in found:
+        name = file.relative_to(scratch).as_posix()
+        if name == _MANIFEST:
+            raise CheckpointError(f"save() wrote {_MANIFEST}, a file of the workbench's own: choose another name")
+        if file.is_symlink() or not (file.is_file() or file.is_dir()):
+            raise CheckpointError(f"save() left {name!r}, which is no file or folder but a link or a device: copy it")
+    sums = {file.relative_to(scratch).as_posix(): _sha256(file) for file in found if file.is_file()}
     (scratch / _MANIFEST).write_text(json.dumps({**about, "sha256": sums}, indent=1))
 
 
@@ -208,6 +221,13 @@ def _probe(directory: Path) -> None:
     """Raise `OSError` if the disk takes no more."""
     with (directory / ".probe").open("wb") as file:
         file.write(bytes(_PROBE_BYTES))
+
+
+def _size(file: Path) -> int:
+    try:
+        return file.lstat().st_size
+    except FileNotFoundError:  # removed meanwhile
+        return 0
 
 
 def _verify(directory: Path) -> None:
