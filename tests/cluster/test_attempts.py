@@ -215,10 +215,8 @@ def test_a_suspicion_gives_way_to_the_true_cause() -> None:
     book.sign(attempt, 0.0, rank=1)
     suspects = {"error": "PeerLost: rank 1 is gone", "place": "", "traceback": "…", "retry": True, "peer_lost": True}
     assert book.rank_ended(attempt, 1.0, 0, suspects) == []
-    assert book.suspects
     assert book.time_passed(6.0) == []
     assert book.slot_lost(slot, 6.0, rank=1) == [Cancel(attempt, stop=True)]
-    assert not book.suspects
     assert book.time_passed(20.0) == []
     (failed,) = (event for event in book.take_events() if event.kind is Kind.PHASE_FAILED)
     assert (failed.data["why"], failed.data["error"]) == ("crash", "rank 1 of 2: the worker on b0 died")

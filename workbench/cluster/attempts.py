@@ -117,11 +117,6 @@ class Attempts:
         """Slots that are up, hold no trial, and are not needed for a retry."""
         return max(len(self._free) - len(self.waiting), 0)
 
-    @property
-    def suspects(self) -> bool:
-        """Whether somewhere a rank has lost another and nobody knows why yet."""
-        return any(attempt.under_way and attempt.suspicion for attempt in self._attempts.values())
-
     def take_events(self) -> list[Event]:
         """Hand over the events since the last call."""
         events, self.events = self.events, []
@@ -286,6 +281,14 @@ class Attempts:
             self.waiting.append((job, number))
         # To stop an attempt is to forbid its name: one that does not count leaves it to the next.
         return [Cancel(attempt, stop=counts and len(attempt.slot.names) > 1)]
+
+    def driver_was_away(self, seconds: float) -> None:
+        """Leave out a time in which nobody listened: silence then was the driver's own."""
+        for attempt in self._attempts.values():
+            attempt.signs = {rank: at + seconds for rank, at in attempt.signs.items()}
+            if attempt.suspicion is not None:
+                at, *told = attempt.suspicion
+                attempt.suspicion = (at + seconds, *told)
 
     def time_passed(self, now: float) -> list[Instruction]:
         """Give up attempts that are silent, or that a rank has called lost for long enough; then seat what waits."""

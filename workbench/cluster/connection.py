@@ -1,10 +1,12 @@
 """The executor's own line to a Dask scheduler: it notices when the line breaks, and makes a new one."""
 
+import asyncio
+import threading
 import time
 import uuid
-from collections.abc import Callable, Mapping
+from collections.abc import Awaitable, Callable, Mapping
+from concurrent.futures import CancelledError
 from concurrent.futures import Future as LocalFuture
-from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from typing import Any
 
@@ -42,7 +44,6 @@ class Connection:
         self._address, self._security = client.scheduler.address, client.security
         self._study = study
         self._on_workers, self._on_message = on_workers, on_message
-        self._background = ThreadPoolExecutor(4, "workbench-dask")
         self._asked: LocalFuture[Mapping[str, Any]] | None = None
         self._tried = 0.0
         self._connect({})
@@ -62,24 +63,23 @@ class Connection:
         except (OSError, TimeoutError):
             self._tried = time.monotonic()
             return False
-        self._background.submit(old.close, timeout=_AGAIN_S)
+        threading.Thread(target=old.close, kwargs={"timeout": _AGAIN_S}, daemon=True).start()
         return True
 
     def take_over(self) -> None:
         """Listen, and tell all workers that what earlier drivers of this study left running is wanted no more."""
         self._own.subscribe_topic("all", self._hear_of_workers)
         self._own.subscribe_topic(self.topic, lambda event: self._on_message(event[1]))
-        # In the background: a stopped process never answers, and must not keep the others waiting.
-        self._background.submit(self._own.run, worker.supersede, self._study, self.topic, on_error="ignore")
+        self._tell(lambda own: own.run(worker.supersede, self._study, self.topic, on_error="ignore"))
 
     def workers(self) -> Mapping[str, Any] | None:
         """Ask the scheduler which workers there are; ``None`` if it does not answer within a few seconds."""
         if self._asked is not None and not self._asked.done():
             return None  # asked before, no answer yet
-        self._asked = self._background.submit(self._own.scheduler_info, n_workers=-1)
+        self._asked = self._tell(lambda own: own.scheduler.identity(n_workers=-1))
         try:
             workers: Mapping[str, Any] = self._asked.result(_ANSWER_S)["workers"]
-        except (OSError, TimeoutError):
+        except (OSError, TimeoutError, CancelledError):
             return None
         return workers
 
@@ -89,29 +89,48 @@ class Connection:
 
     def restart(self, address: str) -> None:
         """Have a worker replaced by its nanny, in the background."""
-        self._background.submit(self._own.restart_workers, [address], timeout=10, raise_for_error=False)
+        self._tell(lambda own: own.restart_workers([address], timeout=10, raise_for_error=False))
 
     def cancel(self, running: list[Future], addresses: list[str]) -> None:
         """Make what runs on these workers stop, and wait until they have heard of it."""
-        asked = self._background.submit(self._own.run, worker.cancel, self.topic, workers=addresses, on_error="ignore")
+        topic = self.topic
+        asked = self._tell(lambda own: own.run(worker.cancel, topic, workers=addresses, on_error="ignore"))
         for future in running:
             future.cancel()
         asked.result(timeout=_CLOSE_S)
 
     def cancel_attempt(self, name: str, addresses: list[str]) -> None:
         """Make one attempt at a phase stop, on each of these workers, in the background."""
+        topic = self.topic
         for address in addresses:  # one by one: a worker that has just died must not keep the others from hearing it
-            self._background.submit(
-                self._own.run, worker.cancel, self.topic, name, workers=[address], on_error="ignore"
-            )
+            self._tell(lambda own, to=[address]: own.run(worker.cancel, topic, name, workers=to, on_error="ignore"))
 
     def close(self) -> None:
         """Hang up."""
         if self.unbroken:
             with suppress(OSError, TimeoutError):
                 self._own.unsubscribe_topic("all")
-        self._background.shutdown(wait=False, cancel_futures=True)
         self._own.close(timeout=_AGAIN_S)
+
+    def _tell(self, say: Callable[[Client], Awaitable[Any]]) -> "LocalFuture[Any]":
+        """Say something to the cluster, in the background and within a time limit.
+
+        It is said on the client's own event loop: a stopped process never answers, and where threads wait for answers
+        a few such processes would leave none to have them replaced.
+        """
+        own = self._own
+
+        async def said() -> Any:
+            return await asyncio.wait_for(say(own), _CLOSE_S)
+
+        saying = said()
+        try:
+            return asyncio.run_coroutine_threadsafe(saying, own.loop.asyncio_loop)
+        except RuntimeError:  # the client has been closed
+            saying.close()
+            lost: LocalFuture[Any] = LocalFuture()
+            lost.cancel()
+            return lost
 
     def _hear_of_workers(self, event: tuple[float, Any]) -> None:
         message = event[1]

@@ -1,5 +1,6 @@
 """Real time: trials on the workers of a Dask cluster."""
 
+import math
 import queue
 import time
 import uuid
@@ -20,6 +21,7 @@ from workbench.cluster.slots import Slot, Slots
 from workbench.core.errors import InvalidInput
 from workbench.core.protocols import Event, Job, TrainableFactory, Verdict, ranks_needed
 
+_LOOK_S = 1.0
 _RECONCILE_S = 5.0
 _RESULT_S = 5.0
 _CLOSE_S = 30.0
@@ -85,7 +87,7 @@ class DaskExecutor:
         self._tasks: dict[int, _Tasks] = {}  # by trial
         self._releasing: dict[int, list[Future]] = {}  # by slot: kept, for a future without a holder is cancelled
         self._start_clock = (0.0, time.monotonic())
-        self._reconciled = 0.0
+        self._reconciled = self._looked = 0.0
 
     # -- what the driver sees ---------------------------------------------------------------------------------
 
@@ -108,6 +110,7 @@ class DaskExecutor:
     def open(self, at: float) -> None:
         """Start the clock at `at`, learn which workers there are, and end what an earlier driver left running."""
         self._start_clock = (at, time.monotonic())
+        self._looked = at
         self._line.take_over()
         self._reconcile()
         if self._n_ranks > 1 and not self.n_slots:
@@ -143,17 +146,26 @@ class DaskExecutor:
     def wait(self, timeout_s: float | None = None) -> Sequence[Event]:
         """Return the events since the last call, in order, waiting for one if there is none."""
         self._carry_out(self._book.release())
+        until = math.inf if timeout_s is None else self.now + timeout_s
+        while True:
+            self._listen(min(max(until - self.now, 0.0), _LOOK_S))
+            if (events := self._book.take_events()) or self.now >= until:
+                return events
+
+    def _listen(self, most_s: float) -> None:
+        """Take in what the cluster tells, waiting for a first word if nothing has happened; then look at the clock."""
         block = not self._book.events
-        if self._book.suspects:
-            timeout_s = _CAUSE_S if timeout_s is None else min(timeout_s, _CAUSE_S)
         with suppress(queue.Empty):
             while True:
-                self._inbox.get(block, timeout_s)()
+                self._inbox.get(block, most_s)()
                 block = False
         if self.now - self._reconciled > _RECONCILE_S:  # should a message of the cluster's have been lost
             self._reconcile()
+        away = self.now - self._looked - max(2 * _LOOK_S, self.stall_s / 10)
+        if away > 0:  # the process was stopped or suspended, or the driver was long at something else
+            self._book.driver_was_away(away)
         self._carry_out(self._book.time_passed(self.now))
-        return self._book.take_events()
+        self._looked = self.now
 
     def close(self) -> None:
         """Cancel what runs, close what lives on the workers, and leave the cluster as it was found."""

@@ -33,6 +33,9 @@ def local_client(nodes: int, *, memory_limit: str | int = 0, dashboard: bool = F
         "distributed.logging.distributed": "error",
         # Dask would look at every worker's stack a hundred times a second, and keep what it saw for an hour.
         "distributed.worker.profile.enabled": False,
+        # On one machine a dead worker's connection breaks; silence is for `stall_s` to judge, not for a scheduler that
+        # may itself have been stopped or suspended for as long.
+        "distributed.scheduler.worker-ttl": None,
         # Dask's 15 s are less than a worker may need to come up on a loaded machine; its nanny was given up meanwhile.
         "distributed.deploy.lost-worker-timeout": "60s",
     }
