@@ -287,8 +287,8 @@ class Attempts:
         for attempt in self._attempts.values():
             attempt.signs = {rank: at + seconds for rank, at in attempt.signs.items()}
             if attempt.suspicion is not None:
-                at, *told = attempt.suspicion
-                attempt.suspicion = (at + seconds, *told)
+                at, why, error = attempt.suspicion
+                attempt.suspicion = (at + seconds, why, error)
 
     def time_passed(self, now: float) -> list[Instruction]:
         """Give up attempts that are silent, or that a rank has called lost for long enough; then seat what waits."""

@@ -102,8 +102,12 @@ class Connection:
     def cancel_attempt(self, name: str, addresses: list[str]) -> None:
         """Make one attempt at a phase stop, on each of these workers, in the background."""
         topic = self.topic
+
+        def ask(address: str) -> None:
+            self._tell(lambda own: own.run(worker.cancel, topic, name, workers=[address], on_error="ignore"))
+
         for address in addresses:  # one by one: a worker that has just died must not keep the others from hearing it
-            self._tell(lambda own, to=[address]: own.run(worker.cancel, topic, name, workers=to, on_error="ignore"))
+            ask(address)
 
     def close(self) -> None:
         """Hang up."""

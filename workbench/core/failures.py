@@ -1,9 +1,11 @@
 """Why trials fail: where in the user's code, which failures are alike, and when a study need not go on."""
 
+import inspect
 import re
 import sysconfig
 import traceback
 from collections.abc import Mapping
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -26,9 +28,28 @@ def place_of(err: BaseException) -> str:
     for frame in reversed(traceback.extract_tb(err.__traceback__)):
         name = frame.filename
         if not name.startswith((*_NOT_THE_USERS, "<frozen")) and "site-packages" not in name:
-            where = "a cell" if "ipykernel_" in name else Path(name).name
-            return f"{where}:{frame.lineno} in {frame.name}"
+            return f"{_file(name)}:{frame.lineno} in {frame.name}"
     return ""
+
+
+def named(function: Any) -> str:
+    """Name a function or class of the user's with the place of its definition: "train (train.py:12)"."""
+    inner = inspect.unwrap(function)
+    while isinstance(inner, partial):
+        inner = inner.func
+    name = getattr(inner, "__qualname__", type(inner).__qualname__).rpartition("<locals>.")[2]
+    code = getattr(inner, "__code__", None)
+    return name if code is None else f"{name} ({_file(code.co_filename)}:{code.co_firstlineno})"
+
+
+def short(value: object, most: int = 80) -> str:
+    """Quote a value in one line of an error."""
+    shown = " ".join(repr(value).split())
+    return shown if len(shown) <= most else f"{shown[:most]} …"
+
+
+def _file(name: str) -> str:
+    return "a cell" if "ipykernel_" in name else Path(name).name
 
 
 def error_text(data: Mapping[str, Any]) -> str:

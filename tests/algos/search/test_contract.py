@@ -32,7 +32,7 @@ from workbench.algos.search import (
 )
 from workbench.core.describe import describe, explain_of
 from workbench.core.drive import drive, replay
-from workbench.core.errors import SchedulerError
+from workbench.core.errors import InvalidInput, SchedulerError
 from workbench.core.ledger import Ledger, TrialState
 from workbench.core.protocols import Kind, Report, Verdict, expectation_of
 from workbench.core.registry import REGISTRY
@@ -40,6 +40,7 @@ from workbench.simulation.cluster import VirtualCluster
 from workbench.simulation.executor import SimulatedExecutor
 from workbench.study.file import scheduler_from_record
 
+DIMENSIONS = dict(SPACE)
 N_SLOTS = 3  # of the static plans below, which want to know
 
 SCHEDULERS = {
@@ -364,3 +365,29 @@ def test_every_reason_has_words_that_name_no_other_scheduler_s_modes(scheduler) 
                 assert "WSM" not in words
             elif reason["mode"] in ("collecting", "selecting") and "rank" in reason:
                 assert words.startswith("DCM: " if reason["mode"] == "collecting" else "WSM: ")
+
+
+@pytest.mark.parametrize("given", [SPACE, DIMENSIONS])
+def test_a_space_or_its_dimensions_stand_for_a_random_searcher(given) -> None:
+    made = [
+        (HyperTrick, (4, 2), {"seed": 3}, 3),
+        (FullRuns, (4, 2), {}, 0),
+        (SuccessiveHalving, (9, 9), {}, 0),
+        (Hyperband, (9,), {}, 0),
+        (ASHA, (9, 9), {"seed": 3}, 3),
+        (MedianStopping, (9, 3), {}, 0),
+        (PBT, (4, 3), {"seed": 3}, 3),
+        (Portfolio, (3, (4, 2), (0.5, 0.0)), {"seed": 3}, 3),
+    ]
+    for scheduler, sizes, chosen, seed in made:
+        short = scheduler(given, *sizes, **chosen)
+        long = scheduler(RandomSearcher(SPACE, seed), *sizes, **chosen)
+        assert short == long
+        assert [run.config for run in play(short, 2).runs] == [run.config for run in play(long, 2).runs]
+    assert len({scheduler for scheduler, *_ in made}) == len({type(make()) for make in SCHEDULERS.values()})
+
+
+@pytest.mark.parametrize("given", [5, None, RandomSearcher, lambda config: None])
+def test_what_gives_no_configurations_is_refused(given) -> None:
+    with pytest.raises(InvalidInput, match="HyperTrick draws configurations from a Space, a dict of dimensions"):
+        HyperTrick(given, 4, 2)

@@ -6,7 +6,7 @@ import sys
 import numpy as np
 import pytest
 
-from workbench.algos.search import EvolutionSearcher, HyperTrick, OptunaSearcher, RandomSearcher
+from workbench.algos.search import EvolutionSearcher, GridSearcher, HyperTrick, OptunaSearcher, RandomSearcher
 from workbench.core.errors import InvalidInput
 from workbench.core.protocols import Report
 from workbench.core.space import Choice, LogUniform, Space, Uniform
@@ -112,3 +112,10 @@ def test_a_study_file_hands_on_its_seed_its_space_and_its_nodes() -> None:
         study_from(table)
     table["scheduler"] = {"kind": "hypertrick", "n_trials": 9, "n_phases": 9}
     assert isinstance(study_from(table).scheduler, HyperTrick)
+
+
+def test_searchers_take_a_plain_dict_for_a_space() -> None:
+    for searcher in (RandomSearcher, EvolutionSearcher, lambda space: GridSearcher(space, 2)):
+        assert searcher(dict(SPACE)).suggest(0) == searcher(SPACE).suggest(0)
+    with pytest.raises(InvalidInput, match="hyperparameter 'x': got"):
+        RandomSearcher({"x": (0, 1)})

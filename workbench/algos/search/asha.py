@@ -9,9 +9,10 @@ from typing import Any
 import numpy as np
 
 from workbench.algos.search.halving import check_eta, phases_in_all, rung_ends, rung_words, rungs_by_eta
+from workbench.algos.search.searchers import Searched, searcher_of
 from workbench.algos.search.trials import Trials
 from workbench.core.checks import check_one_of, check_size
-from workbench.core.protocols import Decision, Report, Run, Searcher, Verdict
+from workbench.core.protocols import Decision, Report, Run, Verdict
 from workbench.core.showing import settings_html
 
 VARIANTS = ("promotion", "stopping")
@@ -32,7 +33,7 @@ class ASHA:
 
     Parameters
     ----------
-    searcher : Searcher
+    searcher : Searcher, Space or dict of its dimensions
         Where configurations come from.
     n_trials : int
         Trials started in all.
@@ -48,7 +49,7 @@ class ASHA:
         Of the generator that orders equal scores in ``stopping``.
     """
 
-    searcher: Searcher
+    searcher: Searched
     n_trials: int
     n_phases: int
     eta: float = 3
@@ -63,6 +64,7 @@ class ASHA:
     _repr_html_ = settings_html
 
     def __post_init__(self) -> None:
+        self.searcher = searcher_of(self, self.searcher, self.seed)
         check_size(self, n_trials=self.n_trials, n_phases=self.n_phases, min_phases=self.min_phases)
         check_eta(self, self.eta)
         check_one_of(self, "variant", self.variant, VARIANTS)

@@ -48,6 +48,7 @@ class EvolutionSearcher:
     _repr_html_ = settings_html
 
     def __post_init__(self) -> None:
+        self.space = Space.of(self.space)
         check_size(self, warmup=self.warmup)
         check_share(self, parents=self.parents, mutation=self.mutation, random=self.random)
         self._rng = np.random.default_rng(self.seed)

@@ -3,9 +3,10 @@
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
+from workbench.algos.search.searchers import Searched, searcher_of
 from workbench.algos.search.trials import Trials
 from workbench.core.checks import check_size
-from workbench.core.protocols import Decision, Expectation, Report, Run, Searcher, Verdict
+from workbench.core.protocols import Decision, Expectation, Report, Run, Verdict
 from workbench.core.showing import settings_html
 
 
@@ -17,12 +18,12 @@ class FullRuns:
 
     Parameters
     ----------
-    searcher : Searcher
+    searcher : Searcher, Space or dict of its dimensions
         Where configurations come from.
     n_trials, n_phases : int
     """
 
-    searcher: Searcher
+    searcher: Searched
     n_trials: int
     n_phases: int
     _trials: Trials = field(init=False, repr=False, compare=False)
@@ -30,6 +31,7 @@ class FullRuns:
     _repr_html_ = settings_html
 
     def __post_init__(self) -> None:
+        self.searcher = searcher_of(self, self.searcher)
         check_size(self, n_trials=self.n_trials, n_phases=self.n_phases)
         self._trials = Trials(self.searcher, self.n_trials)
         self.n_trials = self._trials.n_left

@@ -7,10 +7,11 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from workbench.algos.search.hypertrick import check_rate
+from workbench.algos.search.searchers import Searched, searcher_of
 from workbench.algos.search.trials import Trials
 from workbench.core.checks import check_one_of, check_size
 from workbench.core.errors import InvalidInput, SchedulerError
-from workbench.core.protocols import Decision, Report, Run, Searcher, Verdict
+from workbench.core.protocols import Decision, Report, Run, Verdict
 from workbench.core.showing import reason_text, settings_html
 
 ALLOCATIONS = ("dynamic", "static", "none")
@@ -26,7 +27,7 @@ class SuccessiveHalving:
 
     Parameters
     ----------
-    searcher : Searcher
+    searcher : Searcher, Space or dict of its dimensions
         Where configurations come from.
     n_trials : int
         Trials of the first rung. With `restart` the later rungs add trials of their own, and a scheduler once made
@@ -52,7 +53,7 @@ class SuccessiveHalving:
         Configurations in the first rung, should `n_trials` count repetitions: a scheduler once made says both.
     """
 
-    searcher: Searcher
+    searcher: Searched
     n_trials: int
     n_phases: int
     eta: float = 3
@@ -68,6 +69,7 @@ class SuccessiveHalving:
     _repr_html_ = settings_html
 
     def __post_init__(self) -> None:
+        self.searcher = searcher_of(self, self.searcher)
         check_size(self, n_trials=self.n_trials, n_phases=self.n_phases, min_phases=self.min_phases)
         check_one_of(self, "allocation", self.allocation, ALLOCATIONS)
         if self.n_configs is None:

@@ -6,10 +6,11 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from workbench.algos.search.halving import Bracket, Rung, check_eta, check_nodes, phases_in_all, rung_ends, rung_words
+from workbench.algos.search.searchers import Searched, searcher_of
 from workbench.algos.search.trials import Trials
 from workbench.core.checks import check_one_of, check_size
 from workbench.core.errors import InvalidInput
-from workbench.core.protocols import Decision, Report, Run, Searcher
+from workbench.core.protocols import Decision, Report, Run
 from workbench.core.showing import settings_html
 
 FORMULAS = ("hypertrick", "journal")
@@ -25,7 +26,7 @@ class Hyperband:
 
     Parameters
     ----------
-    searcher : Searcher
+    searcher : Searcher, Space or dict of its dimensions
         Where configurations come from; it must have enough of them.
     n_phases : int
         The paper's R: phases of a trial that survives every rung.
@@ -48,7 +49,7 @@ class Hyperband:
         as there is time; one round of it is small where R is.
     """
 
-    searcher: Searcher
+    searcher: Searched
     n_phases: int
     eta: float = 3
     formula: str = "hypertrick"
@@ -64,6 +65,7 @@ class Hyperband:
     _repr_html_ = settings_html
 
     def __post_init__(self) -> None:
+        self.searcher = searcher_of(self, self.searcher)
         check_size(self, n_phases=self.n_phases, rounds=self.rounds)
         check_eta(self, self.eta)
         for name, allowed in (("formula", FORMULAS), ("order", ORDERS), ("allocation", ALLOCATIONS)):

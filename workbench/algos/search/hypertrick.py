@@ -8,10 +8,11 @@ from typing import Any
 import numpy as np
 from sortedcontainers import SortedList
 
+from workbench.algos.search.searchers import Searched, searcher_of
 from workbench.algos.search.trials import Trials
 from workbench.core.checks import check_size
 from workbench.core.errors import InvalidInput
-from workbench.core.protocols import Decision, Expectation, Report, Run, Searcher, Verdict
+from workbench.core.protocols import Decision, Expectation, Report, Run, Verdict
 from workbench.core.showing import reason_text, settings_html
 
 
@@ -29,7 +30,7 @@ class HyperTrick:
 
     Parameters
     ----------
-    searcher : Searcher
+    searcher : Searcher, Space or dict of its dimensions
         Where configurations come from.
     n_trials : int
         The paper's W0: trials started in all; no more than a searcher that has a length can give.
@@ -41,7 +42,7 @@ class HyperTrick:
         Of the generator that orders equal scores.
     """
 
-    searcher: Searcher
+    searcher: Searched
     n_trials: int
     n_phases: int
     eviction_rate: float = 0.25
@@ -52,6 +53,7 @@ class HyperTrick:
     _repr_html_ = settings_html
 
     def __post_init__(self) -> None:
+        self.searcher = searcher_of(self, self.searcher, self.seed)
         check_size(self, n_trials=self.n_trials, n_phases=self.n_phases)
         check_rate(self.eviction_rate)
         self._trials = Trials(self.searcher, self.n_trials)

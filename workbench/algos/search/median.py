@@ -7,9 +7,10 @@ from dataclasses import dataclass, field
 from statistics import median
 from typing import Any
 
+from workbench.algos.search.searchers import Searched, searcher_of
 from workbench.algos.search.trials import Trials
 from workbench.core.checks import check_size
-from workbench.core.protocols import Decision, Report, Run, Searcher, Verdict
+from workbench.core.protocols import Decision, Report, Run, Verdict
 from workbench.core.showing import reason_text, settings_html
 
 
@@ -23,7 +24,7 @@ class MedianStopping:
 
     Parameters
     ----------
-    searcher : Searcher
+    searcher : Searcher, Space or dict of its dimensions
         Where configurations come from.
     n_trials, n_phases : int
     grace_phases : int
@@ -34,7 +35,7 @@ class MedianStopping:
         Compare with trials that ran all their phases.
     """
 
-    searcher: Searcher
+    searcher: Searched
     n_trials: int
     n_phases: int
     grace_phases: int = 1
@@ -48,6 +49,7 @@ class MedianStopping:
     _repr_html_ = settings_html
 
     def __post_init__(self) -> None:
+        self.searcher = searcher_of(self, self.searcher)
         check_size(self, n_trials=self.n_trials, n_phases=self.n_phases)
         check_size(self, grace_phases=self.grace_phases, min_reports=self.min_reports)
         self._trials = Trials(self.searcher, self.n_trials)

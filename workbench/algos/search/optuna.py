@@ -51,6 +51,7 @@ class OptunaSearcher:
     _repr_html_ = settings_html
 
     def __post_init__(self) -> None:
+        self.space = Space.of(self.space)
         check_size(self, n_random=self.n_random)
         check_one_of(self, "sampler", self.sampler, SAMPLERS)
         _optuna()

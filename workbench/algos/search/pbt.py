@@ -10,10 +10,11 @@ from typing import Any
 
 import numpy as np
 
+from workbench.algos.search.searchers import Searched, searcher_of
 from workbench.algos.search.trials import Trials
 from workbench.core.checks import check_one_of, check_share, check_size
 from workbench.core.errors import InvalidInput, SchedulerError
-from workbench.core.protocols import Config, Decision, Report, Run, Searcher, Verdict
+from workbench.core.protocols import Config, Decision, Report, Run, Verdict
 from workbench.core.showing import reason_text, settings_html
 from workbench.core.space import Space
 
@@ -36,7 +37,7 @@ class PBT:
 
     Parameters
     ----------
-    searcher : Searcher
+    searcher : Searcher, Space or dict of its dimensions
         Where the first configurations come from.
     population : int
         Members; the paper takes 10 to 80 and advises 20 or more.
@@ -76,7 +77,7 @@ class PBT:
         Of the generator of all draws but the first configurations.
     """
 
-    searcher: Searcher
+    searcher: Searched
     population: int
     n_phases: int
     exploit: str = "truncation"
@@ -99,6 +100,7 @@ class PBT:
     _repr_html_ = settings_html
 
     def __post_init__(self) -> None:
+        self.searcher = searcher_of(self, self.searcher, self.seed)
         self.factors = tuple(self.factors)
         check_size(self, population=self.population, n_phases=self.n_phases, last_scores=self.last_scores)
         check_one_of(self, "exploit", self.exploit, EXPLOITS)
@@ -107,7 +109,7 @@ class PBT:
             raise InvalidInput(f"PBT needs 0 < share <= 0.5, got {self.share}: top and bottom may not overlap")
         if not (self.copy_config or self.copy_weights):
             raise InvalidInput("PBT copies weights, hyperparameters or both: for neither, set exploit='none'")
-        space = self.space if self.space is not None else getattr(self.searcher, "space", None)
+        space = getattr(self.searcher, "space", None) if self.space is None else Space.of(self.space)
         if space is None:
             raise InvalidInput("PBT changes hyperparameters within a space, and this searcher has none: pass space=…")
         if not self.factors or not all(0 < f < math.inf for f in self.factors):

@@ -7,10 +7,11 @@ from typing import Any
 from workbench.algos.search.full import FullRuns
 from workbench.algos.search.hyperband import bracket_table, completion_rate
 from workbench.algos.search.hypertrick import HyperTrick, eviction_rate_for
+from workbench.algos.search.searchers import Searched, searcher_of
 from workbench.algos.search.trials import Trials
 from workbench.core.checks import check_size
 from workbench.core.errors import InvalidInput
-from workbench.core.protocols import Config, Decision, Expectation, Report, Run, Searcher, Verdict
+from workbench.core.protocols import Config, Decision, Expectation, Report, Run, Verdict
 from workbench.core.showing import settings_html
 
 
@@ -23,7 +24,7 @@ class Portfolio:
 
     Parameters
     ----------
-    searcher : Searcher
+    searcher : Searcher, Space or dict of its dimensions
         Where configurations come from, for all.
     n_phases : int
         Np of each.
@@ -35,7 +36,7 @@ class Portfolio:
         Of the generators that order equal scores; member i has one of seed + i.
     """
 
-    searcher: Searcher
+    searcher: Searched
     n_phases: int
     sizes: Sequence[int]
     eviction_rates: Sequence[float]
@@ -47,6 +48,7 @@ class Portfolio:
     _repr_html_ = settings_html
 
     def __post_init__(self) -> None:
+        self.searcher = searcher_of(self, self.searcher, self.seed)
         self.sizes, self.eviction_rates = tuple(self.sizes), tuple(self.eviction_rates)
         check_size(self, n_phases=self.n_phases)
         if not self.sizes or len(self.sizes) != len(self.eviction_rates):

@@ -1,14 +1,30 @@
 """Sources of configurations: random, grid, and a given list."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
 import numpy as np
 
 from workbench.core.errors import InvalidInput
-from workbench.core.protocols import Config, Report
+from workbench.core.failures import short
+from workbench.core.protocols import Config, Report, Searcher
 from workbench.core.showing import settings_html
-from workbench.core.space import Space
+from workbench.core.space import Domain, Space
+
+Searched = Searcher | Mapping[str, Domain]
+"""What schedulers take configurations from: a searcher; or a space, a plain dict of dimensions too, to draw from."""
+
+
+def searcher_of(scheduler: object, given: Searched, seed: int = 0) -> Searcher:
+    """Give a scheduler's searcher: the one given, or a `RandomSearcher` of the space given."""
+    if isinstance(given, Mapping):
+        return RandomSearcher(Space.of(given), seed)
+    if not callable(getattr(given, "suggest", None)) or isinstance(given, type):
+        raise InvalidInput(
+            f"{type(scheduler).__name__} draws configurations from a Space, a dict of dimensions such as "
+            f'{{"lr": LogUniform(1e-4, 1e-1)}}, or a searcher; got {short(given)}'
+        )
+    return given
 
 
 @dataclass
@@ -29,6 +45,7 @@ class RandomSearcher:
     _repr_html_ = settings_html
 
     def __post_init__(self) -> None:
+        self.space = Space.of(self.space)
         self._rng = np.random.default_rng(self.seed)
 
     def suggest(self, trial: int) -> Config | None:
@@ -57,6 +74,7 @@ class GridSearcher:
     _repr_html_ = settings_html
 
     def __post_init__(self) -> None:
+        self.space = Space.of(self.space)
         self._configs = [*self.space.grid(self.per_axis)]
 
     def __len__(self) -> int:
