@@ -1,9 +1,11 @@
 from dataclasses import replace
 
 import pytest
+import torch
 
 from tests.support import Deterministic
-from workbench.cluster.checkpoints import CheckpointError, CheckpointStore
+from workbench.cluster.checkpoints import CheckpointStore
+from workbench.core.errors import CheckpointError, InvalidInput
 
 
 @pytest.fixture(params=["directory", "url"])
@@ -61,6 +63,22 @@ def test_a_save_that_fails_leaves_nothing_behind(tmp_path) -> None:
     with pytest.raises(OSError, match="No space"):
         store.save(Full({"lr": 1e-3}, 0), 0, 0)
     assert [p for p in tmp_path.rglob("*") if p.is_file()] == []
+
+
+@pytest.mark.parametrize("write", [lambda path: path.write_text("9"), lambda path: torch.save({}, path)])
+def test_a_trial_that_takes_the_directory_for_a_file_is_told(tmp_path, write) -> None:
+    class Mistaken(Deterministic):
+        def save(self, path) -> None:
+            write(path)
+
+        def load(self, path) -> None:
+            path.read_text()
+
+    store = CheckpointStore(str(tmp_path))
+    with pytest.raises(InvalidInput, match=r"Mistaken.save\(path\) .* path is a directory: .* path / "):
+        store.save(Mistaken({"lr": 1e-3}, 0), 0, 0)
+    with pytest.raises(InvalidInput, match=r"Mistaken.load\(path\) .* path is a directory"):
+        store.load(Mistaken({"lr": 1e-3}, 0), store.save(trained(1), 0, 0))
 
 
 def test_a_checkpoint_without_one_of_its_files_is_refused(tmp_path) -> None:

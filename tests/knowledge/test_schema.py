@@ -12,7 +12,7 @@ from workbench.knowledge.schema import VERSION
 
 
 @pytest.mark.parametrize(
-    ("version", "do"), [(VERSION - 1, "choose another --db, or use the workbench that wrote it"),
+    ("version", "do"), [(VERSION - 1, "choose another file, or use the workbench that wrote it"),
                         (VERSION + 1, "upgrade the workbench")]
 )  # fmt: skip
 def test_a_file_of_another_version_is_refused_in_one_line_and_left_as_it_is(tmp_path, version, do) -> None:

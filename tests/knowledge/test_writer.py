@@ -76,7 +76,7 @@ def test_two_studies_share_a_file_and_two_drivers_do_not_share_a_study(db) -> No
 @pytest.mark.parametrize(
     ("name", "spec", "resume", "says"),
     [
-        ("one", {"seed": 0}, False, "exists .* resume it with --resume"),
+        ("one", {"seed": 0}, False, r"exists .* resume it with start\(resume=True\)"),
         ("two", {"seed": 0}, True, "no study 'two'"),
         ("one", {"seed": 1}, True, "was started with seed = 0, not 1"),
     ],

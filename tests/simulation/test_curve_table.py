@@ -65,7 +65,7 @@ def test_columns_are_mapped_and_rows_chosen(written) -> None:
     path = written(both)
     table = read_table(path, columns={"score": "return"}, only={"env": "Boxing"})
     assert table.configs == [{"config_id": "a"}, {"config_id": "b"}]
-    with pytest.raises(InvalidInput, match=r"row 13 .*step 100 follows 400.*choose one with --only"):
+    with pytest.raises(InvalidInput, match=r"row 13 .*step 100 follows 400.*choose one with only="):
         read_table(path, columns={"score": "return"})
     with pytest.raises(InvalidInput, match=r"unknown value of env in curves.csv 'Pnog': did you mean 'Pong'"):
         read_table(path, columns={"score": "return"}, only={"env": "Pnog"})

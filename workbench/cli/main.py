@@ -4,24 +4,31 @@ Everything heavy is imported only by the command that needs it.
 """
 
 import argparse
+import os
 import sys
 from collections.abc import Sequence
 from typing import Any
 
 from workbench.cli import evaluate, notebook, paper, run, simulate, studies
+from workbench.cli.words import in_shell
 
 _FAMILIES = (run, studies, evaluate, notebook, paper, simulate)
 
 
 def main(argv: Sequence[str] | None = None) -> int:
     """Run a command; return its exit code: 0 done, 1 no trial has a score, 2 bad input, 130 interrupted."""
-    arguments = _parser().parse_args(argv)
+    parser = _parser()
+    if "_ARGCOMPLETE" in os.environ:  # the shell asks what may follow (extra: completion)
+        from argcomplete import autocomplete
+
+        autocomplete(parser)
+    arguments = parser.parse_args(argv)
     from workbench.core.errors import WorkbenchError
 
     try:
         return int(arguments.command(arguments))
     except WorkbenchError as err:
-        print(f"workbench: {err}", file=sys.stderr)
+        print(f"workbench: {in_shell(str(err))}", file=sys.stderr)
         return 2
 
 

@@ -1,7 +1,9 @@
-"""Options that several families of commands have."""
+"""Options that several families of commands have, and what a shell may complete them with."""
 
 import argparse
+from collections.abc import Callable, Iterable
 from pathlib import Path
+from typing import Any
 
 from workbench.core.places import DEFAULT_DB
 
@@ -9,3 +11,30 @@ from workbench.core.places import DEFAULT_DB
 def add_db(parser: argparse.ArgumentParser, default: Path | None = DEFAULT_DB) -> None:
     """Let a command be told which knowledge base."""
     parser.add_argument("--db", metavar="FILE", default=default, help=f"the knowledge base (default: {DEFAULT_DB})")
+
+
+def add_study(parser: argparse.ArgumentParser) -> None:
+    """Let a command be told which study of which knowledge base."""
+    completed(parser.add_argument("name", help="name of the study"), studies_of)
+    add_db(parser)
+
+
+def completed(argument: argparse.Action, by: Callable[[argparse.Namespace], Iterable[str]]) -> None:
+    """Complete an argument by what a function makes of those typed so far (argcomplete reads this attribute)."""
+
+    def completer(parsed_args: argparse.Namespace, **_: Any) -> list[str]:
+        return [*by(parsed_args)]
+
+    argument.completer = completer  # type: ignore[attr-defined]
+
+
+def studies_of(arguments: argparse.Namespace) -> list[str]:
+    """Name the studies of the knowledge base that was named; a shell is told of no error."""
+    from workbench.core.errors import WorkbenchError
+    from workbench.knowledge import KnowledgeBase
+
+    try:
+        with KnowledgeBase(arguments.db or DEFAULT_DB) as kb:
+            return list(kb)
+    except WorkbenchError:
+        return []

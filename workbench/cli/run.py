@@ -7,7 +7,8 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from workbench.cli.options import add_db
+from workbench.cli.options import add_db, completed, studies_of
+from workbench.cli.words import in_shell
 from workbench.core.places import DEFAULT_DB
 
 if TYPE_CHECKING:
@@ -58,8 +59,12 @@ def add_parsers(commands: Any) -> None:
         formatter_class=argparse.RawTextHelpFormatter,
     )
     run.add_argument("file", nargs="?", help="a study file (TOML); see below")
-    run.add_argument("--preset", metavar="NAME", help="a study that comes with the package; 'list' lists them")
-    run.add_argument("--name", help="name of the study, instead of the file's")
+    preset = run.add_argument("--preset", metavar="NAME", help="a study that comes with the package; 'list' lists them")
+    completed(preset, lambda _: [*_presets(), "list"])
+    run.add_argument(
+        "--trainable", metavar="MODULE:NAME", help="code of your own, a function or class, to --resume a study of it"
+    )
+    completed(run.add_argument("--name", help="name of the study, instead of the file's"), studies_of)
     run.add_argument("--nodes", type=int, metavar="N", help="worker processes, one trial each")
     run.add_argument("--cluster", metavar="ADDRESS", help="a Dask scheduler's, instead of a local cluster")
     run.add_argument("--checkpoints", metavar="PLACE", help="a directory all workers see, or an fsspec URL")
@@ -73,6 +78,12 @@ def add_parsers(commands: Any) -> None:
     run.add_argument("--record", metavar="FOLDER", help="once it is over, write it there as Parquet; must not exist")
     add_db(run, None)  # a study file may name one
     run.set_defaults(command=_run)
+
+
+def _presets() -> list[str]:
+    from workbench.study.file import presets
+
+    return presets()
 
 
 def _run(arguments: argparse.Namespace) -> int:
@@ -104,6 +115,7 @@ def _run(arguments: argparse.Namespace) -> int:
     if interrupted:
         where = {
             "--name": study.name,
+            "--trainable": _own(study),
             "--db": study.db,
             "--cluster": arguments.cluster,
             "--checkpoints": study.checkpoints,
@@ -111,8 +123,15 @@ def _run(arguments: argparse.Namespace) -> int:
         told = " ".join(f"{option} {value}" for option, value in where.items() if value is not None)
         print(f"interrupted; go on with: workbench run --resume {told}")
     if failed:
-        print(f"workbench: {failed.replace('fail_fast=False', '--no-fail-fast')}", file=sys.stderr)
+        print(f"workbench: {in_shell(failed)}", file=sys.stderr)
     return 130 if interrupted else 1 if results.summary["best_trial"] is None else 0
+
+
+def _own(study: "Study") -> str | None:
+    """Name the code of one's own that a study trains with; a knowledge base alone does not import it."""
+    from workbench.core.record import own_classes
+
+    return next(iter(own_classes(study.spec["trainable"])), None)
 
 
 @contextmanager
@@ -144,13 +163,16 @@ def _study(arguments: argparse.Namespace, client: "Client | None") -> "Study":
     where["fail_fast"] = False if arguments.no_fail_fast else None
     where |= {key: getattr(arguments, key) for key in ("mode", "max_hours", "target_score")}
     if arguments.file or arguments.preset:
+        if arguments.trainable:
+            raise InvalidInput("--trainable goes with --resume --name; a study file says it: kind of [trainable]")
         table = read_file(arguments.file) if arguments.file else read_preset(arguments.preset)
         return study_from(table, name=arguments.name, seed=arguments.seed, **where)
     if not (arguments.resume and arguments.name):
         raise InvalidInput("say what to run: a study file, --preset NAME, or --resume --name STUDY")
     if arguments.seed is not None:
         raise InvalidInput("a resumed study keeps its seed: leave --seed out")
-    return recorded_study(where.pop("db") or DEFAULT_DB, arguments.name, **where)
+    db = where.pop("db") or DEFAULT_DB
+    return recorded_study(db, arguments.name, trainable=arguments.trainable, **where)
 
 
 def _watch(run: "StudyRun", *, quiet: bool) -> bool:

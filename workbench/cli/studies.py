@@ -1,10 +1,13 @@
 """Commands on the studies of a knowledge base, and on the knowledge base itself."""
 
 import argparse
+import json
+import re
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
-from workbench.cli.options import add_db
+from workbench.cli.options import add_db, add_study
 
 
 def add_parsers(commands: Any) -> None:
@@ -14,26 +17,34 @@ def add_parsers(commands: Any) -> None:
     studies.set_defaults(command=_studies)
 
     report = commands.add_parser("report", help="write a study's figures to one self-contained HTML file")
-    report.add_argument("name", help="name of the study")
+    add_study(report)
     report.add_argument("--out", metavar="FILE", help="where to (default: beside the knowledge base)")
-    add_db(report)
     report.set_defaults(command=_report)
+
+    show = commands.add_parser("show", help="print a study's best configuration, and what its trials failed of")
+    add_study(show)
+    show.add_argument("--json", action="store_true", help="as JSON")
+    show.set_defaults(command=_show)
+
+    delete = commands.add_parser("delete", help="remove a study and its checkpoints for good, once you have said yes")
+    add_study(delete)
+    delete.add_argument("--yes", action="store_true", help="do not ask")
+    delete.add_argument("--checkpoints", metavar="PLACE", help="where they are, if they were put elsewhere")
+    delete.set_defaults(command=_delete)
 
     schedule = commands.add_parser(
         "schedule", help="write the schedule of hyperparameters that a study's best weights were trained with"
     )
-    schedule.add_argument("name", help="name of the study")
+    add_study(schedule)
     schedule.add_argument("--trial", type=int, metavar="N", help="whose weights, instead of the best member's")
     schedule.add_argument("--out", metavar="FILE", help="a JSON file to write, for a trainable of kind replay")
-    add_db(schedule)
     schedule.set_defaults(command=_schedule)
 
     record = commands.add_parser("record", help="write a study to a folder of Parquet files, to be published")
-    record.add_argument("name", help="name of the study")
+    add_study(record)
     record.add_argument("folder", help="where to; must not exist")
     record.add_argument("--points", type=int, default=500, metavar="N", help="most points of a curve (default: 500)")
     record.add_argument("--note", default="", help="a line on what was recorded and why")
-    add_db(record)
     record.set_defaults(command=_record)
 
     check = commands.add_parser("check", help="look for damage in a knowledge base; exit code 1 if there is any")
@@ -71,6 +82,62 @@ def _report(arguments: argparse.Namespace) -> int:
     out = Path(arguments.out) if arguments.out else db.parent / f"{arguments.name}.html"
     print(Results.open(db, arguments.name).write_report(out))
     return 0
+
+
+def _show(arguments: argparse.Namespace) -> int:
+    from workbench.analysis import failures
+    from workbench.study.results import Results
+
+    results = Results.open(arguments.db, arguments.name)
+    found, failed = results.summary, failures(results.frames.trials)[["error", "trials"]]
+    told: dict[str, Any] = {"study": arguments.name, "state": results.frames.state, "trials": found["trials"]}
+    if found["best_trial"] is not None:
+        told["best"] = {name: found[f"best_{name}"] for name in ("trial", "score", "config")}
+    told["failures"] = failed.to_dict("records")
+    print(json.dumps(told, indent=1, ensure_ascii=False) if arguments.json else "\n".join(_toml(told)))
+    return 0
+
+
+def _toml(table: Mapping[str, Any], path: str = "") -> Iterator[str]:
+    """Write values first, then tables: those of a study, whose strings and numbers are written as in JSON."""
+    plain = {key: value for key, value in table.items() if not isinstance(value, (dict, list))}
+    yield from (f"{_key(key)} = {json.dumps(value, ensure_ascii=False)}" for key, value in plain.items())
+    for key in (key for key in table if key not in plain):
+        inner, name = table[key], f"{path}{_key(key)}"
+        for part in inner if isinstance(inner, list) else [inner]:
+            yield f"\n[[{name}]]" if isinstance(inner, list) else f"\n[{name}]"
+            yield from _toml(part, f"{name}.")
+
+
+def _key(name: str) -> str:
+    return name if re.fullmatch(r"[\w-]+", name, re.ASCII) else json.dumps(name, ensure_ascii=False)
+
+
+def _delete(arguments: argparse.Namespace) -> int:
+    from workbench.knowledge import KnowledgeBase, delete
+    from workbench.study.study import checkpoint_store
+
+    with KnowledgeBase(arguments.db) as kb:
+        told = repr(kb[arguments.name])
+    store = checkpoint_store(arguments.db, arguments.name, arguments.checkpoints)
+    told += f"; checkpoints of {store.disk_use() / 2**20:.1f} MiB in {store.root}"
+    print(told)
+    if not arguments.yes and not _agreed("delete it for good, with its checkpoints? [y/N] "):
+        print("nothing was deleted")
+        return 1
+    delete(arguments.db, arguments.name)
+    store.remove()
+    print("deleted")
+    return 0
+
+
+def _agreed(question: str) -> bool:
+    """Ask; where nobody can answer, that is a no."""
+    try:
+        return input(question).strip().lower() in ("y", "yes")
+    except EOFError:
+        print()
+        return False
 
 
 def _schedule(arguments: argparse.Namespace) -> int:

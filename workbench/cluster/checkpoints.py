@@ -16,7 +16,8 @@ from typing import Any
 
 import fsspec
 
-from workbench.core.errors import WorkbenchError
+from workbench.core.errors import CheckpointError, InvalidInput
+from workbench.core.failures import place_of
 from workbench.core.places import private_folder
 from workbench.core.protocols import Trainable
 
@@ -25,10 +26,6 @@ DISK_FULL = frozenset({errno.ENOSPC, errno.EDQUOT})
 _MANIFEST = "manifest.json"
 _NAME = re.compile(r"(trial-\d+)/phase-(\d+)")
 _PROBE_BYTES = 1 << 16
-
-
-class CheckpointError(WorkbenchError):
-    """A checkpoint is missing, truncated or foreign."""
 
 
 @dataclass(frozen=True)
@@ -84,8 +81,7 @@ class CheckpointStore:
         """
         _parts(name)  # it comes from the log: it must not lead out of the folder
         if not _is_url(self.root):
-            _verify(Path(self.root) / name)
-            trainable.load(Path(self.root) / name)
+            _read(trainable, Path(self.root) / name)
             return
         with tempfile.TemporaryDirectory() as scratch:
             local = Path(scratch) / "checkpoint"
@@ -93,8 +89,7 @@ class CheckpointStore:
             if not files.exists(f"{path}/{_MANIFEST}"):
                 raise CheckpointError(f"no checkpoint at {self.root}/{name}")
             files.get(path, str(local), recursive=True)
-            _verify(local)
-            trainable.load(local)
+            _read(trainable, local)
 
     def before(self, name: str) -> Iterator[tuple[str, int]]:
         """List the checkpoints of the same trial that are older than `name`, with their phases, newest first."""
@@ -119,6 +114,12 @@ class CheckpointStore:
             return sum(int(found["size"] or 0) for found in files.find(path, detail=True).values())
         except FileNotFoundError:  # there is none yet
             return 0
+
+    def remove(self) -> None:
+        """Remove every checkpoint there is."""
+        files, path = fsspec.core.url_to_fs(self.root)
+        if files.exists(path):
+            files.rm(path, recursive=True)
 
     def _place(self, trainable: Trainable, target: Path, about: Mapping[str, Any]) -> None:
         scratch = target.with_name(f".{target.name}.{uuid.uuid4().hex[:8]}")
@@ -203,8 +204,9 @@ def _fill(trainable: Trainable, scratch: Path, about: Mapping[str, Any]) -> None
     """Have the trial write its files and add the manifest: each file's SHA-256."""
     try:
         trainable.save(scratch)
-    except Exception:
+    except Exception as err:
         _probe(scratch)  # torch and others do not say that the disk is full: ask it
+        _tell_of_directory(trainable, "save", err)
         raise
     found = sorted(scratch.rglob("*"))
     for file in found:
@@ -215,6 +217,24 @@ def _fill(trainable: Trainable, scratch: Path, about: Mapping[str, Any]) -> None
             raise CheckpointError(f"save() left {name!r}, which is no file or folder but a link or a device: copy it")
     sums = {file.relative_to(scratch).as_posix(): _sha256(file) for file in found if file.is_file()}
     (scratch / _MANIFEST).write_text(json.dumps({**about, "sha256": sums}, indent=1))
+
+
+def _read(trainable: Trainable, directory: Path) -> None:
+    _verify(directory)
+    try:
+        trainable.load(directory)
+    except Exception as err:
+        _tell_of_directory(trainable, "load", err)
+        raise
+
+
+def _tell_of_directory(trainable: Trainable, method: str, err: Exception) -> None:
+    """Say what `path` is to a trial that took it for a file: torch's own error does not."""
+    if isinstance(err, IsADirectoryError) or "is a directory" in str(err).lower():
+        raise InvalidInput(
+            f"{type(trainable).__name__}.{method}(path) took its path for a file, but path is a directory: put files "
+            f"into it, as in path / 'model.pt' ({place_of(err) or ' '.join(str(err).split())})"
+        ) from err
 
 
 def _probe(directory: Path) -> None:

@@ -13,10 +13,10 @@ from typing import Any, cast
 from distributed import get_worker
 from distributed.comm import get_address_host
 
-from workbench.cluster.checkpoints import DISK_FULL, CheckpointError, CheckpointStore
+from workbench.cluster.checkpoints import DISK_FULL, CheckpointStore
 from workbench.cluster.measured import carried, numbers, parted
-from workbench.core.errors import PeerLost, WorkbenchError
-from workbench.core.failures import place_of
+from workbench.core.errors import CheckpointError, InvalidInput, PeerLost, WorkbenchError
+from workbench.core.failures import named, place_of, short
 from workbench.core.protocols import RETURNS, GangFactory, GangTrainable, Job, Metrics, Trainable, TrainableFactory
 
 _REPORT_EVERY_S = 0.25
@@ -240,6 +240,11 @@ def _built(task: PhaseTask) -> Trainable:
         trainable = cast(GangFactory, task.factory).rank(config, seed, task.rank)
     else:
         trainable = task.factory(config, seed)
+        if not hasattr(trainable, "train_phase"):
+            raise InvalidInput(
+                f"{named(task.factory)} returned {short(trainable)}, which is no trial: a factory returns an object "
+                "with train_phase, save, load and close; a function of your own yields its score once a phase"
+            )
     _live = _Live(task.study, task.topic, task.job.trial, task.rank, task.job.phase, trainable)
     return trainable
 

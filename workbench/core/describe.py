@@ -4,8 +4,10 @@ Schedulers, searchers and trainables are dataclasses whose init fields are their
 say what ran, a study file can say what to run, and a study can be resumed by its name alone.
 """
 
+import inspect
 from collections.abc import Callable, Mapping
 from dataclasses import MISSING, fields, is_dataclass
+from functools import partial
 from importlib import import_module
 from typing import Any
 
@@ -25,6 +27,9 @@ def describe(thing: Any, registry: Registry) -> Any:
     A class outside the registry is described by its import path, as a record: `build` refuses it, because
     nothing read from a database may name code to run.
     """
+    thing = inspect.unwrap(thing)  # a function's trials are those of the function
+    if isinstance(thing, partial):
+        return {**describe(thing.func, registry), **describe(thing.keywords, registry)}
     if isinstance(thing, Space):
         return thing.to_json()
     if isinstance(thing, Budget):
@@ -38,7 +43,7 @@ def describe(thing: Any, registry: Registry) -> Any:
         return {"kind": _kind(type(thing), registry), **settings}
     if thing is None or isinstance(thing, (bool, int, float, str)):
         return thing
-    return {"kind": _kind(thing if isinstance(thing, type) else type(thing), registry)}
+    return {"kind": _kind(thing if hasattr(thing, "__qualname__") else type(thing), registry)}
 
 
 def build(what: str, described: Mapping[str, Any], registry: Registry, **given: Any) -> Any:
@@ -119,6 +124,6 @@ def _read(key: str, value: Any) -> Any:
     return tuple(value) if isinstance(value, list) else value
 
 
-def _kind(cls: type, registry: Registry) -> str:
+def _kind(cls: Any, registry: Registry) -> str:
     path = f"{cls.__module__}:{cls.__qualname__}"
     return next((kind for kind, target in registry.items() if target == path), path)

@@ -27,6 +27,10 @@ class DatabaseError(WorkbenchError):
     """The knowledge base cannot be opened: corrupt, foreign, or written by a newer version."""
 
 
+class CheckpointError(WorkbenchError):
+    """A checkpoint is missing, truncated, foreign or empty: the trial goes on from an older one, or runs again."""
+
+
 class SchedulerError(WorkbenchError):
     """A scheduler broke its contract: a deadlock, a verdict for an unknown trial, a replay that differs."""
 

@@ -41,6 +41,7 @@ def source_mark(thing: Any) -> str | None:
 
 
 def _roots(thing: Any) -> Iterator[Any]:
+    thing = inspect.unwrap(thing)
     while isinstance(thing, partial):
         thing = thing.func
     thing = getattr(thing, "__func__", thing)

@@ -8,6 +8,7 @@ from workbench.knowledge.frames import Frames, frames_of
 from workbench.knowledge.inbox import Controls, Inbox
 from workbench.knowledge.reader import KnowledgeBase, RecordedStudy, RecordedTrial
 from workbench.knowledge.recording import Recording, record
+from workbench.knowledge.remove import delete
 from workbench.knowledge.writer import DiskFull, StudyLog, driver_of, output_path, signal_driver
 
 __all__ = [
@@ -22,6 +23,7 @@ __all__ = [
     "StudyLog",
     "backup",
     "check",
+    "delete",
     "driver_of",
     "frames_of",
     "output_path",

@@ -16,6 +16,7 @@ from typing import Any
 
 from workbench.core.interventions import Request
 from workbench.core.protocols import Config
+from workbench.knowledge.reader import KnowledgeBase
 from workbench.knowledge.writer import lock_path, private
 
 _MOST_BYTES = 1 << 16  # of a request: hyperparameters and a few words
@@ -33,8 +34,15 @@ def send(db: str | Path, study: str, action: str, trial: int | None = None, **da
     trial : int, optional
     **data
         ``phases``, ``config``, ``nodes``, as the action needs.
+
+    Raises
+    ------
+    DatabaseError, StudyError
+        There is no such knowledge base, or no such study in it.
     """
-    folder = _folder(Path(db), study)
+    with KnowledgeBase(db) as kb:
+        kb[study]  # a name that is mistaken makes no folder
+    folder = inbox_path(Path(db), study)
     folder.mkdir(mode=0o700, exist_ok=True)
     newest = max((int(file.name[:20]) for file in folder.glob("*.json") if file.name[:20].isdecimal()), default=0)
     stamp = max(time.time_ns(), newest + 1)  # the clock may have been set back since the last request
@@ -107,7 +115,7 @@ class Inbox:
     """
 
     def __init__(self, db: Path, study: str) -> None:
-        self._folder = _folder(db, study)
+        self._folder = inbox_path(db, study)
         self._taken: list[Path] = []
 
     def __call__(self) -> Sequence[Request]:
@@ -123,7 +131,8 @@ class Inbox:
         return [_read(file) for file in self._taken]
 
 
-def _folder(db: Path, study: str) -> Path:
+def inbox_path(db: Path, study: str) -> Path:
+    """Name the folder in which a study's requests wait."""
     return lock_path(db, study).with_suffix(".inbox")
 
 

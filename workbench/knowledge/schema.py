@@ -97,7 +97,7 @@ def open_for_reading(path: Path) -> sqlite3.Connection:
         A writer has to open it first.
     """
     if not path.is_file():
-        raise DatabaseError(f"no knowledge base at {path}: check the path, or run a study with --db {path}")
+        raise DatabaseError(f"no knowledge base at {path}: check the path, or run a study with db={str(path)!r}")
     connection = sqlite3.connect(
         f"{path.absolute().as_uri()}?mode=ro", uri=True, timeout=_WAIT_S, check_same_thread=False
     )
@@ -126,7 +126,7 @@ def damage_told(path: Path) -> Iterator[None]:
         if code in _INTERRUPTED:
             raise Unfinished(f"a write to {path} was interrupted: run workbench repair") from None
         what = f"{path} cannot be read as a knowledge base ({err})"
-        raise DatabaseError(f"{what}: restore a backup or choose another --db") from None
+        raise DatabaseError(f"{what}: restore a backup or choose another file") from None
     except (KeyError, ValueError, TypeError, AttributeError) as err:
         what = f"{path} holds what no driver has written ({type(err).__name__}: {' '.join(str(err).split())})"
         raise DatabaseError(f"{what}: run workbench check, restore a backup") from None
@@ -152,7 +152,7 @@ def _check(connection: sqlite3.Connection, path: Path) -> None:
     application = connection.execute("PRAGMA application_id").fetchone()[0]
     version = _version(connection)
     if application != _APPLICATION:
-        raise DatabaseError(f"{path} is an SQLite file, but not a knowledge base of the workbench: choose another --db")
+        raise DatabaseError(f"{path} is an SQLite file, but not a knowledge base of the workbench: choose another file")
     if version != VERSION:
-        do = "upgrade the workbench" if version > VERSION else "choose another --db, or use the workbench that wrote it"
+        do = "upgrade the workbench" if version > VERSION else "choose another file, or use the workbench that wrote it"
         raise DatabaseError(f"{path} has schema version {version}, this workbench reads only {VERSION}: {do}")

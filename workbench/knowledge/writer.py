@@ -60,6 +60,8 @@ class StudyLog:
     def __init__(self, path: Path, name: str, spec: Mapping[str, Any], *, resume: bool = False) -> None:
         self._path = real_path(path)
         self._lock = threading.Lock()
+        if resume and not self._path.is_file():  # to look for what is not there makes nothing
+            raise StudyError(f"no study {name!r} to resume, for there is no {self._path}: start it without resume=True")
         self._connection = open_for_writing(self._path)
         self._name, self._inode = name, os.stat(self._path).st_ino
         self._driver: IO[str] | None = None
@@ -100,7 +102,7 @@ class StudyLog:
         with self._lock:
             known = dict(self._names)
             try:
-                with _transaction(self._connection):
+                with transaction(self._connection):
                     if self._newest() != self._last:
                         raise StudyError(f"another driver has taken study {self._name!r} over: this one ends")
                     self._insert(rows, points)
@@ -160,7 +162,7 @@ class StudyLog:
         row = self._connection.execute("SELECT id, spec FROM studies WHERE name = ?", (name,)).fetchone()
         if row is None:
             if resume:
-                raise StudyError(f"no study {name!r} in {self._path} to resume: start it without --resume")
+                raise StudyError(f"no study {name!r} in {self._path} to resume: start it without resume=True")
             cursor = self._connection.execute(
                 "INSERT INTO studies (name, created_unix, spec, identity) VALUES (?, ?, ?, ?)",
                 (name, time.time(), _dumps(spec), uuid.uuid4().hex[:16]),
@@ -168,7 +170,7 @@ class StudyLog:
             return int(cursor.lastrowid or 0)
         if not resume:
             raise StudyError(
-                f"study {name!r} exists in {self._path}: resume it with --resume, or choose another --name"
+                f"study {name!r} exists in {self._path}: resume it with start(resume=True), or choose another name"
             )
         recorded, given = json.loads(row[1]), json.loads(_dumps(spec))
         for key in sorted(recorded.keys() | given.keys()):
@@ -214,7 +216,7 @@ def lock_path(path: Path, name: str) -> Path:
     return path.with_name(f"{path.name}.{safe}.lock")
 
 
-class _transaction:  # noqa: N801  a context manager, used like a function
+class transaction:  # noqa: N801  a context manager, used like a function
     """Commit whole or not at all."""
 
     def __init__(self, connection: sqlite3.Connection) -> None:

@@ -121,7 +121,7 @@ def read_table(
     for column in NEEDED:
         if column not in frame:
             found = ", ".join(c for c in frame.columns if c != "row")
-            raise InvalidInput(f"{name} has no column {column!r}, only {found}: map one with --column {column}=NAME")
+            raise InvalidInput(f"{name} has no column {column!r}, only {found}: map one with columns={{{column!r}: …}}")
     _check_filled(frame, name)
     times = [column for column in TIMES if column in frame]
     if len(times) > 1:
@@ -214,7 +214,7 @@ def _check_order(frame: pd.DataFrame, times: Sequence[str], name: str) -> None:
             reason = "is not above 0" if last != last else f"follows {last:g}: it must grow along a curve"
             hint = ""
             if column == "step" and last == last:
-                hint = "; if the table holds several tasks, choose one with --only COLUMN=VALUE"
+                hint = "; if the table holds several tasks, choose one with only={'env': …}"
             where = f"config_id {at['config_id']}, seed {at['seed']}"
             raise InvalidInput(f"{name}, row {at['row']} ({where}): {column} {at[column]:g} {reason}{hint}")
 
@@ -227,7 +227,7 @@ def _check_constant(frame: pd.DataFrame, hyperparameters: Sequence[str], name: s
             at: Any = frame.iloc[int(bad.argmax())]
             raise InvalidInput(
                 f"{name}, row {at['row']}: {column} is {at[column]} for config_id {at['config_id']}, which had "
-                f"{first.iloc[int(bad.argmax())]} before; choose one value with --only {column}=VALUE"
+                f"{first.iloc[int(bad.argmax())]} before; choose one value with only={{{column!r}: …}}"
             )
 
 

@@ -13,8 +13,9 @@ from workbench.core.errors import InvalidInput, refuse_unknown, unknown
 from workbench.core.ledger import Ledger
 from workbench.core.protocols import ranks_needed
 from workbench.core.record import in_drawn_order, own_classes, scheduler_from_record
-from workbench.core.registry import SCHEDULERS, SEARCHERS, TRAINABLES
+from workbench.core.registry import SCHEDULERS, SEARCHERS
 from workbench.core.space import Space
+from workbench.study.own import trainable_from, with_own
 from workbench.study.study import Study
 
 _STUDY_KEYS = {"name", "seed", "nodes", "db", "checkpoints", "max_retries", "stall_s", "fail_fast"} | {
@@ -86,12 +87,12 @@ def study_from(table: Mapping[str, Any], **overrides: Any) -> Study:
     settings = {**_table(table, "study"), **{k: v for k, v in overrides.items() if v is not None}}
     refuse_unknown("setting of [study]", [key for key in settings if key != "client"], _STUDY_KEYS)
     if "name" not in settings:
-        raise InvalidInput('the study has no name: add name = "…" to [study], or pass --name')
+        raise InvalidInput('the study has no name: add name = "…" to [study], or pass name=…')
     seed = settings.get("seed", 0)
     if isinstance(seed, bool) or not isinstance(seed, int) or seed < 0:
         raise InvalidInput(f"a seed is a whole number >= 0, got {seed!r}")
     described = {"kind": "random", **_table(table, "searcher", {})}
-    trainable = build("trainable", _table(table, "trainable"), TRAINABLES)
+    trainable = trainable_from(_table(table, "trainable"))
     nodes = settings.get("nodes", Study.nodes) if settings.get("client") is None else None
     n_slots = max(1, nodes // ranks_needed(trainable)) if isinstance(nodes, int) else nodes  # `Study` refuses the rest
     space = Space.from_json(table["space"]) if "space" in table else None
@@ -120,26 +121,43 @@ def recorded_study(db: str | Path, name: str, **settings: Any) -> Study:
     return study_from_record(name, in_drawn_order(spec, events), db=db, **{**asdict(Ledger(events).aim), **given})
 
 
-def study_from_record(name: str, spec: Mapping[str, Any], **settings: Any) -> Study:
+def study_from_record(name: str, spec: Mapping[str, Any], trainable: str | None = None, **settings: Any) -> Study:
     """Build a study again from what the log keeps of it.
+
+    Parameters
+    ----------
+    name : str
+    spec : Mapping
+    trainable : str, optional
+        "module:name" of what is trained, if that is code of the user's own: a record never makes it be imported.
+    **settings
+        As of `Study`.
 
     Raises
     ------
     InvalidInput
         Its scheduler, searcher or trainable is not one of the workbench's: pass the objects to `Study` instead.
     """
-    if mine := own_classes(spec):
+    recorded = spec["trainable"]
+    if trainable is None and (mine := own_classes(recorded)):
+        there = "" if mine[0].startswith("__main__:") else f"name it, trainable={mine[0]!r}, or "
         raise InvalidInput(
-            f"study {name!r} runs {mine[0]}, a class of your own, which its record cannot make again: resume it from "
-            f"Python, Study({name!r}, scheduler, trainable, db=…).run(resume=True)"
+            f"study {name!r} runs {mine[0]}, code of your own, which a knowledge base alone makes none import: {there}"
+            f"resume it with its file, or from Python, Study({name!r}, scheduler, trainable).run(resume=True)"
+        )
+    if mine := own_classes(spec["scheduler"]):
+        raise InvalidInput(
+            f"study {name!r} runs {mine[0]}, a class of your own, which its record cannot make again: resume it with "
+            f"its study file, or from Python, Study({name!r}, scheduler, trainable, db=…).run(resume=True)"
         )
     scheduler = scheduler_from_record(spec["scheduler"])
-    trainable = build("trainable", spec["trainable"], TRAINABLES)
-    return Study(name, scheduler, trainable, seed=spec["seed"], **{k: v for k, v in settings.items() if v is not None})
+    factory = trainable_from(recorded if trainable is None else {**recorded, "kind": trainable})
+    return Study(name, scheduler, factory, seed=spec["seed"], **{k: v for k, v in settings.items() if v is not None})
 
 
 def _built(what: str, described: Mapping[str, Any], registry: Registry, **given: Any) -> Any:
     """Build what is described; what other tables say fills in the settings it has and that are not its own."""
+    registry = with_own(described, registry)
     known = settings_of(what, described, registry)
     filled = {k: v for k, v in given.items() if k in known and k not in described and v is not None}
     return build(what, described, registry, **filled)

@@ -2,6 +2,7 @@
 
 import sys
 import threading
+import warnings
 from collections.abc import Sequence
 from dataclasses import dataclass
 from html import escape
@@ -133,6 +134,7 @@ class WatchedLog:
         self._progress = progress
         self._stopping = stopping
         self._hopeless = hopeless
+        self._said = False
 
     def append(self, events: Sequence[Event]) -> None:
         """Write events to the log, and take them in."""
@@ -150,6 +152,9 @@ class WatchedLog:
         for event in events:
             self._progress.see(event)
             self._hopeless.see(event)
+            if "recovered" in event.data and not self._said:
+                self._said = True
+                warnings.warn(f"trial {event.trial} {event.data['recovered']}; others are in the log", stacklevel=2)
 
 
 def in_a_notebook() -> bool:

@@ -3,7 +3,7 @@
 import copy
 import re
 import threading
-from collections.abc import Generator, Sequence
+from collections.abc import Callable, Generator, Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager, nullcontext, suppress
 from dataclasses import dataclass, replace
 from functools import partial
@@ -11,6 +11,7 @@ from itertools import chain, count
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from workbench.algos.function.factory import as_factory
 from workbench.core.aim import Aim
 from workbench.core.describe import describe
 from workbench.core.drive import drive
@@ -49,7 +50,9 @@ class Study:
     scheduler : Scheduler
         A fresh one; the study works on copies, so the object stays fresh.
     trainable : TrainableFactory
-        What a trial is: ``GA3C(...)``, or any picklable callable ``(config, seed) -> Trainable``.
+        What a trial is: ``GA3C(...)``; a function of your own that yields a score once a phase, see
+        `Function`; or what is called with ``(config, seed)`` and gives a `Trainable`, such as a class. It travels to
+        the workers, from a notebook's cell too.
     db : path
         The knowledge base; checkpoints go beside it.
     nodes : int
@@ -85,7 +88,7 @@ class Study:
 
     name: str
     scheduler: Scheduler
-    trainable: TrainableFactory
+    trainable: TrainableFactory | Callable[..., Iterator[Any]]
     db: str | Path = DEFAULT_DB
     nodes: int = 2
     client: "Client | None" = None
@@ -104,6 +107,7 @@ class Study:
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "db", Path(self.db))
+        object.__setattr__(self, "trainable", as_factory(self.trainable))
         if not isinstance(self.name, str) or not _NAME.fullmatch(self.name):
             raise InvalidInput(
                 f"a study's name is 1 to 100 characters without / \\ or a leading dot, got {self.name!r}"
@@ -215,7 +219,7 @@ class Study:
         )
         with cluster as client:
             executor = DaskExecutor(
-                client, self.trainable, self.checkpoint_store, self.max_retries, self.stall_s, identity
+                client, as_factory(self.trainable), self.checkpoint_store, self.max_retries, self.stall_s, identity
             )
             try:
                 yield executor

@@ -1,0 +1,314 @@
+"""A generator function as a trial."""
+
+import inspect
+import threading
+from functools import partial, wraps
+
+import numpy as np
+import pytest
+import torch
+
+from tests import own
+from workbench.algos.function.factory import Function, as_factory
+from workbench.core.describe import describe
+from workbench.core.errors import CheckpointError, InvalidInput
+from workbench.core.registry import REGISTRY
+from workbench.core.source import source_mark
+
+
+def silent(metrics):
+    pass
+
+
+def phases(function, n=3, config=None, seed=0):
+    trial = as_factory(function)({"lr": 0.5} if config is None else config, seed)
+    try:
+        return [trial.train_phase(silent) for _ in range(n)]
+    finally:
+        trial.close()
+
+
+def line_of(function, words: str) -> int:
+    lines, first = inspect.getsourcelines(function)
+    return first + next(n for n, line in enumerate(lines) if words in line)
+
+
+def test_a_phase_is_a_yield() -> None:
+    assert phases(own.forgetful) == [{"score": 0.5}, {"score": 1.0}, {"score": 1.5}]
+
+
+@pytest.mark.parametrize("score", [1, 1.0, np.float32(1), np.int64(1), np.array(1.0), torch.tensor(1.0), True])
+def test_a_score_is_any_library_s_number(score) -> None:
+    def train(config):
+        yield score
+        yield {"score": score, "loss": score, "returns": [1.0, 2.0]}
+
+    one, more = phases(train, 2)
+    assert one == {"score": 1.0}
+    assert more == {"score": 1.0, "loss": 1.0, "returns": [1.0, 2.0]}
+    assert type(one["score"]) in (int, float)
+
+
+def test_it_takes_seed_and_state_by_name_and_may_have_defaults() -> None:
+    def train(configuration, *, state, seed, epochs=3):
+        assert state is None
+        yield seed + epochs + configuration["lr"]
+
+    assert phases(train, 1, seed=7) == [{"score": 10.5}]
+    assert phases(partial(train, epochs=5), 1, seed=7) == [{"score": 12.5}]
+
+
+def test_what_calls_a_generator_is_as_good_as_one() -> None:
+    @wraps(own.forgetful)
+    def wrapped(*args, **given):
+        return own.forgetful(*args, **given)
+
+    class Called:
+        def __call__(self, config):
+            yield from own.forgetful(config)
+
+    for function in (wrapped, Called(), partial(own.forgetful), Function(lambda config: own.forgetful(config))):
+        assert phases(function, 1) == [{"score": 0.5}]
+
+
+def no_yield(config):
+    return 0.5
+
+
+def returns_late(config):
+    yield 1.0
+    return 0.5
+
+
+def no_state(config, state):
+    return 0.5
+
+
+async def asynchronous(config):
+    yield 0.5
+
+
+def two_things(config, rate):
+    yield 0.5
+
+
+@pytest.mark.parametrize(
+    ("function", "says"),
+    [
+        (no_yield, "has no yield of its own: .* instead of returning"),
+        (no_state, "has no yield of its own"),
+        (asynchronous, "has no yield of its own"),
+        (two_things, "cannot be called with a configuration .*'rate'.*: .* seed and state by these names"),
+    ],
+)
+def test_a_function_that_cannot_be_a_trial_is_refused_before_anything_begins(function, says) -> None:
+    with pytest.raises(
+        InvalidInput, match=rf"^{function.__name__} \(test_function.py:{line_of(function, 'def ')}\) {says}"
+    ):
+        as_factory(function)
+
+
+def test_what_is_no_trainable_at_all() -> None:
+    class Half:
+        def train_phase(self, progress): ...
+        def close(self): ...
+
+    class Builds:
+        def __call__(self, config, seed): ...
+
+    for wrong, says in [
+        (3, "got 3"),
+        (None, "got None"),
+        (own.Climber({}, 0), "got <tests.own.Climber"),
+        (Half, "Half lacks save, load: .* where path is a directory"),
+        (Builds, r"objects build trials: pass one, Builds\(…\)"),
+    ]:
+        with pytest.raises(InvalidInput, match=says):
+            as_factory(wrong)
+    for right in (
+        own.Climber,
+        Builds(),
+        partial(own.Climber, step=2.0),
+        lambda config, seed: own.Climber(config, seed),
+    ):
+        assert as_factory(right) is right
+
+
+def yielding(value):
+    def train(config):
+        yield value
+
+    return train
+
+
+@pytest.mark.parametrize(
+    ("value", "says"),
+    [
+        ("0.5", "yielded '0.5': yield a number"),
+        (None, "yielded None"),
+        ([0.5], "yielded .0.5."),
+        ((0.5, 1, 2), "yielded"),
+        ({"loss": 0.5}, "yielded .'loss': 0.5., which has no score"),
+        ({"score": 0.5, "loss": "low"}, "yielded 'low' as 'loss'"),
+        (np.zeros(3), "yielded array"),
+        ((0.5, {"weights": 1}), "yielded a state, but cannot take it back: give it an argument state=None"),
+    ],
+)
+def test_what_is_no_score_is_refused_with_the_line_of_the_yield(value, says) -> None:
+    function = yielding(value)
+    line = line_of(function, "yield value")
+    with pytest.raises(InvalidInput, match=rf"^train \(test_function.py:{line - 1}\) in line {line} {says}"):
+        phases(function, 1)
+
+
+def test_a_function_that_ends_too_soon_says_after_how_many_yields() -> None:
+    with pytest.raises(InvalidInput, match=r"^forgetful \(own.py:\d+\) ended after 9 yields and another phase was due"):
+        phases(own.forgetful, 10)
+    with pytest.raises(InvalidInput, match=r"ended after 1 yield and returned 0.5, which is not used, and another"):
+        phases(returns_late, 2)
+
+    def never(config):
+        if not config:
+            yield
+
+    with pytest.raises(InvalidInput, match="ended without a yield"):
+        phases(never, 1)
+
+
+def test_what_it_raises_comes_out_as_it_is_and_what_would_end_the_worker_does_not() -> None:
+    def raises(config):
+        yield config["momentum"]
+
+    def leaves(config):
+        raise SystemExit("no data")
+        yield
+
+    with pytest.raises(KeyError, match="momentum"):
+        phases(raises)
+    with pytest.raises(RuntimeError, match="SystemExit no data"):
+        phases(leaves)
+
+
+# -- its state ------------------------------------------------------------------------------------------------
+
+
+def test_a_state_of_tensors_arrays_and_nested_dicts_comes_back_as_it_was(tmp_path) -> None:
+    model = torch.nn.Sequential(torch.nn.Linear(2, 3), torch.nn.BatchNorm1d(3))
+    optimizer = torch.optim.Adam(model.parameters())
+    moments = {0: {"step": torch.tensor(3.0), "exp_avg": torch.ones(3, 2), "exp_avg_sq": torch.ones(3, 2)}}
+    given = {
+        "model": model.state_dict(),
+        "optimizer": optimizer.state_dict() | {"state": moments},
+        "arrays": [np.arange(6, dtype=np.uint16).reshape(2, 3), np.array(["a", "bc"]), np.zeros((0, 2), bool)],
+        "drawn": np.random.default_rng(0).bit_generator.state,
+        "best": np.float64(0.5),
+        ("a", 1): (None, True, 3, 2**80, "text", b"\x00bytes", b"", 1j),
+        7: {"deep": {"deeper": torch.tensor([1.5], dtype=torch.bfloat16)}},
+    }
+
+    def train(config, state=None):
+        yield 1.0, given if state is None else state
+        yield 2.0, state
+
+    first, second = Function(train)({}, 0), Function(train)({}, 1)
+    first.train_phase(silent)
+    first.save(tmp_path)
+    second.load(tmp_path)
+    assert second.train_phase(silent) == {"score": 1.0}
+    back = second._state
+    other = torch.nn.Sequential(torch.nn.Linear(2, 3), torch.nn.BatchNorm1d(3))
+    other.load_state_dict(back["model"])
+    torch.optim.Adam(other.parameters()).load_state_dict(back["optimizer"])
+    assert all(torch.equal(a, b) for a, b in zip(other.state_dict().values(), given["model"].values(), strict=True))
+    for was, now in zip(given["arrays"], back["arrays"], strict=True):
+        assert now.dtype == was.dtype
+        np.testing.assert_array_equal(now, was)
+    back["arrays"][0] += 1  # it can be written to
+    np.random.default_rng(1).bit_generator.state = back["drawn"]
+    assert {key: back[key] for key in ("best", ("a", 1))} == {key: given[key] for key in ("best", ("a", 1))}
+    assert torch.equal(back[7]["deep"]["deeper"], given[7]["deep"]["deeper"])
+
+
+def test_a_state_that_could_run_code_when_read_is_refused_with_its_place(tmp_path) -> None:
+    def train(config, state=None):
+        yield 1.0, {"models": [config, {"net": own.Climber({}, 0)}]}
+
+    trial = Function(train)({"a": 1}, 0)
+    trial.train_phase(silent)
+    with pytest.raises(
+        InvalidInput, match=r"state\['models'\]\[1\]\['net'\] is <.*>, a Climber: a state holds tensors"
+    ):
+        trial.save(tmp_path)
+
+
+class Evil:
+    def __reduce__(self):
+        return (exec, ("raise AssertionError('ran')",))
+
+
+def test_a_checkpoint_is_read_without_running_what_is_in_it(tmp_path) -> None:
+    torch.save({"state": Evil()}, tmp_path / "state.pt")
+    with pytest.raises(CheckpointError, match="cannot be read"):
+        Function(own.climb)({}, 0).load(tmp_path)
+
+
+# -- while it runs --------------------------------------------------------------------------------------------
+
+
+class UnwantedError(BaseException):
+    pass
+
+
+def test_it_shows_life_while_it_computes_and_stops_when_it_is_unwanted(monkeypatch) -> None:
+    monkeypatch.setattr("workbench.algos.function.trial._SIGN_S", 0.01)
+    stopped, signs = threading.Event(), []
+
+    def train(config):
+        try:
+            while True:
+                sum(range(100))
+        finally:
+            stopped.set()
+        yield
+
+    def progress(metrics):
+        signs.append(metrics)
+        if len(signs) == 5:
+            raise UnwantedError
+
+    trial = as_factory(train)({}, 0)
+    with pytest.raises(UnwantedError):
+        trial.train_phase(progress)
+    assert stopped.is_set()
+    assert signs == [{}] * 5
+    trial.close()
+    trial.close()
+    assert not trial._thread._thread.is_alive()
+
+
+def test_its_finally_blocks_run_when_the_trial_is_closed() -> None:
+    closed = []
+
+    def train(config):
+        try:
+            while True:
+                yield 1.0
+        finally:
+            closed.append(threading.current_thread().name)
+
+    trial = as_factory(train)({}, 0)
+    trial.train_phase(silent)
+    trial.close()
+    assert closed == [f"trial of train (test_function.py:{line_of(train, 'def ')})"]
+
+
+# -- on record ------------------------------------------------------------------------------------------------
+
+
+def test_the_record_says_which_function_and_its_mark_follows_its_code() -> None:
+    assert describe(as_factory(own.climb), REGISTRY) == {"kind": "tests.own:climb"}
+    assert describe(as_factory(partial(own.climb, step=2)), REGISTRY) == {"kind": "tests.own:climb", "step": 2}
+    assert describe(own.Climber, REGISTRY) == {"kind": "tests.own:Climber"}
+    marks = {source_mark(as_factory(f)) for f in (own.climb, own.forgetful, partial(own.climb, step=2))}
+    assert len(marks) == 2
+    assert None not in marks

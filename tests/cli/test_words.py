@@ -1,0 +1,53 @@
+"""The library speaks Python, the command line the shell."""
+
+import ast
+import re
+from pathlib import Path
+
+import pytest
+
+import workbench
+from workbench.cli.words import _SHELL, in_shell
+
+LIBRARY = [p for p in Path(workbench.__file__).parent.rglob("*.py") if "cli" not in p.parts and "paper" not in p.parts]
+
+
+@pytest.mark.parametrize(
+    ("python", "shell"),
+    [
+        (
+            "resume it with start(resume=True), or choose another name",
+            "resume it with --resume, or choose another name",
+        ),
+        ("start it without resume=True", "start it without --resume"),
+        ("let it go on with fail_fast=False", "let it go on with --no-fail-fast"),
+        ("run a study with db='a b/x.db'", "run a study with --db 'a b/x.db'"),
+        ("name it, trainable='my:train', or", "name it, --trainable my:train, or"),
+        ("or pass name=…", "or pass --name …"),
+        ("map one with columns={'step': …}", "map one with --column step=NAME"),
+        ("choose one with only={'env': …}", "choose one with --only env=VALUE"),
+        (
+            "from Python, Study('x', s, t, db=…).run(resume=True)",
+            "from Python, Study('x', s, t, db=…).run(resume=True)",
+        ),
+    ],
+)
+def test_a_message_of_the_library_in_the_shell(python, shell) -> None:
+    assert in_shell(python) == shell
+
+
+def test_no_message_of_the_library_speaks_the_shell() -> None:
+    """Options are for the command line; what starts processes of its own gives them options too."""
+    for path in LIBRARY:
+        for node in ast.walk(ast.parse(path.read_text())):
+            if isinstance(node, ast.Call) and getattr(node.func, "id", "").endswith(("Input", "Error", "Unfinished")):
+                assert not re.search(r"(?<![\\w-])--[a-z]", ast.unparse(node).replace("run --help", "")), (
+                    f"{path}:{node.lineno}"
+                )
+
+
+def test_every_phrase_that_is_translated_is_said_somewhere() -> None:
+    said = "".join(path.read_text() for path in LIBRARY).replace("{{", "{").replace("}}", "}")
+    said = re.sub(r"\{[^{}]*!r\}", "'x'", said)
+    for python in _SHELL:
+        assert re.search(python, said), python

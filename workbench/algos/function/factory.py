@@ -1,0 +1,137 @@
+"""What a user may call a trainable: a generator function, a class with the four methods, or a factory."""
+
+import inspect
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from functools import partial
+from typing import Any
+
+from workbench.algos.function.trial import FunctionTrial
+from workbench.core.errors import InvalidInput
+from workbench.core.failures import named, short
+from workbench.core.protocols import Config, TrainableFactory
+
+_METHODS = ("train_phase", "save", "load", "close")
+
+
+def as_factory(thing: Any) -> TrainableFactory:
+    """Take what a user calls a trainable.
+
+    Raises
+    ------
+    InvalidInput
+        It is none; the message names it, and its line.
+    """
+    if isinstance(thing, type):
+        _check_class(thing)
+    elif not isinstance(thing, Function) and _yields(thing):
+        return Function(thing)
+    elif not callable(thing) or all(hasattr(thing, method) for method in _METHODS):
+        raise InvalidInput(
+            f"what is trained is a function that yields a score once a phase, a class with {', '.join(_METHODS)}, "
+            f"or a factory such as GA3C(…); got {short(thing)}"
+        )
+    elif inspect.isroutine(thing) or isinstance(thing, partial):
+        _check_plain(thing)
+    factory: TrainableFactory = thing
+    return factory
+
+
+@dataclass(frozen=True, repr=False)
+class Function:
+    """Trials that run a generator function, to its next yield in every phase.
+
+    It yields a score, or a mapping with a ``score`` and other numbers, once a phase. With ``yield score, state`` it
+    hands over a checkpoint: tensors, arrays, numbers, text, and dicts, lists and tuples of these. That comes back as
+    its argument ``state`` (at first ``None``) where the trial goes on in another process, or another trial from it. A
+    function that yields no state runs again from its start there, unreported up to the phase that is due.
+
+    Parameters
+    ----------
+    function : callable
+        Called with the configuration, a dict, and by name with those of ``seed`` (int) and ``state`` that it takes.
+
+    Examples
+    --------
+    >>> def train(config, seed):
+    ...     for phase in range(9):
+    ...         yield phase * config["lr"]
+    >>> trial = Function(train)({"lr": 0.5}, seed=0)
+    >>> [trial.train_phase(lambda metrics: None)["score"] for _ in range(3)]
+    [0.0, 0.5, 1.0]
+    >>> trial.close()
+    """
+
+    function: Callable[..., Any]
+
+    def __post_init__(self) -> None:
+        self._arguments({}, 0, None)
+
+    @property
+    def __wrapped__(self) -> Callable[..., Any]:
+        """What is run; records and marks of code are of this."""
+        return self.function
+
+    def __repr__(self) -> str:
+        return named(self.function)
+
+    def __call__(self, config: Config, seed: int) -> FunctionTrial:
+        """Build a trial; the function is called when its first phase begins."""
+        takes_state = "state" in self._arguments(config, seed, None)
+        return FunctionTrial(repr(self), lambda state: self._begun(config, seed, state), takes_state)
+
+    def _begun(self, config: Config, seed: int, state: Any) -> Iterator[Any]:
+        made = self.function(dict(config), **self._arguments(config, seed, state))
+        if not isinstance(made, Iterator):
+            raise InvalidInput(f"{self} returned {short(made)}: it has to yield a score once a phase")
+        return made
+
+    def _arguments(self, config: Config, seed: int, state: Any) -> dict[str, Any]:
+        """Give what the function takes by name."""
+        try:
+            signature = inspect.signature(self.function)
+        except ValueError:  # of some that are written in C nothing is known
+            return {}
+        by_name = {k: v for k, v in {"seed": seed, "state": state}.items() if k in signature.parameters}
+        try:
+            signature.bind(dict(config), **by_name)
+        except TypeError as err:
+            raise InvalidInput(
+                f"{self} cannot be called with a configuration ({err}): its first argument is the configuration, and "
+                "it may take seed and state by these names; others need defaults"
+            ) from None
+        return by_name
+
+
+def _yields(thing: Any) -> bool:
+    called = getattr(thing, "__call__", None)  # noqa: B004  an object's method may be a generator
+    return any(map(inspect.isgeneratorfunction, (thing, inspect.unwrap(thing), called)))
+
+
+def _check_class(cls: type) -> None:
+    missing = [method for method in _METHODS if not callable(getattr(cls, method, None))]
+    if not missing or hasattr(cls, "rank"):
+        return
+    if len(missing) == len(_METHODS) and "__call__" in cls.__dict__:
+        raise InvalidInput(f"{cls.__name__} is a class whose objects build trials: pass one, {cls.__name__}(…)")
+    raise InvalidInput(
+        f"{cls.__name__} lacks {', '.join(missing)}: a trial's class has __init__(config, seed), "
+        "train_phase(progress), save(path) and load(path), where path is a directory, and close()"
+    )
+
+
+def _check_plain(function: Callable[..., Any]) -> None:
+    """Refuse a function that can be no factory, being called with a configuration and a seed."""
+    try:
+        signature = inspect.signature(function)
+        signature.bind({}, 0)
+        fits = "state" not in signature.parameters
+    except TypeError:
+        fits = False
+    except ValueError:
+        return
+    if not fits or inspect.iscoroutinefunction(function) or inspect.isasyncgenfunction(function):
+        raise InvalidInput(
+            f"{named(function)} has no yield of its own: a function yields its score once a phase instead of returning "
+            "it (one that calls another does: yield from other(config))"
+        )

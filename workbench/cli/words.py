@@ -1,0 +1,31 @@
+"""What Python is told to write, in the words of the shell: the library speaks Python, the commands translate."""
+
+import re
+import shlex
+from collections.abc import Callable
+
+_PYTHON = re.compile(r"Study\(.*?\)\.\w+\([^)]*\)")  # said to whoever is sent to Python
+_SHELL: dict[str, str | Callable[[re.Match[str]], str]] = {
+    r"\b(?:start|run)\(resume=True\)|\bresume=True": "--resume",
+    r"\bfail_fast=False": "--no-fail-fast",
+    r"\bcolumns=\{'(\w+)': …\}": r"--column \1=NAME",
+    r"\bonly=\{'(\w+)': …\}": r"--only \1=VALUE",
+    r"\b(db|name|trainable)=(?:'([^']*)'|…)": lambda found: (
+        f"--{found[1]} {shlex.quote(found[2]) if found[2] else '…'}"
+    ),
+}
+
+
+def in_shell(text: str) -> str:
+    """Put a message of the library into the shell's words.
+
+    >>> in_shell("study 'a' exists: resume it with start(resume=True), or run it with db='b.db'")
+    "study 'a' exists: resume it with --resume, or run it with --db b.db"
+    """
+    said, at = "", 0
+    for kept in [*_PYTHON.finditer(text), None]:
+        part = text[at : kept.start() if kept else len(text)]
+        for python, shell in _SHELL.items():
+            part = re.sub(python, shell, part)
+        said, at = said + part + (kept[0] if kept else ""), kept.end() if kept else 0
+    return said

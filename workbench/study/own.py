@@ -1,0 +1,87 @@
+"""Code of the user's own, named "module:name" in a study file or on the command line, and imported for it.
+
+Nothing that a knowledge base says is ever imported: only who writes a file or a command names code to run.
+"""
+
+import os
+import sys
+from collections.abc import Mapping
+from dataclasses import is_dataclass
+from functools import partial, reduce
+from importlib import import_module
+from types import ModuleType
+from typing import Any
+
+from workbench.algos.function.factory import as_factory
+from workbench.core.describe import Registry, build
+from workbench.core.errors import InvalidInput, WorkbenchError, unknown
+from workbench.core.failures import place_of
+from workbench.core.protocols import TrainableFactory
+from workbench.core.registry import TRAINABLES
+
+
+def with_own(described: Mapping[str, Any], registry: Registry) -> Registry:
+    """Add the kind that is described to those of a registry if it is written "module:name", and import it."""
+    kind = described.get("kind")
+    if not isinstance(kind, str) or ":" not in kind:
+        return registry
+    found = imported(kind)
+    if not (isinstance(found, type) and is_dataclass(found)):
+        raise InvalidInput(
+            f"{kind!r} is {found!r}: in a study file it has to be a dataclass, whose fields are settings"
+        )
+    return {**registry, kind: kind}
+
+
+def trainable_from(described: Mapping[str, Any]) -> TrainableFactory:
+    """Build what is trained from a table: of a kind in the registry, or "module:name" and its settings.
+
+    A name may stand for a generator function or a class with the four methods, whose keyword arguments the settings
+    are; for a dataclass whose objects build trials; or for an object that does.
+    """
+    kind = described.get("kind") if isinstance(described, Mapping) else None
+    if not isinstance(kind, str) or ":" not in kind:
+        factory: TrainableFactory = build("trainable", described, TRAINABLES)
+        return factory
+    found, settings = imported(kind), {key: value for key, value in described.items() if key != "kind"}
+    if isinstance(found, type) and is_dataclass(found) and not hasattr(found, "train_phase"):
+        return as_factory(build("trainable", described, {kind: kind}))
+    if settings and not callable(found):
+        raise InvalidInput(f"{kind!r} is {found!r}: it takes no settings, got {', '.join(settings)}")
+    return as_factory(partial(found, **settings) if settings else found)
+
+
+def imported(kind: str) -> Any:
+    """Import what "module:name" stands for, from the working directory too.
+
+    Raises
+    ------
+    InvalidInput
+        There is no such module or name, or it cannot be imported; with the line that fails.
+    """
+    module, _, name = kind.partition(":")
+    here = os.getcwd()
+    if here not in sys.path:  # a command's own folder stands there instead; workers are given the same path
+        sys.path.insert(0, here)
+    try:
+        return reduce(getattr, name.split("."), _module(module, here))
+    except AttributeError:
+        raise unknown(f"name in module {module}", name, _public(sys.modules[module])) from None
+
+
+def _module(name: str, here: str) -> ModuleType:
+    try:
+        return import_module(name)
+    except ModuleNotFoundError as err:
+        if err.name is None or not f"{name}.".startswith(f"{err.name}."):
+            raise InvalidInput(f"{name} cannot be imported: {err} ({place_of(err)})") from None
+        raise InvalidInput(f"there is no module {err.name!r}, neither in {here} nor installed") from None
+    except WorkbenchError:
+        raise
+    except Exception as err:  # noqa: BLE001  whatever the user's code does
+        told = " ".join(f"{type(err).__name__}: {err}".split())
+        raise InvalidInput(f"{name} cannot be imported: {told} ({place_of(err)})") from None
+
+
+def _public(module: ModuleType) -> list[str]:
+    return [name for name, value in vars(module).items() if callable(value) and not name.startswith("_")]
