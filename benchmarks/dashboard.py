@@ -50,7 +50,7 @@ class Counting(Dashboard):
 
     def send(self, content, buffers=None):
         self.bytes = len(json.dumps(content)) + sum(len(b) for b in buffers or [])
-        self.points = getattr(self, "points", 0) + (len(buffers[1]) // 16 if buffers else 0)
+        self.points = getattr(self, "points", 0) + (len(buffers[1]) // 20 if buffers else 0)
 
 
 class Growing:

@@ -5,7 +5,7 @@ Pure functions. Draws nothing, and reads no database.
 
 from workbench.analysis.bootstrap import Interval, bootstrap_difference, bootstrap_interval
 from workbench.analysis.completion import completion_rate
-from workbench.analysis.curves import best_so_far, learning_curves
+from workbench.analysis.curves import best_so_far, learning_curves, training_began
 from workbench.analysis.failures import failure_lines, failures
 from workbench.analysis.importance import Importance, importance
 from workbench.analysis.lineage import ancestry, best_trial, lineage, phylogeny, schedule_of, schedules
@@ -13,6 +13,7 @@ from workbench.analysis.occupancy import Occupancy, occupancy, occupancy_over_ti
 from workbench.analysis.summary import summarise
 from workbench.analysis.survival import phase_modes, survival
 from workbench.analysis.thin import thin_curves
+from workbench.analysis.time_left import time_left
 
 __all__ = [
     "Importance",
@@ -38,4 +39,6 @@ __all__ = [
     "summarise",
     "survival",
     "thin_curves",
+    "time_left",
+    "training_began",
 ]

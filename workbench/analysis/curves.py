@@ -21,7 +21,8 @@ def learning_curves(
     phases, metrics : DataFrame
         As in `workbench.knowledge.Frames`; without metrics the curves have one point a phase.
     x : str
-        "seconds": the time the trial has trained, s; waiting for a slot, at a barrier or after a crash is left out.
+        "seconds": the time the trial has trained, s; waiting for a slot, at a barrier or after a crash is left out, and
+        so is the start of a worker (`training_began`).
         "clock": the study's clock, s. Any other name: the metric of that name logged with the score, "frames" for
         example; points without it are left out.
     score : str
@@ -37,14 +38,15 @@ def learning_curves(
         unit); score; phase_end (whether it is the phase's final score). What a lost attempt had reported is left out.
     """
     begun = phases[["trial", "phase", "started_s", "ended_s"]].astype(float)
+    begun["began_s"] = training_began(begun, metrics)
     points = pd.concat([_inner_points(begun, metrics, score), _phase_ends(phases)], ignore_index=True)
     points = points.drop_duplicates(["trial", "phase", "at_s"], keep="last")
-    points = points.merge(begun[["trial", "phase", "started_s"]], on=["trial", "phase"])
+    points = points.merge(begun[["trial", "phase", "began_s"]], on=["trial", "phase"])
     if x == "clock":
         points["x"] = points["at_s"]
     elif x == "seconds":
-        spent = begun.assign(spent=begun["ended_s"] - begun["started_s"])
-        points["x"] = points["at_s"] - points["started_s"] + _before(spent, points)
+        spent = begun.assign(spent=begun["ended_s"] - begun["began_s"])
+        points["x"] = points["at_s"] - points["began_s"] + _before(spent, points)
     else:
         points = _with_metric(points, phases, metrics, x, per_phase)
     points = points.sort_values(["trial", "at_s"], kind="stable", ignore_index=True)
@@ -65,6 +67,33 @@ def best_so_far(phases: pd.DataFrame, mode: str = "max") -> pd.DataFrame:
     better = ended[good > good.cummax().shift(fill_value=float("-inf"))]
     renamed = better.rename(columns={"ended_s": "at_s", "score": "best_score"})
     return renamed[BEST].reset_index(drop=True)
+
+
+def training_began(phases: pd.DataFrame, metrics: pd.DataFrame) -> pd.Series:
+    """Tell when training began in each phase: one interval between reports before the first report.
+
+    What lies before it is the start of the worker: importing, building the environments, loading a checkpoint.
+
+    Parameters
+    ----------
+    phases, metrics : DataFrame
+        As in `workbench.knowledge.Frames`.
+
+    Returns
+    -------
+    Series
+        Seconds on the study's clock, in the order of `phases`; of a phase with fewer than two reports its start.
+    """
+    started = phases[["trial", "phase", "started_s"]].astype(float)
+    told = metrics[["trial", "phase", "at_s"]].astype(float).merge(started, on=["trial", "phase"])
+    told = told[told["at_s"] >= told["started_s"]].drop_duplicates(["trial", "phase", "at_s"])
+    told = told.sort_values("at_s", kind="stable")
+    key = ["trial", "phase"]
+    order = told.groupby(key).cumcount()
+    first = told[order == 0].set_index(key)["at_s"]
+    second = told[order == 1].set_index(key)["at_s"]
+    began = (2 * first - second).reindex(pd.MultiIndex.from_frame(started[key])).to_numpy()
+    return started["started_s"].where(pd.isna(began), began).clip(lower=started["started_s"])
 
 
 def _inner_points(begun: pd.DataFrame, metrics: pd.DataFrame, score: str) -> pd.DataFrame:

@@ -72,7 +72,7 @@ def phase_modes(decisions: pd.DataFrame) -> pd.DataFrame:
         collecting = float(told.get("collecting_reports", float("nan")))
         if mode == "collecting" and reported + 1 > collecting:
             mode = "selecting"  # the last collected report: the next one is judged
-        rows.append((int(phase), mode, reported, collecting))
+        rows.append((int(phase), mode, reported, np.floor(collecting)))  # older logs hold fractions of a report
     return pd.DataFrame(rows, columns=["phase", "mode", "reported", "collecting_reports"])
 
 

@@ -14,6 +14,7 @@ from workbench.core.ledger import Ledger, TrialRecord, TrialState
 from workbench.core.protocols import RESERVED_METRICS, Event, Kind
 from workbench.core.size import Size
 
+CONFIG_ID = "config_id"  # names a configuration in a table of recorded curves; no hyperparameter
 TRIALS = [
     "trial",
     "state",
@@ -90,8 +91,8 @@ class Frames:
 
     @property
     def hyperparameters(self) -> list[str]:
-        """Names of the columns of `trials` that hold the configuration."""
-        return [name for name in self.trials.columns if name not in TRIALS]
+        """Names of the columns of `trials` that hold the configuration, its number in a table of curves left out."""
+        return [name for name in self.trials.columns if name not in TRIALS and name != CONFIG_ID]
 
     def export(self, folder: str | Path, format: Literal["csv", "parquet"] = "csv") -> list[Path]:  # noqa: A002
         """Write every frame to a file of its own, ``trials.csv`` and so on; files already there are replaced.

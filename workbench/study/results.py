@@ -4,6 +4,7 @@ import json
 from collections.abc import Mapping
 from dataclasses import dataclass
 from html import escape
+from math import isnan
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -238,7 +239,7 @@ class Results:
             "trials": f"{s['trials']}: {states}" if states else "none yet",
             **self._failures(),
             "phases": f"{s['phases']} completed, {s['retries']} attempts lost",
-            "occupancy": f"{s['occupancy']:.1%} of the slots' time",
+            "occupancy": "no slot has joined" if isnan(s["occupancy"]) else f"{s['occupancy']:.1%} of the slots' time",
             "completion rate": alpha,
             "wall time": f"{s['wall_s']:.1f} s",
         }

@@ -3,6 +3,7 @@ import json
 import numpy as np
 
 from tests.viz.dashboard.conftest import NAME, in_order
+from workbench.algos.search import HyperTrick
 from workbench.core.protocols import Event, Kind
 from workbench.core.showing import reason_text
 from workbench.core.size import Size
@@ -40,9 +41,10 @@ class Viewer:
         self.rates = samples if anew else self.rates + samples
         for row in np.frombuffer(spans, np.float32).reshape(-1, 7):
             self.spans[int(row[0])] = row[1:].tolist()
+        self.log = [line for line in self.log if line["n"] not in content.get("void", [])]
         for trial in content.get("dropped", []):
             self.points.pop(trial, None)
-        for trial, *point in np.frombuffer(points, np.float32).reshape(-1, 4).tolist():
+        for trial, *point in np.nan_to_num(np.frombuffer(points, np.float32).reshape(-1, 5)).tolist():
             self.points.setdefault(int(trial), []).append(point)
 
     def __eq__(self, other):
@@ -50,7 +52,7 @@ class Viewer:
         same_spans = self.spans.keys() == other.spans.keys() and all(
             np.array_equal(self.spans[k], other.spans[k], equal_nan=True) for k in self.spans
         )
-        state = [{k: v for k, v in viewer.now.items() if k not in ("trials", "log", "dropped", "meta", "rates")}
+        state = [{k: v for k, v in viewer.now.items() if k not in ("trials", "log", "void", "dropped", "meta", "rates")}
                  for viewer in (self, other)]  # fmt: skip
         return same_spans and state[0] == state[1] and all(getattr(self, n) == getattr(other, n) for n in names)
 
@@ -83,7 +85,7 @@ def test_a_delta_holds_only_what_changed():
     board.take(_news(events[-2:]))  # trial 0 ends
     content, (spans, points) = board.delta()
     assert [trial["trial"] for trial in content["trials"]] == [0]
-    assert len(np.frombuffer(points, np.float32)) == 4
+    assert len(np.frombuffer(points, np.float32)) == 5
     index, *_, ended, outcome = np.frombuffer(spans, np.float32)
     assert (index, ended, OUTCOMES[int(outcome)]) == (5, 20.0, "ended")
 
@@ -94,7 +96,9 @@ def test_numbers_of_the_small_study():
     content, _ = board.snapshot()
     assert (content["trials_started"], content["trials_ended"], content["phases_ended"]) == (4, 2, 4)
     assert content["expected_phases"] == 4 + 3
-    assert content["eta_s"] == 20.0 / 4 * 3
+    low, high = content["left_s"]
+    assert low < 8.0 < high  # three phases of some 8 s each are left to three slots, one of them all but over
+    assert content["busy"] == [1, 3]
     assert content["frames_per_s"] == 200.0  # only trial 3 still runs, at 200 a second
     assert content["best"] == [[8.0, 3.0, 2, 0], [20.0, 5.0, 0, 1]]
     assert [row["began"] for row in content["survival"]] == [4, 1]
@@ -127,12 +131,84 @@ def test_what_people_ask_is_told_with_the_answer():
         ("person asked to pause: refused", "trial 1 is over", "r22.0"),
         ("person asked to pause study: accepted", "", "r23.0"),
     ]
-    assert content["paused"] is True
+    assert (content["state"], content["left_s"], content["frames_per_s"]) == ("paused", None, 0.0)
     stopped = next(trial for trial in content["trials"] if trial["trial"] == 3)
     assert (stopped["state"], stopped["why"]) == ("stopped", "stopped by a person")
     assert OUTCOMES[int(np.frombuffer(spans, np.float32).reshape(-1, 7)[-1][-1])] == "stopped"
     assert [row["stopped"] for row in content["survival"]] == [2, 0]
     assert [row["running"] for row in content["survival"]] == [0, 0]
+
+
+def test_occupancy_goes_on_between_events():
+    board = Board(NAME, Size(2, 2, 2, 4.0))
+    board.take(_news([Event(Kind.SLOT_JOINED, 0.0, slot=k, data={"node": "n"}) for k in (0, 1)]))
+    begun = [Event(Kind.RUN, 10.0, 0, 0, data={"config": {"lr": 1}, "parent": None, "seed": 0}),
+             Event(Kind.PHASE_STARTED, 10.0, 0, 0, 0)]  # fmt: skip
+    board.take(_news(begun))
+    assert board.state()["occupancy"] == 0.0
+    board.take(_news([Event(Kind.PROGRESS, 100.0, 0, 0, data={"metrics": {"score": 1.0}})]))
+    assert (board.state()["occupancy"], board.state()["idle"]) == (0.45, 0.55)  # 90 s of 2 × 100 s
+
+
+def test_a_paused_study_has_neither_throughput_nor_time_left():
+    board = _board()
+    board.take(_news(in_order()))
+    assert board.state()["frames_per_s"] > 0
+    board.take(_news([
+        _answered(21.0, None, "pause study", accepted=True),
+        Event(Kind.PHASE_ENDED, 22.0, 3, 0, 1, {"score": 1.0}),
+        Event(Kind.DECISION, 22.0, 3, 0, data={"verdict": "continue", "mode": "collecting"}),
+    ]))  # fmt: skip
+    told = board.state()
+    assert (told["state"], told["frames_per_s"], told["left_s"], told["busy"]) == ("paused", 0.0, None, [0, 3])
+    assert board.rates.frames_per_s == 0.0
+
+
+def test_a_study_whose_driver_died_is_not_running():
+    board = _board()
+    board.take(_news(in_order()))
+    board.delta()
+    board.driven = False
+    content, _ = board.delta()  # that alone is news
+    assert (content["state"], content["frames_per_s"], content["left_s"]) == ("abandoned", 0.0, None)
+
+
+def test_a_failure_is_told_once():
+    board = _board()
+    viewer = Viewer(board.snapshot())
+    board.take(_news(in_order()))
+    viewer.take(board.delta())
+    lost = [Event(Kind.PHASE_FAILED, 21.0 + k, 3, 0, 1, {"why": "exception", "error": "bad"}) for k in range(2)]
+    board.take(_news(lost))
+    viewer.take(board.delta())
+    assert [line["why"] for line in viewer.log if line["trial"] == 3] == ["exception: bad"] * 2
+    board.take(_news([
+        Event(Kind.TRIAL_FAILED, 23.0, 3, 0, 1, {"why": "exception", "error": "bad", "attempt": 2}),
+        Event(Kind.DECISION, 23.0, 3, 0, data={"verdict": "stop", "mode": "failed"}),
+    ]))  # fmt: skip
+    viewer.take(board.delta())
+    assert [(line["what"], line["why"]) for line in viewer.log if line["trial"] == 3] == [
+        ("failed after 3 attempts", "exception: bad")
+    ]
+    assert (viewer.trials[3]["why"], viewer.trials[3]["error"]) == ("", "bad")
+    assert viewer == Viewer(board.snapshot())
+
+
+def test_the_number_of_a_configuration_is_no_hyperparameter():
+    board = _board()
+    run = {"config": {"config_id": 7, "lr": 0.1}, "parent": None, "seed": 0}
+    board.take(_news([Event(Kind.RUN, 0.0, 0, 0, data=run)]))
+    assert board.snapshot()[0]["meta"]["hyperparameters"] == ["lr"]
+    assert board.frames().hyperparameters == ["lr"]
+
+
+def test_reports_to_collect_are_whole_also_in_older_logs():
+    board = _board()
+    board.take(_news(in_order()))
+    why = {"verdict": "continue", "mode": "collecting", "reported": 3, "collecting_reports": 5.25}
+    board.take(_news([Event(Kind.DECISION, 21.0, 3, 0, data=why)]))
+    assert board.state()["survival"][0]["collecting_reports"] == 5
+    assert HyperTrick.explain(why) == "DCM: report 3 of the 5 that all go on"
 
 
 def test_phases_that_a_trial_has_from_its_parent_are_counted_once():

@@ -112,6 +112,15 @@ def test_the_thread_ends_with_the_study_and_answers_still(db, log):
     dashboard.close()
 
 
+def test_a_dead_driver_is_seen(board, log):
+    log.append(in_order())
+    board.refresh()
+    assert board.said[-1]["state"] == "running"
+    log.close()  # as the operating system does when it dies
+    board.refresh()
+    assert board.said[-1]["state"] == "abandoned"
+
+
 def test_trouble_is_told_and_outlived(board, log, monkeypatch):
     real = board._feed.news
 
@@ -154,6 +163,12 @@ def test_a_still_has_no_widget_in_it(board, log):
     assert still._repr_html_() == board._repr_html_()
     assert repr(still) == f"{NAME}: running"
     assert not hasattr(still, "_repr_mimebundle_")
+
+
+def test_the_best_trial_of_a_still_is_a_whole_number(board, log):
+    log.append(in_order())
+    board.refresh()
+    assert "best score 5 (trial 0)" in board._repr_html_()
 
 
 def test_an_empty_study_shows_something(board):
@@ -204,7 +219,7 @@ def test_a_burst_loses_nothing(board, log):
     log.append(in_order())
     board.refresh()
     sent = []
-    board.send = lambda content, buffers=None: sent.extend(np.frombuffer(buffers[1], np.float32).reshape(-1, 4))
+    board.send = lambda content, buffers=None: sent.extend(np.frombuffer(buffers[1], np.float32).reshape(-1, 5))
     for k in range(120):
         at = 17.0 + 0.02 * k
         points = [

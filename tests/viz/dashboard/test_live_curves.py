@@ -7,7 +7,7 @@ from workbench.analysis import learning_curves
 from workbench.core.protocols import Kind
 from workbench.knowledge import frames_of
 from workbench.knowledge.reader import POINT
-from workbench.viz.dashboard.feed import NO_POINTS, SCORE
+from workbench.viz.dashboard.feed import FRAMES, NO_POINTS, SCORE
 from workbench.viz.dashboard.live_curves import LiveCurves
 
 
@@ -38,20 +38,43 @@ def test_grown_curves_are_those_of_the_analysis(looks):
         since = until
     metrics = pd.DataFrame(POINTS, columns=["seq", "trial", "phase", "at_s", "name", "value"])
     expected = learning_curves(frames_of(EVENTS).phases, metrics)[["trial", "x", "score", "phase_end"]]
-    np.testing.assert_allclose(curves.all(1000), expected.astype(float))
+    np.testing.assert_allclose(curves.all(1000)[:, :4], expected.astype(float))
 
 
 def test_a_restarted_phase_drops_what_was_sent():
     curves = LiveCurves()
     curves.start(0, 0, 0.0)
-    take(curves, (0, 0, 1.0, 0.1))
-    assert curves.changes()[1].tolist() == [[0, 1, np.float32(0.1), 0]]
+    take(curves, (0, 0, 1.0, 0.25), (0, 0, 2.0, 0.5))
+    assert curves.changes()[1][:, :4].tolist() == [[0, 1, 0.25, 0], [0, 2, 0.5, 0]]
     curves.start(0, 0, 5.0)  # it crashed
-    take(curves, (0, 0, 4.0, 0.9), (0, 0, 7.0, 0.2))  # first a late word of the lost attempt
+    take(curves, (0, 0, 4.0, 0.9), (0, 0, 7.0, 0.5), (0, 0, 9.0, 0.75))  # first a late word of the lost attempt
     dropped, rows = curves.changes()
     assert dropped == [0]
-    assert rows.tolist() == [[0, 2, np.float32(0.2), 0]]
-    assert curves.changes()[1].shape == (0, 4)
+    assert rows[:, :4].tolist() == [[0, 2, 0.5, 0], [0, 4, 0.75, 0]]
+    assert curves.changes()[1].shape == (0, 5)
+
+
+def test_the_start_of_a_worker_is_no_training_time():
+    curves = LiveCurves()
+    curves.start(0, 0, 0.0)
+    take(curves, (0, 0, 30.0, 1.0))  # 28 s of importing and building
+    assert len(curves.changes()[1]) == 0  # when it began is not known before the second report
+    take(curves, (0, 0, 32.0, 2.0))
+    assert curves.changes()[1][:, 1].tolist() == [2.0, 4.0]
+    curves.end(0, 0, 36.0, 3.0)
+    curves.start(0, 1, 50.0)
+    take(curves, (0, 1, 51.0, 4.0), (0, 1, 52.0, 5.0))
+    assert curves.changes()[1][:, 1].tolist() == [8.0, 9.0, 10.0]
+
+
+def test_frames_stand_beside_the_scores_they_were_reported_with():
+    curves = LiveCurves()
+    curves.start(0, 0, 0.0)
+    told = [(0, 0, at, name, value) for at in (1.0, 2.0) for name, value in ((FRAMES, 100 * at), (SCORE, at))]
+    curves.take(np.array([*told, (0, 0, 3.0, SCORE, 3.0)], POINT))
+    curves.end(0, 0, 4.0, 9.0, 400.0)
+    take(curves)
+    np.testing.assert_equal(curves.changes()[1][:, 4], [100, 200, np.nan, 400])
 
 
 def test_a_dropped_curve_is_sent_again_with_the_phases_that_stand():
@@ -59,11 +82,11 @@ def test_a_dropped_curve_is_sent_again_with_the_phases_that_stand():
     curves.start(0, 0, 0.0)
     curves.end(0, 0, 2.0, 1.0)
     curves.start(0, 1, 2.0)
-    take(curves, (0, 1, 3.0, 5.0))
+    take(curves, (0, 1, 3.0, 5.0), (0, 1, 4.0, 5.0))
     curves.changes()
     curves.start(0, 1, 10.0)
-    take(curves, (0, 1, 11.0, 6.0))
-    assert curves.changes()[1].tolist() == [[0, 2, 1, 1], [0, 3, 6, 0]]
+    take(curves, (0, 1, 11.0, 6.0), (0, 1, 12.0, 6.0))
+    assert curves.changes()[1][:, :4].tolist() == [[0, 2, 1, 1], [0, 3, 6, 0], [0, 4, 6, 0]]
 
 
 def test_what_was_never_sent_need_not_be_dropped():
@@ -80,8 +103,8 @@ def test_seconds_go_on_over_phases():
     curves.start(0, 0, 0.0)
     curves.end(0, 0, 10.0, 1.0)
     curves.start(0, 1, 50.0)  # it had been paused
-    take(curves, (0, 1, 53.0, 2.0))
-    assert curves.of(0)[:, 0].tolist() == [10.0, 13.0]
+    take(curves, (0, 1, 53.0, 2.0), (0, 1, 56.0, 2.0))
+    assert curves.all()[:, 1].tolist() == [10.0, 13.0, 16.0]
 
 
 def test_thinned_snapshots_keep_extremes_and_phase_ends():

@@ -90,7 +90,8 @@ class HyperTrick:
         """
         mode = reason.get("mode")
         if mode == "collecting" and reason.keys() >= {"reported", "collecting_reports"}:
-            return f"DCM: report {reason['reported']} of the {reason['collecting_reports']:.4g} that all go on"
+            collected = math.floor(reason["collecting_reports"])  # older logs hold fractions of a report
+            return f"DCM: report {reason['reported']} of the {collected} that all go on"
         if mode == "selecting" and reason.keys() >= {"rank", "threshold", "reported"}:
             rank, threshold = reason["rank"], reason["threshold"]
             kept = "<" if rank < threshold else "≥"

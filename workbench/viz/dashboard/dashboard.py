@@ -18,7 +18,7 @@ from workbench.core.garbage import uncollected
 from workbench.core.protocols import Explain
 from workbench.core.record import size_of_record
 from workbench.core.registry import REGISTRY
-from workbench.knowledge import Controls
+from workbench.knowledge import Controls, driver_of
 from workbench.viz.dashboard.asking import ask
 from workbench.viz.dashboard.board import Board, Message
 from workbench.viz.dashboard.estimator import Estimator
@@ -114,6 +114,7 @@ class Dashboard(anywidget.AnyWidget):  # type: ignore[misc]
         explain: Explain | None = None,
         refresh_s: float = 0.5,
     ) -> None:
+        self._db = Path(db)
         self._feed = Feed(db, name)
         spec = self._feed.spec
         size = size_of_record(spec)
@@ -121,6 +122,7 @@ class Dashboard(anywidget.AnyWidget):  # type: ignore[misc]
         self._board = Board(name, size, explain, expected=expected, minimum=minimum)
         with uncollected():
             self._board.take(self._feed.news())
+        self._board.driven = driver_of(self._db, name) is not None
         self._board.take_as_sent()  # a viewer begins with a snapshot
         self._lock = threading.Lock()  # held by whoever touches the feed, the board or the number
         self._number = 0  # of the last delta; a viewer that misses one asks for a snapshot
@@ -197,6 +199,7 @@ class Dashboard(anywidget.AnyWidget):  # type: ignore[misc]
         """Take in the news and send them; tell whether the study has ended. Called with the lock held."""
         try:
             self._board.take(self._feed.news())
+            self._board.driven = driver_of(self._db, self._board.name) is not None
             trouble = ""
         except Exception as err:  # noqa: BLE001  a viewer must outlive a file that is moved, locked or replaced
             trouble = f"{type(err).__name__}: {err}"

@@ -11,7 +11,7 @@ from workbench.knowledge import KnowledgeBase
 from workbench.knowledge.reader import POINT
 
 READ = ("score", "frames", "pps", "tps", "policy_lag_mean", "prediction_queue", "training_queue")
-SCORE = READ.index("score")
+SCORE, FRAMES = READ.index("score"), READ.index("frames")
 
 NO_POINTS = np.empty(0, POINT)
 

@@ -7,11 +7,13 @@ import numpy as np
 import numpy.typing as npt
 
 from workbench.analysis import thin_curves
+from workbench.knowledge.reader import POINT
+from workbench.viz.dashboard.feed import FRAMES, SCORE
 
 Table = npt.NDArray[np.float32]
 Floats = npt.NDArray[np.float64]
 
-_TRIAL, _X, _SCORE, _END, _PHASE = range(5)  # columns of the rows kept; viewers get the first four
+_TRIAL, _X, _SCORE, _END, _FRAMES, _PHASE = range(6)  # columns of the rows kept; viewers get the first five
 _FEWEST = 8  # points of a trial that are kept, however many trials there are
 _NEVER = float("inf")
 
@@ -24,9 +26,30 @@ class _Attempt:
     phase: int
     from_s: float
     to_s: float = _NEVER
+    earlier: "_Attempt | None" = None  # the trial's last phase that ended, until `before_s` is reckoned
     before_s: float = 0.0  # seconds trained in earlier phases
+    began_s: float | None = None  # when it began to train; unknown before its second report
     score: float = 0.0  # that it ended with
+    frames: float = float("nan")  # likewise
     void: bool = False  # lost, and begun again
+
+    def settle(self, reports: "Floats | None") -> None:
+        """Reckon when training began, of the times of the first two reports; `analysis.training_began` has the rule."""
+        if self.earlier is not None:
+            self.before_s = self.earlier.trained_s
+            self.earlier = None
+        if self.began_s is None and reports is not None:
+            self.began_s = max(self.from_s, 2 * float(reports[0]) - float(reports[1]))
+
+    @property
+    def trained_s(self) -> float:
+        """Seconds trained up to its end, earlier phases among them."""
+        return self.before_s + self.to_s - (self.from_s if self.began_s is None else self.began_s)
+
+    @property
+    def settled(self) -> bool:
+        """Whether its points can be placed."""
+        return self.began_s is not None or self.to_s < _NEVER
 
 
 class LiveCurves:
@@ -44,12 +67,13 @@ class LiveCurves:
 
     def __init__(self, most: int = 60_000) -> None:
         self._most = most
-        self._rows = np.empty((0, 5), np.float32)
+        self._rows = np.empty((0, 6), np.float32)
         self._n = 0  # rows in use
         self._sent = 0  # of these, known to every viewer
         self._under_way: dict[int, _Attempt] = {}  # by trial
         self._attempts: list[_Attempt] = []  # those the next points may belong to
-        self._before_s: dict[int, float] = {}  # seconds trained in phases that ended, by trial
+        self._ended: dict[int, _Attempt] = {}  # the phase that ended last, by trial
+        self._held = np.empty(0, POINT)  # reports of attempts of which only one is known
         self._restarted: set[tuple[int, int]] = set()
         self._dropped: set[int] = set()
 
@@ -61,23 +85,25 @@ class LiveCurves:
             if earlier.phase == phase:
                 earlier.void = True
                 self._restarted.add((trial, phase))
-        self._under_way[trial] = attempt = _Attempt(trial, phase, at_s, before_s=self._before_s.get(trial, 0.0))
+        self._under_way[trial] = attempt = _Attempt(trial, phase, at_s, earlier=self._ended.get(trial))
         self._attempts.append(attempt)
 
-    def end(self, trial: int, phase: int, at_s: float, score: float) -> None:
-        """A phase ends with its score."""
+    def end(self, trial: int, phase: int, at_s: float, score: float, frames: float = float("nan")) -> None:
+        """A phase ends with its score, and the frames counted since the trial began."""
         attempt = self._under_way.get(trial)
         if attempt is None or attempt.phase != phase:
             return
-        attempt.to_s, attempt.score = at_s, score
-        self._before_s[trial] = attempt.before_s + at_s - attempt.from_s
+        attempt.to_s, attempt.score, attempt.frames = at_s, score, frames
+        self._ended[trial] = attempt
         del self._under_way[trial]
 
     def take(self, points: npt.NDArray[Any]) -> None:
-        """Take in scores, of type `POINT`, after the events that were read with them."""
+        """Take in points, of type `POINT`, after the events read with them; all but scores and frames pass."""
         self._forget_restarted()
+        points = points[np.isin(points["name"], (SCORE, FRAMES))]
         if len(points) or any(attempt.to_s < _NEVER for attempt in self._attempts):
-            self._append(_rows(points, self._attempts))
+            rows, self._held = _rows(np.concatenate([self._held, points]), self._attempts)
+            self._append(rows)
         self._attempts = list(self._under_way.values())
         if self._n - self._sent > 4 * self._most:
             self._keep([self._rows[: self._sent], self._thinned(self._rows[self._sent : self._n])])
@@ -94,8 +120,8 @@ class LiveCurves:
         -------
         dropped : list of int
             Trials whose curve to forget first.
-        points : array of float32, shape [n, 4]
-            trial, x (s), score, end (0 or 1), each trial's in order.
+        points : array of float32, shape [n, 5]
+            trial, x (s), score, end (0 or 1), frames (NaN: not told), each trial's in order.
         """
         known, new = self._rows[: self._sent], self._rows[self._sent : self._n]
         dropped = sorted(self._dropped)
@@ -113,11 +139,6 @@ class LiveCurves:
         self._sent = self._n
         self._dropped.clear()
 
-    def of(self, trial: int) -> Table:
-        """One trial's curve: x (s), score, end (0 or 1), shape [n, 3]."""
-        rows = self._rows[: self._n]
-        return rows[rows[:, _TRIAL] == trial, _X:_PHASE]
-
     def _forget_restarted(self) -> None:
         """Take out what attempts reported that have begun again since, and note whose curves viewers must forget."""
         for trial, phase in self._restarted:
@@ -134,7 +155,7 @@ class LiveCurves:
     def _append(self, rows: Table) -> None:
         need = self._n + len(rows)
         if need > len(self._rows):
-            grown = np.empty((max(1024, need, 2 * len(self._rows)), 5), np.float32)
+            grown = np.empty((max(1024, need, 2 * len(self._rows)), 6), np.float32)
             grown[: self._n] = self._rows[: self._n]
             self._rows = grown
         self._rows[self._n : need] = rows
@@ -156,25 +177,63 @@ class LiveCurves:
         return rows[chosen]
 
 
-def _rows(points: npt.NDArray[Any], attempts: list[_Attempt]) -> Table:
-    """Give the points that belong to an attempt, and the attempts' ends, as rows in order of time."""
-    told = sorted((a.trial, a.from_s, a.phase, a.to_s, a.before_s, a.score) for a in attempts if not a.void)
-    if not told:
-        return np.empty((0, 5), np.float32)
-    trial, from_s, phase, to_s, before_s, score = np.array(told).T
+def _rows(points: npt.NDArray[Any], attempts: list[_Attempt]) -> tuple[Table, npt.NDArray[Any]]:
+    """Give the scores that belong to an attempt, and the attempts' ends, as rows in order of time; and what must wait.
+
+    What must wait are the reports of attempts of which the second report has not come.
+    """
+    live = sorted((a for a in attempts if not a.void), key=lambda a: (a.trial, a.from_s, a.phase))
+    if not live:
+        return np.empty((0, 6), np.float32), points[:0]
+    trial, from_s, phase, to_s = np.array([(a.trial, a.from_s, a.phase, a.to_s) for a in live]).T
     owner = _begun_last(trial, from_s, points["trial"], points["at"])
     own = (points["trial"] == trial[owner]) & (points["phase"] == phase[owner])
     own &= (points["at"] >= from_s[owner]) & (points["at"] < to_s[owner])
+    points, owner = points[own], owner[own]
+    reports = _first_two(owner, points["at"])
+    for k, attempt in enumerate(live):
+        attempt.settle(reports.get(k))
+    waits = ~np.array([a.settled for a in live])[owner]
+    told = ~waits & (points["name"] == SCORE)
+    frames = _frames_at(points, owner, told)
+    began_s, before_s, score, end_frames = np.array(
+        [(a.from_s if a.began_s is None else a.began_s, a.before_s, a.score, a.frames) for a in live]
+    ).T
     ended = np.flatnonzero(to_s < _NEVER)
-    at = np.concatenate([to_s[ended], points["at"][own]])
+    at = np.concatenate([to_s[ended], points["at"][told]])
     order = np.argsort(at, kind="stable")  # both parts are nearly in order, so this is quick
-    owner = np.concatenate([ended, owner[own]])[order]
-    rows = np.empty((len(at), 5), np.float32)
-    rows[:, _TRIAL], rows[:, _PHASE] = trial[owner], phase[owner]
-    rows[:, _X] = at[order] - from_s[owner] + before_s[owner]
-    rows[:, _SCORE] = np.concatenate([score[ended], points["value"][own]])[order]
+    owners = np.concatenate([ended, owner[told]])[order]
+    rows = np.empty((len(at), 6), np.float32)
+    rows[:, _TRIAL], rows[:, _PHASE] = trial[owners], phase[owners]
+    rows[:, _X] = np.maximum(at[order] - began_s[owners], 0.0) + before_s[owners]
+    rows[:, _SCORE] = np.concatenate([score[ended], points["value"][told]])[order]
     rows[:, _END] = order < len(ended)
-    return rows
+    rows[:, _FRAMES] = np.concatenate([end_frames[ended], frames])[order]
+    return rows, points[waits]
+
+
+def _first_two(owner: npt.NDArray[np.intp], at: Floats) -> dict[int, Floats]:
+    """Give the first two instants at which each attempt reported, if there are two, by attempt."""
+    order = np.lexsort((at, owner))
+    of, when = owner[order], at[order]
+    new = np.r_[True, (of[1:] != of[:-1]) | (when[1:] != when[:-1])][: len(of)]
+    of, when = of[new], when[new]
+    first = np.flatnonzero(np.r_[True, of[1:] != of[:-1]][: len(of)])
+    first = first[first + 1 < len(of)]
+    first = first[of[first + 1] == of[first]]
+    return {int(of[k]): when[k : k + 2] for k in first}
+
+
+def _frames_at(points: npt.NDArray[Any], owner: npt.NDArray[np.intp], told: npt.NDArray[np.bool_]) -> Floats:
+    """Give the frames that were reported with the scores `told`, beside them in the log; NaN where none were."""
+    scores = np.flatnonzero(told)
+    found = np.full(len(scores), np.nan)
+    for step in (-1, 1):
+        beside = np.clip(scores + step, 0, max(len(points) - 1, 0))
+        same = (points["name"][beside] == FRAMES) & (points["at"][beside] == points["at"][scores])
+        same &= owner[beside] == owner[scores]
+        found[same] = points["value"][beside[same]]
+    return found
 
 
 def _begun_last(trial: Floats, from_s: Floats, of_trial: npt.NDArray[np.integer], at: Floats) -> npt.NDArray[np.intp]:

@@ -41,7 +41,9 @@ def line_of(event: Event, explain: Explain = reason_text) -> dict[str, Any]:
         case Kind.INTERVENTION:
             return _answer(event)
         case Kind.PHASE_FAILED | Kind.TRIAL_FAILED:
-            what = "attempt lost" if event.kind is Kind.PHASE_FAILED else "failed"
+            attempts = 1 + int(event.data.get("attempt") or 0)
+            failed = f"failed after {attempts} attempts" if attempts > 1 else "failed"
+            what = "attempt lost" if event.kind is Kind.PHASE_FAILED else failed
             told = [str(event.data.get(key) or "") for key in ("why", "error")]
             return _line(event, what, ": ".join(part for part in told if part))
         case Kind.SLOT_LOST:

@@ -7,10 +7,10 @@ import { META, NOTHING, front, makeModel, message, table, trial } from "./front.
 
 // A store whose timers go off only when `later` is called.
 function opened(t) {
-  const due = new Set();
-  t.mock.method(globalThis, "setTimeout", (act) => due.add(act) && act);
+  const due = new Map();
+  t.mock.method(globalThis, "setTimeout", (act, ms) => due.set(act, ms) && act);
   t.mock.method(globalThis, "clearTimeout", (act) => due.delete(act));
-  const later = () => [...due].forEach((act) => due.delete(act) && act());
+  const later = (upTo = 2000) => [...due].forEach(([act, ms]) => ms <= upTo && due.delete(act) && act());
   const model = makeModel();
   return { model, later, store: front.makeStore(model) };
 }
@@ -62,7 +62,7 @@ test("a beat draws nothing, and tells of a loss", (t) => {
 test("spans and points are read from tables that begin anywhere", (t) => {
   const { model, store } = opened(t);
   const spans = table([1, 0, 5, 2, 1.5, NaN, 1]);
-  const points = table([5, 0, -1, 0], [5, 2, 3, 1], [6, 1, 4, 0]);
+  const points = table([5, 0, -1, 0, NaN], [5, 2, 3, 1, NaN], [6, 1, 4, 0, NaN]);
   model.tell(message("snapshot", 1, { trials: [trial(5), trial(6)] }), [spans, points]);
   assert.deepEqual(store.spans[1], { slot: 0, trial: 5, phase: 2, from: 1.5, to: NaN, outcome: META.outcomes[1] });
   assert.deepEqual(store.curves.get(5), { x: [0, 2], y: [-1, 3], end: [false, true] });
@@ -113,6 +113,33 @@ test("a refusal is shown until the next wish", (t) => {
   assert.deepEqual([store.refused, store.wished], ["nodes >= 1", []]);
   store.wish("pause study");
   assert.equal(store.refused, "");
+});
+
+test("a kernel that says nothing is told to be silent, until it speaks again", (t) => {
+  const { model, store, later } = opened(t);
+  let drawn = 0;
+  store.changed.add(() => drawn++);
+  model.tell(message("snapshot", 7), NOTHING);
+  later(6000);
+  assert.deepEqual([store.silent, drawn], [true, 2]);
+  model.tell({ type: "beat", number: 7 });
+  assert.deepEqual([store.silent, drawn], [false, 3]);
+  model.tell(message("delta", 8, { state: "ended" }), NOTHING);
+  later(6000);
+  assert.equal(store.silent, false); // nothing more is to come
+});
+
+test("without any kernel it is said as well", (t) => {
+  const { store, later } = opened(t);
+  later(6000);
+  assert.deepEqual([store.silent, store.now], [true, null]);
+});
+
+test("lines whose place another took are forgotten", (t) => {
+  const { model, store } = opened(t);
+  model.tell(message("snapshot", 1, { log: [{ n: 1, list: "troubles" }, { n: 2, list: "decisions" }] }), NOTHING);
+  model.tell(message("delta", 2, { void: [1], log: [{ n: 3, list: "troubles" }] }), NOTHING);
+  assert.deepEqual(store.log.map((line) => line.n), [2, 3]);
 });
 
 test("a closed store neither asks nor listens", (t) => {

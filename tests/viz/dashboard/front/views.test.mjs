@@ -75,11 +75,25 @@ test("survival tells fates, what was expected and the selected trial", () => {
 });
 
 test("the nearest point of a curve is found, with what its trial is", () => {
-  const points = table([5, 0, 0, 0], [5, 60, 10, 1], [6, 60, -10, 1]);
+  const points = table([5, 0, 0, 0, NaN], [5, 60, 10, 1, NaN], [6, 60, -10, 1, NaN]);
   const trials = [trial(5, { state: "stopped", why: "rank 3", config: { lr: 0.25, optimizer: "adam" } }), trial(6)];
   const told = found(front.drawCurves(makeCanvas().canvas, storeOf({ trials }, [table(), points]), 5, COLORS));
   assert.deepEqual([...told.keys()].sort(), [5, 6]);
   assert.deepEqual(told.get(5), ["score 10 after 1:00", "stopped: rank 3", "lr = 0.25", "optimizer = adam"]);
+});
+
+test("a curve of one point is a dot", () => {
+  const { canvas, calls } = makeCanvas();
+  front.drawCurves(canvas, storeOf({ trials: [trial(5)] }, [table(), table([5, 60, 10, 0, NaN])]), null, COLORS);
+  assert.equal(calls.filter(([name]) => name === "arc").length, 1);
+});
+
+test("words that are too long for a view go on in the next line", () => {
+  const { canvas, words } = makeCanvas(200);
+  front.drawImportance(canvas, true, { rows: [], told: "no forest predicts unseen trials better than their mean does" }, COLORS);
+  assert.ok(words().length > 1);
+  assert.ok(words().every((line) => 6 * line.length <= 176));
+  assert.equal(words().join(" "), "no forest predicts unseen trials better than their mean does");
 });
 
 test("the best score is a staircase of marks", () => {

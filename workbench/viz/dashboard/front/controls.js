@@ -20,6 +20,11 @@ function number(parent, words, least) {
   return input;
 }
 
+// Whether anybody would answer: the kernel passes wishes on, and the study's driver answers them.
+function answers(store) {
+  return ["running", "paused"].includes(store.now.state) && !store.silent;
+}
+
 function controlsOn(parent, store) {
   const row = make("div", "wb-controls", parent);
   const form = make("div", "wb-form", parent);
@@ -61,7 +66,7 @@ function controlsOn(parent, store) {
       return;
     }
     rebuilt(trial.trial, trial.config);
-    const driven = store.now.state === "running";
+    const driven = answers(store);
     const over = ["stopped", "finished"].includes(trial.state);
     stop.disabled = !driven || !STOPPABLE.includes(trial.state);
     pause.disabled = !driven || trial.state !== "running";
@@ -72,7 +77,7 @@ function controlsOn(parent, store) {
   };
 }
 
-function studyHands(parent, store) {
+function studyControls(parent, store) {
   const row = make("div", "wb-controls", parent);
   const pause = button(row, "Pause study", "Running phases end, no further ones begin", () => store.wish("pause study"));
   const resume = button(row, "Resume study", "Go on", () => store.wish("resume study"));
@@ -82,7 +87,7 @@ function studyHands(parent, store) {
   let touched = false;
   nodes.oninput = () => (touched = true);
   return () => {
-    const driven = store.now.state === "running";
+    const driven = answers(store);
     pause.disabled = !driven || store.now.paused;
     resume.disabled = !driven || !store.now.paused;
     scale.disabled = nodes.disabled = !driven;
@@ -90,6 +95,7 @@ function studyHands(parent, store) {
     if (!touched && alive.size) nodes.value = alive.size;
     const waiting = [...store.asked.values()];
     if (store.refused) told.textContent = `not sent: ${store.refused}`;
+    else if (store.silent) told.textContent = "no kernel passes anything on";
     else if (!driven) told.textContent = `the study ${store.now.state === "ended" ? "has ended" : "is not being driven"}: nobody would answer`;
     else if (store.wished.length) told.textContent = `sent, not heard yet: ${store.wished.join(", ")}; a running cell may hold it up, it is not lost`;
     else told.textContent = waiting.length ? `asked, not answered yet: ${waiting.join(", ")}` : "";

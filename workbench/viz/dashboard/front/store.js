@@ -2,6 +2,7 @@
 // late, or a page that is loaded again, draws what the kernel knows, not what it happened to hear.
 
 const RETRY_MS = 1500;
+const SILENT_MS = 6000; // a kernel that lives says something every half second, also while a cell runs
 const MOST_POINTS = 120000; // of all trials; more are thinned, and extremes stay
 
 function makeStore(model) {
@@ -18,8 +19,25 @@ function makeStore(model) {
     asked: new Map(), // request → what a person asked here, until the log answers
     refused: "", // why the last wish could not even be sent
     changed: new Set(), // callbacks
+    heardAt: null, // of the last word of the kernel: a Date
+    silent: false, // whether it has been silent for too long, though there is more to come
   };
   let timer = null;
+  let silence = null;
+
+  // Buttons lead nowhere and numbers grow old when the kernel is gone; it may come back.
+  function listen() {
+    clearTimeout(silence);
+    const was = store.silent;
+    store.silent = false;
+    if (store.now?.state !== "ended") silence = setTimeout(fallSilent, SILENT_MS);
+    if (was) for (const callback of store.changed) callback();
+  }
+
+  function fallSilent() {
+    store.silent = true;
+    for (const callback of store.changed) callback();
+  }
 
   function ask() {
     if (timer !== null) return;
@@ -32,6 +50,8 @@ function makeStore(model) {
   }
 
   function hear(content, buffers) {
+    store.heardAt = new Date();
+    listen();
     if (content.type === "asked" || content.type === "refused") return answered(content);
     if (content.type === "snapshot") {
       store.meta = content.meta;
@@ -50,6 +70,7 @@ function makeStore(model) {
     store.number = content.number;
     if (content.type === "beat") return; // nothing to draw anew
     apply(store, content, buffers);
+    listen();
     for (const callback of store.changed) callback();
   }
 
@@ -70,7 +91,9 @@ function makeStore(model) {
 
   model.on("msg:custom", hear);
   ask();
+  listen();
   store.close = () => {
+    clearTimeout(silence);
     clearTimeout(timer);
     model.off("msg:custom", hear);
   };
@@ -87,6 +110,8 @@ function apply(store, content, buffers) {
   }
   const [anew, samples] = content.rates;
   store.rates = anew ? samples : store.rates.concat(samples);
+  const forgotten = new Set(content.void ?? []); // lines whose place another took
+  if (forgotten.size) store.log = store.log.filter((line) => !forgotten.has(line.n));
   store.log.push(...content.log);
   for (const line of content.log) store.asked.delete(line.request);
   if (store.log.length > 1200) store.log = ["decisions", "troubles"].flatMap((list) => store.log.filter((line) => line.list === list).slice(-300));
@@ -98,7 +123,7 @@ function apply(store, content, buffers) {
   for (const trial of content.dropped ?? []) store.curves.delete(trial);
   const points = floats(buffers[1]);
   const most = Math.max(64, MOST_POINTS / Math.max(1, store.trials.size));
-  for (let k = 0; k < points.length; k += 4) {
+  for (let k = 0; k < points.length; k += 5) {
     const trial = points[k];
     if (!store.curves.has(trial)) store.curves.set(trial, { x: [], y: [], end: [] });
     const curve = store.curves.get(trial);

@@ -11,8 +11,20 @@ function none(pen, width, height, colors, words) {
   pen.fillStyle = colors.soft;
   pen.textAlign = "center";
   pen.textBaseline = "middle";
-  pen.fillText(words, width / 2, height / 2);
+  const lines = wrapped(pen, words, width - 24);
+  lines.forEach((line, k) => pen.fillText(line, width / 2, height / 2 + 15 * (k - (lines.length - 1) / 2)));
   return () => null;
+}
+
+// Words in lines that are no wider than given.
+function wrapped(pen, words, most) {
+  const lines = [""];
+  for (const word of words.split(" ")) {
+    const longer = `${lines[lines.length - 1]} ${word}`.trim();
+    if (pen.measureText(longer).width <= most || !lines[lines.length - 1]) lines[lines.length - 1] = longer;
+    else lines.push(word);
+  }
+  return lines;
 }
 
 // Rows of the Gantt chart: slots in order, those of a node together with a gap around them.
@@ -185,6 +197,7 @@ function drawCurves(canvas, store, selected, colors) {
     pen.beginPath();
     curve.x.forEach((at, k) => pen.lineTo(px(at / unit.seconds), py(curve.y[k])));
     pen.stroke();
+    if (curve.x.length === 1) dot(pen, { x: px(curve.x[0] / unit.seconds), y: py(curve.y[0]) }, 2, pen.fillStyle); // a line of one point
     curve.end.forEach((ends, k) => {
       if (ends) pen.fillRect(px(curve.x[k] / unit.seconds) - 2, py(curve.y[k]) - 2, 4, 4);
     });
@@ -319,7 +332,7 @@ function drawImportance(canvas, on, found, colors) {
   const { pen, width, height } = ready(canvas, Math.max(90, 60 + 34 * (found?.rows.length ?? 0)));
   if (!on) return none(pen, width, height, colors, "switched off: it takes some computing");
   if (!found) return none(pen, width, height, colors, "growing forests …");
-  if (!found.rows.length) return none(pen, width, height, colors, found.told.slice(0, 90));
+  if (!found.rows.length) return none(pen, width, height, colors, found.told);
   const { rows } = found;
   pen.font = FONT;
   const left = Math.min(170, 22 + Math.max(...rows.map((row) => pen.measureText(row.hyperparameter).width)));

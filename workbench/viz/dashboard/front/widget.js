@@ -69,6 +69,23 @@ function bar(parent, label) {
   };
 }
 
+const STANDING = { paused: "paused by a person", abandoned: "its driver died: resume it" };
+
+function standing({ state }) {
+  return STANDING[state] ?? state;
+}
+
+// The time left as an interval, to no more digits than can be meant.
+function leftOf([low, high]) {
+  return high < 1 ? "about to end" : `${duration(low)}–${duration(high)} left`;
+}
+
+function gone(store) {
+  if (!store.silent) return "";
+  if (!store.now) return "no kernel answers: run the cell again";
+  return `no word from the kernel since ${store.heardAt.toLocaleTimeString("en-GB")}: what stands here is of then. It may be dead or restarted: run the cell again`;
+}
+
 function used({ state, occupancy, idle, busy: [busy, alive] }) {
   if (occupancy === null) return "";
   const percent = (share) => `${(100 * share).toFixed(1)} %`;
@@ -83,7 +100,7 @@ function render({ model, el }) {
   const title = make("strong", "wb-title", head);
   const facts = make("span", "wb-facts", head);
   const trouble = make("div", "wb-trouble", root);
-  const steering = studyHands(root, store);
+  const steering = studyControls(root, store);
   const bars = make("div", "wb-bars", root);
   const [trialsBar, phasesBar] = [bar(bars, "trials ended"), bar(bars, "phases ended")];
   const grid = make("div", "wb-grid", root);
@@ -135,10 +152,10 @@ function render({ model, el }) {
 
   function draw() {
     due = 0;
-    const failures = (store.now?.failures ?? []).map((line) => `failed: ${line}`);
-    trouble.textContent = [model.get("error"), ...failures].filter(Boolean).join("; ");
+    trouble.textContent = [gone(store), model.get("error")].filter(Boolean).join("; ");
+    root.classList.toggle("wb-silent", store.silent);
     if (!store.now || !root.isConnected) {
-      title.textContent = store.now ? "" : "waiting for the kernel …";
+      title.textContent = store.now || store.silent ? "" : "waiting for the kernel …";
       return;
     }
     header();
@@ -181,12 +198,14 @@ function render({ model, el }) {
     const now = store.now;
     title.textContent = store.meta.name;
     root.dataset.state = now.state;
-    const parts = [now.paused && now.state === "running" ? "paused by a person" : now.state, duration(now.at_s)];
-    if (now.eta_s !== null) parts.push(`about ${duration(now.eta_s)} left`);
-    if (now.state === "running" && now.frames_per_s) parts.push(`${Math.round(now.frames_per_s).toLocaleString("en")} frames/s`);
+    const parts = [store.silent ? "no kernel" : standing(now), duration(now.at_s)];
+    if (now.left_s && !store.silent) parts.push(leftOf(now.left_s));
+    if (now.frames_per_s && !store.silent) parts.push(`${Math.round(now.frames_per_s).toLocaleString("en")} frames/s`);
     if (now.best.length) parts.push(`best score ${short(now.best[now.best.length - 1][1])}`);
     facts.textContent = parts.join(" · ");
-    trialsBar(now.trials_ended, store.meta.n_trials && Math.max(store.meta.n_trials, now.trials_started)); // clones come on top
+    // Clones come on top; trials that a scheduler paused for good never end, and it may start fewer than it could.
+    const over = now.state === "ended";
+    trialsBar(over ? now.trials_started : now.trials_ended, over ? now.trials_started : store.meta.n_trials && Math.max(store.meta.n_trials, now.trials_started));
     phasesBar(now.phases_ended, now.state === "ended" ? now.phases_ended : now.expected_phases);
     gantt.head.textContent = `Slots over time${used(now)}`;
     if (ofPhase.options.length !== now.survival.length + 1) {

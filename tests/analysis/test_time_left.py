@@ -1,0 +1,37 @@
+import numpy as np
+
+from workbench.analysis import time_left
+
+
+def test_nothing_is_said_of_fewer_than_three_phases_or_without_a_slot():
+    assert time_left(np.array([10.0, 11.0]), np.array([]), 5, 2) is None
+    assert time_left(np.full(5, 10.0), np.array([]), 5, 0) is None
+
+
+def test_equal_phases_on_one_slot_are_known_exactly():
+    assert time_left(np.full(4, 10.0), np.array([4.0]), 3, 1) == (26.0, 26.0)
+
+
+def test_the_last_phases_cannot_be_shared():
+    low, high = time_left(np.full(4, 10.0), np.array([0.0]), 1, 4)
+    assert (low, high) == (2.5, 10.0)  # one phase is left: it takes 10 s, however many slots there are
+
+
+def test_the_interval_holds_the_truth_and_moves_by_small_steps():
+    """300 phases of 5 to 15 s on 8 slots, one after another: what is told each second against what came."""
+    rng = np.random.default_rng(0)
+    takes, free, begun, over = rng.uniform(5, 15, 300), np.zeros(8), [], []
+    for seconds in takes:
+        slot = int(free.argmin())
+        begun.append(free[slot])
+        free[slot] += seconds
+        over.append(free[slot])
+    begun, over, end = np.array(begun), np.array(over), free.max()
+    inside, middles = [], []
+    for now in np.arange(30.0, end):
+        done, open_ = over <= now, (begun <= now) & (over > now)
+        low, high = time_left(takes[done], now - begun[open_], float((~done).sum()), 8)
+        inside.append(low <= end - now <= high)
+        middles.append((low + high) / 2)
+    assert np.mean(inside) > 0.9
+    assert np.abs(np.diff(middles)).max() < 0.05 * middles[0]  # the pace so far jumped by half
