@@ -117,11 +117,11 @@ def _with_metric(
         ended = phases.loc[phases["ended_s"].notna(), ["trial", "phase", "ended_s", name]].astype(float)
         logged = pd.concat([logged, ended.rename(columns={"ended_s": "at_s", name: "value"})], ignore_index=True)
     logged = logged.dropna(subset=["value"]).drop_duplicates(["trial", "phase", "at_s"], keep="last")
-    found = points.merge(logged, on=["trial", "phase", "at_s"]).rename(columns={"value": "x"})
+    joined = points.merge(logged, on=["trial", "phase", "at_s"]).rename(columns={"value": "x"})
     if per_phase:
-        most = found.groupby(["trial", "phase"])["x"].max().rename("spent").reset_index()
-        found["x"] += _before(most, found)
-    return found
+        most = joined.groupby(["trial", "phase"])["x"].max().rename("spent").reset_index()
+        joined["x"] += _before(most, joined)
+    return joined
 
 
 def _before(spent: pd.DataFrame, points: pd.DataFrame) -> pd.Series:

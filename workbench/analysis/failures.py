@@ -20,8 +20,8 @@ def failures(trials: pd.DataFrame) -> pd.DataFrame:
         where it is known), trials (how many failed of it), first (the first such trial).
     """
     failed = trials[trials["state"] == "failed"]
-    told = failed["error"].map(lambda text: text if isinstance(text, str) and text else "no error was recorded")
-    rows = pd.DataFrame({"error": told, "first": failed["trial"], "key": told.map(error_key)})
+    errors = failed["error"].map(lambda text: text if isinstance(text, str) and text else "no error was recorded")
+    rows = pd.DataFrame({"error": errors, "first": failed["trial"], "key": errors.map(error_key)})
     wanted = {"error": ("error", "first"), "trials": ("first", "size"), "first": ("first", "first")}
     grouped = rows.groupby("key", sort=False).agg(**wanted)
     return grouped.sort_values("trials", ascending=False, kind="stable").reset_index(drop=True)

@@ -55,8 +55,8 @@ class Importance:
     def __str__(self) -> str:
         if self.problem:
             return f"no importance: {self.problem}"
-        told = f"R² {self.r2:.2f} on unseen trials, {self.r2_own:.2f} on its own; {self.trials} trials, best of "
-        return f"{told}{self.forests} forests" + ("; it overfits, take the bars with care" if self.overfits else "")
+        words = f"R² {self.r2:.2f} on unseen trials, {self.r2_own:.2f} on its own; {self.trials} trials, best of "
+        return f"{words}{self.forests} forests" + ("; it overfits, take the bars with care" if self.overfits else "")
 
 
 def importance(

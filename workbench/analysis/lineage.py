@@ -62,9 +62,9 @@ def lineage(trials: pd.DataFrame, phases: pd.DataFrame, decisions: pd.DataFrame)
         parent = None if pd.isna(trial["parent_phase"]) else int(trial["parent"])
         stop = None if parent is None else _stop_before(waiting, parent, begun.get(number))
         rows[number] = _row(trial, parent, stop, int(begun.get(number, 0)), rows)
-    found = pd.DataFrame(list(rows.values()), columns=list(LINEAGE))
-    found["last_phase"] = found["trial"].map(done)
-    return found.astype(LINEAGE)
+    frame = pd.DataFrame(list(rows.values()), columns=list(LINEAGE))
+    frame["last_phase"] = frame["trial"].map(done)
+    return frame.astype(LINEAGE)
 
 
 def schedules(
@@ -120,9 +120,9 @@ def ancestry(lineage: pd.DataFrame, trial: int) -> pd.DataFrame:
             steps += [(at, phase) for phase in range(int(last), int(row["first_phase"]) - 1, -1)]
         last = row["parent_phase"]
         at = None if pd.isna(row["parent"]) else int(row["parent"])
-    found = pd.DataFrame(steps[::-1], columns=["trial", "phase"]).astype(int)
-    found.insert(0, "step", range(len(found)))
-    return found
+    frame = pd.DataFrame(steps[::-1], columns=["trial", "phase"]).astype(int)
+    frame.insert(0, "step", range(len(frame)))
+    return frame
 
 
 def schedule_of(
@@ -222,10 +222,10 @@ def _descend(founder: int, rows: dict[int, dict[str, Any]], children: dict[int, 
 
 
 def _forebears(rows: dict[int, dict[str, Any]], ends: Any) -> set[int]:
-    found: set[int] = set()
+    forebears: set[int] = set()
     for end in ends:
         at: int | None = int(end)
-        while at is not None and at not in found:
-            found.add(at)
+        while at is not None and at not in forebears:
+            forebears.add(at)
             at = None if pd.isna(rows[at]["parent"]) else int(rows[at]["parent"])
-    return found
+    return forebears

@@ -112,7 +112,7 @@ def slot_time(spans: pd.DataFrame, slots: pd.DataFrame, until_s: float) -> pd.Da
 
 
 def _cut(spans: pd.DataFrame, lives: pd.DataFrame, until_s: float) -> pd.DataFrame:
-    given = pd.DataFrame(
+    stretches = pd.DataFrame(
         {
             "slot": pd.to_numeric(spans["slot"]),
             "trial": spans["trial"],
@@ -122,7 +122,7 @@ def _cut(spans: pd.DataFrame, lives: pd.DataFrame, until_s: float) -> pd.DataFra
             "over_s": spans["ended_s"].astype(float).fillna(until_s),
         }
     )
-    both = given.merge(lives, on="slot")
+    both = stretches.merge(lives, on="slot")
     both["from_s"] = np.maximum(both["from_s"], both["begun_s"])
     both["to_s"] = np.minimum(both["to_s"], both["over_s"])
     return both.loc[both["to_s"] > both["from_s"], ["slot", "trial", "phase", "kind", "from_s", "to_s"]]

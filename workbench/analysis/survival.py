@@ -67,9 +67,9 @@ def phase_modes(decisions: pd.DataFrame) -> pd.DataFrame:
     latest = judged.drop_duplicates("phase", keep="last").sort_values("phase")
     rows = []
     for phase, mode, reason in zip(latest["phase"], latest["mode"], latest["reason"], strict=True):
-        told = reason if isinstance(reason, dict) else {}
-        reported = int(told.get("reported", counts[phase]))
-        collecting = float(told.get("collecting_reports", float("nan")))
+        why = reason if isinstance(reason, dict) else {}
+        reported = int(why.get("reported", counts[phase]))
+        collecting = float(why.get("collecting_reports", float("nan")))
         if mode == "collecting" and reported + 1 > collecting:
             mode = "selecting"  # the last collected report: the next one is judged
         rows.append((int(phase), mode, reported, np.floor(collecting)))  # older logs hold fractions of a report

@@ -21,14 +21,14 @@ def variant_bands(curves: pd.DataFrame, x: str = "frames") -> pd.DataFrame:
     """
     numbered = curves.assign(point=curves.groupby(["variant", "seed"], sort=False).cumcount())
     points = numbered.groupby(["variant", "point"], sort=False)
-    found = points.agg(
+    bands = points.agg(
         at=(x, "median"),
         median=("score", "median"),
         low=("score", "min"),
         high=("score", "max"),
         n_seeds=("seed", "nunique"),
     )
-    return found.reset_index().rename(columns={"variant": "scheduler"}).drop(columns="point")
+    return bands.reset_index().rename(columns={"variant": "scheduler"}).drop(columns="point")
 
 
 def final_scores(curves: pd.DataFrame) -> pd.DataFrame:

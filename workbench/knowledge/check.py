@@ -53,8 +53,8 @@ def check(path: str | Path) -> list[Finding]:
     """
     path = Path(path)
     with closing(open_for_reading(path)) as connection, damage_told(path):
-        found = [Finding("", f"integrity: {line}") for line in _integrity(connection, path)]
-        found += [
+        findings = [Finding("", f"integrity: {line}") for line in _integrity(connection, path)]
+        findings += [
             Finding("", f"{n} metrics belong to no study or trial", repairable=True)
             for n in (_orphans(connection),)
             if n
@@ -65,13 +65,13 @@ def check(path: str | Path) -> list[Finding]:
                 events = kb[name].events()
                 with damage_told(path):
                     wrong = [Finding(name, what) for what in out_of_order(events)]
-                found += [*wrong, Finding(name, _UNMENDABLE)] if wrong else []
+                findings += [*wrong, Finding(name, _UNMENDABLE)] if wrong else []
             except DatabaseError as err:
-                found.append(Finding(name, str(err)))
+                findings.append(Finding(name, str(err)))
                 continue
             if _left_running(events) and not is_driven(path, name):
-                found.append(Finding(name, "its driver died without a word: resume it", repairable=True))
-    return found
+                findings.append(Finding(name, "its driver died without a word: resume it", repairable=True))
+    return findings
 
 
 def repair(path: str | Path) -> list[Finding]:

@@ -216,10 +216,10 @@ class FrameReader:
             self._hold(event)
 
     def _intervention(self, event: Event) -> None:
-        known = {"action", "accepted", "why", "by", "request"}
-        data = {key: value for key, value in event.data.items() if key not in known}
-        told = {key: event.data.get(key) for key in ("action", "accepted", "why", "by")}
-        self.interventions.append({"at_s": event.at, "trial": event.trial, **told, "data": data})
+        of_request = {"action", "accepted", "why", "by", "request"}
+        data = {key: value for key, value in event.data.items() if key not in of_request}
+        request = {key: event.data.get(key) for key in ("action", "accepted", "why", "by")}
+        self.interventions.append({"at_s": event.at, "trial": event.trial, **request, "data": data})
 
     def _hold(self, event: Event) -> None:
         """A held trial keeps its slot: time given, but not used."""
@@ -268,9 +268,9 @@ class FrameReader:
 def _row(number: int, trial: TrialRecord) -> dict[str, Any]:
     """A row of the frame `trials`: what is not known of a trial has no entry."""
     known = {"trial": number, "state": trial.standing, "parent": trial.parent}
-    told = {name: value for name in _IN_RECORD if (value := getattr(trial, name)) is not None}
+    entries = {name: value for name in _IN_RECORD if (value := getattr(trial, name)) is not None}
     config = {name: value for name, value in trial.config.items() if name not in TRIALS}
-    return {**config, **known, **told}
+    return {**config, **known, **entries}
 
 
 def _frame(rows: Any, columns: list[str]) -> pd.DataFrame:

@@ -185,11 +185,11 @@ class RecordedStudy:
             read = np.fromiter(rows, _PACKED)
         place = np.zeros(max(wanted, default=0) + 1, np.int32)
         place[list(wanted)] = list(wanted.values())
-        found = np.empty(len(read), POINT)
-        found["trial"], found["phase"] = read["key"] >> 40, read["key"] >> 20 & 0xFFFFF
-        found["name"] = place[read["key"] & 0xFFFFF]
-        found["at"], found["value"] = read["at"], read["value"]
-        return found, last
+        points = np.empty(len(read), POINT)
+        points["trial"], points["phase"] = read["key"] >> 40, read["key"] >> 20 & 0xFFFFF
+        points["name"] = place[read["key"] & 0xFFFFF]
+        points["at"], points["value"] = read["at"], read["value"]
+        return points, last
 
     def frames(self) -> Frames:
         """Derive the documented frames from the log as it stands now."""
@@ -267,10 +267,11 @@ def decode_events(connection: sqlite3.Connection, study: int, after: int = 0, la
         "SELECT kind, at_s, trial, phase, slot, data FROM events WHERE study = ? AND seq > ? AND seq <= ? ORDER BY seq",
         (study, after, sys.maxsize if last is None else last),
     ).fetchall()
-    told = json.loads(f"[{','.join(row[5] for row in rows)}]")  # at once: of very many, one by one takes twice as long
+    # at once: of very many, one by one takes twice as long
+    payloads = json.loads(f"[{','.join(row[5] for row in rows)}]")
     return [
         Event(_KINDS[kind], at, trial, phase, slot, data)
-        for (kind, at, trial, phase, slot, _), data in zip(rows, told, strict=True)
+        for (kind, at, trial, phase, slot, _), data in zip(rows, payloads, strict=True)
     ]
 
 

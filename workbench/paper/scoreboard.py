@@ -44,13 +44,13 @@ def scoreboard(root: str | Path = DATA) -> list[Row]:
     root : path
         The folder of recordings; a recording that is missing leaves its rows at "not run".
     """
-    found: dict[Published, Ours] = {}
+    ours: dict[Published, Ours] = {}
     for counterpart in COUNTERPARTS:
         try:
-            found.update(counterpart(Path(root)))
+            ours.update(counterpart(Path(root)))
         except DatabaseError:
             continue
-    return [Row(number, found.get(number)) for number in PUBLISHED]
+    return [Row(number, ours.get(number)) for number in PUBLISHED]
 
 
 def page(rows: Sequence[Row]) -> str:
@@ -131,8 +131,9 @@ def _line(row: Row, ours: Ours) -> str:
     value = f"{ours.value:.5g}" if abs(ours.value) < 1e5 else f"{ours.value:.0f}"
     if ours.interval is not None:
         value += f" [{ours.interval[0]:.4g}, {ours.interval[1]:.4g}]"
-    told = f"{_told(row.number)} {row.number.unit}".strip()
-    return f"| {row.number.where} | {row.number.what} | {told} | {value} | {ours.source} | {row.verdict} | {row.why} |"
+    number = row.number
+    published = f"{_printed(number)} {number.unit}".strip()
+    return f"| {number.where} | {number.what} | {published} | {value} | {ours.source} | {row.verdict} | {row.why} |"
 
 
 def _not_run(rows: Sequence[Row]) -> list[str]:
@@ -140,13 +141,13 @@ def _not_run(rows: Sequence[Row]) -> list[str]:
     groups: dict[tuple[str, str, str], list[str]] = {}
     for row in rows:
         if row.ours is None:
-            told = f"{row.number.what}: {_told(row.number)}"
-            groups.setdefault((row.number.where, row.number.unit, row.why), []).append(told)
-    lines = [f"| {where} | {unit} | {'; '.join(told)} | {why} |" for (where, unit, why), told in groups.items()]
+            published = f"{row.number.what}: {_printed(row.number)}"
+            groups.setdefault((row.number.where, row.number.unit, row.why), []).append(published)
+    lines = [f"| {where} | {unit} | {'; '.join(numbers)} | {why} |" for (where, unit, why), numbers in groups.items()]
     return ["", "Not run:", "", "| where | unit | published | why |", "|---|---|---|---|", *lines] if lines else []
 
 
-def _told(number: Published) -> str:
+def _printed(number: Published) -> str:
     """Write a published number with all its digits."""
     digits = f"{number.value:.10g}"
     return f"{digits} (derived)" if number.derived else digits

@@ -86,11 +86,11 @@ class Comparison:
             gaps = {m: self.values[label, m] - self.values[other, m] for m in _BETTER}
             gaps[f"regret at {share:.0%} of the time"] = self.regret[label][:, column] - self.regret[other][:, column]
             for measure, gap in gaps.items():
-                found = bootstrap_interval(gap, resamples=_RESAMPLES)
+                interval = bootstrap_interval(gap, resamples=_RESAMPLES)
                 sign = _BETTER.get(measure, -1)
-                verdict = "better" if sign * found.low > 0 < sign * found.high else "even"
-                verdict = "worse" if sign * found.low < 0 > sign * found.high else verdict
-                rows.append((measure, other, *found, verdict))
+                verdict = "better" if sign * interval.low > 0 < sign * interval.high else "even"
+                verdict = "worse" if sign * interval.low < 0 > sign * interval.high else verdict
+                rows.append((measure, other, *interval, verdict))
         return pd.DataFrame(rows, columns=["measure", "against", "difference", "low", "high", "verdict"])
 
     def table(self) -> "pd.DataFrame":
@@ -173,8 +173,8 @@ def arrival_bias(
     import pandas as pd
 
     shares = _spread(partial(_shares_run, scenario, label, groups), repeats, processes)
-    found = [bootstrap_interval(column, "mean", resamples=_RESAMPLES) for column in np.array(shares).T]
-    rows = [(group + 1, *interval) for group, interval in enumerate(found)]
+    intervals = [bootstrap_interval(column, "mean", resamples=_RESAMPLES) for column in np.array(shares).T]
+    rows = [(group + 1, *interval) for group, interval in enumerate(intervals)]
     return pd.DataFrame(rows, columns=["group", "share_run", "low", "high"])
 
 
@@ -212,8 +212,8 @@ def regrets(comparisons: Mapping[str, Comparison], share: float = 0.5) -> "pd.Da
     import pandas as pd
 
     columns = {
-        name: {label: "{:.3f} [{:.3f}, {:.3f}]".format(*found.regret_at(label, share)) for label in found.labels}
-        for name, found in comparisons.items()
+        name: {label: "{:.3f} [{:.3f}, {:.3f}]".format(*one.regret_at(label, share)) for label in one.labels}
+        for name, one in comparisons.items()
     }
     return pd.DataFrame(columns)
 

@@ -120,8 +120,8 @@ def read_table(
     frame = _kept(frame, only or {}, name)
     for column in NEEDED:
         if column not in frame:
-            found = ", ".join(c for c in frame.columns if c != "row")
-            raise InvalidInput(f"{name} has no column {column!r}, only {found}: map one with columns={{{column!r}: …}}")
+            others = ", ".join(c for c in frame.columns if c != "row")
+            raise InvalidInput(f"{name} has no column {column!r}, only {others}: map one with columns={{{column!r}: …}}")
     _check_filled(frame, name)
     times = [column for column in TIMES if column in frame]
     if len(times) > 1:
@@ -237,22 +237,22 @@ def _check_complete(frame: pd.DataFrame, name: str) -> None:
     last: Any = curves["row"].max()
     steps: dict[Any, Any] = curves["step"].agg(tuple).to_dict()
     usual = _most_common(steps)
-    for curve, found in steps.items():
-        if found != usual:
+    for curve, own in steps.items():
+        if own != usual:
             row, (config, seed) = last[curve], curve
             raise InvalidInput(
-                f"{name}, row {row}: the curve of config_id {config}, seed {seed} ends here with {len(found)} steps "
-                f"({found[0]:g} to {found[-1]:g}); the others have {len(usual)} ({usual[0]:g} to {usual[-1]:g})"
+                f"{name}, row {row}: the curve of config_id {config}, seed {seed} ends here with {len(own)} steps "
+                f"({own[0]:g} to {own[-1]:g}); the others have {len(usual)} ({usual[0]:g} to {usual[-1]:g})"
             )
     seeds: dict[Any, frozenset[Any]] = {}
     for config, seed in steps:
         seeds[config] = seeds.get(config, frozenset()) | {seed}
     usual = _most_common(seeds)
-    for config, found in seeds.items():
-        if found != usual:
+    for config, own in seeds.items():
+        if own != usual:
             row = frame.loc[frame["config_id"] == config, "row"].max()
             raise InvalidInput(
-                f"{name}, row {row}: config_id {config} has the seeds {_listed(found)}, the others {_listed(usual)}"
+                f"{name}, row {row}: config_id {config} has the seeds {_listed(own)}, the others {_listed(usual)}"
             )
 
 
@@ -268,9 +268,9 @@ def _joined(frame: pd.DataFrame, known: pd.DataFrame, path: str | Path) -> pd.Da
     if twice.any():
         at = configs[twice].iloc[0]
         raise InvalidInput(f"{name}, row {at['row']}: config_id {at['config_id']} stands there a second time")
-    unheard = ~frame["config_id"].isin(configs["config_id"])
-    if unheard.any():
-        at = frame[unheard].iloc[0]
+    unlisted = ~frame["config_id"].isin(configs["config_id"])
+    if unlisted.any():
+        at = frame[unlisted].iloc[0]
         raise InvalidInput(f"row {at['row']} of the curves: config_id {at['config_id']} is not in {name}")
     both = sorted((set(known.columns) & set(configs.columns)) - {"config_id"})
     if both:
@@ -278,8 +278,8 @@ def _joined(frame: pd.DataFrame, known: pd.DataFrame, path: str | Path) -> pd.Da
     return known.merge(configs.drop(columns="row"), on="config_id", how="left")
 
 
-def _most_common(found: Mapping[Any, Any]) -> Any:
-    return Counter(found.values()).most_common(1)[0][0]
+def _most_common(counted: Mapping[Any, Any]) -> Any:
+    return Counter(counted.values()).most_common(1)[0][0]
 
 
 def _listed(values: Collection[Any]) -> str:

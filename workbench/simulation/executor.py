@@ -165,9 +165,9 @@ class SimulatedExecutor:
 
     # -- what happens -----------------------------------------------------------------------------------------
 
-    def _end(self, attempt: Attempt, told: tuple[Ran, float]) -> None:
+    def _end(self, attempt: Attempt, result: tuple[Ran, float]) -> None:
         """The phase comes to its end."""
-        ran, wall_s = told
+        ran, wall_s = result
         score = ran.metrics["score"]
         if not math.isfinite(score):
             error = f"FloatingPointError: the score is {score}: training has diverged"

@@ -129,8 +129,8 @@ class Scenario:
         if self.space is None:
             raise InvalidInput(f"a {described['kind']} searcher needs a [space]")
         takes_seed = "seed" in settings_of("searcher", described, SEARCHERS) and "seed" not in described
-        given = {"seed": seed} if takes_seed else {}
-        return build("searcher", described, SEARCHERS, space=self.space, **given)
+        filled = {"seed": seed} if takes_seed else {}
+        return build("searcher", described, SEARCHERS, space=self.space, **filled)
 
     def learns(self, label: str) -> bool:
         """Tell whether the configurations a scheduler gets depend on what was reported."""
@@ -175,13 +175,13 @@ class Repetition:
         """
         plain = [label for label in self.scenario.schedulers if not self.scenario.learns(label)]
         wanted: dict[str, int] = {}  # of searchers that give the same configurations, the most that are asked for
-        given: dict[str, Searcher] = {}
+        searchers: dict[str, Searcher] = {}
         for label in plain:
             searcher = self.scenario.searcher_of(label, self.seed)
-            given.setdefault(repr(searcher), searcher)
+            searchers.setdefault(repr(searcher), searcher)
             wanted[repr(searcher)] = max(wanted.get(repr(searcher), 0), full_runs(self.scheduler(label)))
         configs: list[Config] = []
-        for which, searcher in given.items():
+        for which, searcher in searchers.items():
             suggested = map(searcher.suggest, range(wanted[which]))
             configs += [config for config in suggested if config is not None]
         phases = range(self.scenario.source.n_phases)

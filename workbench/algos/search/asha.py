@@ -143,12 +143,12 @@ class ASHA:
             return {}
         for trial in self._paused:
             self._trials.end(trial)
-        told = {
+        decisions = {
             trial: Decision(Verdict.STOP, {"mode": "dropped", "rung": self._rung_of[trial]})
             for trial in sorted(self._paused)
         }
         self._paused.clear()
-        return told
+        return decisions
 
 
 class _Rung:

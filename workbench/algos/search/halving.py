@@ -23,7 +23,7 @@ class SuccessiveHalving:
 
     Who survives a rung depends on the scores alone: on the sum of what all of its trials reported, never on who came
     first, on how many nodes there are, or on how trials are put on them. Of equal scores the earlier trial survives;
-    a failed trial ranks below all others and holds up nobody.
+    a failed trial ranks below all others, and nobody waits for it.
 
     Parameters
     ----------
@@ -217,12 +217,12 @@ class Bracket:
         self._awaited -= 1
         if not report.failed:
             self._scores[trial] = -math.inf if math.isnan(report.score) else report.score
-        told = {trial: self._at_the_end(report)}
+        decisions = {trial: self._at_the_end(report)}
         if self._awaited == 0 and self._at < len(self.rungs) - 1:
-            told |= self._settle(trial)
-        for number, decision in told.items():
+            decisions |= self._settle(trial)
+        for number, decision in decisions.items():
             self._carry_out(number, decision.verdict)
-        return told
+        return decisions
 
     def _at_the_end(self, report: Report) -> Decision:
         """The reporter's verdict while others are missing."""
@@ -240,15 +240,15 @@ class Bracket:
         """Drop the worst, and open the next rung."""
         ranked = sorted(self._scores, key=lambda t: (-self._scores[t], self._first.get(t, t)))
         kept = min(self.rungs[self._at + 1].n_trials, len(ranked))
-        told: dict[int, Decision] = {}
+        decisions: dict[int, Decision] = {}
         for i, trial in enumerate(ranked):
             goes_on = Verdict.CONTINUE if self._hold or trial == reporter else Verdict.PAUSE
             verdict, mode = (goes_on, "promoted") if i < kept else (Verdict.STOP, "dropped")
-            told[trial] = self._decision(verdict, mode, trial, place=i + 1, reported=len(ranked), kept=kept)
+            decisions[trial] = self._decision(verdict, mode, trial, place=i + 1, reported=len(ranked), kept=kept)
         self._at += 1
         self._members, self._awaited, self._scores = kept, kept, {}
-        self._survivors.extend(t for t in ranked[:kept] if self._restart or told[t].verdict is Verdict.PAUSE)
-        return {} if self._restart else told
+        self._survivors.extend(t for t in ranked[:kept] if self._restart or decisions[t].verdict is Verdict.PAUSE)
+        return {} if self._restart else decisions
 
     def _carry_out(self, trial: int, verdict: Verdict) -> None:
         """Keep the books on who runs, who waits, and which slots are taken."""
@@ -307,15 +307,15 @@ def rung_words(reason: Mapping[str, Any]) -> str:
         return reason_text(reason)
     where = " of ".join(f"{name} {reason[name]}" for name in ("rung", "bracket", "round") if name in reason)
     if mode == "rung":
-        told = f"in a rung: not at the end of {where} yet"
+        words = f"in a rung: not at the end of {where} yet"
     elif "place" in reason:
-        told = f"{mode}: place {reason['place']} of {reason['reported']} in {where}"
-        told += f", where {reason['kept']} go on" if "kept" in reason and mode != "finished" else ""
+        words = f"{mode}: place {reason['place']} of {reason['reported']} in {where}"
+        words += f", where {reason['kept']} go on" if "kept" in reason and mode != "finished" else ""
     elif "reported" in reason:
-        told = f"{mode}: {reason['reported']} at the end of {where} so far"
+        words = f"{mode}: {reason['reported']} at the end of {where} so far"
     else:
-        told = f"{mode}: {where}"
-    return told + (f"; it repeats trial {reason['repeats']}" if "repeats" in reason else "")
+        words = f"{mode}: {where}"
+    return words + (f"; it repeats trial {reason['repeats']}" if "repeats" in reason else "")
 
 
 def rung_ends(n_phases: int, eta: float, min_phases: int = 1) -> list[int]:

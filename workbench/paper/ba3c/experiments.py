@@ -22,10 +22,10 @@ class Ranks:
     most: int = 16
 
 
-def scaling(given: Ranks) -> Rows:
+def scaling(settings: Ranks) -> Rows:
     """Measure data points/s by ranks, and seconds an update takes where ranks sleep (kind straggler)."""
-    found = straggler(given.updates)
-    return ranks(given.seconds, given.most) + [{"kind": "straggler"} | row for row in found]
+    rows = straggler(settings.updates)
+    return ranks(settings.seconds, settings.most) + [{"kind": "straggler"} | row for row in rows]
 
 
 @dataclass(frozen=True)
@@ -35,7 +35,7 @@ class Carried:
     n_nodes: tuple[int, ...] = (1, 2, 4, 8, 16, 32, 64)
 
 
-def scaling_model(given: Carried) -> Rows:
+def scaling_model(settings: Carried) -> Rows:
     """Carry what was recorded to many nodes, and simulate the straggler rule for the ranks that slept.
 
     Compute, exchange and stragglers are fitted to the recordings ``ba3c-scaling`` and ``ba3c-width``: nothing here was
@@ -55,7 +55,7 @@ def scaling_model(given: Carried) -> Rows:
     rows: Rows = []
     for name, (latency_s, bytes_per_s) in links.items():
         model = ScalingModel(compute_s, PAPER_BATCH, FIG_6[128], latency_s, bytes_per_s)
-        for n in given.n_nodes:
+        for n in settings.n_nodes:
             k = max(1, round(0.9 * n))
             for way, points in {
                 "linear": model.linear(n),
@@ -82,7 +82,7 @@ class Stability:
     phases: int = 20
 
 
-def stability(given: Stability) -> Rows:
+def stability(settings: Stability) -> Rows:
     """Train synchronously and asynchronously on one budget with the same seeds.
 
     Returns
@@ -92,20 +92,20 @@ def stability(given: Stability) -> Rows:
         (updates), score (mean return of the phase's games), value_loss. `ba3c.scaling.stability` sums them up.
     """
     rows: Rows = []
-    for seed in range(given.first_seed, given.first_seed + given.seeds):
+    for seed in range(settings.first_seed, settings.first_seed + settings.seeds):
         for variant in ("synchronous", "asynchronous"):
-            settings = BA3C(
-                given.game,
-                phase=Budget(frames=max(1, given.frames // given.phases)),
-                n_ranks=given.n_ranks,
+            factory = BA3C(
+                settings.game,
+                phase=Budget(frames=max(1, settings.frames // settings.phases)),
+                n_ranks=settings.n_ranks,
                 n_agents=8,
                 synchronous=variant == "synchronous",
                 evaluate_every=None,
             )
-            config: dict[str, Any] = {"learning_rate": given.learning_rate, "t_max": 10, "init": "orthogonal"}
-            for phase, metrics in enumerate(trained(settings, config, seed, given.phases), 1):
+            config: dict[str, Any] = {"learning_rate": settings.learning_rate, "t_max": 10, "init": "orthogonal"}
+            for phase, metrics in enumerate(trained(factory, config, seed, settings.phases), 1):
                 at = {"variant": variant, "seed": seed, "phase": phase, "seconds": round(metrics["seconds"], 2)}
-                at |= {"learning_rate": given.learning_rate}
+                at |= {"learning_rate": settings.learning_rate}
                 at |= {name: metrics[name] for name in ("frames", "updates", "policy_lag_mean")}
                 scored = {"score": round(metrics["score"], 2), "value_loss": round(metrics["value_loss"], 4)}
                 rows.append(at | scored)
@@ -126,7 +126,7 @@ class Epsilons:
     processes: int = 2
 
 
-def epsilon(given: Epsilons) -> Rows:
+def epsilon(settings: Epsilons) -> Rows:
     """Train with every epsilon at small and large effective batches.
 
     One rank: n ranks of batch b make the updates of one of batch n times b, as the tests show, so the effective batch
@@ -137,14 +137,15 @@ def epsilon(given: Epsilons) -> Rows:
     rows
         One a trial and phase: adam_eps, batch, seed, frames, updates, score (mean return of the phase's games).
     """
-    jobs = [(given, e, batch, seed) for seed in range(given.seeds) for batch in given.batches for e in given.eps]
-    return [row for rows in each(_epsilon_curve, jobs, given.processes) for row in rows]
+    seeds = range(settings.seeds)
+    jobs = [(settings, e, batch, seed) for seed in seeds for batch in settings.batches for e in settings.eps]
+    return [row for rows in each(_epsilon_curve, jobs, settings.processes) for row in rows]
 
 
-def _epsilon_curve(given: Epsilons, adam_eps: float, batch: int, seed: int) -> Rows:
-    settings = BA3C(
-        given.game,
-        phase=Budget(frames=given.frames // given.phases),
+def _epsilon_curve(settings: Epsilons, adam_eps: float, batch: int, seed: int) -> Rows:
+    factory = BA3C(
+        settings.game,
+        phase=Budget(frames=settings.frames // settings.phases),
         n_ranks=1,
         n_agents=16,
         batch=batch,
@@ -152,11 +153,11 @@ def _epsilon_curve(given: Epsilons, adam_eps: float, batch: int, seed: int) -> R
         evaluate_every=None,
         device="cpu",
     )
-    config: dict[str, Any] = {"learning_rate": given.learning_rate, "t_max": 5, "init": "orthogonal"}
+    config: dict[str, Any] = {"learning_rate": settings.learning_rate, "t_max": 5, "init": "orthogonal"}
     return [
         {"adam_eps": adam_eps, "batch": batch, "seed": seed, "frames": metrics["frames"]}
         | {"updates": metrics["updates"], "score": round(metrics["score"], 2)}
-        for metrics in trained(settings, config, seed, given.phases)
+        for metrics in trained(factory, config, seed, settings.phases)
     ]
 
 

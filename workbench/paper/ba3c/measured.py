@@ -154,16 +154,16 @@ def reduce_s(sizes: list[int], repeats: int = 30) -> dict[int, float]:
 
 def _reduce(rank: int, port: int, sock: Any, sizes: list[int], repeats: int) -> dict[int, float]:
     torch.set_num_threads(1)
-    group, found = AllReduce(rank, 2, HOST, (HOST, port), sock, torch.device("cpu"), 60.0), {}
+    group, medians = AllReduce(rank, 2, HOST, (HOST, port), sock, torch.device("cpu"), 60.0), {}
     for size in sizes:
         array, took = np.zeros(size, np.float32), []
         for _ in range(repeats + 3):
             began = time.perf_counter()
             group.sum(array, lambda: None)
             took.append(time.perf_counter() - began)
-        found[size] = statistics.median(took[3:])
+        medians[size] = statistics.median(took[3:])
     group.close()
-    return found
+    return medians
 
 
 def predicted_straggler() -> Rows:

@@ -225,13 +225,13 @@ def stability(curves: pd.DataFrame) -> pd.DataFrame:
         seeds whose last score is below half of their best; policy_lag_mean, of all its phases.
     """
     rows = []
-    for variant, found in curves.groupby("variant", sort=False):
-        table = found.pivot(index="seed", columns="phase", values="score").to_numpy(float)  # [seeds, phases]
+    for variant, runs in curves.groupby("variant", sort=False):
+        table = runs.pivot(index="seed", columns="phase", values="score").to_numpy(float)  # [seeds, phases]
         falls = (np.maximum.accumulate(table, axis=1) - table).max(axis=1)
         row: dict[str, object] = {"variant": variant, "n": len(table)}
         for name, values in (("last_score", table[:, -1]), ("best_score", table.max(axis=1)), ("worst_fall", falls)):
             row |= bootstrap_interval(values, "mean").columns(name)
         row["ended_below_half"] = int((table[:, -1] < table.max(axis=1) / 2).sum())
-        row["policy_lag_mean"] = float(found["policy_lag_mean"].mean())
+        row["policy_lag_mean"] = float(runs["policy_lag_mean"].mean())
         rows.append(row)
     return pd.DataFrame(rows)

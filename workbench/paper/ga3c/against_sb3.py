@@ -37,7 +37,7 @@ class Against:
     processes: int = 2
 
 
-def against_sb3(given: Against) -> Rows:
+def against_sb3(settings: Against) -> Rows:
     """Train GA3C and A2C on the same emulators, with the same network, batch and optimiser settings.
 
     Returns
@@ -53,8 +53,8 @@ def against_sb3(given: Against) -> Rows:
     if not _SCRIPT.is_file():
         raise WorkbenchError(f"no {_SCRIPT}: this is measured from a checkout of the project")
     numbers = ("game", "frames", "seeds", "first_seed", "points", "processes")
-    options = [f"--{name.replace('_', '-')}={getattr(given, name)}" for name in numbers]
-    options += ["--systems", *given.systems]
+    options = [f"--{name.replace('_', '-')}={getattr(settings, name)}" for name in numbers]
+    options += ["--systems", *settings.systems]
     done = subprocess.run([sys.executable, _SCRIPT, *options], capture_output=True, text=True, check=False)
     if done.returncode != 0:
         last = (done.stderr.strip().splitlines() or ["it said nothing"])[-1]

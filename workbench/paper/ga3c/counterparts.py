@@ -44,11 +44,11 @@ def pong_agent(root: Path) -> Pairs:
     """One agent's games of Pong (Table 3)."""
     sittings = [Results.of_recording(root / name) for name in ("pong-agent", "pong-agent-slower")]
     frames = sum(run.frames.phases["score"].count() * run.spec["trainable"]["phase"]["frames"] for run in sittings)
-    found = json.loads((root / "pong-agent-slower" / "evaluation.json").read_text(encoding="utf-8"))
+    evaluation = json.loads((root / "pong-agent-slower" / "evaluation.json").read_text(encoding="utf-8"))
     number = find(NUMBERS, "Table 3", "after one day, pong")
-    why = f"mean of {found['n_episodes']} games, actions drawn; agrees if at least as high"
+    why = f"mean of {evaluation['n_episodes']} games, actions drawn; agrees if at least as high"
     scale = f"one agent, {frames / 1e6:.0f} million frames in {len(sittings)} sittings"
-    yield number, Ours(found["mean"], "measured", found["mean"] >= number.value, why, scale=scale)
+    yield number, Ours(evaluation["mean"], "measured", evaluation["mean"] >= number.value, why, scale=scale)
 
 
 COUNTERPARTS: list[Counterpart] = [networks, training_batch, pong_agent]

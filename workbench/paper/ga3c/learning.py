@@ -59,7 +59,7 @@ class Learning:
     settings: Mapping[str, Any] = field(default_factory=dict)
 
 
-def curves(given: Learning) -> Rows:
+def curves(settings: Learning) -> Rows:
     """Train every variant with every seed.
 
     CartPole runs in the deterministic mode: frames and scores repeat exactly, seconds do not, and several trials run at
@@ -71,18 +71,18 @@ def curves(given: Learning) -> Rows:
     rows
         One a variant, seed and phase: game, variant, seed, frames, seconds, score (mean return of the phase's games).
     """
-    if given.seconds is None:
-        phase: dict[str, float] = {"frames": given.frames // given.phases}
+    if settings.seconds is None:
+        phase: dict[str, float] = {"frames": settings.frames // settings.phases}
     else:
-        phase = {"seconds": given.seconds / given.phases}
-    free = given.seconds is not None or find_game(given.game).atari
-    base = {"game": given.game, "device": "cpu", "lockstep": not free, "phase": phase} | dict(given.settings)
-    names = [(variant, seed) for variant in SETS[given.variants] for seed in range(given.seeds)]
-    jobs = [(base | SETS[given.variants][variant], seed, given.phases) for variant, seed in names]
+        phase = {"seconds": settings.seconds / settings.phases}
+    free = settings.seconds is not None or find_game(settings.game).atari
+    base = {"game": settings.game, "device": "cpu", "lockstep": not free, "phase": phase} | dict(settings.settings)
+    names = [(variant, seed) for variant in SETS[settings.variants] for seed in range(settings.seeds)]
+    jobs = [(base | SETS[settings.variants][variant], seed, settings.phases) for variant, seed in names]
     return [
-        {"game": given.game, "variant": variant, "seed": seed, "frames": frames, "seconds": seconds, "score": score}
-        for (variant, seed), found in zip(names, each(curve, jobs, given.processes), strict=True)
-        for frames, seconds, score in found
+        {"game": settings.game, "variant": variant, "seed": seed, "frames": frames, "seconds": seconds, "score": score}
+        for (variant, seed), points in zip(names, each(curve, jobs, settings.processes), strict=True)
+        for frames, seconds, score in points
     ]
 
 

@@ -47,7 +47,7 @@ class Adjustment:
     repeats: int = 3
 
 
-def networks(given: Networks) -> Rows:
+def networks(settings: Networks) -> Rows:
     """Measure GA3C and A3C in turn on each network of Table 2, each with the fastest of a few settings.
 
     Returns
@@ -59,15 +59,15 @@ def networks(given: Networks) -> Rows:
     rows: Rows = []
     for network in CONVOLUTIONAL:
         ga3c, a3c = (
-            max(choices, key=lambda choice: _rates(kind, given.seconds, network=network, **choice)["pps"])
+            max(choices, key=lambda choice: _rates(kind, settings.seconds, network=network, **choice)["pps"])
             for kind, choices in ((GA3C, GA3C_SETTINGS), (A3C, A3C_SETTINGS))
         )
         pairs = [
             tuple(
-                _rates(kind, given.seconds, network=network, **choice)["pps"]
+                _rates(kind, settings.seconds, network=network, **choice)["pps"]
                 for kind, choice in ((GA3C, ga3c), (A3C, a3c))
             )
-            for _ in range(given.repeats)
+            for _ in range(settings.repeats)
         ]
         ratios = sorted(a / b for a, b in pairs)
         rows.append(
@@ -78,7 +78,7 @@ def networks(given: Networks) -> Rows:
                 "ratio": round(statistics.median(ratios), 2),
                 "ratio_low": round(ratios[0], 2),
                 "ratio_high": round(ratios[-1], 2),
-                "repeats": given.repeats,
+                "repeats": settings.repeats,
                 "ga3c_settings": json.dumps(ga3c),
                 "a3c_settings": json.dumps(a3c),
             }
@@ -86,7 +86,7 @@ def networks(given: Networks) -> Rows:
     return rows
 
 
-def sweeps(given: Sweeps) -> Rows:
+def sweeps(settings: Sweeps) -> Rows:
     """Vary one setting at a time (Figs 3 and 4): agents, threads (groups/predictors/trainers), least training batch.
 
     Returns
@@ -98,17 +98,17 @@ def sweeps(given: Sweeps) -> Rows:
     mixes = ((1, 1, 1), (2, 1, 1), (4, 1, 1), (2, 2, 1), (1, 1, 2), (2, 1, 2), (2, 2, 2))
     sweep: dict[str, dict[str, dict[str, int]]] = {
         "agents": {str(n): {"n_agents": n, "n_groups": min(2, n)} for n in (1, 4, 16, 32, 64)},
-        "threads": {_told(mix): _threads(mix) for mix in mixes},
+        "threads": {_written(mix): _threads(mix) for mix in mixes},
         "batches": {str(n): {"min_training_batch": n} for n in (0, 20, 40, 80, 160)},
     }
     return [
-        {"setting": setting, "value": value} | _rates(GA3C, given.seconds, **changed)
+        {"setting": setting, "value": value} | _rates(GA3C, settings.seconds, **changed)
         for setting, values in sweep.items()
         for value, changed in values.items()
     ]
 
 
-def adjustment(given: Adjustment) -> Rows:
+def adjustment(settings: Adjustment) -> Rows:
     """Sweep static mixes, let the mix adjust itself from 1/1/1 (Fig. 2), then compare the best of each in turn.
 
     Returns
@@ -117,14 +117,14 @@ def adjustment(given: Adjustment) -> Rows:
         Of kind path: n_agents, n_predictors, n_trainers and tps as it went; static: mix (groups/predictors/trainers)
         and trained; kept and best: the two that were compared at last, and the median of trained.
     """
-    sweep = {mix: _static(mix, given.seconds) for mix in product((1, 2, 3), (1, 2), (1, 2, 3))}
+    sweep = {mix: _static(mix, settings.seconds) for mix in product((1, 2, 3), (1, 2), (1, 2, 3))}
     best = max(sweep, key=lambda mix: sweep[mix])
-    kept, path = _adjusted(given.every_s, given.walk_s)
-    pairs = [(_static(kept, given.seconds), _static(best, given.seconds)) for _ in range(given.repeats)]
+    kept, path = _adjusted(settings.every_s, settings.walk_s)
+    pairs = [(_static(kept, settings.seconds), _static(best, settings.seconds)) for _ in range(settings.repeats)]
     rows: Rows = [{"kind": "path"} | point for point in path[:: max(1, len(path) // 40)]]
-    rows += [{"kind": "static", "mix": _told(mix), "trained": rate} for mix, rate in sweep.items()]
-    rows.append({"kind": "kept", "mix": _told(kept), "trained": statistics.median(a for a, _ in pairs)})
-    rows.append({"kind": "best", "mix": _told(best), "trained": statistics.median(b for _, b in pairs)})
+    rows += [{"kind": "static", "mix": _written(mix), "trained": rate} for mix, rate in sweep.items()]
+    rows.append({"kind": "kept", "mix": _written(kept), "trained": statistics.median(a for a, _ in pairs)})
+    rows.append({"kind": "best", "mix": _written(best), "trained": statistics.median(b for _, b in pairs)})
     return rows
 
 
@@ -151,7 +151,7 @@ def _threads(mix: Mix) -> dict[str, int]:
     return dict(zip(("n_groups", "n_predictors", "n_trainers"), mix, strict=True))
 
 
-def _told(mix: Mix) -> str:
+def _written(mix: Mix) -> str:
     return "/".join(map(str, mix))
 
 

@@ -63,7 +63,7 @@ class SpeedRuns:
     processes: int = 2
 
 
-def speedup(given: SpeedRuns) -> Rows:
+def speedup(settings: SpeedRuns) -> Rows:
     """Measure seconds a step by the variance of step times, and the returns it costs or not.
 
     As many updates of as many steps; HTS-RL plays one interval more, which it does not train on.
@@ -76,31 +76,31 @@ def speedup(given: SpeedRuns) -> Rows:
         return (mean of the games after training), and speedup (the baseline's step_ms over HTS-RL's). They are summed
         up by `hts.speedup.speedups`.
     """
-    seeds = range(given.seeds)
-    return [row for law in given.laws for row in each(_both, [(given, law, seed) for seed in seeds], given.processes)]
+    seeds, processes = range(settings.seeds), settings.processes
+    return [row for law in settings.laws for row in each(_both, [(settings, law, seed) for seed in seeds], processes)]
 
 
-def _both(given: SpeedRuns, law: str, seed: int) -> dict[str, Any]:
+def _both(settings: SpeedRuns, law: str, seed: int) -> dict[str, Any]:
     """Train both systems in turn."""
     kind, cv = law.split(":")
-    settings = {
+    base = {
         "game": "CartPole-v1",
         "device": "cpu",
         "method": "ppo",
         "n_agents": 16,
-        "phase": {"updates": given.updates},
-        "sync_interval": given.sync_interval,
-        "n_epochs": given.epochs,
-        "n_minibatches": max(1, given.sync_interval // 8),
+        "phase": {"updates": settings.updates},
+        "sync_interval": settings.sync_interval,
+        "n_epochs": settings.epochs,
+        "n_minibatches": max(1, settings.sync_interval // 8),
         "step_time_law": kind,
-        "step_time_mean_s": given.mean_ms / 1e3,
+        "step_time_mean_s": settings.mean_ms / 1e3,
         "step_time_cv": float(cv),
     }
     row: dict[str, Any] = {"law": kind, "cv": float(cv), "seed": seed}
-    row |= {"n_agents": 16, "sync_interval": given.sync_interval, "mean_ms": given.mean_ms}
+    row |= {"n_agents": 16, "sync_interval": settings.sync_interval, "mean_ms": settings.mean_ms}
     for system, concurrent in SYSTEMS.items():
-        found = _trained(settings | {"concurrent": concurrent}, seed, given.games)
-        row |= {f"{system}_{name}": value for name, value in found.items()}
+        measured = _trained(base | {"concurrent": concurrent}, seed, settings.games)
+        row |= {f"{system}_{name}": value for name, value in measured.items()}
     return row | {"speedup": row["synchronous_step_ms"] / row["hts_step_ms"]}
 
 
@@ -130,7 +130,7 @@ class ReturnRuns:
     processes: int = 2
 
 
-def returns(given: ReturnRuns) -> Rows:
+def returns(settings: ReturnRuns) -> Rows:
     """Train A2C and PPO, each as HTS-RL and as its synchronous baseline, with the same seeds, frames and settings.
 
     Returns
@@ -140,29 +140,29 @@ def returns(given: ReturnRuns) -> Rows:
         100 games), policy_lag_mean (updates).
     """
     jobs = [
-        (given, method, concurrent, seed)
-        for seed in range(given.seeds)
+        (settings, method, concurrent, seed)
+        for seed in range(settings.seeds)
         for method in METHODS
         for concurrent in (True, False)
     ]
-    return [row for rows in each(_return_curve, jobs, given.processes) for row in rows]
+    return [row for rows in each(_return_curve, jobs, settings.processes) for row in rows]
 
 
-def _return_curve(given: ReturnRuns, method: str, concurrent: bool, seed: int) -> Rows:
+def _return_curve(settings: ReturnRuns, method: str, concurrent: bool, seed: int) -> Rows:
     base = {
-        "game": given.game,
+        "game": settings.game,
         "device": "cpu",
         "n_agents": 16,
-        "phase": {"frames": given.frames // given.phases},
+        "phase": {"frames": settings.frames // settings.phases},
         "step_time_law": "gamma",  # of cv 1: exponential
-        "step_time_mean_s": given.mean_ms / 1e3,
+        "step_time_mean_s": settings.mean_ms / 1e3,
         "step_time_cv": 1.0,
     }
-    settings, config = (METHODS if given.game == "CartPole-v1" else ATARI)[method]
-    factory = HTS.from_json(base | settings | {"concurrent": concurrent})
+    changes, config = (METHODS if settings.game == "CartPole-v1" else ATARI)[method]
+    factory = HTS.from_json(base | changes | {"concurrent": concurrent})
     system = f"HTS-RL ({method.upper()})" if concurrent else method.upper()
     rows: Rows = []
-    for phase, metrics in enumerate(trained(factory, {"init": "orthogonal", **config}, seed, given.phases), 1):
+    for phase, metrics in enumerate(trained(factory, {"init": "orthogonal", **config}, seed, settings.phases), 1):
         at = {"system": system, "method": method, "concurrent": concurrent, "seed": seed, "phase": phase}
         at |= {"frames": metrics["frames"], "seconds": round(metrics["seconds"], 3)}
         rows.append(at | {"score": round(metrics["score"], 2), "policy_lag_mean": metrics["policy_lag_mean"]})

@@ -92,16 +92,16 @@ def speedups(runs: pd.DataFrame) -> pd.DataFrame:
         ====================== =====================================================================================
     """
     rows = []
-    for _, found in runs.groupby(["law", "cv"], sort=False):
-        shown: Any = found.iloc[0]
+    for _, of_law in runs.groupby(["law", "cv"], sort=False):
+        shown: Any = of_law.iloc[0]
         law, cv = shown["law"], float(shown["cv"])
         step_time = StepTime(float(shown["mean_ms"]) / 1e3, cv, law)
         size = (int(shown["n_agents"]), int(shown["sync_interval"]))
-        ratio = bootstrap_interval(found["speedup"].to_numpy(float))
-        gain = bootstrap_interval((found["hts_return"] - found["synchronous_return"]).to_numpy(float), "mean")
-        learning_s = float(found["synchronous_learning_s"].median())
+        ratio = bootstrap_interval(of_law["speedup"].to_numpy(float))
+        gain = bootstrap_interval((of_law["hts_return"] - of_law["synchronous_return"]).to_numpy(float), "mean")
+        learning_s = float(of_law["synchronous_learning_s"].median())
         rows.append(
-            {"law": law, "cv": cv, "n": len(found), "speedup": ratio.value, "low": ratio.low, "high": ratio.high}
+            {"law": law, "cv": cv, "n": len(of_law), "speedup": ratio.value, "low": ratio.low, "high": ratio.high}
             | {"expected": expected_speedup(step_time, *size).speedup}
             | {"expected_with_learning": expected_speedup(step_time, *size, learning_s=learning_s).speedup}
             | gain.columns("difference")
@@ -127,12 +127,12 @@ def fingerprints(variants: "Mapping[str, HTS]", config: Config, seed: int = 0) -
     rows = []
     for name, settings in variants.items():
         trial = settings(config, seed)
-        found = trial.train_phase(lambda metrics: None)
+        metrics = trial.train_phase(lambda metrics: None)
         trial.close()
         digest = hashlib.blake2b(digest_size=6)
         for tensor in trial.model.state_dict().values():
             digest.update(tensor.cpu().numpy().tobytes())
-        rows.append((name, found["seconds"], int(found["updates"]), found["score"], digest.hexdigest()))
+        rows.append((name, metrics["seconds"], int(metrics["updates"]), metrics["score"], digest.hexdigest()))
     return pd.DataFrame(rows, columns=["variant", "seconds", "updates", "score", "weights"])
 
 

@@ -64,12 +64,12 @@ def studies(
     """
     if scale is None:
         return recorded_studies(game)
-    found = {}
+    results = {}
     for scheduler in SCHEDULERS:
         study = study_of(game, scheduler, scale, db=Path(folder) / f"atari-{scale}.db", client=client)
         begun = unique_name(study.name, study.db) != study.name
-        found[scheduler] = study.run(resume=begun).results()
-    return found
+        results[scheduler] = study.run(resume=begun).results()
+    return results
 
 
 def study_of(game: str, scheduler: str, scale: str = "hours", **settings: Any) -> Study:
@@ -80,9 +80,9 @@ def study_of(game: str, scheduler: str, scale: str = "hours", **settings: Any) -
     InvalidInput
         No such game, scheduler or scale.
     """
-    for what, given, allowed in (("game", game, GAMES), ("scheduler", scheduler, SCHEDULERS), ("scale", scale, SCALES)):
-        if given not in allowed:
-            raise unknown(what, given, allowed)
+    for what, value, allowed in (("game", game, GAMES), ("scheduler", scheduler, SCHEDULERS), ("scale", scale, SCALES)):
+        if value not in allowed:
+            raise unknown(what, value, allowed)
     table, changes = read_preset(_preset(game, scheduler)), _CHANGES[scale]
     table["scheduler"] |= changes.get(scheduler, {})
     if scale == "paper":  # what the presets change for two cores is left out
@@ -98,29 +98,29 @@ def summary(results: Mapping[str, Results]) -> "pd.DataFrame":
 
     columns = {}
     for scheduler, one in results.items():
-        told = one.summary
+        totals = one.summary
         columns[scheduler] = {
             "configurations": one.size.n_configs,
-            "phases": told["phases"],
-            "completion rate": told["alpha"],
-            "occupancy": told["occupancy"],
-            "best score": told["best_score"],
+            "phases": totals["phases"],
+            "completion rate": totals["alpha"],
+            "occupancy": totals["occupancy"],
+            "best score": totals["best_score"],
             "wall time [min]": one.frames.wall_s / 60,
             "frames/s": _frames_per_s(one),
-            "time to best score [min]": told["best_at_s"] / 60,
+            "time to best score [min]": totals["best_at_s"] / 60,
         }
     return pd.DataFrame(columns)
 
 
 def recorded_studies(game: str, root: str | Path = DATA) -> dict[str, Results]:
     """Open a game's recorded studies, by scheduler; those that have not been recorded are left out."""
-    found = {}
+    results = {}
     for scheduler in SCHEDULERS:
         try:
-            found[scheduler] = Results.of_recording(Path(root) / _preset(game, scheduler))
+            results[scheduler] = Results.of_recording(Path(root) / _preset(game, scheduler))
         except DatabaseError:
             continue
-    return found
+    return results
 
 
 def scale_of(results: Results) -> str:
@@ -160,12 +160,12 @@ def counterparts(root: Path) -> Pairs:
 
 
 def _scores(game: str, hypertrick: Results, hyperband: Results) -> Pairs:
-    scale, told, rival = scale_of(hypertrick), hypertrick.summary, hyperband.summary
-    alpha, expected = 100 * told["alpha"], 100 * told["alpha_expected"]
+    scale, totals, rival = scale_of(hypertrick), hypertrick.summary, hyperband.summary
+    alpha, expected = 100 * totals["alpha"], 100 * totals["alpha_expected"]
     why = f"expected {expected:.3g} % at this r and Np; agrees if it is above the expectation, as the paper's"
     number = find(NUMBERS, "Table 1", f"measured alpha, {game}")
     yield number, Ours(alpha, "measured", alpha > expected, why, scale=scale)
-    ours, theirs = told["best_score"], rival["best_score"]
+    ours, theirs = totals["best_score"], rival["best_score"]
     for numbers, table, what, best, where in (
         (NUMBERS, "Table 1", "best score", ours, scale),
         (NUMBERS, "Table 3", "best score, HyperTrick", ours, scale),

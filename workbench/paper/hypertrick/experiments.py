@@ -30,7 +30,7 @@ class Repetitions:
     processes: int = 2
 
 
-def schedulers(given: Repetitions) -> Rows:
+def schedulers(settings: Repetitions) -> Rows:
     """Simulate Hyperband and HyperTrick on the same configurations.
 
     Returns
@@ -39,13 +39,13 @@ def schedulers(given: Repetitions) -> Rows:
         One a scheduler: scheduler, repeats, the medians of `MEASURES` and their 95 % bootstrap intervals (``_low``,
         ``_high``); last those of the paired differences. Times in the curves' units.
     """
-    found = compare(preset(given.preset), given.repeats, processes=given.processes)
-    first, *others = found.labels
-    measured = {label: found.medians(label, MEASURES) for label in found.labels}
+    comparison = compare(preset(settings.preset), settings.repeats, processes=settings.processes)
+    first, *others = comparison.labels
+    measured = {label: comparison.medians(label, MEASURES) for label in comparison.labels}
     for other in others:
-        measured[f"{first} - {other}"] = {m: found.difference(m, first, other) for m in MEASURES}
+        measured[f"{first} - {other}"] = {m: comparison.difference(m, first, other) for m in MEASURES}
     return [
-        {"scheduler": name, "repeats": given.repeats}
+        {"scheduler": name, "repeats": settings.repeats}
         | {
             column: round(value, 9)
             for measure, interval in intervals.items()
@@ -67,7 +67,7 @@ class FullCurves:
     processes: int = 2
 
 
-def full_curves(given: FullCurves) -> Rows:
+def full_curves(settings: FullCurves) -> Rows:
     """Train configurations to the end, nothing stopped early.
 
     ``workbench simulate --table`` replays the rows under any scheduler on any number of nodes. CartPole runs in the
@@ -80,17 +80,17 @@ def full_curves(given: FullCurves) -> Rows:
         wall_s. A run that diverges keeps the score of its last whole unit.
     """
     searcher = RandomSearcher(SPACE, seed=0)
-    configs = [dict(searcher.suggest(n) or {}) for n in range(given.configs)]
-    jobs = [(given, number, config, seed) for seed in range(given.seeds) for number, config in enumerate(configs)]
-    return [row for rows in each(_full_curve, jobs, given.processes) for row in rows]
+    configs = [dict(searcher.suggest(n) or {}) for n in range(settings.configs)]
+    jobs = [(settings, number, config, seed) for seed in range(settings.seeds) for number, config in enumerate(configs)]
+    return [row for rows in each(_full_curve, jobs, settings.processes) for row in rows]
 
 
-def _full_curve(given: FullCurves, number: int, config: dict[str, Any], seed: int) -> Rows:
-    lockstep = not find_game(given.game).atari
-    trial = GA3C(given.game, Budget(frames=given.unit_frames), device="cpu", lockstep=lockstep)(config, seed)
+def _full_curve(settings: FullCurves, number: int, config: dict[str, Any], seed: int) -> Rows:
+    lockstep = not find_game(settings.game).atari
+    trial = GA3C(settings.game, Budget(frames=settings.unit_frames), device="cpu", lockstep=lockstep)(config, seed)
     rows: Rows = []
     seconds, last, score, diverged = 0.0, 0.0, float("nan"), False
-    for unit in range(1, given.units + 1):
+    for unit in range(1, settings.units + 1):
         if not diverged:
             try:
                 metrics = trial.train_phase(lambda metrics: None)

@@ -123,8 +123,8 @@ def paths(played: Sequence[VariantRun]) -> pd.DataFrame:
     rows = []
     for run in played:
         frames = frames_of(run.events)
-        found = lineage(frames.trials, frames.phases, frames.decisions)
-        member = dict(zip(found["trial"], found["member"], strict=True))
+        members = lineage(frames.trials, frames.phases, frames.decisions)
+        member = dict(zip(members["trial"], members["member"], strict=True))
         taken: dict[tuple[int | None, int | None], int] = {}
         for event in run.events:
             if event.kind is Kind.PROGRESS:

@@ -134,10 +134,10 @@ def design_space(runs: pd.DataFrame, measure: str = "final") -> pd.DataFrame:
         paired), each a mean with ``_low`` and ``_high`` of its 95 % bootstrap interval.
     """
     rows = []
-    for (design, value), found in runs.groupby(["design", "value"], sort=False):
-        row = {"design": design, "value": value, "population": int(found["population"].iloc[0]), "n": len(found)}
-        gain = found[measure] - found[f"random_{measure}"]
-        rows.append(row | _mean("score", found[measure]) | _mean("gain", gain))
+    for (design, value), part in runs.groupby(["design", "value"], sort=False):
+        row = {"design": design, "value": value, "population": int(part["population"].iloc[0]), "n": len(part)}
+        gain = part[measure] - part[f"random_{measure}"]
+        rows.append(row | _mean("score", part[measure]) | _mean("gain", gain))
     return pd.DataFrame(rows)
 
 
@@ -158,11 +158,11 @@ def improvements(rows: pd.DataFrame, measure: str = "final", source: str = "simu
         group (the design), name, value, low, high (95 % bootstrap interval), source.
     """
     ratio = rows[measure] / rows[f"random_{measure}"]
-    found = [
+    estimates = [
         (design, value, *bootstrap_interval(part.to_numpy(), "mean"), source)
         for (design, value), part in ratio.groupby([rows["design"], rows["value"]], sort=False)
     ]
-    return pd.DataFrame(found, columns=_ESTIMATES)
+    return pd.DataFrame(estimates, columns=_ESTIMATES)
 
 
 def published_improvements() -> pd.DataFrame:

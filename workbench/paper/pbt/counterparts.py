@@ -18,11 +18,11 @@ WHY_NOT = {
 def toy_problem(root: Path) -> Pairs:
     """Where PBT and grid search end on the toy problem (Fig. 2)."""
     kept = RecordedTable.open("pbt-toy", root)
-    found = kept.frame[kept.frame["reading"] == "as chosen"].groupby("variant")["final"]
+    finals = kept.frame[kept.frame["reading"] == "as chosen"].groupby("variant")["final"]
     for variant, what in (("grid", "grid search, about"), ("PBT", "PBT, about")):
-        interval = bootstrap_interval(found.get_group(variant).to_numpy(), "mean")
+        interval = bootstrap_interval(finals.get_group(variant).to_numpy(), "mean")
         number = find(NUMBERS, "Fig. 2", what)
-        why = f"mean of {found.size()[variant]} seeds; agrees to one decimal"
+        why = f"mean of {finals.size()[variant]} seeds; agrees to one decimal"
         value, agrees = interval.value, round(interval.value, 1) == number.value
         yield number, Ours(value, "simulated", agrees, why, (interval.low, interval.high), kept.scale)
 

@@ -55,7 +55,7 @@ class Toy:
     readings: tuple[str, ...] = ("as chosen",)
 
 
-def toy(given: Toy) -> Rows:
+def toy(settings: Toy) -> Rows:
     """Play the toy problem with its ablations (Fig. 2); the numbers repeat exactly.
 
     Returns
@@ -66,9 +66,9 @@ def toy(given: Toy) -> Rows:
     """
     return [
         {"reading": reading, "variant": variant, "seed": seed, "final": final, "over_time": over_time}
-        for reading in given.readings
-        for variant, found in ablations.finals(range(given.seeds), **READINGS[reading]).items()
-        for seed, (final, over_time) in enumerate(found.round(5).tolist())
+        for reading in settings.readings
+        for variant, finals in ablations.finals(range(settings.seeds), **READINGS[reading]).items()
+        for seed, (final, over_time) in enumerate(finals.round(5).tolist())
     ]
 
 
@@ -108,7 +108,7 @@ class Populations:
         return play(scheduler, members, self.frames, seed, self.game, self.n_agents)
 
 
-def against_random(given: Populations) -> Rows:
+def against_random(settings: Populations) -> Rows:
     """Train PBT and random search with the same frames, slots and time, on paired seeds.
 
     In each repetition both begin with the same configurations, in the same order, under the same trial seeds, so that
@@ -121,26 +121,26 @@ def against_random(given: Populations) -> Rows:
         One a repetition and scheduler: repeat, scheduler, paired (both had the same scores after the first phase), the
         measures of `cartpole.summed_up`, and planned (phases).
     """
-    return given.repeated(_pair)
+    return settings.repeated(_pair)
 
 
-def _pair(given: Populations, seed: int) -> Rows:
-    members, phases = given.members, given.phases
+def _pair(settings: Populations, seed: int) -> Rows:
+    members, phases = settings.members, settings.phases
     both: dict[str, Any] = {
         "pbt": PBT(RandomSearcher(SPACE, seed=seed), members, phases, seed=seed),
         "random": FullRuns(RandomSearcher(SPACE, seed=seed), members, phases),
     }
-    found = {name: summed_up(given.played(scheduler, members, seed)) for name, scheduler in both.items()}
-    paired = found["pbt"]["first_phase"] == found["random"]["first_phase"]
+    measured = {name: summed_up(settings.played(scheduler, members, seed)) for name, scheduler in both.items()}
+    paired = measured["pbt"]["first_phase"] == measured["random"]["first_phase"]
     return [
         {"repeat": seed, "scheduler": name, "paired": paired}
         | {measure: measures[measure] for measure in (*MEASURES, "phases")}
         | {"planned": members * phases, "copies": measures["copies"]}
-        for name, measures in found.items()
+        for name, measures in measured.items()
     ]
 
 
-def design(given: Populations) -> Rows:
+def design(settings: Populations) -> Rows:
     """Weigh each choice of Fig. 5 against random search with as many members, the same seeds, frames and node time.
 
     ``population``: its size, with truncation, weights and hyperparameters copied. ``exploit``: truncation, binary
@@ -154,33 +154,34 @@ def design(given: Populations) -> Rows:
         One a choice and repetition: design, value, population, repeat, `cartpole.MEASURES`, copies, and random
         search's measures (``random_final``, …).
     """
-    return given.repeated(_choices)
+    return settings.repeated(_choices)
 
 
-def _choices(given: Populations, seed: int) -> Rows:
-    phases, plain = given.phases, given.members
+def _choices(settings: Populations, seed: int) -> Rows:
+    phases, plain = settings.phases, settings.members
 
     def searcher() -> RandomSearcher:
         return RandomSearcher(SPACE, seed=seed)
 
-    sizes = sorted({*given.sizes, plain})
-    random = {size: summed_up(given.played(FullRuns(searcher(), size, phases), size, seed)) for size in sizes}
-    whole = {size: given.played(PBT(searcher(), size, phases, seed=seed), size, seed) for size in sizes}
-    found = {("population", str(size)): (size, summed_up(whole[size])) for size in sizes}
-    for choice, settings in CHOICES.items():
-        if settings:
-            scheduler = PBT(searcher(), plain, phases, seed=seed, **settings)
-            found[choice] = (plain, summed_up(given.played(scheduler, plain, seed)))
+    sizes = sorted({*settings.sizes, plain})
+    random = {size: summed_up(settings.played(FullRuns(searcher(), size, phases), size, seed)) for size in sizes}
+    whole = {size: settings.played(PBT(searcher(), size, phases, seed=seed), size, seed) for size in sizes}
+    measured = {("population", str(size)): (size, summed_up(whole[size])) for size in sizes}
+    for choice, changes in CHOICES.items():
+        if changes:
+            scheduler = PBT(searcher(), plain, phases, seed=seed, **changes)
+            measured[choice] = (plain, summed_up(settings.played(scheduler, plain, seed)))
         else:
-            found[choice] = found["population", str(plain)]
+            measured[choice] = measured["population", str(plain)]
     fixed = ListSearcher([last_config(whole[plain])] * plain)
-    found["adaptive", "yes"] = found["population", str(plain)]
-    found["adaptive", "no: PBT's last"] = (plain, summed_up(given.played(FullRuns(fixed, plain, phases), plain, seed)))
+    measured["adaptive", "yes"] = measured["population", str(plain)]
+    runs = settings.played(FullRuns(fixed, plain, phases), plain, seed)
+    measured["adaptive", "no: PBT's last"] = (plain, summed_up(runs))
     return [
         {"design": design, "value": value, "population": size, "repeat": seed}
         | {name: measures[name] for name in (*MEASURES, "copies")}
         | {f"random_{name}": random[size][name] for name in MEASURES}
-        for (design, value), (size, measures) in found.items()
+        for (design, value), (size, measures) in measured.items()
     ]
 
 
@@ -192,7 +193,7 @@ class DigitRuns:
     phases: int = 8
 
 
-def digits(given: DigitRuns) -> Rows:
+def digits(settings: DigitRuns) -> Rows:
     """Train a classifier and a GAN of digits, and score images that nobody trained for. Scores repeat exactly.
 
     Returns
@@ -209,11 +210,11 @@ def digits(given: DigitRuns) -> Rows:
         ),
     }
     rows: Rows = []
-    for kind, (settings, configs) in trainables.items():
+    for kind, (factory, configs) in trainables.items():
         for config in configs:
-            for seed in range(given.seeds):
+            for seed in range(settings.seeds):
                 at = {"trainable": kind, "learning_rate": next(iter(config.values())), "seed": seed}
-                for phase, metrics in enumerate(trained(settings, config, seed, given.phases)):
+                for phase, metrics in enumerate(trained(factory, config, seed, settings.phases)):
                     rows.append(at | {"phase": phase, "score": round(metrics["score"], 3)})
     valid, noise = load().valid, torch.rand(1000, 64, generator=torch.Generator().manual_seed(0))
     images = {"validation images": valid.images, "threes alone": valid.images[valid.labels == 3], "white noise": noise}

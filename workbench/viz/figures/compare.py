@@ -105,7 +105,7 @@ def compare_curves(curves: Mapping[str, pd.DataFrame]) -> go.Figure:
     return fig if fig.data else theme.empty_note(fig, "no score has been reported yet")
 
 
-def compare_importance(tables: Mapping[str, pd.DataFrame], told: Mapping[str, str]) -> go.Figure:
+def compare_importance(tables: Mapping[str, pd.DataFrame], remarks: Mapping[str, str]) -> go.Figure:
     """Draw how much each hyperparameter explains of every study's scores, with 95 % intervals.
 
     Parameters
@@ -118,11 +118,11 @@ def compare_importance(tables: Mapping[str, pd.DataFrame], told: Mapping[str, st
     known = {name: table for name, table in tables.items() if len(table)}
     fig = theme.figure("Which hyperparameters the scores follow, study by study", 220 + 70 * len(known))
     if not known:
-        words = [f"{name}: {why}" for name, why in told.items()]
+        words = [f"{name}: {why}" for name, why in remarks.items()]
         return theme.empty_note(fig, "; ".join(words) or "no study to compare", axes=False)
     fig.update_layout(barmode="group", bargap=0.3)
     fig.update_yaxes(autorange="reversed", showgrid=False)
-    silent = [f"{theme.text(name)}: {theme.text(told[name])}" for name in tables if name not in known]
+    silent = [f"{theme.text(name)}: {theme.text(remarks[name])}" for name in tables if name not in known]
     notes = "<br>".join(["share of the forest's variance reduction", *silent])
     fig.update_xaxes(title=notes, title_font={"size": 11})
     for k, (name, table) in enumerate(known.items()):
@@ -135,7 +135,7 @@ def compare_importance(tables: Mapping[str, pd.DataFrame], told: Mapping[str, st
                 name=theme.text(name),
                 marker={"color": _COLORS[k % 7]},
                 error_x=theme.error_bars(value, table["low"], table["high"], color=theme.INK, thickness=1.2),
-                hovertemplate=f"{theme.text(name)}, %{{y}}: %{{x:.3f}}<br>{theme.text(told[name])}<extra></extra>",
+                hovertemplate=f"{theme.text(name)}, %{{y}}: %{{x:.3f}}<br>{theme.text(remarks[name])}<extra></extra>",
             )
         )
     return fig

@@ -141,13 +141,14 @@ def config_lines(row: Mapping[Any, Any], hyperparameters: Sequence[str]) -> str:
 
 
 def _reasons(decisions: pd.DataFrame) -> dict[tuple[int, int], str]:
-    found = {}
+    reasons = {}
     for row in decisions.to_dict("records"):
         reason = row["reason"] if isinstance(row["reason"], dict) else {}
-        told = ", ".join(f"{theme.text(key)} {theme.number(value)}" for key, value in reason.items())
+        words = ", ".join(f"{theme.text(key)} {theme.number(value)}" for key, value in reason.items())
         mode = f" ({theme.text(row['mode'])})" if isinstance(row["mode"], str) else ""
-        found[row["trial"], row["phase"]] = f"<br>{theme.text(row['verdict'])}{mode}" + (f"<br>{told}" if told else "")
-    return found
+        verdict = f"<br>{theme.text(row['verdict'])}{mode}"
+        reasons[row["trial"], row["phase"]] = verdict + (f"<br>{words}" if words else "")
+    return reasons
 
 
 def _state_groups(trials: pd.DataFrame) -> dict[str, tuple[str, list[int]]]:

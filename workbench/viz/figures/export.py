@@ -67,8 +67,8 @@ def write_figure(fig: go.Figure, path: str | Path, *, width: int = 900, height: 
 def _browser() -> str:
     names = [os.environ.get("CHROMIUM"), *_BROWSERS]
     for name in names:
-        if name and (found := shutil.which(name)):
-            return found
+        if name and (path := shutil.which(name)):
+            return path
     raise InvalidInput(
         "a picture needs a browser: install chromium (or set CHROMIUM to one), or pip install kaleido; "
         "a file that ends in .html needs neither"
@@ -104,6 +104,6 @@ class _Picture(HTMLParser):
     url = ""
 
     def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
-        found = dict(attrs).get("alt") or ""
-        if tag == "img" and found.startswith("data:"):
-            self.url = found
+        words = dict(attrs).get("alt") or ""
+        if tag == "img" and words.startswith("data:"):
+            self.url = words

@@ -11,7 +11,7 @@ _BARS = [
 ]
 
 
-def hyperparameter_importance(table: pd.DataFrame, told: str) -> go.Figure:
+def hyperparameter_importance(table: pd.DataFrame, remark: str) -> go.Figure:
     """Draw a pair of bars a hyperparameter, with their 95 % intervals.
 
     Parameters
@@ -24,9 +24,9 @@ def hyperparameter_importance(table: pd.DataFrame, told: str) -> go.Figure:
     """
     fig = theme.figure("Which hyperparameters the scores follow", max(240, 150 + 60 * len(table)))
     if table.empty:
-        return theme.empty_note(fig, told, axes=False)
+        return theme.empty_note(fig, remark, axes=False)
     fig.update_layout(barmode="group", bargap=0.3)
-    fig.update_xaxes(title=theme.text(told), title_font={"size": 11})
+    fig.update_xaxes(title=theme.text(remark), title_font={"size": 11})
     fig.update_yaxes(autorange="reversed", showgrid=False)
     names = [theme.text(name) for name in table["hyperparameter"]]
     for column, low, high, words, color in _BARS:

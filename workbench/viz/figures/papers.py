@@ -75,9 +75,9 @@ def estimates(rows: pd.DataFrame, title: str, x_title: str, reference: float | N
         return theme.empty_note(fig, "nothing was measured")
     if reference is not None:
         fig.add_vline(reference, line={"color": theme.INK, "dash": "dot", "width": 1})
-    told = rows if "source" in rows else rows.assign(source="measured")
-    inks = dict(zip(told["group"].unique(), (theme.BLUE, theme.VERMILLION, theme.GREEN, theme.ORANGE), strict=False))
-    for (group, source), part in told.groupby(["group", "source"], sort=False):
+    sourced = rows if "source" in rows else rows.assign(source="measured")
+    inks = dict(zip(sourced["group"].unique(), (theme.BLUE, theme.VERMILLION, theme.GREEN, theme.ORANGE), strict=False))
+    for (group, source), part in sourced.groupby(["group", "source"], sort=False):
         ink = inks.get(group, theme.PURPLE)
         symbol = "diamond-open" if source == "published" else "circle"
         fig.add_trace(

@@ -163,9 +163,9 @@ def _figure(k: int, caption: str, fig: go.Figure) -> str:
     # Inside a script element only "<" can end it early; as \u003c it is the same JSON.
     data = json.dumps(json.loads(fig.to_json()), separators=(",", ":")).replace("<", "\\u003c")
     height = int(fig.layout.height or 400)
-    told = f"<figcaption>{escape(caption)}</figcaption>" if caption.strip() else ""
+    figcaption = f"<figcaption>{escape(caption)}</figcaption>" if caption.strip() else ""
     return (
-        f'<figure><div class="plot" id="figure-{k}" style="height:{height}px"></div>{told}</figure>\n'
+        f'<figure><div class="plot" id="figure-{k}" style="height:{height}px"></div>{figcaption}</figure>\n'
         f'<script type="application/json" id="figure-{k}-data">{data}</script>'
     )
 
