@@ -112,7 +112,7 @@ def compare_importance(tables: Mapping[str, pd.DataFrame], remarks: Mapping[str,
     ----------
     tables : Mapping of str to DataFrame
         By study: `workbench.analysis.Importance.table`; empty where nothing can be said.
-    told : Mapping of str to str
+    remarks : Mapping of str to str
         By study: how good the forest is, or why there is none.
     """
     known = {name: table for name, table in tables.items() if len(table)}

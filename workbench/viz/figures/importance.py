@@ -19,7 +19,7 @@ def hyperparameter_importance(table: pd.DataFrame, remark: str) -> go.Figure:
     table : DataFrame
         `workbench.analysis.Importance.table`: hyperparameter, importance, low, high, permutation, permutation_low,
         permutation_high, the most important first. Empty: the words are shown instead.
-    told : str
+    remark : str
         How good the forest is, or why there is none.
     """
     fig = theme.figure("Which hyperparameters the scores follow", max(240, 150 + 60 * len(table)))
