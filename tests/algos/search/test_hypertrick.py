@@ -3,6 +3,7 @@ import math
 import numpy as np
 import pytest
 
+from benchmarks import completion_rate as completion
 from tests.support import SPACE
 from workbench.algos.search import GridSearcher, HyperTrick, RandomSearcher
 from workbench.algos.search.hypertrick import (
@@ -16,7 +17,6 @@ from workbench.core.describe import explain_of
 from workbench.core.errors import InvalidInput
 from workbench.core.protocols import Report, Verdict, expectation_of
 from workbench.core.registry import REGISTRY
-from workbench.paper.hypertrick import completion
 
 
 def hypertrick(n_trials=16, n_phases=4, r=0.25) -> HyperTrick:
