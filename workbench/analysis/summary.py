@@ -44,16 +44,21 @@ def summarise(
         rate; None if nobody knows of how much), trials (begun), phases (completed), retries (attempts lost), states
         (dict: state → trials).
     """
-    used = occupancy(spans, slots, wall_s)
-    completed = int(phases["ended_s"].notna().sum())
+    used, counts = occupancy(spans, slots, wall_s), _counts(trials, phases)
     return {
         **_best(trials, phases, hyperparameters, mode),
         "wall_s": wall_s,
         "occupancy": used.share,
         "lost_s": used.lost,
-        "alpha": completion_rate(completed, n_configs, n_phases) if n_configs and n_phases else None,
+        "alpha": completion_rate(counts["phases"], n_configs, n_phases) if n_configs and n_phases else None,
+        **counts,
+    }
+
+
+def _counts(trials: pd.DataFrame, phases: pd.DataFrame) -> dict[str, Any]:
+    return {
         "trials": len(trials),
-        "phases": completed,
+        "phases": int(phases["ended_s"].notna().sum()),
         "retries": int(phases["retries"].sum()),
         "states": {str(state): int(n) for state, n in trials["state"].value_counts().items()},
     }

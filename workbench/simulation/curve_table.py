@@ -123,9 +123,7 @@ def read_table(
             others = ", ".join(c for c in frame.columns if c != "row")
             raise InvalidInput(f"{name} has no column {column!r}, only {others}: map one with columns={{{column!r}: …}}")
     _check_filled(frame, name)
-    times = [column for column in TIMES if column in frame]
-    if len(times) > 1:
-        raise InvalidInput(f"{name} has both {' and '.join(times)}: leave one out")
+    times = _times(frame, name)
     for column in ("step", "score", *times):
         _check_numbers(frame, column, name)
     hyperparameters = [c for c in frame.columns if c not in (*NEEDED, "row", *times)]
@@ -183,6 +181,14 @@ def _kept(frame: pd.DataFrame, only: Mapping[str, str], name: str) -> pd.DataFra
     if frame.empty:
         raise InvalidInput(f"{name} has no rows")
     return frame
+
+
+def _times(frame: pd.DataFrame, name: str) -> list[str]:
+    """Name the column of seconds, if there is one."""
+    times = [column for column in TIMES if column in frame]
+    if len(times) > 1:
+        raise InvalidInput(f"{name} has both {' and '.join(times)}: leave one out")
+    return times
 
 
 def _check_filled(frame: pd.DataFrame, name: str) -> None:

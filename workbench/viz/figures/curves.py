@@ -54,10 +54,8 @@ def learning_curves(
             fig.add_trace(_lines(lines, name, shade, in_legend=color == "state"))
     shade_of = {trial: shade for shade, members in groups.values() for trial in members}
     ends = phase_ends(curves, trials, hyperparameters, decisions)
-    fig.add_trace(_ends(ends, shade_of))
-    fig.add_trace(theme.legend_marker("end of a phase", "circle"))
-    if ends["last"].any():
-        fig.add_trace(theme.legend_marker("last score of a stopped trial", "x"))
+    fig.add_traces([_ends(ends, shade_of), theme.legend_marker("end of a phase", "circle")])
+    theme.explain_crosses(fig, ends["last"])
     if color != "state":
         fig.add_trace(_colorbar(trials[color], color))
     return fig

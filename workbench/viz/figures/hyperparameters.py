@@ -102,7 +102,6 @@ def _panel_points(
 
 
 def _explain(fig: go.Figure, points: pd.DataFrame, colors: list[str]) -> None:
-    if points["cut"].any():
-        fig.add_trace(theme.legend_marker("last score of a stopped trial", "x"))
+    theme.explain_crosses(fig, points["cut"])
     if len(colors) > theme.LEGEND_PHASES:
         fig.add_trace(theme.phase_colorbar(len(colors)))

@@ -94,8 +94,7 @@ def space_by_phase(
     if len(names) > 2:
         ends = [theme.number(float(value)) for value in (points[names[2]].min(), points[names[2]].max())]
         fig.add_trace(theme.legend_marker(f"size: {theme.text(names[2])}, {ends[0]} to {ends[1]}", "circle"))
-    if points["cut"].any():
-        fig.add_trace(theme.legend_marker("last score of a stopped trial", "x"))
+    theme.explain_crosses(fig, points["cut"])
     bar = {"title": {"text": "score", "side": "right"}, "thickness": 12, "outlinewidth": 0}
     return fig.update_layout(coloraxis={"colorscale": theme.scale(), "colorbar": bar}, legend_y=1.1, margin_t=100)
 

@@ -165,6 +165,12 @@ def trial_points(
     return go.Scatter(x=x, y=y, mode="markers", marker=marker, customdata=points["trial"], **words, **look)
 
 
+def explain_crosses(fig: go.Figure, cut: pd.Series) -> None:
+    """Explain in the legend the crosses of `symbols`, if there are any."""
+    if cut.any():
+        fig.add_trace(legend_marker("last score of a stopped trial", "x"))
+
+
 def symbols(cut: Iterable[bool]) -> list[str]:
     """Choose a cross for the last score of a trial that was stopped, else a circle."""
     return ["x" if stopped else "circle" for stopped in cut]
