@@ -22,8 +22,8 @@ def failures(trials: pd.DataFrame) -> pd.DataFrame:
     failed = trials[trials["state"] == "failed"]
     errors = failed["error"].map(lambda text: text if isinstance(text, str) and text else "no error was recorded")
     rows = pd.DataFrame({"error": errors, "first": failed["trial"], "key": errors.map(error_key)})
-    wanted = {"error": ("error", "first"), "trials": ("first", "size"), "first": ("first", "first")}
-    grouped = rows.groupby("key", sort=False).agg(**wanted)
+    columns = {"error": ("error", "first"), "trials": ("first", "size"), "first": ("first", "first")}
+    grouped = rows.groupby("key", sort=False).agg(**columns)
     return grouped.sort_values("trials", ascending=False, kind="stable").reset_index(drop=True)
 
 

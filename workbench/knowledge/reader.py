@@ -175,16 +175,16 @@ class RecordedStudy:
             query = "SELECT max(seq) FROM metrics WHERE study = ?"
             last = max(after, self._connection.execute(query, (self._id,)).fetchone()[0] or 0)
             known = dict(self._connection.execute("SELECT name, id FROM metric_names").fetchall())
-            wanted = {known[name]: k for k, name in enumerate(names) if name in known}
+            index_of = {known[name]: k for k, name in enumerate(names) if name in known}
             rows = self._connection.execute(
                 "SELECT (trial << 40) | (phase << 20) | name, at_s, value FROM metrics "
                 "WHERE study = ? AND seq > ? AND seq <= ? "
-                f"AND +name IN ({', '.join('?' * len(wanted))}) AND value IS NOT NULL ORDER BY seq",
-                (self._id, after, last, *wanted),
+                f"AND +name IN ({', '.join('?' * len(index_of))}) AND value IS NOT NULL ORDER BY seq",
+                (self._id, after, last, *index_of),
             )
             read = np.fromiter(rows, _PACKED)
-        place = np.zeros(max(wanted, default=0) + 1, np.int32)
-        place[list(wanted)] = list(wanted.values())
+        place = np.zeros(max(index_of, default=0) + 1, np.int32)
+        place[list(index_of)] = list(index_of.values())
         points = np.empty(len(read), POINT)
         points["trial"], points["phase"] = read["key"] >> 40, read["key"] >> 20 & 0xFFFFF
         points["name"] = place[read["key"] & 0xFFFFF]

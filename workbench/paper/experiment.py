@@ -72,8 +72,8 @@ class Experiment(Generic[Settings]):
             raise unknown("scale", scale, SCALES)
         if scale not in self.scales:
             raise InvalidInput(f"{self.name} has no scale {scale!r}, only {', '.join(self.scales)}")
-        found = self.scales[scale]
-        return found if isinstance(found, tuple) else (found,)
+        settings = self.scales[scale]
+        return settings if isinstance(settings, tuple) else (settings,)
 
 
 @dataclass(frozen=True)
@@ -148,16 +148,16 @@ def run_and_keep(
         No such scale, or its process was lost. An earlier recording is left as it was, as after the function's errors.
     """
     done = Path(root) / f".{experiment.name}.{scale}.parts"
-    wanted = experiment.parts(scale)
+    to_run = experiment.parts(scale)
     parts: Rows = []
-    for number, settings in enumerate(wanted):
+    for number, settings in enumerate(to_run):
         file = done / f"{number}.json"
         if (part := _part_that_ran(file, settings)) is None:
             if most_parts == 0:
                 return done
             most_parts = None if most_parts is None else most_parts - 1
             part = _run_part(experiment, settings)
-            if len(wanted) > 1:
+            if len(to_run) > 1:
                 done.mkdir(parents=True, exist_ok=True)
                 file.write_text(json.dumps(part), encoding="utf-8")
         parts.append(part)

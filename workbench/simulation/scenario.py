@@ -174,15 +174,15 @@ class Repetition:
         A searcher that learns is left out: what it might come to is not known beforehand.
         """
         plain = [label for label in self.scenario.schedulers if not self.scenario.learns(label)]
-        wanted: dict[str, int] = {}  # of searchers that give the same configurations, the most that are asked for
+        n_configs: dict[str, int] = {}  # of searchers that give the same configurations, the most that are asked for
         searchers: dict[str, Searcher] = {}
         for label in plain:
             searcher = self.scenario.searcher_of(label, self.seed)
             searchers.setdefault(repr(searcher), searcher)
-            wanted[repr(searcher)] = max(wanted.get(repr(searcher), 0), full_runs(self.scheduler(label)))
+            n_configs[repr(searcher)] = max(n_configs.get(repr(searcher), 0), full_runs(self.scheduler(label)))
         configs: list[Config] = []
         for which, searcher in searchers.items():
-            suggested = map(searcher.suggest, range(wanted[which]))
+            suggested = map(searcher.suggest, range(n_configs[which]))
             configs += [config for config in suggested if config is not None]
         phases = range(self.scenario.source.n_phases)
         return max((self.model.phase(0, p, config, 0)[1] for config in configs for p in phases), default=-math.inf)

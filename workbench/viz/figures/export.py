@@ -78,10 +78,10 @@ def _browser() -> str:
 def _drawn(fig: go.Figure, kind: str, size: dict[str, int], browser: str) -> bytes:
     """Let a headless browser draw the figure, and read the picture off the page it leaves."""
     figure = (fig.to_json() or "{}").replace("<", "\\u003c")
-    wanted = json.dumps({"format": kind, "scale": 2 if kind == "png" else 1, **size})
+    request = json.dumps({"format": kind, "scale": 2 if kind == "png" else 1, **size})
     with tempfile.TemporaryDirectory() as folder:
         page = Path(folder) / "figure.html"
-        page.write_text(_PAGE.format(plotly=get_plotlyjs(), figure=figure, size=wanted), encoding="utf-8")
+        page.write_text(_PAGE.format(plotly=get_plotlyjs(), figure=figure, size=request), encoding="utf-8")
         command = [browser, "--headless", "--disable-gpu", f"--user-data-dir={folder}/profile", "--dump-dom"]
         command += ["--no-sandbox"] if os.geteuid() == 0 else []  # root has none
         command += ["--virtual-time-budget=30000", page.as_uri()]

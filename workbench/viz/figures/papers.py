@@ -48,8 +48,8 @@ def beside(
             hollow = PUBLISHED | {"line": line, "pattern": {"shape": "/", "fgcolor": line["color"]}}
             hover = f"{theme.text(series)}, published: %{{y:.4g}} for %{{x}}<extra></extra>"
             name = f"{theme.text(series)}, published"
-            told = list(published[series])
-            fig.add_trace(go.Bar(x=list(names), y=told, name=name, marker=hollow, hovertemplate=hover))
+            beside_it = list(published[series])
+            fig.add_trace(go.Bar(x=list(names), y=beside_it, name=name, marker=hollow, hovertemplate=hover))
     return fig
 
 
