@@ -1,5 +1,6 @@
 from workbench.algos.digits.classifier import DigitsClassifier as DigitsClassifier
 from workbench.algos.digits.gan import DigitsGAN as DigitsGAN
+from workbench.algos.function.factory import Function as Function
 from workbench.algos.replay import Replay as Replay
 from workbench.algos.rl.a3c.trial import A3C as A3C
 from workbench.algos.rl.ba3c.settings import BA3C as BA3C
@@ -31,3 +32,4 @@ from workbench.study.explore import Explorer as Explorer
 from workbench.study.results import Results as Results
 from workbench.study.study import Study as Study
 from workbench.study.study import unique_name as unique_name
+from workbench.study.tune import tune as tune

@@ -1,0 +1,169 @@
+"""Commands on recorded studies: what they show, what they delete, what a shell completes, what they leave alone."""
+
+import io
+import json
+import os
+import subprocess
+import sys
+import tomllib
+from pathlib import Path
+
+import argcomplete
+import pytest
+
+from workbench.cli.main import _parser, main
+from workbench.core.errors import StudyError
+from workbench.core.protocols import Event, Kind
+from workbench.knowledge import Hands, KnowledgeBase, StudyLog, check
+from workbench.knowledge.inbox import inbox_path
+from workbench.study.study import checkpoint_store
+
+SPEC = {"scheduler": {"kind": "full"}, "trainable": {"kind": "my_module:train"}, "seed": 0}
+CONFIGS = [{"lr": 1e-05, "act fn": 'ta"nh', "wide": True}, {"lr": 0.5, "act fn": "relu", "wide": False}]
+
+
+def files(folder: Path) -> list[Path]:
+    """What is there, but for what SQLite keeps beside a file while it is read."""
+    return sorted(path for path in folder.rglob("*") if not path.name.endswith(("-shm", "-wal")))
+
+
+def recorded(db: Path, name: str) -> None:
+    log = StudyLog(db, name, SPEC)
+    log.append(
+        [Event(Kind.STUDY_STARTED, 0.0), Event(Kind.SLOT_JOINED, 0.0, slot=0, data={"node": "a", "worker": "a"})]
+    )
+    for trial, config in enumerate([*CONFIGS, CONFIGS[0]]):
+        run = {"config": config, "seed": 1, "parent": None}
+        ended = Event(Kind.PHASE_ENDED, 2.0 + trial, trial, 0, 0, {"score": -trial, "metrics": {"score": -trial}})
+        failed = {"why": "exception", "error": "ValueError: bad", "place": "own.py:3 in train", "attempt": 0}
+        log.append(
+            [
+                Event(Kind.RUN, 1.0 + trial, trial, 0, data=run),
+                Event(Kind.PHASE_STARTED, 1.0 + trial, trial, 0, 0),
+                ended if trial < 2 else Event(Kind.TRIAL_FAILED, 2.0 + trial, trial, 0, 0, failed),
+            ]
+        )
+    log.append([Event(Kind.STUDY_ENDED, 9.0)])
+    log.close()
+
+
+@pytest.fixture
+def folder(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    for name in ("mine", "other"):
+        recorded(tmp_path / "kb.db", name)
+        place = Path(checkpoint_store("kb.db", name).root) / "trial-00000" / "phase-000"
+        place.mkdir(parents=True)
+        (place / "state.pt").write_bytes(bytes(1000))
+    return tmp_path
+
+
+def test_show_gives_the_best_configuration_and_the_failures_as_toml_and_as_json(folder, capsys) -> None:
+    shown = {
+        "study": "mine",
+        "state": "ended",
+        "trials": 3,
+        "best": {"trial": 0, "score": 0.0, "config": CONFIGS[0]},
+        "failures": [{"error": "ValueError: bad (own.py:3 in train)", "trials": 1}],
+    }
+    assert main(["show", "mine", "--db", "kb.db"]) == 0
+    assert tomllib.loads(capsys.readouterr().out) == shown
+    assert main(["show", "mine", "--db", "kb.db", "--json"]) == 0
+    assert json.loads(capsys.readouterr().out) == shown
+
+
+@pytest.mark.parametrize(
+    ("answer", "agreed"), [("", False), ("n\n", False), ("y\n", True), ("Yes\n", True), (None, True)]
+)
+def test_delete_asks_first_and_takes_all_of_the_study_and_nothing_else(
+    folder, monkeypatch, capsys, answer, agreed
+) -> None:
+    Hands("kb.db", "mine").stop(0)
+    before = files(folder)
+    options = ["--yes"] if answer is None else []
+    if answer is not None:
+        monkeypatch.setattr("sys.stdin", io.StringIO(answer))
+    assert main(["delete", "mine", "--db", "kb.db", *options]) == (0 if agreed else 1)
+    said = capsys.readouterr().out
+    assert "study 'mine': ended, 3 trials, 2 phases ended; checkpoints of 0.0 MiB in" in said
+    if not agreed:
+        assert "nothing was deleted" in said
+        assert files(folder) == before
+        return
+    with KnowledgeBase("kb.db") as kb:
+        assert list(kb) == ["other"]
+        assert len(kb["other"].frames().trials) == 3
+        assert len(kb["other"].metrics())
+    assert check("kb.db") == []
+    left = {path.relative_to(folder).as_posix() for path in folder.rglob("*") if path.is_file()}
+    assert not [name for name in left if "mine" in name]
+    assert "kb.checkpoints/other/trial-00000/phase-000/state.pt" in left
+    recorded(folder / "kb.db", "mine")  # the name is free again
+
+
+def test_a_study_that_is_being_driven_is_not_deleted(folder, capsys) -> None:
+    driver = StudyLog(folder / "kb.db", "mine", SPEC, resume=True)
+    assert main(["delete", "mine", "--db", "kb.db", "--yes"]) == 2
+    assert "is being driven by process" in capsys.readouterr().err
+    driver.close()
+    with KnowledgeBase("kb.db") as kb:
+        assert list(kb) == ["mine", "other"]
+
+
+@pytest.mark.parametrize("command", ["show", "delete", "report", "schedule", "record"])
+def test_a_name_that_is_mistaken_makes_nothing(folder, capsys, command) -> None:
+    before = files(folder)
+    more = ["out"] if command == "record" else []
+    assert main([command, "mina", *more, "--db", "kb.db"]) == 2
+    assert "did you mean 'mine'" in capsys.readouterr().err
+    assert main([command, "mine", *more, "--db", "no/such.db"]) == 2
+    assert "no knowledge base at no/such.db" in capsys.readouterr().err
+    assert files(folder) == before
+
+
+def test_what_is_asked_or_resumed_by_a_mistaken_name_makes_nothing(folder) -> None:
+    before = files(folder)
+    with pytest.raises(StudyError, match="did you mean 'mine'"):
+        Hands("kb.db", "mina").stop(0)
+    with pytest.raises(
+        StudyError, match=r"no study 'mine' to resume, for there is no .*: start it without resume=True"
+    ):
+        StudyLog(folder / "new" / "kb.db", "mine", SPEC, resume=True)
+    assert files(folder) == before
+    assert not inbox_path(folder / "kb.db", "mina").exists()
+
+
+@pytest.mark.parametrize(
+    ("typed", "offered"),
+    [
+        ("workbench sh", ["show"]),
+        ("workbench show --db kb.db ", ["mine", "other"]),
+        ("workbench delete --db kb.db o", ["other"]),
+        ("workbench run --preset cartpole", ["cartpole", "cartpole-pbt"]),
+        ("workbench run --resume --db kb.db --name m", ["mine"]),
+        ("workbench show --db none.db m", []),
+    ],
+)
+def test_what_a_shell_may_complete(folder, monkeypatch, typed, offered) -> None:
+    for key, value in asked(typed).items():
+        monkeypatch.setenv(key, value)
+    answer = io.StringIO()
+    with pytest.raises(SystemExit):
+        argcomplete.autocomplete(_parser(), exit_method=sys.exit, output_stream=answer)
+    assert words(answer.getvalue()) == offered
+
+
+def test_a_shell_is_answered_by_the_command(folder) -> None:
+    command = [sys.executable, "-c", "from workbench.cli.main import main; main()"]
+    answer = {"_ARGCOMPLETE_STDOUT_FILENAME": str(folder / "offered.txt")}
+    subprocess.run(command, env={**os.environ, **asked("workbench sh"), **answer}, check=True)
+    assert words((folder / "offered.txt").read_text()) == ["show"]
+
+
+def asked(typed: str) -> dict[str, str]:
+    return {"_ARGCOMPLETE": "1", "COMP_LINE": typed, "COMP_POINT": str(len(typed)), "_ARGCOMPLETE_IFS": "\n"}
+
+
+def words(answer: str) -> list[str]:
+    found = [word.strip() for word in answer.split("\n")]
+    return [word for word in found if word and not word.startswith("-")]

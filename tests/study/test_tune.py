@@ -1,0 +1,63 @@
+"""One call that tunes a function."""
+
+from contextlib import nullcontext
+
+import pytest
+
+from tests import own
+from workbench import KnowledgeBase, LogUniform, tune
+from workbench.core.errors import FirstTrialsFailed, InvalidInput
+
+SPACE = {"lr": LogUniform(1e-3, 1.0)}
+
+
+@pytest.fixture
+def here(client, tmp_path, monkeypatch):
+    monkeypatch.setattr("workbench.cluster.local.local_client", lambda nodes: nullcontext(client))
+    return {"db": tmp_path / "kb.db", "nodes": 2}
+
+
+def test_a_number_of_configurations_is_tried_and_the_best_is_known(here) -> None:
+    found = [tune(own.forgetful, SPACE, n_trials=4, n_phases=2, **here) for _ in range(2)]
+    assert [results.name for results in found] == ["forgetful", "forgetful-2"]
+    assert found[0].spec["scheduler"]["kind"] == "hypertrick"
+    best = found[0].summary
+    assert best["best_score"] == pytest.approx(2 * best["best_config"]["lr"])
+    assert len(found[0].frames.trials) == 4
+
+
+def test_it_ends_when_its_time_is_up(here) -> None:
+    found = tune(own.climb, SPACE, hours=1 / 3600, **here)
+    assert found.spec["scheduler"] | {"searcher": None} == found.spec["scheduler"] | {"searcher": None, "kind": "asha"}
+    assert found.spec["scheduler"]["variant"] == "stopping"
+    assert found.frames.state == "interrupted"
+    assert 0 < len(found.frames.trials) < 10_000
+
+
+@pytest.mark.parametrize(
+    ("given", "says"),
+    [
+        ({}, "pass hours=1, n_trials=50, or both"),
+        ({"hours": 0}, "hours is a number above 0"),
+        ({"hours": True}, "hours is a number above 0"),
+        ({"hours": float("inf")}, "hours is a number above 0"),
+        ({"n_trials": 0}, "n_trials >= 1"),
+        ({"hours": 1, "nodes": 0}, "nodes >= 1"),
+        ({"hours": 1, "space": {"lr": (0, 1)}}, "'lr': got"),
+        ({"hours": 1, "train": lambda config: 0.5}, "has no yield of its own"),
+    ],
+)
+def test_what_is_wrong_is_said_before_anything_is_written(tmp_path, given, says) -> None:
+    with pytest.raises(InvalidInput, match=says):
+        tune(**{"train": own.climb, "space": SPACE, "db": tmp_path / "new" / "kb.db"} | given)
+    assert not (tmp_path / "new").exists()
+
+
+def test_an_error_of_the_function_comes_out_with_its_line(here) -> None:
+    def train(config):
+        yield config["momentum"]
+
+    with pytest.raises(FirstTrialsFailed, match=r"KeyError: 'momentum' \(test_tune.py:\d+ in train\)"):
+        tune(train, SPACE, n_trials=9, **here)
+    with KnowledgeBase(here["db"]) as kb:
+        assert list(kb) == ["train"]

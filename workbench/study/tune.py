@@ -1,0 +1,106 @@
+"""The best of a space for a function or class of one's own, in one call."""
+
+import inspect
+import math
+import os
+import re
+import threading
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from workbench.algos.search import ASHA, HyperTrick
+from workbench.core.errors import InvalidInput
+from workbench.core.places import DEFAULT_DB
+from workbench.core.protocols import Scheduler
+from workbench.core.space import Domain
+from workbench.study.study import Study, unique_name
+
+if TYPE_CHECKING:
+    from workbench.study.results import Results
+
+_MOST_TRIALS = 10_000  # where time is the limit
+
+
+def tune(
+    train: Callable[..., Any],
+    space: Mapping[str, Domain],
+    *,
+    hours: float | None = None,
+    n_trials: int | None = None,
+    n_phases: int = 9,
+    nodes: int | None = None,
+    name: str | None = None,
+    db: str | Path = DEFAULT_DB,
+    seed: int = 0,
+) -> "Results":
+    """Look for the configuration with the highest score, stopping bad ones early; shows how far it is.
+
+    With `n_trials` they are judged by HyperTrick; with `hours` alone by ASHA, which needs not know how many there will
+    be. What was found stays in the knowledge base, whatever ends the search: the time, Ctrl-C, or the last trial.
+
+    Parameters
+    ----------
+    train : callable
+        What `Study` takes: a function that yields a score once a phase, or a class.
+    space : Space, or dict of its dimensions
+    hours : float, optional
+        Most time to spend.
+    n_trials : int, optional
+        Configurations to try.
+    n_phases : int
+        Most phases a trial runs: how often `train` yields.
+    nodes : int, optional
+        Trials at a time, in processes of this machine; as many as it has cores unless given.
+    name : str, optional
+        Of the study in the knowledge base; the function's, with a number if that is taken.
+    db : path
+    seed : int
+
+    Raises
+    ------
+    InvalidInput
+        Something given is wrong; nothing was written.
+    FirstTrialsFailed
+        The first trials all failed of one error.
+
+    Examples
+    --------
+    >>> found = tune(train, {"lr": LogUniform(1e-4, 1e-1)}, hours=1)  # doctest: +SKIP
+    >>> found.summary["best_config"]  # doctest: +SKIP
+    """
+    if hours is None and n_trials is None:
+        raise InvalidInput("tune needs to know when to end: pass hours=1, n_trials=50, or both")
+    if hours is not None and (
+        isinstance(hours, bool) or not isinstance(hours, (int, float)) or not 0 < hours < math.inf
+    ):
+        raise InvalidInput(f"hours is a number above 0, got {hours!r}")
+    scheduler: Scheduler
+    if n_trials is None:
+        scheduler = ASHA(space, _MOST_TRIALS, n_phases, variant="stopping", seed=seed)
+    else:
+        scheduler = HyperTrick(space, n_trials, n_phases, seed=seed)
+    called = unique_name(_name_of(train), db) if name is None else name
+    study = Study(called, scheduler, train, db=db, nodes=_cores() if nodes is None else nodes, seed=seed)
+    run = study.start()
+    over = threading.Timer(math.inf if hours is None else hours * 3600, run.stop)
+    over.daemon = True
+    if hours is not None:
+        over.start()
+    try:
+        run.follow()
+    except KeyboardInterrupt:
+        run.stop()
+        run.wait()
+    finally:
+        over.cancel()
+    return run.results()
+
+
+def _name_of(train: Any) -> str:
+    inner = inspect.unwrap(train)
+    return re.sub(r"\W+", "", getattr(inner, "__name__", type(inner).__name__)) or "study"
+
+
+def _cores() -> int:
+    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
