@@ -65,7 +65,7 @@ def test_the_nav_has_every_page_once() -> None:
 
 def test_the_first_example_of_the_readme_is_short_and_runs(tmp_path, monkeypatch, client) -> None:
     source = re.findall(r"^```python\n(.*?)^```$", (ROOT / "README.md").read_text(), re.MULTILINE | re.DOTALL)[0]
-    assert len([line for line in source.splitlines() if line]) == 10
+    assert len([line for line in source.splitlines() if line]) <= 10
     monkeypatch.chdir(tmp_path)
     monkeypatch.setattr("workbench.cluster.local.local_client", lambda nodes: nullcontext(client))
     assert "hours=0.1" in source

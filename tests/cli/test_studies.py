@@ -2,16 +2,14 @@
 
 import io
 import json
-import os
 import subprocess
 import sys
 import tomllib
 from pathlib import Path
 
-import argcomplete
 import pytest
 
-from workbench.cli.main import _parser, main
+from workbench.cli.main import main
 from workbench.core.errors import StudyError
 from workbench.core.protocols import Event, Kind
 from workbench.knowledge import Hands, KnowledgeBase, StudyLog, check
@@ -133,37 +131,28 @@ def test_what_is_asked_or_resumed_by_a_mistaken_name_makes_nothing(folder) -> No
     assert not inbox_path(folder / "kb.db", "mina").exists()
 
 
-@pytest.mark.parametrize(
-    ("typed", "offered"),
-    [
-        ("workbench sh", ["show"]),
-        ("workbench show --db kb.db ", ["mine", "other"]),
-        ("workbench delete --db kb.db o", ["other"]),
-        ("workbench run --preset cartpole", ["cartpole", "cartpole-pbt"]),
-        ("workbench run --resume --db kb.db --name m", ["mine"]),
-        ("workbench show --db none.db m", []),
-    ],
-)
-def test_what_a_shell_may_complete(folder, monkeypatch, typed, offered) -> None:
-    for key, value in asked(typed).items():
-        monkeypatch.setenv(key, value)
-    answer = io.StringIO()
-    with pytest.raises(SystemExit):
-        argcomplete.autocomplete(_parser(), exit_method=sys.exit, output_stream=answer)
-    assert words(answer.getvalue()) == offered
+COMPLETED = {
+    "workbench sh": ["show"],
+    "workbench show --db kb.db ": ["mine", "other"],
+    "workbench delete --db kb.db o": ["other"],
+    "workbench run --preset cartpole": ["cartpole", "cartpole-pbt"],
+    "workbench run --resume --db kb.db --name m": ["mine"],
+    "workbench show --db none.db m": [],
+}
+SHELL = """
+import os, sys
+from workbench.cli.main import main
+for number, typed in enumerate(sys.argv[1:]):
+    if os.fork() == 0:  # it ends the process that it answers in
+        os.environ |= {"_ARGCOMPLETE_STDOUT_FILENAME": f"{number}.txt", "COMP_LINE": typed}
+        os.environ |= {"_ARGCOMPLETE": "1", "COMP_POINT": str(len(typed)), "_ARGCOMPLETE_IFS": "|"}
+        main()
+    os.wait()
+"""
 
 
-def test_a_shell_is_answered_by_the_command(folder) -> None:
-    command = [sys.executable, "-c", "from workbench.cli.main import main; main()"]
-    answer = {"_ARGCOMPLETE_STDOUT_FILENAME": str(folder / "offered.txt")}
-    subprocess.run(command, env={**os.environ, **asked("workbench sh"), **answer}, check=True)
-    assert words((folder / "offered.txt").read_text()) == ["show"]
-
-
-def asked(typed: str) -> dict[str, str]:
-    return {"_ARGCOMPLETE": "1", "COMP_LINE": typed, "COMP_POINT": str(len(typed)), "_ARGCOMPLETE_IFS": "\n"}
-
-
-def words(answer: str) -> list[str]:
-    found = [word.strip() for word in answer.split("\n")]
-    return [word for word in found if word and not word.startswith("-")]
+def test_a_shell_completes_commands_studies_and_presets(folder) -> None:
+    subprocess.run([sys.executable, "-c", SHELL, *COMPLETED], check=True)
+    for number, (typed, offered) in enumerate(COMPLETED.items()):
+        words = [word.strip() for word in Path(f"{number}.txt").read_text().split("|")]
+        assert [word for word in words if word and not word.startswith("-")] == offered, typed

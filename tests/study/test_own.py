@@ -1,5 +1,6 @@
 """Functions and classes of one's own as studies: on real workers, from a study file, from a notebook's cell."""
 
+import subprocess
 import sys
 import warnings
 
@@ -145,6 +146,24 @@ def test_what_cannot_be_imported_is_one_line(folder, capsys, kind, says) -> None
     (line,) = capsys.readouterr().err.splitlines()
     assert re.search(says, line), line
     assert not (folder / "kb.db").exists()
+
+
+SCRIPT = """
+from workbench import FullRuns, LogUniform, Study
+
+def train(config):
+    yield config["lr"]
+
+print("once")
+run = Study("mine", FullRuns({"lr": LogUniform(1e-3, 1.0)}, 3, 1), train, db="kb.db").run()
+print(run.progress.state)
+"""
+
+
+def test_a_script_needs_no_guard_against_its_own_workers(tmp_path) -> None:
+    (tmp_path / "script.py").write_text(SCRIPT)
+    done = subprocess.run([sys.executable, "script.py"], cwd=tmp_path, capture_output=True, text=True, timeout=300)
+    assert (done.stdout.split(), done.returncode) == (["once", "ended"], 0), done.stderr
 
 
 # -- from a notebook's cell -----------------------------------------------------------------------------------

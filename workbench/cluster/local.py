@@ -4,6 +4,8 @@ import logging
 import threading
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
+from multiprocessing import spawn
+from typing import Any
 
 import dask
 from distributed import Client, LocalCluster
@@ -11,6 +13,7 @@ from distributed import Client, LocalCluster
 from workbench.core.errors import InvalidInput
 
 _LOOK_S = 5.0
+_WORKER = "Dask Worker process"  # what a nanny calls its worker's process
 
 
 @contextmanager
@@ -39,7 +42,7 @@ def local_client(nodes: int, *, memory_limit: str | int = 0, dashboard: bool = F
         # Dask's 15 s are less than a worker may need to come up on a loaded machine; its nanny was given up meanwhile.
         "distributed.deploy.lost-worker-timeout": "60s",
     }
-    with dask.config.set(settings):
+    with dask.config.set(settings), _WITHOUT_MAIN:
         cluster = LocalCluster(
             n_workers=0,
             threads_per_worker=1,
@@ -56,6 +59,37 @@ def local_client(nodes: int, *, memory_limit: str | int = 0, dashboard: bool = F
             client.wait_for_workers(nodes, timeout=120)
             with _kept_up(cluster):
                 yield client
+
+
+class _WithoutMain:
+    """Keeps workers from importing the script that starts them, as long as there is a local cluster.
+
+    What is defined there travels to them whole, as from a notebook's cell. If they imported it they would run it, and
+    start studies of their own unless it stood under ``if __name__ == "__main__"``. Other processes are left alone.
+    """
+
+    def __init__(self) -> None:
+        self._lock, self._clusters = threading.Lock(), 0
+        self._original = spawn.get_preparation_data
+
+    def __enter__(self) -> None:
+        with self._lock:
+            self._clusters += 1
+            if self._clusters == 1:
+                self._original, spawn.get_preparation_data = spawn.get_preparation_data, self._prepared
+
+    def __exit__(self, *_: object) -> None:
+        with self._lock:
+            self._clusters -= 1
+            if not self._clusters:
+                spawn.get_preparation_data = self._original
+
+    def _prepared(self, name: str) -> dict[str, Any]:
+        told: dict[str, Any] = self._original(name)
+        return {k: v for k, v in told.items() if not (name.startswith(_WORKER) and k.startswith("init_main"))}
+
+
+_WITHOUT_MAIN = _WithoutMain()
 
 
 @contextmanager
