@@ -3,7 +3,7 @@ from workbench.algos.digits.gan import DigitsGAN as DigitsGAN
 from workbench.algos.function.factory import Function as Function
 from workbench.algos.replay import Replay as Replay
 from workbench.algos.rl.a3c.trial import A3C as A3C
-from workbench.algos.rl.ba3c.settings import BA3C as BA3C
+from workbench.algos.rl.ba3c.trial import BA3C as BA3C
 from workbench.algos.rl.ga3c.trial import GA3C as GA3C
 from workbench.algos.rl.hts.trial import HTS as HTS
 from workbench.algos.rl.watch import watch as watch

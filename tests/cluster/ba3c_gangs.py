@@ -7,7 +7,7 @@ from pathlib import Path
 
 from tests.algos.rl.ba3c.gangs import ranks_of, train
 from workbench.algos.rl.ba3c.rank import BA3CTrial
-from workbench.algos.rl.ba3c.settings import BA3C
+from workbench.algos.rl.ba3c.trial import BA3C
 
 
 @dataclass(frozen=True)
@@ -20,15 +20,15 @@ class Mortal(BA3C):
 
     def rank(self, config, seed, rank) -> BA3CTrial:
         trial = super().rank(config, seed, rank)
-        gather, once = trial._gather, Path(self.once)
+        gather, once = trial.player.gather, Path(self.once)
 
         def to_the_death():
-            if rank == self.who and trial._held >= self.when and not once.exists():
+            if rank == self.who and trial.player.version >= self.when and not once.exists():
                 once.touch()
                 os.kill(os.getpid(), signal.SIGKILL)
             return gather()
 
-        trial._gather = to_the_death  # type: ignore[method-assign]
+        trial.player.gather = to_the_death  # type: ignore[method-assign]
         return trial
 
 

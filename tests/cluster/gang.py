@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from tests.support import Deterministic
-from workbench.algos.rl.ba3c.wire import ALIVE_S, Door, Wire, knock
+from workbench.algos.rl.ba3c.connection import ALIVE_S, Connection, Listener, connect
 
 
 @dataclass(frozen=True)
@@ -31,48 +31,48 @@ class Member(Deterministic):
     def __init__(self, how: Gang, config, seed, rank) -> None:
         super().__init__(config, seed)
         self.how, self.rank = how, rank
-        self.door: Door | None = None
-        self.wires: list[Wire] = []
+        self.listener: Listener | None = None
+        self.connections: list[Connection] = []
 
     def listen(self, host: str) -> str:
-        self.door = Door(host)
-        return self.door.address
+        self.listener = Listener(host)
+        return self.listener.address
 
     def join(self, address: str) -> None:
         self.address = address
 
     def leave(self) -> None:
-        for wire in self.wires:
-            wire.close()
-        if self.door is not None:
-            self.door.close()
-        self.wires, self.door = [], None
+        for connection in self.connections:
+            connection.close()
+        if self.listener is not None:
+            self.listener.close()
+        self.connections, self.listener = [], None
 
     def train_phase(self, progress):
         def alive() -> None:
             progress({})
 
-        if not self.wires and self.rank == 0:
-            self.wires = self.door.admit(self.how.n_ranks, alive, 60)
-            for wire in self.wires:
-                wire.send({"phase": self.phase})
-        elif not self.wires:
-            self.wires = [knock(self.address, self.rank, 60)]
-            self.phase = self.hear(self.wires[0], alive)["phase"]  # only rank 0 was loaded
+        if not self.connections and self.rank == 0:
+            self.connections = self.listener.accept(self.how.n_ranks, alive, 60)
+            for connection in self.connections:
+                connection.send({"phase": self.phase})
+        elif not self.connections:
+            self.connections = [connect(self.address, self.rank, 60)]
+            self.phase = self.receive(self.connections[0], alive)["phase"]  # only rank 0 was loaded
         self.misbehave(progress)
         if self.rank:
-            self.wires[0].send({"rank": self.rank, "pid": os.getpid()})
+            self.connections[0].send({"rank": self.rank, "pid": os.getpid()})
             self.phase += 1
             return {}
-        told = [self.hear(wire, alive) for wire in self.wires]
+        told = [self.receive(connection, alive) for connection in self.connections]
         metrics = super().train_phase(progress)
         pids = {os.getpid(), *(message["pid"] for message in told)}
         return {**metrics, "ranks": 1.0 + len(told), "processes": float(len(pids))}
 
-    def hear(self, wire, alive):
-        while not wire.ready(ALIVE_S):
+    def receive(self, connection, alive):
+        while not connection.ready(ALIVE_S):
             alive()
-        return wire.receive()[0]
+        return connection.receive()[0]
 
     def misbehave(self, progress) -> None:
         once = Path(self.how.once)

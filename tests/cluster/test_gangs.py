@@ -116,7 +116,7 @@ def test_too_few_workers_are_said_so_at_once(client, executor_of, tmp_path) -> N
 
 
 def test_hypertrick_over_ba3c_gangs_on_cartpole(executor_of) -> None:
-    from workbench.algos.rl.ba3c.settings import BA3C
+    from workbench.algos.rl.ba3c.trial import BA3C
 
     space = Space({"learning_rate": LogUniform(1e-4, 1e-2)})
     factory = BA3C("CartPole-v1", Budget(updates=5), n_ranks=2, n_agents=2, batch=8, evaluate_every=None, **BRIEF)

@@ -145,6 +145,35 @@ def test_another_order_of_the_space_is_another_study_and_the_same_one_goes_on(st
     )
 
 
+@pytest.mark.parametrize(
+    ("kind", "dropped"),
+    [
+        ("a3c", {"n_groups": 1, "n_trainers": 4, "adjust_every_s": None}),
+        ("hts", {"n_groups": 1, "min_training_batch": 40, "lockstep": False}),
+        ("ba3c", {"training_queue": None, "rmsprop_eps": 1e-5, "max_grad_norm": 0.5}),
+    ],
+)
+def test_settings_that_nothing_read_are_passed_over_in_a_log_and_refused_in_a_study_file(
+    tmp_path, kind, dropped
+) -> None:
+    db, table = tmp_path / "kb.db", read_preset("cartpole") | {"trainable": {"kind": kind, "game": "CartPole-v1"}}
+    table["space"] = {"learning_rate": {"log_uniform": [1e-4, 1e-2]}}
+    study = study_from(table, name="old", db=db)
+    events = kept(db, study)
+    with contextlib.closing(sqlite3.connect(db)) as connection, connection:
+        spec = json.loads(connection.execute("SELECT spec FROM studies").fetchone()[0])
+        spec["trainable"] |= dropped
+        connection.execute("UPDATE studies SET spec = ?", (json.dumps(spec),))
+    again = recorded_study(db, "old")
+    assert again.trainable == study.trainable
+    log = StudyLog(db, "old", again.spec, resume=True)
+    ledger = take_up("old", again.scheduler, again.spec, log.spec, log.events())
+    log.close()
+    assert ledger.at == events[-1].at
+    with pytest.raises(InvalidInput, match=f"unknown setting of trainable '{kind}' '{next(iter(dropped))}'"):
+        study_from({**table, "trainable": table["trainable"] | dropped})
+
+
 def test_a_class_of_ones_own_is_resumed_from_python_and_the_refusal_says_how(study) -> None:
     study.run()
     with pytest.raises(InvalidInput, match=r"tests.support:Deterministic, a class of your own.*run\(resume=True\)"):

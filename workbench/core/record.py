@@ -11,7 +11,7 @@ from itertools import permutations, takewhile
 from pathlib import Path
 from typing import Any
 
-from workbench.core.describe import build, describe
+from workbench.core.describe import build, describe, without_retired
 from workbench.core.drive import replay
 from workbench.core.errors import SchedulerError, StudyError, WorkbenchError
 from workbench.core.ledger import Ledger
@@ -99,6 +99,7 @@ def take_up(
     SchedulerError
         The scheduler does not answer as the log says; the message says why, as far as the record tells.
     """
+    recorded = without_retired(recorded)
     check_new_settings(name, given, recorded)
     if _keeps_order(past):
         _check_order(name, _orders(given), _orders(recorded))

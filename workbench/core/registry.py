@@ -21,7 +21,7 @@ SCHEDULERS = {
 
 TRAINABLES = {
     "a3c": "workbench.algos.rl.a3c.trial:A3C",
-    "ba3c": "workbench.algos.rl.ba3c.settings:BA3C",
+    "ba3c": "workbench.algos.rl.ba3c.trial:BA3C",
     "digits": "workbench.algos.digits.classifier:DigitsClassifier",
     "digits-gan": "workbench.algos.digits.gan:DigitsGAN",
     "ga3c": "workbench.algos.rl.ga3c.trial:GA3C",
@@ -29,5 +29,14 @@ TRAINABLES = {
     "quadratic": "workbench.algos.quadratic:Quadratic",
     "replay": "workbench.algos.replay:Replay",
 }
+
+_QUEUES = {"n_groups", "agents_ready", "n_predictors", "n_trainers", "min_training_batch", "training_queue"}
+_RMSPROP = {"rmsprop_decay", "rmsprop_eps", "eps_inside_root", "max_grad_norm"}
+RETIRED = {
+    "a3c": _QUEUES | {"adjust_every_s"},
+    "ba3c": _QUEUES | _RMSPROP | {"adjust_every_s", "lockstep"},
+    "hts": _QUEUES | {"adjust_every_s", "lockstep"},
+}
+"""Settings that logs of 0.1.0 hold of a kind, and that nothing has ever read."""
 
 REGISTRY = SEARCHERS | SCHEDULERS | TRAINABLES

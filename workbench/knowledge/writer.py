@@ -18,6 +18,7 @@ from pathlib import Path
 from typing import IO, Any
 from urllib.parse import quote
 
+from workbench.core.describe import without_retired
 from workbench.core.errors import DatabaseError, StudyError
 from workbench.core.protocols import Event, Kind
 from workbench.knowledge.reader import decode_events
@@ -172,7 +173,7 @@ class StudyLog:
             raise StudyError(
                 f"study {name!r} exists in {self._path}: resume it with start(resume=True), or choose another name"
             )
-        recorded, given = json.loads(row[1]), json.loads(_dumps(spec))
+        recorded, given = without_retired(json.loads(row[1])), json.loads(_dumps(spec))
         for key in sorted(recorded.keys() | given.keys()):
             if key in recorded and _differs(recorded[key], given.get(key)):
                 raise StudyError(

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from workbench.core.aim import Aim
-from workbench.core.describe import Registry, build, made, settings_of
+from workbench.core.describe import Registry, build, made, settings_of, without_retired
 from workbench.core.errors import InvalidInput, refuse_unknown, unknown
 from workbench.core.ledger import Ledger
 from workbench.core.protocols import ranks_needed
@@ -138,7 +138,7 @@ def study_from_record(name: str, spec: Mapping[str, Any], trainable: str | None 
     InvalidInput
         Its scheduler, searcher or trainable is not one of the workbench's: pass the objects to `Study` instead.
     """
-    recorded = spec["trainable"]
+    recorded = without_retired(spec["trainable"])
     if trainable is None and (mine := own_classes(recorded)):
         there = "" if mine[0].startswith("__main__:") else f"name it, trainable={mine[0]!r}, or "
         raise InvalidInput(

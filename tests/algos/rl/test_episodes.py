@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from workbench.algos.rl.a3c.trial import A3C
-from workbench.algos.rl.ba3c.settings import BA3C
+from workbench.algos.rl.ba3c.trial import BA3C
 from workbench.algos.rl.ga3c.trial import GA3C
 from workbench.algos.rl.hts.trial import HTS
 from workbench.core.budget import Budget
@@ -93,8 +93,7 @@ def test_seconds_wait_for_games_as_well(name):
 
 
 def test_progress_says_nothing_of_part_of_a_game(settings, monkeypatch):
-    module = "workbench.algos.rl.ba3c.rank" if isinstance(settings, BA3C) else type(settings).__module__
-    monkeypatch.setattr(f"{module}.PROGRESS_S", 1e-4)
+    monkeypatch.setattr("workbench.algos.rl.trial.PROGRESS_S", 1e-4)
     trial, seen = replace(settings, min_games=20)({}, 0), []
     trial.train_phase(seen.append)
     first, second = len(seen), trial.train_phase(seen.append)
@@ -102,7 +101,7 @@ def test_progress_says_nothing_of_part_of_a_game(settings, monkeypatch):
     for metrics in seen:
         assert ("score" in metrics) == ("episode_length" in metrics) == (metrics["episodes"] > 0)
         assert "returns" not in metrics
-    if settings.lockstep:
+    if getattr(settings, "lockstep", False):
         assert seen[0]["episodes"] == 0  # there was something to leave out
     assert "score" in seen[first]  # of the phase before, as long as this one has no game
     assert all(metrics["games"] <= second["games"] for metrics in seen[first:])

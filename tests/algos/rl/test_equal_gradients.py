@@ -7,7 +7,7 @@ import torch
 from tests.algos.rl.ba3c.gangs import fixed_rollout, part
 from workbench.algos.rl.a3c.trial import A3C
 from workbench.algos.rl.ba3c.exchange import flat
-from workbench.algos.rl.ba3c.settings import BA3C
+from workbench.algos.rl.ba3c.trial import BA3C
 from workbench.algos.rl.ga3c.trial import GA3C
 from workbench.algos.rl.hts.trial import HTS
 

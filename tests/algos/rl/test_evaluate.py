@@ -9,7 +9,7 @@ import torch
 
 from workbench.algos.rl import envs
 from workbench.algos.rl import evaluate as module
-from workbench.algos.rl.ba3c.settings import BA3C
+from workbench.algos.rl.ba3c.trial import BA3C
 from workbench.algos.rl.checkpoint import CHECKPOINT, load_agent, read_checkpoint
 from workbench.algos.rl.envs import find_game
 from workbench.algos.rl.evaluate import BA3C_PROTOCOL, GA3C_PROTOCOL, evaluate

@@ -50,8 +50,9 @@ STOPPED = [
 @pytest.mark.skipif(not os.path.isdir("/proc/self/task"), reason="counts threads as Linux lists them")
 @pytest.mark.parametrize(("kind", "game", "times"), STOPPED)
 def test_stopping_in_mid_phase_leaves_nothing_behind(kind, game, times, monkeypatch):
-    monkeypatch.setattr(f"{kind.__module__}.PROGRESS_S", 0.002)
-    settings = kind(game=game, phase=Budget(seconds=60), n_agents=2, n_predictors=2, n_trainers=2, noop_max=0)
+    monkeypatch.setattr("workbench.algos.rl.trial.PROGRESS_S", 0.002)
+    threads = {"n_predictors": 2, "n_trainers": 2} if kind is GA3C else {}
+    settings = kind(game=game, phase=Budget(seconds=60), n_agents=2, noop_max=0, **threads)
     trial = settings({}, 0)
     baseline: tuple = ()
     for round_ in range(times):
@@ -86,7 +87,7 @@ def test_the_training_queue_bounds_the_policy_lag(waiting):
 
 def test_agents_wait_while_the_queue_is_full(monkeypatch):
     """A trainer that is held up: agents fill the queue and their own segments, and stop until it goes on."""
-    monkeypatch.setattr("workbench.algos.rl.ga3c.trial.PROGRESS_S", 0.02)
+    monkeypatch.setattr("workbench.algos.rl.trial.PROGRESS_S", 0.02)
     trial = GA3C(game="CartPole-v1", phase=Budget(seconds=60), n_agents=4, n_groups=1, training_queue=3)(
         {"t_max": 5}, 0
     )

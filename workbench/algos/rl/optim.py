@@ -2,33 +2,15 @@
 
 import math
 import threading
+from abc import ABC, abstractmethod
 from collections.abc import Iterable, Sequence
-from typing import Protocol
 
 import torch
 from torch import Tensor
 
 
-class Optimizer(Protocol):
-    """What steps the weights."""
-
-    lr: float
-
-    def step(self, grads: Sequence[Tensor]) -> float:
-        """Take one step, unless the gradients' norm is not finite; return that norm, before it is clipped."""
-
-    def state_dict(self) -> dict[str, list[Tensor]]:
-        """Return the statistics."""
-
-    def load_state_dict(self, state: dict[str, list[Tensor]]) -> None:
-        """Take over statistics."""
-
-
-class SharedRMSProp:
-    """Non-centred RMSProp without momentum.
-
-    ``g = decay g + (1 - decay) d^2``, then ``w -= lr d / sqrt(g + eps)`` (Eq. 3), or, with
-    `eps_inside_root` off, torch's ``w -= lr d / (sqrt(g) + eps)``.
+class Optimizer(ABC):
+    """What steps the weights; safe from several threads.
 
     Weights are changed in place behind autograd's back (through ``.data``, which leaves the version counters
     alone): with several trainers, one may step between another's forward and backward pass. That is GA3C's
@@ -38,7 +20,61 @@ class SharedRMSProp:
     ----------
     params : iterable of Tensor
     lr : float
-        Learning rate, eta of Eq. 3.
+        Learning rate.
+    """
+
+    def __init__(self, params: Iterable[Tensor], lr: float) -> None:
+        self.params = list(params)
+        self.lr = lr
+        self._weights = [p.data for p in self.params]
+        self._lock = threading.Lock()
+
+    @torch.no_grad()
+    def step(self, grads: Sequence[Tensor]) -> float:
+        """Take one step along `grads`, in the order of the parameters.
+
+        Returns
+        -------
+        float
+            The gradients' Euclidean norm, before they are clipped. Where it is not finite, no step was taken.
+        """
+        grads = list(grads)
+        norm = float(torch.linalg.vector_norm(torch.stack(torch._foreach_norm(grads))))
+        if math.isfinite(norm):
+            with self._lock:
+                self._apply(grads, norm)
+        return norm
+
+    @abstractmethod
+    def _apply(self, grads: list[Tensor], norm: float) -> None:
+        """Change statistics and weights; one thread at a time."""
+
+    @abstractmethod
+    def state_dict(self) -> dict[str, list[Tensor]]:
+        """Return the statistics; settings such as the learning rate belong to the trial's config."""
+
+    def load_state_dict(self, state: dict[str, list[Tensor]]) -> None:
+        """Take over statistics saved by `state_dict`; those of another kind of optimiser are left out."""
+        own = self.state_dict()
+        if own.keys() != state.keys():
+            return
+        with self._lock:
+            for name, tensors in own.items():
+                for mine, saved in zip(tensors, state[name], strict=True):
+                    mine.copy_(saved)
+
+
+class SharedRMSProp(Optimizer):
+    """Non-centred RMSProp without momentum.
+
+    ``g = decay g + (1 - decay) d^2``, then ``w -= lr d / sqrt(g + eps)`` (Eq. 3), or, with
+    `eps_inside_root` off, torch's ``w -= lr d / (sqrt(g) + eps)``.
+
+    Parameters
+    ----------
+    params : iterable of Tensor
+    lr : float
+        Eta of Eq. 3.
     decay : float
         alpha of Eq. 3.
     eps : float
@@ -60,55 +96,30 @@ class SharedRMSProp:
         initial_square: float = 0.0,
         max_norm: float | None = None,
     ) -> None:
-        self.params = list(params)
-        self.lr, self.decay, self.eps = lr, decay, eps
-        self.eps_inside_root, self.max_norm = eps_inside_root, max_norm
-        self._weights = [p.data for p in self.params]
+        super().__init__(params, lr)
+        self.decay, self.eps, self.eps_inside_root, self.max_norm = decay, eps, eps_inside_root, max_norm
         self.square_avg = [torch.full_like(w, initial_square) for w in self._weights]
-        self._lock = threading.Lock()
 
-    @torch.no_grad()
-    def step(self, grads: Sequence[Tensor]) -> float:
-        """Take one step along `grads`, in the order of the parameters; safe from several threads.
-
-        Returns
-        -------
-        float
-            The gradients' Euclidean norm, before it is clipped. Where it is not finite, no step was taken.
-        """
-        grads = list(grads)
-        norm = float(torch.linalg.vector_norm(torch.stack(torch._foreach_norm(grads))))
-        if not math.isfinite(norm):
-            return norm
+    def _apply(self, grads: list[Tensor], norm: float) -> None:
         # the scale goes into the scalars below: every pass over all weights costs as much as training on an experience
         scale = 1.0 if self.max_norm is None or norm <= self.max_norm else self.max_norm / norm
-        with self._lock:
-            torch._foreach_mul_(self.square_avg, self.decay)
-            torch._foreach_addcmul_(self.square_avg, grads, grads, (1 - self.decay) * scale**2)
-            if self.eps_inside_root:
-                inverse_root = torch._foreach_add(self.square_avg, self.eps)
-                torch._foreach_rsqrt_(inverse_root)
-                torch._foreach_addcmul_(self._weights, grads, inverse_root, -self.lr * scale)
-            else:
-                root = torch._foreach_sqrt(self.square_avg)
-                torch._foreach_add_(root, self.eps)
-                torch._foreach_addcdiv_(self._weights, grads, root, -self.lr * scale)
-        return norm
+        torch._foreach_mul_(self.square_avg, self.decay)
+        torch._foreach_addcmul_(self.square_avg, grads, grads, (1 - self.decay) * scale**2)
+        if self.eps_inside_root:
+            inverse_root = torch._foreach_add(self.square_avg, self.eps)
+            torch._foreach_rsqrt_(inverse_root)
+            torch._foreach_addcmul_(self._weights, grads, inverse_root, -self.lr * scale)
+        else:
+            root = torch._foreach_sqrt(self.square_avg)
+            torch._foreach_add_(root, self.eps)
+            torch._foreach_addcdiv_(self._weights, grads, root, -self.lr * scale)
 
     def state_dict(self) -> dict[str, list[Tensor]]:
-        """Return the statistics; settings such as the learning rate belong to the trial's config."""
+        """Return the running mean of the squared gradients."""
         return {"square_avg": self.square_avg}
 
-    def load_state_dict(self, state: dict[str, list[Tensor]]) -> None:
-        """Take over statistics saved by `state_dict`; those of another kind of optimiser are left out."""
-        if "square_avg" not in state:
-            return
-        with self._lock:
-            for own, saved in zip(self.square_avg, state["square_avg"], strict=True):
-                own.copy_(saved)
 
-
-class SharedAdam:
+class SharedAdam(Optimizer):
     """Adam as TensorFlow has it (Distributed BA3C, Eqs. 5 and 6).
 
     ``m = b1 m + (1 - b1) d``, ``v = b2 v + (1 - b2) d^2``, then
@@ -136,54 +147,28 @@ class SharedAdam:
         eps: float = 1e-8,
         max_average_norm: float | None = None,
     ) -> None:
-        self.params = list(params)
-        self.lr, self.beta1, self.beta2, self.eps = lr, beta1, beta2, eps
-        self.max_average_norm = max_average_norm
-        self._weights = [p.data for p in self.params]
+        super().__init__(params, lr)
+        self.beta1, self.beta2, self.eps, self.max_average_norm = beta1, beta2, eps, max_average_norm
         self.steps = torch.zeros(())
         self.mean = [torch.zeros_like(w) for w in self._weights]
         self.square = [torch.zeros_like(w) for w in self._weights]
-        self._lock = threading.Lock()
 
-    @torch.no_grad()
-    def step(self, grads: Sequence[Tensor]) -> float:
-        """Take one step along `grads`, in the order of the parameters; safe from several threads.
-
-        Returns
-        -------
-        float
-            The gradients' Euclidean norm, before they are clipped. Where it is not finite, no step was taken.
-        """
-        grads = list(grads)
-        norm = float(torch.linalg.vector_norm(torch.stack(torch._foreach_norm(grads))))
-        if not math.isfinite(norm):
-            return norm
+    def _apply(self, grads: list[Tensor], norm: float) -> None:
         if self.max_average_norm is not None:
             grads = [clip_by_average_norm(grad, self.max_average_norm) for grad in grads]
-        with self._lock:
-            self.steps += 1
-            t = float(self.steps)
-            torch._foreach_lerp_(self.mean, grads, 1 - self.beta1)
-            torch._foreach_mul_(self.square, self.beta2)
-            torch._foreach_addcmul_(self.square, grads, grads, 1 - self.beta2)
-            root = torch._foreach_sqrt(self.square)
-            torch._foreach_add_(root, self.eps)
-            rate = self.lr * math.sqrt(1 - self.beta2**t) / (1 - self.beta1**t)
-            torch._foreach_addcdiv_(self._weights, self.mean, root, -rate)
-        return norm
+        self.steps += 1
+        t = float(self.steps)
+        torch._foreach_lerp_(self.mean, grads, 1 - self.beta1)
+        torch._foreach_mul_(self.square, self.beta2)
+        torch._foreach_addcmul_(self.square, grads, grads, 1 - self.beta2)
+        root = torch._foreach_sqrt(self.square)
+        torch._foreach_add_(root, self.eps)
+        rate = self.lr * math.sqrt(1 - self.beta2**t) / (1 - self.beta1**t)
+        torch._foreach_addcdiv_(self._weights, self.mean, root, -rate)
 
     def state_dict(self) -> dict[str, list[Tensor]]:
-        """Return the statistics; settings such as the learning rate belong to the trial's config."""
+        """Return the number of steps and the averages."""
         return {"steps": [self.steps], "mean": self.mean, "square": self.square}
-
-    def load_state_dict(self, state: dict[str, list[Tensor]]) -> None:
-        """Take over statistics saved by `state_dict`; those of another kind of optimiser are left out."""
-        if "mean" not in state:
-            return
-        with self._lock:
-            for name, own in self.state_dict().items():
-                for mine, saved in zip(own, state[name], strict=True):
-                    mine.copy_(saved)
 
 
 def clip_by_average_norm(grad: Tensor, most: float) -> Tensor:

@@ -3,8 +3,7 @@
 import dataclasses
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
-from numbers import Integral
-from typing import Any, ClassVar, Self
+from typing import Any, ClassVar, Self, get_args
 
 import torch
 
@@ -12,46 +11,16 @@ from workbench.algos.rl.envs import Rules, find_game
 from workbench.algos.rl.learner import Precision
 from workbench.algos.rl.loss import Reduction
 from workbench.algos.rl.model import Init, check_network, reads_rgb
+from workbench.algos.rl.optim import Optimizer, SharedRMSProp
 from workbench.core.budget import Budget
+from workbench.core.checks import DECAY, FROM_ZERO, POSITIVE, SHARE, check, check_named, whole
 from workbench.core.errors import InvalidInput, refuse_unknown, unknown
 from workbench.core.protocols import Scalar
-
-TUNABLE = (
-    "learning_rate",
-    "gamma",
-    "t_max",
-    "entropy_beta",
-    "value_weight",
-    "min_training_batch",
-    "max_grad_norm",
-    "rmsprop_decay",
-    "rmsprop_eps",
-    "n_agents",
-    "n_predictors",
-    "n_trainers",
-    "network",
-    "init",
-    "reduction",
-)
-
-AUTHORS: dict[str, Any] = {
-    "learning_rate": 3e-4,
-    "n_predictors": 2,
-    "n_trainers": 2,
-    "min_training_batch": 0,
-    "init": "uniform",
-    "reduction": "sum",
-    "rmsprop_eps": 0.1,
-    "eps_inside_root": True,
-    "max_grad_norm": None,
-    "score_window": 1000,
-}
-"""What GA3C's authors set in their released code, where the default here differs: ``GA3C("Pong", **AUTHORS)``."""
 
 
 @dataclass(frozen=True)
 class Settings:
-    """Everything that makes a trial, but its seed. A system's own class may allow less, and say what it ignores.
+    """What every system reads of a trial's settings; each system's own are in its package. The seed comes apart.
 
     Attributes
     ----------
@@ -66,24 +35,12 @@ class Settings:
         Where games may be endless, see `max_episode_frames`.
     learning_rate, gamma, t_max : float, float, int
         The paper's three hyperparameters; t_max is the most transitions a segment holds.
-    n_agents, n_groups : int
-        Agents in all, and the groups they play in: a group steps and asks together, in its own thread.
-    agents_ready : float
-        Share of a group's agents that must be ready before it asks, in (0, 1]; below 1 the rest play on
-        meanwhile. Atari only.
-    n_predictors, n_trainers : int
-        Threads (N_P, N_T of the paper).
-    min_training_batch : int
-        Experiences an update waits for, at least (Fig. 7: best 20 to 40), whatever `t_max` and `training_queue` are.
-    training_queue : int or None
-        Segments that may wait for a trainer; agents wait when it is full, which bounds the policy lag. As
-        many as agents by default.
+    n_agents : int
+        Agents in all, of one process.
     network, init : str
         See `make_model`.
     entropy_beta, value_weight, reduction
         See `actor_critic_loss`.
-    rmsprop_decay, rmsprop_eps, eps_inside_root, max_grad_norm
-        See `SharedRMSProp`. What GA3C's authors set: `AUTHORS`.
     clip_rewards : bool or None
         Train on rewards clipped to [-1, 1]; by default on Atari only. Scores are of raw rewards.
     start_from : str or None
@@ -93,9 +50,6 @@ class Settings:
         See `Rules`. If the budget is spent and no game has ended for so many frames that the longest one of every agent
         would have fitted in, the phase fails. With a limit on games that cannot happen; without one, neither here nor
         in the environment, a game is taken to last no longer than Atari's 108 000 frames.
-    lockstep : bool
-        Deterministic mode: play, predict and train in turn, in one thread; n_groups, n_predictors and
-        n_trainers are then 1 and `agents_ready` 1.
     emulator_threads : int or None
         C++ threads over all groups, Atari only; one a core by default.
     torch_threads : int
@@ -104,13 +58,19 @@ class Settings:
         What the network computes in; bfloat16 pays where the processor has units for it (AMX, or a GPU).
     device : str
         ``auto`` (CUDA where there is one), ``cpu``, ``cuda``, ``cuda:1`` …
-    adjust_every_s : float or None
-        Seconds between automatic changes of the number of groups, predictors and trainers (Sec. 4.3; the paper's
-        minute is 60), which then start from `n_groups`, `n_predictors` and `n_trainers`. None keeps them as they
-        are: what a reproducible study wants.
     """
 
-    tunable: ClassVar[tuple[str, ...]] = TUNABLE
+    tunable: ClassVar[tuple[str, ...]] = (
+        "learning_rate",
+        "gamma",
+        "t_max",
+        "entropy_beta",
+        "value_weight",
+        "n_agents",
+        "network",
+        "init",
+    )
+    """Names that a trial's config may give."""
 
     game: str = "Pong"
     phase: Budget = field(default_factory=lambda: Budget(episodes=2500))
@@ -118,21 +78,11 @@ class Settings:
     gamma: float = 0.99
     t_max: int = 5
     n_agents: int = 32
-    n_groups: int = 2
-    agents_ready: float = 1.0
-    n_predictors: int = 1
-    n_trainers: int = 1
-    min_training_batch: int = 40
-    training_queue: int | None = None
     network: str = "auto"
     init: Init = "orthogonal"
     entropy_beta: float = 0.01
     value_weight: float = 0.5
     reduction: Reduction = "mean"
-    rmsprop_decay: float = 0.99
-    rmsprop_eps: float = 1e-5
-    eps_inside_root: bool = False
-    max_grad_norm: float | None = 0.5
     clip_rewards: bool | None = None
     start_from: str | None = None
     min_games: int = 10
@@ -141,45 +91,22 @@ class Settings:
     max_episode_frames: int | None = None
     repeat_action_probability: float = 0.0
     fire_on_reset: bool = False
-    lockstep: bool = False
     emulator_threads: int | None = None
     torch_threads: int = 1
     precision: Precision = "float32"
     device: str = "auto"
-    adjust_every_s: float | None = None
 
     def __post_init__(self) -> None:
-        positive = ("t_max", "n_agents", "n_groups", "n_predictors", "n_trainers", "torch_threads")
-        for name in (*positive, "min_games", "score_window"):
-            _check(self, name, "a whole number from 1", lambda v: _is_int(v) and v >= 1)
-        for name in ("min_training_batch", "noop_max"):
-            _check(self, name, "a whole number from 0", lambda v: _is_int(v) and v >= 0)
-        for name in ("training_queue", "max_episode_frames", "emulator_threads"):
-            _check(self, name, "a whole number from 1, or None", lambda v: v is None or (_is_int(v) and v >= 1))
-        for name in ("learning_rate", "rmsprop_eps"):
-            _check(self, name, "a number above 0", lambda v: 0 < v < float("inf"))
-        _check(self, "max_grad_norm", "a number above 0, or None", lambda v: v is None or v > 0)
-        _check(self, "adjust_every_s", "a number above 0, or None", lambda v: v is None or 0 < v < float("inf"))
-        if self.lockstep and self.adjust_every_s is not None:
-            raise InvalidInput(
-                "lockstep=True works in one thread: there is nothing to adjust, leave adjust_every_s None"
-            )
-        _check(self, "gamma", "in (0, 1]", lambda v: 0 < v <= 1)
-        _check(self, "agents_ready", "in (0, 1]", lambda v: 0 < v <= 1)
-        _check(self, "rmsprop_decay", "in [0, 1)", lambda v: 0 <= v < 1)
-        _check(self, "repeat_action_probability", "in [0, 1)", lambda v: 0 <= v < 1)
-        for name in ("entropy_beta", "value_weight"):
-            _check(self, name, "a number from 0", lambda v: 0 <= v < float("inf"))
-        named = (
-            ("init", ("uniform", "orthogonal")),
-            ("reduction", ("mean", "sum")),
-            ("precision", ("float32", "bfloat16")),
-        )
-        for name, allowed in named:
-            if getattr(self, name) not in allowed:
-                raise unknown(name, str(getattr(self, name)), allowed)
-        if self.n_groups > self.n_agents:
-            raise InvalidInput(f"{self.n_groups} groups of agents need as many agents, got {self.n_agents}")
+        check(self, whole(1), "t_max", "n_agents", "torch_threads", "min_games", "score_window")
+        check(self, whole(0), "noop_max")
+        check(self, whole(1).or_none(), "max_episode_frames", "emulator_threads")
+        check(self, POSITIVE, "learning_rate")
+        check(self, FROM_ZERO, "entropy_beta", "value_weight")
+        check(self, SHARE, "gamma")
+        check(self, DECAY, "repeat_action_probability")
+        check_named(self, "init", get_args(Init))
+        check_named(self, "reduction", get_args(Reduction))
+        check_named(self, "precision", get_args(Precision))
         if not isinstance(self.phase, Budget):
             raise InvalidInput(f"phase is a Budget, got {self.phase!r}: write for example Budget(frames=100_000)")
         check_network(find_game(self.game, reads_rgb(self.network)), self.network)
@@ -189,6 +116,10 @@ class Settings:
     def rules(self) -> Rules:
         """How this trial's games are played, in training and in evaluation."""
         return Rules(self.noop_max, self.max_episode_frames, self.repeat_action_probability, self.fire_on_reset)
+
+    def make_optimizer(self, params: Iterable[torch.Tensor]) -> Optimizer:
+        """Make what steps the weights."""
+        raise NotImplementedError(f"{type(self).__name__} is of no system: use GA3C, A3C, BA3C or HTS")
 
     @classmethod
     def check(cls, config_names: Iterable[str]) -> None:
@@ -229,16 +160,42 @@ class Settings:
         return device
 
 
-def _is_int(value: object) -> bool:
-    return isinstance(value, Integral) and not isinstance(value, bool)
+@dataclass(frozen=True)
+class RMSPropSettings(Settings):
+    """What the systems read that step with RMSProp: GA3C, A3C and HTS-RL.
 
+    Attributes
+    ----------
+    rmsprop_decay, rmsprop_eps, eps_inside_root, max_grad_norm
+        See `SharedRMSProp`.
+    """
 
-def _check(settings: Settings, name: str, allowed: str, fits: Any) -> None:
-    """Refuse a setting that does not fit, or that cannot even be compared."""
-    value = getattr(settings, name)
-    try:
-        good = bool(fits(value))
-    except TypeError:
-        good = False
-    if not good:
-        raise InvalidInput(f"{type(settings).__name__} needs {name} {allowed}, got {value!r}")
+    tunable: ClassVar[tuple[str, ...]] = (
+        *Settings.tunable,
+        "reduction",
+        "rmsprop_decay",
+        "rmsprop_eps",
+        "max_grad_norm",
+    )
+
+    rmsprop_decay: float = 0.99
+    rmsprop_eps: float = 1e-5
+    eps_inside_root: bool = False
+    max_grad_norm: float | None = 0.5
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        check(self, POSITIVE, "rmsprop_eps")
+        check(self, POSITIVE.or_none(), "max_grad_norm")
+        check(self, DECAY, "rmsprop_decay")
+
+    def make_optimizer(self, params: Iterable[torch.Tensor]) -> SharedRMSProp:
+        """Make what steps the weights."""
+        return SharedRMSProp(
+            params,
+            self.learning_rate,
+            decay=self.rmsprop_decay,
+            eps=self.rmsprop_eps,
+            eps_inside_root=self.eps_inside_root,
+            max_norm=self.max_grad_norm,
+        )

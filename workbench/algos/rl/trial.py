@@ -2,7 +2,7 @@
 
 import json
 from abc import ABC, abstractmethod
-from collections.abc import Mapping
+from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import asdict
 from pathlib import Path
@@ -18,9 +18,9 @@ from workbench.algos.rl.episodes import Episodes
 from workbench.algos.rl.learner import Learner
 from workbench.algos.rl.meter import Meter, Reading
 from workbench.algos.rl.model import ActorCritic, make_model, network_name, reads_rgb
-from workbench.algos.rl.optim import Optimizer, SharedRMSProp
 from workbench.algos.rl.rollout import Segments
 from workbench.algos.rl.settings import Settings
+from workbench.algos.rl.workers import Workers
 from workbench.core.errors import InvalidInput
 from workbench.core.protocols import Metrics, Progress
 
@@ -37,30 +37,51 @@ class Trial(ABC):
         With the trial's config already in.
     seed : int
         Of the weights, the actions and the games' starts.
+    n_groups : int
+        Groups that agents play in.
+    most_agents : int, optional
+        Agents there may ever be; `n_agents` by default.
+    n_segments : int, optional
+        Room for experiences; a segment an agent by default.
     """
 
-    def __init__(self, settings: Settings, seed: int) -> None:
-        self.settings, self.seed = settings, seed
+    def __init__(
+        self,
+        settings: Settings,
+        seed: int,
+        *,
+        n_groups: int = 1,
+        most_agents: int | None = None,
+        n_segments: int | None = None,
+    ) -> None:
+        self.settings, self.seed, self.n_groups = settings, seed, n_groups
         self.game = find_game(settings.game, reads_rgb(settings.network))
+        self.clips_rewards = self.game.atari if settings.clip_rewards is None else settings.clip_rewards
         device = settings.torch_device()
         torch.set_num_threads(settings.torch_threads)  # before the weights are drawn: their last bits depend on it
         model = make_model(self.game, settings.network, settings.init, derived(seed, 0)).to(device)
         self.learner = Learner(
             model,
-            self._optimizer(model),
+            settings.make_optimizer(model.parameters()),
             device,
             entropy_beta=settings.entropy_beta,
             value_weight=settings.value_weight,
             reduction=settings.reduction,
             precision=settings.precision,
         )
-        self.episodes = Episodes(self._most_agents(), settings.score_window)
-        self._longest_wait = self._most_agents() * (settings.rules.longest(self.game) + self.game.frames_per_step)
-        self._generators = [np.random.default_rng([seed, 1, group]) for group in range(settings.n_groups)]
+        most = most_agents or settings.n_agents
+        self.episodes = Episodes(most, settings.score_window)
+        self._longest_wait = most * (settings.rules.longest(self.game) + self.game.frames_per_step)
+        self._segments = Segments(self.game, settings.n_agents if n_segments is None else n_segments, settings.t_max)
+        self._generators = [np.random.default_rng([seed, 1, group]) for group in range(n_groups)]
         self._steps_before = 0  # played before the environments now open were started
         self._groups: list[Any] = []  # AgentGroup, or what a system has in its place: envs, steps, close
+        self._workers = Workers()
         self._failure: BaseException | None = None
-        self._last: Reading | None = None
+        self._meter = Meter()
+        self._progress: Progress = lambda metrics: None
+        self._last: Reading | None = None  # when progress was last called
+        self._before = {"episodes": 0, "steps": 0, "updates": 0}  # when the phase began
         self._last_end = (0.0, 0.0)  # games ended in this phase, and the frames at which the last was seen to have
         if settings.start_from is not None:
             self.load(Path(settings.start_from))
@@ -74,6 +95,16 @@ class Trial(ABC):
     def steps(self) -> int:
         """Transitions played so far, by all agents."""
         return self._steps_before + sum(int(group.steps) for group in self._groups)
+
+    @property
+    def finished(self) -> int:
+        """Episodes finished so far, by all agents."""
+        return self.episodes.finished
+
+    @property
+    def n_agents(self) -> int:
+        """Agents whose environments are open."""
+        return sum(group.envs.n_envs for group in self._groups)
 
     def train_phase(self, progress: Progress) -> Metrics:
         """Play and train until the phase's budget is spent and `min_games` games have ended.
@@ -105,10 +136,10 @@ class Trial(ABC):
         torch.set_num_threads(self.settings.torch_threads)
         if not self._groups:
             self._open()
-        self._meter, self._last, self._last_end = Meter(), None, (0.0, 0.0)
-        self._before = {"episodes": self.episodes.finished, "steps": self.steps, "updates": self.learner.updates}
+        self._meter, self._last, self._progress = Meter(), None, progress
+        self._begin()
         try:
-            self._run(progress)
+            self._run()
         except FloatingPointError as diverged:
             self._failure = diverged
             raise
@@ -164,39 +195,50 @@ class Trial(ABC):
             group.close()
         self._groups = []
 
-    def _optimizer(self, model: ActorCritic) -> Optimizer:
-        """Make what steps the weights."""
-        return SharedRMSProp(
-            model.parameters(),
-            self.settings.learning_rate,
-            decay=self.settings.rmsprop_decay,
-            eps=self.settings.rmsprop_eps,
-            eps_inside_root=self.settings.eps_inside_root,
-            max_norm=self.settings.max_grad_norm,
-        )
-
     @abstractmethod
-    def _run(self, progress: Progress) -> None:
-        """Play and train until `_is_over`, calling `_report` every PROGRESS_S seconds."""
+    def _run(self) -> None:
+        """Play and train until `_is_over`, calling `_report_if_due` often, or in threads (`_run_workers`)."""
+
+    def _run_workers(
+        self,
+        start: Callable[[], object],
+        *,
+        look: Callable[[], object] = lambda: None,
+        release: Callable[[], object] = lambda: None,
+    ) -> None:
+        """Run a phase in threads, until one of them ends it or fails, or `progress` raises; wait for all of them.
+
+        Parameters
+        ----------
+        start : callable
+            Starts them, as workers of `_workers`.
+        look : callable
+            Called every PROGRESS_S seconds, in this thread.
+        release : callable
+            Wakes those that wait, when the phase is over.
+        """
+        self._workers = Workers()
+        try:
+            start()
+            while not self._workers.wait(PROGRESS_S):
+                self._report()
+                look()
+        finally:
+            self._workers.stop()
+            release()
+            self._workers.join()
+            self._failure = self._workers.failure
+        if self._failure is not None:
+            raise self._failure
 
     def _open(self) -> None:
-        """Start the environments and lay out the room for experiences."""
-        s = self.settings
-        self._segments = Segments(self.game, self._n_segments(), s.t_max)
-        for part in np.array_split(np.arange(s.n_agents), s.n_groups):
+        """Start the environments."""
+        for part in np.array_split(np.arange(self.settings.n_agents), self.n_groups):
             self._open_group(len(part))
-
-    def _most_agents(self) -> int:
-        """Agents there may ever be."""
-        return self.settings.n_agents
-
-    def _n_segments(self) -> int:
-        """Segments to lay out: one in each agent's hands, and those that wait."""
-        return self.settings.n_agents + (self.settings.training_queue or self.settings.n_agents)
 
     def _open_group(self, n_agents: int) -> None:
         """Start the environments of one more group of agents."""
-        s, number = self.settings, len(self._groups)
+        number = len(self._groups)
         while len(self._generators) <= number:
             self._generators.append(np.random.default_rng([self.seed, 1, len(self._generators)]))
         self._groups.append(
@@ -205,12 +247,12 @@ class Trial(ABC):
                 self._segments,
                 self.episodes,
                 self._generators[number],
-                clip_rewards=self.game.atari if s.clip_rewards is None else s.clip_rewards,
+                clip_rewards=self.clips_rewards,
                 first_agent=self.n_agents,
             )
         )
 
-    def _start_envs(self, n_agents: int) -> Agents:
+    def _start_envs(self, n_agents: int, n_ready: int | None = None) -> Agents:
         """Start environments for the group that is opened next, with seeds of their own."""
         s = self.settings
         return make_agents(
@@ -218,39 +260,41 @@ class Trial(ABC):
             n_agents,
             derived(self.seed, 2, len(self._groups), self._steps_before),
             s.rules,
-            batch_size=max(1, round(n_agents * s.agents_ready)),
-            n_threads=-(-(s.emulator_threads or available_cores()) // s.n_groups),
+            batch_size=n_ready,
+            n_threads=-(-(s.emulator_threads or available_cores()) // self.n_groups),
         )
 
-    @property
-    def n_agents(self) -> int:
-        """Agents whose environments are open."""
-        return sum(group.envs.n_envs for group in self._groups)
+    def _begin(self) -> None:
+        """Note where a phase begins."""
+        self._before = {"episodes": self.finished, "steps": self.steps, "updates": self.learner.updates}
+        self._last_end = (0.0, 0.0)
 
-    def _is_over(self) -> bool:
-        """Tell whether the phase is over."""
-        before = self._before
-        return self._is_enough(
-            {
-                "episodes": self.episodes.finished - before["episodes"],
-                "frames": (self.steps - before["steps"]) * self.game.frames_per_step,
-                "updates": self.learner.updates - before["updates"],
-                "seconds": self._meter.seconds,
-            }
-        )
+    def _is_over(self, seconds: float | None = None) -> bool:
+        """Tell whether the phase is over, by the rule in `Settings`; any thread may ask.
 
-    def _is_enough(self, used: Mapping[str, float]) -> bool:
-        """Tell whether a phase that has come so far is over, by the rule told in `Settings`; any thread may ask.
+        Parameters
+        ----------
+        seconds : float, optional
+            Since it began, if another's clock counts.
 
         Raises
         ------
         InvalidInput
             No game has ended for longer than all agents' longest games together: there is no use in waiting on.
         """
-        phase, games, frames = self.settings.phase, used["episodes"], used["frames"]
+        phase, before = self.settings.phase, self._before
+        games, frames = self.finished - before["episodes"], (self.steps - before["steps"]) * self.game.frames_per_step
         if games != self._last_end[0]:
             self._last_end = (games, frames)
-        spent, waited = phase.spent(used), frames - self._last_end[1]
+        spent = phase.spent(
+            {
+                "episodes": games,
+                "frames": frames,
+                "updates": self.learner.updates - before["updates"],
+                "seconds": self._meter.seconds if seconds is None else seconds,
+            }
+        )
+        waited = frames - self._last_end[1]
         if (spent or phase.unit == "episodes") and waited > self._longest_wait:
             raise InvalidInput(
                 f"no game of {self.game.name} has ended in {int(waited)} frames, and a score is of whole games: "
@@ -258,18 +302,23 @@ class Trial(ABC):
             )
         return spent and games >= self.settings.min_games
 
-    def _report(self, progress: Progress) -> None:
+    def _report(self) -> None:
         reading = self._meter.reading()
-        progress(self._metrics(reading, self._last))
+        self._progress(self._metrics(reading, self._last))
         self._last = reading
+
+    def _report_if_due(self) -> None:
+        """Report if it is PROGRESS_S seconds since the last time; raises what ends the phase."""
+        if self._meter.seconds - (self._last.seconds if self._last else 0.0) >= PROGRESS_S:
+            self._report()
 
     def _metrics(self, reading: Reading, earlier: Reading | None) -> dict[str, float]:
         return {
             "frames": self.steps * self.game.frames_per_step,
             "steps": self.steps,
             "updates": self.learner.updates,
-            "episodes": self.episodes.finished,
-            "games": self.episodes.finished - self._before["episodes"],
+            "episodes": self.finished,
+            "games": self.finished - self._before["episodes"],
             **self.episodes.means(),
         } | reading.since(earlier)
 

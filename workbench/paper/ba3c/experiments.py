@@ -3,7 +3,7 @@
 from dataclasses import dataclass
 from typing import Any
 
-from workbench.algos.rl.ba3c.settings import BA3C
+from workbench.algos.rl.ba3c.trial import BA3C
 from workbench.core.budget import Budget
 from workbench.paper.ba3c.measured import Widths, predicted_straggler, ranks, straggler, widths
 from workbench.paper.ba3c.published import FIG_6

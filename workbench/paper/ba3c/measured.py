@@ -15,7 +15,7 @@ import torch
 from workbench.algos.rl.ba3c.exchange import AllReduce, open_store_socket
 from workbench.algos.rl.ba3c.local_gang import HOST, LocalGang
 from workbench.algos.rl.ba3c.rank import BA3CTrial
-from workbench.algos.rl.ba3c.settings import BA3C
+from workbench.algos.rl.ba3c.trial import BA3C
 from workbench.algos.rl.envs import available_cores
 from workbench.algos.rl.trial import play_for
 from workbench.core.budget import Budget
@@ -42,13 +42,13 @@ class Sleeping(BA3C):
     def rank(self, config: Any, seed: int, rank: int) -> BA3CTrial:
         """Build a rank that sleeps."""
         trial = super().rank(config, seed, rank)
-        gather, generator = trial._gather, np.random.default_rng([seed, 9, rank])
+        gather, generator = trial.player.gather, np.random.default_rng([seed, 9, rank])
 
         def slowly() -> Any:
             time.sleep(self.nap_s(generator, rank))
             return gather()
 
-        trial._gather = slowly  # type: ignore[method-assign]
+        trial.player.gather = slowly  # type: ignore[method-assign]
         return trial
 
     def nap_s(self, generator: np.random.Generator, rank: int) -> float:
@@ -62,17 +62,17 @@ def rate(factory: BA3C, seconds: float) -> tuple[list[float], list[float]]:
     """Measure data points/s over each of some stretches, after one; and rank 0's seconds for each gradient."""
     trial = factory({}, 0)
     chief: BA3CTrial = trial.chief if isinstance(trial, LocalGang) else trial  # type: ignore[assignment]
-    took, contribution = [], chief._contribution
+    took, contribution = [], chief.player.contribution
 
-    def timed() -> np.ndarray:
+    def timed(seconds: float) -> np.ndarray:
         began = time.perf_counter()
-        made = contribution()
+        made = contribution(seconds)
         took.append(time.perf_counter() - began)
         return made
 
     stretch = max(1.0, seconds / 3)
     play_for(trial, stretch)  # processes come up, games begin
-    chief._contribution = timed  # type: ignore[method-assign]
+    chief.player.contribution = timed  # type: ignore[method-assign]
     rates, spent = [], 0.0
     while spent < seconds:
         metrics = play_for(trial, stretch)

@@ -112,8 +112,6 @@ def test_a_checkpoint_passes_between_the_two_systems(tmp_path):
 def test_what_has_no_meaning_is_refused():
     with pytest.raises(InvalidInput, match="unknown hyperparameter of A3C 'n_trainers'"):
         A3C.check(["n_trainers"])
-    with pytest.raises(InvalidInput, match="no predictors and trainers to adjust"):
-        A3C(adjust_every_s=1.0)
     with pytest.raises(InvalidInput, match="A3C needs t_max a whole number from 1"):
         A3C(t_max=0)
 

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from workbench.algos.rl.ba3c.rank import BA3CTrial
-from workbench.algos.rl.ba3c.settings import BA3C
+from workbench.algos.rl.ba3c.trial import BA3C
 from workbench.algos.rl.rollout import Rollout
 
 
@@ -78,10 +78,10 @@ class Fed(BA3C):
         trial = super().rank(config, seed, rank)
 
         def gather() -> Rollout:
-            rollout = fixed_rollout(trial.game, self.whole, seed=trial._held)
-            rollout.versions[:] = trial._held
-            trial._own.merge([0.0], [1])
+            rollout = fixed_rollout(trial.game, self.whole, seed=trial.player.version)
+            rollout.versions[:] = trial.player.version
+            trial.player.episodes.merge([0.0], [1])
             return part(rollout, rank, self.n_ranks)
 
-        trial._gather = gather  # type: ignore[method-assign]
+        trial.player.gather = gather  # type: ignore[method-assign]
         return trial

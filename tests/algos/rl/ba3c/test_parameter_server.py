@@ -17,7 +17,7 @@ class Books:
             n_awaited=n_awaited,
             synchronous=synchronous,
             update=self.update,
-            hear=lambda contribution, message, dropped: self.heard.append((contribution.rank, dropped)),
+            count=lambda contribution, message, dropped: self.heard.append((contribution.rank, dropped)),
         )
 
     def update(self, contributions):

@@ -15,7 +15,7 @@ from workbench.algos.rl.ba3c.exchange import MAX_LAG, N_STATS, Stats, flat
 from workbench.algos.rl.ba3c.local_gang import LocalGang
 from workbench.algos.rl.ba3c.parameter_server import Contribution
 from workbench.algos.rl.ba3c.rank import _aged
-from workbench.algos.rl.ba3c.settings import BA3C
+from workbench.algos.rl.ba3c.trial import BA3C
 from workbench.algos.rl.checkpoint import load_agent
 from workbench.algos.rl.envs import Rules, find_game, make_agents
 from workbench.algos.rl.ga3c.trial import GA3C
@@ -101,7 +101,7 @@ def test_all_ranks_hold_the_same_bits_after_every_phase_and_the_same_seed_gives_
             train(ranks)
             assert all(np.array_equal(weights(rank), weights(ranks[0])) for rank in ranks)
         runs.append(weights(ranks[0]))
-        played = [rank._own.returns for rank in ranks]
+        played = [rank.player.episodes.returns for rank in ranks]
         assert played[0] != played[1] != played[2]  # each plays games of its own
         close(ranks)
     assert np.array_equal(*runs)
@@ -112,11 +112,24 @@ def test_experiences_of_a_batch_are_exactly_as_many_as_asked_for_and_none_is_los
     metrics = train(ranks)
     assert metrics["train_batch_mean"] == 14
     for rank in ranks:
-        group, pool = rank._groups[0], len(rank._pool)
+        group, pool = rank._groups[0], len(rank.player.pool)
         assert sum(g.steps for g in rank._groups) == 20 * 7 + pool + int(group._t[group._segment >= 0].sum())
     assert metrics["steps"] == sum(g.steps for rank in ranks for g in rank._groups)
-    assert metrics["episodes"] == sum(rank._own.finished for rank in ranks)
-    assert sorted(ranks[0].episodes.returns) == sorted(r for rank in ranks for r in rank._own.returns)
+    assert metrics["episodes"] == sum(rank.player.episodes.finished for rank in ranks)
+    assert sorted(ranks[0].episodes.returns) == sorted(r for rank in ranks for r in rank.player.episodes.returns)
+    close(ranks)
+
+
+@pytest.mark.parametrize("how", [{}, {"n_awaited": 1}])
+def test_every_rank_counts_the_games_and_steps_of_all(how):
+    """By a server, what comes in after the last update is known to rank 0 alone."""
+    ranks = ranks_of(cartpole(updates=5, n_ranks=2, **how))
+    for _ in range(2):
+        train(ranks)
+        first, other = (rank._metrics(rank._meter.reading(), None) for rank in ranks)
+        for name in ("games", "episodes", "steps", "frames"):
+            assert 0 < other[name] <= first[name]
+            assert how or other[name] == first[name]
     close(ranks)
 
 
@@ -128,7 +141,7 @@ def test_updates_are_made_while_a_rank_is_held_up_and_its_gradient_is_dropped(st
     """The straggler is let go by the third update alone: were it awaited, there would be none. So for rank 0 too."""
     ranks = ranks_of(cartpole(updates=3, n_ranks=3, n_awaited=2))
     third, update = threading.Event(), ranks[0]._update
-    gather = ranks[straggler]._gather
+    gather = ranks[straggler].player.gather
 
     def updated(contributions):
         made = update(contributions)
@@ -140,7 +153,7 @@ def test_updates_are_made_while_a_rank_is_held_up_and_its_gradient_is_dropped(st
         assert third.wait(60)
         return gather()
 
-    ranks[0]._update, ranks[straggler]._gather = updated, held_up
+    ranks[0]._update, ranks[straggler].player.gather = updated, held_up
     metrics = train(ranks)
     assert metrics["updates"] == 3
     assert metrics["train_batch_mean"] == 16  # two ranks' batches of 8
@@ -283,8 +296,8 @@ def test_stopping_in_mid_phase_ends_every_rank_and_the_trial_can_go_on(how, monk
     def stop(metrics):
         raise Stopped
 
-    monkeypatch.setattr("workbench.algos.rl.ba3c.rank.PROGRESS_S", 0.02)
-    monkeypatch.setattr("workbench.algos.rl.ba3c.peers.ALIVE_S", 0.02)
+    monkeypatch.setattr("workbench.algos.rl.trial.PROGRESS_S", 0.02)
+    monkeypatch.setattr("workbench.algos.rl.ba3c.connection.ALIVE_S", 0.02)
     ranks = ranks_of(cartpole(updates=10**9, n_ranks=2, **how))
     before = threading.active_count()
     for _ in range(3):

@@ -37,7 +37,7 @@ def test_threads_come_and_go_in_a_running_phase(monkeypatch):
     """Through mixes of every kind, twice: nothing is lost, nothing deadlocks, no thread stays."""
     mixes = [Mix(1, 1, 1), Mix(3, 1, 1), Mix(3, 3, 2), Mix(1, 3, 3), Mix(2, 1, 1), Mix(4, 2, 2), Mix(1, 1, 1)]
     before = set(threading.enumerate())
-    monkeypatch.setattr("workbench.algos.rl.ga3c.trial.PROGRESS_S", 0.02)
+    monkeypatch.setattr("workbench.algos.rl.trial.PROGRESS_S", 0.02)
     settings = GA3C(game="CartPole-v1", phase=Budget(seconds=60), n_agents=4, n_groups=1, adjust_every_s=0.01)
     trial = settings({"t_max": 3}, 0)
     trial._adjuster.tell = lambda rate: coming.pop(0)
@@ -62,7 +62,7 @@ def test_threads_come_and_go_in_a_running_phase(monkeypatch):
     assert (4, 3, 3) in seen
     assert trial.n_agents == 16  # the emulators of groups that rest are kept
     held = sum(int((group._segment >= 0).sum()) for group in trial._groups)
-    assert trial._free.qsize() + trial._ready.qsize() + held == trial._waiting + trial.n_agents
+    assert trial._queues.free.qsize() + trial._queues.ready.qsize() + held == trial._waiting + trial.n_agents
     trial.close()
 
 

@@ -12,9 +12,9 @@ import torch
 
 from workbench.algos.rl.checkpoint import load_agent
 from workbench.algos.rl.evaluate import evaluate
+from workbench.algos.rl.ga3c.settings import AUTHORS
 from workbench.algos.rl.ga3c.trial import GA3C
 from workbench.algos.rl.learner import DivergenceError
-from workbench.algos.rl.settings import AUTHORS
 from workbench.core.budget import Budget
 from workbench.core.errors import InvalidInput
 
@@ -165,7 +165,7 @@ def test_an_environment_that_breaks_ends_the_phase_with_its_error():
 def test_agents_waiting_for_a_dead_predictor_are_let_go():
     trial = TINY({}, 0)
 
-    def broken(obs):
+    def broken(obs, model):
         raise OSError("device gone")
 
     trial.learner.predict = broken
@@ -205,8 +205,9 @@ def test_no_batch_is_smaller_than_the_minimum_and_nothing_is_lost(t_max, least, 
         trial.train_phase(silent)
     assert min(batches) >= least
     assert len(batches) >= 30
-    waiting = [*trial._gathered, *(trial._ready.get() for _ in range(trial._ready.qsize()))]
-    copied = len(trial._pool) + sum(len(trial._left.get()) for _ in range(trial._left.qsize()))
+    queues = trial._queues
+    waiting = [*trial._gathered, *(queues.ready.get() for _ in range(queues.ready.qsize()))]
+    copied = len(trial._pool) + sum(len(queues.left.get()) for _ in range(queues.left.qsize()))
     unfinished = sum(int(group._t[group._segment >= 0].sum()) for group in trial._groups)
     assert sum(batches) + copied + int(trial._segments.lengths[waiting].sum()) + unfinished == trial.steps
     trial.close()

@@ -216,7 +216,7 @@ def test_stopping_anywhere_and_going_on_changes_nothing(monkeypatch):
     trial = whole({}, 0)
     trial.train_phase(silent)
     trial.close()
-    monkeypatch.setattr("workbench.algos.rl.hts.trial.PROGRESS_S", 0.005)
+    monkeypatch.setattr("workbench.algos.rl.trial.PROGRESS_S", 0.005)
 
     class StoppedError(Exception):
         pass
@@ -408,8 +408,6 @@ def test_it_is_pickled_and_described_in_json():
         ({"method": "pg"}, "unknown method 'pg'"),
         ({"gae_lambda": 1.2}, r"gae_lambda in \[0, 1\]"),
         ({"clip_ratio": 0}, r"clip_ratio in \(0, 1\), got 0"),
-        ({"lockstep": True}, "deterministic True"),
-        ({"adjust_every_s": 1.0}, "to adjust"),
         ({"step_time_law": "weibull"}, "unknown law of step times 'weibull'"),
         ({"step_time_cv": -1}, "cv a number from 0"),
     ],

@@ -16,7 +16,7 @@ import torch
 import torch.distributed
 from torch import Tensor
 
-from workbench.algos.rl.ba3c.wire import ALIVE_S
+from workbench.algos.rl.ba3c.connection import ALIVE_S
 from workbench.core.errors import PeerLost
 
 dist: Any = torch.distributed  # in part untyped
@@ -122,7 +122,7 @@ class AllReduce:
         except RuntimeError as err:
             raise PeerLost(f"the process group did not come about: {_first_line(err)}") from None
 
-    def sum(self, array: np.ndarray, alive: Callable[[], None]) -> np.ndarray:
+    def sum(self, array: np.ndarray, alive: Callable[[], object]) -> np.ndarray:
         """Return the sum over ranks, the same bits on every rank; `alive` is called while others are awaited."""
         tensor = torch.from_numpy(array).to(self._device)
         done = threading.Event()

@@ -7,7 +7,7 @@ from multiprocessing.connection import Connection
 from pathlib import Path
 from typing import Any
 
-from workbench.algos.rl.ba3c.wire import ALIVE_S
+from workbench.algos.rl.ba3c.connection import ALIVE_S
 from workbench.core.errors import PeerLost, WorkbenchError
 from workbench.core.protocols import Config, GangFactory, GangTrainable, Metrics, Progress
 
@@ -53,7 +53,7 @@ class LocalGang:
         failure: BaseException | None = None
         try:
             for rank, line in enumerate(self._lines, 1):
-                with suppress(OSError):  # a dead rank: it is told of below
+                with suppress(OSError):  # a dead rank: the next line says so
                     line.send(address)
                 self._refuse_dead(rank)
             metrics: Metrics = self.chief.train_phase(_watched(progress, self._refuse_any_dead))
@@ -70,7 +70,7 @@ class LocalGang:
         self.chief.save(path)
 
     def load(self, path: Path) -> None:
-        """Load rank 0, which hands the others what they need."""
+        """Load rank 0, which sends the others what they need."""
         self.chief.load(path)
 
     def close(self) -> None:
@@ -100,15 +100,15 @@ class LocalGang:
             progress({})
 
     def _end_phase(self, failure: BaseException | None) -> None:
-        """Hear from every rank; one that failed by itself explains why rank 0 did."""
+        """Wait for every rank's answer; one that failed by itself explains why rank 0 did."""
         errors = []
         for rank, line in enumerate(self._lines, 1):
             try:
-                told = line.recv() if line.poll(_ANSWER_S) else f"rank {rank} does not answer"
+                error = line.recv() if line.poll(_ANSWER_S) else f"rank {rank} does not answer"
             except (OSError, EOFError):
-                told = self._death(rank)
-            if told:
-                errors.append(told)
+                error = self._death(rank)
+            if error:
+                errors.append(error)
         if errors and (failure is None or isinstance(failure, PeerLost)):
             raise PeerLost("; ".join(errors)) from failure
 
@@ -127,15 +127,15 @@ class LocalGang:
 
 
 def _watched(progress: Progress, look: Callable[[], None]) -> Progress:
-    def told(metrics: Metrics) -> None:
+    def watched(metrics: Metrics) -> None:
         look()
         progress(metrics)
 
-    return told
+    return watched
 
 
 def _serve(factory: GangFactory, config: Config, seed: int, rank: int, line: Connection) -> None:
-    """Run phases of one rank whenever told where rank 0 is, until told to end or nobody is there."""
+    """Run phases of one rank whenever rank 0's address comes, until None comes or nobody is there."""
     trainable: GangTrainable = factory.rank(config, seed, rank)
     with suppress(EOFError, OSError, KeyboardInterrupt):
         line.send("")
@@ -151,7 +151,7 @@ def _phase(trainable: GangTrainable, address: str, rank: int) -> str:
         trainable.train_phase(lambda metrics: None)
     except PeerLost:
         pass  # rank 0 knows better
-    except (Exception, WorkbenchError) as err:  # noqa: BLE001 - told to rank 0, whatever it is
+    except (Exception, WorkbenchError) as err:  # noqa: BLE001 - sent to rank 0, whatever it is
         return f"rank {rank}: {type(err).__name__}: {err}"
     finally:
         trainable.leave()

@@ -1,39 +1,26 @@
-"""Distributed BA3C: ranks that each play and take a gradient, and one update from their mean (1801.02852, Sec. 2).
+"""What Distributed BA3C reads beside every system's settings: its ranks, its batch, Adam."""
 
-::
-
-    rank 0   play ▸ batch ▸ gradient ─┐                                ┌─▶ new weights ▸ play …
-    rank 1   play ▸ batch ▸ gradient ─┼─▶ mean of the first k ▸ Adam ─┼─▶ new weights ▸ play …
-    rank n-1 play ▸ batch ▸ gradient ─┘   (later ones are dropped)     └─▶ new weights ▸ play …
-
-A rank is a process with environments of its own; between updates it plays and predicts in turn, in one thread. With
-k = n the mean is an all-reduce and every rank takes the same Adam step (`exchange.py`); with k < n, and in the
-asynchronous variant, rank 0 keeps the weights and the others fetch them there (`parameter_server.py`). Here are the
-settings; what a rank does is in `ba3c_rank.py`, how ranks find each other in `peers.py`.
-"""
-
+from collections.abc import Iterable
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, ClassVar
+from typing import ClassVar
+
+from torch import Tensor
 
 from workbench.algos.rl.envs import find_game
 from workbench.algos.rl.evaluate import BA3C_PROTOCOL
-from workbench.algos.rl.settings import Settings, _check, _is_int
+from workbench.algos.rl.optim import SharedAdam
+from workbench.algos.rl.settings import Settings
+from workbench.core.checks import DECAY, POSITIVE, check, whole
 from workbench.core.errors import InvalidInput
-from workbench.core.protocols import Config, Trainable
-
-if TYPE_CHECKING:
-    from workbench.algos.rl.ba3c.rank import BA3CTrial
 
 PAPER_NETWORK = "ba3c-128"
 
 
 @dataclass(frozen=True)
-class BA3C(Settings):
-    """Distributed BA3C as a study takes it: settings, and a factory of gangs.
+class BA3CSettings(Settings):
+    """Settings of Distributed BA3C.
 
-    `n_groups`, `n_predictors`, `n_trainers`, `min_training_batch`, `training_queue`, `lockstep`, `max_grad_norm` and
-    RMSProp's settings have no meaning here and are not read. The network is by default the paper's, on frames in
-    colour; `n_agents` are those of one rank.
+    The network is by default the paper's, on frames in colour; `n_agents` are those of one rank.
 
     Attributes
     ----------
@@ -68,59 +55,39 @@ class BA3C(Settings):
     evaluate_games: int = BA3C_PROTOCOL.n_episodes
     peer_timeout_s: float = 1800.0
     n_agents: int = 10
-    n_groups: int = 1
 
     tunable: ClassVar[tuple[str, ...]] = (
-        "learning_rate",
-        "gamma",
-        "t_max",
-        "batch",
-        "entropy_beta",
-        "value_weight",
-        "adam_eps",
-        "beta1",
-        "beta2",
-        "max_average_norm",
-        "n_agents",
-        "network",
-        "init",
+        *Settings.tunable,
+        *("batch", "adam_eps", "beta1", "beta2", "max_average_norm"),
     )
 
     def __post_init__(self) -> None:
         if self.network == "auto" and find_game(self.game).atari:
             object.__setattr__(self, "network", PAPER_NETWORK)
         super().__post_init__()
-        for name in ("n_ranks", "batch", "evaluate_games"):
-            _check(self, name, "a whole number from 1", lambda v: _is_int(v) and v >= 1)
-        _check(self, "evaluate_every", "a whole number from 1, or None", lambda v: v is None or (_is_int(v) and v >= 1))
-        for name in ("adam_eps", "peer_timeout_s"):
-            _check(self, name, "a number above 0", lambda v: 0 < v < float("inf"))
-        for name in ("beta1", "beta2"):
-            _check(self, name, "in [0, 1)", lambda v: 0 <= v < 1)
-        _check(self, "max_average_norm", "a number above 0, or None", lambda v: v is None or v > 0)
+        check(self, whole(1), "n_ranks", "batch", "evaluate_games")
+        check(self, whole(1).or_none(), "evaluate_every")
+        check(self, POSITIVE, "adam_eps", "peer_timeout_s")
+        check(self, POSITIVE.or_none(), "max_average_norm")
+        check(self, DECAY, "beta1", "beta2")
         k, n = self.n_awaited, self.n_ranks
-        if k is not None and not (_is_int(k) and 1 <= k <= n):
+        if k is not None and not (whole(1).fits(k) and k <= n):
             raise InvalidInput(f"BA3C needs n_awaited from 1 to n_ranks, or None for all; got {k!r} of {n} ranks")
         if not self.synchronous and k is not None:
             raise InvalidInput("the asynchronous BA3C awaits nobody: leave n_awaited None, or set synchronous=True")
         if self.reduction != "mean":
             raise InvalidInput("BA3C averages gradients over experiences and ranks: leave reduction 'mean'")
-        if self.adjust_every_s is not None:
-            raise InvalidInput("BA3C has no predictors and trainers to adjust: leave adjust_every_s None, or use GA3C")
 
-    def __call__(self, config: Config, seed: int) -> Trainable:
-        """Build a whole trial for this machine, its ranks 1, 2, … in processes of their own."""
-        if self.n_ranks == 1:
-            return self.rank(config, seed, 0)
-        from workbench.algos.rl.ba3c.local_gang import LocalGang
-
-        return LocalGang(self, config, seed)
-
-    def rank(self, config: Config, seed: int, rank: int) -> "BA3CTrial":
-        """Build one rank of a trial, for an executor that brings a gang together."""
-        from workbench.algos.rl.ba3c.rank import BA3CTrial  # it needs the settings
-
-        return BA3CTrial(self.with_config(config), seed, rank)
+    def make_optimizer(self, params: Iterable[Tensor]) -> SharedAdam:
+        """Make what steps the weights."""
+        return SharedAdam(
+            params,
+            self.learning_rate,
+            beta1=self.beta1,
+            beta2=self.beta2,
+            eps=self.adam_eps,
+            max_average_norm=self.max_average_norm,
+        )
 
     @property
     def awaited(self) -> int:

@@ -11,34 +11,72 @@ or an array that nobody else writes any more. In the deterministic mode (`lockst
 same parts in turn.
 """
 
+from collections.abc import Iterable
 from contextlib import suppress
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from queue import Empty, SimpleQueue
 from threading import Thread
 
 import numpy as np
 
-from workbench.algos.rl.crew import Crew, Halted
+from workbench.algos.rl.envs import Agents
 from workbench.algos.rl.ga3c.adjust import Adjuster, Mix
+from workbench.algos.rl.ga3c.settings import GA3CSettings
 from workbench.algos.rl.meter import Reading
+from workbench.algos.rl.predictions import PredictionQueue
 from workbench.algos.rl.rollout import Pool, Rollout
-from workbench.algos.rl.settings import Settings
-from workbench.algos.rl.trial import PROGRESS_S, Trial
-from workbench.core.protocols import Config, Progress
+from workbench.algos.rl.trial import Trial
+from workbench.algos.rl.workers import Halted
+from workbench.core.protocols import Config
 
 MOST = 8  # groups, predictors and trainers, each, that automatic adjustment may reach
 
 
 @dataclass(frozen=True)
-class GA3C(Settings):
+class GA3C(GA3CSettings):
     """GA3C as a study takes it: settings, and a factory of trials.
 
     >>> GA3C(game="CartPole-v1", phase=Budget(frames=50_000))({"learning_rate": 1e-3}, seed=1)  # doctest: +SKIP
     """
 
     def __call__(self, config: Config, seed: int) -> "GA3CTrial":
-        """Build a trial from its configuration (names in `TUNABLE`) and its seed."""
+        """Build a trial from its configuration (names in `tunable`) and its seed."""
         return GA3CTrial(self.with_config(config), seed)
+
+
+class Queues:
+    """What passes between the threads, by the numbers of the segments; all are free at first.
+
+    Attributes
+    ----------
+    predictions : PredictionQueue
+        Its clients are the groups.
+    ready, free : SimpleQueue of int or None
+        Segments to train on, and to record in; None: whoever gets it, ends.
+    left : SimpleQueue of Rollout
+        What trainers had copied when they were to end.
+    """
+
+    def __init__(self, n_waiting: int) -> None:
+        self.predictions = PredictionQueue()
+        self.ready: SimpleQueue[int | None] = SimpleQueue()
+        self.free: SimpleQueue[int | None] = SimpleQueue()
+        self.left: SimpleQueue[Rollout] = SimpleQueue()
+        self.add_free(range(n_waiting))
+
+    def add_free(self, segments: Iterable[int]) -> None:
+        """Let segments be recorded in."""
+        for segment in segments:
+            self.free.put(segment)
+
+    def exchange(self, finished: list[int], n: int) -> list[int]:
+        """Hand in finished segments and wait for `n` free ones."""
+        for segment in finished:
+            self.ready.put(segment)
+        free = [self.free.get() for _ in range(n)]
+        if None in free:
+            raise Halted
+        return free  # type: ignore[return-value]
 
 
 class GA3CTrial(Trial):
@@ -50,97 +88,82 @@ class GA3CTrial(Trial):
         Groups, predictors and trainers at work; it changes in mid-phase only if `adjust_every_s` is set.
     """
 
-    def __init__(self, settings: Settings, seed: int) -> None:
-        if settings.lockstep:
-            settings = replace(settings, n_groups=1, n_predictors=1, n_trainers=1, agents_ready=1.0)
-        super().__init__(settings, seed)
-        self.mix = Mix(settings.n_groups, settings.n_predictors, settings.n_trainers)
+    settings: GA3CSettings
+
+    def __init__(self, settings: GA3CSettings, seed: int) -> None:
+        s = settings
+        self.mix = Mix(1, 1, 1) if s.lockstep else Mix(s.n_groups, s.n_predictors, s.n_trainers)
+        self._waiting = s.training_queue or s.n_agents  # segments not in agents' hands
+        self._group_size = -(-s.n_agents // self.mix.groups)  # of those that automatic adjustment adds
+        added = max(0, MOST - self.mix.groups) if s.adjust_every_s else 0
+        most = s.n_agents + added * self._group_size
+        super().__init__(s, seed, n_groups=self.mix.groups, most_agents=most, n_segments=most + self._waiting)
+        self._queues = Queues(self._waiting)
+        self._gathered: list[int] = []  # by the deterministic mode, as a trainer's segments and pool
+        self._pool = Pool()
+        self._players: list[Thread] = []
+        self._adjusted: Reading | None = None
         self._adjuster: Adjuster | None = None
-        if settings.adjust_every_s is not None:
+        if s.adjust_every_s is not None:
             self._adjuster = Adjuster(self.mix, np.random.default_rng([seed, 3]), max(MOST, *self.mix))
 
-    def _most_agents(self) -> int:
-        s = self.settings
-        if s.adjust_every_s is None:
-            return s.n_agents
-        return s.n_agents + max(0, MOST - s.n_groups) * self._group_size()
-
-    def _group_size(self) -> int:
-        """Agents in a group that automatic adjustment adds."""
-        return -(-self.settings.n_agents // self.settings.n_groups)
-
-    def _n_segments(self) -> int:
-        return super()._n_segments() + self._most_agents() - self.settings.n_agents
-
     def _open(self) -> None:
-        self._requests: SimpleQueue[tuple[int, np.ndarray] | None] = SimpleQueue()
-        self._replies: list[SimpleQueue[tuple[np.ndarray, np.ndarray, int] | None]] = []
-        self._ready: SimpleQueue[int | None] = SimpleQueue()
-        self._free: SimpleQueue[int | None] = SimpleQueue()
-        self._left: SimpleQueue[Rollout] = SimpleQueue()  # what trainers had copied when they were to end
-        self._gathered: list[int] = []  # by the deterministic mode, as a trainer's ids and pool
-        self._pool = Pool()
-        self._waiting = self.settings.training_queue or self.settings.n_agents  # segments not in agents' hands
-        for segment in range(self._waiting):
-            self._free.put(segment)
+        self._queues, self._gathered, self._pool = Queues(self._waiting), [], Pool()
         super()._open()
         while len(self._groups) < self.mix.groups:  # as many as automatic adjustment had come to
-            self._open_group(self._group_size())
+            self._open_group(self._group_size)
 
     def _open_group(self, n_agents: int) -> None:
-        for segment in range(self._waiting + self.n_agents, self._waiting + self.n_agents + n_agents):
-            self._free.put(segment)
-        self._replies.append(SimpleQueue())
+        first = self._waiting + self.n_agents
+        self._queues.add_free(range(first, first + n_agents))
+        self._queues.predictions.add_client()
         super()._open_group(n_agents)
 
-    def _run(self, progress: Progress) -> None:
-        if self.settings.lockstep:
-            self._run_in_turn(progress)
-        else:
-            self._run_threads(progress)
+    def _start_envs(self, n_agents: int, n_ready: int | None = None) -> Agents:
+        share = 1.0 if self.settings.lockstep else self.settings.agents_ready
+        return super()._start_envs(n_agents, n_ready or max(1, round(n_agents * share)))
 
-    def _run_threads(self, progress: Progress) -> None:
-        """Run agents, predictors and trainers until the budget is spent, one fails, or `progress` raises."""
-        self._crew = Crew()
-        self._players: list[Thread] = []
-        self._servers: list[Thread] = []
-        self._adjusted: Reading | None = None
-        mix, self.mix = self.mix, Mix(0, 0, 0)
-        try:
-            self._change_to(mix)
-            while not self._crew.wait(PROGRESS_S):
-                self._report(progress)
-                self._adjust()
-        finally:
-            self._crew.end()
-            self._crew.join(self._players, self._wake_agents)
-            for _ in range(self.mix.predictors):
-                self._requests.put(None)
-            for _ in range(self.mix.trainers):
-                self._ready.put(None)
-            self._crew.join(self._servers)
-            self._failure = self._crew.failure
-        if self._failure is not None:
-            raise self._failure
+    def _run(self) -> None:
+        if self.settings.lockstep:
+            self._run_in_turn()
+            return
+        mix, self.mix, self._players, self._adjusted = self.mix, Mix(0, 0, 0), [], None
+        self._run_workers(lambda: self._change_to(mix), look=self._adjust, release=self._release)
 
     def _change_to(self, mix: Mix) -> None:
         """Start the threads that are missing from `mix`, and let go of those that are too many."""
         for _ in range(self.mix.predictors, mix.predictors):
-            self._servers.append(self._crew.start(self._predict))
+            self._workers.start(self._predict)
         for _ in range(self.mix.trainers, mix.trainers):
-            self._servers.append(self._crew.start(self._train))
+            self._workers.start(self._train)
         for _ in range(mix.predictors, self.mix.predictors):
-            self._requests.put(None)
+            self._queues.predictions.end_server()
         for _ in range(mix.trainers, self.mix.trainers):
-            self._ready.put(None)
+            self._queues.ready.put(None)
         before, self.mix = self.mix.groups, mix
         if mix.groups < before:
-            self._crew.join(self._players[mix.groups :], self._wake_agents)
+            self._workers.join(self._players[mix.groups :], self._wake_agents)
             del self._players[mix.groups :]  # their emulators stay as they are until they are wanted again
         for number in range(before, mix.groups):
             if number == len(self._groups):
-                self._open_group(self._group_size())
-            self._players.append(self._crew.start(self._play, number))
+                self._open_group(self._group_size)
+            self._players.append(self._workers.start(self._play, number))
+
+    def _release(self) -> None:
+        """End the agents, and then those that they wait for."""
+        self._workers.join(self._players, self._wake_agents)
+        for _ in range(self.mix.predictors):
+            self._queues.predictions.end_server()
+        for _ in range(self.mix.trainers):
+            self._queues.ready.put(None)
+
+    def _wake_agents(self) -> None:
+        """If a thread has failed, let agents go that wait for its answer."""
+        if self._workers.failure is None:
+            return
+        self._queues.predictions.halt_clients()
+        for _ in range(self.n_agents):
+            self._queues.free.put(None)
 
     def _adjust(self) -> None:
         """Change the mix, if it is time to."""
@@ -156,91 +179,67 @@ class GA3CTrial(Trial):
 
     def _play(self, number: int) -> None:
         """Agents: observe, ask for a policy, act, hand in what is finished."""
-        group, replies = self._groups[number], self._replies[number]
-        while not self._crew.stopping and number < self.mix.groups:
-            self._requests.put((number, group.observe()))
-            reply = replies.get()
-            if reply is None:
-                raise Halted
-            group.act(*reply, self._exchange)
+        group = self._groups[number]
+        while not self._workers.stopping and number < self.mix.groups:
+            answer = self._queues.predictions.ask(number, group.observe())
+            group.act(*answer, self._queues.exchange)
             if self._is_over():
-                self._crew.end()
-
-    def _exchange(self, finished: list[int], n: int) -> list[int]:
-        """Hand in finished segments and wait for `n` free ones."""
-        for segment in finished:
-            self._ready.put(segment)
-        free = [self._free.get() for _ in range(n)]
-        if None in free:
-            raise Halted
-        return free  # type: ignore[return-value]
+                self._workers.stop()
 
     def _predict(self) -> None:
-        """Predictor: batch the requests that are immediately there, answer each."""
-        while (request := self._requests.get()) is not None:
-            requests = [request]
-            while len(requests) < len(self._groups):
-                try:
-                    another = self._requests.get_nowait()
-                except Empty:
-                    break
-                if another is None:
-                    self._requests.put(None)
-                    break
-                requests.append(another)
-            obs = np.concatenate([o for _, o in requests]) if len(requests) > 1 else request[1]
-            version = self.learner.updates
-            policy, values = self.learner.predict(obs)
-            at = 0
-            for number, asked in requests:
-                self._replies[number].put((policy[at : at + len(asked)], values[at : at + len(asked)], version))
-                at += len(asked)
-            self._meter.add_prediction(at, self._requests.qsize())
+        """Predictor: answer the groups."""
+        self._queues.predictions.serve(self.learner, self._meter, lambda: (None, self.learner.updates))
 
     def _train(self) -> None:
         """Trainer: gather a batch of segments, update the model."""
-        ids: list[int] = []
-        pool = Pool()
-        while (segment := self._ready.get()) is not None:
+        segments: list[int] = []
+        pool, queues = Pool(), self._queues
+        while (segment := queues.ready.get()) is not None:
             with suppress(Empty):
                 while True:
-                    pool.add(self._left.get_nowait())
-            if self._enough(segment, ids, pool):
-                self._meter.add_update(self.learner.train(pool.take(len(pool))), self._ready.qsize())
+                    pool.add(queues.left.get_nowait())
+            if self._enough(segment, segments, pool):
+                self._update(pool, queues.ready.qsize())
                 if self._is_over():
-                    self._crew.end()
-        for unused in ids:  # others go on with what was gathered, or the next phase
-            self._ready.put(unused)
+                    self._workers.stop()
+        for unused in segments:  # others go on with what was gathered, or the next phase
+            queues.ready.put(unused)
         if len(pool):
-            self._left.put(pool.take(len(pool)))
+            queues.left.put(pool.take(len(pool)))
 
-    def _enough(self, segment: int, ids: list[int], pool: Pool) -> bool:
+    def _update(self, pool: Pool, waiting: int) -> None:
+        self._meter.add_update(self.learner.train(pool.take(len(pool))), waiting)
+
+    def _enough(self, segment: int, gathered: list[int], pool: Pool) -> bool:
         """Put a segment to those gathered, and tell whether they are a batch, which is then in `pool`.
 
         Of segments a trainer holds only its share, since agents wait for free ones: what is more, and every batch, it
         copies into `pool` and frees. So a batch may be larger than all the segments there are.
         """
-        ids.append(segment)
-        enough = len(pool) + int(self._segments.lengths[ids].sum()) >= self.settings.min_training_batch
-        if enough or len(ids) >= self._most_held():
-            pool.add(self._segments.rollout(ids, self.settings.gamma))
-            for copied in ids:
-                self._free.put(copied)
-            ids.clear()
+        gathered.append(segment)
+        enough = len(pool) + int(self._segments.lengths[gathered].sum()) >= self.settings.min_training_batch
+        if enough or len(gathered) >= max(1, self._waiting // max(1, self.mix.trainers)):
+            pool.add(self._segments.rollout(gathered, self.settings.gamma))
+            self._queues.add_free(gathered)
+            gathered.clear()
         return enough
 
-    def _most_held(self) -> int:
-        """Segments that a trainer may hold: its share of those that agents do not."""
-        return max(1, self._waiting // max(1, self.mix.trainers))
+    def _run_in_turn(self) -> None:
+        """Play, predict and train in one thread, always in the same order."""
+        group = self._groups[0]
+        while not self._is_over():
+            obs = group.observe()
+            policy, values = self.learner.predict(obs)
+            self._meter.add_prediction(len(obs), 0)
+            group.act(policy, values, self.learner.updates, self._exchange_in_turn)
+            self._report_if_due()
 
-    def _wake_agents(self) -> None:
-        """If a thread has failed, let agents go that wait for its answer."""
-        if self._crew.failure is None:
-            return
-        for replies in self._replies:
-            replies.put(None)
-        for _ in range(self.n_agents):
-            self._free.put(None)
+    def _exchange_in_turn(self, finished: list[int], n: int) -> list[int]:
+        """Train on finished segments as soon as there are enough, then give `n` free ones."""
+        for segment in finished:
+            if self._enough(segment, self._gathered, self._pool):
+                self._update(self._pool, 0)
+        return self._queues.exchange([], n)
 
     def _metrics(self, reading: Reading, earlier: Reading | None) -> dict[str, float]:
         metrics = super()._metrics(reading, earlier)
@@ -248,23 +247,3 @@ class GA3CTrial(Trial):
             metrics["n_agents"] = sum(group.envs.n_envs for group in self._groups[: self.mix.groups])
             metrics["n_predictors"], metrics["n_trainers"] = self.mix.predictors, self.mix.trainers
         return metrics
-
-    def _run_in_turn(self, progress: Progress) -> None:
-        """Play, predict and train in one thread, always in the same order."""
-        group = self._groups[0]
-        reported = 0.0
-        while not self._is_over():
-            obs = group.observe()
-            policy, values = self.learner.predict(obs)
-            self._meter.add_prediction(len(obs), 0)
-            group.act(policy, values, self.learner.updates, self._exchange_in_turn)
-            if self._meter.seconds - reported >= PROGRESS_S:
-                reported = self._meter.seconds
-                self._report(progress)
-
-    def _exchange_in_turn(self, finished: list[int], n: int) -> list[int]:
-        """Train on finished segments as soon as there are enough, then give `n` free ones."""
-        for segment in finished:
-            if self._enough(segment, self._gathered, self._pool):
-                self._meter.add_update(self.learner.train(self._pool.take(len(self._pool))), 0)
-        return [self._free.get() for _ in range(n)]  # type: ignore[misc]

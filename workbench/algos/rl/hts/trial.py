@@ -24,214 +24,123 @@ prediction serves all, and nobody plays while the learner learns.
 import copy
 import time
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass, replace
-from queue import Empty, SimpleQueue
+from dataclasses import dataclass
 from threading import Barrier, BrokenBarrierError
-from typing import ClassVar, Literal
 
 import numpy as np
 import torch
 
-from workbench.algos.rl.crew import Crew, Halted
 from workbench.algos.rl.envs import Agents
 from workbench.algos.rl.hts.executor import Executor
 from workbench.algos.rl.hts.ppo import proximal_update
-from workbench.algos.rl.hts.step_time import Law, SlowAgents, StepTime
+from workbench.algos.rl.hts.settings import HTSSettings
+from workbench.algos.rl.hts.step_time import SlowAgents
 from workbench.algos.rl.hts.storage import Storage
 from workbench.algos.rl.learner import Update
 from workbench.algos.rl.meter import Reading
-from workbench.algos.rl.settings import TUNABLE, Settings, _check, _is_int
-from workbench.algos.rl.trial import PROGRESS_S, Trial
-from workbench.core.errors import InvalidInput, unknown
-from workbench.core.protocols import Config, Progress
-
-Reply = tuple[np.ndarray, np.ndarray, int] | None  # policy, values, version of the weights; None: none will come
+from workbench.algos.rl.predictions import PredictionQueue
+from workbench.algos.rl.trial import Trial
+from workbench.algos.rl.workers import Halted
+from workbench.core.protocols import Config
 
 
 @dataclass(frozen=True)
-class HTS(Settings):
-    """HTS-RL as a study takes it: settings, and a factory of trials.
-
-    What concerns GA3C's groups, predictors, trainers and their queues (`n_groups`, `agents_ready`, `n_predictors`,
-    `n_trainers`, `min_training_batch`, `training_queue`) has no meaning here and is not read.
-
-    Attributes
-    ----------
-    sync_interval : int
-        Steps of every environment between two barriers, alpha of the paper; an update trains on all of them. Those
-        that only reset an environment count as well, and are not trained on.
-    method : {"a2c", "ppo"}
-        What an update is. A2C: one step along the delayed gradient of `actor_critic_loss`, returns cut after `t_max`
-        steps. PPO: `proximal_update`, on advantages that `t_max` does not cut.
-    n_executors : int or None
-        Threads that step environments, each an equal part of them; one an environment by default.
-    n_actors : int
-        Threads that compute policies.
-    deterministic : bool
-        Compute every executor's policies by themselves, one observation a forward pass if it has one environment. A
-        batch's composition changes its results in the last bits; so this makes trajectories and weights the same, bit
-        for bit, whatever the number of actors and the speed of anything. False: actors serve all who wait in one batch.
-    concurrent : bool
-        False: the synchronous baseline, with the same updates on as many steps, and no lag; `n_actors` is not read.
-    gae_lambda, clip_ratio, n_epochs, n_minibatches
-        Of PPO: see `generalised_advantages` and `proximal_update`.
-    step_time_law, step_time_mean_s, step_time_cv
-        Sleep in each step of each environment, to measure what step times do: see `StepTime`. By default, not at all.
-    """
-
-    n_agents: int = 16
-    n_groups: int = 1
-    sync_interval: int = 16
-    method: Literal["a2c", "ppo"] = "a2c"
-    n_executors: int | None = None
-    n_actors: int = 4
-    deterministic: bool = True
-    concurrent: bool = True
-    gae_lambda: float = 0.95
-    clip_ratio: float = 0.2
-    n_epochs: int = 4
-    n_minibatches: int = 4
-    step_time_law: Law = "gamma"
-    step_time_mean_s: float = 0.0
-    step_time_cv: float = 0.0
-
-    tunable: ClassVar[tuple[str, ...]] = (
-        *(name for name in TUNABLE if name not in ("n_predictors", "n_trainers", "min_training_batch")),
-        *("sync_interval", "method", "gae_lambda", "clip_ratio", "n_epochs", "n_minibatches"),
-    )
-
-    def __post_init__(self) -> None:
-        super().__post_init__()
-        for name in ("sync_interval", "n_actors", "n_epochs", "n_minibatches"):
-            _check(self, name, "a whole number from 1", lambda v: _is_int(v) and v >= 1)
-        allowed = f"a whole number from 1 to n_agents, {self.n_agents}, or None"
-        _check(self, "n_executors", allowed, lambda v: v is None or (_is_int(v) and 1 <= v <= self.n_agents))
-        _check(self, "gae_lambda", "in [0, 1]", lambda v: 0 <= v <= 1)
-        _check(self, "clip_ratio", "in (0, 1)", lambda v: 0 < v < 1)
-        if self.method not in ("a2c", "ppo"):
-            raise unknown("method", str(self.method), ["a2c", "ppo"])
-        if self.lockstep:
-            raise InvalidInput("HTS repeats with its threads running: leave lockstep False and deterministic True")
-        if self.adjust_every_s is not None:
-            raise InvalidInput("HTS has no predictors and trainers to adjust: leave adjust_every_s None, or use GA3C")
-        self.step_time()
+class HTS(HTSSettings):
+    """HTS-RL as a study takes it: settings, and a factory of trials."""
 
     def __call__(self, config: Config, seed: int) -> "HTSTrial":
         """Build a trial from its configuration (names in `tunable`) and its seed."""
         return HTSTrial(self.with_config(config), seed)
 
-    def step_time(self) -> StepTime:
-        """Return the law of the time that steps are slowed down by."""
-        return StepTime(self.step_time_mean_s, self.step_time_cv, self.step_time_law)
-
 
 class HTSTrial(Trial):
     """One learner, its executors, and the two storages between them."""
 
-    settings: HTS
+    settings: HTSSettings
 
-    def __init__(self, settings: HTS, seed: int) -> None:
-        super().__init__(replace(settings, n_groups=settings.n_executors or settings.n_agents, agents_ready=1.0), seed)
+    def __init__(self, settings: HTSSettings, seed: int) -> None:
+        s = settings
+        super().__init__(s, seed, n_groups=s.n_executors or s.n_agents, n_segments=0)  # it has storages instead
         self._shuffle = np.random.default_rng([seed, 3])  # of PPO's minibatches
         self._generators.append(self._shuffle)  # after the executors': it is saved with them
-
-    def _open(self) -> None:
-        """Start the environments, with two empty storages."""
-        s = self.settings
         self._recording, self._learning = (Storage(self.game, s.sync_interval, s.n_agents) for _ in range(2))
         self._acting, self._delayed = (copy.deepcopy(self.model) for _ in range(2))
+        self._acting_version = 0
+        self._learnt = self._first_update = True  # whether what was recorded has been learnt from
+        self._learning_s, self._learnings = 0.0, 0  # in this phase
+        self._barrier = Barrier(1)
+        self._predictions = PredictionQueue()
+
+    def _open(self) -> None:
+        """Start the environments; there is nothing yet to learn from."""
         self._take_newest()
-        self._learnt = True  # there is nothing yet to learn from
-        self._first_update = True
-        for part in np.array_split(np.arange(s.n_agents), s.n_groups):
-            self._open_group(len(part))
+        self._learnt = self._first_update = True
+        super()._open()
 
     def _open_group(self, n_agents: int) -> None:
         """Start one more executor's environments."""
         number = len(self._groups)
         self._groups.append(Executor(self._start_envs(n_agents), self._generators[number], self.n_agents))
 
-    def _start_envs(self, n_agents: int) -> Agents:
+    def _start_envs(self, n_agents: int, n_ready: int | None = None) -> Agents:
         envs, step_time = super()._start_envs(n_agents), self.settings.step_time()
         if step_time.mean_s == 0:
             return envs
         return SlowAgents(envs, step_time, np.random.default_rng([self.seed, 4, len(self._groups)]))
 
-    def _run(self, progress: Progress) -> None:
+    def _run(self) -> None:
         self._learning_s, self._learnings = 0.0, 0
-        if self.settings.concurrent:
-            self._run_at_once(progress)
-        else:
-            self._run_in_turn(progress)
+        if not self.settings.concurrent:
+            self._run_in_turn()
+            return
+        self._barrier = Barrier(len(self._groups) + 1, action=self._swap)
+        self._predictions = PredictionQueue(len(self._groups))
+        self._run_workers(self._start, look=self._look, release=self._release)
 
-    def _run_at_once(self, progress: Progress) -> None:
-        """Run executors, actors and the learner until the budget is spent, one fails, or `progress` raises.
+    def _start(self) -> None:
+        """Start executors, actors and the learner.
 
         Wherever they are stopped, executors end in front of a row and the learner behind an update: the next phase
         goes on from there as if nothing had happened.
         """
-        self._crew = Crew()
-        self._barrier = Barrier(len(self._groups) + 1, action=self._swap)
-        self._waiting: SimpleQueue[int | None] = SimpleQueue()
-        self._replies: list[SimpleQueue[Reply]] = [SimpleQueue() for _ in self._groups]
-        try:
-            threads = [self._crew.start(self._learn)]
-            threads += [self._crew.start(self._act) for _ in range(self.settings.n_actors)]
-            threads += [self._crew.start(self._execute, number) for number in range(len(self._groups))]
-            while not self._crew.wait(PROGRESS_S):
-                self._report(progress)
-                if self.settings.phase.unit == "seconds" and self._is_over():
-                    break  # the other budgets are counted at the barrier, so that they are spent alike every time
-        finally:
-            self._crew.end()
-            self._barrier.abort()
-            for replies in self._replies:
-                replies.put(None)
-            for _ in range(self.settings.n_actors):
-                self._waiting.put(None)
-            self._crew.join(threads)
-            self._failure = self._crew.failure
-        if self._failure is not None:
-            raise self._failure
+        self._workers.start(self._learn)
+        for _ in range(self.settings.n_actors):
+            self._workers.start(self._act)
+        for number in range(len(self._groups)):
+            self._workers.start(self._execute, number)
+
+    def _look(self) -> None:
+        """End a phase of seconds; the other budgets are counted at the barrier, to be spent alike every time."""
+        if self.settings.phase.unit == "seconds" and self._is_over():
+            self._workers.stop()
+
+    def _release(self) -> None:
+        self._barrier.abort()
+        self._predictions.halt_clients()
+        for _ in range(self.settings.n_actors):
+            self._predictions.end_server()
 
     def _execute(self, number: int) -> None:
         """Executor: ask for a policy, draw actions and step, until this interval's rows are full."""
         executor: Executor = self._groups[number]
-        while not self._crew.stopping:
+        while not self._workers.stopping:
             if executor.t == self.settings.sync_interval:
                 self._meet()
-                continue
-            self._waiting.put(number)
-            reply = self._replies[number].get()
-            if reply is None:
-                raise Halted
-            executor.step(*reply, self._recording)
+            else:
+                executor.step(*self._predictions.ask(number, executor.obs), self._recording)
 
     def _act(self) -> None:
         """Actor: answer whoever is waiting; in the deterministic mode one executor at a time."""
-        most = 1 if self.settings.deterministic else len(self._groups)
-        while (number := self._waiting.get()) is not None:
-            numbers = [number]
-            while len(numbers) < most:
-                try:
-                    another = self._waiting.get_nowait()
-                except Empty:
-                    break
-                if another is None:
-                    self._waiting.put(None)  # another actor's, or this one's next
-                    break
-                numbers.append(another)
-            obs = [self._groups[number].obs for number in numbers]
-            policy, values = self.learner.predict(np.concatenate(obs), self._acting)
-            at = 0
-            for number, asked in zip(numbers, obs, strict=True):
-                part = slice(at, at := at + len(asked))
-                self._replies[number].put((policy[part], values[part], self._acting_version))
-            self._meter.add_prediction(at, self._waiting.qsize())
+        self._predictions.serve(
+            self.learner,
+            self._meter,
+            lambda: (self._acting, self._acting_version),
+            one_by_one=self.settings.deterministic,
+        )
 
     def _learn(self) -> None:
         """Learner: one update an interval."""
-        while not self._crew.stopping:
+        while not self._workers.stopping:
             if not self._learnt:
                 self._update()
             self._meet()
@@ -257,7 +166,7 @@ class HTSTrial(Trial):
             ended = store.terminated[t] | store.truncated[t]
             self.episodes.add(everyone[played], store.rewards[t, played], ended[played])
         if self.settings.concurrent and self._is_over():
-            self._crew.end()
+            self._workers.stop()
 
     def _update(self) -> None:
         """Make the update of what was recorded in the last interval.
@@ -282,13 +191,13 @@ class HTSTrial(Trial):
 
     def _a2c(self, last_values: np.ndarray) -> Update:
         s = self.settings
-        rollout = self._learning.rollout(last_values, t_max=s.t_max, gamma=s.gamma, clip_rewards=self._clip_rewards())
+        rollout = self._learning.rollout(last_values, t_max=s.t_max, gamma=s.gamma, clip_rewards=self.clips_rewards)
         return self.learner.train(rollout, self._delayed)
 
     def _ppo(self, last_values: np.ndarray) -> Update:
         s = self.settings
         rollout, advantages, log_probs = self._learning.advantages(
-            last_values, gamma=s.gamma, gae_lambda=s.gae_lambda, clip_rewards=self._clip_rewards()
+            last_values, gamma=s.gamma, gae_lambda=s.gae_lambda, clip_rewards=self.clips_rewards
         )
         return proximal_update(
             self.learner,
@@ -301,9 +210,8 @@ class HTSTrial(Trial):
             clip_ratio=s.clip_ratio,
         )
 
-    def _run_in_turn(self, progress: Progress) -> None:
+    def _run_in_turn(self) -> None:
         """Run the synchronous baseline: step all, when all have come predict for all, and learn while all wait."""
-        reported = 0.0
         starts = np.cumsum([executor.envs.n_envs for executor in self._groups])[:-1]
 
         def step(executor: Executor, policy: np.ndarray, values: np.ndarray) -> None:
@@ -323,9 +231,7 @@ class HTSTrial(Trial):
                     self._swap()
                     self._update()
                     self._take_newest()
-                if self._meter.seconds - reported >= PROGRESS_S:
-                    reported = self._meter.seconds
-                    self._report(progress)
+                self._report_if_due()
 
     def _take_newest(self) -> None:
         """Act with the newest weights from now on."""
@@ -336,9 +242,6 @@ class HTSTrial(Trial):
         """Wait for a GPU: each thread has a stream there, and others are to find the weights complete."""
         if self.learner.device.type == "cuda":
             torch.cuda.synchronize(self.learner.device)
-
-    def _clip_rewards(self) -> bool:
-        return self.game.atari if self.settings.clip_rewards is None else self.settings.clip_rewards
 
     def _metrics(self, reading: Reading, earlier: Reading | None) -> dict[str, float]:
         metrics = super()._metrics(reading, earlier)

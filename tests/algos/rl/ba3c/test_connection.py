@@ -5,7 +5,7 @@ import threading
 import numpy as np
 import pytest
 
-from workbench.algos.rl.ba3c.wire import Door, knock
+from workbench.algos.rl.ba3c.connection import Listener, connect
 from workbench.core.errors import PeerLost
 
 
@@ -14,13 +14,13 @@ def nothing():
 
 
 def connected():
-    door = Door("127.0.0.1")
+    listener = Listener("127.0.0.1")
     there: list = []
-    thread = threading.Thread(target=lambda: there.append(knock(door.address, 1, 10)))
+    thread = threading.Thread(target=lambda: there.append(connect(listener.address, 1, 10)))
     thread.start()
-    (here,) = door.admit(2, nothing, 30)
+    (here,) = listener.accept(2, nothing, 30)
     thread.join()
-    door.close()
+    listener.close()
     return here, there[0]
 
 
@@ -41,11 +41,11 @@ def test_a_message_and_its_numbers_arrive_as_they_were_sent():
     there.close()
 
 
-def test_a_rank_that_hangs_up_is_noticed_at_once():
+def test_a_connection_that_is_closed_is_noticed_at_once():
     here, there = connected()
     there.close()
     assert here.ready(10)
-    with pytest.raises(PeerLost, match="rank 1 hung up"):
+    with pytest.raises(PeerLost, match="rank 1 closed the connection"):
         here.receive()
     here.close()
     with pytest.raises(PeerLost, match="takes no more messages"):
@@ -55,18 +55,18 @@ def test_a_rank_that_hangs_up_is_noticed_at_once():
 
 
 def test_who_does_not_know_the_key_is_turned_away_and_the_wait_has_an_end():
-    door = Door("127.0.0.1")
-    stranger = knock(door.address.partition("/")[0] + "/wrong", 1, 5)
+    listener = Listener("127.0.0.1")
+    stranger = connect(listener.address.partition("/")[0] + "/wrong", 1, 5)
     with pytest.raises(PeerLost, match="only 1 of 2 ranks came within 1 s"):
-        door.admit(2, nothing, 1)
+        listener.accept(2, nothing, 1)
     assert stranger.ready(10)
     with pytest.raises(PeerLost):
         stranger.receive()
     stranger.close()
-    address = door.address
-    door.close()
+    address = listener.address
+    listener.close()
     with pytest.raises(PeerLost, match="rank 0 does not answer"):
-        knock(address, 1, 5)
+        connect(address, 1, 5)
 
 
 def test_waiting_for_ranks_shows_life_and_can_be_called_off():
@@ -76,7 +76,7 @@ def test_waiting_for_ranks_shows_life_and_can_be_called_off():
     def enough():
         raise Enough
 
-    door = Door("127.0.0.1")
+    listener = Listener("127.0.0.1")
     with pytest.raises(Enough):
-        door.admit(2, enough, 60)
-    door.close()
+        listener.accept(2, enough, 60)
+    listener.close()

@@ -5,10 +5,10 @@ from collections.abc import Callable, Iterable
 
 
 class Halted(Exception):
-    """What a thread waits for will not come: another one has failed."""
+    """What a thread waits for will not come: another one has failed, or the phase is over."""
 
 
-class Crew:
+class Workers:
     """Threads that work until one of them, or the thread that waits for them, ends the phase.
 
     Attributes
@@ -19,7 +19,8 @@ class Crew:
 
     def __init__(self) -> None:
         self.failure: BaseException | None = None
-        self._stop, self._wake = threading.Event(), threading.Event()
+        self._threads: list[threading.Thread] = []
+        self._stop = threading.Event()
 
     @property
     def stopping(self) -> bool:
@@ -36,24 +37,26 @@ class Crew:
                 pass
             except BaseException as failure:  # noqa: BLE001 - raised again by the thread that runs the phase
                 self.failure = self.failure or failure
-                self.end()
+                self.stop()
 
         thread = threading.Thread(target=guarded, name=work.__name__.strip("_"), daemon=True)
+        self._threads.append(thread)
         thread.start()
         return thread
 
-    def end(self) -> None:
+    def stop(self) -> None:
         """End the phase, from any thread."""
         self._stop.set()
-        self._wake.set()
 
     def wait(self, seconds: float) -> bool:
         """Wait for the phase's end, at most that long; tell whether it has come."""
-        return self._wake.wait(seconds)
+        return self._stop.wait(seconds)
 
-    def join(self, threads: Iterable[threading.Thread], meanwhile: Callable[[], object] = lambda: None) -> None:
-        """Wait until the threads have ended, calling `meanwhile` now and then; raises nothing of theirs."""
-        for thread in threads:
+    def join(
+        self, threads: Iterable[threading.Thread] | None = None, meanwhile: Callable[[], object] = lambda: None
+    ) -> None:
+        """Wait until these threads have ended, or all, calling `meanwhile` now and then; raises nothing of theirs."""
+        for thread in self._threads if threads is None else threads:
             while thread.is_alive():
                 meanwhile()
                 thread.join(0.1)

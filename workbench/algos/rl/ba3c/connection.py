@@ -1,8 +1,8 @@
-"""How the ranks of a gang find each other and talk: a line of JSON and an array of floats, over TCP.
+"""How the ranks of a gang exchange messages: a line of JSON and an array of floats, over TCP.
 
-Rank 0 opens a `Door`; its address carries a fresh random key, and who does not know the key is turned away. Each other
-rank knocks, and has from then on one `Wire` to rank 0. A rank that dies closes its wires: the other end notices at
-once, and raises `PeerLost`.
+Rank 0 has a `Listener`; its address carries a fresh random key, and who does not know the key is turned away. Each
+other rank has one `Connection` to rank 0. A rank that dies closes its connections: the other end notices at once, and
+raises `PeerLost`.
 """
 
 import hmac
@@ -21,11 +21,11 @@ import numpy as np
 from workbench.core.errors import PeerLost
 
 ALIVE_S = 0.25  # seconds between two signs of life while a rank waits
-_KNOCK_S = 5.0  # to say who one is
+_HELLO_S = 5.0  # to say who one is
 _LENGTHS = struct.Struct("!II")  # bytes of JSON, bytes of floats
 
 
-class Wire:
+class Connection:
     """One end of a connection between two ranks; one thread may send while another receives.
 
     Parameters
@@ -72,7 +72,7 @@ class Wire:
         return json.loads(bytes(text)), np.frombuffer(self._read(n_body), np.float32)
 
     def close(self) -> None:
-        """Hang up; a thread that is in `receive` is woken, and so is the other end."""
+        """Close it; a thread that is in `receive` is woken, and so is the other end."""
         with suppress(OSError):
             self._sock.shutdown(socket.SHUT_RDWR)
         self._sock.close()
@@ -86,18 +86,18 @@ class Wire:
             except OSError as err:
                 raise PeerLost(f"{self.other} is out of reach: {err}") from None
             if not got:
-                raise PeerLost(f"{self.other} hung up: it has died, or was stopped")
+                raise PeerLost(f"{self.other} closed the connection: it has died, or was stopped")
             view = view[got:]
         return buffer
 
 
-class Door:
+class Listener:
     """Where rank 0 waits for the others.
 
     Attributes
     ----------
     address : str
-        ``host:port/key``: what the others `knock` at.
+        ``host:port/key``: what the others `connect` to.
     """
 
     def __init__(self, host: str) -> None:
@@ -105,64 +105,71 @@ class Door:
         self._key = secrets.token_hex(16)
         self.address = f"{host}:{self._socket.getsockname()[1]}/{self._key}"
 
-    def admit(self, n_ranks: int, alive: Callable[[], None], timeout_s: float) -> list[Wire]:
-        """Wait until all other ranks have come; one wire each, in their order.
+    def accept(self, n_ranks: int, alive: Callable[[], object], timeout_s: float) -> list[Connection]:
+        """Wait until all other ranks have connected; one connection each, in their order.
 
         Raises
         ------
         PeerLost
             They have not, in time.
         """
-        wires: dict[int, Wire] = {}
+        connections: dict[int, Connection] = {}
         end = time.monotonic() + timeout_s
         self._socket.settimeout(ALIVE_S)
         try:
-            while len(wires) < n_ranks - 1:
+            while len(connections) < n_ranks - 1:
                 alive()
                 if time.monotonic() > end:
-                    raise PeerLost(f"only {len(wires) + 1} of {n_ranks} ranks came within {timeout_s:g} s")
+                    raise PeerLost(f"only {len(connections) + 1} of {n_ranks} ranks came within {timeout_s:g} s")
                 with suppress(TimeoutError):
                     sock, _ = self._socket.accept()
-                    if (came := self._ask(sock, n_ranks, timeout_s)) is not None:
-                        wires[came[0]] = came[1]
+                    if (known := self._identify(sock, n_ranks, timeout_s)) is not None:
+                        connections[known[0]] = known[1]
         except BaseException:
-            for wire in wires.values():
-                wire.close()
+            for connection in connections.values():
+                connection.close()
             raise
-        return [wires[rank] for rank in range(1, n_ranks)]
+        return [connections[rank] for rank in range(1, n_ranks)]
 
     def close(self) -> None:
-        """Let nobody in any more."""
+        """Accept no more."""
         self._socket.close()
 
-    def _ask(self, sock: socket.socket, n_ranks: int, timeout_s: float) -> tuple[int, Wire] | None:
-        """Learn who is at the door; a stranger is turned away."""
-        wire = Wire(sock, "somebody at the door", _KNOCK_S)
+    def _identify(self, sock: socket.socket, n_ranks: int, timeout_s: float) -> tuple[int, Connection] | None:
+        """Learn which rank has connected; who does not know the key is turned away."""
+        connection = Connection(sock, "an unknown process", _HELLO_S)
         try:
-            told, _ = wire.receive()
-            rank = int(told["rank"])
-            if hmac.compare_digest(str(told["key"]), self._key) and 0 < rank < n_ranks:
-                return rank, Wire(sock, f"rank {rank}", timeout_s)
+            hello, _ = connection.receive()
+            rank = int(hello["rank"])
+            if hmac.compare_digest(str(hello["key"]), self._key) and 0 < rank < n_ranks:
+                return rank, Connection(sock, f"rank {rank}", timeout_s)
         except (PeerLost, ValueError, KeyError, TypeError):
             pass
-        wire.close()
+        connection.close()
         return None
 
 
-def knock(address: str, rank: int, timeout_s: float) -> Wire:
-    """Connect a rank to the door at `address`.
+def connect(address: str, rank: int, timeout_s: float) -> Connection:
+    """Connect a rank to the listener at `address`.
 
     Raises
     ------
     PeerLost
-        Nobody opens.
+        Nobody answers.
     """
     place, _, key = address.partition("/")
     host, _, port = place.rpartition(":")
     try:
-        sock = socket.create_connection((host, int(port)), timeout=min(_KNOCK_S, timeout_s))
+        sock = socket.create_connection((host, int(port)), timeout=min(_HELLO_S, timeout_s))
     except OSError as err:
         raise PeerLost(f"rank 0 does not answer at {place}: {err}") from None
-    wire = Wire(sock, "rank 0", timeout_s)
-    wire.send({"rank": rank, "key": key})
-    return wire
+    connection = Connection(sock, "rank 0", timeout_s)
+    connection.send({"rank": rank, "key": key})
+    return connection
+
+
+def receive(connection: Connection, alive: Callable[[], object]) -> tuple[dict[str, Any], np.ndarray]:
+    """Wait for a message, calling `alive` meanwhile."""
+    while not connection.ready(ALIVE_S):
+        alive()
+    return connection.receive()

@@ -1,0 +1,117 @@
+"""What a rank of Distributed BA3C does between two exchanges: play a batch, and take its gradient."""
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+import torch
+
+from workbench.algos.rl.agents import AgentGroup
+from workbench.algos.rl.ba3c.exchange import MAX_LAG, Stats, flat, unflat
+from workbench.algos.rl.ba3c.parameter_server import Weights
+from workbench.algos.rl.ba3c.settings import BA3CSettings
+from workbench.algos.rl.episodes import Episodes
+from workbench.algos.rl.learner import Learner
+from workbench.algos.rl.meter import Meter
+from workbench.algos.rl.model import ActorCritic
+from workbench.algos.rl.rollout import Pool, Rollout, Segments
+
+
+class Player:
+    """A rank's agents, the weights they act with, and what they played that is not trained on yet.
+
+    Parameters
+    ----------
+    settings : BA3CSettings
+    learner : Learner
+    segments : Segments
+    alive : callable
+        Called at every step; what it raises ends the phase.
+
+    Attributes
+    ----------
+    acting : ActorCritic
+        The weights that act: the learner's own, or a copy.
+    version : int
+        Updates they have seen.
+    episodes : Episodes
+        This rank's own.
+    meter : Meter
+        Of the phase.
+    """
+
+    def __init__(
+        self, settings: BA3CSettings, learner: Learner, segments: Segments, alive: Callable[[], object]
+    ) -> None:
+        self.settings, self.learner = settings, learner
+        self.acting: ActorCritic = learner.model
+        self.version = 0
+        window = max(settings.score_window, settings.batch + settings.n_agents)  # what ends in one batch, at least
+        self.episodes = Episodes(settings.n_agents, window)
+        self.pool = Pool()
+        self.meter = Meter()
+        self._group: AgentGroup | None = None
+        self._segments, self._alive = segments, alive
+        self._free = list(range(segments.n))
+        self._counted_steps = self._counted_episodes = 0
+
+    def open(self, group: AgentGroup) -> None:
+        """Play in new environments; what was played in others and not trained on is forgotten."""
+        group.episodes = self.episodes
+        self._group, self.pool, self._free = group, Pool(), list(range(self._segments.n))
+        self._counted_steps = 0
+
+    def gather(self) -> Rollout:
+        """Play until there is a batch, exactly; what is too much opens the next one."""
+        group = self._opened()
+        while len(self.pool) < self.settings.batch:
+            obs = group.observe()
+            policy, values = self.learner.predict(obs, self.acting)
+            self.meter.add_prediction(len(obs), 0)
+            group.act(policy, values, self.version, self._keep)
+            self._alive()
+        return self.pool.take(self.settings.batch)
+
+    def contribution(self, seconds: float) -> np.ndarray:
+        """Play a batch; return its gradient and the stats, (P + N_STATS,), with the seconds of the phase so far."""
+        rollout = self.gather()
+        grads, loss = self.learner.gradients(rollout, self.acting)
+        n, steps = len(rollout), self._opened().steps
+        stats = Stats(
+            experiences=n,
+            policy_loss=n * float(loss.policy),
+            value_loss=n * float(loss.value),
+            entropy=n * float(loss.entropy),
+            steps=steps - self._counted_steps,
+            episodes=self.episodes.finished - self._counted_episodes,
+            seconds=seconds,
+            lags=np.bincount(np.minimum(self.version - rollout.versions, MAX_LAG), minlength=MAX_LAG + 1),
+        )
+        self._counted_steps = steps
+        return np.concatenate([flat(grads), stats.array()])
+
+    def summary(self) -> dict[str, Any]:
+        """Say what rank 0 must know beside the numbers: the weights' version, and the episodes finished since."""
+        returns, lengths = self.episodes.since(self._counted_episodes)
+        self._counted_episodes = self.episodes.finished
+        return {"version": self.version, "returns": returns, "lengths": lengths}
+
+    @torch.no_grad()
+    def take(self, weights: Weights) -> None:
+        """Act on these weights from now on."""
+        params: Sequence[torch.Tensor] = list(self.acting.parameters())
+        for own, new in zip(params, unflat(weights.numbers, params), strict=True):
+            own.copy_(new)
+        self.version = weights.version
+
+    def _opened(self) -> AgentGroup:
+        if self._group is None:
+            raise RuntimeError("open must come before gather")
+        return self._group
+
+    def _keep(self, finished: list[int], n: int) -> list[int]:
+        """Copy finished segments into the pool, and give `n` free ones."""
+        if finished:
+            self.pool.add(self._segments.rollout(finished, self.settings.gamma))
+        self._free += finished
+        return [self._free.pop() for _ in range(n)]
