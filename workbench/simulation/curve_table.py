@@ -121,7 +121,9 @@ def read_table(
     for column in NEEDED:
         if column not in frame:
             others = ", ".join(c for c in frame.columns if c != "row")
-            raise InvalidInput(f"{name} has no column {column!r}, only {others}: map one with columns={{{column!r}: …}}")
+            raise InvalidInput(
+                f"{name} has no column {column!r}, only {others}: map one with columns={{{column!r}: …}}"
+            )
     _check_filled(frame, name)
     times = _times(frame, name)
     for column in ("step", "score", *times):
