@@ -214,7 +214,8 @@ def _check_order(frame: pd.DataFrame, times: Sequence[str], name: str) -> None:
     """Within a curve the steps, and the seconds since it began, grow from row to row; no duration is 0."""
     for column in ("step", *times):
         before = frame.groupby(["config_id", "seed"], sort=False, observed=True)[column].shift()
-        before = before.where(column != "duration")  # those of one step need not grow
+        if column == "duration":
+            before[:] = np.nan  # those of one step need not grow
         bad = (frame[column].to_numpy(float) <= 0) | (frame[column] <= before).to_numpy()
         if bad.any():
             at: Any = frame.iloc[int(bad.argmax())]
