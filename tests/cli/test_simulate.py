@@ -1,6 +1,7 @@
 """The command ``workbench simulate``."""
 
 import json
+import pickle
 
 import numpy as np
 import pandas as pd
@@ -53,6 +54,8 @@ def test_a_drawn_study_can_be_replayed_under_another_scheduler(tmp_path, capsys)
     outcome = replayed.repetition().run("hypertrick")
     assert outcome.trials == 12
     assert 0.4 < outcome.completion_rate < 1
+    elsewhere = pickle.loads(pickle.dumps(replayed))  # as the processes of a comparison get it, its curves read
+    assert elsewhere.repetition().run("hypertrick").makespan == outcome.makespan
 
 
 def test_one_run_prints_numbers_and_repetitions_print_intervals(folder, capsys) -> None:

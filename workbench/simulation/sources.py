@@ -1,7 +1,7 @@
 """Where the learning curves of a simulation come from: drawn, or read from a table or a study."""
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from functools import lru_cache, partial
 from typing import Any
 
@@ -75,22 +75,20 @@ def _study(settings: dict[str, Any], space: Space | None) -> CurveSource:
     with KnowledgeBase(settings["db"]) as kb:
         frames = kb[settings["name"]].frames()
     study = ReplayedStudy(frames.trials, frames.phases, frames.hyperparameters, settings["name"])
-    return CurveSource(study.n_phases, study.configs, lambda seed: study)  # the same in every repetition
+    return CurveSource(study.n_phases, study.configs, partial(_same, study))
 
 
-_SYNTHETIC = (
-    "family",
-    "crossing",
-    "cost_of_quality",
-    "noise",
-    "luck",
-    "cost_noise",
-    "phase_s",
-    "cost_table",
-    "cost_by",
-)
+def _same(model: PhaseModel, seed: int) -> PhaseModel:
+    """Give curves that are the same in every repetition."""
+    return model
+
+
+_SYNTHETIC = [f.name for f in fields(SyntheticCurves) if f.init and f.name not in ("space", "n_phases", "cost", "seed")]
 SOURCES: Mapping[str, tuple[Any, Mapping[str, bool]]] = {  # kind → builder, settings and whether they are needed
-    "synthetic": (_synthetic, {"n_phases": True, **dict.fromkeys(_SYNTHETIC, False)}),
+    "synthetic": (
+        _synthetic,
+        {"n_phases": True, **dict.fromkeys((*_SYNTHETIC, "family", "cost_table", "cost_by"), False)},
+    ),
     "table": (_tabled, {"path": True, "configs": False, "columns": False, "only": False}),
     "study": (_study, {"db": True, "name": True}),
 }
