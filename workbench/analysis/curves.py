@@ -85,13 +85,13 @@ def training_began(phases: pd.DataFrame, metrics: pd.DataFrame) -> pd.Series:
         Seconds on the study's clock, in the order of `phases`; of a phase with fewer than two reports its start.
     """
     started = phases[["trial", "phase", "started_s"]].astype(float)
-    told = metrics[["trial", "phase", "at_s"]].astype(float).merge(started, on=["trial", "phase"])
-    told = told[told["at_s"] >= told["started_s"]].drop_duplicates(["trial", "phase", "at_s"])
-    told = told.sort_values("at_s", kind="stable")
+    reports = metrics[["trial", "phase", "at_s"]].astype(float).merge(started, on=["trial", "phase"])
+    reports = reports[reports["at_s"] >= reports["started_s"]].drop_duplicates(["trial", "phase", "at_s"])
+    reports = reports.sort_values("at_s", kind="stable")
     key = ["trial", "phase"]
-    order = told.groupby(key).cumcount()
-    first = told[order == 0].set_index(key)["at_s"]
-    second = told[order == 1].set_index(key)["at_s"]
+    order = reports.groupby(key).cumcount()
+    first = reports[order == 0].set_index(key)["at_s"]
+    second = reports[order == 1].set_index(key)["at_s"]
     began = (2 * first - second).reindex(pd.MultiIndex.from_frame(started[key])).to_numpy()
     return started["started_s"].where(pd.isna(began), began).clip(lower=started["started_s"])
 
