@@ -103,7 +103,7 @@ def two_things(config, rate):
 )
 def test_a_function_that_cannot_be_a_trial_is_refused_before_anything_begins(function, says) -> None:
     with pytest.raises(
-        InvalidInput, match=rf"^{function.__name__} \(test_function.py:{line_of(function, 'def ')}\) {says}"
+        InvalidInput, match=rf"^{function.__name__} \(test_trial.py:{line_of(function, 'def ')}\) {says}"
     ):
         as_factory(function)
 
@@ -157,7 +157,7 @@ def yielding(value):
 def test_what_is_no_score_is_refused_with_the_line_of_the_yield(value, says) -> None:
     function = yielding(value)
     line = line_of(function, "yield value")
-    with pytest.raises(InvalidInput, match=rf"^train \(test_function.py:{line - 1}\) in line {line} {says}"):
+    with pytest.raises(InvalidInput, match=rf"^train \(test_trial.py:{line - 1}\) in line {line} {says}"):
         phases(function, 1)
 
 
@@ -299,7 +299,7 @@ def test_its_finally_blocks_run_when_the_trial_is_closed() -> None:
     trial = as_factory(train)({}, 0)
     trial.train_phase(silent)
     trial.close()
-    assert closed == [f"trial of train (test_function.py:{line_of(train, 'def ')})"]
+    assert closed == [f"trial of train (test_trial.py:{line_of(train, 'def ')})"]
 
 
 # -- on record ------------------------------------------------------------------------------------------------
