@@ -12,6 +12,7 @@ from workbench.algos.search import (
     ASHA,
     PBT,
     EvolutionSearcher,
+    FullRuns,
     Hyperband,
     HyperTrick,
     MedianStopping,
@@ -32,6 +33,7 @@ N = 3  # workers
 SCHEDULERS = {
     "hypertrick": lambda: HyperTrick(RandomSearcher(SPACE), 8, 3, 0.25),
     "hypertrick-evolution": lambda: HyperTrick(EvolutionSearcher(SPACE, warmup=2, random=0.0), 8, 3, 0.25),
+    "full": lambda: FullRuns(RandomSearcher(SPACE), 4, 2),
     "portfolio": lambda: Portfolio(RandomSearcher(SPACE), 3, (4, 4), (0.5, 0.1)),
     "halving": lambda: SuccessiveHalving(RandomSearcher(SPACE), 7, 4, eta=2),
     "halving-static": lambda: SuccessiveHalving(RandomSearcher(SPACE), 7, 4, eta=2, allocation="static", n_nodes=N),
