@@ -12,7 +12,7 @@ import pytest
 from workbench.cli.main import main
 from workbench.core.errors import StudyError
 from workbench.core.protocols import Event, Kind
-from workbench.knowledge import Hands, KnowledgeBase, StudyLog, check
+from workbench.knowledge import Controls, KnowledgeBase, StudyLog, check
 from workbench.knowledge.inbox import inbox_path
 from workbench.study.study import checkpoint_store
 
@@ -76,7 +76,7 @@ def test_show_gives_the_best_configuration_and_the_failures_as_toml_and_as_json(
 def test_delete_asks_first_and_takes_all_of_the_study_and_nothing_else(
     folder, monkeypatch, capsys, answer, agreed
 ) -> None:
-    Hands("kb.db", "mine").stop(0)
+    Controls("kb.db", "mine").stop(0)
     before = files(folder)
     options = ["--yes"] if answer is None else []
     if answer is not None:
@@ -122,7 +122,7 @@ def test_a_name_that_is_mistaken_makes_nothing(folder, capsys, command) -> None:
 def test_what_is_asked_or_resumed_by_a_mistaken_name_makes_nothing(folder) -> None:
     before = files(folder)
     with pytest.raises(StudyError, match="did you mean 'mine'"):
-        Hands("kb.db", "mina").stop(0)
+        Controls("kb.db", "mina").stop(0)
     with pytest.raises(
         StudyError, match=r"no study 'mine' to resume, for there is no .*: start it without resume=True"
     ):

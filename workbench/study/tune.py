@@ -1,10 +1,8 @@
 """The best of a space for a function or class of one's own, in one call."""
 
 import inspect
-import math
 import os
 import re
-import threading
 from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -29,12 +27,14 @@ def tune(
     hours: float | None = None,
     n_trials: int | None = None,
     n_phases: int = 9,
+    mode: str = "max",
+    target_score: float | None = None,
     nodes: int | None = None,
     name: str | None = None,
     db: str | Path = DEFAULT_DB,
     seed: int = 0,
 ) -> "Results":
-    """Look for the configuration with the highest score, stopping bad ones early; shows how far it is.
+    """Look for the configuration with the best score, stopping bad ones early; shows how far it is.
 
     With `n_trials` they are judged by HyperTrick; with `hours` alone by ASHA, which needs not know how many there will
     be. What was found stays in the knowledge base, whatever ends the search: the time, Ctrl-C, or the last trial.
@@ -50,6 +50,10 @@ def tune(
         Configurations to try.
     n_phases : int
         Most phases a trial runs: how often `train` yields.
+    mode : str
+        ``max``, or ``min`` where a low score is good.
+    target_score : float, optional
+        Ends the search once a score is as good.
     nodes : int, optional
         Trials at a time, in processes of this machine; as many as it has cores unless given.
     name : str, optional
@@ -71,29 +75,19 @@ def tune(
     """
     if hours is None and n_trials is None:
         raise InvalidInput("tune needs to know when to end: pass hours=1, n_trials=50, or both")
-    if hours is not None and (
-        isinstance(hours, bool) or not isinstance(hours, (int, float)) or not 0 < hours < math.inf
-    ):
-        raise InvalidInput(f"hours is a number above 0, got {hours!r}")
     scheduler: Scheduler
     if n_trials is None:
         scheduler = ASHA(space, _MOST_TRIALS, n_phases, variant="stopping", seed=seed)
     else:
         scheduler = HyperTrick(space, n_trials, n_phases, seed=seed)
     called = unique_name(_name_of(train), db) if name is None else name
-    study = Study(called, scheduler, train, db=db, nodes=_cores() if nodes is None else nodes, seed=seed)
-    run = study.start()
-    over = threading.Timer(math.inf if hours is None else hours * 3600, run.stop)
-    over.daemon = True
-    if hours is not None:
-        over.start()
+    where: dict[str, Any] = {"db": db, "nodes": _cores() if nodes is None else nodes, "seed": seed}
+    run = Study(called, scheduler, train, mode=mode, max_hours=hours, target_score=target_score, **where).start()
     try:
         run.follow()
     except KeyboardInterrupt:
         run.stop()
         run.wait()
-    finally:
-        over.cancel()
     return run.results()
 
 
