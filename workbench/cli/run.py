@@ -38,6 +38,7 @@ a study file:
   kind = "ga3c"
   game = "Pong"
   phase = {frames = 400_000}
+  # or a function or class of your own: kind = "my_module:train", and its keyword arguments
 
 or what differs from one that comes with the package:
   base = "pong-hour"
