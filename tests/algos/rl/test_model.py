@@ -10,7 +10,7 @@ from workbench.algos.rl.model import CONVOLUTIONAL, make_model
 from workbench.core.errors import InvalidInput
 
 
-@pytest.mark.parametrize("network", CONVOLUTIONAL)
+@pytest.mark.parametrize("network", sorted(CONVOLUTIONAL.keys() - {"tiny"}))
 def test_every_network_plays_pong(network):
     model = make_model(find_game("Pong"), network)
     obs = torch.randint(0, 256, (2, 4, 84, 84), dtype=torch.uint8)

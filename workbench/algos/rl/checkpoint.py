@@ -7,6 +7,7 @@ from typing import Any, NamedTuple
 
 import torch
 
+from workbench.algos.rl.environment import modules_to_import
 from workbench.algos.rl.envs import Game, Rules, find_game
 from workbench.algos.rl.model import ActorCritic, make_model, networks_of, reads_rgb
 from workbench.core.errors import InvalidInput
@@ -68,15 +69,16 @@ class Agent(NamedTuple):
     rules: Rules
 
 
-def load_agent(path: str | Path, game: str | None = None, device: str = "cpu") -> Agent:
+def load_agent(path: str | Path, game: str | Game | None = None, device: str = "cpu") -> Agent:
     """Build the network of a checkpoint, with its weights.
 
     Parameters
     ----------
     path : str or Path
         A directory written by `Trial.save`.
-    game : str, optional
-        What to play, if the checkpoint does not say, or to play another game with as many actions.
+    game : str or Game, optional
+        What to play, if the checkpoint does not say, or to play another game with as many actions; as `find_game` gives
+        it, where it takes arguments or wrappers.
     device : str
 
     Raises
@@ -85,12 +87,9 @@ def load_agent(path: str | Path, game: str | None = None, device: str = "cpu") -
         The game is not known, or no network for it has these weights.
     """
     state = read_checkpoint(path, device)
-    name = game or state["counters"].get("game")
-    if name is None:
-        raise InvalidInput(f"the checkpoint in {path} does not say which game it plays: pass game='Pong', for example")
-    found = find_game(name)
+    found = _game_of(state["counters"], path) if game is None else find_game(game) if isinstance(game, str) else game
     for network in networks_of(found):
-        shown = find_game(name, reads_rgb(network))
+        shown = find_game(found.name, rgb=True) if reads_rgb(network) else found
         model = make_model(shown, network)
         if _fits(model, state):
             break
@@ -99,6 +98,19 @@ def load_agent(path: str | Path, game: str | None = None, device: str = "cpu") -
     load_weights(model, state, f"any network for {found.name}", path)
     rules = Rules(**state["counters"].get("rules", {}))  # the first checkpoints do not say: theirs were the default
     return Agent(model.to(device), shown, rules)
+
+
+def _game_of(counters: dict[str, Any], path: str | Path) -> Game:
+    """Find the game that a checkpoint says it plays; nothing that it names is imported that has not been already."""
+    name, kwargs, wrappers = (counters.get(key) for key in ("game", "env_kwargs", "wrappers"))
+    if name is None:
+        raise InvalidInput(f"the checkpoint in {path} does not say which game it plays: pass game='Pong', for example")
+    for module in modules_to_import([name, wrappers or ()]):
+        raise InvalidInput(
+            f"the checkpoint in {path} plays {name} with code of {module}, which a file alone may not have run: "
+            f"import {module} first"
+        )
+    return find_game(name, env_kwargs=kwargs or {}, wrappers=wrappers or ())
 
 
 def _fits(model: ActorCritic, state: dict[str, Any]) -> bool:

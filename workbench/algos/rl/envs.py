@@ -13,7 +13,9 @@ those, so a reader never has to know: where it is set there is an observation, a
 """
 
 import os
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from types import MappingProxyType
 from typing import Any, Protocol
 
 import ale_py.roms
@@ -22,6 +24,7 @@ import numpy as np
 from ale_py.vector_env import AtariVectorEnv
 from gymnasium.vector import AutoresetMode, SyncVectorEnv, VectorEnv
 
+from workbench.algos.rl.environment import Recipe, Wrapper, longest_of, readable, registered
 from workbench.core.errors import InvalidInput, unknown
 
 ATARI_STACK = 4  # frames an observation shows
@@ -29,6 +32,7 @@ ATARI_SIDE = 84  # pixels
 RGB_PLANES = 3  # a frame in colour
 ATARI_FRAMESKIP = 4  # emulator frames an agent step
 ATARI_EPISODE_FRAMES = 108_000  # half an hour of play, the usual limit
+NO_ARGUMENTS: Mapping[str, Any] = MappingProxyType({})
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,15 +42,22 @@ class Game:
     Attributes
     ----------
     name : str
-        ROM name (``pong``) on Atari, Gymnasium id elsewhere.
+        ROM name (``pong``) on Atari, Gymnasium id elsewhere, with its module if it was named with one.
     atari : bool
     obs_shape : tuple of int
-        Of one observation: (4, 84, 84) on Atari, (12, 84, 84) in colour, (features,) elsewhere.
+        Of one observation: (4, 84, 84) on Atari, (12, 84, 84) in colour; elsewhere (features,), or the (channels,
+        height, width) of a picture or a grid.
     obs_dtype : numpy.dtype
-        uint8 on Atari, float32 elsewhere.
+        uint8 on Atari and of pictures in bytes, float32 elsewhere.
     n_actions : int
     frames_per_step : int
         Emulator frames an agent step takes: 4 on Atari, 1 elsewhere.
+    recipe : Recipe or None
+        How the environment is made, where it is not Atari's.
+    limit : int or None
+        Steps after which that environment itself cuts an episode off.
+    native : bool
+        Whether its own vector form may stand for it: nothing is put around it.
     """
 
     name: str
@@ -55,6 +66,9 @@ class Game:
     obs_dtype: np.dtype[Any]
     n_actions: int
     frames_per_step: int
+    recipe: Recipe | None = None
+    limit: int | None = None
+    native: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -105,8 +119,7 @@ class Rules:
 
     def longest(self, game: Game) -> int:
         """Return the frames of the longest game there can be, or of Atari's where there is no limit."""
-        spec_limit = None if game.atari else gymnasium.spec(game.name).max_episode_steps
-        return self.max_episode_frames or spec_limit or ATARI_EPISODE_FRAMES
+        return self.max_episode_frames or game.limit or ATARI_EPISODE_FRAMES
 
 
 DEFAULT_RULES = Rules()
@@ -128,22 +141,33 @@ class Agents(Protocol):
         """Stop threads and free the emulators. Safe to call twice."""
 
 
-def find_game(name: str, rgb: bool = False) -> Game:
-    """Look a game up: ``Pong``, ``pong``, ``ALE/Pong-v5``, or a Gymnasium id such as ``CartPole-v1``.
+def find_game(
+    name: str, rgb: bool = False, env_kwargs: Mapping[str, Any] = NO_ARGUMENTS, wrappers: Sequence[Wrapper] = ()
+) -> Game:
+    """Look a game up: ``Pong``, ``pong``, ``ALE/Pong-v5``, or a Gymnasium id: ``CartPole-v1``, ``my_module:Env-v0``.
 
-    With `rgb`, an Atari game shows its colours: three planes a frame instead of one.
+    With `rgb`, an Atari game shows its colours: three planes a frame instead of one. `env_kwargs` and `wrappers` are of
+    Gymnasium environments: see `Recipe`.
 
     Raises
     ------
     InvalidInput
-        The game is not known, or its actions are not discrete, or its observations are no plain vector.
+        The game is not known or cannot be made, or its actions are not discrete, or no network can read it.
     """
-    if name in gymnasium.registry and not name.startswith("ALE/"):
-        return _gymnasium_game(name)
+    if not isinstance(name, str):
+        raise InvalidInput(f"a game goes by its name, got {name!r}: gymnasium.register('Mine-v0', MyEnv) gives it one")
+    if (":" in name or not name.startswith("ALE/")) and registered(name):
+        return _gymnasium_game(Recipe(name, env_kwargs, wrappers))
     roms = {_folded(rom): rom for rom in ale_py.roms.get_all_rom_ids()}
     rom = roms.get(_folded(name.removeprefix("ALE/").removesuffix("-v5")))
     if rom is None:
-        raise unknown("game", name, [*roms.values(), *(i for i in gymnasium.registry if "/" not in i)])
+        own = [i for i in gymnasium.registry if "/" not in i]
+        raise unknown("game", name.rpartition(":")[2], [*roms.values(), *own])
+    if env_kwargs or wrappers:
+        raise InvalidInput(
+            f"{name} is played by ale_py's own threads, which take no env_kwargs and no wrappers: leave them out, or "
+            f"tune it by SB3, SB3('PPO', 'ALE/{''.join(part.title() for part in rom.split('_'))}-v5', …)"
+        )
     ale_py.ALEInterface.setLoggerMode(ale_py.LoggerMode.Error)  # no banner on every worker
     ale = ale_py.ALEInterface()
     ale.loadROM(ale_py.roms.get_rom_path(rom))
@@ -244,7 +268,7 @@ class GymnasiumAgents:
 
     def __init__(self, game: Game, n_envs: int, seed: int, max_episode_frames: int | None) -> None:
         self.game, self.n_envs = game, n_envs
-        self._env: VectorEnv | None = _vector_env(game.name, n_envs, max_episode_frames)
+        self._env: VectorEnv | None = _vector_env(game, n_envs, max_episode_frames)
         self._fresh = np.ones(n_envs, bool)
         self._ids = np.arange(n_envs)
         self._actions: np.ndarray | None = None
@@ -296,28 +320,32 @@ def _folded(name: str) -> str:
     return "".join(c for c in name.lower() if c.isalnum())
 
 
-def _gymnasium_game(name: str) -> Game:
-    """Read the spaces of a Gymnasium environment and refuse what the networks here cannot play."""
-    env = gymnasium.make(name)
-    actions, obs = env.action_space, env.observation_space
-    env.close()
-    if not isinstance(actions, gymnasium.spaces.Discrete) or actions.start != 0:
-        raise InvalidInput(
-            f"{name} has actions {actions}, discrete ones counted from 0 are needed: choose another game"
-        )
-    if not isinstance(obs, gymnasium.spaces.Box) or len(obs.shape) != 1:
-        raise InvalidInput(f"{name} has observations {obs}, a vector (Box of one dimension) is needed: wrap it first")
-    return Game(name, False, obs.shape, np.dtype(np.float32), int(actions.n), 1)
+def _gymnasium_game(recipe: Recipe) -> Game:
+    """Make an environment once to read its spaces; refuse what the networks here cannot play."""
+    plain = recipe.make()
+    try:
+        env = readable(plain)
+        actions, obs = env.action_space, env.observation_space
+        assert isinstance(actions, gymnasium.spaces.Discrete)
+        assert obs.shape is not None
+        picture = len(obs.shape) == 3 and obs.dtype == np.uint8
+        dtype = np.dtype(np.uint8 if picture else np.float32)
+        native = env is plain and not recipe.kwargs and not recipe.wrappers
+        return Game(recipe.id, False, obs.shape, dtype, int(actions.n), 1, recipe, longest_of(env), native)
+    finally:
+        plain.close()
 
 
-def _vector_env(name: str, n_envs: int, max_episode_frames: int | None) -> VectorEnv:
+def _vector_env(game: Game, n_envs: int, max_episode_frames: int | None) -> VectorEnv:
     """Make `n_envs` copies, by the environment's native vector form where it has one in NEXT_STEP mode."""
-    if gymnasium.spec(name).vector_entry_point is not None and max_episode_frames is None:
+    recipe = game.recipe
+    assert recipe is not None
+    name = recipe.id.rpartition(":")[2]
+    if game.native and gymnasium.spec(name).vector_entry_point is not None and max_episode_frames is None:
         env = gymnasium.make_vec(name, n_envs, vectorization_mode="vector_entry_point")
         if env.metadata.get("autoreset_mode") == AutoresetMode.NEXT_STEP:
             return env
         env.close()
     return SyncVectorEnv(
-        [lambda: gymnasium.make(name, max_episode_steps=max_episode_frames)] * n_envs,
-        autoreset_mode=AutoresetMode.NEXT_STEP,
+        [lambda: readable(recipe.make(max_episode_frames))] * n_envs, autoreset_mode=AutoresetMode.NEXT_STEP
     )

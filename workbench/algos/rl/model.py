@@ -3,9 +3,11 @@
 import math
 from typing import Literal
 
+import numpy as np
 import torch
 from torch import Tensor, nn
 
+from workbench.algos.rl.environment import SMALLEST_PICTURE
 from workbench.algos.rl.envs import Game
 from workbench.core.errors import InvalidInput, unknown
 
@@ -13,6 +15,7 @@ Init = Literal["uniform", "orthogonal"]
 
 # name → convolutions as (filters, side, stride), then the width of the fully connected layer
 CONVOLUTIONAL: dict[str, list[tuple[int, int, int]]] = {
+    "tiny": [(16, 3, 1), (32, 3, 1)],  # of grids, whose every cell counts
     "small": [(16, 8, 4), (32, 4, 2)],
     **{f"large-{stride}": [(32, 8, stride), (32, 4, 2), (64, 4, 2)] for stride in (4, 3, 2, 1)},
 }
@@ -100,12 +103,13 @@ def make_model(game: Game, network: str = "auto", init: Init = "orthogonal", see
     ----------
     game : Game
     network : str
-        ``small`` (GA3C, Sec. 3.2), ``large-4`` … ``large-1`` (Table 2: 32 filters in the first layer with that
-        stride, one more convolution), ``ba3c-256`` … ``ba3c-16`` (Distributed BA3C, on frames in colour: four
-        convolutions without biases, three of them pooled, and a fully connected layer of that width),
-        ``mlp-separate`` (two tanh layers of 64 for the policy, two more for the value, whose output counts
-        `CRITIC_SCALE` times), ``mlp`` (two for both: the value's gradient drowns the policy's) or ``auto``: small for
-        pixels, else mlp-separate. Convolutions are not padded.
+        ``tiny`` (two convolutions of 3 × 3, for grids of a few cells, whose numbers are taken as they are), ``small``
+        (GA3C, Sec. 3.2), ``large-4`` … ``large-1`` (Table 2: 32 filters in the first layer with that stride, one more
+        convolution), ``ba3c-256`` … ``ba3c-16`` (Distributed BA3C, on Atari's frames in colour: four convolutions
+        without biases, three of them pooled, and a fully connected layer of that width), ``mlp-separate`` (two tanh
+        layers of 64 for the policy, two more for the value, whose output counts `CRITIC_SCALE` times), ``mlp`` (two for
+        both: the value's gradient drowns the policy's) or ``auto``: small for pixels, tiny for grids, else
+        mlp-separate. Convolutions are not padded.
     init : {"orthogonal", "uniform"}
         ``orthogonal``: gain sqrt(2) in the trunk, 0.01 for the policy, 1 for the value, biases 0; learns faster with
         few steps. ``uniform``: weights and biases in ±1/sqrt(fan_in), as the authors' code.
@@ -118,7 +122,6 @@ def make_model(game: Game, network: str = "auto", init: Init = "orthogonal", see
         Unknown network, or one that does not fit the game's observations.
     """
     check_network(game, network)
-    pixels = len(game.obs_shape) == 3
     network = network_name(game, network)
     critic = None
     with torch.device("meta"):  # layers would draw their weights from the global generator
@@ -129,7 +132,7 @@ def make_model(game: Game, network: str = "auto", init: Init = "orthogonal", see
             trunk, width = _ba3c(game.obs_shape, BA3C_FC_WIDTHS[network]), BA3C_FC_WIDTHS[network]
         else:
             trunk, width = _convolutional(game.obs_shape, CONVOLUTIONAL[network]), CONV_FC_WIDTH
-        model = ActorCritic(trunk, width, game.n_actions, 1 / 255 if pixels else 1.0, critic)
+        model = ActorCritic(trunk, width, game.n_actions, 1 / 255 if _has_pixels(game) else 1.0, critic)
     model.to_empty(device="cpu")
     generator = torch.Generator().manual_seed(seed)
     if init == "uniform":
@@ -142,10 +145,21 @@ def make_model(game: Game, network: str = "auto", init: Init = "orthogonal", see
 
 
 def network_name(game: Game, network: str) -> str:
-    """Resolve ``auto``: small for pixels, else mlp-separate."""
+    """Resolve ``auto``: small for pixels, tiny for grids, else mlp-separate."""
     if network != "auto":
         return network
-    return "small" if len(game.obs_shape) == 3 else "mlp-separate"
+    if len(game.obs_shape) != 3:
+        return "mlp-separate"
+    return "tiny" if _is_grid(game) else "small"
+
+
+def _is_grid(game: Game) -> bool:
+    """Tell whether an observation is a grid of things rather than a picture: it has few cells."""
+    return len(game.obs_shape) == 3 and min(game.obs_shape[1:]) < SMALLEST_PICTURE
+
+
+def _has_pixels(game: Game) -> bool:
+    return len(game.obs_shape) == 3 and not _is_grid(game) and game.obs_dtype == np.uint8
 
 
 def reads_rgb(network: str) -> bool:
@@ -155,8 +169,12 @@ def reads_rgb(network: str) -> bool:
 
 def networks_of(game: Game) -> list[str]:
     """Return the networks that read a game's kind of observations."""
-    pixels = len(game.obs_shape) == 3
-    return [name for name in NETWORKS if (name not in VECTOR_NETWORKS) == pixels]
+    if len(game.obs_shape) != 3:
+        return list(VECTOR_NETWORKS)
+    if _is_grid(game):
+        return ["tiny"]
+    fit = [n for n, parts in CONVOLUTIONAL.items() if n != "tiny" and min(_size(game.obs_shape[1:], parts)) > 0]
+    return fit + (list(BA3C_FC_WIDTHS) if game.atari else [])
 
 
 def check_network(game: Game, network: str) -> None:
@@ -167,17 +185,25 @@ def check_network(game: Game, network: str) -> None:
         raise InvalidInput(f"network {network!r} cannot read {game.name}'s {game.obs_shape} observations: use 'auto'")
 
 
+def _size(size: tuple[int, ...], convolutions: list[tuple[int, int, int]]) -> tuple[int, ...]:
+    """Give the height and width that a picture of this height and width comes to."""
+    for _, kernel, stride in convolutions:
+        size = tuple((side - kernel) // stride + 1 for side in size)
+    return size
+
+
 def _mlp(n_features: int) -> nn.Sequential:
     return nn.Sequential(nn.Linear(n_features, MLP_WIDTH), nn.Tanh(), nn.Linear(MLP_WIDTH, MLP_WIDTH), nn.Tanh())
 
 
 def _convolutional(shape: tuple[int, ...], convolutions: list[tuple[int, int, int]]) -> nn.Sequential:
     layers: list[nn.Module] = []
-    channels, side = shape[0], shape[-1]
+    channels = shape[0]
     for filters, kernel, stride in convolutions:
         layers += [nn.Conv2d(channels, filters, kernel, stride), nn.ReLU(inplace=True)]
-        channels, side = filters, (side - kernel) // stride + 1
-    return nn.Sequential(*layers, nn.Flatten(), nn.Linear(channels * side * side, CONV_FC_WIDTH), nn.ReLU(inplace=True))
+        channels = filters
+    features = channels * math.prod(_size(shape[1:], convolutions))
+    return nn.Sequential(*layers, nn.Flatten(), nn.Linear(features, CONV_FC_WIDTH), nn.ReLU(inplace=True))
 
 
 class _FillChannels(nn.Module):

@@ -1,13 +1,14 @@
 """Settings of a trial: plain data, checked when made, described in JSON, overridden by a trial's config."""
 
 import dataclasses
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, ClassVar, Self, get_args
 
 import torch
 
-from workbench.algos.rl.envs import Rules, find_game
+from workbench.algos.rl.environment import Wrapper, packed, unpacked
+from workbench.algos.rl.envs import Game, Rules, find_game
 from workbench.algos.rl.learner import Precision
 from workbench.algos.rl.loss import Reduction
 from workbench.algos.rl.model import Init, check_network, reads_rgb
@@ -58,6 +59,8 @@ class Settings:
         What the network computes in; bfloat16 pays where the processor has units for it (AMX, or a GPU).
     device : str
         ``auto`` (CUDA where there is one), ``cpu``, ``cuda``, ``cuda:1`` …
+    env_kwargs, wrappers
+        How a Gymnasium environment is made: see `Recipe`.
     """
 
     tunable: ClassVar[tuple[str, ...]] = (
@@ -95,6 +98,8 @@ class Settings:
     torch_threads: int = 1
     precision: Precision = "float32"
     device: str = "auto"
+    env_kwargs: Mapping[str, Any] = field(default_factory=dict)
+    wrappers: Sequence[Wrapper] = ()
 
     def __post_init__(self) -> None:
         check(self, whole(1), "t_max", "n_agents", "torch_threads", "min_games", "score_window")
@@ -109,8 +114,21 @@ class Settings:
         check_named(self, "precision", get_args(Precision))
         if not isinstance(self.phase, Budget):
             raise InvalidInput(f"phase is a Budget, got {self.phase!r}: write for example Budget(frames=100_000)")
-        check_network(find_game(self.game, reads_rgb(self.network)), self.network)
+        check_network(self.found_game(), self.network)
         self.torch_device()
+
+    def found_game(self) -> Game:
+        """Look the game up, with its colours if the network reads them."""
+        return find_game(self.game, reads_rgb(self.network), self.env_kwargs, self.wrappers)
+
+    def __getstate__(self) -> dict[str, Any]:
+        packet = packed(self.game, self.wrappers)
+        return dict(self.__dict__) if packet is None else {**self.__dict__, "wrappers": (), "packet": packet}
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        if (packet := state.pop("packet", None)) is not None:
+            state["wrappers"] = unpacked(packet)
+        self.__dict__.update(state)
 
     @property
     def rules(self) -> Rules:

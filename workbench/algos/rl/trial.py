@@ -13,15 +13,15 @@ import torch
 
 from workbench.algos.rl.agents import AgentGroup
 from workbench.algos.rl.checkpoint import CHECKPOINT, load_weights, read_checkpoint
-from workbench.algos.rl.envs import ATARI_EPISODE_FRAMES, Agents, available_cores, find_game, make_agents
-from workbench.algos.rl.episodes import Episodes
+from workbench.algos.rl.environment import told
+from workbench.algos.rl.envs import ATARI_EPISODE_FRAMES, Agents, available_cores, make_agents
+from workbench.algos.rl.episodes import Episodes, PhaseEnd
 from workbench.algos.rl.learner import Learner
 from workbench.algos.rl.meter import Meter, Reading
-from workbench.algos.rl.model import ActorCritic, make_model, network_name, reads_rgb
+from workbench.algos.rl.model import ActorCritic, make_model, network_name
 from workbench.algos.rl.rollout import Segments
 from workbench.algos.rl.settings import Settings
 from workbench.algos.rl.workers import Workers
-from workbench.core.errors import InvalidInput
 from workbench.core.protocols import Metrics, Progress
 
 PROGRESS_S = 0.5  # seconds between two calls of progress
@@ -55,7 +55,7 @@ class Trial(ABC):
         n_segments: int | None = None,
     ) -> None:
         self.settings, self.seed, self.n_groups = settings, seed, n_groups
-        self.game = find_game(settings.game, reads_rgb(settings.network))
+        self.game = settings.found_game()
         self.clips_rewards = self.game.atari if settings.clip_rewards is None else settings.clip_rewards
         device = settings.torch_device()
         torch.set_num_threads(settings.torch_threads)  # before the weights are drawn: their last bits depend on it
@@ -71,7 +71,13 @@ class Trial(ABC):
         )
         most = most_agents or settings.n_agents
         self.episodes = Episodes(most, settings.score_window)
-        self._longest_wait = most * (settings.rules.longest(self.game) + self.game.frames_per_step)
+        self._end = PhaseEnd(
+            settings.phase,
+            settings.min_games,
+            most * (settings.rules.longest(self.game) + self.game.frames_per_step),
+            self.game.name,
+            f"set max_episode_frames, after which a game is cut off (for example to {ATARI_EPISODE_FRAMES // 100})",
+        )
         self._segments = Segments(self.game, settings.n_agents if n_segments is None else n_segments, settings.t_max)
         self._generators = [np.random.default_rng([seed, 1, group]) for group in range(n_groups)]
         self._steps_before = 0  # played before the environments now open were started
@@ -82,7 +88,6 @@ class Trial(ABC):
         self._progress: Progress = lambda metrics: None
         self._last: Reading | None = None  # when progress was last called
         self._before = {"episodes": 0, "steps": 0, "updates": 0}  # when the phase began
-        self._last_end = (0.0, 0.0)  # games ended in this phase, and the frames at which the last was seen to have
         if settings.start_from is not None:
             self.load(Path(settings.start_from))
 
@@ -151,6 +156,7 @@ class Trial(ABC):
         """Write weights, optimiser statistics, counters and generators into the directory `path`."""
         counters = {
             "game": self.game.name,
+            **(told(self.game.recipe) if self.game.recipe is not None else {}),
             "network": network_name(self.game, self.settings.network),
             "rules": asdict(self.settings.rules),
             "seed": self.seed,
@@ -267,7 +273,7 @@ class Trial(ABC):
     def _begin(self) -> None:
         """Note where a phase begins."""
         self._before = {"episodes": self.finished, "steps": self.steps, "updates": self.learner.updates}
-        self._last_end = (0.0, 0.0)
+        self._end.begin()
 
     def _is_over(self, seconds: float | None = None) -> bool:
         """Tell whether the phase is over, by the rule in `Settings`; any thread may ask.
@@ -280,27 +286,17 @@ class Trial(ABC):
         Raises
         ------
         InvalidInput
-            No game has ended for longer than all agents' longest games together: there is no use in waiting on.
+            As `PhaseEnd.reached`.
         """
-        phase, before = self.settings.phase, self._before
-        games, frames = self.finished - before["episodes"], (self.steps - before["steps"]) * self.game.frames_per_step
-        if games != self._last_end[0]:
-            self._last_end = (games, frames)
-        spent = phase.spent(
+        before = self._before
+        return self._end.reached(
             {
-                "episodes": games,
-                "frames": frames,
+                "episodes": self.finished - before["episodes"],
+                "frames": (self.steps - before["steps"]) * self.game.frames_per_step,
                 "updates": self.learner.updates - before["updates"],
                 "seconds": self._meter.seconds if seconds is None else seconds,
             }
         )
-        waited = frames - self._last_end[1]
-        if (spent or phase.unit == "episodes") and waited > self._longest_wait:
-            raise InvalidInput(
-                f"no game of {self.game.name} has ended in {int(waited)} frames, and a score is of whole games: "
-                f"set max_episode_frames, after which a game is cut off (for example to {ATARI_EPISODE_FRAMES // 100})"
-            )
-        return spent and games >= self.settings.min_games
 
     def _report(self) -> None:
         reading = self._meter.reading()

@@ -85,7 +85,7 @@ def watch(
     checkpoint: str | Path,
     path: str | Path,
     *,
-    game: str | None = None,
+    game: str | Game | None = None,
     seed: int = 0,
     greedy: bool = False,
     max_steps: int = 1500,
@@ -99,8 +99,8 @@ def watch(
         A directory written by `Trial.save`.
     path : str or Path
         The file to write: ``.gif`` or ``.webp``; ``.mp4``, smaller, needs the package imageio-ffmpeg.
-    game : str, optional
-        The game, if the checkpoint does not say.
+    game : str or Game, optional
+        The game, if the checkpoint does not say; see `load_agent`.
     seed : int
         Of the game's start and the actions.
     greedy : bool
@@ -184,6 +184,8 @@ def draw(game: Game, history: list[Thought], names: list[str]) -> Image.Image:
     if game.atari:
         screen = np.kron(now.obs[-1].astype(np.uint16) * (GREYS - 1) // 255, np.ones((4, 4), np.uint16))
         image.paste(Image.fromarray(screen.astype(np.uint8)), (0, 0))
+    elif now.obs.ndim == 3:
+        image.paste(_picture(now.obs), (0, 0))
     else:
         _draw_features(pen, now.obs)
     left = WIDTH // 2 - 6
@@ -228,6 +230,13 @@ def _draw_curve(
         (left + (right - left) * k / HISTORY, bottom - (bottom - top) * (v - low) / span) for k, v in enumerate(values)
     ]
     pen.line(points if len(points) > 1 else [*points, *points], fill=colour)
+
+
+def _picture(obs: np.ndarray) -> Image.Image:
+    """Show a picture or a grid (channels, height, width) in grey: what its channels hold in the mean."""
+    grey = obs.astype(np.float32).mean(0)
+    grey = (grey - grey.min()) / max(float(np.ptp(grey)), 1e-6) * (GREYS - 1)
+    return Image.fromarray(grey.astype(np.uint8)).resize((SCREEN, SCREEN), Image.Resampling.NEAREST)
 
 
 def _draw_features(pen: ImageDraw.ImageDraw, obs: np.ndarray) -> None:

@@ -6,7 +6,6 @@ from typing import ClassVar
 
 from torch import Tensor
 
-from workbench.algos.rl.envs import find_game
 from workbench.algos.rl.evaluate import BA3C_PROTOCOL
 from workbench.algos.rl.optim import SharedAdam
 from workbench.algos.rl.settings import Settings
@@ -62,7 +61,7 @@ class BA3CSettings(Settings):
     )
 
     def __post_init__(self) -> None:
-        if self.network == "auto" and find_game(self.game).atari:
+        if self.network == "auto" and self.found_game().atari:
             object.__setattr__(self, "network", PAPER_NETWORK)
         super().__post_init__()
         check(self, whole(1), "n_ranks", "batch", "evaluate_games")

@@ -1,0 +1,293 @@
+"""Environments of one's own: named, made, made readable, carried to other processes, refused with the way out."""
+
+import pickle
+import subprocess
+import sys
+import types
+
+import cloudpickle
+import gymnasium
+import numpy as np
+import pytest
+from gymnasium import spaces
+
+from workbench.algos.rl.checkpoint import load_agent
+from workbench.algos.rl.environment import Recipe, longest_of, modules_to_import
+from workbench.algos.rl.envs import Rules, find_game, make_agents
+from workbench.algos.rl.ga3c.trial import GA3C
+from workbench.algos.rl.model import make_model, network_name
+from workbench.algos.rl.watch import watch
+from workbench.core.budget import Budget
+from workbench.core.errors import InvalidInput
+
+FLATTEN = "gymnasium.wrappers:FlattenObservation"
+
+
+class Sampled(gymnasium.Env):
+    """Shows samples of a space; ends after `length` steps, paying what the action is."""
+
+    def __init__(self, space=None, n_actions=3, start=0, length=4):
+        if length < 1:
+            raise ValueError("too short")
+        self.observation_space = space or spaces.Box(-1, 1, (2,), np.float32)
+        self.action_space, self.length, self.t = spaces.Discrete(n_actions, start=start), length, 0
+
+    def reset(self, *, seed=None, options=None):
+        super().reset(seed=seed)
+        self.observation_space.seed(seed)
+        self.t = 0
+        return self.observation_space.sample(), {}
+
+    def step(self, action):
+        assert self.action_space.contains(action)
+        self.t += 1
+        return self.observation_space.sample(), float(action), self.t == self.length, False, {}
+
+
+gymnasium.register("Sampled-v0", Sampled)
+
+SPACES = {
+    "discrete": (spaces.Discrete(5), (5,), "mlp-separate"),
+    "several discrete": (spaces.MultiDiscrete([2, 3]), (5,), "mlp-separate"),
+    "bits": (spaces.MultiBinary(4), (4,), "mlp-separate"),
+    "two dimensions": (spaces.Box(0, 1, (2, 3)), (6,), "mlp-separate"),
+    "dict": (spaces.Dict(a=spaces.Box(0, 1, (2, 3)), b=spaces.Discrete(2)), (8,), "mlp-separate"),
+    "tuple": (spaces.Tuple((spaces.Discrete(3), spaces.Box(0, 1, (1,)))), (4,), "mlp-separate"),
+    "colour picture": (spaces.Box(0, 255, (60, 48, 3), np.uint8), (3, 60, 48), "small"),
+    "grey picture": (spaces.Box(0, 255, (60, 48), np.uint8), (1, 60, 48), "small"),
+    "channels first": (spaces.Box(0, 255, (4, 84, 84), np.uint8), (4, 84, 84), "small"),
+    "grid": (spaces.Box(0, 10, (7, 7, 3), np.uint8), (3, 7, 7), "tiny"),
+    "grid of floats": (spaces.Box(0, 1, (6, 10, 10), np.float32), (6, 10, 10), "tiny"),
+    "a few rows": (spaces.Box(0, 255, (2, 4, 3), np.uint8), (24,), "mlp-separate"),
+}
+
+
+@pytest.mark.parametrize("kind", SPACES)
+def test_every_kind_of_observation_reaches_a_network(kind):
+    space, shape, network = SPACES[kind]
+    trial = GA3C("Sampled-v0", Budget(updates=2), n_agents=2, lockstep=True, min_games=1, env_kwargs={"space": space})(
+        {}, 0
+    )
+    assert (trial.game.obs_shape, network_name(trial.game, "auto")) == (shape, network)
+    metrics = trial.train_phase(lambda _: None)
+    assert metrics["games"] >= 1
+    assert metrics["episode_length"] == 4
+    trial.close()
+
+
+def test_an_observation_is_what_gymnasium_flattens_or_the_picture_turned():
+    for kind in ("dict", "colour picture"):
+        space = SPACES[kind][0]
+        agents = make_agents(find_game("Sampled-v0", env_kwargs={"space": space}), 1, 3)
+        seen = agents.recv().obs[0]
+        agents.close()
+        space.seed(3)
+        shown = space.sample()
+        expected = spaces.flatten(space, shown) if kind == "dict" else np.moveaxis(shown, -1, 0)
+        np.testing.assert_array_equal(seen, expected)
+
+
+def test_bytes_of_a_picture_are_scaled_and_a_grids_numbers_are_not():
+    picture = find_game("Sampled-v0", env_kwargs={"space": SPACES["colour picture"][0]})
+    grid = find_game("Sampled-v0", env_kwargs={"space": SPACES["grid"][0]})
+    assert (make_model(picture).scale, make_model(grid).scale) == (1 / 255, 1.0)
+    with pytest.raises(InvalidInput, match=r"network 'small' cannot read Sampled-v0's \(3, 7, 7\)"):
+        make_model(grid, "small")
+
+
+def test_actions_are_counted_from_0_whatever_the_environment_counts_from():
+    game = find_game("Sampled-v0", env_kwargs={"n_actions": 2, "start": 5, "length": 9})
+    agents = make_agents(game, 1, 0)
+    agents.recv()
+    agents.send(np.array([1]))
+    assert (game.n_actions, agents.recv().rewards[0]) == (2, 6.0)
+    agents.close()
+
+
+def test_arguments_and_wrappers_make_the_environment():
+    kwargs = {"space": SPACES["colour picture"][0]}
+    assert find_game("Sampled-v0", env_kwargs=kwargs, wrappers=[FLATTEN]).obs_shape == (60 * 48 * 3,)
+
+
+def test_wrappers_may_be_classes_and_the_first_is_innermost():
+    made = Recipe("CartPole-v1", wrappers=[gymnasium.wrappers.RecordEpisodeStatistics, FLATTEN]).make()
+    assert type(made.env).__name__ == "RecordEpisodeStatistics"
+    assert type(made).__name__ == "FlattenObservation"
+
+
+def test_limits_of_the_spec_the_arguments_and_the_wrappers_count():
+    limits = [
+        find_game("CartPole-v1"),
+        find_game("CartPole-v1", env_kwargs={"max_episode_steps": 30}),
+        find_game("CartPole-v1", wrappers=[{"gymnasium.wrappers:TimeLimit": {"max_episode_steps": 20}}]),
+        find_game("Sampled-v0"),
+    ]
+    assert [game.limit for game in limits] == [500, 30, 20, None]
+    assert [Rules().longest(game) for game in limits] == [500, 30, 20, 108_000]
+    assert longest_of(Recipe("CartPole-v1").make(12)) == 12
+
+
+REFUSED = {
+    "continuous": (
+        {"game": "Pendulum-v1"},
+        r"Pendulum-v1 has actions Box.*discrete.*SB3\('PPO', 'Pendulum-v1'\).*wrapper",
+    ),
+    "no module": ({"game": "nowhere:Env-v0"}, r"environment nowhere:Env-v0 needs the module 'nowhere'.*install"),
+    "not registered there": ({"game": "math:Mine-v0"}, r"unknown game 'Mine-v0'"),
+    "argument": ({"game": "CartPole-v1", "env_kwargs": {"size": 3}}, r"CartPole-v1 cannot be made: TypeError.*'size'"),
+    "table": ({"game": "CartPole-v1", "env_kwargs": 3}, r"env_kwargs is a table of arguments by name, got 3"),
+    "wrapper": ({"game": "CartPole-v1", "wrappers": ["math:Wrap"]}, r"module 'math' has no 'Wrap'"),
+    "no wrapper": ({"game": "CartPole-v1", "wrappers": ["Wrap"]}, r"named by its module, 'my_module:Wrap'"),
+    "one wrapper": ({"game": "CartPole-v1", "wrappers": FLATTEN}, r"wrappers is a list.*write \['gymnasium"),
+    "atari": ({"game": "Pong", "wrappers": [FLATTEN]}, r"ale_py's own threads.*SB3\('PPO', 'ALE/Pong-v5'"),
+    "class": ({"game": Sampled}, r"a game goes by its name.*gymnasium.register\('Mine-v0', MyEnv\)"),
+    "text": (
+        {"game": "Sampled-v0", "env_kwargs": {"space": spaces.Graph(spaces.Discrete(2), None)}},
+        r"Sampled-v0 has observations Graph.*wrapper",
+    ),
+}
+
+
+@pytest.mark.parametrize("case", REFUSED)
+def test_what_cannot_be_is_one_line_with_the_way_out(case):
+    settings, line = REFUSED[case]
+    with pytest.raises(InvalidInput, match=line) as caught:
+        GA3C(**settings)
+    assert "\n" not in str(caught.value)
+
+
+def test_a_package_that_is_missing_is_one_line(monkeypatch):
+    monkeypatch.setitem(sys.modules, "Box2D", None)
+    monkeypatch.delitem(sys.modules, "gymnasium.envs.box2d.lunar_lander", raising=False)
+    monkeypatch.delitem(sys.modules, "gymnasium.envs.box2d", raising=False)
+    with pytest.raises(InvalidInput, match=r"LunarLander-v3 cannot be made.*pip install.*gymnasium\[box2d\]") as caught:
+        GA3C("LunarLander-v3")
+    assert "\n" not in str(caught.value)
+
+
+def test_ones_own_code_is_named_with_its_line():
+    with pytest.raises(
+        InvalidInput, match=r"Sampled-v0 cannot be made: ValueError: too short \(test_environment.py:\d+ in __init__"
+    ):
+        GA3C("Sampled-v0", env_kwargs={"length": 0})
+
+
+MODULE = """
+import gymnasium, numpy
+class Env(gymnasium.Env):
+    observation_space = gymnasium.spaces.Discrete(3)
+    action_space = gymnasium.spaces.Discrete(2)
+    def reset(self, *, seed=None, options=None):
+        return 0, {}
+    def step(self, action):
+        return 1, 1.0, True, False, {}
+gymnasium.register("Elsewhere-v0", "own_module:Env")
+"""
+
+
+@pytest.fixture
+def own_module(tmp_path, monkeypatch):
+    (tmp_path / "own_module.py").write_text(MODULE)
+    monkeypatch.syspath_prepend(tmp_path)
+    yield "own_module"
+    sys.modules.pop("own_module", None)
+    gymnasium.registry.pop("Elsewhere-v0", None)
+
+
+def test_a_module_is_imported_for_the_environment_it_registers(own_module):
+    game = find_game("own_module:Elsewhere-v0")
+    assert (game.name, game.obs_shape, game.n_actions) == ("own_module:Elsewhere-v0", (3,), 2)
+
+
+def test_a_checkpoint_alone_has_no_module_imported(own_module, tmp_path):
+    trial = GA3C("own_module:Elsewhere-v0", Budget(updates=1), n_agents=2, lockstep=True, wrappers=[FLATTEN])({}, 0)
+    trial.train_phase(lambda _: None)
+    trial.save(tmp_path)
+    trial.close()
+    agent = load_agent(tmp_path)
+    assert (agent.game.name, agent.game.recipe.wrappers) == ("own_module:Elsewhere-v0", [FLATTEN])
+    assert watch(tmp_path, tmp_path / "game.gif").steps == 1
+    del sys.modules["own_module"], gymnasium.registry["Elsewhere-v0"]
+    with pytest.raises(InvalidInput, match=r"code of own_module.*import own_module first"):
+        load_agent(tmp_path)
+    assert "own_module" not in sys.modules
+    assert load_agent(tmp_path, find_game("own_module:Elsewhere-v0")).game.n_actions == 2
+
+
+def test_modules_a_file_names_are_found_wherever_they_stand():
+    described = ["CartPole-v1", "far.away:Env-v0", [FLATTEN, {"wraps:W": {"n": 3}}], "ALE/Pong-v5", None, 3]
+    assert list(modules_to_import(described)) == ["far.away", "wraps"]
+
+
+def test_a_picture_can_be_watched(tmp_path):
+    space = SPACES["colour picture"][0]
+    trial = GA3C("Sampled-v0", Budget(updates=1), n_agents=2, lockstep=True, env_kwargs={"space": space})({}, 0)
+    trial.train_phase(lambda _: None)
+    trial.save(tmp_path)
+    trial.close()
+    game = find_game("Sampled-v0", env_kwargs={"space": space})
+    assert watch(tmp_path, tmp_path / "game.gif", game=game).steps == 4
+
+
+THERE = """
+import pickle, sys
+import gymnasium
+factory = pickle.loads(sys.stdin.buffer.read())
+assert "Celled-v0" in gymnasium.registry
+trial = factory({}, 0)
+print(trial.train_phase(lambda _: None)["episode_length"], trial.game.obs_shape)
+"""
+
+
+def test_what_a_cell_registers_and_wraps_travels_to_a_fresh_process():
+    cell = types.ModuleType("cell_of_a_notebook")  # no other process can import it
+    env = type("Celled", (Sampled,), {"__module__": cell.__name__})
+    wrapper = type("Doubled", (gymnasium.wrappers.FlattenObservation,), {"__module__": cell.__name__})
+    cell.Celled, cell.Doubled = env, wrapper
+    sys.modules[cell.__name__] = cell
+    cloudpickle.register_pickle_by_value(cell)
+    cloudpickle.register_pickle_by_value(sys.modules[__name__])
+    gymnasium.register("Celled-v0", env)
+    try:
+        factory = GA3C("Celled-v0", Budget(updates=1), n_agents=2, lockstep=True, wrappers=[wrapper])
+        packet = pickle.dumps(factory)
+        assert pickle.loads(packet) == factory
+    finally:
+        cloudpickle.unregister_pickle_by_value(cell)
+        cloudpickle.unregister_pickle_by_value(sys.modules[__name__])
+        del sys.modules[cell.__name__], gymnasium.registry["Celled-v0"]
+    done = subprocess.run([sys.executable, "-c", THERE], input=packet, capture_output=True, check=False)
+    assert done.stdout.decode().split() == ["4.0", "(2,)"], done.stderr.decode()[-2000:]
+
+
+def test_a_cell_that_is_run_again_counts_where_it_arrives():
+    first, second = pickle.dumps(GA3C("Sampled-v0")), None
+    old = gymnasium.registry["Sampled-v0"]
+    try:
+        gymnasium.registry["Sampled-v0"] = gymnasium.envs.registration.EnvSpec(
+            "Sampled-v0", Sampled, kwargs={"length": 2}
+        )
+        second = pickle.dumps(GA3C("Sampled-v0"))
+        pickle.loads(first)
+        assert gymnasium.registry["Sampled-v0"].kwargs == {}
+        pickle.loads(second)
+        assert gymnasium.registry["Sampled-v0"].kwargs == {"length": 2}
+    finally:
+        gymnasium.registry["Sampled-v0"] = old
+
+
+def test_nothing_is_carried_that_the_other_side_knows():
+    assert "packet" not in GA3C("CartPole-v1").__getstate__()
+    assert "packet" not in GA3C("CartPole-v1", wrappers=[FLATTEN]).__getstate__()
+
+
+def test_minigrid_plays_with_a_wrapper_by_name_and_is_refused_with_the_way_out_without():
+    pytest.importorskip("minigrid")
+    game = "minigrid:MiniGrid-Empty-5x5-v0"
+    with pytest.raises(InvalidInput, match=r"MiniGrid-Empty-5x5-v0 has observations Dict.*wrappers="):
+        GA3C(game)
+    settings = {"wrappers": ["minigrid.wrappers:ImgObsWrapper"], "n_agents": 2, "lockstep": True, "min_games": 1}
+    trial = GA3C(game, Budget(updates=2), **settings)({}, 0)
+    assert (trial.game.obs_shape, trial.game.n_actions) == ((3, 7, 7), 7)
+    assert trial.train_phase(lambda _: None)["games"] >= 1
+    trial.close()

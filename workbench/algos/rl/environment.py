@@ -1,0 +1,257 @@
+"""Gymnasium environments: named, made with arguments and wrappers, made readable for a network, carried to workers.
+
+An environment goes by its id. Gymnasium's own form ``my_module:Env-v0`` imports the module that registers it; what was
+registered in a notebook's cell travels, with its class, wherever a trial that names it does.
+"""
+
+import importlib
+import json
+import sys
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import suppress
+from dataclasses import dataclass, field
+from typing import Any
+
+import cloudpickle
+import gymnasium
+import numpy as np
+from gymnasium import spaces
+from gymnasium.wrappers import FlattenObservation, TimeLimit, TransformAction, TransformObservation
+
+from workbench.core.errors import InvalidInput
+from workbench.core.failures import place_of
+
+Wrapper = str | Mapping[str, Mapping[str, Any]] | Callable[..., gymnasium.Env]
+"""A wrapper by name (``"my_module:MyWrapper"``), by name with its arguments (``{"my_module:MyWrapper": {"n": 3}}``), or
+itself: what takes an environment and gives one."""
+
+SMALLEST_PICTURE = 20  # pixels a side: below, an array is a grid of things, and needs no stride
+SMALLEST_GRID = 5  # cells a side: two convolutions of 3 × 3 leave one
+_AT_HAND = ("gymnasium", "ale_py", "stable_baselines3", "sb3_contrib", "torch")
+
+
+@dataclass(frozen=True, slots=True)
+class Recipe:
+    """How one environment is made.
+
+    Attributes
+    ----------
+    id : str
+        ``CartPole-v1``, or ``my_module:Env-v0``, whose module is imported first.
+    kwargs : Mapping
+        What `gymnasium.make` is given besides.
+    wrappers : sequence of Wrapper
+        Put around it, the first one innermost.
+    """
+
+    id: str
+    kwargs: Mapping[str, Any] = field(default_factory=dict)
+    wrappers: Sequence[Wrapper] = ()
+
+    def __post_init__(self) -> None:
+        if not isinstance(self.kwargs, Mapping):
+            raise InvalidInput(f"env_kwargs is a table of arguments by name, got {self.kwargs!r}")
+        if isinstance(self.wrappers, str | Mapping) or not isinstance(self.wrappers, Sequence):
+            raise InvalidInput(f"wrappers is a list, innermost first, got {self.wrappers!r}: write [{self.wrappers!r}]")
+
+    def make(self, max_episode_steps: int | None = None) -> gymnasium.Env:
+        """Make the environment.
+
+        Raises
+        ------
+        InvalidInput
+            A module, a package or a wrapper it needs is missing, or its own code refuses what it is given.
+        """
+        limit = {} if max_episode_steps is None else {"max_episode_steps": max_episode_steps}
+        wraps = [_wrapper(wrapper) for wrapper in self.wrappers]
+        registered(self.id)
+        try:
+            env = gymnasium.make(self.id.rpartition(":")[2], **{**self.kwargs, **limit})
+            for wrap, settings in wraps:
+                env = wrap(env, **settings)
+        except Exception as err:  # noqa: BLE001  an environment is anybody's code
+            place = f" ({where})" if (where := place_of(err)) else ""
+            raise InvalidInput(f"environment {self.id} cannot be made: {type(err).__name__}: {err}{place}") from None
+        return env
+
+
+def registered(name: str) -> bool:
+    """Tell whether Gymnasium knows an environment, once the module that it names is imported.
+
+    Raises
+    ------
+    InvalidInput
+        That module cannot be imported.
+    """
+    module, _, plain = name.rpartition(":")
+    if module:
+        _imported(module, f"environment {name}")
+    return plain in gymnasium.registry
+
+
+def longest_of(env: gymnasium.Env) -> int | None:
+    """Return the steps after which an environment, or a wrapper around it, cuts an episode off."""
+    limits = []
+    while isinstance(env, gymnasium.Wrapper):
+        if isinstance(env, TimeLimit):
+            limits.append(env._max_episode_steps)
+        env = env.env
+    return min(limits, default=None)
+
+
+def readable(env: gymnasium.Env) -> gymnasium.Env:
+    """Wrap an environment, by Gymnasium's own wrappers, so that the networks here can play it.
+
+    Observations become a vector, or a picture or grid with its channels first; actions are counted from 0. An
+    environment that needs nothing comes back as it is.
+
+    Raises
+    ------
+    InvalidInput
+        Its actions are not discrete, or its observations cannot be flattened.
+    """
+    name = env.spec.id if env.spec is not None else type(env.unwrapped).__name__
+    actions, space = env.action_space, env.observation_space
+    if not isinstance(actions, spaces.Discrete):
+        raise InvalidInput(
+            f"{name} has actions {actions}, discrete ones are needed here: tune it by SB3, SB3('PPO', {name!r}) or "
+            "SB3('SAC', …), or make them discrete by a wrapper, wrappers=['my_module:MyWrapper']"
+        )
+    first = int(actions.start)
+    if first:
+        env = TransformAction(env, lambda action: action + first, spaces.Discrete(int(actions.n)))
+    if isinstance(space, spaces.Box) and len(space.shape) == 1:
+        return env
+    if isinstance(space, spaces.Box) and (channels := _channel_axis(space)) is not None:
+        return _channels_first(env, space, channels)
+    with suppress(NotImplementedError):
+        env = FlattenObservation(env)
+    flat = env.observation_space
+    if not isinstance(flat, spaces.Box) or len(flat.shape) != 1:
+        raise InvalidInput(
+            f"{name} has observations {space}, which Gymnasium cannot flatten into a vector: put a wrapper around it "
+            "that does, wrappers=['my_module:MyWrapper'], or try SB3"
+        )
+    return env
+
+
+def _channel_axis(space: spaces.Box) -> int | None:
+    """Tell which axis of a picture or a grid counts its channels: -1 where there is none; `None` if it is neither."""
+    shape = space.shape
+    if len(shape) == 2:
+        return -1 if space.dtype == np.uint8 and min(shape) >= SMALLEST_PICTURE else None
+    if len(shape) != 3:
+        return None
+    axis = 0 if shape[0] < shape[-1] else 2
+    return axis if min(shape[:axis] + shape[axis + 1 :]) >= SMALLEST_GRID else None
+
+
+def _channels_first(env: gymnasium.Env, space: spaces.Box, axis: int) -> gymnasium.Env:
+    if axis == 0:
+        return env
+
+    def turned(obs: Any) -> np.ndarray:
+        return np.asarray(obs)[None] if axis < 0 else np.moveaxis(np.asarray(obs), axis, 0)
+
+    return TransformObservation(env, turned, spaces.Box(turned(space.low), turned(space.high), dtype=space.dtype.type))
+
+
+# -- names of code --------------------------------------------------------------------------------------------
+
+
+def named(what: str, path: str) -> Any:
+    """Import what ``"module:Name"`` names; `what` says for the error what it was to be."""
+    module, _, name = path.rpartition(":")
+    if not module:
+        raise InvalidInput(f"{what} is named by its module, 'my_module:{path}', got {path!r}")
+    found = _imported(module, what)
+    for part in name.split("."):
+        if not hasattr(found, part):
+            raise InvalidInput(f"{what}: module {module!r} has no {name!r}")
+        found = getattr(found, part)
+    return found
+
+
+def modules_to_import(described: Any) -> Iterator[str]:
+    """Name the modules that a description out of a file would have imported, and that are not at hand.
+
+    What is read from a database or a checkpoint may name code, but not make it run: only whoever has imported a module,
+    or names it again, may.
+    """
+    if isinstance(described, Mapping):
+        described = [*described, *described.values()]
+    if isinstance(described, str):
+        module = described.rpartition(":")[0]
+        if module and module not in sys.modules and module.partition(".")[0] not in _AT_HAND:
+            yield module
+    elif isinstance(described, Sequence):
+        for part in described:
+            yield from modules_to_import(part)
+
+
+def _imported(module: str, what: str) -> Any:
+    try:
+        return importlib.import_module(module)
+    except Exception as err:  # noqa: BLE001  importing runs whatever code a module holds
+        said = f"{type(err).__name__}: {err}"
+        raise InvalidInput(
+            f"{what} needs the module {module!r}, which cannot be imported ({said}): install its package, or correct "
+            "the name"
+        ) from None
+
+
+def _wrapper(wrapper: Wrapper) -> tuple[Callable[..., gymnasium.Env], Mapping[str, Any]]:
+    """Find a wrapper and its arguments."""
+    settings: Mapping[str, Any] = {}
+    if isinstance(wrapper, Mapping) and len(wrapper) == 1:
+        ((wrapper, settings),) = wrapper.items()
+    if isinstance(wrapper, str):
+        wrapper = named(f"wrapper {wrapper}", wrapper)
+    if not callable(wrapper) or not isinstance(settings, Mapping):
+        raise InvalidInput(
+            "a wrapper is 'my_module:MyWrapper', or with its arguments {'my_module:MyWrapper': {'n': 3}}, or a class; "
+            f"got {wrapper!r}" + (f" with {settings!r}" if settings else "")
+        )
+    return wrapper, settings
+
+
+# -- to other processes ---------------------------------------------------------------------------------------
+
+
+def packed(name: str, wrappers: Sequence[Wrapper]) -> bytes | None:
+    """Pickle what another process would not know of an environment: its registration and wrappers, with their classes.
+
+    Nothing where that process can find out by itself: the environment is Gymnasium's, or its module is named.
+    """
+    spec = gymnasium.registry.get(name) if isinstance(name, str) else None
+    entry = spec.entry_point if spec is not None else ""
+    theirs = (entry if isinstance(entry, str) else str(getattr(entry, "__module__", ""))).startswith(_AT_HAND)
+    if theirs or spec is None:
+        spec = None
+    if spec is None and all(isinstance(wrapper, str) for wrapper in wrappers):
+        return None
+    try:
+        packet: bytes = cloudpickle.dumps((spec, wrappers))
+    except Exception as err:  # noqa: BLE001  pickling runs whatever code an object brings along
+        raise InvalidInput(
+            f"environment {name} cannot be sent to another process ({type(err).__name__}: {err}): put it into a module "
+            "that registers it, and name it 'my_module:Env-v0'"
+        ) from None
+    return packet
+
+
+def unpacked(packet: bytes) -> Sequence[Wrapper]:
+    """Register here what `packed` took along, and return the wrappers."""
+    spec, wrappers = cloudpickle.loads(packet)
+    if spec is not None:
+        gymnasium.registry[spec.id] = spec  # also over an older one: a cell may have been run again
+    kept: Sequence[Wrapper] = wrappers
+    return kept
+
+
+def told(recipe: Recipe) -> dict[str, Any]:
+    """Describe in JSON's types how an environment is made, as far as it is not by its id alone."""
+    names = [w if isinstance(w, str | Mapping) else f"{w.__module__}:{w.__qualname__}" for w in recipe.wrappers]
+    found = {"env_kwargs": dict(recipe.kwargs), "wrappers": names}
+    described: dict[str, Any] = json.loads(json.dumps({k: v for k, v in found.items() if v}, default=repr))
+    return described
