@@ -23,6 +23,13 @@ SMALL = {
     "quadratic": {"phase": {"updates": 4}},
     "tests.own:climb": {},
     "tests.own:Climber": {"step": 2.0},
+    "sb3": {
+        "algorithm": "PPO",
+        "env": "CartPole-v1",
+        "phase": {"frames": 64},
+        "hyperparameters": {"n_steps": 32, "batch_size": 32, "n_epochs": 1},
+        "min_games": 1,
+    },
     "replay": {"schedule": [{"h0": 1.0, "h1": 0.0}, {"h0": 0.5, "h1": 0.5}], "trainable": {"kind": "quadratic"}},
 }
 """A kind and settings under which a phase takes a moment. A kind that is not here runs no test below."""

@@ -22,6 +22,8 @@ from workbench.core.source import source_mark
 
 _PACKAGE = "rl-workbench"
 _PACKAGES = (_PACKAGE, "torch", "ale-py", "gymnasium", "distributed", "numpy")
+AT_HAND = ("gymnasium", "ale_py", "stable_baselines3", "sb3_contrib", "torch")  # packages whose code may be named
+_NAMING = ("game", "env", "wrappers", "hyperparameters")  # settings that may name code, "my_module:Name"
 _MOST_PERMUTED = 6  # hyperparameters: 720 orders
 
 
@@ -72,6 +74,30 @@ def own_classes(spec: Mapping[str, Any]) -> list[str]:
         mine = [kind] if isinstance(kind, str) and ":" in kind else []
         return mine + [name for value in spec.values() for name in own_classes(value)]
     return [name for value in spec for name in own_classes(value)] if isinstance(spec, list) else []
+
+
+def code_named(trainable: Mapping[str, Any]) -> list[str]:
+    """Name the modules that the settings of a recorded trainable would have imported, and that nobody has yet."""
+    inner = trainable.get("trainable")  # of what is replayed
+    found = [module for setting in _NAMING for module in modules_to_import(trainable.get(setting))]
+    return found + (code_named(inner) if isinstance(inner, Mapping) else [])
+
+
+def modules_to_import(described: Any) -> Iterator[str]:
+    """Name the modules that a description out of a file would have imported, and that are not at hand.
+
+    What is read from a database or a checkpoint may name code, but not make it run: only whoever has imported a module,
+    or names it again, may.
+    """
+    if isinstance(described, Mapping):
+        described = [*described, *described.values()]
+    if isinstance(described, str):
+        module = described.rpartition(":")[0]
+        if module and module not in sys.modules and module.partition(".")[0] not in AT_HAND:
+            yield module
+    elif isinstance(described, Sequence):
+        for part in described:
+            yield from modules_to_import(part)
 
 
 # -- resuming -------------------------------------------------------------------------------------------------

@@ -12,7 +12,7 @@ from workbench.core.describe import Registry, build, made, settings_of, without_
 from workbench.core.errors import InvalidInput, refuse_unknown, unknown
 from workbench.core.ledger import Ledger
 from workbench.core.protocols import ranks_needed
-from workbench.core.record import in_drawn_order, own_classes, scheduler_from_record
+from workbench.core.record import code_named, in_drawn_order, own_classes, scheduler_from_record
 from workbench.core.registry import SCHEDULERS, SEARCHERS
 from workbench.core.space import Space
 from workbench.study.own import trainable_from, with_own
@@ -144,6 +144,11 @@ def study_from_record(name: str, spec: Mapping[str, Any], trainable: str | None 
         raise InvalidInput(
             f"study {name!r} runs {mine[0]}, code of your own, which a knowledge base alone makes none import: {there}"
             f"resume it with its file, or from Python, Study({name!r}, scheduler, trainable).run(resume=True)"
+        )
+    if (named := code_named(recorded)) and trainable is None:
+        raise InvalidInput(
+            f"study {name!r} names code of {named[0]}, which a knowledge base alone makes none import: resume it with "
+            f"its file, or from Python, after import {named[0]}"
         )
     if mine := own_classes(spec["scheduler"]):
         raise InvalidInput(

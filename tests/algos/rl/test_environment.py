@@ -12,13 +12,14 @@ import pytest
 from gymnasium import spaces
 
 from workbench.algos.rl.checkpoint import load_agent
-from workbench.algos.rl.environment import Recipe, longest_of, modules_to_import
+from workbench.algos.rl.environment import Recipe, longest_of
 from workbench.algos.rl.envs import Rules, find_game, make_agents
 from workbench.algos.rl.ga3c.trial import GA3C
 from workbench.algos.rl.model import make_model, network_name
 from workbench.algos.rl.watch import watch
 from workbench.core.budget import Budget
 from workbench.core.errors import InvalidInput
+from workbench.core.record import modules_to_import
 
 FLATTEN = "gymnasium.wrappers:FlattenObservation"
 
@@ -291,3 +292,17 @@ def test_minigrid_plays_with_a_wrapper_by_name_and_is_refused_with_the_way_out_w
     assert (trial.game.obs_shape, trial.game.n_actions) == ((3, 7, 7), 7)
     assert trial.train_phase(lambda _: None)["games"] >= 1
     trial.close()
+
+
+def test_a_knowledge_base_alone_has_no_module_imported(own_module):
+    from workbench.algos.search import FullRuns, ListSearcher
+    from workbench.study.file import study_from_record
+    from workbench.study.study import Study
+
+    trainable = GA3C("own_module:Elsewhere-v0", Budget(updates=1), n_agents=2, lockstep=True)
+    study = Study("named", FullRuns(ListSearcher([{"gamma": 0.9}]), n_trials=1, n_phases=1), trainable)
+    assert study_from_record("named", study.spec).trainable == trainable
+    del sys.modules["own_module"], gymnasium.registry["Elsewhere-v0"]
+    with pytest.raises(InvalidInput, match=r"'named' names code of own_module.*with its file.*import own_module"):
+        study_from_record("named", study.spec)
+    assert "own_module" not in sys.modules

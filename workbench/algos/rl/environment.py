@@ -6,8 +6,7 @@ registered in a notebook's cell travels, with its class, wherever a trial that n
 
 import importlib
 import json
-import sys
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
 from typing import Any
@@ -20,6 +19,7 @@ from gymnasium.wrappers import FlattenObservation, TimeLimit, TransformAction, T
 
 from workbench.core.errors import InvalidInput
 from workbench.core.failures import place_of
+from workbench.core.record import AT_HAND
 
 Wrapper = str | Mapping[str, Mapping[str, Any]] | Callable[..., gymnasium.Env]
 """A wrapper by name (``"my_module:MyWrapper"``), by name with its arguments (``{"my_module:MyWrapper": {"n": 3}}``), or
@@ -27,7 +27,6 @@ itself: what takes an environment and gives one."""
 
 SMALLEST_PICTURE = 20  # pixels a side: below, an array is a grid of things, and needs no stride
 SMALLEST_GRID = 5  # cells a side: two convolutions of 3 × 3 leave one
-_AT_HAND = ("gymnasium", "ale_py", "stable_baselines3", "sb3_contrib", "torch")
 
 
 @dataclass(frozen=True, slots=True)
@@ -172,23 +171,6 @@ def named(what: str, path: str) -> Any:
     return found
 
 
-def modules_to_import(described: Any) -> Iterator[str]:
-    """Name the modules that a description out of a file would have imported, and that are not at hand.
-
-    What is read from a database or a checkpoint may name code, but not make it run: only whoever has imported a module,
-    or names it again, may.
-    """
-    if isinstance(described, Mapping):
-        described = [*described, *described.values()]
-    if isinstance(described, str):
-        module = described.rpartition(":")[0]
-        if module and module not in sys.modules and module.partition(".")[0] not in _AT_HAND:
-            yield module
-    elif isinstance(described, Sequence):
-        for part in described:
-            yield from modules_to_import(part)
-
-
 def _imported(module: str, what: str) -> Any:
     try:
         return importlib.import_module(module)
@@ -225,7 +207,7 @@ def packed(name: str, wrappers: Sequence[Wrapper]) -> bytes | None:
     """
     spec = gymnasium.registry.get(name) if isinstance(name, str) else None
     entry = spec.entry_point if spec is not None else ""
-    theirs = (entry if isinstance(entry, str) else str(getattr(entry, "__module__", ""))).startswith(_AT_HAND)
+    theirs = (entry if isinstance(entry, str) else str(getattr(entry, "__module__", ""))).startswith(AT_HAND)
     if theirs or spec is None:
         spec = None
     if spec is None and all(isinstance(wrapper, str) for wrapper in wrappers):

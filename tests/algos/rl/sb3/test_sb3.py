@@ -1,0 +1,381 @@
+"""Stable-Baselines3 as a trainable: phases change nothing, scores are of whole games, checkpoints whole and safe."""
+
+import pickle
+import random
+
+import gymnasium
+import numpy as np
+import pytest
+import torch
+from gymnasium import spaces
+
+from workbench.core.budget import Budget
+from workbench.core.errors import InvalidInput
+
+stable_baselines3 = pytest.importorskip("stable_baselines3")
+from stable_baselines3.common.vec_env import DummyVecEnv  # noqa: E402
+
+from workbench.algos.rl.sb3 import settings as settings_module  # noqa: E402
+from workbench.algos.rl.sb3.settings import SB3  # noqa: E402
+
+NET = {"policy_kwargs": {"net_arch": [8]}}
+SMALL_PPO = {"n_steps": 32, "batch_size": 32, "n_epochs": 1, **NET}
+OFF = {"learning_starts": 20, "buffer_size": 500, "batch_size": 8, "train_freq": 4, **NET}
+
+
+class Goal(gymnasium.Env):
+    """Dict observations and continuous actions: reach a number; a game is 5 steps."""
+
+    observation_space = spaces.Dict(
+        observation=spaces.Box(-1, 1, (2,), np.float32),
+        achieved_goal=spaces.Box(-1, 1, (1,), np.float32),
+        desired_goal=spaces.Box(-1, 1, (1,), np.float32),
+    )
+    action_space = spaces.Box(-1, 1, (1,), np.float32)
+
+    def reset(self, *, seed=None, options=None):
+        super().reset(seed=seed)
+        self.t, self.at, self.goal = 0, np.zeros(1, np.float32), self.np_random.uniform(-1, 1, 1).astype(np.float32)
+        return self._seen(), {}
+
+    def step(self, action):
+        self.t += 1
+        self.at = np.clip(self.at + action, -1, 1).astype(np.float32)
+        reward = float(self.compute_reward(self.at, self.goal, {}))
+        return self._seen(), reward, self.t == 5, False, {}
+
+    def compute_reward(self, achieved, desired, info):
+        return 1.0 - np.abs(achieved - desired).sum(-1)
+
+    def _seen(self):
+        return {
+            "observation": np.array([self.t / 5, 0], np.float32),
+            "achieved_goal": self.at,
+            "desired_goal": self.goal,
+        }
+
+
+class Picture(gymnasium.Env):
+    observation_space = spaces.Box(0, 255, (40, 40, 3), np.uint8)
+    action_space = spaces.MultiDiscrete([2, 3])
+
+    def reset(self, *, seed=None, options=None):
+        self.t = 0
+        return self.observation_space.sample(), {}
+
+    def step(self, action):
+        self.t += 1
+        return self.observation_space.sample(), 2.0, False, self.t == 3, {}
+
+
+gymnasium.register("SB3Goal-v0", Goal)
+gymnasium.register("SB3Picture-v0", Picture)
+
+
+def silent(metrics):
+    pass
+
+
+def ppo(**changes):
+    given = {"phase": Budget(frames=64), "hyperparameters": SMALL_PPO, "min_games": 1, **changes}
+    return SB3("PPO", "CartPole-v1", **given)
+
+
+KINDS = {
+    "ppo": ppo(),
+    "ppo on several": ppo(n_envs=2, normalize=True),
+    "a2c": SB3("A2C", "CartPole-v1", Budget(frames=60), NET, min_games=1),
+    "dqn": SB3("DQN", "CartPole-v1", Budget(frames=60), OFF, min_games=1),
+    "sac": SB3("SAC", "SB3Goal-v0", Budget(frames=40), OFF, min_games=1),
+    "td3 with noise": SB3("TD3", "Pendulum-v1", Budget(frames=200), {**OFF, "action_noise": 0.1}, min_games=1),
+    "her": SB3("SAC", "SB3Goal-v0", Budget(frames=40), {**OFF, "replay_buffer_class": "HerReplayBuffer"}, min_games=1),
+    "pictures": SB3("PPO", "SB3Picture-v0", Budget(frames=32), {**SMALL_PPO, "policy_kwargs": {}}, min_games=1),
+}
+CONTRIB = {
+    "ARS": ("CartPole-v1", {"n_delta": 2, **NET}),
+    "TQC": ("SB3Goal-v0", OFF),
+    "RecurrentPPO": ("CartPole-v1", {**SMALL_PPO, "policy_kwargs": {"lstm_hidden_size": 8}}),
+}
+
+
+def train(trial, phases):
+    for _ in range(phases):
+        trial.train_phase(silent)
+
+
+def weights(trial):
+    return torch.cat([w.flatten() for w in trial.model.policy.state_dict().values()])
+
+
+def same_games(factory, seed, frames):
+    """Learn the same frames by one plain call of SB3's `learn`."""
+    arguments = factory.arguments()
+    env = DummyVecEnv([lambda: gymnasium.make(factory.env)] * factory.n_envs)
+    plain = settings_module.algorithm_class(factory.algorithm)("MlpPolicy", env, seed=seed, device="cpu", **arguments)
+    return plain.learn(frames)
+
+
+@pytest.mark.parametrize("name", ["ppo", "dqn"])
+def test_phases_change_nothing_of_what_is_learned(name):
+    factory = KINDS[name]
+    trial = factory({}, 3)
+    for _ in range(3):
+        metrics = trial.train_phase(silent)
+        random.random(), np.random.random(), torch.rand(1)  # what else the process draws is nothing to a trial
+    if name == "dqn":  # `learn` counts its exploration by its own length
+        factory = SB3(**{**vars(factory), "total_frames": metrics["frames"]})
+        trial = factory({}, 3)
+        while trial.model.num_timesteps < metrics["frames"]:
+            trial.train_phase(silent)
+    plain = same_games(factory, 3, metrics["frames"])
+    assert plain.num_timesteps == trial.model.num_timesteps == metrics["frames"]
+    own = torch.cat([w.flatten() for w in plain.policy.state_dict().values()])
+    torch.testing.assert_close(weights(trial), own, rtol=0, atol=0)
+    trial.close()
+
+
+@pytest.mark.parametrize("name", KINDS)
+def test_every_kind_of_problem_learns_scores_and_goes_on_from_a_checkpoint(name, tmp_path):
+    factory, seen = KINDS[name], []
+    first, second = factory({}, 0), factory({}, 0)
+    metrics = first.train_phase(seen.append)
+    assert metrics["games"] == metrics["episodes"] >= 1
+    assert metrics["score"] == pytest.approx(np.mean(list(first.episodes.returns)))
+    assert metrics["frames"] >= factory.phase.amount
+    assert metrics["updates"] > 0
+    first.save(tmp_path)
+    second.load(tmp_path)
+    torch.testing.assert_close(weights(second), weights(first), rtol=0, atol=0)
+    more = second.train_phase(silent)
+    assert more["updates"] > metrics["updates"]
+    assert more["frames"] > metrics["frames"]
+    assert not torch.equal(weights(second), weights(first))
+    first.close()
+    second.close()
+
+
+@pytest.mark.parametrize("name", CONTRIB)
+def test_algorithms_of_contrib_go_by_their_names(name, tmp_path):
+    pytest.importorskip("sb3_contrib")
+    env, hyperparameters = CONTRIB[name]
+    factory = SB3(name, env, Budget(frames=32), hyperparameters, min_games=1)
+    first, second = factory({}, 0), factory({}, 1)
+    metrics = first.train_phase(silent)
+    first.save(tmp_path)
+    second.load(tmp_path)
+    assert second.train_phase(silent)["updates"] > metrics["updates"] > 0
+    first.close()
+    second.close()
+
+
+def test_scores_are_of_the_games_that_ended_in_the_phase_in_raw_rewards():
+    trial = ppo(normalize=True, min_games=12, score_window=20, phase=Budget(episodes=4))({}, 0)
+    ended = 0
+    for _ in range(2):
+        metrics = trial.train_phase(silent)
+        played = list(trial.episodes.returns)[-int(metrics["games"]) :]
+        assert metrics["games"] >= 12
+        assert metrics["score"] == metrics["episode_length"] == pytest.approx(np.mean(played))  # CartPole pays 1 a step
+        assert metrics["returns"] == played[-10:]
+        ended += metrics["games"]
+        assert metrics["episodes"] == ended
+    trial.close()
+
+
+def test_progress_shows_life_and_what_it_raises_ends_the_phase(monkeypatch):
+    class EnoughError(Exception):
+        pass
+
+    monkeypatch.setattr("workbench.algos.rl.sb3.trial.PROGRESS_S", 0.0)
+    trial, seen = ppo()({}, 0), []
+
+    def enough(metrics):
+        seen.append(metrics)
+        if metrics["updates"]:
+            raise EnoughError
+
+    with pytest.raises(EnoughError):
+        trial.train_phase(enough)
+    assert [m["frames"] for m in seen[:3]] == [1, 2, 3]
+    assert all("returns" not in m for m in seen)
+    trial.close()
+
+
+def test_a_long_update_shows_life_as_well(monkeypatch):
+    monkeypatch.setattr("workbench.algos.rl.sb3.trial.PROGRESS_S", 0.0)
+    trial, seen = ppo(hyperparameters={**SMALL_PPO, "n_epochs": 5})({}, 0), []
+    trial.train_phase(lambda m: seen.append(m["frames"]))
+    assert seen.count(32) == 1 + 5  # after the step, and at each of the update's five
+    trial.close()
+
+
+def test_a_copy_keeps_its_own_hyperparameters_and_takes_statistics_and_weights(tmp_path):
+    factory = SB3("SAC", "SB3Goal-v0", Budget(frames=40), OFF, min_games=1)
+    donor = factory({"learning_rate": 1e-2}, 0)
+    donor.train_phase(silent)
+    donor.save(tmp_path)
+    copied, fixed = factory({"learning_rate": 1e-4, "gamma": 0.5}, 1), factory({"ent_coef": 0.3}, 2)
+    for copy in (copied, fixed):
+        copy.load(tmp_path)
+        torch.testing.assert_close(weights(copy), weights(donor), rtol=0, atol=0)
+        assert copy.model.replay_buffer.pos == donor.model.replay_buffer.pos
+    assert copied.model.log_ent_coef.item() == donor.model.log_ent_coef.item()
+    assert float(fixed.model.ent_coef_tensor) == pytest.approx(0.3)
+    assert len(copied.model.actor.optimizer.state) == len(donor.model.actor.optimizer.state) > 0
+    assert copied.model.actor.optimizer.param_groups[0]["lr"] == 1e-4
+    assert copied.train_phase(silent)["learning_rate"] == 1e-4
+    assert copied.model.gamma == 0.5
+    for trial in (donor, copied, fixed):
+        trial.close()
+
+
+def test_replay_buffers_come_back_whole_and_into_another_size_the_newest(tmp_path):
+    factory = SB3("DQN", "CartPole-v1", Budget(frames=60), {**OFF, "buffer_size": 50}, min_games=1)
+    donor = factory({}, 0)
+    donor.train_phase(silent)
+    donor.save(tmp_path)
+    same, larger, smaller = factory({}, 1), factory({"buffer_size": 80}, 1), factory({"buffer_size": 10}, 1)
+    for copy in (same, larger, smaller):
+        copy.load(tmp_path)
+    theirs, pos = donor.model.replay_buffer, donor.model.replay_buffer.pos
+    assert theirs.full
+    in_order = np.roll(theirs.observations, -pos, 0)
+    np.testing.assert_array_equal(same.model.replay_buffer.observations, theirs.observations)
+    assert (same.model.replay_buffer.pos, same.model.replay_buffer.full) == (pos, True)
+    np.testing.assert_array_equal(larger.model.replay_buffer.observations[:50], in_order)
+    assert (larger.model.replay_buffer.pos, larger.model.replay_buffer.full) == (50, False)
+    np.testing.assert_array_equal(smaller.model.replay_buffer.observations, in_order[-10:])
+    assert (smaller.model.replay_buffer.pos, smaller.model.replay_buffer.full) == (0, True)
+    without = SB3(**{**vars(factory), "keep_replay": False})({}, 0)
+    without.train_phase(silent)
+    (tmp_path / "without").mkdir()
+    without.save(tmp_path / "without")
+    empty = factory({}, 1)
+    empty.load(tmp_path / "without")
+    assert empty.model.replay_buffer.size() == 0
+
+
+def test_running_means_come_back(tmp_path):
+    donor, copy = KINDS["ppo on several"]({}, 0), KINDS["ppo on several"]({}, 1)
+    donor.train_phase(silent)
+    donor.save(tmp_path)
+    copy.load(tmp_path)
+    theirs, own = donor.model.get_vec_normalize_env(), copy.model.get_vec_normalize_env()
+    np.testing.assert_array_equal(own.obs_rms.mean, theirs.obs_rms.mean)
+    assert own.obs_rms.count == theirs.obs_rms.count
+    assert own.ret_rms.var == theirs.ret_rms.var
+    assert isinstance(own.ret_rms.var, float | np.ndarray)
+    copy.train_phase(silent)
+
+
+def test_a_checkpoint_never_runs_code(tmp_path):
+    class Evil:
+        def __reduce__(self):
+            return (print, ("run",))
+
+    (tmp_path / "trial.pt").write_bytes(pickle.dumps(Evil()))
+    with pytest.raises(InvalidInput, match="no checkpoint of PPO can be read"):
+        ppo()({}, 0).load(tmp_path)
+    torch.save({"counters": "{}", "x": Evil()}, tmp_path / "trial.pt")
+    with pytest.raises(InvalidInput, match="no checkpoint of PPO can be read"):
+        ppo()({}, 0).load(tmp_path)
+
+
+def test_checkpoints_of_others_are_refused(tmp_path):
+    KINDS["a2c"]({}, 0).save(tmp_path)
+    with pytest.raises(InvalidInput, match=r"is of A2C, not of PPO"):
+        ppo()({}, 0).load(tmp_path)
+    with pytest.raises(InvalidInput, match=r"another network.*policy_kwargs out of the search space"):
+        KINDS["a2c"]({"policy_kwargs.net_arch": 16}, 0).load(tmp_path)
+
+
+def test_training_that_blows_up_is_said_to_diverge():
+    trial = ppo(hyperparameters={**SMALL_PPO, "max_grad_norm": 1e30})({"learning_rate": 1e30}, 0)
+    with pytest.raises(FloatingPointError, match=r"diverged.*smaller learning rate"):
+        train(trial, 5)
+
+
+def test_words_stand_for_the_objects_that_sb3_wants():
+    factory = ppo(
+        hyperparameters={
+            **SMALL_PPO,
+            "learning_rate": "lin_0.01",
+            "policy_kwargs": {"activation_fn": "ReLU", "optimizer_class": "torch.optim:SGD"},
+        },
+        total_frames=128,
+    )
+    trial = factory({"policy_kwargs.net_arch": 4}, 0)
+    policy = trial.model.policy
+    assert isinstance(policy.mlp_extractor.policy_net[1], torch.nn.ReLU)
+    assert policy.mlp_extractor.policy_net[0].out_features == 4
+    assert isinstance(policy.optimizer, torch.optim.SGD)
+    rates = [trial.train_phase(silent)["learning_rate"] for _ in range(2)]
+    assert rates == pytest.approx([0.005, 0.0])  # after half of the trial, and at its end
+    trial.close()
+
+
+def test_explorations_fall_over_the_whole_trial_and_not_over_a_phase():
+    dqn = {**OFF, "exploration_fraction": 0.5, "exploration_final_eps": 0.0}
+    trial = SB3("DQN", "CartPole-v1", Budget(frames=100), dqn, total_frames=400, min_games=1)({}, 0)
+    rates = [trial.train_phase(silent)["exploration_rate"] for _ in range(3)]
+    assert rates == pytest.approx([0.5, 0.0, 0.0], abs=0.05)
+    trial.close()
+
+
+REFUSED = {
+    "algorithm": (("PP0", "CartPole-v1", {}), r"unknown algorithm 'PP0': did you mean 'PPO'"),
+    "hyperparameter": (("PPO", "CartPole-v1", {"lr": 1}), r"hyperparameter of PPO 'lr'.*among them batch_size"),
+    "another's": (("PPO", "CartPole-v1", {"buffer_size": 9}), r"hyperparameter of PPO 'buffer_size'"),
+    "of the policy": (
+        ("PPO", "CartPole-v1", {"policy_kwargs": {"arch": 1}}),
+        r"policy_kwargs hyperparameter.*net_arch",
+    ),
+    "dotted": (("PPO", "CartPole-v1", {"policy_kwargs.arch": 1}), r"policy_kwargs hyperparameter of PPO 'arch'"),
+    "schedule": (("PPO", "CartPole-v1", {"learning_rate": "lin_x"}), r"write for example 'lin_0.001'"),
+    "class": (("PPO", "CartPole-v1", {"policy_kwargs": {"activation_fn": "Rulu"}}), r"'my_module:Rulu'"),
+    "actions": (("SAC", "CartPole-v1", {}), r"SAC cannot play CartPole-v1.*only supports.*Box.*Discrete"),
+    "value": (
+        ("PPO", "CartPole-v1", {"batch_size": 1}),
+        r"PPO cannot play CartPole-v1 with these settings.*batch_size",
+    ),
+    "environment": (("PPO", "CartPol-v1", {}), r"environment CartPol-v1 cannot be made.*"),
+    "class of an environment": (("PPO", Goal, {}), r"gymnasium.register\('Mine-v0', MyEnv\)"),
+    "table": (("PPO", "CartPole-v1", 3), r"hyperparameters is a table"),
+}
+
+
+@pytest.mark.parametrize("case", REFUSED)
+def test_what_cannot_be_is_one_line(case):
+    (algorithm, env, hyperparameters), line = REFUSED[case]
+    with pytest.raises(InvalidInput, match=line) as caught:
+        SB3(algorithm, env, hyperparameters=hyperparameters)
+    assert "\n" not in str(caught.value)
+
+
+def test_libraries_that_are_missing_are_one_line(monkeypatch):
+    def missing(module):
+        raise ModuleNotFoundError(module)
+
+    settings_module.algorithm_class.cache_clear()
+    monkeypatch.setattr(settings_module, "import_module", missing)
+    with pytest.raises(InvalidInput, match=r"needs Stable-Baselines3: pip install 'rl-workbench\[sb3\]'"):
+        SB3("PPO", "CartPole-v1")
+    monkeypatch.setattr(
+        settings_module,
+        "import_module",
+        lambda name: stable_baselines3 if name == "stable_baselines3" else missing(name),
+    )
+    with pytest.raises(InvalidInput, match=r"TQC is of sb3-contrib, which is not installed: pip install sb3-contrib"):
+        SB3("TQC", "Pendulum-v1")
+    settings_module.algorithm_class.cache_clear()
+
+
+def test_games_that_never_end_are_an_error_that_says_what_to_set(monkeypatch):
+    monkeypatch.setattr("workbench.algos.rl.sb3.trial.ATARI_EPISODE_FRAMES", 50)
+    gymnasium.register("SB3Endless-v0", lambda: gymnasium.wrappers.TransformReward(Picture(), float))
+    monkeypatch.setattr(Picture, "step", lambda self, action: (self.observation_space.sample(), 0.0, False, False, {}))
+    trial = SB3("PPO", "SB3Endless-v0", Budget(frames=32), {**SMALL_PPO, "policy_kwargs": {}})({}, 0)
+    with pytest.raises(
+        InvalidInput, match=r"no game of SB3Endless-v0 has ended.*env_kwargs={'max_episode_steps': 1000}"
+    ):
+        trial.train_phase(silent)

@@ -1,0 +1,227 @@
+"""Any algorithm of Stable-Baselines3 or sb3-contrib as a study takes it: by name, with its own hyperparameters."""
+
+import inspect
+from collections.abc import Iterable, Mapping, Sequence
+from contextlib import suppress
+from dataclasses import dataclass, field, replace
+from functools import cache
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
+from workbench.algos.rl.environment import Recipe, Wrapper, named, packed, unpacked
+from workbench.core.budget import Budget
+from workbench.core.errors import InvalidInput, refuse_unknown, unknown
+from workbench.core.protocols import Config
+
+if TYPE_CHECKING:
+    from workbench.algos.rl.sb3.trial import SB3Trial
+
+LIBRARIES = {"stable_baselines3": "stable-baselines3", "sb3_contrib": "sb3-contrib"}
+CONTRIB = ("ARS", "CrossQ", "MaskablePPO", "QRDQN", "RecurrentPPO", "TQC", "TRPO")
+POLICY = "policy_kwargs."
+_OURS = {
+    *("self", "policy", "env", "seed", "device", "verbose", "tensorboard_log", "stats_window_size"),
+    *("monitor_wrapper", "_init_setup_model"),
+}
+"""What an algorithm's signature has besides hyperparameters, and what the workbench sets."""
+_POLICY_OURS = {"self", "observation_space", "action_space", "lr_schedule"}
+LINEAR = "lin_"
+
+
+@dataclass(frozen=True)
+class SB3:
+    """An algorithm of Stable-Baselines3 or sb3-contrib, and a factory of trials.
+
+    Trials learn as the algorithm's own ``learn`` does: phases change nothing of it. A phase ends where a rollout does,
+    so a phase of PPO is a whole number of ``n_steps × n_envs``.
+
+    Parameters
+    ----------
+    algorithm : str
+        ``PPO``, ``DQN``, ``SAC``, ``TD3``, ``TQC``, …
+    env : str
+        A Gymnasium id (``LunarLander-v3``, ``my_module:Env-v0``) of any environment that the algorithm takes.
+    phase : Budget
+        Length of one phase, at least: it ends when this is spent and `min_games` games have ended in it. A step of the
+        environment counts as a frame.
+    hyperparameters : Mapping
+        Of the algorithm, by its own names, as far as they are not its defaults and no search space has them;
+        ``policy_kwargs`` is one. Where SB3 wants an object there is a word: ``"lin_0.001"`` for a value that falls to 0
+        over `total_frames`, a number for ``action_noise`` (the standard deviation of normal noise), a class's name for
+        ``…_class`` and ``…_fn`` (``"HerReplayBuffer"``, ``"ReLU"``, ``"my_module:Extractor"``). A search space may also
+        name what is in ``policy_kwargs``: ``policy_kwargs.net_arch``.
+    policy : str or None
+        ``MlpPolicy``, ``CnnPolicy``, ``MultiInputPolicy``, …; by default what fits the observations.
+    n_envs : int
+        Environments played side by side, in one process.
+    env_kwargs, wrappers
+        How an environment is made: see `Recipe`.
+    normalize : bool
+        Put SB3's ``VecNormalize`` around the environments; scores are of raw rewards all the same.
+    total_frames : int or None
+        Frames over which schedules run, DQN's exploration among them: those a whole trial is expected to take. By
+        default those of ten phases, or 100 000 where phases are not counted in frames.
+    min_games, score_window
+        As of every system: see `Settings`.
+    keep_replay : bool
+        Whether checkpoints hold the replay buffer, as far as it is filled. Without it, a trial that goes on from one
+        begins with an empty one.
+    torch_threads : int
+        Cores one tensor operation may use; set for the whole process when a phase starts.
+    device : str
+        ``auto``, ``cpu``, ``cuda`` …, as SB3 takes it.
+
+    Examples
+    --------
+    >>> SB3("PPO", "LunarLander-v3", phase=Budget(frames=20_000))  # doctest: +SKIP
+    """
+
+    algorithm: str
+    env: str
+    phase: Budget = field(default_factory=lambda: Budget(frames=20_000))
+    hyperparameters: Mapping[str, Any] = field(default_factory=dict)
+    policy: str | None = None
+    n_envs: int = 1
+    env_kwargs: Mapping[str, Any] = field(default_factory=dict)
+    wrappers: Sequence[Wrapper] = ()
+    normalize: bool = False
+    total_frames: int | None = None
+    min_games: int = 10
+    score_window: int = 100
+    keep_replay: bool = True
+    torch_threads: int = 1
+    device: str = "auto"
+
+    def __post_init__(self) -> None:
+        for name in ("n_envs", "min_games", "score_window", "torch_threads", "total_frames"):
+            value = getattr(self, name)
+            if value is None and name == "total_frames":
+                continue
+            if isinstance(value, bool) or not isinstance(value, int) or value < 1:
+                raise InvalidInput(f"SB3 needs {name} a whole number from 1, got {value!r}")
+        if not isinstance(self.phase, Budget):
+            raise InvalidInput(f"phase is a Budget, got {self.phase!r}: write for example Budget(frames=100_000)")
+        if not isinstance(self.env, str):
+            raise InvalidInput(
+                f"an environment goes by its id, got {self.env!r}: gymnasium.register('Mine-v0', MyEnv) gives it one"
+            )
+        if not isinstance(self.hyperparameters, Mapping):
+            raise InvalidInput(f"hyperparameters is a table of them by name, got {self.hyperparameters!r}")
+        self.check(self.hyperparameters)
+        from workbench.algos.rl.sb3.trial import SB3Trial
+
+        SB3Trial.try_out(self)
+
+    def check(self, config_names: Iterable[str]) -> None:
+        """Refuse a hyperparameter that the algorithm does not have, before a study starts."""
+        names = list(config_names)
+        kwargs = [name.removeprefix(POLICY) for name in names if name.startswith(POLICY)]
+        what = f"hyperparameter of {self.algorithm}"
+        refuse_unknown(what, [n for n in names if not n.startswith(POLICY)], allowed(algorithm_class(self.algorithm)))
+        refuse_unknown(f"policy_kwargs {what}", kwargs, self.policy_settings())
+
+    def policy_settings(self) -> set[str]:
+        """Name what ``policy_kwargs`` may hold."""
+        policies = algorithm_class(self.algorithm).policy_aliases
+        some = policies[self.policy] if self.policy in policies else next(iter(policies.values()))
+        return set(inspect.signature(some.__init__).parameters) - _POLICY_OURS
+
+    def __call__(self, config: Config, seed: int) -> "SB3Trial":
+        """Build a trial from its configuration, hyperparameters of the algorithm, and its seed."""
+        from workbench.algos.rl.sb3.trial import SB3Trial
+
+        self.check(config)
+        return SB3Trial(self.with_config(config), seed)
+
+    def with_config(self, config: Config) -> "SB3":
+        """Return the settings of one trial: these, overridden by its config."""
+        given = {**self.hyperparameters, **{k: v for k, v in config.items() if not k.startswith(POLICY)}}
+        inner = {k.removeprefix(POLICY): v for k, v in config.items() if k.startswith(POLICY)}
+        if inner:
+            given["policy_kwargs"] = {**given.get("policy_kwargs", {}), **inner}
+        return replace(self, hyperparameters=given)
+
+    @property
+    def recipe(self) -> Recipe:
+        """How one environment is made."""
+        return Recipe(self.env, self.env_kwargs, self.wrappers)
+
+    def arguments(self) -> dict[str, Any]:
+        """Give what the algorithm's class is called with: words become the objects that SB3 wants."""
+        given = {name: _meant(name, value) for name, value in self.hyperparameters.items()}
+        policy_kwargs = given.pop("policy_kwargs", None) or {}
+        if not isinstance(policy_kwargs, Mapping):
+            raise InvalidInput(f"policy_kwargs is a table, got {policy_kwargs!r}")
+        inner = {k.removeprefix(POLICY): given.pop(k) for k in list(given) if k.startswith(POLICY)}
+        inner = {**policy_kwargs, **inner}
+        refuse_unknown(f"policy_kwargs hyperparameter of {self.algorithm}", inner, self.policy_settings())
+        if inner:
+            given["policy_kwargs"] = {name: _meant(name, value) for name, value in inner.items()}
+        return given
+
+    def __getstate__(self) -> dict[str, Any]:
+        packet = packed(self.env, self.wrappers)
+        return dict(self.__dict__) if packet is None else {**self.__dict__, "wrappers": (), "packet": packet}
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        if (packet := state.pop("packet", None)) is not None:
+            state["wrappers"] = unpacked(packet)
+        self.__dict__.update(state)
+
+
+@cache
+def algorithm_class(name: str) -> Any:
+    """Find an algorithm's class by its name, first in stable-baselines3, then in sb3-contrib.
+
+    Raises
+    ------
+    InvalidInput
+        There is none, or its library is not installed.
+    """
+    known: dict[str, Any] = {}
+    for library in LIBRARIES:
+        with suppress(ModuleNotFoundError):
+            module = import_module(library)
+            known |= {k: v for k in module.__all__ if hasattr(v := getattr(module, k), "policy_aliases")}
+    if not known:
+        raise InvalidInput(
+            f"SB3({name!r}, …) needs Stable-Baselines3: pip install 'rl-workbench[sb3]', or stable-baselines3 alone"
+        )
+    if name in CONTRIB and name not in known:
+        raise InvalidInput(f"{name} is of sb3-contrib, which is not installed: pip install sb3-contrib")
+    if name not in known:
+        raise unknown("algorithm", str(name), [*known, *CONTRIB])
+    return known[name]
+
+
+def allowed(algorithm: Any) -> list[str]:
+    """Name an algorithm's hyperparameters."""
+    return [name for name in inspect.signature(algorithm.__init__).parameters if name not in _OURS]
+
+
+def _meant(name: str, value: Any) -> Any:
+    """Put the object that SB3 wants in the place of the word or the list that stands for it."""
+    if isinstance(value, str) and name.endswith(("_fn", "_class")):
+        return _class_named(name, value)
+    if isinstance(value, str) and value.startswith(LINEAR):
+        from stable_baselines3.common.utils import LinearSchedule
+
+        try:
+            return LinearSchedule(float(value.removeprefix(LINEAR)), 0.0, 1.0)
+        except ValueError:
+            raise InvalidInput(f"{name} {value!r} is no schedule: write for example 'lin_0.001'") from None
+    if name == "net_arch" and isinstance(value, int):
+        return [value, value]
+    return tuple(value) if name == "train_freq" and isinstance(value, list) else value
+
+
+def _class_named(name: str, value: str) -> Any:
+    """Find a class of torch or SB3 by its name, or anybody's by its module and name."""
+    if ":" in value:
+        return named(name, value)
+    for module in ("torch.nn", "torch.optim", *LIBRARIES):
+        with suppress(ModuleNotFoundError, AttributeError):
+            return getattr(import_module(module), value)
+    raise InvalidInput(
+        f"{name} {value!r} is no class of torch or SB3: name others by their module, 'my_module:{value}'"
+    )

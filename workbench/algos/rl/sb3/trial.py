@@ -1,0 +1,368 @@
+"""One trial of an algorithm of Stable-Baselines3: its model learns on, phase by phase, as one call of `learn` would."""
+
+import math
+import random
+import time
+from collections.abc import Generator, Mapping
+from contextlib import contextmanager
+from operator import attrgetter
+from pathlib import Path
+from typing import Any
+
+import gymnasium
+import numpy as np
+import torch
+from stable_baselines3.common.base_class import BaseAlgorithm
+from stable_baselines3.common.callbacks import BaseCallback
+from stable_baselines3.common.logger import Logger
+from stable_baselines3.common.noise import NormalActionNoise
+from stable_baselines3.common.preprocessing import is_image_space
+from stable_baselines3.common.utils import get_device
+from stable_baselines3.common.vec_env import DummyVecEnv, VecEnv, VecNormalize
+
+from workbench.algos.rl.environment import longest_of
+from workbench.algos.rl.envs import ATARI_EPISODE_FRAMES
+from workbench.algos.rl.episodes import Episodes, PhaseEnd
+from workbench.algos.rl.sb3.checkpoint import read, write
+from workbench.algos.rl.sb3.settings import SB3, algorithm_class
+from workbench.algos.rl.trial import LAST_RETURNS, PROGRESS_S, derived
+from workbench.core.errors import InvalidInput, WorkbenchError
+from workbench.core.protocols import Measured, Metrics, Progress
+
+FOR_EVER = 2**62  # steps: phases end by the callback
+PHASES = 10  # that schedules run over where nobody says
+STEPS = 100_000  # or so many steps
+
+
+class SB3Trial:
+    """A model of Stable-Baselines3, driven phase by phase; a `Trainable`.
+
+    Its random numbers are its own: Python's, numpy's and torch's global generators are lent to it for a phase and given
+    back as they were.
+
+    Parameters
+    ----------
+    settings : SB3
+        With the trial's config already in.
+    seed : int
+
+    Attributes
+    ----------
+    model : BaseAlgorithm
+        Stable-Baselines3's own: ``trial.model.predict(obs)``, ``trial.model.save(path)``.
+    """
+
+    def __init__(self, settings: SB3, seed: int) -> None:
+        self.settings, self.seed = settings, seed
+        self.episodes = Episodes(settings.n_envs, settings.score_window)
+        self._draws = _Draws()
+        torch.set_num_threads(settings.torch_threads)
+        with self._draws.lent():
+            self.model = _model(settings, _environments(settings, self.episodes), seed)
+        self.model.set_logger(Logger(None, []))
+        vars(self.model)["_update_current_progress_remaining"] = self._schedule
+        for optimizer in _optimizers(self.model):
+            optimizer.register_step_post_hook(lambda *_: self._sign())  # rollouts apart, an update may take minutes
+        self._end = PhaseEnd(
+            settings.phase,
+            settings.min_games,
+            settings.n_envs * ((self._limit() or ATARI_EPISODE_FRAMES) + 1),
+            settings.env,
+            "cut it off, env_kwargs={'max_episode_steps': 1000}",
+        )
+        self._closed = False
+
+    @classmethod
+    def try_out(cls, settings: SB3) -> None:
+        """Make the model but for its networks and buffers, so that a study that cannot run is refused at once."""
+        env = _environments(settings, Episodes(settings.n_envs, 1))
+        try:
+            _model(settings, env, 0, _init_setup_model=False)
+        finally:
+            env.close()
+
+    def train_phase(self, progress: Progress) -> Measured:
+        """Learn until the phase's budget is spent and `min_games` games have ended in it.
+
+        Parameters
+        ----------
+        progress : callable
+            Called about twice a second with the metrics below as they are now. What it raises ends the phase.
+
+        Returns
+        -------
+        dict
+            ``score``, the mean raw return of the games that ended in this phase (of the last `score_window` of them),
+            and their ``episode_length``; ``games``, how many ended; ``returns``, those of the last; ``frames``,
+            ``updates``, ``episodes`` since the trial began; ``fps`` and ``seconds`` of this phase; and what the
+            algorithm logs of its training (``loss``, ``value_loss``, ``ent_coef``, …).
+
+        Raises
+        ------
+        FloatingPointError
+            A loss or a weight is no longer a number.
+        InvalidInput
+            Games do not end.
+        """
+        torch.set_num_threads(self.settings.torch_threads)
+        self._progress, self._began = progress, time.perf_counter()
+        self._signed = self._began
+        self._before = self._counted()
+        self._end.begin()
+        self._closed = False
+        with self._draws.lent():
+            try:
+                self.model.learn(FOR_EVER, _PhaseCallback(self), log_interval=None, reset_num_timesteps=False)  # type: ignore[arg-type]
+            except _PhaseOver:
+                pass
+            except ValueError:  # torch's distributions refuse what is no number
+                self._refuse_nonsense()
+                raise
+        self._refuse_nonsense()
+        before = int(self._before["episodes"])
+        return {
+            **self._metrics(),
+            **self.episodes.means(before),
+            "returns": self.episodes.since(before)[0][-LAST_RETURNS:],
+            "seconds": time.perf_counter() - self._began,
+        }
+
+    def save(self, path: Path) -> None:
+        """Write weights, optimiser statistics, the replay buffer, counters and generators into the directory `path`."""
+        counters = {
+            "algorithm": self.settings.algorithm,
+            "env": self.settings.env,
+            "seed": self.seed,
+            "episodes": self.episodes.state_dict(),
+            "steps": self.model.num_timesteps,
+            "updates": self.model._n_updates,
+            "episode_num": self.model._episode_num,
+        }
+        write(Path(path), self.model, counters, self._draws.state(), self.settings.keep_replay)
+
+    def load(self, path: Path) -> None:
+        """Go on from a directory written by `save`; environments start new episodes.
+
+        The hyperparameters stay this trial's own. So do its random numbers, unless the checkpoint is of the same seed.
+
+        Raises
+        ------
+        InvalidInput
+            There is no checkpoint, or it is of another algorithm or network.
+        """
+        counters, draws = read(Path(path), self.model, self.settings.algorithm)
+        self.episodes.load_state_dict(counters["episodes"])
+        self.model.num_timesteps = int(counters["steps"])
+        self.model._n_updates = int(counters["updates"])
+        self.model._episode_num = int(counters["episode_num"])
+        self._schedule(self.model.num_timesteps, 0)
+        if counters["seed"] == self.seed:
+            self._draws.restore(draws)
+        env = self.model.env
+        assert env is not None
+        env.seed(derived(self.seed, 2, self.model.num_timesteps) % 2**31)
+        self.model._last_obs = None  # the environments begin anew
+
+    def close(self) -> None:
+        """Close the environments."""
+        if not self._closed and self.model.env is not None:
+            self.model.env.close()
+            self.model._last_obs = None
+        self._closed = True
+
+    # -- inside a phase ---------------------------------------------------------------------------------------
+
+    def is_over(self) -> bool:
+        """Tell whether the phase is over; asked only between rollouts, so that none is cut short."""
+        used = {name: count - self._before[name] for name, count in self._counted().items()}
+        return self._end.reached({**used, "seconds": time.perf_counter() - self._began})
+
+    def _sign(self) -> None:
+        now = time.perf_counter()
+        if now - self._signed >= PROGRESS_S:
+            self._signed = now
+            self._progress({**self._metrics(), **self.episodes.means()})
+
+    def _counted(self) -> dict[str, float]:
+        model = self.model
+        return {"frames": model.num_timesteps, "updates": model._n_updates, "episodes": self.episodes.finished}
+
+    def _metrics(self) -> Metrics:
+        counted = self._counted()
+        seconds = max(time.perf_counter() - self._began, 1e-9)
+        return {
+            **_logged(self.model),
+            **counted,
+            "games": counted["episodes"] - self._before["episodes"],
+            "fps": (counted["frames"] - self._before["frames"]) / seconds,
+        }
+
+    def _schedule(self, num_timesteps: int, _total_timesteps: int) -> None:
+        """Tell the model how much of the trial is to come: phases are parts of it, not trainings of their own."""
+        phase = self.settings.phase
+        default = PHASES * phase.amount if phase.unit == "frames" else STEPS
+        self.model._current_progress_remaining = max(0.0, 1.0 - num_timesteps / (self.settings.total_frames or default))
+
+    def _refuse_nonsense(self) -> None:
+        losses = {name: value for name, value in self.model.logger.name_to_value.items() if name.endswith("loss")}
+        wrong = [name for name, value in losses.items() if not math.isfinite(value)]
+        if not all(bool(torch.isfinite(weight).all()) for weight in self.model.policy.parameters()):
+            wrong.append("a weight")
+        if wrong:
+            raise FloatingPointError(
+                f"training diverged: {wrong[0]} is no longer a number after {self.model.num_timesteps} steps; try a "
+                "smaller learning rate"
+            )
+
+    def _limit(self) -> int | None:
+        env = self.model.env
+        assert env is not None
+        return longest_of(env.unwrapped.envs[0])  # type: ignore[attr-defined]
+
+
+class _PhaseOver(Exception):
+    """Ends `learn` where a rollout would begin."""
+
+
+class _PhaseCallback(BaseCallback):
+    """Shows life at every step, and ends the phase between two rollouts."""
+
+    def __init__(self, trial: SB3Trial) -> None:
+        super().__init__()
+        self.trial = trial
+
+    def _on_step(self) -> bool:
+        self.trial._sign()
+        return True
+
+    def _on_rollout_start(self) -> None:
+        if self.trial.is_over():
+            raise _PhaseOver
+
+
+class Counted(gymnasium.Wrapper):
+    """Counts raw returns of whole games into `episodes`."""
+
+    def __init__(self, env: gymnasium.Env, episodes: Episodes) -> None:
+        super().__init__(env)
+        self._episodes = episodes
+
+    def reset(self, **settings: Any) -> Any:
+        """Begin a game; one that had not ended does not count."""
+        self._total, self._steps = 0.0, 0
+        return self.env.reset(**settings)
+
+    def step(self, action: Any) -> Any:
+        """Play on."""
+        obs, reward, terminated, truncated, info = self.env.step(action)
+        self._total += float(reward)
+        self._steps += 1
+        if terminated or truncated:
+            self._episodes.merge([self._total], [self._steps])
+        return obs, reward, terminated, truncated, info
+
+
+class _Draws:
+    """A trial's own states of the generators that a whole process shares."""
+
+    def __init__(self) -> None:
+        self._state = self._now()
+
+    @contextmanager
+    def lent(self) -> Generator[None, None, None]:
+        """Let the process draw from this trial's streams, and leave its own as they were."""
+        before = self._now()
+        self._set(self._state)
+        try:
+            yield
+        finally:
+            self._state = self._now()
+            self._set(before)
+
+    def state(self) -> dict[str, Any]:
+        """Give the states, of plain numbers and tensors."""
+        python, (_, keys, *rest), own = self._state
+        return {"python": list(python[1]), "numpy": [keys.tolist(), *map(float, rest)], "torch": own}
+
+    def restore(self, state: Mapping[str, Any]) -> None:
+        """Take over what `state` gave."""
+        keys, position, has_gauss, gauss = state["numpy"]
+        numpy = ("MT19937", np.array(keys, np.uint32), int(position), int(has_gauss), gauss)
+        self._state = ((3, tuple(state["python"]), None), numpy, state["torch"])
+
+    @staticmethod
+    def _now() -> tuple[Any, Any, torch.Tensor]:
+        return random.getstate(), np.random.get_state(), torch.get_rng_state()
+
+    @staticmethod
+    def _set(state: tuple[Any, Any, torch.Tensor]) -> None:
+        random.setstate(state[0])
+        np.random.set_state(state[1])
+        torch.set_rng_state(state[2])
+
+
+def _environments(settings: SB3, episodes: Episodes) -> VecEnv:
+    env: VecEnv = DummyVecEnv([lambda: Counted(settings.recipe.make(), episodes)] * settings.n_envs)
+    if settings.normalize:
+        gamma = settings.hyperparameters.get("gamma", 0.99)
+        with _readable(settings):
+            env = VecNormalize(env, gamma=gamma)
+    return env
+
+
+def _model(settings: SB3, env: VecEnv, seed: int, **given: Any) -> BaseAlgorithm:
+    """Make the model; what SB3 refuses is one line."""
+    algorithm = algorithm_class(settings.algorithm)
+    arguments = settings.arguments()
+    noise = arguments.get("action_noise")
+    if isinstance(noise, int | float):
+        shape = env.action_space.shape or ()
+        arguments["action_noise"] = NormalActionNoise(np.zeros(shape), np.full(shape, float(noise)))
+    with _readable(settings):
+        device = get_device(settings.device)
+        policy = settings.policy or _fitting_policy(algorithm, env)
+        made: BaseAlgorithm = algorithm(policy, env, seed=seed, device=device, verbose=0, **arguments, **given)
+        return made
+
+
+def _fitting_policy(algorithm: Any, env: VecEnv) -> str:
+    """Name the policy that reads an environment's observations."""
+    space = env.observation_space
+    start = "MultiInput" if isinstance(space, gymnasium.spaces.Dict) else "Cnn" if is_image_space(space) else "Mlp"
+    names: list[str] = list(algorithm.policy_aliases)
+    fitting = [name for name in names if name.startswith(start)]
+    if not fitting:
+        raise InvalidInput(f"it has no policy that reads {space}, only {', '.join(names)}")
+    return fitting[0]
+
+
+@contextmanager
+def _readable(settings: SB3) -> Generator[None, None, None]:
+    """Say in one line what SB3 refuses, and of which algorithm and environment."""
+    try:
+        yield
+    except WorkbenchError as err:
+        raise InvalidInput(f"{settings.algorithm} cannot play {settings.env}: {err}") from None
+    except (AssertionError, ValueError, TypeError, NotImplementedError, KeyError, RuntimeError, AttributeError) as err:
+        said = f"{type(err).__name__}: {err}" if str(err) else type(err).__name__
+        raise InvalidInput(
+            f"{settings.algorithm} cannot play {settings.env} with these settings: {said}; what it is shown can be "
+            "changed by a wrapper, wrappers=['gymnasium.wrappers:FlattenObservation']"
+        ) from None
+
+
+def _logged(model: BaseAlgorithm) -> dict[str, float]:
+    """What the algorithm has logged last of its training, under its own names."""
+    if not hasattr(model, "_logger"):
+        return {}
+    found = {}
+    for name, value in model.logger.name_to_value.items():
+        part, _, plain = name.rpartition("/")
+        if part in ("train", "rollout") and plain != "n_updates" and math.isfinite(value):
+            found[plain] = float(value)
+    return found
+
+
+def _optimizers(model: BaseAlgorithm) -> list[torch.optim.Optimizer]:
+    parts = [attrgetter(name)(model) for name in model._get_torch_save_params()[0]]
+    return [part for part in parts if isinstance(part, torch.optim.Optimizer)]
