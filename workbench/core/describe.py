@@ -113,7 +113,9 @@ def explain_of(described: object, registry: Registry) -> Explain:
     """
     kind = described.get("kind") if isinstance(described, Mapping) else None
     cls = _class("scheduler", kind, registry) if isinstance(kind, str) and kind in registry else None
-    explain: Explain = getattr(cls, "explain", reason_text)
+    explain: Callable[..., str] = getattr(cls, "explain", reason_text)
+    if isinstance(described, Mapping) and isinstance(described.get("scheduler"), Mapping):  # it runs another's trials
+        return partial(explain, words=explain_of(described["scheduler"], registry))
     return explain
 
 

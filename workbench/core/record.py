@@ -50,9 +50,12 @@ def provenance(nodes: int | None, **parts: Any) -> dict[str, Any]:
 
 def scheduler_from_record(described: Mapping[str, Any]) -> Scheduler:
     """Build a scheduler again, fresh, from what the log keeps of it."""
-    settings = dict(described)
-    searcher = build("searcher", settings.pop("searcher"), SEARCHERS)
-    scheduler: Scheduler = build("scheduler", settings, SCHEDULERS, searcher=searcher)
+    settings, inner = dict(described), {}
+    if "scheduler" in settings:  # one that runs another's trials
+        inner["scheduler"] = scheduler_from_record(settings.pop("scheduler"))
+    else:
+        inner["searcher"] = build("searcher", settings.pop("searcher"), SEARCHERS)
+    scheduler: Scheduler = build("scheduler", settings, SCHEDULERS, **inner)
     return scheduler
 
 

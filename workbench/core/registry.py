@@ -17,6 +17,7 @@ SCHEDULERS = {
     "median": "workbench.algos.search.median:MedianStopping",
     "pbt": "workbench.algos.search.pbt:PBT",
     "portfolio": "workbench.algos.search.portfolio:Portfolio",
+    "seeded": "workbench.algos.search.seeded:Seeded",
 }
 
 TRAINABLES = {

@@ -28,6 +28,7 @@ from workbench.algos.search import (
     OptunaSearcher,
     Portfolio,
     RandomSearcher,
+    Seeded,
     SuccessiveHalving,
 )
 from workbench.core.describe import describe, explain_of
@@ -74,11 +75,15 @@ SCHEDULERS = {
     "evolution": lambda: HyperTrick(EvolutionSearcher(SPACE, warmup=4), 15, 3, 0.25),
     "evolution-asha": lambda: ASHA(EvolutionSearcher(SPACE, warmup=3, random=0.0), 12, 4, eta=2),
 }
+SCHEDULERS |= {
+    f"seeded-{name}": lambda name=name: Seeded(SCHEDULERS[name](), 2) for name in ("hypertrick", "asha", "pbt")
+}
+SCHEDULERS["seeded-halving"] = lambda: Seeded(SCHEDULERS["halving"](), 3, "median")
 if find_spec("optuna"):
     SCHEDULERS["optuna"] = lambda: HyperTrick(OptunaSearcher(SPACE, n_random=4), 10, 3, 0.25)
 BOUND = {"halving-static", "halving-hold", "hyperband-hold"}  # to a cluster of N_SLOTS
 BARRIERS = {
-    name for name in SCHEDULERS if name.startswith(("halving", "hyperband"))
+    name for name in SCHEDULERS if name.startswith(("halving", "hyperband", "seeded"))
 }  # nodes idle while all wait for the last
 
 
@@ -351,7 +356,9 @@ def test_asha_expects_too_little_by_at_most_a_third(variant) -> None:
 
 def test_sizes_are_true_where_the_searcher_runs_out(scheduler) -> None:
     world = play(scheduler, N_SLOTS)
-    assert len({run.trial for run in world.runs}) == scheduler.n_trials or isinstance(scheduler, PBT)
+    assert len({run.trial for run in world.runs}) == scheduler.n_trials or isinstance(
+        getattr(scheduler, "scheduler", scheduler), PBT
+    )
 
 
 def test_every_reason_has_words_that_name_no_other_scheduler_s_modes(scheduler) -> None:
@@ -364,7 +371,7 @@ def test_every_reason_has_words_that_name_no_other_scheduler_s_modes(scheduler) 
             assert words.strip()
             assert words.count("\n") == 0
             assert explain({"mode": reason["mode"]}).strip()
-            if not isinstance(scheduler, (HyperTrick, Portfolio)):
+            if not isinstance(getattr(scheduler, "scheduler", scheduler), (HyperTrick, Portfolio)):
                 assert "DCM" not in words
                 assert "WSM" not in words
             elif reason["mode"] in ("collecting", "selecting") and "rank" in reason:

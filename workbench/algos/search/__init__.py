@@ -14,6 +14,7 @@ from workbench.algos.search.optuna import OptunaSearcher
 from workbench.algos.search.pbt import PBT
 from workbench.algos.search.portfolio import Portfolio
 from workbench.algos.search.searchers import GridSearcher, ListSearcher, RandomSearcher
+from workbench.algos.search.seeded import Seeded
 
 __all__ = [
     "ASHA",
@@ -28,5 +29,6 @@ __all__ = [
     "OptunaSearcher",
     "Portfolio",
     "RandomSearcher",
+    "Seeded",
     "SuccessiveHalving",
 ]

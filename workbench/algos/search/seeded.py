@@ -1,0 +1,278 @@
+"""Several seeds for each configuration, judged together, under any scheduler."""
+
+import math
+from collections import deque
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from itertools import chain
+from typing import Any
+
+import numpy as np
+
+from workbench.algos.search.trials import check_one_of, check_size
+from workbench.core.errors import InvalidInput, SchedulerError
+from workbench.core.protocols import (
+    Config,
+    Decision,
+    Expectation,
+    Explain,
+    Report,
+    Run,
+    Scheduler,
+    Verdict,
+    expectation_of,
+)
+from workbench.core.showing import reason_text, settings_html
+from workbench.core.size import full_runs
+
+WAITING = "seeds"
+"""Mode of a trial whose candidate has trials with other seeds still in the same phase."""
+
+
+@dataclass
+class Seeded:
+    """Run every configuration with several seeds; `scheduler` judges what they come to together.
+
+    To `scheduler` a configuration is one trial, a *candidate*; in the study it is `seeds` trials, which differ in their
+    seed alone. When the last of them has ended a phase, their scores are joined into one report, and the verdict is
+    for all. Until then those that ended it earlier are paused, each with its checkpoint, and their slots go to others:
+    a candidate's trials meet only among themselves, and no slot waits.
+
+    A trial that fails is judged no more; the candidate goes on with the others, and fails with the last of them.
+
+    Parameters
+    ----------
+    scheduler : Scheduler
+        Of candidates. One that binds trials to slots is refused when it asks for such a trial.
+    seeds : int
+        Trials of each candidate.
+    judged_by : {"mean", "median", "iqm"}
+        What joins their scores; ``iqm`` is the mean of the middle half (Agarwal et al., NeurIPS 2021).
+    """
+
+    scheduler: Scheduler
+    seeds: int = 3
+    judged_by: str = "mean"
+    _candidates: "list[_Candidate]" = field(init=False, default_factory=list, repr=False, compare=False)
+    _candidate_of: "dict[int, _Candidate]" = field(init=False, default_factory=dict, repr=False, compare=False)
+    _due: "deque[_Due]" = field(init=False, default_factory=deque, repr=False, compare=False)  # to ask for, in order
+
+    _repr_html_ = settings_html
+
+    def __post_init__(self) -> None:
+        check_size(self, seeds=self.seeds)
+        check_one_of(self, "judged_by", self.judged_by, tuple(JUDGES))
+
+    @property
+    def n_phases(self) -> int:
+        """Those of a candidate."""
+        return self.scheduler.n_phases
+
+    @property
+    def n_trials(self) -> int:
+        """Trials of all candidates."""
+        return self.scheduler.n_trials * self.seeds
+
+    @property
+    def n_configs(self) -> int:
+        """Runs to the end that a completion rate of 1 stands for."""
+        return full_runs(self.scheduler) * self.seeds
+
+    @property
+    def expected_phases(self) -> float:
+        """Phases expected of all candidates' trials."""
+        return self.scheduler.expected_phases * self.seeds
+
+    def expectation(self) -> Expectation | None:
+        """Say how many trials begin each phase: as many times more as there are seeds."""
+        of_candidates = expectation_of(self.scheduler)
+        if of_candidates is None:
+            return None
+        return Expectation(
+            began=[n * self.seeds for n in of_candidates.began],
+            fewest=[n * self.seeds for n in of_candidates.fewest],
+            completion=of_candidates.completion,
+            fewest_completion=of_candidates.fewest_completion,
+        )
+
+    @staticmethod
+    def explain(reason: Mapping[str, Any], words: Explain = reason_text) -> str:
+        """Put a reason into words, those of the candidates' scheduler where it judged.
+
+        >>> Seeded.explain({"mode": "seeds", "reported": 2, "seeds": 3, "candidate": 0})
+        'seeds: 2 of 3 have ended this phase of candidate 0'
+        """
+        if reason.get("mode") == WAITING:
+            known = dict.fromkeys(("reported", "seeds", "candidate"), "?") | dict(reason)
+            return "{mode}: {reported} of {seeds} have ended this phase of candidate {candidate}".format(**known)
+        return words({key: value for key, value in reason.items() if key != "candidate"})
+
+    def ask(self) -> Run | None:
+        """Name a trial of a candidate that has begun, or begin the next candidate."""
+        if not self._due and (run := self.scheduler.ask()) is not None:
+            self._take_in(run)
+        if not self._due:
+            return None
+        due = self._due.popleft()
+        return due.candidate.resume(due.trial) if due.trial is not None else self._start(due.candidate, due.parent)
+
+    def tell(self, report: Report) -> Mapping[int, Decision]:
+        """Join the report to those of its candidate; the last one of a phase settles it for all."""
+        candidate = self._take(report)
+        number = candidate.number
+        answers: dict[int, Decision] = {}
+        if candidate.settled:
+            for judged, decision in self.scheduler.tell(candidate.joined(JUDGES[self.judged_by])).items():
+                answers |= self._carry_out(self._candidates[judged], decision, report.trial)
+        if report.failed:
+            answers[report.trial] = Decision(Verdict.STOP, {"mode": "failed", "candidate": number})
+        elif report.trial not in answers:
+            why = {"mode": WAITING, "reported": len(candidate.reports), "seeds": candidate.n_alive, "candidate": number}
+            answers[report.trial] = Decision(Verdict.PAUSE, why)
+        return answers
+
+    def _take(self, report: Report) -> "_Candidate":
+        """Accept a report, or raise `SchedulerError` if its trial is unknown, over, or in another phase."""
+        candidate, trial = self._candidate_of.get(report.trial), report.trial
+        if candidate is None or not candidate.expects(report):
+            where = "is not running" if candidate is None else candidate.standing(trial)
+            raise SchedulerError(f"a report of trial {trial}, phase {report.phase}, came, but that trial {where}")
+        if report.failed:
+            self._due = deque(due for due in self._due if due.trial != trial)
+        candidate.take(report)
+        return candidate
+
+    def _take_in(self, run: Run) -> None:
+        """Line up the trials of a candidate that its scheduler wants on a slot."""
+        if run.slot is not None:
+            raise InvalidInput(
+                f"{type(self.scheduler).__name__} binds trials to slots, which several seeds of a configuration cannot "
+                "share: leave out seeds, or choose an allocation that binds none"
+            )
+        if run.parent == run.trial:
+            self._line_up(self._candidates[run.trial])
+            return
+        candidate = _Candidate(run.trial, run.config, run.phase, self.seeds)
+        self._candidates.append(candidate)
+        parents = [None] * self.seeds if run.parent is None else self._candidates[run.parent].donors(self.seeds)
+        self._due.extend(_Due(candidate, None, parent) for parent in parents)
+
+    def _line_up(self, candidate: "_Candidate", but: int | None = None) -> None:
+        """Let a candidate begin its next phase: all its trials wait to be asked for, save one that keeps its slot."""
+        candidate.begin_next()
+        self._due.extend(_Due(candidate, trial) for trial in candidate.alive if trial != but)
+
+    def _start(self, candidate: "_Candidate", parent: int | None) -> Run:
+        trial = len(self._candidate_of)
+        self._candidate_of[trial] = candidate
+        candidate.start(trial)
+        return Run(trial, candidate.config, parent, candidate.phase)
+
+    def _carry_out(self, candidate: "_Candidate", decision: Decision, reporter: int) -> dict[int, Decision]:
+        """Apply a verdict on a candidate to its trials: the reporter may keep its slot, the others are paused."""
+        verdict, reason = decision.verdict, {**decision.reason, "candidate": candidate.number}
+        trials = list(candidate.alive)
+        if verdict is Verdict.CONTINUE:
+            self._line_up(candidate, but=reporter)
+            if reporter not in trials:
+                return {}
+            candidate.running.add(reporter)
+            return {reporter: Decision(verdict, reason)}
+        if verdict is Verdict.STOP:
+            candidate.end()
+            return {trial: Decision(verdict, reason) for trial in trials}
+        return {trial: Decision(Verdict.PAUSE, reason) for trial in trials}
+
+
+@dataclass(eq=False)
+class _Candidate:
+    """One configuration's trials, which are in the same phase."""
+
+    number: int
+    config: Config
+    phase: int
+    unstarted: int
+    alive: list[int] = field(default_factory=list)  # started and not failed; none once it has been stopped
+    judged: list[int] = field(default_factory=list)  # those whose scores the scheduler has heard last
+    running: set[int] = field(default_factory=set)  # those a report of this phase may come from
+    reports: dict[int, Report] = field(default_factory=dict)  # of this phase
+    heard: bool = False  # the scheduler has heard of this phase
+
+    @property
+    def n_alive(self) -> int:
+        return len(self.alive) + self.unstarted
+
+    @property
+    def settled(self) -> bool:
+        """Whether there is news for the scheduler: all that can end this phase have, or none is left that can."""
+        ended = len(self.reports) == self.n_alive
+        return ended and (not self.heard or self.n_alive == 0)
+
+    def donors(self, n: int) -> list[int | None]:
+        """Name the trials whose weights `n` trials of a copy start from, in turn."""
+        return [self.judged[i % len(self.judged)] for i in range(n)]
+
+    def start(self, trial: int) -> None:
+        self.unstarted -= 1
+        self.alive.append(trial)
+        self.running.add(trial)
+
+    def resume(self, trial: int) -> Run:
+        self.running.add(trial)
+        return Run(trial, self.config, parent=trial, phase=self.phase)
+
+    def begin_next(self) -> None:
+        self.phase += 1
+        self.reports, self.heard = {}, False
+
+    def expects(self, report: Report) -> bool:
+        if report.failed:
+            return report.trial in self.alive
+        return report.trial in self.running and report.phase == self.phase
+
+    def standing(self, trial: int) -> str:
+        return f"reports phase {self.phase} next" if trial in self.running else "is not running"
+
+    def take(self, report: Report) -> None:
+        self.running.discard(report.trial)
+        if report.failed:
+            self.alive.remove(report.trial)
+            self.reports.pop(report.trial, None)
+        else:
+            self.reports[report.trial] = report
+
+    def joined(self, judge: Callable[[Sequence[float]], float]) -> Report:
+        """Join the trials' reports of this phase into the candidate's, a failure if there is none."""
+        self.heard = True
+        if not self.reports:
+            return Report(self.number, self.phase, math.nan, failed=True)
+        self.judged = sorted(self.reports)
+        score = judge([report.score for report in self.reports.values()])
+        returns = tuple(chain.from_iterable(report.returns for report in self.reports.values()))
+        return Report(self.number, self.phase, score, returns=returns)
+
+    def end(self) -> None:
+        self.alive, self.unstarted = [], 0
+        self.running.clear()
+
+
+@dataclass(eq=False)
+class _Due:
+    """A trial to ask for: a new one of a candidate, or one that was paused."""
+
+    candidate: _Candidate
+    trial: int | None
+    parent: int | None = None
+
+
+def interquartile_mean(values: Sequence[float]) -> float:
+    """Give the mean of the middle half: a quarter of the values, rounded down, is left out at either end."""
+    cut = len(values) // 4
+    return float(np.mean(np.sort(values)[cut : len(values) - cut]))
+
+
+JUDGES: Mapping[str, Callable[[Sequence[float]], float]] = {
+    "mean": lambda values: float(np.mean(values)),
+    "median": lambda values: float(np.median(values)),
+    "iqm": interquartile_mean,
+}
