@@ -21,6 +21,7 @@ from workbench.core.drive import drive, replay
 from workbench.core.errors import InvalidInput
 from workbench.core.ledger import Ledger
 from workbench.core.protocols import Event, Kind, Report
+from workbench.simulation.cluster import VirtualCluster
 from workbench.simulation.executor import SimulatedExecutor
 
 MINIMISE = Event(Kind.STUDY_STARTED, 0.0, data={"aim": {"mode": "min"}})
@@ -47,7 +48,7 @@ class Turned:
 
 def driven(scheduler, model, *events: Event) -> tuple[MemoryLog, Ledger]:
     log, ledger = MemoryLog(events), Ledger(events)
-    executor = SimulatedExecutor(model, [1.0] * 3)
+    executor = SimulatedExecutor(model, VirtualCluster(3))
     executor.open(0.0)
     assert drive(scheduler, executor, log, ledger=ledger)
     return log, ledger

@@ -91,7 +91,7 @@ def test_a_run_is_logged_before_the_executor_hears_of_it() -> None:
             assert any(e.kind is Kind.DECISION and e.trial == trial for e in log)
             super().apply(trial, verdict)
 
-    executor = Watched(RandomTimes(1), [1.0, 1.0])
+    executor = Watched(RandomTimes(1), VirtualCluster(2))
     executor.open(0.0)
     assert drive(Barrier(Verdict.PAUSE), executor, log)
 
@@ -154,7 +154,7 @@ class InPairs(SimulatedExecutor):
 
 def test_a_slot_is_filled_before_the_next_report_is_heard_even_of_two_that_came_at_once() -> None:
     log = MemoryLog()
-    executor = InPairs(RandomTimes(0), [1.0, 1.0])
+    executor = InPairs(RandomTimes(0), VirtualCluster(2))
     executor.open(0.0)
     assert drive(FullRuns(RandomSearcher(SPACE), 4, 1), executor, log)
     told = [str(e.kind) for e in log if e.kind in (Kind.RUN, Kind.PHASE_ENDED, Kind.DECISION)]

@@ -270,6 +270,8 @@ def _decision_events(told: Mapping[int, Decision], report: Report, at: float, le
 
 def _run_event(run: Run, seed: int, at: float) -> Event:
     data = {"config": dict(run.config), "parent": run.parent, "seed": trial_seed(seed, run.trial)}
+    if run.candidate is not None:
+        data["candidate"] = run.candidate
     return Event(Kind.RUN, at, run.trial, run.phase, run.slot, data)
 
 

@@ -27,8 +27,8 @@ class Request:
     trial : int or None
         The trial it concerns.
     data : Mapping
-        ``phases`` to extend by or for a clone to run, ``config`` changes of a clone, ``nodes`` to scale to, and who
-        asked (``by``).
+        ``phases`` to extend by or for a clone to run, ``config`` changes of a clone, whether a clone ``confirms`` the
+        trial's score with a fresh seed, ``nodes`` to scale to, and who asked (``by``).
     """
 
     id: str
@@ -118,7 +118,8 @@ def _checked_trial(request: Request, trial: int, ledger: Ledger, n_phases: int) 
                 raise InvalidInput(
                     f"{name} is {config[name]!r} in trial {trial}; a clone cannot have {changes[name]!r}"
                 )
-        return {"config": {**config, **changes}, "phases": _count(request, "phases", n_phases)}
+        confirms = {"confirms": True} if request.data.get("confirms") is True and not changes else {}
+        return {"config": {**config, **changes}, "phases": _count(request, "phases", n_phases), **confirms}
     return {}
 
 
@@ -149,4 +150,6 @@ def _clone(
         "own_phases": data["phases"],
         "by": "person",
     }
+    if data.get("confirms"):
+        run |= {"confirms": True, "candidate": ledger.trials[request.trial or 0].candidate}
     return Event(Kind.RUN, at, number, 0, data=run)

@@ -64,6 +64,8 @@ class TrialRecord:
     ended_s: float | None = None
     parent: int | None = None
     parent_phase: int | None = None
+    candidate: int | None = None
+    confirms: bool = False
     mode: str | None = None
     error: str | None = None
 
@@ -156,6 +158,7 @@ class Ledger:
         trial = self.trials.get(number)
         if trial is None:
             trial = self.trials[number] = TrialRecord(data["config"], data["seed"], event.at)
+            trial.candidate, trial.confirms = data.get("candidate", number), data.get("confirms", False)
         if parent != number:  # a trial that is taken up again keeps the parent it came from
             trial.parent = data.get("clone_of") if parent is None else parent
             if parent is not None:  # every phase's end leaves a checkpoint: the parent's newest is taken

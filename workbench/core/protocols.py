@@ -57,6 +57,8 @@ class Run:
         First phase to run.
     slot : int or None
         Slot the trial is bound to; ``None`` takes any free one.
+    candidate : int or None
+        What its score is part of, where several trials with different seeds are judged together; see `Seeded`.
     """
 
     trial: int
@@ -64,6 +66,7 @@ class Run:
     parent: int | None = None
     phase: int = 0
     slot: int | None = None
+    candidate: int | None = None
 
 
 @dataclass(frozen=True, slots=True)

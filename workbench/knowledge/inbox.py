@@ -92,6 +92,11 @@ class Controls:
         more = {} if phases is None else {"phases": phases}
         return send(self.db, self.study, "clone", trial, config=dict(config or {}), **more)
 
+    def confirm(self, trial: int, phases: int | None = None) -> str:
+        """Train a trial's configuration again with a fresh seed; see `StudyRun.confirm`."""
+        more = {} if phases is None else {"phases": phases}
+        return send(self.db, self.study, "clone", trial, confirms=True, **more)
+
     def pause_study(self) -> str:
         """Let running phases end, and begin no further ones."""
         return send(self.db, self.study, "pause study")

@@ -18,9 +18,18 @@ from workbench.core.space import Space
 from workbench.study.own import trainable_from, with_own
 from workbench.study.study import Study
 
-_STUDY_KEYS = {"name", "seed", "nodes", "db", "checkpoints", "max_retries", "stall_s", "fail_fast"} | {
-    f.name for f in fields(Aim)
-}
+_STUDY_KEYS = {
+    "name",
+    "seed",
+    "nodes",
+    "db",
+    "checkpoints",
+    "max_retries",
+    "stall_s",
+    "fail_fast",
+    "seeds",
+    "judged_by",
+} | {f.name for f in fields(Aim)}
 _PRESETS: dict[str, Any] = {
     "study": resources.files("workbench") / "presets",
     "simulation": resources.files("workbench") / "presets" / "simulate",

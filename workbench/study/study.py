@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from workbench.algos.function.factory import as_factory
+from workbench.algos.search.seeded import Seeded
 from workbench.core.aim import Aim
 from workbench.core.describe import describe
 from workbench.core.drive import drive
@@ -62,6 +63,10 @@ class Study:
         Of any running Dask cluster; it is left running.
     seed : int
         Every trial's seed is derived from it.
+    seeds : int
+        Trials of each configuration, which differ in their seed and are judged together: see `Seeded`.
+    judged_by : str
+        ``mean``, ``median`` or ``iqm`` of their scores.
     checkpoints : str, optional
         A directory all workers see, or an fsspec URL, instead of the place beside `db`.
     max_retries : int
@@ -93,6 +98,8 @@ class Study:
     nodes: int = 2
     client: "Client | None" = None
     seed: int = 0
+    seeds: int = 1
+    judged_by: str = "mean"
     checkpoints: str | None = None
     max_retries: int = 2
     stall_s: float = 300.0
@@ -108,6 +115,8 @@ class Study:
     def __post_init__(self) -> None:
         object.__setattr__(self, "db", Path(self.db))
         object.__setattr__(self, "trainable", as_factory(self.trainable))
+        if self.seeds != 1 and not isinstance(self.scheduler, Seeded):
+            object.__setattr__(self, "scheduler", Seeded(self.scheduler, self.seeds, self.judged_by))
         if not isinstance(self.name, str) or not _NAME.fullmatch(self.name):
             raise InvalidInput(
                 f"a study's name is 1 to 100 characters without / \\ or a leading dot, got {self.name!r}"
@@ -197,7 +206,8 @@ class Study:
         return Aim(self.mode, self.target_score, self.max_hours, self.second, self.second_mode)
 
     def _check_space(self) -> None:
-        space = getattr(getattr(self.scheduler, "searcher", None), "space", None)
+        rule = self.scheduler.scheduler if isinstance(self.scheduler, Seeded) else self.scheduler
+        space = getattr(getattr(rule, "searcher", None), "space", None)
         if space is None:
             return
         from workbench.knowledge.frames import TRIALS

@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from workbench.algos.search.trials import check_one_of, check_size
+from workbench.core.checks import check_one_of, check_size
 from workbench.core.errors import InvalidInput, SchedulerError
 from workbench.core.protocols import (
     Config,
@@ -166,7 +166,7 @@ class Seeded:
         trial = len(self._candidate_of)
         self._candidate_of[trial] = candidate
         candidate.start(trial)
-        return Run(trial, candidate.config, parent, candidate.phase)
+        return Run(trial, candidate.config, parent, candidate.phase, candidate=candidate.number)
 
     def _carry_out(self, candidate: "_Candidate", decision: Decision, reporter: int) -> dict[int, Decision]:
         """Apply a verdict on a candidate to its trials: the reporter may keep its slot, the others are paused."""
@@ -219,7 +219,7 @@ class _Candidate:
 
     def resume(self, trial: int) -> Run:
         self.running.add(trial)
-        return Run(trial, self.config, parent=trial, phase=self.phase)
+        return Run(trial, self.config, parent=trial, phase=self.phase, candidate=self.number)
 
     def begin_next(self) -> None:
         self.phase += 1

@@ -1,0 +1,84 @@
+"""Seeds of one configuration, worked by hand; what holds for every scheduler is in the contract."""
+
+import math
+
+import pytest
+
+from tests.support import SPACE
+from workbench.algos.search import FullRuns, HyperTrick, ListSearcher, RandomSearcher, Seeded, SuccessiveHalving
+from workbench.algos.search.seeded import interquartile_mean
+from workbench.core.errors import InvalidInput
+from workbench.core.protocols import Report, Verdict
+
+CONFIGS = [{"lr": 10.0**-n} for n in range(4)]
+
+
+def verdicts(told) -> dict[int, str]:
+    return {trial: str(decision.verdict) for trial, decision in told.items()}
+
+
+def test_one_candidate_by_hand() -> None:
+    """Two seeds: the first to end a phase is paused, the second settles it for both."""
+    seeded = Seeded(FullRuns(ListSearcher(CONFIGS), 2, 2), 2)
+    assert (seeded.n_trials, seeded.n_phases, seeded.expected_phases, seeded.n_configs) == (4, 2, 8, 4)
+    first, second, third = (seeded.ask() for _ in range(3))
+    assert [(run.trial, run.config, run.candidate) for run in (first, second, third)] == [
+        (0, CONFIGS[0], 0),
+        (1, CONFIGS[0], 0),
+        (2, CONFIGS[1], 1),
+    ]
+    assert verdicts(seeded.tell(Report(0, 0, 1.0))) == {0: "pause"}
+    told = seeded.tell(Report(1, 0, 3.0))
+    assert verdicts(told) == {1: "continue"}
+    assert told[1].reason == {"mode": "full", "candidate": 0}
+    assert seeded.ask().trial == 3, "in the order of lining up: the second seed of candidate 1 came before"
+    again = seeded.ask()
+    assert (again.trial, again.parent, again.phase, again.candidate) == (0, 0, 1, 0)
+    assert verdicts(seeded.tell(Report(1, 1, 2.0))) == {1: "pause"}
+    assert verdicts(seeded.tell(Report(0, 1, 2.0))) == {0: "stop", 1: "stop"}
+
+
+@pytest.mark.parametrize(("judged_by", "winner"), [("mean", 1), ("median", 0)])
+def test_candidates_are_judged_by_all_their_seeds(judged_by, winner) -> None:
+    """Scores 5 5 0 against 4 4 4: the median prefers the first, the mean the second."""
+    seeded = Seeded(SuccessiveHalving(ListSearcher(CONFIGS[:2]), 2, 2, eta=2), 3, judged_by)
+    runs = [seeded.ask() for _ in range(6)]
+    told = {}
+    for run, score in zip(runs, (5, 5, 0, 4, 4, 4), strict=True):
+        told |= seeded.tell(Report(run.trial, 0, float(score)))
+    stopped = {trial for trial, decision in told.items() if decision.verdict is Verdict.STOP}
+    assert stopped == ({0, 1, 2} if winner == 1 else {3, 4, 5})
+    on = [seeded.ask() for _ in range(2)]
+    assert {run.candidate for run in on if run is not None} <= {winner}
+
+
+def test_a_failed_seed_leaves_the_candidate_to_the_others_and_the_last_one_fails_it() -> None:
+    seeded = Seeded(FullRuns(ListSearcher(CONFIGS), 1, 3), 2)
+    seeded.ask(), seeded.ask()
+    assert verdicts(seeded.tell(Report(0, 0, 1.0))) == {0: "pause"}
+    told = seeded.tell(Report(1, 0, math.nan, failed=True))
+    assert verdicts(told) == {1: "stop"}
+    assert (run := seeded.ask()) is not None, "the one that is left goes on alone"
+    assert (run.trial, run.phase) == (0, 1)
+    assert verdicts(seeded.tell(Report(0, 1, 1.0))) == {0: "continue"}
+    assert verdicts(seeded.tell(Report(0, 2, math.nan, failed=True))) == {0: "stop"}
+    assert seeded.ask() is None
+
+
+def test_what_binds_trials_to_slots_is_refused_with_the_way_out() -> None:
+    rule = SuccessiveHalving(RandomSearcher(SPACE), 4, 4, eviction_rate=0.3, allocation="static", n_nodes=2)
+    with pytest.raises(InvalidInput, match=r"binds trials to slots.*leave out seeds"):
+        Seeded(rule, 2).ask()
+
+
+def test_settings_are_checked() -> None:
+    rule = HyperTrick(RandomSearcher(SPACE), 4, 3)
+    with pytest.raises(InvalidInput, match="seeds >= 1, got 0"):
+        Seeded(rule, 0)
+    with pytest.raises(InvalidInput, match="judged_by is one of mean, median, iqm, got 'best'"):
+        Seeded(rule, 2, "best")
+
+
+def test_the_interquartile_mean_by_hand() -> None:
+    assert interquartile_mean([9.0, 1.0, 2.0, 3.0]) == 2.5
+    assert interquartile_mean([1.0, 2.0, 6.0]) == 3.0

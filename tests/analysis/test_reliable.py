@@ -1,0 +1,58 @@
+import numpy as np
+import pytest
+
+from workbench.analysis.reliable import (
+    interquartile_mean,
+    optimality_gap,
+    performance_profile,
+    probability_of_improvement,
+    stratified_interval,
+)
+from workbench.core.errors import InvalidInput
+
+
+def test_statistics_by_hand() -> None:
+    scores = [[0.0, 2.0], [1.0, 3.0], [5.0, 9.0], [2.0, 1.0]]  # in order 0 1 1 2 | 2 3 5 9
+    assert interquartile_mean(scores) == (1 + 2 + 2 + 3) / 4
+    assert interquartile_mean([1.0, 2.0, 6.0]) == 3.0
+    assert optimality_gap(scores, 2.0) == pytest.approx((2 + 1 + 1) / 8)
+    assert performance_profile(scores, [0, 1, 9]).tolist() == [7 / 8, 5 / 8, 0.0]
+    assert probability_of_improvement([1.0, 3.0], [2.0, 1.0]) == (0 + 0.5 + 1 + 1) / 4
+
+
+def test_an_interval_draws_each_task_s_runs_apart() -> None:
+    """Where every run of a task scores alike, drawing again changes nothing; where tasks were mixed it would."""
+    same = np.repeat([[0.0, 10.0]], 6, axis=0)
+    assert stratified_interval(interquartile_mean, same, resamples=200) == (5.0, 5.0, 5.0)
+    runs = np.random.default_rng(0).normal(size=(30, 3))
+    found = stratified_interval(interquartile_mean, runs, resamples=500)
+    assert found.low < found.value < found.high
+    assert found == stratified_interval(interquartile_mean, runs, resamples=500)
+
+
+def test_an_interval_covers_the_truth_about_as_often_as_it_says() -> None:
+    rng = np.random.default_rng(1)
+    covered = 0
+    for n in range(200):
+        found = stratified_interval(interquartile_mean, rng.normal(size=(20, 2)), resamples=200, seed=n)
+        covered += found.low <= 0 <= found.high
+    assert 175 <= covered <= 199
+
+
+def test_other_tasks_are_refused() -> None:
+    with pytest.raises(InvalidInput, match="the same tasks, got 2 and 3"):
+        probability_of_improvement(np.zeros((4, 2)), np.zeros((4, 3)))
+
+
+@pytest.mark.parametrize("seed", range(5))
+def test_statistics_equal_rliable_s(seed) -> None:
+    """Needs the extra `rliable`."""
+    metrics = pytest.importorskip("rliable.metrics")
+    rng = np.random.default_rng(seed)
+    scores, others = rng.normal(size=(int(rng.integers(3, 20)), 4)), np.round(rng.normal(size=(7, 4)), 1)
+    assert interquartile_mean(scores) == pytest.approx(metrics.aggregate_iqm(scores))
+    assert optimality_gap(scores) == pytest.approx(metrics.aggregate_optimality_gap(scores))
+    rounded = np.round(scores, 1)
+    assert probability_of_improvement(rounded, others) == pytest.approx(
+        metrics.probability_of_improvement(rounded, others)
+    )

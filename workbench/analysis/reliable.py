@@ -1,0 +1,88 @@
+"""How sure a comparison over few seeds is: the statistics of Agarwal et al., NeurIPS 2021 (arXiv 2108.13264).
+
+Pure functions of score matrices [n_runs, n_tasks], one run a seed; `rliable` gives the same numbers.
+"""
+
+from collections.abc import Callable, Sequence
+
+import numpy as np
+import numpy.typing as npt
+
+from workbench.analysis.bootstrap import Interval
+from workbench.core.errors import InvalidInput
+
+Scores = npt.NDArray[np.float64]
+
+
+def interquartile_mean(scores: npt.ArrayLike) -> float:
+    """Give the mean of the middle half of all scores: a quarter, rounded down, is left out at either end (Sec. 4.3)."""
+    values = np.sort(np.asarray(scores, dtype=float), axis=None)
+    cut = values.size // 4
+    return float(values[cut : values.size - cut].mean())
+
+
+def optimality_gap(scores: npt.ArrayLike, target: float = 1.0) -> float:
+    """Give by how much runs fall short of `target` on average; beyond it nothing is gained (Sec. 4.3)."""
+    return float(target - np.minimum(np.asarray(scores, dtype=float), target).mean())
+
+
+def probability_of_improvement(scores: npt.ArrayLike, others: npt.ArrayLike) -> float:
+    """Give how likely a run beats another's on a task drawn at random, ties counting half (Sec. 4.3).
+
+    Parameters
+    ----------
+    scores, others : array of float, [n_runs, n_tasks]
+        The same tasks; the numbers of runs may differ.
+    """
+    ours, theirs = _matrix(scores), _matrix(others)
+    _check_tasks(ours, theirs)
+    gaps = ours[:, None, :] - theirs[None, :, :]
+    return float(np.mean((gaps > 0) + (gaps == 0) / 2))
+
+
+def performance_profile(scores: npt.ArrayLike, thresholds: Sequence[float]) -> Scores:
+    """Give the share of runs that score above each threshold (Sec. 4.2, Eq. 3), [n_thresholds]."""
+    values = np.asarray(scores, dtype=float)
+    return np.array([np.mean(values > threshold) for threshold in thresholds])
+
+
+def stratified_interval(
+    statistic: Callable[..., float],
+    *scores: npt.ArrayLike,
+    confidence: float = 0.95,
+    resamples: int = 2000,
+    seed: int = 0,
+) -> Interval:
+    """Estimate how far a statistic would move if the runs of every task were drawn again (Sec. 4.1).
+
+    Parameters
+    ----------
+    statistic : callable
+        Of as many matrices as are given, such as `interquartile_mean` or `probability_of_improvement`.
+    *scores : array of float, [n_runs, n_tasks]
+        Each task's runs are drawn with replacement apart from the others'.
+    confidence : float
+        Coverage aimed at, in (0, 1). With fewer than about ten runs the interval is too narrow: say n with it.
+    resamples, seed : int
+        The same seed gives the same interval.
+    """
+    matrices = [_matrix(each) for each in scores]
+    generator = np.random.default_rng(seed)
+    again = np.empty(resamples)
+    for draw in range(resamples):
+        drawn = [np.take_along_axis(m, generator.integers(len(m), size=m.shape), axis=0) for m in matrices]
+        again[draw] = statistic(*drawn)
+    tail = (1 - confidence) / 2
+    low, high = np.quantile(again, [tail, 1 - tail])
+    return Interval(statistic(*matrices), float(low), float(high))
+
+
+def _matrix(scores: npt.ArrayLike) -> Scores:
+    """Read scores as [n_runs, n_tasks]; those of one task may be given as [n_runs]."""
+    values = np.asarray(scores, dtype=float)
+    return values[:, None] if values.ndim == 1 else values
+
+
+def _check_tasks(ours: Scores, theirs: Scores) -> None:
+    if ours.shape[1] != theirs.shape[1]:
+        raise InvalidInput(f"runs are compared on the same tasks, got {ours.shape[1]} and {theirs.shape[1]}")
