@@ -18,6 +18,7 @@ import workbench
 from workbench.cli.main import main
 from workbench.core.places import DATA
 from workbench.knowledge import KnowledgeBase
+from workbench.study.file import read_file, study_from
 
 ROOT = Path(__file__).parents[1]
 DOCS = ROOT / "docs"
@@ -37,6 +38,7 @@ TOY_OF_ONE_S_OWN = {  # the same for docs/own.md
     "n_trials=16, n_phases=9": "n_trials=2, n_phases=2",
     "n_trials=8, n_phases=3": "n_trials=2, n_phases=2",
     "population=8, n_phases=9": "population=4, n_phases=2, share=0.5",
+    "frames=10_000": "frames=600",
 }
 
 
@@ -202,12 +204,14 @@ def test_tune_your_own_code_runs_at_a_toy_size(tmp_path, monkeypatch, capsys, cl
             exec(compile(smaller(source), "docs/own.md", "exec"), names)
     assert all(smaller.said.values())
     with KnowledgeBase("data/runs/workbench.db") as kb:
-        assert kb.studies["name"].tolist() == ["train", "digits", "network", "network-class"]
-        assert kb.studies["state"].tolist() == ["ended"] * 4
+        studies = ["train", "digits", "network", "network-class", "cartpole-ppo", "corridor"]
+        assert kb.studies["name"].tolist() == studies
+        assert kb.studies["state"].tolist() == ["ended"] * 6
         assert all((kb[name].frames().trials["state"] != "failed").all() for name in kb)
         assert kb["train"].frames().phases["score"].min() > 0.5
-    for title in ("my_module.py", "mine.toml"):
+    for title in ("my_module.py", "mine.toml", "sb3.toml"):
         Path(title).write_text(titled("own.md", title))
+    assert study_from(read_file("sb3.toml")).trainable.algorithm == "DQN"
     monkeypatch.setattr(sys, "path", [*sys.path])
     for line in [line for block in blocks("own.md", "sh") for line in block.splitlines()]:
         assert main(shlex.split(line)[1:]) == 0, line

@@ -26,7 +26,8 @@ def test_notebooks_are_thin_and_stripped(path) -> None:
     assert sum("parameters" in c.metadata.get("tags", []) for c in code) == 1
     for cell in code:
         tree = ast.parse(cell.source)
-        assert not any(isinstance(n, (ast.FunctionDef, ast.ClassDef)) for n in ast.walk(tree))
+        if path.stem != "05_your_own_problem":  # the reader's own code is what it is of
+            assert not any(isinstance(n, (ast.FunctionDef, ast.ClassDef)) for n in ast.walk(tree))
         assert len(cell.source.splitlines()) <= 25
 
 
@@ -46,6 +47,7 @@ SHOWN = {  # the first ones keep their studies where they are told
         *("hypertrick loses", "the first tenth of the trials runs"),
     ],
     "04_watch_an_agent": ["image/"],
+    "05_your_own_problem": ["best config", "own-function", "own-environment", "application/vnd.plotly.v1+json"],
 } | {name: ["application/vnd.plotly"] for name in ("10_hypertrick", "11_ga3c", "12_ba3c", "13_pbt", "14_hts_rl")}
 
 
