@@ -6,17 +6,24 @@ is a median over the repeats:
 - ``pps``: GA3C, t_max 5, small network, predictions a second in a running trial
 - ``sb3_pps``: Stable-Baselines3 A2C, 16 environments, n_steps 5, the same network, the same emulators in as
   many threads; run with one thread a tensor operation and with one a core, the faster counts
+- ``sb3_as_shipped_pps``: the same A2C and network as its users run it, on Gymnasium's Atari wrappers, one environment
+  after another; a sentence instead of a number where OpenCV, which these wrappers need, is missing
 - ``a3c_pps``: the project's A3C, the same network and environments, an agent a core
-- ``emulator_pps, prediction_pps, training_pps``: each part alone, on all cores
+- ``emulator_pps``: the library's vector environment, 32 emulators on all cores, its own 84 × 84 × 4 frames
+- ``prediction_pps, training_pps``: each part alone, on all cores
 - ``roofline_pps``: 1 / (emulator + prediction + training seconds a step)
-- ``ratio_sb3, ratio_a3c, ratio_roofline``: medians of the ratios within one repeat
+- ``ratio_emulator, ratio_sb3, ratio_sb3_as_shipped, ratio_a3c, ratio_roofline``: medians of ratios within a repeat
+- ``ranges``: lowest and highest of each key over the repeats
+- ``precision``: what GA3C chose to compute in
 - ``rss_mib``: most memory the process held until the first GA3C trial had ended, before its peer was loaded
 - ``cpu_us``: core microseconds an agent step, over all threads, which a busy neighbour changes little
+- ``base_cpu_us, ratio_cpu``: with ``--base`` settings, what they take in the same run, and how much of it ``cpu_us`` is
 
 Run with ``python benchmarks/ga3c_throughput.py --seconds 10 --repeats 3``; needs the extra ``bench``.
 """
 
 import argparse
+import importlib.util
 import json
 import os
 import platform
@@ -29,9 +36,10 @@ from typing import Any
 
 import numpy as np
 import torch
+from ale_py.vector_env import AtariVectorEnv
 
 from workbench.algos.rl.a3c.trial import A3C
-from workbench.algos.rl.envs import available_cores, find_game, make_agents
+from workbench.algos.rl.envs import available_cores, find_game
 from workbench.algos.rl.ga3c.trial import GA3C
 from workbench.algos.rl.rollout import Rollout
 from workbench.algos.rl.settings import Settings
@@ -39,21 +47,25 @@ from workbench.algos.rl.trial import play_for
 
 GAME, T_MAX, SB3_ENVS, SB3_STEPS = "Pong", 5, 16, 5
 PREDICT_BATCH = 32
+ON_CPU: dict[str, Any] = {"game": GAME, "device": "cpu", "phase": {"seconds": 1}}
+SHIPPED = {"frameskip": 1, "repeat_action_probability": 0.0}  # its wrapper skips frames itself
+NO_OPENCV = "skipped: Stable-Baselines3's Atari wrappers need OpenCV, which is not installed (opencv-python-headless)"
 
 
-def trial_pps(settings: Settings, seconds: float) -> dict[str, float]:
+def trial_pps(settings: Settings, seconds: float, precisions: set[str]) -> dict[str, float]:
     """Warm up, then measure."""
     trial: Any = settings({"t_max": T_MAX}, 0)  # type: ignore[operator]
     play_for(trial, min(2.0, seconds))
     steps, cpu = trial.steps, time.process_time()
     metrics = play_for(trial, seconds)
+    precisions.add(trial.learner.precision)
     cpu_us = (time.process_time() - cpu) / (trial.steps - steps) * 1e6
     trial.close()
     return {"pps": metrics["pps"], "cpu_us": cpu_us}
 
 
-def sb3_pps(seconds: float, cores: int, torch_threads: int) -> float:
-    """Run Stable-Baselines3's A2C with that many threads a tensor operation."""
+def sb3_pps(seconds: float, cores: int, torch_threads: int, as_shipped: bool = False) -> float:
+    """Run Stable-Baselines3's A2C with that many threads a tensor operation, on ours or its own environments."""
     from ga3c_sb3 import AtariVecEnv, SmallNetwork
     from stable_baselines3 import A2C
     from stable_baselines3.common.callbacks import BaseCallback
@@ -74,7 +86,7 @@ def sb3_pps(seconds: float, cores: int, torch_threads: int) -> float:
             return True
 
     torch.set_num_threads(torch_threads)
-    env = AtariVecEnv("pong", SB3_ENVS, cores)
+    env = as_shipped_env() if as_shipped else AtariVecEnv("pong", SB3_ENVS, cores)
     policy = {"features_extractor_class": SmallNetwork, "net_arch": [], "share_features_extractor": True}
     model = A2C("CnnPolicy", env, n_steps=SB3_STEPS, policy_kwargs=policy, device="cpu", seed=0)
     clock = Clock()
@@ -83,20 +95,29 @@ def sb3_pps(seconds: float, cores: int, torch_threads: int) -> float:
     return clock.rate
 
 
+def as_shipped_env() -> Any:
+    """Return Stable-Baselines3's Atari environments as its own training script makes them."""
+    import ale_py
+    import gymnasium
+    from stable_baselines3.common.env_util import make_atari_env
+    from stable_baselines3.common.vec_env import VecFrameStack
+
+    gymnasium.register_envs(ale_py)
+    return VecFrameStack(make_atari_env(f"ALE/{GAME}-v5", n_envs=SB3_ENVS, env_kwargs=SHIPPED), n_stack=4)
+
+
 def emulator_pps(seconds: float, cores: int) -> float:
     """Step the emulators alone, with random actions."""
     game = find_game(GAME)
-    agents = make_agents(game, 32, 0, n_threads=cores)
+    env = AtariVectorEnv(game.name, 32, num_threads=min(32, cores), use_fire_reset=False, reward_clipping=False)
     actions = np.random.default_rng(0).integers(0, game.n_actions, (256, 32))
-    agents.recv()
+    env.reset(seed=np.arange(32))
     began, steps = time.perf_counter(), 0
     while time.perf_counter() - began < seconds:
-        agents.send(actions[steps % 256])
-        agents.recv()
+        env.send(actions[steps % 256])
+        env.recv()
         steps += 1
-    rate = steps * 32 / (time.perf_counter() - began)
-    agents.close()
-    return rate
+    return steps * 32 / (time.perf_counter() - began)
 
 
 def network_pps(settings: GA3C, seconds: float, cores: int, train: bool) -> float:
@@ -126,6 +147,31 @@ def network_pps(settings: GA3C, seconds: float, cores: int, train: bool) -> floa
     return sum(counts) / seconds
 
 
+def measure(given: argparse.Namespace, cores: int, precisions: set[str]) -> dict[str, float]:
+    """Measure everything once; the order is that in which a slow machine does least harm to the ratios."""
+    settings, base = (GA3C.from_json(ON_CPU | changed) for changed in (given.settings, given.base or {}))
+    part = max(1.0, given.seconds / 4)
+    row = trial_pps(settings, given.seconds, precisions)
+    row["rss_mib"] = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss // 1024
+    row["emulator_pps"] = emulator_pps(part, cores)
+    if given.base is not None:
+        row["base_cpu_us"] = trial_pps(base, given.seconds, set())["cpu_us"]
+        row["ratio_cpu"] = row["cpu_us"] / row["base_cpu_us"]
+    if not given.no_sb3:
+        row["sb3_pps"] = max(sb3_pps(given.seconds, cores, threads) for threads in {1, cores})
+        if importlib.util.find_spec("cv2"):
+            shipped = (sb3_pps(given.seconds, cores, threads, as_shipped=True) for threads in {1, cores})
+            row["sb3_as_shipped_pps"] = max(shipped)
+    row["a3c_pps"] = trial_pps(A3C.from_json(ON_CPU | {"n_agents": cores}), given.seconds, set())["pps"]
+    row["prediction_pps"] = network_pps(settings, part, cores, train=False)
+    row["training_pps"] = network_pps(settings, part, cores, train=True)
+    row["roofline_pps"] = 1 / sum(1 / row[f"{name}_pps"] for name in ("emulator", "prediction", "training"))
+    for name in ("emulator", "sb3", "sb3_as_shipped", "a3c", "roofline"):
+        if f"{name}_pps" in row:
+            row[f"ratio_{name}"] = row["pps"] / row[f"{name}_pps"]
+    return row
+
+
 def main() -> None:
     """Measure and print."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
@@ -133,31 +179,17 @@ def main() -> None:
     parser.add_argument("--repeats", type=int, default=3)
     parser.add_argument("--no-sb3", action="store_true", help="leave the peer out")
     parser.add_argument("--settings", type=json.loads, default={}, help="JSON of GA3C settings to override")
+    parser.add_argument("--base", type=json.loads, help="JSON of GA3C settings to compare with in the same run")
     given = parser.parse_args()
-    cores = available_cores()
-    settings = GA3C.from_json({"game": GAME, "device": "cpu", "phase": {"seconds": 1}} | given.settings)
-    a3c = A3C.from_json({"game": GAME, "device": "cpu", "phase": {"seconds": 1}, "n_agents": cores})
-    part = max(1.0, given.seconds / 4)
-    rows: list[dict[str, float]] = []
-    for _ in range(given.repeats):
-        row = trial_pps(settings, given.seconds)
-        if not rows:
-            rss_mib = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss // 1024
-        if not given.no_sb3:
-            row["sb3_pps"] = max(sb3_pps(given.seconds, cores, threads) for threads in {1, cores})
-            row["ratio_sb3"] = row["pps"] / row["sb3_pps"]
-        row["a3c_pps"] = trial_pps(a3c, given.seconds)["pps"]
-        row["ratio_a3c"] = row["pps"] / row["a3c_pps"]
-        row["emulator_pps"] = emulator_pps(part, cores)
-        row["prediction_pps"] = network_pps(settings, part, cores, train=False)
-        row["training_pps"] = network_pps(settings, part, cores, train=True)
-        row["roofline_pps"] = 1 / sum(1 / row[f"{name}_pps"] for name in ("emulator", "prediction", "training"))
-        row["ratio_roofline"] = row["pps"] / row["roofline_pps"]
-        rows.append(row)
+    cores, precisions = available_cores(), set[str]()
+    rows = [measure(given, cores, precisions) for _ in range(given.repeats)]
     result: dict[str, object] = {k: round(statistics.median(row[k] for row in rows), 3) for k in rows[0]}
+    if "sb3_pps" in result:
+        result.setdefault("sb3_as_shipped_pps", NO_OPENCV)
+    result["ranges"] = {k: [round(pick(row[k] for row in rows), 3) for pick in (min, max)] for k in rows[0]}
     result |= {"cores": cores, "repeats": given.repeats, "seconds": given.seconds, "torch": torch.__version__}
-    result |= {"rss_mib": rss_mib, "load_1m": round(os.getloadavg()[0], 1)}
-    result |= {"machine": platform.machine(), "settings": given.settings}
+    result |= {"rss_mib": int(rows[0]["rss_mib"]), "load_1m": round(os.getloadavg()[0], 1)}
+    result |= {"machine": platform.machine(), "settings": given.settings, "precision": "/".join(sorted(precisions))}
     print(json.dumps(result, indent=2))
 
 

@@ -18,7 +18,7 @@ N_RANKS = 3
     ("game", "network"), [("Pong", "small"), ("CartPole-v1", "mlp"), ("CartPole-v1", "mlp-separate")]
 )
 def test_a3c_ga3c_ba3c_and_hts_rl_take_the_same_gradient(game, network) -> None:
-    shared, seed = {"game": game, "network": network, "device": "cpu", "n_agents": 2}, 5
+    shared, seed = {"game": game, "network": network, "device": "cpu", "n_agents": 2, "precision": "float32"}, 5
     a3c, ga3c, hts = (system(**shared)({}, seed) for system in (A3C, GA3C, HTS))
     ranks = [BA3C(**shared, n_ranks=N_RANKS).rank({}, seed, rank) for rank in range(N_RANKS)]
     rollout = fixed_rollout(ga3c.game)

@@ -15,7 +15,7 @@ needs_gpu = pytest.mark.skipif(not torch.cuda.is_available(), reason="no CUDA de
 
 
 def learner(**settings):
-    return GA3C("Pong", Budget(updates=1), **{"device": "cpu"} | settings)({}, seed=3).learner
+    return GA3C("Pong", Budget(updates=1), **{"device": "cpu", "precision": "float32"} | settings)({}, seed=3).learner
 
 
 def rollout(n=24):

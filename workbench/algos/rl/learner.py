@@ -68,7 +68,7 @@ class Learner:
         precision: Precision = "float32",
     ) -> None:
         self.model, self.optimizer, self.device = model, optimizer, device
-        self._bfloat16 = precision == "bfloat16"
+        self.precision = precision
         self.entropy_beta, self.value_weight, self.reduction = entropy_beta, value_weight, reduction
         self.updates = 0
         self._lock = threading.Lock()
@@ -159,7 +159,7 @@ class Learner:
 
     def autocast(self) -> torch.autocast:
         """Layers in bfloat16 if that was asked for; weights, losses and the optimiser stay in float32."""
-        return torch.autocast(self.device.type, torch.bfloat16, enabled=self._bfloat16)
+        return torch.autocast(self.device.type, torch.bfloat16, enabled=self.precision == "bfloat16")
 
     def upload(self, array: np.ndarray) -> torch.Tensor:
         """Bring an array to the device; to a GPU out of pinned memory, so that the transfer needs no processor."""

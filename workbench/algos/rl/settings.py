@@ -3,7 +3,7 @@
 import dataclasses
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any, ClassVar, Self, get_args
+from typing import Any, ClassVar, Literal, Self, get_args
 
 import torch
 
@@ -55,8 +55,9 @@ class Settings:
         C++ threads over all groups, Atari only; one a core by default.
     torch_threads : int
         Cores one tensor operation may use; set for the whole process when a phase starts.
-    precision : {"float32", "bfloat16"}
-        What the network computes in; bfloat16 pays where the processor has units for it (AMX, or a GPU).
+    precision : {"float32", "bfloat16", "auto"}
+        What the network computes in; bfloat16 pays where the processor has units for it (AMX, or a GPU). ``auto``:
+        see `choose_precision`.
     device : str
         ``auto`` (CUDA where there is one), ``cpu``, ``cuda``, ``cuda:1`` …
     env_kwargs, wrappers
@@ -96,7 +97,7 @@ class Settings:
     fire_on_reset: bool = False
     emulator_threads: int | None = None
     torch_threads: int = 1
-    precision: Precision = "float32"
+    precision: Precision | Literal["auto"] = "float32"
     device: str = "auto"
     env_kwargs: Mapping[str, Any] = field(default_factory=dict)
     wrappers: Sequence[Wrapper] = ()
@@ -111,7 +112,7 @@ class Settings:
         check(self, DECAY, "repeat_action_probability")
         check_named(self, "init", get_args(Init))
         check_named(self, "reduction", get_args(Reduction))
-        check_named(self, "precision", get_args(Precision))
+        check_named(self, "precision", ("auto", *get_args(Precision)))
         if not isinstance(self.phase, Budget):
             raise InvalidInput(f"phase is a Budget, got {self.phase!r}: write for example Budget(frames=100_000)")
         check_network(self.found_game(), self.network)
@@ -134,6 +135,11 @@ class Settings:
     def rules(self) -> Rules:
         """How this trial's games are played, in training and in evaluation."""
         return Rules(self.noop_max, self.max_episode_frames, self.repeat_action_probability, self.fire_on_reset)
+
+    @property
+    def repeatable(self) -> bool:
+        """Whether the same config and seed give the same weights on the same machine."""
+        return False
 
     def make_optimizer(self, params: Iterable[torch.Tensor]) -> Optimizer:
         """Make what steps the weights."""

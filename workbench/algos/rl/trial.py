@@ -19,6 +19,7 @@ from workbench.algos.rl.episodes import Episodes, PhaseEnd
 from workbench.algos.rl.learner import Learner
 from workbench.algos.rl.meter import Meter, Reading
 from workbench.algos.rl.model import ActorCritic, make_model, network_name
+from workbench.algos.rl.precision import choose_precision
 from workbench.algos.rl.rollout import Segments
 from workbench.algos.rl.settings import Settings
 from workbench.algos.rl.workers import Workers
@@ -60,6 +61,9 @@ class Trial(ABC):
         device = settings.torch_device()
         torch.set_num_threads(settings.torch_threads)  # before the weights are drawn: their last bits depend on it
         model = make_model(self.game, settings.network, settings.init, derived(seed, 0)).to(device)
+        precision = choose_precision(
+            settings.precision, self.game, settings.network, device, repeatable=settings.repeatable
+        )
         self.learner = Learner(
             model,
             settings.make_optimizer(model.parameters()),
@@ -67,7 +71,7 @@ class Trial(ABC):
             entropy_beta=settings.entropy_beta,
             value_weight=settings.value_weight,
             reduction=settings.reduction,
-            precision=settings.precision,
+            precision=precision,
         )
         most = most_agents or settings.n_agents
         self.episodes = Episodes(most, settings.score_window)

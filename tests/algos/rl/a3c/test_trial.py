@@ -28,7 +28,7 @@ def fixed_rollout(game, batch=25):
 @pytest.mark.parametrize("game", ["Pong", "CartPole-v1"])
 def test_one_rollout_gives_the_gradients_and_the_step_of_ga3c(game):
     config = {"max_grad_norm": 0.1}
-    ours, theirs = (kind(game=game, device="cpu", n_agents=4)(config, 5) for kind in (A3C, GA3C))
+    ours, theirs = (kind(game=game, device="cpu", n_agents=4, precision="float32")(config, 5) for kind in (A3C, GA3C))
     rollout = fixed_rollout(ours.game)
     ours._open()
     one = ours.learner.train(rollout, ours._copies[3])

@@ -50,7 +50,7 @@ def close(ranks):
 )
 def test_a_rollout_split_over_ranks_gives_the_gradient_of_a3c_and_ga3c(game, network):
     b1, seed, n_ranks = 0.5, 5, 3
-    shared = {"game": game, "network": network, "device": "cpu"}
+    shared = {"game": game, "network": network, "device": "cpu", "precision": "float32"}
     a3c, ga3c = A3C(**shared, n_agents=2)({}, seed), GA3C(**shared)({}, seed)
     rollout = fixed_rollout(ga3c.game)
     a3c._open()

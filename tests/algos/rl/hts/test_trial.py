@@ -53,7 +53,9 @@ def no_thread_left():
 def test_one_rollout_gives_the_gradients_of_ga3c_and_a3c_at_its_delayed_weights(game):
     """The newest weights are elsewhere; the step is the one the others take at the weights that acted."""
     config = {"max_grad_norm": 0.1}
-    ours, ga3c, a3c = (kind(game=game, device="cpu", n_agents=2)(config, 5) for kind in (HTS, GA3C, A3C))
+    ours, ga3c, a3c = (
+        kind(game=game, device="cpu", n_agents=2, precision="float32")(config, 5) for kind in (HTS, GA3C, A3C)
+    )
     ours._open()
     a3c._open()
     rollout = fixed_rollout(ours.game)

@@ -24,3 +24,8 @@ class A3CSettings(RMSPropSettings):
         super().__post_init__()
         if self.torch_device().type != "cpu":
             raise InvalidInput(f"A3C runs on the CPU, got device {self.device!r}: use GA3C on a GPU")
+
+    @property
+    def repeatable(self) -> bool:
+        """In the deterministic mode."""
+        return self.lockstep

@@ -97,3 +97,8 @@ class BA3CSettings(Settings):
     def has_server(self) -> bool:
         """Whether rank 0 keeps the weights for all; else each has its own copy, and the gradients are all-reduced."""
         return self.awaited < self.n_ranks
+
+    @property
+    def repeatable(self) -> bool:
+        """Where all ranks are awaited."""
+        return not self.has_server

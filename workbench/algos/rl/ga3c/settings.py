@@ -1,8 +1,9 @@
 """What GA3C reads beside every system's settings: its groups of agents, its threads and its queues."""
 
 from dataclasses import dataclass
-from typing import Any, ClassVar
+from typing import Any, ClassVar, Literal
 
+from workbench.algos.rl.learner import Precision
 from workbench.algos.rl.settings import RMSPropSettings
 from workbench.core.checks import POSITIVE, SHARE, check, whole
 from workbench.core.errors import InvalidInput
@@ -56,6 +57,7 @@ class GA3CSettings(RMSPropSettings):
         "n_trainers",
     )
 
+    precision: Precision | Literal["auto"] = "auto"
     n_groups: int = 2
     agents_ready: float = 1.0
     n_predictors: int = 1
@@ -78,3 +80,8 @@ class GA3CSettings(RMSPropSettings):
             raise InvalidInput(
                 "lockstep=True works in one thread: there is nothing to adjust, leave adjust_every_s None"
             )
+
+    @property
+    def repeatable(self) -> bool:
+        """In the deterministic mode."""
+        return self.lockstep

@@ -74,3 +74,8 @@ class HTSSettings(RMSPropSettings):
     def step_time(self) -> StepTime:
         """Return the law of the time that steps are slowed down by."""
         return StepTime(self.step_time_mean_s, self.step_time_cv, self.step_time_law)
+
+    @property
+    def repeatable(self) -> bool:
+        """In the deterministic mode."""
+        return self.deterministic
