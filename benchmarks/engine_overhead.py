@@ -2,7 +2,8 @@
 
 The engine runs HyperTrick over trials that train nothing, with everything a real study does: pinned phase tasks, a
 checkpoint at every phase end, progress, events and decisions written to disk. The peer keeps two tasks in flight and
-submits the next when one is done. The two alternate; medians are reported.
+submits the next when one is done. The two alternate; medians are reported. With
+`--plain`, the engine alternates between the local cluster, which speaks TLS, and one that does not.
 """
 
 import argparse
@@ -12,7 +13,7 @@ import tempfile
 import time
 from pathlib import Path
 
-from distributed import Client, as_completed
+from distributed import Client, LocalCluster, as_completed
 
 from workbench import Choice, HyperTrick, RandomSearcher, Space
 from workbench.cluster.checkpoints import CheckpointStore
@@ -74,11 +75,34 @@ def bare_dask(client: Client, n_tasks: int) -> float:
     return n_tasks / (time.perf_counter() - began)
 
 
+def cost_of_tls(repeats: int, trials: int) -> dict[str, float]:
+    """Drive the same study on two clusters in turns; the ratio is the median of pairs, with its quartiles."""
+    with (
+        local_client(2) as client,  # its settings hold for the other too
+        LocalCluster(2, threads_per_worker=1, host="127.0.0.1", dashboard_address=None, memory_limit=0) as plain,
+        Client(plain, set_as_default=False) as open_client,
+    ):
+        for warm in (client, open_client):
+            engine(warm, 20)
+        pairs = [(engine(client, trials), engine(open_client, trials)) for _ in range(repeats)]
+    ratios = sorted(tls / tcp for tls, tcp in pairs)
+    return {
+        "phases_per_s_over_tls": round(statistics.median(tls for tls, _ in pairs), 1),
+        "phases_per_s_over_tcp": round(statistics.median(tcp for _, tcp in pairs), 1),
+        "ratio": round(statistics.median(ratios), 3),
+        "ratio_quarters": [round(q, 3) for q in statistics.quantiles(ratios, n=4)[::2]],
+    }
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--repeats", type=int, default=5)
     parser.add_argument("--trials", type=int, default=150, help="trials of each study; about 2.7 phases each")
+    parser.add_argument("--plain", action="store_true", help="what TLS costs, instead")
     arguments = parser.parse_args()
+    if arguments.plain:
+        print(json.dumps(cost_of_tls(arguments.repeats, arguments.trials), indent=1))
+        return
     ours, theirs = [], []
     with local_client(2) as client:
         engine(client, 20)  # warms the workers up

@@ -82,7 +82,7 @@ def test_too_few_descriptors_are_told_in_one_line(tmp_path) -> None:
     script = (
         "import resource; resource.setrlimit(resource.RLIMIT_NOFILE, (32, 32))\n"
         "import sys; from workbench.cli.main import main\n"
-        "sys.exit(main(['run', '--preset', 'quadratic-pbt', '--quiet', '--db', sys.argv[1]]))\n"
+        "sys.exit(main(['run', '--preset', 'cartpole', '--quiet', '--db', sys.argv[1]]))\n"
     )
     root = str(Path(__file__).parents[2])
     ran = subprocess.run(

@@ -36,8 +36,9 @@ class WaitsIfTold:
 
 
 @pytest.mark.slow
+@pytest.mark.timeout(900)
 def test_stopped_workers_are_replaced_though_a_person_has_stopped_what_ran_on_them(client, executor_of) -> None:
-    executor = executor_of(WaitsIfTold(), stall_s=5.0)
+    executor = executor_of(WaitsIfTold(), stall_s=20.0)
     for trial in range(2):
         executor.start(Job(trial, 0, {"wait": True, "lr": 1e-3}, 0))
     seen: set = set()

@@ -186,10 +186,12 @@ class Attempts:
             heapq.heappush(self._free, slot.index)
         self.events.append(Event(Kind.SLOT_JOINED, now, slot=slot.index, data=slot.place))
 
-    def slot_lost(self, slot: Slot, now: float, rank: int | None = None, silent_s: float | None = None) -> list[Cancel]:
+    def slot_lost(
+        self, slot: Slot, now: float, rank: int | None = None, silent_s: float | None = None, ended: str = ""
+    ) -> list[Cancel]:
         """Take a slot out of service: a worker of it has died, or was silent for so long that it is given up.
 
-        The attempt under way there is lost. `rank` says whose worker it was, if that is known.
+        The attempt under way there is lost. `rank` says whose worker it was, and `ended` how it did, if that is known.
         """
         if not slot.up:
             return []
@@ -204,7 +206,7 @@ class Attempts:
         attempt.alive = False
         where = slot.node if rank is None else slot.nodes[rank]
         if silent_s is None:
-            return self.attempt_lost(attempt, "crash", f"the worker on {where} died", now, rank=rank)
+            return self.attempt_lost(attempt, "crash", f"the worker on {where} died{ended}", now, rank=rank)
         error = f"no sign of progress for {silent_s:.0f} s on {where}; worker restarted"
         return self.attempt_lost(attempt, "stall", error, now, rank=rank)
 

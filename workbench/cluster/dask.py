@@ -17,6 +17,7 @@ from workbench.cluster import worker
 from workbench.cluster.attempts import Attempt, Attempts, Cancel, Instruction, Release, Restart, Submit
 from workbench.cluster.checkpoints import CheckpointStore
 from workbench.cluster.connection import Connection
+from workbench.cluster.local import ending_of
 from workbench.cluster.slots import Slot, Slots
 from workbench.core.errors import InvalidInput
 from workbench.core.protocols import Event, Job, TrainableFactory, Verdict, ranks_needed
@@ -300,6 +301,7 @@ class DaskExecutor:
         if workers is None:
             return  # out of reach for the moment: what we know stands until the next look
         for slot, ranks in self._slots.with_lost_workers(workers):
-            self._carry_out(self._book.slot_lost(slot, self.now, ranks[0]))
+            ended = ending_of(self.client, slot.addresses[ranks[0]])
+            self._carry_out(self._book.slot_lost(slot, self.now, ranks[0], ended=ended))
         for slot in self._slots.form(workers, self._restarting):
             self._book.slot_joined(slot, self.now)

@@ -1,24 +1,75 @@
-"""A cluster on this machine: one single-threaded worker process a node, reachable from loopback only."""
+"""A cluster on this machine: one single-threaded worker process a node, for loopback and its owner only."""
 
 import logging
+import resource
+import signal
 import threading
+import time
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from multiprocessing import spawn
 from typing import Any
 
 import dask
-from distributed import Client, LocalCluster
+from distributed import Client, LocalCluster, Nanny
+from distributed.security import Security
 
 from workbench.core.errors import InvalidInput
 
 _LOOK_S = 5.0
 _WORKER = "Dask Worker process"  # what a nanny calls its worker's process
+_ENDING_S = 1.0
+_FILES, _FILES_A_NODE = 100, 20  # open at most, in the process that starts the cluster
+
+
+class ToldNanny(Nanny):
+    """A nanny that remembers how its workers ended.
+
+    Attributes
+    ----------
+    endings : dict of str to int
+        By the worker's address: the process's exit code, below 0 the number of the signal that killed it.
+    """
+
+    def __init__(self, *arguments: Any, **settings: Any) -> None:
+        self.endings: dict[str, int] = {}
+        super().__init__(*arguments, **settings)
+
+    def _on_worker_exit_sync(self, exitcode: int) -> None:
+        if (address := self.worker_address) is not None:
+            self.endings[address] = exitcode
+        super()._on_worker_exit_sync(exitcode)
+
+
+def ending_of(client: Client, address: str) -> str:
+    """Say how the worker that was at an address ended, ": killed by SIGKILL"; nothing if it is not known within 1 s.
+
+    Known are the workers of a cluster that `local_client` has started.
+    """
+    workers = getattr(client.cluster, "workers", {})
+    nannies = [nanny for nanny in list(workers.values()) if isinstance(nanny, ToldNanny)]
+    until = time.monotonic() + _ENDING_S
+    while nannies and time.monotonic() < until:
+        for nanny in nannies:
+            if (code := nanny.endings.get(address)) is not None:
+                return f": killed by {_signal(-code)}" if code < 0 else f": its process ended with exit code {code}"
+        time.sleep(0.02)
+    return ""
+
+
+def _signal(number: int) -> str:
+    try:
+        return signal.Signals(number).name
+    except ValueError:
+        return f"signal {number}"
 
 
 @contextmanager
 def local_client(nodes: int, *, memory_limit: str | int = 0, dashboard: bool = False) -> Iterator[Client]:
     """Start `nodes` worker processes, each under a nanny that replaces it when it dies; stop them at the end.
+
+    Scheduler, workers and nannies speak TLS and know each other by a certificate made for this cluster, which never
+    leaves its processes: other users of the machine reach the ports and are turned away.
 
     Parameters
     ----------
@@ -31,9 +82,11 @@ def local_client(nodes: int, *, memory_limit: str | int = 0, dashboard: bool = F
     """
     if isinstance(nodes, bool) or not isinstance(nodes, int) or nodes < 1:
         raise InvalidInput(f"a cluster needs a whole number of nodes >= 1, got {nodes!r}")
+    _allow_files(_FILES + _FILES_A_NODE * nodes)
     settings = {
         "distributed.worker.daemon": False,  # trials may start processes of their own
         "distributed.logging.distributed": "error",
+        "distributed.worker.http.routes": [],  # pages on logs and tasks, for whoever asks
         # Dask would look at every worker's stack a hundred times a second, and keep what it saw for an hour.
         "distributed.worker.profile.enabled": False,
         # On one machine a dead worker's connection breaks; silence is for `stall_s` to judge, not for a scheduler that
@@ -42,16 +95,19 @@ def local_client(nodes: int, *, memory_limit: str | int = 0, dashboard: bool = F
         # Dask's 15 s are less than a worker may need to come up on a loaded machine; its nanny was given up meanwhile.
         "distributed.deploy.lost-worker-timeout": "60s",
     }
+    if not dashboard:
+        settings["distributed.scheduler.http.routes"] = []
     with dask.config.set(settings), _WITHOUT_MAIN:
         cluster = LocalCluster(
             n_workers=0,
             threads_per_worker=1,
-            processes=True,
+            worker_class=ToldNanny,
             host="127.0.0.1",
             dashboard_address="127.0.0.1:0",
             worker_dashboard_address="127.0.0.1:0",
             scheduler_kwargs={"dashboard": dashboard},
             memory_limit=memory_limit,
+            security=Security.temporary(),
             silence_logs=logging.ERROR,
         )
         with cluster, Client(cluster, set_as_default=False) as client:
@@ -90,6 +146,17 @@ class _WithoutMain:
 
 
 _WITHOUT_MAIN = _WithoutMain()
+
+
+def _allow_files(needed: int) -> None:
+    """Raise this process's limit on open files as far as it may be raised; what needs more is said beforehand."""
+    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    if hard != resource.RLIM_INFINITY and hard < needed:
+        raise InvalidInput(
+            f"a cluster here takes about {needed} open files, the limit is {hard}: raise it (ulimit -n), or lower nodes"
+        )
+    if soft != resource.RLIM_INFINITY and soft < needed:
+        resource.setrlimit(resource.RLIMIT_NOFILE, (needed, hard))
 
 
 @contextmanager

@@ -140,7 +140,7 @@ def _run(task: PhaseTask) -> dict[str, Any]:
         told: dict[str, Any] = {"recovered": recovered} if recovered else {}
         told |= {RETURNS: returns} if returns else {}
         return {"metrics": metrics, "checkpoint": checkpoint, "wall_s": time.monotonic() - began, **told}
-    except (Exception, PhaseCancelled) as err:  # noqa: BLE001  whatever a trial does, it fails alone
+    except BaseException as err:  # noqa: BLE001  whatever a trial does, be it sys.exit, it fails alone
         text, place = carried(_traceback(), _MOST_TRACEBACK), carried(place_of(err), _MOST_ERROR)
         _close()
         # What the workbench itself refuses, and numbers that blew up, come out the same a second time.

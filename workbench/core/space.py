@@ -129,7 +129,7 @@ class Choice(Domain):
             raise InvalidInput(f"Choice takes a list of values, got {self.values!r}: write Choice([…])")
         object.__setattr__(self, "values", tuple(map(_plain, self.values)))
         for value in self.values:
-            if not isinstance(value, _SCALARS) or value != value:
+            if not isinstance(value, _SCALARS) or value != value or not _written(value):
                 raise InvalidInput(
                     f"Choice is between numbers, words and true or false, got {value!r}: name it, as in "
                     "Choice(['small', 'large']), and look up in your code what the name stands for"
@@ -162,6 +162,11 @@ class Choice(Domain):
         return {"choice": list(self.values)}
 
 
+def _written(value: object) -> bool:
+    """Tell whether a word can be written down: half a surrogate pair cannot."""
+    return not isinstance(value, str) or value.encode("utf-8", "replace").decode() == value
+
+
 class Space(Mapping[str, Domain]):
     """A named set of domains.
 
@@ -182,7 +187,7 @@ class Space(Mapping[str, Domain]):
             raise InvalidInput(f"a search space is a dict of one or more hyperparameters, got {domains!r}")
         self._domains = dict(domains)
         for name, domain in self._domains.items():
-            if not isinstance(name, str):
+            if not isinstance(name, str) or not _written(name):
                 raise InvalidInput(f"a hyperparameter's name is a word, got {name!r}")
             if not isinstance(domain, Domain) or isinstance(domain, type):
                 raise InvalidInput(f"hyperparameter {name!r}: got {domain!r}; {_meant(domain)}")
