@@ -22,7 +22,7 @@ _ENDING_S = 1.0
 _FILES, _FILES_A_NODE = 100, 20  # open at most, in the process that starts the cluster
 
 
-class ToldNanny(Nanny):
+class ToldNanny(Nanny):  # type: ignore[misc]
     """A nanny that remembers how its workers ended.
 
     Attributes
