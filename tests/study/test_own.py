@@ -3,6 +3,7 @@
 import subprocess
 import sys
 import warnings
+from contextlib import nullcontext
 
 import nbformat
 import numpy as np
@@ -109,8 +110,12 @@ def folder(tmp_path, monkeypatch):
     sys.modules.pop("my_module_of_a_test", None)
 
 
-def test_a_study_file_names_code_of_one_s_own_and_a_database_alone_imports_none(folder, capsys) -> None:
+def test_a_study_file_names_code_of_one_s_own_and_a_database_alone_imports_none(
+    folder, capsys, client, monkeypatch
+) -> None:
     where = ["--db", "kb.db", "--quiet"]
+    client.run(sys.path.append, str(folder))  # workers of a cluster of its own are given the command's path
+    monkeypatch.setattr("workbench.cluster.local.local_client", lambda nodes: nullcontext(client))
     assert main(["run", "study.toml", *where]) == 0
     with KnowledgeBase("kb.db") as kb:
         assert kb["mine"].spec["trainable"] == {"kind": "my_module_of_a_test:train", "step": 2.0}
@@ -122,7 +127,8 @@ def test_a_study_file_names_code_of_one_s_own_and_a_database_alone_imports_none(
     err = capsys.readouterr().err
     assert "a knowledge base alone makes none import: name it, --trainable my_module_of_a_test:train, or" in err
     assert "my_module_of_a_test" not in sys.modules
-    assert main(["run", "--resume", "--name", "mine", "--trainable", "my_module_of_a_test:train", *where]) == 0
+    named = recorded_study("kb.db", "mine", trainable="my_module_of_a_test:train", nodes=1)
+    assert named.run(resume=True).progress.state == "ended"
     assert main(["run", "--resume", "--name", "mine", "--trainable", "tests.own:forgetful", *where]) == 2
     assert "was started with trainable" in capsys.readouterr().err
 
