@@ -17,7 +17,7 @@ from workbench.cli.main import main
 from workbench.core.budget import Budget
 from workbench.core.space import Choice
 from workbench.knowledge import KnowledgeBase, Recording
-from workbench.study.file import presets, read_file, read_preset, study_from
+from workbench.study.file import read_file, read_preset, study_from
 
 STUDY = """
 [study]
@@ -173,12 +173,6 @@ def test_a_bad_study_file_is_one_line_and_exit_code_2(folder, capsys, change, sa
 def test_bad_arguments_are_one_line_and_exit_code_2(folder, capsys, argv, says) -> None:
     assert says in refused(capsys, *argv)
     assert sorted(p.name for p in folder.iterdir()) == ["study.toml"]
-
-
-def test_every_preset_is_a_study() -> None:
-    assert {"cartpole", "pong-short", "pong-hour", "pong-paper"} <= set(presets())
-    for name in presets():
-        assert study_from(read_preset(name)).name == name
 
 
 def test_a_file_may_say_only_what_differs_from_a_preset(tmp_path) -> None:

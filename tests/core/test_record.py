@@ -69,6 +69,7 @@ def make_old(db: Path) -> None:
 @pytest.mark.parametrize("preset", presets())
 def test_every_preset_is_made_again_by_its_name(tmp_path, preset, old) -> None:
     study = study_from(read_preset(preset), db=tmp_path / "kb.db")
+    assert study.name == preset
     events = kept(tmp_path / "kb.db", study)
     if old:
         make_old(tmp_path / "kb.db")

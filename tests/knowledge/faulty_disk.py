@@ -1,7 +1,7 @@
 """Writes a small study again and again, each time with another write failing; run with `faults.c` loaded before libc.
 
-``python -m tests.knowledge.faulty_disk FOLDER`` prints one JSON object: how many writes there were to fail, how often
-the log said so, and what was wrong afterwards, which should be nothing.
+``python -m tests.knowledge.faulty_disk FOLDER STRIDE`` lets every STRIDE-th write fail in turn and prints one JSON object:
+how many writes there were to fail, how often the log said so, and what was wrong afterwards, which should be nothing.
 """
 
 import ctypes
@@ -72,13 +72,13 @@ def wrong_after(path: Path, kept: int) -> str:
         return "" if kb["one"].events() == EVENTS else "the rest could not be written"
 
 
-def main(folder: Path) -> None:
-    """Let every write fail in turn: once with an input/output error, and for good with it or for lack of space."""
+def main(folder: Path, stride: int) -> None:
+    """Let writes fail in turn: once with an input/output error, and for good with it or for lack of space."""
     told: Counter[str] = Counter()
     wrong: list[str] = []
     writes = []
-    for error, stays in ((errno.EIO, 0), (errno.EIO, 1), (errno.ENOSPC, 1)):
-        for at in itertools.chain([NEVER], itertools.count()):
+    for first, (error, stays) in enumerate(((errno.EIO, 0), (errno.EIO, 1), (errno.ENOSPC, 1))):
+        for at in itertools.chain([NEVER], itertools.count(first % stride, stride)):
             path = folder / "kb.db"
             DISK.fault_arm(str(path).encode(), ctypes.c_long(at), error, stays)
             try:
@@ -101,4 +101,4 @@ def main(folder: Path) -> None:
 
 
 if __name__ == "__main__":
-    main(Path(sys.argv[1]))
+    main(Path(sys.argv[1]), int(sys.argv[2]))

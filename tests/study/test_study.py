@@ -250,7 +250,7 @@ if __name__ == "__main__":
 """
 
 
-@pytest.mark.parametrize("how", [signal.SIGKILL, signal.SIGINT])
+@pytest.mark.parametrize("how", [signal.SIGKILL, pytest.param(signal.SIGINT, marks=pytest.mark.slow)])
 def test_a_driver_that_died_is_followed_by_another(study_of, tmp_path, how) -> None:
     (tmp_path / "driver.py").write_text(_DRIVER)
     root = Path(__file__).parents[2]
