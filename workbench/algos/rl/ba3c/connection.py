@@ -1,11 +1,11 @@
 """How the ranks of a gang exchange messages: a line of JSON and an array of floats, over TCP.
 
-Rank 0 has a `Listener`; its address carries a fresh random key, and who does not know the key is turned away. Each
-other rank has one `Connection` to rank 0. A rank that dies closes its connections: the other end notices at once, and
-raises `PeerLost`.
+Rank 0 has a `Listener`; its address carries a fresh random key, and who does not know the key is turned away
+(`handshake.py`). What follows is neither encrypted nor signed: run gangs on machines and networks you trust. Each other
+rank has one `Connection` to rank 0. A rank that dies closes its connections: the other end notices at once, and raises
+`PeerLost`.
 """
 
-import hmac
 import json
 import secrets
 import socket
@@ -18,10 +18,12 @@ from typing import Any
 
 import numpy as np
 
+from workbench.algos.rl.ba3c.handshake import Handshakes, authenticate
 from workbench.core.errors import PeerLost
 
 ALIVE_S = 0.25  # seconds between two signs of life while a rank waits
-_HELLO_S = 5.0  # to say who one is
+_CONNECT_S = 5.0
+_MOST_TEXT = 64 << 20  # bytes of JSON in a message
 _LENGTHS = struct.Struct("!II")  # bytes of JSON, bytes of floats
 
 
@@ -68,6 +70,8 @@ class Connection:
         """Return the next message and its numbers, float32; blocks until it is there."""
         lengths = self._read(_LENGTHS.size)
         n_text, n_body = _LENGTHS.unpack(lengths)
+        if n_text > _MOST_TEXT:
+            raise PeerLost(f"{self.other} announces {n_text} bytes of text: it is none of ours")
         text = self._read(n_text)
         return json.loads(bytes(text)), np.frombuffer(self._read(n_body), np.float32)
 
@@ -114,43 +118,33 @@ class Listener:
             They have not, in time.
         """
         connections: dict[int, Connection] = {}
+        handshakes = Handshakes(self._socket, self._key)
         end = time.monotonic() + timeout_s
-        self._socket.settimeout(ALIVE_S)
         try:
             while len(connections) < n_ranks - 1:
                 alive()
                 if time.monotonic() > end:
                     raise PeerLost(f"only {len(connections) + 1} of {n_ranks} ranks came within {timeout_s:g} s")
-                with suppress(TimeoutError):
-                    sock, _ = self._socket.accept()
-                    if (known := self._identify(sock, n_ranks, timeout_s)) is not None:
-                        connections[known[0]] = known[1]
+                for rank, sock in handshakes.go_on(ALIVE_S):
+                    if 0 < rank < n_ranks and rank not in connections:
+                        connections[rank] = Connection(sock, f"rank {rank}", timeout_s)
+                    else:
+                        sock.close()
         except BaseException:
             for connection in connections.values():
                 connection.close()
             raise
+        finally:
+            handshakes.close()
         return [connections[rank] for rank in range(1, n_ranks)]
 
     def close(self) -> None:
         """Accept no more."""
         self._socket.close()
 
-    def _identify(self, sock: socket.socket, n_ranks: int, timeout_s: float) -> tuple[int, Connection] | None:
-        """Learn which rank has connected; who does not know the key is turned away."""
-        connection = Connection(sock, "an unknown process", _HELLO_S)
-        try:
-            hello, _ = connection.receive()
-            rank = int(hello["rank"])
-            if hmac.compare_digest(str(hello["key"]), self._key) and 0 < rank < n_ranks:
-                return rank, Connection(sock, f"rank {rank}", timeout_s)
-        except (PeerLost, ValueError, KeyError, TypeError):
-            pass
-        connection.close()
-        return None
 
-
-def connect(address: str, rank: int, timeout_s: float) -> Connection:
-    """Connect a rank to the listener at `address`.
+def connect(address: str, rank: int, timeout_s: float, alive: Callable[[], None] = lambda: None) -> Connection:
+    """Connect a rank to the listener at `address`, calling `alive` until it is accepted.
 
     Raises
     ------
@@ -160,12 +154,15 @@ def connect(address: str, rank: int, timeout_s: float) -> Connection:
     place, _, key = address.partition("/")
     host, _, port = place.rpartition(":")
     try:
-        sock = socket.create_connection((host, int(port)), timeout=min(_HELLO_S, timeout_s))
+        sock = socket.create_connection((host, int(port)), timeout=min(_CONNECT_S, timeout_s))
     except OSError as err:
         raise PeerLost(f"rank 0 does not answer at {place}: {err}") from None
-    connection = Connection(sock, "rank 0", timeout_s)
-    connection.send({"rank": rank, "key": key})
-    return connection
+    try:
+        authenticate(sock, key, rank, alive, ALIVE_S, timeout_s)
+    except BaseException:
+        sock.close()
+        raise
+    return Connection(sock, "rank 0", timeout_s)
 
 
 def receive(connection: Connection, alive: Callable[[], object]) -> tuple[dict[str, Any], np.ndarray]:

@@ -60,7 +60,7 @@ class Peers:
         if self.n_ranks == 1 or self.connections:
             return
         if self.rank:
-            self.connections = [connect(self._address, self.rank, self.timeout_s)]
+            self.connections = [connect(self._address, self.rank, self.timeout_s, alive)]
             return
         if self._listener is None:
             raise InvalidInput(f"one rank of {self.n_ranks} cannot train alone: call listen(), or set n_ranks=1")
