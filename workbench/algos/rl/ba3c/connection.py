@@ -143,7 +143,7 @@ class Listener:
         self._socket.close()
 
 
-def connect(address: str, rank: int, timeout_s: float, alive: Callable[[], None] = lambda: None) -> Connection:
+def connect(address: str, rank: int, timeout_s: float, alive: Callable[[], object] = lambda: None) -> Connection:
     """Connect a rank to the listener at `address`, calling `alive` until it is accepted.
 
     Raises

@@ -40,7 +40,7 @@ class Handshakes:
         self._under_way: dict[socket.socket, tuple[float, bytes, bytearray]] = {}
 
     def go_on(self, seconds: float) -> list[tuple[int, socket.socket]]:
-        """Go on with all, waiting at most that long; give the ranks that have proved who they are, with their sockets."""
+        """Go on with all, waiting at most that long; give the ranks that have proved who they are, and their sockets."""
         came = []
         for ready in wait([self._listener, *self._under_way], seconds):
             if ready is self._listener:
@@ -82,7 +82,8 @@ class Handshakes:
         answer += got
         if len(answer) < _ANSWER:
             return None
-        rank, theirs, proof = answer[: _RANK.size], answer[_RANK.size : -_NONCE], answer[-_NONCE:]
+        whole = bytes(answer)
+        rank, theirs, proof = whole[: _RANK.size], whole[_RANK.size : -_NONCE], whole[-_NONCE:]
         if not hmac.compare_digest(_proof(self._key, b"rank", rank, challenge, theirs), proof):
             raise ValueError("it does not know the key")
         sock.send(_proof(self._key, b"rank 0", rank, theirs, challenge))
@@ -94,7 +95,7 @@ class Handshakes:
 
 
 def authenticate(
-    sock: socket.socket, key: str, rank: int, alive: Callable[[], None], every_s: float, most_s: float
+    sock: socket.socket, key: str, rank: int, alive: Callable[[], object], every_s: float, most_s: float
 ) -> None:
     """Prove to rank 0 that one has the key, and have it prove the same.
 
