@@ -15,6 +15,7 @@ from workbench.algos.search import FullRuns as FullRuns
 from workbench.algos.search import GridSearcher as GridSearcher
 from workbench.algos.search import Hyperband as Hyperband
 from workbench.algos.search import HyperTrick as HyperTrick
+from workbench.algos.search import InformedSearcher as InformedSearcher
 from workbench.algos.search import ListSearcher as ListSearcher
 from workbench.algos.search import MedianStopping as MedianStopping
 from workbench.algos.search import OptunaSearcher as OptunaSearcher
@@ -34,3 +35,4 @@ from workbench.study.results import Results as Results
 from workbench.study.study import Study as Study
 from workbench.study.study import unique_name as unique_name
 from workbench.study.tune import tune as tune
+from workbench.study.warm import warm_start as warm_start

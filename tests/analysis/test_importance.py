@@ -82,3 +82,6 @@ def test_learning_rates_are_taken_by_their_logarithm():
     assert encoded(pd.Series([0.9, 0.99])).tolist() == [0.9, 0.99]
     assert encoded(pd.Series(["b", "a", "b"])).tolist() == [1, 0, 1]
     assert encoded(pd.Series([True, False])).tolist() == [1, 0]
+    assert len(set(encoded(pd.Series(["b", None, "a"])).tolist())) == 3
+    assert encoded(pd.Series([0.9, float("nan"), 0.99])).tolist()[1] < 0.9
+    assert encoded(pd.Series([1e-5, float("nan"), 1e-3])).tolist() == [-5, -8, -3]

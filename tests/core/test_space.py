@@ -176,3 +176,86 @@ def test_numbers_of_numpy_are_taken_as_python_s_own() -> None:
         for domain in (Uniform, LogUniform):
             with pytest.raises(InvalidInput, match="finite numbers"):
                 domain(number, 2)
+
+
+NETWORK = Space(
+    {
+        "optimizer": Choice(["sgd", "adam", "none"]),
+        "momentum": Uniform(0.5, 0.99),
+        "nesterov": Choice([True, False]),
+        "width": Uniform(1, 8, step=1),
+    },
+    only_if={"momentum": {"optimizer": "sgd"}, "nesterov": {"optimizer": ["sgd", "adam"]}},
+    constraint=lambda config: config["width"] * (2 if config["optimizer"] == "adam" else 1) <= 8,
+)
+KEYS = {
+    "sgd": ["optimizer", "momentum", "nesterov", "width"],
+    "adam": ["optimizer", "nesterov", "width"],
+    "none": ["optimizer", "width"],
+}
+
+
+def names_what_applies(config) -> bool:
+    NETWORK.validate(config)
+    return list(config) == KEYS[config["optimizer"]] and NETWORK.constraint(config)
+
+
+def test_a_configuration_names_what_applies_to_it_and_keeps_the_constraint() -> None:
+    rng = np.random.default_rng(0)
+    drawn = [NETWORK.sample(rng) for _ in range(200)]
+    assert all(map(names_what_applies, drawn))
+    assert {config["optimizer"] for config in drawn} == set(KEYS)
+    moved = [NETWORK.perturb(config, (0.8, 1.2), rng) for config in drawn]
+    assert all(map(names_what_applies, moved))
+    assert any(before["optimizer"] != after["optimizer"] for before, after in zip(drawn, moved, strict=True))
+    assert all(names_what_applies(NETWORK.shift(config, 0.3, rng)) for config in drawn)
+    assert all(names_what_applies(NETWORK.redraw(config, 0.5, rng)) for config in drawn)
+
+
+def test_a_grid_has_every_point_that_applies_once() -> None:
+    grid = NETWORK.grid({"optimizer": 3, "momentum": 2, "nesterov": 2, "width": 8})
+    assert all(map(names_what_applies, grid))
+    assert len(grid) == 2 * 2 * 8 + 2 * 4 + 8
+
+
+def test_a_point_with_what_does_not_apply_is_refused() -> None:
+    with pytest.raises(InvalidInput, match=r"names \['optimizer', 'width'\], got"):
+        NETWORK.validate({"optimizer": "none", "momentum": 0.9, "width": 3})
+    with pytest.raises(InvalidInput, match="breaks the space's constraint"):
+        NETWORK.validate({"optimizer": "adam", "nesterov": True, "width": 5})
+
+
+def test_conditions_are_written_down_and_a_constraint_only_by_its_name() -> None:
+    plain = Space(dict(NETWORK), NETWORK.only_if)
+    again = Space.from_json(json.loads(json.dumps(plain.to_json())))
+    assert (again.to_json(), again.only_if) == (plain.to_json(), plain.only_if)
+    assert Space.from_json({"a": {"choice": [1, 2]}, "b": {"uniform": [0, 1], "only_if": {"a": 1}}}).only_if == {
+        "b": {"a": (1,)}
+    }
+    assert NETWORK.to_json()["constraint"] == {"kind": "tests.core.test_space:<lambda>"}
+    with pytest.raises(InvalidInput, match="is code of your own: build this space in Python"):
+        Space.from_json(NETWORK.to_json())
+
+
+@pytest.mark.parametrize(
+    ("only_if", "said"),
+    [
+        ({"b": {"c": 1}}, "'b' depends on 'c', which must be a hyperparameter that comes before it"),
+        ({"a": {"b": 1.0}}, "'a' depends on 'b'"),
+        ({"b": {"a": 3}}, "'b' applies only if a = 3, which Choice"),
+        ({"b": "a"}, "only_if of 'b'"),
+        ({"z": {"a": 1}}, "only_if of 'z'"),
+    ],
+)
+def test_conditions_that_cannot_be_are_refused(only_if, said) -> None:
+    with pytest.raises(InvalidInput, match=said):
+        Space({"a": Choice([1, 2]), "b": Uniform(0, 1)}, only_if)
+
+
+def test_a_constraint_that_nothing_keeps_is_an_error_and_not_an_endless_search() -> None:
+    space = Space({"x": Uniform(0, 1)}, constraint=lambda config: False)
+    with pytest.raises(InvalidInput, match="the constraint held for none of 1000"):
+        space.sample(np.random.default_rng(0))
+    with pytest.raises(InvalidInput, match="for no point of the grid"):
+        space.grid(3)
+    assert space.perturb({"x": 0.5}, (0.8, 1.2), np.random.default_rng(0)) == {"x": 0.5}

@@ -7,6 +7,7 @@ from workbench.analysis.bootstrap import Interval, bootstrap_difference, bootstr
 from workbench.analysis.completion import completion_rate
 from workbench.analysis.curves import best_so_far, learning_curves, training_began
 from workbench.analysis.failures import failure_lines, failures
+from workbench.analysis.front import front
 from workbench.analysis.importance import Importance, importance
 from workbench.analysis.lineage import ancestry, best_trial, lineage, phylogeny, schedule_of, schedules
 from workbench.analysis.occupancy import Occupancy, occupancy, occupancy_over_time
@@ -27,6 +28,7 @@ __all__ = [
     "completion_rate",
     "failure_lines",
     "failures",
+    "front",
     "importance",
     "learning_curves",
     "lineage",

@@ -105,12 +105,18 @@ def importance(
 
 
 def encoded(values: pd.Series) -> Floats:
-    """Turn a hyperparameter's values into numbers [n]: logarithms over a wide positive range, words by their order."""
+    """Turn a hyperparameter's values into numbers [n]: logarithms over a wide positive range, words by their order.
+
+    Where a hyperparameter does not apply it stands apart, below all others.
+    """
     if not pd.api.types.is_numeric_dtype(values) or pd.api.types.is_bool_dtype(values):
-        return np.unique(values.astype(str), return_inverse=True)[1].astype(float)
+        return np.unique(values.map(str), return_inverse=True)[1].astype(float)
     numbers = values.to_numpy(float)
-    wide = numbers.min() > 0 and numbers.max() / numbers.min() > _LOG_RATIO
-    return np.log10(numbers) if wide else numbers
+    low, high = np.nanmin(numbers), np.nanmax(numbers)
+    if wide := low > 0 and high / low > _LOG_RATIO:
+        low, high = np.log10(low), np.log10(high)
+    found = np.log10(numbers) if wide else numbers
+    return np.where(np.isnan(found), low - (high - low) - 1, found)
 
 
 def _scores(trials: pd.DataFrame, phases: pd.DataFrame, phase: int | None) -> pd.Series:

@@ -77,7 +77,9 @@ def _best(trials: pd.DataFrame, phases: pd.DataFrame, hyperparameters: Sequence[
     return {
         "best_trial": trial,
         "best_score": float(row["score"]),
-        "best_config": {name: _plain(config[name].iloc[0]) for name in hyperparameters},
+        "best_config": {
+            name: _plain(value) for name in hyperparameters if not pd.isna(value := config[name].iloc[0])
+        },  # those that apply to it
         "best_at_s": float(row["ended_s"]),
     }
 

@@ -67,12 +67,14 @@ def add_parsers(commands: Any) -> None:
     )
     completed(run.add_argument("--name", help="name of the study, instead of the file's"), studies_of)
     run.add_argument("--nodes", type=int, metavar="N", help="worker processes, one trial each")
+    run.add_argument("--gpus-per-slot", type=float, metavar="G", help="GPUs that each worker sees; 0.5: two share one")
     run.add_argument("--cluster", metavar="ADDRESS", help="a Dask scheduler's, instead of a local cluster")
     run.add_argument("--checkpoints", metavar="PLACE", help="a directory all workers see, or an fsspec URL")
     run.add_argument("--seed", type=int, metavar="N", help="the study's seed")
     run.add_argument("--mode", choices=("max", "min"), help="whether the score is maximised (default) or minimised")
     run.add_argument("--max-hours", type=float, metavar="H", help="end the study after so long")
     run.add_argument("--target-score", type=float, metavar="X", help="end it once a phase ends with a score as good")
+    run.add_argument("--trials", type=int, metavar="N", help="with --resume: so many in all, more than there were")
     run.add_argument("--resume", action="store_true", help="go on with a study that was interrupted")
     run.add_argument("--no-fail-fast", action="store_true", help="go on though the first trials all fail of one error")
     run.add_argument("--quiet", action="store_true", help="print the summary only")
@@ -162,7 +164,11 @@ def _study(arguments: argparse.Namespace, client: "Client | None") -> "Study":
 
     where = {"nodes": arguments.nodes, "client": client, "checkpoints": arguments.checkpoints, "db": arguments.db}
     where["fail_fast"] = False if arguments.no_fail_fast else None
-    where |= {key: getattr(arguments, key) for key in ("mode", "max_hours", "target_score")}
+    where |= {key: getattr(arguments, key) for key in ("mode", "max_hours", "target_score", "gpus_per_slot")}
+    if arguments.trials is not None and (arguments.file or arguments.preset or not arguments.resume):
+        raise InvalidInput(
+            "--trials is of a study that is resumed by its name; of a new one, write n_trials in its file"
+        )
     if arguments.file or arguments.preset:
         if arguments.trainable:
             raise InvalidInput("--trainable goes with --resume --name; a study file says it: kind of [trainable]")
@@ -173,7 +179,7 @@ def _study(arguments: argparse.Namespace, client: "Client | None") -> "Study":
     if arguments.seed is not None:
         raise InvalidInput("a resumed study keeps its seed: leave --seed out")
     db = where.pop("db") or DEFAULT_DB
-    return recorded_study(db, arguments.name, trainable=arguments.trainable, **where)
+    return recorded_study(db, arguments.name, arguments.trials, trainable=arguments.trainable, **where)
 
 
 def _watch(run: "StudyRun", *, quiet: bool) -> bool:

@@ -47,6 +47,13 @@ def add_parsers(commands: Any) -> None:
     record.add_argument("--note", default="", help="a line on what was recorded and why")
     record.set_defaults(command=_record)
 
+    export = commands.add_parser("export", help="write a study for another tool: Optuna, TensorBoard, MLflow, CSV")
+    export.add_argument("name", help="name of the study")
+    export.add_argument("--to", required=True, choices=("optuna", "tensorboard", "mlflow", "csv"), help="which")
+    export.add_argument("--out", metavar="PLACE", help="where to, or a URL (default: beside the knowledge base)")
+    add_db(export)
+    export.set_defaults(command=_export)
+
     check = commands.add_parser("check", help="look for damage in a knowledge base; exit code 1 if there is any")
     add_db(check)
     check.set_defaults(command=_check)
@@ -154,6 +161,13 @@ def _record(arguments: argparse.Namespace) -> int:
     from workbench.knowledge import record
 
     print(record(arguments.db, arguments.name, arguments.folder, points=arguments.points, note=arguments.note))
+    return 0
+
+
+def _export(arguments: argparse.Namespace) -> int:
+    from workbench.study.export import export
+
+    print(export(arguments.db, arguments.name, arguments.to, arguments.out))
     return 0
 
 

@@ -14,6 +14,7 @@ import dask
 from distributed import Client, LocalCluster, Nanny
 from distributed.security import Security
 
+from workbench.cluster.gpus import LocalWithGPUs, gpus_for
 from workbench.core.errors import InvalidInput
 
 _LOOK_S = 5.0
@@ -65,7 +66,9 @@ def _signal(number: int) -> str:
 
 
 @contextmanager
-def local_client(nodes: int, *, memory_limit: str | int = 0, dashboard: bool = False) -> Iterator[Client]:
+def local_client(
+    nodes: int, *, memory_limit: str | int = 0, dashboard: bool = False, gpus_per_slot: float | None = None
+) -> Iterator[Client]:
     """Start `nodes` worker processes, each under a nanny that replaces it when it dies; stop them at the end.
 
     Scheduler, workers and nannies speak TLS and know each other by a certificate made for this cluster, which never
@@ -79,6 +82,8 @@ def local_client(nodes: int, *, memory_limit: str | int = 0, dashboard: bool = F
         Of each worker, such as "2GiB"; 0 sets none.
     dashboard : bool
         Whether to serve Dask's own dashboard on loopback.
+    gpus_per_slot : float, optional
+        GPUs of this machine that each worker process sees, by CUDA_VISIBLE_DEVICES; below 1 several share one.
     """
     if isinstance(nodes, bool) or not isinstance(nodes, int) or nodes < 1:
         raise InvalidInput(f"a cluster needs a whole number of nodes >= 1, got {nodes!r}")
@@ -98,7 +103,9 @@ def local_client(nodes: int, *, memory_limit: str | int = 0, dashboard: bool = F
     if not dashboard:
         settings["distributed.scheduler.http.routes"] = []
     with dask.config.set(settings), _WITHOUT_MAIN:
-        cluster = LocalCluster(
+        cluster = LocalWithGPUs(
+            gpus_for(nodes, gpus_per_slot),
+            gpus_per_slot,
             n_workers=0,
             threads_per_worker=1,
             worker_class=ToldNanny,

@@ -75,6 +75,10 @@ def build(what: str, described: Mapping[str, Any], registry: Registry, **given: 
     ]
     if missing:
         raise InvalidInput(f"{what} {kind!r} needs {', '.join(missing)}: add {'it' if len(missing) == 1 else 'them'}")
+    if isinstance(within := settings.get("searcher"), Mapping) and not isinstance(
+        within, Space
+    ):  # a searcher that goes on as another
+        settings["searcher"] = build("searcher", within, registry)
     return made(f"{what} {kind!r}", cls, {key: _read(key, value) for key, value in settings.items()})
 
 

@@ -239,6 +239,8 @@ def replay(scheduler: Scheduler, events: Iterable[Event]) -> Ledger:
                 raise SchedulerError(f"replay differs at {event.at:.3f} s: the log has {event}, the scheduler {wanted}")
         elif (report := event.report()) is not None:
             expected += _decision_events(_tell(scheduler, report, ledger), report, event.at, ledger)
+        elif event.kind is Kind.STUDY_RESUMED and "n_trials" in event.data:
+            scheduler.grow(event.data["n_trials"])  # type: ignore[attr-defined]
         ledger.see(event)
     return ledger
 

@@ -7,6 +7,7 @@ import sys
 import time
 import warnings
 from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import is_dataclass, replace
 from itertools import permutations, takewhile
 from pathlib import Path
 from typing import Any
@@ -108,8 +109,11 @@ def modules_to_import(described: Any) -> Iterator[str]:
 
 def take_up(
     name: str, scheduler: Scheduler, given: Mapping[str, Any], recorded: Mapping[str, Any], past: Sequence[Event]
-) -> Ledger:
+) -> tuple[Scheduler, Ledger, int | None]:
     """Bring a fresh scheduler to where a study's log ends.
+
+    It is the one given, or one made of its settings where `n_trials` has been raised since the study began: the log is
+    answered with the number it was recorded with, raised where it was. What is to be raised now is the third answer.
 
     Parameters
     ----------
@@ -133,11 +137,40 @@ def take_up(
     if _keeps_order(past):
         _check_order(name, _orders(given), _orders(recorded))
     try:
-        return replay(scheduler, past)
+        scheduler, wanted = _as_begun(name, scheduler, recorded, past)
+        ledger = replay(scheduler, past)
     except SchedulerError as err:
         if not _keeps_order(past):
             _check_order(name, _orders(given), _orders(in_drawn_order(recorded, past)))
         raise SchedulerError(_why_it_differs(name, recorded, past, scheduler, err)) from None
+    if wanted is not None:
+        if len(ledger) and max(ledger.trials) >= scheduler.n_trials:
+            raise StudyError(
+                f"study {name!r} has clones under the numbers from {scheduler.n_trials} on, where its scheduler's "
+                "further trials would stand: start another study, with warm_start(searcher, db, name)"
+            )
+        scheduler.grow(wanted)  # type: ignore[attr-defined]
+    return scheduler, ledger, wanted
+
+
+def _as_begun(
+    name: str, scheduler: Scheduler, recorded: Mapping[str, Any], past: Sequence[Event]
+) -> tuple[Scheduler, int | None]:
+    """Give the scheduler with the `n_trials` its study began with, and the number it is to be raised to, if any."""
+    begun = recorded["scheduler"].get("n_trials")
+    raised = [e.data["n_trials"] for e in past if e.kind is Kind.STUDY_RESUMED and "n_trials" in e.data]
+    now, given = max([begun, *raised]) if raised else begun, getattr(scheduler, "n_trials", None)
+    if not isinstance(begun, int) or given == begun:
+        return scheduler, None
+    if not callable(getattr(scheduler, "grow", None)) or not is_dataclass(scheduler):
+        raise StudyError(
+            f"study {name!r} was started with n_trials = {begun}, which {type(scheduler).__name__} cannot "
+            "raise: resume it as it was, or start another study, with warm_start(searcher, db, name)"
+        )
+    if given < now:
+        raise StudyError(f"study {name!r} has n_trials = {now}, not {given}: it can only be raised")
+    as_begun: Scheduler = replace(scheduler, n_trials=begun)
+    return as_begun, given if given > now else None
 
 
 def warn_of_new_code(name: str, past: Sequence[Event], now: Mapping[str, Any]) -> None:

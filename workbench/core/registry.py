@@ -3,6 +3,7 @@
 SEARCHERS = {
     "evolution": "workbench.algos.search.evolution:EvolutionSearcher",
     "grid": "workbench.algos.search.searchers:GridSearcher",
+    "informed": "workbench.algos.search.informed:InformedSearcher",
     "list": "workbench.algos.search.searchers:ListSearcher",
     "optuna": "workbench.algos.search.optuna:OptunaSearcher",
     "random": "workbench.algos.search.searchers:RandomSearcher",

@@ -1,7 +1,7 @@
 """Search spaces: what may be tuned, and how to draw, enumerate, check and perturb it."""
 
 import math
-from collections.abc import Iterable, Iterator, Mapping, Sequence, Set
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence, Set
 from dataclasses import dataclass
 from itertools import product
 from typing import Any, Protocol, runtime_checkable
@@ -174,6 +174,12 @@ class Space(Mapping[str, Domain]):
     ----------
     domains : Mapping[str, Domain]
         Hyperparameter name → domain. The order is kept: it is the order of sampling and of the grid.
+    only_if : Mapping, optional
+        Name → the earlier hyperparameters it depends on, each with the value, or a list of the values, under which it
+        applies: ``{"momentum": {"optimizer": "sgd"}}``. A configuration under which it does not apply is without it.
+    constraint : callable, optional
+        Configuration → whether it may be run. Points are drawn until it holds. A record only names the function: a
+        study that has one is resumed from Python.
 
     Examples
     --------
@@ -182,7 +188,12 @@ class Space(Mapping[str, Domain]):
     ['learning_rate', 't_max']
     """
 
-    def __init__(self, domains: Mapping[str, Domain]) -> None:
+    def __init__(
+        self,
+        domains: Mapping[str, Domain],
+        only_if: Mapping[str, Mapping[str, Any]] | None = None,
+        constraint: Callable[[Config], bool] | None = None,
+    ) -> None:
         if not isinstance(domains, Mapping) or not domains:
             raise InvalidInput(f"a search space is a dict of one or more hyperparameters, got {domains!r}")
         self._domains = dict(domains)
@@ -191,6 +202,12 @@ class Space(Mapping[str, Domain]):
                 raise InvalidInput(f"a hyperparameter's name is a word, got {name!r}")
             if not isinstance(domain, Domain) or isinstance(domain, type):
                 raise InvalidInput(f"hyperparameter {name!r}: got {domain!r}; {_meant(domain)}")
+        self.only_if = {name: _conditions(name, told, self._domains) for name, told in (only_if or {}).items()}
+        self.constraint = constraint
+        if constraint is not None and (not callable(constraint) or "constraint" in self._domains):
+            raise InvalidInput(
+                f"constraint is a function of a configuration, got {constraint!r}; no hyperparameter can have its name"
+            )
 
     @classmethod
     def of(cls, given: Mapping[str, Domain]) -> "Space":
@@ -207,11 +224,48 @@ class Space(Mapping[str, Domain]):
         return len(self._domains)
 
     def __repr__(self) -> str:
-        return f"Space({self._domains!r})"
+        more = f", only_if={self.only_if!r}" if self.only_if else ""
+        return f"Space({self._domains!r}{more}{f', constraint={self.constraint!r}' if self.constraint else ''})"
+
+    def applies(self, name: str, config: Config) -> bool:
+        """Tell whether a hyperparameter has a place in a configuration, by those before it."""
+        return all(
+            parent in config and config[parent] in values for parent, values in self.only_if.get(name, {}).items()
+        )
+
+    def allows(self, config: Config) -> bool:
+        """Tell whether the constraint holds, if there is one."""
+        return self.constraint is None or bool(self.constraint(dict(config)))
+
+    def once(self, value: Callable[[str, Domain], Scalar]) -> dict[str, Scalar]:
+        """Ask for the value of every hyperparameter that applies, in order."""
+        config: dict[str, Scalar] = {}
+        for name, domain in self.items():
+            if self.applies(name, config):
+                config[name] = value(name, domain)
+        return config
+
+    def point(self, value: Callable[[str, Domain], Scalar], instead: Config | None = None) -> dict[str, Scalar]:
+        """Ask for the value of every hyperparameter that applies until the constraint holds.
+
+        Parameters
+        ----------
+        value : callable
+            Asked with the name and the domain; it draws anew each time.
+        instead : Config, optional
+            What is given where the constraint did not hold in a thousand tries; without it that is an error.
+        """
+        for _ in range(_TRIES):
+            config = self.once(value)
+            if self.allows(config):
+                return config
+        if instead is None:
+            raise InvalidInput(f"the constraint held for none of {_TRIES} configurations drawn: loosen it")
+        return dict(instead)
 
     def sample(self, rng: np.random.Generator) -> dict[str, Scalar]:
         """Draw one configuration."""
-        return {name: domain.sample(rng) for name, domain in self.items()}
+        return self.point(lambda name, domain: domain.sample(rng))
 
     def grid(self, per_axis: int | Mapping[str, int]) -> list[dict[str, Scalar]]:
         """Enumerate the product of `per_axis` values a hyperparameter; the last name varies fastest."""
@@ -219,37 +273,94 @@ class Space(Mapping[str, Domain]):
         if set(counts) != set(self) or min(counts.values()) < 1:
             raise InvalidInput(f"a grid needs a count of 1 or more for each of {list(self)}, got {dict(counts)}")
         axes = [domain.grid(counts[name]) for name, domain in self.items()]
-        return [dict(zip(self, point, strict=True)) for point in product(*axes)]
+        found: dict[tuple[tuple[str, Scalar], ...], dict[str, Scalar]] = {}
+        for every in product(*axes):
+            config = self._of(dict(zip(self, every, strict=True)))
+            if self.allows(config):
+                found.setdefault(tuple(config.items()), config)
+        if not found:
+            raise InvalidInput("the constraint holds for no point of the grid: loosen it, or take more values")
+        return list(found.values())
+
+    def _of(self, values: Mapping[str, Scalar]) -> dict[str, Scalar]:
+        return self.once(lambda name, _: values[name])
 
     def validate(self, config: Config) -> None:
         """Raise `InvalidInput` unless `config` is a point of this space."""
-        if set(config) != set(self):
-            raise InvalidInput(f"a configuration of this space names {sorted(self)}, got {sorted(config)}")
-        for name, domain in self.items():
-            if not domain.contains(config[name]):
-                raise InvalidInput(f"{name}={config[name]!r} lies outside {domain}")
+        wanted = [name for name in self if self.applies(name, config)]
+        if set(config) != set(wanted):
+            raise InvalidInput(f"a configuration of this space names {sorted(wanted)}, got {sorted(config)}")
+        for name in wanted:
+            if not self[name].contains(config[name]):
+                raise InvalidInput(f"{name}={config[name]!r} lies outside {self[name]}")
+        if not self.allows(config):
+            raise InvalidInput(f"{dict(config)} breaks the space's constraint")
 
     def perturb(self, config: Config, factors: Sequence[float], rng: np.random.Generator) -> dict[str, Scalar]:
         """Multiply each value by a factor drawn from `factors` (PBT's explore step, arXiv 1711.09846, Sec. 4.1)."""
-        return {
-            name: domain.perturb(config[name], factors[int(rng.integers(len(factors)))], rng)
-            for name, domain in self.items()
-        }
+
+        def moved(name: str, domain: Domain) -> Scalar:
+            if name not in config:  # it applies since what it depends on has moved
+                return domain.sample(rng)
+            return domain.perturb(config[name], factors[int(rng.integers(len(factors)))], rng)
+
+        return self.point(moved, instead=config)
 
     def shift(self, config: Config, spread: float, rng: np.random.Generator) -> dict[str, Scalar]:
         """Move each value by a Gaussian share of its domain, of standard deviation `spread`; it leaves 0, too."""
-        return {name: domain.shift(config[name], spread * float(rng.normal())) for name, domain in self.items()}
+
+        def moved(name: str, domain: Domain) -> Scalar:
+            return domain.shift(config[name], spread * float(rng.normal())) if name in config else domain.sample(rng)
+
+        return self.point(moved, instead=config)
+
+    def redraw(self, config: Config, probability: float, rng: np.random.Generator) -> dict[str, Scalar]:
+        """Draw each value anew with some probability."""
+
+        def drawn(name: str, domain: Domain) -> Scalar:
+            kept = rng.random() >= probability and name in config
+            return config[name] if kept else domain.sample(rng)
+
+        return self.point(drawn, instead=config)
 
     def to_json(self) -> dict[str, Any]:
-        """Describe the space in JSON's types; `Space.from_json` gives it back."""
-        return {name: domain.to_json() for name, domain in self.items()}
+        """Describe the space in JSON's types; `Space.from_json` gives it back, unless it has a constraint."""
+        told: dict[str, Any] = {name: domain.to_json() for name, domain in self.items()}
+        for name, conditions in self.only_if.items():
+            told[name]["only_if"] = {parent: list(values) for parent, values in conditions.items()}
+        if self.constraint is not None:
+            named = self.constraint if hasattr(self.constraint, "__qualname__") else type(self.constraint)
+            told["constraint"] = {"kind": f"{named.__module__}:{named.__qualname__}"}
+        return told
 
     @classmethod
     def from_json(cls, described: Mapping[str, Any]) -> "Space":
         """Build a space from its description, as it stands in study files and in the log."""
         if not isinstance(described, Mapping):
             raise InvalidInput(f"a search space is a table of hyperparameters, got {described!r}")
-        return cls({name: domain_from_json(name, entry) for name, entry in described.items()})
+        if isinstance(given := described.get("constraint"), Mapping) and "kind" in given:
+            raise InvalidInput(f"the constraint {given['kind']!r} is code of your own: build this space in Python")
+        entries = {name: dict(entry) if isinstance(entry, Mapping) else entry for name, entry in described.items()}
+        conditions = {n: entry.pop("only_if") for n, entry in entries.items() if "only_if" in (entry or ())}
+        return cls({name: domain_from_json(name, entry) for name, entry in entries.items()}, conditions)
+
+
+_TRIES = 1000
+
+
+def _conditions(name: str, told: Any, domains: Mapping[str, Domain]) -> dict[str, tuple[Scalar, ...]]:
+    """Check what a hyperparameter depends on, and write single values as lists of one."""
+    order = list(domains)
+    if name not in domains or not isinstance(told, Mapping) or not told:
+        raise InvalidInput(f"only_if of {name!r}: write {{name = value}} or {{name = [values]}}, got {told!r}")
+    found = {}
+    for parent, values in told.items():
+        if parent not in order[: order.index(name)]:
+            raise InvalidInput(f"{name!r} depends on {parent!r}, which must be a hyperparameter that comes before it")
+        found[parent] = tuple(values) if isinstance(values, (list, tuple)) else (values,)
+        if wrong := [value for value in found[parent] if not domains[parent].contains(value)]:
+            raise InvalidInput(f"{name!r} applies only if {parent} = {wrong[0]!r}, which {domains[parent]} never is")
+    return found
 
 
 def domain_from_json(name: str, entry: Any) -> Domain:

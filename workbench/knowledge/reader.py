@@ -210,7 +210,7 @@ class RecordedStudy:
         if rows.empty:
             raise InvalidInput(f"study {self.name!r} has no trial {number}: it has begun {len(frames.trials)}")
         row = rows.iloc[0].to_dict()
-        config = {name: row[name] for name in frames.hyperparameters}
+        config = {name: row[name] for name in frames.hyperparameters if not pd.isna(row[name])}  # those that apply
         mine = [frame[frame["trial"] == number] for frame in (frames.phases, frames.decisions, frames.interventions)]
         return RecordedTrial(self.name, number, str(row["state"]), config, *mine)
 

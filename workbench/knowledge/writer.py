@@ -175,7 +175,7 @@ class StudyLog:
             )
         recorded, given = without_retired(json.loads(row[1])), json.loads(_dumps(spec))
         for key in sorted(recorded.keys() | given.keys()):
-            if key in recorded and _differs(recorded[key], given.get(key)):
+            if key in recorded and _differs(_kept(recorded[key]), _kept(given.get(key))):
                 raise StudyError(
                     f"study {name!r} was started with {key} = {_dumps(recorded[key])}, not "
                     f"{_dumps(given.get(key))}: resume it as it was, or start another study"
@@ -357,6 +357,11 @@ def _lock(file: IO[str], tries: int = 10) -> None:
                 raise
             time.sleep(0.01)
     return None
+
+
+def _kept(settings: Any) -> Any:
+    """Leave out what may be raised; whether it may here is for `workbench.core.record.take_up` to say."""
+    return {k: v for k, v in settings.items() if k != "n_trials"} if isinstance(settings, dict) else settings
 
 
 def _differs(recorded: Any, given: Any) -> bool:

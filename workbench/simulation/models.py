@@ -155,7 +155,11 @@ class SyntheticCurves:
 
     def _curve(self, config: Config) -> list[tuple[float, float]]:
         rng = np.random.default_rng([self.seed, 1, _digest(config)])
-        off = np.array([_position(self.space[name], config[name]) for name in self.space]) - self._best
+        placed = [
+            _position(self.space[n], config[n]) if n in config else at
+            for n, at in zip(self.space, self._best, strict=True)
+        ]
+        off = np.array(placed) - self._best  # what does not apply is no worse than the best
         near = max(0.0, 1 - math.sqrt(float(np.mean(off**2))) / 0.7)
         quality = (1 - self.luck) * near + self.luck * float(rng.uniform())
         done = np.arange(1, self.n_phases + 1) / self.n_phases

@@ -2,11 +2,12 @@
 
 import tomllib
 from collections.abc import Mapping
-from dataclasses import asdict, fields
+from dataclasses import asdict, fields, replace
 from importlib import resources
 from pathlib import Path
 from typing import Any
 
+from workbench.algos.search.informed import InformedSearcher
 from workbench.core.aim import Aim
 from workbench.core.describe import Registry, build, made, settings_of, without_retired
 from workbench.core.errors import InvalidInput, refuse_unknown, unknown
@@ -29,12 +30,13 @@ _STUDY_KEYS = {
     "fail_fast",
     "seeds",
     "judged_by",
+    "gpus_per_slot",
 } | {f.name for f in fields(Aim)}
 _PRESETS: dict[str, Any] = {
     "study": resources.files("workbench") / "presets",
     "simulation": resources.files("workbench") / "presets" / "simulate",
 }
-_TABLES = {"study", "space", "searcher", "scheduler", "trainable"}
+_TABLES = {"study", "space", "searcher", "first", "scheduler", "trainable"}
 
 
 def presets(of: str = "study") -> list[str]:
@@ -83,7 +85,8 @@ def study_from(table: Mapping[str, Any], **overrides: Any) -> Study:
     Parameters
     ----------
     table : Mapping
-        Tables ``study``, ``space``, ``searcher``, ``scheduler`` and ``trainable``, as in a preset.
+        Tables ``study``, ``space``, ``searcher``, ``scheduler`` and ``trainable``, as in a preset; ``[[first]]`` tables
+        are configurations to try first.
     **overrides
         Settings of ``study`` that win over the table's, those that are not ``None``.
 
@@ -106,14 +109,16 @@ def study_from(table: Mapping[str, Any], **overrides: Any) -> Study:
     n_slots = max(1, nodes // ranks_needed(trainable)) if isinstance(nodes, int) else nodes  # `Study` refuses the rest
     space = Space.from_json(table["space"]) if "space" in table else None
     searcher = _built("searcher", described, SEARCHERS, space=space, seed=seed)
+    if "first" in table:
+        searcher = made("the searcher", InformedSearcher, {"searcher": searcher, "first": table["first"]})
     given = {"seed": seed, "n_nodes": n_slots, "space": None if hasattr(searcher, "space") else space}
     scheduler = _built("scheduler", _table(table, "scheduler"), SCHEDULERS, searcher=searcher, **given)
     study: Study = made("the study", Study, {"scheduler": scheduler, "trainable": trainable, **settings})
     return study
 
 
-def recorded_study(db: str | Path, name: str, **settings: Any) -> Study:
-    """Build a study again that a knowledge base holds, to resume it by its name.
+def recorded_study(db: str | Path, name: str, n_trials: int | None = None, **settings: Any) -> Study:
+    """Build a study again that a knowledge base holds, to resume it by its name; with more trials by `n_trials`.
 
     Raises
     ------
@@ -126,8 +131,13 @@ def recorded_study(db: str | Path, name: str, **settings: Any) -> Study:
 
     with KnowledgeBase(db) as kb:
         spec, events = kb[name].spec, kb[name].events()
+    if n_trials is not None and "n_trials" not in spec["scheduler"]:
+        raise InvalidInput(f"study {name!r} runs {spec['scheduler']['kind']}, which has no n_trials to raise")
     given = {key: value for key, value in settings.items() if value is not None}
-    return study_from_record(name, in_drawn_order(spec, events), db=db, **{**asdict(Ledger(events).aim), **given})
+    study = study_from_record(name, in_drawn_order(spec, events), db=db, **{**asdict(Ledger(events).aim), **given})
+    if n_trials is None:
+        return study
+    return replace(study, scheduler=replace(study.scheduler, n_trials=n_trials))  # type: ignore[type-var]
 
 
 def study_from_record(name: str, spec: Mapping[str, Any], trainable: str | None = None, **settings: Any) -> Study:

@@ -3,7 +3,7 @@
 import sys
 import threading
 import warnings
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from html import escape
 from typing import TYPE_CHECKING
@@ -129,8 +129,16 @@ class Progress:
 class WatchedLog:
     """The study's log, with the progress kept beside it; on a full disk it waits for space, or for the end."""
 
-    def __init__(self, log: "StudyLog", progress: Progress, stopping: threading.Event, hopeless: Hopeless) -> None:
+    def __init__(
+        self,
+        log: "StudyLog",
+        progress: Progress,
+        stopping: threading.Event,
+        hopeless: Hopeless,
+        callbacks: Callable[[Sequence[Event]], None] = lambda _: None,
+    ) -> None:
         self._log = log
+        self._callbacks = callbacks
         self._progress = progress
         self._stopping = stopping
         self._hopeless = hopeless
@@ -155,6 +163,7 @@ class WatchedLog:
             if "recovered" in event.data and not self._said:
                 self._said = True
                 warnings.warn(f"trial {event.trial} {event.data['recovered']}; others are in the log", stacklevel=2)
+        self._callbacks(events)
 
 
 def in_a_notebook() -> bool:

@@ -110,7 +110,25 @@ class Results:
             "parallel coordinates": figures.parallel_coordinates(f.trials, f.hyperparameters, f.aim.mode),
             "importance": figures.hyperparameter_importance(found.table, str(found)),
         }
+        if f.aim.second is not None:
+            drawn["objectives"] = figures.objectives(self.front, f.aim.second)
         return drawn | self.population_figures()
+
+    @property
+    def front(self) -> "pd.DataFrame":
+        """The score against the second objective, and who is on the front; see `workbench.analysis.front`.
+
+        Raises
+        ------
+        StudyError
+            The study has no second objective.
+        """
+        from workbench.analysis import front
+
+        aim = self.frames.aim
+        if aim.second is None:
+            raise StudyError(f"study {self.name!r} has no second objective: start one with second=, a metric's name")
+        return front(self.frames.phases, aim.second, aim.mode, aim.second_mode)
 
     @property
     def has_lineage(self) -> bool:
@@ -201,6 +219,8 @@ class Results:
         told = [explain({"mode": mode, **why}) for mode, why in f.decisions[["mode", "reason"]].itertuples(index=False)]
         decisions = f.decisions.assign(reason=told)
         tables = {"Trials": f.trials, "Decisions": decisions}
+        if f.aim.second is not None:
+            tables["Front"] = self.front.rename(columns={"second": f.aim.second})
         return write_report(path, f"Study {self.name}", self._rows(), captions, tables, note=_what_ran(self.spec))
 
     def __str__(self) -> str:
@@ -236,6 +256,7 @@ class Results:
             **({"aim": str(self.frames.aim)} if str(self.frames.aim) else {}),
             "best score": best,
             "best config": config if s["best_trial"] is not None else "",
+            **self._front_row(),
             "trials": f"{s['trials']}: {states}" if states else "none yet",
             **self._failures(),
             "phases": f"{s['phases']} completed, {s['retries']} attempts lost",
@@ -243,6 +264,15 @@ class Results:
             "completion rate": alpha,
             "wall time": f"{s['wall_s']:.1f} s",
         }
+
+    def _front_row(self) -> dict[str, str]:
+        if (second := self.frames.aim.second) is None:
+            return {}
+        rows = self.front[self.front["on_front"]]
+        told = [
+            f"trial {row.trial} ({_number(row.score)}, {second} {_number(row.second)})" for row in rows.itertuples()
+        ]
+        return {"front": "; ".join(told) or f"no phase has ended with a metric {second}"}
 
     def _failures(self) -> dict[str, str]:
         from workbench.analysis import failure_lines
@@ -263,6 +293,7 @@ _CAPTIONS = {
     "parallel coordinates": "A line a trial through its hyperparameters to its last score.",
     "importance": "What random forests make of the last scores of all trials, stopped ones among them; bars with "
     "95 % intervals.",
+    "objectives": "Every trial's last score against the second objective; no trial beats those on the front in both.",
     "population": "Every member's score phase by phase, with the best and the median of the population.",
     "hyperparameters over time": "What every member ran with in each phase, and the schedule of the best weights.",
     "lineage": "Members along the clock, coloured by the founder their weights descend from; a mark is a copy.",

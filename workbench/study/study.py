@@ -26,6 +26,7 @@ from workbench.core.registry import REGISTRY
 from workbench.core.showing import settings_html
 from workbench.core.size import size_of
 from workbench.study.attached import AttachedStudy
+from workbench.study.callbacks import Callback, Callbacks
 from workbench.study.progress import Progress, WatchedLog
 
 if TYPE_CHECKING:
@@ -59,6 +60,8 @@ class Study:
     nodes : int
         Single-threaded worker processes of the local cluster, one trial each, or one rank of a trial that needs several
         (`BA3C.n_ranks`). Ignored when `client` is given.
+    gpus_per_slot : float, optional
+        GPUs of this machine that each worker process of the local cluster sees; below 1 several share one.
     client : distributed.Client, optional
         Of any running Dask cluster; it is left running.
     seed : int
@@ -84,6 +87,9 @@ class Study:
     second, second_mode : str, optional
         A metric that the trainable returns beside the score, and whether it is maximised (``max``) or minimised. The
         scheduler does not hear of it; results and the report hold it against the score.
+    callbacks : sequence of callables
+        Called with the events of every append to the log, in the driver's thread: ``lambda events: …``, or one of
+        `workbench.study.export`. One that raises is called no more. They are no part of the record.
 
     Examples
     --------
@@ -109,6 +115,8 @@ class Study:
     target_score: float | None = None
     second: str | None = None
     second_mode: str = "max"
+    callbacks: "Sequence[Callback]" = ()
+    gpus_per_slot: float | None = None
 
     _repr_html_ = settings_html
 
@@ -129,6 +137,8 @@ class Study:
             raise InvalidInput(
                 f"a trial needs a gang of {n_ranks} nodes, the study has {self.nodes}: raise nodes, or lower n_ranks"
             )
+        if not all(map(callable, self.callbacks)):
+            raise InvalidInput(f"callbacks is a list of functions of a list of events, got {self.callbacks!r}")
         _ = self.aim  # checks what it is made of
         self._check_space()
 
@@ -225,7 +235,9 @@ class Study:
         from workbench.cluster.local import local_client
 
         cluster: AbstractContextManager[Client] = (
-            local_client(self.nodes) if self.client is None else nullcontext(self.client)
+            local_client(self.nodes, gpus_per_slot=self.gpus_per_slot)
+            if self.client is None
+            else nullcontext(self.client)
         )
         with cluster as client:
             executor = DaskExecutor(
@@ -253,6 +265,10 @@ class StudyRun(AttachedStudy):
 
         self.db, self.name = Path(study.db).absolute(), study.name  # whatever folder the process goes to
         self.study = study = replace(study, db=self.db, checkpoints=_absolute(study.checkpoints))
+        if study.client is None and study.gpus_per_slot is not None:
+            from workbench.cluster.gpus import gpus_for
+
+            gpus_for(study.nodes, study.gpus_per_slot)  # before anything is written
         scheduler = copy.deepcopy(study.scheduler)
         size = size_of(scheduler)
         self._progress = Progress(size.n_trials, size.expected_phases)
@@ -262,7 +278,7 @@ class StudyRun(AttachedStudy):
         log = StudyLog(self.db, study.name, study.spec, resume=resume)
         try:
             past = log.events()
-            ledger = take_up(study.name, scheduler, study.spec, log.spec, past)
+            scheduler, ledger, raised = take_up(study.name, scheduler, study.spec, log.spec, past)
             if past and study.mode != ledger.aim.mode:
                 raise StudyError(
                     f"study {study.name!r} was started with mode = {ledger.aim.mode!r}, not {study.mode!r}: "
@@ -278,10 +294,14 @@ class StudyRun(AttachedStudy):
             log.close()
             raise
         began = Kind.STUDY_RESUMED if past else Kind.STUDY_STARTED
-        told = {**told, "aim": study.aim.to_json(), **({} if past else {"size": size.to_json()})}
+        told = {**told, "aim": study.aim.to_json()}
+        if raised is not None:
+            told["n_trials"] = raised
+        if raised is not None or not past:
+            told["size"] = size_of(scheduler).to_json()
         self._thread = threading.Thread(
             target=self._drive,
-            args=(scheduler, log, ledger, Event(began, ledger.at, data=told)),
+            args=(scheduler, log, ledger, past, Event(began, ledger.at, data=told)),
             name=f"study {study.name}",
             daemon=True,
         )
@@ -316,11 +336,14 @@ class StudyRun(AttachedStudy):
 
     # -- the driver's thread ----------------------------------------------------------------------------------
 
-    def _drive(self, scheduler: Scheduler, log: "StudyLog", ledger: Ledger, began: Event) -> None:
+    def _drive(
+        self, scheduler: Scheduler, log: "StudyLog", ledger: Ledger, past: Sequence[Event], began: Event
+    ) -> None:
         from workbench.knowledge import Inbox
 
         study, hopeless = self.study, Hopeless()
-        watched = WatchedLog(log, self._progress, self._stopping, hopeless)
+        callbacks = Callbacks(study, past)
+        watched = WatchedLog(log, self._progress, self._stopping, hopeless, callbacks)
         fail_fast = study.fail_fast and not self._progress.phases_ended
 
         def why_over() -> str | None:
@@ -346,21 +369,18 @@ class StudyRun(AttachedStudy):
             kind = Kind.STUDY_ENDED if ended or why else Kind.STUDY_INTERRUPTED
             watched.append([Event(kind, at, data={"why": why} if why else {})])
         except BaseException as err:  # noqa: BLE001  handed to whoever waits
-            self.error = err
-            self._progress.state = "interrupted"
-            with suppress(Exception):  # the log itself may be what failed
-                watched.append(
-                    [
-                        Event(
-                            Kind.STUDY_INTERRUPTED,
-                            self._progress.at,
-                            data={"error": _said(hopeless) if isinstance(err, FirstTrialsFailed) else repr(err)},
-                        )
-                    ]
-                )
+            self._end_badly(err, watched, hopeless)
         finally:
             log.close()
+            callbacks.close()
             self._over.set()
+
+    def _end_badly(self, err: BaseException, watched: WatchedLog, hopeless: Hopeless) -> None:
+        self.error = err
+        self._progress.state = "interrupted"
+        told = {"error": _said(hopeless) if isinstance(err, FirstTrialsFailed) else repr(err)}
+        with suppress(Exception):  # the log itself may be what failed
+            watched.append([Event(Kind.STUDY_INTERRUPTED, self._progress.at, data=told)])
 
 
 def _requests(log: "StudyLog", inbox: "Inbox") -> "Sequence[Request]":

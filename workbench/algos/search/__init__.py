@@ -9,6 +9,7 @@ from workbench.algos.search.full import FullRuns
 from workbench.algos.search.halving import SuccessiveHalving
 from workbench.algos.search.hyperband import Hyperband
 from workbench.algos.search.hypertrick import HyperTrick
+from workbench.algos.search.informed import InformedSearcher
 from workbench.algos.search.median import MedianStopping
 from workbench.algos.search.optuna import OptunaSearcher
 from workbench.algos.search.pbt import PBT
@@ -24,6 +25,7 @@ __all__ = [
     "GridSearcher",
     "HyperTrick",
     "Hyperband",
+    "InformedSearcher",
     "ListSearcher",
     "MedianStopping",
     "OptunaSearcher",

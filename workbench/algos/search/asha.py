@@ -84,6 +84,10 @@ class ASHA:
         """Put a reason into words; see `rung_words`."""
         return rung_words(reason)
 
+    def grow(self, n_trials: int) -> None:
+        """Let there be more trials."""
+        self.n_trials = self._trials.grow(n_trials)
+
     def ask(self) -> Run | None:
         """Go on with the best trial that may be promoted, or start a new configuration."""
         at = self._promotable()

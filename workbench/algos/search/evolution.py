@@ -10,7 +10,7 @@ import numpy as np
 from workbench.core.checks import check_share, check_size
 from workbench.core.protocols import Config, Report, Scalar
 from workbench.core.showing import settings_html
-from workbench.core.space import Space
+from workbench.core.space import Domain, Space
 
 
 @dataclass
@@ -60,6 +60,10 @@ class EvolutionSearcher:
         self._configs[trial] = config
         return config
 
+    def adopt(self, trial: int, config: Config) -> None:
+        """Hear of a trial that runs, or ran, a configuration of somebody else's."""
+        self._configs[trial] = config
+
     def observe(self, report: Report) -> None:
         """Note how many of its phase's reports this one beats."""
         if report.failed or math.isnan(report.score):
@@ -73,9 +77,16 @@ class EvolutionSearcher:
         n = max(2, int(self.parents * len(self._fitness)))
         best = heapq.nlargest(n, self._fitness, key=lambda t: (self._fitness[t], -t))
         mother, father = (self._configs[best[int(i)]] for i in self._rng.choice(len(best), 2, replace=False))
-        child = {name: (mother if self._rng.random() < 0.5 else father)[name] for name in self.space}
+
+        def inherited(name: str, domain: Domain) -> Scalar:
+            one, other = (mother, father) if self._rng.random() < 0.5 else (father, mother)
+            return one[name] if name in one else other[name] if name in other else domain.sample(self._rng)
+
+        def mutated(name: str, domain: Domain) -> Scalar:
+            if self._rng.random() >= self.mutation and name in child:
+                return child[name]
+            return moved[name] if self._rng.random() < 0.5 and name in moved else domain.sample(self._rng)
+
+        child = self.space.point(inherited, instead=mother)
         moved = self.space.perturb(child, (0.8, 1.2), self._rng)
-        for name, domain in self.space.items():
-            if self._rng.random() < self.mutation:
-                child[name] = moved[name] if self._rng.random() < 0.5 else domain.sample(self._rng)
-        return child
+        return self.space.point(mutated, instead=child)

@@ -46,6 +46,10 @@ class FullRuns:
         all_of_them = [float(self.n_trials)] * self.n_phases
         return Expectation(began=all_of_them, fewest=all_of_them, completion=1.0, fewest_completion=1.0)
 
+    def grow(self, n_trials: int) -> None:
+        """Let there be more trials."""
+        self.n_trials = self._trials.grow(n_trials)
+
     def ask(self) -> Run | None:
         """Start the next configuration, if any is left."""
         return self._trials.new()

@@ -98,6 +98,13 @@ class HyperTrick:
             return f"WSM: rank {rank:.2f} {kept} {threshold:.2f} among {reason['reported']} reports"
         return {"collecting": "DCM", "selecting": "WSM"}.get(str(mode)) or reason_text(reason)
 
+    def grow(self, n_trials: int) -> None:
+        """Let there be more trials.
+
+        Selection in the reports to come follows the larger number; nothing decided is taken back.
+        """
+        self.n_trials = self._trials.grow(n_trials)
+
     def ask(self) -> Run | None:
         """Start the next configuration, if any is left."""
         return self._trials.new()

@@ -80,6 +80,10 @@ class MedianStopping:
             return f"compared: its best, {best:.4g}, {sign} the median of {averages}, {middle:.4g}"
         return {"collecting": "too early", "selecting": "compared"}.get(str(mode)) or reason_text(reason)
 
+    def grow(self, n_trials: int) -> None:
+        """Let there be more trials."""
+        self.n_trials = self._trials.grow(n_trials)
+
     def ask(self) -> Run | None:
         """Start the next configuration, if any is left."""
         return self._trials.new()

@@ -16,6 +16,7 @@ from workbench.core.showing import settings_html
 from workbench.core.space import Choice, Domain, LogUniform, Space
 
 SAMPLERS = ("tpe", "gp", "random")
+_TRIES = 100  # to meet a constraint, before a configuration is drawn at random
 
 
 @dataclass
@@ -68,11 +69,28 @@ class OptunaSearcher:
             distributions = {name: _distribution(optuna, domain) for name, domain in self.space.items()}
             study.add_trials([self._shown(optuna, number, distributions) for number in self._configs])
             with _one_thread() if self.sampler == "gp" else nullcontext():
-                params = study.ask(distributions).params
+                config = next(filter(self.space.allows, (self._asked(study) for _ in range(_TRIES))), None)
         finally:
             optuna.logging.set_verbosity(loud)
-        self._configs[trial] = {name: _in_domain(domain, params[name]) for name, domain in self.space.items()}
+        rng = np.random.default_rng([self.seed, len(self._configs)])
+        self._configs[trial] = self.space.sample(rng) if config is None else config
         return self._configs[trial]
+
+    def _asked(self, study: Any) -> Config:
+        """Ask for one configuration, hyperparameter by hyperparameter: what one applies to is known only then."""
+        trial = study.ask()
+
+        def suggested(name: str, domain: Domain) -> Scalar:
+            if isinstance(domain, Choice):
+                return _in_domain(domain, trial.suggest_categorical(name, domain.values))
+            low, high = _ends(domain)
+            return _in_domain(domain, trial.suggest_float(name, low, high, log=isinstance(domain, LogUniform)))
+
+        return self.space.once(suggested)
+
+    def adopt(self, trial: int, config: Config) -> None:
+        """Hear of a trial that runs, or ran, a configuration of somebody else's."""
+        self._configs[trial] = config
 
     def observe(self, report: Report) -> None:
         """Keep the score for the next suggestion."""
@@ -102,7 +120,7 @@ class OptunaSearcher:
             state=state,
             value=value,
             params=dict(self._configs[number]),
-            distributions=distributions,
+            distributions={name: distributions[name] for name in self._configs[number]},
             intermediate_values=scores,
         )
 
@@ -111,8 +129,11 @@ def _distribution(optuna: Any, domain: Domain) -> Any:
     """Steps are left to `_in_domain`: Optuna has none on a logarithmic scale."""
     if isinstance(domain, Choice):
         return optuna.distributions.CategoricalDistribution(domain.values)
-    low, high = domain.grid(2)[0], domain.grid(2)[-1]
-    return optuna.distributions.FloatDistribution(float(low), float(high), log=isinstance(domain, LogUniform))
+    return optuna.distributions.FloatDistribution(*_ends(domain), log=isinstance(domain, LogUniform))
+
+
+def _ends(domain: Domain) -> tuple[float, float]:
+    return float(domain.grid(2)[0]), float(domain.grid(2)[-1])
 
 
 def _in_domain(domain: Domain, value: Scalar) -> Scalar:

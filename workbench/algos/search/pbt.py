@@ -293,10 +293,7 @@ class PBT:
             changed = self._space.shift(config, self.noise, self._rng)
         else:
             changed = self._space.perturb(config, self.factors, self._rng)
-        for name, domain in self._space.items():
-            if self.resample and self._rng.random() < self.resample:
-                changed[name] = domain.sample(self._rng)
-        return changed
+        return self._space.redraw(changed, self.resample, self._rng) if self.resample else changed
 
     def _queue(self, member: "_Member") -> None:
         heapq.heappush(self._waiting, (member.phase, next(self._turn), member))

@@ -19,7 +19,8 @@ class Trials:
 
     def __init__(self, searcher: Searcher, limit: int) -> None:
         self._searcher = searcher
-        self._limit = min(limit, len(searcher)) if isinstance(searcher, Sized) else limit
+        self._limit = 0
+        self.grow(limit)
         self._due: dict[int, int] = {}  # trial that runs → phase it reports next
         self._resting: dict[int, int] = {}  # trial that waits, held or paused → the same
         self._suggested: dict[int, int] = {}  # trial → number of the suggestion it runs
@@ -28,6 +29,11 @@ class Trials:
 
     def __len__(self) -> int:
         return len(self.configs)
+
+    def grow(self, limit: int) -> int:
+        """Let there be more trials; tell how many configurations there can be now."""
+        self._limit = min(limit, len(self._searcher)) if isinstance(self._searcher, Sized) else limit
+        return self._limit
 
     @property
     def n_left(self) -> int:

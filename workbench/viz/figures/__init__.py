@@ -13,6 +13,7 @@ from workbench.viz.figures.compare import (
 )
 from workbench.viz.figures.curves import best_so_far, learning_curves
 from workbench.viz.figures.export import write_figure
+from workbench.viz.figures.front import objectives
 from workbench.viz.figures.hyperparameters import score_by_hyperparameter
 from workbench.viz.figures.importance import hyperparameter_importance
 from workbench.viz.figures.lineage import member_lineage, phylogenetic_tree
@@ -43,6 +44,7 @@ __all__ = [
     "learning_curves",
     "member_lineage",
     "node_occupancy",
+    "objectives",
     "occupancy_over_time",
     "parallel_coordinates",
     "phase_survival",

@@ -40,7 +40,7 @@ class Handshakes:
         self._under_way: dict[socket.socket, tuple[float, bytes, bytearray]] = {}
 
     def go_on(self, seconds: float) -> list[tuple[int, socket.socket]]:
-        """Go on with all, waiting at most that long; give the ranks that have proved who they are, and their sockets."""
+        """Go on with all, waiting at most that long; give the ranks that proved who they are, and their sockets."""
         came = []
         for ready in wait([self._listener, *self._under_way], seconds):
             if ready is self._listener:

@@ -1,0 +1,106 @@
+"""What is known beforehand: configurations to try first, trials of earlier studies, spaces with conditions."""
+
+import json
+
+import pytest
+
+from tests.core.test_space import NETWORK, names_what_applies
+from tests.support import SPACE, simulate
+from workbench import (
+    PBT,
+    EvolutionSearcher,
+    FullRuns,
+    GridSearcher,
+    HyperTrick,
+    InformedSearcher,
+    ListSearcher,
+    OptunaSearcher,
+    RandomSearcher,
+)
+from workbench.core.describe import describe
+from workbench.core.drive import replay
+from workbench.core.errors import InvalidInput
+from workbench.core.protocols import Kind, Report
+from workbench.core.record import scheduler_from_record
+from workbench.core.registry import REGISTRY
+
+GOOD = [{"lr": 1e-3, "gamma": 0.99}, {"lr": 2e-3, "gamma": 0.9}]
+PAST = [{"config": {"lr": 1e-4 * (k + 1), "gamma": 0.9}, "scores": [k, k + 0.5]} for k in range(12)]
+
+
+def configs_of(log) -> list[dict]:
+    return [event.data["config"] for event in log if event.kind is Kind.RUN]
+
+
+@pytest.mark.parametrize("inner", [RandomSearcher(SPACE), GridSearcher(SPACE, 3), EvolutionSearcher(SPACE)])
+def test_some_are_tried_first_and_the_rest_come_as_they_would(inner) -> None:
+    log = simulate(FullRuns(InformedSearcher(inner, GOOD), 6, 1))
+    assert configs_of(log) == GOOD + configs_of(simulate(FullRuns(inner, 4, 1)))
+
+
+def test_a_searcher_that_can_run_out_has_so_many_more() -> None:
+    searcher = InformedSearcher(ListSearcher(GOOD), [PAST[0]["config"]])
+    assert len(searcher) == 3
+    assert HyperTrick(searcher, 100, 2).n_trials == 3
+    assert HyperTrick(InformedSearcher(RandomSearcher(SPACE), GOOD), 100, 2).n_trials == 100
+    assert not hasattr(searcher, "space")
+
+
+def test_an_evolution_breeds_from_what_it_was_told() -> None:
+    searcher = InformedSearcher(EvolutionSearcher(SPACE, warmup=4, mutation=0.0, random=0.0), GOOD, PAST)
+    assert [searcher.suggest(0), searcher.suggest(1)] == GOOD
+    parents = [one["config"] for one in PAST[-3:]]  # a quarter of twelve
+    child = searcher.suggest(2)
+    assert child["lr"] in [parent["lr"] for parent in parents]
+    for _ in range(40):
+        searcher.observe(Report(0, 0, 99.0))
+    assert searcher.searcher._fitness[-2] > searcher.searcher._fitness[-3]  # the first of GOOD is number -2
+
+
+def test_tpe_is_shown_what_it_was_told_before_it_suggests_anything() -> None:
+    pytest.importorskip("optuna")
+    told = InformedSearcher(OptunaSearcher(SPACE, n_random=5), (), PAST)
+    assert told.suggest(0) != OptunaSearcher(SPACE, n_random=5).suggest(0)
+    assert len(told.searcher._configs) == len(PAST) + 1
+
+
+@pytest.mark.parametrize("kind", ["random", "evolution", "optuna"])
+def test_the_record_gives_every_configuration_again(kind) -> None:
+    if kind == "optuna":
+        pytest.importorskip("optuna")
+    inner = {"random": RandomSearcher, "evolution": EvolutionSearcher, "optuna": OptunaSearcher}[kind](SPACE)
+    past = [] if kind == "random" else PAST
+    scheduler = HyperTrick(InformedSearcher(inner, GOOD, past), 12, 2)
+    recorded = json.loads(json.dumps(describe(scheduler, REGISTRY)))
+    log = simulate(scheduler)
+    assert configs_of(log)[:2] == GOOD
+    replay(scheduler_from_record(recorded), log)
+
+
+def test_what_it_cannot_use_is_refused() -> None:
+    with pytest.raises(InvalidInput, match="RandomSearcher learns nothing from earlier trials: take optuna or"):
+        InformedSearcher(RandomSearcher(SPACE), GOOD, PAST)
+    with pytest.raises(InvalidInput, match=r"lr=5 lies outside"):
+        InformedSearcher(RandomSearcher(SPACE), [{"lr": 5, "gamma": 0.9}])
+    with pytest.raises(InvalidInput, match="is a table of hyperparameters, got 'lr'"):
+        InformedSearcher(RandomSearcher(SPACE), ["lr"])
+
+
+@pytest.mark.parametrize("kind", ["random", "evolution", "tpe", "gp"])
+def test_searchers_give_points_of_a_space_with_conditions_and_a_constraint(kind) -> None:
+    if kind in ("tpe", "gp"):
+        pytest.importorskip("optuna")
+        searcher = OptunaSearcher(NETWORK, kind, n_random=4)
+    else:
+        searcher = RandomSearcher(NETWORK) if kind == "random" else EvolutionSearcher(NETWORK, warmup=4)
+    for trial in range(14):
+        config = searcher.suggest(trial)
+        assert names_what_applies(config)
+        searcher.observe(Report(trial, 0, config["width"] + config.get("momentum", 0.0)))
+
+
+def test_a_population_changes_within_a_space_with_conditions() -> None:
+    log = simulate(PBT(RandomSearcher(NETWORK), 8, 6, resample=0.3))
+    configs = configs_of(log)
+    assert len(configs) > 8
+    assert all(map(names_what_applies, configs))

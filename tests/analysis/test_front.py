@@ -1,0 +1,45 @@
+"""Two objectives: which trials are on the front, on numbers worked by hand."""
+
+import pandas as pd
+
+from workbench.analysis import front
+from workbench.viz.figures import objectives
+
+ROWS = [  # trial, phase, score, size
+    (0, 0, 9.0, 1.0),  # not its last phase
+    (0, 1, 5.0, 50.0),
+    (1, 0, 4.0, 20.0),
+    (2, 0, 4.0, 60.0),  # as good as 1, and larger
+    (3, 0, 3.0, 20.0),  # as small as 1, and worse
+    (4, 0, 1.0, 5.0),
+    (5, 0, 4.0, 20.0),  # equals 1
+    (6, 0, 8.0, float("nan")),
+]
+PHASES = pd.DataFrame(ROWS, columns=["trial", "phase", "score", "size"]).assign(ended_s=1.0)
+
+
+def on_front(**modes) -> list[int]:
+    found = front(PHASES, "size", **modes)
+    return found.loc[found["on_front"], "trial"].tolist()
+
+
+def test_nobody_beats_those_on_the_front_in_both() -> None:
+    assert on_front(second_mode="min") == [0, 1, 5, 4]
+    assert on_front() == [0, 2]
+    assert on_front(mode="min", second_mode="min") == [4]
+    assert on_front(mode="min") == [4, 3, 2]
+
+
+def test_a_metric_that_no_trial_has_is_no_front() -> None:
+    assert front(PHASES, "cost").empty
+    assert (
+        "no phase has ended with a metric cost" in objectives(front(PHASES, "cost"), "cost").layout.annotations[0].text
+    )
+
+
+def test_the_figure_joins_the_front() -> None:
+    fig = objectives(front(PHASES, "size", second_mode="min"), "size <b>")
+    assert sorted(fig.data[1].x) == list(fig.data[1].x) == [5.0, 20.0, 20.0, 50.0]
+    assert set(fig.data[0].customdata) == {2, 3}
+    assert fig.layout.xaxis.title.text == "size &lt;b&gt;"
+    assert "score 4<br>size &lt;b&gt; 60" in fig.data[0].hovertext[0]

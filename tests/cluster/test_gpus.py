@@ -1,0 +1,47 @@
+"""GPUs handed out to the workers of the local cluster: what the processes see."""
+
+import os
+
+import pytest
+
+from tests.support import SPACE, Deterministic
+from workbench import FullRuns, RandomSearcher, Study
+from workbench.cluster.gpus import gpus_for
+from workbench.cluster.local import local_client
+from workbench.core.errors import InvalidInput
+
+
+def seen() -> str | None:
+    return os.environ.get("CUDA_VISIBLE_DEVICES")
+
+
+def test_every_worker_sees_gpus_of_its_own_also_one_that_was_replaced(monkeypatch) -> None:
+    monkeypatch.setenv("CUDA_VISIBLE_DEVICES", "4,5,6,7")
+    with local_client(2, gpus_per_slot=2) as client:
+        first = client.run(seen)
+        assert sorted(first.values()) == ["4,5", "6,7"]
+        client.restart_workers(list(first)[:1])
+        assert sorted(client.run(seen).values()) == ["4,5", "6,7"]
+        with pytest.raises(InvalidInput, match="with 2 GPUs a slot there can be 2 nodes here, not 3"):
+            client.cluster.scale(3)
+    assert seen() == "4,5,6,7"
+
+
+def test_a_gpu_is_shared_where_each_takes_a_part(monkeypatch) -> None:
+    monkeypatch.setenv("CUDA_VISIBLE_DEVICES", "3")
+    with local_client(2, gpus_per_slot=0.5) as client:
+        assert list(client.run(seen).values()) == ["3", "3"]
+
+
+def test_too_few_gpus_are_refused_before_anything_is_written(monkeypatch, tmp_path) -> None:
+    monkeypatch.setenv("CUDA_VISIBLE_DEVICES", "0")
+    with pytest.raises(InvalidInput, match="2 nodes with 1 GPUs each are too many for the 1 that can be seen here"):
+        Study("a", FullRuns(RandomSearcher(SPACE), 1, 1), Deterministic, tmp_path / "kb.db", gpus_per_slot=1).start()
+    assert list(tmp_path.iterdir()) == []
+    assert gpus_for(2, 0.5) == ["0"]
+    assert gpus_for(8, None) == []
+    monkeypatch.setenv("CUDA_VISIBLE_DEVICES", "")
+    with pytest.raises(InvalidInput, match="for the 0 that can be seen"):
+        gpus_for(1, 1)
+    with pytest.raises(InvalidInput, match=r"whole number >= 1, or a share of one GPU below 1, got 1.5"):
+        gpus_for(1, 1.5)

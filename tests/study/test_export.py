@@ -1,0 +1,124 @@
+"""Studies in other tools, opened with these tools: written once, and kept up to date by callbacks."""
+
+import json
+from io import BytesIO
+
+import pytest
+
+from tests.algos.search.test_informed import GOOD
+from tests.study.test_more import keep
+from tests.support import SPACE, Deterministic
+from workbench import FullRuns, HyperTrick, InformedSearcher, KnowledgeBase, RandomSearcher, Study
+from workbench.cli.main import main
+from workbench.core.errors import InvalidInput
+from workbench.study.export import FORMATS, export, exporter_of
+
+
+@pytest.fixture
+def db(tmp_path):
+    path = tmp_path / "kb.db"
+    keep(path, "exported", HyperTrick(InformedSearcher(RandomSearcher(SPACE), GOOD), 8, 3), {"mode": "min"})
+    return path
+
+
+def trials_of(db, name="exported"):
+    with KnowledgeBase(db) as kb:
+        return kb[name].frames()
+
+
+def test_optuna_opens_it_with_params_states_and_scores(db) -> None:
+    optuna = pytest.importorskip("optuna")
+    url = f"sqlite:///{export(db, 'exported', 'optuna')}"
+    export(db, "exported", "optuna")  # again: it replaces the first
+    study, trials = optuna.load_study(study_name="exported", storage=url), trials_of(db).trials
+    assert study.direction.name == "MINIMIZE"
+    assert [t.params for t in study.trials] == trials[list(SPACE)].to_dict("records")
+    assert [t.state.name for t in study.trials] == [
+        {"finished": "COMPLETE", "stopped": "PRUNED"}[state] for state in trials["state"]
+    ]
+    assert [t.value for t in study.trials] == trials["last_score"].tolist()
+    assert [len(t.intermediate_values) for t in study.trials] == trials["phases"].tolist()
+    assert study.best_value == trials.loc[trials["state"] == "finished", "last_score"].min()
+    optuna.create_study(study_name="mine", storage=url)
+    keep(db, "mine", FullRuns(RandomSearcher(SPACE), 2, 1))
+    with pytest.raises(InvalidInput, match="holds a study 'mine' of somebody else's"):
+        export(db, "mine", "optuna", url)
+
+
+def test_optuna_dashboard_serves_it(db) -> None:
+    dashboard = pytest.importorskip("optuna_dashboard")
+    app = dashboard.wsgi(f"sqlite:///{export(db, 'exported', 'optuna')}")
+    answers = []
+    environ = {"REQUEST_METHOD": "GET", "PATH_INFO": "/api/studies", "QUERY_STRING": "", "wsgi.input": BytesIO()}
+    environ |= {"SERVER_NAME": "localhost", "SERVER_PORT": "80", "wsgi.url_scheme": "http", "wsgi.errors": BytesIO()}
+    body = b"".join(app(environ, lambda status, headers, *_: answers.append(status)))
+    assert answers == ["200 OK"]
+    (told,) = json.loads(body)["study_summaries"]
+    assert (told["study_name"], told["directions"]) == ("exported", ["minimize"])
+
+
+def test_tensorboards_own_reader_finds_every_score(db) -> None:
+    reader = pytest.importorskip("tensorboard.backend.event_processing.event_accumulator")
+    folder = export(db, "exported", "tensorboard", db.parent / "tb")
+    export(db, "exported", "tensorboard", db.parent / "tb")
+    phases = trials_of(db).phases
+    for trial, rows in phases.groupby("trial"):
+        events = reader.EventAccumulator(f"{folder}/trial-{trial:05d}").Reload()
+        points = [(point.step, point.value) for point in events.Scalars("score")]
+        assert points == [(phase, pytest.approx(s)) for phase, s in zip(rows["phase"], rows["score"], strict=True)]
+        assert "_hparams_/session_start_info" in events.PluginTagToContent("hparams")
+    (db.parent / "mine").mkdir()
+    (db.parent / "mine" / "thesis.tex").touch()
+    with pytest.raises(InvalidInput, match="holds something else: choose another folder"):
+        export(db, "exported", "tensorboard", db.parent / "mine")
+
+
+def test_mlflow_reads_its_runs(db) -> None:
+    mlflow = pytest.importorskip("mlflow")
+    place = export(db, "exported", "mlflow")
+    export(db, "exported", "mlflow")
+    client = mlflow.MlflowClient(f"sqlite:///{place}")
+    runs = client.search_runs([client.get_experiment_by_name("exported").experiment_id])
+    frames = trials_of(db)
+    by_trial = {int(run.data.tags["trial"]): run for run in runs}
+    assert sorted(by_trial) == frames.trials["trial"].tolist()
+    for row in frames.trials.to_dict("records"):
+        run = by_trial[row["trial"]]
+        assert run.data.params == {name: str(row[name]) for name in SPACE}
+        assert run.data.metrics["score"] == row["last_score"]
+        assert len(client.get_metric_history(run.info.run_id, "score")) == row["phases"]
+        assert (run.info.status, run.data.tags["state"]) == ("FINISHED", row["state"])
+
+
+def test_the_command_writes_csv_beside_the_database(db, capsys) -> None:
+    assert main(["export", "exported", "--to", "csv", "--db", str(db)]) == 0
+    folder = db.parent / "exported.csv"
+    assert capsys.readouterr().out.strip() == str(folder)
+    assert len((folder / "trials.csv").read_text().splitlines()) == 1 + 8
+    assert FORMATS == ("optuna", "tensorboard", "mlflow", "csv")
+
+
+def test_callbacks_keep_exports_up_to_date_and_one_that_raises_is_called_no_more(client, tmp_path) -> None:
+    optuna, mlflow = pytest.importorskip("optuna"), pytest.importorskip("mlflow")
+    heard, calls = [], []
+
+    def broken(events) -> None:
+        calls.append(events)
+        raise RuntimeError("a logger of one's own")
+
+    live = [exporter_of(to, str(tmp_path / to)) for to in ("optuna", "tensorboard", "mlflow")]
+    scheduler = FullRuns(RandomSearcher(SPACE), 3, 2)
+    study = Study("live", scheduler, Deterministic, tmp_path / "kb.db", client=client, target_score=-100.0)
+    first = Study(**{**vars(study), "callbacks": [heard.extend, broken, *live]})
+    with pytest.warns(UserWarning, match="the callback broken raised RuntimeError"):
+        first.run()
+    assert len(calls) == 1
+    assert [str(event.kind) for event in heard][0 :: len(heard) - 1] == ["study_started", "study_ended"]
+    Study(**{**vars(first), "callbacks": live, "target_score": None}).run(resume=True)
+    trials = trials_of(tmp_path / "kb.db", "live").trials
+    there = optuna.load_study(study_name="live", storage=f"sqlite:///{tmp_path / 'optuna'}")
+    assert [(t.state.name, t.value) for t in there.trials] == [("COMPLETE", s) for s in trials["last_score"]]
+    tracked = mlflow.MlflowClient(f"sqlite:///{tmp_path / 'mlflow'}")
+    runs = tracked.search_runs([tracked.get_experiment_by_name("live").experiment_id])
+    assert sorted(run.data.metrics["score"] for run in runs) == sorted(trials["last_score"])
+    assert "live/frames" in runs[0].data.metrics

@@ -1,0 +1,146 @@
+"""Studies that know of earlier ones, that get more trials, and that have conditions and a constraint."""
+
+import pytest
+
+from tests.core.test_space import NETWORK
+from tests.support import SPACE, Deterministic, simulate
+from workbench import (
+    EvolutionSearcher,
+    FullRuns,
+    Hyperband,
+    HyperTrick,
+    KnowledgeBase,
+    RandomSearcher,
+    Results,
+    Space,
+    Study,
+    warm_start,
+)
+from workbench.core.describe import describe
+from workbench.core.errors import InvalidInput, SchedulerError, StudyError
+from workbench.core.protocols import Event, Kind
+from workbench.core.record import take_up
+from workbench.core.registry import REGISTRY
+from workbench.knowledge import StudyLog
+from workbench.study.file import recorded_study, study_from
+
+
+def keep(db, name, scheduler, aim=None, seed=0) -> dict:
+    """Write a simulated study into a knowledge base; what trials of it scored best, by configuration."""
+    spec = {"scheduler": describe(scheduler, REGISTRY), "trainable": {"kind": "quadratic"}, "seed": 0}
+    events = simulate(scheduler, seed=seed)
+    with_aim = Event(Kind.STUDY_STARTED, 0.0, data={"aim": aim or {}})
+    log = StudyLog(db, name, spec)
+    log.append([with_aim, *events])
+    log.close()
+    with KnowledgeBase(db) as kb:
+        trials = kb[name].frames().trials
+    return trials.sort_values("best_score", ascending=bool(aim)).to_dict("records")
+
+
+@pytest.mark.parametrize("aim", [None, {"mode": "min"}])
+def test_a_warm_start_tries_the_best_of_earlier_studies_first(tmp_path, aim) -> None:
+    best = keep(tmp_path / "kb.db", "earlier", FullRuns(RandomSearcher(SPACE), 8, 3), aim)
+    searcher = warm_start(RandomSearcher(SPACE, seed=5), tmp_path / "kb.db", "earlier", best=2)
+    assert [searcher.suggest(k) for k in range(2)] == [{k: one[k] for k in SPACE} for one in best[:2]]
+    assert searcher.suggest(2) == RandomSearcher(SPACE, seed=5).suggest(0)
+    assert searcher.past == ()
+
+
+def test_a_searcher_that_learns_is_told_of_every_trial(tmp_path) -> None:
+    best = keep(tmp_path / "kb.db", "earlier", HyperTrick(RandomSearcher(SPACE), 8, 3))
+    searcher = warm_start(EvolutionSearcher(SPACE), tmp_path / "kb.db", "earlier", best=1)
+    assert len(searcher.past) == 8
+    assert {len(one["scores"]) for one in searcher.past} == {1, 2, 3}
+    assert len(searcher.searcher._fitness) == 8
+    lowest = warm_start(EvolutionSearcher(SPACE), tmp_path / "kb.db", "earlier", tell=False)
+    assert (lowest.past, lowest.first[0]) == ((), {k: best[0][k] for k in SPACE})
+
+
+def test_trials_outside_the_space_are_left_out_with_a_warning(tmp_path) -> None:
+    keep(tmp_path / "kb.db", "earlier", FullRuns(RandomSearcher(SPACE), 8, 1))
+    narrow = Space({"lr": SPACE["lr"], "gamma": type(SPACE["gamma"])([0.9])})
+    with pytest.warns(UserWarning, match=r"\d of 8 earlier trials lie outside the space"):
+        searcher = warm_start(EvolutionSearcher(narrow), tmp_path / "kb.db", "earlier", best=8)
+    assert {config["gamma"] for config in searcher.first} == {0.9}
+    with pytest.raises(InvalidInput, match="needs one or more studies"):
+        warm_start(RandomSearcher(SPACE), tmp_path / "kb.db")
+    with pytest.raises(StudyError, match="unknown study 'nothing'"):
+        warm_start(RandomSearcher(SPACE), tmp_path / "kb.db", "nothing")
+
+
+def test_first_configurations_stand_in_a_study_file(tmp_path) -> None:
+    table = {
+        "study": {"name": "known", "db": tmp_path / "kb.db"},
+        "space": {"h0": {"uniform": [0, 1]}, "h1": {"uniform": [0, 1]}},
+        "first": [{"h0": 0.5, "h1": 0.25}],
+        "scheduler": {"kind": "full", "n_trials": 3, "n_phases": 2},
+        "trainable": {"kind": "quadratic"},
+    }
+    assert study_from(table).scheduler.ask().config == {"h0": 0.5, "h1": 0.25}
+    with pytest.raises(InvalidInput, match="h0=5 lies outside"):
+        study_from({**table, "first": [{"h0": 5, "h1": 0.25}]})
+
+
+def test_a_study_that_has_ended_gets_more_trials_and_resumes_by_its_name(client, tmp_path) -> None:
+    db = tmp_path / "kb.db"
+    table = {
+        "study": {"name": "more"},
+        "space": {"h0": {"uniform": [0, 1]}, "h1": {"uniform": [0, 1]}},
+        "scheduler": {"kind": "hypertrick", "n_trials": 4, "n_phases": 2},
+        "trainable": {"kind": "quadratic"},
+    }
+    assert len(study_from(table, client=client, db=db).run().trials) == 4
+    run = recorded_study(db, "more", n_trials=7, client=client).run(resume=True)
+    assert len(run.trials) == run.progress.n_trials == 7
+    again = recorded_study(db, "more", client=client)
+    assert again.scheduler.n_trials == 4  # as it was begun; the log raises it
+    assert len(again.run(resume=True).trials) == 7
+    with KnowledgeBase(db) as kb:
+        assert kb["more"].frames().size.n_trials == 7
+    with pytest.raises(StudyError, match="has n_trials = 7, not 6: it can only be raised"):
+        recorded_study(db, "more", n_trials=6, client=client).run(resume=True)
+    table["scheduler"]["n_trials"] = 9
+    assert len(study_from(table, client=client, db=db).run(resume=True).trials) == 9
+
+
+def taken_up(scheduler, begun, past):
+    specs = [
+        {"scheduler": describe(one, REGISTRY), "trainable": {"kind": "mine:Trial"}, "seed": 0}
+        for one in (scheduler, begun)
+    ]
+    return take_up("a study", scheduler, *specs, past)
+
+
+def test_what_cannot_have_more_trials_says_so(tmp_path) -> None:
+    begun = HyperTrick(RandomSearcher(SPACE), 4, 2)
+    past = simulate(HyperTrick(RandomSearcher(SPACE), 4, 2))
+    scheduler, _, raised = taken_up(HyperTrick(RandomSearcher(SPACE), 6, 2), begun, past)
+    assert (scheduler.n_trials, raised) == (6, 6)
+    assert scheduler.ask().trial == 4
+    clone = Event(Kind.RUN, 9.0, 4, 0, data={"config": {}, "seed": 0, "parent": None, "by": "person"})
+    with pytest.raises(StudyError, match="has clones under the numbers from 4 on"):
+        taken_up(HyperTrick(RandomSearcher(SPACE), 6, 2), begun, [*past, clone])
+    from workbench import SuccessiveHalving
+
+    with pytest.raises(StudyError, match="n_trials = 4, which SuccessiveHalving cannot raise"):
+        taken_up(SuccessiveHalving(RandomSearcher(SPACE), 8, 2), SuccessiveHalving(RandomSearcher(SPACE), 4, 2), [])
+    keep(tmp_path / "kb.db", "bands", Hyperband(RandomSearcher(SPACE), 3))
+    with pytest.raises(InvalidInput, match="runs hyperband, which has no n_trials to raise"):
+        recorded_study(tmp_path / "kb.db", "bands", n_trials=100)
+    with pytest.raises(SchedulerError):
+        taken_up(HyperTrick(RandomSearcher(SPACE, seed=1), 6, 2), begun, past)
+
+
+def test_a_study_over_a_space_with_conditions_is_shown_and_its_constraint_asks_for_python(tmp_path) -> None:
+    scheduler = FullRuns(RandomSearcher(NETWORK), 20, 2)
+    keep(tmp_path / "kb.db", "network", scheduler)
+    results = Results.open(tmp_path / "kb.db", "network")
+    assert set(results.frames.trials["optimizer"]) == {"sgd", "adam", "none"}
+    assert results.frames.trials["momentum"].isna().sum() == (results.frames.trials["optimizer"] != "sgd").sum()
+    NETWORK.validate({**results.summary["best_config"], "width": int(results.summary["best_config"]["width"])})
+    assert set(results.figures()) >= {"parallel coordinates", "importance", "search space", "score by hyperparameter"}
+    with pytest.raises(InvalidInput, match=r"runs tests.core.test_space:<lambda>, .* resume it from Python"):
+        recorded_study(tmp_path / "kb.db", "network")
+    named = Study("network", scheduler, Deterministic, tmp_path / "kb.db").spec["scheduler"]["searcher"]["space"]
+    assert named["constraint"] == {"kind": "tests.core.test_space:<lambda>"}

@@ -1,0 +1,92 @@
+"""A searcher that is told beforehand what is known: configurations to try first, trials of earlier studies."""
+
+import copy
+import sys
+from collections.abc import Mapping, Sequence, Sized
+from dataclasses import dataclass, replace
+from typing import Any
+
+from workbench.algos.search.searchers import Searched, searcher_of
+from workbench.core.errors import InvalidInput
+from workbench.core.protocols import Config, Report
+from workbench.core.showing import settings_html
+from workbench.core.space import Space
+
+
+@dataclass
+class InformedSearcher:
+    """Give some configurations first, then those of another searcher, which may learn from earlier trials too.
+
+    A searcher learns from what it did not suggest if it has a method ``adopt(trial, config)``: `OptunaSearcher` and
+    `EvolutionSearcher` have. To them, trials known beforehand have numbers below 0, those tried first among them.
+
+    Parameters
+    ----------
+    searcher : Searcher, Space or dict
+        Of any kind; it is copied. Configurations of a space are drawn at random.
+    first : sequence of Config
+        Tried first, in this order.
+    past : sequence of Mapping
+        Trials of earlier studies for a searcher that learns: ``config``, and ``scores`` phase by phase from the first,
+        higher being better. See `workbench.warm_start`.
+    """
+
+    searcher: Searched
+    first: Sequence[Config] = ()
+    past: Sequence[Mapping[str, Any]] = ()
+
+    _repr_html_ = settings_html
+
+    def __post_init__(self) -> None:
+        self.searcher = copy.deepcopy(searcher_of(self, self.searcher))
+        self.first, self.past = tuple(self.first), tuple(self.past)
+        space: Space | None = getattr(self.searcher, "space", None)
+        for config in (*self.first, *(one["config"] for one in self.past)):
+            if not isinstance(config, Mapping):
+                raise InvalidInput(f"a configuration to try first is a table of hyperparameters, got {config!r}")
+            if space is not None:
+                space.validate(config)
+        if self.past and not self._learns:
+            raise InvalidInput(
+                f"{type(self.searcher).__name__} learns nothing from earlier trials: "
+                "take optuna or evolution, or leave past out"
+            )
+        for number, trial in enumerate(self.past, start=1 + len(self.first)):
+            self._inner.adopt(-number, trial["config"])
+            for phase, score in enumerate(trial["scores"]):
+                self._inner.observe(Report(-number, phase, float(score)))
+
+    @property
+    def space(self) -> Space:
+        """The searcher's, if it has one; `AttributeError` if not."""
+        space: Space = self._inner.space
+        return space
+
+    @property
+    def _inner(self) -> Any:
+        """The searcher, which a space given in its place has become."""
+        return self.searcher
+
+    @property
+    def _learns(self) -> bool:
+        return hasattr(self.searcher, "adopt")
+
+    def __len__(self) -> int:
+        more = len(self.searcher) if isinstance(self.searcher, Sized) else sys.maxsize
+        return min(len(self.first) + more, sys.maxsize)
+
+    def suggest(self, trial: int) -> Config | None:
+        """Give what is to be tried first, and then ask the searcher."""
+        number = trial - len(self.first)
+        if number >= 0:
+            config: Config | None = self._inner.suggest(number)
+            return config
+        if self._learns:
+            self._inner.adopt(number, self.first[trial])
+        return dict(self.first[trial])
+
+    def observe(self, report: Report) -> None:
+        """Hand on what the searcher can place."""
+        number = report.trial - len(self.first)
+        if number >= 0 or self._learns:
+            self._inner.observe(replace(report, trial=number))

@@ -1,0 +1,38 @@
+"""Two objectives at once: which trials no other beats in both."""
+
+import pandas as pd
+
+FRONT = ["trial", "phase", "score", "second", "on_front"]
+
+
+def front(phases: pd.DataFrame, second: str, mode: str = "max", second_mode: str = "max") -> pd.DataFrame:
+    """Hold the score of every trial's last phase against another metric of that phase.
+
+    Parameters
+    ----------
+    phases : DataFrame
+        As in `workbench.knowledge.Frames`.
+    second : str
+        The column that holds the metric; without it, or where it is missing, nothing is said of a trial.
+    mode, second_mode : str
+        ``max`` or ``min``: which score, and which value of the metric, is better.
+
+    Returns
+    -------
+    DataFrame
+        One row a trial that has both, best score first: trial, phase, score, second (the metric's value), on_front
+        (whether no other trial is as good in both and better in one: the Pareto front).
+    """
+    if second not in phases.columns:
+        return pd.DataFrame(columns=FRONT)
+    both = phases.loc[phases["ended_s"].notna(), ["trial", "phase", "score", second]].dropna()
+    last = both.sort_values("phase").groupby("trial").tail(1).rename(columns={second: "second"})
+    last = last.astype({"trial": int, "phase": int, "score": float, "second": float})
+    order = [mode == "min", second_mode == "min"]
+    last = last.sort_values(["score", "second", "trial"], ascending=[*order, True], ignore_index=True)
+    good = last["second"] if second_mode == "max" else -last["second"]
+    behind = good.cummax().shift(fill_value=float("-inf"))  # the best of those that score as high or higher
+    twins = last.duplicated(["score", "second"]) & (good == behind)
+    on_front = good > behind
+    on_front |= twins & on_front.groupby([last["score"], last["second"]]).transform("max")
+    return last.assign(on_front=on_front)[FRONT]

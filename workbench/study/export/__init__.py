@@ -1,0 +1,85 @@
+"""Studies for other tools: Optuna, TensorBoard, MLflow, CSV; written once, or kept up to date as a callback."""
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from workbench.core.errors import unknown
+from workbench.knowledge import KnowledgeBase
+from workbench.study.export.exporter import Exporter
+
+if TYPE_CHECKING:
+    from workbench.core.protocols import Event
+    from workbench.knowledge import RecordedStudy
+
+FORMATS = ("optuna", "tensorboard", "mlflow", "csv")
+
+
+def export(db: str | Path, name: str, to: str, out: str | Path | None = None) -> str:
+    """Write a study, running or over, for another tool; what an earlier export left there is replaced.
+
+    Parameters
+    ----------
+    db, name
+        The study.
+    to : str
+        ``optuna``, ``tensorboard``, ``mlflow`` or ``csv``.
+    out : path or str, optional
+        Where to: for ``optuna`` and ``mlflow`` a file or the URL of a storage or a server, else a folder; by default
+        beside the knowledge base.
+
+    Returns
+    -------
+    str
+        Where it is.
+    """
+    if to not in FORMATS:
+        raise unknown("format", to, FORMATS)
+    place = default_place(db, name, to) if out is None else str(out)
+    with KnowledgeBase(db) as kb:
+        study = kb[name]
+        if to == "csv":
+            study.frames().export(place)
+            return place
+        exporter = exporter_of(to, place)
+        exporter.open(name, study.spec, study.created_unix)
+        exporter(whole_log(study))
+        exporter.close()
+    return place
+
+
+def exporter_of(to: str, place: str) -> Exporter:
+    """Make an exporter by its name; each module is imported only when it is asked for."""
+    if to == "optuna":
+        from workbench.study.export.optuna import OptunaExport
+
+        return OptunaExport(place)
+    if to == "tensorboard":
+        from workbench.study.export.tensorboard import TensorBoardExport
+
+        return TensorBoardExport(place)
+    from workbench.study.export.mlflow import MLflowExport
+
+    return MLflowExport(place)
+
+
+def default_place(db: str | Path, name: str, to: str) -> str:
+    """Name the place beside the knowledge base where an export goes."""
+    return str(Path(db).absolute().parent / f"{name}.{to}{'.db' if to in ('optuna', 'mlflow') else ''}")
+
+
+def whole_log(study: "RecordedStudy") -> "Sequence[Event]":
+    """Give a study's events, with the points inside its phases as the events they were once told as."""
+    from workbench.core.protocols import Event, Kind
+
+    events = study.events()
+    ends = {(e.trial, e.phase, e.at) for e in events if e.kind is Kind.PHASE_ENDED}
+    points: dict[tuple[int, int, float], dict[str, float]] = {}
+    for row in study.metrics().to_dict("records"):
+        if (place := (row["trial"], row["phase"], row["at_s"])) not in ends:
+            points.setdefault(place, {})[row["name"]] = row["value"]
+    inner = [Event(Kind.PROGRESS, at, trial, phase, data={"metrics": m}) for (trial, phase, at), m in points.items()]
+    return sorted([*events, *inner], key=lambda event: event.at)
+
+
+__all__ = ["FORMATS", "Exporter", "export"]

@@ -1,0 +1,90 @@
+"""What every export does: follow a study's events, and tell what is new of each trial."""
+
+from abc import ABC, abstractmethod
+from collections.abc import Mapping, Sequence
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
+from workbench.core.errors import InvalidInput
+from workbench.core.ledger import Ledger
+from workbench.core.protocols import Event, Kind
+
+if TYPE_CHECKING:
+    from workbench.study.study import Study
+
+
+class Exporter(ABC):
+    """A study kept up to date in another tool: a callback of `Study`, and what ``workbench export`` runs.
+
+    It begins with the whole log, so that what an earlier driver, or an earlier export, left there is replaced.
+    """
+
+    def begin(self, study: "Study", past: Sequence[Event]) -> None:
+        """Replace what is there by what earlier drivers have logged."""
+        from workbench.knowledge import KnowledgeBase
+        from workbench.study.export import whole_log
+
+        with KnowledgeBase(study.db) as kb:
+            recorded = kb[study.name]
+            self.open(study.name, recorded.spec, recorded.created_unix)
+            if past:
+                self(whole_log(recorded))
+
+    def open(self, name: str, spec: Mapping[str, Any], created_unix: float) -> None:
+        """Begin anew with a study."""
+        self.name, self.spec, self.created_unix = name, spec, created_unix
+        self.ledger = Ledger()
+        self.scores: dict[int, dict[int, float]] = {}  # trial → phase → score
+        self.last: dict[int, Mapping[str, float]] = {}  # trial → metrics of its last phase
+        self._clear()
+
+    def __call__(self, events: Sequence[Event]) -> None:
+        """Take in events, and write what they change."""
+        touched: dict[int, None] = {}
+        for event in events:
+            self.ledger.see(event)
+            if event.trial is None:
+                continue
+            touched[event.trial] = None
+            if event.kind is Kind.PHASE_ENDED:
+                self.scores.setdefault(event.trial, {})[event.phase or 0] = event.data["score"]
+                self.last[event.trial] = event.data.get("metrics", {})
+            if event.kind in (Kind.PROGRESS, Kind.PHASE_ENDED):
+                self._point(event)
+        for trial in touched:
+            if trial in self.ledger:
+                self._trial(trial)
+
+    def unix(self, at: float) -> float:
+        """Turn seconds of the study's clock into seconds since 1970, leaving out that it was ever interrupted."""
+        return self.created_unix + at
+
+    def close(self) -> None:  # noqa: B027  most have nothing to close
+        """End; nothing more is told."""
+
+    @abstractmethod
+    def _clear(self) -> None:
+        """Make an empty place for the study."""
+
+    @abstractmethod
+    def _trial(self, number: int) -> None:
+        """Write how a trial stands now, `self.ledger` says how."""
+
+    def _point(self, event: Event) -> None:  # noqa: B027  Optuna knows no points inside phases
+        """Write metrics inside a phase, or at its end."""
+
+
+def numbers_of(event: Event) -> dict[str, float]:
+    """Give an event's metrics that are numbers, the score of a phase's end among them."""
+    found = {k: float(v) for k, v in event.data.get("metrics", {}).items() if isinstance(v, (int, float))}
+    return found | ({"score": float(event.data["score"])} if event.kind is Kind.PHASE_ENDED else {})
+
+
+def needed(module: str, package: str) -> Any:
+    """Import what an export needs, or say how to get it."""
+    try:
+        return import_module(module)
+    except ImportError:
+        raise InvalidInput(
+            f"this export needs {package}, which is not installed: pip install 'rl-workbench[export]'"
+        ) from None

@@ -1,0 +1,71 @@
+"""A study as an experiment of MLflow's: a run a trial."""
+
+from workbench.core.errors import InvalidInput
+from workbench.core.ledger import TrialState
+from workbench.core.protocols import Event, Kind
+from workbench.study.export.exporter import Exporter, needed, numbers_of
+
+_MARK = "rl-workbench.study"
+_MOST = 500  # metrics, parameters or tags in one request
+
+
+class MLflowExport(Exporter):
+    """Keep an experiment named as the study, in a database or on a server; runs of an earlier export are deleted.
+
+    Metrics at the ends of phases have the phase as their step, the score among them; those inside phases stand under
+    ``live/`` with the seconds of the study's clock.
+
+    Parameters
+    ----------
+    place : str
+        A file for SQLite, made if missing, or the URI of a tracking server. Open it with ``mlflow ui
+        --backend-store-uri sqlite:///…``.
+    """
+
+    def __init__(self, place: str) -> None:
+        self.uri = place if "://" in place else f"sqlite:///{place}"
+
+    def _clear(self) -> None:
+        mlflow = needed("mlflow", "MLflow")
+        self._entities = mlflow.entities
+        client = self._client = mlflow.MlflowClient(tracking_uri=self.uri)
+        self._runs: dict[int, str] = {}
+        self._waiting: dict[int, list[object]] = {}
+        there = client.get_experiment_by_name(self.name)
+        if there is None:
+            self._experiment = client.create_experiment(self.name, tags={_MARK: self.name})
+            return
+        if _MARK not in there.tags or there.lifecycle_stage != "active":
+            raise InvalidInput(f"{self.uri} holds an experiment {self.name!r} of somebody else's, or a deleted one")
+        self._experiment = there.experiment_id
+        while earlier := client.search_runs([self._experiment], max_results=1000):
+            for run in earlier:
+                client.delete_run(run.info.run_id)
+
+    def _point(self, event: Event) -> None:
+        if event.trial is None:
+            return
+        ended, at = event.kind is Kind.PHASE_ENDED, round(1000 * self.unix(event.at))
+        step = (event.phase or 0) if ended else round(event.at)
+        self._waiting.setdefault(event.trial, []).extend(
+            self._entities.Metric(name if ended else f"live/{name}", value, at, step)
+            for name, value in numbers_of(event).items()
+        )
+
+    def _trial(self, number: int) -> None:
+        trial = self.ledger.trials[number]
+        if number not in self._runs:
+            tags = {_MARK: self.name, "trial": str(number), "seed": str(trial.seed), "parent": str(trial.parent)}
+            run = self._client.create_run(
+                self._experiment, round(1000 * self.unix(trial.started_s)), tags, f"trial {number}"
+            )
+            self._runs[number] = run.info.run_id
+            params = [self._entities.Param(name, str(value)) for name, value in trial.config.items()]
+            self._client.log_batch(self._runs[number], params=params)
+        run_id, metrics = self._runs[number], self._waiting.pop(number, [])
+        for begin in range(0, len(metrics), _MOST):
+            self._client.log_batch(run_id, metrics=metrics[begin : begin + _MOST])
+        if trial.state.over:
+            self._client.set_tag(run_id, "state", trial.standing)
+            status = "FAILED" if trial.state is TrialState.FAILED else "FINISHED"
+            self._client.set_terminated(run_id, status, round(1000 * self.unix(trial.ended_s or 0.0)))

@@ -1,0 +1,125 @@
+"""A study as one of Optuna's, in any storage that Optuna takes: for its dashboard, its plots, its importance."""
+
+from collections.abc import Mapping
+from typing import Any
+
+from workbench.core.errors import InvalidInput, WorkbenchError
+from workbench.core.ledger import TrialState
+from workbench.core.protocols import Scalar
+from workbench.core.space import Choice, Domain, LogUniform, Space
+from workbench.study.export.exporter import Exporter, needed
+
+_MARK = "rl-workbench"
+
+
+class OptunaExport(Exporter):
+    """Keep an Optuna study of the same name: a trial a trial, a score a phase as intermediate values.
+
+    A trial that ran all its phases is COMPLETE with its last score, one that was stopped PRUNED, one that failed FAIL.
+    Optuna's finished trials never change: what a person lets such a trial run further is in the next export.
+    With a second objective the study has two directions, and no intermediate values.
+
+    Parameters
+    ----------
+    place : str
+        A file for SQLite, made if missing, or the URL of a storage.
+    """
+
+    def __init__(self, place: str) -> None:
+        self.url = place if "://" in place else f"sqlite:///{place}"
+
+    def _clear(self) -> None:
+        optuna = self._optuna = needed("optuna", "Optuna")
+        self._storage = optuna.storages.get_storage(self.url)
+        self._numbers: dict[int, int] = {}  # trial → Optuna's
+        self._told: dict[int, int] = {}  # trial → phases told
+        self._over: set[int] = set()
+        self._study: Any = None
+        found = {s.study_name: s for s in self._storage.get_all_studies()}.get(self.name)
+        if found is not None:
+            if _MARK not in found.user_attrs:
+                raise InvalidInput(f"{self.url} holds a study {self.name!r} of somebody else's: choose another place")
+            optuna.delete_study(study_name=self.name, storage=self._storage)
+
+    def _made(self) -> Any:
+        """Make the study once its first trial is known, and with it what the study is after."""
+        aim, verbosity = self.ledger.aim, self._optuna.logging.get_verbosity()
+        modes = [aim.mode] if aim.second is None else [aim.mode, aim.second_mode]
+        self._optuna.logging.set_verbosity(self._optuna.logging.WARNING)
+        study = self._optuna.create_study(
+            storage=self._storage, study_name=self.name, directions=[f"{mode}imize" for mode in modes]
+        )
+        self._optuna.logging.set_verbosity(verbosity)
+        study.set_user_attr(_MARK, True)
+        study.set_metric_names(["score"] if aim.second is None else ["score", aim.second])
+        self._space = _space_of(self.spec)
+        return study
+
+    def _trial(self, number: int) -> None:
+        if self._study is None:
+            self._study = self._made()
+        if number in self._over:
+            return
+        if number not in self._numbers:
+            self._numbers[number] = self._begun(number)
+        there, scores = self._numbers[number], self.scores.get(number, {})
+        if self.ledger.aim.second is None:
+            for phase in [p for p in scores if p >= self._told.get(number, 0)]:
+                self._storage.set_trial_intermediate_value(there, phase, scores[phase])
+                self._told[number] = phase + 1
+        trial = self.ledger.trials[number]
+        if not trial.state.over:
+            return
+        states = self._optuna.trial.TrialState
+        values = self._values(number)
+        state = states.COMPLETE if trial.standing == "finished" and values else states.PRUNED
+        state = states.FAIL if trial.state is TrialState.FAILED else state
+        self._storage.set_trial_state_values(there, state=state, values=None if state is states.FAIL else values)
+        self._over.add(number)
+
+    def _begun(self, number: int) -> int:
+        trial, optuna = self.ledger.trials[number], self._optuna
+        domains = {name: _distribution(optuna, self._space.get(name), value) for name, value in trial.config.items()}
+        made = optuna.trial.create_trial(
+            state=optuna.trial.TrialState.RUNNING,
+            params={name: value for name, value in trial.config.items() if domains[name] is not None},
+            distributions={name: domain for name, domain in domains.items() if domain is not None},
+            user_attrs={"trial": number, "seed": trial.seed, "parent": trial.parent, **dict(trial.config)},
+        )
+        return int(self._storage.create_new_trial(self._study._study_id, template_trial=made))
+
+    def _values(self, number: int) -> list[float] | None:
+        score, aim = self.ledger.trials[number].last_score, self.ledger.aim
+        if score is None or aim.second is None:
+            return None if score is None else [score]
+        second = self.last[number].get(aim.second)
+        return None if second is None else [score, float(second)]
+
+
+def _space_of(spec: Mapping[str, Any]) -> Mapping[str, Domain]:
+    """Find the study's space in its record; empty if there is none that can be read."""
+    for holder in (spec["scheduler"], spec["scheduler"].get("searcher", {})):
+        while isinstance(holder, Mapping) and "space" not in holder and "searcher" in holder:
+            holder = holder["searcher"]  # one that goes on as another
+        told = holder.get("space") if isinstance(holder, Mapping) else None
+        if told:
+            try:
+                return Space.from_json({k: v for k, v in told.items() if "kind" not in v})
+            except WorkbenchError:
+                continue
+    return {}
+
+
+def _distribution(optuna: Any, domain: Domain | None, value: Scalar) -> Any:
+    """Optuna's counterpart of a domain; of a number without one a range of its own, of a word none."""
+    kinds = optuna.distributions
+    if domain is None or not domain.contains(value):
+        number = isinstance(value, (int, float)) and not isinstance(value, bool)
+        return kinds.FloatDistribution(float(value), float(value)) if number else None
+    if isinstance(domain, Choice):
+        return kinds.CategoricalDistribution(domain.values)
+    low, high, log = domain.grid(2)[0], domain.grid(2)[-1], isinstance(domain, LogUniform)
+    step = getattr(domain, "step", None)
+    if isinstance(low, int) and isinstance(high, int) and step is not None and (not log or step == 1):
+        return kinds.IntDistribution(low, high, log=log, step=int(step))
+    return kinds.FloatDistribution(float(low), float(high), log=log)

@@ -1,0 +1,67 @@
+"""A study as TensorBoard's event files: a run a trial, with its hyperparameters for the HParams tab."""
+
+import math
+import shutil
+from pathlib import Path
+from typing import Any
+
+from workbench.core.errors import InvalidInput
+from workbench.core.protocols import Event, Kind
+from workbench.study.export.exporter import Exporter, needed, numbers_of
+
+_MARK = ".rl-workbench"
+
+
+class TensorBoardExport(Exporter):
+    """Keep a folder for ``tensorboard --logdir``: ``trial-00007`` and so on.
+
+    Metrics at the ends of phases are scalars by phase, the score among them; those inside phases stand under ``live/``
+    by the seconds of the study's clock.
+
+    Parameters
+    ----------
+    place : str
+        The folder; one that is not empty must be an earlier export.
+    """
+
+    def __init__(self, place: str) -> None:
+        self.folder = Path(place)
+
+    def _clear(self) -> None:
+        needed("tensorboard", "TensorBoard")
+        from torch.utils.tensorboard import SummaryWriter
+
+        if self.folder.exists() and any(self.folder.iterdir()) and not (self.folder / _MARK).exists():
+            raise InvalidInput(f"{self.folder} holds something else: choose another folder")
+        shutil.rmtree(self.folder, ignore_errors=True)
+        self.folder.mkdir(parents=True)
+        (self.folder / _MARK).touch()
+        self._make, self._writers, self._told = SummaryWriter, dict[int, Any](), dict[int, float]()
+
+    def _writer(self, trial: int) -> Any:
+        if trial not in self._writers:
+            self._writers[trial] = self._make(str(self.folder / f"trial-{trial:05d}"))
+        return self._writers[trial]
+
+    def _point(self, event: Event) -> None:
+        if event.trial is None:
+            return
+        ended = event.kind is Kind.PHASE_ENDED
+        writer, step = self._writer(event.trial), (event.phase or 0) if ended else round(event.at)
+        for name, value in numbers_of(event).items():
+            writer.add_scalar(name if ended else f"live/{name}", value, step, walltime=self.unix(event.at))
+
+    def _trial(self, number: int) -> None:
+        trial = self.ledger.trials[number]
+        score = trial.best_score
+        if trial.state.over and score is not None and math.isfinite(score) and self._told.get(number) != score:
+            self._told[number] = score
+            self._writer(number).add_hparams(dict(trial.config), {"hparam/best_score": score}, run_name=".")
+        if trial.state.over and number in self._writers:
+            self._writers.pop(number).close()
+
+    def close(self) -> None:
+        """Close the files."""
+        for writer in self._writers.values():
+            writer.close()
+        self._writers.clear()

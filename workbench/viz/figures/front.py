@@ -1,0 +1,45 @@
+"""A second objective against the score, and the front of trials that no other beats in both."""
+
+import pandas as pd
+import plotly.graph_objects as go
+
+from workbench.viz.figures import theme
+
+
+def objectives(front: pd.DataFrame, second: str) -> go.Figure:
+    """Draw a point a trial, and a line through those on the front.
+
+    Parameters
+    ----------
+    front : DataFrame
+        From `workbench.analysis.front`: trial, phase, score, second, on_front.
+    second : str
+        What the second objective is called.
+    """
+    fig = theme.figure(f"Score against {second}")
+    fig.update_xaxes(title=theme.text(second)).update_yaxes(title="score")
+    if front.empty:
+        return theme.empty_note(fig, f"no phase has ended with a metric {second}")
+    best = front[front["on_front"]].sort_values("second")
+    fig.add_trace(_points(front[~front["on_front"]], second, "another is as good in both", "markers", theme.GREY))
+    fig.add_trace(_points(best, second, "on the front", "lines+markers", theme.VERMILLION))
+    return fig
+
+
+def _points(rows: pd.DataFrame, second: str, name: str, mode: str, ink: str) -> go.Scatter:
+    hover = [
+        f"trial {row.trial}, after phase {row.phase}<br>score {theme.number(row.score)}<br>"
+        f"{theme.text(second)} {theme.number(row.second)}"
+        for row in rows.itertuples()
+    ]
+    return go.Scatter(
+        x=rows["second"],
+        y=rows["score"],
+        mode=mode,
+        name=name,
+        line={"color": ink, "shape": "hv"},
+        marker={"color": ink, "size": 8},
+        customdata=rows["trial"],
+        hovertext=hover,
+        hovertemplate="%{hovertext}<extra></extra>",
+    )
