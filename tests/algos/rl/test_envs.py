@@ -2,6 +2,7 @@
 
 from itertools import pairwise
 
+import ale_py.roms
 import gymnasium
 import numpy as np
 import pytest
@@ -148,3 +149,9 @@ def test_closed_environments_say_so():
         agents.close()
         with pytest.raises(RuntimeError, match="closed"):
             agents.recv()
+
+
+def test_a_game_s_program_is_loaded_once_a_process(monkeypatch) -> None:
+    one = find_game("Freeway")
+    monkeypatch.setattr(ale_py.roms, "get_rom_path", None)
+    assert find_game("ALE/Freeway-v5") is one

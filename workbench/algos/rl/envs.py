@@ -15,6 +15,7 @@ those, so a reader never has to know: where it is set there is an observation, a
 import os
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from functools import cache
 from types import MappingProxyType
 from typing import Any, Protocol
 
@@ -168,6 +169,11 @@ def find_game(
             f"{name} is played by ale_py's own threads, which take no env_kwargs and no wrappers: leave them out, or "
             f"tune it by SB3, SB3('PPO', 'ALE/{''.join(part.title() for part in rom.split('_'))}-v5', …)"
         )
+    return _atari_game(rom, rgb)
+
+
+@cache  # a fifth of a second otherwise, for all settings and trials that are made
+def _atari_game(rom: str, rgb: bool) -> Game:
     ale_py.ALEInterface.setLoggerMode(ale_py.LoggerMode.Error)  # no banner on every worker
     ale = ale_py.ALEInterface()
     ale.loadROM(ale_py.roms.get_rom_path(rom))
