@@ -8,6 +8,7 @@ import nbformat
 import pytest
 
 from workbench.cli.headless import execute
+from workbench.cli.main import main
 from workbench.knowledge import KnowledgeBase
 
 NOTEBOOKS = Path(__file__).parents[2] / "notebooks"
@@ -69,3 +70,11 @@ def test_it_runs(tmp_path, capsys, path) -> None:
             assert kb.studies["state"].tolist() == ["ended"]
             assert kb["live"].frames().interventions["accepted"].tolist() == [True, True]
         assert "24 started, 24 ended" in capsys.readouterr().out  # how far it is, where there is no page to show it
+
+
+def test_notebooks_are_copied_into_a_folder_and_never_over_others(tmp_path, capsys) -> None:
+    assert main(["notebooks", str(tmp_path / "mine")]) == 0
+    copied = sorted(path.name for path in (tmp_path / "mine").iterdir())
+    assert copied == sorted(path.name for path in NOTEBOOKS.glob("*.ipynb"))
+    assert main(["notebooks", str(tmp_path / "mine")]) == 2
+    assert f"holds {copied[0]} already" in capsys.readouterr().err

@@ -1,11 +1,17 @@
-"""The command ``workbench notebook``: a notebook executed without a browser."""
+"""The commands ``workbench notebooks`` and ``workbench notebook``: copies to work in, and one executed headless."""
 
 import argparse
+from pathlib import Path
+from shutil import copyfile
 from typing import Any
 
 
 def add_parsers(commands: Any) -> None:
     """Register the family's commands."""
+    notebooks = commands.add_parser("notebooks", help="put copies of the notebooks into a folder")
+    notebooks.add_argument("folder", help="where to; made if it is missing")
+    notebooks.set_defaults(command=_notebooks)
+
     notebook = commands.add_parser("notebook", help="execute a notebook headless, showing what its cells print")
     notebook.add_argument("path", help="the notebook")
     notebook.add_argument("--out", metavar="FILE", help="where to keep it with its outputs (default: data/runs/)")
@@ -13,6 +19,20 @@ def add_parsers(commands: Any) -> None:
         "--set", metavar="NAME=VALUE", action="append", default=[], type=_assignment, help="override a parameter"
     )
     notebook.set_defaults(command=_notebook)
+
+
+def _notebooks(arguments: argparse.Namespace) -> int:
+    from workbench.core.errors import InvalidInput
+    from workbench.core.places import NOTEBOOKS
+
+    folder = Path(arguments.folder)
+    sources = sorted(NOTEBOOKS.glob("*.ipynb"))
+    if there := [source.name for source in sources if (folder / source.name).exists()]:
+        raise InvalidInput(f"{folder} holds {there[0]} already, perhaps with work of yours: choose another folder")
+    folder.mkdir(parents=True, exist_ok=True)
+    for source in sources:
+        print(copyfile(source, folder / source.name))
+    return 0
 
 
 def _notebook(arguments: argparse.Namespace) -> int:

@@ -1,11 +1,19 @@
-"""Where data are: the project's own small files and recordings, and the knowledge base unless another is named."""
+"""Where things are: the project's own data, its notebooks, and the knowledge base unless another is named."""
 
 from pathlib import Path
 
-_CHECKOUT = Path(__file__).resolve().parents[2]
-# the recordings come with a checkout, not with the installed package; what that records goes where it is used
-DATA = _CHECKOUT / "data" if (_CHECKOUT / "pyproject.toml").is_file() else Path("data").absolute()
-"""The folder of data files and recordings."""
+_PACKAGE = Path(__file__).resolve().parents[1]
+_IN_CHECKOUT = (_PACKAGE.parent / "pyproject.toml").is_file()
+_HOME = _PACKAGE.parent if _IN_CHECKOUT else _PACKAGE  # what is installed holds copies of both folders
+
+DATA = _HOME / "data"
+"""The folder of data files and recordings that come with the project."""
+
+KEPT = DATA if _IN_CHECKOUT else Path("data").absolute()
+"""Where experiments that are run again are kept: in the checkout, or else in the working directory."""
+
+NOTEBOOKS = _HOME / "notebooks"
+"""The folder of the notebooks."""
 
 DEFAULT_DB = Path("data/runs/workbench.db")
 """The knowledge base, in the working directory."""

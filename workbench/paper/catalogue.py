@@ -4,7 +4,7 @@ from pathlib import Path
 from typing import Any
 
 from workbench.core.errors import unknown
-from workbench.core.places import DATA
+from workbench.core.places import DATA, KEPT
 from workbench.paper.ba3c import counterparts as ba3c_counterparts
 from workbench.paper.ba3c import experiments as ba3c_experiments
 from workbench.paper.ba3c import published as ba3c
@@ -52,7 +52,7 @@ WHY_NOT: dict[tuple[str, str], str] = {
 """Paper and place in it → why what stands there was not run, where no recording can bring it."""
 
 
-def reproduce(name: str, scale: str = "minutes", root: str | Path = DATA, most_parts: int | None = None) -> Path:
+def reproduce(name: str, scale: str = "minutes", root: str | Path = KEPT, most_parts: int | None = None) -> Path:
     """Run an experiment again and keep it, as `experiment.run_and_keep` does.
 
     Raises
@@ -79,4 +79,5 @@ def recorded(name: str, scale: str | None = None, root: str | Path = DATA) -> Re
     """
     if scale is None:
         return RecordedTable.open(name, root)
-    return RecordedTable.open(name, reproduce(name, scale, Path(root) / "runs" / "reproduced").parent)
+    kept = (KEPT if root == DATA else Path(root)) / "runs" / "reproduced"
+    return RecordedTable.open(name, reproduce(name, scale, kept).parent)

@@ -20,7 +20,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Generic, Literal, TypeVar
 
 from workbench.core.errors import DatabaseError, InvalidInput, WorkbenchError, unknown
-from workbench.core.places import DATA
+from workbench.core.places import DATA, KEPT
 from workbench.core.protocols import Config, TrainableFactory
 
 if TYPE_CHECKING:
@@ -122,7 +122,7 @@ class RecordedTable:
 
 
 def run_and_keep(
-    experiment: Experiment[Any], scale: str, root: str | Path = DATA, most_parts: int | None = None
+    experiment: Experiment[Any], scale: str, root: str | Path = KEPT, most_parts: int | None = None
 ) -> Path:
     """Run an experiment and keep it in a folder of its name, in the place of an earlier one.
 

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 from workbench.analysis import learning_curves
 from workbench.core.errors import DatabaseError, unknown
-from workbench.core.places import DATA
+from workbench.core.places import DATA, KEPT
 from workbench.paper.experiment import SCALES
 from workbench.paper.ga3c.published import NUMBERS as GA3C_NUMBERS
 from workbench.paper.hypertrick.published import NUMBERS
@@ -42,7 +42,7 @@ _CHANGES: Mapping[str, dict[str, dict[str, Any]]] = {
 def studies(
     game: str,
     scale: str | None = None,
-    folder: str | Path = DATA / "runs" / "reproduced",
+    folder: str | Path = KEPT / "runs" / "reproduced",
     client: "Client | None" = None,
 ) -> dict[str, Results]:
     """Open a game's recorded studies, or run them again at a scale of the reader's choice and open those.
