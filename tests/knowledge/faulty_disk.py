@@ -1,6 +1,6 @@
 """Writes a small study again and again, each time with another write failing; run with `faults.c` loaded before libc.
 
-``python -m tests.knowledge.faulty_disk FOLDER STRIDE`` lets every STRIDE-th write fail in turn. It prints as JSON
+``python -m tests.knowledge.faulty_disk FOLDER STRIDE`` lets every STRIDE-th write fail and prints one JSON object:
 how many writes there were to fail, how often the log said so, and what was wrong afterwards, which should be nothing.
 """
 
