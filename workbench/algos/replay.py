@@ -1,6 +1,8 @@
 """A recorded schedule of hyperparameters, replayed over the phases of one trial of any kind (PBT, Sec. 4)."""
 
 import json
+import os
+import stat
 import tempfile
 from collections.abc import Iterable, Mapping, Sequence
 from contextlib import suppress
@@ -15,6 +17,7 @@ from workbench.core.registry import TRAINABLES
 
 _STATE = "replay.json"
 _INNER = "trial"
+_MOST_BYTES = 16 << 20  # of a schedule's file
 
 
 @dataclass(frozen=True)
@@ -163,11 +166,15 @@ def read_schedule(path: str | Path) -> tuple[list[Config], Mapping[str, Any] | N
         The file is not there, or it holds something else.
     """
     try:
+        if not stat.S_ISREG(os.stat(path).st_mode) or os.path.getsize(path) > _MOST_BYTES:
+            raise InvalidInput(f"cannot read the schedule {path}: it is no file of {_MOST_BYTES >> 20} MiB at most")
         found = json.loads(Path(path).read_text())
         return [dict(phase["config"]) for phase in found["phases"]], found.get("trainable")
     except OSError as err:
         raise InvalidInput(f"cannot read the schedule {path}: {err.strerror or err}") from None
-    except (ValueError, KeyError, TypeError, AttributeError) as err:
+    except InvalidInput:
+        raise
+    except (ValueError, KeyError, TypeError, AttributeError, RecursionError) as err:
         raise InvalidInput(
             f"{path} is no schedule: expected JSON with phases, each with a config, as `workbench schedule` writes it "
             f"({type(err).__name__}: {err})"

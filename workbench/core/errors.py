@@ -4,11 +4,21 @@ import difflib
 from collections.abc import Collection, Iterable
 
 
+def plain(text: str) -> str:
+    """Give text that a terminal shows as it is: one line, control and formatting characters escaped.
+
+    >>> plain("two\\nlines, \\x1b[31mred")
+    'two lines, \\\\x1b[31mred'
+    """
+    line = " ".join(text.splitlines())
+    return line if line.isprintable() else "".join(c if c.isprintable() else ascii(c)[1:-1] for c in line)
+
+
 class WorkbenchError(Exception):
     """Base of every error this package raises on purpose."""
 
     def __str__(self) -> str:
-        return " ".join(super().__str__().splitlines())  # whatever the input that it quotes
+        return plain(super().__str__())  # whatever the input that it quotes
 
 
 class InvalidInput(WorkbenchError, ValueError):

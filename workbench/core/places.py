@@ -19,6 +19,17 @@ DEFAULT_DB = Path("data/runs/workbench.db")
 """The knowledge base, in the working directory."""
 
 
+def is_study_name(name: object) -> bool:
+    """Tell whether a study may be called so: its name is that of a folder and of files too, and shown on terminals."""
+    return (
+        isinstance(name, str)
+        and 0 < len(name) <= 100
+        and name.isprintable()
+        and not set(name) & {"/", "\\"}
+        and (not name.startswith("."))
+    )
+
+
 def private_folder(path: Path) -> Path:
     """Make a folder that nobody else may look into, whatever the umask, and those above that are missing."""
     for folder in (*reversed(path.parents), path):

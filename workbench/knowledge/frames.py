@@ -119,11 +119,20 @@ class Frames:
             path = target / f"{name}.{format}"
             flat = frame.assign(**held)
             if format == "csv":
-                flat.to_csv(path, index=False)
+                for_a_sheet(flat).to_csv(path, index=False)
             else:
                 flat.to_parquet(path, index=False)
             written.append(path)
         return written
+
+
+def for_a_sheet(frame: pd.DataFrame) -> pd.DataFrame:
+    """Put an apostrophe before words that a spreadsheet would take for a formula; numbers stay as they are."""
+
+    def harmless(value: object) -> object:
+        return f"'{value}" if isinstance(value, str) and value.startswith(("=", "+", "-", "@", "\t", "\r")) else value
+
+    return frame.rename(columns=harmless).map(harmless)
 
 
 def _as_json(value: object) -> str | None:

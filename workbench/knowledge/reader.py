@@ -1,6 +1,7 @@
 """Read-only views of a knowledge base: any number of viewers, beside a running study or long after it."""
 
 import json
+import math
 import sqlite3
 import sys
 from collections.abc import Iterator, Sequence
@@ -13,7 +14,8 @@ import numpy as np
 import numpy.typing as npt
 import pandas as pd
 
-from workbench.core.errors import InvalidInput, StudyError, unknown
+from workbench.core.errors import DatabaseError, InvalidInput, StudyError, unknown
+from workbench.core.places import is_study_name
 from workbench.core.protocols import Event, Kind
 from workbench.knowledge.frames import Frames, frames_of
 from workbench.knowledge.schema import damage_told, open_for_reading
@@ -45,7 +47,7 @@ class KnowledgeBase:
     def __getitem__(self, name: str) -> "RecordedStudy":
         query = "SELECT id, spec, created_unix FROM studies WHERE name = ?"
         with damage_told(self.path):
-            row = self._connection.execute(query, (name,)).fetchone()
+            row = self._connection.execute(query, (name,)).fetchone() if is_study_name(name) else None
             if row is not None:
                 spec = dict(json.loads(row[1]))
                 return RecordedStudy(name, spec, float(row[2]), int(row[0]), self._connection, self.path)
@@ -54,7 +56,10 @@ class KnowledgeBase:
     def __iter__(self) -> Iterator[str]:
         with damage_told(self.path):
             rows = self._connection.execute("SELECT name FROM studies ORDER BY id").fetchall()
-        yield from (name for (name,) in rows)
+        for (name,) in rows:
+            if not is_study_name(name):  # it would become a file's, or a terminal's business
+                raise DatabaseError(f"{self.path} names a study {name!r}, as no driver does: do not trust it")
+            yield name
 
     def __len__(self) -> int:
         with damage_told(self.path):
@@ -179,6 +184,7 @@ class RecordedStudy:
             rows = self._connection.execute(
                 "SELECT (trial << 40) | (phase << 20) | name, at_s, value FROM metrics "
                 "WHERE study = ? AND seq > ? AND seq <= ? "
+                "AND trial >> 23 = 0 AND phase >> 20 = 0 "  # what can be packed; no driver writes others
                 f"AND +name IN ({', '.join('?' * len(index_of))}) AND value IS NOT NULL ORDER BY seq",
                 (self._id, after, last, *index_of),
             )
@@ -269,10 +275,33 @@ def decode_events(connection: sqlite3.Connection, study: int, after: int = 0, la
     ).fetchall()
     # at once: of very many, one by one takes twice as long
     payloads = json.loads(f"[{','.join(row[5] for row in rows)}]")
-    return [
+    events = [
         Event(_KINDS[kind], at, trial, phase, slot, data)
         for (kind, at, trial, phase, slot, _), data in zip(rows, payloads, strict=True)
     ]
+    for event in events:
+        _check(event)
+    return events
 
 
+def _check(event: Event) -> None:
+    """Raise `ValueError` for what no driver writes, so that no viewer has to be ready for it."""
+    kind, data = event.kind, event.data
+    if not isinstance(data, dict) or not math.isfinite(event.at):
+        raise ValueError(f"an event {kind} at {event.at} s whose data is a {type(data).__name__}")
+    if kind in _OF_TRIALS and (event.trial is None or (event.phase is None and kind is not Kind.DECISION)):
+        raise ValueError(f"an event {kind} of trial {event.trial}, phase {event.phase}")
+    for name, number in (("trial", event.trial), ("phase", event.phase), ("slot", event.slot)):
+        if number is not None and not 0 <= number < _MOST[name]:
+            raise ValueError(f"an event {kind} of {name} {number}")
+    if kind is Kind.PHASE_ENDED:
+        numbers = (data["score"], *data.get("metrics", {}).values())
+        if not all(type(number) in (int, float) for number in numbers):
+            raise ValueError(f"a score or a metric of trial {event.trial} that is no number")
+    elif kind is Kind.RUN and not isinstance(data["config"], dict):
+        raise ValueError(f"a configuration of trial {event.trial} that is no table")
+
+
+_MOST = {"trial": 1 << 23, "phase": 1 << 20, "slot": 1 << 20}
+_OF_TRIALS = {Kind.RUN, Kind.PHASE_STARTED, Kind.PHASE_ENDED, Kind.PHASE_FAILED, Kind.TRIAL_FAILED, Kind.TRIAL_STOPPED}
 _KINDS = {str(kind): kind for kind in Kind}

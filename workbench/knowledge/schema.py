@@ -3,10 +3,11 @@
 import os
 import sqlite3
 from collections.abc import Iterator
-from contextlib import contextmanager, suppress
+from contextlib import closing, contextmanager, suppress
+from functools import cache
 from pathlib import Path
 
-from workbench.core.errors import DatabaseError
+from workbench.core.errors import DatabaseError, WorkbenchError
 
 VERSION = 2
 """Schema version, kept in SQLite's ``user_version``."""
@@ -52,6 +53,10 @@ class Unfinished(DatabaseError):
     """What was being written when a driver or the disk failed is to be taken back: a reader may not, a writer does."""
 
 
+# what reading nonsense raises, deep nesting and numbers without bounds among it
+_NONSENSE = (
+    LookupError, ValueError, TypeError, AttributeError, AssertionError, StopIteration, ArithmeticError, RecursionError
+)  # fmt: skip
 _HELD = {sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED}
 _INTERRUPTED = {sqlite3.SQLITE_READONLY_ROLLBACK, sqlite3.SQLITE_READONLY_RECOVERY}  # what a reader may not mend
 
@@ -98,9 +103,7 @@ def open_for_reading(path: Path) -> sqlite3.Connection:
     """
     if not path.is_file():
         raise DatabaseError(f"no knowledge base at {path}: check the path, or run a study with db={str(path)!r}")
-    connection = sqlite3.connect(
-        f"{path.absolute().as_uri()}?mode=ro", uri=True, timeout=_WAIT_S, check_same_thread=False
-    )
+    connection = _connect_for_reading(path)
     try:
         with damage_told(path):
             if _is_empty(connection):
@@ -112,11 +115,33 @@ def open_for_reading(path: Path) -> sqlite3.Connection:
     return connection
 
 
+def _connect_for_reading(path: Path) -> sqlite3.Connection:
+    """Connect without any right to write; where nobody has one, as on a read-only mount, as to one at rest."""
+
+    def connect(how: str) -> sqlite3.Connection:
+        return sqlite3.connect(f"{path.absolute().as_uri()}?{how}", uri=True, timeout=_WAIT_S, check_same_thread=False)
+
+    connection = connect("mode=ro")
+    try:
+        connection.execute("SELECT count(*) FROM sqlite_master").fetchone()
+    except sqlite3.OperationalError as err:
+        log = path.with_name(f"{path.name}-wal")
+        kind = 0 if err.sqlite_errorcode in _INTERRUPTED else err.sqlite_errorcode & 0xFF
+        if kind in (sqlite3.SQLITE_CANTOPEN, sqlite3.SQLITE_READONLY) and not (log.exists() and log.stat().st_size):
+            connection.close()
+            connection = connect("mode=ro&immutable=1")
+    except sqlite3.DatabaseError:
+        pass  # what is wrong is said when it is read
+    return connection
+
+
 @contextmanager
 def damage_told(path: Path) -> Iterator[None]:
     """Turn whatever a damaged, full or locked file makes of reading it into one readable error."""
     try:
         yield
+    except WorkbenchError:
+        raise
     except sqlite3.DatabaseError as err:
         code = getattr(err, "sqlite_errorcode", None)
         if code is not None and code & 0xFF in _HELD:  # the low byte: the kind, whatever the occasion
@@ -127,8 +152,8 @@ def damage_told(path: Path) -> Iterator[None]:
             raise Unfinished(f"a write to {path} was interrupted: run workbench repair") from None
         what = f"{path} cannot be read as a knowledge base ({err})"
         raise DatabaseError(f"{what}: restore a backup or choose another file") from None
-    except (KeyError, ValueError, TypeError, AttributeError) as err:
-        what = f"{path} holds what no driver has written ({type(err).__name__}: {' '.join(str(err).split())})"
+    except _NONSENSE as err:
+        what = f"{path} holds what no driver has written ({type(err).__name__}: {' '.join(str(err).split())[:200]})"
         raise DatabaseError(f"{what}: run workbench check, restore a backup") from None
 
 
@@ -156,3 +181,32 @@ def _check(connection: sqlite3.Connection, path: Path) -> None:
     if version != VERSION:
         do = "upgrade the workbench" if version > VERSION else "choose another file, or use the workbench that wrote it"
         raise DatabaseError(f"{path} has schema version {version}, this workbench reads only {VERSION}: {do}")
+    connection.execute("PRAGMA trusted_schema = OFF")
+    connection.execute("PRAGMA cell_size_check = ON")
+    _check_tables(connection, path)
+
+
+def _check_tables(connection: sqlite3.Connection, path: Path) -> None:
+    """Refuse whatever else the file brings along: a view or a trigger is code that runs on reading and writing."""
+    known, there = _own_shape(), _shape(connection)
+    if there != known:
+        kind, name, _ = sorted((there - known) or (known - there))[0]
+        what = "has, beyond what a workbench makes," if there - known else "lacks, of what a workbench makes,"
+        raise DatabaseError(f"{path} {what} the {kind} {name!r}: do not trust it, restore a backup")
+
+
+def _shape(connection: sqlite3.Connection) -> set[tuple[str, ...]]:
+    """Everything a file's schema holds: its words, in one spelling of blanks. Statistics of SQLite's own are let be."""
+    rows = connection.execute("SELECT type, name, coalesce(sql, '') FROM sqlite_master").fetchall()
+    return {
+        (kind, name, " ".join(sql.split()))
+        for kind, name, sql in rows
+        if not (kind in ("table", "index") and name.startswith("sqlite_"))
+    }
+
+
+@cache
+def _own_shape() -> set[tuple[str, ...]]:
+    with closing(sqlite3.connect(":memory:")) as connection:
+        connection.executescript(_TABLES)
+        return _shape(connection)

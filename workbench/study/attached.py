@@ -112,11 +112,13 @@ class AttachedStudy:
     def progress(self) -> Progress:
         """How far the study is, as its log tells."""
         from workbench.knowledge import KnowledgeBase
+        from workbench.knowledge.schema import damage_told
 
         with KnowledgeBase(self.db) as kb:
             events, self._seen = kb[self.name].events_since(self._seen)
-        for event in events:
-            self._progress.see(event)
+        with damage_told(self.db):
+            for event in events:
+                self._progress.see(event)
         return self._progress
 
     def frames(self) -> "Frames":

@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from workbench.knowledge import KnowledgeBase
+from workbench.knowledge.frames import for_a_sheet
 from workbench.study.results import Results
 
 if TYPE_CHECKING:
@@ -98,7 +99,7 @@ class Explorer:
 
         target = Path(folder)
         target.mkdir(parents=True, exist_ok=True)
-        self.table.to_csv(target / "studies.csv", index=False)
+        for_a_sheet(self.table).to_csv(target / "studies.csv", index=False)
         files = [target / "studies.csv"]
         for name, fig in self.figures().items():
             files += [write_figure(fig, target / f"{_file_name(name)}.{kind}") for kind in kinds]

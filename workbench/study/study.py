@@ -1,7 +1,6 @@
 """A study: a scheduler, a trainable and a cluster, driven to the end, remembered, resumable."""
 
 import copy
-import re
 import threading
 from collections.abc import Callable, Generator, Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager, nullcontext, suppress
@@ -19,7 +18,7 @@ from workbench.core.drive import drive
 from workbench.core.errors import FirstTrialsFailed, InvalidInput, StudyError
 from workbench.core.failures import Hopeless
 from workbench.core.ledger import Ledger
-from workbench.core.places import DEFAULT_DB
+from workbench.core.places import DEFAULT_DB, is_study_name
 from workbench.core.protocols import Event, Executor, Kind, Scheduler, TrainableFactory, ranks_needed
 from workbench.core.record import provenance, take_up, warn_of_new_code
 from workbench.core.registry import REGISTRY
@@ -36,9 +35,6 @@ if TYPE_CHECKING:
     from workbench.core.interventions import Request
     from workbench.knowledge import Inbox, StudyLog
     from workbench.viz.dashboard import Dashboard
-
-
-_NAME = re.compile(r"(?!\.)[^/\\\x00-\x1f]{1,100}")  # it also names the folder of the checkpoints
 
 
 @dataclass(frozen=True)
@@ -125,9 +121,9 @@ class Study:
         object.__setattr__(self, "trainable", as_factory(self.trainable))
         if self.seeds != 1 and not isinstance(self.scheduler, Seeded):
             object.__setattr__(self, "scheduler", Seeded(self.scheduler, self.seeds, self.judged_by))
-        if not isinstance(self.name, str) or not _NAME.fullmatch(self.name):
+        if not is_study_name(self.name):
             raise InvalidInput(
-                f"a study's name is 1 to 100 characters without / \\ or a leading dot, got {self.name!r}"
+                f"a study's name is 1 to 100 printable characters without / \\ or a leading dot, got {self.name!r}"
             )
         if isinstance(self.nodes, bool) or not isinstance(self.nodes, int) or self.nodes < 1:
             raise InvalidInput(f"a study needs a whole number of nodes >= 1, got {self.nodes!r}")

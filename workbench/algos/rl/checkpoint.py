@@ -33,10 +33,42 @@ def read_checkpoint(path: str | Path, device: str | torch.device = "cpu") -> dic
         raise InvalidInput(f"there is no checkpoint in {path}: expected a directory with a file {CHECKPOINT}")
     try:
         state: dict[str, Any] = torch.load(file, map_location=device, weights_only=True)
-        return state | {"counters": json.loads(state["counters"])}
-    except (OSError, RuntimeError, EOFError, KeyError, TypeError, ValueError, pickle.UnpicklingError) as err:
+        counters = json.loads(state["counters"])
+        _check(state, counters)
+        return state | {"counters": counters}
+    except (
+        OSError,
+        RuntimeError,
+        EOFError,
+        AttributeError,
+        KeyError,
+        TypeError,
+        ValueError,
+        pickle.UnpicklingError,
+    ) as err:
         reason = str(err).splitlines()[0] if str(err) else type(err).__name__
         raise InvalidInput(f"the checkpoint {file} cannot be read, it may be cut short: {reason}") from None
+
+
+_COUNTERS = {
+    "game": str, "network": str, "rules": dict, "seed": int, "steps": int, "updates": int, "episodes": dict,
+    "generators": list,
+}  # fmt: skip
+
+
+def _check(state: dict[str, Any], counters: dict[str, Any]) -> None:
+    """Raise `TypeError` for what no trial saves; older trials saved less."""
+    odd = [name for name, kind in _COUNTERS.items() if name in counters and type(counters[name]) is not kind]
+    episodes = counters.get("episodes", {})
+    lists = [episodes[name] for name in ("returns", "lengths") if name in episodes]
+    if type(episodes.get("finished", 0)) is not int or not all(
+        type(number) in (int, float) for found in lists for number in found
+    ):
+        odd.append("episodes")
+    if not all(isinstance(tensor, torch.Tensor) for tensor in state["model"].values()):
+        odd.append("model")
+    if odd:
+        raise TypeError(f"{odd[0]} is not as a trial saves it")
 
 
 def load_weights(model: ActorCritic, state: dict[str, Any], wanted: str, path: str | Path) -> None:
