@@ -13,7 +13,7 @@ import pandas as pd
 import pytest
 import torch
 
-from tests.knowledge.test_knowledge import a_study
+from tests.knowledge.studies import a_study
 from tests.support import Deterministic
 from workbench.algos.replay import Replay
 from workbench.algos.rl.checkpoint import CHECKPOINT, load_agent, read_checkpoint

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.knowledge.test_knowledge import a_study
+from tests.knowledge.studies import a_study
 from tests.support import SPACE, Deterministic
 from workbench.algos.search import FullRuns, RandomSearcher
 from workbench.core.errors import DatabaseError
@@ -70,6 +70,7 @@ def test_a_change_of_folder_leaves_requests_and_checkpoints_where_they_were(clie
 
 
 def test_a_clock_that_is_set_back_does_not_change_the_order_of_requests(tmp_path, monkeypatch) -> None:
+    StudyLog(tmp_path / "kb.db", "one", {}).close()
     controls, inbox = Controls(tmp_path / "kb.db", "one"), Inbox(tmp_path / "kb.db", "one")
     clock = iter([2_000_000_000_000_000_000, 1_000_000_000_000_000_000, 3])
     monkeypatch.setattr(time, "time_ns", lambda: next(clock))

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.knowledge.test_knowledge import a_study
+from tests.knowledge.studies import a_study
 from tests.support import Deterministic
 from workbench.cluster.checkpoints import CheckpointError, CheckpointStore
 from workbench.cluster.measured import numbers, parted

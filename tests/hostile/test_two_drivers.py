@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.knowledge.test_knowledge import a_study
+from tests.knowledge.studies import a_study
 from workbench.core.errors import DatabaseError, StudyError
 from workbench.core.protocols import Event, Kind
 from workbench.knowledge import StudyLog, check, driver_of, repair, signal_driver
