@@ -9,24 +9,19 @@ from operator import attrgetter
 from pathlib import Path
 from typing import Any
 
-import gymnasium
 import numpy as np
 import torch
 from stable_baselines3.common.base_class import BaseAlgorithm
 from stable_baselines3.common.callbacks import BaseCallback
 from stable_baselines3.common.logger import Logger
-from stable_baselines3.common.noise import NormalActionNoise
-from stable_baselines3.common.preprocessing import is_image_space
-from stable_baselines3.common.utils import get_device
-from stable_baselines3.common.vec_env import DummyVecEnv, VecEnv, VecNormalize
 
 from workbench.algos.rl.environment import longest_of
 from workbench.algos.rl.envs import ATARI_EPISODE_FRAMES
 from workbench.algos.rl.episodes import Episodes, PhaseEnd
 from workbench.algos.rl.sb3.checkpoint import read, write
-from workbench.algos.rl.sb3.settings import SB3, algorithm_class
+from workbench.algos.rl.sb3.make import make_environments, make_model
+from workbench.algos.rl.sb3.settings import SB3
 from workbench.algos.rl.trial import LAST_RETURNS, PROGRESS_S, derived
-from workbench.core.errors import InvalidInput, WorkbenchError
 from workbench.core.protocols import Measured, Metrics, Progress
 
 FOR_EVER = 2**62  # steps: phases end by the callback
@@ -58,7 +53,7 @@ class SB3Trial:
         self._draws = _Draws()
         torch.set_num_threads(settings.torch_threads)
         with self._draws.lent():
-            self.model = _model(settings, _environments(settings, self.episodes), seed)
+            self.model = make_model(settings, make_environments(settings, self.episodes), seed)
         self.model.set_logger(Logger(None, []))
         vars(self.model)["_update_current_progress_remaining"] = self._schedule
         for optimizer in _optimizers(self.model):
@@ -75,9 +70,9 @@ class SB3Trial:
     @classmethod
     def try_out(cls, settings: SB3) -> None:
         """Make the model but for its networks and buffers, so that a study that cannot run is refused at once."""
-        env = _environments(settings, Episodes(settings.n_envs, 1))
+        env = make_environments(settings, Episodes(settings.n_envs, 1))
         try:
-            _model(settings, env, 0, _init_setup_model=False)
+            make_model(settings, env, 0, _init_setup_model=False)
         finally:
             env.close()
 
@@ -240,28 +235,6 @@ class _PhaseCallback(BaseCallback):
             raise _PhaseOver
 
 
-class Counted(gymnasium.Wrapper):
-    """Counts raw returns of whole games into `episodes`."""
-
-    def __init__(self, env: gymnasium.Env, episodes: Episodes) -> None:
-        super().__init__(env)
-        self._episodes = episodes
-
-    def reset(self, **settings: Any) -> Any:
-        """Begin a game; one that had not ended does not count."""
-        self._total, self._steps = 0.0, 0
-        return self.env.reset(**settings)
-
-    def step(self, action: Any) -> Any:
-        """Play on."""
-        obs, reward, terminated, truncated, info = self.env.step(action)
-        self._total += float(reward)
-        self._steps += 1
-        if terminated or truncated:
-            self._episodes.merge([self._total], [self._steps])
-        return obs, reward, terminated, truncated, info
-
-
 class _Draws:
     """A trial's own states of the generators that a whole process shares."""
 
@@ -299,56 +272,6 @@ class _Draws:
         random.setstate(state[0])
         np.random.set_state(state[1])
         torch.set_rng_state(state[2])
-
-
-def _environments(settings: SB3, episodes: Episodes) -> VecEnv:
-    env: VecEnv = DummyVecEnv([lambda: Counted(settings.recipe.make(), episodes)] * settings.n_envs)
-    if settings.normalize:
-        gamma = settings.hyperparameters.get("gamma", 0.99)
-        with _readable(settings):
-            env = VecNormalize(env, gamma=gamma)
-    return env
-
-
-def _model(settings: SB3, env: VecEnv, seed: int, **given: Any) -> BaseAlgorithm:
-    """Make the model; what SB3 refuses is one line."""
-    algorithm = algorithm_class(settings.algorithm)
-    arguments = settings.arguments()
-    noise = arguments.get("action_noise")
-    if isinstance(noise, int | float):
-        shape = env.action_space.shape or ()
-        arguments["action_noise"] = NormalActionNoise(np.zeros(shape), np.full(shape, float(noise)))
-    with _readable(settings):
-        device = get_device(settings.device)
-        policy = settings.policy or _fitting_policy(algorithm, env)
-        made: BaseAlgorithm = algorithm(policy, env, seed=seed, device=device, verbose=0, **arguments, **given)
-        return made
-
-
-def _fitting_policy(algorithm: Any, env: VecEnv) -> str:
-    """Name the policy that reads an environment's observations."""
-    space = env.observation_space
-    start = "MultiInput" if isinstance(space, gymnasium.spaces.Dict) else "Cnn" if is_image_space(space) else "Mlp"
-    names: list[str] = list(algorithm.policy_aliases)
-    fitting = [name for name in names if name.startswith(start)]
-    if not fitting:
-        raise InvalidInput(f"it has no policy that reads {space}, only {', '.join(names)}")
-    return fitting[0]
-
-
-@contextmanager
-def _readable(settings: SB3) -> Generator[None, None, None]:
-    """Say in one line what SB3 refuses, and of which algorithm and environment."""
-    try:
-        yield
-    except WorkbenchError as err:
-        raise InvalidInput(f"{settings.algorithm} cannot play {settings.env}: {err}") from None
-    except (AssertionError, ValueError, TypeError, NotImplementedError, KeyError, RuntimeError, AttributeError) as err:
-        said = f"{type(err).__name__}: {err}" if str(err) else type(err).__name__
-        raise InvalidInput(
-            f"{settings.algorithm} cannot play {settings.env} with these settings: {said}; what it is shown can be "
-            "changed by a wrapper, wrappers=['gymnasium.wrappers:FlattenObservation']"
-        ) from None
 
 
 def _logged(model: BaseAlgorithm) -> dict[str, float]:

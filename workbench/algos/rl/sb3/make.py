@@ -1,0 +1,90 @@
+"""A model of Stable-Baselines3 and its environments, made; what SB3 refuses is one line."""
+
+from collections.abc import Generator
+from contextlib import contextmanager
+from typing import Any
+
+import gymnasium
+import numpy as np
+from stable_baselines3.common.base_class import BaseAlgorithm
+from stable_baselines3.common.noise import NormalActionNoise
+from stable_baselines3.common.preprocessing import is_image_space
+from stable_baselines3.common.utils import get_device
+from stable_baselines3.common.vec_env import DummyVecEnv, VecEnv, VecNormalize
+
+from workbench.algos.rl.episodes import Episodes
+from workbench.algos.rl.sb3.settings import SB3, algorithm_class
+from workbench.core.errors import InvalidInput, WorkbenchError
+
+
+class Counted(gymnasium.Wrapper):
+    """Counts raw returns of whole games into `episodes`."""
+
+    def __init__(self, env: gymnasium.Env, episodes: Episodes) -> None:
+        super().__init__(env)
+        self._episodes = episodes
+
+    def reset(self, **settings: Any) -> Any:
+        """Begin a game; one that had not ended does not count."""
+        self._total, self._steps = 0.0, 0
+        return self.env.reset(**settings)
+
+    def step(self, action: Any) -> Any:
+        """Play on."""
+        obs, reward, terminated, truncated, info = self.env.step(action)
+        self._total += float(reward)
+        self._steps += 1
+        if terminated or truncated:
+            self._episodes.merge([self._total], [self._steps])
+        return obs, reward, terminated, truncated, info
+
+
+def make_environments(settings: SB3, episodes: Episodes) -> VecEnv:
+    """Make the environments of a trial, whose games are counted into `episodes`."""
+    env: VecEnv = DummyVecEnv([lambda: Counted(settings.recipe.make(), episodes)] * settings.n_envs)
+    if settings.normalize:
+        gamma = settings.hyperparameters.get("gamma", 0.99)
+        with _readable(settings):
+            env = VecNormalize(env, gamma=gamma)
+    return env
+
+
+def make_model(settings: SB3, env: VecEnv, seed: int, **given: Any) -> BaseAlgorithm:
+    """Make the model; what SB3 refuses is one line."""
+    algorithm = algorithm_class(settings.algorithm)
+    arguments = settings.arguments()
+    noise = arguments.get("action_noise")
+    if isinstance(noise, int | float):
+        shape = env.action_space.shape or ()
+        arguments["action_noise"] = NormalActionNoise(np.zeros(shape), np.full(shape, float(noise)))
+    with _readable(settings):
+        device = get_device(settings.device)
+        policy = settings.policy or _fitting_policy(algorithm, env)
+        made: BaseAlgorithm = algorithm(policy, env, seed=seed, device=device, verbose=0, **arguments, **given)
+        return made
+
+
+def _fitting_policy(algorithm: Any, env: VecEnv) -> str:
+    """Name the policy that reads an environment's observations."""
+    space = env.observation_space
+    start = "MultiInput" if isinstance(space, gymnasium.spaces.Dict) else "Cnn" if is_image_space(space) else "Mlp"
+    names: list[str] = list(algorithm.policy_aliases)
+    fitting = [name for name in names if name.startswith(start)]
+    if not fitting:
+        raise InvalidInput(f"it has no policy that reads {space}, only {', '.join(names)}")
+    return fitting[0]
+
+
+@contextmanager
+def _readable(settings: SB3) -> Generator[None, None, None]:
+    """Say in one line what SB3 refuses, and of which algorithm and environment."""
+    try:
+        yield
+    except WorkbenchError as err:
+        raise InvalidInput(f"{settings.algorithm} cannot play {settings.env}: {err}") from None
+    except (AssertionError, ValueError, TypeError, NotImplementedError, KeyError, RuntimeError, AttributeError) as err:
+        said = f"{type(err).__name__}: {err}" if str(err) else type(err).__name__
+        raise InvalidInput(
+            f"{settings.algorithm} cannot play {settings.env} with these settings: {said}; what it is shown can be "
+            "changed by a wrapper, wrappers=['gymnasium.wrappers:FlattenObservation']"
+        ) from None
