@@ -22,14 +22,14 @@ SCAN = """canvas => {
   const tip = canvas.closest(".wb").querySelector(".wb-tip");
   const frame = canvas.getBoundingClientRect();
   const found = new Set();
-  for (let y = 18; y < frame.height - 36; y += 20) {
+  for (let y = 9; y < frame.height - 34; y += 3) {
     for (let x = 0; x < frame.width; x += 4) {
       const at = { clientX: frame.left + x, clientY: frame.top + y, bubbles: true };
-      canvas.dispatchEvent(new MouseEvent("mousemove", at));
+      canvas.dispatchEvent(new PointerEvent("pointermove", at));
       if (tip.style.display === "block") found.add(tip.textContent);
     }
   }
-  canvas.dispatchEvent(new MouseEvent("mouseleave"));
+  canvas.dispatchEvent(new PointerEvent("pointerleave"));
   return [...found];
 }"""
 
@@ -65,21 +65,22 @@ def until(page, true, what: str) -> None:
 
 
 def press(page, board, db: Path, name: str) -> int:
-    """Click a bar at the right end of the Gantt chart, a trial that runs now, and press a button until it is accepted.
+    """Click the row of a trial that runs now, and press a button until it is accepted.
 
     A trial may be over before the button is pressed, or before the study reads the wish: then another is taken.
     """
-    canvas = board.locator("canvas").first
+    running = board.locator(".wb-body [role=row]:not([hidden])", has=page.locator("[data-state=running]"))
     heading = board.locator("h4", has_text=re.compile(r"^Trial \d+: running"))
     button = board.get_by_role("button", name=name, exact=True)
     for k in range(60):
-        width = canvas.evaluate("canvas => canvas.clientWidth")
-        canvas.click(position={"x": width - 14, "y": 18 + 20 * (k % 2)})
+        n = running.count()
+        if n:
+            running.nth(k % n).evaluate("row => row.click()")  # a click of the mouse waits for the page to stand still
         page.wait_for_timeout(100)
         if not heading.count() or not button.is_enabled():
             continue
         asked = len(events(db, Kind.INTERVENTION))
-        button.evaluate("button => button.click()")  # a click of the mouse waits for the page to stand still
+        button.evaluate("button => button.click()")
         until(page, lambda asked=asked: len(events(db, Kind.INTERVENTION)) > asked, "an answer")
         answer = events(db, Kind.INTERVENTION)[-1]
         if answer.data["accepted"]:
@@ -106,7 +107,7 @@ def test_the_dashboard_in_a_browser(page, notebook) -> None:
     expect(board.locator(".wb-title")).to_have_text("live")
 
     until(page, lambda: events(db, Kind.PHASE_STARTED), "a phase")
-    gantt, curves = board.locator("canvas").nth(0), board.locator("canvas").nth(2)
+    gantt, curves = board.locator(".wb-gantt canvas"), board.locator(".wb-figures canvas").first
     changes(page, gantt)
     changes(page, curves)
 
@@ -156,7 +157,7 @@ def test_the_dashboard_in_a_browser(page, notebook) -> None:
     board = page.locator(".jp-OutputArea .wb").first
     expect(board.locator(".wb-facts")).to_contain_text("ended")
     assert board.locator(".wb-decisions li").count() == lines
-    tips = board.locator("canvas").first.evaluate(SCAN)
+    tips = board.locator(".wb-gantt canvas").evaluate(SCAN)
     assert {int(re.search(r"trial (\d+)", tip).group(1)) for tip in tips} >= {stopped, paused, clone.trial}
     page.evaluate("window.jupyterapp.commands.execute('apputils:change-theme', { theme: 'JupyterLab Dark' })")
     page.wait_for_function("document.body.dataset.jpThemeLight === 'false'")
@@ -173,6 +174,24 @@ BUSY = [
     "display(run, run.progress, kb, kb[NAME], kb[NAME].trial(1), run.results(), Explorer('busy.db'), board.still())",
     "from pathlib import Path\nwhile not Path('enough').exists():\n    pass\nprint('the cell is done')",
 ]
+
+
+def outlives_its_kernel(page) -> None:
+    """Saved, and opened on a kernel that never ran it: the last state is there, and no word of a missing model."""
+    still = page.locator(".wb-still").first
+    expect(still).to_be_hidden()  # the view lives
+    command(page, "docmanager:save")
+    expect(page.locator(".jp-mod-dirty")).to_have_count(0)
+    page.evaluate("window.jupyterapp.serviceManager.sessions.shutdownAll()")
+    expect(page.locator(".wb-trouble").first).to_contain_text("no word from the kernel since")
+    expect(page.locator(".wb-controls:not([hidden]) button:enabled")).to_have_count(0)
+    page.reload()
+    expect(still).to_be_visible()
+    expect(still).to_contain_text("4 trials begun")
+    expect(page.locator(".jp-OutputArea", has_text="Run the cell to see it live").first).to_be_visible()
+    page.wait_for_timeout(1500)
+    assert not page.get_by_text("Error displaying widget").filter(visible=True).count()
+    page.complaints[:] = [told for told in page.complaints if "model not found" not in told and "404" not in told]
 
 
 @pytest.mark.timeout(300)
@@ -196,21 +215,22 @@ def test_buttons_are_heard_while_a_cell_runs(page, lab) -> None:
     assert [request.action for request in heard] == ["pause study"]
     expect(board.locator(".wb-waiting")).to_have_text("asked, not answered yet: pause study")
     assert page.locator(".jp-OutputArea-output", has_text="the cell is done").count() == 0
-    views = [board.locator("canvas").nth(k) for k in range(6)]  # all but the importance of hyperparameters
+    views = [board.locator(".wb-gantt canvas"), *(board.locator(".wb-figures canvas").nth(k) for k in range(2))]
     before = [picture(view) for view in views]
-    board.locator(".wb-log li", has_text="trial 0").first.evaluate("line => line.click()")
+    board.locator(".wb-decisions li", has_text="trial 0").first.evaluate("line => line.click()")
     expect(board.locator("h4", has_text="Trial 0: finished")).to_be_visible()
     until(page, lambda: all(picture(view) != was for view, was in zip(views, before, strict=True)), "marks everywhere")
-    assert board.locator(".wb-log li.wb-mine").count() == 2
-    tips = views[2].evaluate(SCAN)
+    assert board.locator(".wb-decisions li.wb-mine").count() == 2
+    tips = views[1].evaluate(SCAN)
     assert any(tip.startswith("trial 1\n") and "stopped: selecting" in tip and "lr = 0.001" in tip for tip in tips), (
         tips
     )
-    board.locator(".wb-log li", has_text="trial 1").first.evaluate("line => line.click()")
+    board.locator(".wb-decisions li", has_text="trial 1").first.evaluate("line => line.click()")
     expect(board.locator("th", has_text="<script>alert(1)</script>")).to_have_count(1)  # a hyperparameter's name
     shoot(page, "busy")
     (served / "enough").touch()
     expect(page.locator(".jp-OutputArea-output", has_text="the cell is done")).to_be_visible()
     log.close()
     assert page.locator(".jp-OutputArea img, .jp-OutputArea script").count() == 0  # hostile words stayed words
+    outlives_its_kernel(page)
     assert page.complaints == [], json.dumps(page.complaints, indent=1)

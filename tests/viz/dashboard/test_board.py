@@ -4,6 +4,7 @@ import numpy as np
 
 from tests.viz.dashboard.conftest import NAME, in_order
 from workbench.algos.search import HyperTrick
+from workbench.core.aim import Aim
 from workbench.core.protocols import Event, Kind
 from workbench.core.showing import reason_text
 from workbench.core.size import Size
@@ -34,7 +35,7 @@ class Viewer:
     def take(self, message):
         content, (spans, points) = message
         json.dumps(content, allow_nan=False)
-        self.now = content
+        self.now = {"importance": getattr(self, "now", {}).get("importance"), **content}
         self.trials |= {trial["trial"]: trial for trial in content["trials"]}
         self.log += content["log"]
         anew, samples = content["rates"]
@@ -105,7 +106,7 @@ def test_numbers_of_the_small_study():
     assert content["meta"]["expected"] == [4.0, 3.0]
     assert content["meta"]["minimum"] == [4.0, 2.0]
     assert content["meta"]["hyperparameters"][:2] == ["lr", "net"]
-    assert [line["what"] for line in content["log"]] == ["attempt lost", "hold", "continue", "stop", "stop"]
+    assert [line["what"] for line in content["log"]] == ["attempt lost", "hold", "continue", "stop", "finished"]
     assert [line["list"] for line in content["log"]] == ["troubles"] + ["decisions"] * 4
 
 
@@ -168,7 +169,7 @@ def test_a_study_whose_driver_died_is_not_running():
     board = _board()
     board.take(_news(in_order()))
     board.delta()
-    board.driven = False
+    board.learn(driven=False)
     content, _ = board.delta()  # that alone is news
     assert (content["state"], content["frames_per_s"], content["left_s"]) == ("abandoned", 0.0, None)
 
@@ -209,6 +210,32 @@ def test_reports_to_collect_are_whole_also_in_older_logs():
     board.take(_news([Event(Kind.DECISION, 21.0, 3, 0, data=why)]))
     assert board.state()["survival"][0]["collecting_reports"] == 5
     assert HyperTrick.explain(why) == "DCM: report 3 of the 5 that all go on"
+
+
+def test_a_letter_a_phase_tells_what_became_of_a_trial():
+    board = _board()
+    board.take(_news(in_order()))
+    assert [trial["pips"] for trial in board.snapshot()[0]["trials"]] == ["cf", "s", "h", "r"]
+
+
+def test_importance_is_sent_when_there_is_something_new():
+    board = _board()
+    board.take(_news(in_order()))
+    board.delta()
+    board.learn(importance=[{"phase": None, "rows": [], "told": "no importance"}])
+    assert board.delta()[0]["importance"] == board.importance
+    board.take(_news([Event(Kind.PROGRESS, 30.0, 3, 0, data={"metrics": {"score": 1.0}})]))
+    assert "importance" not in board.delta()[0]
+    assert board.snapshot()[0]["importance"] == board.importance
+
+
+def test_a_study_that_minimises_has_its_lowest_scores_first():
+    board = Board(NAME, Size())
+    begin = Event(Kind.STUDY_STARTED, 0.0, data={"aim": Aim(mode="min").to_json()})
+    board.take(_news([begin, *in_order()[1:]]))
+    assert board.snapshot()[0]["meta"]["minimise"] is True
+    assert [trial["best"] for trial in board.best(2)] == [0.5, 1.0]
+    assert _board().snapshot()[0]["meta"]["minimise"] is False
 
 
 def test_phases_that_a_trial_has_from_its_parent_are_counted_once():

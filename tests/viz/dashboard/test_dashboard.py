@@ -10,6 +10,8 @@ from workbench.core.errors import DatabaseError, StudyError
 from workbench.core.protocols import Event, Kind
 from workbench.knowledge import Inbox
 from workbench.viz.dashboard import Dashboard
+from workbench.viz.dashboard.front import BOOT, CODE, Front, shared_front
+from workbench.viz.dashboard.stored import VIEW
 
 FOREVER = 3600.0  # a refresher that only looks when it is told to
 
@@ -72,22 +74,27 @@ def test_buttons_ask_and_are_told_whether_it_was_sent(board, log, db):
     assert board.controls.study == NAME
 
 
-def test_importance_comes_when_it_is_asked_for(board, log):
-    log.append(in_order())
+def test_importance_comes_by_itself_once_there_are_enough_trials_unless_it_is_switched_off(board, log):
+    board._estimator.forests, board._estimator.niceness = 2, 0  # or a busy machine lets it wait for long
+    rng = np.random.default_rng(0)
+    for trial in range(24):
+        run = {"config": {"lr": float(rng.uniform()), "gamma": 0.9}, "parent": None, "seed": trial}
+        log.append([Event(Kind.RUN, 0.0, trial, 0, data=run), Event(Kind.PHASE_STARTED, 0.0, trial, 0, trial),
+                    Event(Kind.PHASE_ENDED, 1.0, trial, 0, trial, {"score": run["config"]["lr"]})])  # fmt: skip
+        if trial == 10:
+            board.refresh()
+            assert board._estimator._thread is None
+    board.importance = False
     board.refresh()
-    assert board.said[-1].get("importance") is None
+    assert board._estimator._thread is None
     board.importance = True
     board.refresh()
     board._estimator.wait()
     board.refresh()
     told = next(m["importance"] for m in reversed(board.said) if m.get("importance"))
-    assert told == {"phase": None, "rows": [], "told": "no importance: 3 trials have a score, 20 are needed"}
-    board.importance_phase = 0  # chosen in a view: due at once
-    board.refresh()
-    board._estimator.wait()
-    board.refresh()
-    assert next(m["importance"]["phase"] for m in reversed(board.said) if m.get("importance")) == 0
-    board.importance = False
+    assert [answer["phase"] for answer in told] == [None, 0]
+    assert told[0]["rows"][0]["hyperparameter"] == "lr"
+    assert "R²" in told[0]["told"]
 
 
 def test_close_ends_the_thread_and_leaves_the_study_alone(db, log):
@@ -135,12 +142,22 @@ def test_trouble_is_told_and_outlived(board, log, monkeypatch):
     assert board.error == ""
 
 
-def test_selection_can_be_observed(board):
+def test_selection_can_be_observed_and_is_a_list_of_trials(board):
     seen = []
     board.observe(lambda change: seen.append(change["new"]), "selected")
     board.selected = 3
+    board.selected = [1, 2]
     board.selected = None
-    assert seen == [3, None]
+    assert seen == [[3], [1, 2], []]
+
+
+def test_what_is_made_visible_becomes_the_filter_and_what_a_page_says_does_not(board):
+    board.visible = [3, 9, 5, 6, 7]
+    assert board.filter == "trial:3,5-7,9"
+    board.set_state({"filter": "state:running", "visible": [4, 2]})
+    assert (board.filter, board.visible) == ("state:running", [4, 2])
+    board.visible = None
+    assert board.filter == ""
 
 
 def test_a_stored_notebook_shows_something(board, log):
@@ -154,6 +171,35 @@ def test_a_stored_notebook_shows_something(board, log):
     data = bundle[0] if isinstance(bundle, tuple) else bundle
     assert "application/vnd.jupyter.widget-view+json" in data
     assert data["text/html"] == page
+
+
+class _Cell:
+    """What IPython displays, and what it is told to replace."""
+
+    def __init__(self):
+        self.shown = []
+
+    def __call__(self, data, *, raw, display_id=None):
+        self.shown.append(data)
+        return self if display_id else None
+
+    def update(self, data, *, raw):
+        self.shown[0] = data
+
+
+def test_a_notebook_keeps_the_last_state_beside_the_view(board, log, monkeypatch):
+    cell = _Cell()
+    monkeypatch.setattr("IPython.display.display", cell)
+    board._ipython_display_()
+    page, view = cell.shown
+    assert "0 trials begun" in page["text/html"]
+    assert set(view) == {VIEW, "text/plain"}  # nothing else that a page without a kernel would show
+    assert f'data-of="{board._key}"' in page["text/html"]  # by which the living view hides it
+    log.append([*in_order(), Event(Kind.STUDY_ENDED, 20.0)])
+    board._wake.set()
+    board._thread.join(60)
+    assert "ended" in cell.shown[0]["text/html"]
+    assert "4 trials begun" in cell.shown[0]["text/html"]
 
 
 def test_a_still_has_no_widget_in_it(board, log):
@@ -191,12 +237,16 @@ def test_what_is_not_there_is_said_at_once(db, log):
         Dashboard(db.with_name("none.db"), NAME)
 
 
-def test_the_front_end_is_one_module_that_loads_nothing():
-    assert isinstance(Dashboard._esm, str)
-    for word in ("import ", "require(", "https://", "http://", "innerHTML", "eval("):
-        assert word not in Dashboard._esm
-    assert Dashboard._esm.count("export default") == 1
-    assert "@import" not in Dashboard._css
+def test_the_front_end_loads_nothing_and_travels_once(board, db):
+    for code in (BOOT, CODE):
+        for word in ("import ", "require(", "https://", "http://", "innerHTML", "eval("):
+            assert word not in code
+    assert BOOT.count("export ") == CODE.count("export ") == 1
+    assert "@import" not in Front._css
+    again = Dashboard(db, NAME, refresh_s=FOREVER)
+    assert len(again._esm) < 2000
+    assert again._front == board._front == f"anywidget:{shared_front().model_id}"
+    again.close()
 
 
 def test_ten_viewers_never_lock_the_study_out(db, log):

@@ -14,6 +14,7 @@ from workbench.viz.dashboard import derived
 from workbench.viz.dashboard.feed import News
 from workbench.viz.dashboard.lines import Lines
 from workbench.viz.dashboard.live_curves import LiveCurves
+from workbench.viz.dashboard.pips import Pips
 from workbench.viz.dashboard.rates import NAMES, Rates
 from workbench.viz.dashboard.spans import OUTCOMES, SpanTable
 from workbench.viz.dashboard.words import LONGEST
@@ -40,6 +41,13 @@ class Board:
         Puts its scheduler's reasons into words.
     expected, minimum : sequence of float, optional
         Trials expected to begin each phase, and the fewest that can, instead of what the size tells.
+
+    Attributes
+    ----------
+    driven : bool
+        Whether somebody drives the study, as far as is known.
+    importance : list of dict
+        What the forests say, as `workbench.analysis.forests.Answer`.
     """
 
     def __init__(
@@ -54,18 +62,20 @@ class Board:
         self.name = name
         self._given = expected, minimum
         self._size = size
-        self._driven = True
+        self.driven = True
         self.curves = LiveCurves()
         self.rates = Rates()
         self._reader = FrameReader()
         self._ledger = self._reader.ledger
         self._spans = SpanTable(self._reader.spans)
+        self._pips = Pips()
         self._lines = Lines(self._ledger, explain)
         self._lines_sent = 0
         self._touched: set[int] = set()
         self._numbers: dict[str, Any] = {}  # what only events change
         self._usage = derived.usage(self._reader, self._spans)
-        self._importance: dict[str, Any] | None = None
+        self.importance: list[dict[str, Any]] = []
+        self._importance_sent = False
         self._stale = True
 
     def take(self, news: News) -> None:
@@ -88,25 +98,12 @@ class Board:
         """How large the study is."""
         return self._ledger.size or self._size
 
-    @property
-    def importance(self) -> dict[str, Any] | None:
-        """What the forests say, if they were asked: rows and words."""
-        return self._importance
-
-    @importance.setter
-    def importance(self, found: dict[str, Any] | None) -> None:
-        if found is not self._importance:
-            self._importance, self._stale = found, True
-
-    @property
-    def driven(self) -> bool:
-        """Whether somebody drives it, as far as is known."""
-        return self._driven
-
-    @driven.setter
-    def driven(self, known: bool) -> None:
-        self._stale |= known != self._driven
-        self._driven = known
+    def learn(self, *, driven: bool | None = None, importance: list[dict[str, Any]] | None = None) -> None:
+        """Take in what the log does not tell: whether somebody drives the study, and what the forests say."""
+        if driven is not None and driven != self.driven:
+            self.driven, self._stale = driven, True
+        if importance is not None and importance != self.importance:
+            self.importance, self._stale, self._importance_sent = importance, True, False
 
     @property
     def phases_ended(self) -> int:
@@ -147,7 +144,6 @@ class Board:
         return {
             **self._numbers,
             "state": standing,
-            "importance": self._importance,
             "at_s": round(at, 2),
             "expected_phases": expected,
             "occupancy": occupied,
@@ -166,11 +162,19 @@ class Board:
         content = {
             **self.state(),
             "meta": self._meta(),
+            "importance": self.importance,
             "rates": [True, self.rates.samples],
             "trials": [self._trial(number) for number in self._ledger.trials],
             "log": self._lines.since(0),
         }
         return content, [self._spans.all().tobytes(), self.curves.all().tobytes()]
+
+    def best(self, most: int) -> list[dict[str, Any]]:
+        """Give the best trials by their best score, as a snapshot has them."""
+        scores = ((derived.finite(trial.best_score), n) for n, trial in self._ledger.trials.items())
+        sign = -1 if self._ledger.aim.mode == "max" else 1
+        scored = sorted((sign * score, n) for score, n in scores if score is not None)
+        return [self._trial(n) for _, n in scored[:most]]
 
     def delta(self) -> Message | None:
         """Give what changed since the last delta, and take it as sent; ``None`` if nothing did."""
@@ -186,6 +190,8 @@ class Board:
             "dropped": dropped,
             "rates": self.rates.changes(),
         }
+        if not self._importance_sent:
+            content["importance"] = self.importance
         self.take_as_sent()
         return content, [spans.tobytes(), points.tobytes()]
 
@@ -197,6 +203,7 @@ class Board:
         self._touched.clear()
         self._lines_sent = self._lines.number
         self._lines.take_void()
+        self._importance_sent = True
         self._stale = False
 
     # -- taking in --------------------------------------------------------------------------------------------
@@ -204,6 +211,7 @@ class Board:
     def _event(self, event: Event) -> None:
         self._reader.read(event)
         self._lines.take(event)
+        self._pips.take(event)
         if event.trial is None:
             return
         self._touched.add(event.trial)
@@ -220,6 +228,7 @@ class Board:
     # -- telling ----------------------------------------------------------------------------------------------
 
     def _meta(self) -> dict[str, Any]:
+        n_phases = self.size.n_phases or 1 + max((phase for _, phase in self._reader.phases), default=0)
         names: dict[str, None] = {}
         for trial in self._ledger.trials.values():
             names |= dict.fromkeys(name for name in trial.config if name != CONFIG_ID)
@@ -231,7 +240,9 @@ class Board:
             "minimum": list(self._given[1] or self.size.fewest),
             "hyperparameters": list(names),
             "states": theme.STATE_COLORS,
-            "phase_colors": theme.phase_colors(self.size.n_phases or self._phases_begun()),
+            "minimise": self._ledger.aim.mode == "min",  # the one place where the page reads the direction of scores
+            "phases_on_light": theme.phase_greys(n_phases, dark=False),
+            "phases_on_dark": theme.phase_greys(n_phases, dark=True),
             "outcomes": OUTCOMES,
             "rates": NAMES,
         }
@@ -241,6 +252,7 @@ class Board:
         return {
             "trial": number,
             "state": trial.standing,
+            "pips": self._pips.of(number),
             "phases": trial.phases,
             "last": derived.finite(trial.last_score),
             "best": derived.finite(trial.best_score),
@@ -249,6 +261,3 @@ class Board:
             "error": (trial.error or "")[:LONGEST],
             "config": trial.config,
         }
-
-    def _phases_begun(self) -> int:
-        return 1 + max((phase for _, phase in self._reader.phases), default=0)

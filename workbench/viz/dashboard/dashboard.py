@@ -2,9 +2,8 @@
 
 import contextlib
 import threading
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from importlib.resources import files
 from pathlib import Path
 from typing import Any
 from uuid import uuid4
@@ -23,14 +22,22 @@ from workbench.viz.dashboard.asking import ask
 from workbench.viz.dashboard.board import Board, Message
 from workbench.viz.dashboard.estimator import Estimator
 from workbench.viz.dashboard.feed import Feed
+from workbench.viz.dashboard.front import BOOT, VERSION, shared_front
 from workbench.viz.dashboard.static import static_html
+from workbench.viz.dashboard.stored import VIEW, Stored
 
-_PARTS = ["store.js", "paint.js", "views.js", "controls.js", "widget.js"]
 _ONCE_MORE_S = 1.0  # the last state is sent again after this: a front end may have dropped it
 
 
-def _front_end(name: str) -> str:
-    return files("workbench.viz.dashboard").joinpath("front", name).read_text(encoding="utf-8")
+class Trials(traitlets.List):  # type: ignore[type-arg]
+    """A list of trial numbers; one number and ``None`` are taken for a list of one and of none."""
+
+    def validate(self, obj: Any, value: Any) -> Any:
+        """Check what is set."""
+        if value is None and self.allow_none:
+            return None
+        several = [] if value is None else [*value] if isinstance(value, Iterable) else [value]
+        return super().validate(obj, several)
 
 
 @dataclass(frozen=True)
@@ -70,14 +77,19 @@ class Dashboard(anywidget.AnyWidget):  # type: ignore[misc]
 
     Attributes
     ----------
-    selected : int or None
-        The trial marked in all views; set by a click on it, or from Python. Can be observed.
+    selected : list of int
+        The trials marked in all views, the one selected last at the end; set by clicks and keys, or from Python: a
+        number alone is a list of one. Can be observed.
+    filter : str
+        What the views show, as a person writes it: ``state:running lr>1e-3 -adam top:10``. Brushes write into it too.
+    visible : list of int or None
+        The trials that the filter leaves, in the table's order, as the page says; ``None``: all, by rank. Set from
+        Python, it becomes the filter.
     controls : Controls
         What the buttons do, for use from Python: stop, pause, resume, extend, clone, …
     importance : bool
-        Whether to estimate hyperparameter importance, on a thread of its own, at most every 30 s.
-    importance_phase : int or None
-        The phase whose scores it is about; ``None``: the last score of every trial.
+        Whether to estimate hyperparameter importance, from 20 trials with a score on, in a process of its own that
+        gives way to all others.
     error : str
         Why the log cannot be read at the moment; empty when all is well.
 
@@ -90,19 +102,22 @@ class Dashboard(anywidget.AnyWidget):  # type: ignore[misc]
     --------
     >>> board = Dashboard("data/runs/workbench.db", "first-cartpole")  # doctest: +SKIP
     >>> board.observe(lambda change: print(change["new"]), "selected")  # doctest: +SKIP
+    >>> board.filter = "state:running learning_rate>1e-3"  # doctest: +SKIP
     """
 
-    # Strings, not paths: with a path anywidget watches the file and the widget is never collected.
-    _esm = "\n".join(_front_end(part) for part in _PARTS)
-    _css = _front_end("dashboard.css")
+    _esm = BOOT
 
-    selected = traitlets.Int(None, allow_none=True).tag(sync=True)
-    importance = traitlets.Bool(False).tag(sync=True)
-    importance_phase = traitlets.Int(None, allow_none=True).tag(sync=True)
+    selected = Trials(traitlets.Int()).tag(sync=True)
+    filter = traitlets.Unicode("").tag(sync=True)
+    visible = Trials(traitlets.Int(), default_value=None, allow_none=True).tag(sync=True)
+    importance = traitlets.Bool(True).tag(sync=True)
     error = traitlets.Unicode("").tag(sync=True)
     _key = traitlets.Unicode("").tag(sync=True)  # by which the views of one model find their store
+    _front = traitlets.Unicode("").tag(sync=True)  # the model that holds the front end's code
+    _version = traitlets.Unicode(VERSION).tag(sync=True)
 
     _thread: threading.Thread | None = None
+    _from_page = False  # whether a page sets a trait right now
 
     def __init__(
         self,
@@ -122,7 +137,7 @@ class Dashboard(anywidget.AnyWidget):  # type: ignore[misc]
         self._board = Board(name, size, explain, expected=expected, minimum=minimum)
         with uncollected():
             self._board.take(self._feed.news())
-        self._board.driven = driver_of(self._db, name) is not None
+        self._board.learn(driven=driver_of(self._db, name) is not None)
         self._board.take_as_sent()  # a viewer begins with a snapshot
         self._lock = threading.Lock()  # held by whoever touches the feed, the board or the number
         self._number = 0  # of the last delta; a viewer that misses one asks for a snapshot
@@ -131,15 +146,30 @@ class Dashboard(anywidget.AnyWidget):  # type: ignore[misc]
         self._wake = threading.Event()
         self._asked = False  # whether a viewer waits for a snapshot
         self._closing = False
-        super().__init__(_key=uuid4().hex)
+        super().__init__(_key=uuid4().hex, _front=f"anywidget:{shared_front().model_id}")
+        self._stored = Stored(self._key, self._repr_html_)
         # ipykernel sends what a view says to the shell its widget last spoke from. This one speaks from a thread of its
         # own, which counts as the main shell, and there a pressed button would wait for the end of the running cell.
         self.comm._reply_subshell_for = None  # let it go where the view asks: JupyterLab names a subshell
         self.on_msg(self._heard)
-        self.observe(lambda _: self._switched(), ["importance", "importance_phase"])
+        self.observe(lambda _: self._switched(), ["importance"])
         self._refresh_s = refresh_s
         self._thread = threading.Thread(target=self._watch, name=f"dashboard {name}", daemon=True)
         self._thread.start()
+
+    @traitlets.observe("visible")
+    def _made_visible(self, change: Any) -> None:
+        """Set from Python, it becomes the filter; what a page says of its own filter does not."""
+        if not self._from_page:
+            self.filter = "" if change["new"] is None else f"trial:{listed(change['new'])}"
+
+    def set_state(self, sync_data: Any) -> None:
+        """Take what a page sets."""
+        self._from_page = True
+        try:
+            super().set_state(sync_data)
+        finally:
+            self._from_page = False
 
     def close(self) -> None:
         """End the thread and the views. The study is not touched."""
@@ -150,6 +180,7 @@ class Dashboard(anywidget.AnyWidget):  # type: ignore[misc]
                 self._thread.join()
             with self._lock:
                 self._feed.close()
+            self._estimator.close()
         super().close()
 
     def refresh(self) -> None:
@@ -179,6 +210,10 @@ class Dashboard(anywidget.AnyWidget):  # type: ignore[misc]
         with self._lock:
             return static_html(self._board)
 
+    def _ipython_display_(self) -> None:
+        """Show the living view, and beside it what the notebook keeps."""
+        self._stored.show(super()._repr_mimebundle_()[0][VIEW], self._board.name)
+
     # -- the watching thread ------------------------------------------------------------------------------------
 
     def _watch(self) -> None:
@@ -187,6 +222,7 @@ class Dashboard(anywidget.AnyWidget):  # type: ignore[misc]
             with self._lock:
                 if self._look() and not self._asked:
                     break
+            self._stored.update()
             self._wake.wait(self._refresh_s)
             self._wake.clear()
         if not self._closing:
@@ -194,20 +230,21 @@ class Dashboard(anywidget.AnyWidget):  # type: ignore[misc]
         with self._lock:
             if not self._closing:
                 self._tell_all()
+        self._stored.update(now=True)
 
     def _look(self) -> bool:
         """Take in the news and send them; tell whether the study has ended. Called with the lock held."""
         try:
             self._board.take(self._feed.news())
-            self._board.driven = driver_of(self._db, self._board.name) is not None
+            self._board.learn(driven=driver_of(self._db, self._board.name) is not None)
             trouble = ""
         except Exception as err:  # noqa: BLE001  a viewer must outlive a file that is moved, locked or replaced
             trouble = f"{type(err).__name__}: {err}"
         if trouble != self.error:
             self.error = trouble
         if self.importance:
-            self._board.importance = self._estimator.answer
-            self._estimator.look(self._board.phases_ended, self._board.frames, self.importance_phase)
+            self._estimator.look(self._board.phases_ended, self._board.frames)
+            self._board.learn(importance=self._estimator.answers)
         if self._asked:
             self._asked = False
             self._tell_all()
@@ -233,18 +270,18 @@ class Dashboard(anywidget.AnyWidget):  # type: ignore[misc]
                 self._tell_all()
 
     def _switched(self) -> None:
-        """Importance was switched, or its phase chosen: after the end of a study no look at the log is due any more."""
+        """Importance was switched; after the end of a study no look at the log is due any more."""
         if self.importance and not self.running:
             threading.Thread(target=self._estimate_late, name="importance", daemon=True).start()
         self._wake.set()
 
     def _estimate_late(self) -> None:
         self._estimator.wait()
-        self._estimator.look(self._board.phases_ended, self._board.frames, self.importance_phase)
+        self._estimator.look(self._board.phases_ended, self._board.frames)
         self._estimator.wait()
         with self._lock:
             if not self._closing:
-                self._board.importance = self._estimator.answer
+                self._board.learn(importance=self._estimator.answers)
                 self._tell_all()
 
     def _ask(self, content: dict[str, Any]) -> None:
@@ -271,3 +308,18 @@ class Dashboard(anywidget.AnyWidget):  # type: ignore[misc]
     def _say(self, content: dict[str, Any], tables: list[bytes] | None = None) -> None:
         with contextlib.suppress(Exception):  # a kernel that shuts down closes the channel under us
             self.send(content, tables)
+
+
+def listed(numbers: Iterable[int]) -> str:
+    """Write trial numbers with their runs short, as the filter does.
+
+    >>> listed([3, 9, 5, 6, 7])
+    '3,5-7,9'
+    """
+    runs: list[list[int]] = []
+    for n in sorted(set(numbers)):
+        if runs and runs[-1][1] == n - 1:
+            runs[-1][1] = n
+        else:
+            runs.append([n, n])
+    return ",".join(str(low) if low == high else f"{low}-{high}" for low, high in runs)

@@ -1,44 +1,53 @@
-"""Hyperparameter importance in the background: never more often than need be, never in the way of a look at the log."""
+"""Hyperparameter importance in the background: never more often than need be, never in the way of the study."""
 
+import json
+import subprocess
 import threading
 import time
 from collections.abc import Callable
-from typing import Any
+from contextlib import suppress
 
-from workbench import analysis
+from workbench.analysis.forests import FORESTS, LOWEST, Answer, forests_apart
+from workbench.analysis.importance import FEWEST_TRIALS
 from workbench.knowledge import Frames
 
-FORESTS = 20  # fewer than a report compares: it must not take the study's cores
-_RESAMPLES = 30
+_REST = 5  # times as long as a computation took, before the next begins
 
 
 class Estimator:
-    """Computes on a thread of its own, one at a time, when phases have ended since the last answer.
+    """Computes in a process of the lowest priority, one at a time, when phases have ended since the last answers.
 
     Parameters
     ----------
     every_s : float
         Least seconds between the beginnings of two computations.
+    forests : int
+        To compare.
+    niceness : int
+        Of the process, 0 to 19: how much it gives way to others.
+
+    Attributes
+    ----------
+    answers : list of dict
+        Of the last computation, as `workbench.analysis.forests.Answer`; a new list whenever there is something new.
     """
 
-    def __init__(self, every_s: float = 30.0) -> None:
-        self.every_s = every_s
-        self.answer: dict[str, Any] | None = None
-        self._about: tuple[int, int | None] = (-1, None)  # phases ended when the last computation began; its phase
-        self._began = -float("inf")
+    def __init__(self, every_s: float = 30.0, forests: int = FORESTS, niceness: int = LOWEST) -> None:
+        self.every_s, self.forests, self.niceness = every_s, forests, niceness
+        self.answers: list[Answer] = []
+        self._about = -1  # phases ended when the last computation began
+        self._not_before = -float("inf")
         self._thread: threading.Thread | None = None
+        self._process: subprocess.Popen[bytes] | None = None
 
-    def look(self, phases_ended: int, frames: Callable[[], Frames], phase: int | None = None) -> None:
-        """Begin a computation if one is due; `answer` will hold what comes of it.
-
-        It is about the last score of every trial, or about that of one `phase`; another phase is due at once.
-        """
+    def look(self, phases_ended: int, frames: Callable[[], Frames]) -> None:
+        """Begin a computation if one is due and enough phases have ended; `answers` will hold what comes of it."""
         busy = self._thread is not None and self._thread.is_alive()
-        early = phase == self._about[1] and time.monotonic() - self._began < self.every_s
-        if busy or early or self._about == (phases_ended, phase):
+        early = phases_ended < FEWEST_TRIALS or time.monotonic() < self._not_before
+        if busy or early or self._about == phases_ended:
             return
-        self._about, self._began = (phases_ended, phase), time.monotonic()
-        self._thread = threading.Thread(target=self._compute, args=(frames(), phase), name="importance", daemon=True)
+        self._about, self._not_before = phases_ended, time.monotonic() + self.every_s
+        self._thread = threading.Thread(target=self._compute, args=(frames(),), name="importance", daemon=True)
         self._thread.start()
 
     def wait(self) -> None:
@@ -46,17 +55,27 @@ class Estimator:
         if self._thread is not None:
             self._thread.join()
 
-    def _compute(self, frames: Frames, phase: int | None) -> None:
+    def close(self) -> None:
+        """End the computation under way."""
+        process = self._process
+        if process is not None:
+            with suppress(OSError):
+                process.kill()
+
+    def _compute(self, frames: Frames) -> None:
+        began = time.monotonic()
         try:
-            found = analysis.importance(
-                frames.trials,
-                frames.phases,
-                frames.hyperparameters,
-                phase=phase,
-                forests=FORESTS,
-                resamples=_RESAMPLES,
-            )
-            rows = found.table.round(4).to_dict("records")
-            self.answer = {"phase": phase, "rows": rows, "told": str(found)}
+            tables = frames.trials, frames.phases, frames.hyperparameters
+            self._process = forests_apart(*tables, self.forests, self.niceness)
+            assert self._process.stdout is not None
+            with self._process as process:
+                found = [json.loads(line) for line in process.stdout or ()]
+            self.answers = found or [_nothing("the process that computed it died")]
         except Exception as err:  # noqa: BLE001  a view must outlive whatever a log's values do to a forest
-            self.answer = {"phase": phase, "rows": [], "told": f"no importance: {type(err).__name__}: {err}"}
+            words = f"{type(err).__name__}: {err}"
+            self.answers = [_nothing(words)]
+        self._not_before = max(self._not_before, time.monotonic() + _REST * (time.monotonic() - began))
+
+
+def _nothing(why: str) -> Answer:
+    return {"phase": None, "rows": [], "told": f"no importance: {why}"}

@@ -12,6 +12,7 @@ from workbench.viz.figures.occupancy import slot_rows
 
 _WIDTH, _LABELS, _ROW = 760, 130, 16
 _MOST_BARS = 3000  # the latest
+_BEST = 10  # trials in the table
 
 
 def static_html(board: Board) -> str:
@@ -29,7 +30,8 @@ def static_html(board: Board) -> str:
     ]
     return (
         f"<div><strong>{escape(board.name)}</strong>: {' · '.join(part for part in numbers if part)}"
-        f"{gantt_svg(*board.bars(_MOST_BARS), now['at_s'])}{_survival_table(now['survival'])}</div>"
+        f"{gantt_svg(*board.bars(_MOST_BARS), now['at_s'])}{_survival_table(now['survival'])}"
+        f"{_best_table(board.best(_BEST))}</div>"
     )
 
 
@@ -75,3 +77,22 @@ def _survival_table(survival: Sequence[Mapping[str, Any]]) -> str:
     head = "".join(f"<th>{row['phase']}</th>" for row in survival)
     rows = "".join(f"<tr><th>{name}</th>{''.join(f'<td>{row[name]}</td>' for row in survival)}</tr>" for name in names)
     return f"<table><thead><tr><th>phase</th>{head}</tr></thead><tbody>{rows}</tbody></table>"
+
+
+def _best_table(trials: Sequence[Mapping[str, Any]]) -> str:
+    if not trials:
+        return ""
+    names = list(trials[0]["config"])
+    head = "".join(
+        f"<th>{escape(name)}</th>" for name in ["trial", "state", "last score", "best score", *names, "verdict"]
+    )
+    rows = [
+        [t["trial"], t["state"], _number(t["last"]), _number(t["best"]), *map(_number, t["config"].values()), t["why"]]
+        for t in trials
+    ]
+    cells = ("".join(f"<td>{escape(str(value))}</td>" for value in row) for row in rows)
+    return f"<table><thead><tr>{head}</tr></thead><tbody>{''.join(f'<tr>{row}</tr>' for row in cells)}</tbody></table>"
+
+
+def _number(value: object) -> str:
+    return f"{value:.4g}" if isinstance(value, float) else str(value)

@@ -3,6 +3,7 @@
 from collections.abc import Mapping
 from typing import Any
 
+from workbench.core.ledger import RAN_OUT
 from workbench.core.protocols import Event, Explain, Kind
 from workbench.core.showing import reason_text
 
@@ -37,7 +38,8 @@ def line_of(event: Event, explain: Explain = reason_text) -> dict[str, Any]:
     """
     match event.kind:
         case Kind.DECISION:
-            return _line(event, str(event.data["verdict"]), why(event.data, explain))
+            ran_out = event.data["verdict"] == "stop" and event.data.get("mode") in RAN_OUT
+            return _line(event, "finished" if ran_out else str(event.data["verdict"]), why(event.data, explain))
         case Kind.INTERVENTION:
             return _answer(event)
         case Kind.PHASE_FAILED | Kind.TRIAL_FAILED:

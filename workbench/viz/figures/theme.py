@@ -21,15 +21,15 @@ ORANGE, SKY, GREEN, YELLOW, BLUE, VERMILLION, PURPLE, GREY = (
 )
 
 STATE_COLORS = {
-    "finished": GREEN,
-    "running": SKY,
-    "held": PURPLE,
-    "paused": ORANGE,
-    "set aside": BLUE,
-    "stopped": VERMILLION,
-    "failed": GREY,
+    "finished": "#008A62",
+    "running": "#2A7FC0",
+    "held": "#B35F98",
+    "paused": "#A26F00",
+    "set aside": "#6B6FD4",
+    "stopped": "#D2500A",
+    "failed": "#808080",
 }
-"""Colour of a trial's state, and of what became of a trial in a phase."""
+"""Colour of a trial's state, and of what became of a trial in a phase; at least 3 : 1 on white and on a dark ground."""
 
 INK = "#7a7a7a"  # contrast 4.3 on white and on JupyterLab's dark background: no figure knows which it is on
 FAINT = "rgba(128,128,128,0.22)"
@@ -105,6 +105,13 @@ def phase_colors(n_phases: int) -> list[str]:
     low, high = _SEQUENCE_RANGE
     steps = [low + (high - low) * (k / max(1, n_phases - 1)) for k in range(n_phases)]
     return [str(color) for color in sample_colorscale(_SEQUENCE, steps)] if steps else []
+
+
+def phase_greys(n_phases: int, *, dark: bool) -> list[str]:
+    """Give one grey a phase, dark to light in order, at least 3 : 1 on a white ground or on JupyterLab's dark one."""
+    low, high = (112, 240) if dark else (30, 145)
+    steps = [round(low + (high - low) * (k / max(1, n_phases - 1))) for k in range(n_phases)]
+    return [f"#{step:02x}{step:02x}{step:02x}" for step in steps]
 
 
 def scale(n_colors: int = 32) -> list[tuple[float, str]]:

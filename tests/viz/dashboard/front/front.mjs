@@ -3,8 +3,9 @@
 import { readFileSync } from "node:fs";
 
 const place = new URL("../../../../workbench/viz/dashboard/", import.meta.url);
-const [, names] = /^_PARTS = \[(.*)\]$/m.exec(readFileSync(new URL("dashboard.py", place), "utf8"));
-const parts = names.split(", ").map((name) => readFileSync(new URL(`front/${JSON.parse(name)}`, place), "utf8"));
+const [, names] = /^PARTS = (\[[^\]]*\])$/m.exec(readFileSync(new URL("front.py", place), "utf8"));
+const read = (name) => readFileSync(new URL(`front/${name}`, place), "utf8").replace(/^export .*$/m, "");
+const parts = JSON.parse(names.replace(/,\s*\]/, "]")).map(read);
 const known = [...parts.join("\n").matchAll(/^(?:function|const) (\w+)/gm)].map(([, name]) => name);
 const source = `${parts.join("\n")}\nexport { ${known.join(", ")} };`;
 
@@ -15,6 +16,14 @@ export function makeModel() {
   const heard = new Set();
   return {
     sent: [],
+    state: {},
+    get(name) {
+      return this.state[name];
+    },
+    set(name, value) {
+      this.state[name] = value;
+    },
+    save_changes() {},
     send(content) {
       this.sent.push(content);
     },
@@ -35,11 +44,11 @@ export function table(...rows) {
 
 export const META = {
   name: "study", hyperparameters: ["lr"], outcomes: ["done", "held", "lost"], rates: ["frames_per_s", "pps"], expected: [4, 3], minimum: [2, 1],
-  phase_colors: ["#111111", "#222222"], states: { running: "#0a0", stopped: "#a00", finished: "#00a" },
+  phases_on_light: ["#111111", "#222222"], phases_on_dark: ["#888888", "#999999"], minimise: false, states: { running: "#0a0", stopped: "#a00", finished: "#00a" },
 };
 
 export function trial(number, more) {
-  return { trial: number, state: "running", config: { lr: 0.1 }, phases: 0, last: null, best: null, parent: null, why: "", ...more };
+  return { trial: number, state: "running", pips: "", config: { lr: 0.1 }, phases: 0, last: null, best: null, parent: null, why: "", ...more };
 }
 
 export function message(type, number, more) {

@@ -5,7 +5,7 @@ import { test } from "node:test";
 
 import { front, makeCanvas } from "./front.mjs";
 
-const COLORS = { ink: "#000", soft: "#666", line: "#ccc", ground: "#fff", mark: "#f0f" };
+const COLORS = { ink: "#000", soft: "#666", line: "#ccc", ground: "#fff" };
 
 test("ticks are round numbers within the range", () => {
   assert.deepEqual(front.niceTicks(1, 11, 5), [2, 4, 6, 8, 10]);

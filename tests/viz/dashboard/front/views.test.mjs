@@ -5,7 +5,17 @@ import { after, before, test } from "node:test";
 
 import { NOTHING, front, makeCanvas, makeModel, message, table, trial } from "./front.mjs";
 
-const COLORS = { ink: "#000", soft: "#666", line: "#ccc", ground: "#fff", mark: "#f0f" };
+const COLORS = { ink: "#000", soft: "#666", line: "#ccc", ground: "#fff", neutral: "#444", phases: ["#111", "#222"] };
+const LOOK = { axis: "seconds", smooth: 0, logY: false, bands: false, expanded: true, rate: "frames_per_s", against: "lr" };
+
+// What a view is given: the store, what is visible and selected, colours and looks.
+function scene(store, { filter = "", selected = [], ...look } = {}) {
+  const model = makeModel();
+  Object.assign(model.state, { filter, selected });
+  const own = front.makeSelection(model, store);
+  own.update();
+  return { store, own, colors: COLORS, look: { ...LOOK, ...look } };
+}
 
 before(() => (globalThis.window = { devicePixelRatio: 1 }));
 after(() => delete globalThis.window);
@@ -37,10 +47,10 @@ test("slots of a node stand together, nodes in the order of their slots", () => 
 });
 
 test("an empty study says so in every view", () => {
-  const views = [front.drawGantt, front.drawSurvival, front.drawCurves, front.drawBest, front.drawScores, front.drawRates];
+  const views = [front.drawGantt, front.drawSurvival, front.drawCurves, front.drawBest, front.drawScores, front.drawRates, front.drawOccupancy, front.drawParallel];
   for (const view of views) {
     const { canvas, words } = makeCanvas();
-    const hit = view(canvas, storeOf({}), null, COLORS, "frames_per_s");
+    const hit = view(canvas, scene(storeOf({})));
     assert.equal(hit(100, 100), null);
     assert.match(words().join(), /no slot|no phase|no score|not reported/, view.name);
   }
@@ -50,10 +60,10 @@ test("a bar of the Gantt chart is found under the pointer, waste is hatched", ()
   const spans = table([0, 0, 7, 0, 0, 4, 0], [1, 0, 8, 1, 5, NaN, 0], [2, 1, 9, 0, 2, 6, 2]);
   const store = storeOf({ slots: [[0, "a", 0, null], [1, "b", 0, null]] }, [spans, table()]);
   const { canvas, calls } = makeCanvas();
-  const told = found(front.drawGantt(canvas, store, null, COLORS));
+  const told = found(front.drawGantt(canvas, scene(store)));
   assert.deepEqual([...told.keys()].sort(), [7, 8, 9]);
-  assert.deepEqual(told.get(7), ["phase 0: done", "0–4 s (4 s)"]);
-  assert.deepEqual(told.get(8), ["phase 1: done", "5–10 s (5 s)"]); // still running: until now
+  assert.deepEqual(told.get(7), ["phase 0 on slot 0: done", "0:00–0:04 (0:04)"]);
+  assert.deepEqual(told.get(8), ["phase 1 on slot 0: done", "0:05–0:10 (0:05)"]); // still running: until now
   assert.equal(calls.filter(([name]) => name === "clip").length, 1);
 });
 
@@ -68,29 +78,29 @@ test("survival tells fates, what was expected and the selected trial", () => {
   const fates = { continued: 2, finished: 0, stopped: 1, failed: 0, running: 1 };
   const phases = [{ phase: 0, began: 4, mode: "collecting", reported: 3, collecting_reports: 4, ...fates }];
   const store = storeOf({ survival: phases }, [table([0, 0, 7, 0, 0, 4, 0]), table()]);
-  const words = front.drawSurvival(makeCanvas().canvas, store, 7, COLORS)(300, 100).words;
+  const words = front.drawSurvival(makeCanvas().canvas, scene(store, { selected: [7] }))(300, 100).words;
   assert.deepEqual(words, [
-    "phase 0: 4 began", "2 went on", "1 stopped", "1 running", "4 expected", "2 at least", "collecting (DCM): 3 of 4 reports", "trial 7 among them",
+    "phase 0: 4 began", "2 went on", "1 stopped", "1 running", "4 expected", "2 at least", "collecting (DCM): 3 of 4 reports", "a selected trial is among them",
   ]);
 });
 
 test("the nearest point of a curve is found, with what its trial is", () => {
   const points = table([5, 0, 0, 0, NaN], [5, 60, 10, 1, NaN], [6, 60, -10, 1, NaN]);
   const trials = [trial(5, { state: "stopped", why: "rank 3", config: { lr: 0.25, optimizer: "adam" } }), trial(6)];
-  const told = found(front.drawCurves(makeCanvas().canvas, storeOf({ trials }, [table(), points]), 5, COLORS));
+  const told = found(front.drawCurves(makeCanvas().canvas, scene(storeOf({ trials }, [table(), points]), { selected: [5] })));
   assert.deepEqual([...told.keys()].sort(), [5, 6]);
-  assert.deepEqual(told.get(5), ["score 10 after 1:00", "stopped: rank 3", "lr = 0.25", "optimizer = adam"]);
+  assert.deepEqual(told.get(5), ["score of a phase: 10", "after 1:00", "stopped: rank 3", "lr = 0.25", "optimizer = adam"]);
 });
 
 test("a curve of one point is a dot", () => {
   const { canvas, calls } = makeCanvas();
-  front.drawCurves(canvas, storeOf({ trials: [trial(5)] }, [table(), table([5, 60, 10, 0, NaN])]), null, COLORS);
+  front.drawCurves(canvas, scene(storeOf({ trials: [trial(5)] }, [table(), table([5, 60, 10, 0, NaN])])));
   assert.equal(calls.filter(([name]) => name === "arc").length, 1);
 });
 
 test("words that are too long for a view go on in the next line", () => {
   const { canvas, words } = makeCanvas(200);
-  front.drawImportance(canvas, true, { rows: [], told: "no forest predicts unseen trials better than their mean does" }, COLORS);
+  front.drawImportance(canvas, { colors: COLORS }, true, { rows: [], told: "no forest predicts unseen trials better than their mean does" });
   assert.ok(words().length > 1);
   assert.ok(words().every((line) => 6 * line.length <= 176));
   assert.equal(words().join(" "), "no forest predicts unseen trials better than their mean does");
@@ -98,7 +108,7 @@ test("words that are too long for a view go on in the next line", () => {
 
 test("the best score is a staircase of marks", () => {
   const store = storeOf({ best: [[1, -2, 3, 0], [9, 5, 4, 1]] });
-  const told = found(front.drawBest(makeCanvas().canvas, store, null, COLORS));
+  const told = found(front.drawBest(makeCanvas().canvas, scene(store)));
   assert.deepEqual([...told], [[3, ["score -2 after phase 0", "at 0:01"]], [4, ["score 5 after phase 1", "at 0:09"]]]);
 });
 
@@ -109,19 +119,12 @@ test("an axis is logarithmic over a factor of 20, and has categories for words",
   assert.deepEqual(front.axisOf([0, 10], false, 2), { low: -0.5, high: 10.5 });
 });
 
-test("a score a phase, unless the curve was thinned: then the last stands for all", () => {
-  const curve = { y: [1, 2, 3, 4], end: [false, true, false, true] };
-  assert.deepEqual(front.endsOf(curve, { phases: 2, last: 4 }), [[2, 0], [4, 1]]);
-  assert.deepEqual(front.endsOf(curve, { phases: 5, last: 4 }), [[4, 4]]);
-  assert.deepEqual(front.endsOf(undefined, { phases: 1, last: 4 }), [[4, 0]]);
-});
-
 test("scores against a hyperparameter: its value and phase, those cut off crossed out", () => {
   const trials = [trial(5, { state: "stopped", phases: 1, last: 2 }), trial(6, { phases: 1, last: 3, config: { lr: 0.2 } })];
   const { canvas, calls } = makeCanvas();
-  const told = found(front.drawScores(canvas, storeOf({ trials }), null, COLORS, "lr"));
-  assert.deepEqual(told.get(5), ["score 2 after phase 0", "lr = 0.1"]);
-  assert.deepEqual(told.get(6), ["score 3 after phase 0", "lr = 0.2"]);
+  const told = found(front.drawScores(canvas, scene(storeOf({ trials }))));
+  assert.deepEqual(told.get(5), ["last score 2", "lr = 0.1"]);
+  assert.deepEqual(told.get(6), ["last score 3", "lr = 0.2"]);
   assert.equal(calls.filter(([name]) => name === "arc").length, 1);
 });
 
@@ -134,10 +137,10 @@ test("the nearest mark wins, within 12 pixels", () => {
 test("importance: off, growing, refused, and a row a hyperparameter", () => {
   const drawn = (on, told) => {
     const { canvas, words } = makeCanvas();
-    return [front.drawImportance(canvas, on, told, COLORS), words().join("|")];
+    return [front.drawImportance(canvas, { colors: COLORS }, on, told), words().join("|")];
   };
   assert.match(drawn(false, null)[1], /switched off/);
-  assert.match(drawn(true, null)[1], /growing/);
+  assert.match(drawn(true, null)[1], /from 20 trials/);
   assert.match(drawn(true, { rows: [], told: "too few trials" })[1], /too few trials/);
   const row = { hyperparameter: "lr", importance: 0.8, low: 0.7, high: 0.9, permutation: 0.5, permutation_low: 0.4, permutation_high: 0.6 };
   const [hit, words] = drawn(true, { rows: [row], told: "" });
@@ -147,6 +150,6 @@ test("importance: off, growing, refused, and a row a hyperparameter", () => {
 
 test("rates: one of several columns, where it was reported", () => {
   const store = storeOf({ rates: [true, [[1, 100, null], [5, 200, 30]]] });
-  const told = found(front.drawRates(makeCanvas().canvas, store, null, COLORS, "pps"));
+  const told = found(front.drawRates(makeCanvas().canvas, scene(store, { rate: "pps" })));
   assert.deepEqual(told.get(null), ["30 predictions/s", "at 0:05"]);
 });

@@ -25,7 +25,7 @@ function answers(store) {
   return ["running", "paused"].includes(store.now.state) && !store.silent;
 }
 
-function controlsOn(parent, store) {
+function trialControls(parent, store) {
   const row = make("div", "wb-controls", parent);
   const form = make("div", "wb-form", parent);
   let trial = null;
@@ -84,6 +84,7 @@ function studyControls(parent, store) {
   const scale = button(row, "Scale", "Ask the cluster for a number of nodes", () => store.wish("scale", { nodes: Math.round(Number(nodes.value)) }));
   const nodes = number(row, "to nodes", 1);
   const told = make("span", "wb-waiting", row);
+  told.setAttribute("role", "status"); // read out when it changes
   let touched = false;
   nodes.oninput = () => (touched = true);
   return () => {

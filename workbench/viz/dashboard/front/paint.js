@@ -6,7 +6,44 @@ const FONT = "11px system-ui, sans-serif";
 function inks(element) {
   const style = getComputedStyle(element);
   const ink = (name) => style.getPropertyValue(`--wb-${name}`).trim();
-  return { ink: ink("ink"), soft: ink("soft"), line: ink("line"), ground: ink("ground"), mark: ink("mark") };
+  return { ink: ink("ink"), soft: ink("soft"), line: ink("line"), ground: ink("ground"), neutral: ink("neutral") };
+}
+
+// The phases' greys on the page's ground: phases are told apart by lightness alone.
+function withPhases(colors, meta) {
+  const dark = brightness(colors.ground) < 128;
+  return { ...colors, dark, phases: dark ? meta.phases_on_dark : meta.phases_on_light };
+}
+
+// Of a colour as a style sheet writes it, 0 to 255.
+function brightness(color) {
+  const hex = /^#(..)(..)(..)$/.exec(color) ?? /^#(.)(.)(.)$/.exec(color);
+  const parts = hex ? hex.slice(1).map((part) => parseInt(part.padEnd(2, part), 16)) : (color.match(/[\d.]+/g) ?? [255, 255, 255]).map(Number);
+  return 0.2126 * parts[0] + 0.7152 * parts[1] + 0.0722 * parts[2];
+}
+
+// The one mark of what is selected: the ink's line around it, and the ground's around that.
+function halo(pen, colors, draw) {
+  for (const [color, wide] of [[colors.ground, 7], [colors.ink, 4.5]]) {
+    pen.globalAlpha = 1;
+    [pen.strokeStyle, pen.lineWidth] = [color, wide];
+    draw();
+  }
+}
+
+function frame(pen, { x, y, width, height }, colors) {
+  halo(pen, colors, () => pen.strokeRect(x - 0.5, y - 0.5, width + 1, height + 1));
+  pen.strokeStyle = colors.ground;
+  pen.lineWidth = 1;
+  pen.strokeRect(x - 0.5, y - 0.5, width + 1, height + 1);
+}
+
+function ring(pen, { x, y }, radius, colors) {
+  halo(pen, { ...colors, ink: colors.ink }, () => {
+    pen.beginPath();
+    pen.arc(x, y, radius - 2, 0, 2 * Math.PI);
+    pen.stroke();
+  });
 }
 
 // Make ready to draw: the canvas takes the width it is given, `height` CSS pixels, and is cleared.
@@ -83,7 +120,7 @@ function axes(pen, box, x, y, colors) {
     if (!x.bare) rule(pen, at, box.top, at, box.top + box.height);
     pen.fillText(x.labels ? x.labels[k] : short(value), at, box.top + box.height + 4);
   });
-  pen.fillText(x.title, box.left + box.width / 2, box.top + box.height + (x.low2 ? 31 : 18));
+  pen.fillText(x.title, box.left + box.width / 2, box.top + box.height + (x.low2 ? 30 : 17));
   pen.save();
   pen.translate(10, box.top + box.height / 2);
   pen.rotate(-Math.PI / 2);
@@ -91,6 +128,17 @@ function axes(pen, box, x, y, colors) {
   pen.fillText(y.title, 0, 0);
   pen.restore();
   return { px, py };
+}
+
+// Words in lines that are no wider than given.
+function wrapped(pen, words, most) {
+  const lines = [""];
+  for (const word of words.split(" ")) {
+    const longer = `${lines[lines.length - 1]} ${word}`.trim();
+    if (pen.measureText(longer).width <= most || !lines[lines.length - 1]) lines[lines.length - 1] = longer;
+    else lines.push(word);
+  }
+  return lines;
 }
 
 function rule(pen, x1, y1, x2, y2) {

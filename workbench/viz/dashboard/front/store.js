@@ -12,7 +12,7 @@ function makeStore(model) {
     meta: null,
     trials: new Map(), // trial → row
     spans: [], // index → {slot, trial, phase, from, to, outcome}
-    curves: new Map(), // trial → {x: [], y: [], end: []}
+    curves: new Map(), // trial → {x: [], y: [], end: [], frames: []}
     rates: [], // samples: seconds, then a value a name in meta.rates
     log: [], // lines, each of one of two lists: decisions and troubles
     wished: [], // actions the kernel has not even heard of: a running cell may hold them up
@@ -101,6 +101,7 @@ function makeStore(model) {
 }
 
 function apply(store, content, buffers) {
+  if (content.importance === undefined) content.importance = store.now?.importance ?? null; // told when it has changed
   store.now = content;
   for (const trial of content.trials) {
     store.trials.set(trial.trial, trial);
@@ -125,11 +126,12 @@ function apply(store, content, buffers) {
   const most = Math.max(64, MOST_POINTS / Math.max(1, store.trials.size));
   for (let k = 0; k < points.length; k += 5) {
     const trial = points[k];
-    if (!store.curves.has(trial)) store.curves.set(trial, { x: [], y: [], end: [] });
+    if (!store.curves.has(trial)) store.curves.set(trial, { x: [], y: [], end: [], frames: [] });
     const curve = store.curves.get(trial);
     curve.x.push(points[k + 1]);
     curve.y.push(points[k + 2]);
     curve.end.push(points[k + 3] > 0);
+    curve.frames.push(points[k + 4]);
     if (curve.x.length > most) store.curves.set(trial, thinned(curve));
   }
 }
@@ -141,14 +143,14 @@ function floats(view) {
 
 // Half the points: of every four, the lowest and the highest, and all ends of phases.
 function thinned(curve) {
-  const kept = { x: [], y: [], end: [] };
+  const kept = { x: [], y: [], end: [], frames: [] };
   for (let k = 0; k < curve.x.length; k += 4) {
     const group = [k, k + 1, k + 2, k + 3].filter((j) => j < curve.x.length);
     const low = group.reduce((a, b) => (curve.y[b] < curve.y[a] ? b : a));
     const high = group.reduce((a, b) => (curve.y[b] > curve.y[a] ? b : a));
     for (const j of group) {
       if (j !== low && j !== high && !curve.end[j]) continue;
-      for (const column of ["x", "y", "end"]) kept[column].push(curve[column][j]);
+      for (const column of ["x", "y", "end", "frames"]) kept[column].push(curve[column][j]);
     }
   }
   return kept;

@@ -1,0 +1,70 @@
+"""Pictures of the dashboard's states, for `docs/dashboard.md`: ``python -m tests.browser.pictures [FOLDER]``.
+
+The studies are simulated and the page is handed their boards; neither a notebook nor a kernel is needed.
+"""
+
+import sys
+from pathlib import Path
+
+from tests.browser.lab import browser_page
+from tests.browser.standing import board_of, stand
+from workbench.analysis import importance
+from workbench.core.protocols import Event, Kind
+from workbench.viz.dashboard.static import static_html
+
+DOCS = Path(__file__).parents[2] / "docs" / "pictures"
+SIZE = {"width": 1440, "height": 900}
+
+
+def explained(board):
+    """Give a board what the forests say of its last scores."""
+    frames = board.frames()
+    found = importance(frames.trials, frames.phases, frames.hyperparameters, forests=20, resamples=30)
+    rows = found.table.round(4).to_dict("records")
+    board.learn(importance=[{"phase": None, "rows": rows, "told": str(found)}])
+    return board
+
+
+def failed(board_of_study):
+    """What befalls a trial whose code is at fault."""
+    lost = [Event(Kind.PHASE_FAILED, k, 0, 0, 0, {"why": "exception", "error": "ValueError: bad"}) for k in (1.0, 2.0)]
+    over = {"why": "exception", "error": "ValueError: bad", "place": "train.py:12 in build", "attempt": 2}
+    return board_of_study(24, 0.1, more=(*lost, Event(Kind.TRIAL_FAILED, 3.0, 0, 0, 0, over)))
+
+
+def paused():
+    asked = {"request": "r1", "action": "pause study", "by": "person", "accepted": True}
+    return board_of(48, 0.4, more=(Event(Kind.INTERVENTION, 1.0, data=asked),))
+
+
+def main(folder: Path = DOCS) -> None:
+    folder.mkdir(parents=True, exist_ok=True)
+    running = explained(board_of(48, 0.55))
+    large = board_of(240, 0.7, nodes=32)
+    states = {
+        "running": (running, {}, SIZE, None),
+        "selected": (running, {"selected": [0, 12, 18]}, SIZE, "Parallel"),
+        "filtered": (running, {"filter": "-state:stopped lr>1e-4 time:300..700"}, SIZE, "Score against"),
+        "paused": (paused(), {}, SIZE, "Decisions"),
+        "failed": (failed(board_of), {"selected": [0]}, SIZE, "Crashes"),
+        "240-trials": (large, {}, SIZE, "Throughput"),
+        "dark": (running, {"dark": True, "selected": [6]}, SIZE, None),
+        "narrow": (running, {}, {"width": 1024, "height": 1200}, None),
+        "ended": (explained(board_of(48)), {}, SIZE, "Best score"),
+    }
+    with browser_page() as page:
+        for name, (board, state, size, tab) in states.items():
+            page.set_viewport_size(size)
+            stand(page, board, **state)
+            if tab:
+                page.get_by_role("tab", name=tab).click()
+            page.wait_for_timeout(400)
+            page.screenshot(path=folder / f"{name}.png")
+        page.set_viewport_size({"width": 1024, "height": 900})
+        page.set_content(f"<body style='font:13px sans-serif'>{static_html(running)}</body>")
+        page.screenshot(path=folder / "stored.png")
+        assert page.complaints == [], page.complaints
+
+
+if __name__ == "__main__":
+    main(*map(Path, sys.argv[1:2]))

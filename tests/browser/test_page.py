@@ -1,0 +1,164 @@
+"""The dashboard's page in a browser, without a notebook: what is seen, touched, and read out."""
+
+from pathlib import Path
+
+import pytest
+
+from tests.browser.lab import MISSING, browser_page, chromium
+from tests.browser.standing import board_of, stand
+from workbench.core.protocols import Event, Kind
+
+AXE = Path(__file__).parents[2] / "build" / "axe-core" / "axe.min.js"
+
+pytestmark = pytest.mark.skipif(chromium() is None, reason=MISSING)
+
+
+@pytest.fixture(scope="module")
+def running():
+    return board_of(40, 0.55)
+
+
+@pytest.fixture(scope="module")
+def tab():
+    with browser_page() as page:
+        page.set_viewport_size({"width": 1440, "height": 900})
+        yield page
+        assert page.complaints == []
+
+
+def rows(page):
+    return page.locator(".wb-body [role=row]:not([hidden])")
+
+
+def state(page, name):
+    return page.evaluate("name => window.model.state[name]", name)
+
+
+def drawn(page):
+    page.evaluate("() => new Promise((done) => requestAnimationFrame(() => requestAnimationFrame(done)))")
+
+
+def test_everything_at_a_glance(tab, running):
+    stand(tab, running)
+    drawn(tab)
+    assert tab.evaluate("document.documentElement.scrollHeight") <= 900
+    facts = tab.locator(".wb-facts").text_content()
+    assert "running" in facts
+    assert "left" in facts
+    assert "slots busy" in facts
+    assert tab.locator(".wb-leader").text_content().startswith("▲ trial ")
+    for heading in ("Learning curves", "Trials in each phase", "Slots in use", "Slots over time", "Latest verdicts"):
+        assert tab.locator("h4", has_text=heading).bounding_box()["y"] < 700
+    assert rows(tab).first.bounding_box()["height"] == 22
+
+
+def test_one_filter_writes_what_is_visible(tab, running):
+    stand(tab, running)
+    tab.locator(".wb-filter input[type=search]").fill("state:stopped lr>1e-4")
+    drawn(tab)
+    numbers = state(tab, "visible")
+    snapshot = {trial["trial"]: trial for trial in running.snapshot()[0]["trials"]}
+    wanted = {n for n, t in snapshot.items() if t["state"] == "stopped" and t["config"]["learning_rate"] > 1e-4}
+    assert set(numbers) == wanted
+    assert wanted
+    assert tab.locator(".wb-found").text_content() == f"{len(wanted)} of {len(snapshot)} trials"
+    tab.evaluate("window.model.set('filter', 'nonsense>3')")
+    drawn(tab)
+    assert tab.locator(".wb-found").text_content() == "not understood: nonsense>3"
+
+
+def test_columns_sort_and_the_order_is_told(tab, running):
+    stand(tab, running)
+    tab.get_by_role("columnheader", name="t_max").get_by_role("button").click()
+    drawn(tab)
+    configs = {t["trial"]: t["config"]["t_max"] for t in running.snapshot()[0]["trials"]}
+    told = [configs[n] for n in state(tab, "visible")]
+    assert told == sorted(configs.values())
+    assert tab.locator("[aria-sort=ascending]").text_content().startswith("t_max")
+
+
+def test_keys_select_clear_and_filter(tab, running):
+    stand(tab, running)
+    rows(tab).first.click()
+    first = state(tab, "selected")
+    tab.keyboard.press("ArrowDown")
+    tab.keyboard.press("Shift+ArrowDown")
+    assert len(state(tab, "selected")) == 2
+    assert first[0] not in state(tab, "selected")
+    drawn(tab)
+    assert tab.locator(".wb-detail h4").text_content() == "2 trials selected"
+    assert tab.locator(".wb-beside tbody tr").count() >= 5  # where they differ
+    assert tab.locator(".wb-body [aria-selected=true]").count() == 2
+    tab.keyboard.press("Escape")
+    assert state(tab, "selected") == []
+    tab.keyboard.press("/")
+    assert tab.evaluate("document.activeElement.type") == "search"
+
+
+def test_a_brush_becomes_the_filter_and_a_legend_hides(tab, running):
+    stand(tab, running)
+    drawn(tab)
+    box = tab.locator(".wb-gantt canvas").bounding_box()
+    tab.mouse.move(box["x"] + 300, box["y"] + 20)
+    tab.mouse.down()
+    tab.mouse.move(box["x"] + 600, box["y"] + 40, steps=4)
+    tab.mouse.up()
+    drawn(tab)
+    assert state(tab, "filter").startswith("time:")
+    tab.get_by_role("button", name="reset the zoom").click()
+    assert state(tab, "filter") == ""
+    tab.locator(".wb-state[data-state=stopped]").click()
+    drawn(tab)
+    assert state(tab, "filter") == "-state:stopped"
+    assert tab.locator(".wb-toggle input").first.is_checked()
+
+
+def test_a_dead_kernel_is_said_and_switches_the_buttons_off(tab, running):
+    stand(tab, running)
+    assert tab.get_by_role("button", name="Pause study").is_enabled()
+    tab.evaluate("clearInterval(window.beating)")
+    tab.locator(".wb-trouble", has_text="no word from the kernel since").wait_for(timeout=20_000)
+    assert tab.locator(".wb-facts").text_content().startswith("no kernel")
+    assert "frames/s" not in tab.locator(".wb-facts").text_content()
+    assert tab.locator(".wb-controls:not([hidden]) button:enabled").count() == 0
+
+
+def test_a_failure_is_told_in_one_line(tab):
+    lost = [Event(Kind.PHASE_FAILED, k, 0, 0, 0, {"why": "exception", "error": "bad"}) for k in (1.0, 2.0)]
+    board = board_of(12, 0.05, more=(*lost, Event(Kind.TRIAL_FAILED, 3.0, 0, 0, 0, {"error": "bad", "attempt": 2})))
+    stand(tab, board)
+    tab.get_by_role("tab", name="Crashes").click()
+    assert tab.locator(".wb-troubles li").all_text_contents()[0].endswith("failed after 3 attempts (bad)")
+    assert tab.locator(".wb-troubles li").count() == 1
+    assert tab.locator(".wb-trouble").first.text_content() == ""
+
+
+def test_ten_thousand_trials_are_scrolled_smoothly(tab, running):
+    """Rows of so many trials: only those in sight are there, and each is drawn in a fraction of a frame."""
+    stand(tab, running)
+    tab.evaluate("""() => {
+      const rest = [];
+      const config = { learning_rate: 1e-3, gamma: 0.9, t_max: 5, optimizer: "adam" };
+      const same = { state: "stopped", pips: "cs", phases: 2, best: 1, parent: null, why: "rank", error: "", config };
+      for (let k = 100; k < 10100; k++) rest.push({ ...same, trial: k, last: Math.sin(k) });
+      const now = { ...window.told, type: "delta", number: 1, trials: rest, log: [], rates: [false, []], dropped: [] };
+      window.model.tell(now, ["", ""]);
+    }""")
+    tab.wait_for_function("Number(document.querySelector('.wb-table').getAttribute('aria-rowcount')) > 10000")
+    assert tab.locator(".wb-body [role=row]").count() < 40
+    tab.evaluate("document.querySelector('.wb-table').scrollTop = 22 * 5000")
+    drawn(tab)
+    assert int(rows(tab).first.get_attribute("aria-rowindex")) > 4900
+    assert tab.locator(".wb-body [role=row]").count() < 40
+
+
+@pytest.mark.skipif(not AXE.exists(), reason="NO AXE-CORE: .ci/tools puts it into build/axe-core")
+@pytest.mark.parametrize("dark", [False, True])
+def test_axe_finds_nothing_serious(tab, running, dark):
+    stand(tab, running, dark=dark, selected=[0, 1])
+    drawn(tab)
+    tab.evaluate(AXE.read_text() + "; null")
+    found = tab.evaluate("axe.run('.wb', { resultTypes: ['violations'] })")
+    grave = [f"{v['id']}: {v['nodes'][0]['html'][:120]} {v['nodes'][0]['failureSummary'][:300]}"
+             for v in found["violations"] if v["impact"] in ("serious", "critical")]  # fmt: skip
+    assert grave == []

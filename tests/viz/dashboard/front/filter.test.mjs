@@ -1,0 +1,129 @@
+// The one filter and the one selection: what a line of words leaves, in which order, and what is told of it.
+
+import assert from "node:assert/strict";
+import { test } from "node:test";
+
+import { NOTHING, front, makeModel, message, table, trial } from "./front.mjs";
+
+const TRIALS = [
+  trial(0, { state: "finished", last: 5, best: 6, phases: 2, config: { learning_rate: 1e-3, net: "small" } }),
+  trial(1, { state: "stopped", last: 1, best: 1, phases: 1, why: "WSM: rank 0.2", config: { learning_rate: 1e-2, net: "large" } }),
+  trial(2, { state: "set aside", last: 3, best: 4, phases: 1, config: { learning_rate: 1e-5, net: "small" } }),
+  trial(3, { state: "running", config: { learning_rate: 1e-4, net: "large" } }),
+];
+
+function opened(spans = table()) {
+  const model = makeModel();
+  const store = front.makeStore(model);
+  model.tell(message("snapshot", 1, { trials: TRIALS }), [spans, NOTHING[1]]);
+  store.close();
+  store.meta.hyperparameters = ["learning_rate", "net"];
+  const own = front.makeSelection(model, store);
+  const left = (query) => {
+    model.set("filter", query);
+    own.update();
+    return own.order.map((t) => t.trial);
+  };
+  return { model, store, own, left };
+}
+
+test("words, numbers, ranges, states and their opposites", () => {
+  const { left } = opened();
+  assert.deepEqual(left(""), [0, 2, 1, 3]); // by rank, those without a score last
+  assert.deepEqual(left("state:running"), [3]);
+  assert.deepEqual(left("state:set-aside,running"), [2, 3]);
+  assert.deepEqual(left("-state:stopped"), [0, 2, 3]);
+  assert.deepEqual(left("lr>=1e-3"), [0, 1]); // by its initials
+  assert.deepEqual(left("learning_rate:1e-5..1e-4"), [2, 3]);
+  assert.deepEqual(left("learning:..1e-4 -net:large"), [2]);
+  assert.deepEqual(left("score>1 score<5"), [2]); // no score is no number
+  assert.deepEqual(left("net:small"), [0, 2]);
+  assert.deepEqual(left("rank"), [1]); // in a verdict
+  assert.deepEqual(left("trial:0,2-3"), [0, 2, 3]);
+  assert.deepEqual(left("top:2"), [0, 2]);
+});
+
+test("trials are found by the time they ran", () => {
+  const { left } = opened(table([0, 0, 0, 0, 0, 10, 1], [1, 0, 1, 0, 10, 20, 1], [2, 0, 3, 0, 25, NaN, 0]));
+  assert.deepEqual(left("time:12..22"), [1]);
+  assert.deepEqual(left("time:22.."), [3]);
+});
+
+test("what is not understood is said and leaves the rest", () => {
+  const { own, left } = opened();
+  assert.deepEqual(left("nonsense>3 state:running"), [3]);
+  assert.equal(own.problem, "not understood: nonsense>3");
+  left("lr>fast");
+  assert.equal(own.problem, "not understood: lr>fast");
+});
+
+test("what is visible is told in the table's order, and nothing of everything", () => {
+  const { model, own, left } = opened();
+  left("");
+  assert.equal(model.get("visible") ?? null, null);
+  left("net:large");
+  assert.deepEqual(model.get("visible"), [1, 3]);
+  own.setSort("learning_rate");
+  left("");
+  assert.deepEqual(model.get("visible"), [2, 3, 0, 1]);
+  own.setSort("learning_rate");
+  assert.deepEqual(left(""), [1, 0, 3, 2]);
+  own.setSort("learning_rate"); // the third click goes back to the ranks
+  assert.deepEqual(left(""), [0, 2, 1, 3]);
+});
+
+test("a study that minimises has its least score first", () => {
+  const { store, own, left } = opened();
+  store.meta.minimise = true;
+  assert.deepEqual(left(""), [1, 2, 0, 3]);
+  assert.equal(front.leaderOf(store).trial, 1);
+  assert.deepEqual(left("top:1"), [1]);
+  void own;
+});
+
+test("a click selects, another lets go, with a key several are selected", () => {
+  const { model, own } = opened();
+  const click = (number, add) => {
+    own.choose(number, add);
+    own.update();
+    return model.get("selected");
+  };
+  assert.deepEqual(click(3), [3]);
+  assert.deepEqual(click(1, true), [3, 1]);
+  assert.equal(own.focus(), 1);
+  assert.deepEqual(click(3, true), [1]);
+  assert.deepEqual(click(1), []);
+});
+
+test("tokens replace those that begin alike, and numbers are written in runs", () => {
+  assert.equal(front.withToken("a time:1..2 b", "time:", "time:3..4"), "a b time:3..4");
+  assert.equal(front.withToken("time:1..2", "time:", ""), "");
+  assert.equal(front.listed([9, 3, 5, 6, 7]), "3,5-7,9");
+});
+
+test("trials side by side show where they differ", () => {
+  const { same, rows } = front.differences([TRIALS[0], TRIALS[2]]);
+  assert.deepEqual(same, ["net = small"]);
+  assert.deepEqual(rows.find(([name]) => name === "learning_rate"), ["learning_rate", ["0.001", "1.0e-5"]]);
+});
+
+test("curves lie along time, frames or phases; bands are over the ends of phases", () => {
+  const curve = { x: [5, 10, 14], y: [1, 2, 3], end: [false, true, false], frames: [50, 100, NaN] };
+  assert.deepEqual(front.along(curve, "seconds"), [5, 10, 14]);
+  assert.deepEqual(front.along(curve, "frames"), [50, 100, NaN]);
+  assert.deepEqual(front.along(curve, "phases").map((p) => p.toFixed(1)), ["0.5", "1.0", "1.4"]);
+  assert.deepEqual(front.smoothed(curve, 0.5), [1, 2, 2.25]);
+  const other = { ...curve, y: [0, 4, 0] };
+  const [band] = front.phaseBands([curve, other].map((c) => ({ xs: c.x, curve: c })));
+  assert.deepEqual([band.n, band.middle, band.x], [2, 3, 10]);
+});
+
+test("occupancy over time counts what ran, is held and lives", () => {
+  const spans = table([0, 0, 0, 0, 0, 5, 0], [1, 0, 1, 0, 5, NaN, 1]);
+  const model = makeModel();
+  const store = front.makeStore(model);
+  model.tell(message("snapshot", 1, { slots: [[0, "a", 0, null], [1, "a", 5, null]] }), [spans, NOTHING[1]]);
+  store.close();
+  const used = front.occupancyOf(store, 10, 2);
+  assert.deepEqual([[...used.ran].slice(0, 2), [...used.held].slice(0, 2), [...used.alive].slice(0, 2)], [[1, 0], [0, 1], [1, 2]]);
+});

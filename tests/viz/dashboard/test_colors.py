@@ -1,0 +1,63 @@
+"""What the page is drawn in: contrast on both grounds, and states told apart without red and green."""
+
+import itertools
+import re
+
+import numpy as np
+import pytest
+
+from workbench.viz.dashboard.front import CODE, Front
+from workbench.viz.figures import theme
+
+LIGHT, DARK = "#ffffff", "#212121"  # JupyterLab's grounds
+INKS = {LIGHT: ("#212121", "#5f5f5f"), DARK: ("#ffffff", "#bdbdbd")}  # its font colours 1 and 2
+
+# Machado, Oliveira, Fernandes (2009), "A physiologically-based model for simulation of color vision deficiency":
+# deuteranopia, on linear RGB.
+DEUTERANOPIA = np.array(
+    [[0.367322, 0.860646, -0.227968], [0.280085, 0.672501, 0.047413], [-0.01182, 0.04294, 0.968881]]
+)
+
+
+def linear(color):
+    share = np.array([int(color[k : k + 2], 16) for k in (1, 3, 5)]) / 255
+    return np.where(share <= 0.04045, share / 12.92, ((share + 0.055) / 1.055) ** 2.4)
+
+
+def contrast(one, other):
+    """Contrast ratio, 1 to 21 (WCAG 2)."""
+    light, dark = sorted((float(linear(c) @ [0.2126, 0.7152, 0.0722]) for c in (one, other)), reverse=True)
+    return (light + 0.05) / (dark + 0.05)
+
+
+def mixed(ink, ground, share):
+    parts = [round(share * int(ink[k : k + 2], 16) + (1 - share) * int(ground[k : k + 2], 16)) for k in (1, 3, 5)]
+    return "#" + "".join(f"{part:02x}" for part in parts)
+
+
+@pytest.mark.parametrize("ground", [LIGHT, DARK])
+def test_every_mark_stands_out_from_both_grounds(ground):
+    neutral = int(re.search(r"--wb-neutral: color-mix\(in srgb, var\(--wb-ink\) (\d+)%", Front._css)[1]) / 100
+    marks = {**theme.STATE_COLORS, "neutral": mixed(INKS[ground][0], ground, neutral)}
+    marks |= {f"phase {k}": c for k, c in enumerate(theme.phase_greys(12, dark=ground == DARK))}
+    marks |= {f"font {k}": c for k, c in enumerate(INKS[ground])}
+    assert {name: contrast(color, ground) for name, color in marks.items() if contrast(color, ground) < 3} == {}
+
+
+def test_states_differ_without_red_and_green_or_by_shape_and_dash():
+    """Colours that a deuteranope takes for one another have another shape in the table, another dash as a curve."""
+    marks = dict(re.findall(r'"?([a-z][a-z ]*)"?: "(.)"', re.search(r"const MARKS = \{(.*)\};", CODE)[1]))
+    dashes = dict(re.findall(r'"?([a-z][a-z ]*)"?: (\[[\d, ]*\])', re.search(r"const DASHES = \{(.*)\};", CODE)[1]))
+    assert marks.keys() == dashes.keys() == theme.STATE_COLORS.keys()
+    assert len(set(marks.values())) == len(marks)
+    for one, other in itertools.combinations(theme.STATE_COLORS, 2):
+        seen = [np.clip(DEUTERANOPIA @ linear(theme.STATE_COLORS[state]), 0, 1) for state in (one, other)]
+        near = np.abs(np.cbrt(seen[0]) - np.cbrt(seen[1])).max() < 0.1
+        assert not near or dashes[one] != dashes[other], (one, other)
+
+
+def test_phases_are_told_apart_by_lightness_alone():
+    for dark in (False, True):
+        greys = [int(color[1:3], 16) for color in theme.phase_greys(5, dark=dark)]
+        assert np.diff(greys).min() >= 20
+        assert all(len({color[1:3], color[3:5], color[5:7]}) == 1 for color in theme.phase_greys(5, dark=dark))

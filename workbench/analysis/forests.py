@@ -1,0 +1,69 @@
+"""Importance for the last scores and for every phase's, computed by a process of its own that gives way to all others.
+
+Run as a module it reads what to explain from its input, pickled, and writes one line of JSON an answer.
+"""
+
+import json
+import os
+import pickle
+import subprocess
+import sys
+from collections.abc import Iterator, Sequence
+from typing import Any
+
+import pandas as pd
+
+from workbench.analysis.importance import FEWEST_TRIALS, importance
+
+FORESTS = 20  # fewer than a report compares
+RESAMPLES = 30
+LOWEST = 19  # of priorities: a study on the same cores loses next to nothing
+
+Answer = dict[str, Any]
+"""``phase`` (None: the last scores), ``rows`` (of `Importance.table`), ``told`` (how good it is, or why nothing is)."""
+
+
+def forests_by_phase(
+    trials: pd.DataFrame, phases: pd.DataFrame, hyperparameters: Sequence[str], forests: int = FORESTS
+) -> Iterator[Answer]:
+    """Explain the last scores, then those of each phase that enough trials have ended.
+
+    Parameters
+    ----------
+    trials, phases, hyperparameters, forests
+        As for `importance`.
+    """
+    scored = phases[phases["score"].notna()]["phase"].value_counts()
+    for phase in (None, *sorted(int(p) for p in scored.index[scored >= FEWEST_TRIALS])):
+        found = importance(trials, phases, hyperparameters, phase=phase, forests=forests, resamples=RESAMPLES)
+        yield {"phase": phase, "rows": found.table.round(4).to_dict("records"), "told": str(found)}
+
+
+def forests_apart(
+    trials: pd.DataFrame,
+    phases: pd.DataFrame,
+    hyperparameters: Sequence[str],
+    forests: int = FORESTS,
+    niceness: int = LOWEST,
+) -> "subprocess.Popen[bytes]":
+    """Begin `forests_by_phase` in a process of low priority; its output is a line of JSON an answer."""
+    ours = {"PYTHONPATH": os.pathsep.join(path for path in sys.path if path), "OMP_NUM_THREADS": "1"}
+    process = subprocess.Popen(
+        [sys.executable, "-m", __name__, str(niceness)],
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.DEVNULL,
+        env=os.environ | ours,
+    )
+    assert process.stdin is not None
+    kept = trials[["trial", "last_score", *hyperparameters]], phases[["trial", "phase", "score"]]
+    process.stdin.write(pickle.dumps((*kept, [*hyperparameters], forests)))
+    process.stdin.close()
+    return process
+
+
+if __name__ == "__main__":
+    os.nice(int(sys.argv[1]))
+    for answer in forests_by_phase(*pickle.load(sys.stdin.buffer)):
+        sys.stdout.write(json.dumps(answer) + "\n")
+        sys.stdout.flush()

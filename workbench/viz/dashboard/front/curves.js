@@ -1,0 +1,273 @@
+// Scores: learning curves against time, frames or phases, and against hyperparameters; brushes write into the filter.
+
+const AXES = { seconds: "training time", frames: "frames", phases: "phases ended" };
+const DASHES = { running: [], held: [6, 3], paused: [2, 3], "set aside": [8, 3, 2, 3], stopped: [4, 2], finished: [], failed: [1, 2] };
+
+// A curve's places along the axis chosen; NaN where it cannot be placed. A phase under way is as long as the one before.
+function along(curve, axis) {
+  if (axis === "seconds") return curve.x;
+  if (axis === "frames") return curve.frames;
+  let [phase, from, length] = [0, 0, curve.x[curve.end.indexOf(true)] ?? curve.x[curve.x.length - 1] ?? 1];
+  const ends = curve.x.filter((_, k) => curve.end[k]);
+  return curve.x.map((x, k) => {
+    length = ends[phase] === undefined ? Math.max(length, (x - from) * 1.01) : ends[phase] - from;
+    const at = phase + (length > 0 ? (x - from) / length : 1);
+    if (curve.end[k]) [phase, from] = [phase + 1, x];
+    return at;
+  });
+}
+
+// An exponential mean of what was reported; ends of phases stay as they are.
+function smoothed(curve, weight) {
+  if (!weight) return curve.y;
+  let mean = null;
+  return curve.y.map((y, k) => {
+    mean = mean === null ? y : weight * mean + (1 - weight) * y;
+    return curve.end[k] ? y : mean;
+  });
+}
+
+function quantile(sorted, share) {
+  const at = (sorted.length - 1) * share;
+  const below = Math.floor(at);
+  return sorted[below] + (at - below) * ((sorted[below + 1] ?? sorted[below]) - sorted[below]);
+}
+
+// The scores of the curves shown at the end of every phase: phase, place, 10 %, median, 90 %, trials.
+function phaseBands(curves) {
+  const phases = [];
+  for (const { xs, curve } of curves) {
+    let phase = 0;
+    curve.end.forEach((ends, k) => {
+      if (!ends) return;
+      (phases[phase] ??= { x: [], y: [] }).x.push(xs[k]);
+      phases[phase++].y.push(curve.y[k]);
+    });
+  }
+  return phases.filter((p) => p.y.length > 1).map(({ x, y }) => {
+    y.sort((a, b) => a - b);
+    x.sort((a, b) => a - b);
+    return { x: quantile(x, 0.5), low: quantile(y, 0.1), middle: quantile(y, 0.5), high: quantile(y, 0.9), n: y.length };
+  });
+}
+
+function drawCurves(canvas, { store, own, colors, look }) {
+  const { pen, width, height } = ready(canvas, FIGURE);
+  const curves = [...store.curves]
+    .filter(([trial, curve]) => own.visible(trial) && curve.x.length && !(look.hideStopped && store.trials.get(trial)?.state === "stopped"))
+    .map(([trial, curve]) => ({ trial, curve, xs: along(curve, look.axis), ys: smoothed(curve, look.smooth) }));
+  if (!curves.length) return none(pen, width, height, colors, store.curves.size ? "the filter leaves no curve" : "no score has been reported yet");
+  let [longest, low, high] = [0, Infinity, -Infinity];
+  for (const { xs, ys } of curves) {
+    for (let k = 0; k < xs.length; k++) {
+      if (!Number.isFinite(xs[k])) continue;
+      longest = Math.max(longest, xs[k]);
+      low = Math.min(low, ys[k]);
+      high = Math.max(high, ys[k]);
+    }
+  }
+  if (low > high) return none(pen, width, height, colors, `no ${AXES[look.axis]} were reported with the scores`);
+  const unit = look.axis === "seconds" ? clock(longest) : { unit: "", seconds: 1 };
+  const log = look.logY && low > 0;
+  const x = { low: 0, high: longest / unit.seconds || 1, title: unit.unit ? `${AXES[look.axis]} [${unit.unit}]` : AXES[look.axis] };
+  const y = log ? { low: low / 1.1, high: high * 1.1, log, ticks: decadesIn(low, high), title: "score (log)" } : { ...span([low, high]), title: "score" };
+  const { px, py } = axes(pen, boxOf(width, height), x, y, colors);
+  const at = (value) => px(value / unit.seconds);
+  const faint = look.bands ? 0.25 : own.selected.size ? 0.4 : 0.85;
+  curves.sort((a, b) => own.selected.has(a.trial) - own.selected.has(b.trial)); // the selected ones on top
+  for (const { trial, curve, xs, ys } of curves) {
+    const state = store.trials.get(trial)?.state;
+    const mine = own.selected.has(trial);
+    const path = () => {
+      pen.beginPath();
+      let joined = false;
+      for (let k = 0; k < xs.length; k++) {
+        if (!Number.isFinite(xs[k])) continue;
+        if (joined) pen.lineTo(at(xs[k]), py(ys[k]));
+        else pen.moveTo(at(xs[k]), py(ys[k]));
+        joined = true;
+      }
+      pen.stroke();
+    };
+    pen.setLineDash(curves.length > 400 ? [] : (DASHES[state] ?? []));
+    if (mine) halo(pen, colors, path);
+    pen.strokeStyle = pen.fillStyle = store.meta.states[state] ?? colors.soft;
+    pen.globalAlpha = mine ? 1 : faint;
+    pen.lineWidth = mine ? 2 : 1;
+    path();
+    pen.setLineDash([]);
+    if (xs.length === 1) dot(pen, { x: at(xs[0]), y: py(ys[0]) }, 2, pen.fillStyle); // a line of one point
+    for (let k = 0; k < xs.length; k++) if (curve.end[k] && curves.length <= 400) pen.fillRect(at(xs[k]) - 1.5, py(ys[k]) - 1.5, 3, 3);
+  }
+  pen.globalAlpha = 1;
+  if (look.bands) drawBands(pen, phaseBands(curves), at, py, colors);
+  const hit = (mx, my) => {
+    const found = nearestPoint(curves, at, py, mx, my);
+    if (!found) return null;
+    const { trial, k, curve, ys } = found;
+    const whose = curve.end[k] ? "score of a phase" : look.smooth ? "smoothed score so far" : "score so far in its phase";
+    return { trial, words: [`${whose}: ${short(ys[k])}`, `after ${duration(curve.x[k])}${Number.isFinite(curve.frames[k]) ? `, ${short(curve.frames[k])} frames` : ""}`, ...whatItIs(store.trials.get(trial))] };
+  };
+  // Every curve with a point in the rectangle.
+  hit.brush = (x0, y0, x1, y1) => {
+    const inside = curves.filter(({ xs, ys }) => xs.some((x, k) => at(x) >= x0 && at(x) <= x1 && py(ys[k]) >= y0 && py(ys[k]) <= y1));
+    return ["trial:", inside.length ? `trial:${listed(inside.map((c) => c.trial))}` : ""];
+  };
+  return hit;
+}
+
+function drawBands(pen, bands, at, py, colors) {
+  if (bands.length < 1) return;
+  pen.fillStyle = pen.strokeStyle = colors.ink;
+  pen.globalAlpha = 0.16;
+  pen.beginPath();
+  bands.forEach(({ x, high }) => pen.lineTo(at(x), py(high)));
+  [...bands].reverse().forEach(({ x, low }) => pen.lineTo(at(x), py(low)));
+  pen.fill();
+  pen.globalAlpha = 1;
+  pen.lineWidth = 2;
+  pen.beginPath();
+  bands.forEach(({ x, middle }) => pen.lineTo(at(x), py(middle)));
+  pen.stroke();
+}
+
+function nearestPoint(curves, at, py, mx, my) {
+  let [found, nearest] = [null, 144]; // pixels squared
+  for (const one of curves) {
+    for (let k = 0; k < one.xs.length; k++) {
+      const distance = (at(one.xs[k]) - mx) ** 2 + (py(one.ys[k]) - my) ** 2;
+      if (distance < nearest) [found, nearest] = [{ ...one, k }, distance];
+    }
+  }
+  return found;
+}
+
+// A trial in words: its state, why the last verdict on it fell, its configuration.
+function whatItIs(trial) {
+  if (!trial) return [];
+  const config = Object.entries(trial.config).map(([name, value]) => `${name} = ${typeof value === "number" ? short(value) : value}`);
+  return [`${trial.state}${trial.why ? `: ${trial.why}` : ""}`, ...config];
+}
+
+function drawScores(canvas, { store, own, colors, look }) {
+  const { pen, width, height } = ready(canvas, TAB);
+  const name = look.against;
+  const scored = own.order.filter((t) => t.last !== null && name in t.config);
+  if (!scored.length) return none(pen, width, height, colors, "no phase of a visible trial has ended yet");
+  const values = scored.map((t) => t.config[name]);
+  const words = values.some((v) => typeof v !== "number");
+  const order = [...new Set(values)].sort((a, b) => (words ? String(a).localeCompare(String(b)) : a - b));
+  const x = { title: name, bare: true, ...axisOf(order, words, values.length) };
+  const place = (value) => (x.labels ? order.indexOf(value) : value);
+  const { px, py } = axes(pen, boxOf(width, height), x, { ...span(scored.map((t) => t.last)), title: "last score" }, colors);
+  const marks = scored.map((t) => {
+    const mark = { x: px(place(t.config[name])), y: py(t.last), trial: t.trial, score: t.last, value: t.config[name] };
+    const draw = (size) => (t.state === "stopped" || t.state === "failed" ? cross(pen, mark, size, pen.strokeStyle) : dot(pen, mark, size, pen.strokeStyle));
+    pen.globalAlpha = own.selected.size && !own.selected.has(t.trial) ? 0.5 : 1;
+    if (own.selected.has(t.trial)) ring(pen, mark, 7, colors);
+    pen.strokeStyle = store.meta.states[t.state] ?? colors.soft;
+    draw(3.5);
+    return mark;
+  });
+  pen.globalAlpha = 1;
+  const hit = (mx, my) => {
+    const mark = nearestOf(marks, mx, my);
+    return mark && { trial: mark.trial, words: [`last score ${short(mark.score)}`, `${name} = ${typeof mark.value === "number" ? short(mark.value) : mark.value}`] };
+  };
+  hit.brush = (x0, y0, x1, y1) => {
+    const inside = marks.filter((m) => m.x >= x0 && m.x <= x1 && m.y >= y0 && m.y <= y1).map((m) => m.trial);
+    return ["trial:", inside.length ? `trial:${listed(inside)}` : ""];
+  };
+  return hit;
+}
+
+// Every trial as a line through its hyperparameters to its last score; a stretch of an axis is brushed upright.
+function drawParallel(canvas, { store, own, colors }) {
+  const { pen, width, height } = ready(canvas, TAB);
+  const scored = own.order.filter((t) => t.last !== null);
+  if (!scored.length) return none(pen, width, height, colors, "no phase of a visible trial has ended yet");
+  const names = [...store.meta.hyperparameters.filter((name) => new Set(scored.map((t) => t.config[name])).size > 1), "score"];
+  const scales = new Map(names.map((name) => [name, rangeOf(scored.map((t) => valueOf(t, name)))]));
+  const box = { left: 40, top: 22, width: width - 80, height: height - 36 };
+  const px = (k) => box.left + (names.length > 1 ? (k * box.width) / (names.length - 1) : box.width / 2);
+  const py = (name, value) => box.top + box.height * (1 - scales.get(name).share(value));
+  pen.lineWidth = 1;
+  const lines = scored.map((t) => ({ trial: t.trial, t, ys: names.map((name) => py(name, valueOf(t, name))) }));
+  lines.sort((a, b) => own.selected.has(a.trial) - own.selected.has(b.trial));
+  for (const { trial, t, ys } of lines) {
+    const path = () => {
+      pen.beginPath();
+      ys.forEach((y, k) => pen.lineTo(px(k), y));
+      pen.stroke();
+    };
+    const mine = own.selected.has(trial);
+    if (mine) halo(pen, colors, path);
+    pen.strokeStyle = store.meta.states[t.state] ?? colors.soft;
+    pen.globalAlpha = mine ? 1 : own.selected.size ? 0.3 : 0.75;
+    pen.lineWidth = mine ? 2 : 1;
+    path();
+  }
+  pen.globalAlpha = 1;
+  pen.fillStyle = pen.strokeStyle = colors.ink;
+  names.forEach((name, k) => {
+    rule(pen, px(k), box.top, px(k), box.top + box.height);
+    pen.textAlign = "center";
+    pen.textBaseline = "bottom";
+    pen.fillText(name, px(k), box.top - 10);
+    const { low, high } = scales.get(name);
+    pen.fillText(typeof high === "number" ? short(high) : String(high), px(k), box.top);
+    pen.textBaseline = "top";
+    pen.fillText(typeof low === "number" ? short(low) : String(low), px(k), box.top + box.height + 1);
+  });
+  const axisAt = (mx) => names.reduce((best, _, k) => (Math.abs(px(k) - mx) < Math.abs(px(best) - mx) ? k : best), 0);
+  const hit = (mx, my) => {
+    const k = Math.max(0, Math.min(names.length - 2, names.findIndex((_, j) => px(j) > mx) - 1));
+    const share = (mx - px(k)) / (px(k + 1) - px(k) || 1);
+    const found = nearestOf(lines.map((line) => ({ x: mx, y: line.ys[k] + share * ((line.ys[k + 1] ?? line.ys[k]) - line.ys[k]), ...line })), mx, my);
+    return found && { trial: found.trial, words: [`last score ${short(found.t.last)}`, ...whatItIs(found.t)] };
+  };
+  hit.brush = (x0, y0, x1, y1) => {
+    const name = names[axisAt((x0 + x1) / 2)];
+    const { value } = scales.get(name);
+    if (!value) return ["trial:", `trial:${listed(lines.filter(({ ys }) => ys[names.indexOf(name)] >= y0 && ys[names.indexOf(name)] <= y1).map((l) => l.trial))}`];
+    const end = (y) => Number(value(1 - (y - box.top) / box.height).toPrecision(3));
+    return [`${name}:`, `${name}:${end(y1)}..${end(y0)}`];
+  };
+  return hit;
+}
+
+// Where values lie along an axis, 0 to 1, logarithmic over a factor of 20; words by their order.
+function rangeOf(values) {
+  if (values.some((v) => typeof v !== "number")) {
+    const order = [...new Set(values)].sort((a, b) => String(a).localeCompare(String(b)));
+    return { low: order[0], high: order[order.length - 1], share: (v) => order.indexOf(v) / Math.max(1, order.length - 1) };
+  }
+  let [low, high] = [Infinity, -Infinity];
+  for (const value of values) [low, high] = [Math.min(low, value), Math.max(high, value)];
+  const log = low > 0 && high / low > 20;
+  const [to, back] = log ? [Math.log10, (v) => 10 ** v] : [(v) => v, (v) => v];
+  const length = to(high) - to(low) || 1;
+  return { low, high, share: (v) => (to(v) - to(low)) / length, value: (share) => back(to(low) + share * length) };
+}
+
+function decadesIn(low, high) {
+  const decades = [];
+  for (let k = Math.floor(Math.log10(low)); k <= Math.ceil(Math.log10(high)); k++) decades.push(10 ** k);
+  return decades.filter((tick) => tick >= low / 1.1 && tick <= high * 1.1);
+}
+
+// As workbench.viz.figures.scales: log over a factor of 20, categories for words and a few unevenly set numbers.
+function axisOf(order, words, n) {
+  const [first, last] = [order[0], order[order.length - 1]];
+  const gaps = order.slice(1).map((value, k) => value - order[k]);
+  const uneven = order.length > 2 && order.length <= 10 && n > order.length && Math.max(...gaps) / Math.min(...gaps) > order.length;
+  if (!words && first > 0 && last / first > 20) {
+    const decades = [];
+    for (let k = Math.ceil(Math.log10(first)); k <= Math.log10(last); k++) decades.push(10 ** k);
+    return { low: first / 1.3, high: last * 1.3, log: true, ticks: decades };
+  }
+  if (words || uneven) {
+    return { low: -0.5, high: order.length - 0.5, ticks: order.map((_, k) => k), labels: order.map((v) => String(v).slice(0, 14)) };
+  }
+  return span(order);
+}

@@ -1,0 +1,97 @@
+// One filter for every view: a line of words that anyone can read, write and share. `state:running lr>1e-3 -adam top:10`.
+// Brushes, legends and zooms write into the same line.
+
+const COMPARED = /^([^\s<>=:]+)(<=|>=|<|>|=|:)(.*)$/;
+
+// The numbers of a trial that can be asked for, besides its hyperparameters.
+const MEASURES = { score: (t) => t.last, last: (t) => t.last, best: (t) => t.best, phases: (t) => t.phases, rank: (t) => t.rank, trial: (t) => t.trial };
+
+// A name as people write it: in full, as a beginning, or by the first letters of its words (lr for learning_rate).
+function nameOf(key, names) {
+  if (key in MEASURES || ["state", "time", "top", "tag"].includes(key) || names.includes(key)) return key;
+  const initials = (name) => name.split(/[_\W]+/).map((word) => word[0]).join("");
+  const meant = [(n) => n.startsWith(key), (n) => initials(n) === key].map((fits) => names.filter(fits)).find((found) => found.length === 1);
+  return meant ? meant[0] : null;
+}
+
+function valueOf(trial, name) {
+  return name in MEASURES ? MEASURES[name](trial) : trial.config[name];
+}
+
+// "3,5-9" as a test of numbers.
+function numbersIn(words) {
+  const parts = words.split(",").filter(Boolean).map((part) => part.split("-").map(Number));
+  if (!parts.length || parts.flat().some((n) => !Number.isInteger(n))) return null;
+  return (n) => parts.some(([from, to = from]) => n >= from && n <= to);
+}
+
+function rangeIn(words) {
+  const [low, high] = words.split("..").map((end) => (end === "" ? NaN : Number(end)));
+  return { low: Number.isNaN(low) ? -Infinity : low, high: Number.isNaN(high) ? Infinity : high };
+}
+
+function comparison(name, sign, words) {
+  const limit = Number(words);
+  const than = { "<": (v) => v < limit, ">": (v) => v > limit, "<=": (v) => v <= limit, ">=": (v) => v >= limit }[sign];
+  if (than) return words !== "" && Number.isFinite(limit) ? (t) => valueOf(t, name) !== null && than(valueOf(t, name)) : null;
+  if (words.includes("..")) {
+    const { low, high } = rangeIn(words);
+    return (t) => valueOf(t, name) !== null && valueOf(t, name) >= low && valueOf(t, name) <= high;
+  }
+  const wanted = words.toLowerCase().split(",");
+  return (t) => wanted.some((word) => (Number.isFinite(Number(word)) && word !== "" ? Number(word) === Number(valueOf(t, name)) : String(valueOf(t, name)).toLowerCase().startsWith(word)));
+}
+
+function textOf(trial) {
+  return [trial.trial, trial.state, trial.why, trial.error, ...Object.entries(trial.config).map(([name, value]) => `${name}=${value}`)].join(" ").toLowerCase();
+}
+
+function testOf(token, names) {
+  const found = COMPARED.exec(token);
+  if (!found) return (t) => textOf(t).includes(token.toLowerCase());
+  const name = nameOf(found[1], names);
+  const [, , sign, words] = found;
+  if (name === null) return null;
+  if (name === "time") {
+    const { low, high } = rangeIn(words);
+    return (t, spans) => (spans.get(t.trial) ?? []).some(({ from, to }) => from <= high && !(to < low));
+  }
+  if (name === "trial" && sign === ":" && !words.includes("..")) {
+    const among = numbersIn(words);
+    return among && ((t) => among(t.trial));
+  }
+  if (name === "state") return (t) => words.toLowerCase().split(",").includes(t.state.replace(" ", "-"));
+  return comparison(name, sign, words);
+}
+
+// Read a filter: tests that all must hold, how many of the best to keep, and what could not be understood.
+function parseFilter(query, names) {
+  const read = { tests: [], top: null, problem: "" };
+  for (const token of query.split(/\s+/).filter(Boolean)) {
+    const no = token.startsWith("-") && token.length > 1;
+    const plain = no ? token.slice(1) : token;
+    const top = /^top:(\d+)$/.exec(plain);
+    const test = top ? null : testOf(plain, names);
+    if (top) read.top = Number(top[1]);
+    else if (test) read.tests.push(no ? (...given) => !test(...given) : test);
+    else read.problem = `not understood: ${token}`;
+  }
+  return read;
+}
+
+// Put a token in the place of those that begin alike; an empty one only takes them out.
+function withToken(query, begin, token) {
+  const rest = query.split(/\s+/).filter((word) => word && !word.startsWith(begin));
+  return [...rest, token].filter(Boolean).join(" ");
+}
+
+// Trial numbers as words, runs of them short: 3,5-9.
+function listed(numbers) {
+  const runs = [];
+  for (const n of [...numbers].sort((a, b) => a - b)) {
+    const last = runs[runs.length - 1];
+    if (last && last[1] === n - 1) last[1] = n;
+    else runs.push([n, n]);
+  }
+  return runs.map(([from, to]) => (from === to ? from : `${from}-${to}`)).join(",");
+}

@@ -1,0 +1,97 @@
+// What is visible and what is selected: one filter, one order and one selection for all views of a study, kept in the
+// model, so that Python reads and sets them too.
+
+const BY_RANK = { by: "rank", down: false };
+
+function sortValue(trial, by) {
+  if (by === "state" || by === "why") return trial[by];
+  return valueOf(trial, by) ?? null;
+}
+
+function inOrder(trials, { by, down }) {
+  const sign = down ? -1 : 1;
+  return [...trials].sort((a, b) => {
+    const [va, vb] = [sortValue(a, by), sortValue(b, by)];
+    if (va === null || vb === null) return (va === null) - (vb === null) || a.trial - b.trial;
+    const order = typeof va === "number" && typeof vb === "number" ? va - vb : String(va).localeCompare(String(vb));
+    return sign * order || a.trial - b.trial;
+  });
+}
+
+// Give every trial its rank by its last score, the best first; those without a score come last.
+function rank(store) {
+  const sign = store.meta.minimise ? -1 : 1;
+  const scored = [...store.trials.values()].sort((a, b) => sign * ((b.last ?? -sign * Infinity) - (a.last ?? -sign * Infinity)) || a.trial - b.trial);
+  scored.forEach((trial, k) => (trial.rank = trial.last === null ? null : k + 1));
+}
+
+function makeSelection(model, store) {
+  const own = {
+    sort: BY_RANK,
+    order: [], // visible trials as the table has them
+    among: null, // the same as a set of numbers; null: every trial
+    problem: "", // of the filter
+    selected: new Set(),
+    touched: false, // by a person since it was drawn: then it is drawn at once
+    filter: () => model.get("filter") ?? "",
+    visible: (number) => own.among === null || own.among.has(number),
+    focus: () => [...own.selected].pop() ?? null, // the one selected last
+  };
+
+  // Reckon anew what is visible; called when the data, the filter or the order have changed.
+  own.update = () => {
+    rank(store);
+    own.selected = new Set(model.get("selected") ?? []);
+    const { tests, top, problem } = parseFilter(own.filter(), store.meta.hyperparameters);
+    own.problem = problem;
+    const spans = own.filter().includes("time:") ? spansByTrial(store) : new Map();
+    let found = [...store.trials.values()].filter((trial) => tests.every((test) => test(trial, spans)));
+    if (top !== null) found = inOrder(found.filter((t) => t.rank !== null), BY_RANK).slice(0, top);
+    own.order = inOrder(found, own.sort);
+    own.among = tests.length || top !== null ? new Set(found.map((t) => t.trial)) : null;
+    tell();
+  };
+
+  function tell() {
+    const plain = own.among === null && own.sort === BY_RANK;
+    const told = plain ? null : own.order.map((t) => t.trial);
+    if (JSON.stringify(told) === JSON.stringify(model.get("visible") ?? null)) return;
+    model.set("visible", told);
+    model.save_changes();
+  }
+
+  own.setFilter = (query) => {
+    model.set("filter", query);
+    model.save_changes();
+  };
+  own.brush = (begin, token) => own.setFilter(withToken(own.filter(), begin, token));
+  // A column's first click sorts by it, the second turns it round, the third goes back to the ranks.
+  own.setSort = (by) => {
+    const first = ["last", "best", "phases"].includes(by) && !store.meta.minimise;
+    if (own.sort.by !== by || by === "rank") own.sort = by === "rank" ? BY_RANK : { by, down: first };
+    else own.sort = own.sort.down === first ? { by, down: !first } : BY_RANK;
+    own.touched = true;
+    for (const callback of store.changed) callback();
+  };
+  own.select = (numbers) => {
+    model.set("selected", [...numbers]);
+    model.save_changes();
+  };
+  // A click: alone it selects one, or nothing where that one was selected; with `add` it adds or takes away.
+  own.choose = (number, add) => {
+    const had = own.selected.has(number);
+    if (add) own.select(had ? [...own.selected].filter((n) => n !== number) : [...own.selected, number]);
+    else own.select(had && own.selected.size === 1 ? [] : [number]);
+  };
+  return own;
+}
+
+function spansByTrial(store) {
+  const found = new Map();
+  for (const bar of store.spans) {
+    if (!bar) continue;
+    if (!found.has(bar.trial)) found.set(bar.trial, []);
+    found.get(bar.trial).push(bar);
+  }
+  return found;
+}

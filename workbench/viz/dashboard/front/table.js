@@ -1,0 +1,196 @@
+// The trial table: an ARIA grid that draws only the rows in sight, whatever their number.
+
+const ROW = 22; // pixels
+const SPARE = 4; // rows drawn beyond either edge
+const MARKS = { running: "▶", held: "◆", paused: "‖", "set aside": "◇", stopped: "■", finished: "●", failed: "✕" };
+const PIPS = { c: ["continued", "●"], s: ["stopped", "■"], f: ["finished", "★"], x: ["failed", "✕"], r: ["running", "▷"], h: ["held", "◆"], p: ["paused", "‖"] };
+
+function columnsOf(store) {
+  const score = (name, key) => ({ name, by: key, width: "62px", number: true, fill: (cell, t) => (cell.textContent = short(t[key] ?? NaN)) });
+  return [
+    { name: "rank", by: "rank", width: "48px", number: true, fill: (cell, t) => (cell.textContent = t.rank ?? "–") },
+    { name: "trial", by: "trial", width: "44px", number: true, fill: (cell, t) => (cell.textContent = t.trial) },
+    { name: "state", by: "state", width: "82px", fill: stateCell },
+    { name: "phases", by: "phases", width: "78px", fill: pipCell },
+    { name: "curve", width: "74px", fill: (cell, t) => sparkline(cell, store, t) },
+    score("last", "last"),
+    score("best", "best"),
+    ...store.meta.hyperparameters.map((name) => ({ name, by: name, width: "minmax(64px, 1fr)", number: true, fill: (cell, t, scales) => valueCell(cell, t.config[name], scales.get(name)) })),
+    { name: "verdict", by: "why", width: "minmax(120px, 2.2fr)", fill: (cell, t) => (cell.textContent = t.state === "failed" ? t.error : t.why) },
+  ];
+}
+
+function stateCell(cell, t) {
+  cell.dataset.state = t.state;
+  cell.textContent = `${MARKS[t.state] ?? ""} ${t.state}`;
+}
+
+function pipCell(cell, t) {
+  cell.replaceChildren();
+  cell.setAttribute("aria-label", [...t.pips].map((pip, phase) => `phase ${phase} ${PIPS[pip]?.[0] ?? ""}`).join(", ") || "no phase");
+  const pips = [...t.pips];
+  if (pips.length > 9) make("span", "wb-soft", cell, `+${pips.length - 8}`);
+  for (const pip of pips.slice(pips.length > 9 ? -8 : 0)) make("i", `wb-pip wb-pip-${pip}`, cell, PIPS[pip]?.[1] ?? "·");
+}
+
+const SVG = "http\u003a//www.w3.org/2000/svg"; // a name, not an address: nothing is loaded
+
+function sparkline(cell, store, t) {
+  const curve = store.curves.get(t.trial);
+  const n = curve?.x.length ?? 0;
+  const key = `${t.trial}/${n}/${n && curve.y[n - 1]}`;
+  if (cell.dataset.key === key) return;
+  cell.dataset.key = key;
+  cell.replaceChildren();
+  if (!n) return;
+  const every = Math.max(1, Math.floor(n / 32));
+  const at = Array.from({ length: Math.ceil(n / every) }, (_, k) => Math.min(n - 1, k * every));
+  if (at[at.length - 1] !== n - 1) at.push(n - 1);
+  const { low, high } = span(at.map((k) => curve.y[k]));
+  const [from, to] = [curve.x[0], curve.x[n - 1]];
+  const place = (k) => `${(1 + (62 * (curve.x[k] - from)) / (to - from || 1)).toFixed(1)},${(15 - (14 * (curve.y[k] - low)) / (high - low)).toFixed(1)}`;
+  const svg = document.createElementNS(SVG, "svg");
+  svg.setAttribute("viewBox", "0 0 64 16");
+  svg.setAttribute("aria-hidden", "true");
+  const line = document.createElementNS(SVG, n > 1 ? "polyline" : "circle");
+  if (n > 1) line.setAttribute("points", at.map(place).join(" "));
+  else for (const [name, value] of [["cx", 32], ["cy", 8], ["r", 2]]) line.setAttribute(name, value);
+  svg.append(line);
+  cell.append(svg);
+}
+
+function valueCell(cell, value, scale) {
+  cell.textContent = value === undefined ? "–" : typeof value === "number" ? short(value) : String(value);
+  const share = scale?.(value) ?? null;
+  cell.style.setProperty("--wb-share", share === null ? "0%" : `${(100 * share).toFixed(1)}%`);
+}
+
+// How far along its range a value of a hyperparameter lies, 0.04 to 1; of words nothing is said.
+function scalesOf(store) {
+  const scales = new Map();
+  for (const name of store.meta.hyperparameters) {
+    const numbers = [...store.trials.values()].map((t) => t.config[name]).filter((v) => typeof v === "number");
+    const range = numbers.length ? rangeOf(numbers) : null;
+    if (range) scales.set(name, (v) => (typeof v === "number" ? 0.04 + 0.96 * range.share(v) : null));
+  }
+  return scales;
+}
+
+function makeTable(parent, store, own) {
+  const grid = make("div", "wb-table", parent);
+  grid.setAttribute("role", "grid");
+  grid.setAttribute("aria-label", "trials");
+  grid.setAttribute("aria-multiselectable", "true");
+  grid.tabIndex = 0;
+  const head = make("div", "wb-row wb-head", make("div", "wb-rowgroup", grid));
+  head.parentElement.setAttribute("role", "rowgroup");
+  head.setAttribute("role", "row");
+  const body = make("div", "wb-body", grid);
+  body.setAttribute("role", "rowgroup");
+  const id = `wb-row-${Math.random().toString(36).slice(2)}`; // ids must be unique in a page of many dashboards
+  const rows = []; // elements, taken again for other trials as the table is scrolled
+  let columns = [];
+  let scales = new Map();
+  let active = null; // the trial that the arrow keys move from
+  let due = 0;
+
+  const headed = whenChanged((names, by, down) => {
+    head.replaceChildren();
+    for (const column of columns) {
+      const cell = make("div", column.number ? "wb-number" : "", head);
+      cell.setAttribute("role", "columnheader");
+      cell.setAttribute("aria-sort", by !== column.by ? "none" : down ? "descending" : "ascending");
+      const words = `${column.name}${by === column.by ? (down ? " ▼" : " ▲") : ""}`;
+      if (!column.by) cell.textContent = words;
+      else {
+        const button = make("button", "", cell, words);
+        button.tabIndex = -1;
+        button.title = `sort by ${column.name}`;
+        button.onclick = () => own.setSort(column.by);
+      }
+    }
+    const template = columns.map((c) => c.width).join(" ");
+    grid.style.setProperty("--wb-columns", template);
+    grid.setAttribute("aria-colcount", String(names.length));
+    rows.splice(0).forEach((row) => row.remove());
+  });
+
+  function rowElement(k) {
+    if (rows[k]) return rows[k];
+    const row = make("div", "wb-row", body);
+    row.setAttribute("role", "row");
+    columns.forEach((column) => make("div", column.number ? "wb-number" : "", row).setAttribute("role", "gridcell"));
+    row.onclick = (event) => choose(Number(row.dataset.trial), event);
+    return (rows[k] = row);
+  }
+
+  function choose(trial, event) {
+    if (event.shiftKey && active !== null) return extend(trial);
+    active = trial;
+    own.choose(trial, event.ctrlKey || event.metaKey);
+    grid.focus({ preventScroll: true });
+  }
+
+  function extend(trial) {
+    const [a, b] = [active, trial].map((n) => own.order.findIndex((t) => t.trial === n)).sort((x, y) => x - y);
+    own.select(own.order.slice(Math.max(0, a), b + 1).map((t) => t.trial));
+  }
+
+  function paint() {
+    due = 0;
+    const first = Math.max(0, Math.floor(grid.scrollTop / ROW) - SPARE);
+    const last = Math.min(own.order.length, Math.ceil((grid.scrollTop + grid.clientHeight) / ROW) + SPARE);
+    for (let k = first; k < last; k++) {
+      const row = rowElement(k - first);
+      const trial = own.order[k];
+      row.hidden = false;
+      row.style.transform = `translateY(${k * ROW}px)`;
+      row.dataset.trial = trial.trial;
+      row.id = `${id}-${trial.trial}`;
+      row.setAttribute("aria-rowindex", String(k + 2));
+      row.setAttribute("aria-selected", String(own.selected.has(trial.trial)));
+      columns.forEach((column, c) => column.fill(row.children[c], trial, scales));
+    }
+    for (let k = last - first; k < rows.length; k++) {
+      rows[k].hidden = true;
+      rows[k].removeAttribute("id");
+    }
+    const shown = active !== null && rows.some((row) => !row.hidden && Number(row.dataset.trial) === active);
+    if (shown) grid.setAttribute("aria-activedescendant", `${id}-${active}`);
+    else grid.removeAttribute("aria-activedescendant");
+  }
+
+  grid.onscroll = () => {
+    if (!due) due = requestAnimationFrame(paint);
+  };
+
+  function move(by, extended) {
+    const at = own.order.findIndex((t) => t.trial === (active ?? own.focus()));
+    const to = Math.max(0, Math.min(own.order.length - 1, at < 0 ? 0 : at + by));
+    const trial = own.order[to]?.trial;
+    if (trial === undefined) return;
+    active = trial;
+    own.select(extended ? [...new Set([...own.selected, trial])] : [trial]);
+    const top = to * ROW;
+    const room = grid.clientHeight - 2 * ROW;
+    if (top < grid.scrollTop) grid.scrollTop = top;
+    else if (top > grid.scrollTop + room) grid.scrollTop = top - room;
+  }
+
+  const STEPS = { ArrowDown: 1, ArrowUp: -1, PageDown: 8, PageUp: -8, Home: -Infinity, End: Infinity };
+  grid.onkeydown = (event) => {
+    if (event.key in STEPS) move(STEPS[event.key], event.shiftKey);
+    else return;
+    event.preventDefault();
+    event.stopPropagation(); // a notebook's own keys are not meant
+  };
+
+  return () => {
+    columns = columnsOf(store);
+    scales = scalesOf(store);
+    headed(columns.map((c) => c.name), own.sort.by, own.sort.down);
+    grid.setAttribute("aria-rowcount", String(own.order.length + 1));
+    body.style.height = `${own.order.length * ROW}px`;
+    paint();
+  };
+}

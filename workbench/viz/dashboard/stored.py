@@ -1,0 +1,64 @@
+"""What a notebook keeps of a dashboard: a page of its last state, beside the living view and out of its way."""
+
+import contextlib
+import time
+from collections.abc import Callable
+from html import escape
+from typing import Any
+
+VIEW = "application/vnd.jupyter.widget-view+json"
+_EVERY_S = 20.0  # between two pages while the study runs
+
+
+class Stored:
+    """The page in the cells that show a dashboard; replaced as the study goes on, so that the last one is stored.
+
+    A view that lives hides it. A notebook that is opened on GitHub, by nbconvert, or on a kernel that never ran it
+    shows the page; the place of the view, which cannot come to life there, takes no room.
+
+    Parameters
+    ----------
+    key : str
+        Of the dashboard.
+    draw : callable
+        Gives the state as HTML.
+    """
+
+    def __init__(self, key: str, draw: Callable[[], str]) -> None:
+        self._key, self._draw = key, draw
+        self._shown: list[Any] = []  # display handles
+        self._last, self._due = "", 0.0
+
+    def show(self, view: dict[str, Any], name: str) -> None:
+        """Show the page and, below it, the view that hides it."""
+        from IPython.display import display
+
+        handle = display(self._html(), raw=True, display_id=True)  # type: ignore[no-untyped-call]
+        if handle is not None:  # none: outside a notebook
+            self._shown.append(handle)
+        display({VIEW: view, "text/plain": f"dashboard of {name}"}, raw=True)  # type: ignore[no-untyped-call]
+
+    def update(self, *, now: bool = False) -> None:
+        """Replace the page, if there is something new and some time has passed, or `now`."""
+        if not self._shown or (not now and time.monotonic() < self._due):
+            return
+        self._due = time.monotonic() + _EVERY_S
+        drawn = self._draw()
+        if drawn == self._last:
+            return
+        self._last = drawn
+        for handle in self._shown:
+            with contextlib.suppress(Exception):  # a kernel that shuts down closes the channel under us
+                handle.update(self._html(drawn), raw=True)
+
+    def _html(self, drawn: str | None = None) -> dict[str, str]:
+        drawn = self._draw() if drawn is None else drawn
+        at = time.strftime("%Y-%m-%d %H:%M:%S")
+        # Only a view without anything in it, which says that it has no model, is put out of sight.
+        style = (
+            f'.jp-OutputArea-child:has(.wb-still[data-of="{self._key}"]) + .jp-OutputArea-child '
+            ".jupyter-widgets:not(:has(*)) { display: none; }"
+        )
+        said = f"As of {at}. Run the cell to see it live."
+        page = f'<style>{style}</style><div class="wb-still" data-of="{self._key}">{drawn}<p><em>{said}</em></p></div>'
+        return {"text/html": page, "text/plain": escape(said)}
