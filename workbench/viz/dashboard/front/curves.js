@@ -89,8 +89,8 @@ function drawCurves(canvas, { store, own, colors, look }) {
       }
       pen.stroke();
     };
-    pen.setLineDash(curves.length > 400 ? [] : (DASHES[state] ?? []));
     if (mine) halo(pen, colors, path);
+    pen.setLineDash(curves.length > 400 ? [] : (DASHES[state] ?? []));
     pen.strokeStyle = pen.fillStyle = store.meta.states[state] ?? colors.soft;
     pen.globalAlpha = mine ? 1 : faint;
     pen.lineWidth = mine ? 2 : 1;
@@ -188,7 +188,7 @@ function drawParallel(canvas, { store, own, colors }) {
   if (!scored.length) return none(pen, width, height, colors, "no phase of a visible trial has ended yet");
   const names = [...store.meta.hyperparameters.filter((name) => new Set(scored.map((t) => t.config[name])).size > 1), "score"];
   const scales = new Map(names.map((name) => [name, rangeOf(scored.map((t) => valueOf(t, name)))]));
-  const box = { left: 40, top: 22, width: width - 80, height: height - 36 };
+  const box = { left: 40, top: 32, width: width - 80, height: height - 48 };
   const px = (k) => box.left + (names.length > 1 ? (k * box.width) / (names.length - 1) : box.width / 2);
   const py = (name, value) => box.top + box.height * (1 - scales.get(name).share(value));
   pen.lineWidth = 1;
@@ -213,7 +213,7 @@ function drawParallel(canvas, { store, own, colors }) {
     rule(pen, px(k), box.top, px(k), box.top + box.height);
     pen.textAlign = "center";
     pen.textBaseline = "bottom";
-    pen.fillText(name, px(k), box.top - 10);
+    pen.fillText(name, px(k), box.top - 13);
     const { low, high } = scales.get(name);
     pen.fillText(typeof high === "number" ? short(high) : String(high), px(k), box.top);
     pen.textBaseline = "top";
@@ -263,8 +263,9 @@ function axisOf(order, words, n) {
   const uneven = order.length > 2 && order.length <= 10 && n > order.length && Math.max(...gaps) / Math.min(...gaps) > order.length;
   if (!words && first > 0 && last / first > 20) {
     const decades = [];
-    for (let k = Math.ceil(Math.log10(first)); k <= Math.log10(last); k++) decades.push(10 ** k);
-    return { low: first / 1.3, high: last * 1.3, log: true, ticks: decades };
+    const factors = last / first < 200 ? [1, 2, 5] : [1];
+    for (let k = Math.floor(Math.log10(first)); k <= Math.log10(last); k++) decades.push(...factors.map((factor) => Number((factor * 10 ** k).toPrecision(1))));
+    return { low: first / 1.3, high: last * 1.3, log: true, ticks: decades.filter((tick) => tick >= first / 1.1 && tick <= last * 1.1) };
   }
   if (words || uneven) {
     return { low: -0.5, high: order.length - 0.5, ticks: order.map((_, k) => k), labels: order.map((v) => String(v).slice(0, 14)) };

@@ -23,23 +23,21 @@ function brightness(color) {
 }
 
 // The one mark of what is selected: the ink's line around it, and the ground's around that.
-function halo(pen, colors, draw) {
-  for (const [color, wide] of [[colors.ground, 7], [colors.ink, 4.5]]) {
-    pen.globalAlpha = 1;
+function halo(pen, colors, draw, thick = 1) {
+  pen.setLineDash([]);
+  pen.globalAlpha = 1;
+  for (const [color, wide] of [[colors.ground, 7 * thick], [colors.ink, 4.5 * thick]]) {
     [pen.strokeStyle, pen.lineWidth] = [color, wide];
     draw();
   }
 }
 
-function frame(pen, { x, y, width, height }, colors) {
-  halo(pen, colors, () => pen.strokeRect(x - 0.5, y - 0.5, width + 1, height + 1));
-  pen.strokeStyle = colors.ground;
-  pen.lineWidth = 1;
-  pen.strokeRect(x - 0.5, y - 0.5, width + 1, height + 1);
+function frame(pen, { x, y, width, height }, colors, thick) {
+  halo(pen, colors, () => pen.strokeRect(x - 0.5, y - 0.5, width + 1, height + 1), thick);
 }
 
 function ring(pen, { x, y }, radius, colors) {
-  halo(pen, { ...colors, ink: colors.ink }, () => {
+  halo(pen, colors, () => {
     pen.beginPath();
     pen.arc(x, y, radius - 2, 0, 2 * Math.PI);
     pen.stroke();

@@ -8,7 +8,7 @@ const PIPS = { c: ["continued", "●"], s: ["stopped", "■"], f: ["finished", "
 function columnsOf(store) {
   const score = (name, key) => ({ name, by: key, width: "62px", number: true, fill: (cell, t) => (cell.textContent = short(t[key] ?? NaN)) });
   return [
-    { name: "rank", by: "rank", width: "48px", number: true, fill: (cell, t) => (cell.textContent = t.rank ?? "–") },
+    { name: "rank", by: "rank", width: "58px", number: true, fill: (cell, t) => (cell.textContent = t.rank ?? "–") },
     { name: "trial", by: "trial", width: "44px", number: true, fill: (cell, t) => (cell.textContent = t.trial) },
     { name: "state", by: "state", width: "82px", fill: stateCell },
     { name: "phases", by: "phases", width: "78px", fill: pipCell },

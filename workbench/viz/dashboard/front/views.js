@@ -50,7 +50,7 @@ function stretchOf(own, now) {
 
 function drawGantt(canvas, { store, own, colors, look }) {
   const { rows, height: tall } = slotRows(store.now.slots);
-  const row = look.expanded ? 20 : 6;
+  const row = look.expanded ? 20 : Math.max(3, Math.min(6, Math.floor(100 / Math.max(1, tall))));
   const { pen, width, height } = ready(canvas, BOX.top + BOX.bottom + row * Math.max(2, tall));
   if (!rows.length) return none(pen, width, height, colors, "no slot has joined yet");
   pen.font = FONT;
@@ -81,7 +81,7 @@ function drawGantt(canvas, { store, own, colors, look }) {
     bars.push(place);
   }
   pen.globalAlpha = 1;
-  for (const place of bars) if (own.selected.has(place.bar.trial)) frame(pen, place, colors);
+  for (const place of bars) if (own.selected.has(place.bar.trial)) frame(pen, place, colors, row < 12 ? 0.4 : 1);
   const hit = (mx, my) => {
     const found = bars.find((b) => mx >= b.x && mx <= b.x + b.width && my >= b.y && my <= b.y + b.height);
     if (!found) return null;
@@ -163,7 +163,7 @@ function drawSurvival(canvas, { store, own, colors }) {
     pen.textAlign = "center";
     pen.textBaseline = "top";
     const mode = modeOf(phase, room > 60);
-    if (mode && pen.measureText(mode).width < room) pen.fillText(mode, px(phase.phase), box.top + box.height + 16);
+    if (mode && pen.measureText(mode).width + 6 < room) pen.fillText(mode, px(phase.phase), box.top + box.height + 16);
   });
   for (const [heights, dash] of [[expected, []], [minimum, [2, 3]]]) {
     pen.setLineDash(dash);
@@ -175,7 +175,9 @@ function drawSurvival(canvas, { store, own, colors }) {
   }
   pen.setLineDash([]);
   const reached = new Set(store.spans.filter((s) => s && own.selected.has(s.trial)).map((s) => s.phase)); // by selected trials
-  for (const phase of reached) frame(pen, { x: px(phase) - bar / 2, y: py(0) - 3, width: bar, height: 4 }, colors);
+  pen.strokeStyle = colors.ink;
+  pen.lineWidth = 3;
+  for (const phase of reached) rule(pen, px(phase) - bar / 2, py(0) + 1.5, px(phase) + bar / 2, py(0) + 1.5);
   return (mx) => {
     const phase = phases[Math.round(((mx - box.left) / box.width) * phases.length - 0.5)];
     if (!phase) return null;
