@@ -26,6 +26,7 @@ from workbench.viz.dashboard import Dashboard  # noqa: E402
 
 TRIALS = 100
 SLOTS = 100
+LARGE_SLOTS = 300
 PHASES = 5
 LOOK_S = 0.5
 HOUR = 7200  # refreshes
@@ -43,6 +44,21 @@ URL.createObjectURL = (blob) => {
   return make.call(URL, blob);
 };
 """
+
+
+SCROLL = """table => new Promise((done) => {
+  const gaps = [];
+  let before = performance.now();
+  const until = before + 3000;
+  const frame = (now) => {
+    gaps.push(now - before);
+    before = now;
+    table.scrollTop += 66;
+    if (now < until) requestAnimationFrame(frame);
+    else done(gaps);
+  };
+  requestAnimationFrame(frame);
+})"""
 
 
 class Counting(Dashboard):
@@ -96,10 +112,10 @@ def spec(trials: int) -> dict[str, object]:
     return {"scheduler": {"kind": "hypertrick", "n_trials": trials, "n_phases": PHASES, "eviction_rate": 0.25}}
 
 
-def study(db: Path, name: str, trials: int) -> StudyLog:
+def study(db: Path, name: str, trials: int, slots: int = SLOTS) -> StudyLog:
     log = StudyLog(db, name, spec(trials))
     log.append([Event(Kind.STUDY_STARTED, 0.0)])
-    log.append([Event(Kind.SLOT_JOINED, 0.0, slot=k, data={"node": f"n{k}"}) for k in range(min(SLOTS, trials))])
+    log.append([Event(Kind.SLOT_JOINED, 0.0, slot=k, data={"node": f"n{k}"}) for k in range(min(slots, trials))])
     return log
 
 
@@ -111,7 +127,7 @@ def run(trial: int, at: float, rng: np.random.Generator) -> Event:
 def whole_trial(trial: int, from_s: float, each: int, rng: np.random.Generator) -> Iterator[Event]:
     """A trial of one to five phases of 60 s, as HyperTrick would let it run; `each` scores in all."""
     phases = min(PHASES, int(rng.geometric(0.25)))
-    slot, per_phase = trial % SLOTS, each // phases
+    slot, per_phase = trial % LARGE_SLOTS, each // phases
     yield run(trial, from_s, rng)
     for phase in range(phases):
         at = from_s + 60.0 * phase
@@ -128,9 +144,11 @@ def whole_trial(trial: int, from_s: float, each: int, rng: np.random.Generator) 
 
 def fill(db: Path, trials: int, each: int) -> StudyLog:
     rng = np.random.default_rng(0)
-    log = study(db, "large", trials)
-    for first in range(0, trials, SLOTS):
-        wave = [e for t in range(first, first + SLOTS) for e in whole_trial(t, 3.0 * first, each, rng)]
+    log = study(db, "large", trials, LARGE_SLOTS)
+    for first in range(0, trials, LARGE_SLOTS):
+        wave = [
+            e for t in range(first, min(trials, first + LARGE_SLOTS)) for e in whole_trial(t, 3.0 * first, each, rng)
+        ]
         log.append(sorted(wave, key=lambda event: event.at))
     return log
 
@@ -267,18 +285,26 @@ def in_a_browser(folder: Path, looks: int, trials: int, each: int) -> dict[str, 
             seen[f"frame_gap_ms_{name}"] = round(float(np.quantile(gaps, share)), 1)
         seen["large_visible_s"] = shown(page, 2, "large")
         with_more = StudyLog(big, "large", spec(trials), resume=True)
-        count = page.locator(".jp-CodeCell").nth(2).locator(".wb-count").first.element_handle()
+        count = page.locator(".jp-CodeCell").nth(2).locator(".wb-facts").first.element_handle()
         before = count.text_content()
         began = time.perf_counter()
         one_more(with_more, trials)
         page.wait_for_function("([e, before]) => e.textContent !== before", arg=[count, before])
         seen["large_refresh_s"] = round(time.perf_counter() - began, 2)
+        seen |= scrolled(page, 2)
         shown(page, 3, "steady")
         scripts = page.evaluate("window.scripts")
         seen["javascript_of_three_dashboards"] = {"loaded": len(scripts), "different": len(set(scripts))}
         with_more.close()
         growing.log.close()
         return {**seen, "console_errors": page.complaints}
+
+
+def scrolled(page, cell: int) -> dict[str, float]:
+    """Scroll the trial table of a cell for three seconds, three rows a frame, and give the gaps between frames."""
+    table = page.locator(".jp-CodeCell").nth(cell).locator(".wb-table").element_handle()
+    gaps = np.array(page.evaluate(SCROLL, table))
+    return {f"scroll_gap_ms_{n}": round(float(np.quantile(gaps, q)), 1) for n, q in (("p50", 0.5), ("p95", 0.95))}
 
 
 def an_hour(folder: Path, refreshes: int, every_s: float) -> dict[str, object]:

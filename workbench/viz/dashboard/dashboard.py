@@ -29,7 +29,7 @@ from workbench.viz.dashboard.stored import VIEW, Stored
 _ONCE_MORE_S = 1.0  # the last state is sent again after this: a front end may have dropped it
 
 
-class Trials(traitlets.List):  # type: ignore[type-arg]
+class TrialNumbers(traitlets.List):  # type: ignore[type-arg]
     """A list of trial numbers; one number and ``None`` are taken for a list of one and of none."""
 
     def validate(self, obj: Any, value: Any) -> Any:
@@ -107,9 +107,9 @@ class Dashboard(anywidget.AnyWidget):  # type: ignore[misc]
 
     _esm = BOOT
 
-    selected = Trials(traitlets.Int()).tag(sync=True)
+    selected = TrialNumbers(traitlets.Int()).tag(sync=True)
     filter = traitlets.Unicode("").tag(sync=True)
-    visible = Trials(traitlets.Int(), default_value=None, allow_none=True).tag(sync=True)
+    visible = TrialNumbers(traitlets.Int(), default_value=None, allow_none=True).tag(sync=True)
     importance = traitlets.Bool(True).tag(sync=True)
     error = traitlets.Unicode("").tag(sync=True)
     _key = traitlets.Unicode("").tag(sync=True)  # by which the views of one model find their store

@@ -93,6 +93,8 @@ function makeTable(parent, store, own) {
   let scales = new Map();
   let active = null; // the trial that the arrow keys move from
   let due = 0;
+  let pool = 0; // rows there are elements for
+  let version = 0; // of what the rows show
 
   const headed = whenChanged((names, by, down) => {
     head.replaceChildren();
@@ -112,7 +114,7 @@ function makeTable(parent, store, own) {
     const template = columns.map((c) => c.width).join(" ");
     grid.style.setProperty("--wb-columns", template);
     grid.setAttribute("aria-colcount", String(names.length));
-    rows.splice(0).forEach((row) => row.remove());
+    rows.splice(0).forEach((row) => row?.remove());
   });
 
   function rowElement(k) {
@@ -136,12 +138,19 @@ function makeTable(parent, store, own) {
     own.select(own.order.slice(Math.max(0, a), b + 1).map((t) => t.trial));
   }
 
+  // A row keeps its element as long as it is in sight, so that scrolling writes only the rows that come into it.
   function paint() {
     due = 0;
     const first = Math.max(0, Math.floor(grid.scrollTop / ROW) - SPARE);
     const last = Math.min(own.order.length, Math.ceil((grid.scrollTop + grid.clientHeight) / ROW) + SPARE);
+    if (last - first > pool) [pool, version] = [last - first, version + 1];
+    const used = new Set();
     for (let k = first; k < last; k++) {
-      const row = rowElement(k - first);
+      const row = rowElement(k % pool);
+      used.add(row);
+      const key = `${version}/${k}`;
+      if (row.dataset.key === key) continue;
+      row.dataset.key = key;
       const trial = own.order[k];
       row.hidden = false;
       row.style.transform = `translateY(${k * ROW}px)`;
@@ -151,11 +160,13 @@ function makeTable(parent, store, own) {
       row.setAttribute("aria-selected", String(own.selected.has(trial.trial)));
       columns.forEach((column, c) => column.fill(row.children[c], trial, scales));
     }
-    for (let k = last - first; k < rows.length; k++) {
-      rows[k].hidden = true;
-      rows[k].removeAttribute("id");
+    for (const row of rows) {
+      if (!row || used.has(row)) continue;
+      row.hidden = true;
+      row.removeAttribute("id");
+      delete row.dataset.key;
     }
-    const shown = active !== null && rows.some((row) => !row.hidden && Number(row.dataset.trial) === active);
+    const shown = active !== null && rows.some((row) => row && !row.hidden && Number(row.dataset.trial) === active);
     if (shown) grid.setAttribute("aria-activedescendant", `${id}-${active}`);
     else grid.removeAttribute("aria-activedescendant");
   }
@@ -186,6 +197,7 @@ function makeTable(parent, store, own) {
   };
 
   return () => {
+    version++;
     columns = columnsOf(store);
     scales = scalesOf(store);
     headed(columns.map((c) => c.name), own.sort.by, own.sort.down);
