@@ -16,6 +16,7 @@ from workbench import (
     RandomSearcher,
     SuccessiveHalving,
 )
+from workbench.algos.search.seeded import Seeded
 from workbench.core.aim import Aim
 from workbench.core.drive import drive, replay
 from workbench.core.errors import InvalidInput
@@ -75,6 +76,15 @@ def test_scores_in_a_reason_are_told_as_the_trainable_gave_them() -> None:
         assert reason["best"] in losses
         assert (reason["best"] > reason["median"]) == (reason["verdict"] == "stop")
         assert ("> the median" if reason["verdict"] == "stop" else "≤ the median") in MedianStopping.explain(reason)
+
+
+def test_scores_in_a_reason_on_several_seeds_are_turned_back_too() -> None:
+    scheduler = Seeded(MedianStopping(RandomSearcher(SPACE), 8, 4), seeds=2)
+    log, _ = driven(scheduler, Turned(RandomTimes(3)), MINIMISE)
+    told = [e.data for e in log if e.kind is Kind.DECISION and e.data["mode"] == "selecting"]
+    assert told
+    for reason in told:
+        assert (reason["best"] > reason["median"]) == (reason["verdict"] == "stop")
 
 
 def test_t_tests_hear_of_returns_in_the_same_direction() -> None:

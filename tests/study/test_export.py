@@ -9,6 +9,7 @@ from tests.algos.search.test_informed import GOOD
 from tests.study.test_more import keep
 from tests.support import SPACE, Deterministic
 from workbench import FullRuns, HyperTrick, InformedSearcher, KnowledgeBase, RandomSearcher, Study
+from workbench.algos.search.seeded import Seeded
 from workbench.cli.main import main
 from workbench.core.errors import InvalidInput
 from workbench.study.export import FORMATS, export, exporter_of
@@ -43,6 +44,17 @@ def test_optuna_opens_it_with_params_states_and_scores(db) -> None:
     keep(db, "mine", FullRuns(RandomSearcher(SPACE), 2, 1))
     with pytest.raises(InvalidInput, match="holds a study 'mine' of somebody else's"):
         export(db, "mine", "optuna", url)
+
+
+def test_optuna_knows_the_space_also_of_a_study_with_several_seeds(tmp_path) -> None:
+    optuna = pytest.importorskip("optuna")
+    keep(tmp_path / "kb.db", "seeds", Seeded(FullRuns(RandomSearcher(SPACE), 2, 1), seeds=2))
+    url = f"sqlite:///{export(tmp_path / 'kb.db', 'seeds', 'optuna')}"
+    study = optuna.load_study(study_name="seeds", storage=url)
+    assert len(study.trials) == 4
+    kinds = optuna.distributions
+    told = {"lr": kinds.FloatDistribution(1e-5, 1e-2, log=True), "gamma": kinds.CategoricalDistribution((0.9, 0.99))}
+    assert all(trial.distributions == told for trial in study.trials)
 
 
 def test_optuna_dashboard_serves_it(db) -> None:

@@ -83,6 +83,11 @@ class Seeded:
         """Phases expected of all candidates' trials."""
         return self.scheduler.expected_phases * self.seeds
 
+    @property
+    def scores_in_reasons(self) -> tuple[str, ...]:
+        """Those of the candidates' scheduler."""
+        return tuple(getattr(self.scheduler, "scores_in_reasons", ()))
+
     def expectation(self) -> Expectation | None:
         """Say how many trials begin each phase: as many times more as there are seeds."""
         of_candidates = expectation_of(self.scheduler)

@@ -1,5 +1,6 @@
 """A study as one of Optuna's, in any storage that Optuna takes: for its dashboard, its plots, its importance."""
 
+import warnings
 from collections.abc import Mapping
 from typing import Any
 
@@ -51,7 +52,9 @@ class OptunaExport(Exporter):
         )
         self._optuna.logging.set_verbosity(verbosity)
         study.set_user_attr(_MARK, True)
-        study.set_metric_names(["score"] if aim.second is None else ["score", aim.second])
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")  # Optuna calls the names of objectives experimental
+            study.set_metric_names(["score"] if aim.second is None else ["score", aim.second])
         self._space = _space_of(self.spec)
         return study
 
@@ -98,7 +101,9 @@ class OptunaExport(Exporter):
 
 def _space_of(spec: Mapping[str, Any]) -> Mapping[str, Domain]:
     """Find the study's space in its record; empty if there is none that can be read."""
-    for holder in (spec["scheduler"], spec["scheduler"].get("searcher", {})):
+    scheduler = spec["scheduler"]
+    scheduler = scheduler.get("scheduler", scheduler)  # that of the candidates, where these have several seeds
+    for holder in (scheduler, scheduler.get("searcher", {})):
         while isinstance(holder, Mapping) and "space" not in holder and "searcher" in holder:
             holder = holder["searcher"]  # one that goes on as another
         told = holder.get("space") if isinstance(holder, Mapping) else None
