@@ -1,5 +1,7 @@
 """Settings of all tests."""
 
+from contextlib import nullcontext
+
 import pytest
 from hypothesis import settings
 
@@ -14,3 +16,10 @@ def client():
 
     with local_client(2) as client:
         yield client
+
+
+@pytest.fixture
+def one_cluster(client, monkeypatch):
+    """The shared cluster in the place of those that studies would start for themselves."""
+    monkeypatch.setattr("workbench.cluster.local.local_client", lambda *_, **__: nullcontext(client))
+    return client

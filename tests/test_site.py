@@ -6,7 +6,6 @@ import re
 import shlex
 import subprocess
 import sys
-from contextlib import nullcontext
 from html.parser import HTMLParser
 from pathlib import Path
 
@@ -65,11 +64,10 @@ def test_the_nav_has_every_page_once() -> None:
     assert sorted(listed(nav)) == PAGES
 
 
-def test_the_first_example_of_the_readme_is_short_and_runs(tmp_path, monkeypatch, client) -> None:
+def test_the_first_example_of_the_readme_is_short_and_runs(tmp_path, monkeypatch, one_cluster) -> None:
     source = re.findall(r"^```python\n(.*?)^```$", (ROOT / "README.md").read_text(), re.MULTILINE | re.DOTALL)[0]
     assert len([line for line in source.splitlines() if line]) <= 10
     monkeypatch.chdir(tmp_path)
-    monkeypatch.setattr("workbench.cluster.local.local_client", lambda nodes: nullcontext(client))
     assert "hours=0.1" in source
     toy = source.replace("hours=0.1", "n_trials=2, n_phases=2, nodes=2")
     names = {"__name__": "__main__"}
@@ -208,14 +206,12 @@ def titled(page: str, title: str) -> str:
     return found
 
 
-def test_tune_your_own_code_runs_at_a_toy_size(tmp_path, monkeypatch, capsys, client) -> None:
-    """Its Python as if typed into a notebook, on a cluster that is there already; its commands on one of their own."""
+def test_tune_your_own_code_runs_at_a_toy_size(tmp_path, monkeypatch, one_cluster) -> None:
+    """Its Python as if typed into a notebook, on a cluster that is there already."""
     monkeypatch.chdir(tmp_path)
     smaller, names = Toy(TOY_OF_ONE_S_OWN), {"__name__": "__main__"}
-    with monkeypatch.context() as there:
-        there.setattr("workbench.cluster.local.local_client", lambda nodes: nullcontext(client))
-        for source in blocks("own.md", "python"):
-            exec(compile(smaller(source), "docs/own.md", "exec"), names)
+    for source in blocks("own.md", "python"):
+        exec(compile(smaller(source), "docs/own.md", "exec"), names)
     assert all(smaller.said.values())
     with KnowledgeBase("data/runs/workbench.db") as kb:
         studies = ["train", "digits", "network", "network-class", "cartpole-ppo", "corridor"]
@@ -223,10 +219,15 @@ def test_tune_your_own_code_runs_at_a_toy_size(tmp_path, monkeypatch, capsys, cl
         assert kb.studies["state"].tolist() == ["ended"] * 6
         assert all((kb[name].frames().trials["state"] != "failed").all() for name in kb)
         assert kb["train"].frames().phases["score"].min() > 0.5
+
+
+def test_the_commands_on_one_s_own_code_run_in_their_order(tmp_path, monkeypatch, capsys, one_cluster) -> None:
+    monkeypatch.chdir(tmp_path)
     for title in ("my_module.py", "mine.toml", "sb3.toml"):
         Path(title).write_text(titled("own.md", title))
     assert study_from(read_file("sb3.toml")).trainable.algorithm == "DQN"
     monkeypatch.setattr(sys, "path", [*sys.path])
+    one_cluster.run(sys.path.append, str(tmp_path))  # workers of a cluster of its own are given the command's path
     for line in [line for block in blocks("own.md", "sh") for line in block.splitlines()]:
         assert main(shlex.split(line)[1:]) == 0, line
     assert "[best.config]" in capsys.readouterr().out

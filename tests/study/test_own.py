@@ -3,7 +3,6 @@
 import subprocess
 import sys
 import warnings
-from contextlib import nullcontext
 
 import nbformat
 import numpy as np
@@ -110,12 +109,9 @@ def folder(tmp_path, monkeypatch):
     sys.modules.pop("my_module_of_a_test", None)
 
 
-def test_a_study_file_names_code_of_one_s_own_and_a_database_alone_imports_none(
-    folder, capsys, client, monkeypatch
-) -> None:
+def test_a_study_file_names_code_of_one_s_own_and_a_database_alone_imports_none(folder, capsys, one_cluster) -> None:
     where = ["--db", "kb.db", "--quiet"]
-    client.run(sys.path.append, str(folder))  # workers of a cluster of its own are given the command's path
-    monkeypatch.setattr("workbench.cluster.local.local_client", lambda nodes: nullcontext(client))
+    one_cluster.run(sys.path.append, str(folder))  # workers of a cluster of its own are given the command's path
     assert main(["run", "study.toml", *where]) == 0
     with KnowledgeBase("kb.db") as kb:
         assert kb["mine"].spec["trainable"] == {"kind": "my_module_of_a_test:train", "step": 2.0}

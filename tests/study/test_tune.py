@@ -1,7 +1,5 @@
 """One call that tunes a function."""
 
-from contextlib import nullcontext
-
 import pytest
 
 from tests import own
@@ -12,8 +10,7 @@ SPACE = {"lr": LogUniform(1e-3, 1.0)}
 
 
 @pytest.fixture
-def here(client, tmp_path, monkeypatch):
-    monkeypatch.setattr("workbench.cluster.local.local_client", lambda nodes: nullcontext(client))
+def here(one_cluster, tmp_path):
     return {"db": tmp_path / "kb.db", "nodes": 2}
 
 
