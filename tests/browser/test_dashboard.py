@@ -113,7 +113,9 @@ def test_the_dashboard_in_a_browser(page, notebook) -> None:
 
     # another cell, while the study runs
     run_cells(page, 2)
-    expect(page.locator(".jp-OutputArea-output", has_text=re.compile(r"\d+ trials begun"))).to_be_visible()
+    printed = page.locator("[data-mime-type='application/vnd.jupyter.stdout']")
+    printed = printed.filter(has_text=re.compile(r"\d+ trials begun"))
+    expect(printed).to_be_visible()
 
     stopped, paused = press(page, board, db, "Stop"), press(page, board, db, "Pause")
     board.get_by_role("button", name="Pause study").evaluate("button => button.click()")  # or it may end too soon
@@ -150,7 +152,7 @@ def test_the_dashboard_in_a_browser(page, notebook) -> None:
 
     lines = decisions.count()
     command(page, "notebook:run-all-below")
-    expect(page.locator(".jp-OutputArea-output svg rect").first).to_be_attached()
+    expect(page.locator(".jp-RenderedHTML > div:not(.wb-still) > svg rect").first).to_be_attached()
     command(page, "docmanager:save")
     expect(page.locator(".jp-mod-dirty")).to_have_count(0)
     page.reload()
