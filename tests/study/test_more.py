@@ -82,6 +82,25 @@ def test_first_configurations_stand_in_a_study_file(tmp_path) -> None:
         study_from({**table, "first": [{"h0": 5, "h1": 0.25}]})
 
 
+def test_a_study_file_names_a_constraint_by_its_module(tmp_path) -> None:
+    table = {
+        "study": {"name": "bound", "db": tmp_path / "kb.db"},
+        "space": {"h0": {"uniform": [0, 1]}, "h1": {"uniform": [0, 1]}, "constraint": f"{__name__}:is_low"},
+        "scheduler": {"kind": "full", "n_trials": 20, "n_phases": 1},
+        "trainable": {"kind": "quadratic"},
+    }
+    study = study_from(table)
+    assert all(is_low(study.scheduler.ask().config) for _ in range(20))
+    assert study.spec["scheduler"]["searcher"]["space"]["constraint"] == {"kind": f"{__name__}:is_low"}
+    table["space"]["constraint"] = f"{__name__}:nothing"
+    with pytest.raises(InvalidInput, match="unknown name in module"):
+        study_from(table)
+
+
+def is_low(config) -> bool:
+    return config["h0"] + config["h1"] < 0.7
+
+
 def test_a_study_that_has_ended_gets_more_trials_and_resumes_by_its_name(client, tmp_path) -> None:
     db = tmp_path / "kb.db"
     table = {
@@ -140,7 +159,7 @@ def test_a_study_over_a_space_with_conditions_is_shown_and_its_constraint_asks_f
     assert results.frames.trials["momentum"].isna().sum() == (results.frames.trials["optimizer"] != "sgd").sum()
     NETWORK.validate({**results.summary["best_config"], "width": int(results.summary["best_config"]["width"])})
     assert set(results.figures()) >= {"parallel coordinates", "importance", "search space", "score by hyperparameter"}
-    with pytest.raises(InvalidInput, match=r"runs tests.core.test_space:<lambda>, .* resume it from Python"):
+    with pytest.raises(InvalidInput, match=r"runs tests.core.test_space:<lambda>, .* or from Python"):
         recorded_study(tmp_path / "kb.db", "network")
     named = Study("network", scheduler, Deterministic, tmp_path / "kb.db").spec["scheduler"]["searcher"]["space"]
     assert named["constraint"] == {"kind": "tests.core.test_space:<lambda>"}

@@ -16,7 +16,7 @@ from workbench.core.protocols import ranks_needed
 from workbench.core.record import code_named, in_drawn_order, own_classes, scheduler_from_record
 from workbench.core.registry import SCHEDULERS, SEARCHERS
 from workbench.core.space import Space
-from workbench.study.own import trainable_from, with_own
+from workbench.study.own import imported, trainable_from, with_own
 from workbench.study.study import Study
 
 _STUDY_KEYS = {
@@ -107,7 +107,7 @@ def study_from(table: Mapping[str, Any], **overrides: Any) -> Study:
     trainable = trainable_from(_table(table, "trainable"))
     nodes = settings.get("nodes", Study.nodes) if settings.get("client") is None else None
     n_slots = max(1, nodes // ranks_needed(trainable)) if isinstance(nodes, int) else nodes  # `Study` refuses the rest
-    space = Space.from_json(table["space"]) if "space" in table else None
+    space = _space(table["space"]) if "space" in table else None
     searcher = _built("searcher", described, SEARCHERS, space=space, seed=seed)
     if "first" in table:
         searcher = made("the searcher", InformedSearcher, {"searcher": searcher, "first": table["first"]})
@@ -177,6 +177,15 @@ def study_from_record(name: str, spec: Mapping[str, Any], trainable: str | None 
     scheduler = scheduler_from_record(spec["scheduler"])
     factory = trainable_from(recorded if trainable is None else {**recorded, "kind": trainable})
     return Study(name, scheduler, factory, seed=spec["seed"], **{k: v for k, v in settings.items() if v is not None})
+
+
+def _space(described: Any) -> Space:
+    """Read a space, whose ``constraint`` may be "module:name": a file may name code of the user's own."""
+    constraint = described.get("constraint") if isinstance(described, Mapping) else None
+    if not isinstance(constraint, str):
+        return Space.from_json(described)
+    space = Space.from_json({name: entry for name, entry in described.items() if name != "constraint"})
+    return Space(dict(space), space.only_if, imported(constraint))
 
 
 def _built(what: str, described: Mapping[str, Any], registry: Registry, **given: Any) -> Any:
