@@ -232,3 +232,8 @@ def test_a_checkpoint_is_evaluated_by_a_protocol(tmp_path, capsys) -> None:
 
 def test_evaluating_what_is_no_checkpoint(tmp_path, capsys) -> None:
     assert f"there is no checkpoint in {tmp_path}" in refused(capsys, "evaluate", str(tmp_path))
+
+
+def test_more_trials_are_of_a_study_that_is_resumed_by_its_name(capsys) -> None:
+    assert main(["run", "mine.toml", "--trials", "5"]) == 2
+    assert "--trials is of a study that is resumed by its name" in capsys.readouterr().err
