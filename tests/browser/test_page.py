@@ -113,6 +113,17 @@ def test_a_brush_becomes_the_filter_and_a_legend_hides(tab, running):
     assert tab.locator(".wb-toggle input").first.is_checked()
 
 
+def test_what_is_visible_is_taken_along(tab, running):
+    stand(tab, running, filter="top:5")
+    drawn(tab)
+    with tab.expect_download() as kept:
+        tab.get_by_role("button", name="CSV").click()
+    assert len(Path(kept.value.path()).read_text().splitlines()) == 1 + 5
+    with tab.expect_download() as kept:
+        tab.get_by_role("button", name="PNG").first.click()
+    assert Path(kept.value.path()).read_bytes().startswith(b"\x89PNG")
+
+
 def test_a_dead_kernel_is_said_and_switches_the_buttons_off(tab, running):
     stand(tab, running)
     assert tab.get_by_role("button", name="Pause study").is_enabled()

@@ -15,6 +15,7 @@ PARTS = [
     "views.js",
     "curves.js",
     "controls.js",
+    "export.js",
     "detail.js",
     "page.js",
 ]

@@ -107,6 +107,13 @@ test("trials side by side show where they differ", () => {
   assert.deepEqual(rows.find(([name]) => name === "learning_rate"), ["learning_rate", ["0.001", "1.0e-5"]]);
 });
 
+test("a file of the visible trials can be read by a spreadsheet, and is no formula there", () => {
+  const hostile = trial(7, { rank: 1, state: "failed", last: -2.5, error: '=1+1 "x", y', config: { learning_rate: 1e-3 } });
+  const [head, row] = front.csvOf([hostile], ["learning_rate"]).split("\r\n");
+  assert.equal(head, "rank,trial,state,phases,last_score,best_score,learning_rate,verdict,error");
+  assert.equal(row, `1,7,failed,0,-2.5,,0.001,,"'=1+1 ""x"", y"`);
+});
+
 test("curves lie along time, frames or phases; bands are over the ends of phases", () => {
   const curve = { x: [5, 10, 14], y: [1, 2, 3], end: [false, true, false], frames: [50, 100, NaN] };
   assert.deepEqual(front.along(curve, "seconds"), [5, 10, 14]);

@@ -170,6 +170,7 @@ function filterBar(parent, store, own) {
   const states = make("span", "wb-states", bar);
   const hide = toggle(bar, "hide stopped", "hide stopped trials in every view");
   const top = choice(bar, "only the best", [["", "all"], ...[5, 10, 20, 50].map((n) => [n, `top ${n}`])]);
+  csvButton(bar, store, own);
   const count = make("span", "wb-soft wb-found", bar);
   count.setAttribute("role", "status");
   input.oninput = () => own.setFilter(input.value);
@@ -371,7 +372,10 @@ function render({ model, el }) {
     event.preventDefault();
     event.stopPropagation();
   };
-  for (const view of views) pointed(view, root, tip, own);
+  for (const view of views) {
+    pointed(view, root, tip, own);
+    pngButton(view.head, view.canvas, view.label.split(/[;,]| of /)[0]);
+  }
   const traits = "change:selected change:filter change:error change:importance";
   store.changed.add(later);
   model.on(traits, touched);
