@@ -141,7 +141,7 @@ test("importance: off, growing, refused, and a row a hyperparameter", () => {
     return [front.drawImportance(canvas, { colors: COLORS }, on, told), words().join("|")];
   };
   assert.match(drawn(false, null)[1], /switched off/);
-  assert.match(drawn(true, null)[1], /from 20 trials/);
+  assert.match(drawn(true, null)[1], /once 20 trials/);
   assert.match(drawn(true, { rows: [], told: "too few trials" })[1], /too few trials/);
   const row = { hyperparameter: "lr", importance: 0.8, low: 0.7, high: 0.9, permutation: 0.5, permutation_low: 0.4, permutation_high: 0.6 };
   const [hit, words] = drawn(true, { rows: [row], told: "" });

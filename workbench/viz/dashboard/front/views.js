@@ -290,7 +290,7 @@ function nearestOf(marks, mx, my) {
 function drawImportance(canvas, { colors }, on, found) {
   const { pen, width, height } = ready(canvas, Math.max(TAB - 20, 50 + 30 * (found?.rows.length ?? 0)));
   if (!on) return none(pen, width, height, colors, "switched off: board.importance = True switches it on");
-  if (!found) return none(pen, width, height, colors, "computed from 20 trials with a score on");
+  if (!found) return none(pen, width, height, colors, "computed once 20 trials have a score");
   if (!found.rows.length) return none(pen, width, height, colors, found.told);
   const { rows } = found;
   pen.font = FONT;
