@@ -69,7 +69,14 @@ class Picture(gymnasium.Env):
 
 
 gymnasium.register("SB3Goal-v0", Goal)
+
+
+class Text(Picture):
+    observation_space = spaces.Text(3)
+
+
 gymnasium.register("SB3Picture-v0", Picture)
+gymnasium.register("SB3Text-v0", Text)
 
 
 def silent(metrics):
@@ -324,7 +331,7 @@ def test_explorations_fall_over_the_whole_trial_and_not_over_a_phase():
 
 REFUSED = {
     "algorithm": (("PP0", "CartPole-v1", {}), r"unknown algorithm 'PP0': did you mean 'PPO'"),
-    "hyperparameter": (("PPO", "CartPole-v1", {"lr": 1}), r"hyperparameter of PPO 'lr'.*among them batch_size"),
+    "hyperparameter": (("PPO", "CartPole-v1", {"lr": 1}), r"hyperparameter of PPO 'lr': it has batch_size.*, vf_coef$"),
     "another's": (("PPO", "CartPole-v1", {"buffer_size": 9}), r"hyperparameter of PPO 'buffer_size'"),
     "of the policy": (
         ("PPO", "CartPole-v1", {"policy_kwargs": {"arch": 1}}),
@@ -340,6 +347,7 @@ REFUSED = {
     ),
     "environment": (("PPO", "CartPol-v1", {}), r"environment CartPol-v1 cannot be made.*"),
     "class of an environment": (("PPO", Goal, {}), r"gymnasium.register\('Mine-v0', MyEnv\)"),
+    "text": (("PPO", "SB3Text-v0", {}), r"PPO cannot play SB3Text-v0.*put wrappers=\['gymnasium"),
     "table": (("PPO", "CartPole-v1", 3), r"hyperparameters is a table"),
 }
 
@@ -350,6 +358,11 @@ def test_what_cannot_be_is_one_line(case):
     with pytest.raises(InvalidInput, match=line) as caught:
         SB3(algorithm, env, hyperparameters=hyperparameters)
     assert "\n" not in str(caught.value)
+
+
+def test_a_hyperparameter_in_the_wrong_place_is_told_where_it_stands():
+    with pytest.raises(InvalidInput, match=r"no setting 'n_steps'.*hyperparameters={'n_steps': 128}"):
+        SB3("PPO", "CartPole-v1", n_steps=128)
 
 
 def test_libraries_that_are_missing_are_one_line(monkeypatch):

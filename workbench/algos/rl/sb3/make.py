@@ -41,12 +41,11 @@ class Counted(gymnasium.Wrapper):
 
 def make_environments(settings: SB3, episodes: Episodes) -> VecEnv:
     """Make the environments of a trial, whose games are counted into `episodes`."""
-    env: VecEnv = DummyVecEnv([lambda: Counted(settings.recipe.make(), episodes)] * settings.n_envs)
-    if settings.normalize:
-        gamma = settings.hyperparameters.get("gamma", 0.99)
-        with _readable(settings):
-            env = VecNormalize(env, gamma=gamma)
-    return env
+    with _readable(settings):
+        env: VecEnv = DummyVecEnv([lambda: Counted(settings.recipe.make(), episodes)] * settings.n_envs)
+        if settings.normalize:
+            env = VecNormalize(env, gamma=settings.hyperparameters.get("gamma", 0.99))
+        return env
 
 
 def make_model(settings: SB3, env: VecEnv, seed: int, **given: Any) -> BaseAlgorithm:
@@ -71,7 +70,7 @@ def _fitting_policy(algorithm: Any, env: VecEnv) -> str:
     names: list[str] = list(algorithm.policy_aliases)
     fitting = [name for name in names if name.startswith(start)]
     if not fitting:
-        raise InvalidInput(f"it has no policy that reads {space}, only {', '.join(names)}")
+        raise InvalidInput(f"{algorithm.__name__} has no policy that reads {space}, only {', '.join(names)}")
     return fitting[0]
 
 
@@ -80,11 +79,14 @@ def _readable(settings: SB3) -> Generator[None, None, None]:
     """Say in one line what SB3 refuses, and of which algorithm and environment."""
     try:
         yield
-    except WorkbenchError as err:
-        raise InvalidInput(f"{settings.algorithm} cannot play {settings.env}: {err}") from None
+    except WorkbenchError:
+        raise
     except (AssertionError, ValueError, TypeError, NotImplementedError, KeyError, RuntimeError, AttributeError) as err:
         said = f"{type(err).__name__}: {err}" if str(err) else type(err).__name__
+        shown = isinstance(err, TypeError | NotImplementedError) or "observation" in said
+        cure = (
+            "; if it is of what it shows, put wrappers=['gymnasium.wrappers:FlattenObservation'] around it, or another"
+        )
         raise InvalidInput(
-            f"{settings.algorithm} cannot play {settings.env} with these settings: {said}; what it is shown can be "
-            "changed by a wrapper, wrappers=['gymnasium.wrappers:FlattenObservation']"
+            f"{settings.algorithm} cannot play {settings.env} with these settings: {said}{cure if shown else ''}"
         ) from None

@@ -1,16 +1,16 @@
 """Any algorithm of Stable-Baselines3 or sb3-contrib as a study takes it: by name, with its own hyperparameters."""
 
 import inspect
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from functools import cache
 from importlib import import_module
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Self
 
 from workbench.algos.rl.environment import Recipe, Wrapper, named, packed, unpacked
 from workbench.core.budget import Budget
-from workbench.core.errors import InvalidInput, refuse_unknown, unknown
+from workbench.core.errors import InvalidInput, unknown
 from workbench.core.protocols import Config
 
 if TYPE_CHECKING:
@@ -92,6 +92,15 @@ class SB3:
     torch_threads: int = 1
     device: str = "auto"
 
+    def __new__(cls, *given: Any, **settings: Any) -> Self:
+        """Refuse what is no setting with the place where hyperparameters stand."""
+        for name, value in settings.items():
+            if name not in cls.__dataclass_fields__:
+                raise InvalidInput(
+                    f"SB3 has no setting {name!r}: the algorithm's own go into hyperparameters={{{name!r}: {value!r}}}"
+                )
+        return super().__new__(cls)
+
     def __post_init__(self) -> None:
         for name in ("n_envs", "min_games", "score_window", "torch_threads", "total_frames"):
             value = getattr(self, name)
@@ -117,8 +126,8 @@ class SB3:
         names = list(config_names)
         kwargs = [name.removeprefix(POLICY) for name in names if name.startswith(POLICY)]
         what = f"hyperparameter of {self.algorithm}"
-        refuse_unknown(what, [n for n in names if not n.startswith(POLICY)], allowed(algorithm_class(self.algorithm)))
-        refuse_unknown(f"policy_kwargs {what}", kwargs, self.policy_settings())
+        _refuse_unknown(what, [n for n in names if not n.startswith(POLICY)], allowed(algorithm_class(self.algorithm)))
+        _refuse_unknown(f"policy_kwargs {what}", kwargs, self.policy_settings())
 
     def policy_settings(self) -> set[str]:
         """Name what ``policy_kwargs`` may hold."""
@@ -154,7 +163,7 @@ class SB3:
             raise InvalidInput(f"policy_kwargs is a table, got {policy_kwargs!r}")
         inner = {k.removeprefix(POLICY): given.pop(k) for k in list(given) if k.startswith(POLICY)}
         inner = {**policy_kwargs, **inner}
-        refuse_unknown(f"policy_kwargs hyperparameter of {self.algorithm}", inner, self.policy_settings())
+        _refuse_unknown(f"policy_kwargs hyperparameter of {self.algorithm}", inner, self.policy_settings())
         if inner:
             given["policy_kwargs"] = {name: _meant(name, value) for name, value in inner.items()}
         return given
@@ -197,6 +206,14 @@ def algorithm_class(name: str) -> Any:
 def allowed(algorithm: Any) -> list[str]:
     """Name an algorithm's hyperparameters."""
     return [name for name in inspect.signature(algorithm.__init__).parameters if name not in _OURS]
+
+
+def _refuse_unknown(what: str, names: Iterable[str], known: Collection[str]) -> None:
+    """Refuse a name that is not known, with all that are."""
+    for name in names:
+        if name not in known:
+            said = str(unknown(what, name, known)).rpartition("(")[0]
+            raise InvalidInput(f"{said}it has {', '.join(sorted(known))}")
 
 
 def _meant(name: str, value: Any) -> Any:
