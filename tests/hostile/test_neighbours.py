@@ -23,6 +23,7 @@ def listening() -> list[int]:
 
 
 def test_scheduler_workers_and_nannies_speak_tls_only(client) -> None:
+    client.wait_for_workers(2, timeout=300)
     info = client.scheduler_info(n_workers=-1)["workers"]
     addresses = [client.scheduler.address, *info, *(worker["nanny"] for worker in info.values())]
     assert len(addresses) == 5

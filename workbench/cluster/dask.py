@@ -301,7 +301,7 @@ class DaskExecutor:
         if workers is None:
             return  # out of reach for the moment: what we know stands until the next look
         for slot, ranks in self._slots.with_lost_workers(workers):
-            ended = ending_of(self.client, slot.addresses[ranks[0]])
+            ended = "" if slot.trial is None else ending_of(self.client, slot.addresses[ranks[0]])
             self._carry_out(self._book.slot_lost(slot, self.now, ranks[0], ended=ended))
         for slot in self._slots.form(workers, self._restarting):
             self._book.slot_joined(slot, self.now)

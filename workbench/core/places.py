@@ -19,6 +19,9 @@ DEFAULT_DB = Path("data/runs/workbench.db")
 """The knowledge base, in the working directory."""
 
 
+STUDY_NAME = "a study's name is 1 to 100 printable characters without / \\ or a leading dot"
+
+
 def is_study_name(name: object) -> bool:
     """Tell whether a study may be called so: its name is that of a folder and of files too, and shown on terminals."""
     return (

@@ -19,7 +19,8 @@ from typing import IO, Any
 from urllib.parse import quote
 
 from workbench.core.describe import without_retired
-from workbench.core.errors import DatabaseError, StudyError
+from workbench.core.errors import DatabaseError, InvalidInput, StudyError
+from workbench.core.places import STUDY_NAME, is_study_name
 from workbench.core.protocols import Event, Kind
 from workbench.knowledge.reader import decode_events
 from workbench.knowledge.schema import damage_told, open_for_writing
@@ -164,6 +165,8 @@ class StudyLog:
         if row is None:
             if resume:
                 raise StudyError(f"no study {name!r} in {self._path} to resume: start it without resume=True")
+            if not is_study_name(name):
+                raise InvalidInput(f"{STUDY_NAME}, got {name!r}")
             cursor = self._connection.execute(
                 "INSERT INTO studies (name, created_unix, spec, identity) VALUES (?, ?, ?, ?)",
                 (name, time.time(), _dumps(spec), uuid.uuid4().hex[:16]),

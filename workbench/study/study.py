@@ -18,7 +18,7 @@ from workbench.core.drive import drive
 from workbench.core.errors import FirstTrialsFailed, InvalidInput, StudyError
 from workbench.core.failures import Hopeless
 from workbench.core.ledger import Ledger
-from workbench.core.places import DEFAULT_DB, is_study_name
+from workbench.core.places import DEFAULT_DB, STUDY_NAME, is_study_name
 from workbench.core.protocols import Event, Executor, Kind, Scheduler, TrainableFactory, ranks_needed
 from workbench.core.record import provenance, take_up, warn_of_new_code
 from workbench.core.registry import REGISTRY
@@ -122,9 +122,7 @@ class Study:
         if self.seeds != 1 and not isinstance(self.scheduler, Seeded):
             object.__setattr__(self, "scheduler", Seeded(self.scheduler, self.seeds, self.judged_by))
         if not is_study_name(self.name):
-            raise InvalidInput(
-                f"a study's name is 1 to 100 printable characters without / \\ or a leading dot, got {self.name!r}"
-            )
+            raise InvalidInput(f"{STUDY_NAME}, got {self.name!r}")
         if isinstance(self.nodes, bool) or not isinstance(self.nodes, int) or self.nodes < 1:
             raise InvalidInput(f"a study needs a whole number of nodes >= 1, got {self.nodes!r}")
         if not isinstance(self.fail_fast, bool):
