@@ -168,7 +168,7 @@ def test_the_dashboard_in_a_browser(page, notebook) -> None:
     assert page.complaints == [], json.dumps(page.complaints, indent=1)
 
 
-HOSTILE = "<img src=x onerror=alert(1)><script>alert(2)</script>"
+HOSTILE = "<img src=x onerror=alert(1)><script>alert(2)<script>"
 BUSY = [
     "from workbench import AttachedStudy, Explorer, KnowledgeBase\nfrom workbench.viz.dashboard import Dashboard",
     f"NAME = {HOSTILE!r}\nboard = Dashboard('busy.db', NAME)\nboard",

@@ -7,7 +7,7 @@ from workbench.core.protocols import Event, Kind
 from workbench.knowledge import StudyLog
 
 SPEC = {"scheduler": {"kind": "hypertrick", "n_trials": 4, "n_phases": 2, "eviction_rate": 0.25}}
-NAME = "<script>alert(1)</script>"
+NAME = "<script>alert(1)<script>"
 
 
 def in_order() -> list[Event]:
