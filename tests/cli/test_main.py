@@ -11,6 +11,7 @@ from pathlib import Path
 
 import dask
 import pytest
+from distributed import Client, LocalCluster
 
 from workbench.algos.rl.ga3c.trial import GA3C
 from workbench.cli.main import main
@@ -83,10 +84,11 @@ def test_a_study_from_a_file_then_its_report(folder, capfd) -> None:
         assert kb["tiny"].spec["seed"] == 5
 
 
-def test_a_study_on_a_cluster_that_is_there_already(client, folder, capfd) -> None:
-    where = ["--cluster", client.scheduler.address, "--checkpoints", str(folder / "shared")]
-    assert main(["run", "study.toml", "--db", "kb.db", "--quiet", *where]) == 0
-    assert len(client.scheduler_info()["workers"]) == 2  # it is left running
+def test_a_study_on_a_cluster_that_is_there_already(folder, capfd) -> None:
+    with LocalCluster(2, threads_per_worker=1, dashboard_address=None) as cluster, Client(cluster) as client:
+        where = ["--cluster", cluster.scheduler_address, "--checkpoints", str(folder / "shared")]
+        assert main(["run", "study.toml", "--db", "kb.db", "--quiet", *where]) == 0
+        assert len(client.scheduler_info()["workers"]) == 2  # it is left running
     with KnowledgeBase("kb.db") as kb:
         assert kb["tiny"].frames().state == "ended"
         assert len(kb["tiny"].frames().slots) == 2

@@ -73,7 +73,7 @@ def test_one_run_prints_numbers_and_repetitions_print_intervals(folder, capsys) 
     assert "small: simulated, 3 nodes, seed 0" in capsys.readouterr().out
 
 
-@pytest.mark.parametrize("kind", SCHEDULERS)
+@pytest.mark.parametrize("kind", [kind for kind in SCHEDULERS if kind != "seeded"])  # it runs another's trials
 def test_a_table_of_curves_under_a_scheduler(folder, capsys, kind) -> None:
     table = ["--table", "curves.csv", "--configs", "configs.csv", "--column", "score=r"]
     found = told(capsys, *table, "--scheduler", kind, "--nodes", "2")

@@ -58,8 +58,8 @@ STALLED = r"rank {rank} of 2: no sign of progress for \d+ s on \S+; worker resta
 @pytest.mark.parametrize(
     ("what", "who", "why", "error"),
     [
-        ("kill", 1, "crash", r"rank 1 of 2: the worker on \S+ died"),
-        ("kill", 0, "crash", r"rank 0 of 2: the worker on \S+ died"),
+        ("kill", 1, "crash", r"rank 1 of 2: the worker on \S+ died: killed by SIGKILL"),
+        ("kill", 0, "crash", r"rank 0 of 2: the worker on \S+ died: killed by SIGKILL"),
         pytest.param("hang", 1, "stall", STALLED.format(rank=1), marks=pytest.mark.slow),
         ("stop_process", 0, "stall", STALLED.format(rank=0)),
         ("fail", 1, "exception", r"rank 1 of 2: OSError: the disk is on fire"),
@@ -156,7 +156,9 @@ def test_a_killed_rank_of_ba3c_ends_the_phase_with_one_error_and_it_is_retried(e
     assert len(lost) == 1, [(e.phase, e.data["why"], e.data["error"]) for e in lost]
     (failed,) = lost
     assert (failed.phase, failed.data["why"]) == (1, "crash")
-    assert re.fullmatch(r"rank 1 of 2: the worker on \S+ died", failed.data["error"]), failed.data["error"]
+    assert re.fullmatch(r"rank 1 of 2: the worker on \S+ died: killed by SIGKILL", failed.data["error"]), failed.data[
+        "error"
+    ]
     ended = {e.phase: e.data["metrics"]["updates"] for e in of(log, Kind.PHASE_ENDED)}
     assert ended == {0: 5, 1: 10, 2: 15}
 
