@@ -19,6 +19,16 @@ def client():
 
 
 @pytest.fixture
+def certified(client, tmp_path, monkeypatch):
+    """Lets processes that a test starts reach the shared cluster by its address, as TLS is configured elsewhere."""
+    names = {"CA_FILE": "tls_ca_file", "CLIENT__KEY": "tls_client_key", "CLIENT__CERT": "tls_client_cert"}
+    for name, attribute in names.items():
+        path = tmp_path / f"{attribute}.pem"
+        path.write_text(getattr(client.security, attribute))
+        monkeypatch.setenv(f"DASK_DISTRIBUTED__COMM__TLS__{name}", str(path))
+
+
+@pytest.fixture
 def one_cluster(client, monkeypatch):
     """The shared cluster in the place of those that studies would start for themselves."""
     monkeypatch.setattr("workbench.cluster.local.local_client", lambda *_, **__: nullcontext(client))

@@ -178,14 +178,15 @@ for trial in range(2):
 seen = set()
 while len(seen) < 2:
     seen |= {e.trial for e in executor.wait(60) if e.kind is Kind.PROGRESS}
-os._exit(1)
+os._exit(7)
 """
 
 
-def test_a_new_driver_ends_what_a_dead_one_left_running(client, executor_of, tmp_path) -> None:
+def test_a_new_driver_ends_what_a_dead_one_left_running(client, certified, executor_of, tmp_path) -> None:
     (tmp_path / "go").touch()
     arguments = [client.scheduler.address, str(tmp_path / "go"), str(tmp_path / "checkpoints")]
-    subprocess.run([sys.executable, "-c", _DEAD_DRIVER, *arguments], timeout=120, check=False)
+    dead = subprocess.run([sys.executable, "-c", _DEAD_DRIVER, *arguments], timeout=120, check=False)
+    assert dead.returncode == 7, "it died at its own hand, with both trials under way"
     executor = executor_of(Deterministic, study="the study", stall_s=60.0)
     for trial in range(2):
         executor.start(Job(trial, 0, CONFIG, 0))

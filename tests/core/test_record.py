@@ -168,7 +168,7 @@ def test_settings_that_nothing_read_are_passed_over_in_a_log_and_refused_in_a_st
     again = recorded_study(db, "old")
     assert again.trainable == study.trainable
     log = StudyLog(db, "old", again.spec, resume=True)
-    ledger = take_up("old", again.scheduler, again.spec, log.spec, log.events())
+    _, ledger, _ = take_up("old", again.scheduler, again.spec, log.spec, log.events())
     log.close()
     assert ledger.at == events[-1].at
     with pytest.raises(InvalidInput, match=f"unknown setting of trainable '{kind}' '{next(iter(dropped))}'"):
@@ -177,7 +177,7 @@ def test_settings_that_nothing_read_are_passed_over_in_a_log_and_refused_in_a_st
 
 def test_a_class_of_ones_own_is_resumed_from_python_and_the_refusal_says_how(study) -> None:
     study.run()
-    with pytest.raises(InvalidInput, match=r"tests.support:Deterministic, a class of your own.*run\(resume=True\)"):
+    with pytest.raises(InvalidInput, match=r"tests.support:Deterministic, code of your own.*run\(resume=True\)"):
         recorded_study(study.db, "mine")
     with warnings.catch_warnings():
         warnings.simplefilter("error")

@@ -5,12 +5,13 @@ import json
 import pandas as pd
 import pytest
 
-from tests.viz.figures.conftest import EVENTS, HOSTILE, POINTS
+from tests.viz.figures.conftest import EVENTS, POINTS
 from workbench import Explorer
 from workbench.core.errors import StudyError
 from workbench.core.protocols import Event, Kind
 from workbench.knowledge import StudyLog, record
 
+HOSTILE = "<script>alert(1)<script>"  # a study's name has no slash
 POPULATION = [
     Event(Kind.STUDY_STARTED, 0.0),
     Event(Kind.SLOT_JOINED, 0.0, slot=0, data={"node": "n"}),

@@ -71,11 +71,11 @@ def test_a_launched_study_outlives_its_kernel(tmp_path) -> None:
 
 
 @pytest.mark.timeout(420)
-def test_a_launched_study_is_stopped_resumed_and_missed(client, tmp_path) -> None:
+def test_a_launched_study_is_stopped_resumed_and_missed(client, certified, tmp_path) -> None:
     from distributed import Client
 
     go, db = tmp_path / "go", tmp_path / "kb.db"
-    with Client(client.scheduler.address, set_as_default=False) as by_address:
+    with Client(client.scheduler.address, security=client.security, set_as_default=False) as by_address:
         study = Study("away", FullRuns(RandomSearcher(SPACE), 3, 2), WaitsForFile(str(go)), db, client=by_address)
         run = study.launch()
         with pytest.raises(StudyError, match="is being driven by process"):

@@ -341,7 +341,9 @@ class Space(Mapping[str, Domain]):
         if isinstance(given := described.get("constraint"), Mapping) and "kind" in given:
             raise InvalidInput(f"the constraint {given['kind']!r} is code of your own: build this space in Python")
         entries = {name: dict(entry) if isinstance(entry, Mapping) else entry for name, entry in described.items()}
-        conditions = {n: entry.pop("only_if") for n, entry in entries.items() if "only_if" in (entry or ())}
+        conditions = {
+            n: entry.pop("only_if") for n, entry in entries.items() if isinstance(entry, dict) and "only_if" in entry
+        }
         return cls({name: domain_from_json(name, entry) for name, entry in entries.items()}, conditions)
 
 

@@ -44,15 +44,14 @@ def schedulers(settings: Repetitions) -> Rows:
     measured = {label: comparison.medians(label, MEASURES) for label in comparison.labels}
     for other in others:
         measured[f"{first} - {other}"] = {m: comparison.difference(m, first, other) for m in MEASURES}
-    return [
-        {"scheduler": name, "repeats": settings.repeats}
-        | {
-            column: round(value, 9)
-            for measure, interval in intervals.items()
-            for column, value in interval.columns(measure).items()
-        }
-        for name, intervals in measured.items()
-    ]
+    rows: Rows = []
+    for name, intervals in measured.items():
+        values = {measure: intervals[measure].value for measure in MEASURES}  # the medians first, then their intervals
+        for measure in MEASURES:
+            values |= intervals[measure].columns(measure)
+        rounded = {column: round(value, 9) for column, value in values.items()}
+        rows.append({"scheduler": name, "repeats": settings.repeats} | rounded)
+    return rows
 
 
 @dataclass(frozen=True)
