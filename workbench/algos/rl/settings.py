@@ -166,7 +166,7 @@ class Settings:
         """Make settings from what `to_json` returned, or from part of it."""
         known = [f.name for f in dataclasses.fields(cls)]
         refuse_unknown(f"{cls.__name__} setting", described, known)
-        given = {name: tuple(value) if isinstance(value, list) else value for name, value in described.items()}
+        given: dict[str, Any] = {k: tuple(v) if isinstance(v, list) else v for k, v in described.items()}
         if isinstance(given.get("phase"), Mapping):
             given["phase"] = Budget(**given["phase"])
         return cls(**given)
