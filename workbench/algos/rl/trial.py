@@ -277,6 +277,7 @@ class Trial(ABC):
     def _begin(self) -> None:
         """Note where a phase begins."""
         self._before = {"episodes": self.finished, "steps": self.steps, "updates": self.learner.updates}
+        self._end.phase = self.settings.phase  # the settings of a trial may be exchanged between phases
         self._end.begin()
 
     def _is_over(self, seconds: float | None = None) -> bool:
