@@ -145,6 +145,7 @@ def test_the_card_s_examples_replay_schedulers(monkeypatch, capsys) -> None:
     assert "simulated, 16 nodes" in capsys.readouterr().out
 
 
+@pytest.mark.slow
 def test_the_examples_of_studies_to_your_needs_run(tmp_path, monkeypatch, capsys) -> None:
     pytest.importorskip("tensorboard")
     monkeypatch.chdir(tmp_path)
@@ -221,6 +222,7 @@ def test_tune_your_own_code_runs_at_a_toy_size(tmp_path, monkeypatch, one_cluste
         assert kb["train"].frames().phases["score"].min() > 0.5
 
 
+@pytest.mark.slow
 def test_the_commands_on_one_s_own_code_run_in_their_order(tmp_path, monkeypatch, capsys, one_cluster) -> None:
     monkeypatch.chdir(tmp_path)
     for title in ("my_module.py", "mine.toml", "sb3.toml"):

@@ -109,6 +109,7 @@ def folder(tmp_path, monkeypatch):
     sys.modules.pop("my_module_of_a_test", None)
 
 
+@pytest.mark.slow
 def test_a_study_file_names_code_of_one_s_own_and_a_database_alone_imports_none(folder, capsys, one_cluster) -> None:
     where = ["--db", "kb.db", "--quiet"]
     one_cluster.run(sys.path.append, str(folder))  # workers of a cluster of its own are given the command's path

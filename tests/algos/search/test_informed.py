@@ -86,7 +86,7 @@ def test_what_it_cannot_use_is_refused() -> None:
         InformedSearcher(RandomSearcher(SPACE), ["lr"])
 
 
-@pytest.mark.parametrize("kind", ["random", "evolution", "tpe", "gp"])
+@pytest.mark.parametrize("kind", ["random", "evolution", "tpe", pytest.param("gp", marks=pytest.mark.slow)])
 def test_searchers_give_points_of_a_space_with_conditions_and_a_constraint(kind) -> None:
     if kind in ("tpe", "gp"):
         pytest.importorskip("optuna")
