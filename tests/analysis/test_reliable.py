@@ -46,7 +46,7 @@ def test_other_tasks_are_refused() -> None:
 
 @pytest.mark.parametrize("seed", range(5))
 def test_statistics_equal_rliable_s(seed) -> None:
-    """Needs the extra `rliable`."""
+    """Needs rliable 1.2.0, which no extra brings: it takes a drawing library with it."""
     metrics = pytest.importorskip("rliable.metrics")
     rng = np.random.default_rng(seed)
     scores, others = rng.normal(size=(int(rng.integers(3, 20)), 4)), np.round(rng.normal(size=(7, 4)), 1)
