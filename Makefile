@@ -5,7 +5,7 @@ RUNS := data/runs
 # exactly this one: an open range takes the registry's newest build, gigabytes of CUDA with it
 TORCH := torch==2.13.0
 
-.PHONY: study notebooks lab tools test test-slow lint docs bench lock clean
+.PHONY: study notebooks lab tools test test-slow test-random lint docs bench lock clean
 
 .venv/.installed: requirements.lock pyproject.toml
 	test -x $(BIN)/python || $(shell command -v $(PYTHON) || command -v python3) -m venv .venv
@@ -34,6 +34,9 @@ test: .venv/.installed tools ## everything that fits in minutes
 
 test-slow: .venv/.installed ## what takes longer, every notebook among it
 	$(PYTEST) -m slow --timeout=3600
+
+test-random: .venv/.installed ## the property tests with examples never tried before
+	$(PYTEST) --hypothesis-profile=random $$(grep -rl 'from hypothesis' tests --include='test_*.py')
 
 lint: .venv/.installed ## style, types, floors, stripped notebooks, the front end as it is sent
 	$(BIN)/ruff check .

@@ -130,7 +130,7 @@ def _connect_for_reading(path: Path) -> sqlite3.Connection:
         if kind in (sqlite3.SQLITE_CANTOPEN, sqlite3.SQLITE_READONLY) and not (log.exists() and log.stat().st_size):
             connection.close()
             connection = connect("mode=ro&immutable=1")
-    except sqlite3.DatabaseError:
+    except (sqlite3.DatabaseError, UnicodeDecodeError):  # SQLite's message quotes the damaged bytes
         pass  # what is wrong is said when it is read
     return connection
 
