@@ -5,8 +5,8 @@ from contextlib import nullcontext
 import pytest
 from hypothesis import settings
 
-# An example may take long where others compute too. The same examples every time, so that a change is judged by what it changed;
-# `make test-random` draws others.
+# An example may take long where others compute too. The same examples every time, so that a change is judged by what it
+# changed; `make test-random` draws others.
 settings.register_profile("the same", deadline=None, derandomize=True)
 settings.register_profile("random", deadline=None, print_blob=True)
 settings.load_profile("the same")
