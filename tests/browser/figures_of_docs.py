@@ -1,0 +1,125 @@
+"""Pictures of the docs' pages, of what is in `data/`: ``python -m tests.browser.figures_of_docs [TO [NAME ...]]``."""
+
+import sys
+from collections.abc import Callable
+from pathlib import Path
+
+import numpy as np
+import plotly.graph_objects as go
+
+from tests.browser.lab import browser_page
+from tests.browser.pictures import DOCS, shoot
+from tests.browser.standing import stand
+from workbench.analysis import importance
+from workbench.analysis.variants import variant_bands
+from workbench.core.describe import explain_of
+from workbench.core.places import DATA
+from workbench.core.protocols import Event
+from workbench.core.registry import REGISTRY
+from workbench.knowledge import Recording
+from workbench.knowledge.frames import frames_of
+from workbench.knowledge.reader import POINT
+from workbench.paper.catalogue import recorded
+from workbench.paper.hts.speedup import speedups
+from workbench.paper.hypertrick import toy_problem
+from workbench.paper.pbt import ablations
+from workbench.simulation import compare, preset
+from workbench.study.results import Results
+from workbench.viz import figures
+from workbench.viz.dashboard.board import Board
+from workbench.viz.dashboard.feed import READ, News
+
+STUDY = "ms-pacman-hypertrick"
+
+
+def of_study(name: str) -> Callable[[], go.Figure]:
+    """Give a figure of the recorded study of Ms. Pac-Man."""
+    return lambda: Results.of_recording(DATA / STUDY).figures()[name]
+
+
+def toy_schedule() -> go.Figure:
+    table = toy_problem.table()
+    frames = frames_of(toy_problem.play(toy_problem.schedulers(table)["hypertrick"], table).events)
+    title = "12 trials of 4 phases under HyperTrick on 6 nodes (simulated): a bar a phase, a colour a phase's number"
+    return figures.node_occupancy(frames.spans, frames.slots, frames.wall_s).update_layout(title=title)
+
+
+def learned() -> go.Figure:
+    kept = recorded("ga3c-against-sb3-atari")
+    curves = kept.frame.assign(variant=kept.frame["system"].map({"default": "GA3C", "a2c": "Stable-Baselines3's A2C"}))
+    return figures.bands(variant_bands(curves), f"Ms. Pac-Man · {kept.scale}", "frames", "score (last 100 games)")
+
+
+def stability() -> go.Figure:
+    kept = recorded("ba3c-stability")
+    return figures.bands(variant_bands(kept.frame), f"CartPole · {kept.scale}", "frames", "score (last 100 games)")
+
+
+def hts_speedup() -> go.Figure:
+    kept = recorded("hts-speedup")
+    found = speedups(kept.frame)
+    return figures.speedup_by_variance(found.assign(expected=found["expected_with_learning"]), kept.scale, {})
+
+
+def compared() -> go.Figure:
+    found = compare(preset("paper-46"), repeats=100)
+    title = "Regret of the best so far, 46 configurations on 46 nodes: medians and 95 % of 100 repetitions (simulated)"
+    return figures.bands(found.over_time("regret"), title, "time [s]", "regret")
+
+
+def importance_of_curves() -> go.Figure:
+    events: list[Event] = []
+    preset("ga3c-curves").repetition().run("hypertrick", events)
+    frames = frames_of(events)
+    found = importance(frames.trials, frames.phases, frames.hyperparameters)
+    return figures.hyperparameter_importance(found.table, str(found))
+
+
+FIGURES: dict[str, Callable[[], go.Figure]] = {
+    "survival": of_study("survival"),
+    "curves": of_study("learning curves"),
+    "importance": importance_of_curves,
+    "toy-schedule": toy_schedule,
+    "pbt-toy": lambda: figures.toy_problem(ablations.paths([ablations.play(name, 0) for name in ablations.VARIANTS])),
+    "ba3c-stability": stability,
+    "hts-speedup": hts_speedup,
+    "compared": compared,
+    "ga3c-learns": learned,
+}
+
+
+def half_way() -> Board:
+    """A board of the recorded study when 60 % of its time had passed."""
+    recording = Recording.open(DATA / STUDY)
+    events, metrics = recording.events(), recording.frames().metrics
+    until = 0.6 * events[-1].at
+    size = Results.of_recording(DATA / STUDY).size
+    board = Board(STUDY, size, explain_of(recording.spec["scheduler"], REGISTRY))
+    rows = metrics[metrics["name"].isin(READ) & (metrics["at_s"] <= until)]
+    points = [(r.trial, r.phase, r.at_s, READ.index(r.name), r.value) for r in rows.itertuples()]
+    board.take(News([event for event in events if event.at <= until], np.array(points, POINT)))
+    return board
+
+
+def main(folder: Path = DOCS, *names: str) -> None:
+    folder.mkdir(parents=True, exist_ok=True)
+    with browser_page() as page:
+        for name, figure in FIGURES.items():
+            if names and name not in names:
+                continue
+            drawn = figure().update_layout(template="plotly_white", paper_bgcolor="white")
+            height = int(drawn.layout.height or 420)
+            page.set_viewport_size({"width": 1000, "height": height})
+            page.set_content(f"<body style='margin:0'>{drawn.to_html(include_plotlyjs=True, full_html=False)}</body>")
+            page.wait_for_selector(".main-svg")
+            shoot(page, folder / f"{name}.png")
+        if not names or "study" in names:
+            page.set_viewport_size({"width": 1440, "height": 605})
+            stand(page, half_way())
+            page.wait_for_timeout(400)
+            shoot(page, folder / "study.png")
+        assert page.complaints == [], page.complaints
+
+
+if __name__ == "__main__":
+    main(*map(Path, sys.argv[1:2]), *sys.argv[2:])
