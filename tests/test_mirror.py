@@ -54,6 +54,7 @@ ELSEWHERE = {  # what is no more than a part of something, and is tested as that
     "study/callbacks.py": "study/test_export.py",
     "study/export/exporter.py": "study/test_export.py",
     "study/export/mlflow.py": "study/test_export.py",
+    "study/export/wandb.py": "study/test_other_tools.py",
     "study/export/optuna.py": "study/test_export.py",
     "study/export/tensorboard.py": "study/test_export.py",
     "study/progress.py": "study/test_study.py",

@@ -107,7 +107,7 @@ def test_the_command_writes_csv_beside_the_database(db, capsys) -> None:
     folder = db.parent / "exported.csv"
     assert capsys.readouterr().out.strip() == str(folder)
     assert len((folder / "trials.csv").read_text().splitlines()) == 1 + 8
-    assert FORMATS == ("optuna", "tensorboard", "mlflow", "csv")
+    assert FORMATS == ("optuna", "tensorboard", "mlflow", "wandb", "csv")
 
 
 def test_callbacks_keep_exports_up_to_date_and_one_that_raises_is_called_no_more(client, tmp_path) -> None:

@@ -49,7 +49,9 @@ def add_parsers(commands: Any) -> None:
 
     export = commands.add_parser("export", help="write a study for another tool: Optuna, TensorBoard, MLflow, CSV")
     export.add_argument("name", help="name of the study")
-    export.add_argument("--to", required=True, choices=("optuna", "tensorboard", "mlflow", "csv"), help="which")
+    export.add_argument(
+        "--to", required=True, choices=("optuna", "tensorboard", "mlflow", "wandb", "csv"), help="which"
+    )
     export.add_argument("--out", metavar="PLACE", help="where to, or a URL (default: beside the knowledge base)")
     add_db(export)
     export.set_defaults(command=_export)

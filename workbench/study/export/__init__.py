@@ -1,4 +1,4 @@
-"""Studies for other tools: Optuna, TensorBoard, MLflow, CSV; written once, or kept up to date as a callback."""
+"""Studies for other tools (Optuna, TensorBoard, MLflow, Weights & Biases, CSV); written once, or as a callback."""
 
 from collections.abc import Sequence
 from pathlib import Path
@@ -12,7 +12,7 @@ if TYPE_CHECKING:
     from workbench.core.protocols import Event
     from workbench.knowledge import RecordedStudy
 
-FORMATS = ("optuna", "tensorboard", "mlflow", "csv")
+FORMATS = ("optuna", "tensorboard", "mlflow", "wandb", "csv")
 
 
 def export(db: str | Path, name: str, to: str, out: str | Path | None = None) -> str:
@@ -23,7 +23,7 @@ def export(db: str | Path, name: str, to: str, out: str | Path | None = None) ->
     db, name
         The study.
     to : str
-        ``optuna``, ``tensorboard``, ``mlflow`` or ``csv``.
+        ``optuna``, ``tensorboard``, ``mlflow``, ``wandb`` (offline) or ``csv``.
     out : path or str, optional
         Where to: for ``optuna`` and ``mlflow`` a file or the URL of a storage or a server, else a folder; by default
         beside the knowledge base.
@@ -58,6 +58,10 @@ def exporter_of(to: str, place: str) -> Exporter:
         from workbench.study.export.tensorboard import TensorBoardExport
 
         return TensorBoardExport(place)
+    if to == "wandb":
+        from workbench.study.export.wandb import WandbExport
+
+        return WandbExport(place)
     from workbench.study.export.mlflow import MLflowExport
 
     return MLflowExport(place)

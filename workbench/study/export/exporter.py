@@ -1,8 +1,10 @@
 """What every export does: follow a study's events, and tell what is new of each trial."""
 
+import shutil
 from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
 from importlib import import_module
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from workbench.core.errors import InvalidInput
@@ -78,6 +80,16 @@ def numbers_of(event: Event) -> dict[str, float]:
     """Give an event's metrics that are numbers, the score of a phase's end among them."""
     found = {k: float(v) for k, v in event.data.get("metrics", {}).items() if isinstance(v, (int, float))}
     return found | ({"score": float(event.data["score"])} if event.kind is Kind.PHASE_ENDED else {})
+
+
+def own_folder(folder: Path) -> None:
+    """Make an empty folder, in place of an earlier export's; anything else that is there is refused."""
+    mark = folder / ".rl-workbench"
+    if folder.exists() and any(folder.iterdir()) and not mark.exists():
+        raise InvalidInput(f"{folder} holds something else: choose another folder")
+    shutil.rmtree(folder, ignore_errors=True)
+    folder.mkdir(parents=True)
+    mark.touch()
 
 
 def needed(module: str, package: str) -> Any:

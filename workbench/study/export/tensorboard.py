@@ -1,15 +1,11 @@
 """A study as TensorBoard's event files: a run a trial, with its hyperparameters for the HParams tab."""
 
 import math
-import shutil
 from pathlib import Path
 from typing import Any
 
-from workbench.core.errors import InvalidInput
 from workbench.core.protocols import Event, Kind
-from workbench.study.export.exporter import Exporter, needed, numbers_of
-
-_MARK = ".rl-workbench"
+from workbench.study.export.exporter import Exporter, needed, numbers_of, own_folder
 
 
 class TensorBoardExport(Exporter):
@@ -31,11 +27,7 @@ class TensorBoardExport(Exporter):
         needed("tensorboard", "TensorBoard")
         from torch.utils.tensorboard import SummaryWriter
 
-        if self.folder.exists() and any(self.folder.iterdir()) and not (self.folder / _MARK).exists():
-            raise InvalidInput(f"{self.folder} holds something else: choose another folder")
-        shutil.rmtree(self.folder, ignore_errors=True)
-        self.folder.mkdir(parents=True)
-        (self.folder / _MARK).touch()
+        own_folder(self.folder)
         self._make, self._writers, self._told = SummaryWriter, dict[int, Any](), dict[int, float]()
 
     def _writer(self, trial: int) -> Any:

@@ -1,0 +1,72 @@
+"""A study as runs of Weights & Biases, written without its server: a run a trial."""
+
+from pathlib import Path
+from typing import Any
+
+from workbench.core.ledger import TrialState
+from workbench.core.protocols import Event, Kind
+from workbench.study.export.exporter import Exporter, needed, numbers_of, own_folder
+
+
+class WandbExport(Exporter):
+    """Keep a folder of offline runs, which ``wandb sync FOLDER/wandb/offline-run-*`` sends; nothing is sent before.
+
+    The runs are of a project and a group named as the study. Metrics at the ends of phases are drawn by phase, those
+    inside phases stand under ``live/`` by the seconds of the study's clock.
+
+    Parameters
+    ----------
+    place : str
+        The folder; one that is not empty must be an earlier export.
+    """
+
+    def __init__(self, place: str) -> None:
+        self.folder = Path(place)
+
+    def _clear(self) -> None:
+        self._wandb = needed("wandb", "Weights & Biases")
+        own_folder(self.folder)
+        self._runs: dict[int, Any] = {}
+        self._waiting: dict[int, list[dict[str, float]]] = {}
+
+    def _point(self, event: Event) -> None:
+        if event.trial is None:
+            return
+        ended = event.kind is Kind.PHASE_ENDED
+        found = {name if ended else f"live/{name}": value for name, value in numbers_of(event).items()}
+        axis: dict[str, float] = {"phase": event.phase or 0} if ended else {"seconds": event.at}
+        self._waiting.setdefault(event.trial, []).append(found | axis)
+
+    def _trial(self, number: int) -> None:
+        trial = self.ledger.trials[number]
+        run = self._runs.get(number) or self._begin(number)
+        for metrics in self._waiting.pop(number, []):
+            run.log(metrics)
+        if trial.state.over:
+            run.summary.update({"state": trial.standing, "best_score": trial.best_score})
+            run.finish(exit_code=int(trial.state is TrialState.FAILED))
+            del self._runs[number]
+
+    def _begin(self, number: int) -> Any:
+        trial = self.ledger.trials[number]
+        quiet = {"silent": True, "console": "off", "disable_git": True, "disable_code": True, "x_disable_stats": True}
+        run = self._wandb.init(
+            project=self.name,
+            group=self.name,
+            name=f"trial {number}",
+            id=f"{self.created_unix:.0f}-{number:05d}",
+            dir=str(self.folder),
+            config={**trial.config, "seed": trial.seed, "parent": trial.parent, "trial": number},
+            settings=self._wandb.Settings(mode="offline", **quiet),
+            reinit="create_new",
+        )
+        run.define_metric("*", step_metric="phase")
+        run.define_metric("live/*", step_metric="seconds")
+        self._runs[number] = run
+        return run
+
+    def close(self) -> None:
+        """End the runs of trials that are not over."""
+        for run in self._runs.values():
+            run.finish()
+        self._runs.clear()
