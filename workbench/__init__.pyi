@@ -31,8 +31,10 @@ from workbench.knowledge import KnowledgeBase as KnowledgeBase
 from workbench.knowledge import Recording as Recording
 from workbench.study.attached import AttachedStudy as AttachedStudy
 from workbench.study.explore import Explorer as Explorer
+from workbench.study.pack import pack as pack
 from workbench.study.results import Results as Results
 from workbench.study.study import Study as Study
 from workbench.study.study import unique_name as unique_name
 from workbench.study.tune import tune as tune
+from workbench.study.unpack import unpack as unpack
 from workbench.study.warm import warm_start as warm_start

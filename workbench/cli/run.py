@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from workbench.cli.options import add_db, completed, studies_of
-from workbench.cli.words import in_shell
+from workbench.cli.words import in_shell, resume_command
 from workbench.core.places import DEFAULT_DB
 
 if TYPE_CHECKING:
@@ -116,25 +116,11 @@ def _run(arguments: argparse.Namespace) -> int:
     if arguments.record and not (interrupted or failed):
         print(f"  recorded         {record(study.db, study.name, arguments.record)}")
     if interrupted:
-        where = {
-            "--name": study.name,
-            "--trainable": _own(study),
-            "--db": study.db,
-            "--cluster": arguments.cluster,
-            "--checkpoints": study.checkpoints,
-        }
-        told = " ".join(f"{option} {value}" for option, value in where.items() if value is not None)
-        print(f"interrupted; go on with: workbench run --resume {told}")
+        where = {"--db": study.db, "--cluster": arguments.cluster, "--checkpoints": study.checkpoints}
+        print(f"interrupted; go on with: {resume_command(study.name, study.spec, where)}")
     if failed:
         print(f"workbench: {in_shell(failed)}", file=sys.stderr)
     return 130 if interrupted else 1 if results.summary["best_trial"] is None else 0
-
-
-def _own(study: "Study") -> str | None:
-    """Name the code of one's own that a study trains with; a knowledge base alone does not import it."""
-    from workbench.core.record import own_classes
-
-    return next(iter(own_classes(study.spec["trainable"])), None)
 
 
 @contextmanager

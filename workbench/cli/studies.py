@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from workbench.cli.options import add_db, add_study
+from workbench.cli.words import resume_command
 
 
 def add_parsers(commands: Any) -> None:
@@ -68,6 +69,19 @@ def add_parsers(commands: Any) -> None:
     backup.add_argument("target", metavar="FILE", help="where to; must not exist")
     add_db(backup)
     backup.set_defaults(command=_backup)
+
+    pack = commands.add_parser("pack", help="write a study that is not running to one file, to go on elsewhere")
+    add_study(pack)
+    pack.add_argument("file", metavar="FILE", help="where to; must not exist")
+    pack.add_argument("--checkpoints", metavar="PLACE", help="where they are, if they were put elsewhere")
+    pack.set_defaults(command=_pack)
+
+    unpack = commands.add_parser("unpack", help="take up a packed study, to be resumed here")
+    unpack.add_argument("file", metavar="FILE", help="what workbench pack wrote")
+    unpack.add_argument("--name", metavar="STUDY", help="another name for it")
+    unpack.add_argument("--checkpoints", metavar="PLACE", help="a folder or URL to put its checkpoints into")
+    add_db(unpack)
+    unpack.set_defaults(command=_unpack)
 
 
 def _studies(arguments: argparse.Namespace) -> int:
@@ -193,4 +207,21 @@ def _backup(arguments: argparse.Namespace) -> int:
     from workbench.knowledge import backup
 
     print(backup(arguments.db, arguments.target))
+    return 0
+
+
+def _pack(arguments: argparse.Namespace) -> int:
+    from workbench.study.pack import pack
+
+    print(pack(arguments.db, arguments.name, arguments.file, checkpoints=arguments.checkpoints))
+    return 0
+
+
+def _unpack(arguments: argparse.Namespace) -> int:
+    from workbench.study.unpack import unpack
+
+    found = unpack(arguments.file, arguments.db, name=arguments.name, checkpoints=arguments.checkpoints)
+    where = {"--db": arguments.db, "--checkpoints": arguments.checkpoints}
+    print(found)
+    print(f"go on with: {resume_command(found.name, found.spec, where)}")
     return 0

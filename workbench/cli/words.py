@@ -2,7 +2,8 @@
 
 import re
 import shlex
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
+from typing import Any
 
 _PYTHON = re.compile(r"Study\(.*?\)\.\w+\([^)]*\)")  # said to whoever is sent to Python
 _SHELL: dict[str, str | Callable[[re.Match[str]], str]] = {
@@ -10,7 +11,7 @@ _SHELL: dict[str, str | Callable[[re.Match[str]], str]] = {
     r"\bfail_fast=False": "--no-fail-fast",
     r"\bcolumns=\{'(\w+)': …\}": r"--column \1=NAME",
     r"\bonly=\{'(\w+)': …\}": r"--only \1=VALUE",
-    r"\b(db|name|trainable)=(?:'([^']*)'|…)": lambda found: (
+    r"\b(db|name|trainable|checkpoints)=(?:'([^']*)'|…)": lambda found: (
         f"--{found[1]} {shlex.quote(found[2]) if found[2] else '…'}"
     ),
 }
@@ -29,3 +30,15 @@ def in_shell(text: str) -> str:
             part = re.sub(python, shell, part)
         said, at = said + part + (kept[0] if kept else ""), kept.end() if kept else 0
     return said
+
+
+def resume_command(name: str, spec: Mapping[str, Any], where: Mapping[str, Any]) -> str:
+    """Write the command that resumes a study; `where` holds options, of which those that are ``None`` are left out.
+
+    Code of one's own that it trains with is named, for a knowledge base alone does not import it.
+    """
+    from workbench.core.record import own_classes
+
+    options = {"--name": name, "--trainable": next(iter(own_classes(spec["trainable"])), None), **where}
+    told = [f"{option} {shlex.quote(str(value))}" for option, value in options.items() if value is not None]
+    return " ".join(["workbench run --resume", *told])

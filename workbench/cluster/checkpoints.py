@@ -9,7 +9,7 @@ import shutil
 import tempfile
 import uuid
 from collections.abc import Iterator, Mapping
-from contextlib import suppress
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -79,9 +79,26 @@ class CheckpointStore:
         CheckpointError
             It is missing, or its files are not those that were written.
         """
+        with self.at_hand(name) as directory:
+            try:
+                trainable.load(directory)
+            except Exception as err:
+                _tell_of_directory(trainable, "load", err)
+                raise
+
+    @contextmanager
+    def at_hand(self, name: str) -> Iterator[Path]:
+        """Give the folder of a checkpoint, its files compared with their sums; from a URL it is fetched for the time.
+
+        Raises
+        ------
+        CheckpointError
+            As `load`.
+        """
         _parts(name)  # it comes from the log: it must not lead out of the folder
         if not _is_url(self.root):
-            _read(trainable, Path(self.root) / name)
+            _verify(Path(self.root) / name)
+            yield Path(self.root) / name
             return
         with tempfile.TemporaryDirectory() as scratch:
             local = Path(scratch) / "checkpoint"
@@ -89,7 +106,27 @@ class CheckpointStore:
             if not files.exists(f"{path}/{_MANIFEST}"):
                 raise CheckpointError(f"no checkpoint at {self.root}/{name}")
             files.get(path, str(local), recursive=True)
-            _read(trainable, local)
+            _verify(local)
+            yield local
+
+    def put(self, directory: Path, name: str) -> None:
+        """Take a checkpoint in from a folder, which is moved away.
+
+        Raises
+        ------
+        CheckpointError
+            Its files are not those that were written, or there are others among them.
+        """
+        _parts(name)
+        there = {file.relative_to(directory).as_posix() for file in directory.rglob("*") if file.is_file()}
+        if there != {_MANIFEST, *_verify(directory)}:
+            raise CheckpointError(f"{name} holds files that its manifest does not name: it is refused")
+        if _is_url(self.root):
+            self._upload(directory, name)
+        else:
+            target = Path(self.root) / name
+            private_folder(target.parent)
+            shutil.move(directory, target)
 
     def before(self, name: str) -> Iterator[tuple[str, int]]:
         """List the checkpoints of the same trial that are older than `name`, with their phases, newest first."""
@@ -219,15 +256,6 @@ def _fill(trainable: Trainable, scratch: Path, about: Mapping[str, Any]) -> None
     (scratch / _MANIFEST).write_text(json.dumps({**about, "sha256": sums}, indent=1))
 
 
-def _read(trainable: Trainable, directory: Path) -> None:
-    _verify(directory)
-    try:
-        trainable.load(directory)
-    except Exception as err:
-        _tell_of_directory(trainable, "load", err)
-        raise
-
-
 def _tell_of_directory(trainable: Trainable, method: str, err: Exception) -> None:
     """Say what `path` is to a trial that took it for a file: torch's own error does not."""
     if isinstance(err, IsADirectoryError) or "is a directory" in str(err).lower():
@@ -250,9 +278,12 @@ def _size(file: Path) -> int:
         return 0
 
 
-def _verify(directory: Path) -> None:
+def _verify(directory: Path) -> list[str]:
+    """Compare a checkpoint's files with their sums; return their names."""
     try:
         sums = json.loads((directory / _MANIFEST).read_text())["sha256"]
+        if outside := [name for name in sums if name.startswith("/") or ".." in name.split("/")]:
+            raise ValueError(f"it names {outside[0]!r}, outside its folder")
         wrong = [name for name, expected in sums.items() if _sha256(directory / name) != expected]
     except FileNotFoundError as err:
         missing = Path(err.filename).name
@@ -262,6 +293,7 @@ def _verify(directory: Path) -> None:
         raise CheckpointError(f"no whole checkpoint at {directory}: it cannot be read ({err})") from None
     if wrong:
         raise CheckpointError(f"{directory / wrong[0]} is not what was written: the checkpoint is refused")
+    return list(sums)
 
 
 def _sha256(file: Path) -> str:

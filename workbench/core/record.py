@@ -44,9 +44,14 @@ def provenance(nodes: int | None, **parts: Any) -> dict[str, Any]:
         "python": platform.python_version(),
         "machine": platform.platform(),
         "argv": [Path(sys.argv[0]).name, *sys.argv[1:]] if sys.argv and sys.argv[0] else [],
-        "versions": {name: _version(name) for name in _PACKAGES},
+        "versions": versions(),
         "code": {part: source_mark(thing) for part, thing in parts.items()},
     }
+
+
+def versions() -> dict[str, str | None]:
+    """Tell the versions of the packages that matter to what a study measures."""
+    return {name: _version(name) for name in _PACKAGES}
 
 
 def scheduler_from_record(described: Mapping[str, Any]) -> Scheduler:
@@ -178,8 +183,8 @@ def warn_of_new_code(name: str, past: Sequence[Event], now: Mapping[str, Any]) -
     last = next((e.data for e in reversed(past) if e.kind in (Kind.STUDY_STARTED, Kind.STUDY_RESUMED)), {})
     before, code = last.get("code", {}), now["code"]
     changed = [part for part in code if before.get(part) and code[part] and before[part] != code[part]]
-    was, versions = last.get("versions", {}).get(_PACKAGE), now["versions"]
-    other = f" ({_PACKAGE} {was} then, {versions[_PACKAGE]} now)" if was not in (None, versions[_PACKAGE]) else ""
+    was, here = last.get("versions", {}).get(_PACKAGE), now["versions"][_PACKAGE]
+    other = f" ({_PACKAGE} {was} then, {here} now)" if was not in (None, here) else ""
     if changed or other:
         what = f"the code of its {' and '.join(changed)}" if changed else "the workbench"
         said = (

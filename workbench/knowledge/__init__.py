@@ -3,6 +3,7 @@
 One writer, any number of readers; people's requests come in by an inbox; recordings are Parquet.
 """
 
+from workbench.knowledge.carry import carry
 from workbench.knowledge.check import backup, check, repair
 from workbench.knowledge.frames import Frames, frames_of
 from workbench.knowledge.inbox import Controls, Inbox
@@ -22,6 +23,7 @@ __all__ = [
     "Recording",
     "StudyLog",
     "backup",
+    "carry",
     "check",
     "delete",
     "driver_of",

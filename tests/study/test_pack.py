@@ -1,0 +1,284 @@
+"""A study packed, unpacked elsewhere and resumed there."""
+
+import json
+import os
+import shutil
+import threading
+import zipfile
+
+import pytest
+
+from tests.cli.test_studies import files
+from tests.support import SPACE, Deterministic
+from workbench import PBT, HyperTrick, KnowledgeBase, RandomSearcher, Study, SuccessiveHalving, pack, unpack
+from workbench.cli.main import main
+from workbench.core.errors import DatabaseError, InvalidInput, StudyError
+from workbench.core.ledger import Ledger
+from workbench.core.protocols import Event, Kind
+from workbench.knowledge import StudyLog, check
+from workbench.study.file import study_from
+from workbench.study.pack import needed
+from workbench.study.study import checkpoint_store
+
+HALVING = SuccessiveHalving(RandomSearcher(SPACE), 8, 3, eta=2)
+
+
+def interrupted(study: Study, after: int) -> Study:
+    """Run a study until so many phases have ended."""
+    reached, go, ended = threading.Event(), threading.Event(), []
+
+    def count(events) -> None:
+        ended.extend(e for e in events if e.kind is Kind.PHASE_ENDED)
+        if len(ended) >= after:
+            reached.set()
+            go.wait(60)
+
+    object.__setattr__(study, "callbacks", [count])
+    run = study.start()
+    assert reached.wait(60)
+    run.stop()
+    go.set()
+    assert run.wait(60)
+    assert run.frames().state == "interrupted"
+    return study
+
+
+def outcome(run) -> tuple[list, list]:
+    """Who ran which phase with what score, and how each trial ended: all that a rung's barrier decides."""
+    frames = run.frames()
+    phases = frames.phases.sort_values(["trial", "phase"])[["trial", "phase", "score"]]
+    return phases.values.tolist(), frames.trials[["trial", "state", "mode"]].values.tolist()
+
+
+def study_of(client, db, name="a study", scheduler=HALVING, **more) -> Study:
+    return Study(name, scheduler, Deterministic, db=db, client=client, **more)
+
+
+@pytest.mark.parametrize("at_a_url", [False, True])
+def test_a_study_that_has_moved_ends_as_an_undisturbed_one_does(client, tmp_path, at_a_url) -> None:
+    calm = study_of(client, tmp_path / "calm.db").run()
+    here, there = tmp_path / "here", tmp_path / "there"
+    place = f"file://{there}/bucket" if at_a_url else None
+    interrupted(study_of(client, here / "kb.db"), after=9)
+    said = pack(here / "kb.db", "a study", tmp_path / "study.pack")
+    shutil.rmtree(here)
+    assert said.lost == 0
+    assert (tmp_path / "study.pack").stat().st_mode & 0o077 == 0
+    found = unpack(tmp_path / "study.pack", there / "other.db", checkpoints=place)
+    assert (found.name, found.checkpoints, found.other_versions) == ("a study", said.checkpoints, {})
+    assert found.spec == json.loads(json.dumps(study_of(client, here / "kb.db").spec))
+    run = study_of(client, there / "other.db", checkpoints=place).run(resume=True)
+    frames = run.frames()
+    assert frames.state == "ended"
+    assert outcome(run) == outcome(calm)
+    assert (frames.phases["phases_run"] == frames.phases["phase"] + 1).all()  # none went on from its start
+    assert check(there / "other.db") == []
+    assert (there / "other.checkpoints").exists() != at_a_url
+
+
+def test_a_population_that_has_moved_goes_on_with_the_weights_of_trials_that_are_over(client, tmp_path) -> None:
+    interrupted(study_of(client, tmp_path / "kb.db", scheduler=PBT(RandomSearcher(SPACE), 4, 6, share=0.5)), after=12)
+    with KnowledgeBase(tmp_path / "kb.db") as kb:
+        ledger = Ledger(kb["a study"].events())
+    said = pack(tmp_path / "kb.db", "a study", tmp_path / "p")
+    assert {trial.checkpoint for trial in ledger.trials.values()} - {None} <= {*said.checkpoints}
+    unpack(tmp_path / "p", tmp_path / "new" / "kb.db")
+    scheduler = PBT(RandomSearcher(SPACE), 4, 6, share=0.5)
+    run = study_of(client, tmp_path / "new" / "kb.db", scheduler=scheduler).run(resume=True)
+    assert run.frames().state == "ended"
+    with KnowledgeBase(tmp_path / "new" / "kb.db") as kb:
+        assert not [e for e in kb["a study"].events() if "recovered" in e.data]
+
+
+def test_only_what_a_study_still_needs_is_packed(client, tmp_path) -> None:
+    study = study_of(client, tmp_path / "kb.db", scheduler=HyperTrick(RandomSearcher(SPACE), 8, 3))
+    run = study.run()
+    said = pack(tmp_path / "kb.db", "a study", tmp_path / "p")
+    finished = run.trials.loc[run.trials["state"] == "finished", "trial"]
+    newest = {f"trial-{trial:05d}/phase-002" for trial in finished}
+    best = run.frames().phases.sort_values("score").iloc[-1]
+    assert {*said.checkpoints} == newest | {f"trial-{best['trial']:05d}/phase-{best['phase']:03d}"}
+    with zipfile.ZipFile(tmp_path / "p") as archive:
+        assert {"/".join(m.split("/")[1:3]) for m in archive.namelist() if "/" in m} == {*said.checkpoints}
+        about = json.loads(archive.read("pack.json"))
+    assert about["versions"]["torch"]
+    assert about["spec"]["scheduler"]["kind"] == "hypertrick"
+
+
+def logged(db, *more: Event, spec=None) -> None:
+    """Write a study of two trials, one of them stopped, with the checkpoints it tells of."""
+    log = StudyLog(db, "one", spec or {"scheduler": {"kind": "full"}, "trainable": {"kind": "mine:train"}, "seed": 0})
+    log.append([Event(Kind.STUDY_STARTED, 0.0, data={"versions": {"torch": "0.4", "numpy": None}})])
+    for trial in (0, 1):
+        name = checkpoint_store(db, "one").save(Deterministic({}, 0), trial, 0, float(trial))
+        run = {"config": {"lr": 0.1}, "seed": 1, "parent": None}
+        ended = {"score": float(trial), "metrics": {"score": float(trial), "loss": 0.5}, "checkpoint": name}
+        log.append(
+            [
+                Event(Kind.RUN, 1.0, trial, 0, data=run),
+                Event(Kind.PHASE_STARTED, 1.0, trial, 0, 0),
+                Event(Kind.PHASE_ENDED, 2.0, trial, 0, 0, ended),
+            ]
+        )
+    log.append([Event(Kind.DECISION, 2.0, 0, 0, data={"verdict": "stop", "mode": "selected"}), *more])
+    log.close()
+
+
+def test_of_weights_that_are_handed_on_every_trial_is_needed() -> None:
+    def events(*more: Event) -> list[Event]:
+        run = {"config": {}, "seed": 1, "parent": None}
+        ended = [
+            Event(Kind.PHASE_ENDED, 2.0, t, 0, 0, {"score": float(t), "checkpoint": f"trial-{t:05d}/phase-000"})
+            for t in (0, 1)
+        ]
+        begun = [Event(Kind.RUN, 1.0, t, 0, data=run) for t in (0, 1)]
+        return [*begun, *ended, Event(Kind.DECISION, 2.0, 0, 0, data={"verdict": "stop", "mode": "copied"}), *more]
+
+    both = ["trial-00000/phase-000", "trial-00001/phase-000"]
+    assert needed({"scheduler": {"kind": "full"}}, events()) == both[1:]
+    assert needed({"scheduler": {"kind": "mine:Rule"}}, events()) == both
+    donor = Event(Kind.DECISION, 2.0, 1, 0, data={"verdict": "continue", "donor": 0})
+    assert needed({"scheduler": {"kind": "pbt"}}, events(donor)) == both
+    heir = Event(Kind.RUN, 3.0, 2, 1, data={"config": {}, "seed": 1, "parent": 0})
+    assert needed({"scheduler": {"kind": "pbt"}}, events(heir)) == both
+
+
+def test_from_a_shell_what_to_do_next_is_said(tmp_path, monkeypatch, capsys) -> None:
+    monkeypatch.chdir(tmp_path)
+    logged(tmp_path / "kb.db")
+    assert main(["pack", "one", "moved/one.pack", "--db", "kb.db"]) == 0
+    said = capsys.readouterr().out
+    assert "moved/one.pack: study 'one', 1 checkpoints" in said
+    assert "runs mine:train, code of your own, which is not in the pack" in said
+    assert "torch was 0.4 there, is " in said
+    assert main(["unpack", "moved/one.pack", "--db", "there/kb.db", "--name", "an other"]) == 0
+    assert "go on with: workbench run --resume --name 'an other' --trainable mine:train --db there/kb.db" in (
+        capsys.readouterr().out
+    )
+    with KnowledgeBase("kb.db") as old, KnowledgeBase("there/kb.db") as new:
+        assert new["an other"].events() == old["one"].events()
+        same = ["trial", "phase", "at_s", "name", "value"]
+        assert new["an other"].metrics()[same].equals(old["one"].metrics()[same])
+        assert new["an other"].created_unix == old["one"].created_unix
+
+
+@pytest.mark.parametrize(("name", "same"), [(None, True), ("other", False)])
+def test_under_its_name_it_is_the_same_study_under_another_another(tmp_path, name, same) -> None:
+    logged(tmp_path / "kb.db")
+    pack(tmp_path / "kb.db", "one", tmp_path / "p")
+    unpack(tmp_path / "p", tmp_path / "new.db", name=name)
+    identities = []
+    for db, called in ((tmp_path / "kb.db", "one"), (tmp_path / "new.db", name or "one")):
+        with KnowledgeBase(db) as kb:
+            spec = kb[called].spec
+        log = StudyLog(db, called, spec, resume=True)
+        identities.append(log.identity)
+        log.close()
+    assert (identities[0] == identities[1]) is same
+
+
+def test_a_study_that_runs_is_not_packed_and_one_that_is_packed_cannot_be_driven(tmp_path, monkeypatch) -> None:
+    logged(tmp_path / "kb.db")
+    with KnowledgeBase(tmp_path / "kb.db") as kb:
+        spec = kb["one"].spec
+    driver = StudyLog(tmp_path / "kb.db", "one", spec, resume=True)
+    before = files(tmp_path)
+    with pytest.raises(StudyError, match=rf"'one' is being driven by process {os.getpid()} on .* stop that driver"):
+        pack(tmp_path / "kb.db", "one", tmp_path / "p")
+    assert files(tmp_path) == before
+    driver.close()
+    meanwhile = []
+
+    def drive(*_):
+        with pytest.raises(StudyError, match="being driven"):
+            StudyLog(tmp_path / "kb.db", "one", spec, resume=True)
+        meanwhile.append(True)
+        return []
+
+    monkeypatch.setattr("workbench.study.pack.needed", drive)
+    pack(tmp_path / "kb.db", "one", tmp_path / "p")
+    assert meanwhile
+    StudyLog(tmp_path / "kb.db", "one", spec, resume=True).close()
+
+
+def test_what_is_there_already_is_left_alone(tmp_path) -> None:
+    logged(tmp_path / "kb.db")
+    pack(tmp_path / "kb.db", "one", tmp_path / "p")
+    before = files(tmp_path)
+    with pytest.raises(StudyError, match=r"'one' exists in .*kb.db: choose another name, name=…"):
+        unpack(tmp_path / "p", tmp_path / "kb.db")
+    with pytest.raises(InvalidInput, match="p exists: choose another file"):
+        pack(tmp_path / "kb.db", "one", tmp_path / "p")
+    with pytest.raises(StudyError, match="did you mean 'one'"):
+        pack(tmp_path / "kb.db", "ome", tmp_path / "q")
+    with pytest.raises(DatabaseError, match="no knowledge base at"):
+        pack(tmp_path / "no.db", "one", tmp_path / "q")
+    with pytest.raises(InvalidInput, match="a study's name is"):
+        unpack(tmp_path / "p", tmp_path / "kb.db", name="../x")
+    assert files(tmp_path) == before
+    checkpoint_store(tmp_path / "new.db", "one").save(Deterministic({}, 0), 0, 0)
+    before = files(tmp_path)
+    with pytest.raises(StudyError, match=r"there are checkpoints in .*new.checkpoints/one already"):
+        unpack(tmp_path / "p", tmp_path / "new.db")
+    assert files(tmp_path) == before
+
+
+def test_a_checkpoint_that_is_damaged_gives_way_to_the_one_before_and_that_is_said(tmp_path) -> None:
+    logged(tmp_path / "kb.db")
+    store = checkpoint_store(tmp_path / "kb.db", "one")
+    file = tmp_path / "kb.checkpoints" / "one" / "trial-00001" / "phase-000" / "phase.txt"
+    file.write_text("9")
+    with pytest.raises(StudyError, match=r"none of the checkpoints is to be had \(.*phase.txt is not what was written"):
+        pack(tmp_path / "kb.db", "one", tmp_path / "p")
+    with KnowledgeBase(tmp_path / "kb.db") as kb:
+        spec = kb["one"].spec
+    log = StudyLog(tmp_path / "kb.db", "one", spec, resume=True)
+    name = store.save(Deterministic({}, 0), 1, 1, 7.0)
+    log.append(
+        [
+            Event(Kind.DECISION, 2.0, 1, 0, data={"verdict": "continue"}),
+            Event(Kind.PHASE_STARTED, 2.0, 1, 1, 0),
+            Event(Kind.PHASE_ENDED, 3.0, 1, 1, 0, {"score": 7.0, "checkpoint": name}),
+        ]
+    )
+    log.close()
+    file.write_text("0")
+    (tmp_path / "kb.checkpoints" / "one" / name / "phase.txt").write_text("9")
+    said = pack(tmp_path / "kb.db", "one", tmp_path / "p")
+    assert (said.checkpoints, said.lost) == (("trial-00001/phase-000",), 1)
+    assert "1 trials have lost their newest checkpoint" in str(said)
+    assert unpack(tmp_path / "p", tmp_path / "new.db").lost == 1
+
+
+def test_a_study_that_cannot_be_resumed_is_not_packed(tmp_path) -> None:
+    logged(tmp_path / "kb.db", Event(Kind.PHASE_ENDED, 5.0, 0, 7, 0, {"score": 1.0, "checkpoint": None}))
+    with pytest.raises(StudyError, match=r"'one' cannot be resumed, .* event 8 .* after the trial was over"):
+        pack(tmp_path / "kb.db", "one", tmp_path / "p")
+    assert not (tmp_path / "p").exists()
+
+
+def test_a_place_that_cannot_be_written_is_said_in_one_line(tmp_path) -> None:
+    logged(tmp_path / "kb.db")
+    (tmp_path / "file").touch()
+    with pytest.raises(InvalidInput, match=r"study 'one' cannot be packed into .*: (Not a directory|File exists)"):
+        pack(tmp_path / "kb.db", "one", tmp_path / "file" / "p")
+    with pytest.raises(InvalidInput, match="cannot be unpacked: No such file"):
+        unpack(tmp_path / "none", tmp_path / "new.db")
+    assert not (tmp_path / "new.db").exists()
+
+
+def test_a_study_from_a_file_is_resumed_by_its_name_where_it_was_unpacked(tmp_path, one_cluster) -> None:
+    table = {
+        "study": {"name": "known", "db": tmp_path / "kb.db", "nodes": 2},
+        "space": {"h0": {"uniform": [0, 1]}, "h1": {"uniform": [0, 1]}},
+        "scheduler": {"kind": "full", "n_trials": 3, "n_phases": 4},
+        "trainable": {"kind": "quadratic"},
+    }
+    interrupted(study_from(table), after=4)
+    assert main(["pack", "known", str(tmp_path / "p"), "--db", str(tmp_path / "kb.db")]) == 0
+    assert main(["unpack", str(tmp_path / "p"), "--db", str(tmp_path / "new" / "kb.db")]) == 0
+    assert main(["run", "--resume", "--quiet", "--name", "known", "--db", str(tmp_path / "new" / "kb.db")]) == 0
+    with KnowledgeBase(tmp_path / "new" / "kb.db") as kb:
+        frames = kb["known"].frames()
+    assert frames.state == "ended"
+    assert len(frames.phases) == 12

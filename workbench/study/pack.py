@@ -1,0 +1,212 @@
+"""A study that moves: what it needs to go on elsewhere, in one file, and taken up again from there.
+
+A pack is a ZIP archive whose members are stored as they are: ``pack.json`` (what it holds, for people), ``study.db``
+(a knowledge base of that study alone) and ``checkpoints/…``. It is data. Nothing of it runs when it is opened, no
+member's name is used before it has been read part by part, and what is stored as it is cannot swell.
+"""
+
+import json
+import os
+import shutil
+import sqlite3
+import tempfile
+import zipfile
+from collections.abc import Iterable, Iterator, Mapping
+from contextlib import ExitStack, closing, contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from workbench.core.errors import CheckpointError, InvalidInput, StudyError
+from workbench.core.ledger import RAN_OUT, Ledger
+from workbench.core.protocols import Event, Kind
+from workbench.core.record import own_classes, versions
+from workbench.study.study import checkpoint_store
+
+if TYPE_CHECKING:
+    from workbench.cluster.checkpoints import CheckpointStore
+
+FORMAT = 1
+ABOUT, LOG, CHECKPOINTS = "pack.json", "study.db", "checkpoints"
+_STAMP = (1980, 1, 1, 0, 0, 0)  # of every member: the same study makes the same pack
+
+
+@dataclass(frozen=True)
+class Pack:
+    """What a pack holds, or what came out of one.
+
+    Attributes
+    ----------
+    file : Path
+    name : str
+        The study's, in this pack or where it was unpacked.
+    spec : dict
+        Scheduler, trainable and seed, as in the log.
+    versions : dict
+        Of the packages that the study's last driver ran, by name.
+    checkpoints : tuple of str
+        Names of those it holds.
+    lost : int
+        Trials whose newest checkpoint was damaged or missing: they go on from an older one, or from their start.
+    """
+
+    file: Path
+    name: str
+    spec: dict[str, Any]
+    versions: dict[str, str]
+    checkpoints: tuple[str, ...]
+    lost: int = 0
+
+    @property
+    def other_versions(self) -> dict[str, tuple[str, str | None]]:
+        """Packages whose version here is another than the study's last driver had: there and here."""
+        here = versions()
+        return {name: (was, here[name]) for name, was in self.versions.items() if here.get(name, was) != was}
+
+    def __str__(self) -> str:
+        lines = [f"{self.file}: study {self.name!r}, {len(self.checkpoints)} checkpoints"]
+        if self.lost:
+            lines.append(f"{self.lost} trials have lost their newest checkpoint: older ones are taken")
+        lines += [f"{name} was {was} there, is {here} here" for name, (was, here) in self.other_versions.items()]
+        if mine := own_classes(self.spec):
+            lines.append(f"it runs {', '.join(mine)}, code of your own, which is not in the pack: take it along")
+        return "\n".join(lines)
+
+
+def pack(db: str | Path, name: str, file: str | Path, *, checkpoints: str | None = None) -> Pack:
+    """Write a study that nobody drives to one private file: its log, and the checkpoints it still needs.
+
+    These are, of every trial that may go on or has run all its phases, the newest, and the best score's. Where trials
+    take over others' weights, the newest of every trial. The study itself stays as it is.
+
+    Parameters
+    ----------
+    db, name
+        The study.
+    file : path
+        Must not exist.
+    checkpoints : str, optional
+        Where its checkpoints are, if they were put elsewhere.
+
+    Raises
+    ------
+    DatabaseError, StudyError
+        There is no such study, it is being driven or damaged, or none of its checkpoints is where they should be.
+    InvalidInput
+        The file exists, or cannot be written.
+    """
+    from workbench.knowledge import KnowledgeBase
+    from workbench.knowledge.writer import claim, private
+
+    db, file = Path(db), Path(file)
+    if file.exists():
+        raise InvalidInput(f"{file} exists: choose another file")
+    with KnowledgeBase(db) as kb:
+        kb[name]  # a name that is mistaken makes no lock
+    store = checkpoint_store(db, name, checkpoints)
+    part = file.with_name(f".{file.name}.part")
+    with files_told(f"study {name!r} cannot be packed into {file}"), ExitStack() as stack:
+        stack.callback(claim(db, name).close)  # whoever wants to drive it now is refused
+        file.parent.mkdir(parents=True, exist_ok=True)
+        part.unlink(missing_ok=True)
+        stack.callback(part.unlink, missing_ok=True)
+        log = Path(stack.enter_context(tempfile.TemporaryDirectory())) / LOG
+        _copy_log(db, name, log)
+        with KnowledgeBase(log) as kb:
+            spec, events = kb[name].spec, kb[name].events()
+        with open(part, "xb", opener=private) as stream, zipfile.ZipFile(stream, "w") as archive:
+            _add(archive, log, LOG)
+            kept, lost = _add_checkpoints(archive, store, needed(spec, events))
+            packed = Pack(file, name, spec, _versions_of(events), kept, lost)
+            archive.writestr(zipfile.ZipInfo(ABOUT, _STAMP), json.dumps(_about(packed, events), indent=1))
+        os.replace(part, file)
+    return packed
+
+
+def needed(spec: Mapping[str, Any], events: Iterable[Event]) -> list[str]:
+    """Name the checkpoints without which a study would go on otherwise than it would have, and that of its best score.
+
+    A scheduler of the user's own may hand on any trial's weights; of others the log tells whether they do.
+    """
+    events = list(events)
+    ledger = Ledger(events)
+    handed_on = bool(own_classes(spec["scheduler"])) or any(
+        "donor" in e.data or (e.kind is Kind.RUN and e.data["parent"] not in (None, e.trial)) for e in events
+    )
+    wanted = [
+        trial.checkpoint
+        for trial in ledger.trials.values()
+        if trial.checkpoint and (handed_on or not trial.state.over or trial.mode in RAN_OUT)
+    ]
+    best = [
+        e.data["checkpoint"]
+        for e in events
+        if e.kind is Kind.PHASE_ENDED and ledger.best == (e.data["score"], e.trial) and e.data.get("checkpoint")
+    ]
+    return list(dict.fromkeys([*wanted, *best[:1]]))
+
+
+@contextmanager
+def files_told(what: str) -> Iterator[None]:
+    try:
+        yield
+    except OSError as err:
+        where = f" at {err.filename}" if err.filename else ""
+        raise InvalidInput(f"{what}: {err.strerror or err}{where}") from None
+
+
+def _copy_log(db: Path, name: str, target: Path) -> None:
+    """Make a knowledge base of one study, one file, and look whether the study can go on from it."""
+    from workbench.knowledge import carry
+
+    carry(db, name, target)
+    with closing(sqlite3.connect(target)) as connection:
+        connection.execute("PRAGMA journal_mode = DELETE")
+    if wrong := unmendable(target):
+        raise StudyError(f"study {name!r} cannot be resumed, here or elsewhere: {wrong}")
+
+
+def unmendable(log: Path) -> str:
+    from workbench.knowledge import check
+
+    return next((finding.what for finding in check(log) if not finding.repairable), "")
+
+
+def _add_checkpoints(
+    archive: zipfile.ZipFile, store: "CheckpointStore", names: Iterable[str]
+) -> tuple[tuple[str, ...], int]:
+    """Add checkpoints, each or the newest whole one before it; return which, and how often one was not to be had."""
+    added, lost, refused = dict[str, None](), 0, ""
+    for name in names:
+        for n, one in enumerate((name, *(earlier for earlier, _ in store.before(name)))):
+            try:
+                if one not in added:
+                    with store.at_hand(one) as folder:
+                        for file in sorted(file for file in folder.rglob("*") if file.is_file()):
+                            _add(archive, file, f"{CHECKPOINTS}/{one}/{file.relative_to(folder).as_posix()}")
+                added[one], lost = None, lost + (n > 0)
+                break
+            except CheckpointError as err:
+                refused = refused or str(err)
+        else:
+            lost += 1
+    if refused and not added:
+        raise StudyError(f"none of the checkpoints is to be had ({refused}): say where they are, checkpoints=…")
+    return tuple(added), lost
+
+
+def _add(archive: zipfile.ZipFile, file: Path, member: str) -> None:
+    info = zipfile.ZipInfo(member, _STAMP)
+    info.file_size = file.stat().st_size  # tells whether it takes a large file's header
+    with file.open("rb") as source, archive.open(info, "w") as target:
+        shutil.copyfileobj(source, target)
+
+
+def _about(packed: Pack, events: Iterable[Event]) -> dict[str, Any]:
+    told = {"format": FORMAT, "name": packed.name, "spec": packed.spec, "aim": Ledger(events).aim.to_json()}
+    return {**told, "versions": packed.versions, "checkpoints": packed.checkpoints, "lost": packed.lost}
+
+
+def _versions_of(events: Iterable[Event]) -> dict[str, str]:
+    told = [e.data.get("versions", {}) for e in events if e.kind in (Kind.STUDY_STARTED, Kind.STUDY_RESUMED)]
+    return {name: version for name, version in (told[-1] if told else {}).items() if version is not None}

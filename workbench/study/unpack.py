@@ -1,0 +1,182 @@
+"""A packed study taken up again, where it was packed or elsewhere."""
+
+import json
+import shutil
+import tempfile
+import zipfile
+from collections.abc import Iterator, Mapping
+from contextlib import ExitStack, contextmanager
+from dataclasses import replace
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from workbench.core.errors import CheckpointError, DatabaseError, InvalidInput, StudyError
+from workbench.core.places import DEFAULT_DB, STUDY_NAME, is_study_name, private_folder
+from workbench.study.pack import ABOUT, CHECKPOINTS, FORMAT, LOG, Pack, files_told, unmendable
+from workbench.study.study import checkpoint_store
+
+if TYPE_CHECKING:
+    from workbench.cluster.checkpoints import CheckpointStore
+
+_MOST_ABOUT = 1 << 24  # bytes
+
+
+def unpack(
+    file: str | Path, db: str | Path = DEFAULT_DB, *, name: str | None = None, checkpoints: str | None = None
+) -> Pack:
+    """Take up a packed study into a knowledge base, to be resumed there; it is made if it is missing.
+
+    Parameters
+    ----------
+    file : path
+        What `pack` wrote.
+    db : path
+    name : str, optional
+        Another name for the study.
+    checkpoints : str, optional
+        A directory or fsspec URL to put its checkpoints into, instead of the place beside `db`; the study is then to
+        be resumed with it.
+
+    Raises
+    ------
+    InvalidInput
+        The file is no pack, is damaged, or holds what no workbench packs. Nothing of it is kept.
+    StudyError
+        The knowledge base holds a study of that name, or there are checkpoints where its own would go.
+    """
+    file, db = Path(file), Path(db)
+    if name is not None and not is_study_name(name):
+        raise InvalidInput(f"{STUDY_NAME}, got {name!r}")
+    with files_told(f"{file} cannot be unpacked"), _damage_told(file), ExitStack() as stack:
+        archive = stack.enter_context(zipfile.ZipFile(file))
+        members = _members(archive, file.stat().st_size)
+        found = _read_about(archive, members, file)
+        scratch = Path(stack.enter_context(tempfile.TemporaryDirectory()))
+        _extract(archive, members[LOG], scratch / LOG)
+        _check_log(scratch / LOG, found)
+        called = name or found.name
+        _refuse_taken(db, called)
+        _take_in(archive, members, found, scratch, db, called, checkpoint_store(db, called, checkpoints))
+    return replace(found, name=called)
+
+
+def _take_in(
+    archive: zipfile.ZipFile,
+    members: Mapping[str, zipfile.ZipInfo],
+    found: Pack,
+    scratch: Path,
+    db: Path,
+    called: str,
+    store: "CheckpointStore",
+) -> None:
+    """Put the checkpoints into their place and then the study into the knowledge base; or nothing at all."""
+    from workbench.knowledge import carry
+    from workbench.knowledge.writer import claim, lock_path
+
+    db.parent.mkdir(parents=True, exist_ok=True)
+    with claim(db, called):
+        try:
+            if store.disk_use():
+                raise StudyError(f"there are checkpoints in {store.root} already: remove them, or choose name=…")
+            try:
+                for checkpoint in found.checkpoints:
+                    prefix, folder = f"{CHECKPOINTS}/{checkpoint}/", scratch / "checkpoint"
+                    for member in (m for m in members if m.startswith(prefix)):
+                        _extract(archive, members[member], folder / member.removeprefix(prefix))
+                    store.put(folder, checkpoint)
+                    shutil.rmtree(folder, ignore_errors=True)
+                carry(scratch / LOG, found.name, db, called)
+            except BaseException:
+                store.remove()
+                raise
+        except BaseException:
+            lock_path(db, called).unlink(missing_ok=True)
+            raise
+
+
+def _members(archive: zipfile.ZipFile, size: int) -> dict[str, zipfile.ZipInfo]:
+    """Give the members by name, once every name is one that a workbench gives and no more is held than the file has."""
+    members: dict[str, zipfile.ZipInfo] = {}
+    for info in archive.infolist():
+        name, parts = info.filename, info.filename.split("/")
+        plain = all(part not in ("", ".", "..") and "\\" not in part and part.isprintable() for part in parts)
+        ours = name in (ABOUT, LOG) or (parts[0] == CHECKPOINTS and len(parts) >= 4)
+        if not (plain and ours) or name in members or info.orig_filename != name:
+            raise InvalidInput(f"it holds {info.orig_filename!r}, which no workbench packs: do not trust it")
+        if info.compress_type != zipfile.ZIP_STORED or info.flag_bits & 1 or info.file_size != info.compress_size:
+            raise InvalidInput(f"{name!r} is compressed or encrypted, as no workbench packs it: do not trust it")
+        members[name] = info
+    if missing := {ABOUT, LOG} - members.keys():
+        raise InvalidInput(f"{sorted(missing)[0]} is missing: it is no pack of a study")
+    if sum(info.file_size for info in members.values()) > size:
+        raise InvalidInput("its members are said to be larger than the file: do not trust it")
+    return members
+
+
+def _read_about(archive: zipfile.ZipFile, members: Mapping[str, zipfile.ZipInfo], file: Path) -> Pack:
+    if members[ABOUT].file_size > _MOST_ABOUT:
+        raise InvalidInput(f"{ABOUT} has {members[ABOUT].file_size} bytes, at most {_MOST_ABOUT} are read")
+    try:
+        told = json.loads(archive.read(ABOUT))
+        if (made := told["format"]) != FORMAT:
+            raise InvalidInput(
+                f"it has format {made!r}, this workbench reads {FORMAT}: unpack it with the one it is of"
+            )
+        found = Pack(file, told["name"], told["spec"], told["versions"], tuple(told["checkpoints"]), told["lost"])
+        told_rightly = is_study_name(found.name) and isinstance(found.lost, int) and isinstance(found.spec, dict)
+        for word in (*found.checkpoints, *found.versions, *found.versions.values()):
+            told_rightly = told_rightly and isinstance(word, str)
+        if not told_rightly:
+            raise ValueError("a name, a number or a version is none")
+    except (ValueError, KeyError, TypeError, AttributeError, RecursionError) as err:
+        if isinstance(err, InvalidInput):
+            raise
+        raise InvalidInput(f"{ABOUT} is not what a workbench writes ({err}): do not trust it") from None
+    listed = {"/".join(name.split("/")[1:3]) for name in members if name not in (ABOUT, LOG)}
+    if listed != set(found.checkpoints) or len(listed) != len(found.checkpoints):
+        raise InvalidInput(f"{ABOUT} lists other checkpoints than there are: do not trust it")
+    return found
+
+
+def _check_log(log: Path, found: Pack) -> None:
+    """Refuse a knowledge base that a driver could not go on from, or that holds more than this study."""
+    from workbench.knowledge import KnowledgeBase
+
+    try:
+        with KnowledgeBase(log) as kb:
+            ours = list(kb) == [found.name] and kb[found.name].spec == found.spec
+        wrong = unmendable(log)
+    except DatabaseError as err:
+        raise InvalidInput(str(err).replace(str(log), LOG)) from None
+    if not ours:
+        raise InvalidInput(f"{LOG} holds another study than {ABOUT} says: do not trust it")
+    if wrong:
+        raise InvalidInput(f"{LOG}: {wrong}")
+
+
+def _refuse_taken(db: Path, name: str) -> None:
+    from workbench.knowledge import KnowledgeBase
+
+    if db.exists():
+        with KnowledgeBase(db) as kb:
+            if name in list(kb):
+                raise StudyError(f"study {name!r} exists in {db}: choose another name, name=…, or another db=…")
+
+
+def _extract(archive: zipfile.ZipFile, info: zipfile.ZipInfo, target: Path) -> None:
+    from workbench.knowledge.writer import private
+
+    private_folder(target.parent)
+    with archive.open(info) as source, open(target, "xb", opener=private) as stream:
+        shutil.copyfileobj(source, stream)
+
+
+@contextmanager
+def _damage_told(file: Path) -> Iterator[None]:
+    """Turn whatever a damaged archive makes of reading it into one readable error."""
+    try:
+        yield
+    except (zipfile.BadZipFile, EOFError, NotImplementedError, UnicodeDecodeError, OverflowError) as err:
+        raise InvalidInput(f"{file} is no pack of a study, or is damaged ({err}): copy it here once more") from None
+    except (InvalidInput, CheckpointError) as err:
+        raise InvalidInput(f"{file} is refused: {err}") from None
