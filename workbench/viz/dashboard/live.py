@@ -1,0 +1,187 @@
+"""A widget that looks at the log from a thread of its own, and tells its views what it saw."""
+
+import contextlib
+import threading
+from typing import Any
+from uuid import uuid4
+
+import anywidget
+import traitlets
+
+from workbench.viz.dashboard.board import Message
+from workbench.viz.dashboard.front import BOOT, VERSION, shared_front
+from workbench.viz.dashboard.stored import VIEW, Stored
+
+_ONCE_MORE_S = 1.0  # the last state is sent again after this: a front end may have dropped it
+
+
+class Live(anywidget.AnyWidget):  # type: ignore[misc]
+    """One thread, any number of views. What it shows is for its kinds to say, by the methods at the end.
+
+    Parameters
+    ----------
+    title : str
+        What it is about, in words.
+    refresh_s : float
+        Seconds between two looks.
+
+    Attributes
+    ----------
+    error : str
+        Why the log cannot be read at the moment; empty when all is well.
+    """
+
+    _esm = BOOT
+
+    error = traitlets.Unicode("").tag(sync=True)
+    _kind = traitlets.Unicode("dashboard").tag(sync=True)  # the page that draws it
+    _key = traitlets.Unicode("").tag(sync=True)  # by which the views of one model find their store
+    _front = traitlets.Unicode("").tag(sync=True)  # the model that holds the front end's code
+    _version = traitlets.Unicode(VERSION).tag(sync=True)
+
+    _thread: threading.Thread | None = None
+
+    def __init__(self, title: str, refresh_s: float) -> None:
+        self._title, self._refresh_s = title, refresh_s
+        self._lock = threading.Lock()  # held by whoever touches what is read, or the number
+        self._number = 0  # of the last delta; a viewer that misses one asks for a snapshot
+        self._wake = threading.Event()
+        self._asked = False  # whether a viewer waits for a snapshot
+        self._closing = False
+        super().__init__(_key=uuid4().hex, _front=f"anywidget:{shared_front().model_id}")
+        self._stored = Stored(self._key, self._repr_html_)
+        # ipykernel sends what a view says to the shell its widget last spoke from. This one speaks from a thread of its
+        # own, which counts as the main shell, and there a pressed button would wait for the end of the running cell.
+        self.comm._reply_subshell_for = None  # let it go where the view asks: JupyterLab names a subshell
+        self.on_msg(self._heard)
+        self._thread = threading.Thread(target=self._watch, name=f"dashboard {title}", daemon=True)
+        self._thread.start()
+
+    def close(self) -> None:
+        """End the thread and the views. The study is not touched."""
+        if self._thread is not None:  # none: it never came up
+            self._closing = True
+            self._wake.set()
+            if self._thread is not threading.current_thread():
+                self._thread.join()
+            with self._lock:
+                self._leave()
+        super().close()
+
+    def refresh(self) -> None:
+        """Look at the log now, and tell the viewers what is new."""
+        with self._lock:
+            self._look()
+
+    @property
+    def running(self) -> bool:
+        """Whether the thread still looks at the log: until all has ended or the widget is closed."""
+        return self._thread is not None and self._thread.is_alive()
+
+    def _repr_mimebundle_(self, **kwargs: Any) -> Any:
+        """Add what a notebook shows when no kernel stands behind it any more."""
+        bundle = super()._repr_mimebundle_(**kwargs)
+        data = bundle[0] if isinstance(bundle, tuple) else bundle
+        if data is not None:
+            data["text/html"] = self._repr_html_()
+        return bundle
+
+    def _repr_html_(self) -> str:
+        with self._lock:
+            return self._html()
+
+    def _ipython_display_(self) -> None:
+        """Show the living view, and beside it what the notebook keeps."""
+        self._stored.show(super()._repr_mimebundle_()[0][VIEW], self._title)
+
+    # -- the watching thread ------------------------------------------------------------------------------------
+
+    def _watch(self) -> None:
+        """Look at the log until all has ended; a thread, since a task would stand still while a cell runs."""
+        while not self._closing:
+            with self._lock:
+                if self._look() and not self._asked:
+                    break
+            self._stored.update()
+            self._wake.wait(self._refresh_s)
+            self._wake.clear()
+        if not self._closing:
+            self._wake.wait(_ONCE_MORE_S)
+        with self._lock:
+            if not self._closing:
+                self._tell_all()
+        self._stored.update(now=True)
+
+    def _look(self) -> bool:
+        """Take in the news and send them; tell whether all has ended. Called with the lock held."""
+        try:
+            self._take()
+            trouble = ""
+        except Exception as err:  # noqa: BLE001  a viewer must outlive a file that is moved, locked or replaced
+            trouble = f"{type(err).__name__}: {err}"
+        if trouble != self.error:
+            self.error = trouble
+        if self._asked:
+            self._asked = False
+            self._tell_all()
+        elif (delta := self._delta()) is not None:
+            self._number += 1
+            self._tell("delta", delta)
+        else:
+            self._tell("beat", ({}, []))
+        return self._is_over() and not trouble
+
+    def _heard(self, _: Any, content: Any, __: Any) -> None:
+        """A view wants a snapshot, or asks something. Runs on any thread the kernel likes: be brief."""
+        kind = content.get("type") if isinstance(content, dict) else None
+        if kind == "ask":
+            self._ask(content)
+        if kind == "snapshot":
+            self._tell_soon()
+
+    def _tell_soon(self) -> None:
+        """Have the thread look and tell everything; where it has ended, do so here."""
+        self._asked = True
+        self._wake.set()
+        if not self.running:
+            with self._lock:
+                self._tell_all() if self._closing else self._look()
+
+    def _tell_all(self) -> None:
+        self._tell("snapshot", self._snapshot())
+
+    def _tell(self, kind: str, message: Message) -> None:
+        content, tables = message
+        self._say({"type": kind, "number": self._number, **content}, tables)
+
+    def _say(self, content: dict[str, Any], tables: list[bytes] | None = None) -> None:
+        with contextlib.suppress(Exception):  # a kernel that shuts down closes the channel under us
+            self.send(content, tables)
+
+    # -- what it shows; all but `_ask` are called with the lock held ----------------------------------------------
+
+    def _take(self) -> None:
+        """Read what is new."""
+        raise NotImplementedError
+
+    def _snapshot(self) -> Message:
+        """Give everything that a new viewer needs, and take it as sent."""
+        raise NotImplementedError
+
+    def _delta(self) -> Message | None:
+        """Give what changed since the last one; ``None`` if nothing did, or if it has to be a snapshot."""
+        return None
+
+    def _html(self) -> str:
+        """Draw it as a page that needs no kernel."""
+        raise NotImplementedError
+
+    def _is_over(self) -> bool:
+        """Tell whether nothing will ever change."""
+        return False
+
+    def _ask(self, content: dict[str, Any]) -> None:
+        """Do what a view asks."""
+
+    def _leave(self) -> None:
+        """Let go of what is held open."""
