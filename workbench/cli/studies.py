@@ -16,7 +16,13 @@ def add_parsers(commands: Any) -> None:
     studies = commands.add_parser("studies", help="list the studies of a knowledge base")
     add_db(studies)
     studies.set_defaults(command=_studies)
+    _add_looking(commands)
+    _add_tending(commands)
+    _add_carrying(commands)
 
+
+def _add_looking(commands: Any) -> None:
+    """Commands that read a study."""
     report = commands.add_parser("report", help="write a study's figures to one self-contained HTML file")
     add_study(report)
     report.add_argument("--out", metavar="FILE", help="where to (default: beside the knowledge base)")
@@ -27,12 +33,6 @@ def add_parsers(commands: Any) -> None:
     show.add_argument("--json", action="store_true", help="as JSON")
     show.set_defaults(command=_show)
 
-    delete = commands.add_parser("delete", help="remove a study and its checkpoints for good, once you have said yes")
-    add_study(delete)
-    delete.add_argument("--yes", action="store_true", help="do not ask")
-    delete.add_argument("--checkpoints", metavar="PLACE", help="where they are, if they were put elsewhere")
-    delete.set_defaults(command=_delete)
-
     schedule = commands.add_parser(
         "schedule", help="write the schedule of hyperparameters that a study's best weights were trained with"
     )
@@ -41,21 +41,14 @@ def add_parsers(commands: Any) -> None:
     schedule.add_argument("--out", metavar="FILE", help="a JSON file to write, for a trainable of kind replay")
     schedule.set_defaults(command=_schedule)
 
-    record = commands.add_parser("record", help="write a study to a folder of Parquet files, to be published")
-    add_study(record)
-    record.add_argument("folder", help="where to; must not exist")
-    record.add_argument("--points", type=int, default=500, metavar="N", help="most points of a curve (default: 500)")
-    record.add_argument("--note", default="", help="a line on what was recorded and why")
-    record.set_defaults(command=_record)
 
-    export = commands.add_parser("export", help="write a study for another tool: Optuna, TensorBoard, MLflow, CSV")
-    export.add_argument("name", help="name of the study")
-    export.add_argument(
-        "--to", required=True, choices=("optuna", "tensorboard", "mlflow", "wandb", "csv"), help="which"
-    )
-    export.add_argument("--out", metavar="PLACE", help="where to, or a URL (default: beside the knowledge base)")
-    add_db(export)
-    export.set_defaults(command=_export)
+def _add_tending(commands: Any) -> None:
+    """Commands that keep a knowledge base in order."""
+    delete = commands.add_parser("delete", help="remove a study and its checkpoints for good, once you have said yes")
+    add_study(delete)
+    delete.add_argument("--yes", action="store_true", help="do not ask")
+    delete.add_argument("--checkpoints", metavar="PLACE", help="where they are, if they were put elsewhere")
+    delete.set_defaults(command=_delete)
 
     check = commands.add_parser("check", help="look for damage in a knowledge base; exit code 1 if there is any")
     add_db(check)
@@ -69,6 +62,27 @@ def add_parsers(commands: Any) -> None:
     backup.add_argument("target", metavar="FILE", help="where to; must not exist")
     add_db(backup)
     backup.set_defaults(command=_backup)
+
+
+def _add_carrying(commands: Any) -> None:
+    """Commands that take a study elsewhere."""
+    record = commands.add_parser("record", help="write a study to a folder of Parquet files, to be published")
+    add_study(record)
+    record.add_argument("folder", help="where to; must not exist")
+    record.add_argument("--points", type=int, default=500, metavar="N", help="most points of a curve (default: 500)")
+    record.add_argument("--note", default="", help="a line on what was recorded and why")
+    record.set_defaults(command=_record)
+
+    export = commands.add_parser(
+        "export", help="write a study for Optuna, TensorBoard, MLflow, Weights & Biases, or as CSV"
+    )
+    export.add_argument("name", help="name of the study")
+    export.add_argument(
+        "--to", required=True, choices=("optuna", "tensorboard", "mlflow", "wandb", "csv"), help="which"
+    )
+    export.add_argument("--out", metavar="PLACE", help="where to, or a URL (default: beside the knowledge base)")
+    add_db(export)
+    export.set_defaults(command=_export)
 
     pack = commands.add_parser("pack", help="write a study that is not running to one file, to go on elsewhere")
     add_study(pack)

@@ -1,0 +1,289 @@
+"""Everything at once: a study on real workers under random kills, hangs, requests, full disks and drivers that die."""
+
+import os
+import resource
+import signal
+import subprocess
+import sys
+import time
+from collections import Counter
+from contextlib import suppress
+from pathlib import Path
+from tempfile import TemporaryDirectory
+
+import psutil
+import pytest
+from hypothesis import HealthCheck, settings
+from hypothesis import strategies as st
+from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, rule, run_state_machine_as_test
+
+from tests.support import SPACE, Deterministic, score_of
+from workbench import HyperTrick, KnowledgeBase, RandomSearcher, Study
+from workbench.core.drive import replay
+from workbench.core.errors import WorkbenchError
+from workbench.core.protocols import Event, Kind
+from workbench.knowledge import check
+from workbench.knowledge.inbox import Controls
+
+NODES, PHASES, PHASE_S, STALL_S = 3, 4, 0.2, 3.0
+PATIENCE_S = 240
+
+
+class Brief(Deterministic):
+    """A short phase that hangs or crashes when a file says so; the first to see it takes it away."""
+
+    def train_phase(self, progress) -> dict[str, float]:
+        for _ in range(int(PHASE_S / 0.05)):
+            progress({"frames": float(self.phase)})
+            time.sleep(0.05)
+        if self._told("hang"):
+            while True:
+                time.sleep(1)  # no sign of life
+        if self._told("crash"):
+            raise RuntimeError("told to")
+        return super().train_phase(progress)
+
+    @staticmethod
+    def _told(what: str) -> bool:
+        try:
+            Path(os.environ["HARM"], what).unlink()
+        except FileNotFoundError:
+            return False
+        return True
+
+
+def scheduler_of(n_trials: int) -> HyperTrick:
+    return HyperTrick(RandomSearcher(SPACE, seed=0), n_trials, PHASES)
+
+
+def main(folder: Path, n_trials: int) -> None:
+    """Drive the study, as a person would from the shell."""
+    begun = (folder / "begun").exists()
+    (folder / "begun").touch()
+    how = {"nodes": NODES, "stall_s": STALL_S, "max_retries": 1000}
+    study = Study("harmed", scheduler_of(n_trials), Brief, db=folder / "kb.db", **how)
+    with suppress(KeyboardInterrupt):
+        study.run(resume=begun and known(folder))
+
+
+def known(folder: Path) -> bool:
+    with suppress(WorkbenchError), KnowledgeBase(folder / "kb.db") as kb:
+        return "harmed" in list(kb)
+    return False
+
+
+class Harm(RuleBasedStateMachine):
+    """Each rule does one harm, or lets some time pass; `teardown` lets the study end and looks at what it recorded."""
+
+    n_trials = 60
+
+    @initialize()
+    def begin(self) -> None:
+        self._place = TemporaryDirectory()
+        self.folder = Path(self._place.name)
+        self.controls = Controls(self.folder / "kb.db", "harmed")
+        self.done = Counter[str]()
+        self._start()
+        while not (known(self.folder) and any(e.kind is Kind.PHASE_ENDED for e in self._events())):
+            assert self.driver.poll() is None, self._said()
+            time.sleep(0.1)
+
+    @invariant()
+    def time_passes(self) -> None:
+        """Leave each harm a phase's time to be noticed, or not, before the next."""
+        if hasattr(self, "driver"):
+            time.sleep(PHASE_S)
+
+    def _start(self) -> None:
+        command = [sys.executable, "-m", "tests.hostile.test_at_random", str(self.folder), str(self.n_trials)]
+        self.driver = subprocess.Popen(
+            command,
+            env={**os.environ, "HARM": str(self.folder)},
+            start_new_session=True,
+            stderr=(self.folder / "said").open("ab"),
+            stdout=subprocess.DEVNULL,
+        )
+
+    def _alive(self) -> bool:
+        """Tell whether the study goes on; a driver that has died is followed by another."""
+        if self.driver.poll() is None:
+            return True
+        if known(self.folder) and self._events()[-1].kind is Kind.STUDY_ENDED:
+            return False
+        self._start()
+        self.done["drivers"] += 1
+        return True
+
+    def _events(self) -> list[Event]:
+        with KnowledgeBase(self.folder / "kb.db") as kb:
+            return kb["harmed"].events()
+
+    def _workers(self) -> list[psutil.Process]:
+        with suppress(psutil.NoSuchProcess):
+            below = psutil.Process(self.driver.pid).children(recursive=True)
+            return [one for one in below if "multiprocessing.spawn" in " ".join(_command(one))]
+        return []
+
+    @rule(which=st.integers(0, NODES), how=st.sampled_from([signal.SIGKILL, signal.SIGKILL, signal.SIGSTOP]))
+    def harm_a_worker(self, which: int, how: signal.Signals) -> None:
+        workers = self._workers() if self._alive() else []
+        if which < len(workers):
+            with suppress(psutil.NoSuchProcess):
+                workers[which].send_signal(how)
+                self.done[how.name] += 1
+
+    @rule(what=st.sampled_from(["hang", "crash"]))
+    def harm_a_phase(self, what: str) -> None:
+        (self.folder / what).touch()
+        self.done[what] += 1
+
+    @rule(nodes=st.integers(1, NODES + 1))
+    def scale(self, nodes: int) -> None:
+        self._ask("scale", nodes)
+
+    @rule(what=st.sampled_from(["stop", "pause", "resume", "clone"]), trial=st.integers(0, 30))
+    def ask_for_a_trial(self, what: str, trial: int) -> None:
+        self._ask(what, trial)
+
+    @rule(what=st.sampled_from(["pause_study", "resume_study"]))
+    def ask_for_the_study(self, what: str) -> None:
+        self._ask(what)
+
+    def _ask(self, what: str, *about: int) -> None:
+        if self._alive() and known(self.folder):
+            getattr(self.controls, what)(*about)
+            self.done[what] += 1
+
+    @rule(how=st.sampled_from([signal.SIGKILL, signal.SIGTERM, signal.SIGINT]))
+    def end_the_driver(self, how: signal.Signals) -> None:
+        if self._alive() and known(self.folder):
+            self.driver.send_signal(how)
+            self.driver.wait(PATIENCE_S)
+            self.done["ended " + how.name] += 1
+
+    @rule(seconds=st.sampled_from([0.5, 2 * STALL_S]))
+    def suspend_the_driver(self, seconds: float) -> None:
+        if self._alive():
+            self.driver.send_signal(signal.SIGSTOP)
+            time.sleep(seconds)  # the time that passes is the harm
+            self.driver.send_signal(signal.SIGCONT)
+            self.done["suspended"] += 1
+
+    @rule()
+    def fill_the_disk(self) -> None:
+        """Let the driver's next writes fail, for what they are written to may not grow; it waits for space."""
+        if self._alive() and known(self.folder):
+            self._limit(4096)
+            self.done["full disk"] += 1
+
+    @rule()
+    def make_space(self) -> None:
+        if self._alive():
+            self._limit(resource.RLIM_INFINITY)
+
+    def _limit(self, size: int) -> None:
+        with suppress(ProcessLookupError):
+            resource.prlimit(self.driver.pid, resource.RLIMIT_FSIZE, (size, resource.RLIM_INFINITY))
+
+    @rule(seconds=st.floats(0.1, 1.0))
+    def let_it_work(self, seconds: float) -> None:
+        self._alive()
+        time.sleep(seconds)
+
+    def teardown(self) -> None:
+        if not hasattr(self, "driver"):
+            return
+        try:
+            self._end_in_peace()
+            self._look()
+        finally:
+            with suppress(ProcessLookupError):
+                os.killpg(self.driver.pid, signal.SIGKILL)
+            self.driver.wait()
+            self._place.cleanup()
+
+    def _end_in_peace(self) -> None:
+        """Undo what still harms; every slot must come back before the study may go on to its end."""
+        self.controls_in_peace = False
+        until = time.monotonic() + PATIENCE_S
+        while self._alive() and not self.controls_in_peace:
+            assert time.monotonic() < until, f"slots were lost for good: {self.done}\n{self._said()}"
+            self._limit(resource.RLIM_INFINITY)
+            if known(self.folder):
+                self.controls.scale(NODES)
+                self.controls.resume_study()
+                self._release()
+                self.controls_in_peace = self._slots() == NODES
+            time.sleep(1)  # requests are carried out one after the other, by a driver that may still be coming up
+        while self._alive():
+            assert time.monotonic() < until, f"the study does not end: {self.done}\n{self._said()}"
+            self._release()
+            time.sleep(1)
+
+    def _release(self) -> None:
+        """Let every trial that a person has set aside go on."""
+        if self._alive() and known(self.folder):
+            with KnowledgeBase(self.folder / "kb.db") as kb:
+                trials = kb["harmed"].frames().trials
+            for trial in trials.loc[trials["state"] == "held", "trial"]:
+                self.controls.resume(int(trial))
+
+    def _slots(self) -> int:
+        """Count the slots that are up, of the driver that runs now."""
+        slots: set[int] = set()
+        for event in self._events():
+            if event.kind in (Kind.STUDY_STARTED, Kind.STUDY_RESUMED):
+                slots.clear()
+            elif event.kind is Kind.SLOT_JOINED:
+                slots.add(event.slot)
+            elif event.kind is Kind.SLOT_LOST:
+                slots.discard(event.slot)
+        return len(slots)
+
+    def _said(self) -> str:
+        return (self.folder / "said").read_text(errors="replace")[-3000:]
+
+    def _look(self) -> None:
+        print(dict(self.done))  # noqa: T201  what was done, in the test's own output
+        events = self._events()
+        assert check(self.folder / "kb.db") == []
+        ended = Counter((e.trial, e.phase) for e in events if e.kind is Kind.PHASE_ENDED)
+        assert [which for which, n in ended.items() if n > 1] == []
+        replay(scheduler_of(self.n_trials), events)  # raises where a decision differs from what the scheduler decides
+        runs = {e.trial: e.data for e in events if e.kind is Kind.RUN}
+        for event in events:
+            if event.kind is Kind.PHASE_ENDED:
+                run = runs[event.trial]
+                assert event.data["score"] == score_of(run["config"], run["seed"], event.phase)
+                assert event.data["metrics"]["phases_run"] == event.phase + 1
+
+
+def _command(process: psutil.Process) -> list[str]:
+    try:
+        return process.cmdline()
+    except psutil.Error:
+        return []
+
+
+class LongerHarm(Harm):
+    n_trials = 300
+
+
+# three examples: without harm, with one harm again and again, at random
+HOW = {"deadline": None, "suppress_health_check": list(HealthCheck), "max_examples": 3}
+
+
+@pytest.mark.slow
+@pytest.mark.timeout(900)
+def test_twenty_steps_of_harm_change_no_decision_and_lose_nothing() -> None:
+    run_state_machine_as_test(Harm, settings=settings(**HOW, stateful_step_count=20))
+
+
+@pytest.mark.slow
+@pytest.mark.timeout(1800)
+def test_two_hundred_steps_of_harm_change_no_decision_and_lose_nothing() -> None:
+    run_state_machine_as_test(LongerHarm, settings=settings(**HOW, stateful_step_count=200))
+
+
+if __name__ == "__main__":
+    main(Path(sys.argv[1]), int(sys.argv[2]))
