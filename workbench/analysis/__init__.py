@@ -5,6 +5,7 @@ Pure functions. Draws nothing, and reads no database.
 
 from workbench.analysis.bootstrap import Interval, bootstrap_difference, bootstrap_interval
 from workbench.analysis.completion import completion_rate
+from workbench.analysis.confirmed import claims, confirmed
 from workbench.analysis.curves import best_so_far, learning_curves, training_began
 from workbench.analysis.failures import failure_lines, failures
 from workbench.analysis.front import front
@@ -25,7 +26,9 @@ __all__ = [
     "best_trial",
     "bootstrap_difference",
     "bootstrap_interval",
+    "claims",
     "completion_rate",
+    "confirmed",
     "failure_lines",
     "failures",
     "front",

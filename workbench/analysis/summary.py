@@ -39,10 +39,10 @@ def summarise(
     Returns
     -------
     dict
-        best_trial (int, None before the first score; of equals the first), best_score, best_config (dict), best_at_s
-        (seconds), wall_s, occupancy (share, 0 to 1), lost_s (slot-seconds spent on lost attempts), alpha (completion
-        rate; None if nobody knows of how much), trials (begun), phases (completed), retries (attempts lost), states
-        (dict: state → trials).
+        best_trial (int, None before the first score; of equals the first; never one that confirms another),
+        best_score, best_config (dict), best_at_s (seconds), wall_s, occupancy (share, 0 to 1), lost_s (slot-seconds
+        spent on lost attempts), alpha (completion rate; None if nobody knows of how much), trials (begun), phases
+        (completed), retries (attempts lost), states (dict: state → trials).
     """
     used, counts = occupancy(spans, slots, wall_s), _counts(trials, phases)
     return {
@@ -65,7 +65,8 @@ def _counts(trials: pd.DataFrame, phases: pd.DataFrame) -> dict[str, Any]:
 
 
 def _best(trials: pd.DataFrame, phases: pd.DataFrame, hyperparameters: Sequence[str], mode: str) -> dict[str, Any]:
-    scored = phases[phases["score"].notna() & phases["ended_s"].notna()]
+    contending = phases["trial"].isin(trials.loc[~trials["confirms"].astype(bool), "trial"])
+    scored = phases[contending & phases["score"].notna() & phases["ended_s"].notna()]
     if scored.empty:
         return {"best_trial": None, "best_score": float("nan"), "best_config": {}, "best_at_s": float("nan")}
     ranked = scored.astype({"score": float, "ended_s": float}).sort_values(

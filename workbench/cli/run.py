@@ -81,6 +81,33 @@ def add_parsers(commands: Any) -> None:
     run.add_argument("--record", metavar="FOLDER", help="once it is over, write it there as Parquet; must not exist")
     add_db(run, None)  # a study file may name one
     run.set_defaults(command=_run)
+    _add_confirm(commands)
+
+
+def _add_confirm(commands: Any) -> None:
+    confirm = commands.add_parser("confirm", help="train a study's best configurations again on fresh seeds")
+    completed(confirm.add_argument("name", help="name of the study"), studies_of)
+    confirm.add_argument("--top", type=int, default=3, metavar="N", help="how many configurations (default: 3)")
+    confirm.add_argument("--seeds", type=int, default=10, metavar="K", help="fresh seeds of each (default: 10)")
+    confirm.add_argument("--nodes", type=int, metavar="N", help="worker processes, one trial each")
+    confirm.add_argument("--cluster", metavar="ADDRESS", help="a Dask scheduler's, instead of a local cluster")
+    confirm.add_argument("--checkpoints", metavar="PLACE", help="where they are, if they were put elsewhere")
+    confirm.add_argument("--trainable", metavar="MODULE:NAME", help="code of your own, a function or class")
+    add_db(confirm)
+    confirm.set_defaults(command=_confirm)
+
+
+def _confirm(arguments: argparse.Namespace) -> int:
+    from workbench.study.confirm import confirm
+    from workbench.study.file import recorded_study
+    from workbench.study.results import Results
+
+    with _client(arguments.cluster) as client:
+        where = {"nodes": arguments.nodes, "client": client, "checkpoints": arguments.checkpoints}
+        study = recorded_study(arguments.db, arguments.name, None, trainable=arguments.trainable, **where)
+        confirm(study, arguments.top, arguments.seeds)
+    print(Results.open(study.db, study.name))
+    return 0
 
 
 def _presets() -> list[str]:

@@ -20,6 +20,7 @@ def drive(
     inbox: Callable[[], Sequence[Request]] = tuple,
     stop: Callable[[], bool] = lambda: False,
     poll_s: float = 0.5,
+    only_confirm: bool = False,
 ) -> bool:
     """Run a study until the scheduler has nothing left to start and nothing runs.
 
@@ -39,6 +40,8 @@ def drive(
         Asked about every `poll_s`; true ends the loop with trials still under way.
     poll_s : float
         Longest wait for events, seconds of real time.
+    only_confirm : bool
+        Run trials that confirm others and no more: the scheduler is asked for nothing, its trials stay as they are.
 
     Returns
     -------
@@ -51,7 +54,7 @@ def drive(
         When trials are held or paused, and nothing is left that could release them; or when the scheduler lets a
         paused trial continue instead of asking for it.
     """
-    driver = _Driver(scheduler, executor, log, seed, Ledger() if ledger is None else ledger)
+    driver = _Driver(scheduler, executor, log, seed, Ledger() if ledger is None else ledger, only_confirm)
     while not stop():
         driver.answer(inbox())
         driver.fill()
@@ -64,10 +67,16 @@ def drive(
 class _Driver:
     """The loop's memory between turns: who sits on a slot, who waits for one."""
 
-    def __init__(self, scheduler: Scheduler, executor: Executor, log: Log, seed: int, ledger: Ledger) -> None:
+    def __init__(
+        self, scheduler: Scheduler, executor: Executor, log: Log, seed: int, ledger: Ledger, only_confirm: bool
+    ) -> None:
         self.scheduler, self.executor, self.log, self.seed, self.ledger = scheduler, executor, log, seed, ledger
+        self.only_confirm = only_confirm
         self.seated: set[int] = set()  # trials the executor holds
-        self.backlog = deque(ledger.in_state(TrialState.RUNNING))  # trials to seat before any new one
+        under_way = ledger.in_state(TrialState.RUNNING)
+        self.backlog = deque(  # trials to seat before any new one
+            trial for trial in under_way if ledger.trials[trial].confirms or not only_confirm
+        )
         self.detached = set(ledger.in_state(TrialState.HELD))  # held when an earlier driver ended: on no slot now
         self.deferred: list[int] = []  # trials let go on while the study is paused, on their slots
 
@@ -116,6 +125,8 @@ class _Driver:
             return
         while self.backlog and self.executor.n_free > 0:
             self._seat(self.backlog.popleft())
+        if self.only_confirm:
+            return
         while not self.backlog and self.executor.n_free > 0 and (run := self.scheduler.ask()) is not None:
             self._record([_run_event(run, self.seed, self.executor.now)])
             self._seat(run.trial)
@@ -123,6 +134,8 @@ class _Driver:
     def is_over(self) -> bool:
         """Tell whether the study has come to its end, now that every slot is filled that can be."""
         ledger = self.ledger
+        if self.only_confirm:
+            return not (self.seated or self.backlog)
         if ledger.n_running or ledger.paused or not self.executor.n_slots or ledger.in_state(TrialState.SET_ASIDE):
             return False
         held, paused = ledger.in_state(TrialState.HELD), ledger.in_state(TrialState.PAUSED)

@@ -175,7 +175,7 @@ class Ledger:
         trial.last_score = score
         if self.aim.better(score, trial.best_score):
             trial.best_score = score
-        if self.aim.better(score, self.best and self.best[0]) and not math.isnan(score):
+        if not (trial.confirms or math.isnan(score)) and self.aim.better(score, self.best and self.best[0]):
             self.best = score, number
         trial.own_phases -= trial.own
         self.phases_ended += 1

@@ -131,6 +131,13 @@ class Results:
         return front(self.frames.phases, aim.second, aim.mode, aim.second_mode)
 
     @property
+    def confirmed(self) -> "pd.DataFrame":
+        """What fresh seeds say of the best configurations, the best first; see `workbench.analysis.confirmed`."""
+        from workbench.analysis import confirmed
+
+        return confirmed(self.frames.trials, self.frames.aim.mode)
+
+    @property
     def has_lineage(self) -> bool:
         """Whether any trial began with another's weights."""
         return bool(self.frames.trials["parent_phase"].notna().any())
@@ -219,6 +226,8 @@ class Results:
         told = [explain({"mode": mode, **why}) for mode, why in f.decisions[["mode", "reason"]].itertuples(index=False)]
         decisions = f.decisions.assign(reason=told)
         tables = {"Trials": f.trials, "Decisions": decisions}
+        if not self.confirmed.empty:
+            tables = {"Claimed and confirmed": self.confirmed, **tables}
         if f.aim.second is not None:
             tables["Front"] = self.front.rename(columns={"second": f.aim.second})
         return write_report(path, f"Study {self.name}", self._rows(), captions, tables, note=_what_ran(self.spec))
@@ -243,6 +252,7 @@ class Results:
         if s["best_trial"] is not None:
             config = ", ".join(f"{name} = {_number(value)}" for name, value in s["best_config"].items())
             best = f"{_number(s['best_score'])} (trial {s['best_trial']}, after {s['best_at_s']:.0f} s)"
+            best += ", claimed on one seed"
         alpha = (
             "unknown: its record does not tell how large the study is" if s["alpha"] is None else f"{s['alpha']:.1%}"
         )
@@ -254,6 +264,7 @@ class Results:
             **origin,
             "state": ": ".join(filter(None, (self.frames.state, self.frames.why_over))),
             **({"aim": str(self.frames.aim)} if str(self.frames.aim) else {}),
+            **self._confirmed_row(),
             "best score": best,
             "best config": config if s["best_trial"] is not None else "",
             **self._front_row(),
@@ -263,6 +274,27 @@ class Results:
             "occupancy": "no slot has joined" if isnan(s["occupancy"]) else f"{s['occupancy']:.1%} of the slots' time",
             "completion rate": alpha,
             "wall time": f"{s['wall_s']:.1f} s",
+        }
+
+    def _confirmed_row(self) -> dict[str, str]:
+        """Say what was confirmed, beside what was claimed of the same configuration."""
+        from workbench.analysis import claims
+
+        rows = self.confirmed
+        if rows.empty:
+            best = claims(self.frames.trials, self.frames.aim.mode).head(1)
+            if best.empty or best["claimed_on"].item() == 1:
+                return {}
+            told = f"{_number(best['claimed'].item())} (configuration of trial {best['candidate'].item()}, mean of "
+            return {"claimed score": f"{told}{_seeds(best['claimed_on'].item())} that the study chose it by)"}
+        first = rows.iloc[0]
+        interval = f"{_number(float(first['confirmed']))} [{first['low']:.4g}, {first['high']:.4g}]"
+        config = self.frames.trials.set_index("trial").loc[first["candidate"], self.frames.hyperparameters].dropna()
+        told = ", ".join(f"{name} = {_number(_scalar(value))}" for name, value in config.items())
+        on = f"{_seeds(int(first['claimed_on']))} claimed {_number(float(first['claimed']))}"
+        return {
+            "confirmed score": f"{interval} (middle mean of {_seeds(int(first['confirmed_on']))}, fresh; {on})",
+            "confirmed config": f"{told} (configuration of trial {first['candidate']:.0f})",
         }
 
     def _front_row(self) -> dict[str, str]:
@@ -306,6 +338,10 @@ def _what_ran(spec: Mapping[str, Any]) -> str:
     settings = ", ".join(f"{k} = {_number(v)}" for k, v in trainable.items() if k != "kind" and v is not None)
     rule = ", ".join(f"{k} = {_number(v)}" for k, v in scheduler.items() if k not in ("kind", "searcher"))
     return f"{scheduler['kind']} ({rule}) over {trainable['kind']} ({settings}); seed {spec['seed']}"
+
+
+def _seeds(n: int) -> str:
+    return "one seed" if n == 1 else f"{n} seeds"
 
 
 def _scalar(value: Any) -> Any:

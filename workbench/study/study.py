@@ -29,6 +29,7 @@ from workbench.study.callbacks import Callback, Callbacks
 from workbench.study.progress import Progress, WatchedLog
 
 if TYPE_CHECKING:
+    import pandas as pd
     from distributed import Client
 
     from workbench.cluster.checkpoints import CheckpointStore
@@ -254,9 +255,10 @@ class StudyRun(AttachedStudy):
     If the process ends before it, the study is interrupted; `Study.start` with `resume` goes on with it.
     """
 
-    def __init__(self, study: Study, *, resume: bool = False) -> None:
+    def __init__(self, study: Study, *, resume: bool = False, only_confirm: bool = False) -> None:
         from workbench.knowledge import StudyLog
 
+        self._only_confirm = only_confirm
         self.db, self.name = Path(study.db).absolute(), study.name  # whatever folder the process goes to
         self.study = study = replace(study, db=self.db, checkpoints=_absolute(study.checkpoints))
         if study.client is None and study.gpus_per_slot is not None:
@@ -314,6 +316,37 @@ class StudyRun(AttachedStudy):
         """Ask the study to end now; phases under way are lost, everything reported is kept. It can be resumed."""
         self._stopping.set()
 
+    def confirm(self, top: int = 3, seeds: int = 10) -> "pd.DataFrame":
+        """Train the best configurations again on fresh seeds, as a part of the study, and wait for it.
+
+        As many phases as the study gave each. Results and report then show what is confirmed before what is claimed.
+        Asked again, only what is missing runs, and what was interrupted goes on.
+
+        Parameters
+        ----------
+        top : int
+            How many configurations.
+        seeds : int
+            Fresh seeds of each, none of which the study has used.
+
+        Returns
+        -------
+        DataFrame
+            As of `workbench.analysis.confirmed`.
+
+        Raises
+        ------
+        StudyError
+            The study is still running, has no score, or hands weights from trial to trial, so that no configuration
+            stands for what was trained.
+        InvalidInput
+            `top` or `seeds` is no whole number >= 1.
+        """
+        from workbench.study.confirm import confirm
+
+        self.wait()
+        return confirm(self.study, top, seeds)
+
     @property
     def running(self) -> bool:
         """Whether the study is still being driven."""
@@ -341,7 +374,7 @@ class StudyRun(AttachedStudy):
         fail_fast = study.fail_fast and not self._progress.phases_ended
 
         def why_over() -> str | None:
-            return study.aim.why_over(ledger.best and ledger.best[0], executor.now)
+            return None if self._only_confirm else study.aim.why_over(ledger.best and ledger.best[0], executor.now)
 
         try:
             watched.append([began])
@@ -355,6 +388,7 @@ class StudyRun(AttachedStudy):
                     seed=study.seed,
                     ledger=ledger,
                     inbox=partial(_requests, log, Inbox(self.db, self.name)),
+                    only_confirm=self._only_confirm,
                     stop=lambda: self._stopping.is_set() or (fail_fast and bool(hopeless.cause)) or bool(why_over()),
                 )
                 at, why = executor.now, None if ended or self._stopping.is_set() else why_over()

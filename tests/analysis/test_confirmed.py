@@ -1,0 +1,52 @@
+"""What was claimed and what fresh seeds say, on tables made by hand."""
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from workbench.analysis import claims, confirmed
+from workbench.analysis.reliable import interquartile_mean
+
+
+def trials_of(*rows: tuple[int, bool, int, float]) -> pd.DataFrame:
+    """Make a table of (candidate, confirms, phases, last score)."""
+    table = pd.DataFrame(rows, columns=["candidate", "confirms", "phases", "last_score"])
+    return table.assign(trial=range(len(table)))
+
+
+CHOSEN = [(0, False, 3, 10.0), (1, False, 3, 30.0), (1, False, 3, 50.0), (2, False, 1, 99.0), (3, False, 0, np.nan)]
+
+
+def test_claims_are_means_over_seeds_of_those_that_ran_furthest_first() -> None:
+    table = claims(trials_of(*CHOSEN, (1, True, 3, 1000.0)))
+    assert table.to_dict("records") == [
+        {"candidate": 1, "phases": 3, "claimed": 40.0, "claimed_on": 2},
+        {"candidate": 0, "phases": 3, "claimed": 10.0, "claimed_on": 1},
+        {"candidate": 2, "phases": 1, "claimed": 99.0, "claimed_on": 1},
+    ]
+    assert claims(trials_of(*CHOSEN), "min")["candidate"].tolist() == [0, 1, 2]
+
+
+def test_fresh_seeds_reverse_what_luck_had_chosen() -> None:
+    lucky = [(1, True, 3, score) for score in (1.0, 2.0, 3.0, 4.0, 100.0)]
+    steady = [(0, True, 3, score) for score in (8.0, 9.0, 10.0, 11.0)]
+    table = confirmed(trials_of(*CHOSEN, *lucky, *steady, (0, True, 2, -50.0)))
+    assert table["candidate"].tolist() == [0, 1]
+    assert table["confirmed"].tolist() == [9.5, 3.0]
+    assert table["confirmed_on"].tolist() == [4, 5]  # the one that has not run as far is left out
+    assert np.isnan(table["beaten_by_first"].iloc[0])
+    assert table["beaten_by_first"].iloc[1] == 0.8
+    assert (table["low"] <= table["confirmed"]).all()
+    assert (table["confirmed"] <= table["high"]).all()
+
+
+def test_lower_is_better_where_the_study_minimises() -> None:
+    table = confirmed(trials_of(*CHOSEN, (0, True, 3, 5.0), (1, True, 3, 4.0)), "min")
+    assert table["candidate"].tolist() == [1, 0]
+    assert table["beaten_by_first"].iloc[1] == 1.0
+
+
+@pytest.mark.parametrize("rows", [(), CHOSEN])
+def test_nothing_confirmed_is_an_empty_table(rows) -> None:
+    assert len(confirmed(trials_of(*rows))) == 0
+    assert interquartile_mean([1.0, 2.0]) == 1.5

@@ -1,0 +1,69 @@
+"""The best of a study on fresh seeds: from Python, from the shell, of studies with several seeds, taken up again."""
+
+import pytest
+
+from tests.support import SPACE, Deterministic, score_of
+from workbench import PBT, FullRuns, HyperTrick, KnowledgeBase, RandomSearcher, Study
+from workbench.algos.quadratic import Quadratic
+from workbench.cli.main import main
+from workbench.core.errors import InvalidInput, StudyError
+from workbench.core.protocols import Kind
+from workbench.knowledge import check
+
+
+def study_of(client, tmp_path, **changes) -> Study:
+    given = {"scheduler": HyperTrick(RandomSearcher(SPACE), 8, 3), "trainable": Deterministic, "client": client}
+    return Study("a study", db=tmp_path / "kb.db", **{**given, **changes})
+
+
+def test_the_best_are_trained_again_on_fresh_seeds_and_the_page_says_so_first(client, tmp_path) -> None:
+    run = study_of(client, tmp_path, target_score=-100.0).run()  # reached at once: what is left stays as it is
+    claimed = run.results()
+    assert "claimed on one seed" in str(claimed)
+    assert "confirmed" not in str(claimed)
+    table = run.confirm(top=2, seeds=3)
+    frames = run.frames()
+    assert (~frames.trials["confirms"].astype(bool)).sum() == len(claimed.frames.trials)
+    fresh = frames.trials[frames.trials["confirms"].astype(bool)]
+    assert fresh.groupby("candidate").size().tolist() == [3] * len(table)
+    assert not set(fresh["seed"]) & set(frames.trials.loc[~frames.trials["confirms"].astype(bool), "seed"])
+    for row in fresh.to_dict("records"):
+        config = {name: row[name] for name in SPACE}
+        assert row["last_score"] == score_of(config, row["seed"], row["phases"] - 1)
+    results = run.results()
+    assert results.summary["best_score"] == claimed.summary["best_score"]  # lucky fresh seeds claim nothing
+    shown = str(results)
+    assert shown.index("confirmed score") < shown.index("best score")
+    assert "Claimed and confirmed" in run.report().read_text()
+    assert check(tmp_path / "kb.db") == []
+
+
+def test_asked_again_only_what_is_missing_runs(client, tmp_path) -> None:
+    study = study_of(client, tmp_path, scheduler=FullRuns(RandomSearcher(SPACE), 3, 2), seeds=2)
+    run = study.run()
+    assert "claimed score" in str(run.results())  # the mean of two seeds
+    run.confirm(top=1, seeds=2)
+    run.confirm(top=1, seeds=3)
+    with KnowledgeBase(study.db) as kb:
+        events = kb["a study"].events()
+    confirming = [e for e in events if e.kind is Kind.RUN and e.data.get("confirms")]
+    assert len(confirming) == 3
+    assert len({e.data["seed"] for e in events if e.kind is Kind.RUN}) == 3 * 2 + 3
+
+
+def test_what_cannot_be_confirmed_is_refused_in_a_line(client, tmp_path) -> None:
+    run = study_of(client, tmp_path, scheduler=FullRuns(RandomSearcher(SPACE), 1, 1)).run()
+    for wrong in ({"top": 0}, {"seeds": 2.5}, {"seeds": True}):
+        with pytest.raises(InvalidInput, match="confirm takes a whole number >= 1"):
+            run.confirm(**wrong)
+    space = {"h0": SPACE["lr"], "h1": SPACE["lr"]}
+    pbt = Study("population", PBT(space, population=4, n_phases=4), Quadratic(), tmp_path / "kb.db", client=client)
+    with pytest.raises(StudyError, match="handed weights from trial to trial"):
+        pbt.run().confirm()
+
+
+@pytest.mark.slow
+def test_the_command_confirms_a_study_by_its_name(tmp_path, capsys) -> None:
+    Study("toy", FullRuns({"h0": SPACE["lr"], "h1": SPACE["lr"]}, 2, 1), Quadratic(), tmp_path / "kb.db", nodes=1).run()
+    assert main(["confirm", "toy", "--top", "1", "--seeds", "2", "--db", str(tmp_path / "kb.db")]) == 0
+    assert "confirmed score" in capsys.readouterr().out

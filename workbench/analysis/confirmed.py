@@ -1,0 +1,80 @@
+"""What a study claims of its best configurations, and what fresh seeds say of them."""
+
+from typing import Any
+
+import pandas as pd
+
+from workbench.analysis.reliable import interquartile_mean, probability_of_improvement, stratified_interval
+
+
+def claims(trials: pd.DataFrame, mode: str = "max") -> pd.DataFrame:
+    """Rank the configurations by the scores on which the study chose them.
+
+    Parameters
+    ----------
+    trials : DataFrame
+        Of `Frames`; trials that confirm others are left out.
+    mode : str
+        ``max`` or ``min``.
+
+    Returns
+    -------
+    DataFrame
+        The best first: candidate, phases (that its seeds ran), claimed (mean of their last scores), claimed_on (seeds).
+        Those whose seeds ran further stand before others, for scores after few phases promise less.
+    """
+    chosen = trials[~trials["confirms"].astype(bool) & trials["last_score"].notna()]
+    rows = chosen.groupby("candidate").agg(
+        phases=("phases", "min"), claimed=("last_score", "mean"), claimed_on=("trial", "size")
+    )
+    return rows.reset_index().sort_values(["phases", "claimed"], ascending=[False, mode == "min"], ignore_index=True)
+
+
+def confirmed(trials: pd.DataFrame, mode: str = "max") -> pd.DataFrame:
+    """Put the scores of fresh seeds beside those claimed.
+
+    Parameters
+    ----------
+    trials, mode
+        As of `claims`.
+
+    Returns
+    -------
+    DataFrame
+        A row a confirmed configuration, the best by its fresh seeds first: candidate, phases, claimed, claimed_on,
+        confirmed (interquartile mean of the fresh seeds' last scores), low, high (its 95 % bootstrap interval),
+        confirmed_on (seeds), beaten_by_first (probability that a run of the first row's is better than one of this
+        row's; NaN in the first).
+        Fresh seeds that failed or have not run as far as the claim are not counted.
+
+    References
+    ----------
+    Agarwal et al., NeurIPS 2021 (arXiv 2108.13264), for the statistics; Eimer et al., ICML 2023, for seeds apart.
+    """
+    fresh = trials[trials["confirms"].astype(bool)]
+    rows: list[dict[str, Any]] = []
+    scores: dict[Any, Any] = {}
+    for candidate, claim in claims(trials, mode).set_index("candidate", drop=False).T.to_dict().items():
+        runs = fresh[(fresh["candidate"] == candidate) & (fresh["phases"] >= claim["phases"])]
+        if runs.empty:
+            continue
+        last = scores[candidate] = runs["last_score"].to_numpy(float)
+        found = stratified_interval(interquartile_mean, last)
+        told = {"confirmed": found.value, "low": found.low, "high": found.high, "confirmed_on": len(last)}
+        rows.append(claim | told)
+    return _ranked(rows, scores, mode)
+
+
+def _ranked(rows: list[dict[str, Any]], scores: dict[Any, Any], mode: str) -> pd.DataFrame:
+    names = ["candidate", "phases", "claimed", "claimed_on", "confirmed", "low", "high", "confirmed_on"]
+    whole = dict.fromkeys(("candidate", "phases", "claimed_on", "confirmed_on"), int)
+    table = (
+        pd.DataFrame(rows, columns=names)
+        .astype(whole)
+        .sort_values("confirmed", ascending=mode == "min", ignore_index=True)
+    )
+    sign = -1.0 if mode == "min" else 1.0
+    ordered = [sign * scores[candidate] for candidate in table["candidate"]]
+    beaten = [probability_of_improvement(ordered[0], other) for other in ordered[1:]]
+    table["beaten_by_first"] = [float("nan"), *beaten][: len(table)]
+    return table
