@@ -22,6 +22,7 @@ from workbench.algos.search import OptunaSearcher as OptunaSearcher
 from workbench.algos.search import Portfolio as Portfolio
 from workbench.algos.search import RandomSearcher as RandomSearcher
 from workbench.algos.search import SuccessiveHalving as SuccessiveHalving
+from workbench.algos.search import Sure as Sure
 from workbench.core.budget import Budget as Budget
 from workbench.core.space import Choice as Choice
 from workbench.core.space import LogUniform as LogUniform

@@ -19,6 +19,7 @@ from workbench.algos.search import (
     Portfolio,
     RandomSearcher,
     SuccessiveHalving,
+    Sure,
 )
 from workbench.cluster.checkpoints import CheckpointStore
 from workbench.cluster.dask import DaskExecutor
@@ -47,6 +48,7 @@ SCHEDULERS = {
     "asha-stopping": lambda: ASHA(RandomSearcher(SPACE), 8, 4, eta=2, variant="stopping"),
     "median": lambda: MedianStopping(RandomSearcher(SPACE), 7, 3, min_reports=1),
     "pbt": lambda: PBT(RandomSearcher(SPACE), 5, 4, share=0.4),
+    "sure": lambda: Sure(RandomSearcher(SPACE), 8, 4, finalists=2, seeds=2, warmup=3),
 }
 
 

@@ -19,6 +19,7 @@ SCHEDULERS = {
     "pbt": "workbench.algos.search.pbt:PBT",
     "portfolio": "workbench.algos.search.portfolio:Portfolio",
     "seeded": "workbench.algos.search.seeded:Seeded",
+    "sure": "workbench.algos.search.sure:Sure",
 }
 
 TRAINABLES = {

@@ -30,6 +30,7 @@ from workbench.algos.search import (
     RandomSearcher,
     Seeded,
     SuccessiveHalving,
+    Sure,
 )
 from workbench.core.describe import describe, explain_of
 from workbench.core.drive import drive, replay
@@ -72,6 +73,8 @@ SCHEDULERS = {
     "pbt-explore": lambda: PBT(RandomSearcher(SPACE), 4, 3, exploit="none"),
     "portfolio": lambda: Portfolio(RandomSearcher(SPACE), 4, (8, 4, 2), (0.5, 0.25, 0.0)),
     "portfolio-grid": lambda: Portfolio(GridSearcher(SPACE, 8), 3, [10, 5], [0.3, 0.1]),
+    "sure": lambda: Sure(RandomSearcher(SPACE), 12, 9, finalists=2, seeds=2, warmup=4),
+    "sure-grid": lambda: Sure(GridSearcher(SPACE, 4), 100, 4, eta=2, rungs=[0.3], seeds=1),
     "evolution": lambda: HyperTrick(EvolutionSearcher(SPACE, warmup=4), 15, 3, 0.25),
     "evolution-asha": lambda: ASHA(EvolutionSearcher(SPACE, warmup=3, random=0.0), 12, 4, eta=2),
 }
@@ -85,6 +88,7 @@ BOUND = {"halving-static", "halving-hold", "hyperband-hold"}  # to a cluster of 
 BARRIERS = {
     name for name in SCHEDULERS if name.startswith(("halving", "hyperband", "seeded"))
 }  # nodes idle while all wait for the last
+REPEATS = {"sure"}  # its last nodes wait for a finalist to repeat
 
 
 @pytest.fixture(params=SCHEDULERS)
@@ -131,7 +135,7 @@ def test_no_phase_runs_twice_or_out_of_order(scheduler) -> None:
         assert phases[-1] < scheduler.n_phases
 
 
-@pytest.mark.parametrize("name", [name for name in SCHEDULERS if name not in BARRIERS])
+@pytest.mark.parametrize("name", [name for name in SCHEDULERS if name not in BARRIERS | REPEATS])
 def test_no_slot_idles_while_a_trial_could_start(name) -> None:
     """Slots are filled as soon as they fall free: idle time only when nothing is left to start."""
     log = simulate(SCHEDULERS[name](), slots=N_SLOTS)
@@ -391,6 +395,7 @@ def test_a_space_or_its_dimensions_stand_for_a_random_searcher(given) -> None:
         (MedianStopping, (9, 3), {}, 0),
         (PBT, (4, 3), {"seed": 3}, 3),
         (Portfolio, (3, (4, 2), (0.5, 0.0)), {"seed": 3}, 3),
+        (Sure, (4, 3), {"seed": 3}, 3),
     ]
     for scheduler, sizes, chosen, seed in made:
         short = scheduler(given, *sizes, **chosen)

@@ -16,6 +16,7 @@ from workbench.algos.search.pbt import PBT
 from workbench.algos.search.portfolio import Portfolio
 from workbench.algos.search.searchers import GridSearcher, ListSearcher, RandomSearcher
 from workbench.algos.search.seeded import Seeded
+from workbench.algos.search.sure import Sure
 
 __all__ = [
     "ASHA",
@@ -33,4 +34,5 @@ __all__ = [
     "RandomSearcher",
     "Seeded",
     "SuccessiveHalving",
+    "Sure",
 ]

@@ -24,7 +24,7 @@ class Trials:
         self._due: dict[int, int] = {}  # trial that runs → phase it reports next
         self._resting: dict[int, int] = {}  # trial that waits, held or paused → the same
         self._suggested: dict[int, int] = {}  # trial → number of the suggestion it runs
-        self._n_suggested = 0
+        self.drawn: list[Config] = []  # from the searcher, in order
         self.configs: list[Config] = []
 
     def __len__(self) -> int:
@@ -38,7 +38,7 @@ class Trials:
     @property
     def n_left(self) -> int:
         """Configurations still to come."""
-        return self._limit - self._n_suggested
+        return self._limit - len(self.drawn)
 
     @property
     def n_running(self) -> int:
@@ -47,20 +47,27 @@ class Trials:
 
     def new(self, slot: int | None = None) -> Run | None:
         """Start the next trial with a fresh configuration; ``None`` when all are started or none is left."""
+        return None if self.draw() is None else self.begin(len(self.drawn) - 1, slot)
+
+    def draw(self) -> Config | None:
+        """Take the next configuration from the searcher, to begin it later; ``None`` when none is left."""
         if self.n_left <= 0:
             return None
-        config = self._searcher.suggest(self._n_suggested)
+        config = self._searcher.suggest(len(self.drawn))
         if config is None:
-            self._limit = self._n_suggested
+            self._limit = len(self.drawn)
             return None
-        self._suggested[len(self)] = self._n_suggested
-        self._n_suggested += 1
-        return self._start(config, None, 0, slot)
+        self.drawn.append(config)
+        return config
+
+    def begin(self, suggestion: int, slot: int | None = None) -> Run:
+        """Start a trial with a configuration that was drawn, by its number in the order of drawing."""
+        self._suggested[len(self)] = suggestion
+        return self._start(self.drawn[suggestion], None, 0, slot)
 
     def again(self, trial: int, slot: int | None = None) -> Run:
         """Start a new trial with the configuration of an earlier one, from the first phase."""
-        self._suggested[len(self)] = self._suggested[trial]
-        return self._start(self.configs[trial], None, 0, slot)
+        return self.begin(self._suggested[trial], slot)
 
     def child(self, config: Config, parent: int, phase: int) -> Run:
         """Start a new trial from the last checkpoint of another."""

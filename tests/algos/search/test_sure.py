@@ -1,0 +1,99 @@
+import numpy as np
+import pytest
+
+from tests.algos.search.arena import play
+from tests.support import SPACE
+from workbench.algos.search import FullRuns, ListSearcher, RandomSearcher, Sure
+from workbench.core.errors import InvalidInput
+from workbench.core.protocols import Report
+
+CONFIGS = [{"config_id": n} for n in range(9)]  # no hyperparameters: the surrogate says nothing
+
+
+def told(scheduler, trial, phase, score, failed=False) -> tuple[str, str]:
+    decision = scheduler.tell(Report(trial, phase, score, failed))[trial]
+    return str(decision.verdict), decision.reason["mode"]
+
+
+def test_worked_by_hand() -> None:
+    """Nine configurations on one node, four phases, eta 3: a third goes on after one phase; two are run again."""
+    scheduler = Sure(ListSearcher(CONFIGS), 9, 4, rungs=(0.25,), smooth=0.5, finalists=2, seeds=2)
+    assert scheduler.n_trials == 11
+    assert scheduler.expected_phases == 9 + 3 * 3 + 2 * 4
+    assert scheduler.leader() is None
+
+    def run(trial, *scores) -> list[tuple[str, str]]:
+        assert scheduler.ask().trial == trial
+        return [told(scheduler, trial, phase, score) for phase, score in enumerate(scores)]
+
+    goes_on, dropped, finished = ("continue", "promoted"), ("stop", "dropped"), ("stop", "finished")
+    assert run(0, 5.0, 5.0, 5.0, 5.0) == [goes_on, goes_on, goes_on, finished]  # the first of one
+    assert run(1, 4.0) == [dropped]  # the second of two: ceil(2/3) = 1 goes on
+    assert run(2, 6.0, 2.0) == [goes_on, dropped]  # (6 + 2) / 2 = 4 is below the 5 of trial 0 in its second phase
+    assert scheduler.leader() == 0
+    assert run(3, 4.5) == [dropped]  # third of four after one phase, where two go on
+    assert run(4, 9.0, 3.0, 9.0, 6.0) == [goes_on, goes_on, goes_on, finished]  # ends at 7.5: the last two
+    for trial in range(5, 8):
+        assert run(trial, 0.0) == [dropped]
+    assert run(8, 0.0) == [dropped]
+    assert scheduler.leader() == 4
+    first, second = scheduler.ask(), scheduler.ask()
+    assert (first.trial, first.config, first.candidate, first.parent) == (9, CONFIGS[4], 4, None)
+    assert (second.trial, second.config, second.candidate) == (10, CONFIGS[0], 0)
+    assert scheduler.ask() is None
+    for phase in range(3):
+        assert told(scheduler, 9, phase, 0.0) == ("continue", "repeating")
+    assert told(scheduler, 9, 3, 0.0) == finished  # its mean over two seeds is 3.75 now
+    assert scheduler.leader() == 0
+
+
+def test_the_surrogate_starts_what_is_like_the_good_ones() -> None:
+    """Scores rise with the learning rate: after the warm-up the highest come first."""
+    rates = list(np.random.default_rng(0).permutation(40))
+    scheduler = Sure(ListSearcher([{"lr": float(rate)} for rate in rates]), 40, 10, seeds=1, warmup=8)
+    world = play(scheduler, 1, score=lambda config, trial, phase: config["lr"])
+    started = [run.config["lr"] for run in world.runs]
+    assert started[:8] == rates[:8]
+    assert np.mean(started[8:18]) > 30
+    assert np.mean(started[-10:]) < 12
+
+
+def test_a_plateau_stops_as_many_as_ever() -> None:
+    """Where all scores are equal, a draw orders them."""
+    same = [len(play(Sure(SPACE, 30, 10, seeds=1), 4, score=lambda *_: 1.0).reports) for _ in range(2)]
+    assert same[0] == same[1] < 0.5 * len(play(FullRuns(SPACE, 30, 10), 4).reports)
+
+
+@pytest.mark.parametrize("slots", [1, 3, 40])
+@pytest.mark.parametrize("seed", range(3))
+def test_as_many_as_there_are_finalists_run_to_their_end(slots, seed) -> None:
+    """Even where scores are fresh draws, so that nobody stays in front for long."""
+    world = play(Sure(RandomSearcher(SPACE), 30, 10, finalists=3, seeds=2), slots, seed)
+    assert len([r for r in world.reports if r.phase == 9 and r.trial < 30]) >= 3
+    assert len([run for run in world.runs if run.trial >= 30]) == 3
+
+
+def test_a_score_that_is_no_number_and_a_failure_rank_below_all() -> None:
+    scheduler = Sure(ListSearcher(CONFIGS), 9, 4, rungs=(0.25,))
+    for _ in range(4):
+        scheduler.ask()
+    assert told(scheduler, 0, 0, -5.0) == ("continue", "promoted")
+    assert told(scheduler, 1, 0, float("nan")) == ("stop", "dropped")
+    assert told(scheduler, 2, 0, float("nan"), failed=True) == ("stop", "failed")
+    assert told(scheduler, 3, 0, -6.0) == ("continue", "promoted")  # the second of four
+    assert scheduler.leader() == 0
+
+
+@pytest.mark.parametrize(
+    ("settings", "words"),
+    [
+        ({"n_configs": 1001}, "1000 at most, got 1001"),
+        ({"rungs": (0.3, 0.1)}, "rungs one after the other"),
+        ({"rungs": (1.3,)}, "rungs"),
+        ({"eta": 1}, "eta >= 2"),
+        ({"seeds": 0}, "seeds"),
+    ],
+)
+def test_settings_that_make_no_sense_are_refused(settings, words) -> None:
+    with pytest.raises(InvalidInput, match=words):
+        Sure(**{"searcher": SPACE, "n_configs": 4, "n_phases": 4} | settings)

@@ -1,0 +1,240 @@
+"""Sure: stop by surrogate and common phases, then repeat the best with fresh seeds. The one to recommend."""
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+import numpy as np
+
+from workbench.algos.search.halving import check_eta
+from workbench.algos.search.searchers import Searched, searcher_of
+from workbench.algos.search.surrogate import Indices, Surrogate
+from workbench.algos.search.trials import Trials
+from workbench.core.checks import check_share, check_size
+from workbench.core.errors import InvalidInput
+from workbench.core.protocols import Decision, Report, Run, Verdict
+from workbench.core.showing import reason_text, settings_html
+
+MOST = 1000
+"""Configurations; the surrogate holds each against each."""
+
+
+@dataclass
+class Sure:
+    """Stop early by what a surrogate makes of noisy scores, then run the best again with fresh seeds.
+
+    Asynchronous and without preemption, as HyperTrick is; everything else follows from the scores of reinforcement
+    learning being noisy.
+
+    - **Smoothed**: a trial's score is the mean of its last evaluations.
+    - **Compared where both have been**: two trials meet at the last phase that both reported, so every trial is held
+      against all that were started, not against those of its rung.
+    - **Estimated**: the shares of the others that each beats feed a Gaussian process over the hyperparameters, which
+      moves a lucky score towards those of its neighbours (`Surrogate`). It also says which of the configurations
+      still to come to start next: the one with the highest mean plus one standard deviation.
+    - **Stopped** is a reporter whose estimate is not among the best 1/eta of those started, once a tenth of the phases
+      is over; not among the best 1/eta² once three tenths are. As many as there are finalists always stay.
+    - **Repeated**: when all have been started, the best few of those that ended are run again with other seeds, and the
+      mean over seeds decides.
+
+    Where training diverged, or failed, the configuration ranks below all others. The searcher is asked for all
+    configurations before the first report: one that learns is better used with another scheduler.
+
+    Parameters
+    ----------
+    searcher : Searcher, Space or dict of its dimensions
+        Where configurations come from.
+    n_configs : int
+        Configurations started in all, at most `MOST`.
+    n_phases : int
+        Phases of a trial that is never stopped.
+    eta : float
+        From rung to rung, the best 1/eta go on; 2 or more.
+    rungs : sequence of float
+        After which shares of the phases the next rung begins, rounded.
+    smooth : float
+        Share of the phases that a score is the mean of, rounded.
+    finalists, seeds : int
+        The best so many are run with so many seeds each; ``seeds=1`` repeats nothing.
+    warmup : int
+        Configurations started in the searcher's order, and judged by the shares alone, before the surrogate is asked.
+    seed : int
+        Of the draw that orders equal estimates.
+    """
+
+    searcher: Searched
+    n_configs: int
+    n_phases: int
+    eta: float = 3
+    rungs: Sequence[float] = (0.1, 0.3)
+    smooth: float = 0.5
+    finalists: int = 4
+    seeds: int = 4
+    warmup: int = 16
+    seed: int = 0
+    _trials: Trials = field(init=False, repr=False, compare=False)
+    _candidates: "list[_Candidate]" = field(init=False, default_factory=list, repr=False, compare=False)
+    _candidate_of: "dict[int, _Candidate]" = field(init=False, default_factory=dict, repr=False, compare=False)
+
+    _repr_html_ = settings_html
+
+    def __post_init__(self) -> None:
+        self.searcher = searcher_of(self, self.searcher, self.seed)
+        self.rungs = tuple(self.rungs)
+        check_size(self, n_configs=self.n_configs, n_phases=self.n_phases)
+        check_size(self, finalists=self.finalists, seeds=self.seeds, warmup=self.warmup)
+        if self.n_configs > MOST:
+            raise InvalidInput(f"Sure holds each configuration against each, {MOST} at most, got {self.n_configs}")
+        check_eta(self, self.eta)
+        check_share(self, smooth=self.smooth, **{f"rungs[{n}]": share for n, share in enumerate(self.rungs)})
+        if list(self.rungs) != sorted(self.rungs):
+            raise InvalidInput(f"Sure needs rungs one after the other, got {self.rungs}: try (0.1, 0.3)")
+        self._ends = [max(1, round(share * self.n_phases)) for share in self.rungs]
+        self._window = max(1, round(self.smooth * self.n_phases))
+        self._trials = Trials(self.searcher, self.n_configs)
+        self.n_configs = self._trials.n_left
+        self._orders = np.random.default_rng(self.seed).random(self.n_configs)  # of equals: a plateau would stop none
+        self._means = np.zeros(self.n_configs)
+        self._surrogate: Surrogate | None = None  # until the first is asked for
+        self._unstarted: list[int] = []
+        self._n_left = self.n_configs  # that have not been stopped early
+        self._ended: list[_Candidate] = []  # with a trial that ran to its end
+
+    @property
+    def n_trials(self) -> int:
+        """Most trials there can be: configurations, and repetitions of the finalists."""
+        return self.n_configs + self._most_repeats
+
+    @property
+    def expected_phases(self) -> float:
+        """As many as halving at these rungs would run, and the repetitions."""
+        ends = [0, *self._ends, self.n_phases]
+        alone = sum((ends[n + 1] - ends[n]) * self._kept(ends[n], self.n_configs) for n in range(len(ends) - 1))
+        return float(alone + self._most_repeats * self.n_phases)
+
+    @property
+    def _most_repeats(self) -> int:
+        return min(self.finalists, self.n_configs) * (self.seeds - 1)
+
+    @staticmethod
+    def explain(reason: Mapping[str, Any]) -> str:
+        """Put a reason into words: where the trial's estimate stands, and how many go on.
+
+        >>> Sure.explain({"mode": "dropped", "place": 15, "reported": 40, "kept": 14, "leader": 3})
+        'dropped: place 15 of 40, the first 14 go on; trial 3 leads'
+        >>> Sure.explain({"mode": "repeating", "candidate": 3})
+        'repeating: the configuration of trial 3, with another seed'
+        """
+        known = dict.fromkeys(("place", "reported", "kept", "leader", "candidate"), "?") | dict(reason)
+        if reason.get("mode") in ("dropped", "promoted"):
+            return "{mode}: place {place} of {reported}, the first {kept} go on; trial {leader} leads".format(**known)
+        if reason.get("mode") == "left":
+            return "left: place {place} of {reported}, but no more than the finalists are left".format(**known)
+        if reason.get("mode") == "repeating":
+            return "{mode}: the configuration of trial {candidate}, with another seed".format(**known)
+        return reason_text(reason)
+
+    def leader(self) -> int | None:
+        """Name a trial of the configuration to take as things stand; ``None`` before the first report.
+
+        While configurations are left to start it is the one with the best estimate, from then on the one whose ended
+        trials have the best mean score.
+        """
+        if self._ended and not self._unstarted:
+            return self._ended[0].trials[0]
+        if self._surrogate is None or not self._surrogate.n_seen:
+            return None
+        seen = self._surrogate.seen
+        return self._candidates[int(seen[self._means[seen].argmax()])].trials[0]
+
+    def ask(self) -> Run | None:
+        """Start the most promising configuration; when none is left, repeat the best with another seed."""
+        if self._surrogate is None:
+            while self._trials.draw() is not None:
+                self._candidates.append(_Candidate(len(self._candidates)))
+            self._surrogate = Surrogate(self._trials.drawn, self.n_phases)
+            self._unstarted = list(range(len(self._candidates)))
+        if self._unstarted:
+            number = self._most_promising(self._surrogate)
+            self._unstarted.remove(number)
+            return self._note(self._candidates[number], self._trials.begin(number))
+        finalists = [c for c in self._ended[: self.finalists] if len(c.trials) < self.seeds]
+        if not finalists or len(self._trials) >= self.n_trials:
+            return None
+        candidate = min(finalists, key=lambda c: len(c.trials))
+        first = candidate.trials[0]
+        return self._note(candidate, replace(self._trials.again(first), candidate=first))
+
+    def tell(self, report: Report) -> Mapping[int, Decision]:
+        """Stop the reporter unless its estimate is among the best; a repetition runs to its end."""
+        self._trials.take(report)
+        candidate = self._candidate_of[report.trial]
+        assert self._surrogate is not None  # somebody was asked for
+        self._take(candidate, report, self._surrogate)
+        decision = self._judge(candidate, report, self._surrogate.seen)
+        if decision.verdict is Verdict.STOP:
+            self._trials.end(report.trial)
+            self._n_left -= report.trial == candidate.trials[0] and decision.reason["mode"] != "finished"
+        return {report.trial: decision}
+
+    def _most_promising(self, surrogate: Surrogate) -> int:
+        if surrogate.n_seen < self.warmup:
+            return self._unstarted[0]
+        hopes = self._means[self._unstarted] + surrogate.spreads(self._unstarted)
+        return self._unstarted[int(hopes.argmax())]
+
+    def _note(self, candidate: "_Candidate", run: Run) -> Run:
+        candidate.trials.append(run.trial)
+        self._candidate_of[run.trial] = candidate
+        return run
+
+    def _take(self, candidate: "_Candidate", report: Report, surrogate: Surrogate) -> None:
+        """Add a report to its candidate's scores, and estimate anew."""
+        scores = candidate.scores.setdefault(report.trial, [])
+        scores.append(-math.inf if math.isnan(report.score) else report.score)
+        smoothed = float(np.mean(scores[-self._window :]))
+        if report.phase == self.n_phases - 1 and not report.failed:
+            if not candidate.finals:
+                self._ended.append(candidate)
+            candidate.finals.append(smoothed)
+            self._ended.sort(key=lambda c: -sum(c.finals) / len(c.finals))
+        if report.trial == candidate.trials[0]:
+            surrogate.see(candidate.number, report.phase, smoothed)
+            if surrogate.n_seen < self.warmup:
+                self._means[surrogate.seen] = surrogate.shares()
+            else:
+                self._means = surrogate.means()
+
+    def _judge(self, candidate: "_Candidate", report: Report, seen: Indices) -> Decision:
+        if report.failed:
+            return Decision(Verdict.STOP, {"mode": "failed"})
+        leader = {"leader": self.leader()}
+        if report.phase == self.n_phases - 1:
+            return Decision(Verdict.STOP, {"mode": "finished", **leader})
+        if report.trial != candidate.trials[0]:
+            return Decision(Verdict.CONTINUE, {"mode": "repeating", "candidate": candidate.trials[0], **leader})
+        mean, order = self._means[candidate.number], self._orders[candidate.number]
+        ahead = (self._means[seen] > mean) | ((self._means[seen] == mean) & (self._orders[seen] > order))
+        place, kept = int(np.count_nonzero(ahead)) + 1, self._kept(report.phase + 1, len(seen))
+        why = {"place": place, "reported": len(seen), "kept": kept, **leader}
+        if place <= kept:
+            return Decision(Verdict.CONTINUE, {"mode": "promoted", **why})
+        if not self._unstarted and self._n_left <= self.finalists:
+            return Decision(Verdict.CONTINUE, {"mode": "left", **why})
+        return Decision(Verdict.STOP, {"mode": "dropped", **why})
+
+    def _kept(self, phases: int, n: int) -> int:
+        """How many of `n` configurations go on after so many phases."""
+        rung = sum(end <= phases for end in self._ends)
+        return max(1, math.ceil(n / self.eta**rung - 1e-9))
+
+
+@dataclass(eq=False)
+class _Candidate:
+    """A configuration and its trials: the first, which others are compared with, and its repetitions."""
+
+    number: int  # in the order of drawing
+    trials: list[int] = field(default_factory=list)
+    scores: dict[int, list[float]] = field(default_factory=dict)  # of each trial, phase by phase
+    finals: list[float] = field(default_factory=list)  # of the trials that ended, smoothed
