@@ -39,3 +39,4 @@ from workbench.study.study import unique_name as unique_name
 from workbench.study.tune import tune as tune
 from workbench.study.unpack import unpack as unpack
 from workbench.study.warm import warm_start as warm_start
+from workbench.viz.dashboard.home import home as home

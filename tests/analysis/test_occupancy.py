@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from workbench.analysis import occupancy, occupancy_over_time
+from workbench.analysis import node_seconds, occupancy, occupancy_over_time
 from workbench.analysis.occupancy import slot_time
 
 
@@ -69,3 +69,9 @@ def test_time_stretches_add_up_to_the_whole(intervals):
 def test_slot_time_names_what_the_slot_did(frames):
     kinds = slot_time(frames.spans, frames.slots, frames.wall_s)
     assert kinds["kind"].tolist() == ["ran", "lost", "ran", "ran", "ran"]
+
+
+def test_a_node_costs_its_time_once_however_many_slots_it_has():
+    slots = _slots((0, "a", 0.0, 6.0), (1, "a", 2.0, 8.0), (2, "a", 20.0, np.nan), (3, "b", 4.0, 5.0))
+    assert node_seconds(slots, 25.0, [0.0, 3.0, 4.5, 10.0, 25.0]).tolist() == [0.0, 3.0, 5.0, 9.0, 14.0]
+    assert node_seconds(slots.iloc[:0], 25.0, [1.0]).tolist() == [0.0]

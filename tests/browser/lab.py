@@ -35,7 +35,7 @@ def jupyterlab(folder: Path) -> Iterator[tuple[str, Path]]:
     command += ["--LabApp.expose_app_in_browser=True", "--ServerApp.ip=127.0.0.1", f"--ServerApp.port={port}"]
     command += ["--ServerApp.port_retries=0", f"--IdentityProvider.token={_TOKEN}", f"--ServerApp.root_dir={served}"]
     server = subprocess.Popen(
-        command, cwd=served, env=_isolated(folder), stderr=subprocess.PIPE, stdout=subprocess.DEVNULL, text=True
+        command, cwd=served, env=isolated(folder), stderr=subprocess.PIPE, stdout=subprocess.DEVNULL, text=True
     )
     try:
         said: list[str] = []
@@ -91,7 +91,7 @@ def run_cells(page, n: int) -> None:
         command(page, "notebook:run-cell-and-select-next")
 
 
-def _isolated(folder: Path) -> dict[str, str]:
+def isolated(folder: Path) -> dict[str, str]:
     """An environment in which nobody's settings, kernels or workspaces are seen, and none are left behind."""
     places = ["HOME", "IPYTHONDIR", "JUPYTER_CONFIG_DIR", "JUPYTER_DATA_DIR", "JUPYTER_RUNTIME_DIR"]
     places += ["JUPYTERLAB_SETTINGS_DIR", "JUPYTERLAB_WORKSPACES_DIR"]

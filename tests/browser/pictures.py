@@ -4,28 +4,54 @@ The studies are simulated and the page is handed their boards; neither a noteboo
 """
 
 import sys
+import tempfile
 from io import BytesIO
 from pathlib import Path
 
 from PIL import Image
 
 from tests.browser.lab import browser_page
-from tests.browser.standing import board_of, stand
+from tests.browser.standing import board_of, stand, stand_home, write_studies
 from workbench.analysis import importance
 from workbench.core.protocols import Event, Kind
+from workbench.knowledge import Controls
+from workbench.study.results import Results
 from workbench.viz.dashboard.static import static_html
 
 DOCS = Path(__file__).parents[2] / "docs" / "pictures"
 SIZE = {"width": 1440, "height": 900}
 
 
-def explained(board):
-    """Give a board what the forests say of its last scores."""
+def forests(board):
+    """What the forests say of a board's last scores."""
     frames = board.frames()
     found = importance(frames.trials, frames.phases, frames.hyperparameters, forests=20, resamples=30)
-    rows = found.table.round(4).to_dict("records")
-    board.learn(importance=[{"phase": None, "rows": rows, "told": str(found)}])
+    return [{"phase": None, "rows": found.table.round(4).to_dict("records"), "told": str(found)}]
+
+
+def explained(board):
+    board.learn(importance=forests(board))
     return board
+
+
+def of_studies(page, folder: Path) -> None:
+    """Home, a comparison and a report, of studies in a knowledge base."""
+    with tempfile.TemporaryDirectory() as place:
+        db = Path(place) / "workbench.db"
+        write_studies(db, **{"pong-monday": 1.0, "pong-tuesday": 1.0, "pong-wednesday": 0.6})
+        Controls(db, "pong-monday").tag("baseline")
+        for name, opened in {"home": ["pong-wednesday"], "comparison": ["pong-monday", "pong-tuesday"]}.items():
+            page.set_viewport_size({"width": 1440, "height": 1200})
+            stand_home(page, db, *opened, explained=forests)
+            page.wait_for_selector(".wb-open .wb-table")
+            page.wait_for_timeout(600)
+            shoot(page, folder / f"{name}.png")
+        path = Results.open(db, "pong-monday").write_report(Path(place) / "report.html")
+        page.set_viewport_size(SIZE)
+        page.goto(path.as_uri())
+        page.wait_for_selector(".plot .main-svg")
+        page.wait_for_timeout(1500)
+        shoot(page, folder / "report.png")
 
 
 def failed(board_of_study):
@@ -72,6 +98,7 @@ def main(folder: Path = DOCS) -> None:
         page.set_viewport_size({"width": 1024, "height": 900})
         page.set_content(f"<body style='font:13px sans-serif'>{static_html(running)}</body>")
         shoot(page, folder / "stored.png")
+        of_studies(page, folder)
         assert page.complaints == [], page.complaints
 
 

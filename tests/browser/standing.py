@@ -2,22 +2,30 @@
 
 import base64
 import json
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from unittest import mock
 from uuid import uuid4
 
 import numpy as np
 
 from workbench.algos.search import HyperTrick, RandomSearcher
+from workbench.core.describe import describe
 from workbench.core.protocols import Event, Kind
+from workbench.core.registry import REGISTRY
 from workbench.core.size import size_of
 from workbench.core.space import Choice, LogUniform, Space
+from workbench.knowledge import StudyLog
 from workbench.knowledge.reader import POINT
 from workbench.simulation.cluster import VirtualCluster
 from workbench.simulation.models import SyntheticCurves
 from workbench.simulation.run import simulate
-from workbench.viz.dashboard.board import Board
+from workbench.viz.dashboard.board import Board, Message
+from workbench.viz.dashboard.comparison import Comparison
+from workbench.viz.dashboard.estimator import Estimator
 from workbench.viz.dashboard.feed import READ, News
 from workbench.viz.dashboard.front import CODE, Front
+from workbench.viz.dashboard.home import Home
 
 SPACE = Space({
     "learning_rate": LogUniform(1e-5, 1e-2), "gamma": Choice([0.9, 0.95, 0.99, 0.995]),
@@ -26,9 +34,7 @@ SPACE = Space({
 
 # A model as anywidget hands one over, with the kernel's messages put in from outside.
 MODEL = """
-window.stand = async (code, state, message, buffers, dark) => {
-  const url = URL.createObjectURL(new Blob([code], { type: "text/javascript" }));
-  window.front ??= await import(url);
+window.makeModel = (state, message, buffers) => {
   const heard = new Map();
   const on = (names, act) => names.split(" ").forEach((n) => heard.set(n, (heard.get(n) ?? new Set()).add(act)));
   const tables = (all) => all.map((b) => new DataView(Uint8Array.from(atob(b), (c) => c.charCodeAt(0)).buffer));
@@ -36,11 +42,23 @@ window.stand = async (code, state, message, buffers, dark) => {
     state, sent: [], get: (n) => model.state[n], save_changes() {}, on,
     off: (names, act) => names.split(" ").forEach((n) => heard.get(n)?.delete(act)),
     set(n, v) { model.state[n] = v; heard.get(`change:${n}`)?.forEach((act) => act()); },
-    send(content) { model.sent.push(content); },
-    tell(content, all) { heard.get("msg:custom")?.forEach((act) => act(content, tables(all))); },
+    send(content) {
+      model.sent.push(content);
+      if (content.type === "snapshot") setTimeout(() => model.tell(message, buffers));
+    },
+    tell(content, all) {
+      model.number = content.number;
+      heard.get("msg:custom")?.forEach((act) => act(content, tables(all)));
+    },
   };
-  window.model = model;
-  window.told = message;
+  return model;
+};
+window.stand = async (code, models, dark) => {
+  const url = URL.createObjectURL(new Blob([code], { type: "text/javascript" }));
+  window.front ??= await import(url);
+  window.models = models.map((given) => window.makeModel(...given));
+  [window.model] = window.models;
+  [[, window.told]] = models;
   if (dark) {
     document.body.dataset.jpThemeLight = "false";
     const dress = { "ui-font-color1": "#ffffff", "ui-font-color2": "#bdbdbd" };
@@ -50,9 +68,11 @@ window.stand = async (code, state, message, buffers, dark) => {
   }
   const el = document.createElement("div");
   document.body.append(el);
-  window.front.render({ model, el });
-  model.tell(message, buffers);
-  window.beating = setInterval(() => model.tell({ type: "beat", number: message.number }, []), 500);
+  const find = async (reference) => window.models.find((model) => reference === `anywidget:${model.state._key}`);
+  window.leave = window.front.render({ model: window.model, el, find });
+  const beat = (model) => model.tell({ type: "beat", number: model.number ?? 0 }, []);
+  const mine = window.models; // an earlier page's goes on, and must not speak for these
+  window.beating = setInterval(() => mine.forEach(beat), 500);
 };
 null;  // a function would be called
 """
@@ -106,22 +126,59 @@ def board_of(
     return board
 
 
+def model_of(message: Message, **state: object) -> list[object]:
+    """A model's state, and what its kernel answers when a view asks for a snapshot."""
+    content, tables = message
+    told = json.loads(json.dumps({"type": "snapshot", "number": 0, **content}, allow_nan=False))
+    plain = {"_key": uuid4().hex, "filter": "", "selected": [], "visible": None, "importance": True, "error": ""}
+    return [{**plain, **state}, told, [base64.b64encode(table).decode() for table in tables]]
+
+
 def stand(page, board: Board, *, dark: bool = False, **state: object) -> None:
     """Show a board in a blank page."""
-    content, tables = board.snapshot()
-    message = json.loads(json.dumps({"type": "snapshot", "number": 0, **content}, allow_nan=False))
+    show(page, [model_of(board.snapshot(), **state)], dark=dark)
+    page.wait_for_function("document.querySelector('.wb-facts')?.textContent")
+
+
+def show(page, models: list[list[object]], *, dark: bool = False) -> None:
+    """Show the first of these models in a blank page; it finds the others by their keys."""
     style = f"<style>body{{margin:0}}{Front._css}</style>"
     page.set_content(f"<!doctype html><html lang=en><title>study</title>{style}<main></main>")
     page.evaluate(MODEL)
-    buffers = [base64.b64encode(table).decode() for table in tables]
-    given = {
-        "_key": uuid4().hex,
-        "filter": "",
-        "selected": [],
-        "visible": None,
-        "importance": True,
-        "error": "",
-        **state,
-    }
-    page.evaluate("given => window.stand(...given)", [CODE, given, message, buffers, dark])
-    page.wait_for_function("document.querySelector('.wb-facts')?.textContent")
+    page.evaluate("given => window.stand(...given)", [CODE, models, dark])
+
+
+def write_studies(db: Path, **shares: float) -> None:
+    """Write simulated studies of 40 trials to a knowledge base, each as far as its share of its time."""
+    for seed, (name, share) in enumerate(shares.items()):
+        scheduler, events = events_of(40, seed=seed)
+        until = share * events[-1].at
+        spec = {"scheduler": describe(scheduler, REGISTRY), "trainable": {"kind": "synthetic"}, "seed": seed}
+        log = StudyLog(db, name, spec)
+        log.append([Event(Kind.STUDY_STARTED, 0.0, data={"size": size_of(scheduler).to_json()})])
+        log.append([event for event in events if event.at <= until])
+        log.append([Event(Kind.STUDY_ENDED, until)] if share >= 1.0 else [])
+        log.close()
+
+
+NOT_ASKED = [{"phase": None, "rows": [], "told": "not asked"}]
+
+
+def stand_home(page, db: Path, *names: str, dark: bool = False, explained: Callable = lambda _: NOT_ASKED) -> None:
+    """Show the studies of a knowledge base with these open; `explained` says of a board what forests would."""
+    with mock.patch.object(Estimator, "look"):
+        home = Home(db, refresh_s=3600.0)
+        try:
+            home.selected = list(names)
+            home.refresh()
+            models = [model_of(home._snapshot(), _kind="home", selected=list(names), _shown=home._shown)]
+            if isinstance(home.board, Comparison):
+                for _, board in home.board._studies.values():
+                    board.learn(importance=explained(board))
+            if home.board is not None:
+                key = home._shown.replace("anywidget:", "")
+                models.append(model_of(home.board._snapshot(), _kind=home.board._kind, _key=key))
+        finally:
+            home.close()
+    show(page, models, dark=dark)
+    page.wait_for_selector(".wb-studies tbody tr")

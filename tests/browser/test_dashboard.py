@@ -102,7 +102,7 @@ def changes(page, canvas) -> None:
 def test_the_dashboard_in_a_browser(page, notebook) -> None:
     address, db = notebook
     opened(page, address)
-    run_cells(page, 6)
+    run_cells(page, 7)
     board = page.locator(".jp-OutputArea .wb").first
     expect(board.locator(".wb-title")).to_have_text("live")
 

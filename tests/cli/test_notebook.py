@@ -30,6 +30,8 @@ def test_notebooks_are_thin_and_stripped(path) -> None:
         if path.stem != "05_your_own_problem":  # the reader's own code is what it is of
             assert not any(isinstance(n, (ast.FunctionDef, ast.ClassDef)) for n in ast.walk(tree))
         assert len(cell.source.splitlines()) <= 25
+        # a click into a dashboard selects its cell: Shift+Enter must not start another study
+        assert not (".start()" in cell.source and "dashboard()" in cell.source)
 
 
 SMALLER = {  # of what would take half an hour: the same studies, their trials trained for less long

@@ -183,3 +183,11 @@ def test_interventions_survive_the_death_of_the_driver_at_every_event() -> None:
         assert not final.in_state(TrialState.SET_ASIDE)
         assert sorted(phases(log, 0)) == [0, 1, 2, 3]
         assert answers(log).count(("stop", True)) == 1
+
+
+def test_notes_and_tags_are_written_down_and_change_nothing() -> None:
+    wishes = [(ended(1), "tag", 0, {"tag": "good"}), (ended(1), "note", None, {"text": "late"}),
+              (ended(1), "tag", 0, {"tag": "not good"}), (ended(1), "note", 77, {"text": "x"})]  # fmt: skip
+    log = run(copy.deepcopy(FULL), *wishes)
+    assert answers(log) == [("tag", True), ("note", True), ("tag", False), ("note", False)]
+    assert [phases(log, trial) for trial in range(4)] == [[0, 1, 2, 3]] * 4

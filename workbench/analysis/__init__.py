@@ -11,7 +11,7 @@ from workbench.analysis.failures import failure_lines, failures
 from workbench.analysis.front import front
 from workbench.analysis.importance import Importance, importance
 from workbench.analysis.lineage import ancestry, best_trial, lineage, phylogeny, schedule_of, schedules
-from workbench.analysis.occupancy import Occupancy, occupancy, occupancy_over_time
+from workbench.analysis.occupancy import Occupancy, node_seconds, occupancy, occupancy_over_time
 from workbench.analysis.summary import summarise
 from workbench.analysis.survival import phase_modes, survival
 from workbench.analysis.thin import thin_curves
@@ -35,6 +35,7 @@ __all__ = [
     "importance",
     "learning_curves",
     "lineage",
+    "node_seconds",
     "occupancy",
     "occupancy_over_time",
     "phase_modes",

@@ -89,6 +89,31 @@ def occupancy_over_time(spans: pd.DataFrame, slots: pd.DataFrame, until_s: float
     return frame[columns]
 
 
+def node_seconds(slots: pd.DataFrame, until_s: float, at_s: npt.ArrayLike) -> Seconds:
+    """Reckon what a study has cost up to each instant: the seconds its nodes were there, however many slots they have.
+
+    Parameters
+    ----------
+    slots : DataFrame
+        slot, node, joined_s, lost_s, as in `workbench.knowledge.Frames`.
+    until_s : float
+        The study's clock now.
+    at_s : array of float
+        Instants on it.
+    """
+    instants = np.asarray(at_s, float)
+    total = np.zeros_like(instants)
+    for _, lives in slots.groupby("node"):
+        covered: float = -np.inf
+        over = lives["lost_s"].astype(float).fillna(until_s).to_numpy()
+        for begun, ended in sorted(zip(lives["joined_s"].tolist(), over.tolist(), strict=True)):
+            start = max(begun, covered)
+            if ended > start:
+                total += np.clip(instants - start, 0.0, ended - start)
+                covered = ended
+    return total
+
+
 def slot_lives(slots: pd.DataFrame, until_s: float) -> pd.DataFrame:
     """Give each stretch of a slot's life as slot, from_s, to_s (seconds); a living slot's ends at `until_s`."""
     return pd.DataFrame(

@@ -1,6 +1,8 @@
 """Run a notebook without a browser, from the first cell to the last, showing what it prints as it prints it."""
 
 import ast
+import base64
+import json
 import re
 import sys
 import time
@@ -15,6 +17,7 @@ from nbclient.exceptions import CellExecutionError, DeadKernelError
 from workbench.core.errors import InvalidInput, WorkbenchError
 
 _EVERY_S = 10.0  # between two lines of a progress bar
+_FIGURE = "application/vnd.plotly.v1+json"
 _ANSI = re.compile(r"\x1b\[[0-9;]*m")
 
 
@@ -66,8 +69,37 @@ def execute(path: str | Path, out: str | Path | None = None, parameters: Mapping
     except DeadKernelError:
         raise NotebookError(f"the kernel of {source} died: look for lack of memory or a crash in native code") from None
     finally:
+        try:
+            add_pictures(notebook)
+        except InvalidInput as err:
+            print(f"its figures have no pictures beside them: {err}", file=sys.stderr)
         nbformat.write(notebook, target)
     return target
+
+
+def add_pictures(notebook: Any) -> int:
+    """Put a picture beside every figure that has none, for pages that do not know plotly: GitHub's, nbconvert's.
+
+    Returns
+    -------
+    int
+        How many were drawn.
+
+    Raises
+    ------
+    InvalidInput
+        No browser is at hand that could draw them.
+    """
+    outputs = [output for cell in notebook.cells for output in cell.get("outputs", [])]
+    bare = [data for output in outputs if _FIGURE in (data := output.get("data", {})) and "image/png" not in data]
+    if not bare:
+        return 0
+    from workbench.viz.figures.export import pictures
+
+    drawn = pictures([json.dumps(data[_FIGURE]) for data in bare])
+    for data, picture in zip(bare, drawn, strict=True):
+        data["image/png"] = base64.b64encode(picture).decode()
+    return len(drawn)
 
 
 class _Talking(NotebookClient):

@@ -9,10 +9,10 @@ import sys
 from collections.abc import Sequence
 from typing import Any
 
-from workbench.cli import evaluate, notebook, paper, run, simulate, studies
+from workbench.cli import evaluate, lab, notebook, paper, run, simulate, studies
 from workbench.cli.words import in_shell
 
-_FAMILIES = (run, studies, evaluate, notebook, paper, simulate)
+_FAMILIES = (run, studies, lab, evaluate, notebook, paper, simulate)
 
 
 def main(argv: Sequence[str] | None = None) -> int:

@@ -1,4 +1,4 @@
-"""The commands ``workbench notebooks`` and ``workbench notebook``: copies to work in, and one executed headless."""
+"""The commands on notebooks: copies to work in, one executed headless, pictures for a saved one."""
 
 import argparse
 from pathlib import Path
@@ -20,6 +20,12 @@ def add_parsers(commands: Any) -> None:
     )
     notebook.set_defaults(command=_notebook)
 
+    pictures = commands.add_parser(
+        "pictures", help="put pictures beside a notebook's figures, for GitHub and nbconvert"
+    )
+    pictures.add_argument("path", help="the notebook, saved with its outputs")
+    pictures.set_defaults(command=_pictures)
+
 
 def _notebooks(arguments: argparse.Namespace) -> int:
     from workbench.core.errors import InvalidInput
@@ -39,6 +45,21 @@ def _notebook(arguments: argparse.Namespace) -> int:
     from workbench.cli.headless import execute
 
     print("kept with its outputs:", execute(arguments.path, arguments.out, dict(arguments.set)))
+    return 0
+
+
+def _pictures(arguments: argparse.Namespace) -> int:
+    import nbformat
+
+    from workbench.cli.headless import add_pictures
+    from workbench.core.errors import InvalidInput
+
+    if not Path(arguments.path).is_file():
+        raise InvalidInput(f"no notebook at {arguments.path}")
+    notebook = nbformat.read(arguments.path, as_version=4)
+    drawn = add_pictures(notebook)
+    nbformat.write(notebook, arguments.path)
+    print(f"{drawn} pictures put into {arguments.path}")
     return 0
 
 

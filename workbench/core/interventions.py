@@ -1,5 +1,6 @@
 """What people may ask of a running study, and the answers: judged against the ledger, kept in the log."""
 
+import re
 import sys
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
@@ -10,8 +11,12 @@ from workbench.core.ledger import Ledger, TrialState
 from workbench.core.protocols import Event, Kind
 from workbench.core.seeds import trial_seed
 
-ACTIONS = ("stop", "pause", "resume", "extend", "clone", "pause study", "resume study", "scale")
+REMARKS = ("note", "tag", "untag")
+"""What is only written down: nothing changes by it, so it needs no driver."""
+ACTIONS = ("stop", "pause", "resume", "extend", "clone", "pause study", "resume study", "scale", *REMARKS)
 _MOST_PHASES = 10_000
+_LONGEST_NOTE = 2000  # characters
+_TAG = re.compile(r"(?!-)[^\s,:<>=]{1,40}")
 
 
 @dataclass(frozen=True, slots=True)
@@ -25,10 +30,11 @@ class Request:
     action : str
         One of `ACTIONS`.
     trial : int or None
-        The trial it concerns.
+        The trial it concerns; of notes and tags without one, it is the study.
     data : Mapping
-        ``phases`` to extend by or for a clone to run, ``config`` changes of a clone, whether a clone ``confirms`` the
-        trial's score with a fresh seed, ``nodes`` to scale to, and who asked (``by``).
+        ``text`` of a note, ``tag`` to put on or take off, ``phases`` to extend by or for a clone to run, ``config``
+        changes of a clone, whether a clone ``confirms`` the trial's score with a fresh seed, ``nodes`` to scale to, and
+        who asked (``by``).
     """
 
     id: str
@@ -87,12 +93,29 @@ def _checked(request: Request, ledger: Ledger, n_phases: int) -> dict[str, Any]:
         return {}
     if request.action == "scale":
         return {"nodes": _count(request, "nodes", None)}
+    if request.action in REMARKS and request.trial is None:
+        return _checked_remark(request)
     if request.trial is None or request.trial not in ledger:
         raise InvalidInput(f"there is no trial {request.trial}: the study has begun {len(ledger)}")
     return _checked_trial(request, request.trial, ledger, n_phases)
 
 
+def _checked_remark(request: Request) -> dict[str, Any]:
+    name = "text" if request.action == "note" else "tag"
+    words = request.data.get(name)
+    given = words.strip() if isinstance(words, str) else ""
+    if name == "text" and not 0 < len(given) <= _LONGEST_NOTE:
+        raise InvalidInput(f"a note is 1 to {_LONGEST_NOTE} characters, got {str(words)[:40]!r}")
+    if name == "tag" and not (given.isprintable() and _TAG.fullmatch(given)):
+        raise InvalidInput(
+            f"a tag is one word of at most 40 characters without , : < > = or a leading -, got {str(words)[:60]!r}"
+        )
+    return {name: given}
+
+
 def _checked_trial(request: Request, trial: int, ledger: Ledger, n_phases: int) -> dict[str, Any]:
+    if request.action in REMARKS:
+        return _checked_remark(request)
     state = ledger.state(trial)
     if request.action in ("stop", "pause") and state.over:
         raise InvalidInput(f"trial {trial} is over ({state}): nothing to {request.action}")

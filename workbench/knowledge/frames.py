@@ -13,6 +13,7 @@ from workbench.core.errors import unknown
 from workbench.core.ledger import Ledger, TrialRecord, TrialState
 from workbench.core.protocols import RESERVED_METRICS, Event, Kind
 from workbench.core.size import Size
+from workbench.knowledge.remarks import notes_of, tags_of
 
 CONFIG_ID = "config_id"  # names a configuration in a table of recorded curves; no hyperparameter
 TRIALS = [
@@ -98,6 +99,20 @@ class Frames:
         """Names of the columns of `trials` that hold the configuration, its number in a table of curves left out."""
         return [name for name in self.trials.columns if name not in TRIALS and name != CONFIG_ID]
 
+    @property
+    def tags(self) -> pd.DataFrame:
+        """The tags that stand, a row each: trial (missing where the whole study bears it), tag, at_s."""
+        found = tags_of(self.interventions.to_dict("records"))
+        rows = [(trial, tag, at_s) for trial, tags in found.items() for tag, at_s in tags.items()]
+        return pd.DataFrame(rows, columns=["trial", "tag", "at_s"]).astype({"trial": "Int64"})
+
+    @property
+    def notes(self) -> pd.DataFrame:
+        """What people noted, a row each: trial (missing where it is on the whole study), at_s, text, by."""
+        found = notes_of(self.interventions.to_dict("records"))
+        rows = [(trial, *note.values()) for trial, notes in found.items() for note in notes]
+        return pd.DataFrame(rows, columns=["trial", "at_s", "text", "by"]).astype({"trial": "Int64"})
+
     def export(self, folder: str | Path, format: Literal["csv", "parquet"] = "csv") -> list[Path]:  # noqa: A002
         """Write every frame to a file of its own, ``trials.csv`` and so on; files already there are replaced.
 
@@ -178,7 +193,7 @@ class FrameReader:
             case Kind.DECISION:
                 self._decision(event)
             case Kind.INTERVENTION:
-                self._intervention(event)
+                self.interventions.append(intervention_row(event))
             case Kind.SLOT_JOINED:
                 self.nodes[event.slot] = event.data["node"]  # type: ignore[index]
                 self.slots.append({"slot": event.slot, "node": event.data["node"], "joined_s": event.at})
@@ -228,12 +243,6 @@ class FrameReader:
         if self.ledger.state(event.trial) is TrialState.HELD:
             self._hold(event)
 
-    def _intervention(self, event: Event) -> None:
-        of_request = {"action", "accepted", "why", "by", "request"}
-        data = {key: value for key, value in event.data.items() if key not in of_request}
-        request = {key: event.data.get(key) for key in ("action", "accepted", "why", "by")}
-        self.interventions.append({"at_s": event.at, "trial": event.trial, **request, "data": data})
-
     def _hold(self, event: Event) -> None:
         """A held trial keeps its slot: time given, but not used."""
         last = next(span for span in reversed(self.spans) if span["trial"] == event.trial)
@@ -276,6 +285,14 @@ class FrameReader:
             aim=self.ledger.aim,
             why_over=self.ledger.why_over,
         )
+
+
+def intervention_row(event: Event) -> dict[str, Any]:
+    """A row of the frame `interventions`."""
+    of_request = {"action", "accepted", "why", "by", "request"}
+    data = {key: value for key, value in event.data.items() if key not in of_request}
+    request = {key: event.data.get(key) for key in ("action", "accepted", "why", "by")}
+    return {"at_s": event.at, "trial": event.trial, **request, "data": data}
 
 
 def _row(number: int, trial: TrialRecord) -> dict[str, Any]:

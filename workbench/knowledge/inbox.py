@@ -8,16 +8,18 @@ import json
 import os
 import time
 import uuid
-from collections.abc import Sequence
-from contextlib import suppress
+from collections.abc import Collection, Sequence
+from contextlib import closing, suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from workbench.core.interventions import Request
+from workbench.core.errors import StudyError
+from workbench.core.interventions import REMARKS, Request, judge
+from workbench.core.ledger import Ledger
 from workbench.core.protocols import Config
 from workbench.knowledge.reader import KnowledgeBase
-from workbench.knowledge.writer import lock_path, private
+from workbench.knowledge.writer import StudyLog, driver_of, lock_path, private
 
 _MOST_BYTES = 1 << 16  # of a request: hyperparameters and a few words
 
@@ -55,12 +57,47 @@ def send(db: str | Path, study: str, action: str, trial: int | None = None, **da
     return request
 
 
+def settle(db: str | Path, study: str) -> None:
+    """Answer the notes and tags that wait for a study that nobody drives; the other requests wait on.
+
+    Raises
+    ------
+    DatabaseError
+        The file cannot be written to.
+    """
+    path = Path(db)
+    if driver_of(path, study) is not None:
+        return
+    with KnowledgeBase(path) as kb:
+        recorded = kb[study]
+        past, seen = recorded.events_since(0)
+        ledger = Ledger(past)  # of a large study it takes a while: read before the study is claimed
+        try:
+            log = StudyLog(path, study, recorded.spec, resume=True)
+        except StudyError:
+            return  # somebody has taken it up meanwhile, and will answer
+        with closing(log):
+            for event in recorded.events_since(seen)[0]:
+                ledger.see(event)
+            inbox = Inbox(path, study)
+            for request in inbox.waiting(REMARKS):
+                if request.id not in ledger.requests:
+                    log.append(
+                        answers := judge(
+                            request, ledger, at=ledger.at, first_clone=0, n_phases=1, study_seed=0, scale=_nowhere
+                        )
+                    )
+                    for event in answers:
+                        ledger.see(event)
+            inbox.done()
+
+
 @dataclass(frozen=True)
 class Controls:
     """What a person can do to a running study, from anywhere that sees the knowledge base.
 
     Every method returns at once with the request's id; the driver answers within a second, in the log
-    (`Frames.interventions`).
+    (`Frames.interventions`). Notes and tags need no driver: where there is none they stand in the log on return.
 
     Parameters
     ----------
@@ -109,6 +146,23 @@ class Controls:
         """Ask the cluster for a number of nodes, where it can be scaled."""
         return send(self.db, self.study, "scale", nodes=nodes)
 
+    def note(self, text: str, trial: int | None = None) -> str:
+        """Write something down about a trial, or about the study; see `Frames.notes`."""
+        return self._remark("note", trial, text=text)
+
+    def tag(self, tag: str, trial: int | None = None) -> str:
+        """Put a tag, one word, on a trial or on the study; see `Frames.tags`."""
+        return self._remark("tag", trial, tag=tag)
+
+    def untag(self, tag: str, trial: int | None = None) -> str:
+        """Take a tag off."""
+        return self._remark("untag", trial, tag=tag)
+
+    def _remark(self, action: str, trial: int | None, **words: str) -> str:
+        request = send(self.db, self.study, action, trial, **words)
+        settle(self.db, self.study)
+        return request
+
 
 class Inbox:
     """The driver's end: requests in the order they were sent.
@@ -128,12 +182,26 @@ class Inbox:
 
         What cannot be removed, or is no file, does no harm: a request is answered once, by its id.
         """
+        self.done()
+        self._taken = self._files()
+        return [_read(file) for file in self._taken]
+
+    def waiting(self, actions: Collection[str]) -> Sequence[Request]:
+        """Take only the requests of these kinds, and leave the others where they are."""
+        read = [(file, _read(file)) for file in self._files()]
+        self._taken = [file for file, request in read if request.action in actions]
+        return [request for _, request in read if request.action in actions]
+
+    def done(self) -> None:
+        """Remove what was taken: it has been answered."""
         for file in self._taken:
             with suppress(OSError):
                 file.unlink()
+        self._taken = []
+
+    def _files(self) -> list[Path]:
         found = sorted(self._folder.glob("*.json")) if self._folder.is_dir() else []
-        self._taken = [file for file in found if file.is_file()]
-        return [_read(file) for file in self._taken]
+        return [file for file in found if file.is_file()]
 
 
 def inbox_path(db: Path, study: str) -> Path:
@@ -155,6 +223,10 @@ def _read(file: Path) -> Request:
     except (OSError, ValueError, KeyError, TypeError, AttributeError, RecursionError):
         pass
     return Request(name, "unreadable request")
+
+
+def _nowhere(_: int) -> None:
+    raise AssertionError("notes and tags scale nothing")
 
 
 def _refused(constant: str) -> None:

@@ -4,6 +4,7 @@ import pandas as pd
 from workbench import analysis
 from workbench.analysis.importance import COLUMNS
 from workbench.viz.figures import (
+    best_and_nodes,
     compare_best,
     compare_curves,
     compare_importance,
@@ -57,3 +58,20 @@ def test_time_to_best_stands_within_the_whole(frames, nothing):
     whole, until = compare_time_to_best(best, {"one": 25.0, "empty": 0.0}).data
     assert (list(whole.x), list(until.x), list(until.text)) == ([25.0], [20.0], ["5 (trial 0)"])
     assert "ended" in compare_time_to_best({}, {}).layout.annotations[0].text
+
+
+def test_the_best_score_stands_above_the_nodes_on_one_clock(frames):
+    best = {name: analysis.best_so_far(frames.phases) for name in ("<b>", "b")}
+    spans, slots = ({name: getattr(frames, what) for name in best} for what in ("spans", "slots"))
+    until = {"<b>": frames.wall_s, "b": 2 * frames.wall_s}
+    fig = best_and_nodes(best, spans, slots, until)
+    axes = [fig.layout[name] for name in ("xaxis", "xaxis2", "xaxis3")]
+    assert {tuple(axis.range) for axis in axes} == {(0.0, 2 * frames.wall_s)}
+    assert {axis.matches or "x3" for axis in axes} == {"x3"}
+    bars = [trace for trace in fig.data if trace.type == "bar" and trace.customdata is not None]
+    assert {trace.texttemplate for trace in bars} == {"%{customdata}"}
+    ended = max(base + x for trace in fig.data if trace.xaxis == "x2" and trace.base is not None
+                for base, x in zip(trace.base, trace.x, strict=True) if x is not None)  # fmt: skip
+    assert ended <= frames.wall_s  # no bar of the shorter study reaches into the longer one's time
+    assert "<b>" not in "".join(note.text for note in fig.layout.annotations)
+    assert best_and_nodes({}, {}, {}, {}).layout.title.text

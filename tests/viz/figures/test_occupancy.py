@@ -69,3 +69,8 @@ def test_occupancy_over_time_stacks_what_there_is():
     assert [trace.name for trace in fig.data] == ["ran", "idle"]
     assert list(fig.data[0].x) == pytest.approx([0.0, 5.0, 10.0])  # minutes
     assert list(fig.data[0].y) == [1.0, 2.0, 2.0]
+
+
+def test_small_studies_have_their_trials_named_in_the_bars(frames):
+    fig = node_occupancy(frames.spans, frames.slots, frames.wall_s, named=True)
+    assert {trace.texttemplate for trace in fig.data if trace.customdata is not None} == {"%{customdata}"}

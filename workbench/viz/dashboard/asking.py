@@ -4,7 +4,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from workbench.core.errors import InvalidInput, unknown
-from workbench.core.interventions import ACTIONS
+from workbench.core.interventions import ACTIONS, REMARKS
 from workbench.core.protocols import Config, Scalar
 from workbench.knowledge import Controls
 
@@ -16,7 +16,8 @@ def ask(controls: Controls, content: Mapping[str, Any], config: Config | None) -
     ----------
     controls : Controls
     content : Mapping
-        From a web page, so anything: ``action``, ``trial``, and ``phases``, ``nodes`` or ``config`` (what to change).
+        From a web page, so anything: ``action``, ``trial``, and ``phases``, ``nodes``, ``config`` (what to change) or
+        ``words`` (of a note or a tag).
     config : Mapping or None
         The trial's own configuration, if there is such a trial.
 
@@ -35,8 +36,12 @@ def ask(controls: Controls, content: Mapping[str, Any], config: Config | None) -
     if action not in ACTIONS:
         raise unknown("action", str(action), ACTIONS)
     trial = content.get("trial")
+    if action in REMARKS and trial is None:
+        return str(getattr(controls, action)(str(content.get("words", "")).strip()))
     if config is None or isinstance(trial, bool) or not isinstance(trial, int):
         raise InvalidInput(f"there is no trial {trial!r}")
+    if action in REMARKS:
+        return str(getattr(controls, action)(str(content.get("words", "")).strip(), trial))
     if action == "extend":
         return controls.extend(trial, _whole(content, "phases"))
     if action == "clone":

@@ -5,11 +5,13 @@ from typing import Any
 
 import pandas as pd
 
+from workbench.core.aim import Aim
 from workbench.core.protocols import Config, Event, Explain, Kind
 from workbench.core.showing import reason_text
 from workbench.core.size import Size
 from workbench.knowledge import Frames
 from workbench.knowledge.frames import CONFIG_ID, METRICS, SLOTS, SPANS, FrameReader
+from workbench.knowledge.remarks import notes_of, tags_of
 from workbench.viz.dashboard import derived
 from workbench.viz.dashboard.feed import News
 from workbench.viz.dashboard.lines import Lines
@@ -19,6 +21,9 @@ from workbench.viz.dashboard.rates import NAMES, Rates
 from workbench.viz.dashboard.spans import OUTCOMES, SpanTable
 from workbench.viz.dashboard.words import LONGEST
 from workbench.viz.figures import theme
+
+Tags = dict[int | None, dict[str, float]]
+Notes = dict[int | None, list[dict[str, Any]]]
 
 Message = tuple[dict[str, Any], list[bytes]]
 """Content in JSON's types, and its float32 tables: spans [n, 7] and points [m, 5]."""
@@ -77,6 +82,7 @@ class Board:
         self.importance: list[dict[str, Any]] = []
         self._importance_sent = False
         self._stale = True
+        self._remarks: tuple[int, Tags, Notes] = (0, {}, {})  # as of so many interventions
 
     def take(self, news: News) -> None:
         """Take in what is new in the log."""
@@ -85,6 +91,7 @@ class Board:
             return
         if news.events:
             self._numbers = {}
+            self._spans.take()
         for event in news.events:
             self._event(event)
         if len(points):
@@ -104,6 +111,16 @@ class Board:
             self.driven, self._stale = driven, True
         if importance is not None and importance != self.importance:
             self.importance, self._stale, self._importance_sent = importance, True, False
+
+    @property
+    def stale(self) -> bool:
+        """Whether there is something that viewers have not been sent."""
+        return bool(self._stale or self._touched or self._lines.number > self._lines_sent)
+
+    @property
+    def aim(self) -> Aim:
+        """What the study is after."""
+        return self._ledger.aim
 
     @property
     def phases_ended(self) -> int:
@@ -143,6 +160,7 @@ class Board:
         to_end = max(expected - self._ledger.phases_ended, 0.0) if running and expected else None
         return {
             **self._numbers,
+            **self._remarks_on(None),
             "state": standing,
             "at_s": round(at, 2),
             "expected_phases": expected,
@@ -161,13 +179,17 @@ class Board:
         """Give everything a new viewer needs."""
         content = {
             **self.state(),
-            "meta": self._meta(),
+            "meta": self.meta(),
             "importance": self.importance,
             "rates": [True, self.rates.samples],
-            "trials": [self._trial(number) for number in self._ledger.trials],
+            "trials": self.trials(),
             "log": self._lines.since(0),
         }
         return content, [self._spans.all().tobytes(), self.curves.all().tobytes()]
+
+    def trials(self) -> list[dict[str, Any]]:
+        """Give every trial as a snapshot has it."""
+        return [self._trial(number) for number in self._ledger.trials]
 
     def best(self, most: int) -> list[dict[str, Any]]:
         """Give the best trials by their best score, as a snapshot has them."""
@@ -178,7 +200,7 @@ class Board:
 
     def delta(self) -> Message | None:
         """Give what changed since the last delta, and take it as sent; ``None`` if nothing did."""
-        if not (self._stale or self._touched or self._lines.number > self._lines_sent):
+        if not self.stale:
             return None
         spans = self._spans.changes()
         dropped, points = self.curves.changes()
@@ -227,7 +249,8 @@ class Board:
 
     # -- telling ----------------------------------------------------------------------------------------------
 
-    def _meta(self) -> dict[str, Any]:
+    def meta(self) -> dict[str, Any]:
+        """Give what hardly ever changes: names, sizes, colours."""
         n_phases = self.size.n_phases or 1 + max((phase for _, phase in self._reader.phases), default=0)
         names: dict[str, None] = {}
         for trial in self._ledger.trials.values():
@@ -260,4 +283,13 @@ class Board:
             "why": self._lines.why(number),
             "error": (trial.error or "")[:LONGEST],
             "config": trial.config,
+            **self._remarks_on(number),
         }
+
+    def _remarks_on(self, trial: int | None) -> dict[str, Any]:
+        """Tags and notes on a trial, or on the study."""
+        asked = self._reader.interventions
+        if len(asked) != self._remarks[0]:
+            self._remarks = len(asked), tags_of(asked), notes_of(asked)
+        _, tags, notes = self._remarks
+        return {"tags": [*tags.get(trial, ())], "notes": notes.get(trial, [])}

@@ -173,3 +173,5 @@ class Dashboard(Explored):
         else:
             self._say({"type": "asked", "request": request, "action": content["action"], "trial": trial})
             self._wake.set()
+            if not self.running:  # a note on a study that is over
+                self.refresh()

@@ -17,6 +17,10 @@ PARTS = [
     "controls.js",
     "export.js",
     "detail.js",
+    "remarks.js",
+    "stage.js",
+    "comparison.js",
+    "home.js",
     "page.js",
 ]
 

@@ -72,6 +72,7 @@ class LiveCurves:
         self._sent = 0  # of these, known to every viewer
         self._under_way: dict[int, _Attempt] = {}  # by trial
         self._attempts: list[_Attempt] = []  # those the next points may belong to
+        self._order: _Order | None = None  # the same, as arrays; made anew when one begins or ends
         self._ended: dict[int, _Attempt] = {}  # the phase that ended last, by trial
         self._held = np.empty(0, POINT)  # reports of attempts of which only one is known
         self._restarted: set[tuple[int, int]] = set()
@@ -79,6 +80,7 @@ class LiveCurves:
 
     def start(self, trial: int, phase: int, at_s: float) -> None:
         """A phase begins, or begins again after a crash."""
+        self._order = None
         earlier = self._under_way.get(trial)
         if earlier is not None:
             earlier.to_s = at_s
@@ -93,6 +95,7 @@ class LiveCurves:
         attempt = self._under_way.get(trial)
         if attempt is None or attempt.phase != phase:
             return
+        self._order = None
         attempt.to_s, attempt.score, attempt.frames = at_s, score, frames
         self._ended[trial] = attempt
         del self._under_way[trial]
@@ -101,10 +104,13 @@ class LiveCurves:
         """Take in points, of type `POINT`, after the events read with them; all but scores and frames pass."""
         self._forget_restarted()
         points = points[np.isin(points["name"], (SCORE, FRAMES))]
-        if len(points) or any(attempt.to_s < _NEVER for attempt in self._attempts):
-            rows, self._held = _rows(np.concatenate([self._held, points]), self._attempts)
+        if self._order is None:
+            self._order = _Order(self._attempts)
+        if len(points) or len(self._order.ended):
+            rows, self._held = _rows(np.concatenate([self._held, points]), self._order)
             self._append(rows)
-        self._attempts = list(self._under_way.values())
+        if len(self._attempts) != len(self._under_way):  # the others have told all they had to
+            self._attempts, self._order = list(self._under_way.values()), None
         if self._n - self._sent > 4 * self._most:
             self._keep([self._rows[: self._sent], self._thinned(self._rows[self._sent : self._n])])
         if self._sent > 4 * self._most:
@@ -177,38 +183,56 @@ class LiveCurves:
         return rows[chosen]
 
 
-def _rows(points: npt.NDArray[Any], attempts: list[_Attempt]) -> tuple[Table, npt.NDArray[Any]]:
+class _Order:
+    """Attempts in order of trial and time, as arrays [n]: while none begins or ends, they stay as they are."""
+
+    def __init__(self, attempts: list[_Attempt]) -> None:
+        self.live = sorted((a for a in attempts if not a.void), key=lambda a: (a.trial, a.from_s, a.phase))
+        told = [(a.trial, a.from_s, a.phase, a.to_s, a.score, a.frames) for a in self.live]
+        self.trial, self.from_s, self.phase, self.to_s, self.score, self.frames = np.array(told).reshape(-1, 6).T
+        self.ended = np.flatnonzero(self.to_s < _NEVER)
+        self.settled = np.zeros(len(self.live), bool)
+        self.began_s, self.before_s = self.from_s.copy(), np.zeros(len(self.live))
+
+    def settle(self, owner: npt.NDArray[np.intp], at: Floats) -> None:
+        """Place the attempts of which two reports have come; `at` are those of the attempts `owner`."""
+        if self.settled.all():
+            return
+        reports = _first_two(owner, at)
+        for k in np.flatnonzero(~self.settled).tolist():
+            attempt = self.live[k]
+            attempt.settle(reports.get(k))
+            self.settled[k] = attempt.settled
+            self.before_s[k] = attempt.before_s
+            self.began_s[k] = attempt.from_s if attempt.began_s is None else attempt.began_s
+
+
+def _rows(points: npt.NDArray[Any], order: _Order) -> tuple[Table, npt.NDArray[Any]]:
     """Give the scores that belong to an attempt, and the attempts' ends, as rows in order of time; and what must wait.
 
     What must wait are the reports of attempts of which the second report has not come.
     """
-    live = sorted((a for a in attempts if not a.void), key=lambda a: (a.trial, a.from_s, a.phase))
-    if not live:
+    if not order.live:
         return np.empty((0, 6), np.float32), points[:0]
-    trial, from_s, phase, to_s = np.array([(a.trial, a.from_s, a.phase, a.to_s) for a in live]).T
+    trial, from_s, phase, to_s = order.trial, order.from_s, order.phase, order.to_s
     owner = _begun_last(trial, from_s, points["trial"], points["at"])
     own = (points["trial"] == trial[owner]) & (points["phase"] == phase[owner])
     own &= (points["at"] >= from_s[owner]) & (points["at"] < to_s[owner])
     points, owner = points[own], owner[own]
-    reports = _first_two(owner, points["at"])
-    for k, attempt in enumerate(live):
-        attempt.settle(reports.get(k))
-    waits = ~np.array([a.settled for a in live])[owner]
+    order.settle(owner, points["at"])
+    waits = ~order.settled[owner]
     told = ~waits & (points["name"] == SCORE)
     frames = _frames_at(points, owner, told)
-    began_s, before_s, score, end_frames = np.array(
-        [(a.from_s if a.began_s is None else a.began_s, a.before_s, a.score, a.frames) for a in live]
-    ).T
-    ended = np.flatnonzero(to_s < _NEVER)
+    ended = order.ended
     at = np.concatenate([to_s[ended], points["at"][told]])
-    order = np.argsort(at, kind="stable")  # both parts are nearly in order, so this is quick
-    owners = np.concatenate([ended, owner[told]])[order]
+    by_time = np.argsort(at, kind="stable")  # both parts are nearly in order, so this is quick
+    owners = np.concatenate([ended, owner[told]])[by_time]
     rows = np.empty((len(at), 6), np.float32)
     rows[:, _TRIAL], rows[:, _PHASE] = trial[owners], phase[owners]
-    rows[:, _X] = np.maximum(at[order] - began_s[owners], 0.0) + before_s[owners]
-    rows[:, _SCORE] = np.concatenate([score[ended], points["value"][told]])[order]
-    rows[:, _END] = order < len(ended)
-    rows[:, _FRAMES] = np.concatenate([end_frames[ended], frames])[order]
+    rows[:, _X] = np.maximum(at[by_time] - order.began_s[owners], 0.0) + order.before_s[owners]
+    rows[:, _SCORE] = np.concatenate([order.score[ended], points["value"][told]])[by_time]
+    rows[:, _END] = by_time < len(ended)
+    rows[:, _FRAMES] = np.concatenate([order.frames[ended], frames])[by_time]
     return rows, points[waits]
 
 

@@ -29,6 +29,11 @@ class SpanTable:
         self._n = 0  # rows in use
         self._open: list[int] = []  # of these, those that had not ended
         self._changed: set[int] = set()  # since viewers last heard
+        self._behind = True  # whether the reader may have read events since
+
+    def take(self) -> None:
+        """Take note that the reader has read events."""
+        self._behind = True
 
     def all(self) -> npt.NDArray[np.float32]:
         """Give every span."""
@@ -51,6 +56,9 @@ class SpanTable:
         return pd.DataFrame({**columns, "started_s": started_s, "ended_s": ended_s, "outcome": words})
 
     def _catch_up(self) -> None:
+        if not self._behind:
+            return
+        self._behind = False
         was_open, new = self._open, range(self._n, len(self._spans))
         if len(self._spans) > len(self._rows):
             grown = np.empty((2 * len(self._spans), 7))

@@ -1,6 +1,6 @@
 """A study as plain HTML and SVG: what a stored notebook shows when no kernel stands behind it."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from html import escape
 from typing import Any
 
@@ -33,6 +33,16 @@ def static_html(board: Board) -> str:
         f"{gantt_svg(*board.bars(_MOST_BARS), now['at_s'])}{_survival_table(now['survival'])}"
         f"{_best_table(board.best(_BEST))}</div>"
     )
+
+
+def studies_table(rows: Iterable[Mapping[str, Any]]) -> str:
+    """Write a row a study."""
+    known = list(rows)
+    if not known:
+        return "<p>no study yet</p>"
+    head = "".join(f"<th>{escape(name)}</th>" for name in known[0])
+    cells = ("".join(f"<td>{escape(_number(value))}</td>" for value in row.values()) for row in known)
+    return f"<table><thead><tr>{head}</tr></thead><tbody>{''.join(f'<tr>{row}</tr>' for row in cells)}</tbody></table>"
 
 
 def gantt_svg(spans: pd.DataFrame, slots: pd.DataFrame, until_s: float) -> str:
@@ -95,4 +105,4 @@ def _best_table(trials: Sequence[Mapping[str, Any]]) -> str:
 
 
 def _number(value: object) -> str:
-    return f"{value:.4g}" if isinstance(value, float) else str(value)
+    return "–" if value is None else f"{value:.4g}" if isinstance(value, float) else str(value)

@@ -19,6 +19,7 @@ LIST_OF = {
 }
 """The list that an event's line stands in: verdicts and what people asked, or crashes, hangs and lost slots."""
 
+_REMARKED = {"note": "noted", "tag": "put on the tag", "untag": "took off the tag"}
 _HANDLED = {"request", "action", "accepted", "why", "by"}
 
 
@@ -59,10 +60,13 @@ def line_of(event: Event, explain: Explain = reason_text) -> dict[str, Any]:
 def _answer(event: Event) -> dict[str, Any]:
     data = event.data
     accepted = bool(data.get("accepted"))
+    by, action = data.get("by") or "person", str(data.get("action"))
+    asked = f"{by} asked to {action}: {'accepted' if accepted else 'refused'}"
     told = {key: value for key, value in data.items() if key not in _HANDLED}
     reason = ", ".join(f"{key} {_plain(value)}" for key, value in told.items()) if accepted else str(data.get("why"))
-    what = f"{data.get('by') or 'person'} asked to {data.get('action')}: {'accepted' if accepted else 'refused'}"
-    line = _line(event, what, reason)
+    if accepted and action in _REMARKED:
+        asked, reason = f"{by} {_REMARKED[action]}", str(data.get("text") or data.get("tag"))
+    line = _line(event, asked, reason)
     return {**line, "request": str(data.get("request") or ""), "accepted": accepted}
 
 

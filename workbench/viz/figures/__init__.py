@@ -5,6 +5,7 @@ Pure functions that give Plotly figures; colours and scales have one home, `them
 
 from workbench.viz.figures.bands import bands
 from workbench.viz.figures.compare import (
+    best_and_nodes,
     compare_best,
     compare_curves,
     compare_importance,
@@ -32,6 +33,7 @@ __all__ = [
     "adjustment",
     "bands",
     "beside",
+    "best_and_nodes",
     "best_so_far",
     "compare_best",
     "compare_curves",

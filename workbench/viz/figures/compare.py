@@ -4,11 +4,12 @@ from collections.abc import Mapping
 
 import pandas as pd
 import plotly.graph_objects as go
+from plotly.subplots import make_subplots
 
 from workbench.viz.figures import theme
 from workbench.viz.figures.curves import joined_lines
+from workbench.viz.figures.occupancy import node_occupancy
 
-_COLORS = (theme.BLUE, theme.ORANGE, theme.GREEN, theme.VERMILLION, theme.SKY, theme.PURPLE, theme.GREY)
 _DASHES = ("solid", "dash", "dot", "dashdot")
 
 
@@ -36,13 +37,56 @@ def compare_best(best: Mapping[str, pd.DataFrame], until_s: Mapping[str, float])
                 y=[*frame["best_score"], last["best_score"]],
                 name=theme.text(name),
                 mode="lines",
-                line={"shape": "hv", "width": 2, "dash": _DASHES[k // 7 % len(_DASHES)]},
+                line={
+                    "shape": "hv",
+                    "width": 2,
+                    "color": theme.STUDY_COLORS[k % 6],
+                    "dash": _DASHES[k // 6 % len(_DASHES)],
+                },
                 customdata=[*frame["trial"], last["trial"]],
                 hovertemplate=f"{theme.text(name)}: %{{y:.4g}} at %{{x:.3g}} {unit.unit} (trial %{{customdata}})"
                 "<extra></extra>",
             )
         )
     return fig
+
+
+def best_and_nodes(
+    best: Mapping[str, pd.DataFrame],
+    spans: Mapping[str, pd.DataFrame],
+    slots: Mapping[str, pd.DataFrame],
+    until_s: Mapping[str, float],
+) -> go.Figure:
+    """Draw every study's best score so far and, below it on the same clock, its nodes (Fig. 6 of 1902.02725).
+
+    Parameters
+    ----------
+    best, until_s : Mapping
+        As of `compare_best`.
+    spans, slots : Mapping of str to DataFrame
+        By study: as in `workbench.knowledge.Frames`.
+    """
+    longest = max(until_s.values(), default=0.0)
+    parts = [compare_best(best, until_s)]
+    for name, rows in slots.items():  # a study that is over earlier ends there
+        over = {"ended_s": until_s[name]}, {"lost_s": until_s[name]}
+        parts.append(node_occupancy(spans[name].fillna(over[0]), rows.fillna(over[1]), longest, named=True))
+    heights = [260, *(40 + 22 * max(2, len(set(rows["slot"]))) for rows in slots.values())]
+    titles = ["best score so far", *(theme.text(f"nodes, {name}") for name in slots)]
+    fig = make_subplots(
+        len(parts), 1, shared_xaxes=True, row_heights=heights, vertical_spacing=50 / sum(heights), subplot_titles=titles
+    )
+    layout = theme.figure("Best score and nodes on one clock", sum(heights) + 200)["layout"]
+    fig.update_layout(layout.to_plotly_json()).update_layout(barmode="overlay", bargap=0, legend={"y": 1.06})
+    for row, part in enumerate(parts, 1):
+        for trace in part.data:
+            if row > 2:  # the phases' colours are explained once
+                trace.showlegend = False
+            fig.add_trace(trace, row=row, col=1)
+        fig.update_yaxes(part.layout.yaxis.to_plotly_json() | {"anchor": None, "domain": None}, row=row, col=1)
+    unit = theme.clock(longest)
+    fig.update_xaxes(range=[0, longest / unit.seconds or 1])
+    return fig.update_xaxes(title=f"time since the study began [{unit.unit}]", row=len(parts), col=1)
 
 
 def compare_survival(survival: Mapping[str, pd.DataFrame]) -> go.Figure:
@@ -65,7 +109,7 @@ def compare_survival(survival: Mapping[str, pd.DataFrame]) -> go.Figure:
                 y=frame["began"] / frame["began"].iloc[0],
                 name=theme.text(name),
                 mode="lines+markers",
-                line={"dash": _DASHES[k // 7 % len(_DASHES)]},
+                line={"color": theme.STUDY_COLORS[k % 6], "dash": _DASHES[k // 6 % len(_DASHES)]},
                 customdata=frame["began"],
                 hovertemplate=f"{theme.text(name)}, phase %{{x}}: %{{customdata}} trials (%{{y:.0%}})<extra></extra>",
             )
@@ -96,7 +140,7 @@ def compare_curves(curves: Mapping[str, pd.DataFrame]) -> go.Figure:
                 y=lines["score"],
                 name=theme.text(name),
                 mode="lines",
-                line={"width": 1.3, "color": _COLORS[k % 7], "dash": _DASHES[k // 7 % len(_DASHES)]},
+                line={"width": 1.3, "color": theme.STUDY_COLORS[k % 6], "dash": _DASHES[k // 6 % len(_DASHES)]},
                 opacity=0.7,
                 customdata=lines["trial"],
                 hovertemplate=f"{theme.text(name)}, trial %{{customdata}}: %{{y:.4g}}<extra></extra>",
@@ -133,7 +177,7 @@ def compare_importance(tables: Mapping[str, pd.DataFrame], remarks: Mapping[str,
                 y=[theme.text(word) for word in table["hyperparameter"]],
                 orientation="h",
                 name=theme.text(name),
-                marker={"color": _COLORS[k % 7]},
+                marker={"color": theme.STUDY_COLORS[k % 6]},
                 error_x=theme.error_bars(value, table["low"], table["high"], color=theme.INK, thickness=1.2),
                 hovertemplate=f"{theme.text(name)}, %{{y}}: %{{x:.3f}}<br>{theme.text(remarks[name])}<extra></extra>",
             )

@@ -9,7 +9,12 @@ _HATCH = {"held": "/", "lost": "x", "stopped": "x"}
 
 
 def node_occupancy(
-    spans: pd.DataFrame, slots: pd.DataFrame, until_s: float, *, occupancy: float | None = None
+    spans: pd.DataFrame,
+    slots: pd.DataFrame,
+    until_s: float,
+    *,
+    occupancy: float | None = None,
+    named: bool = False,
 ) -> go.Figure:
     """Draw a row a slot, the slots of a node together, with a bar a phase run there (as Figs. 2 and 3 of 1902.02725).
 
@@ -21,6 +26,8 @@ def node_occupancy(
         The study's clock, seconds.
     occupancy : float, optional
         Share of slot-seconds used, 0 to 1, for the title (`workbench.analysis.occupancy`).
+    named : bool
+        Write every trial's number into its bars, as Figs. 2 and 3 do: for small studies.
 
     Returns
     -------
@@ -43,6 +50,8 @@ def node_occupancy(
     colors = theme.phase_colors(int(bars["phase"].max()) + 1 if len(bars) else 0)
     for key, group in bars.groupby("phase"):
         fig.add_trace(_phase_bars(int(str(key)), group, colors[int(str(key))], unit))
+    if named:
+        fig.update_traces(texttemplate="%{customdata}", textposition="inside", insidetextanchor="middle", textangle=0)
     _explain(fig, colors, set(bars["outcome"]))
     return fig
 

@@ -31,6 +31,9 @@ STATE_COLORS = {
 }
 """Colour of a trial's state, and of what became of a trial in a phase; at least 3 : 1 on white and on a dark ground."""
 
+STUDY_COLORS = ("#2A7FC0", "#D2500A", "#008A62", "#B35F98", "#A26F00", "#6B6FD4")
+"""Colours of studies that stand side by side, where hue means the study; at least 3 : 1 likewise."""
+
 INK = "#7a7a7a"  # contrast 4.3 on white and on JupyterLab's dark background: no figure knows which it is on
 FAINT = "rgba(128,128,128,0.22)"
 LAND = "rgba(128,128,128,0.13)"

@@ -108,10 +108,10 @@ test("trials side by side show where they differ", () => {
 });
 
 test("a file of the visible trials can be read by a spreadsheet, and is no formula there", () => {
-  const hostile = trial(7, { rank: 1, state: "failed", last: -2.5, error: '=1+1 "x", y', config: { learning_rate: 1e-3 } });
+  const hostile = trial(7, { rank: 1, state: "failed", last: -2.5, error: '=1+1 "x", y', config: { learning_rate: 1e-3 }, tags: ["good"], notes: [{ text: "=2" }] });
   const [head, row] = front.csvOf([hostile], ["learning_rate"]).split("\r\n");
-  assert.equal(head, "rank,trial,state,phases,last_score,best_score,learning_rate,verdict,error");
-  assert.equal(row, `1,7,failed,0,-2.5,,0.001,,"'=1+1 ""x"", y"`);
+  assert.equal(head, "rank,trial,state,phases,last_score,best_score,learning_rate,verdict,error,tags,notes");
+  assert.equal(row, `1,7,failed,0,-2.5,,0.001,,"'=1+1 ""x"", y",good,'=2`);
 });
 
 test("curves lie along time, frames or phases; bands are over the ends of phases", () => {
@@ -133,4 +133,13 @@ test("occupancy over time counts what ran, is held and lives", () => {
   store.close();
   const used = front.occupancyOf(store, 10, 2);
   assert.deepEqual([[...used.ran].slice(0, 2), [...used.held].slice(0, 2), [...used.alive].slice(0, 2)], [[1, 0], [0, 1], [1, 2]]);
+});
+
+test("a tag finds the trials that bear it, a word those whose notes say it", () => {
+  const [good, bad] = [trial(0, { tags: ["Good", "late"], notes: [] }), trial(1, { tags: ["goodish"], notes: [{ text: "Diverges" }] })];
+  const found = (query) => [good, bad].filter((t) => front.parseFilter(query, ["lr"]).tests.every((fits) => fits(t))).map((t) => t.trial);
+  assert.deepEqual(found("tag:good"), [0]);
+  assert.deepEqual(found("-tag:good"), [1]);
+  assert.deepEqual(found("tag:late,goodish"), [0, 1]);
+  assert.deepEqual(found("diverges"), [1]);
 });

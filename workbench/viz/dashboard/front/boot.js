@@ -4,13 +4,13 @@ const fronts = (globalThis.workbenchFronts ??= new Map()); // version → the mo
 
 async function front({ model, host }) {
   const version = model.get("_version");
-  if (!fronts.has(version)) fronts.set(version, load(await sharedModel(model, host)));
+  if (!fronts.has(version)) fronts.set(version, load(await finder(model, host)(model.get("_front"))));
   return fronts.get(version);
 }
 
-function sharedModel(model, host) {
-  const reference = model.get("_front");
-  return host ? host.getModel(reference) : model.widget_manager.get_model(reference.replace("anywidget:", ""));
+// How another model is found by its reference.
+function finder(model, host) {
+  return (reference) => (host ? host.getModel(reference) : model.widget_manager.get_model(reference.replace("anywidget:", "")));
 }
 
 async function load(shared) {
@@ -27,7 +27,7 @@ function initialize({ model }) {
 }
 
 async function render({ model, el, host }) {
-  return (await front({ model, host })).render({ model, el });
+  return (await front({ model, host })).render({ model, el, find: finder(model, host) });
 }
 
 export default { initialize, render };

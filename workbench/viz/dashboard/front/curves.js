@@ -76,7 +76,7 @@ function drawCurves(canvas, { store, own, colors, look }) {
   const faint = look.bands ? 0.25 : own.selected.size ? 0.4 : 0.85;
   curves.sort((a, b) => own.selected.has(a.trial) - own.selected.has(b.trial)); // the selected ones on top
   for (const { trial, curve, xs, ys } of curves) {
-    const state = store.trials.get(trial)?.state;
+    const { color, dash } = looksOf(store, store.trials.get(trial));
     const mine = own.selected.has(trial);
     const path = () => {
       pen.beginPath();
@@ -90,8 +90,8 @@ function drawCurves(canvas, { store, own, colors, look }) {
       pen.stroke();
     };
     if (mine) halo(pen, colors, path);
-    pen.setLineDash(curves.length > 400 ? [] : (DASHES[state] ?? []));
-    pen.strokeStyle = pen.fillStyle = store.meta.states[state] ?? colors.soft;
+    pen.setLineDash(curves.length > 400 ? [] : dash);
+    pen.strokeStyle = pen.fillStyle = color ?? colors.soft;
     pen.globalAlpha = mine ? 1 : faint;
     pen.lineWidth = mine ? 2 : 1;
     path();
@@ -100,7 +100,10 @@ function drawCurves(canvas, { store, own, colors, look }) {
     for (let k = 0; k < xs.length; k++) if (curve.end[k] && curves.length <= 400) pen.fillRect(at(xs[k]) - 1.5, py(ys[k]) - 1.5, 3, 3);
   }
   pen.globalAlpha = 1;
-  if (look.bands) drawBands(pen, phaseBands(curves), at, py, colors);
+  if (look.bands) {
+    const groups = store.now.studies?.map((study) => [curves.filter(({ trial }) => store.trials.get(trial)?.config.study === study.name), study.color]);
+    for (const [of, color] of groups ?? [[curves, colors.ink]]) drawBands(pen, phaseBands(of), at, py, color);
+  }
   const hit = (mx, my) => {
     const found = nearestPoint(curves, at, py, mx, my);
     if (!found) return null;
@@ -116,9 +119,9 @@ function drawCurves(canvas, { store, own, colors, look }) {
   return hit;
 }
 
-function drawBands(pen, bands, at, py, colors) {
+function drawBands(pen, bands, at, py, color) {
   if (bands.length < 1) return;
-  pen.fillStyle = pen.strokeStyle = colors.ink;
+  pen.fillStyle = pen.strokeStyle = color;
   pen.globalAlpha = 0.16;
   pen.beginPath();
   bands.forEach(({ x, high }) => pen.lineTo(at(x), py(high)));
@@ -202,11 +205,14 @@ function drawParallel(canvas, { store, own, colors }) {
     };
     const mine = own.selected.has(trial);
     if (mine) halo(pen, colors, path);
-    pen.strokeStyle = store.meta.states[t.state] ?? colors.soft;
+    const { color, dash } = looksOf(store, t);
+    pen.strokeStyle = color ?? colors.soft;
+    pen.setLineDash(store.now.studies ? dash : []);
     pen.globalAlpha = mine ? 1 : own.selected.size ? 0.3 : 0.75;
     pen.lineWidth = mine ? 2 : 1;
     path();
   }
+  pen.setLineDash([]);
   pen.globalAlpha = 1;
   pen.fillStyle = pen.strokeStyle = colors.ink;
   names.forEach((name, k) => {

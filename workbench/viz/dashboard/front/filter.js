@@ -43,7 +43,7 @@ function comparison(name, sign, words) {
 }
 
 function textOf(trial) {
-  return [trial.trial, trial.state, trial.why, trial.error, ...Object.entries(trial.config).map(([name, value]) => `${name}=${value}`)].join(" ").toLowerCase();
+  return [trial.trial, trial.state, trial.why, trial.error, ...(trial.tags ?? []), ...(trial.notes ?? []).map(({ text }) => text), ...Object.entries(trial.config).map(([name, value]) => `${name}=${value}`)].join(" ").toLowerCase();
 }
 
 function testOf(token, names) {
@@ -59,6 +59,10 @@ function testOf(token, names) {
   if (name === "trial" && sign === ":" && !words.includes("..")) {
     const among = numbersIn(words);
     return among && ((t) => among(t.trial));
+  }
+  if (name === "tag") {
+    const wanted = words.toLowerCase().split(",");
+    return (t) => (t.tags ?? []).some((tag) => wanted.includes(tag.toLowerCase()));
   }
   if (name === "state") return (t) => words.toLowerCase().split(",").includes(t.state.replace(" ", "-"));
   return comparison(name, sign, words);

@@ -1,63 +1,8 @@
 // The dashboard's page: a line of numbers, the trial table as its spine, the views around it, detail at the right.
 
-const stores = new Map(); // a model's key → its store and selection: views of one model share them
-
-function make(tag, name, parent, words) {
-  const element = document.createElement(tag);
-  if (name) element.className = name;
-  if (words !== undefined) element.textContent = words; // never HTML: words come from a log
-  parent?.append(element);
-  return element;
-}
-
-// Call `build` only when what it shows has changed: an element replaced under a pressed mouse button loses the click.
-function whenChanged(build) {
-  let last;
-  return (...shown) => {
-    const key = JSON.stringify(shown);
-    if (key === last) return;
-    last = key;
-    build(...shown);
-  };
-}
-
-function figure(parent, title, label) {
-  const section = make("section", "wb-panel", parent);
-  const head = make("h4", "", section, title);
-  const place = make("div", "wb-place", section);
-  const canvas = make("canvas", "", place);
-  canvas.setAttribute("role", "img");
-  canvas.setAttribute("aria-label", label);
-  return { section, head, canvas, label };
-}
-
-function choice(parent, label, options) {
-  const select = make("select", "", parent);
-  select.setAttribute("aria-label", label);
-  select.replaceChildren(...options.map(([value, words]) => new Option(words, value)));
-  return select;
-}
-
-function toggle(parent, words, title) {
-  const label = make("label", "wb-toggle", parent);
-  const box = make("input", "", label);
-  box.type = "checkbox";
-  label.append(words);
-  label.title = title;
-  return box;
-}
-
-const STANDING = { paused: "paused by a person", abandoned: "its driver died: resume it" };
-
 // The time left as an interval, to no more digits than can be meant.
 function leftOf([low, high]) {
   return high < 1 ? "about to end" : `${duration(low)}–${duration(high)} left`;
-}
-
-function gone(store) {
-  if (!store.silent) return "";
-  if (!store.now) return "no kernel answers: run the cell again";
-  return `no word from the kernel since ${store.heardAt.toLocaleTimeString("en-GB")}: what stands here is of then. It may be dead or restarted: run the cell again`;
 }
 
 // The line at the top: what leads, how busy the slots are, how long it takes.
@@ -99,42 +44,6 @@ function listOf(lines, choose, nothing) {
       if (trial !== null) line.onclick = (event) => choose(trial, event.ctrlKey || event.metaKey);
     }
   });
-}
-
-// Tabs: panels of which one is shown; arrows move among them.
-function tabs(parent, names, changed) {
-  const bar = make("div", "wb-tabs", parent);
-  bar.setAttribute("role", "tablist");
-  const id = `wb-tab-${Math.random().toString(36).slice(2)}`;
-  const made = names.map((name, k) => {
-    const button = make("button", "", bar, name);
-    const panel = make("div", "wb-tab", parent);
-    Object.assign(button, { type: "button", id: `${id}-${k}` });
-    button.setAttribute("role", "tab");
-    button.setAttribute("aria-controls", (panel.id = `${id}-${k}-panel`));
-    panel.setAttribute("role", "tabpanel");
-    panel.setAttribute("aria-labelledby", button.id);
-    button.onclick = () => show(k);
-    return { button, panel };
-  });
-  function show(k) {
-    made.forEach(({ button, panel }, j) => {
-      button.setAttribute("aria-selected", String(j === k));
-      button.tabIndex = j === k ? 0 : -1;
-      panel.hidden = j !== k;
-    });
-    changed();
-  }
-  bar.onkeydown = (event) => {
-    const step = { ArrowRight: 1, ArrowLeft: -1 }[event.key];
-    if (!step) return;
-    event.stopPropagation();
-    const k = (made.findIndex(({ panel }) => !panel.hidden) + step + made.length) % made.length;
-    show(k);
-    made[k].button.focus();
-  };
-  show(0);
-  return made.map(({ panel }) => panel);
 }
 
 function stateLegend(place, store, own) {
@@ -203,42 +112,71 @@ function curveChoices(head, look, touched) {
   const smooth = choice(head, "smoothing", [["0", "as reported"], ["0.6", "smooth"], ["0.9", "smoother"]]);
   const log = toggle(head, "log", "logarithmic scores");
   const bands = toggle(head, "bands", "the middle 80 % and the median of the visible trials at the end of every phase");
+  bands.checked = look.bands;
   axis.onchange = () => touched((look.axis = axis.value));
   smooth.onchange = () => touched((look.smooth = Number(smooth.value)));
   log.onchange = () => touched((look.logY = log.checked));
   bands.onchange = () => touched((look.bands = bands.checked));
 }
 
-function render({ model, el }) {
-  const { store, own } = shared(model);
-  const look = { axis: "seconds", smooth: 0, logY: false, bands: false, expanded: false, rate: "frames_per_s", against: null };
-  let due = 0;
-  const later = () => {
-    if (!due) due = requestAnimationFrame(draw);
-  };
-  const touched = () => {
-    own.touched = true; // by a person, or from Python: it is shown at once
-    later();
-  };
+function renderStudy(given) {
+  return stage(given, "study", ({ root, head, store, own, model, touched }) => {
+    const look = { axis: "seconds", smooth: 0, logY: false, bands: false, expanded: false, rate: "frames_per_s", against: null };
+    const leads = make("button", "wb-leader", head);
+    const facts = make("span", "wb-facts", head);
+    const news = make("div", "wb-unseen", root);
+    news.setAttribute("aria-live", "polite");
+    const page = make("div", "wb-page", root);
+    const main = make("div", "wb-main", page);
+    const side = make("aside", "wb-side", page);
+    side.setAttribute("aria-label", "selected trials, controls and verdicts");
 
-  const root = make("div", "wb", el);
-  root.setAttribute("role", "region");
-  root.setAttribute("aria-label", "study");
-  const head = make("header", "", root);
-  const title = make("strong", "wb-title", head);
-  const leads = make("button", "wb-leader", head);
-  const facts = make("span", "wb-facts", head);
-  const trouble = make("div", "wb-trouble", root);
-  trouble.setAttribute("role", "alert");
-  const news = make("div", "wb-unseen", root);
-  news.setAttribute("aria-live", "polite");
-  const page = make("div", "wb-page", root);
-  const main = make("div", "wb-main", page);
-  const side = make("aside", "wb-side", page);
-  side.setAttribute("aria-label", "selected trials, controls and verdicts");
+    const bar = filterBar(main, store, own);
+    const table = makeTable(main, store, own);
+    const { gantt, unzoom, expectation, views } = glance(main, own, look, touched);
+    const more = moreTabs(main, model, store, own, look, touched);
+    const detail = makeDetail(side, store, own);
+    const controls = trialControls(side, store);
+    const remarks = remarkForm(side, store, own);
+    const study = studyControls(side, store);
+    make("h4", "", side, "Latest verdicts");
+    const verdicts = listOf(make("ol", "wb-log wb-verdicts", side), own.choose, "no trial has been stopped yet");
 
-  const bar = filterBar(main, store, own);
-  const table = makeTable(main, store, own);
+    const announce = whenChanged((state, trial, score) => {
+      news.textContent = `The study is ${STANDING[state] ?? state}.${trial === null ? "" : ` Trial ${trial} leads with ${short(score)}.`}`;
+    });
+
+    function header() {
+      root.dataset.state = store.now.state;
+      const leader = leaderOf(store);
+      const config = leader && Object.entries(leader.config).map(([key, value]) => `${key} ${typeof value === "number" ? short(value) : value}`).join(", ");
+      leads.hidden = !leader;
+      leads.textContent = leader ? `▲ trial ${leader.trial}: ${short(leader.best)} (${config})` : "";
+      leads.onclick = () => own.select([leader.trial]);
+      facts.textContent = headline(store);
+      announce(store.now.state, leader?.trial ?? null, leader?.best ?? null);
+      unzoom.hidden = !own.filter().includes("time:");
+      expectation.textContent = store.meta.expected.length ? "line: expected, dots: fewest" : "";
+    }
+
+    function update() {
+      header();
+      bar.update();
+      more.update();
+      table();
+      detail();
+      controls(store.trials.get(own.focus()) ?? null);
+      remarks();
+      study();
+      const told = store.log.filter((line) => line.list === "decisions");
+      verdicts(told.filter((line) => line.what !== "continue").slice(-12), [...own.selected]);
+    }
+    return { views: [[gantt, drawGantt], ...views, ...more.views], update, look, filter: bar.input };
+  });
+}
+
+// What is seen without a click: curves, phases, slots.
+function glance(main, own, look, touched) {
   const row = make("div", "wb-figures", main);
   const curves = figure(row, "Learning curves", "learning curves of the visible trials; the table holds their scores");
   curveChoices(curves.head, look, touched);
@@ -256,6 +194,11 @@ function render({ model, el }) {
     touched();
   };
   unzoom.onclick = () => own.brush("time:", "");
+  return { gantt, unzoom, expectation, views: [[survival, drawSurvival], [occupancy, drawOccupancy], [curves, drawCurves]] };
+}
+
+// What is a click away.
+function moreTabs(main, model, store, own, look, touched) {
   const [forests, throughput, against, parallel, best, decided, troubled] = tabs(
     make("div", "wb-more", main),
     ["Importance", "Throughput", "Score against", "Parallel", "Best score", "Decisions", "Crashes"],
@@ -273,82 +216,12 @@ function render({ model, el }) {
   const lines = figure(parallel, "", "trials through their hyperparameters to their last score");
   const record = figure(best, "", "best score over time");
   ofPhase.onchange = touched;
-
-  const detail = makeDetail(side, store, own);
-  const controls = trialControls(side, store);
-  const study = studyControls(side, store);
-  make("h4", "", side, "Latest verdicts");
-  const verdicts = listOf(make("ol", "wb-log wb-verdicts", side), own.choose, "no trial has been stopped yet");
   const decisions = listOf(make("ol", "wb-log wb-decisions", decided), own.choose, "none so far");
   const failures = make("div", "wb-failures", troubled);
   const troubles = listOf(make("ol", "wb-log wb-troubles", troubled), own.choose, "none so far");
-  const tip = make("div", "wb-tip", root);
-
   const explained = () => (store.now.importance ?? []).find((found) => String(found.phase ?? "") === ofPhase.value) ?? null;
-  const views = [
-    [gantt, drawGantt], [survival, drawSurvival], [occupancy, drawOccupancy], [curves, drawCurves], [record, drawBest],
-    [rates, drawRates], [scores, drawScores], [lines, drawParallel],
-    [importance, (canvas, scene) => drawImportance(canvas, scene, model.get("importance"), explained())],
-  ].map(([place, paint]) => ({ ...place, paint, hit: null }));
 
-  let heavy = 0; // milliseconds the last drawing took
-  let drawn = 0;
-  function draw(at) {
-    due = 0;
-    trouble.textContent = [gone(store), model.get("error")].filter(Boolean).join("; ");
-    root.classList.toggle("wb-silent", store.silent);
-    if (!store.now || !root.isConnected) {
-      title.textContent = store.now || store.silent ? "" : "waiting for the kernel …";
-      return;
-    }
-    // A large study is drawn less often, so that the page stays free for whoever scrolls it.
-    if (at - drawn < 12 * heavy && heavy > 25 && !own.touched) {
-      setTimeout(later, 12 * heavy - (at - drawn));
-      return;
-    }
-    const began = performance.now();
-    own.touched = false;
-    own.update();
-    header();
-    bar.update();
-    choices();
-    table();
-    const scene = { store, own, look, colors: withPhases(inks(root), store.meta) };
-    for (const view of views) view.hit = view.canvas.offsetParent === null ? null : view.paint(view.canvas, scene);
-    detail();
-    const trial = store.trials.get(own.focus()) ?? null;
-    controls(trial);
-    study();
-    const mine = [...own.selected];
-    const told = store.log.filter((line) => line.list === "decisions");
-    decisions(told.slice(-100), mine);
-    verdicts(told.filter((line) => line.what !== "continue").slice(-12), mine);
-    troubles(store.log.filter((line) => line.list === "troubles").slice(-100), mine);
-    drawn = at;
-    heavy = performance.now() - began;
-  }
-
-  function header() {
-    title.textContent = store.meta.name;
-    root.dataset.state = store.now.state;
-    for (const [state, color] of Object.entries(store.meta.states)) root.style.setProperty(`--wb-${state.replace(" ", "-")}`, color);
-    const leader = leaderOf(store);
-    const config = leader && Object.entries(leader.config).map(([key, value]) => `${key} ${typeof value === "number" ? short(value) : value}`).join(", ");
-    leads.hidden = !leader;
-    leads.textContent = leader ? `▲ trial ${leader.trial}: ${short(leader.best)} (${config})` : "";
-    leads.onclick = () => own.select([leader.trial]);
-    facts.textContent = headline(store);
-    announce(store.now.state, leader?.trial ?? null, leader?.best ?? null);
-    unzoom.hidden = !own.filter().includes("time:");
-    expectation.textContent = store.meta.expected.length ? "line: expected, dots: fewest" : "";
-    failures.textContent = store.now.failures.join("; ");
-  }
-
-  const announce = whenChanged((state, trial, score) => {
-    news.textContent = `The study is ${STANDING[state] ?? state}.${trial === null ? "" : ` Trial ${trial} leads with ${short(score)}.`}`;
-  });
-
-  function choices() {
+  function update() {
     const phases = (store.now.importance ?? []).map(({ phase }) => [phase ?? "", phase === null ? "last score of every trial" : `scores of phase ${phase}`]);
     if (phases.length && ofPhase.options.length !== phases.length) {
       const was = ofPhase.value;
@@ -362,102 +235,22 @@ function render({ model, el }) {
       look.against = names.includes(name.value) ? name.value : (names.find(varied) ?? names[0]);
       name.replaceChildren(...names.map((key) => new Option(key, key, false, key === look.against)));
     }
+    failures.textContent = store.now.failures.join("; ");
+    const mine = [...own.selected];
+    decisions(store.log.filter((line) => line.list === "decisions").slice(-100), mine);
+    troubles(store.log.filter((line) => line.list === "troubles").slice(-100), mine);
   }
-
-  root.onkeydown = (event) => {
-    if (event.target.matches("input, select, textarea")) return;
-    if (event.key === "Escape") own.select([]);
-    else if (event.key === "/") bar.input.focus();
-    else return;
-    event.preventDefault();
-    event.stopPropagation();
-  };
-  for (const view of views) {
-    pointed(view, root, tip, own);
-    pngButton(view.head, view.canvas, view.label.split(/[;,]| of /)[0]);
-  }
-  const traits = "change:selected change:filter change:error change:importance";
-  store.changed.add(later);
-  model.on(traits, touched);
-  const resized = new ResizeObserver(touched);
-  resized.observe(root);
-  const themed = new MutationObserver(touched); // JupyterLab names its theme on the body
-  themed.observe(document.body, { attributes: true });
-  const hidden = hideStill(model.get("_key"));
-  later();
-  return () => {
-    cancelAnimationFrame(due);
-    store.changed.delete(later);
-    model.off(traits, touched);
-    resized.disconnect();
-    themed.disconnect();
-    hidden.remove();
-  };
+  const views = [
+    [record, drawBest], [rates, drawRates], [scores, drawScores], [lines, drawParallel],
+    [importance, (canvas, scene) => drawImportance(canvas, scene, model.get("importance"), explained())],
+  ];
+  return { views, update };
 }
 
-// Tips under the pointer, clicks that select, and rectangles that are dragged into the filter.
-function pointed(view, root, tip, own) {
-  const { canvas } = view;
-  let from = null;
-  const box = make("div", "wb-brush", canvas.parentElement);
-  const within = (event) => {
-    const frame = canvas.getBoundingClientRect();
-    return [event.clientX - frame.left, event.clientY - frame.top];
-  };
-  const under = (event) => view.hit?.(...within(event)) ?? null;
-  const stretch = ([x, y]) => [Math.min(x, from[0]), Math.min(y, from[1]), Math.max(x, from[0]), Math.max(y, from[1])];
-  canvas.onpointerdown = (event) => {
-    if (event.button || !view.hit?.brush) return;
-    from = within(event);
-    canvas.setPointerCapture?.(event.pointerId);
-  };
-  canvas.onpointermove = (event) => {
-    if (from) {
-      const [x0, y0, x1, y1] = stretch(within(event));
-      box.style.display = x1 - x0 > 4 || y1 - y0 > 4 ? "block" : "none";
-      Object.assign(box.style, { left: `${x0}px`, top: `${y0}px`, width: `${x1 - x0}px`, height: `${y1 - y0}px` });
-    }
-    const found = from ? null : under(event);
-    tip.style.display = found ? "block" : "none";
-    canvas.style.cursor = found?.trial != null ? "pointer" : "default";
-    if (!found) return;
-    tip.textContent = [found.trial === null ? null : `trial ${found.trial}`, ...found.words].filter((w) => w !== null).join("\n");
-    const frame = root.getBoundingClientRect();
-    tip.style.left = `${Math.min(event.clientX - frame.left + 14, frame.width - 190)}px`;
-    tip.style.top = `${event.clientY - frame.top + 14}px`;
-  };
-  canvas.onpointerleave = () => (tip.style.display = "none");
-  canvas.onpointerup = (event) => {
-    const rectangle = from && stretch(within(event));
-    from = null;
-    box.style.display = "none";
-    if (rectangle && (rectangle[2] - rectangle[0] > 4 || rectangle[3] - rectangle[1] > 4)) {
-      own.brush(...view.hit.brush(...rectangle));
-      return;
-    }
-    const trial = under(event)?.trial;
-    if (trial !== null && trial !== undefined) own.choose(trial, event.ctrlKey || event.metaKey || event.shiftKey);
-  };
-}
+const PAGES = { dashboard: renderStudy, comparison: renderComparison, home: renderHome };
 
-// The page that is stored with the notebook stands beside the living one: out of sight as long as this one lives.
-function hideStill(key) {
-  const style = make("style", "", document.head, `.wb-still[data-of="${key}"] { display: none; }`);
-  return style;
-}
-
-function shared(model) {
-  const key = model.get("_key");
-  if (!stores.has(key)) {
-    const store = makeStore(model);
-    stores.set(key, { store, own: makeSelection(model, store) });
-  }
-  return stores.get(key);
-}
-
-function forget(key) {
-  stores.get(key)?.store.close();
-  stores.delete(key);
+function render(given) {
+  return PAGES[given.model.get("_kind") ?? "dashboard"](given);
 }
 
 export { forget, render };

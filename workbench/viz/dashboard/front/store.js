@@ -7,6 +7,7 @@ const MOST_POINTS = 120000; // of all trials; more are thinned, and extremes sta
 
 function makeStore(model) {
   const store = {
+    model: null, // the handle that it hears and speaks through
     number: null, // of the last message applied; null while waiting for a snapshot
     now: null, // the small things: state, clock, counts, slots, survival, best
     meta: null,
@@ -42,7 +43,7 @@ function makeStore(model) {
   function ask() {
     if (timer !== null) return;
     store.number = null;
-    model.send({ type: "snapshot" });
+    store.model.send({ type: "snapshot" });
     timer = setTimeout(() => {
       timer = null;
       if (store.number === null) ask();
@@ -85,18 +86,26 @@ function makeStore(model) {
   store.wish = (action, more) => {
     store.refused = "";
     store.wished.push(action);
-    model.send({ type: "ask", action, ...more });
+    store.model.send({ type: "ask", action, ...more });
     for (const callback of store.changed) callback();
   };
 
-  model.on("msg:custom", hear);
-  ask();
-  listen();
+  // Hear through another handle on the same model; what was missed meanwhile comes with a snapshot.
+  store.attach = (handle) => {
+    store.model?.off("msg:custom", hear);
+    store.model = handle;
+    handle.on("msg:custom", hear);
+    clearTimeout(timer);
+    timer = null;
+    ask();
+    listen();
+  };
   store.close = () => {
     clearTimeout(silence);
     clearTimeout(timer);
-    model.off("msg:custom", hear);
+    store.model.off("msg:custom", hear);
   };
+  store.attach(model);
   return store;
 }
 

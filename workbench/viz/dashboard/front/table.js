@@ -9,15 +9,26 @@ function columnsOf(store) {
   const score = (name, key) => ({ name, by: key, width: "62px", number: true, fill: (cell, t) => (cell.textContent = short(t[key] ?? NaN)) });
   return [
     { name: "rank", by: "rank", width: "58px", number: true, fill: (cell, t) => (cell.textContent = t.rank ?? "–") },
-    { name: "trial", by: "trial", width: "44px", number: true, fill: (cell, t) => (cell.textContent = t.trial) },
+    { name: "trial", by: "trial", width: "44px", number: true, fill: (cell, t) => (cell.textContent = t.label ?? t.trial) },
     { name: "state", by: "state", width: "82px", fill: stateCell },
     { name: "phases", by: "phases", width: "78px", fill: pipCell },
     { name: "curve", width: "74px", fill: (cell, t) => sparkline(cell, store, t) },
     score("last", "last"),
     score("best", "best"),
     ...store.meta.hyperparameters.map((name) => ({ name, by: name, width: "minmax(64px, 1fr)", number: true, fill: (cell, t, scales) => valueCell(cell, t.config[name], scales.get(name)) })),
+    ...(remarked(store) ? [{ name: "tags", width: "minmax(60px, 0.8fr)", fill: tagCell }] : []),
     { name: "verdict", by: "why", width: "minmax(120px, 2.2fr)", fill: (cell, t) => (cell.textContent = t.state === "failed" ? t.error : t.why) },
   ];
+}
+
+function remarked(store) {
+  for (const t of store.trials.values()) if (t.tags?.length || t.notes?.length) return true;
+  return false;
+}
+
+function tagCell(cell, t) {
+  cell.textContent = [...(t.tags ?? []), ...(t.notes?.length ? ["✎"] : [])].join(" ");
+  cell.title = (t.notes ?? []).map(({ text }) => text).join("\n");
 }
 
 function stateCell(cell, t) {

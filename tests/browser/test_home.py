@@ -1,0 +1,141 @@
+"""Home and comparison in a browser, without a notebook; and what is exported and noted from a page."""
+
+from pathlib import Path
+from xml.etree import ElementTree
+
+import pytest
+
+from tests.browser.lab import MISSING, browser_page, chromium
+from tests.browser.standing import board_of, stand, stand_home, write_studies
+from tests.browser.test_page import AXE, drawn, rows, state
+from workbench.core.protocols import Event, Kind
+
+pytestmark = pytest.mark.skipif(chromium() is None, reason=MISSING)
+
+
+@pytest.fixture(scope="module")
+def db(tmp_path_factory) -> Path:
+    path = tmp_path_factory.mktemp("home") / "kb.db"
+    write_studies(path, monday=1.0, tuesday=1.0, wednesday=0.6)
+    return path
+
+
+@pytest.fixture(scope="module")
+def tab():
+    with browser_page() as page:
+        page.set_viewport_size({"width": 1440, "height": 1000})
+        yield page
+        assert page.complaints == []
+
+
+def test_a_click_opens_a_study_two_ticks_compare_and_words_filter(tab, db):
+    stand_home(tab, db, "monday")
+    assert tab.locator(".wb-studies tbody tr").count() == 3
+    assert "abandoned" in tab.locator(".wb-studies tbody tr").first.text_content()
+    tab.wait_for_selector(".wb-open .wb-leader")
+    assert tab.locator(".wb-open .wb-title").text_content() == "monday"
+    tab.get_by_role("button", name="tuesday").click()
+    assert state(tab, "selected") == ["tuesday"]
+    tab.get_by_role("checkbox", name="compare wednesday").check()
+    assert state(tab, "selected") == ["tuesday", "wednesday"]
+    assert tab.evaluate("document.activeElement.dataset.of") == "tick wednesday"
+    tab.locator(".wb-home > .wb-filter input").fill("ended tues")
+    assert tab.locator(".wb-studies tbody tr").count() == 1
+    tab.evaluate("window.model.set('_shown', '')")
+    tab.wait_for_selector(".wb-open .wb", state="detached")
+
+
+def test_studies_side_by_side_are_brushed_together(tab, db):
+    stand_home(tab, db, "monday", "wednesday")
+    tab.wait_for_selector(".wb-sides tbody tr")
+    drawn(tab)
+    assert tab.locator(".wb-sides tbody tr").count() == 2
+    heads = tab.locator(".wb-open h4").all_text_contents()
+    for head in ("Learning curves", "Best score against node-hours", "Importance", "All trials"):
+        assert any(words.startswith(head) for words in heads)
+    canvas = tab.locator(".wb-open canvas").last
+    box = canvas.bounding_box()
+    tab.mouse.move(box["x"] + 40, box["y"] + 25)  # over the axis of studies, its upper half
+    tab.mouse.down()
+    tab.mouse.move(box["x"] + 45, box["y"] + box["height"] / 2, steps=3)
+    tab.mouse.up()
+    drawn(tab)
+    visible = tab.evaluate("window.models[1].state.visible")
+    assert visible
+    assert len({number // 100_000 for number in visible}) == 1  # one study's trials are left, in every view
+    assert rows(tab).first.locator("[role=gridcell]").nth(7).text_content() in ("monday", "wednesday")
+
+
+@pytest.mark.skipif(not AXE.exists(), reason="NO AXE-CORE: .ci/tools puts it into build/axe-core")
+def test_axe_finds_nothing_serious_in_home_and_comparison(tab, db):
+    stand_home(tab, db, "monday", "wednesday")
+    tab.wait_for_selector(".wb-sides tbody tr")
+    drawn(tab)
+    tab.evaluate(AXE.read_text() + "; null")
+    found = tab.evaluate("axe.run('.wb-home', { resultTypes: ['violations'] })")
+    grave = [f"{v['id']}: {v['nodes'][0]['html'][:120]} {v['nodes'][0]['failureSummary'][:300]}"
+             for v in found["violations"] if v["impact"] in ("serious", "critical")]  # fmt: skip
+    assert grave == []
+
+
+def test_notes_and_tags_are_asked_for_the_selected_trials_or_the_study(tab):
+    said = {"by": "person", "accepted": True}
+    more = (
+        Event(Kind.INTERVENTION, 1.0, 3, data={"request": "a", "action": "tag", "tag": "good", **said}),
+        Event(Kind.INTERVENTION, 1.0, 3, data={"request": "b", "action": "note", "text": "<b>late</b>", **said}),
+    )
+    stand(tab, board_of(12, 1.0, more=more), filter="tag:good")
+    drawn(tab)
+    assert state(tab, "visible") == [3]
+    rows(tab).first.click()
+    drawn(tab)
+    assert tab.locator(".wb-notes li").all_text_contents() == ["<b>late</b>"]
+    tab.get_by_role("textbox", name="add a tag").fill("seen")
+    tab.keyboard.press("Enter")
+    tab.get_by_role("button", name="good ×").click()
+    tab.keyboard.press("Escape")
+    drawn(tab)
+    tab.get_by_role("textbox", name="add a note").fill("of the study")
+    tab.keyboard.press("Enter")
+    asked = [sent for sent in tab.evaluate("window.model.sent") if sent["type"] == "ask"]
+    assert [(a["action"], a["trial"], a["words"]) for a in asked] == [
+        ("tag", 3, "seen"), ("untag", 3, "good"), ("note", None, "of the study")]  # fmt: skip
+
+
+def drawing(tab, heading: str) -> ElementTree.Element:
+    """What the figure's SVG button gives."""
+    drawn(tab)
+    panel = tab.locator("section", has=tab.locator("h4", has_text=heading))
+    panel.hover()
+    with tab.expect_download() as kept:
+        panel.get_by_role("button", name="SVG").click()
+    return ElementTree.parse(kept.value.path()).getroot()
+
+
+def test_every_figure_can_be_had_as_svg(tab):
+    stand(tab, board_of(12, 0.8))
+    for heading, word in {"Learning curves": "score", "Trials in each phase": "trials"}.items():
+        found = drawing(tab, heading)
+        assert len(found.findall(".//{*}path")) > 10
+        assert word in {text.text for text in found.findall(".//{*}text")}
+    lost = (Event(Kind.PHASE_FAILED, 1.0, 0, 0, 0, {"why": "exception", "error": "bad"}),)
+    stand(tab, board_of(12, 0.05, more=lost))
+    assert len(drawing(tab, "Slots over time").findall(".//{*}clipPath")) == 1  # what was lost is hatched
+
+
+def test_a_view_that_goes_takes_nothing_from_another(tab):
+    """Two cells show one dashboard; the first is cleared."""
+    stand(tab, board_of(12, 0.5))
+    drawn(tab)
+    tab.evaluate("""() => {
+      const handle = { ...window.model, get: window.model.get }; // as a second view has one
+      const el = document.createElement("div");
+      document.body.append(el);
+      window.front.render({ model: handle, el });
+      window.leave();
+    }""")
+    assert tab.locator(".wb").count() == 1
+    sent = tab.evaluate("window.model.sent.length")
+    assert sent >= 2  # the one that stays has asked for what it missed
+    tab.evaluate("window.model.tell({ ...window.told, state: 'paused' }, ['', ''])")
+    tab.wait_for_function("document.querySelector('.wb-facts').textContent.startsWith('paused')")

@@ -1,0 +1,56 @@
+"""JupyterLab on the studies of a knowledge base: alive without a cell being run."""
+
+import socket
+import subprocess
+import sys
+
+import nbformat
+import pytest
+
+from tests.browser.lab import MISSING, browser_page, chromium, isolated
+from tests.browser.standing import write_studies
+from workbench.cli.lab import _notebook_of
+
+
+def test_the_page_is_begun_once_and_what_people_write_in_it_stays(tmp_path) -> None:
+    path = tmp_path / "home.ipynb"
+    notebook, k = _notebook_of(path, "a'b.db")
+    assert 'home("a\'b.db")' in notebook.cells[k].source
+    notebook.cells.insert(0, nbformat.v4.new_markdown_cell("# My studies"))
+    notebook.cells[1].source = "mine = home('other.db')\nmine"
+    nbformat.write(notebook, path)
+    again, k = _notebook_of(path, "a'b.db")
+    assert k == 1
+    assert again.cells[1].source.startswith("mine")
+    assert len(again.cells) == 2
+
+
+@pytest.mark.slow
+@pytest.mark.skipif(chromium() is None, reason=MISSING)
+def test_it_opens_on_the_studies_which_are_opened_and_compared_by_clicks(tmp_path) -> None:
+    folder = tmp_path / "work"
+    (folder / "runs").mkdir(parents=True)
+    write_studies(folder / "runs" / "kb.db", monday=1.0, tuesday=1.0)
+    with socket.socket() as free:
+        free.bind(("127.0.0.1", 0))
+        port = free.getsockname()[1]
+    command = [sys.executable, "-m", "workbench", "lab", "--db", "runs/kb.db", "--no-browser", "--", "--allow-root"]
+    command += [f"--ServerApp.port={port}", "--IdentityProvider.token=lab-test"]
+    (tmp_path / "own").mkdir()
+    with open(tmp_path / "said", "w") as said:
+        server = subprocess.Popen(command, cwd=folder, env=isolated(tmp_path / "own"), stderr=said, stdout=said)
+    try:
+        with browser_page() as page:
+            while not (folder / "runs" / "home.ipynb").exists():  # written once the studies are shown
+                assert server.poll() is None, (tmp_path / "said").read_text()
+                page.wait_for_timeout(200)
+            page.goto(f"http://127.0.0.1:{port}/lab/tree/runs/home.ipynb?token=lab-test")
+            page.wait_for_selector(".jp-OutputArea .wb-studies tbody tr")
+            page.get_by_role("button", name="monday").click()
+            page.wait_for_selector(".wb-open .wb-leader")
+            page.get_by_role("checkbox", name="compare tuesday").check()
+            page.wait_for_selector(".wb-open .wb-sides tbody tr")
+            assert page.complaints == []
+    finally:
+        server.terminate()
+        server.wait(60)

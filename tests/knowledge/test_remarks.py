@@ -1,0 +1,68 @@
+"""Notes and tags: in the log, whether or not somebody drives the study, and in the frames."""
+
+import pytest
+
+from tests.knowledge.studies import a_study
+from workbench.core.protocols import Event, Kind
+from workbench.knowledge import Controls, KnowledgeBase, StudyLog, check
+from workbench.knowledge.inbox import inbox_path, send
+
+
+@pytest.fixture
+def db(tmp_path):
+    path = tmp_path / "kb.db"
+    log = StudyLog(path, "one", {"seed": 0})
+    log.append([*a_study(), Event(Kind.STUDY_ENDED, 30.0)])
+    log.close()
+    return path
+
+
+def frames(db):
+    with KnowledgeBase(db) as kb:
+        return kb["one"].frames()
+
+
+def test_what_is_written_on_a_study_that_nobody_drives_stands_in_its_log_at_once(db):
+    controls = Controls(db, "one")
+    controls.tag("good", 1)
+    controls.tag("good", 1)  # twice is once
+    controls.tag("night")
+    controls.tag("bad", 0)
+    controls.untag("bad", 0)
+    controls.note('diverges\n"late"', 1)
+    controls.note("of the study")
+    found = frames(db)
+    assert list(found.tags.fillna(-1).itertuples(index=False, name=None)) == [(1, "good", 30.0), (-1, "night", 30.0)]
+    assert found.notes["text"].tolist() == ['diverges\n"late"', "of the study"]
+    assert found.notes["trial"].isna().tolist() == [False, True]
+    assert found.state == "ended"
+    assert list(check(db)) == []
+    assert list(inbox_path(db, "one").iterdir()) == []
+
+
+@pytest.mark.parametrize("tag", ["", "two words", "a,b", "a:b", "lr>1", "-no", "x" * 41, "a\x00"])
+def test_a_tag_is_a_word_that_the_filter_can_name(db, tag):
+    Controls(db, "one").tag(tag, 0)
+    assert frames(db).tags.empty
+    assert "a tag is one word" in frames(db).interventions["why"].iloc[-1]
+
+
+def test_what_makes_no_sense_is_refused_in_the_log(db):
+    controls = Controls(db, "one")
+    controls.note(" ", 0)
+    controls.note("x", 99)
+    asked = frames(db).interventions
+    assert asked["accepted"].tolist() == [False, False]
+    assert "there is no trial 99" in asked["why"].iloc[1]
+
+
+def test_the_driver_answers_where_there_is_one_and_other_requests_wait_for_it(db):
+    with KnowledgeBase(db) as kb:
+        log = StudyLog(db, "one", kb["one"].spec, resume=True)
+    Controls(db, "one").tag("good", 0)
+    assert frames(db).tags.empty
+    send(db, "one", "stop", 0)
+    log.close()
+    Controls(db, "one").tag("better", 0)
+    assert frames(db).tags["tag"].tolist() == ["good", "better"]
+    assert len(list(inbox_path(db, "one").iterdir())) == 1  # the wish to stop

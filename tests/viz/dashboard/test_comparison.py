@@ -1,0 +1,80 @@
+"""Several studies in one view."""
+
+import numpy as np
+import pytest
+
+from tests.viz.dashboard.conftest import SPEC, in_order
+from workbench.core.errors import InvalidInput, StudyError
+from workbench.core.protocols import Event, Kind
+from workbench.knowledge import StudyLog
+from workbench.viz.dashboard import Comparison
+from workbench.viz.dashboard.comparison import APART
+
+FOREVER = 3600.0
+
+
+@pytest.fixture
+def logs(db):
+    made = [StudyLog(db, name, SPEC) for name in ("one", "two")]
+    for log in made:
+        log.append(in_order())
+    yield made
+    for log in made:
+        log.close()
+
+
+@pytest.fixture
+def both(db, logs):
+    shown = Comparison(db, "one", "two", refresh_s=FOREVER)
+    yield shown
+    shown.close()
+
+
+def told(comparison):
+    content, (_, points) = comparison._snapshot()
+    return content, np.frombuffer(points, np.float32).reshape(-1, 5)
+
+
+def test_trials_keep_apart_and_say_whose_they_are(both):
+    content, points = told(both)
+    assert [t["trial"] for t in content["trials"]] == [0, 1, 2, 3, APART, APART + 1, APART + 2, APART + 3]
+    assert [t["config"]["study"] for t in content["trials"]] == ["one"] * 4 + ["two"] * 4
+    assert [t["label"] for t in content["trials"]][-1] == "3"
+    assert content["meta"]["hyperparameters"][0] == "study"
+    mine, other = points[points[:, 0] < APART], points[points[:, 0] >= APART]
+    assert np.array_equal(mine[:, 1:], other[:, 1:], equal_nan=True)
+    assert set(other[:, 0] - APART) == set(mine[:, 0])
+
+
+def test_the_best_score_stands_against_node_hours(both):
+    content, _ = told(both)
+    one, two = content["studies"]
+    assert one["best"] == two["best"]
+    assert one["color"] != two["color"]
+    hours, scores, seconds = np.array(one["best"]).T
+    assert scores.tolist() == sorted(scores)
+    assert np.all(hours * 3600 <= 2 * seconds + 1e-3)  # two nodes at most
+    assert one["node_h"] >= hours[-1]
+
+
+def test_it_is_sent_again_only_when_something_is_new(both, logs):
+    both.refresh()
+    kinds = []
+    both.send = lambda content, buffers=None: kinds.append(content["type"])
+    both.refresh()
+    logs[1].append([Event(Kind.STUDY_ENDED, 20.0)])
+    both.refresh()
+    assert kinds == ["beat", "snapshot"]
+    assert "<td>ended</td>" in both._repr_html_()
+
+
+def test_what_cannot_be_compared_is_said(db, logs):
+    with pytest.raises(InvalidInput, match="needs two studies"):
+        Comparison(db, "one", "one")
+    with pytest.raises(StudyError, match="unknown study"):
+        Comparison(db, "one", "three")
+    least = StudyLog(db, "least", SPEC)
+    least.append([Event(Kind.STUDY_STARTED, 0.0, data={"aim": {"mode": "min"}})])
+    with pytest.raises(InvalidInput, match="minimise"):
+        Comparison(db, "one", "least")
+    least.close()

@@ -1,0 +1,87 @@
+"""The studies of a knowledge base, opened and compared."""
+
+import pytest
+
+from tests.viz.dashboard.conftest import SPEC, in_order
+from workbench import home
+from workbench.core.protocols import Event, Kind
+from workbench.knowledge import Controls, StudyLog
+from workbench.viz.dashboard import Comparison, Dashboard, Home
+
+FOREVER = 3600.0
+
+
+class _Telling(Home):
+    def __init__(self, *args, **settings):
+        self.said = []
+        super().__init__(*args, **settings)
+
+    def send(self, content, buffers=None):
+        self.said.append(content)
+
+
+def write(db, name, *more):
+    log = StudyLog(db, name, SPEC)
+    log.append([*in_order(), *more])
+    return log
+
+
+@pytest.fixture
+def page(db):
+    shown = _Telling(db, refresh_s=FOREVER)
+    yield shown
+    shown.close()
+
+
+def test_a_knowledge_base_that_is_not_there_yet_is_waited_for(page, db):
+    page.refresh()
+    assert "no study yet" in page._repr_html_()
+    assert page.error == ""
+    write(db, "<b>one").close()
+    page.refresh()
+    assert "&lt;b&gt;one" in page._repr_html_()
+
+
+def test_studies_are_told_with_progress_and_best_score_and_only_when_something_is_new(page, db):
+    write(db, "over", Event(Kind.STUDY_ENDED, 20.0)).close()
+    running = write(db, "running")
+    Controls(db, "over").tag("good")
+    page.refresh()
+    told = page.said[-1]
+    assert told["type"] == "snapshot"
+    assert [(s["name"], s["state"]) for s in told["studies"]] == [("running", "running"), ("over", "ended")]
+    assert (told["studies"][1]["best"], told["studies"][1]["trials"]) == (5.0, 4)
+    assert told["studies"][1]["phases"] == sum(event.kind is Kind.PHASE_ENDED for event in in_order())
+    assert told["studies"][1]["tags"] == ["good"]
+    page.refresh()
+    assert page.said[-1]["type"] == "beat"
+    running.close()  # its driver dies
+    page.refresh()
+    assert page.said[-1]["studies"][0]["state"] == "abandoned"
+
+
+def test_one_study_is_opened_several_are_compared_and_what_cannot_be_is_said(page, db):
+    for name in ("one", "two"):
+        write(db, name, Event(Kind.STUDY_ENDED, 20.0)).close()
+    page.selected = ["one"]
+    page.refresh()
+    first = page.board
+    assert isinstance(first, Dashboard)
+    assert page._shown == f"anywidget:{first.model_id}"
+    page.selected = ["one", "two"]
+    page.refresh()
+    assert isinstance(page.board, Comparison)
+    assert first.comm is None  # closed
+    page.selected = ["gone"]
+    page.refresh()
+    assert (page.board, page._shown) == (None, "")
+    assert "unknown study 'gone'" in page.error
+    page.selected = []
+    page.refresh()
+    assert page.error == ""
+
+
+def test_home_is_the_package_s_own_word(db):
+    page = home(db)
+    assert isinstance(page, Home)
+    page.close()

@@ -1,0 +1,154 @@
+"""Several studies in one view: their trials in one table, one filter and one selection over all of them."""
+
+from collections.abc import Iterable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import traitlets
+
+from workbench import analysis
+from workbench.core.describe import explain_of
+from workbench.core.errors import InvalidInput
+from workbench.core.garbage import uncollected
+from workbench.core.record import size_of_record
+from workbench.core.registry import REGISTRY
+from workbench.knowledge import driver_of
+from workbench.viz.dashboard.board import Board, Message
+from workbench.viz.dashboard.estimator import Estimator
+from workbench.viz.dashboard.explored import Explored
+from workbench.viz.dashboard.feed import Feed
+from workbench.viz.dashboard.static import studies_table
+from workbench.viz.figures import theme
+
+APART = 100_000
+"""Trial 12 of the third study has the number 200012: numbers of trials are float32 on their way to the page."""
+
+_POINTS = 20_000  # of all curves together
+_EVERY_S = 2.0
+
+
+class Comparison(Explored):
+    """Two or more studies of a knowledge base side by side, while they run and after.
+
+    Scores of studies are comparable only if their trials learn the same thing, which is for whoever compares them to
+    know.
+
+    Parameters
+    ----------
+    db : path
+        The knowledge base.
+    *names : str
+        The studies.
+    refresh_s : float
+        Seconds between two looks.
+
+    Attributes
+    ----------
+    selected, filter, visible
+        As of `Dashboard`, over all the studies' trials: trial 12 of the third study has the number 200012, and
+        ``study:monday`` leaves one study's.
+
+    Raises
+    ------
+    InvalidInput
+        Fewer than two names, or studies of which one minimises and another maximises.
+    """
+
+    _kind = traitlets.Unicode("comparison").tag(sync=True)
+
+    def __init__(self, db: str | Path, *names: str, refresh_s: float = _EVERY_S) -> None:
+        if len(set(names)) < 2:
+            raise InvalidInput(f"a comparison needs two studies or more, got {', '.join(names) or 'none'}")
+        self._db = Path(db)
+        self._studies = {name: (feed := Feed(db, name), _board(name, feed)) for name in names}
+        self._estimators = {name: Estimator() for name in names}
+        with uncollected():
+            self._read()
+        modes = {board.aim.mode for _, board in self._studies.values()}
+        if len(modes) > 1:
+            self._leave()
+            raise InvalidInput("studies that minimise cannot stand beside studies that maximise: compare others")
+        super().__init__(", ".join(names), refresh_s)
+
+    # -- what it shows -------------------------------------------------------------------------------------------
+
+    def _take(self) -> None:
+        if self._read():
+            self._asked = True  # small enough to be sent whole
+
+    def _read(self) -> bool:
+        """Read what is new of every study; tell whether there was anything."""
+        fresh = False
+        for name, (feed, board) in self._studies.items():
+            board.take(feed.news())
+            board.learn(driven=driver_of(self._db, name) is not None)
+            self._estimators[name].look(board.phases_ended, board.frames)
+            board.learn(importance=self._estimators[name].answers)
+            fresh |= board.stale
+            board.take_as_sent()
+        return fresh
+
+    def _snapshot(self) -> Message:
+        boards = [board for _, board in self._studies.values()]
+        states = [board.state() for board in boards]
+        meta = [board.meta() for board in boards]
+        curves = [board.curves.all(_POINTS // len(boards)) for board in boards]
+        for k, points in enumerate(curves):
+            points[:, 0] += k * APART
+        trials = [
+            {**trial, "trial": k * APART + trial["trial"], "label": str(trial["trial"]), "parent": None}
+            | {"config": {"study": board.name, **trial["config"]}}
+            for k, board in enumerate(boards)
+            for trial in board.trials()
+        ]
+        names = dict.fromkeys(["study", *(name for known in meta for name in known["hyperparameters"])])
+        return {
+            "meta": {**meta[0], "name": self._title, "hyperparameters": [*names]},
+            "state": "ended" if self._is_over() else "running",
+            "at_s": max(now["at_s"] for now in states),
+            "trials": trials,
+            "studies": [_side(k, board, now) for k, (board, now) in enumerate(zip(boards, states, strict=True))],
+            "rates": [True, []],
+            "log": [],
+        }, [b"", np.concatenate(curves).tobytes()]
+
+    def _html(self) -> str:
+        return studies_table(self._rows())
+
+    def _rows(self) -> Iterable[dict[str, Any]]:
+        for _, board in self._studies.values():
+            now = board.state()
+            best = now["best"][-1][1] if now["best"] else None
+            told = {"study": board.name, "state": now["state"], "trials": now["trials_started"]}
+            yield told | {"phases": now["phases_ended"], "best score": best, "seconds": round(now["at_s"])}
+
+    def _is_over(self) -> bool:
+        return all(board.ended for _, board in self._studies.values())
+
+    def _leave(self) -> None:
+        for name, (feed, _) in self._studies.items():
+            feed.close()
+            self._estimators[name].close()
+
+
+def _board(name: str, feed: Feed) -> Board:
+    spec = feed.spec
+    return Board(name, size_of_record(spec), explain_of(spec.get("scheduler"), REGISTRY))
+
+
+def _side(k: int, board: Board, now: dict[str, Any]) -> dict[str, Any]:
+    """What stands beside the other studies: numbers, the best score against its cost, importance."""
+    slots = pd.DataFrame(now["slots"], columns=["slot", "node", "joined_s", "lost_s"])
+    best = np.array([[at, score] for at, score, *_ in now["best"]]).reshape(-1, 2)
+    hours = analysis.node_seconds(slots, now["at_s"], [*best[:, 0], now["at_s"]]) / 3600
+    kept = ("state", "at_s", "trials_started", "phases_ended", "expected_phases", "occupancy", "tags")
+    return {
+        **{name: now[name] for name in kept},
+        "name": board.name,
+        "importance": board.importance,
+        "color": theme.STUDY_COLORS[k % len(theme.STUDY_COLORS)],
+        "best": np.column_stack([hours[:-1], best[:, 1], best[:, 0]]).round(6).tolist(),
+        "node_h": round(float(hours[-1]), 6),
+    }

@@ -1,0 +1,129 @@
+// Several studies in one page: hue means the study here. Their trials stand in one table, under one filter.
+
+const STUDY_DASHES = [[], [6, 3], [2, 3], [8, 3, 2, 3], [4, 2], [1, 2]];
+
+// What hue and dash mean: a trial's state, or, where studies stand side by side, its study.
+function looksOf(store, trial) {
+  const studies = store.now.studies;
+  if (!studies) return { color: store.meta.states[trial?.state], dash: DASHES[trial?.state] ?? [] };
+  const k = studies.findIndex((study) => study.name === trial?.config.study);
+  return { color: studies[k]?.color, dash: STUDY_DASHES[Math.max(0, k) % STUDY_DASHES.length] };
+}
+
+function renderComparison(given) {
+  return stage(given, "comparison of studies", ({ root, store, own, touched }) => {
+    const look = { axis: "seconds", smooth: 0, logY: false, bands: true, against: null };
+    const page = make("div", "wb-page wb-wide", root);
+    const sides = make("table", "wb-sides", page);
+    const main = make("div", "wb-main", page);
+    const bar = filterBar(main, store, own);
+    const table = makeTable(main, store, own);
+    const row = make("div", "wb-figures wb-two", main);
+    const curves = figure(row, "Learning curves", "learning curves of the visible trials of every study; the table holds their scores");
+    curveChoices(curves.head, look, touched);
+    const cost = figure(row, "Best score against node-hours", "the best score so far of every study against what it had cost");
+    const importance = figure(row, "Importance", "how much each hyperparameter explains of every study's scores");
+    const parallel = figure(row, "All trials", "trials of all studies through their hyperparameters to their last score");
+    make("span", "wb-soft wb-note", parallel.head, "drag over an axis to filter");
+    const beside = whenChanged((studies) => {
+      sides.replaceChildren();
+      const head = make("tr", "", make("thead", "", sides));
+      for (const words of ["study", "state", "trials", "phases ended", "best score", "node-hours to it", "in all", "occupied", "importance"]) make("th", "", head, words).scope = "col";
+      const body = make("tbody", "", sides);
+      studies.forEach((study) => sideRow(make("tr", "", body), study));
+    });
+    function update() {
+      bar.update();
+      table();
+      beside(store.now.studies);
+    }
+    const views = [[curves, drawCurves], [cost, drawCost], [importance, drawSides], [parallel, drawParallel]];
+    return { views, update, look, filter: bar.input };
+  });
+}
+
+function sideRow(row, study) {
+  const name = make("th", "", row);
+  name.scope = "row";
+  const swatch = make("span", "wb-swatch", name, "●");
+  swatch.style.color = study.color;
+  make("strong", "", name, ` ${study.name}`);
+  const last = study.best[study.best.length - 1];
+  const why = study.importance.find((found) => found.phase === null);
+  const cells = [
+    STANDING[study.state] ?? study.state,
+    study.trials_started,
+    study.phases_ended,
+    short(last?.[1] ?? NaN),
+    short(last?.[0] ?? NaN),
+    short(study.node_h),
+    study.occupancy === null ? "–" : `${Math.round(100 * study.occupancy)} %`,
+    why ? (why.rows.length ? why.rows[0].hyperparameter : why.told) : study.trials_started < 20 ? "from 20 trials on" : "being computed",
+  ];
+  for (const words of cells) make("td", "", row, String(words));
+}
+
+function drawCost(canvas, { store, colors }) {
+  const { pen, width, height } = ready(canvas, FIGURE);
+  const studies = store.now.studies.filter((study) => study.best.length);
+  if (!studies.length) return none(pen, width, height, colors, "no phase has ended yet");
+  const x = { low: 0, high: Math.max(...studies.map((s) => s.node_h)) || 1, title: "node-hours since the study began" };
+  const y = { ...span(studies.flatMap((s) => s.best.map(([, score]) => score))), title: "best score" };
+  const { px, py } = axes(pen, boxOf(width, height), x, y, colors);
+  const marks = [];
+  store.now.studies.forEach((study, k) => {
+    if (!study.best.length) return;
+    pen.strokeStyle = study.color;
+    pen.lineWidth = 2;
+    pen.setLineDash(STUDY_DASHES[k % STUDY_DASHES.length]);
+    pen.beginPath();
+    study.best.forEach(([hours, score], j) => {
+      if (j) pen.lineTo(px(hours), py(study.best[j - 1][1]));
+      pen.lineTo(px(hours), py(score));
+      marks.push({ x: px(hours), y: py(score), hours, score, study });
+    });
+    pen.lineTo(px(study.node_h), py(study.best[study.best.length - 1][1]));
+    pen.stroke();
+    pen.setLineDash([]);
+  });
+  for (const mark of marks) dot(pen, mark, 3, mark.study.color);
+  return (mx, my) => {
+    const mark = nearestOf(marks, mx, my);
+    return mark && { trial: null, words: [mark.study.name, `best score ${short(mark.score)}`, `after ${short(mark.hours)} node-hours`] };
+  };
+}
+
+function drawSides(canvas, { store, colors }) {
+  const studies = store.now.studies
+    .map((study) => ({ ...study, rows: study.importance.find((found) => found.phase === null)?.rows ?? [] }))
+    .filter((study) => study.rows.length);
+  const most = new Map();
+  for (const { rows } of studies) for (const { hyperparameter: name, importance } of rows) most.set(name, Math.max(most.get(name) ?? 0, importance));
+  const names = [...most.keys()].sort((a, b) => most.get(b) - most.get(a));
+  const { pen, width, height } = ready(canvas, Math.max(FIGURE, 44 + names.length * (8 + 9 * studies.length)));
+  if (!names.length) return none(pen, width, height, colors, "computed once a study has 20 trials with a score, where the scores follow anything");
+  pen.font = FONT;
+  const left = Math.min(150, 22 + Math.max(...names.map((name) => pen.measureText(name).width)));
+  const box = boxOf(width, height, left);
+  const high = Math.max(...studies.flatMap(({ rows }) => rows.map((row) => row.high)));
+  const y = { low: names.length, high: 0, title: "", ticks: names.map((_, k) => k + 0.5), labels: names };
+  const { px, py } = axes(pen, box, { low: 0, high: high * 1.03, title: "importance [share of variance reduction], 95 % intervals" }, y, colors);
+  const tall = 0.8 / studies.length;
+  const bars = [];
+  studies.forEach((study, j) => {
+    for (const row of study.rows) {
+      const top = py(names.indexOf(row.hyperparameter) + 0.1 + j * tall);
+      const bar = { x: px(0), y: top, width: px(row.importance) - px(0), height: py(tall) - py(0) - 1, row, study };
+      pen.fillStyle = study.color;
+      pen.fillRect(bar.x, bar.y, bar.width, bar.height);
+      pen.strokeStyle = colors.ink;
+      pen.lineWidth = 1;
+      rule(pen, px(row.low), top + bar.height / 2, px(row.high), top + bar.height / 2);
+      bars.push(bar);
+    }
+  });
+  return (mx, my) => {
+    const bar = bars.find((b) => my >= b.y && my <= b.y + b.height && mx >= box.left);
+    return bar ? { trial: null, words: [bar.study.name, bar.row.hyperparameter, `importance ${short(bar.row.importance)} (95 %: ${short(bar.row.low)} to ${short(bar.row.high)})`] } : null;
+  };
+}

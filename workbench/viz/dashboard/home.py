@@ -1,0 +1,155 @@
+"""The studies of a knowledge base as a page to begin from: live, opened and compared by clicks."""
+
+import time
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import traitlets
+
+from workbench.core.errors import WorkbenchError
+from workbench.core.ledger import Ledger
+from workbench.core.places import DEFAULT_DB
+from workbench.core.protocols import Kind
+from workbench.core.record import size_of_record
+from workbench.knowledge import KnowledgeBase, RecordedStudy, driver_of
+from workbench.knowledge.frames import intervention_row
+from workbench.knowledge.remarks import tags_of
+from workbench.viz.dashboard.board import Message
+from workbench.viz.dashboard.comparison import Comparison
+from workbench.viz.dashboard.dashboard import Dashboard
+from workbench.viz.dashboard.derived import finite
+from workbench.viz.dashboard.live import Live
+from workbench.viz.dashboard.static import studies_table
+from workbench.viz.figures import theme
+
+
+class Home(Live):
+    """All studies of a knowledge base, the newest first: one that is selected is opened, several are compared.
+
+    Parameters
+    ----------
+    db : path, optional
+        The knowledge base; one that is not there yet is waited for.
+    refresh_s : float
+        Seconds between two looks.
+
+    Attributes
+    ----------
+    selected : list of str
+        Names of studies, set by clicks or from Python: of one the dashboard is shown, of several the comparison.
+    filter : str
+        Leaves the studies with all of these words in their name, state or settings, ``tag:good`` those with the tag.
+    board : Dashboard, Comparison or None
+        What is open.
+
+    Examples
+    --------
+    >>> page = home()  # doctest: +SKIP
+    >>> page.selected = ["monday", "tuesday"]  # doctest: +SKIP
+    """
+
+    selected = traitlets.List(traitlets.Unicode()).tag(sync=True)
+    filter = traitlets.Unicode("").tag(sync=True)
+    _kind = traitlets.Unicode("home").tag(sync=True)
+    _shown = traitlets.Unicode("").tag(sync=True)  # the model of what is open
+
+    def __init__(self, db: str | Path = DEFAULT_DB, *, refresh_s: float = 2.0) -> None:
+        self._db = Path(db)
+        self._kb: KnowledgeBase | None = None
+        self._studies: dict[str, _Followed] = {}
+        self._told: list[dict[str, Any]] | None = None
+        self._open: list[str] = []  # what `board` shows
+        self._problem: WorkbenchError | None = None  # why what is selected cannot be opened
+        self.board: Dashboard | Comparison | None = None
+        super().__init__(f"studies of {db}", refresh_s)
+        self.observe(lambda _: self._wake.set(), ["selected"])  # the thread opens them: that may take a while
+
+    # -- what it shows -------------------------------------------------------------------------------------------
+
+    def _take(self) -> None:
+        if self._kb is None and self._db.exists():
+            self._kb = KnowledgeBase(self._db)
+        if self._kb is not None:
+            names = list(self._kb)
+            self._studies = {n: self._studies.get(n) or _Followed(self._kb[n], self._db) for n in names}
+            for study in self._studies.values():
+                study.read()
+        if (rows := self._rows()) != self._told:
+            self._told, self._asked = rows, True
+        if self.selected != self._open:
+            self._show(list(self.selected))
+        if self._problem:
+            raise self._problem
+
+    def _show(self, names: list[str]) -> None:
+        """Open one study, or several beside one another; what was open is closed."""
+        self._open = names
+        before, self.board = self.board, None
+        self._problem = None
+        try:
+            if names:
+                self.board = Dashboard(self._db, names[0]) if len(names) == 1 else Comparison(self._db, *names)
+        except WorkbenchError as err:
+            self._problem = err
+        self._shown = "" if self.board is None else f"anywidget:{self.board.model_id}"
+        if before is not None:
+            before.close()
+
+    def _snapshot(self) -> Message:
+        colors = {"states": theme.STATE_COLORS, "db": str(self._db)}
+        return {"studies": self._told or [], **colors}, []
+
+    def _html(self) -> str:
+        names = ("name", "state", "trials", "phases", "best", "seconds", "began")
+        return studies_table({name: row[name] for name in names} for row in self._rows())
+
+    def _rows(self) -> list[dict[str, Any]]:
+        return [study.row() for study in reversed(self._studies.values())]
+
+    def _leave(self) -> None:
+        if self.board is not None:
+            self.board.close()
+        if self._kb is not None:
+            self._kb.close()
+
+
+class _Followed:
+    """What is told of one study: a fold of its events, without points."""
+
+    def __init__(self, study: RecordedStudy, db: Path) -> None:
+        self._study, self._db = study, db
+        self._ledger, self._seen = Ledger(), 0
+        self._asked: list[Mapping[str, Any]] = []
+        self._driven = False
+
+    def read(self) -> None:
+        events, self._seen = self._study.events_since(self._seen)
+        for event in events:
+            self._ledger.see(event)
+            if event.kind is Kind.INTERVENTION:
+                self._asked.append(intervention_row(event))
+        self._driven = self._ledger.study == "running" and driver_of(self._db, self._study.name) is not None
+
+    def row(self) -> dict[str, Any]:
+        ledger, spec = self._ledger, self._study.spec
+        state = ledger.study if self._driven or ledger.study != "running" else "abandoned"
+        size = ledger.size or size_of_record(spec)
+        kinds = (spec.get(part) for part in ("scheduler", "trainable"))
+        return {
+            "name": self._study.name,
+            "state": "paused" if state == "running" and ledger.paused else state,
+            "trials": len(ledger),
+            "phases": ledger.phases_ended,
+            "expected": finite(size.expected_phases),
+            "best": None if ledger.best is None else finite(ledger.best[0]),
+            "seconds": round(ledger.at, 1),
+            "began": time.strftime("%Y-%m-%d %H:%M", time.localtime(self._study.created_unix)),
+            "what": " · ".join(str(kind.get("kind", "")) for kind in kinds if isinstance(kind, Mapping)),
+            "tags": [*tags_of(self._asked).get(None, ())],
+        }
+
+
+def home(db: str | Path = DEFAULT_DB) -> Home:
+    """Show the studies of a knowledge base; a click opens a study's dashboard, two ticks compare studies."""
+    return Home(db)
