@@ -6,9 +6,9 @@ ABOUT = {"source": "measured", "scale": "minutes", "cores": 2, "date": "2026-01-
 
 
 def verdicts(root, paper: str, where: str) -> dict[str, tuple]:
-    """Give verdict and value of ours by what stands in a place of a paper."""
+    """Give verdict and value of ours by what stands in a place of a paper; of a claim with several, the last's."""
     return {
         row.number.what: (row.verdict, row.ours.value if row.ours else None)
-        for row in scoreboard(root)
-        if (row.number.paper, row.number.where) == (paper, where)
+        for row in scoreboard(root, paper)
+        if row.number.where == where
     }

@@ -1,24 +1,95 @@
 """The scoreboard: every published number once, ours beside it, nothing typed in."""
 
+import math
 from datetime import UTC, datetime
 from pathlib import Path
+from typing import get_args
+
+import pytest
 
 from tests.knowledge.studies import a_study
 from tests.paper.recorded import ABOUT
 from workbench.cli.main import main
+from workbench.core.errors import InvalidInput
 from workbench.core.places import DATA
 from workbench.knowledge import StudyLog, record
 from workbench.paper.catalogue import EXPERIMENTS, PUBLISHED
 from workbench.paper.experiment import keep_table
-from workbench.paper.scoreboard import page, recordings, scoreboard
+from workbench.paper.numbers import Verdict
+from workbench.paper.scoreboard import Row, is_claim, page, recordings, scoreboard
+from workbench.paper.verdicts import CHANCE
+
+PRESETS = DATA.parent / "workbench" / "presets"
 
 
-def test_every_published_number_has_one_row() -> None:
-    assert [row.number for row in scoreboard()] == PUBLISHED
+@pytest.fixture(scope="module")
+def board() -> list[Row]:
+    """What the committed recordings say."""
+    return scoreboard()
+
+
+def test_every_published_number_has_one_row_and_every_claim_one_or_more(board) -> None:
+    assert list(dict.fromkeys(row.number for row in board)) == PUBLISHED
+    numbers = [row.number for row in board if not is_claim(row)]
+    assert len(numbers) == len(set(numbers))
 
 
 def test_without_recordings_nothing_counts_as_measured(tmp_path) -> None:
-    assert not [row for row in scoreboard(tmp_path) if row.ours is not None and row.ours.source == "measured"]
+    rows = scoreboard(tmp_path)
+    assert not [row for row in rows if row.ours is not None and row.ours.origin.source == "measured"]
+    assert not [row for row in rows if row.verdict in ("agrees", "undecided", "not comparable")]
+
+
+def test_no_row_agrees_without_an_interval_or_a_false_positive_rate(board) -> None:
+    agreeing = [row.ours for row in board if row.verdict == "agrees"]
+    assert agreeing
+    for ours in agreeing:
+        assert ours.interval is not None or (ours.chance is not None and ours.chance <= CHANCE)
+        assert ours.interval is None or all(map(math.isfinite, ours.interval))
+    # what has neither is a formula, or was fitted
+    sure = {row.verdict for row in board if row.ours and row.ours.interval is None and row.ours.chance is None}
+    assert sure <= {"exact", "by construction", "not comparable", "differs"}
+    assert {row.ours.origin.source for row in board if row.verdict == "exact"} <= {"computed", "measured"}
+
+
+def test_every_row_tells_the_recipe_that_makes_it_and_the_recipe_is_one(board) -> None:
+    for origin in {row.ours.origin for row in board if row.ours}:
+        words = origin.recipe.split()
+        if words[:2] == ["workbench", "reproduce"]:
+            assert words[2] in EXPERIMENTS
+            assert origin.scale in EXPERIMENTS[words[2]].scales
+        elif words[:2] == ["workbench", "run"]:
+            assert "GAME" in words[3] or "SCHEDULER" in words[3] or (PRESETS / f"{words[3]}.toml").is_file()
+        else:
+            assert (origin.source, origin.scale) in {("computed", ""), ("simulated", "")}
+
+
+def test_no_number_of_a_game_stands_on_another(board) -> None:
+    simulated = [row for row in board if row.ours and row.ours.origin.source in ("simulated", "model")]
+    assert {row.number.where for row in simulated if not is_claim(row)} == {"Figs 2, 3, 8, 9", "Fig. 2"}  # the toys
+    ratios = {row.number.what: row for row in board if "HyperTrick over Hyperband" in row.number.what}
+    assert ratios["time to best score, HyperTrick over Hyperband, centipede"].verdict == "not run"
+    assert {row.verdict for row in ratios.values()} <= {"not run", "not comparable"}
+
+
+def test_the_page_begins_with_counts_and_with_what_differs_claims_first(board) -> None:
+    written = page(board)
+    head, differing, *_ = written.split("\n## ")
+    for verdict in get_args(Verdict):
+        n = [sum(row.verdict == verdict and is_claim(row) == claim for row in board) for claim in (False, True)]
+        assert f"| {verdict} | {n[0]} | {n[1]} |" in head
+    assert differing.startswith("What differs")
+    lines = [line for line in differing.splitlines() if " | differs | " in line]
+    assert len(lines) == sum(row.verdict == "differs" for row in board)
+    claims = {row.number.what for row in board if is_claim(row)}
+    kinds = [line.split(" | ")[2] in claims for line in lines]
+    assert kinds == sorted(kinds, reverse=True)
+
+
+def test_one_paper_s_board_and_no_other(tmp_path) -> None:
+    assert {row.number.paper for row in scoreboard(tmp_path, "PBT")} == {"PBT"}
+    with pytest.raises(InvalidInput, match="unknown paper 'PTB': did you mean 'PBT'"):
+        scoreboard(tmp_path, "PTB")
 
 
 def test_what_was_not_run_is_grouped_with_its_reason(tmp_path) -> None:
@@ -27,7 +98,8 @@ def test_what_was_not_run_is_grouped_with_its_reason(tmp_path) -> None:
     written = page(rows)
     assert "| Table 3 | score | after one day, amidar: 218; after one day, boxing: 92;" in written
     assert "| a day on a GPU for each game |" in written
-    assert not any(line.count("|") not in (0, 5, 8) for line in written.splitlines())
+    assert "FuN, 80 members, amidar: 2055 ± 113" in written
+    assert not any(line.count("|") not in (0, 4, 5, 8, 9) for line in written.splitlines())
 
 
 def test_recordings_are_listed_with_their_scale(tmp_path) -> None:

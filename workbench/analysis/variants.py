@@ -1,5 +1,7 @@
 """Learning curves of several seeds a variant: medians, and how far the seeds lie apart."""
 
+from typing import Any
+
 import pandas as pd
 
 
@@ -35,3 +37,8 @@ def final_scores(curves: pd.DataFrame) -> pd.DataFrame:
     """Give the last score of every seed of every variant: variant, seed, frames, score."""
     last = curves.groupby(["variant", "seed"], sort=False).tail(1)
     return last[["variant", "seed", "frames", "score"]].reset_index(drop=True)
+
+
+def split(table: pd.DataFrame, column: str) -> dict[Any, pd.DataFrame]:
+    """Part a table by the values of a column, in the order of their first rows."""
+    return dict(list(table.groupby(column, sort=False)))

@@ -14,7 +14,7 @@ def add_parsers(commands: Any) -> None:
     again.add_argument("--parts", type=int, metavar="N", help="of a long one, run so many parts now, the rest later")
     again.set_defaults(command=_reproduce)
 
-    board = commands.add_parser("scoreboard", help="put every published number beside ours, as Markdown")
+    board = commands.add_parser("scoreboard", help="put every published number and claim beside ours, as Markdown")
     board.add_argument("--write", metavar="FILE", help="write it there instead of printing it")
     board.set_defaults(command=_scoreboard)
 

@@ -1,4 +1,4 @@
-"""What the papers' packages list, gathered: their numbers, ours beside them, and their experiments, found by name."""
+"""What the papers' packages list, gathered: numbers and claims, ours beside them, and experiments, found by name."""
 
 from pathlib import Path
 from typing import Any
@@ -23,7 +23,9 @@ from workbench.paper.pbt import counterparts as pbt_counterparts
 from workbench.paper.pbt import experiments as pbt_experiments
 from workbench.paper.pbt import published as pbt
 
-PUBLISHED: list[Published] = [number for paper in (hypertrick, ga3c, ba3c, pbt, hts) for number in paper.NUMBERS]
+PUBLISHED: list[Published] = [
+    published for paper in (hypertrick, ga3c, ba3c, pbt, hts) for published in (*paper.NUMBERS, *paper.CLAIMS)
+]
 
 EXPERIMENTS: dict[str, Experiment[Any]] = {
     experiment.name: experiment
@@ -31,25 +33,14 @@ EXPERIMENTS: dict[str, Experiment[Any]] = {
     for experiment in paper.EXPERIMENTS
 }
 
-COUNTERPARTS: list[Counterpart] = [  # where two speak of a number the last stands: GA3C's agents after HyperTrick's
-    *hypertrick_counterparts.COUNTERPARTS,
-    *ga3c_counterparts.COUNTERPARTS,
-    *ba3c_counterparts.COUNTERPARTS,
-    *pbt_counterparts.COUNTERPARTS,
-    *hts_counterparts.COUNTERPARTS,
-]
-
-WHY_NOT: dict[tuple[str, str], str] = {
-    (paper, where): why
-    for paper, counterparts in {
-        "HyperTrick": hypertrick_counterparts,
-        "GA3C": ga3c_counterparts,
-        "BA3C": ba3c_counterparts,
-        "PBT": pbt_counterparts,
-    }.items()
-    for where, why in counterparts.WHY_NOT.items()
+COUNTERPARTS: dict[str, list[Counterpart]] = {
+    "HyperTrick": hypertrick_counterparts.COUNTERPARTS,
+    "GA3C": ga3c_counterparts.COUNTERPARTS,
+    "BA3C": ba3c_counterparts.COUNTERPARTS,
+    "PBT": pbt_counterparts.COUNTERPARTS,
+    "HTS-RL": hts_counterparts.COUNTERPARTS,
 }
-"""Paper and place in it → why what stands there was not run, where no recording can bring it."""
+"""Paper → what puts ours beside its numbers and claims."""
 
 
 def reproduce(name: str, scale: str = "minutes", root: str | Path = KEPT, most_parts: int | None = None) -> Path:

@@ -22,6 +22,7 @@ from typing import TYPE_CHECKING, Any, Generic, Literal, TypeVar
 from workbench.core.errors import DatabaseError, InvalidInput, WorkbenchError, unknown
 from workbench.core.places import DATA, KEPT
 from workbench.core.protocols import Config, TrainableFactory
+from workbench.paper.numbers import Origin
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -99,6 +100,13 @@ class RecordedTable:
         """In words, for the caption of a figure."""
         about = self.about
         return f"{about['source']} at scale '{about['scale']}' on {about['cores']} cores, {about['date'][:10]}"
+
+    @property
+    def origin(self) -> Origin:
+        """What it is, and the command that makes it, for the scoreboard."""
+        about = self.about
+        again = f" --scale {about['scale']}" if about["scale"] != "minutes" else ""
+        return Origin(about["source"], f"workbench reproduce {self.name}{again}", about["scale"])
 
     @classmethod
     def open(cls, name: str, root: str | Path = DATA) -> "RecordedTable":

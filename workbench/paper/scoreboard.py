@@ -1,19 +1,37 @@
-"""Every published number beside ours, as `docs/reproduction.md` shows it: written by ``workbench scoreboard``."""
+"""Every published number and claim beside ours, as ``workbench scoreboard`` writes `docs/reproduction.md`."""
 
-from collections.abc import Sequence
+import math
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Literal
+from typing import get_args
 
-from workbench.core.errors import DatabaseError
+from workbench.core.errors import DatabaseError, unknown
 from workbench.core.places import DATA
 from workbench.knowledge import Recording
-from workbench.paper.catalogue import COUNTERPARTS, EXPERIMENTS, PUBLISHED, WHY_NOT
+from workbench.paper.catalogue import COUNTERPARTS, EXPERIMENTS, PUBLISHED
 from workbench.paper.experiment import RecordedTable
 from workbench.paper.hypertrick.atari import OLD_RULE, by_the_old_rule
-from workbench.paper.numbers import Ours, Published
+from workbench.paper.numbers import Ours, Published, Verdict
 
-Verdict = Literal["agrees", "differs", "not run"]
+ABOUT = """\
+# Reproduction
+
+Every number and every claim of the papers, and what was found here beside it. This page is written by
+`workbench scoreboard --write docs/reproduction.md`; nothing in it is typed in by hand.
+
+- *exact*: a formula, equal to the printed digits. *By construction*: fitted until it agreed; it says nothing.
+- *agrees*, *differs*: the 95 % interval (in brackets, over the repetitions told) lies wholly on one side of the
+  criterion, which stands in the row; *undecided*: it lies across. One comparison in twenty errs by chance. Where
+  there are no repetitions, *chance* is how often the criterion would be met with nothing there; above one in twenty
+  nothing is decided. "Similar", "nearly" and "as fast" are taken for 10 %: what is claimed to be better differs where
+  less is left of it.
+- *not comparable*: measured, but on something else: other machines, games or lengths. *Not run*: nothing of ours.
+
+*Computed* is a formula, *simulated* is virtual time, *measured* is a recording in `data/`, made by the command in the
+row at the scale behind it. **Ours of scale minutes are small**: two cores, mostly CartPole, few seeds. A *derived*
+number follows from others in the paper's text.
+"""
 
 
 @dataclass(frozen=True)
@@ -26,51 +44,73 @@ class Row:
     @property
     def verdict(self) -> Verdict:
         """``not run`` where there is nothing of ours."""
-        return "not run" if self.ours is None else "agrees" if self.ours.agrees else "differs"
+        return "not run" if self.ours is None else self.ours.verdict
 
     @property
     def why(self) -> str:
-        """What was compared how and on what; or why it was not run."""
-        if self.ours is None:
-            return WHY_NOT.get((self.number.paper, self.number.where), "not recorded yet: workbench reproduce")
-        return "; ".join(part for part in (self.ours.scale, self.ours.why) if part)
+        """What was compared how; or why it was not run."""
+        return self.ours.why if self.ours else self.number.why_not or "not recorded: `workbench reproduce`"
 
 
-def scoreboard(root: str | Path = DATA) -> list[Row]:
-    """Put what there is of ours beside every published number.
+def scoreboard(root: str | Path = DATA, paper: str | None = None) -> list[Row]:
+    """Put what there is of ours beside every published number and claim: a row each, of a claim one a recording.
 
     Parameters
     ----------
     root : path
         The folder of recordings; a recording that is missing leaves its rows at "not run".
+    paper : {"HyperTrick", "GA3C", "BA3C", "PBT", "HTS-RL"}, optional
+        Of one paper alone.
+
+    Raises
+    ------
+    InvalidInput
+        No such paper.
     """
-    ours: dict[Published, Ours] = {}
-    for counterpart in COUNTERPARTS:
+    if paper is not None and paper not in COUNTERPARTS:
+        raise unknown("paper", paper, COUNTERPARTS)
+    ours: dict[Published, list[Ours]] = {}
+    for counterpart in (each for name, its in COUNTERPARTS.items() if paper in (None, name) for each in its):
         try:
-            ours.update(counterpart(Path(root)))
+            pairs = list(counterpart(Path(root)))
         except DatabaseError:
             continue
-    return [Row(number, ours.get(number)) for number in PUBLISHED]
+        for published, found in pairs:
+            ours.setdefault(published, []).append(found)
+    asked = [published for published in PUBLISHED if paper in (None, published.paper)]
+    return [Row(published, found) for published in asked for found in ours.get(published, [None])]
 
 
 def page(rows: Sequence[Row]) -> str:
-    """Write the scoreboard as a page in Markdown."""
-    counts = {verdict: sum(row.verdict == verdict for row in rows) for verdict in ("agrees", "differs", "not run")}
-    lines = [
-        "# Reproduction",
-        "",
-        "Every number of the papers that has a counterpart here, and those that have none. This page is written by",
-        "`workbench scoreboard --write docs/reproduction.md`; nothing in it is typed in by hand. *Computed* is a",
-        "formula, *simulated* is virtual time, *measured* is a recording in `data/`, *model* is a curve fitted to",
-        "measurements. A *derived* published number follows from others in the paper's text. In brackets stand 95 %",
-        "intervals. Ours were seldom run on what the paper ran: read the last column before the verdict.",
-        "",
-        f"{counts['agrees']} agree, {counts['differs']} differ, {counts['not run']} have not been run.",
-    ]
+    """Write the scoreboard as a page in Markdown: counts, what differs, then all by paper."""
+    lines = [ABOUT, *_counts(rows), "", "## What differs", "", *_table(_differing(rows), papers=True)]
     for paper in dict.fromkeys(row.number.paper for row in rows):
         of_paper = [row for row in rows if row.number.paper == paper]
-        lines += ["", f"## {paper}", *_compared(of_paper), *_not_run(of_paper)]
+        lines += ["", f"## {paper}"]
+        for title, kind in (("Claims", True), ("Numbers", False)):
+            of_kind = [row for row in of_paper if is_claim(row) == kind and row.ours]
+            lines += ["", f"### {title}", "", *_table(of_kind)] if of_kind else []
+        lines += _not_run(of_paper)
     return "\n".join(lines) + "\n"
+
+
+def is_claim(row: Row) -> bool:
+    """Tell a claim in words from a number."""
+    return row.number.value is None
+
+
+def _counts(rows: Sequence[Row]) -> list[str]:
+    """Count numbers and claims by verdict; a claim with several recordings counts once for each."""
+    lines = ["| verdict | numbers | claims |", "|---|---|---|"]
+    for verdict in get_args(Verdict):
+        of_verdict = [is_claim(row) for row in rows if row.verdict == verdict]
+        lines.append(f"| {verdict} | {len(of_verdict) - sum(of_verdict)} | {sum(of_verdict)} |")
+    return lines
+
+
+def _differing(rows: Sequence[Row]) -> list[Row]:
+    """Claims first."""
+    return sorted((row for row in rows if row.verdict == "differs"), key=lambda row: not is_claim(row))
 
 
 def recordings(root: str | Path = DATA) -> str:
@@ -117,23 +157,43 @@ def _recorded_studies(root: Path) -> list[str]:
     return lines
 
 
-def _compared(rows: Sequence[Row]) -> list[str]:
-    lines = [_line(row, row.ours) for row in rows if row.ours is not None]
-    head = [
-        "",
-        "| where | what | published | ours | source | verdict | scale, and why |",
-        "|---|---|---|---|---|---|---|",
-    ]
-    return [*head, *lines] if lines else []
+def _table(rows: Iterable[Row], *, papers: bool = False) -> list[str]:
+    lines = [_line(row, row.ours, papers) for row in rows if row.ours]
+    columns = [*(["paper"] if papers else []), "where", "what", "published", "ours", "verdict", "why", "made by"]
+    return [f"| {' | '.join(columns)} |", f"|{'---|' * len(columns)}", *lines] if lines else ["Nothing."]
 
 
-def _line(row: Row, ours: Ours) -> str:
-    value = f"{ours.value:.5g}" if abs(ours.value) < 1e5 else f"{ours.value:.0f}"
-    if ours.interval is not None:
-        value += f" [{ours.interval[0]:.4g}, {ours.interval[1]:.4g}]"
+def _line(row: Row, ours: Ours, papers: bool) -> str:
     number = row.number
-    published = f"{_printed(number)} {number.unit}".strip()
-    return f"| {number.where} | {number.what} | {published} | {value} | {ours.source} | {row.verdict} | {row.why} |"
+    cells = [
+        number.where,
+        number.what,
+        _printed(number, number.unit),
+        _found(ours),
+        row.verdict,
+        row.why,
+        str(ours.origin),
+    ]
+    return f"| {' | '.join([*([number.paper] if papers else []), *cells])} |"
+
+
+def _found(ours: Ours) -> str:
+    value = _digits(ours.value, 4)
+    if ours.interval is not None:
+        sure = all(map(math.isfinite, ours.interval))
+        value += f" [{', '.join(_digits(end, 3) for end in ours.interval)}]" if sure else " [one run]"
+    value = f"{value} {ours.unit}".strip()
+    return value if ours.chance is None else f"{value}, chance {100 * ours.chance:.2g} %"
+
+
+def _digits(value: float, digits: int = 5) -> str:
+    """Write a number without a power of ten, and -0 as 0; a whole one with all its digits."""
+    if not math.isfinite(value):
+        return "none"
+    if value == round(value):
+        return f"{value + 0.0:.0f}"
+    rounded = float(f"{value:.{digits}g}")
+    return f"{rounded:.0f}" if abs(rounded) >= 10**digits else f"{rounded:.{digits}g}"
 
 
 def _not_run(rows: Sequence[Row]) -> list[str]:
@@ -141,13 +201,16 @@ def _not_run(rows: Sequence[Row]) -> list[str]:
     groups: dict[tuple[str, str, str], list[str]] = {}
     for row in rows:
         if row.ours is None:
-            published = f"{row.number.what}: {_printed(row.number)}"
+            published = row.number.what if is_claim(row) else f"{row.number.what}: {_printed(row.number)}"
             groups.setdefault((row.number.where, row.number.unit, row.why), []).append(published)
     lines = [f"| {where} | {unit} | {'; '.join(numbers)} | {why} |" for (where, unit, why), numbers in groups.items()]
-    return ["", "Not run:", "", "| where | unit | published | why |", "|---|---|---|---|", *lines] if lines else []
+    head = ["", "### Not run", "", "| where | unit | published | why |", "|---|---|---|---|"]
+    return [*head, *lines] if lines else []
 
 
-def _printed(number: Published) -> str:
-    """Write a published number with all its digits."""
-    digits = f"{number.value:.10g}"
-    return f"{digits} (derived)" if number.derived else digits
+def _printed(number: Published, unit: str = "") -> str:
+    """Write a published number with all its digits; a claim has none."""
+    if number.value is None:
+        return ""
+    digits = f"{number.value:.10g}" + (f" ± {number.spread:g}" if number.spread is not None else "")
+    return f"{digits} {unit}".strip() + (" (derived)" if number.derived else "")

@@ -1,12 +1,23 @@
-"""The numbers of the HTS-RL paper (NeurIPS 2020): nothing here was measured by this project."""
+"""The numbers and claims of the HTS-RL paper (NeurIPS 2020): nothing here was measured by this project."""
 
 from functools import partial
 
-from workbench.paper.numbers import numbers_of
+from workbench.paper.numbers import claims_of, numbers_of
 
 _of = partial(numbers_of, "HTS-RL")
+_claims = partial(claims_of, "HTS-RL")
 
 NUMBERS = [
     *_of("Fig. 4 (left)", "ratio", {"speed-up at low step-time variance, about": 1.5}),
     *_of("Fig. 4 (left)", "ratio", {"speed-up at high step-time variance, above": 5}),
+    *_of("Methods", "update", {"the policy that acts lags by exactly": 1}),
+]
+
+CLAIMS = [
+    *_claims("Fig. 4 (left)", "the speed-up grows with the variance of step times"),
+    *_claims("Conclusion", "as many steps train as well as without concurrency"),
+    *_claims("Conclusion", "in the same wall time scores are higher than the synchronous baseline's"),
+    *_claims("Methods", "results do not depend on the actors", why_not="held by tests/algos/rl/hts, not recorded"),
+    *_claims("Abstract", "asynchronous methods learn less from as many steps", why_not="not run side by side"),
+    *_claims("Tables 1 to 5", "scores, times, actors 1 to 16, intervals 4 to 512", why_not="values not in our text"),
 ]

@@ -1,0 +1,133 @@
+"""The rules by which a verdict comes about, on numbers worked by hand."""
+
+import math
+
+import numpy as np
+import pytest
+
+from workbench.analysis.bootstrap import Interval
+from workbench.paper import verdicts
+from workbench.paper.numbers import Origin, Ours, Published, claims_of, find, numbers_of
+
+FROM = Origin("measured", "workbench reproduce some", "minutes")
+CLAIM = Published("A paper", "Sec. 1", "ours is better")
+
+
+def number(value: float) -> Published:
+    return Published("A paper", "Table 1", "a number", value, "%")
+
+
+def verdict(pair) -> str:
+    return pair[1].verdict
+
+
+@pytest.mark.parametrize(
+    ("printed", "value", "found"),
+    [
+        (37.75, 37.747, "exact"),
+        (37.75, 37.744, "differs"),
+        (46, 46.6, "differs"),
+        (61, 61.75, "differs"),
+        (0.4, 0.39, "exact"),
+        (332_295, 332_296, "differs"),
+    ],
+)
+def test_a_formula_is_exact_to_the_printed_digits_or_differs(printed, value, found) -> None:
+    assert verdict(verdicts.exact(number(printed), value, FROM)) == found
+
+
+def test_a_claim_in_words_has_no_digits() -> None:
+    with pytest.raises(ValueError, match="is a claim in words"):
+        verdicts.exact(CLAIM, 1.0, FROM)
+
+
+def test_what_was_fitted_and_what_was_run_on_something_else_never_agrees() -> None:
+    assert verdict(verdicts.by_construction(number(1), 1, FROM, "searched for")) == "by construction"
+    assert verdict(verdicts.not_comparable(number(1), 1, FROM, "no GPU")) == "not comparable"
+
+
+@pytest.mark.parametrize(
+    ("low", "high", "found"),
+    [(1.1, 2.0, "agrees"), (0.2, 0.9, "differs"), (0.9, 2.0, "undecided"), (-math.inf, math.inf, "undecided")],
+)
+def test_an_interval_on_one_side_of_a_bound_decides(low, high, found) -> None:
+    interval = Interval(1.0, low, high)
+    pair = verdicts.above(CLAIM, interval, 1, FROM, "a ratio")
+    assert verdict(pair) == found
+    assert pair[1].interval == (low, high)
+    assert pair[1].why == "a ratio; agrees above 1"
+    opposite = {"agrees": "differs", "differs": "agrees"}.get(found, found)
+    assert verdict(verdicts.below(CLAIM, interval, 1, FROM, "")) == opposite
+
+
+@pytest.mark.parametrize(
+    ("low", "high", "found"),
+    [(-9, 9, "agrees"), (-9, 11, "undecided"), (-50, 50, "undecided"), (11, 50, "differs"), (-50, -11, "differs")],
+)
+def test_alike_needs_the_whole_interval_so_that_a_wide_one_proves_nothing(low, high, found) -> None:
+    pair = verdicts.within(CLAIM, Interval(0, low, high), -10, 10, FROM, "a gap")
+    assert verdict(pair) == found
+    assert pair[1].why == "a gap; agrees from -10 to 10"
+
+
+@pytest.mark.parametrize(
+    ("low", "high", "found"),
+    [(1, 30, "agrees"), (1, 5, "agrees"), (-5, 5, "differs"), (-30, -1, "differs"), (-5, 11, "undecided")],
+)
+def test_a_gain_that_is_nearly_none_contradicts_as_a_loss_does(low, high, found) -> None:
+    assert verdict(verdicts.better(CLAIM, Interval(0, low, high), FROM, "")) == found
+
+
+@pytest.mark.parametrize(
+    ("holds", "chance", "found"), [(True, 0.01, "agrees"), (True, 0.06, "undecided"), (False, 0.01, "differs")]
+)
+def test_without_repetitions_the_false_positive_rate_is_told_and_a_high_one_decides_nothing(
+    holds, chance, found
+) -> None:
+    pair = verdicts.met(CLAIM, holds, 1.0, chance, FROM, "")
+    assert (verdict(pair), pair[1].chance) == (found, chance)
+
+
+def test_values_rise_in_order_or_do_not() -> None:
+    found = [verdict(verdicts.rising(CLAIM, v, FROM, "")) for v in ([1, 2, 3, 4, 5], [5, 4, 3, 2, 1], [1, 3, 2, 5, 4])]
+    assert found == ["agrees", "differs", "undecided"]
+    assert verdict(verdicts.rising(CLAIM, [1, 2, 3], FROM, "")) == "undecided"  # by chance one time in six
+
+
+def test_nothing_agrees_without_an_interval_or_a_false_positive_rate() -> None:
+    with pytest.raises(ValueError, match="neither an interval nor a false-positive rate"):
+        Ours(1.0, FROM, "agrees", "looks alike")
+    assert Ours(1.0, FROM, "agrees", interval=(0.9, 1.1)).verdict == "agrees"
+
+
+def test_intervals_of_few_runs_are_student_s() -> None:
+    # t(0.975, 2) = 4.3027; the deviation is 1
+    assert verdicts.mean_of([1.0, 2.0, 3.0]) == pytest.approx((2, 2 - 4.3027 / 3**0.5, 2 + 4.3027 / 3**0.5), abs=1e-3)
+    assert verdicts.mean_of([2.0, 2.0]) == (2, 2, 2)
+    assert verdicts.mean_of([2.0]) == (2, -math.inf, math.inf)
+
+
+def test_gains_are_told_in_per_cent_of_the_other_s_mean() -> None:
+    ours, theirs = [11.0, 12.0, 13.0], [9.0, 10.0, 11.0]
+    gap = verdicts.percent(ours, theirs)
+    # Welch's of equal deviations 1 and n = 3: t(0.975, 4) = 2.7764
+    assert gap == pytest.approx((20, 20 - 27.764 * (2 / 3) ** 0.5, 20 + 27.764 * (2 / 3) ** 0.5), abs=1e-2)
+    assert verdicts.paired_percent(ours, theirs) == (20, 20, 20)
+    assert verdicts.negated(Interval(1, 0, 3)) == (-1, -3, 0)
+    assert verdicts.percent([3.0], [2.0]) == (50, -math.inf, math.inf)
+    assert verdicts.percent([3.0, 3.0], [2.0, 2.0]) == (50, 50, 50)
+
+
+def test_with_three_seeds_one_interval_in_twenty_errs_as_the_page_says() -> None:
+    drawn = np.random.default_rng(0).normal(10, 1, size=(400, 3))
+    wrong = [not low <= 10 <= high for _, low, high in map(verdicts.mean_of, drawn)]
+    assert np.mean(wrong) == pytest.approx(0.05, abs=0.03)  # a bootstrap's: more than 0.2
+
+
+def test_numbers_and_claims_are_named_and_found() -> None:
+    listed = numbers_of("A paper", "Table 1", "score", {"plain": 1.0, "spread": (2.0, 0.1)}, why_not="no time")
+    assert [(n.value, n.spread, n.why_not) for n in listed] == [(1.0, None, "no time"), (2.0, 0.1, "no time")]
+    (claim,) = claims_of("A paper", "Sec. 2", "it works")
+    assert (claim.value, find([*listed, claim], "Sec. 2", "it works")) == (None, claim)
+    with pytest.raises(KeyError):
+        find(listed, "Table 2", "plain")

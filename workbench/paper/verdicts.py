@@ -1,0 +1,131 @@
+"""How a verdict comes about: the only rules that put ours beside the published.
+
+A number that a formula gives is *exact* to the printed digits, or differs. What was fitted until it agreed is so *by
+construction*. Everything else needs an interval over repetitions, which lies on the criterion's side (*agrees*), on the
+other (*differs*), or across (*undecided*); without repetitions the criterion's own false-positive rate is told, and
+above one in twenty nothing is decided. What was run on something else is *not comparable*, whatever its value.
+
+A claim that something is better is not only contradicted where it is worse: else one that is merely untrue would stay
+undecided for ever. It differs where the interval leaves no more than is taken for "nearly the same" elsewhere.
+
+Intervals of means are Student's and Welch's, not bootstraps: three seeds drawn again reach no further than their least
+and greatest, so that one side of 0 is met by chance one time in four; Student's with 95 % keeps to one in twenty.
+"""
+
+import math
+from collections.abc import Sequence
+
+import numpy as np
+import numpy.typing as npt
+from scipy import stats
+
+from workbench.analysis.bootstrap import Interval
+from workbench.paper.numbers import Origin, Ours, Pair, Published, Verdict
+
+NEARLY = 10.0
+"""Per cent: what "similar", "as fast" and "nearly identical" are taken for where a paper gives no number."""
+
+CONFIDENCE = 0.95
+CHANCE = 0.05
+
+
+def exact(number: Published, value: float, origin: Origin, why: str = "") -> Pair:
+    """Compare what a formula gives with the digits that were printed."""
+    if number.value is None:
+        raise ValueError(f"{number.what!r} is a claim in words: compare it with within, above or below")
+    half_digit = 0.5 * 10.0 ** -len(f"{number.value:.10g}".partition(".")[2]) + 1e-9
+    verdict: Verdict = "exact" if abs(value - number.value) <= half_digit else "differs"
+    return number, Ours(value, origin, verdict, why, number.unit)
+
+
+def by_construction(number: Published, value: float, origin: Origin, why: str) -> Pair:
+    """Show a number that was fitted: it agrees because it was made to, and says nothing."""
+    return number, Ours(value, origin, "by construction", why, number.unit)
+
+
+def not_comparable(
+    number: Published, value: float, origin: Origin, why: str, unit: str = "", interval: Interval | None = None
+) -> Pair:
+    """Show what was found on something else, and what is else about it."""
+    limits = None if interval is None else (interval.low, interval.high)
+    return number, Ours(value, origin, "not comparable", why, unit or number.unit, limits)
+
+
+def within(
+    number: Published, found: Interval, low: float, high: float, origin: Origin, why: str, unit: str = ""
+) -> Pair:
+    """Ask whether the whole interval lies from `low` to `high`; it differs if all of it lies outside, on one side."""
+    verdict: Verdict = "undecided"
+    if low <= found.low and found.high <= high:
+        verdict = "agrees"
+    elif found.high < low or found.low > high:
+        verdict = "differs"
+    told = f"from {low:g} to {high:g}" if math.isfinite(low + high) else f"above {low:g}"
+    told = told if math.isfinite(low) else f"below {high:g}"
+    why = f"{why}; agrees {told}"
+    return number, Ours(found.value, origin, verdict, why, unit or number.unit, (found.low, found.high))
+
+
+def above(number: Published, found: Interval, bound: float, origin: Origin, why: str, unit: str = "") -> Pair:
+    """Ask whether all of the interval is above a bound; below it, it differs."""
+    return within(number, found, bound, math.inf, origin, why, unit)
+
+
+def below(number: Published, found: Interval, bound: float, origin: Origin, why: str, unit: str = "") -> Pair:
+    """Ask whether all of the interval is below a bound; above it, it differs."""
+    return within(number, found, -math.inf, bound, origin, why, unit)
+
+
+def better(number: Published, found: Interval, origin: Origin, why: str, unit: str = "%") -> Pair:
+    """Ask whether there is a gain, by an interval in per cent: all above 0; it differs if all is below `NEARLY`."""
+    verdict: Verdict = "agrees" if found.low > 0 else "differs" if found.high < NEARLY else "undecided"
+    why = f"{why}; agrees above 0, differs below {NEARLY:g}"
+    return number, Ours(found.value, origin, verdict, why, unit, (found.low, found.high))
+
+
+def met(number: Published, holds: bool, value: float, chance: float, origin: Origin, why: str, unit: str = "") -> Pair:
+    """Tell whether a criterion without repetitions holds, and how often by chance; too often decides nothing."""
+    verdict: Verdict = "differs" if not holds else "agrees" if chance <= CHANCE else "undecided"
+    return number, Ours(value, origin, verdict, why, unit or number.unit, chance=chance)
+
+
+def rising(number: Published, values: Sequence[float], origin: Origin, why: str) -> Pair:
+    """Ask whether values, one measurement each, rise along their order (Kendall's tau, exact, one-sided at 5 %)."""
+    places = range(len(values))
+    tau = float(stats.kendalltau(places, values).statistic)
+    up, down = (stats.kendalltau(places, values, alternative=side).pvalue for side in ("greater", "less"))
+    verdict: Verdict = "agrees" if up <= CHANCE else "differs" if down <= CHANCE else "undecided"
+    return number, Ours(tau, origin, verdict, f"{why}; agrees if they rise, p ≤ 5 %", "tau", chance=CHANCE)
+
+
+def negated(found: Interval) -> Interval:
+    """Turn a fall into a gain."""
+    return Interval(-found.value, -found.high, -found.low)
+
+
+def mean_of(values: npt.ArrayLike) -> Interval:
+    """Give the mean of runs with Student's 95 % interval; of one run, no interval at all."""
+    runs = np.asarray(values, float)
+    if runs.size < 2 or np.ptp(runs) == 0:
+        width = math.inf if runs.size < 2 else 0.0
+        return Interval(float(runs.mean()), runs.mean() - width, runs.mean() + width)
+    found = stats.ttest_1samp(runs, 0.0).confidence_interval(CONFIDENCE)
+    return Interval(float(runs.mean()), float(found.low), float(found.high))
+
+
+def percent(values: npt.ArrayLike, others: npt.ArrayLike) -> Interval:
+    """Tell by how many per cent the mean of `values` is above that of `others`, with Welch's 95 % interval."""
+    ours, theirs = np.asarray(values, float), np.asarray(others, float)
+    gap, scale = float(ours.mean() - theirs.mean()), 100 / abs(float(theirs.mean()))
+    if min(ours.size, theirs.size) < 2:
+        return Interval(scale * gap, -math.inf, math.inf)
+    if np.ptp(ours) == np.ptp(theirs) == 0:
+        return Interval(scale * gap, scale * gap, scale * gap)
+    found = stats.ttest_ind(ours, theirs, equal_var=False).confidence_interval(CONFIDENCE)
+    return Interval(scale * gap, scale * float(found.low), scale * float(found.high))
+
+
+def paired_percent(values: npt.ArrayLike, others: npt.ArrayLike) -> Interval:
+    """Tell the same of runs that are paired, by Student's interval of their differences."""
+    theirs = np.asarray(others, float)
+    return mean_of(100 * (np.asarray(values, float) - theirs) / abs(float(theirs.mean())))
