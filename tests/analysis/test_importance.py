@@ -1,5 +1,10 @@
+import subprocess
+import sys
+from contextlib import suppress
+
 import numpy as np
 import pandas as pd
+import psutil
 import pytest
 
 from workbench.analysis import importance
@@ -85,3 +90,22 @@ def test_learning_rates_are_taken_by_their_logarithm():
     assert len(set(encoded(pd.Series(["b", None, "a"])).tolist())) == 3
     assert encoded(pd.Series([0.9, float("nan"), 0.99])).tolist()[1] < 0.9
     assert encoded(pd.Series([1e-5, float("nan"), 1e-3])).tolist() == [-5, -8, -3]
+
+
+_KERNEL = """
+import os, signal
+import numpy as np, pandas as pd
+from workbench.analysis.forests import forests_apart
+
+rng = np.random.default_rng(0)
+trials = pd.DataFrame({"trial": range(400), "last_score": rng.normal(size=400), "x": rng.normal(size=400)})
+phases = pd.DataFrame({"trial": range(400), "phase": 0, "score": trials["last_score"]})
+print(forests_apart(trials, phases, ["x"], forests=10_000, niceness=0).pid, flush=True)
+os.kill(os.getpid(), signal.SIGKILL)
+"""
+
+
+def test_what_computes_apart_ends_with_the_kernel_that_asked() -> None:
+    done = subprocess.run([sys.executable, "-c", _KERNEL], stdout=subprocess.PIPE, text=True)
+    with suppress(psutil.NoSuchProcess):
+        psutil.Process(int(done.stdout)).wait(120)  # thousands of forests would take far longer

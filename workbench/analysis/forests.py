@@ -8,6 +8,8 @@ import os
 import pickle
 import subprocess
 import sys
+import threading
+import time
 from collections.abc import Iterator, Sequence
 from typing import Any
 
@@ -49,7 +51,7 @@ def forests_apart(
     """Begin `forests_by_phase` in a process of low priority; its output is a line of JSON an answer."""
     ours = {"PYTHONPATH": os.pathsep.join(path for path in sys.path if path), "OMP_NUM_THREADS": "1"}
     process = subprocess.Popen(
-        [sys.executable, "-m", __name__, str(niceness)],
+        [sys.executable, "-m", __name__, str(niceness), str(os.getpid())],
         stdin=subprocess.PIPE,
         stdout=subprocess.PIPE,
         stderr=subprocess.DEVNULL,
@@ -62,8 +64,16 @@ def forests_apart(
     return process
 
 
+def _end_with(parent: int) -> None:
+    """Leave as soon as whoever asked is gone: a kernel that is killed can tell nobody."""
+    while os.getppid() == parent:
+        time.sleep(1)
+    os._exit(0)
+
+
 if __name__ == "__main__":
     os.nice(int(sys.argv[1]))
+    threading.Thread(target=_end_with, args=(int(sys.argv[2]),), daemon=True).start()
     for answer in forests_by_phase(*pickle.load(sys.stdin.buffer)):
         sys.stdout.write(json.dumps(answer) + "\n")
         sys.stdout.flush()
