@@ -1,6 +1,7 @@
 from workbench.algos.digits.classifier import DigitsClassifier as DigitsClassifier
 from workbench.algos.digits.gan import DigitsGAN as DigitsGAN
 from workbench.algos.function.factory import Function as Function
+from workbench.algos.games import Games as Games
 from workbench.algos.replay import Replay as Replay
 from workbench.algos.rl.a3c.trial import A3C as A3C
 from workbench.algos.rl.ba3c.trial import BA3C as BA3C

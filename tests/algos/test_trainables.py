@@ -22,6 +22,13 @@ SMALL = {
     "digits": {"phase": {"updates": 10}},
     "digits-gan": {"phase": {"updates": 5}},
     "ga3c": {"game": "CartPole-v1", "phase": {"updates": 10}, "n_agents": 2, "lockstep": True},
+    "games": {
+        "agents": {
+            "one": {"kind": "quadratic", "phase": {"updates": 4}},
+            "two": {"kind": "digits", "phase": {"updates": 5}},
+        },
+        "between": {"one": [0, 1.2], "two": [0.1, 1]},
+    },
     "hts": {"game": "CartPole-v1", "phase": {"updates": 5}, "n_agents": 2, "sync_interval": 5, "min_games": 1},
     "quadratic": {"phase": {"updates": 4}},
     "tests.own:climb": {},

@@ -28,6 +28,7 @@ TRAINABLES = {
     "digits": "workbench.algos.digits.classifier:DigitsClassifier",
     "digits-gan": "workbench.algos.digits.gan:DigitsGAN",
     "ga3c": "workbench.algos.rl.ga3c.trial:GA3C",
+    "games": "workbench.algos.games:Games",
     "hts": "workbench.algos.rl.hts.trial:HTS",
     "quadratic": "workbench.algos.quadratic:Quadratic",
     "replay": "workbench.algos.replay:Replay",

@@ -1,0 +1,65 @@
+"""Trials over several games, on toy problems whose scores are known."""
+
+import pytest
+
+from tests.own import Climber
+from workbench.algos.games import Games
+from workbench.core.errors import InvalidInput
+
+TWO = {
+    "slow": lambda config, seed: Climber(config, seed, 1.0),
+    "fast": lambda config, seed: Climber(config, seed, 10.0),
+}
+
+
+def test_the_score_is_the_mean_of_normalised_scores_and_each_is_reported() -> None:
+    trial = Games(TWO, {"slow": (0, 1), "fast": (-1, 3)})({"lr": 0.1}, 0)
+    heard: list[dict] = []
+    found = trial.train_phase(heard.append)
+    assert found == {
+        "slow/score": 0.1, "fast/score": 1.0, "score": 0.3,
+        "slow/updates": 1, "fast/updates": 1, "updates": 2,
+    }  # fmt: skip
+    assert heard == [{"slow/updates": 1}, {"fast/updates": 1}]
+
+
+def test_each_game_starts_from_a_seed_of_its_own() -> None:
+    seeds = []
+    watched = {name: lambda config, seed: (seeds.append(seed), Climber(config, seed))[1] for name in ("a", "b")}
+    Games(watched, {"a": (0, 1), "b": (0, 1)})({}, 7)
+    assert len(set(seeds)) == 2
+
+
+def test_an_agent_that_cannot_be_built_leaves_none_open() -> None:
+    closed = []
+
+    class Watched(Climber):
+        def close(self) -> None:
+            closed.append(self)
+
+    def broken(config, seed):
+        raise RuntimeError("no such emulator")
+
+    with pytest.raises(RuntimeError, match="no such emulator"):
+        Games({"a": Watched, "b": broken}, {"a": (0, 1), "b": (0, 1)})({}, 0)
+    assert len(closed) == 1
+
+
+@pytest.mark.parametrize(
+    ("agents", "between", "said"),
+    [
+        ({}, {}, "what is trained on which game"),
+        (TWO, {"slow": (0, 1)}, "the scores that count as 0 and 1 for each of slow, fast"),
+        (TWO, {"slow": (0, 1), "fast": (1, 1)}, "between, fast: two numbers, low < high"),
+        ({"a/b": Climber}, {"a/b": (0, 1)}, "a word without a slash"),
+        ({"a": 3}, {"a": (0, 1)}, "a: pass what is trained"),
+        (
+            {"a": {"kind": "ba3c", "game": "Pong", "phase": {"updates": 1}, "n_ranks": 2}},
+            {"a": (0, 1)},
+            "on one worker",
+        ),
+    ],
+)
+def test_what_makes_no_sense_is_refused(agents, between, said) -> None:
+    with pytest.raises(InvalidInput, match=said):
+        Games(agents, between)

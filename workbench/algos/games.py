@@ -1,0 +1,147 @@
+"""One configuration for several games: a trial that trains an agent a game, judged by the mean of normalised scores."""
+
+import math
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from workbench.core.describe import build
+from workbench.core.errors import InvalidInput
+from workbench.core.protocols import Config, Measured, Progress, Trainable, TrainableFactory
+from workbench.core.registry import TRAINABLES
+from workbench.core.seeds import trial_seed
+
+
+@dataclass(frozen=True)
+class Games:
+    """Trials of one configuration on several games, one agent each, trained one after the other in every phase.
+
+    A phase's score is the mean over the games of ``(score - low) / (high - low)``, as scores normalised between random
+    play and a reference (a person, another agent) are averaged over games.
+
+    Parameters
+    ----------
+    agents : Mapping of str to TrainableFactory
+        A game's name → what is trained on it: an object, or a table with its ``kind`` and settings.
+    between : Mapping of str to (float, float)
+        A game's name → (low, high), the scores that count as 0 and 1. Every game needs them.
+
+    Examples
+    --------
+    >>> Games({"one": {"kind": "quadratic"}, "two": {"kind": "quadratic"}}, {"one": (0, 1.2), "two": (0, 1.2)})
+    ... # doctest: +SKIP
+    """
+
+    agents: Mapping[str, Any]
+    between: Mapping[str, tuple[float, float]]
+
+    def __post_init__(self) -> None:
+        if not isinstance(self.agents, Mapping) or not self.agents:
+            raise InvalidInput(f"agents says what is trained on which game, {{name: trainable}}; got {self.agents!r}")
+        if not isinstance(self.between, Mapping) or set(self.between) != set(self.agents):
+            raise InvalidInput(
+                f"between gives the scores that count as 0 and 1 for each of {', '.join(map(str, self.agents))}; "
+                f"got {self.between!r}"
+            )
+        agents = {name: _built(name, agent) for name, agent in self.agents.items()}
+        object.__setattr__(self, "agents", agents)
+        object.__setattr__(self, "between", {name: _bounds(name, self.between[name]) for name in agents})
+
+    def check(self, config_names: Iterable[str]) -> None:
+        """Refuse a hyperparameter that an agent could not take, before a study starts."""
+        names = list(config_names)
+        for agent in self.agents.values():
+            if (check := getattr(agent, "check", None)) is not None:
+                check(names)
+
+    def __call__(self, config: Config, seed: int) -> "GamesTrial":
+        """Build a trial: every game's agent from a seed of its own."""
+        self.check(config)
+        return GamesTrial(self, config, seed)
+
+
+class GamesTrial:
+    """One trial on several games."""
+
+    def __init__(self, factory: Games, config: Config, seed: int) -> None:
+        self._between = factory.between
+        self._trials: dict[str, Trainable] = {}
+        try:
+            for k, (name, agent) in enumerate(factory.agents.items()):
+                self._trials[name] = agent(config, trial_seed(seed, k))
+        except BaseException:
+            self.close()
+            raise
+
+    def train_phase(self, progress: Progress) -> Measured:
+        """Train every game's agent for a phase.
+
+        Returns
+        -------
+        dict
+            ``score``; every number an agent reports as ``GAME/…``, its score among them; and the sums over the games
+            of ``frames``, ``updates`` and ``seconds`` where all report them.
+        """
+        found = {name: trial.train_phase(_named(name, progress)) for name, trial in self._trials.items()}
+        told: dict[str, float] = {}
+        for name, metrics in found.items():
+            told |= {f"{name}/{key}": value for key, value in metrics.items() if isinstance(value, (int, float))}
+        for key in ("frames", "updates", "seconds"):
+            if all(key in metrics for metrics in found.values()):
+                told[key] = sum(_number(metrics[key]) for metrics in found.values())
+        scores = [self._normalised(name, _number(metrics["score"])) for name, metrics in found.items()]
+        return {**told, "score": sum(scores) / len(scores)}
+
+    def _normalised(self, name: str, score: float) -> float:
+        low, high = self._between[name]
+        return (score - low) / (high - low)
+
+    def save(self, path: Path) -> None:
+        """Write every agent into a folder of its own."""
+        for k, trial in enumerate(self._trials.values()):
+            inner = Path(path) / f"game-{k}"
+            inner.mkdir()
+            trial.save(inner)
+
+    def load(self, path: Path) -> None:
+        """Go on from a checkpoint of the same games."""
+        folders = sorted(Path(path).glob("game-*"))
+        if len(folders) != len(self._trials):
+            raise InvalidInput(f"there is no checkpoint of {len(self._trials)} games in {path}: it has {len(folders)}")
+        for k, trial in enumerate(self._trials.values()):
+            trial.load(Path(path) / f"game-{k}")
+
+    def close(self) -> None:
+        """Close every agent."""
+        for trial in self._trials.values():
+            trial.close()
+
+
+def _built(name: object, agent: Any) -> TrainableFactory:
+    factory: Any = build("trainable", agent, TRAINABLES) if isinstance(agent, Mapping) else agent
+    if not isinstance(name, str) or not name or "/" in name:
+        raise InvalidInput(f"a game's name is a word without a slash, got {name!r}")
+    if not callable(factory):
+        raise InvalidInput(f"{name}: pass what is trained, an object or a table with its kind, got {agent!r}")
+    if getattr(factory, "n_ranks", 1) != 1:
+        raise InvalidInput(f"{name}: a trial over several games runs on one worker, {agent!r} takes {factory.n_ranks}")
+    return factory  # type: ignore[no-any-return]
+
+
+def _bounds(name: str, bounds: Any) -> tuple[float, float]:
+    try:
+        low, high = map(float, bounds)
+    except (TypeError, ValueError):
+        low = high = math.nan
+    if not (math.isfinite(low) and math.isfinite(high) and low < high):
+        raise InvalidInput(f"between, {name}: two numbers, low < high, got {bounds!r}")
+    return low, high
+
+
+def _named(name: str, progress: Progress) -> Progress:
+    return lambda metrics: progress({f"{name}/{key}": value for key, value in metrics.items()})
+
+
+def _number(value: Any) -> float:
+    return float(value)
