@@ -7,6 +7,7 @@ from workbench.analysis.bootstrap import Interval, bootstrap_difference, bootstr
 from workbench.analysis.completion import completion_rate
 from workbench.analysis.confirmed import claims, confirmed
 from workbench.analysis.curves import best_so_far, learning_curves, training_began
+from workbench.analysis.dependence import partial_dependence
 from workbench.analysis.failures import failure_lines, failures
 from workbench.analysis.front import front
 from workbench.analysis.importance import Importance, importance
@@ -38,6 +39,7 @@ __all__ = [
     "node_seconds",
     "occupancy",
     "occupancy_over_time",
+    "partial_dependence",
     "phase_modes",
     "phylogeny",
     "schedule_of",

@@ -73,7 +73,8 @@ def importance(
 
     Random forests of varied settings are compared by 10-fold cross-validation; of those that do not overfit the best is
     taken. The target is the last score each trial reported, stopped early or not: leaving out the stopped ones would
-    hide what makes trials bad. Values over a wide positive range (learning rates) are taken by their logarithm.
+    hide what makes trials bad. A configuration with several seeds counts once, by their mean. Values over a wide
+    positive range (learning rates) are taken by their logarithm.
 
     Parameters
     ----------
@@ -90,9 +91,7 @@ def importance(
     seed : int
         The same data and seed give the same answer, which is remembered.
     """
-    scores = _scores(trials, phases, phase)
-    rows = trials[trials["trial"].isin(scores.index)]
-    y = scores.reindex(rows["trial"]).to_numpy(float)
+    rows, y = explained(trials, phases, phase)
     names = [name for name in hyperparameters if rows[name].astype(str).nunique() > 1]
     if len(y) < FEWEST_TRIALS:
         return Importance(problem=f"{len(y)} trials have a score, {FEWEST_TRIALS} are needed", trials=len(y))
@@ -102,6 +101,24 @@ def importance(
         return Importance(problem="all scores are the same", trials=len(y))
     x = np.column_stack([encoded(rows[name]) for name in names])
     return _explain(x.tobytes(), y.tobytes(), tuple(names), forests, resamples, seed)
+
+
+def explained(
+    trials: pd.DataFrame, phases: pd.DataFrame, phase: int | None = None
+) -> tuple[pd.DataFrame, npt.NDArray[np.float64]]:
+    """Give the configurations that have a score, a row each, and what is to be explained of each [n].
+
+    Of a configuration with several seeds that is the mean of their scores: two of its trials in different folds would
+    tell a forest what it is asked.
+    """
+    scores = _scores(trials, phases, phase)
+    rows = trials[trials["trial"].isin(scores.index)]
+    y = scores.reindex(rows["trial"]).to_numpy(float)
+    if "candidate" not in trials or not rows["candidate"].duplicated().any():
+        return rows, y
+    means = pd.Series(y, rows["candidate"].to_numpy()).groupby(level=0).mean()
+    rows = rows.drop_duplicates("candidate")
+    return rows, means.reindex(rows["candidate"]).to_numpy(float)
 
 
 def encoded(values: pd.Series) -> Floats:
@@ -162,7 +179,8 @@ def _varied(n: int, rng: np.random.Generator) -> list[dict[str, Any]]:
     ]
 
 
-def _fit(settings: dict[str, Any], x: Floats, y: Floats) -> Any:
+def fitted(settings: dict[str, Any], x: Floats, y: Floats) -> Any:
+    """Fit a forest of these settings, on one thread."""
     from sklearn.ensemble import RandomForestRegressor
 
     return RandomForestRegressor(n_jobs=1, **settings).fit(x, y)
@@ -173,7 +191,7 @@ def _validate(settings: dict[str, Any], x: Floats, y: Floats, folds: Folds) -> t
     unseen, own = np.empty(len(y)), []
     for held_out in folds:
         rest = np.setdiff1d(np.arange(len(y)), held_out)
-        forest = _fit(settings, x[rest], y[rest])
+        forest = fitted(settings, x[rest], y[rest])
         unseen[held_out] = forest.predict(x[held_out])
         own.append(_r2(y[rest], forest.predict(x[rest])))
     return _r2(y, unseen), float(np.mean(own))
@@ -184,9 +202,9 @@ def _shares(
 ) -> tuple[Floats, Floats, Floats]:
     """Importances of a forest on all trials, and of forests on trials drawn again → value, low, high [features]."""
     draws = rng.integers(len(y), size=(resamples, len(y)))
-    again = np.array([_fit(settings, x[draw], y[draw]).feature_importances_ for draw in draws])
+    again = np.array([fitted(settings, x[draw], y[draw]).feature_importances_ for draw in draws])
     low, high = np.quantile(again, [0.025, 0.975], axis=0)
-    return _fit(settings, x, y).feature_importances_, low, high
+    return fitted(settings, x, y).feature_importances_, low, high
 
 
 def _permuted(
@@ -202,7 +220,7 @@ def _permuted(
     harm = np.zeros(x.shape)  # by trial and feature, in squared units of the score
     for held_out in folds:
         rest = np.setdiff1d(np.arange(len(y)), held_out)
-        forest = _fit(settings, x[rest], y[rest])
+        forest = fitted(settings, x[rest], y[rest])
         before = (forest.predict(x[held_out]) - y[held_out]) ** 2
         for feature in range(x.shape[1]):
             for _ in range(repeats):

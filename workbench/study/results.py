@@ -109,6 +109,9 @@ class Results:
             "score by hyperparameter": figures.score_by_hyperparameter(f.phases, f.trials, f.hyperparameters),
             "parallel coordinates": figures.parallel_coordinates(f.trials, f.hyperparameters, f.aim.mode),
             "importance": figures.hyperparameter_importance(found.table, str(found)),
+            "partial dependence": figures.partial_dependence(
+                analysis.partial_dependence(f.trials, f.phases, f.hyperparameters, found=found), str(found)
+            ),
         }
         if f.aim.second is not None:
             drawn["objectives"] = figures.objectives(self.front, f.aim.second)
@@ -325,6 +328,8 @@ _CAPTIONS = {
     "parallel coordinates": "A line a trial through its hyperparameters to its last score.",
     "importance": "What random forests make of the last scores of all trials, stopped ones among them; bars with "
     "95 % intervals.",
+    "partial dependence": "The score that the forests predict for each value of the hyperparameters that matter "
+    "most, the others as they were tried; bands are 95 % over configurations.",
     "objectives": "Every trial's last score against the second objective; no trial beats those on the front in both.",
     "population": "Every member's score phase by phase, with the best and the median of the population.",
     "hyperparameters over time": "What every member ran with in each phase, and the schedule of the best weights.",

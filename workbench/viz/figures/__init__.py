@@ -13,6 +13,7 @@ from workbench.viz.figures.compare import (
     compare_time_to_best,
 )
 from workbench.viz.figures.curves import best_so_far, learning_curves
+from workbench.viz.figures.dependence import partial_dependence
 from workbench.viz.figures.export import write_figure
 from workbench.viz.figures.front import objectives
 from workbench.viz.figures.hyperparameters import score_by_hyperparameter
@@ -49,6 +50,7 @@ __all__ = [
     "objectives",
     "occupancy_over_time",
     "parallel_coordinates",
+    "partial_dependence",
     "phase_survival",
     "phylogenetic_tree",
     "population_curves",

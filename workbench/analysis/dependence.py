@@ -1,0 +1,83 @@
+"""How the score depends on one hyperparameter, the others as they were tried: partial dependence of the forests."""
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import pandas as pd
+
+from workbench.analysis.importance import Importance, encoded, explained, fitted, importance
+
+COLUMNS = ["hyperparameter", "value", "score", "low", "high"]
+_MOST_VALUES = 20
+_RESAMPLES = 60
+
+
+def partial_dependence(
+    trials: pd.DataFrame,
+    phases: pd.DataFrame,
+    hyperparameters: Sequence[str],
+    *,
+    phase: int | None = None,
+    most: int = 4,
+    seed: int = 0,
+    found: Importance | None = None,
+) -> pd.DataFrame:
+    """Predict the mean score over all configurations, had they one value of a hyperparameter in common.
+
+    By the forest that `importance` chose, for the most important hyperparameters.
+
+    Parameters
+    ----------
+    trials, phases, hyperparameters, phase, seed
+        As of `importance`.
+    most : int
+        Hyperparameters at most.
+    found : Importance, optional
+        What `importance` has found, if it has been asked.
+
+    Returns
+    -------
+    DataFrame
+        A row a hyperparameter and value that was tried (20 of them at most, spread evenly over the configurations):
+        hyperparameter, value, score, low, high (95 % by bootstrap over configurations). Empty where `importance` is.
+
+    References
+    ----------
+    Friedman, Annals of Statistics 29 (2001), Sec. 8.2.
+    """
+    found = found or importance(trials, phases, hyperparameters, phase=phase, seed=seed)
+    if found.problem:
+        return pd.DataFrame(columns=COLUMNS)
+    rows, y = explained(trials, phases, phase)
+    names = [name for name in hyperparameters if name in set(found.table["hyperparameter"])]
+    x = np.column_stack([encoded(rows[name]) for name in names])
+    rng = np.random.default_rng(seed)
+    draws = [np.arange(len(y)), *rng.integers(len(y), size=(_RESAMPLES, len(y)))]
+    forests = [fitted(found.settings, x[draw], y[draw]) for draw in draws]
+    parts = []
+    for name in found.table["hyperparameter"].head(most):
+        feature = names.index(name)
+        tried = _values(rows[name], x[:, feature])
+        means = np.array([_mean_scores(forest, x, feature, [at for _, at in tried]) for forest in forests])
+        low, high = np.quantile(means[1:], [0.025, 0.975], axis=0)
+        values = [value for value, _ in tried]
+        parts.append(pd.DataFrame(dict(zip(COLUMNS, [name, values, means[0], low, high], strict=True))))
+    return pd.concat(parts, ignore_index=True)
+
+
+def _values(values: pd.Series, encoded_as: npt.NDArray[np.float64]) -> list[tuple[Any, float]]:
+    """Choose values that were tried, in order, with what the forests know each as."""
+    known = pd.DataFrame({"value": values.to_numpy(), "at": encoded_as})
+    known = known[known["value"].notna()].drop_duplicates("at").sort_values("at")
+    chosen = known.iloc[np.unique(np.linspace(0, len(known) - 1, _MOST_VALUES).round().astype(int))]
+    return list(zip(chosen["value"].tolist(), chosen["at"].tolist(), strict=True))
+
+
+def _mean_scores(forest: Any, x: npt.NDArray[np.float64], feature: int, at: Sequence[float]) -> npt.NDArray[np.float64]:
+    """Predict for all configurations with one feature set to each value; mean over configurations [values]."""
+    asked = np.tile(x, (len(at), 1))
+    asked[:, feature] = np.repeat(at, len(x))
+    means: npt.NDArray[np.float64] = forest.predict(asked).reshape(len(at), len(x)).mean(axis=1)
+    return means
