@@ -36,7 +36,9 @@ def test_a_gpu_is_shared_where_each_takes_a_part(monkeypatch) -> None:
 def test_too_few_gpus_are_refused_before_anything_is_written(monkeypatch, tmp_path) -> None:
     monkeypatch.setenv("CUDA_VISIBLE_DEVICES", "0")
     with pytest.raises(InvalidInput, match="2 nodes with 1 GPUs each are too many for the 1 that can be seen here"):
-        Study("a", FullRuns(RandomSearcher(SPACE), 1, 1), Deterministic, tmp_path / "kb.db", gpus_per_slot=1).start()
+        Study("a", FullRuns(RandomSearcher(SPACE), 1, 1), Deterministic, tmp_path / "kb.db", 2, gpus_per_slot=1).start()
+    study = Study("a", FullRuns(RandomSearcher(SPACE), 1, 1), Deterministic, tmp_path / "kb.db", gpus_per_slot=1)
+    assert study.nodes == 1  # not told how many, it takes what the GPUs suffice for
     assert list(tmp_path.iterdir()) == []
     assert gpus_for(2, 0.5) == ["0"]
     assert gpus_for(8, None) == []

@@ -133,6 +133,8 @@ def _run(arguments: argparse.Namespace) -> int:
     with _client(arguments.cluster) as client:
         study = _study(arguments, client)
         run = study.start(resume=arguments.resume)
+        if study.layout and not arguments.quiet:
+            print(study.layout, file=sys.stderr)
         try:
             interrupted, failed = _watch(run, quiet=arguments.quiet), ""
         except FirstTrialsFailed as err:

@@ -37,6 +37,11 @@ def gpus_for(nodes: int, per_slot: float | None) -> list[str]:
     return found
 
 
+def most_nodes(per_slot: float) -> int:
+    """Count the workers that the GPUs here suffice for."""
+    return _most_nodes(len(gpus_for(1, per_slot)), per_slot)
+
+
 def _most_nodes(n_gpus: int, per_slot: float) -> int:
     return int(n_gpus // per_slot) if per_slot >= 1 else n_gpus * int(1 / per_slot + 1e-9)
 

@@ -16,10 +16,12 @@ from distributed.security import Security
 
 from workbench.cluster.gpus import LocalWithGPUs, gpus_for
 from workbench.core.errors import InvalidInput
+from workbench.core.machine import CORES, cores_a_slot
 
 _LOOK_S = 5.0
 _WORKER = "Dask Worker process"  # what a nanny calls its worker's process
 _ENDING_S = 1.0
+_THREADS = (CORES, "OMP_NUM_THREADS", "MKL_NUM_THREADS", "OPENBLAS_NUM_THREADS")
 _FILES, _FILES_A_NODE = 100, 20  # open at most, in the process that starts the cluster
 
 
@@ -77,7 +79,8 @@ def local_client(
     Parameters
     ----------
     nodes : int
-        Worker processes, one slot each, named ``node-0``, ``node-1``, …
+        Worker processes, one slot each, named ``node-0``, ``node-1``, … Each may count on its share of the cores: so
+        many threads the libraries of a trial start, unless it or the environment says otherwise.
     memory_limit : str or int
         Of each worker, such as "2GiB"; 0 sets none.
     dashboard : bool
@@ -88,7 +91,8 @@ def local_client(
     if isinstance(nodes, bool) or not isinstance(nodes, int) or nodes < 1:
         raise InvalidInput(f"a cluster needs a whole number of nodes >= 1, got {nodes!r}")
     _allow_files(_FILES + _FILES_A_NODE * nodes)
-    settings = {
+    share = cores_a_slot(nodes)
+    settings: dict[str, Any] = {
         "distributed.worker.daemon": False,  # trials may start processes of their own
         "distributed.logging.distributed": "error",
         "distributed.worker.http.routes": [],  # pages on logs and tasks, for whoever asks
@@ -100,6 +104,7 @@ def local_client(
         # Dask's 15 s are less than a worker may need to come up on a loaded machine; its nanny was given up meanwhile.
         "distributed.deploy.lost-worker-timeout": "60s",
     }
+    settings |= {f"distributed.nanny.pre-spawn-environ.{name}": share for name in _THREADS}
     if not dashboard:
         settings["distributed.scheduler.http.routes"] = []
     with dask.config.set(settings), _WITHOUT_MAIN:

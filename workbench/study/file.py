@@ -17,7 +17,7 @@ from workbench.core.record import code_named, in_drawn_order, own_classes, sched
 from workbench.core.registry import SCHEDULERS, SEARCHERS
 from workbench.core.space import Space
 from workbench.study.own import imported, trainable_from, with_own
-from workbench.study.study import Study
+from workbench.study.study import Study, nodes_here
 
 _STUDY_KEYS = {
     "name",
@@ -105,7 +105,9 @@ def study_from(table: Mapping[str, Any], **overrides: Any) -> Study:
         raise InvalidInput(f"a seed is a whole number >= 0, got {seed!r}")
     described = {"kind": "random", **_table(table, "searcher", {})}
     trainable = trainable_from(_table(table, "trainable"))
-    nodes = settings.get("nodes", Study.nodes) if settings.get("client") is None else None
+    nodes = None
+    if settings.get("client") is None:
+        nodes = settings.setdefault("nodes", nodes_here(trainable, settings.get("gpus_per_slot")))
     n_slots = max(1, nodes // ranks_needed(trainable)) if isinstance(nodes, int) else nodes  # `Study` refuses the rest
     space = _space(table["space"]) if "space" in table else None
     searcher = _built("searcher", described, SEARCHERS, space=space, seed=seed)

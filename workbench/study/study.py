@@ -18,6 +18,7 @@ from workbench.core.drive import drive
 from workbench.core.errors import FirstTrialsFailed, InvalidInput, StudyError
 from workbench.core.failures import Hopeless
 from workbench.core.ledger import Ledger
+from workbench.core.machine import layout, slots_here
 from workbench.core.places import DEFAULT_DB, STUDY_NAME, is_study_name
 from workbench.core.protocols import Event, Executor, Kind, Scheduler, TrainableFactory, ranks_needed
 from workbench.core.record import provenance, take_up, warn_of_new_code
@@ -54,9 +55,10 @@ class Study:
         the workers, from a notebook's cell too.
     db : path
         The knowledge base; checkpoints go beside it.
-    nodes : int
-        Single-threaded worker processes of the local cluster, one trial each, or one rank of a trial that needs several
-        (`BA3C.n_ranks`). Ignored when `client` is given.
+    nodes : int, optional
+        Worker processes of the local cluster, one trial each, or one rank of a trial that needs several
+        (`BA3C.n_ranks`). By default one a core that this process may use, fewer where that leaves each less than 1 GiB
+        of memory or the GPUs do not suffice. Ignored when `client` is given.
     gpus_per_slot : float, optional
         GPUs of this machine that each worker process of the local cluster sees; below 1 several share one.
     client : distributed.Client, optional
@@ -98,7 +100,7 @@ class Study:
     scheduler: Scheduler
     trainable: TrainableFactory | Callable[..., Iterator[Any]]
     db: str | Path = DEFAULT_DB
-    nodes: int = 2
+    nodes: int | None = None
     client: "Client | None" = None
     seed: int = 0
     seeds: int = 1
@@ -124,11 +126,13 @@ class Study:
             object.__setattr__(self, "scheduler", Seeded(self.scheduler, self.seeds, self.judged_by))
         if not is_study_name(self.name):
             raise InvalidInput(f"{STUDY_NAME}, got {self.name!r}")
-        if isinstance(self.nodes, bool) or not isinstance(self.nodes, int) or self.nodes < 1:
+        if self.nodes is None and self.client is None:
+            object.__setattr__(self, "nodes", nodes_here(self.trainable, self.gpus_per_slot))
+        if self.client is None and (isinstance(self.nodes, bool) or not isinstance(self.nodes, int) or self.nodes < 1):
             raise InvalidInput(f"a study needs a whole number of nodes >= 1, got {self.nodes!r}")
         if not isinstance(self.fail_fast, bool):
             raise InvalidInput(f"fail_fast is true or false, got {self.fail_fast!r}")
-        if self.client is None and self.nodes < (n_ranks := ranks_needed(self.trainable)):
+        if self.client is None and (self.nodes or 0) < (n_ranks := ranks_needed(self.trainable)):
             raise InvalidInput(
                 f"a trial needs a gang of {n_ranks} nodes, the study has {self.nodes}: raise nodes, or lower n_ranks"
             )
@@ -206,6 +210,11 @@ class Study:
         }
 
     @property
+    def layout(self) -> str:
+        """Say what its slots get of this machine; nothing of a cluster that is no part of it."""
+        return "" if self.nodes is None or self.client is not None else layout(self.nodes)
+
+    @property
     def aim(self) -> Aim:
         """What the study is after, and what ends it early."""
         return Aim(self.mode, self.target_score, self.max_hours, self.second, self.second_mode)
@@ -230,7 +239,7 @@ class Study:
         from workbench.cluster.local import local_client
 
         cluster: AbstractContextManager[Client] = (
-            local_client(self.nodes, gpus_per_slot=self.gpus_per_slot)
+            local_client(self.nodes or 1, gpus_per_slot=self.gpus_per_slot)
             if self.client is None
             else nullcontext(self.client)
         )
@@ -264,7 +273,7 @@ class StudyRun(AttachedStudy):
         if study.client is None and study.gpus_per_slot is not None:
             from workbench.cluster.gpus import gpus_for
 
-            gpus_for(study.nodes, study.gpus_per_slot)  # before anything is written
+            gpus_for(study.nodes or 1, study.gpus_per_slot)  # before anything is written
         scheduler = copy.deepcopy(study.scheduler)
         size = size_of(scheduler)
         self._progress = Progress(size.n_trials, size.expected_phases)
@@ -359,6 +368,7 @@ class StudyRun(AttachedStudy):
 
     def _note(self) -> str:
         used = f" · checkpoints: {self.study.checkpoint_store.disk_use() / 2**20:.1f} MiB"
+        used += f" · {self.study.layout}" if self.running and self.study.layout else ""
         return used + (" · driven by a thread of this process, ends with it, can be resumed" if self.running else "")
 
     # -- the driver's thread ----------------------------------------------------------------------------------
@@ -423,6 +433,16 @@ def _absolute(checkpoints: str | None) -> str | None:
 
 def _said(hopeless: Hopeless) -> str:
     return f"{hopeless.cause}; correct it and resume the study, or let it go on with fail_fast=False"
+
+
+def nodes_here(trainable: object, gpus_per_slot: float | None = None) -> int:
+    """Give the workers of a local cluster that nobody has told how many there should be."""
+    nodes = slots_here(ranks_needed(trainable))
+    if gpus_per_slot is None:
+        return nodes
+    from workbench.cluster.gpus import most_nodes
+
+    return max(1, min(nodes, most_nodes(gpus_per_slot)))
 
 
 def checkpoint_store(db: str | Path, name: str, elsewhere: str | None = None) -> "CheckpointStore":

@@ -1,7 +1,6 @@
 """The best of a space for a function or class of one's own, in one call."""
 
 import inspect
-import os
 import re
 from collections.abc import Callable, Mapping
 from pathlib import Path
@@ -81,7 +80,7 @@ def tune(
     else:
         scheduler = HyperTrick(space, n_trials, n_phases, seed=seed)
     called = unique_name(_name_of(train), db) if name is None else name
-    where: dict[str, Any] = {"db": db, "nodes": _cores() if nodes is None else nodes, "seed": seed}
+    where: dict[str, Any] = {"db": db, "nodes": nodes, "seed": seed}
     run = Study(called, scheduler, train, mode=mode, max_hours=hours, target_score=target_score, **where).start()
     try:
         run.follow()
@@ -94,7 +93,3 @@ def tune(
 def _name_of(train: Any) -> str:
     inner = inspect.unwrap(train)
     return re.sub(r"\W+", "", getattr(inner, "__name__", type(inner).__name__)) or "study"
-
-
-def _cores() -> int:
-    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1

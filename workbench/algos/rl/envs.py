@@ -12,7 +12,6 @@ resets, and returns the first observation of the next episode with a void reward
 those, so a reader never has to know: where it is set there is an observation, and no transition before it.
 """
 
-import os
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache
@@ -27,6 +26,7 @@ from gymnasium.vector import AutoresetMode, SyncVectorEnv, VectorEnv
 
 from workbench.algos.rl.environment import Recipe, Wrapper, longest_of, readable, registered
 from workbench.core.errors import InvalidInput, unknown
+from workbench.core.machine import cores_a_slot
 
 ATARI_STACK = 4  # frames an observation shows
 ATARI_SIDE = 84  # pixels
@@ -211,7 +211,7 @@ def make_agents(
         game.name,
         n_envs,
         batch_size=batch_size or n_envs,
-        num_threads=min(n_envs, n_threads or available_cores()),
+        num_threads=min(n_envs, n_threads or cores_a_slot()),
         max_num_frames_per_episode=rules.longest(game),
         repeat_action_probability=rules.repeat_action_probability,
         autoreset_mode=AutoresetMode.NEXT_STEP,
@@ -314,11 +314,6 @@ def checked_actions(actions: np.ndarray, n: int, n_actions: int) -> np.ndarray:
     if n and (actions.min() < 0 or actions.max() >= n_actions):
         raise InvalidInput(f"actions must be in 0..{n_actions - 1}, got {actions.min()}..{actions.max()}")
     return actions.astype(np.int64, copy=False)
-
-
-def available_cores() -> int:
-    """Count the cores this process may use."""
-    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
 
 
 def _folded(name: str) -> str:

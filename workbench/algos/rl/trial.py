@@ -14,7 +14,7 @@ import torch
 from workbench.algos.rl.agents import AgentGroup
 from workbench.algos.rl.checkpoint import CHECKPOINT, load_weights, read_checkpoint
 from workbench.algos.rl.environment import told
-from workbench.algos.rl.envs import ATARI_EPISODE_FRAMES, Agents, available_cores, make_agents
+from workbench.algos.rl.envs import ATARI_EPISODE_FRAMES, Agents, make_agents
 from workbench.algos.rl.episodes import Episodes, PhaseEnd
 from workbench.algos.rl.learner import Learner
 from workbench.algos.rl.meter import Meter, Reading
@@ -23,6 +23,7 @@ from workbench.algos.rl.precision import choose_precision
 from workbench.algos.rl.rollout import Segments
 from workbench.algos.rl.settings import Settings
 from workbench.algos.rl.workers import Workers
+from workbench.core.machine import cores_a_slot
 from workbench.core.protocols import Metrics, Progress
 
 PROGRESS_S = 0.5  # seconds between two calls of progress
@@ -271,7 +272,7 @@ class Trial(ABC):
             derived(self.seed, 2, len(self._groups), self._steps_before),
             s.rules,
             batch_size=n_ready,
-            n_threads=-(-(s.emulator_threads or available_cores()) // self.n_groups),
+            n_threads=-(-(s.emulator_threads or cores_a_slot()) // self.n_groups),
         )
 
     def _begin(self) -> None:

@@ -16,9 +16,9 @@ from workbench.algos.rl.ba3c.exchange import AllReduce, open_store_socket
 from workbench.algos.rl.ba3c.local_gang import HOST, LocalGang
 from workbench.algos.rl.ba3c.rank import BA3CTrial
 from workbench.algos.rl.ba3c.trial import BA3C
-from workbench.algos.rl.envs import available_cores
 from workbench.algos.rl.trial import play_for
 from workbench.core.budget import Budget
+from workbench.core.machine import cores
 from workbench.paper.ba3c.published import FIG_6
 from workbench.paper.ba3c.scaling import exponential_kth_of_n, mean_step_s
 from workbench.paper.experiment import Rows
@@ -105,7 +105,7 @@ def ranks(seconds: float, most: int) -> Rows:
     """
     rows: Rows = []
     n = 1
-    while n <= max(2, min(most, available_cores())):
+    while n <= max(2, min(most, cores())):
         points, took = rate(pong(n, 128), seconds)
         rows += [
             {"kind": "ranks", "n_ranks": n, "repeat": i, "points_per_s": round(p, 1)} for i, p in enumerate(points)

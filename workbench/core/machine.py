@@ -1,0 +1,79 @@
+"""What this process may use of its machine: cores and memory, as its control group and its affinity allow."""
+
+import os
+from collections.abc import Iterator
+from contextlib import suppress
+from pathlib import Path
+
+CORES = "WORKBENCH_CORES"
+"""Environment variable: how many cores one slot of the cluster that this process belongs to may count on."""
+
+_SLOT_BYTES = 1 << 30  # a trial with torch and its emulators takes about half of it
+_ROOT = Path("/")
+
+
+def cores(root: Path = _ROOT) -> int:
+    """Count the cores: those this process may run on, or as many as its control group's quota is worth; 1 at least."""
+    allowed = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+    quotas = [float(allowed)]
+    for group in _groups(root, "cpu"):
+        told = _words(group / "cpu.max") or _words(group / "cpu.cfs_quota_us") + _words(group / "cpu.cfs_period_us")
+        if len(told) == 2 and told[0] not in ("max", "-1"):
+            quotas.append(int(told[0]) / int(told[1]))
+    return max(1, int(min(quotas)))
+
+
+def memory(root: Path = _ROOT) -> int:
+    """Tell the bytes of memory: the machine's, or its control group's limit."""
+    there = (root / "proc" / "meminfo").read_text().partition("MemTotal:")[2].split()
+    limits = [int(there[0]) << 10]
+    for group in _groups(root, "memory"):
+        told = _words(group / "memory.max") or _words(group / "memory.limit_in_bytes")
+        limits += [int(word) for word in told if word != "max"]
+    return min(limits)
+
+
+def slots_here(n_ranks: int = 1, root: Path = _ROOT) -> int:
+    """Give the slots a cluster here has unless it is told: a worker a core, at least 1 GiB each, in whole gangs."""
+    workers = min(cores(root), memory(root) // _SLOT_BYTES)
+    return n_ranks * max(1, workers // n_ranks)
+
+
+def cores_a_slot(slots: int | None = None) -> int:
+    """Give the cores that one of so many slots may count on; without a number those of this process's own slot."""
+    if slots is None:
+        return max(1, int(given)) if (given := os.environ.get(CORES, "")).isdecimal() else cores()
+    return max(1, cores() // slots)
+
+
+def layout(slots: int) -> str:
+    """Say what so many slots get of this machine.
+
+    >>> layout(2)  # doctest: +SKIP
+    '2 slots with 1 core each, of the 2 cores and 23.5 GiB that can be used here'
+    """
+    n, each = cores(), cores_a_slot(slots)
+    of = f"of the {_counted(n, 'core')} and {memory() / 2**30:.1f} GiB that can be used here"
+    return f"{_counted(slots, 'slot')} with {_counted(each, 'core')} each, {of}"
+
+
+def _counted(n: int, what: str) -> str:
+    return f"{n} {what}{'' if n == 1 else 's'}"
+
+
+def _groups(root: Path, controller: str) -> Iterator[Path]:
+    """Give the folders of this process's control group and of those around it, in either version's layout."""
+    with suppress(OSError):
+        for line in (root / "proc" / "self" / "cgroup").read_text().splitlines():
+            number, controllers, path = line.split(":", 2)
+            if number == "0" or controller in controllers.split(","):
+                top = root / "sys" / "fs" / "cgroup" / ("" if number == "0" else controller)
+                group = top / path.strip("/")
+                yield from (group, *(one for one in group.parents if one.is_relative_to(top)))
+
+
+def _words(file: Path) -> tuple[str, ...]:
+    try:
+        return tuple(file.read_text().split())
+    except OSError:
+        return ()
