@@ -5,6 +5,7 @@ The studies are simulated and the page is handed their boards; neither a noteboo
 
 import sys
 import tempfile
+from contextlib import chdir
 from io import BytesIO
 from pathlib import Path
 
@@ -36,8 +37,9 @@ def explained(board):
 
 def of_studies(page, folder: Path) -> None:
     """Home, a comparison and a report, of studies in a knowledge base."""
-    with tempfile.TemporaryDirectory() as place:
-        db = Path(place) / "workbench.db"
+    with tempfile.TemporaryDirectory() as place, chdir(place):
+        db = Path("data/runs/workbench.db")
+        db.parent.mkdir(parents=True)
         write_studies(db, **{"pong-monday": 1.0, "pong-tuesday": 1.0, "pong-wednesday": 0.6})
         Controls(db, "pong-monday").tag("baseline")
         for name, opened in {"home": ["pong-wednesday"], "comparison": ["pong-monday", "pong-tuesday"]}.items():
@@ -46,7 +48,7 @@ def of_studies(page, folder: Path) -> None:
             page.wait_for_selector(".wb-open .wb-table")
             page.wait_for_timeout(600)
             shoot(page, folder / f"{name}.png")
-        path = Results.open(db, "pong-monday").write_report(Path(place) / "report.html")
+        path = Results.open(db, "pong-monday").write_report("report.html")
         page.set_viewport_size(SIZE)
         page.goto(path.as_uri())
         page.wait_for_selector(".plot .main-svg")
@@ -56,9 +58,9 @@ def of_studies(page, folder: Path) -> None:
 
 def failed(board_of_study):
     """What befalls a trial whose code is at fault."""
-    lost = [Event(Kind.PHASE_FAILED, k, 0, 0, 0, {"why": "exception", "error": "ValueError: bad"}) for k in (1.0, 2.0)]
+    lost = [Event(Kind.PHASE_FAILED, k, 0, 1, 0, {"why": "exception", "error": "ValueError: bad"}) for k in (1.0, 2.0)]
     over = {"why": "exception", "error": "ValueError: bad", "place": "train.py:12 in build", "attempt": 2}
-    return board_of_study(24, 0.1, more=(*lost, Event(Kind.TRIAL_FAILED, 3.0, 0, 0, 0, over)))
+    return board_of_study(24, 0.1, more=(*lost, Event(Kind.TRIAL_FAILED, 3.0, 0, 1, 0, over)))
 
 
 def paused():
@@ -73,6 +75,7 @@ def shoot(page, path: Path) -> None:
 
 
 def main(folder: Path = DOCS) -> None:
+    folder = folder.absolute()
     folder.mkdir(parents=True, exist_ok=True)
     running = explained(board_of(48, 0.55))
     large = board_of(240, 0.7, nodes=32)

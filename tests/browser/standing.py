@@ -24,7 +24,7 @@ from workbench.viz.dashboard.board import Board, Message
 from workbench.viz.dashboard.comparison import Comparison
 from workbench.viz.dashboard.estimator import Estimator
 from workbench.viz.dashboard.feed import READ, News
-from workbench.viz.dashboard.front import CODE, Front
+from workbench.viz.dashboard.front import CODE, CSS
 from workbench.viz.dashboard.home import Home
 
 SPACE = Space({
@@ -142,7 +142,7 @@ def stand(page, board: Board, *, dark: bool = False, **state: object) -> None:
 
 def show(page, models: list[list[object]], *, dark: bool = False) -> None:
     """Show the first of these models in a blank page; it finds the others by their keys."""
-    style = f"<style>body{{margin:0}}{Front._css}</style>"
+    style = f"<style>body{{margin:0}}{CSS}</style>"
     page.set_content(f"<!doctype html><html lang=en><title>study</title>{style}<main></main>")
     page.evaluate(MODEL)
     page.evaluate("given => window.stand(...given)", [CODE, models, dark])
@@ -175,6 +175,8 @@ def stand_home(page, db: Path, *names: str, dark: bool = False, explained: Calla
             if isinstance(home.board, Comparison):
                 for _, board in home.board._studies.values():
                     board.learn(importance=explained(board))
+            elif home.board is not None:
+                home.board._board.learn(importance=explained(home.board._board))
             if home.board is not None:
                 key = home._shown.replace("anywidget:", "")
                 models.append(model_of(home.board._snapshot(), _kind=home.board._kind, _key=key))

@@ -2,8 +2,6 @@
 
 import argparse
 import json
-import re
-from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -23,8 +21,9 @@ def add_parsers(commands: Any) -> None:
 
 def _add_looking(commands: Any) -> None:
     """Commands that read a study."""
-    report = commands.add_parser("report", help="write a study's figures to one self-contained HTML file")
+    report = commands.add_parser("report", help="write a study's figures to an HTML page")
     add_study(report)
+    report.add_argument("--whole", action="store_true", help="one file to send: plotly's library, 5 MB, inside")
     report.add_argument("--out", metavar="FILE", help="where to (default: beside the knowledge base)")
     report.set_defaults(command=_report)
 
@@ -117,12 +116,13 @@ def _report(arguments: argparse.Namespace) -> int:
 
     db = Path(arguments.db)
     out = Path(arguments.out) if arguments.out else db.parent / f"{arguments.name}.html"
-    print(Results.open(db, arguments.name).write_report(out))
+    print(Results.open(db, arguments.name).write_report(out, whole=arguments.whole))
     return 0
 
 
 def _show(arguments: argparse.Namespace) -> int:
     from workbench.analysis import failures
+    from workbench.core.toml import toml_lines
     from workbench.study.results import Results
 
     results = Results.open(arguments.db, arguments.name)
@@ -131,23 +131,8 @@ def _show(arguments: argparse.Namespace) -> int:
     if found["best_trial"] is not None:
         told["best"] = {name: found[f"best_{name}"] for name in ("trial", "score", "config")}
     told["failures"] = failed.to_dict("records")
-    print(json.dumps(told, indent=1, ensure_ascii=False) if arguments.json else "\n".join(_toml(told)))
+    print(json.dumps(told, indent=1, ensure_ascii=False) if arguments.json else "\n".join(toml_lines(told)))
     return 0
-
-
-def _toml(table: Mapping[str, Any], path: str = "") -> Iterator[str]:
-    """Write values first, then tables: those of a study, whose strings and numbers are written as in JSON."""
-    plain = {key: value for key, value in table.items() if not isinstance(value, (dict, list))}
-    yield from (f"{_key(key)} = {json.dumps(value, ensure_ascii=False)}" for key, value in plain.items())
-    for key in (key for key in table if key not in plain):
-        inner, name = table[key], f"{path}{_key(key)}"
-        for part in inner if isinstance(inner, list) else [inner]:
-            yield f"\n[[{name}]]" if isinstance(inner, list) else f"\n[{name}]"
-            yield from _toml(part, f"{name}.")
-
-
-def _key(name: str) -> str:
-    return name if re.fullmatch(r"[\w-]+", name, re.ASCII) else json.dumps(name, ensure_ascii=False)
 
 
 def _delete(arguments: argparse.Namespace) -> int:

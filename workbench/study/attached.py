@@ -146,7 +146,7 @@ class AttachedStudy:
         return Dashboard(self.db, self.name)
 
     def report(self, path: str | Path | None = None) -> Path:
-        """Write the self-contained HTML report, by default beside the knowledge base; return where it is."""
+        """Write the HTML report, by default beside the knowledge base; return where it is."""
         return self.results().write_report(path or self.db.resolve().parent / f"{self.name}.html")
 
     def follow(self, every_s: float | None = None, out: IO[str] | None = None) -> "AttachedStudy":

@@ -96,7 +96,7 @@ class Results:
         used = analysis.occupancy(f.spans, f.slots, f.wall_s)
         survived = analysis.survival(f.trials, f.phases, f.decisions, size.n_phases)
         found = self.importance()
-        curves = analysis.learning_curves(f.phases, f.metrics)
+        curves = _thinned(analysis.learning_curves(f.phases, f.metrics))
         drawn = {
             "occupancy": figures.node_occupancy(f.spans, f.slots, f.wall_s, occupancy=used.share),
             "survival": figures.phase_survival(survived, [*size.began] or None, [*size.fewest] or None),
@@ -219,8 +219,11 @@ class Results:
             "phylogenetic tree": figures.phylogenetic_tree(analysis.phylogeny(known, best)),
         }
 
-    def write_report(self, path: str | Path) -> Path:
-        """Write one self-contained HTML page with the summary, the figures, the trials and the decision log."""
+    def write_report(self, path: str | Path, *, whole: bool = False) -> Path:
+        """Write an HTML page with the summary, the figures, the trials, the decision log and the settings.
+
+        What draws the figures is kept beside it, once for all reports of a folder; with `whole` it is inside, 5 MB.
+        """
         from workbench.viz.figures import write_report
 
         f = self.frames
@@ -228,12 +231,32 @@ class Results:
         explain = explain_of(self.spec["scheduler"], REGISTRY)
         told = [explain({"mode": mode, **why}) for mode, why in f.decisions[["mode", "reason"]].itertuples(index=False)]
         decisions = f.decisions.assign(reason=told)
-        tables = {"Trials": f.trials, "Decisions": decisions}
+        tables = {"Trials": self._trials_table(), "Decisions": decisions}
         if not self.confirmed.empty:
             tables = {"Claimed and confirmed": self.confirmed, **tables}
         if f.aim.second is not None:
             tables["Front"] = self.front.rename(columns={"second": f.aim.second})
-        return write_report(path, f"Study {self.name}", self._rows(), captions, tables, note=_what_ran(self.spec))
+        return write_report(
+            path,
+            f"Study {self.name}",
+            self._rows(),
+            captions,
+            tables,
+            note=_what_ran(self.spec),
+            settings=self.spec,
+            whole=whole,
+        )
+
+    def _trials_table(self) -> "pd.DataFrame":
+        """Give the trials as a reader wants them: scores and configuration first, without columns that say nothing."""
+        f = self.frames
+        first = ["trial", "state", "phases", "last_score", "best_score", *f.hyperparameters]
+        tags = f.tags.dropna(subset=["trial"]).groupby("trial")["tag"].agg(" ".join)
+        table = f.trials[[*first, *(name for name in f.trials if name not in first)]].dropna(axis="columns", how="all")
+        idle = [name for name in ("confirms",) if not f.trials[name].any()]
+        idle += ["candidate"] if (f.trials["candidate"] == f.trials["trial"]).all() else []
+        told = {"tags": table["trial"].map(tags).fillna("")} if len(tags) else {}
+        return table.drop(columns=idle, errors="ignore").assign(**told)
 
     def __str__(self) -> str:
         rows = self._rows()
@@ -316,6 +339,7 @@ class Results:
         return {"failed of": "; ".join(lines)} if lines else {}
 
 
+_POINTS = 15_000  # of all learning curves in a figure
 _CAPTIONS = {
     "occupancy": "Slots over time: one bar a phase, coloured by its number. Grey is idle, hatched is held or lost.",
     "survival": "Trials phase by phase: how many began each, and what became of them.",
@@ -338,11 +362,26 @@ _CAPTIONS = {
 }
 
 
+def _thinned(curves: "pd.DataFrame") -> "pd.DataFrame":
+    """Leave out what nobody sees of very long curves; extremes and ends of phases stay."""
+    from workbench.analysis import thin_curves
+
+    if len(curves) <= _POINTS:
+        return curves
+    ordered = curves.sort_values(["trial", "x"], kind="stable", ignore_index=True)
+    numbers = ordered[["trial", "x", "score"]].to_numpy(float)
+    share = max(8, _POINTS // ordered["trial"].nunique())
+    chosen = ordered["phase_end"].to_numpy(bool, copy=True)
+    chosen[thin_curves(numbers[:, 0].astype(int), numbers[:, 1], numbers[:, 2], share)] = True
+    return ordered[chosen]
+
+
 def _what_ran(spec: Mapping[str, Any]) -> str:
     scheduler, trainable = dict(spec["scheduler"]), dict(spec["trainable"])
     settings = ", ".join(f"{k} = {_number(v)}" for k, v in trainable.items() if k != "kind" and v is not None)
     rule = ", ".join(f"{k} = {_number(v)}" for k, v in scheduler.items() if k not in ("kind", "searcher"))
-    return f"{scheduler['kind']} ({rule}) over {trainable['kind']} ({settings}); seed {spec['seed']}"
+    trained = f"{trainable['kind']} ({settings})" if settings else trainable["kind"]
+    return f"{scheduler['kind']} ({rule}) over {trained}; seed {spec['seed']}"
 
 
 def _seeds(n: int) -> str:

@@ -6,7 +6,7 @@ import re
 import numpy as np
 import pytest
 
-from workbench.viz.dashboard.front import CODE, Front
+from workbench.viz.dashboard.front import CODE, CSS
 from workbench.viz.figures import theme
 
 LIGHT, DARK = "#ffffff", "#212121"  # JupyterLab's grounds
@@ -37,7 +37,7 @@ def mixed(ink, ground, share):
 
 @pytest.mark.parametrize("ground", [LIGHT, DARK])
 def test_every_mark_stands_out_from_both_grounds(ground):
-    neutral = int(re.search(r"--wb-neutral: color-mix\(in srgb, var\(--wb-ink\) (\d+)%", Front._css)[1]) / 100
+    neutral = int(re.search(r"--wb-neutral: color-mix\(in srgb, var\(--wb-ink\) (\d+)%", CSS)[1]) / 100
     marks = {**theme.STATE_COLORS, "neutral": mixed(INKS[ground][0], ground, neutral)}
     marks |= {f"phase {k}": c for k, c in enumerate(theme.phase_greys(12, dark=ground == DARK))}
     marks |= {f"font {k}": c for k, c in enumerate(INKS[ground])}

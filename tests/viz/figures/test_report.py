@@ -1,14 +1,18 @@
 import json
 import re
+import tomllib
+from html import unescape
 from html.parser import HTMLParser
 
 import pandas as pd
 import plotly.graph_objects as go
 import pytest
 
+from tests.browser.lab import MISSING, browser_page, chromium
 from workbench.viz.figures import node_occupancy, report, report_html, score_by_hyperparameter, write_report
 
 HOSTILE = "<script>alert(1)</script>"
+SETTINGS = {"seed": 0, "scheduler": {"kind": HOSTILE, "rates": [0.5, 1.0]}}
 
 
 class _Elements(HTMLParser):
@@ -33,23 +37,66 @@ def page(frames):
         "scores": score_by_hyperparameter(frames.phases, frames.trials, frames.hyperparameters),
     }
     tables = {"Trials": frames.trials, HOSTILE: frames.decisions}
-    return report_html(HOSTILE, {HOSTILE: HOSTILE, "best": {HOSTILE: 1.0}}, figures, tables, note=HOSTILE)
+    told = {HOSTILE: HOSTILE, "best": {HOSTILE: 1.0}}
+    return report_html(HOSTILE, told, figures, tables, note=HOSTILE, settings=SETTINGS)
 
 
 def test_hostile_words_stay_words(page):
     assert HOSTILE not in page
     assert page.count("&lt;script&gt;alert(1)&lt;/script&gt;") >= 6
     scripts = [attrs for tag, attrs in _elements(page) if tag == "script"]
-    assert [attrs.get("type") for attrs in scripts] == ["application/json"] * 2 + [None, None]
+    assert [attrs.get("type") for attrs in scripts] == ["application/json"] * 2 + [None, None, None]
 
 
 def test_nothing_is_loaded_from_anywhere(page):
     for tag, attrs in _elements(page):
         assert tag not in ("link", "img", "iframe", "object", "embed")
         assert "src" not in attrs
-    assert "default-src 'none'" in page
+    assert "default-src 'none'; script-src 'unsafe-inline';" in page
     assert "@import" not in report._STYLE
     assert "url(" not in report._STYLE
+
+
+def test_contents_lead_to_every_part(page):
+    ids = {attrs["id"] for _, attrs in _elements(page) if "id" in attrs}
+    links = [attrs["href"] for tag, attrs in _elements(page) if tag == "a"]
+    assert links == ["#figure-0", "#figure-1", "#table-0", "#table-1", "#settings"]
+    assert {link[1:] for link in links} <= ids
+    assert ">Slots over time</a>" in page
+
+
+def test_settings_are_toml(page):
+    told = re.search(r'id="settings">Settings</h2><pre>(.*?)</pre>', page, re.DOTALL)[1]
+    assert tomllib.loads(unescape(told)) == SETTINGS
+
+
+def test_the_library_is_shared_by_the_reports_of_a_folder(tmp_path, frames):
+    figures = {"": node_occupancy(frames.spans, frames.slots, frames.wall_s)}
+    for name in ("one", "two"):
+        path = write_report(tmp_path / f"{name}.html", name, {}, figures)
+        assert path.stat().st_size < 100_000
+        assert path.read_text().count(f'<script src="{report.LIBRARY}"></script>') == 1
+    assert sorted(p.name for p in tmp_path.iterdir()) == ["one.html", report.LIBRARY, "two.html"]
+    assert (tmp_path / report.LIBRARY).stat().st_size > 1_000_000
+    assert write_report(tmp_path / "whole.html", "", {}, figures, whole=True).stat().st_size > 1_000_000
+
+
+@pytest.mark.skipif(chromium() is None, reason=MISSING)
+def test_it_is_read_in_a_browser_and_its_tables_are_sorted(tmp_path, frames):
+    rows = pd.DataFrame({"n": [2.0, None, 10.0], "word": ["b", "a", "c"]})
+    figures = {"": node_occupancy(frames.spans, frames.slots, frames.wall_s)}
+    path = write_report(tmp_path / "one.html", "one", {}, figures, {"Rows": rows})
+    with browser_page() as tab:
+        tab.goto(path.as_uri())
+        tab.wait_for_selector(".plot .main-svg")  # the library beside it is found, the policy lets it in
+        words = lambda: tab.locator("table.sortable tbody td:first-child").all_text_contents()  # noqa: E731
+        for wanted in (["2", "10", "–"], ["10", "2", "–"], ["2", "–", "10"]):
+            tab.get_by_role("button", name="n", exact=True).click()
+            assert words() == wanted
+        assert tab.complaints == []
+        (tmp_path / report.LIBRARY).unlink()
+        tab.reload()
+        tab.wait_for_selector("#missing", state="visible")
 
 
 def test_figures_can_be_read_back(page, frames):

@@ -7,7 +7,7 @@ from typing import Any
 
 import traitlets
 
-from workbench.core.errors import WorkbenchError
+from workbench.core.errors import StudyError, WorkbenchError
 from workbench.core.ledger import Ledger
 from workbench.core.places import DEFAULT_DB
 from workbench.core.protocols import Kind
@@ -59,11 +59,10 @@ class Home(Live):
         self._kb: KnowledgeBase | None = None
         self._studies: dict[str, _Followed] = {}
         self._told: list[dict[str, Any]] | None = None
-        self._open: list[str] = []  # what `board` shows
-        self._problem: WorkbenchError | None = None  # why what is selected cannot be opened
+        self._problem = ""  # why what is selected cannot be opened
         self.board: Dashboard | Comparison | None = None
         super().__init__(f"studies of {db}", refresh_s)
-        self.observe(lambda _: self._wake.set(), ["selected"])  # the thread opens them: that may take a while
+        self.observe(lambda _: self._switched(), ["selected"])
 
     # -- what it shows -------------------------------------------------------------------------------------------
 
@@ -77,21 +76,27 @@ class Home(Live):
                 study.read()
         if (rows := self._rows()) != self._told:
             self._told, self._asked = rows, True
-        if self.selected != self._open:
-            self._show(list(self.selected))
         if self._problem:
-            raise self._problem
+            raise StudyError(self._problem)
+
+    def _switched(self) -> None:
+        """Open what is selected."""
+        with self._lock:
+            self._show(list(self.selected))
+        self._wake.set()
 
     def _show(self, names: list[str]) -> None:
         """Open one study, or several beside one another; what was open is closed."""
-        self._open = names
         before, self.board = self.board, None
-        self._problem = None
+        self._problem = ""
         try:
             if names:
                 self.board = Dashboard(self._db, names[0]) if len(names) == 1 else Comparison(self._db, *names)
         except WorkbenchError as err:
-            self._problem = err
+            self._problem = str(err)
+        except Exception:  # noqa: BLE001  marimo makes no widget outside a cell
+            words = f"{'Dashboard' if len(names) == 1 else 'Comparison'}({str(self._db)!r}, {str(names)[1:-1]})"
+            self._problem = f"this notebook cannot open a view within a view: show {words} in a cell"
         self._shown = "" if self.board is None else f"anywidget:{self.board.model_id}"
         if before is not None:
             before.close()

@@ -9,7 +9,7 @@ import anywidget
 import traitlets
 
 from workbench.viz.dashboard.board import Message
-from workbench.viz.dashboard.front import BOOT, VERSION, shared_front
+from workbench.viz.dashboard.front import BOOT, CODE, CSS, VERSION
 from workbench.viz.dashboard.stored import VIEW, Stored
 
 _ONCE_MORE_S = 1.0  # the last state is sent again after this: a front end may have dropped it
@@ -36,8 +36,7 @@ class Live(anywidget.AnyWidget):  # type: ignore[misc]
     error = traitlets.Unicode("").tag(sync=True)
     _kind = traitlets.Unicode("dashboard").tag(sync=True)  # the page that draws it
     _key = traitlets.Unicode("").tag(sync=True)  # by which the views of one model find their store
-    _front = traitlets.Unicode("").tag(sync=True)  # the model that holds the front end's code
-    _version = traitlets.Unicode(VERSION).tag(sync=True)
+    _version = traitlets.Unicode(VERSION).tag(sync=True)  # of the front end
 
     _thread: threading.Thread | None = None
 
@@ -48,7 +47,7 @@ class Live(anywidget.AnyWidget):  # type: ignore[misc]
         self._wake = threading.Event()
         self._asked = False  # whether a viewer waits for a snapshot
         self._closing = False
-        super().__init__(_key=uuid4().hex, _front=f"anywidget:{shared_front().model_id}")
+        super().__init__(_key=uuid4().hex)
         self._stored = Stored(self._key, self._repr_html_)
         # ipykernel sends what a view says to the shell its widget last spoke from. This one speaks from a thread of its
         # own, which counts as the main shell, and there a pressed button would wait for the end of the running cell.
@@ -132,11 +131,13 @@ class Live(anywidget.AnyWidget):  # type: ignore[misc]
         return self._is_over() and not trouble
 
     def _heard(self, _: Any, content: Any, __: Any) -> None:
-        """A view wants a snapshot, or asks something. Runs on any thread the kernel likes: be brief."""
+        """A view wants a snapshot, the front end, or something done. Runs on any thread the kernel likes: be brief."""
         kind = content.get("type") if isinstance(content, dict) else None
         if kind == "ask":
             self._ask(content)
-        if kind == "snapshot":
+        elif kind == "front":
+            self._say({"type": "front", "code": CODE, "css": CSS})
+        elif kind == "snapshot":
             self._tell_soon()
 
     def _tell_soon(self) -> None:

@@ -29,7 +29,8 @@ def static_html(board: Board) -> str:
         escape(f"failed: {'; '.join(now['failures'])}") if now["failures"] else "",
     ]
     return (
-        f"<div><strong>{escape(board.name)}</strong>: {' · '.join(part for part in numbers if part)}"
+        "<div style='font-size:13px'>"
+        f"<strong>{escape(board.name)}</strong>: {' · '.join(part for part in numbers if part)}"
         f"{gantt_svg(*board.bars(_MOST_BARS), now['at_s'])}{_survival_table(now['survival'])}"
         f"{_best_table(board.best(_BEST))}</div>"
     )
@@ -38,11 +39,7 @@ def static_html(board: Board) -> str:
 def studies_table(rows: Iterable[Mapping[str, Any]]) -> str:
     """Write a row a study."""
     known = list(rows)
-    if not known:
-        return "<p>no study yet</p>"
-    head = "".join(f"<th>{escape(name)}</th>" for name in known[0])
-    cells = ("".join(f"<td>{escape(_number(value))}</td>" for value in row.values()) for row in known)
-    return f"<table><thead><tr>{head}</tr></thead><tbody>{''.join(f'<tr>{row}</tr>' for row in cells)}</tbody></table>"
+    return _table(list(known[0]), [row.values() for row in known]) if known else "<p>no study yet</p>"
 
 
 def gantt_svg(spans: pd.DataFrame, slots: pd.DataFrame, until_s: float) -> str:
@@ -84,24 +81,22 @@ def _survival_table(survival: Sequence[Mapping[str, Any]]) -> str:
     if not survival:
         return ""
     names = ["began", "completed", "stopped", "failed"]
-    head = "".join(f"<th>{row['phase']}</th>" for row in survival)
-    rows = "".join(f"<tr><th>{name}</th>{''.join(f'<td>{row[name]}</td>' for row in survival)}</tr>" for name in names)
-    return f"<table><thead><tr><th>phase</th>{head}</tr></thead><tbody>{rows}</tbody></table>"
+    return _table(["phase", *(row["phase"] for row in survival)], [[n, *(row[n] for row in survival)] for n in names])
 
 
 def _best_table(trials: Sequence[Mapping[str, Any]]) -> str:
     if not trials:
         return ""
     names = list(trials[0]["config"])
-    head = "".join(
-        f"<th>{escape(name)}</th>" for name in ["trial", "state", "last score", "best score", *names, "verdict"]
-    )
-    rows = [
-        [t["trial"], t["state"], _number(t["last"]), _number(t["best"]), *map(_number, t["config"].values()), t["why"]]
-        for t in trials
-    ]
-    cells = ("".join(f"<td>{escape(str(value))}</td>" for value in row) for row in rows)
-    return f"<table><thead><tr>{head}</tr></thead><tbody>{''.join(f'<tr>{row}</tr>' for row in cells)}</tbody></table>"
+    rows = [[t["trial"], t["state"], t["last"], t["best"], *t["config"].values(), t["why"]] for t in trials]
+    return _table(["trial", "state", "last score", "best score", *names, "verdict"], rows)
+
+
+def _table(names: Iterable[Any], rows: Iterable[Iterable[Any]]) -> str:
+    """Write a table with every word escaped; GitHub keeps attributes, and no styles."""
+    head = "".join(f'<th align="left">{escape(str(name))}</th>' for name in names)
+    body = "".join(f"<tr>{''.join(f'<td>{escape(_number(value))}</td>' for value in row)}</tr>" for row in rows)
+    return f"<table><thead><tr>{head}</tr></thead><tbody>{body}</tbody></table>"
 
 
 def _number(value: object) -> str:

@@ -1,23 +1,30 @@
-"""One self-contained HTML page a study: figures, tables and all they need, to be read without a network."""
+"""One HTML page a study: figures, tables, settings, to be read without a network."""
 
 import json
 import os
 import tempfile
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from html import escape
 from pathlib import Path
 from typing import Any
 
 import pandas as pd
 import plotly.graph_objects as go
-from plotly.offline import get_plotlyjs
+from plotly.offline import get_plotlyjs, get_plotlyjs_version
+
+from workbench.core.toml import toml_lines
 
 MOST_ROWS = 5000
 
-# Nothing is loaded from anywhere, whatever slips into the page: the browser itself is told so.
+LIBRARY = f"plotly-{get_plotlyjs_version()}.min.js"
+"""The file beside the reports of a folder that holds what draws their figures, once for all of them."""
+
+# Nothing is loaded from any network, whatever slips into the page: the browser itself is told so.
 _POLICY = (
-    "default-src 'none'; script-src 'unsafe-inline'; style-src 'unsafe-inline'; img-src data: blob:; font-src data:"
+    "default-src 'none'; script-src 'unsafe-inline'{beside}; style-src 'unsafe-inline'; "
+    "img-src data: blob:; font-src data:"
 )
+_BESIDE = " 'self' file:"
 
 _STYLE = """
 :root { --ground: #ffffff; --ink: #1d2126; --soft: #5d6670; --line: #d9dde2; color-scheme: light dark; }
@@ -30,6 +37,13 @@ body { margin: 0 auto; max-width: 1120px; padding: 28px 24px 64px; background: v
 h1 { font-size: 26px; margin: 0 0 2px; overflow-wrap: anywhere; }
 h2 { font-size: 18px; margin: 36px 0 8px; }
 p.note { color: var(--soft); margin: 0 0 16px; }
+nav ul { columns: 2 22em; margin: 16px 0 8px; padding-left: 18px; font-size: 13px; }
+nav a { color: inherit; }
+pre { overflow: auto; padding: 10px 14px; border: 1px solid var(--line); border-radius: 6px; font-size: 13px; }
+th button { all: unset; cursor: pointer; }
+th button:focus-visible { outline: 2px solid var(--ink); }
+th[aria-sort="ascending"] button::after { content: " ▲" / ""; }
+th[aria-sort="descending"] button::after { content: " ▼" / ""; }
 table { border-collapse: collapse; font-variant-numeric: tabular-nums; font-size: 13px; }
 th, td { padding: 4px 12px 4px 0; text-align: left; vertical-align: top; border-bottom: 1px solid var(--line); }
 th { color: var(--soft); font-weight: 600; }
@@ -45,8 +59,35 @@ details > summary { cursor: pointer; font-size: 18px; font-weight: 700; margin: 
 @media print { .scroll { max-height: none; overflow: visible; } }
 """
 
+_SORT = """
+for (const table of document.querySelectorAll("table.sortable")) {
+  const [head, body] = [table.tHead.rows[0], table.tBodies[0]];
+  const first = [...body.rows];
+  const valueOf = (row, k) => {
+    const words = row.cells[k].textContent;
+    if (words === "–") return null;
+    return head.cells[k].className === "number" ? Number(words) : words;
+  };
+  [...head.cells].forEach((cell, k) => {
+    cell.firstChild.onclick = () => {
+      const was = cell.getAttribute("aria-sort");
+      for (const other of head.cells) other.removeAttribute("aria-sort");
+      if (was === "descending") return body.append(...first); // as it came
+      const sign = was ? -1 : 1;
+      cell.setAttribute("aria-sort", was ? "descending" : "ascending");
+      body.append(...[...first].sort((one, other) => {
+        const [a, b] = [valueOf(one, k), valueOf(other, k)];
+        if (a === null || b === null) return (a === null) - (b === null);
+        return sign * (typeof a === "number" ? a - b : a.localeCompare(b));
+      }));
+    };
+  });
+}
+"""
+
 _DRAW = """
-for (const holder of document.querySelectorAll(".plot")) {
+if (!window.Plotly) document.getElementById("missing").hidden = false;
+else for (const holder of document.querySelectorAll(".plot")) {
   const drawn = JSON.parse(document.getElementById(holder.id + "-data").textContent);
   Plotly.newPlot(holder, drawn.data, drawn.layout, {responsive: true, displaylogo: false});
 }
@@ -60,8 +101,10 @@ def report_html(
     tables: Mapping[str, pd.DataFrame] | None = None,
     *,
     note: str = "",
+    settings: Mapping[str, Any] | None = None,
+    whole: bool = True,
 ) -> str:
-    """Write a study's report as one HTML page that loads nothing from anywhere.
+    """Write a study's report as one HTML page that loads nothing from any network.
 
     Parameters
     ----------
@@ -72,31 +115,43 @@ def report_html(
     figures : Mapping of str to Figure
         Caption → figure, in order. An empty caption is left out; make captions differ by a space if need be.
     tables : Mapping of str to DataFrame, optional
-        Heading → table, in order, for example the trials and the decision log; each can be folded away. At most
-        `MOST_ROWS` rows are written, and the page says so.
+        Heading → table, in order, for example the trials and the decision log; each can be folded away, and sorted by
+        any column. At most `MOST_ROWS` rows are written, and the page says so.
     note : str
         A line under the heading.
+    settings : Mapping, optional
+        What ran, in JSON's types; written as TOML.
+    whole : bool
+        Whether plotly.js (some 5 MB) is inside if there are figures; else the page takes it from `LIBRARY` beside it.
 
     Returns
     -------
     str
-        The page, with plotly.js (some 5 MB) inside once if there are figures. Every word is escaped.
+        The page. Every word is escaped.
     """
+    places = [(f"figure-{k}", fig.layout.title.text or caption) for k, (caption, fig) in enumerate(figures.items())]
+    places += [(f"table-{k}", escape(heading)) for k, heading in enumerate(tables or {})]
+    places += [("settings", "Settings")] if settings else []
     parts = [
         f"<h1>{escape(title)}</h1>",
         f'<p class="note">{escape(note)}</p>' if note else "",
+        _missing() if figures and not whole else "",
         _summary_table(summary),
+        _contents(places),
         *(_figure(k, caption, fig) for k, (caption, fig) in enumerate(figures.items())),
-        *(_section(heading, frame) for heading, frame in (tables or {}).items()),
+        *(_section(k, heading, frame) for k, (heading, frame) in enumerate((tables or {}).items())),
+        _settings(settings) if settings else "",
     ]
-    scripts = f"<script>{get_plotlyjs()}</script>\n<script>{_DRAW}</script>" if figures else ""
+    policy = _POLICY.format(beside="" if whole else _BESIDE)
+    library = f"<script>{get_plotlyjs()}</script>" if whole else f'<script src="{LIBRARY}"></script>'
+    scripts = f"{library}\n<script>{_DRAW}</script>" if figures else ""
     return (
         '<!doctype html>\n<html lang="en">\n<head>\n<meta charset="utf-8">\n'
-        f'<meta http-equiv="Content-Security-Policy" content="{_POLICY}">\n'
+        f'<meta http-equiv="Content-Security-Policy" content="{policy}">\n'
         '<meta name="viewport" content="width=device-width, initial-scale=1">\n'
         f"<title>{escape(title)}</title>\n<style>{_STYLE}</style>\n</head>\n<body>\n"
         + "\n".join(part for part in parts if part)
-        + f"\n{scripts}\n</body>\n</html>\n"
+        + f"\n<script>{_SORT}</script>\n{scripts}\n</body>\n</html>\n"
     )
 
 
@@ -108,8 +163,12 @@ def write_report(
     tables: Mapping[str, pd.DataFrame] | None = None,
     *,
     note: str = "",
+    settings: Mapping[str, Any] | None = None,
+    whole: bool = False,
 ) -> Path:
-    """Write `report_html` to a file, whole or not at all; a report already there is replaced.
+    """Write `report_html` to a file, and `LIBRARY` beside it unless it is to be whole.
+
+    A report already there is replaced, whole or not at all.
 
     Returns
     -------
@@ -118,7 +177,14 @@ def write_report(
     """
     target = Path(path).absolute()
     target.parent.mkdir(parents=True, exist_ok=True)
-    page = report_html(title, summary, figures, tables, note=note)
+    page = report_html(title, summary, figures, tables, note=note, settings=settings, whole=whole)
+    library = target.with_name(LIBRARY)
+    if figures and not whole and not library.is_file():
+        _write_whole(library, get_plotlyjs())
+    return _write_whole(target, page)
+
+
+def _write_whole(target: Path, page: str) -> Path:
     handle, part = tempfile.mkstemp(dir=target.parent, prefix=f".{target.name}.", suffix=".part")
     try:
         with os.fdopen(handle, "w", encoding="utf-8") as file:
@@ -135,12 +201,15 @@ def table_html(frame: pd.DataFrame) -> str:
     """Write a table with every cell escaped, numbers to the right with four significant digits."""
     numeric = [pd.api.types.is_numeric_dtype(kind) and not pd.api.types.is_bool_dtype(kind) for kind in frame.dtypes]
     classes = [' class="number"' if is_number else "" for is_number in numeric]
-    head = "".join(f"<th{c}>{escape(str(name))}</th>" for name, c in zip(frame.columns, classes, strict=True))
+    head = "".join(
+        f'<th{c}><button type="button">{escape(str(name))}</button></th>'
+        for name, c in zip(frame.columns, classes, strict=True)
+    )
     rows = (
         "<tr>" + "".join(f"<td{c}>{cell_html(value)}</td>" for value, c in zip(row, classes, strict=True)) + "</tr>"
         for row in frame.head(MOST_ROWS).itertuples(index=False, name=None)
     )
-    return f"<table><thead><tr>{head}</tr></thead><tbody>{''.join(rows)}</tbody></table>"
+    return f'<table class="sortable"><thead><tr>{head}</tr></thead><tbody>{"".join(rows)}</tbody></table>'
 
 
 def cell_html(value: Any) -> str:
@@ -152,6 +221,21 @@ def cell_html(value: Any) -> str:
     if isinstance(value, float):
         return escape(f"{value:.0f}" if value == round(value) and abs(value) < 1e6 else f"{value:.4g}")
     return escape(str(value))
+
+
+def _missing() -> str:
+    words = f"The figures need {LIBRARY}, which stands beside this page where it was written: keep them together."
+    return f'<p class="note" id="missing" hidden>{words}</p>'
+
+
+def _contents(places: Sequence[tuple[str, str]]) -> str:
+    """Write links to the parts; their titles are HTML, as plotly's are."""
+    items = "".join(f'<li><a href="#{place}">{words}</a></li>' for place, words in places)
+    return f'<nav aria-label="contents"><ul>{items}</ul></nav>' if places else ""
+
+
+def _settings(settings: Mapping[str, Any]) -> str:
+    return f'<h2 id="settings">Settings</h2><pre>{escape(chr(10).join(toml_lines(settings)))}</pre>'
 
 
 def _summary_table(summary: Mapping[str, Any]) -> str:
@@ -170,11 +254,11 @@ def _figure(k: int, caption: str, fig: go.Figure) -> str:
     )
 
 
-def _section(heading: str, frame: pd.DataFrame) -> str:
+def _section(k: int, heading: str, frame: pd.DataFrame) -> str:
     rest = len(frame) - MOST_ROWS
     cut = f'<p class="note">The first {MOST_ROWS} of {len(frame)} rows.</p>' if rest > 0 else ""
     body = table_html(frame) if len(frame) else '<p class="note">Nothing yet.</p>'
     return (
-        f"<details open><summary>{escape(heading)} ({len(frame)})</summary>{cut}"
+        f'<details open id="table-{k}"><summary>{escape(heading)} ({len(frame)})</summary>{cut}'
         f'<div class="scroll">{body}</div></details>'
     )

@@ -100,7 +100,7 @@ test("a curve of one point is a dot", () => {
 
 test("words that are too long for a view go on in the next line", () => {
   const { canvas, words } = makeCanvas(200);
-  front.drawImportance(canvas, { colors: COLORS }, true, { rows: [], told: "no forest predicts unseen trials better than their mean does" });
+  front.drawImportance(canvas, scene(storeOf({})), true, { rows: [], told: "no forest predicts unseen trials better than their mean does" });
   assert.ok(words().length > 1);
   assert.ok(words().every((line) => 6 * line.length <= 176));
   assert.equal(words().join(" "), "no forest predicts unseen trials better than their mean does");
@@ -136,12 +136,14 @@ test("the nearest mark wins, within 12 pixels", () => {
 });
 
 test("importance: off, growing, refused, and a row a hyperparameter", () => {
-  const drawn = (on, told) => {
+  const drawn = (on, told, trials = []) => {
     const { canvas, words } = makeCanvas();
-    return [front.drawImportance(canvas, { colors: COLORS }, on, told), words().join("|")];
+    return [front.drawImportance(canvas, scene(storeOf({ trials })), on, told), words().join("|")];
   };
   assert.match(drawn(false, null)[1], /switched off/);
   assert.match(drawn(true, null)[1], /once 20 trials/);
+  const many = Array.from({ length: 20 }, (_, k) => trial(k, { last: k }));
+  assert.match(drawn(true, null, many)[1], /being computed/);
   assert.match(drawn(true, { rows: [], told: "too few trials" })[1], /too few trials/);
   const row = { hyperparameter: "lr", importance: 0.8, low: 0.7, high: 0.9, permutation: 0.5, permutation_low: 0.4, permutation_high: 0.6 };
   const [hit, words] = drawn(true, { rows: [row], told: "" });

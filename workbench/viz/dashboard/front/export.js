@@ -30,8 +30,9 @@ function csvButton(parent, store, own) {
 
 function pictureButtons({ head, canvas, label, paint }, scene) {
   const name = label.split(/[;,]| of /)[0];
+  const corner = make("span", "wb-pictures", head);
   const button = (kind, act) => {
-    const made = make("button", "wb-picture", head, kind);
+    const made = make("button", "", corner, kind);
     made.type = "button";
     made.title = `this figure as ${kind}`;
     made.onclick = act;

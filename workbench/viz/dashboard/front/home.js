@@ -27,7 +27,7 @@ function renderHome({ model, el, find }) {
   };
   const rows = whenChanged((studies, selected, states) => {
     for (const [state, color] of Object.entries(states)) root.style.setProperty(`--wb-${state.replace(" ", "-")}`, color);
-    const focused = document.activeElement?.dataset?.of;
+    const focused = table.getRootNode().activeElement?.dataset?.of;
     table.replaceChildren();
     const heads = make("tr", "", make("thead", "", table));
     for (const words of ["compare", "study", "state", "progress", "trials", "best score", "time", "began", "of what", "tags"]) make("th", "", heads, words).scope = "col";
@@ -78,8 +78,7 @@ function renderHome({ model, el, find }) {
   };
   input.onkeydown = (event) => event.stopPropagation();
   model.on("msg:custom", hear);
-  model.on("change:filter change:selected change:error", draw);
-  model.on("change:_shown", open);
+  const unheed = [heed(model, ["filter", "selected", "error"], draw), heed(model, ["_shown"], open)];
   const hidden = hideStill(model.get("_key"));
   ask();
   open();
@@ -88,8 +87,7 @@ function renderHome({ model, el, find }) {
     leave?.();
     hidden.remove();
     model.off("msg:custom", hear);
-    model.off("change:filter change:selected change:error", draw);
-    model.off("change:_shown", open);
+    for (const stop of unheed) stop();
   };
 }
 

@@ -10,6 +10,13 @@ function make(tag, name, parent, words) {
   return element;
 }
 
+// Hear of changes of some traits, one by one: not every notebook knows several names in one word.
+function heed(model, traits, act) {
+  const names = traits.map((name) => `change:${name}`);
+  for (const name of names) model.on(name, act);
+  return () => names.forEach((name) => model.off(name, act));
+}
+
 // Call `build` only when what it shows has changed: an element replaced under a pressed mouse button loses the click.
 function whenChanged(build) {
   let last;
@@ -227,9 +234,8 @@ function stage({ model, el }, label, build) {
     pointed(view, root, tip, store, own);
     pictureButtons(view, () => ({ store, own, look: built.look, colors: withPhases(inks(root), store.meta) }));
   }
-  const traits = "change:selected change:filter change:error change:importance";
   store.changed.add(later);
-  model.on(traits, touched);
+  const unheed = heed(model, ["selected", "filter", "error", "importance"], touched);
   const resized = new ResizeObserver(touched);
   resized.observe(root);
   const themed = new MutationObserver(touched); // JupyterLab names its theme on the body
@@ -239,7 +245,7 @@ function stage({ model, el }, label, build) {
   return () => {
     cancelAnimationFrame(due);
     store.changed.delete(later);
-    model.off(traits, touched);
+    unheed();
     resized.disconnect();
     themed.disconnect();
     hidden.remove();

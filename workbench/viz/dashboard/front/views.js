@@ -145,7 +145,7 @@ function drawSurvival(canvas, { store, own, colors }) {
   if (!phases.length) return none(pen, width, height, colors, "no phase has begun yet");
   const { expected, minimum } = store.meta;
   const most = Math.max(1, ...phases.map((p) => p.began), ...expected);
-  const box = boxOf(width, height, 40, 48);
+  const box = boxOf(width, height, 48, 48);
   const room = box.width / phases.length;
   const x = { low: -0.5, high: phases.length - 0.5, title: "phase", bare: true, low2: true };
   const labelled = phases.filter((p) => p.phase % Math.ceil(18 / room) === 0);
@@ -208,7 +208,7 @@ function drawOccupancy(canvas, { store, colors }) {
   const now = store.now.at_s;
   if (!store.now.slots.length || !(now > 0)) return none(pen, width, height, colors, "no slot has joined yet");
   const unit = clock(now);
-  const box = boxOf(width, height, 40);
+  const box = boxOf(width, height, 48);
   const bins = Math.max(10, Math.floor(box.width / 3));
   const { ran, held, alive, width: each } = occupancyOf(store, now, bins);
   const most = Math.max(1, ...alive);
@@ -287,10 +287,11 @@ function nearestOf(marks, mx, my) {
   return found;
 }
 
-function drawImportance(canvas, { colors }, on, found) {
+function drawImportance(canvas, { store, colors }, on, found) {
   const { pen, width, height } = ready(canvas, Math.max(TAB - 20, 50 + 30 * (found?.rows.length ?? 0)));
   if (!on) return none(pen, width, height, colors, "switched off: board.importance = True switches it on");
-  if (!found) return none(pen, width, height, colors, "computed once 20 trials have a score");
+  const scored = [...store.trials.values()].filter((t) => t.last !== null).length;
+  if (!found) return none(pen, width, height, colors, scored < 20 ? "computed once 20 trials have a score" : "being computed …");
   if (!found.rows.length) return none(pen, width, height, colors, found.told);
   const { rows } = found;
   pen.font = FONT;

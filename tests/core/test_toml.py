@@ -1,0 +1,25 @@
+import math
+import tomllib
+
+from hypothesis import given
+from hypothesis import strategies as st
+
+from workbench.core.toml import toml_lines
+
+words = st.text(st.characters(codec="utf-8"), max_size=8)
+plain = st.one_of(st.booleans(), st.integers(-(2**63), 2**63 - 1), st.floats(allow_nan=False), words)
+tables = st.recursive(
+    st.dictionaries(words, st.one_of(plain, st.lists(plain, max_size=3)), max_size=4),
+    lambda inner: st.dictionaries(words, st.one_of(plain, inner, st.lists(inner, min_size=1, max_size=2)), max_size=3),
+    max_leaves=6,
+)
+
+
+@given(tables)
+def test_what_is_written_is_read_back(table) -> None:
+    assert tomllib.loads("\n".join(toml_lines(table))) == table
+
+
+def test_what_is_not_there_is_left_out() -> None:
+    assert list(toml_lines({"a": None, "b": {"c": None, "d": [1, 2.5]}})) == ["\n[b]", "d = [1, 2.5]"]
+    assert math.isnan(tomllib.loads("\n".join(toml_lines({"x": math.nan})))["x"])
