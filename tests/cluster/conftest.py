@@ -26,6 +26,7 @@ def executor_of(client, tmp_path):
     made = []
 
     def make(factory, **settings) -> DaskExecutor:
+        settings.setdefault("study", "tests")  # one driver after the other, of one study
         executor = DaskExecutor(client, factory, CheckpointStore(str(tmp_path / "checkpoints")), **settings)
         executor.open(0.0)
         made.append(executor)

@@ -489,3 +489,56 @@ class _Cluster:
         assert free + held + down == len(slots)
         assert (book.n_slots, book.n_free) == (free + held, max(free - len(self.waiting), 0))
         assert {trial for trial, is_open in self.open_phases.items() if is_open} >= set(self.running)
+
+
+def test_a_worker_that_is_told_to_leave_costs_no_attempt_and_its_slot_is_not_used_again() -> None:
+    book, (first, _) = book_of(2, max_retries=0)
+    (attempt,) = begun(book, 7)
+    book.take_events()
+    book.rank_ended(attempt, 1.0, 0, {"error": "", "traceback": "", "place": "", "retry": True, "left": True})
+    assert told(book) == [("slot_lost", 0), ("phase_failed", 7, "left", 0)]
+    ((again,),) = book.seat_waiting(1.0)
+    assert (again.number, again.slot.index, first.up) == (0, 1, False)
+
+
+def test_the_last_word_of_a_worker_that_has_left_is_waited_for() -> None:
+    book, (first,) = book_of(1, max_retries=0, leave_s=30.0)
+    (attempt,) = begun(book, 7)
+    book.take_events()
+    assert book.slot_lost(first, 1.0, 0, left=True) == []
+    assert book.time_passed(20.0) == []  # silent for longer than stall_s, but not looked at any more
+    assert told(book) == [("slot_lost", 0)]
+    book.driver_was_away(100.0)
+    assert book.time_passed(120.0) == []
+    assert [type(told) for told in book.time_passed(132.0)] == [Cancel]
+    assert told(book) == [("phase_failed", 7, "left", 0)]
+    assert not attempt.under_way
+
+
+def test_a_phase_that_ends_after_its_worker_was_struck_off_has_ended() -> None:
+    book, (first,) = book_of(1, leave_s=30.0)
+    (attempt,) = begun(book, 7)
+    book.slot_lost(first, 1.0, 0, left=True)
+    book.take_events()
+    book.rank_ended(attempt, 2.0, 0, {k: v for k, v in ENDED.items() if k != "score"})
+    assert told(book) == [("phase_ended", 7)]
+    assert book.verdict(7, Verdict.CONTINUE, 2.0) == []
+    assert [waiting.phase for waiting, _ in book.waiting] == [1]
+
+
+def test_slots_are_given_back_free_ones_at_once_and_others_as_phases_end() -> None:
+    book, slots = book_of(3, max_retries=0)
+    first, second = begun(book, 7, 8)
+    book.take_events()
+    assert book.give_back(2, 1.0) == [Release(slots[2])]
+    assert (book.n_slots, book.surplus, told(book)) == (2, 1, [("slot_lost", 2)])
+    for attempt in (first, second):
+        book.rank_ended(attempt, 2.0, 0, {k: v for k, v in ENDED.items() if k != "score"})
+    assert book.verdict(7, Verdict.CONTINUE, 2.0) == [Release(slots[0])]
+    ((other,),) = book.verdict(8, Verdict.CONTINUE, 2.0)  # one was asked for, no more
+    assert other.slot is slots[1]
+    assert told(book)[2:] == [("slot_lost", 0), ("phase_started", 8)]
+    book.rank_ended(other, 3.0, 0, {k: v for k, v in ENDED.items() if k != "score"})
+    book.verdict(8, Verdict.STOP, 3.0)
+    ((again,),) = book.seat_waiting(3.0)
+    assert (again.job.trial, again.job.phase, again.number) == (7, 1, 0)

@@ -35,9 +35,11 @@ class Attempt:
         When a rank said that it had lost another, its error and its traceback.
     checkpoint : str or None
         Where the trial goes on from, once the phase has ended.
+    left : float or None
+        When its worker was taken out of service because it was told to leave: it may still be saving.
     """
 
-    __slots__ = ("alive", "checkpoint", "job", "number", "signs", "slot", "suspicion", "under_way")
+    __slots__ = ("alive", "checkpoint", "job", "left", "number", "signs", "slot", "suspicion", "under_way")
 
     def __init__(self, job: Job, number: int, slot: Slot, now: float, alive: bool) -> None:
         self.job, self.number, self.slot, self.alive = job, number, slot, alive
@@ -45,6 +47,7 @@ class Attempt:
         self.signs = {0: now}
         self.suspicion: tuple[float, str, str] | None = None
         self.checkpoint: str | None = None
+        self.left: float | None = None
 
     def label(self, rank: int) -> str:
         """Say which rank an error is of, where there are several."""
@@ -92,6 +95,8 @@ class Attempts:
         Longest silence of a rank at work.
     cause_s : float
         How long a rank's word that it has lost another waits for the true cause.
+    leave_s : float
+        How long the word of a worker that was told to leave is waited for.
 
     Attributes
     ----------
@@ -101,10 +106,13 @@ class Attempts:
         Attempts without a slot: they come before any new trial.
     events : list of Event
         What has happened since `take_events` was last called.
+    surplus : int
+        Slots to be given back as soon as no trial is in a phase there: another study is to have them.
     """
 
-    def __init__(self, max_retries: int, stall_s: float = math.inf, cause_s: float = 0.0) -> None:
-        self._max_retries, self._stall_s, self._cause_s = max_retries, stall_s, cause_s
+    def __init__(self, max_retries: int, stall_s: float = math.inf, cause_s: float = 0.0, leave_s: float = 0.0) -> None:
+        self._max_retries, self._stall_s, self._cause_s, self._leave_s = max_retries, stall_s, cause_s, leave_s
+        self.surplus = 0
         self.n_slots = 0
         self.waiting: deque[tuple[Job, int]] = deque()
         self._slots: dict[int, Slot] = {}  # all there have been, by number
@@ -131,7 +139,7 @@ class Attempts:
             raise SchedulerError(f"trial {job.trial} cannot start: it holds slot {held} already")
         return [self._submit(job, 0, now)]
 
-    def verdict(self, trial: int, verdict: Verdict, now: float) -> list[Submit]:
+    def verdict(self, trial: int, verdict: Verdict, now: float) -> list[Submit] | list[Release]:
         """Carry out a verdict on a trial that has ended a phase, or is held."""
         attempt = self._attempts.get(trial)
         if attempt is None or attempt.under_way:
@@ -143,11 +151,12 @@ class Attempts:
             return []
         job, slot = attempt.job, attempt.slot
         following = Job(trial, job.phase + 1, job.config, job.seed, attempt.checkpoint, job.slot)
+        given_up = self._give_back(slot, now) if slot.up and self.surplus else []
         if slot.up:
             return [self._submit(following, 0, now, slot, attempt.alive)]
-        self._leave(attempt)  # lost while the trial was held
+        self._leave(attempt)  # lost while the trial was held, or given back
         self.waiting.append((following, 0))
-        return []
+        return given_up
 
     def drop(self, trial: int) -> list[Cancel]:
         """Forget a trial, wherever it is; nothing more is heard of it."""
@@ -158,6 +167,19 @@ class Attempts:
         self.waiting = deque((job, number) for job, number in self.waiting if job.trial != trial)
         self.events = [event for event in self.events if event.trial != trial]
         return [Cancel(attempt, stop=True)] if attempt is not None and under_way else []
+
+    def give_back(self, n: int, now: float) -> list[Instruction]:
+        """Give so many slots back, those without a trial at once and the others as their phases end."""
+        self.surplus = n
+        instructions: list[Instruction] = []
+        while self.surplus and self._free:
+            instructions += self._give_back(self._slots[max(self._free)], now)
+        return instructions
+
+    def _give_back(self, slot: Slot, now: float) -> list[Release]:
+        self.surplus -= 1
+        self.slot_lost(slot, now)
+        return [Release(slot)]
 
     def seat_waiting(self, now: float) -> list[Submit]:
         """Put what waits on slots that have become free, in the order of waiting."""
@@ -187,11 +209,19 @@ class Attempts:
         self.events.append(Event(Kind.SLOT_JOINED, now, slot=slot.index, data=slot.place))
 
     def slot_lost(
-        self, slot: Slot, now: float, rank: int | None = None, silent_s: float | None = None, ended: str = ""
+        self,
+        slot: Slot,
+        now: float,
+        rank: int | None = None,
+        silent_s: float | None = None,
+        ended: str = "",
+        *,
+        left: bool = False,
     ) -> list[Cancel]:
         """Take a slot out of service: a worker of it has died, or was silent for so long that it is given up.
 
         The attempt under way there is lost. `rank` says whose worker it was, and `ended` how it did, if that is known.
+        If it `left` as it was told to, that costs no attempt, and its last word is waited for.
         """
         if not slot.up:
             return []
@@ -205,6 +235,9 @@ class Attempts:
         attempt = self._attempts[slot.trial]
         attempt.alive = False
         where = slot.node if rank is None else slot.nodes[rank]
+        if left:
+            attempt.left = now
+            return []
         if silent_s is None:
             return self.attempt_lost(attempt, "crash", f"the worker on {where} died{ended}", now, rank=rank)
         error = f"no sign of progress for {silent_s:.0f} s on {where}; worker restarted"
@@ -241,6 +274,11 @@ class Attempts:
             error = attempt.label(rank) + result["error"]
             attempt.suspicion = attempt.suspicion or (now, error, result["traceback"])
             return []
+        if (saved := result.get("left")) is not None:
+            where, kept = attempt.slot.nodes[rank], "saved within the phase" if saved else "begins the phase again"
+            error = f"the worker on {where} was told to leave; the trial {kept}"
+            self.slot_lost(attempt.slot, now, rank, left=True)
+            return self.attempt_lost(attempt, "left", error, now, rank=rank, counts=False)
         told = {name: result[name] for name in ("traceback", "place", "retry")}
         return self.attempt_lost(attempt, "exception", result["error"], now, rank=rank, **told)
 
@@ -288,6 +326,7 @@ class Attempts:
         """Leave out a time in which nobody listened: silence then was the driver's own."""
         for attempt in self._attempts.values():
             attempt.signs = {rank: at + seconds for rank, at in attempt.signs.items()}
+            attempt.left = attempt.left and attempt.left + seconds
             if attempt.suspicion is not None:
                 at, why, error = attempt.suspicion
                 attempt.suspicion = (at + seconds, why, error)
@@ -296,6 +335,11 @@ class Attempts:
         """Give up attempts that are silent, or that a rank has called lost for long enough; then seat what waits."""
         instructions: list[Instruction] = []
         for attempt in [attempt for attempt in self._attempts.values() if attempt.under_way]:
+            if attempt.left is not None:
+                if now - attempt.left > self._leave_s:
+                    error = f"the worker on {attempt.slot.node} left, and nothing more was heard of it"
+                    instructions += self.attempt_lost(attempt, "left", error, now, counts=False)
+                continue
             silent = {rank: now - at for rank, at in attempt.signs.items() if now - at > self._stall_s}
             if silent:
                 rank, longest = max(silent.items(), key=lambda item: item[1])

@@ -24,7 +24,7 @@ from workbench.core.protocols import Trainable
 DISK_FULL = frozenset({errno.ENOSPC, errno.EDQUOT})
 
 _MANIFEST = "manifest.json"
-_NAME = re.compile(r"(trial-\d+)/phase-(\d+)")
+_NAME = re.compile(r"(trial-\d+)/phase-(\d+)(?:\.part)?")
 _PROBE_BYTES = 1 << 16
 
 
@@ -61,15 +61,27 @@ class CheckpointStore:
             With a number out of `DISK_FULL` when there is no space left, whatever the trainable made of it.
         """
         name = _name(trial, phase)
-        about = {"trial": trial, "phase": phase, "score": score}
-        if _is_url(self.root):
-            with tempfile.TemporaryDirectory() as scratch:
-                _fill(trainable, Path(scratch), about)
-                self._upload(Path(scratch), name)
-        else:
-            self._place(trainable, Path(self.root) / name, about)
+        self._write(trainable, name, {"trial": trial, "phase": phase, "score": score})
         self._tidy(trial, phase)
         return name
+
+    def save_part(self, trainable: Trainable, trial: int, phase: int) -> None:
+        """Write a trial's state as it is within `phase`."""
+        self._write(trainable, self.part(trial, phase), {"trial": trial, "phase": phase, "score": None})
+
+    def part(self, trial: int, phase: int) -> str:
+        """Name the checkpoint within a phase, if there is one."""
+        return f"{_name(trial, phase)}.part"
+
+    def has(self, name: str) -> bool:
+        """Tell whether there is a checkpoint of this name."""
+        files, path = fsspec.core.url_to_fs(f"{self.root}/{name}/{_MANIFEST}")
+        return bool(files.exists(path))
+
+    def remove_part(self, name: str) -> None:
+        """Remove the checkpoint within a phase: the phase has ended."""
+        with suppress(OSError):
+            self._delete(name)
 
     def load(self, trainable: Trainable, name: str) -> None:
         """Bring a trial to the state of checkpoint `name`.
@@ -157,6 +169,14 @@ class CheckpointStore:
         files, path = fsspec.core.url_to_fs(self.root)
         if files.exists(path):
             files.rm(path, recursive=True)
+
+    def _write(self, trainable: Trainable, name: str, about: Mapping[str, Any]) -> None:
+        if _is_url(self.root):
+            with tempfile.TemporaryDirectory() as scratch:
+                _fill(trainable, Path(scratch), about)
+                self._upload(Path(scratch), name)
+        else:
+            self._place(trainable, Path(self.root) / name, about)
 
     def _place(self, trainable: Trainable, target: Path, about: Mapping[str, Any]) -> None:
         scratch = target.with_name(f".{target.name}.{uuid.uuid4().hex[:8]}")

@@ -13,6 +13,8 @@ from typing import Any
 from distributed import Client, Future
 
 from workbench.cluster import worker
+from workbench.cluster.sharing import Sharing
+from workbench.core.errors import InvalidInput
 
 _ANSWER_S = 5.0
 _AGAIN_S = 3.0
@@ -67,21 +69,37 @@ class Connection:
         return True
 
     def take_over(self) -> None:
-        """Listen, and tell all workers that what earlier drivers of this study left running is wanted no more."""
+        """Listen, and tell all workers that what earlier drivers of this study left running is wanted no more.
+
+        Raises
+        ------
+        InvalidInput
+            Dask's scheduler cannot import this package.
+        """
+        sharing = self._tell(lambda own: own.register_plugin(Sharing()))
+        try:
+            sharing.result(_CLOSE_S)
+        except ImportError as err:
+            raise InvalidInput(
+                f"Dask's scheduler at {self._address} cannot import the workbench ({err}): install it there in the "
+                "same version as here, and start the scheduler again"
+            ) from None
+        except (OSError, TimeoutError, CancelledError):
+            pass  # it has just gone, or hangs: the next look will tell
         self._own.subscribe_topic("all", self._hear_of_workers)
         self._own.subscribe_topic(self.topic, lambda event: self._on_message(event[1]))
         self._tell(lambda own: own.run(worker.supersede, self._study, self.topic, on_error="ignore"))
 
-    def workers(self) -> Mapping[str, Any] | None:
-        """Ask the scheduler which workers there are; ``None`` if it does not answer within a few seconds."""
+    def workers(self, **claim: Any) -> Mapping[str, Any] | None:
+        """Ask which workers this study may use (`Sharing.workers`); ``None``: no answer within a few seconds."""
         if self._asked is not None and not self._asked.done():
             return None  # asked before, no answer yet
-        self._asked = self._tell(lambda own: own.scheduler.identity(n_workers=-1))
+        told = {"study": self._study, "driver": self.topic, **claim}
+        self._asked = self._tell(lambda own: own.scheduler.workbench_workers(**told))
         try:
-            workers: Mapping[str, Any] = self._asked.result(_ANSWER_S)["workers"]
-        except (OSError, TimeoutError, CancelledError):
+            return self._asked.result(_ANSWER_S)
+        except (OSError, TimeoutError, CancelledError, AttributeError):  # the last: it has been started again
             return None
-        return workers
 
     def submit(self, function: Callable[..., Any], *arguments: Any, address: str | None, key: str) -> Future:
         """Run a function on one worker."""
@@ -142,6 +160,6 @@ class Connection:
             self._on_workers()
 
     def _connect(self, limits: Mapping[str, Any]) -> None:
-        self._own = Client(self._address, security=self._security, set_as_default=False, **limits)
-        self._comm = self._own.scheduler_comm
         self.topic = f"workbench-{self._study}-{uuid.uuid4().hex[:8]}"
+        self._own = Client(self._address, security=self._security, set_as_default=False, name=self.topic, **limits)
+        self._comm = self._own.scheduler_comm

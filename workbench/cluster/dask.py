@@ -26,6 +26,8 @@ _LOOK_S = 1.0
 _RECONCILE_S = 5.0
 _RESULT_S = 5.0
 _CLOSE_S = 30.0
+_EAGER_S = 1.0  # the same where more slots are wanted
+_LEAVE_S = 40.0  # within which a worker that was told to leave says what became of its phase
 _CAUSE_S = 10.0  # within which the death of a worker becomes known, after its gang has noticed
 
 
@@ -61,6 +63,8 @@ class DaskExecutor:
     study : str, optional
         The study's identity. Phases that an earlier driver of the same study left running on the cluster are
         cancelled.
+    weight : float
+        Its share of the cluster's workers, against those of other studies that run on it.
     """
 
     client: Client
@@ -69,6 +73,7 @@ class DaskExecutor:
     max_retries: int = 2
     stall_s: float = 300.0
     study: str = ""
+    weight: float = 1.0
 
     def __post_init__(self) -> None:
         if self.max_retries < 0 or self.stall_s <= 0:
@@ -81,7 +86,8 @@ class DaskExecutor:
             on_workers=lambda: self._inbox.put(self._reconcile),
             on_message=lambda message: self._inbox.put(partial(self._hear, message)),
         )
-        self._book = Attempts(self.max_retries, self.stall_s, _CAUSE_S)
+        self._book = Attempts(self.max_retries, self.stall_s, _CAUSE_S, _LEAVE_S)
+        self._wanted = 1  # slots, so that a cluster that grows when it is asked to has a beginning
         self._n_ranks = ranks_needed(self.factory)
         self._slots = Slots(self._n_ranks)
         self._restarting: set[str] = set()  # addresses given up for good; a restarted worker has a new one
@@ -114,7 +120,8 @@ class DaskExecutor:
         self._looked = at
         self._line.take_over()
         self._reconcile()
-        if self._n_ranks > 1 and not self.n_slots:
+        grows = getattr(self.client.cluster, "_adaptive", None) is not None
+        if self._n_ranks > 1 and not self.n_slots and not grows:
             raise InvalidInput(
                 f"a trial needs a gang of {self._n_ranks} workers, the cluster has {len(self._slots.apart)}: "
                 "add workers, or lower n_ranks"
@@ -134,6 +141,10 @@ class DaskExecutor:
     def drop(self, trial: int) -> None:
         """Free a trial's slot at once; a phase under way there ends at its next sign of progress, unheard."""
         self._carry_out(self._book.drop(trial))
+
+    def want(self, slots: int) -> None:
+        """Say how many slots the study could use: clusters that adapt grow to it, others that share hear of it."""
+        self._wanted = slots
 
     def scale(self, nodes: int) -> None:
         """Ask the cluster this executor's client belongs to for a number of workers."""
@@ -160,7 +171,8 @@ class DaskExecutor:
             while True:
                 self._inbox.get(block, most_s)()
                 block = False
-        if self.now - self._reconciled > _RECONCILE_S:  # should a message of the cluster's have been lost
+        eager = self.n_slots < self._wanted
+        if self.now - self._reconciled > (_EAGER_S if eager else _RECONCILE_S):  # a message may also have been lost
             self._reconcile()
         away = self.now - self._looked - max(2 * _LOOK_S, self.stall_s / 10)
         if away > 0:  # the process was stopped or suspended, or the driver was long at something else
@@ -248,6 +260,8 @@ class DaskExecutor:
         """A rank's task is over, in one way or another."""
         if not attempt.under_way:
             return  # its phase has ended, or it was given up: its worker was lost or restarted
+        if attempt.left is not None:
+            return  # its worker was told to leave, and will say what became of it
         status, counts = future.status, True
         if not self._line.unbroken:
             self._reconcile()
@@ -266,6 +280,8 @@ class DaskExecutor:
         self._carry_out(self._book.attempt_lost(attempt, "crash", error, self.now, rank=rank, counts=counts))
 
     def _take(self, attempt: Attempt, rank: int, result: Mapping[str, Any]) -> None:
+        if "left" in result:
+            self._restarting.add(attempt.slot.addresses[rank])
         self._carry_out(self._book.rank_ended(attempt, self.now, rank, result))
         if not attempt.under_way:
             self._tasks.pop(attempt.job.trial, None)
@@ -290,18 +306,30 @@ class DaskExecutor:
     def _reconcile(self) -> None:
         """Compare our slots with the workers there are."""
         self._reconciled = self.now
-        workers: Mapping[str, Any] | None = {}
+        told: Mapping[str, Any] | None = {"workers": {}, "surplus": 0, "left": []}
         if self._line.unbroken:
-            workers = self._line.workers()
+            told = self._ask()
         else:  # our futures are gone with the line
             self._carry_out(self._book.out_of_reach(self.now))
             if self._line.reconnect():
                 self._line.take_over()
-                workers = self._line.workers()
-        if workers is None:
+                told = self._ask()
+        if told is None:
             return  # out of reach for the moment: what we know stands until the next look
-        for slot, ranks in self._slots.with_lost_workers(workers):
-            ended = "" if slot.trial is None else ending_of(self.client, slot.addresses[ranks[0]])
-            self._carry_out(self._book.slot_lost(slot, self.now, ranks[0], ended=ended))
-        for slot in self._slots.form(workers, self._restarting):
+        for slot, ranks in self._slots.with_lost_workers(told["workers"]):
+            left = all(slot.addresses[rank] in told["left"] for rank in ranks)
+            ended = "" if slot.trial is None or left else ending_of(self.client, slot.addresses[ranks[0]])
+            self._carry_out(self._book.slot_lost(slot, self.now, ranks[0], ended=ended, left=left))
+        for slot in self._slots.form(told["workers"], self._restarting):
             self._book.slot_joined(slot, self.now)
+        self._carry_out(self._book.give_back(told["surplus"] // self._n_ranks, self.now))
+
+    def _ask(self) -> Mapping[str, Any] | None:
+        """Ask which workers may be used, and how many of them are wanted back."""
+        return self._line.workers(
+            weight=self.weight,
+            wanted=self._wanted * self._n_ranks,
+            unit=self._n_ranks,
+            held=[*self._slots.addresses, *(worker.address for worker in self._slots.apart.values())],
+            busy=self._slots.busy,
+        )

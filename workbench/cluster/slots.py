@@ -71,6 +71,11 @@ class Slots:
         """Of all workers of slots that are up."""
         return [address for slot in self._slots if slot.up for address in slot.addresses]
 
+    @property
+    def busy(self) -> list[str]:
+        """Addresses of all workers that hold a trial."""
+        return [address for slot in self._slots if slot.up and slot.trial is not None for address in slot.addresses]
+
     def with_lost_workers(self, workers: Collection[str]) -> list[tuple[Slot, list[int]]]:
         """Give the slots whose workers are not all among these addresses, and the ranks that are missing."""
         missing = [

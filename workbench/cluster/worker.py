@@ -1,7 +1,10 @@
 """What happens on a Dask worker: it keeps one live trial, or one rank of it, and runs its phases as ordinary tasks."""
 
+import asyncio
 import ctypes
 import math
+import os
+import signal
 import threading
 import time
 import traceback
@@ -10,22 +13,31 @@ from dataclasses import dataclass
 from functools import cache
 from typing import Any, cast
 
-from distributed import get_worker
+import dask
+from distributed import Worker, get_worker
 from distributed.comm import get_address_host
+from distributed.diagnostics.plugin import WorkerPlugin
+from distributed.utils import sync
 
 from workbench.cluster.checkpoints import DISK_FULL, CheckpointStore
 from workbench.cluster.measured import carried, numbers, parted
+from workbench.cluster.sharing import LEAVING
 from workbench.core.errors import CheckpointError, InvalidInput, PeerLost, WorkbenchError
 from workbench.core.failures import named, place_of, short
 from workbench.core.protocols import RETURNS, GangFactory, GangTrainable, Job, Metrics, Trainable, TrainableFactory
 
 _REPORT_EVERY_S = 0.25
 _DISK_RETRY_S = 2.0
+_LEAVE_S = 25.0  # what a phase has to come to a sign of progress and save; Dask's nanny may leave it less
 _MOST_ERROR, _MOST_TRACEBACK = 2_000, 20_000  # characters
 
 
 class PhaseCancelled(BaseException):
     """Raised out of `progress` when the driver wants the phase no more; not for trainables to catch."""
+
+
+class Leaving(BaseException):
+    """Raised out of `progress` when the worker has been told to leave; not for trainables to catch."""
 
 
 @dataclass(frozen=True)
@@ -70,6 +82,8 @@ class _Live:
     rank: int
     next_phase: int
     trainable: Trainable
+    from_part: bool = False  # whether it was brought up within a phase
+    behind: bool = False  # whether it still runs phases again that come before the due one
 
 
 _M_TRIM_THRESHOLD, _M_MMAP_THRESHOLD = -1, -3  # mallopt(3)
@@ -77,6 +91,7 @@ _M_TRIM_THRESHOLD, _M_MMAP_THRESHOLD = -1, -3  # mallopt(3)
 _live: _Live | None = None
 _cancelled: set[tuple[str, str]] = set()  # (topic of a study, name of an attempt or all)
 _driver: dict[str, str] = {}  # study → topic of the one driver that counts
+_leaving = threading.Event()  # set when the worker has been told to leave
 _lock = threading.Lock()  # a release may overtake a phase that is being cancelled
 
 
@@ -88,7 +103,8 @@ def run_phase(task: PhaseTask) -> dict[str, Any]:
     dict
         ``metrics``, ``checkpoint`` and ``wall_s``, ``returns`` if the trainable gave any, and ``recovered`` if the
         checkpoint to go on from was refused; or ``error``, ``place`` (in the user's code), ``traceback``, ``retry``
-        (whether a second attempt makes sense) and ``peer_lost`` (whether another rank is to blame). Failures travel as
+        (whether a second attempt makes sense), ``peer_lost`` (whether another rank is to blame) and ``left`` (whether
+        the worker was told to leave). Failures travel as
         data: nothing of a user's exception need be importable elsewhere. A rank that is not 0 has nothing to tell but
         its failure.
 
@@ -96,10 +112,55 @@ def run_phase(task: PhaseTask) -> dict[str, Any]:
     -----
     What is returned goes to the driver as a message too: fetching it would hang if the worker died in between.
     """
+    worker = get_worker()
     with _lock:
+        leave_in_order(worker)
         result = _run(task)
-        get_worker().log_event(task.topic, {**_address(task), "result": result})
+        message = {**_address(task), "result": result}
+        if _leaving.is_set():  # the scheduler may have struck it off already, and hears its stream no more
+            with suppress(OSError, TimeoutError):
+                sync(worker.loop, worker.scheduler.log_event, topic=task.topic, msg=message, callback_timeout=5)
+        else:
+            worker.log_event(task.topic, message)
         return result
+
+
+class InOrder(WorkerPlugin):  # type: ignore[misc]
+    """Lets a worker that is told to leave save first what runs on it: by SIGTERM, its lifetime, its nanny, a scheduler.
+
+    SIGTERM reaches this process where a batch system sends it to all of a job's. Dask's nanny sends it as well, to a
+    worker that takes too much memory: that one dies at once, for it would only come back and do the same.
+    """
+
+    name = "workbench-in-order"
+
+    def setup(self, worker: Worker) -> None:
+        self._worker = worker
+        if threading.current_thread() is threading.main_thread():
+            signal.signal(signal.SIGTERM, self._told)
+
+    def _told(self, number: int, frame: object) -> None:
+        memory = self._worker.memory_manager
+        most = dask.config.get("distributed.worker.memory.terminate") * (memory.memory_limit or 0)
+        if 0 < 0.9 * most < self._worker.monitor.get_process_memory():
+            signal.signal(number, signal.SIG_DFL)
+            os.kill(os.getpid(), number)
+        _leaving.set()
+        self._worker.loop.add_callback(self._worker.close, nanny=False, reason="told to leave")
+
+    async def teardown(self, worker: Worker) -> None:
+        _leaving.set()
+        worker.log_event(LEAVING, {"worker": worker.address})
+        until = time.monotonic() + _LEAVE_S
+        while _lock.locked() and time.monotonic() < until:
+            await asyncio.sleep(0.05)
+
+
+@cache
+def leave_in_order(worker: Worker) -> None:
+    """See to it, once, that this worker leaves in order."""
+    _leaving.clear()
+    sync(worker.loop, worker.plugin_add, InOrder(), name=InOrder.name)
 
 
 @cache
@@ -121,32 +182,39 @@ def _run(task: PhaseTask) -> dict[str, Any]:
     try:
         began = time.monotonic()
         reporter = _Reporter(task)
-        trainable, again, recovered = _bring_up(task)
+        part = task.store.part(task.job.trial, task.job.phase)
+        trainable, again, recovered = _bring_up(task, part)
         try:
             _meet(task, trainable, again)
+            assert _live is not None
+            _live.behind = again > 0
             for _ in range(again):
                 trainable.train_phase(lambda _: reporter.say())  # proof of life only: these phases have been reported
+            _live.behind = False
             measured = trainable.train_phase(reporter)
         finally:
             if task.n_ranks > 1:
                 cast(GangTrainable, trainable).leave()
-        assert _live is not None
         _live.next_phase = task.job.phase + 1
         if task.rank:
             return {}
         metrics, returns = parted(measured)
         _check_score(metrics)
         checkpoint = _save(task, trainable, task.job.phase, metrics["score"], reporter)
+        if _live.from_part:
+            _live.from_part = False
+            task.store.remove_part(part)
         told: dict[str, Any] = {"recovered": recovered} if recovered else {}
         told |= {RETURNS: returns} if returns else {}
         return {"metrics": metrics, "checkpoint": checkpoint, "wall_s": time.monotonic() - began, **told}
     except BaseException as err:  # noqa: BLE001  whatever a trial does, be it sys.exit, it fails alone
         text, place = carried(_traceback(), _MOST_TRACEBACK), carried(place_of(err), _MOST_ERROR)
+        left = {"left": _save_part(task)} if isinstance(err, Leaving) else {}
         _close()
         # What the workbench itself refuses, and numbers that blew up, come out the same a second time.
         retry = not isinstance(err, (WorkbenchError, FloatingPointError))
         told = {"error": _one_line(err), "place": place, "traceback": text}
-        return told | {"retry": retry, "peer_lost": isinstance(err, PeerLost)}
+        return told | {"retry": retry, "peer_lost": isinstance(err, PeerLost)} | left
 
 
 def release(study: str) -> None:
@@ -188,15 +256,22 @@ def _meet(task: PhaseTask, trainable: Trainable, again: int) -> None:
     here.log_event(task.topic, {**_address(task), "meet": address, "again": again})
 
 
-def _bring_up(task: PhaseTask) -> tuple[Trainable, int, str]:
+def _bring_up(task: PhaseTask, part: str) -> tuple[Trainable, int, str]:
     """Give the trial, how many phases it must run again before the due one, and why; ranks but 0 are never loaded."""
     job = task.job
     due = (task.topic, job.trial, task.rank, job.phase)
     if _live is not None and (_live.owner, _live.trial, _live.rank, _live.next_phase) == due:
         return _live.trainable, task.again, ""
-    if job.checkpoint is None or task.rank:
-        return _built(task), task.again, ""
     trainable = _built(task)
+    if _goes_on_within(task, trainable) and task.store.has(part):
+        assert _live is not None
+        with suppress(CheckpointError):
+            task.store.load(trainable, part)
+            _live.from_part = True
+            return trainable, 0, ""
+        trainable = _built(task)
+    if job.checkpoint is None or task.rank:
+        return trainable, task.again, ""
     try:
         task.store.load(trainable, job.checkpoint)
     except CheckpointError as err:
@@ -229,6 +304,20 @@ def _save(task: PhaseTask, trainable: Trainable, phase: int, score: float, repor
                 raise
         reporter.say("waiting for disk space to save a checkpoint")
         time.sleep(_DISK_RETRY_S)
+
+
+def _save_part(task: PhaseTask) -> bool:
+    """Save a trial whose phase has been ended from without, if it can go on within it; tell whether that was done."""
+    if _live is None or _live.behind or not _goes_on_within(task, _live.trainable):
+        return False
+    with suppress(Exception):  # what cannot be saved is lost, and the worker leaves in any case
+        task.store.save_part(_live.trainable, task.job.trial, task.job.phase)
+        return True
+    return False
+
+
+def _goes_on_within(task: PhaseTask, trainable: Trainable) -> bool:
+    return task.n_ranks == 1 and getattr(trainable, "resumes_midway", False)
 
 
 def _built(task: PhaseTask) -> Trainable:
@@ -286,6 +375,8 @@ class _Reporter:
     def _refuse_if_unwanted(self) -> None:
         topic = self._task.topic
         unwanted = (topic, "") in _cancelled or (topic, self._name) in _cancelled
+        if _leaving.is_set():
+            raise Leaving(f"the worker {self._worker.name} was told to leave")
         if unwanted or _driver.get(self._task.study, topic) != topic:
             raise PhaseCancelled
 

@@ -60,6 +60,7 @@ def drive(
         driver.fill()
         if driver.is_over():
             return True
+        executor.want(driver.could_use())
         driver.collect(poll_s)
     return False
 
@@ -130,6 +131,17 @@ class _Driver:
         while not self.backlog and self.executor.n_free > 0 and (run := self.scheduler.ask()) is not None:
             self._record([_run_event(run, self.seed, self.executor.now)])
             self._seat(run.trial)
+
+    def could_use(self) -> int:
+        """Count the slots that could be used now, now that every slot is filled that can be.
+
+        Trials that were never asked for, and paused ones, count where no slot was free to ask for them.
+        """
+        ledger = self.ledger
+        n = len(self.seated) + len(self.backlog)
+        if ledger.paused or self.executor.n_free:
+            return n
+        return n + max(self.scheduler.n_trials - len(ledger.trials), 0) + len(ledger.in_state(TrialState.PAUSED))
 
     def is_over(self) -> bool:
         """Tell whether the study has come to its end, now that every slot is filled that can be."""

@@ -8,7 +8,7 @@ from typing import Any, NamedTuple, Protocol, runtime_checkable
 
 import numpy as np
 
-from workbench.cluster.attempts import Attempt, Attempts, Submit
+from workbench.cluster.attempts import Attempt, Attempts, Release, Submit
 from workbench.cluster.slots import Slot
 from workbench.core.errors import InvalidInput
 from workbench.core.protocols import RETURNS, Config, Event, Job, Metrics, Verdict
@@ -110,6 +110,9 @@ class SimulatedExecutor:
             self._agenda = [entry for entry in self._agenda if entry[3] is not attempt]
             heapq.heapify(self._agenda)
 
+    def want(self, slots: int) -> None:
+        """Take note: a simulated cluster does not grow."""
+
     def scale(self, nodes: int) -> None:
         """Refuse: a simulated cluster has the slots it was made with."""
         raise InvalidInput(f"a simulated cluster keeps its {self.n_slots} slots, {nodes} were asked for")
@@ -131,10 +134,10 @@ class SimulatedExecutor:
 
     # -- what lies ahead --------------------------------------------------------------------------------------
 
-    def _begin(self, submits: Sequence[Submit]) -> None:
+    def _begin(self, submits: Sequence[Submit | Release]) -> None:
         """Work out how attempts will go, and enter it in the agenda."""
         hazards = self.cluster.hazards
-        for (attempt,) in submits:
+        for attempt in (told.attempt for told in submits if isinstance(told, Submit)):  # it shares no slots
             job, delay_s = attempt.job, 0.0
             if not attempt.alive:
                 delay_s = self.cluster.startup_s if job.checkpoint is None else self.cluster.switch_s

@@ -31,6 +31,7 @@ _STUDY_KEYS = {
     "seeds",
     "judged_by",
     "gpus_per_slot",
+    "weight",
 } | {f.name for f in fields(Aim)}
 _PRESETS: dict[str, Any] = {
     "study": resources.files("workbench") / "presets",

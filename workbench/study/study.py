@@ -1,6 +1,7 @@
 """A study: a scheduler, a trainable and a cluster, driven to the end, remembered, resumable."""
 
 import copy
+import math
 import threading
 from collections.abc import Callable, Generator, Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager, nullcontext, suppress
@@ -63,6 +64,8 @@ class Study:
         GPUs of this machine that each worker process of the local cluster sees; below 1 several share one.
     client : distributed.Client, optional
         Of any running Dask cluster; it is left running.
+    weight : float
+        Its share of that cluster's slots, against those of other studies that run on it.
     seed : int
         Every trial's seed is derived from it.
     seeds : int
@@ -116,6 +119,7 @@ class Study:
     second_mode: str = "max"
     callbacks: "Sequence[Callback]" = ()
     gpus_per_slot: float | None = None
+    weight: float = 1.0
 
     _repr_html_ = settings_html
 
@@ -130,6 +134,8 @@ class Study:
             object.__setattr__(self, "nodes", nodes_here(self.trainable, self.gpus_per_slot))
         if self.client is None and (isinstance(self.nodes, bool) or not isinstance(self.nodes, int) or self.nodes < 1):
             raise InvalidInput(f"a study needs a whole number of nodes >= 1, got {self.nodes!r}")
+        if isinstance(self.weight, bool) or not isinstance(self.weight, int | float) or not 0 < self.weight < math.inf:
+            raise InvalidInput(f"a study's weight is a number above 0, got {self.weight!r}")
         if not isinstance(self.fail_fast, bool):
             raise InvalidInput(f"fail_fast is true or false, got {self.fail_fast!r}")
         if self.client is None and (self.nodes or 0) < (n_ranks := ranks_needed(self.trainable)):
@@ -245,7 +251,13 @@ class Study:
         )
         with cluster as client:
             executor = DaskExecutor(
-                client, as_factory(self.trainable), self.checkpoint_store, self.max_retries, self.stall_s, identity
+                client,
+                as_factory(self.trainable),
+                self.checkpoint_store,
+                self.max_retries,
+                self.stall_s,
+                identity,
+                self.weight,
             )
             try:
                 yield executor

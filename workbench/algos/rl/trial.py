@@ -33,6 +33,8 @@ LAST_RETURNS = 10  # of a phase's games, kept beside its score: what PBT compare
 class Trial(ABC):
     """A learner and its agents, driven phase by phase; a `Trainable`. A system adds its data flow in `_run`.
 
+    It can be saved within a phase (`resumes_midway`).
+
     Parameters
     ----------
     settings : Settings
@@ -46,6 +48,8 @@ class Trial(ABC):
     n_segments : int, optional
         Room for experiences; a segment an agent by default.
     """
+
+    resumes_midway = True
 
     def __init__(
         self,
@@ -92,7 +96,9 @@ class Trial(ABC):
         self._meter = Meter()
         self._progress: Progress = lambda metrics: None
         self._last: Reading | None = None  # when progress was last called
-        self._before = {"episodes": 0, "steps": 0, "updates": 0}  # when the phase began
+        self._before: dict[str, Any] = {"episodes": 0, "steps": 0, "updates": 0, "seconds": 0.0}  # when the phase began
+        self._within = False  # whether a phase has begun and not ended
+        self._loaded_within: dict[str, Any] | None = None  # where the phase began that a checkpoint stands in
         if settings.start_from is not None:
             self.load(Path(settings.start_from))
 
@@ -148,17 +154,23 @@ class Trial(ABC):
             self._open()
         self._meter, self._last, self._progress = Meter(), None, progress
         self._begin()
+        self._within = True
         try:
             self._run()
         except FloatingPointError as diverged:
             self._failure = diverged
             raise
+        self._within = False
         ended: dict[str, Any] = {"returns": self.episodes.since(self._before["episodes"])[0][-LAST_RETURNS:]}
         ended |= self.episodes.means(self._before["episodes"])
-        return self._metrics(self._meter.reading(), None) | ended | {"seconds": self._meter.seconds}
+        return self._metrics(self._meter.reading(), None) | ended | {"seconds": self._seconds}
 
     def save(self, path: Path) -> None:
-        """Write weights, optimiser statistics, counters and generators into the directory `path`."""
+        """Write weights, optimiser statistics, counters and generators into the directory `path`.
+
+        Where `progress` has ended a phase by what it raised, also where that phase began: the rest of it is then run by
+        the first `train_phase` after `load`.
+        """
         counters = {
             "game": self.game.name,
             **(told(self.game.recipe) if self.game.recipe is not None else {}),
@@ -170,6 +182,8 @@ class Trial(ABC):
             "episodes": self.episodes.state_dict(),
             "generators": [generator.bit_generator.state for generator in self._generators],
         }
+        if self._within:
+            counters["within"] = {**self._before, "seconds": -self._seconds}
         state = {
             "model": self.model.state_dict(),
             "optimizer": self.learner.optimizer.state_dict(),
@@ -195,6 +209,7 @@ class Trial(ABC):
         self._steps_before = counters["steps"]
         self.learner.updates = counters["updates"]
         self.episodes.load_state_dict(counters["episodes"])
+        self._loaded_within = counters.get("within")
         if counters["seed"] == self.seed:
             for generator, saved in zip(self._generators, counters["generators"], strict=False):
                 generator.bit_generator.state = saved
@@ -276,8 +291,9 @@ class Trial(ABC):
         )
 
     def _begin(self) -> None:
-        """Note where a phase begins."""
-        self._before = {"episodes": self.finished, "steps": self.steps, "updates": self.learner.updates}
+        """Note where a phase begins, or began."""
+        now = {"episodes": self.finished, "steps": self.steps, "updates": self.learner.updates, "seconds": 0.0}
+        self._before, self._loaded_within = self._loaded_within or now, None
         self._end.phase = self.settings.phase  # the settings of a trial may be exchanged between phases
         self._end.begin()
 
@@ -300,9 +316,14 @@ class Trial(ABC):
                 "episodes": self.finished - before["episodes"],
                 "frames": (self.steps - before["steps"]) * self.game.frames_per_step,
                 "updates": self.learner.updates - before["updates"],
-                "seconds": self._meter.seconds if seconds is None else seconds,
+                "seconds": (self._meter.seconds if seconds is None else seconds) - before["seconds"],
             }
         )
+
+    @property
+    def _seconds(self) -> float:
+        """Wall time of this phase, elsewhere too."""
+        return self._meter.seconds - float(self._before["seconds"])
 
     def _report(self) -> None:
         reading = self._meter.reading()

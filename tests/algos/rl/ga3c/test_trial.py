@@ -335,3 +335,28 @@ def test_a_trial_may_start_from_another_ones_checkpoint(tmp_path):
 def test_a_trial_that_should_start_from_nothing(tmp_path):
     with pytest.raises(InvalidInput, match="there is no checkpoint in"):
         GA3C("CartPole-v1", Budget(updates=1), start_from=str(tmp_path / "none"))({}, 1)
+
+
+@pytest.mark.parametrize("lockstep", [False, True])
+def test_a_phase_that_was_interrupted_is_run_to_its_end_elsewhere_and_no_further(tmp_path, monkeypatch, lockstep):
+    monkeypatch.setattr("workbench.algos.rl.trial.PROGRESS_S", 0.01)
+    factory = replace(TINY, phase=Budget(updates=400), lockstep=lockstep)
+    first = factory({}, 0)
+
+    def leave(metrics):
+        if metrics["updates"] >= 100:
+            raise InterruptedError
+
+    with pytest.raises(InterruptedError):
+        first.train_phase(leave)
+    done = first.learner.updates
+    first.save(tmp_path)
+    first.close()
+    assert 100 <= done < 400
+    second = factory({}, 0)
+    second.load(tmp_path)
+    ended = second.train_phase(silent)
+    assert 400 <= ended["updates"] < 400 + done  # another 400 would come to more
+    assert ended["games"] == ended["episodes"]  # those of before count as well
+    assert 800 <= second.train_phase(silent)["updates"] < 800 + done
+    second.close()

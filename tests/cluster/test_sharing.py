@@ -1,0 +1,124 @@
+"""Several studies on one cluster: who may use which worker, and what of it studies see."""
+
+import threading
+from contextlib import closing
+
+import pytest
+from distributed import Client, LocalCluster
+from hypothesis import given
+from hypothesis import strategies as st
+
+from tests.clusters.trials import Paced
+from tests.support import SPACE, Deterministic, MemoryLog
+from workbench.algos.search import FullRuns, RandomSearcher
+from workbench.cluster.checkpoints import CheckpointStore
+from workbench.cluster.dask import DaskExecutor
+from workbench.cluster.sharing import Claim, deal, shares
+from workbench.core.drive import drive
+from workbench.core.protocols import Job, Kind, Verdict
+
+
+def test_workers_are_divided_by_weight_and_what_one_does_not_want_goes_to_the_others() -> None:
+    assert shares(8, {"a": Claim(1, 8), "b": Claim(3, 8)}) == pytest.approx({"a": 2, "b": 6})
+    assert shares(8, {"a": Claim(1, 8), "b": Claim(3, 2)}) == pytest.approx({"a": 6, "b": 2})
+    assert shares(8, {"a": Claim(1, 2), "b": Claim(1, 2)}) == pytest.approx({"a": 4, "b": 4})
+    assert deal(8, {"a": Claim(1, 0)}) == {"a": 8}  # alone, all of it
+
+
+def test_what_does_not_divide_goes_to_whom_most_is_owed() -> None:
+    assert deal(3, {"a": Claim(1, 9), "b": Claim(1, 9, owed=1.0)}) == {"a": 1, "b": 2}
+    assert deal(1, {"a": Claim(1, 9, owed=-5.0), "b": Claim(9, 9, owed=-6.0)}) == {"a": 1, "b": 0}
+    assert deal(5, {"a": Claim(1, 8, unit=2), "b": Claim(1, 8)}) == {"a": 2, "b": 3}
+
+
+@given(
+    st.integers(0, 40),
+    st.lists(st.tuples(st.floats(0.1, 10), st.integers(0, 30), st.integers(1, 3), st.floats(-9, 9)), min_size=1),
+)
+def test_no_worker_is_dealt_twice_and_none_is_kept_from_who_wants_it(n, drawn) -> None:
+    claims = {str(k): Claim(weight, wanted, unit, owed=owed) for k, (weight, wanted, unit, owed) in enumerate(drawn)}
+    dealt = deal(n, claims)
+    assert sum(dealt.values()) <= n
+    if len(claims) > 1 and all(claim.unit == 1 for claim in claims.values()):
+        assert sum(dealt.values()) >= min(n, sum(claim.wanted for claim in claims.values()))
+        for name, share in shares(n, claims).items():
+            assert dealt[name] >= int(share + 1e-9)
+
+
+@pytest.fixture
+def two(client, tmp_path):
+    """Makes the executor of a study of its own on the shared cluster."""
+    made: list[DaskExecutor] = []
+
+    def make(study: str, factory=Deterministic, **settings) -> DaskExecutor:
+        executor = DaskExecutor(client, factory, CheckpointStore(str(tmp_path / study)), study=study, **settings)
+        made.append(executor)
+        executor.open(0.0)
+        return executor
+
+    yield make
+    for executor in made:
+        executor.close()
+
+
+def test_a_second_study_gets_its_share_as_phases_end_and_none_disturbs_the_other(two) -> None:
+    """Both keep their scores; no worker ever runs a phase of one while the other believes it has it."""
+    logs, errors = {"a": MemoryLog(), "b": MemoryLog()}, []
+
+    def run(study: str) -> None:
+        try:
+            with closing(two(study, Paced(4, 0.05), max_retries=0)) as executor:
+                assert drive(FullRuns(RandomSearcher(SPACE), 4, 6), executor, logs[study], seed=1)
+        except BaseException as err:  # noqa: BLE001  asserted below
+            errors.append(err)
+
+    first = threading.Thread(target=run, args=("a",))
+    first.start()
+    second = threading.Thread(target=run, args=("b",))
+    second.start()
+    for thread in (first, second):
+        thread.join(120)
+    assert not errors
+    scores = [
+        sorted((e.trial, e.phase, e.data["score"]) for e in log if e.kind is Kind.PHASE_ENDED) for log in logs.values()
+    ]
+    assert len(scores[0]) == 24
+    assert scores[0] == scores[1]
+    assert not [e for log in logs.values() for e in log if e.kind is Kind.PHASE_FAILED]
+    assert any(e.kind is Kind.SLOT_LOST for log in logs.values() for e in log)  # one has given a slot to the other
+
+
+def test_a_study_whose_driver_has_gone_leaves_its_workers_to_the_others(two) -> None:
+    first = two("a")
+    assert first.n_slots == 2
+    second = two("b")
+    assert second.n_slots == 0
+    first.close()
+    second.want(2)
+    while second.n_slots < 2:
+        second.wait(5)
+
+
+def test_adaptive_scaling_hears_what_a_study_could_use_and_closes_no_worker_with_a_trial(tmp_path) -> None:
+    with (
+        LocalCluster(n_workers=1, threads_per_worker=1, dashboard_address=None, host="127.0.0.1") as cluster,
+        Client(cluster, set_as_default=False) as client,
+        closing(DaskExecutor(client, Deterministic, CheckpointStore(str(tmp_path)))) as executor,
+    ):
+        executor.open(0.0)
+        executor.start(Job(0, 0, {"lr": 1e-3}, 0))
+        while not any(e.kind is Kind.PHASE_ENDED for e in executor.wait(5)):
+            pass
+        executor.want(3)
+        adaptive = cluster.adapt(minimum=1, maximum=3, interval="100ms")
+        while executor.n_slots < 3:
+            executor.wait(5)
+        executor.want(1)  # the trial is held: its worker runs nothing, and must be kept all the same
+        while executor.n_slots > 1:
+            executor.wait(5)
+        adaptive.stop()
+        executor.apply(0, Verdict.CONTINUE)
+        events = []
+        while not any(e.kind in (Kind.PHASE_ENDED, Kind.PHASE_FAILED) for e in events):
+            events += executor.wait(5)
+        assert [(e.kind, e.slot) for e in events if e.kind is not Kind.PROGRESS][-1] == (Kind.PHASE_ENDED, 0)

@@ -1,0 +1,198 @@
+"""Who may use which worker of a Dask cluster that several studies share, and how many workers they could use in all.
+
+It lives in Dask's scheduler, the one place that all drivers speak to. A study asks again and again, says what it holds
+and could use, and hears which workers are its own; adaptive scaling asks how many are wanted.
+"""
+
+import math
+import time
+from collections import deque
+from collections.abc import Collection, Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from distributed import Scheduler
+from distributed.diagnostics.plugin import SchedulerPlugin
+
+LEAVING = "workbench-leaving"  # the topic in which a worker says that it has been told to go
+
+_GONE_S = 60.0  # a driver that has not asked for so long has no claim
+_LITTLE = 1e-9
+_TURN_S = 60.0  # how long what does not divide stays with one study
+
+
+@dataclass(slots=True)
+class Claim:
+    """What one study asks for.
+
+    Attributes
+    ----------
+    weight : float
+        Its share of the workers, against the others'.
+    wanted : int
+        Workers that it could use now.
+    unit : int
+        Workers that a slot of it needs.
+    held : int
+        Workers it has.
+    owed : float
+        Worker-seconds that it had fewer than its share; below 0 it had more.
+    """
+
+    weight: float = 1.0
+    wanted: int = 0
+    unit: int = 1
+    held: int = 0
+    owed: float = 0.0
+
+
+def shares(n: int, claims: Mapping[str, Claim]) -> dict[str, float]:
+    """Divide `n` workers by weight, none getting more than it wants while another wants more (max-min fairness)."""
+    share = dict.fromkeys(claims, 0.0)
+    left = float(n)
+    for most in ({name: float(claim.wanted) for name, claim in claims.items()}, dict.fromkeys(claims, math.inf)):
+        while left > _LITTLE and (takers := [name for name in claims if most[name] - share[name] > _LITTLE]):
+            weights = sum(claims[name].weight for name in takers)
+            step = min(left / weights, *((most[name] - share[name]) / claims[name].weight for name in takers))
+            for name in takers:
+                share[name] += step * claims[name].weight
+            left -= step * weights
+    return share  # what nobody wants is shared out as well
+
+
+def deal(n: int, claims: Mapping[str, Claim]) -> dict[str, int]:
+    """Give each study whole slots: of its share what divides, then one more to those that are owed most."""
+    if len(claims) == 1:
+        return dict.fromkeys(claims, n)
+    share = shares(n, claims)
+    dealt = {name: int(share[name] / claim.unit + _LITTLE) * claim.unit for name, claim in claims.items()}
+    left = n - sum(dealt.values())
+    for name in sorted(claims, key=lambda name: (share[name] <= dealt[name] + _LITTLE, -claims[name].owed, name)):
+        if claims[name].unit <= left and claims[name].wanted > dealt[name]:
+            dealt[name] += claims[name].unit
+            left -= claims[name].unit
+    return dealt
+
+
+@dataclass(slots=True)
+class _Driver(Claim):
+    study: str = ""
+    seen: float = 0.0
+    busy: set[str] = field(default_factory=set)
+
+
+class Sharing(SchedulerPlugin):  # type: ignore[misc]  # Dask has no types
+    """The book of who has which worker."""
+
+    name, idempotent = "workbench-sharing", True
+
+    def start(self, scheduler: Scheduler) -> None:
+        self._scheduler = scheduler
+        self._drivers: dict[str, _Driver] = {}
+        self._holder: dict[str, str] = {}  # address → driver
+        self._left: deque[str] = deque(maxlen=10_000)  # addresses of workers that have said so, or were told to go
+        self._counted = self._turned = time.monotonic()
+        self._turn: dict[str, float] = {}  # what each was owed when the turn began
+        scheduler.handlers["workbench_workers"] = self.workers
+        self._target = scheduler.adaptive_target
+        scheduler.adaptive_target = scheduler.handlers["adaptive_target"] = self.adaptive_target
+
+    def workers(
+        self,
+        study: str,
+        driver: str,
+        weight: float,
+        wanted: int,
+        unit: int,
+        held: Collection[str],
+        busy: Collection[str],
+    ) -> dict[str, Any]:
+        """Hear what a study holds and could use; `driver` is the one that speaks for it, and the only one from now on.
+
+        Returns
+        -------
+        dict
+            ``workers``: those that it may use, address → name, host, status; ``surplus``: how many of them it should
+            give back, as soon as no trial is in a phase there; ``left``: those it held that are gone and had said so.
+        """
+        self._count()
+        for other in [name for name, one in self._drivers.items() if one.study == study and name != driver]:
+            self.leave(other)
+        mine = self._drivers.setdefault(driver, _Driver(study=study))
+        mine.weight, mine.wanted, mine.unit, mine.busy, mine.seen = weight, wanted, unit, set(busy), time.monotonic()
+        known = self._scheduler.workers
+        for address, holder in list(self._holder.items()):
+            if address not in known or (holder == driver and address not in held):
+                del self._holder[address]
+        for address in held:
+            if address in known:
+                self._holder.setdefault(address, driver)
+        self._forget()
+        claims = self._claims()
+        running = [address for address, ws in known.items() if ws.status.name == "running"]
+        dealt = deal(len(running), claims)
+        free = [address for address in running if address not in self._holder]
+        short = {name: dealt[name] - claim.held for name, claim in claims.items() if dealt[name] > claim.held}
+        elsewhere = sum(min(n, claims[name].wanted - claims[name].held) for name, n in short.items() if name != driver)
+        for address in free[: short.get(driver, 0)]:
+            self._holder[address] = driver
+        surplus = min(max(claims[driver].held - dealt[driver], 0), max(elsewhere - len(free), 0))
+        return {
+            "workers": {
+                address: {"name": ws.name, "host": ws.host}
+                for address, ws in known.items()
+                if self._holder.get(address) == driver
+            },
+            "surplus": surplus,
+            "left": [address for address in held if address in self._left],
+        }
+
+    def leave(self, driver: str) -> None:
+        """A study is over, or its driver has gone."""
+        self._drivers.pop(driver, None)
+        self._holder = {address: holder for address, holder in self._holder.items() if holder != driver}
+
+    def remove_client(self, scheduler: Scheduler, client: str) -> None:
+        for driver in [name for name in self._drivers if client.startswith(f"Client-{name}-")]:
+            self.leave(driver)
+
+    def log_event(self, topic: str, msg: Any) -> None:
+        expected = topic == "all" and msg.get("action") == "remove-worker" and msg.get("expected")
+        if topic == LEAVING or expected:
+            self._left.append(msg["worker"])
+
+    def adaptive_target(self, target_duration: float | None = None) -> int:
+        """Say how many workers are wanted: what Dask makes of its tasks, or what the studies could use."""
+        self._forget()
+        n_busy = sum(bool(ws.processing) for ws in self._scheduler.workers.values())
+        if not self._drivers:
+            return int(self._target(target_duration))
+        return max(n_busy, sum(claim.wanted for claim in self._drivers.values()))
+
+    def valid_workers_downscaling(self, scheduler: Scheduler, workers: list[Any]) -> list[Any]:
+        """Say which workers may be closed: those without a trial."""
+        busy = set().union(*(claim.busy for claim in self._drivers.values()))
+        return [ws for ws in workers if ws.address not in busy and not ws.processing]
+
+    def _claims(self) -> dict[str, Claim]:
+        for name, claim in self._drivers.items():
+            claim.held = sum(holder == name for holder in self._holder.values())
+        return {
+            name: Claim(claim.weight, claim.wanted, claim.unit, claim.held, self._turn.get(name, claim.owed))
+            for name, claim in self._drivers.items()
+        }
+
+    def _count(self) -> None:
+        """Write down what each had since the last time, against its share."""
+        now = time.monotonic()
+        for name, share in shares(len(self._scheduler.workers), self._claims()).items():
+            claim = self._drivers[name]
+            claim.owed += (min(share, claim.wanted) - claim.held) * (now - self._counted)
+        self._counted = now
+        if now - self._turned > _TURN_S or self._turn.keys() != self._drivers.keys():
+            self._turned, self._turn = now, {name: claim.owed for name, claim in self._drivers.items()}
+
+    def _forget(self) -> None:
+        for name, claim in list(self._drivers.items()):
+            if time.monotonic() - claim.seen > _GONE_S:
+                self.leave(name)
