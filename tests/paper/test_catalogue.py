@@ -15,6 +15,7 @@ _SPEED = {"seeds": 1, "seconds": 1.0, "phases": 2}
 SMALLEST = {  # every experiment, as small as it goes: what is changed in the first part of its minutes
     "hyperband-against-hypertrick": {"repeats": 3},
     "curves-hyperband-against-hypertrick": {"repeats": 2},
+    "curves-importance": {"forests": 2, "resamples": 2},
     "ga3c-curves": {"configs": 2, "units": 2, "seeds": 1, "unit_frames": 500, "processes": 1},
     "ga3c-networks": {"seconds": 0.3, "repeats": 1},
     "ga3c-sweeps": {"seconds": 0.3},

@@ -1,7 +1,7 @@
 """Every published number and claim beside ours, as ``workbench scoreboard`` writes `docs/reproduction.md`."""
 
 import math
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import get_args
@@ -30,7 +30,8 @@ Every number and every claim of the papers, and what was found here beside it. T
 
 *Computed* is a formula, *simulated* is virtual time, *measured* is a recording in `data/`, made by the command in the
 row at the scale behind it. **Ours of scale minutes are small**: two cores, mostly CartPole, few seeds. A *derived*
-number follows from others in the paper's text.
+number follows from others in the paper's text. Intervals over seeds are Student's and Welch's, wider than the
+bootstraps of few seeds on other pages.
 """
 
 
@@ -157,24 +158,18 @@ def _recorded_studies(root: Path) -> list[str]:
     return lines
 
 
-def _table(rows: Iterable[Row], *, papers: bool = False) -> list[str]:
-    lines = [_line(row, row.ours, papers) for row in rows if row.ours]
-    columns = [*(["paper"] if papers else []), "where", "what", "published", "ours", "verdict", "why", "made by"]
+def _table(rows: Sequence[Row], *, papers: bool = False) -> list[str]:
+    """One line a row; the papers' names only if asked for, and what is published only where there are numbers."""
+    published = not all(map(is_claim, rows))
+    lines = [_line(row, row.ours, papers, published) for row in rows if row.ours]
+    columns = ["paper"] * papers + ["where", "what"] + ["published"] * published + ["ours", "verdict", "why", "made by"]
     return [f"| {' | '.join(columns)} |", f"|{'---|' * len(columns)}", *lines] if lines else ["Nothing."]
 
 
-def _line(row: Row, ours: Ours, papers: bool) -> str:
+def _line(row: Row, ours: Ours, papers: bool, published: bool) -> str:
     number = row.number
-    cells = [
-        number.where,
-        number.what,
-        _printed(number, number.unit),
-        _found(ours),
-        row.verdict,
-        row.why,
-        str(ours.origin),
-    ]
-    return f"| {' | '.join([*([number.paper] if papers else []), *cells])} |"
+    told = [_printed(number, number.unit)] * published + [_found(ours), row.verdict, row.why, str(ours.origin)]
+    return f"| {' | '.join([number.paper] * papers + [number.where, number.what, *told])} |"
 
 
 def _found(ours: Ours) -> str:

@@ -47,6 +47,23 @@ def test_a_simulation_speaks_to_claims_and_stands_for_no_game(tmp_path) -> None:
     assert set(ratios) == {("not run", None)}
 
 
+@pytest.mark.parametrize(
+    ("rate", "verdict"), [((60, 55, 65), "agrees"), ((60, 20, 80), "undecided"), ((5, 1, 9), "differs")]
+)
+def test_the_learning_rate_is_first_where_its_interval_is_clear_of_the_next(tmp_path, rate, verdict) -> None:
+    shares = {"learning_rate": rate, "gamma": (30, 25, 40), "t_max": (10, 5, 20)}
+    rows = [
+        {"hyperparameter": name, "trials": 46, "r2": 0.5}
+        | dict(zip(("importance", "low", "high"), (share / 100 for share in of), strict=True))
+        for name, of in shares.items()
+    ]
+    keep_table(tmp_path / "curves-importance", rows, ABOUT)
+    assert verdicts(tmp_path, "HyperTrick", "App. A.2") == {
+        "the learning rate is the most important of the three": (verdict, pytest.approx(rate[0] - 30)),
+        "t_max has little influence": ("agrees", pytest.approx(10)),
+    }
+
+
 def test_the_excess_of_alpha_is_that_of_table_1() -> None:
     measured = [find(NUMBERS, "Table 1", f"measured alpha, {game}").value for game in GAMES]
     expected = [find(NUMBERS, "Table 1", f"E[alpha], Np = {5 if game == 'pong' else 10}").value for game in GAMES]

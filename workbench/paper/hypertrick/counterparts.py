@@ -11,7 +11,7 @@ from workbench.paper.experiment import RecordedTable
 from workbench.paper.hypertrick import atari, toy_problem
 from workbench.paper.hypertrick.published import CLAIMS, NUMBERS
 from workbench.paper.numbers import Counterpart, Origin, Pairs, find
-from workbench.paper.verdicts import NEARLY, better, by_construction, exact, negated, within
+from workbench.paper.verdicts import NEARLY, above, below, better, by_construction, exact, negated, within
 
 SIMULATED = {
     "curves-hyperband-against-hypertrick": "recorded CartPole curves",
@@ -83,6 +83,21 @@ def simulated(root: Path) -> Pairs:
         yield within(find(CLAIMS, "Sec. 5.2.3", _ALPHA), excess, *EXCESS, origin, why, "points")
 
 
+def importances(root: Path) -> Pairs:
+    """Which hyperparameters the scores follow (App. A.2): shares, with intervals over the trials."""
+    kept = RecordedTable.open("curves-importance", root)
+    rows = kept.frame.set_index("hyperparameter")[["importance", "low", "high"]] * 100
+    shares = {str(name): Interval(*row) for name, row in zip(rows.index, rows.to_numpy(float), strict=True)}
+    rate, t_max = shares.pop("learning_rate"), shares["t_max"]
+    next_best = max(shares.values())
+    ahead = Interval(rate.value - next_best.value, rate.low - next_best.high, rate.high - next_best.low)
+    on = f"recorded CartPole curves, {kept.frame['trials'].iloc[0]} trials, R² {kept.frame['r2'].iloc[0]:.2g}"
+    number = find(CLAIMS, "App. A.2", "the learning rate is the most important of the three")
+    yield above(number, ahead, 0, kept.origin, f"its share less the next one's; {on}", "points")
+    number = find(CLAIMS, "App. A.2", "t_max has little influence")
+    yield below(number, t_max, 33.3, kept.origin, f"its share, a third if all were alike; {on}", "%")
+
+
 _FASTER = "HyperTrick generally ends earlier than Hyperband"
 _SOONER = "HyperTrick finds the best configuration in a significantly shorter time than Hyperband"
 _SIMILAR = "HyperTrick and Hyperband come to similar scores"
@@ -99,4 +114,4 @@ def _of(function: str) -> Origin:
     return Origin("computed", function)
 
 
-COUNTERPARTS: list[Counterpart] = [formulas, toy_makespans, simulated, atari.counterparts]
+COUNTERPARTS: list[Counterpart] = [formulas, toy_makespans, simulated, importances, atari.counterparts]

@@ -6,8 +6,12 @@ from typing import Any
 from workbench.algos.rl.envs import find_game
 from workbench.algos.rl.ga3c.trial import GA3C
 from workbench.algos.search import RandomSearcher
+from workbench.analysis import importance
 from workbench.core.budget import Budget
+from workbench.core.errors import WorkbenchError
+from workbench.core.protocols import Event
 from workbench.core.space import Choice, LogUniform, Space
+from workbench.knowledge import frames_of
 from workbench.paper.experiment import Experiment, Rows, each
 from workbench.simulation import compare, preset
 
@@ -105,6 +109,44 @@ def _full_curve(settings: FullCurves, number: int, config: dict[str, Any], seed:
     return rows
 
 
+@dataclass(frozen=True)
+class Forests:
+    """Forests to compare and bootstrap samples of the trials, for a simulated HyperTrick study."""
+
+    preset: str = "ga3c-curves"
+    forests: int = 100
+    resamples: int = 100
+
+
+def importances(settings: Forests) -> Rows:
+    """Tell which hyperparameters the scores of a HyperTrick study follow (App. A.2), on recorded curves.
+
+    Returns
+    -------
+    rows
+        One a hyperparameter, as `analysis.Importance.table` has them, with trials, r2 and r2_own of the chosen forest.
+
+    Raises
+    ------
+    WorkbenchError
+        The forests found nothing to tell.
+    """
+    events: list[Event] = []
+    preset(settings.preset).repetition().run("hypertrick", events)
+    frames = frames_of(events)
+    found = importance(
+        frames.trials,
+        frames.phases,
+        frames.hyperparameters,
+        forests=settings.forests,
+        resamples=settings.resamples,
+    )
+    if found.problem:
+        raise WorkbenchError(found.problem)
+    about = {"trials": found.trials, "r2": found.r2, "r2_own": found.r2_own}
+    return [{str(name): value for name, value in row.items()} | about for row in found.table.to_dict("records")]
+
+
 EXPERIMENTS: list[Experiment[Any]] = [
     Experiment(
         "hyperband-against-hypertrick",
@@ -138,5 +180,12 @@ EXPERIMENTS: list[Experiment[Any]] = [
             "hours": Repetitions("ga3c-curves", 10_000),
             "paper": Repetitions("ga3c-curves", 10_000),
         },
+    ),
+    Experiment(
+        "curves-importance",
+        shows="HyperTrick, Table 4, on recorded GA3C curves: which hyperparameters the scores follow",
+        source="simulated",
+        run=importances,
+        scales={"minutes": Forests(), "hours": Forests(resamples=1000), "paper": Forests()},
     ),
 ]
