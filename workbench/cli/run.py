@@ -2,8 +2,7 @@
 
 import argparse
 import sys
-from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, nullcontext
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -68,7 +67,13 @@ def add_parsers(commands: Any) -> None:
     completed(run.add_argument("--name", help="name of the study, instead of the file's"), studies_of)
     run.add_argument("--nodes", type=int, metavar="N", help="worker processes, one trial each")
     run.add_argument("--gpus-per-slot", type=float, metavar="G", help="GPUs that each worker sees; 0.5: two share one")
-    run.add_argument("--cluster", metavar="ADDRESS", help="a Dask scheduler's, instead of a local cluster")
+    run.add_argument(
+        "--cluster",
+        metavar="WHERE",
+        help="instead of a local cluster: a Dask scheduler's address or scheduler file (JSON),\n"
+        "or a file (TOML) that says how to start a cluster, on SLURM for example",
+    )
+    run.add_argument("--weight", type=float, metavar="W", help="its share of a cluster that other studies use as well")
     run.add_argument("--checkpoints", metavar="PLACE", help="a directory all workers see, or an fsspec URL")
     run.add_argument("--seed", type=int, metavar="N", help="the study's seed")
     run.add_argument("--mode", choices=("max", "min"), help="whether the score is maximised (default) or minimised")
@@ -102,7 +107,7 @@ def _confirm(arguments: argparse.Namespace) -> int:
     from workbench.study.file import recorded_study
     from workbench.study.results import Results
 
-    with _client(arguments.cluster) as client:
+    with _cluster(arguments.cluster) as client:
         where = {"nodes": arguments.nodes, "client": client, "checkpoints": arguments.checkpoints}
         study = recorded_study(arguments.db, arguments.name, None, trainable=arguments.trainable, **where)
         confirm(study, arguments.top, arguments.seeds)
@@ -130,7 +135,7 @@ def _run(arguments: argparse.Namespace) -> int:
         raise InvalidInput(f"{arguments.record} exists: --record wants a folder that does not")
     if arguments.cluster and arguments.nodes is not None:
         raise InvalidInput("--nodes is of the local cluster: leave it out, the workers of --cluster are the nodes")
-    with _client(arguments.cluster) as client:
+    with _cluster(arguments.cluster) as client:
         study = _study(arguments, client)
         run = study.start(resume=arguments.resume)
         if study.layout and not arguments.quiet:
@@ -152,25 +157,20 @@ def _run(arguments: argparse.Namespace) -> int:
     return 130 if interrupted else 1 if results.summary["best_trial"] is None else 0
 
 
-@contextmanager
-def _client(address: str | None) -> Iterator["Client | None"]:
-    """Connect to a cluster for the time of a study, if one is named."""
-    if address is None:
-        yield None
-        return
-    from distributed import Client
+def _own(study: "Study") -> str | None:
+    """Name the code of one's own that a study trains with; a knowledge base alone does not import it."""
+    from workbench.core.record import own_classes
 
-    from workbench.core.errors import InvalidInput
+    return next(iter(own_classes(study.spec["trainable"])), None)
 
-    try:
-        client = Client(address, set_as_default=False)
-    except (OSError, ValueError) as err:
-        raise InvalidInput(
-            f"no Dask scheduler answers at {address!r} ({' '.join(str(err).split())}): start one with "
-            f"dask scheduler and dask worker, or leave --cluster out to run on this machine"
-        ) from None
-    with client:
-        yield client
+
+def _cluster(where: str | None) -> "AbstractContextManager[Client | None]":
+    """Connect to a cluster for the time of a study, or start one, if one is named."""
+    if where is None:
+        return nullcontext()
+    from workbench.cluster.launchers import cluster_client
+
+    return cluster_client(where)
 
 
 def _study(arguments: argparse.Namespace, client: "Client | None") -> "Study":
@@ -179,7 +179,7 @@ def _study(arguments: argparse.Namespace, client: "Client | None") -> "Study":
 
     where = {"nodes": arguments.nodes, "client": client, "checkpoints": arguments.checkpoints, "db": arguments.db}
     where["fail_fast"] = False if arguments.no_fail_fast else None
-    where |= {key: getattr(arguments, key) for key in ("mode", "max_hours", "target_score", "gpus_per_slot")}
+    where |= {key: getattr(arguments, key) for key in ("mode", "max_hours", "target_score", "gpus_per_slot", "weight")}
     if arguments.trials is not None and (arguments.file or arguments.preset or not arguments.resume):
         raise InvalidInput(
             "--trials is of a study that is resumed by its name; of a new one, write n_trials in its file"

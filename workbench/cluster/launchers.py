@@ -1,0 +1,140 @@
+"""Clusters that a file describes: a Dask cluster class, its settings, and between what bounds it adapts."""
+
+import importlib
+import time
+import tomllib
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import dask
+from distributed import Client
+from distributed.deploy import Adaptive
+
+from workbench.core.errors import InvalidInput, refuse_unknown
+
+_LOST_S = 60.0
+_TABLES = {"kind", "settings", "adapt"}
+
+
+class WholeJobs(Adaptive):  # type: ignore[misc]  # Dask has no types
+    """Adaptive scaling by whole jobs: ``cluster.adapt(Adaptive=WholeJobs, minimum_jobs=0, maximum_jobs=8)``.
+
+    A batch job may be several workers. Dask by itself closes a job when one of them is idle, and takes a job for alive
+    whose workers have all gone; here a job is closed when none of its workers holds a trial, and one whose workers have
+    been gone for a minute is submitted again.
+    """
+
+    def __init__(self, *arguments: Any, **settings: Any) -> None:
+        super().__init__(*arguments, **settings)
+        self._gone: dict[Any, float] = {}  # job → since when none of its workers is up, though some were
+        self._seen: set[Any] = set()
+
+    async def target(self) -> int:
+        size = len((self.cluster.new_spec or {}).get("group", [""]))
+        return -(-int(await super().target()) // size) * size
+
+    async def workers_to_close(self, target: int) -> list[str]:
+        idle = set(await self.scheduler.workers_to_close(target=0, attribute="name"))
+        up = self._up()
+        close: list[str] = []
+        left = sum(map(len, up.values()))
+        for names in reversed(up.values()):
+            if names and names <= idle and left - len(names) >= target:
+                close += names
+                left -= len(names)
+        return close
+
+    async def adapt(self) -> None:
+        now = time.monotonic()
+        for job, names in self._up().items():
+            if names:
+                self._seen.add(job)
+                self._gone.pop(job, None)
+            elif job in self._seen and now - self._gone.setdefault(job, now) > _LOST_S and job in self.cluster.workers:
+                self._seen.discard(job)
+                del self._gone[job]
+                await self.cluster.workers.pop(job).close()
+        await super().adapt()
+
+    def _up(self) -> dict[Any, set[Any]]:
+        """Name each job's workers that are up."""
+        here = {info["name"] for info in self.cluster.scheduler_info["workers"].values()}
+        groups = {job: {f"{job}{suffix}" for suffix in spec["group"]} if "group" in spec else {job}
+                  for job, spec in self.cluster.worker_spec.items()}  # fmt: skip
+        return {job: names & here for job, names in groups.items()}
+
+
+@contextmanager
+def cluster_client(where: str) -> Iterator[Client]:
+    """Connect to the cluster at an address or of a scheduler file, or start the one that a TOML file describes.
+
+    Parameters
+    ----------
+    where : str
+        ``tcp://head:8786``, ``scheduler.json`` or ``slurm.toml``; see ``docs/cluster.md``.
+
+    Raises
+    ------
+    InvalidInput
+        Nothing answers there, or the file is not as it should be.
+    """
+    if where.endswith(".toml"):
+        with _launched(where) as client:
+            yield client
+        return
+    try:
+        there = {"scheduler_file": where} if where.endswith(".json") else {"address": where}
+        client = Client(**there, set_as_default=False)
+    except (OSError, ValueError) as err:
+        raise InvalidInput(
+            f"no Dask scheduler answers at {where!r} ({' '.join(str(err).split())}): start one with "
+            f"dask scheduler and dask worker, or leave --cluster out to run on this machine"
+        ) from None
+    with client:
+        yield client
+
+
+@contextmanager
+def _launched(file: str) -> Iterator[Client]:
+    table = _read(file)
+    kind, settings, adapt = table["kind"], table.get("settings", {}), table.get("adapt")
+    made = _class_of(kind, file)
+    with dask.config.set({"distributed.deploy.lost-worker-timeout": f"{_LOST_S:g}s"}):
+        try:
+            cluster = made(**settings)
+        except (TypeError, ValueError, OSError, RuntimeError, ImportError) as err:
+            raise InvalidInput(f"{file}: {kind} cannot be made of [settings]: {' '.join(str(err).split())}") from None
+        with cluster, Client(cluster, set_as_default=False) as client:
+            if adapt is not None:
+                try:
+                    cluster.adapt(Adaptive=WholeJobs, **adapt)
+                except TypeError as err:
+                    raise InvalidInput(f"{file}: {kind}.adapt does not take this [adapt]: {err}") from None
+            yield client
+
+
+def _read(file: str) -> Mapping[str, Any]:
+    try:
+        table = tomllib.loads(Path(file).read_text())
+    except OSError as err:
+        raise InvalidInput(f"cannot read the cluster file {file}: {err.strerror or err}") from None
+    except (tomllib.TOMLDecodeError, UnicodeDecodeError) as err:
+        raise InvalidInput(f"{file} is not TOML: {err}") from None
+    refuse_unknown(f"entry in {file}", table, _TABLES)
+    odd = [name for name in ("settings", "adapt") if not isinstance(table.get(name, {}), dict)]
+    if odd or not isinstance(table.get("kind"), str):
+        raise InvalidInput(
+            f'{file}: a cluster file has kind = "dask_jobqueue:SLURMCluster" (MODULE:CLASS), a table [settings] of '
+            "what the class takes, and may have [adapt], of what its method adapt takes"
+        )
+    return table
+
+
+def _class_of(kind: str, file: str) -> Any:
+    module, _, name = kind.partition(":")
+    try:
+        return getattr(importlib.import_module(module), name)
+    except (ImportError, AttributeError, ValueError) as err:
+        raise InvalidInput(f"{file}: kind = {kind!r} is no MODULE:CLASS to be found here ({err}): install it") from None
