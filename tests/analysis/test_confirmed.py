@@ -20,9 +20,9 @@ CHOSEN = [(0, False, 3, 10.0), (1, False, 3, 30.0), (1, False, 3, 50.0), (2, Fal
 def test_claims_are_means_over_seeds_of_those_that_ran_furthest_first() -> None:
     table = claims(trials_of(*CHOSEN, (1, True, 3, 1000.0)))
     assert table.to_dict("records") == [
-        {"candidate": 1, "phases": 3, "claimed": 40.0, "claimed_on": 2},
-        {"candidate": 0, "phases": 3, "claimed": 10.0, "claimed_on": 1},
-        {"candidate": 2, "phases": 1, "claimed": 99.0, "claimed_on": 1},
+        {"candidate": 1, "trial": 1, "phases": 3, "claimed": 40.0, "claimed_on": 2},
+        {"candidate": 0, "trial": 0, "phases": 3, "claimed": 10.0, "claimed_on": 1},
+        {"candidate": 2, "trial": 3, "phases": 1, "claimed": 99.0, "claimed_on": 1},
     ]
     assert claims(trials_of(*CHOSEN), "min")["candidate"].tolist() == [0, 1, 2]
 

@@ -38,6 +38,10 @@ def test_the_best_are_trained_again_on_fresh_seeds_and_the_page_says_so_first(cl
     assert check(tmp_path / "kb.db") == []
 
 
+def trials_mean(trials, candidate: int) -> float:
+    return trials[~trials["confirms"].astype(bool) & (trials["candidate"] == candidate)]["last_score"].mean()
+
+
 def test_asked_again_only_what_is_missing_runs(client, tmp_path) -> None:
     study = study_of(client, tmp_path, scheduler=FullRuns(RandomSearcher(SPACE), 3, 2), seeds=2)
     run = study.run()
@@ -46,6 +50,10 @@ def test_asked_again_only_what_is_missing_runs(client, tmp_path) -> None:
     run.confirm(top=1, seeds=3)
     with KnowledgeBase(study.db) as kb:
         events = kb["a study"].events()
+    best = max(range(3), key=lambda c: trials_mean(run.frames().trials, c))
+    trials = run.frames().trials
+    assert set(trials.loc[trials["confirms"].astype(bool), "candidate"]) == {best}
+    assert run.results().summary["alpha"] == 1.0
     confirming = [e for e in events if e.kind is Kind.RUN and e.data.get("confirms")]
     assert len(confirming) == 3
     assert len({e.data["seed"] for e in events if e.kind is Kind.RUN}) == 3 * 2 + 3

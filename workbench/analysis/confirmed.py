@@ -20,12 +20,12 @@ def claims(trials: pd.DataFrame, mode: str = "max") -> pd.DataFrame:
     Returns
     -------
     DataFrame
-        The best first: candidate, phases (that its seeds ran), claimed (mean of their last scores), claimed_on (seeds).
+        The best first: candidate, trial (its first), phases (that its seeds ran), claimed (mean of their last scores), claimed_on (seeds).
         Those whose seeds ran further stand before others, for scores after few phases promise less.
     """
     chosen = trials[~trials["confirms"].astype(bool) & trials["last_score"].notna()]
     rows = chosen.groupby("candidate").agg(
-        phases=("phases", "min"), claimed=("last_score", "mean"), claimed_on=("trial", "size")
+        trial=("trial", "min"), phases=("phases", "min"), claimed=("last_score", "mean"), claimed_on=("trial", "size")
     )
     return rows.reset_index().sort_values(["phases", "claimed"], ascending=[False, mode == "min"], ignore_index=True)
 
@@ -41,8 +41,7 @@ def confirmed(trials: pd.DataFrame, mode: str = "max") -> pd.DataFrame:
     Returns
     -------
     DataFrame
-        A row a confirmed configuration, the best by its fresh seeds first: candidate, phases, claimed, claimed_on,
-        confirmed (interquartile mean of the fresh seeds' last scores), low, high (its 95 % bootstrap interval),
+        A row a confirmed configuration, the best by its fresh seeds first: the columns of `claims`, then confirmed (interquartile mean of the fresh seeds' last scores), low, high (its 95 % bootstrap interval),
         confirmed_on (seeds), beaten_by_first (probability that a run of the first row's is better than one of this
         row's; NaN in the first).
         Fresh seeds that failed or have not run as far as the claim are not counted.
@@ -66,8 +65,8 @@ def confirmed(trials: pd.DataFrame, mode: str = "max") -> pd.DataFrame:
 
 
 def _ranked(rows: list[dict[str, Any]], scores: dict[Any, Any], mode: str) -> pd.DataFrame:
-    names = ["candidate", "phases", "claimed", "claimed_on", "confirmed", "low", "high", "confirmed_on"]
-    whole = dict.fromkeys(("candidate", "phases", "claimed_on", "confirmed_on"), int)
+    names = ["candidate", "trial", "phases", "claimed", "claimed_on", "confirmed", "low", "high", "confirmed_on"]
+    whole = dict.fromkeys(("candidate", "trial", "phases", "claimed_on", "confirmed_on"), int)
     table = (
         pd.DataFrame(rows, columns=names)
         .astype(whole)

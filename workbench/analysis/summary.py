@@ -50,9 +50,15 @@ def summarise(
         "wall_s": wall_s,
         "occupancy": used.share,
         "lost_s": used.lost,
-        "alpha": completion_rate(counts["phases"], n_configs, n_phases) if n_configs and n_phases else None,
+        "alpha": completion_rate(_searched(trials, phases), n_configs, n_phases) if n_configs and n_phases else None,
         **counts,
     }
+
+
+def _searched(trials: pd.DataFrame, phases: pd.DataFrame) -> int:
+    """Count the phases completed by trials of the search, those that confirm others left out."""
+    confirming = trials.loc[trials["confirms"].astype(bool), "trial"]
+    return int((phases["ended_s"].notna() & ~phases["trial"].isin(confirming)).sum())
 
 
 def _counts(trials: pd.DataFrame, phases: pd.DataFrame) -> dict[str, Any]:
@@ -65,8 +71,8 @@ def _counts(trials: pd.DataFrame, phases: pd.DataFrame) -> dict[str, Any]:
 
 
 def _best(trials: pd.DataFrame, phases: pd.DataFrame, hyperparameters: Sequence[str], mode: str) -> dict[str, Any]:
-    contending = phases["trial"].isin(trials.loc[~trials["confirms"].astype(bool), "trial"])
-    scored = phases[contending & phases["score"].notna() & phases["ended_s"].notna()]
+    confirming = trials.loc[trials["confirms"].astype(bool), "trial"]
+    scored = phases[~phases["trial"].isin(confirming) & phases["score"].notna() & phases["ended_s"].notna()]
     if scored.empty:
         return {"best_trial": None, "best_score": float("nan"), "best_config": {}, "best_at_s": float("nan")}
     ranked = scored.astype({"score": float, "ended_s": float}).sort_values(

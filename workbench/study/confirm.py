@@ -25,8 +25,8 @@ def confirm(study: Study, top: int = 3, seeds: int = 10) -> pd.DataFrame:
         raise StudyError(f"study {study.name!r} has nothing to confirm: no phase has ended")
     trials, controls = found.frames.trials, Controls(study.db, study.name)
     begun = trials[trials["confirms"].astype(bool) & (trials["state"] != "failed")].groupby("candidate").size()
-    for candidate, phases in zip(best["candidate"].tolist(), best["phases"].tolist(), strict=True):
+    for candidate, trial, phases in best[["candidate", "trial", "phases"]].itertuples(index=False, name=None):
         for _ in range(seeds - int(begun.get(candidate, 0))):
-            controls.confirm(candidate, phases)
+            controls.confirm(int(trial), int(phases))
     StudyRun(study, resume=True, only_confirm=True).wait()
     return Results.open(study.db, study.name).confirmed

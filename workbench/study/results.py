@@ -94,7 +94,10 @@ class Results:
 
         f, size = self.frames, self.size
         used = analysis.occupancy(f.spans, f.slots, f.wall_s)
-        survived = analysis.survival(f.trials, f.phases, f.decisions, size.n_phases)
+        searched = f.trials[~f.trials["confirms"].astype(bool)]
+        survived = analysis.survival(
+            searched, f.phases[f.phases["trial"].isin(searched["trial"])], f.decisions, size.n_phases
+        )
         found = self.importance()
         curves = _thinned(analysis.learning_curves(f.phases, f.metrics))
         drawn = {
@@ -311,16 +314,16 @@ class Results:
             best = claims(self.frames.trials, self.frames.aim.mode).head(1)
             if best.empty or best["claimed_on"].item() == 1:
                 return {}
-            told = f"{_number(best['claimed'].item())} (configuration of trial {best['candidate'].item()}, mean of "
+            told = f"{_number(best['claimed'].item())} (configuration of trial {best['trial'].item()}, mean of "
             return {"claimed score": f"{told}{_seeds(best['claimed_on'].item())} that the study chose it by)"}
         first = rows.iloc[0]
         interval = f"{_number(float(first['confirmed']))} [{first['low']:.4g}, {first['high']:.4g}]"
-        config = self.frames.trials.set_index("trial").loc[first["candidate"], self.frames.hyperparameters].dropna()
+        config = self.frames.trials.set_index("trial").loc[first["trial"], self.frames.hyperparameters].dropna()
         told = ", ".join(f"{name} = {_number(_scalar(value))}" for name, value in config.items())
         on = f"{_seeds(int(first['claimed_on']))} claimed {_number(float(first['claimed']))}"
         return {
             "confirmed score": f"{interval} (middle mean of {_seeds(int(first['confirmed_on']))}, fresh; {on})",
-            "confirmed config": f"{told} (configuration of trial {first['candidate']:.0f})",
+            "confirmed config": f"{told} (configuration of trial {first['trial']:.0f})",
         }
 
     def _front_row(self) -> dict[str, str]:
