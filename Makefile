@@ -5,7 +5,7 @@ RUNS := data/runs
 # exactly this one: an open range takes the registry's newest build, gigabytes of CUDA with it
 TORCH := torch==2.13.0
 
-.PHONY: study notebooks lab tools test test-slow test-random lint docs bench lock clean
+.PHONY: study notebooks lab tools test test-slow test-random test-clusters lint docs bench lock clean
 
 .venv/.installed: requirements.lock pyproject.toml
 	test -x $(BIN)/python || $(shell command -v $(PYTHON) || command -v python3) -m venv .venv
@@ -59,6 +59,14 @@ docs: .venv/.installed ## the documentation site, in build/site; a warning is an
 bench: .venv/.bench ## every benchmark, each printing JSON
 	for script in benchmarks/*.py; do echo "$$script" && $(BIN)/python "$$script" || exit 1; done
 
+.venv/.clusters: .venv/.installed requirements-clusters.lock
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check -r requirements-clusters.lock
+	touch $@
+
+test-clusters: .venv/.clusters ## SLURM, SSH and hosts of their own on this machine: Debian, as root; says so where not
+	@.ci/clusters
+	$(BIN)/python -m pytest -m clusters tests/clusters
+
 lock: ## resolve the newest versions the ranges allow, torch excepted, in an environment of its own
 	rm -rf build/lock && $(or $(shell command -v $(PYTHON)),python3) -m venv build/lock
 	build/lock/bin/python -m pip install --quiet $(TORCH) setuptools
@@ -66,6 +74,9 @@ lock: ## resolve the newest versions the ranges allow, torch excepted, in an env
 	build/lock/bin/python -m pip freeze --all --exclude-editable --exclude pip | sed s/+cpu// > requirements.lock
 	build/lock/bin/python -m pip install --quiet --no-build-isolation -e '.[bench]' -c requirements.lock
 	build/lock/bin/python -m pip freeze --all --exclude-editable --exclude pip | sed s/+cpu// > requirements-bench.lock
+	build/lock/bin/python -m pip uninstall --quiet --yes minigrid pygame-ce
+	build/lock/bin/python -m pip install --quiet --no-build-isolation -e '.[clusters]' -c requirements.lock
+	build/lock/bin/python -m pip freeze --all --exclude-editable --exclude pip | sed s/+cpu// > requirements-clusters.lock
 
 clean:
 	rm -rf .venv build $(RUNS)

@@ -99,6 +99,7 @@ def test_a_study_whose_driver_has_gone_leaves_its_workers_to_the_others(two) -> 
         second.wait(5)
 
 
+@pytest.mark.slow
 def test_adaptive_scaling_hears_what_a_study_could_use_and_closes_no_worker_with_a_trial(tmp_path) -> None:
     with (
         LocalCluster(n_workers=1, threads_per_worker=1, dashboard_address=None, host="127.0.0.1") as cluster,

@@ -1,6 +1,7 @@
 """Clusters that a file describes: a Dask cluster class, its settings, and between what bounds it adapts."""
 
 import importlib
+import os
 import time
 import tomllib
 from collections.abc import Iterator, Mapping
@@ -15,7 +16,7 @@ from distributed.deploy import Adaptive
 from workbench.core.errors import InvalidInput, refuse_unknown
 
 _LOST_S = 60.0
-_TABLES = {"kind", "settings", "adapt"}
+_TABLES = {"kind", "settings", "adapt", "dask"}
 
 
 class WholeJobs(Adaptive):  # type: ignore[misc]  # Dask has no types
@@ -98,10 +99,10 @@ def cluster_client(where: str) -> Iterator[Client]:
 
 @contextmanager
 def _launched(file: str) -> Iterator[Client]:
-    table = _read(file)
+    table = _expanded(_read(file))
     kind, settings, adapt = table["kind"], table.get("settings", {}), table.get("adapt")
     made = _class_of(kind, file)
-    with dask.config.set({"distributed.deploy.lost-worker-timeout": f"{_LOST_S:g}s"}):
+    with dask.config.set({"distributed.deploy.lost-worker-timeout": f"{_LOST_S:g}s", **table.get("dask", {})}):
         try:
             cluster = made(**settings)
         except (TypeError, ValueError, OSError, RuntimeError, ImportError) as err:
@@ -123,13 +124,22 @@ def _read(file: str) -> Mapping[str, Any]:
     except (tomllib.TOMLDecodeError, UnicodeDecodeError) as err:
         raise InvalidInput(f"{file} is not TOML: {err}") from None
     refuse_unknown(f"entry in {file}", table, _TABLES)
-    odd = [name for name in ("settings", "adapt") if not isinstance(table.get(name, {}), dict)]
+    odd = [name for name in ("settings", "adapt", "dask") if not isinstance(table.get(name, {}), dict)]
     if odd or not isinstance(table.get("kind"), str):
         raise InvalidInput(
-            f'{file}: a cluster file has kind = "dask_jobqueue:SLURMCluster" (MODULE:CLASS), a table [settings] of '
-            "what the class takes, and may have [adapt], of what its method adapt takes"
+            f'{file}: a cluster file has kind = "dask_jobqueue:SLURMCluster" (MODULE:CLASS), and may have tables: '
+            "[settings] of what the class takes, [adapt] of what its method adapt takes, [dask] of Dask's configuration"
         )
     return table
+
+
+def _expanded(value: Any) -> Any:
+    """Put the environment's variables into all text, as the shell does; what is not set stays as it is."""
+    if isinstance(value, dict):
+        return {key: _expanded(item) if key != "job_script_prologue" else item for key, item in value.items()}
+    if isinstance(value, list):
+        return [_expanded(item) for item in value]
+    return os.path.expandvars(value) if isinstance(value, str) else value
 
 
 def _class_of(kind: str, file: str) -> Any:
