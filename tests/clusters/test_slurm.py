@@ -99,9 +99,11 @@ class Watch:
 
     def until(self, true: Callable[[list[Event]], bool], limit_s: float = 120) -> None:
         with self._changed:
-            assert self._changed.wait_for(lambda: true(self.events), limit_s), [
-                (round(e.at, 1), str(e.kind), e.trial, e.phase, e.slot, dict(e.data)) for e in self.events
-            ]
+            if not self._changed.wait_for(lambda: true(self.events), limit_s):
+                told = [e for e in self.events if e.kind is not Kind.PROGRESS][-12:]
+                raise TimeoutError(
+                    "\n".join(f"{e.at:.1f} {e.kind} {e.trial} {e.slot} {e.data.get('why')}" for e in told)
+                )
 
     def n(self, kind: Kind) -> int:
         return sum(e.kind is kind for e in self.events)

@@ -15,7 +15,7 @@ from distributed.deploy import Adaptive
 
 from workbench.core.errors import InvalidInput, refuse_unknown
 
-_LOST_S = 60.0
+_LOST_S = _FILE_S = 60.0
 _TABLES = {"kind", "settings", "adapt", "dask"}
 
 
@@ -85,6 +85,8 @@ def cluster_client(where: str) -> Iterator[Client]:
         with _launched(where) as client:
             yield client
         return
+    if where.endswith(".json"):
+        _wait_for(Path(where))
     try:
         there = {"scheduler_file": where} if where.endswith(".json") else {"address": where}
         client = Client(**there, set_as_default=False)
@@ -114,6 +116,15 @@ def _launched(file: str) -> Iterator[Client]:
                 except TypeError as err:
                     raise InvalidInput(f"{file}: {kind}.adapt does not take this [adapt]: {err}") from None
             yield client
+
+
+def _wait_for(file: Path) -> None:
+    """Wait for a scheduler that is coming up to write its file: Dask would do so for ever."""
+    until = time.monotonic() + _FILE_S
+    while not file.exists():
+        if time.monotonic() > until:
+            raise InvalidInput(f"no scheduler file {file} after {_FILE_S:g} s: start dask scheduler --scheduler-file")
+        time.sleep(0.2)
 
 
 def _read(file: str) -> Mapping[str, Any]:

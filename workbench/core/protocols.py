@@ -173,7 +173,11 @@ def expectation_of(scheduler: object) -> Expectation | None:
 
 
 class Trainable(Protocol):
-    """What a trial is. It lives on one worker and is driven phase by phase."""
+    """What a trial is. It lives on one worker and is driven phase by phase.
+
+    One with an attribute `resumes_midway` that is true can be saved within a phase: `save` may be called after
+    `progress` has raised out of `train_phase`, and the first `train_phase` after such a `load` runs the rest of it.
+    """
 
     def train_phase(self, progress: Progress) -> Measured:
         """Run one phase and return its metrics, ``score`` among them; ``returns`` may be too, see `Measured`."""

@@ -1,0 +1,71 @@
+"""Clusters that a file describes: what it may hold, and what is said of what it may not."""
+
+import pytest
+
+from tests.support import Deterministic
+from workbench.cluster.checkpoints import CheckpointStore
+from workbench.cluster.dask import DaskExecutor
+from workbench.cluster.launchers import cluster_client
+from workbench.core.errors import InvalidInput
+
+LOCAL = """\
+kind = "distributed:LocalCluster"
+
+[settings]
+n_workers = 0
+threads_per_worker = 1
+host = "127.0.0.1"
+dashboard_address = "127.0.0.1:0"
+local_directory = "$SOMEWHERE"
+
+[adapt]
+minimum = 0
+maximum = 2
+interval = "100ms"
+
+[dask]
+"distributed.worker.daemon" = false
+"""
+
+
+def test_a_file_makes_a_cluster_that_grows_with_what_is_wanted_and_ends_with_its_client(tmp_path, monkeypatch) -> None:
+    monkeypatch.setenv("SOMEWHERE", str(tmp_path / "scratch"))
+    (tmp_path / "local.toml").write_text(LOCAL)
+    with cluster_client(str(tmp_path / "local.toml")) as client:
+        executor = DaskExecutor(client, Deterministic, CheckpointStore(str(tmp_path)))
+        executor.open(0.0)
+        assert executor.n_slots == 0
+        executor.want(2)
+        while executor.n_slots < 2:
+            executor.wait(5)
+        executor.close()
+        assert (tmp_path / "scratch").is_dir()
+        cluster = client.cluster
+    assert cluster.status.name == "closed"
+
+
+@pytest.mark.parametrize(
+    ("text", "told"),
+    [
+        ("kind = 3", r'a cluster file has kind = "dask_jobqueue:SLURMCluster"'),
+        ("kind = 'distributed:LocalCluster'\nsettings = 3", "a cluster file has kind"),
+        ("kind =", "is not TOML"),
+        ("kind = 'distributed:LocalCluster'\n[setings]", "did you mean 'settings'"),
+        ("kind = 'distributed:NoSuchCluster'", "is no MODULE:CLASS to be found here"),
+        ("kind = 'nowhere.at.all:Cluster'", "is no MODULE:CLASS to be found here"),
+        ("kind = 'distributed:LocalCluster'\n[settings]\nwings = 2", r"cannot be made of \[settings\]"),
+    ],
+)
+def test_a_file_that_is_not_as_it_should_be_is_refused_in_one_line(tmp_path, text, told) -> None:
+    (tmp_path / "odd.toml").write_text(text)
+    with pytest.raises(InvalidInput, match=told) as refused, cluster_client(str(tmp_path / "odd.toml")):
+        pass
+    assert "\n" not in str(refused.value)
+
+
+def test_a_file_or_an_address_that_is_not_there_is_told(tmp_path, monkeypatch) -> None:
+    monkeypatch.setattr("workbench.cluster.launchers._FILE_S", 0.1)
+    with pytest.raises(InvalidInput, match="cannot read the cluster file"), cluster_client("nowhere.toml"):
+        pass
+    with pytest.raises(InvalidInput, match="no scheduler file"), cluster_client(str(tmp_path / "none.json")):
+        pass

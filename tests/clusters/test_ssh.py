@@ -1,0 +1,110 @@
+"""SSH: a cluster on three hosts with addresses of their own, whose cables are cut."""
+
+import os
+import subprocess
+from collections.abc import Iterator
+from contextlib import ExitStack, closing
+from pathlib import Path
+
+import pytest
+
+from tests.clusters.conftest import RECIPES
+from tests.clusters.hosts import Host
+from tests.clusters.ssh import ssh_hosts
+from tests.clusters.test_slurm import Watch
+from tests.clusters.trials import Paced
+from tests.simulation.test_agreement import SCHEDULERS, Recorded, TakesTime, story
+from tests.support import SPACE, MemoryLog
+from workbench import GA3C, Budget, FullRuns, HyperTrick, LogUniform, RandomSearcher, Study
+from workbench.cluster.checkpoints import CheckpointStore
+from workbench.cluster.dask import DaskExecutor
+from workbench.cluster.launchers import cluster_client
+from workbench.core.drive import drive
+from workbench.core.protocols import Kind
+from workbench.knowledge import KnowledgeBase
+from workbench.simulation.cluster import VirtualCluster
+from workbench.simulation.executor import SimulatedExecutor
+from workbench.viz import figures
+
+pytestmark = pytest.mark.clusters
+
+
+@pytest.fixture
+def nodes(home, tmp_path, monkeypatch) -> Iterator[list[Host]]:
+    """Three hosts to compute on; this thread is on a fourth, the head, in a home directory with all keys."""
+    monkeypatch.setenv("USER", "root")
+    subprocess.run(["bash", RECIPES / "keys.sh"], check=True, capture_output=True)
+    with ssh_hosts(["head", "n1", "n2", "n3"], tmp_path, home) as (head, *nodes), head.entered():
+        yield nodes
+
+
+@pytest.fixture
+def client(nodes):
+    """A client of the recipe's cluster; a silent host is given up a little sooner."""
+    recipe = (RECIPES / "ssh.toml").read_text()
+    assert '"60s"' in recipe
+    Path("ssh.toml").write_text(recipe.replace('"60s"', '"10s"'))
+    with cluster_client("ssh.toml") as client:
+        client.wait_for_workers(6, timeout=90)
+        yield client
+
+
+def test_a_cable_that_is_cut_and_put_back_loses_at_most_an_attempt_and_its_host_comes_back(nodes, client) -> None:
+    """For a moment nothing is lost; for longer the phases there go on elsewhere, and the slots come back."""
+    watch = Watch()
+    scheduler = FullRuns(RandomSearcher(SPACE), 8, 3)
+    run = Study("cut", scheduler, Paced(200, 0.05), "kb.db", client=client, callbacks=[watch], max_retries=1).start()
+    watch.until(lambda events: sum(e.kind is Kind.PROGRESS for e in events) > 30)
+    with ExitStack() as put_back:
+        nodes[0].cut()
+        put_back.callback(nodes[0].mend)
+        heard = len(watch.events)
+        watch.until(lambda events: sum(e.kind is Kind.PROGRESS for e in events[heard:]) > 20)  # of the others
+    heard = len(watch.events)
+    watch.until(lambda events: {e.slot for e in events[heard:] if e.kind is Kind.PROGRESS} == set(range(6)))
+    assert watch.n(Kind.SLOT_LOST) == 0
+    with ExitStack() as put_back:
+        nodes[1].cut()
+        put_back.callback(nodes[1].mend)
+        watch.until(lambda events: sum(e.kind is Kind.SLOT_LOST for e in events) >= 2, 180)
+    watch.until(lambda events: sum(e.kind is Kind.SLOT_JOINED for e in events) >= 8, 180)
+    assert run.wait(180)
+    lost = {e.data["node"] for e in watch.events if e.kind is Kind.SLOT_LOST}
+    assert lost == {nodes[1].address}
+    assert watch.n(Kind.PHASE_FAILED) == 2
+    assert watch.n(Kind.PHASE_ENDED) == 24
+
+
+def test_a_study_of_ga3c_outlives_a_host_and_its_figure_shows_occupancy_by_host(nodes, client) -> None:
+    watch = Watch()
+    trials = GA3C("CartPole-v1", phase=Budget(updates=300), n_agents=4, emulator_threads=1)
+    scheduler = HyperTrick(RandomSearcher({"learning_rate": LogUniform(1e-4, 1e-2)}), 8, 3)
+    run = Study("ga3c", scheduler, trials, "kb.db", client=client, callbacks=[watch]).start()
+    watch.until(lambda events: {e.slot for e in events if e.kind is Kind.PHASE_STARTED} == set(range(6)))
+    nodes[2].cut()  # for good
+    try:
+        assert run.wait(300)
+    finally:
+        nodes[2].mend()  # so that its processes can be ended
+    with KnowledgeBase("kb.db") as kb:
+        frames = kb["ga3c"].frames()
+    assert set(frames.slots["node"]) == {node.address for node in nodes}
+    assert frames.slots[frames.slots["lost_s"] < frames.wall_s]["node"].unique().tolist() == [nodes[2].address]
+    assert (frames.trials["state"] != "failed").all()
+    fig = figures.node_occupancy(frames.spans, frames.slots, frames.wall_s)
+    told = " ".join(map(str, fig.layout.yaxis.ticktext))
+    assert all(node.address in told for node in nodes)
+
+
+@pytest.mark.parametrize("name", ["hypertrick", "asha"])
+def test_over_the_network_too_the_simulator_decides_as_the_cluster_did(client, name) -> None:
+    executor, real = DaskExecutor(client, TakesTime, CheckpointStore(os.path.abspath("checkpoints"))), MemoryLog()
+    with closing(executor):
+        executor.open(0.0)
+        while executor.n_slots < 6:
+            executor.wait(1)
+        assert drive(SCHEDULERS[name](), executor, real, seed=3)
+    virtual, simulated = MemoryLog(), SimulatedExecutor(Recorded(real), VirtualCluster(6))
+    simulated.open(0.0)
+    assert drive(SCHEDULERS[name](), simulated, virtual, seed=3)
+    assert story(virtual) == story(real)
