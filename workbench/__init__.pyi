@@ -10,6 +10,9 @@ from workbench.algos.rl.hts.trial import HTS as HTS
 from workbench.algos.rl.sb3.settings import SB3 as SB3
 from workbench.algos.rl.watch import watch as watch
 from workbench.algos.search import ASHA as ASHA
+from workbench.algos.search import MFPBT as MFPBT
+from workbench.algos.search import PASHA as PASHA
+from workbench.algos.search import PB2 as PB2
 from workbench.algos.search import PBT as PBT
 from workbench.algos.search import EvolutionSearcher as EvolutionSearcher
 from workbench.algos.search import FullRuns as FullRuns
@@ -24,6 +27,7 @@ from workbench.algos.search import Portfolio as Portfolio
 from workbench.algos.search import RandomSearcher as RandomSearcher
 from workbench.algos.search import SuccessiveHalving as SuccessiveHalving
 from workbench.algos.search import Sure as Sure
+from workbench.algos.search import TopK as TopK
 from workbench.core.budget import Budget as Budget
 from workbench.core.space import Choice as Choice
 from workbench.core.space import LogUniform as LogUniform

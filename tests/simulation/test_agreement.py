@@ -10,6 +10,9 @@ import pytest
 from tests.support import SPACE, Deterministic, MemoryLog
 from workbench.algos.search import (
     ASHA,
+    MFPBT,
+    PASHA,
+    PB2,
     PBT,
     EvolutionSearcher,
     FullRuns,
@@ -20,6 +23,7 @@ from workbench.algos.search import (
     RandomSearcher,
     SuccessiveHalving,
     Sure,
+    TopK,
 )
 from workbench.cluster.checkpoints import CheckpointStore
 from workbench.cluster.dask import DaskExecutor
@@ -46,8 +50,12 @@ SCHEDULERS = {
     "hyperband-hold": lambda: Hyperband(RandomSearcher(SPACE), 3, order="sequence", allocation="none", n_nodes=N),
     "asha": lambda: ASHA(RandomSearcher(SPACE), 8, 4, eta=2),
     "asha-stopping": lambda: ASHA(RandomSearcher(SPACE), 8, 4, eta=2, variant="stopping"),
+    "mfpbt": lambda: MFPBT(RandomSearcher(SPACE), 5, 4, share=0.4, intervals=(1, 2)),
+    "pb2": lambda: PB2(RandomSearcher(SPACE), 5, 4, share=0.4, warmup=2, draws=20),
+    "pasha": lambda: PASHA(RandomSearcher(SPACE), 8, 4, eta=2),
     "median": lambda: MedianStopping(RandomSearcher(SPACE), 7, 3, min_reports=1),
     "pbt": lambda: PBT(RandomSearcher(SPACE), 5, 4, share=0.4),
+    "topk": lambda: TopK(RandomSearcher(SPACE), 7, 3, kept=2),
     "sure": lambda: Sure(RandomSearcher(SPACE), 8, 4, finalists=2, seeds=2, warmup=3),
 }
 

@@ -16,10 +16,14 @@ SCHEDULERS = {
     "hyperband": "workbench.algos.search.hyperband:Hyperband",
     "hypertrick": "workbench.algos.search.hypertrick:HyperTrick",
     "median": "workbench.algos.search.median:MedianStopping",
+    "mfpbt": "workbench.algos.search.mfpbt:MFPBT",
+    "pasha": "workbench.algos.search.pasha:PASHA",
+    "pb2": "workbench.algos.search.pb2:PB2",
     "pbt": "workbench.algos.search.pbt:PBT",
     "portfolio": "workbench.algos.search.portfolio:Portfolio",
     "seeded": "workbench.algos.search.seeded:Seeded",
     "sure": "workbench.algos.search.sure:Sure",
+    "topk": "workbench.algos.search.topk:TopK",
 }
 
 TRAINABLES = {

@@ -18,6 +18,9 @@ from tests.algos.search.arena import play
 from tests.support import SPACE, MemoryLog, RandomTimes, simulate
 from workbench.algos.search import (
     ASHA,
+    MFPBT,
+    PASHA,
+    PB2,
     PBT,
     EvolutionSearcher,
     FullRuns,
@@ -31,6 +34,7 @@ from workbench.algos.search import (
     Seeded,
     SuccessiveHalving,
     Sure,
+    TopK,
 )
 from workbench.core.describe import describe, explain_of
 from workbench.core.drive import drive, replay
@@ -65,14 +69,19 @@ SCHEDULERS = {
     "asha": lambda: ASHA(RandomSearcher(SPACE), 14, 9),
     "asha-grid": lambda: ASHA(GridSearcher(SPACE, 4), 100, 8, eta=2, min_phases=2),
     "asha-stopping": lambda: ASHA(RandomSearcher(SPACE), 14, 9, variant="stopping"),
+    "pasha": lambda: PASHA(RandomSearcher(SPACE), 14, 9),
     "median": lambda: MedianStopping(RandomSearcher(SPACE), 12, 4),
     "median-completed": lambda: MedianStopping(RandomSearcher(SPACE), 12, 4, min_reports=1, completed_only=True),
     "pbt": lambda: PBT(RandomSearcher(SPACE), 6, 5),
+    "pbt-mf": lambda: MFPBT(RandomSearcher(SPACE), 4, 6, share=0.5, intervals=[1, 3]),
+    "pbt-pb2": lambda: PB2(RandomSearcher(SPACE), 4, 6, share=0.5, warmup=3, draws=20),
     "pbt-t-test": lambda: PBT(RandomSearcher(SPACE), 4, 8, exploit="t-test", level=0.5, resample=0.3),
+    "pbt-burn-in": lambda: PBT(RandomSearcher(SPACE), 4, 5, share=0.5, burn_in=2),
     "pbt-tournament": lambda: PBT(GridSearcher(SPACE, 2), 4, 4, exploit="tournament", space=SPACE, seed=5),
     "pbt-explore": lambda: PBT(RandomSearcher(SPACE), 4, 3, exploit="none"),
     "portfolio": lambda: Portfolio(RandomSearcher(SPACE), 4, (8, 4, 2), (0.5, 0.25, 0.0)),
     "portfolio-grid": lambda: Portfolio(GridSearcher(SPACE, 8), 3, [10, 5], [0.3, 0.1]),
+    "halving-topk": lambda: TopK(RandomSearcher(SPACE), 9, 4, kept=3),
     "sure": lambda: Sure(RandomSearcher(SPACE), 12, 9, finalists=2, seeds=2, warmup=4),
     "sure-grid": lambda: Sure(GridSearcher(SPACE, 4), 100, 4, eta=2, rungs=[0.3], seeds=1),
     "evolution": lambda: HyperTrick(EvolutionSearcher(SPACE, warmup=4), 15, 3, 0.25),
@@ -392,10 +401,14 @@ def test_a_space_or_its_dimensions_stand_for_a_random_searcher(given) -> None:
         (SuccessiveHalving, (9, 9), {}, 0),
         (Hyperband, (9,), {}, 0),
         (ASHA, (9, 9), {"seed": 3}, 3),
+        (PASHA, (9, 9), {"seed": 3}, 3),
         (MedianStopping, (9, 3), {}, 0),
         (PBT, (4, 3), {"seed": 3}, 3),
+        (MFPBT, (8, 3), {"seed": 3}, 3),
+        (PB2, (4, 3), {"seed": 3}, 3),
         (Portfolio, (3, (4, 2), (0.5, 0.0)), {"seed": 3}, 3),
         (Sure, (4, 3), {"seed": 3}, 3),
+        (TopK, (9, 3), {}, 0),
     ]
     for scheduler, sizes, chosen, seed in made:
         short = scheduler(given, *sizes, **chosen)

@@ -285,3 +285,17 @@ def test_a_value_at_the_end_of_its_range_is_left_again() -> None:
 def test_settings_that_cannot_be_carried_out_are_refused(settings, says) -> None:
     with pytest.raises(InvalidInput, match=says):
         PBT(ListSearcher([{"x": 1.0}]), 1, 2, **{"space": X, **settings})
+
+
+def test_nobody_copies_while_it_burns_in() -> None:
+    """Two members, share a half: without burn-in the weaker copies after its first phase, with it after its third."""
+    for burn_in, first in ((0, 0), (2, 2)):
+        world = play(
+            PBT(RandomSearcher(SPACE), 2, 5, share=0.5, burn_in=burn_in),
+            2,
+            score=lambda config, trial, phase: config["lr"],
+        )
+        copied = [
+            r.phase for r, why in zip(world.reports, world.reasons, strict=True) if why[r.trial]["mode"] == "exploited"
+        ]
+        assert min(copied) == first

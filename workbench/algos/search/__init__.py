@@ -11,15 +11,22 @@ from workbench.algos.search.hyperband import Hyperband
 from workbench.algos.search.hypertrick import HyperTrick
 from workbench.algos.search.informed import InformedSearcher
 from workbench.algos.search.median import MedianStopping
+from workbench.algos.search.mfpbt import MFPBT
 from workbench.algos.search.optuna import OptunaSearcher
+from workbench.algos.search.pasha import PASHA
+from workbench.algos.search.pb2 import PB2
 from workbench.algos.search.pbt import PBT
 from workbench.algos.search.portfolio import Portfolio
 from workbench.algos.search.searchers import GridSearcher, ListSearcher, RandomSearcher
 from workbench.algos.search.seeded import Seeded
 from workbench.algos.search.sure import Sure
+from workbench.algos.search.topk import TopK
 
 __all__ = [
     "ASHA",
+    "MFPBT",
+    "PASHA",
+    "PB2",
     "PBT",
     "EvolutionSearcher",
     "FullRuns",
@@ -35,4 +42,5 @@ __all__ = [
     "Seeded",
     "SuccessiveHalving",
     "Sure",
+    "TopK",
 ]

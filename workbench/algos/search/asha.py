@@ -101,6 +101,7 @@ class ASHA:
     def tell(self, report: Report) -> Mapping[int, Decision]:
         """Let the reporter run on inside its rung; at its end pause, promote or stop it."""
         self._trials.take(report)
+        self._hear(report)
         trial, at = report.trial, self._rung_of.setdefault(report.trial, 0)
         rung = self._rungs[at]
         if report.failed:
@@ -115,7 +116,7 @@ class ASHA:
         order = float(self._rng.random()) if self.variant == "stopping" else rung.n
         place = rung.add(trial, report.score, order)
         why = {"rung": at, "place": place, "reported": rung.n, "kept": rung.n_top}
-        if at == len(self._rungs) - 1:
+        if rung.phases == self.n_phases:
             self._trials.end(trial)
             return {trial: Decision(Verdict.STOP, {"mode": "finished", **why})} | self._close(trial)
         if self.variant == "stopping":
@@ -127,6 +128,9 @@ class ASHA:
         self._trials.rest(trial)
         self._paused.add(trial)
         return {trial: Decision(Verdict.PAUSE, {"mode": "waiting", **why})} | self._close(None)
+
+    def _hear(self, report: Report) -> None:
+        """What a variant with rungs of its own learns from a report, before it is judged."""
 
     def _pass_or_stop(self, trial: int, at: int, place: int, why: Mapping[str, int]) -> Decision:
         if place <= max(1, why["kept"]):

@@ -12,7 +12,7 @@ import numpy as np
 
 from workbench.algos.search.searchers import Searched, searcher_of
 from workbench.algos.search.trials import Trials
-from workbench.core.checks import check_one_of, check_share, check_size
+from workbench.core.checks import check_not_negative, check_one_of, check_share, check_size
 from workbench.core.errors import InvalidInput, SchedulerError
 from workbench.core.protocols import Config, Decision, Report, Run, Verdict
 from workbench.core.showing import reason_text, settings_html
@@ -71,6 +71,8 @@ class PBT:
         hyperparameters, as in the paper's toy problem (Fig. 2).
     copy_weights : bool
         False copies the hyperparameters alone, and the member goes on with its own weights (Fig. 5c).
+    burn_in : int
+        First phases of every member after which nobody copies or changes: early scores tell little.
     space : Space, optional
         What hyperparameters may become; the searcher's, if it has one.
     seed : int
@@ -90,12 +92,13 @@ class PBT:
     resample: float = 0.0
     copy_config: bool = True
     copy_weights: bool = True
+    burn_in: int = 0
     space: Space | None = None
     seed: int = 0
     _trials: Trials = field(init=False, repr=False, compare=False)
-    _members: "list[_Member]" = field(init=False, repr=False, compare=False)
-    _member_of: "dict[int, _Member]" = field(init=False, default_factory=dict, repr=False, compare=False)
-    _waiting: "list[tuple[int, int, _Member]]" = field(init=False, default_factory=list, repr=False, compare=False)
+    _members: "list[Member]" = field(init=False, repr=False, compare=False)
+    _member_of: "dict[int, Member]" = field(init=False, default_factory=dict, repr=False, compare=False)
+    _waiting: "list[tuple[int, int, Member]]" = field(init=False, default_factory=list, repr=False, compare=False)
 
     _repr_html_ = settings_html
 
@@ -103,6 +106,7 @@ class PBT:
         self.searcher = searcher_of(self, self.searcher, self.seed)
         self.factors = tuple(self.factors)
         check_size(self, population=self.population, n_phases=self.n_phases, last_scores=self.last_scores)
+        check_not_negative(self, burn_in=self.burn_in)
         check_one_of(self, "exploit", self.exploit, EXPLOITS)
         check_share(self, share=self.share, level=self.level, resample=self.resample, noise=self.noise)
         if not 0 < self.share <= 0.5:
@@ -118,7 +122,7 @@ class PBT:
         self._rng = np.random.default_rng(self.seed)
         self._turn = count()
         self._trials = Trials(self.searcher, self.population)
-        self._members = [_Member(i) for i in range(self._trials.n_left)]
+        self._members = [Member(i) for i in range(self._trials.n_left)]
         for member in self._members:
             self._queue(member)
 
@@ -193,6 +197,9 @@ class PBT:
         if member.phase == self.n_phases:
             self._trials.end(report.trial)
             return {report.trial: Decision(Verdict.STOP, {"mode": "finished"})}
+        self._learn(member)
+        if not self._ready(member):
+            return {report.trial: self._go_on(member, {"mode": "not ready"})}
         donor, why = self._donor(member)
         if donor is not None:
             decision = self._copy(member, donor, {"mode": "exploited", **why})
@@ -202,7 +209,14 @@ class PBT:
             decision = self._go_on(member, {"mode": "kept", **why})
         return {report.trial: decision}
 
-    def _go_on(self, member: "_Member", why: Mapping[str, Any]) -> Decision:
+    def _learn(self, member: "Member") -> None:
+        """What a variant that models progress learns from a member's latest score."""
+
+    def _ready(self, member: "Member") -> bool:
+        """The paper's `ready`: whether a member may copy and change after the phase it has ended."""
+        return member.phase > self.burn_in
+
+    def _go_on(self, member: "Member", why: Mapping[str, Any]) -> Decision:
         """Continue, unless a member that is behind waits for a node."""
         if not self._waiting or self._waiting[0][0] >= member.phase:
             return Decision(Verdict.CONTINUE, why)
@@ -211,29 +225,33 @@ class PBT:
         self._queue(member)
         return Decision(Verdict.PAUSE, why)
 
-    def _copy(self, member: "_Member", donor: "_Member", why: Mapping[str, Any]) -> Decision:
+    def _copy(self, member: "Member", donor: "Member", why: Mapping[str, Any]) -> Decision:
         """Stop the member's trial; it goes on with the donor's weights under a config of its own."""
         assert member.trial is not None
         assert donor.weights is not None  # it has reported
-        config = self._trials.configs[donor.weights if self.copy_config else member.trial]
+        config = self._trials.configs[donor.weights if self._takes_config(member, donor) else member.trial]
         self._trials.end(member.trial)
         why = {**why, "member": member.index}
         source = donor
         if not self.copy_weights and member.weights is not None:  # one that failed at once has none of its own
             source, why["config_of"] = member, donor.weights
         assert source.weights is not None
-        member.heir = (self._changed(config) if self.explore else config, source.weights)
+        member.heir = (self._changed(member, config) if self.explore else config, source.weights)
         member.scores, member.returns, member.weights = list(source.scores), list(source.returns), source.weights
         self._queue(member)
         return Decision(Verdict.STOP, {**why, "donor": source.weights})
 
-    def _replace_failed(self, member: "_Member") -> Decision:
+    def _takes_config(self, member: "Member", donor: "Member") -> bool:
+        """Whether a member copies hyperparameters with the weights."""
+        return self.copy_config
+
+    def _replace_failed(self, member: "Member") -> Decision:
         """A failed member counts as the worst; it loses the phase, and copies one of the top."""
         member.scores, member.returns = [], []
         self._waiting = [entry for entry in self._waiting if entry[2] is not member]  # a person may stop who waits
         heapq.heapify(self._waiting)
-        n = max(1, int(self.share * len(self._ranked()) + 1e-9))
-        top = self._ranked()[:n]
+        ranked = self._ranked(member)
+        top = ranked[: max(1, int(self.share * len(ranked) + 1e-9))]
         if not top or self.exploit == "none" or member.phase >= self.n_phases:
             member.over = True
             return Decision(Verdict.STOP, {"mode": "failed"})
@@ -241,13 +259,17 @@ class PBT:
 
     # -- exploit and explore -----------------------------------------------------------------------------------
 
-    def _ranked(self) -> "list[_Member]":
-        """Members that have a score, best first; of equal scores the lower number."""
-        return sorted((m for m in self._members if m.scores), key=lambda m: (-m.scores[-1], m.index))
+    def _rivals(self, member: "Member") -> "list[Member]":
+        """Those a member is judged with, itself among them: all."""
+        return self._members
 
-    def _donor(self, member: "_Member") -> "tuple[_Member | None, dict[str, Any]]":
+    def _ranked(self, member: "Member") -> "list[Member]":
+        """Those of them that have a score, best first; of equal scores the lower number."""
+        return sorted((m for m in self._rivals(member) if m.scores), key=lambda m: (-m.scores[-1], m.index))
+
+    def _donor(self, member: "Member") -> "tuple[Member | None, dict[str, Any]]":
         """Whom to copy, if anybody, and why."""
-        ranked = self._ranked()
+        ranked = self._ranked(member)
         why = {"place": ranked.index(member) + 1, "reported": len(ranked)}
         lost = member.scores[-1] == -math.inf
         others = [m for m in ranked if m is not member and not (lost and m.scores[-1] == -math.inf)]
@@ -263,7 +285,7 @@ class PBT:
         p = self._p_value(other, member)
         return (other if p is not None and p < self.level else None), why if p is None else {**why, "p_value": p}
 
-    def _p_value(self, other: "_Member", member: "_Member") -> float | None:
+    def _p_value(self, other: "Member", member: "Member") -> float | None:
         """Of Welch's t-test (Biometrika 34, 1947); ``None``: too little to test, or no higher a mean."""
         from scipy.stats import ttest_ind  # takes most of a second to import
 
@@ -276,10 +298,10 @@ class PBT:
             warnings.simplefilter("ignore", RuntimeWarning)  # neither varies: p is 0, as it should be
             return float(ttest_ind(a, b, equal_var=False).pvalue)
 
-    def _truncate(self, member: "_Member", ranked: "list[_Member]", saviours: "list[_Member]") -> "_Member | None":
+    def _truncate(self, member: "Member", ranked: "list[Member]", saviours: "list[Member]") -> "Member | None":
         """Of the top share, for one of the bottom share; for one that has lost its score, of `saviours`' top."""
         n = int(self.share * len(ranked) + 1e-9)
-        if len(ranked) == sum(not m.over for m in self._members):
+        if len(ranked) == sum(not m.over for m in self._rivals(member)):
             n = max(n, 1)
         if saviours:
             return saviours[int(self._rng.integers(min(max(n, 1), len(saviours))))]
@@ -287,7 +309,7 @@ class PBT:
             return None
         return ranked[int(self._rng.integers(n))]
 
-    def _changed(self, config: Config) -> Config:
+    def _changed(self, member: "Member", config: Config) -> Config:
         """Perturb every hyperparameter, or draw it anew (Sec. 4.1.1)."""
         if self.noise:
             changed = self._space.shift(config, self.noise, self._rng)
@@ -295,12 +317,12 @@ class PBT:
             changed = self._space.perturb(config, self.factors, self._rng)
         return self._space.redraw(changed, self.resample, self._rng) if self.resample else changed
 
-    def _queue(self, member: "_Member") -> None:
+    def _queue(self, member: "Member") -> None:
         heapq.heappush(self._waiting, (member.phase, next(self._turn), member))
 
 
 @dataclass(eq=False)
-class _Member:
+class Member:
     index: int
     trial: int | None = None  # the one it runs, or ran last
     phase: int = 0  # next to run

@@ -1,0 +1,86 @@
+import numpy as np
+import pytest
+
+from tests.algos.search.arena import play
+from tests.support import SPACE
+from workbench.algos.search import MFPBT, PBT, ListSearcher, RandomSearcher
+from workbench.core.errors import InvalidInput
+from workbench.core.protocols import Report
+from workbench.core.space import Space, Uniform
+
+LINE = Space({"x": Uniform(0.0, 100.0)})
+
+
+@pytest.mark.parametrize("exploit", ["truncation", "t-test", "tournament", "none"])
+def test_one_frequency_is_pbt(exploit) -> None:
+    ours, pbt = (
+        play(kind(RandomSearcher(SPACE), 6, 8, exploit=exploit, seed=3, **more), 4, 5)
+        for kind, more in ((MFPBT, {"intervals": (1,)}), (PBT, {}))
+    )
+    assert (ours.runs, ours.told, ours.reasons) == (pbt.runs, pbt.told, pbt.reasons)
+
+
+def test_worked_by_hand() -> None:
+    """Four members: 0 and 2 evolve after every phase, 1 and 3 after every second; losers change nothing else."""
+    searcher = ListSearcher([{"x": x} for x in (10.0, 20.0, 30.0, 40.0)])
+    scheduler = MFPBT(searcher, 4, 4, share=0.5, explore=False, space=LINE, intervals=(1, 2))
+
+    def told(trial, phase, score):
+        decision = scheduler.tell(Report(trial, phase, score))[trial]
+        return str(decision.verdict), decision.reason["mode"], decision.reason.get("donor")
+
+    for _ in range(4):
+        scheduler.ask()
+    assert told(1, 0, 9.0) == ("continue", "not ready", None)
+    assert told(3, 0, 1.0) == ("continue", "not ready", None)
+    assert told(0, 0, 5.0) == ("continue", "kept", None)
+    assert told(2, 0, 4.0) == ("stop", "exploited", 1)  # 0 leads its own two, but 1 leads all
+    heir = scheduler.ask()
+    assert (heir.parent, heir.config) == (1, {"x": 20.0})  # from one that evolves less often: all of it
+    assert told(0, 1, 20.0) == ("continue", "kept", None)
+    assert told(1, 1, 9.0) == ("continue", "kept", None)
+    assert told(3, 1, 1.0) == ("stop", "exploited", 0)
+    heir = scheduler.ask()
+    assert (heir.parent, heir.config) == (0, {"x": 40.0})  # from one that evolves more often: the weights alone
+
+
+def test_on_a_deceptive_toy_the_patient_win() -> None:
+    """Greed pays one a phase for ever; patience nothing for four phases, then three a phase: PBT stays with greed."""
+
+    def final(scheduler) -> float:
+        worth, weights = {}, {}  # of each trial: score, and phases of patience in its weights
+
+        def score(config, trial, phase):
+            parent = next(run.parent for run in reversed(runs()) if run.trial == trial)
+            at, patience = worth.get(trial, worth.get(parent, 0.0)), weights.get(trial, weights.get(parent, 0))
+            weights[trial] = patience = patience + 1 if config["x"] > 50 else 0
+            worth[trial] = at + (1.0 if config["x"] <= 50 else 3.0 * (patience > 4))
+            return worth[trial]
+
+        asked, ask = [], scheduler.ask
+
+        def runs():
+            return asked
+
+        def noting():
+            run = ask()
+            asked.extend([run] if run else [])
+            return run
+
+        scheduler.ask = noting
+        play(scheduler, 12, score=score, speeds=[1.0] * 12)
+        return max(worth.values())
+
+    greedy = [final(PBT(LINE, 12, 24, seed=seed, share=0.4)) for seed in range(9)]
+    patient = [final(MFPBT(LINE, 12, 24, seed=seed, share=0.4, intervals=(1, 6, 12))) for seed in range(9)]
+    assert np.median(patient) > 1.3 * np.median(greedy)
+    assert min(patient) > 1.3 * min(greedy)
+
+
+@pytest.mark.parametrize(
+    ("settings", "words"),
+    [({"intervals": ()}, "intervals"), ({"intervals": (0,)}, "intervals"), ({}, "8 members or more")],
+)
+def test_settings_that_make_no_sense_are_refused(settings, words) -> None:
+    with pytest.raises(InvalidInput, match=words):
+        MFPBT(SPACE, 6, 8, **settings)

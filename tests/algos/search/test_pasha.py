@@ -1,0 +1,47 @@
+import pytest
+
+from tests.algos.search.arena import play
+from tests.support import SPACE
+from workbench.algos.search import ASHA, PASHA, ListSearcher
+from workbench.core.errors import InvalidInput
+
+CONFIGS = [{"n": n} for n in range(16)]
+
+
+def furthest(score) -> int:
+    world = play(PASHA(ListSearcher(CONFIGS), 16, 16, eta=2), 1, score=score)
+    return max(report.phase for report in world.reports) + 1
+
+
+def test_ranks_that_hold_open_no_rung() -> None:
+    """Rungs at 1 and 2 of 1, 2, 4, 8, 16: the better configuration always scores more, so 2 phases suffice."""
+    assert furthest(lambda config, trial, phase: config["n"] + phase) == 2
+
+
+def test_ranks_that_turn_round_open_them_all() -> None:
+    """Whoever was ahead is behind in the next phase: curves cross, but of noise they tell only when they cross back."""
+    assert furthest(lambda config, trial, phase: (-1) ** phase.bit_length() * config["n"]) > 2
+
+
+def test_crossings_within_the_noise_open_none() -> None:
+    """Two equal trials swap places at every phase by 0.1; the others lie far apart. The noise is worked by hand."""
+    scheduler = PASHA(ListSearcher(CONFIGS), 16, 16, eta=2)
+    scheduler._rungs, scheduler._closed = scheduler._rungs + scheduler._closed[:1], scheduler._closed[1:]
+    far = dict.fromkeys(range(4), 5.0)
+    scheduler._curves = {0: dict(enumerate([1.1, 1.0, 1.0, 1.1])), 1: dict(enumerate([1.0, 1.1, 1.1, 1.0])), 2: far}
+    assert scheduler._noise([0, 1, 2], 3) == pytest.approx(0.1)
+    assert scheduler._ranks_hold()  # 0 is ahead after four phases and was behind after two, by 0.1
+    scheduler._curves = {0: dict(enumerate([1.1, 1.0, 1.0, 1.02])), 1: dict(enumerate([1.0, 1.3, 1.1, 1.0])), 2: far}
+    assert scheduler._noise([0, 1, 2], 3) == pytest.approx(0.02)
+    assert not scheduler._ranks_hold()  # by 0.3
+
+
+def test_asha_is_what_it_comes_to_when_all_rungs_are_open() -> None:
+    opened = PASHA(SPACE, 12, 9)
+    opened._rungs, opened._closed = opened._rungs + opened._closed, []
+    assert play(opened, 3).told == play(ASHA(SPACE, 12, 9), 3).told
+
+
+def test_what_stops_cannot_be_opened_again() -> None:
+    with pytest.raises(InvalidInput, match="leave variant at 'promotion'"):
+        PASHA(SPACE, 9, 9, variant="stopping")

@@ -1,0 +1,51 @@
+import numpy as np
+import pytest
+
+from tests.algos.search.arena import play
+from workbench.algos.search import PB2
+from workbench.core.space import Space, Uniform
+
+LINE = Space({"x": Uniform(0.0, 1.0)})
+
+
+def test_the_bound_of_one_observation_by_hand() -> None:
+    """At the place and time of a rise that stood out by one standard deviation, and far from it."""
+    scheduler = PB2(LINE, 2, 5, length=0.5, forget=0.0, kappa=2.0)
+    for _ in range(2):
+        scheduler.ask()
+    member = scheduler._members[0]
+    member.scores, member.phase = [1.0], 1
+    scheduler._seen = [({"x": 0.0}, 2, 1.0, 3.0), ({"x": 1.0}, 2, 1.0, 1.0)]  # rises of +1 and -1 standard deviations
+    bounds = scheduler._bounds([{"x": 0.0}, {"x": 1.0}], member)
+    between = np.exp(-((0.5) ** 2) / (2 * 0.5**2))  # ranks of 0, 0, 1, 1 are 0.25 and 0.75
+    mean = (1 - between) / (1.1 - between)
+    told = np.array([[1.1, between], [between, 1.1]])
+    spread = np.sqrt(1 - np.array([1, between]) @ np.linalg.solve(told, [1, between]))
+    assert bounds.tolist() == pytest.approx([mean + 2 * spread, -mean + 2 * spread], abs=1e-6)
+
+
+def test_what_others_have_just_been_given_is_worth_less() -> None:
+    scheduler = PB2(LINE, 3, 5)
+    member = scheduler._members[0]
+    member.scores, member.phase = [1.0], 1
+    scheduler._seen = [({"x": x}, 2, 1.0, 1.0) for x in (0.0, 1.0)]
+    alone = scheduler._bounds([{"x": 0.5}], member)
+    scheduler._given[1] = {"x": 0.5}
+    assert scheduler._bounds([{"x": 0.5}], member) < alone
+
+
+def test_where_one_place_is_best_its_members_gather_there() -> None:
+    """The rise per phase is highest at 0.7; PBT that may only multiply what it has gets there later, if at all."""
+
+    def gathered(kind, **more) -> float:
+        scores = {}
+
+        def score(config, trial, phase):
+            scores[trial] = scores.get(trial, float(phase)) + 1 - abs(config["x"] - 0.7)
+            return scores[trial]
+
+        world = play(kind(LINE, 6, 14, seed=1, share=0.4, **more), 6, score=score)
+        late = [run.config["x"] for run in world.runs if run.phase >= 8]
+        return float(np.mean(np.abs(np.array(late) - 0.7)))
+
+    assert gathered(PB2, kappa=0.3) < 0.2

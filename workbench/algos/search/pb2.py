@@ -1,0 +1,94 @@
+"""PB2: PBT that explores by a model (Parker-Holder et al., NeurIPS 2020, arXiv 2002.02518)."""
+
+from dataclasses import dataclass, field
+
+import numpy as np
+import numpy.typing as npt
+
+from workbench.algos.search.pbt import PBT, Member
+from workbench.algos.search.surrogate import positions
+from workbench.core.checks import check_not_negative, check_share, check_size
+from workbench.core.protocols import Config
+
+Array = npt.NDArray[np.float64]
+
+
+@dataclass
+class PB2(PBT):
+    """PBT whose losers take the hyperparameters that a Gaussian process expects to raise the score most.
+
+    The process sees, for every phase of every member, by how much the score rose: over hyperparameters, time and the
+    score before. What is older counts less (Bogunovic et al., 2016). Of many configurations drawn from the space, the
+    one with the highest upper confidence bound is taken; the spread counts those that others have just been given, so
+    that members spread out (GP-BUCB, Sec. 3.2). Choices are drawn like all else, where the paper leaves them to others.
+
+    Parameters
+    ----------
+    searcher, population, n_phases, …
+        As `PBT`'s; `factors` and `noise` change a configuration while there are fewer than `warmup` observations.
+    kappa : float
+        Weight of the spread in the bound.
+    forget : float
+        The paper's ω: a phase's weight falls by the root of 1 - ω for every phase gone by.
+    length : float
+        Of the kernel, in shares of the ranks of a hyperparameter.
+    draws : int
+        Configurations to choose from.
+    warmup : int
+        Observations before the model is asked.
+    """
+
+    kappa: float = 1.0
+    forget: float = 0.1
+    length: float = 0.5
+    draws: int = 200
+    warmup: int = 8
+    _seen: list[tuple[Config, int, float, float]] = field(init=False, default_factory=list, repr=False, compare=False)
+    _given: dict[int, Config] = field(init=False, default_factory=dict, repr=False, compare=False)
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        check_size(self, draws=self.draws, warmup=self.warmup)
+        check_not_negative(self, kappa=self.kappa)
+        check_share(self, forget=self.forget, length=self.length)
+
+    def _learn(self, member: Member) -> None:
+        """Note by how much the score rose in the phase; what a member has been given is known with its first."""
+        assert member.trial is not None  # it has just reported
+        self._given.pop(member.index, None)
+        last = member.scores[-2:]
+        if len(last) == 2 and np.isfinite(last).all():
+            self._seen.append((self._trials.configs[member.trial], member.phase, last[0], last[1] - last[0]))
+
+    def _changed(self, member: Member, config: Config) -> Config:
+        if len(self._seen) < self.warmup:
+            chosen = super()._changed(member, config)
+        else:
+            drawn: list[Config] = [self._space.sample(self._rng) for _ in range(self.draws)]
+            chosen = drawn[int(self._bounds(drawn, member).argmax())]
+        self._given[member.index] = chosen
+        return chosen
+
+    def _bounds(self, drawn: list[Config], member: Member) -> Array:
+        """Upper confidence bounds of the rise in a member's next phase, [drawn], in its standard deviations."""
+        seen = self._seen[-500:]
+        pending = list(self._given.values())
+        configs = [*(one[0] for one in seen), *pending, *drawn]
+        now, known = member.phase + 1, member.scores and np.isfinite(member.scores[-1])
+        score = member.scores[-1] if known else float(np.median([one[2] for one in seen]))  # one that failed has none
+        phases = np.array([*(one[1] for one in seen), *[now] * (len(pending) + len(drawn))], dtype=float)
+        scores = np.array([*(one[2] for one in seen), *[score] * (len(pending) + len(drawn))])
+        at = np.column_stack([positions(configs), (scores - scores.min()) / (np.ptp(scores) or 1.0)])
+        rises = np.array([one[3] for one in seen])
+        rises = (rises - rises.mean()) / (rises.std() or 1.0)
+        n, m = len(seen), len(seen) + len(pending)
+        told = self._covariance(at[:m], phases[:m], at[:m], phases[:m]) + 0.1 * np.eye(m)
+        cross = self._covariance(at[m:], phases[m:], at[:m], phases[:m])
+        means = cross[:, :n] @ np.linalg.solve(told[:n, :n], rises)
+        spreads = np.sqrt(np.maximum(1 - (cross * np.linalg.solve(told, cross.T).T).sum(axis=1), 0))
+        return np.asarray((means + self.kappa * spreads).round(6))
+
+    def _covariance(self, at: Array, phases: Array, other: Array, others: Array) -> Array:
+        apart = ((at[:, None] - other[None]) ** 2).sum(axis=2)
+        aged = (1 - self.forget) ** (np.abs(phases[:, None] - others[None]) / 2)
+        return np.asarray(np.exp(-apart / (2 * self.length**2)) * aged)
