@@ -7,16 +7,18 @@ import os
 import re
 import shutil
 import tempfile
+import time
 import uuid
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
+from stat import S_ISDIR
 from typing import Any
 
 import fsspec
 
-from workbench.core.errors import CheckpointError, InvalidInput
+from workbench.core.errors import CheckpointError, InvalidInput, WorkbenchError
 from workbench.core.failures import place_of
 from workbench.core.places import private_folder
 from workbench.core.protocols import Trainable
@@ -26,6 +28,8 @@ DISK_FULL = frozenset({errno.ENOSPC, errno.EDQUOT})
 _MANIFEST = "manifest.json"
 _NAME = re.compile(r"(trial-\d+)/phase-(\d+)(?:\.part)?")
 _PROBE_BYTES = 1 << 16
+_WAITS_S = (1.0, 2.0, 4.0, 8.0, 16.0, 32.0)  # between tries to reach a URL
+_OBJECT_STORES = {"s3", "s3a", "gs", "gcs", "az", "abfs", "abfss"}
 
 
 @dataclass(frozen=True)
@@ -60,14 +64,57 @@ class CheckpointStore:
         OSError
             With a number out of `DISK_FULL` when there is no space left, whatever the trainable made of it.
         """
+        return self.send(self.set_down(trainable, trial, phase, score))
+
+    def set_down(self, trainable: Trainable, trial: int, phase: int, score: float | None = None) -> str:
+        """Write a trial's state to a disk at once: in its place, or where `send` will take it from if that is a URL.
+
+        Until it has been sent, `load` finds it there too, on the same machine, whatever becomes of this process.
+        """
         name = _name(trial, phase)
-        self._write(trainable, name, {"trial": trial, "phase": phase, "score": score})
-        self._tidy(trial, phase)
+        self._place(trainable, self._here / name, {"trial": trial, "phase": phase, "score": score})
+        if not self.remote:
+            self._tidy(trial, phase)
         return name
+
+    def send(self, name: str) -> str:
+        """Bring a checkpoint to its URL, the manifest last, and remove those that are kept no longer.
+
+        Raises
+        ------
+        OSError
+            The place cannot be reached, or refuses it, although it was tried for a minute.
+        """
+        if self.remote:
+            folder, phase = _parts(name)
+            _patiently(lambda: self._upload(self._here / name, name), f"{name} cannot be written to {self.root}")
+            with suppress(Exception):  # what could not be removed is removed with the next
+                self._tidy(int(folder[6:]), phase)
+            shutil.rmtree(self._here / name, ignore_errors=True)
+        return name
+
+    @property
+    def remote(self) -> bool:
+        """Whether it is at a URL, where what is written takes its time to arrive."""
+        return "://" in self.root
+
+    @property
+    def _here(self) -> Path:
+        """The folder on this machine: the store itself, or where checkpoints wait to be sent."""
+        if not self.remote:
+            return Path(self.root)
+        own = private_folder(Path(tempfile.gettempdir()) / f"workbench-{os.getuid()}")
+        if (found := own.lstat()).st_uid != os.getuid() or not S_ISDIR(found.st_mode) or found.st_mode & 0o077:
+            raise OSError(errno.EPERM, "it is no private folder of yours: remove it, or set TMPDIR", str(own))
+        return own / hashlib.sha256(self.root.encode()).hexdigest()[:16]
 
     def save_part(self, trainable: Trainable, trial: int, phase: int) -> None:
         """Write a trial's state as it is within `phase`."""
-        self._write(trainable, self.part(trial, phase), {"trial": trial, "phase": phase, "score": None})
+        name = self.part(trial, phase)
+        self._place(trainable, self._here / name, {"trial": trial, "phase": phase, "score": None})
+        if self.remote:
+            _patiently(lambda: self._upload(self._here / name, name), f"{name} cannot be written to {self.root}")
+            shutil.rmtree(self._here / name, ignore_errors=True)
 
     def part(self, trial: int, phase: int) -> str:
         """Name the checkpoint within a phase, if there is one."""
@@ -75,12 +122,17 @@ class CheckpointStore:
 
     def has(self, name: str) -> bool:
         """Tell whether there is a checkpoint of this name."""
-        files, path = fsspec.core.url_to_fs(f"{self.root}/{name}/{_MANIFEST}")
-        return bool(files.exists(path))
+        if (self._here / name / _MANIFEST).exists():
+            return True
+        found: list[bool] = []
+        files, path = _at(f"{self.root}/{name}/{_MANIFEST}")
+        _patiently(lambda: found.append(files.exists(path)), f"{name} cannot be looked for at {self.root}")
+        return found[0]
 
     def remove_part(self, name: str) -> None:
         """Remove the checkpoint within a phase: the phase has ended."""
-        with suppress(OSError):
+        shutil.rmtree(self._here / name, ignore_errors=True)
+        with suppress(Exception):  # of a library behind a URL
             self._delete(name)
 
     def load(self, trainable: Trainable, name: str) -> None:
@@ -108,18 +160,31 @@ class CheckpointStore:
             As `load`.
         """
         _parts(name)  # it comes from the log: it must not lead out of the folder
-        if not _is_url(self.root):
-            _verify(Path(self.root) / name)
-            yield Path(self.root) / name
-            return
         with tempfile.TemporaryDirectory() as scratch:
-            local = Path(scratch) / "checkpoint"
-            files, path = fsspec.core.url_to_fs(f"{self.root}/{name}")
-            if not files.exists(f"{path}/{_MANIFEST}"):
-                raise CheckpointError(f"no checkpoint at {self.root}/{name}")
-            files.get(path, str(local), recursive=True)
+            local = self._fetched(name, Path(scratch) / "checkpoint") if self.remote else Path(self.root) / name
             _verify(local)
             yield local
+
+    def _fetched(self, name: str, target: Path) -> Path:
+        """Fetch a checkpoint; one that has not arrived is where it waits to be sent, if that is on this machine."""
+        files, path = _at(f"{self.root}/{name}")
+
+        def fetch() -> None:
+            shutil.rmtree(target, ignore_errors=True)  # of a try that failed
+            if files.exists(f"{path}/{_MANIFEST}"):
+                files.get(path, str(target), recursive=True)
+
+        waiting = self._here / name
+        try:
+            _patiently(fetch, f"{name} cannot be read from {self.root}")
+        except OSError:
+            if not waiting.exists():
+                raise
+        if target.exists():
+            return target
+        if waiting.exists():
+            return waiting
+        raise CheckpointError(f"no checkpoint at {self.root}/{name}")
 
     def put(self, directory: Path, name: str) -> None:
         """Take a checkpoint in from a folder, which is moved away.
@@ -133,8 +198,8 @@ class CheckpointStore:
         there = {file.relative_to(directory).as_posix() for file in directory.rglob("*") if file.is_file()}
         if there != {_MANIFEST, *_verify(directory)}:
             raise CheckpointError(f"{name} holds files that its manifest does not name: it is refused")
-        if _is_url(self.root):
-            self._upload(directory, name)
+        if self.remote:
+            _patiently(lambda: self._upload(directory, name), f"{name} cannot be written to {self.root}")
         else:
             target = Path(self.root) / name
             private_folder(target.parent)
@@ -150,15 +215,15 @@ class CheckpointStore:
     def pin(self, name: str) -> None:
         """Keep a checkpoint for good, for another trial starts from it."""
         _parts(name)
-        files, path = fsspec.core.url_to_fs(f"{self.root}/{name}.donor")
-        files.makedirs(path.rpartition("/")[0], exist_ok=True)
+        files, path = _at(f"{self.root}/{name}.donor")
+        _make_folder(files, path.rpartition("/")[0])
         files.touch(path)
 
     def disk_use(self) -> int:
         """Add up the bytes of every checkpoint there is."""
-        if not _is_url(self.root):
+        if not self.remote:
             return sum(_size(Path(folder) / name) for folder, _, names in os.walk(self.root) for name in names)
-        files, path = fsspec.core.url_to_fs(self.root)
+        files, path = _at(self.root)
         try:
             return sum(int(found["size"] or 0) for found in files.find(path, detail=True).values())
         except FileNotFoundError:  # there is none yet
@@ -166,17 +231,10 @@ class CheckpointStore:
 
     def remove(self) -> None:
         """Remove every checkpoint there is."""
-        files, path = fsspec.core.url_to_fs(self.root)
+        files, path = _at(self.root)
         if files.exists(path):
             files.rm(path, recursive=True)
-
-    def _write(self, trainable: Trainable, name: str, about: Mapping[str, Any]) -> None:
-        if _is_url(self.root):
-            with tempfile.TemporaryDirectory() as scratch:
-                _fill(trainable, Path(scratch), about)
-                self._upload(Path(scratch), name)
-        else:
-            self._place(trainable, Path(self.root) / name, about)
+        shutil.rmtree(self._here, ignore_errors=True)
 
     def _place(self, trainable: Trainable, target: Path, about: Mapping[str, Any]) -> None:
         scratch = target.with_name(f".{target.name}.{uuid.uuid4().hex[:8]}")
@@ -191,8 +249,8 @@ class CheckpointStore:
             raise
 
     def _upload(self, scratch: Path, name: str) -> None:
-        files, path = fsspec.core.url_to_fs(f"{self.root}/{name}")
-        files.makedirs(path, exist_ok=True)
+        files, path = _at(f"{self.root}/{name}")
+        _make_folder(files, path)
         for file in sorted(scratch.rglob("*"), key=lambda f: (f.name == _MANIFEST, str(f))):
             if file.is_file():
                 files.put_file(str(file), f"{path}/{file.relative_to(scratch).as_posix()}")
@@ -212,8 +270,7 @@ class CheckpointStore:
 
     def _phases(self, folder: str) -> list[int]:
         """Phases of which there is a checkpoint, oldest first."""
-        files, path = fsspec.core.url_to_fs(f"{self.root}/{folder}")
-        files.invalidate_cache(path)
+        files, path = _at(f"{self.root}/{folder}")
         try:
             names = [str(found).rpartition("/")[2] for found in files.ls(path, detail=False)]
         except FileNotFoundError:
@@ -221,7 +278,7 @@ class CheckpointStore:
         return sorted(int(n[6:]) for n in names if n.startswith("phase-") and n[6:].isdigit())
 
     def _score(self, name: str) -> float | None:
-        files, path = fsspec.core.url_to_fs(f"{self.root}/{name}/{_MANIFEST}")
+        files, path = _at(f"{self.root}/{name}/{_MANIFEST}")
         try:
             score = json.loads(files.cat_file(path))["score"]
         except (OSError, ValueError, KeyError, TypeError):
@@ -229,10 +286,10 @@ class CheckpointStore:
         return float(score) if isinstance(score, (int, float)) else None
 
     def _delete(self, name: str) -> None:
-        files, path = fsspec.core.url_to_fs(f"{self.root}/{name}")
+        files, path = _at(f"{self.root}/{name}")
         if files.exists(f"{path}.donor"):
             return
-        if not _is_url(self.root):
+        if not self.remote:
             target = Path(self.root) / name
             shutil.rmtree(target, ignore_errors=True)
             for leftover in target.parent.glob(f".{target.name}.*"):  # of a worker killed while it saved
@@ -253,8 +310,37 @@ def _parts(name: str) -> tuple[str, int]:
     return found[1], int(found[2])
 
 
-def _is_url(root: str) -> bool:
-    return "://" in root
+def _at(url: str) -> tuple[Any, str]:
+    """Give the file system of a URL and the path there; what others have written meanwhile is seen."""
+    found: tuple[Any, str] = fsspec.core.url_to_fs(url, use_listings_cache=False)
+    return found
+
+
+def _make_folder(files: Any, path: str) -> None:
+    """Make a folder where there are any; of an object store it would ask for its bucket, and make one if need be."""
+    if not _OBJECT_STORES & {files.protocol, *files.protocol}:
+        files.makedirs(path, exist_ok=True)
+
+
+def _patiently(act: Callable[[], None], told: str) -> None:
+    """Try again for a minute what a network may fail; a place that is not there, or refuses, is told at once.
+
+    Raises
+    ------
+    OSError
+        Beginning with `told`, whatever the library behind the URL has raised.
+    """
+    for wait_s in (*_WAITS_S, None):
+        try:
+            act()
+            return
+        except WorkbenchError:
+            raise
+        except Exception as err:
+            if wait_s is None or isinstance(err, (FileNotFoundError, PermissionError)):
+                why = " ".join(str(err).split()) or type(err).__name__
+                raise OSError(f"{told}: {why}") from err
+            time.sleep(wait_s)
 
 
 def _fill(trainable: Trainable, scratch: Path, about: Mapping[str, Any]) -> None:

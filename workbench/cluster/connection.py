@@ -68,8 +68,18 @@ class Connection:
         threading.Thread(target=old.close, kwargs={"timeout": _AGAIN_S}, daemon=True).start()
         return True
 
-    def take_over(self) -> None:
+    def take_over(self, answer_s: float = 0.0) -> dict[str, str]:
         """Listen, and tell all workers that what earlier drivers of this study left running is wanted no more.
+
+        Parameters
+        ----------
+        answer_s : float
+            How long to wait for all of them to say which checkpoints they are sending.
+
+        Returns
+        -------
+        dict
+            Checkpoint on its way → address of the worker that sends it.
 
         Raises
         ------
@@ -88,7 +98,10 @@ class Connection:
             pass  # it has just gone, or hangs: the next look will tell
         self._own.subscribe_topic("all", self._hear_of_workers)
         self._own.subscribe_topic(self.topic, lambda event: self._on_message(event[1]))
-        self._tell(lambda own: own.run(worker.supersede, self._study, self.topic, on_error="ignore"))
+        told = self._tell(lambda own: own.run(worker.supersede, self._study, self.topic, on_error="ignore"))
+        with suppress(OSError, TimeoutError, CancelledError):
+            return {name: address for address, names in told.result(answer_s).items() for name in names or ()}
+        return {}
 
     def workers(self, **claim: Any) -> Mapping[str, Any] | None:
         """Ask which workers this study may use (`Sharing.workers`); ``None``: no answer within a few seconds."""

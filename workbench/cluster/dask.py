@@ -2,6 +2,7 @@
 
 import math
 import queue
+import threading
 import time
 import uuid
 from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -19,8 +20,9 @@ from workbench.cluster.checkpoints import CheckpointStore
 from workbench.cluster.connection import Connection
 from workbench.cluster.local import ending_of
 from workbench.cluster.slots import Slot, Slots
+from workbench.cluster.uploads import Arrivals
 from workbench.core.errors import InvalidInput
-from workbench.core.protocols import Event, Job, TrainableFactory, Verdict, ranks_needed
+from workbench.core.protocols import Event, Job, Kind, TrainableFactory, Verdict, ranks_needed
 
 _LOOK_S = 1.0
 _RECONCILE_S = 5.0
@@ -92,7 +94,9 @@ class DaskExecutor:
         self._slots = Slots(self._n_ranks)
         self._restarting: set[str] = set()  # addresses given up for good; a restarted worker has a new one
         self._tasks: dict[int, _Tasks] = {}  # by trial
+        self._arrivals = Arrivals(_LEAVE_S)
         self._releasing: dict[int, list[Future]] = {}  # by slot: kept, for a future without a holder is cancelled
+        self._answer_s = _RESULT_S if self.checkpoints.remote else 0.0
         self._start_clock = (0.0, time.monotonic())
         self._reconciled = self._looked = 0.0
 
@@ -118,7 +122,7 @@ class DaskExecutor:
         """Start the clock at `at`, learn which workers there are, and end what an earlier driver left running."""
         self._start_clock = (at, time.monotonic())
         self._looked = at
-        self._line.take_over()
+        self._arrivals.begin(self._line.take_over(self._answer_s))
         self._reconcile()
         grows = getattr(self.client.cluster, "_adaptive", None) is not None
         if self._n_ranks > 1 and not self.n_slots and not grows:
@@ -130,9 +134,17 @@ class DaskExecutor:
     def start(self, job: Job) -> None:
         """Run the job's phase on a free worker, on the one it names if that is free."""
         if job.checkpoint is not None and not job.checkpoint.startswith(f"trial-{job.trial:05d}/"):
-            with suppress(OSError):  # the donor may go on; if this fails, its newest two are kept all the same
-                self.checkpoints.pin(job.checkpoint)
+            self._pin(job.checkpoint)
         self._carry_out(self._book.start(job, self.now))
+
+    def _pin(self, name: str) -> None:
+        """Keep a donor's checkpoint, at a URL in the background; if this fails, its newest two are kept anyway."""
+
+        def pin() -> None:
+            with suppress(Exception):
+                self.checkpoints.pin(name)
+
+        threading.Thread(target=pin, daemon=True).start() if self.checkpoints.remote else pin()
 
     def apply(self, trial: int, verdict: Verdict) -> None:
         """Carry out a verdict on a trial that has ended a phase, or is held."""
@@ -177,6 +189,8 @@ class DaskExecutor:
         away = self.now - self._looked - max(2 * _LOOK_S, self.stall_s / 10)
         if away > 0:  # the process was stopped or suspended, or the driver was long at something else
             self._book.driver_was_away(away)
+        for attempt in self._arrivals.waiting:
+            self._book.sign(attempt, self.now)
         self._carry_out(self._book.time_passed(self.now))
         self._looked = self.now
 
@@ -187,6 +201,7 @@ class DaskExecutor:
                 futures = [future for tasks in self._tasks.values() for future in tasks.futures.values()]
                 if futures and self._slots.addresses:
                     self._line.cancel(futures, self._slots.addresses)
+                self._await_arrivals()
                 slots = [slot for (slot,) in self._book.release(everything=True)]
                 for future in [future for slot in slots for future in self._release(slot)]:
                     future.exception(timeout=_CLOSE_S)
@@ -202,6 +217,8 @@ class DaskExecutor:
             match instruction:
                 case Submit(attempt) if attempt.under_way:  # else the cluster went while another was being submitted
                     self._tasks[attempt.job.trial] = _Tasks(attempt, {})
+                    if self._arrivals.must_wait(attempt):
+                        continue
                     try:
                         self._submit_rank(attempt, 0)
                     except ClosedClientError:  # the cluster has just gone; `_reconcile` will look for it
@@ -282,12 +299,22 @@ class DaskExecutor:
     def _take(self, attempt: Attempt, rank: int, result: Mapping[str, Any]) -> None:
         if "left" in result:
             self._restarting.add(attempt.slot.addresses[rank])
-        self._carry_out(self._book.rank_ended(attempt, self.now, rank, result))
+        told = {key: value for key, value in result.items() if key != "on_its_way"}
+        if "checkpoint" in result and attempt.under_way:
+            self._arrivals.sent(result["checkpoint"], attempt.slot.addresses[rank], result["on_its_way"])
+        self._carry_out(self._book.rank_ended(attempt, self.now, rank, told))
         if not attempt.under_way:
             self._tasks.pop(attempt.job.trial, None)
 
     def _hear(self, message: Mapping[str, Any]) -> None:
         """A worker shows life, or more: where rank 0 is, what it has measured, how its task has ended."""
+        if "arrived" in message:
+            if message["error"]:
+                told = {"metrics": {}, "note": message["error"]}
+                note = Event(Kind.PROGRESS, self.now, message["trial"], message["phase"], data=told)
+                self._book.events.append(note)
+            self._arrived([message["arrived"]])
+            return
         tasks = self._tasks.get(message["trial"])
         if tasks is None or (tasks.attempt.job.phase, tasks.attempt.number) != (message["phase"], message["attempt"]):
             return
@@ -306,13 +333,13 @@ class DaskExecutor:
     def _reconcile(self) -> None:
         """Compare our slots with the workers there are."""
         self._reconciled = self.now
-        told: Mapping[str, Any] | None = {"workers": {}, "surplus": 0, "left": []}
+        told: Mapping[str, Any] | None = {"workers": {}, "surplus": 0, "left": [], "gone": []}
         if self._line.unbroken:
             told = self._ask()
         else:  # our futures are gone with the line
             self._carry_out(self._book.out_of_reach(self.now))
             if self._line.reconnect():
-                self._line.take_over()
+                self._arrivals.begin(self._line.take_over(self._answer_s))
                 told = self._ask()
         if told is None:
             return  # out of reach for the moment: what we know stands until the next look
@@ -320,6 +347,7 @@ class DaskExecutor:
             left = all(slot.addresses[rank] in told["left"] for rank in ranks)
             ended = "" if slot.trial is None or left else ending_of(self.client, slot.addresses[ranks[0]])
             self._carry_out(self._book.slot_lost(slot, self.now, ranks[0], ended=ended, left=left))
+        self._arrived(self._arrivals.lost(told["gone"], told["left"], self.now))
         for slot in self._slots.form(told["workers"], self._restarting):
             self._book.slot_joined(slot, self.now)
         self._carry_out(self._book.give_back(told["surplus"] // self._n_ranks, self.now))
@@ -332,4 +360,18 @@ class DaskExecutor:
             unit=self._n_ranks,
             held=[*self._slots.addresses, *(worker.address for worker in self._slots.apart.values())],
             busy=self._slots.busy,
+            sending=self._arrivals.senders,
         )
+
+    def _arrived(self, names: Iterable[str]) -> None:
+        """Checkpoints at a URL can be read, or never will be: whoever waited for them begins."""
+        for name in names:
+            self._carry_out(Submit(attempt) for attempt in self._arrivals.arrived(name))
+
+    def _await_arrivals(self) -> None:
+        """Let what workers are sending arrive before they are let go, for as long as a phase may be silent."""
+        self._arrivals.forget_waiting()
+        until = self.now + self.stall_s
+        while self._arrivals and self._line.unbroken and self.now < until:
+            with suppress(queue.Empty):
+                self._inbox.get(timeout=_LOOK_S)()

@@ -106,6 +106,7 @@ class Sharing(SchedulerPlugin):  # type: ignore[misc]  # Dask has no types
         unit: int,
         held: Collection[str],
         busy: Collection[str],
+        sending: Collection[str] = (),
     ) -> dict[str, Any]:
         """Hear what a study holds and could use; `driver` is the one that speaks for it, and the only one from now on.
 
@@ -113,7 +114,8 @@ class Sharing(SchedulerPlugin):  # type: ignore[misc]  # Dask has no types
         -------
         dict
             ``workers``: those that it may use, address → name, host, status; ``surplus``: how many of them it should
-            give back, as soon as no trial is in a phase there; ``left``: those it held that are gone and had said so.
+            give back, as soon as no trial is in a phase there; ``left``: those it held, or that are ``sending`` its
+            checkpoints, that had said that they go; ``gone``: those that were sending and are not there.
         """
         self._count()
         for other in [name for name, one in self._drivers.items() if one.study == study and name != driver]:
@@ -144,7 +146,8 @@ class Sharing(SchedulerPlugin):  # type: ignore[misc]  # Dask has no types
                 if self._holder.get(address) == driver
             },
             "surplus": surplus,
-            "left": [address for address in held if address in self._left],
+            "left": [address for address in {*held, *sending} if address in self._left],
+            "gone": [address for address in sending if address not in known],
         }
 
     def leave(self, driver: str) -> None:

@@ -22,6 +22,7 @@ from distributed.utils import sync
 from workbench.cluster.checkpoints import DISK_FULL, CheckpointStore
 from workbench.cluster.measured import carried, numbers, parted
 from workbench.cluster.sharing import LEAVING
+from workbench.cluster.uploads import Uploads
 from workbench.core.errors import CheckpointError, InvalidInput, PeerLost, WorkbenchError
 from workbench.core.failures import named, place_of, short
 from workbench.core.protocols import RETURNS, GangFactory, GangTrainable, Job, Metrics, Trainable, TrainableFactory
@@ -89,6 +90,7 @@ class _Live:
 _M_TRIM_THRESHOLD, _M_MMAP_THRESHOLD = -1, -3  # mallopt(3)
 
 _live: _Live | None = None
+_uploads = Uploads()
 _cancelled: set[tuple[str, str]] = set()  # (topic of a study, name of an attempt or all)
 _driver: dict[str, str] = {}  # study → topic of the one driver that counts
 _leaving = threading.Event()  # set when the worker has been told to leave
@@ -101,12 +103,12 @@ def run_phase(task: PhaseTask) -> dict[str, Any]:
     Returns
     -------
     dict
-        ``metrics``, ``checkpoint`` and ``wall_s``, ``returns`` if the trainable gave any, and ``recovered`` if the
-        checkpoint to go on from was refused; or ``error``, ``place`` (in the user's code), ``traceback``, ``retry``
-        (whether a second attempt makes sense), ``peer_lost`` (whether another rank is to blame) and ``left`` (whether
-        the worker was told to leave). Failures travel as
-        data: nothing of a user's exception need be importable elsewhere. A rank that is not 0 has nothing to tell but
-        its failure.
+        ``metrics``, ``checkpoint``, ``wall_s``, ``save_s`` (of it, what the checkpoint took), ``on_its_way`` (whether
+        the checkpoint is still being sent: only this machine has it yet), ``returns`` if the trainable gave any, and
+        ``recovered`` if the checkpoint to go on from was refused; or ``error``, ``place`` (in the user's code),
+        ``traceback``, ``retry`` (whether a second attempt makes sense), ``peer_lost`` (whether another rank is to
+        blame) and ``left`` (whether the worker was told to leave). Failures travel as data: nothing of a user's
+        exception need be importable elsewhere. A rank that is not 0 has nothing to tell but its failure.
 
     Notes
     -----
@@ -116,13 +118,16 @@ def run_phase(task: PhaseTask) -> dict[str, Any]:
     with _lock:
         leave_in_order(worker)
         result = _run(task)
-        message = {**_address(task), "result": result}
-        if _leaving.is_set():  # the scheduler may have struck it off already, and hears its stream no more
-            with suppress(OSError, TimeoutError):
-                sync(worker.loop, worker.scheduler.log_event, topic=task.topic, msg=message, callback_timeout=5)
-        else:
-            worker.log_event(task.topic, message)
+        _tell(worker, task.topic, {**_address(task), "result": result})
         return result
+
+
+def _tell(worker: Worker, topic: str, message: dict[str, Any]) -> None:
+    if _leaving.is_set():  # the scheduler may have struck it off already, and hears its stream no more
+        with suppress(OSError, TimeoutError):
+            sync(worker.loop, worker.scheduler.log_event, topic=topic, msg=message, callback_timeout=5)
+    else:
+        worker.log_event(topic, message)
 
 
 class InOrder(WorkerPlugin):  # type: ignore[misc]
@@ -152,7 +157,7 @@ class InOrder(WorkerPlugin):  # type: ignore[misc]
         _leaving.set()
         worker.log_event(LEAVING, {"worker": worker.address})
         until = time.monotonic() + _LEAVE_S
-        while _lock.locked() and time.monotonic() < until:
+        while (_lock.locked() or _uploads.busy) and time.monotonic() < until:
             await asyncio.sleep(0.05)
 
 
@@ -200,13 +205,20 @@ def _run(task: PhaseTask) -> dict[str, Any]:
             return {}
         metrics, returns = parted(measured)
         _check_score(metrics)
+        ended = time.monotonic()
         checkpoint = _save(task, trainable, task.job.phase, metrics["score"], reporter)
         if _live.from_part:
             _live.from_part = False
             task.store.remove_part(part)
         told: dict[str, Any] = {"recovered": recovered} if recovered else {}
         told |= {RETURNS: returns} if returns else {}
-        return {"metrics": metrics, "checkpoint": checkpoint, "wall_s": time.monotonic() - began, **told}
+        told |= {"wall_s": time.monotonic() - began, "save_s": time.monotonic() - ended}
+        return {
+            "metrics": metrics,
+            "checkpoint": checkpoint,
+            "on_its_way": checkpoint in _uploads.under_way(task.study),
+            **told,
+        }
     except BaseException as err:  # noqa: BLE001  whatever a trial does, be it sys.exit, it fails alone
         text, place = carried(_traceback(), _MOST_TRACEBACK), carried(place_of(err), _MOST_ERROR)
         left = {"left": _save_part(task)} if isinstance(err, Leaving) else {}
@@ -234,9 +246,10 @@ def attempt_name(job: Job, number: int) -> str:
     return f"trial-{job.trial}-phase-{job.phase}-attempt-{number}"
 
 
-def supersede(study: str, topic: str) -> None:
-    """Make the phases of every other driver of the study stop, for it has a new one."""
+def supersede(study: str, topic: str) -> list[str]:
+    """Make the phases of every other driver of the study stop, for it has a new one; name what is being sent."""
     _driver[study] = topic
+    return _uploads.under_way(study)
 
 
 def _meet(task: PhaseTask, trainable: Trainable, again: int) -> None:
@@ -295,15 +308,38 @@ def _recover(task: PhaseTask, refused: CheckpointError) -> tuple[Trainable, int,
 
 
 def _save(task: PhaseTask, trainable: Trainable, phase: int, score: float, reporter: "_Reporter") -> str:
-    """Save a checkpoint; on a full disk wait, showing life, until there is space or the driver wants no more."""
+    """Save a checkpoint; on a full disk wait, showing life, until there is space or the driver wants no more.
+
+    What goes to a URL is sent while the worker goes on, once the one before it has arrived. So no more than one phase
+    can be lost with the machine, and none with the process.
+    """
+    store, trial = task.store, task.job.trial
+    _uploads.wait(reporter.say)
+    _uploads.refuse(task.study, trial)
     while True:
         try:
-            return task.store.save(trainable, task.job.trial, phase, score)
+            name = store.set_down(trainable, trial, phase, score)
+            break
         except OSError as err:
             if err.errno not in DISK_FULL:
                 raise
         reporter.say("waiting for disk space to save a checkpoint")
         time.sleep(_DISK_RETRY_S)
+    if store.remote:
+        proved, here = _uploads.is_proved(store), get_worker()
+
+        def tell(name: str, error: str) -> None:
+            topic = _driver.get(task.study, task.topic)  # there may be another driver by then
+            _tell(here, topic, {**_address(task), "arrived": name, "error": carried(error, _MOST_ERROR)})
+
+        _uploads.begin(store, task.study, trial, name, tell)
+        if not proved:
+            try:
+                _uploads.wait(reporter.say)
+                _uploads.refuse(task.study, trial)
+            except OSError as err:
+                raise InvalidInput(str(err)) from None  # a second attempt would train all the phase to hear the same
+    return name
 
 
 def _save_part(task: PhaseTask) -> bool:
@@ -365,6 +401,7 @@ class _Reporter:
 
     def _send(self, metrics: Metrics, note: str = "") -> None:
         self._refuse_if_unwanted()
+        _uploads.refuse(self._task.study, self._task.job.trial)
         now = time.monotonic()
         if now - self._last < _REPORT_EVERY_S and not note:
             return
