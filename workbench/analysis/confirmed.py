@@ -20,7 +20,8 @@ def claims(trials: pd.DataFrame, mode: str = "max") -> pd.DataFrame:
     Returns
     -------
     DataFrame
-        The best first: candidate, trial (its first), phases (that its seeds ran), claimed (mean of their last scores), claimed_on (seeds).
+        The best first: candidate, trial (its first), phases (that its seeds ran), claimed (mean of their last scores),
+        claimed_on (seeds).
         Those whose seeds ran further stand before others, for scores after few phases promise less.
     """
     chosen = trials[~trials["confirms"].astype(bool) & trials["last_score"].notna()]
@@ -41,7 +42,8 @@ def confirmed(trials: pd.DataFrame, mode: str = "max") -> pd.DataFrame:
     Returns
     -------
     DataFrame
-        A row a confirmed configuration, the best by its fresh seeds first: the columns of `claims`, then confirmed (interquartile mean of the fresh seeds' last scores), low, high (its 95 % bootstrap interval),
+        A row a confirmed configuration, the best by its fresh seeds first: the columns of `claims`, then confirmed
+        (interquartile mean of the fresh seeds' last scores), low, high (its 95 % bootstrap interval),
         confirmed_on (seeds), beaten_by_first (probability that a run of the first row's is better than one of this
         row's; NaN in the first).
         Fresh seeds that failed or have not run as far as the claim are not counted.
