@@ -2,9 +2,11 @@
 
 Simulated throughout. `families`: preset ``families`` on each family of learning curves. `searchers`: preset
 ``searchers``, HyperTrick fed by searchers that learn (Optuna's needs the extra ``optuna``; its Gaussian process is far
-slower: see --gp). `bias`: how much of their phases the early and the late trials run where scores are fresh draws. For
-each scheduler: medians with 95 % bootstrap intervals, regret after some shares of the longest study's time, and where
-the first of them does better, worse or the same in the paired differences.
+slower: see --gp). `bias`: how much of their phases the early and the late trials run where scores are fresh draws.
+`tables`: all schedulers, with 1, 2, 3 and 5 seeds a configuration where the table has that many, on tables of recorded
+curves (by default this project's), judged by held-out seeds; printed as one table. For each scheduler of the others:
+medians with 95 % bootstrap intervals, regret after some shares of the longest study's time, and where the first of them
+does better, worse or the same in the paired differences.
 """
 
 import argparse
@@ -13,8 +15,13 @@ import time
 from dataclasses import replace
 from typing import Any
 
-from workbench.simulation import Comparison, Scenario, arrival_bias, compare, preset
+import numpy as np
+
+from workbench.analysis.bootstrap import bootstrap_interval
+from workbench.core.places import DATA
+from workbench.simulation import Comparison, Scenario, arrival_bias, compare, compare_held_out, preset, scenario_from
 from workbench.simulation.comparison import MEASURES
+from workbench.simulation.held_out import SHARES as BUDGETS
 
 CURVES = {
     "families": ("steady", "noisy", "crossing", "cheap-but-bad", "expensive-but-bad"),
@@ -22,6 +29,22 @@ CURVES = {
     "bias": ("unrelated",),
 }
 SHARES = (0.1, 0.25, 0.5, 1.0)
+RIVALS: dict[str, dict[str, Any]] = {
+    "random": {"kind": "full"},
+    "random, smoothed": {"kind": "full", "smooth": 5},
+    "top 8": {"kind": "topk"},
+    "hypertrick": {"kind": "hypertrick"},
+    "halving": {"kind": "halving"},
+    "hyperband": {"kind": "hyperband"},
+    "asha": {"kind": "asha"},
+    "asha, smoothed": {"kind": "asha", "smooth": 5},
+    "asha-stopping": {"kind": "asha", "variant": "stopping"},
+    "pasha": {"kind": "pasha"},
+    "median": {"kind": "median"},
+    "pbt": {"kind": "pbt"},
+    "sure": {"kind": "sure"},
+}
+DEFAULT_SEEDS = {"sure": 4}  # of those that choose themselves what to repeat
 GP = {"kind": "optuna", "sampler": "gp"}
 
 
@@ -52,14 +75,57 @@ def with_gp(scenario: Scenario) -> Scenario:
     return replace(scenario, schedulers={**scenario.schedulers, "gp": {**tpe, "searcher": GP}})
 
 
+def tables(given: argparse.Namespace, repeats: int) -> str:
+    """Compare on held-out seeds: one row a scheduler and number of seeds, the mean over tables and repetitions."""
+    path = given.table or str(DATA / "ga3c-curves" / "table.parquet")
+    curves = {"kind": "table", "path": path, "columns": dict(pair.split("=", 1) for pair in given.column)}
+    curves |= {"configs": given.configs} if given.configs else {}
+    kept: list[dict[str, str]] = [dict([pair.split("=", 1)]) for pair in given.only] or [{}]
+    names = given.schedulers or list(RIVALS)
+    labels = {f"{n} × {k}": {**RIVALS[n], "seeds": k} for k in given.seeds for n in names if n not in DEFAULT_SEEDS}
+    labels |= {f"{n} × {k}": {**RIVALS[n], "seeds": k} for n, k in DEFAULT_SEEDS.items() if n in names}
+    found = []
+    for only in kept:
+        scenario = scenario_from(
+            {"curves": {**curves, "only": only}, "schedulers": {"": {"kind": "full"}}, "simulation": {"seeds": 1}}
+        )
+        most = len(scenario.source.table.seeds) - 1  # type: ignore[union-attr]
+        fitting = {label: {**kind, "seeds": min(kind["seeds"], most)} for label, kind in labels.items()}
+        cluster = replace(scenario.cluster, nodes=given.nodes, speed_spread=0.3)
+        found.append(
+            compare_held_out(replace(scenario, schedulers=fitting, cluster=cluster), repeats, processes=given.processes)
+        )
+    lines = [
+        "| | " + " | ".join(f"{share:.0%}" for share in BUDGETS) + " | end | node time |",
+        "|---" * (len(BUDGETS) + 3) + "|",
+    ]
+    for label in found[0].labels:
+        columns = np.mean([one.regret[label] for one in found], axis=0).T
+        cells = ["{:.3f} [{:.3f}, {:.3f}]".format(*bootstrap_interval(c, "mean", resamples=2000)) for c in columns]
+        lines.append(f"| {label} | {' | '.join(cells)} | {np.mean([one.spent[label] for one in found]):.0%} |")
+    return "\n".join(lines)
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("what", nargs="*", default=list(CURVES), help=f"any of {', '.join(CURVES)} (default: all)")
+    parser.add_argument("what", nargs="*", default=list(CURVES), help=f"any of {', '.join(CURVES)}, or tables alone")
     parser.add_argument("--repeats", type=int, help="paired repetitions (default 1000, of searchers 200)")
     parser.add_argument("--curves", nargs="+", help="families of learning curves")
     parser.add_argument("--gp", action="store_true", help="searchers: with the Gaussian process")
     parser.add_argument("--processes", type=int, default=2)
+    parser.add_argument("--table", help="tables: recorded curves, as in workbench simulate")
+    parser.add_argument("--configs", help="tables: a second table with hyperparameters")
+    parser.add_argument("--column", action="append", default=[], help="tables: score=return")
+    parser.add_argument(
+        "--only", action="append", default=[], help="tables: env=Qbert-v5; each one is a table of its own"
+    )
+    parser.add_argument("--seeds", type=int, nargs="+", default=[1, 2, 3, 5], help="tables: seeds a configuration")
+    parser.add_argument("--schedulers", nargs="+", choices=list(RIVALS), help="tables: some of them")
+    parser.add_argument("--nodes", type=int, default=8, help="tables")
     given = parser.parse_args()
+    if given.what == ["tables"]:
+        print(tables(given, given.repeats or 1000))
+        return
     found: dict[str, Any] = {"simulated": True}
     for what in given.what:
         began = time.perf_counter()

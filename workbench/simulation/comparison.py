@@ -144,7 +144,7 @@ def compare(scenario: Scenario, repeats: int | None = None, *, processes: int = 
         Worker processes; the numbers do not depend on it.
     """
     n = scenario.repeats if repeats is None else repeats
-    done = _spread(partial(_measured, scenario), n, processes)
+    done = spread_over_processes(partial(_measured, scenario), n, processes)
     labels = list(scenario.schedulers)
     return Comparison(
         labels,
@@ -172,7 +172,7 @@ def arrival_bias(
     """
     import pandas as pd
 
-    shares = _spread(partial(_shares_run, scenario, label, groups), repeats, processes)
+    shares = spread_over_processes(partial(_shares_run, scenario, label, groups), repeats, processes)
     intervals = [bootstrap_interval(column, "mean", resamples=_RESAMPLES) for column in np.array(shares).T]
     rows = [(group + 1, *interval) for group, interval in enumerate(intervals)]
     return pd.DataFrame(rows, columns=["group", "share_run", "low", "high"])
@@ -226,7 +226,7 @@ class _Repetition:
     grid: Array
 
 
-def _spread(work: Callable[[Sequence[int]], list[Any]], repeats: int, processes: int) -> list[Any]:
+def spread_over_processes(work: Callable[[Sequence[int]], list[Any]], repeats: int, processes: int) -> list[Any]:
     """Have stretches of the repetitions' numbers worked through by several processes; results in order."""
     if repeats < 1 or processes < 1:
         raise InvalidInput(f"a comparison needs repeats >= 1 and processes >= 1, got {repeats} and {processes}")

@@ -12,7 +12,7 @@ from typing import Any
 
 import numpy as np
 
-from workbench.algos.search import Hyperband
+from workbench.algos.search import Hyperband, Seeded
 from workbench.core.checks import check_size
 from workbench.core.describe import build, settings_of
 from workbench.core.errors import InvalidInput, refuse_unknown
@@ -28,9 +28,10 @@ from workbench.simulation.sources import SOURCES, CurveSource, read_curves
 from workbench.study import file
 
 _TABLES = {"simulation", "cluster", "curves", "space", "searcher", "scheduler", "schedulers"}
-_PERTURBING = {"pbt"}
+_PERTURBING = {"pbt", "mfpbt", "pb2"}
 _LEARNING = {"evolution", "optuna"}
-_SIMULATION = {"name", "seed", "repeats"}
+_SIMULATION = {"name", "seed", "repeats", "seeds"}
+_OF_A_SCENARIO = {"searcher", "smooth"}  # settings of a scheduler's table that are not the scheduler's own
 
 
 @dataclass(frozen=True)
@@ -53,6 +54,9 @@ class Scenario:
         Repetition n is made from seed + n.
     repeats : int
     name : str
+    seeds : int, optional
+        Trials of each configuration, judged together (see `Seeded`), where curves are a table with several seeds: what
+        is chosen is judged by the other seeds, see `compare_held_out`. A scheduler may have ``seeds`` of its own.
     """
 
     schedulers: Mapping[str, Mapping[str, Any]]
@@ -63,11 +67,12 @@ class Scenario:
     seed: int = 0
     repeats: int = 1
     name: str = "simulation"
+    seeds: int | None = None
 
     def __post_init__(self) -> None:
         if not self.schedulers:
             raise InvalidInput("a simulation needs a scheduler: add a table [scheduler] with a kind")
-        check_size(self, repeats=self.repeats)
+        check_size(self, repeats=self.repeats, **({} if self.seeds is None else {"seeds": self.seeds}))
         if isinstance(self.seed, bool) or not isinstance(self.seed, int) or self.seed < 0:
             raise InvalidInput(f"a seed is a whole number >= 0, got {self.seed!r}")
 
@@ -92,7 +97,8 @@ class Scenario:
         where they are left out.
         """
         configs = self.source.configs
-        described = {key: value for key, value in self.schedulers[label].items() if key != "searcher"}
+        described = {key: value for key, value in self.schedulers[label].items() if key not in _OF_A_SCENARIO}
+        seeds = self.seeds_of(label)
         if described.get("kind") in SCHEDULERS:
             allowed = settings_of("scheduler", described, SCHEDULERS)
             filled: dict[str, Any] = {
@@ -100,13 +106,34 @@ class Scenario:
                 "n_nodes": self.cluster.n_slots,
                 "seed": seed,
             }
+            if "seeds" in allowed and self.seeds is not None:
+                filled, seeds = {**filled, "seeds": seeds}, 1
+            elif self.seeds is not None:
+                described.pop("seeds", None)
             if configs is not None:
                 filled |= _sizes(len(configs))
             described = {key: value for key, value in filled.items() if key in allowed} | described
         scheduler: Scheduler = build("scheduler", described, SCHEDULERS, searcher=self.searcher_of(label, seed))
         if isinstance(scheduler, Hyperband) and configs is not None and "rounds" not in described:
             scheduler = replace(scheduler, rounds=len(configs) // scheduler.n_configs)
-        return scheduler
+        several: Any = scheduler if seeds == 1 else Seeded(scheduler, seeds)
+        return several  # type: ignore[no-any-return]
+
+    def seeds_of(self, label: str) -> int:
+        """Say with how many seeds a scheduler may run a configuration."""
+        seeds = 1 if self.seeds is None else self.schedulers[label].get("seeds", self.seeds)
+        if isinstance(seeds, bool) or not isinstance(seeds, int) or seeds < 1:
+            raise InvalidInput(f"seeds of {label!r} is a whole number >= 1, got {seeds!r}")
+        return seeds
+
+    @property
+    def n_seeds(self) -> int:
+        """Seeds of a table that schedulers meet; the others are held out."""
+        return max(self.seeds or 1, *map(self.seeds_of, self.schedulers))
+
+    def smooth_of(self, label: str) -> int:
+        """Say how many latest scores of a trial are averaged where a scheduler names no leader of its own."""
+        return int(self.schedulers[label].get("smooth", 1))
 
     def searcher_of(self, label: str, seed: int) -> Any:
         """Build the searcher that a scheduler gets in a repetition.
@@ -162,6 +189,8 @@ class Repetition:
 
     def run(self, label: str, events: list[Event] | None = None) -> Outcome:
         """Simulate one scheduler; `events` is filled with its log."""
+        if self.scenario.seeds is not None:
+            raise InvalidInput("a simulation with seeds is judged by those held out: use compare_held_out, no --db")
         return simulate(self.scheduler(label), self.model, self.cluster, seed=self.seed, events=events)
 
     def scheduler(self, label: str) -> Scheduler:
@@ -237,4 +266,4 @@ def _sizes(n_configs: int) -> dict[str, Any]:
     """Say how much of a list of configurations a scheduler takes that is not told: all, or a population of 20."""
     parts = [n_configs - 2 * (n_configs // 3), n_configs // 3, n_configs // 3]
     rates = {"sizes": parts, "eviction_rates": [0.1, 0.25, 0.5]} if n_configs >= 3 else {}
-    return {"n_trials": n_configs, "population": min(n_configs, 20), **rates}
+    return {"n_trials": n_configs, "n_configs": n_configs, "population": min(n_configs, 20), **rates}

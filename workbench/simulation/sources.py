@@ -25,11 +25,14 @@ class CurveSource:
         All configurations there are; ``None``: they are drawn from a space.
     model : callable
         Seed of a repetition → its phase model.
+    table : CurveTable, optional
+        That the curves are read from.
     """
 
     n_phases: int
     configs: list[dict[str, Any]] | None
     model: Callable[[int], PhaseModel]
+    table: CurveTable | None = None
 
 
 def read_curves(described: Mapping[str, Any], space: Space | None) -> CurveSource:
@@ -66,7 +69,7 @@ def _tabled(settings: dict[str, Any], space: Space | None) -> CurveSource:
     path, configs = located(settings["path"]), settings.get("configs")
     columns, only = (tuple(sorted(settings.get(key, {}).items())) for key in ("columns", "only"))
     table = _read_table(str(path), None if configs is None else str(located(configs)), columns, only)
-    return CurveSource(table.n_phases, table.configs, partial(TableCurves, table))
+    return CurveSource(table.n_phases, table.configs, partial(TableCurves, table), table)
 
 
 def _study(settings: dict[str, Any], space: Space | None) -> CurveSource:

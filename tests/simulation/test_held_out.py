@@ -1,0 +1,175 @@
+import json
+from dataclasses import replace
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from workbench.algos.search import ListSearcher
+from workbench.cli.main import main
+from workbench.core.errors import InvalidInput
+from workbench.core.protocols import Decision, Kind, Run, Verdict
+from workbench.simulation import compare_held_out, scenario_from, simulate
+from workbench.simulation.curve_table import CurveTable, read_table
+from workbench.simulation.held_out import Draw, Race
+
+N_CONFIGS, N_SEEDS, N_STEPS = 24, 6, 9
+SCHEDULERS = {
+    "full": {"kind": "full"},
+    "full-2": {"kind": "full", "seeds": 2},
+    "hypertrick": {"kind": "hypertrick"},
+    "asha": {"kind": "asha"},
+    "asha-3": {"kind": "asha", "seeds": 3},
+    "halving": {"kind": "halving"},
+    "halving-static": {"kind": "halving", "allocation": "static", "seeds": 1},
+    "hyperband": {"kind": "hyperband"},
+    "median": {"kind": "median"},
+    "topk": {"kind": "topk"},
+    "pbt": {"kind": "pbt"},
+    "sure": {"kind": "sure", "seeds": 3, "warmup": 6},
+}
+
+
+@pytest.fixture(scope="module")
+def path(tmp_path_factory):
+    """Curves that rise with the learning rate, with noise; steps take different times."""
+    rng = np.random.default_rng(0)
+    rows = [
+        (c, float(lr), s, step, lr * step + rng.normal(), float(rng.uniform(0.5, 2)))
+        for c, lr in enumerate(rng.random(N_CONFIGS))
+        for s in range(N_SEEDS)
+        for step in range(1, N_STEPS + 1)
+    ]
+    path = tmp_path_factory.mktemp("curves") / "curves.csv"
+    pd.DataFrame(rows, columns=["config_id", "lr", "seed", "step", "score", "duration"]).to_csv(path, index=False)
+    return path
+
+
+def scenario(path, schedulers=SCHEDULERS, seeds=1, **cluster):
+    curves = {"kind": "table", "path": str(path)}
+    cluster = {"nodes": 3, "speed_spread": 0.3} | cluster
+    return scenario_from(
+        {"simulation": {"seeds": seeds}, "curves": curves, "cluster": cluster, "schedulers": schedulers}
+    )
+
+
+def test_tuning_and_held_out_seeds_never_overlap(path) -> None:
+    table = read_table(path)
+    for seed in range(20):
+        draw = Draw(table, 2, seed)
+        assert sorted([*draw.tuning, *draw.held_out]) == list(range(N_SEEDS))
+        assert draw.worth == pytest.approx(table.scores[:, draw.held_out, -1].mean(axis=1))
+        assert np.allclose(draw.scores, table.scores[:, draw.tuning])
+
+
+def test_a_score_that_only_held_out_seeds_have_is_never_met(path) -> None:
+    """Every score is the number of its seed: what a race reports is of the tuning seeds alone."""
+    table = read_table(path)
+    table = replace(table, scores=np.broadcast_to(np.arange(N_SEEDS)[None, :, None], table.scores.shape))
+    repetition = scenario(path, seeds=3).repetition(5)
+    for label in SCHEDULERS:
+        draw = Draw(table, 3, 5)
+        race = Race(repetition.scheduler(label), draw, repetition.cluster.slot_speeds())
+        race.run([])
+        assert {report.score for report in race.reports} <= set(map(float, draw.tuning))
+
+
+class AsDrawn:
+    """The phase model of a draw: the n-th trial of a configuration meets its n-th tuning seed."""
+
+    def __init__(self, draw: Draw) -> None:
+        self.draw, self.pick, self.n = draw, {}, {}
+
+    def phase(self, trial, phase, config, seed):
+        row = self.draw.row_of[config["config_id"]]
+        if trial not in self.pick:
+            self.pick[trial] = self.n.get(row, 0) % len(self.draw.tuning)
+            self.n[row] = self.n.get(row, 0) + 1
+        at = row, self.pick[trial]
+        return self.draw.durations[at[0]][at[1]][phase], self.draw.scores[at[0]][at[1]][phase]
+
+
+@pytest.mark.parametrize("label", SCHEDULERS)
+def test_a_race_decides_as_the_simulator_does(path, label) -> None:
+    """The same reports in the same order at the same end, for every kind of scheduler."""
+    drawn = scenario(path)
+    repetition, draw = drawn.repetition(3), Draw(read_table(path), drawn.n_seeds, 3)
+    race = Race(repetition.scheduler(label), draw, repetition.cluster.slot_speeds())
+    race.run([])
+    events = []
+    outcome = simulate(repetition.scheduler(label), AsDrawn(draw), repetition.cluster, seed=3, events=events)
+    told = [(e.trial, e.phase, e.data["score"]) for e in events if e.kind is Kind.PHASE_ENDED]
+    assert [(r.trial, r.phase, r.score) for r in race.reports] == told
+    assert race.now == pytest.approx(outcome.makespan)
+
+
+class Names:
+    """Two trials on one slot; says that the second leads."""
+
+    n_phases, n_trials = 2, 2
+
+    def __init__(self) -> None:
+        self.searcher, self.asked = ListSearcher([{"config_id": 0}, {"config_id": 1}]), 0
+
+    def ask(self):
+        self.asked += 1
+        return Run(self.asked - 1, {"config_id": self.asked - 1}) if self.asked <= 2 else None
+
+    def tell(self, report):
+        verdict = Verdict.STOP if report.phase else Verdict.CONTINUE
+        return {report.trial: Decision(verdict, {"mode": "x"})}
+
+
+def test_regret_and_choices_by_hand() -> None:
+    """Worth 1, 5 and 9: the best leads the median by 4. Phases take a second; choices just before 1.5, 2.5 and 3.5."""
+    scores = np.array([[[2.0, 1.0], [0.0, 1.0]], [[9.0, 0.0], [0.0, 9.0]], [[0.0, 0.0], [0.0, 5.0]]])
+    configs, durations = [{"config_id": n} for n in range(3)], np.ones((3, 2, 2))
+    table = CurveTable(configs, [0, 1], np.array([1.0, 2.0]), scores, durations, False)
+    seed = next(seed for seed in range(9) if Draw(table, 1, seed).tuning[0] == 0)
+    draw = Draw(table, 1, seed)
+    assert [draw.regret(row) for row in range(3)] == [2, 0, 1]
+    assert draw.whole == 6
+    race = Race(Names(), draw, [1.0])
+    assert race.run([0.5, 1.5, 3.5]) == [-1, 0, 1, 0]  # then its second score is 0, below the 1 of the first
+    assert race.now == 4
+    named = Names()
+    named.leader = lambda: 1
+    assert Race(named, draw, [1.0]).run([3.5]) == [1, 1]
+    assert Race(Names(), draw, [1.0], smooth=2).run([]) == [1]  # (9 + 0) / 2
+
+
+def test_numbers_do_not_depend_on_the_processes(path) -> None:
+    some = {label: SCHEDULERS[label] for label in ("full", "full-2", "sure")}
+    one, two = (compare_held_out(scenario(path, some), 21, processes=n) for n in (1, 2))
+    for label in some:
+        assert (one.regret[label] == two.regret[label]).all()
+    assert one.regret["full"][:, -1].mean() < 0.5 < one.regret["full"][:, 0].mean() + 0.5
+    assert one.spent["full-2"].mean() > 1.9 * one.spent["full"].mean()
+    assert (one.seeds, one.held_out) == (3, 3)
+    assert list(one.table().columns) == ["10%", "15%", "25%", "35%", "50%", "100%", "end", "node time"]
+
+
+@pytest.mark.parametrize(
+    ("settings", "words"),
+    [
+        ({"seeds": 6}, "6 seeds a configuration, and 6 to choose by leave none held out: 5 at most"),
+        ({"schedulers": {"full": {"kind": "full", "seeds": 0}}}, "seeds of 'full'"),
+        ({"crash_rate": 0.1}, "nothing crashes"),
+    ],
+)
+def test_what_leaves_nothing_to_judge_by_is_refused(path, settings, words) -> None:
+    with pytest.raises(InvalidInput, match=words):
+        compare_held_out(scenario(path, **settings), 1)
+
+
+def test_the_command(path, capsys) -> None:
+    given = ["simulate", "--table", str(path), "--scheduler", "sure,asha", "--nodes", "4", "--repeats", "5"]
+    assert main([*given, "--seeds", "3", "--json"]) == 0
+    found = json.loads(capsys.readouterr().out)
+    assert (found["seeds"], found["held_out"]) == (3, N_SEEDS - 3)
+    assert set(found["schedulers"]) == {"sure", "asha"}
+    assert found["schedulers"]["asha"]["spent"]["value"] > found["schedulers"]["sure"]["spent"]["value"]
+    assert main([*given, "--seeds", "2"]) == 0
+    assert "judged by 4 others" in capsys.readouterr().out
+    assert main([*given, "--seeds", "2", "--db", str(path.parent / "x.db")]) == 2
+    assert main([*given, "--seeds", "6"]) == 2

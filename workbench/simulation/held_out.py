@@ -1,0 +1,297 @@
+"""What the configuration a scheduler would take is worth, by seeds it has not met: on tables with several seeds."""
+
+import heapq
+import math
+from collections import defaultdict
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from functools import partial
+from itertools import count
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import numpy.typing as npt
+
+from workbench.analysis.bootstrap import Interval, bootstrap_interval
+from workbench.core.errors import InvalidInput, SchedulerError, unknown
+from workbench.core.protocols import Report, Run, Scheduler, Verdict
+from workbench.simulation.comparison import spread_over_processes
+from workbench.simulation.curve_table import CurveTable
+from workbench.simulation.scenario import Scenario
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+SHARES = (0.1, 0.15, 0.25, 0.35, 0.5, 1.0)
+"""Budgets, as shares of the node time that running every configuration whole, with one seed, takes."""
+
+Array = npt.NDArray[np.float64]
+
+
+@dataclass(frozen=True)
+class HeldOut:
+    """What came of paired repetitions: row n of every array is repetition n.
+
+    Attributes
+    ----------
+    labels : list of str
+    shares : sequence of float
+        The budgets, see `SHARES`.
+    regret : dict
+        Label → (best - chosen) / (best - median), the worth of all configurations being the mean of their last scores
+        over the held-out seeds: 0 is the best there is, 1 the median. Shape [repeats, budgets + 1]; the last column
+        is the study's end.
+    claimed, worth : dict
+        Label → score of the configuration chosen at the end: by the seeds it was chosen with, and by the held-out ones.
+        Shape [repeats].
+    spent : dict
+        Label → node time until the end, as a share of the same as `shares`; slots that idle count. Shape [repeats].
+    seeds, held_out : int
+        How many there are of each.
+    """
+
+    labels: list[str]
+    shares: Sequence[float]
+    regret: Mapping[str, Array]
+    claimed: Mapping[str, Array]
+    worth: Mapping[str, Array]
+    spent: Mapping[str, Array]
+    seeds: int
+    held_out: int
+
+    def mean(self, label: str, share: float | None = None) -> Interval:
+        """Give the mean regret at a budget, or at the study's end, with its 95 % bootstrap interval."""
+        return bootstrap_interval(self._at(label, share), "mean", resamples=2000)
+
+    def difference(self, label: str, other: str, share: float | None = None) -> Interval:
+        """Give the mean of the paired differences in regret, `label` - `other`, with its 95 % bootstrap interval."""
+        return bootstrap_interval(self._at(label, share) - self._at(other, share), "mean", resamples=2000)
+
+    def table(self) -> "pd.DataFrame":
+        """One row a scheduler: mean regret at every budget and at the end, ``mean [low, high]``, and the node time."""
+        import pandas as pd
+
+        budgets: list[float | None] = [*self.shares, None]
+        rows = {}
+        for label in self.labels:
+            cells = ["{:.3f} [{:.3f}, {:.3f}]".format(*self.mean(label, share)) for share in budgets]
+            rows[label] = [*cells, f"{self.spent[label].mean():.0%}"]
+        return pd.DataFrame.from_dict(rows, orient="index", columns=[*_titles(self.shares), "node time"])
+
+    def summary(self, label: str) -> dict[str, Any]:
+        """Give everything about a scheduler in JSON's types, means with their intervals."""
+        budgets = zip(_titles(self.shares), [*self.shares, None], strict=True)
+        found = {"regret": {title: dict(self.mean(label, share)._asdict()) for title, share in budgets}}
+        for name in ("claimed", "worth", "spent"):
+            found[name] = dict(bootstrap_interval(getattr(self, name)[label], "mean", resamples=2000)._asdict())
+        return found
+
+    def _at(self, label: str, share: float | None) -> Array:
+        if label not in self.regret:
+            raise unknown("scheduler of this comparison", label, self.labels)
+        if share is not None and share not in self.shares:
+            raise unknown("budget", str(share), map(str, self.shares))
+        return self.regret[label][:, -1 if share is None else list(self.shares).index(share)]
+
+
+def compare_held_out(
+    scenario: Scenario, repeats: int | None = None, *, shares: Sequence[float] = SHARES, processes: int = 1
+) -> HeldOut:
+    """Run every scheduler on tuning seeds, and judge at several budgets what it would choose by the other seeds.
+
+    In one repetition all schedulers meet the same configurations in the same order, the same tuning seeds and the same
+    node speeds. What a scheduler would choose is what its `leader()` says; for one that says nothing, the configuration
+    with the best mean of its trials' latest scores.
+
+    Parameters
+    ----------
+    scenario : Scenario
+        With ``seeds``, and curves that are a table.
+    repeats : int, optional
+        Instead of the scenario's own.
+    shares : sequence of float
+        Budgets, see `SHARES`.
+    processes : int
+        Worker processes; the numbers do not depend on it.
+    """
+    table = table_of(scenario)
+    done = spread_over_processes(
+        partial(_measured, scenario, tuple(shares)), scenario.repeats if repeats is None else repeats, processes
+    )
+    labels = list(scenario.schedulers)
+    by_label = {label: np.array([found[label] for found in done]) for label in labels}  # [repeats, budgets + 4]
+    return HeldOut(
+        labels,
+        tuple(shares),
+        {label: rows[:, :-3] for label, rows in by_label.items()},
+        {label: rows[:, -3] for label, rows in by_label.items()},
+        {label: rows[:, -2] for label, rows in by_label.items()},
+        {label: rows[:, -1] for label, rows in by_label.items()},
+        scenario.n_seeds,
+        len(table.seeds) - scenario.n_seeds,
+    )
+
+
+def table_of(scenario: Scenario) -> CurveTable:
+    """Give a scenario's table, or raise `InvalidInput` if nothing can be held out."""
+    table = scenario.source.table
+    if table is None:
+        raise InvalidInput("held-out seeds need curves of kind 'table', with several seeds a configuration")
+    if len(table.seeds) <= scenario.n_seeds:
+        raise InvalidInput(
+            f"the table has {len(table.seeds)} seeds a configuration, and {scenario.n_seeds} to choose by leave none "
+            f"held out: {len(table.seeds) - 1} at most"
+        )
+    cluster = scenario.cluster
+    if cluster.hazards.any or cluster.startup_s or cluster.switch_s:
+        raise InvalidInput("with held-out seeds nothing crashes, hangs or takes time to start: leave that out")
+    return table
+
+
+class Draw:
+    """The seeds of one repetition: those that schedulers meet, and what every configuration is worth by the others.
+
+    Parameters
+    ----------
+    table : CurveTable
+    n_seeds : int
+        Seeds that schedulers meet.
+    seed : int
+        Of the draw.
+    """
+
+    def __init__(self, table: CurveTable, n_seeds: int, seed: int) -> None:
+        order = np.random.default_rng([seed, 4]).permutation(len(table.seeds))
+        self.tuning, self.held_out = order[:n_seeds], order[n_seeds:]
+        self.scores = table.scores[:, self.tuning].tolist()
+        self.durations = table.durations[:, self.tuning].tolist()
+        self.worth = table.scores[:, self.held_out, -1].mean(axis=1)
+        self.whole = float(table.durations[:, self.tuning[0]].sum())
+        self.row_of = {config["config_id"]: row for row, config in enumerate(table.configs)}
+
+    def regret(self, row: int) -> float:
+        """Give by how much a configuration falls short of the best, in shares of the best's lead over the median."""
+        best = float(self.worth.max())
+        lead = best - float(np.median(self.worth))
+        return (best - float(self.worth[row])) / lead if lead else 0.0
+
+
+class Race:
+    """A study without a log: the decisions of `simulate` where nothing goes wrong, in a fraction of its time.
+
+    Parameters
+    ----------
+    scheduler : Scheduler
+        A fresh one.
+    draw : Draw
+        The n-th trial of a configuration meets its n-th tuning seed; after the last they begin again.
+    speeds : sequence of float
+        Of the slots.
+    smooth : int
+        Scores the latest of a trial is the mean of, where the scheduler names no leader.
+    """
+
+    def __init__(self, scheduler: Scheduler, draw: Draw, speeds: Sequence[float], smooth: int = 1) -> None:
+        self.scheduler, self.draw, self.speeds, self.smooth = scheduler, draw, speeds, smooth
+        self.now = self.ended = 0.0
+        self.reports: list[Report] = []
+        self.scores: dict[int, list[float]] = {}  # of each trial
+        self._curve: dict[int, tuple[list[float], list[float]]] = {}  # of each trial: scores, durations
+        self._row: dict[int, int] = {}
+        self._trials_of: dict[int, list[int]] = defaultdict(list)  # row → its trials
+        self._phase: dict[int, int] = {}  # that each trial runs
+        self._slot: dict[int, int] = {}
+        self._free = list(range(len(speeds)))
+        self._agenda: list[tuple[float, int, int]] = []  # when, a number, trial
+        self._tie = count()
+
+    def run(self, marks: Sequence[float]) -> list[int]:
+        """Run to the end; return the row chosen at each of the times, in rising order, and at the end."""
+        chosen: list[int] = []
+        self._fill()
+        while self._agenda:
+            at = self._agenda[0][0]
+            while len(chosen) < len(marks) and marks[len(chosen)] < at:
+                chosen.append(self.choice())
+            self.now, _, trial = heapq.heappop(self._agenda)
+            self._end_phase(trial)
+        return chosen + [self.choice()] * (len(marks) + 1 - len(chosen))
+
+    def choice(self) -> int:
+        """Give the row of the configuration that would be taken now; -1 before the first report."""
+        leader = getattr(self.scheduler, "leader", None)
+        if callable(leader):
+            trial = leader()
+            return -1 if trial is None else self._row[trial]
+        return max(self._trials_of, key=self._latest, default=-1) if self.reports else -1
+
+    def claimed(self, row: int) -> float:
+        """Give the mean of a configuration's latest scores, over its trials."""
+        return self._latest(row)
+
+    def _latest(self, row: int) -> float:
+        told = [self.scores[trial] for trial in self._trials_of[row] if trial in self.scores]
+        return sum(sum(s[-self.smooth :]) / len(s[-self.smooth :]) for s in told) / len(told) if told else -math.inf
+
+    def _end_phase(self, trial: int) -> None:
+        phase, (scores, _) = self._phase[trial], self._curve[trial]
+        report = Report(trial, phase, scores[phase])
+        self.reports.append(report)
+        self.scores.setdefault(trial, []).append(report.score)
+        for number, decision in self.scheduler.tell(report).items():
+            if decision.verdict is Verdict.CONTINUE:
+                self._phase[number] += 1
+                self._begin_phase(number)
+            elif decision.verdict is not Verdict.HOLD and number in self._slot:
+                heapq.heappush(self._free, self._slot.pop(number))
+        self._fill()
+
+    def _fill(self) -> None:
+        while self._free and (run := self.scheduler.ask()) is not None:
+            self._seat(run)
+
+    def _seat(self, run: Run) -> None:
+        trial = run.trial
+        if trial not in self._curve:
+            row = self.draw.row_of.get(run.config["config_id"])
+            if row is None:
+                raise SchedulerError(f"the table has no curve of config_id {run.config['config_id']!r}")
+            pick = len(self._trials_of[row]) % len(self.draw.tuning)
+            self._curve[trial] = self.draw.scores[row][pick], self.draw.durations[row][pick]
+            self._row[trial] = row
+            self._trials_of[row].append(trial)
+        if run.slot is None:
+            slot = heapq.heappop(self._free)
+        else:
+            slot = run.slot
+            self._free.remove(slot)
+            heapq.heapify(self._free)
+        self._slot[trial], self._phase[trial] = slot, run.phase
+        self._begin_phase(trial)
+
+    def _begin_phase(self, trial: int) -> None:
+        seconds = self._curve[trial][1][self._phase[trial]] / self.speeds[self._slot[trial]]
+        heapq.heappush(self._agenda, (self.now + seconds, next(self._tie), trial))
+
+
+def _measured(scenario: Scenario, shares: Sequence[float], numbers: Sequence[int]) -> list[dict[str, list[float]]]:
+    return [_one(scenario, shares, number) for number in numbers]
+
+
+def _one(scenario: Scenario, shares: Sequence[float], number: int) -> dict[str, list[float]]:
+    """Run all schedulers of a repetition: regret at each budget and at the end, claimed, worth, node time."""
+    table, repetition = table_of(scenario), scenario.repetition(number)
+    draw, speeds = Draw(table, scenario.n_seeds, repetition.seed), repetition.cluster.slot_speeds()
+    found = {}
+    for label in scenario.schedulers:
+        race = Race(repetition.scheduler(label), draw, speeds, scenario.smooth_of(label))
+        chosen = race.run([share * draw.whole / sum(speeds) for share in shares])
+        at_random = float(np.mean([draw.regret(row) for row in range(len(draw.worth))])) if -1 in chosen else 0.0
+        regrets = [at_random if row < 0 else draw.regret(row) for row in chosen]
+        last = chosen[-1]
+        found[label] = [*regrets, race.claimed(last), float(draw.worth[last]), race.now * sum(speeds) / draw.whole]
+    return found
+
+
+def _titles(shares: Sequence[float]) -> list[str]:
+    return [*(f"{share:.0%}" for share in shares), "end"]
