@@ -63,9 +63,17 @@ bench: .venv/.bench ## every benchmark, each printing JSON
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check -r requirements-clusters.lock
 	touch $@
 
-test-clusters: .venv/.clusters ## SLURM, SSH and hosts of their own on this machine: Debian, as root; says so where not
+# botocore wants an older dateutil than the lock has, so what speaks to object stores and Kubernetes has an environment of its own
+build/clusters/.installed: requirements.lock pyproject.toml
+	$(or $(shell command -v $(PYTHON)),python3) -m venv build/clusters
+	build/clusters/bin/python -m pip install --quiet --disable-pip-version-check $(TORCH) setuptools
+	build/clusters/bin/python -m pip install --quiet --disable-pip-version-check --no-build-isolation -e '.[test,clusters-test]' $(TORCH)
+	touch $@
+
+test-clusters: .venv/.clusters build/clusters/.installed ## SLURM, SSH and hosts of their own on this machine: Debian, as root; says so where not
 	@.ci/clusters
 	$(BIN)/python -m pytest -m clusters tests/clusters
+	build/clusters/bin/python -m pytest -m '' tests/cluster/test_object_store.py tests/cluster/test_kubernetes.py
 
 lock: ## resolve the newest versions the ranges allow, torch excepted, in an environment of its own
 	rm -rf build/lock && $(or $(shell command -v $(PYTHON)),python3) -m venv build/lock
