@@ -77,8 +77,8 @@ def test_a_cable_that_is_cut_and_put_back_loses_at_most_an_attempt_and_its_host_
 
 def test_a_study_of_ga3c_outlives_a_host_and_its_figure_shows_occupancy_by_host(nodes, client) -> None:
     watch = Watch()
-    trials = GA3C("CartPole-v1", phase=Budget(updates=300), n_agents=4, emulator_threads=1)
-    scheduler = HyperTrick(RandomSearcher({"learning_rate": LogUniform(1e-4, 1e-2)}), 8, 3)
+    trials = GA3C("CartPole-v1", phase=Budget(updates=60), n_agents=4, emulator_threads=1)
+    scheduler = HyperTrick(RandomSearcher({"learning_rate": LogUniform(1e-4, 1e-2)}), 8, 2)
     run = Study("ga3c", scheduler, trials, "kb.db", client=client, callbacks=[watch]).start()
     watch.until(lambda events: {e.slot for e in events if e.kind is Kind.PHASE_STARTED} == set(range(6)))
     nodes[2].cut()  # for good
