@@ -2,6 +2,7 @@
 
 import ctypes
 import os
+import signal
 import subprocess
 from collections.abc import Iterator, Sequence
 from contextlib import ExitStack, contextmanager, suppress
@@ -76,6 +77,7 @@ def hosts(names: Sequence[str]) -> Iterator[list[Host]]:
         for k, name in enumerate(names):
             host = Host(name, f"{mark}{name}", f"10.73.0.{k + 1}")
             make("netns", "add", host.namespace, undone=["netns", "del", host.namespace])
+            undo.callback(_end_all, host.namespace)
             ip("-n", host.namespace, "link", "add", "ib0", "type", "veth", "peer", "name", name, "netns", switch)
             ip("-n", switch, "link", "set", name, "master", "switch", "up")
             ip("-n", host.namespace, "address", "add", f"{host.address}/24", "dev", "ib0")
@@ -83,6 +85,14 @@ def hosts(names: Sequence[str]) -> Iterator[list[Host]]:
             ip("-n", host.namespace, "link", "set", "lo", "up")
             found.append(host)
         yield found
+
+
+def _end_all(namespace: str) -> None:
+    """End whatever still runs on a host: what SSH and SLURM started there is no child of ours."""
+    told = subprocess.run(["ip", "netns", "pids", namespace], capture_output=True, text=True, timeout=20)
+    for pid in set(map(int, told.stdout.split())) - {os.getpid()}:
+        with suppress(ProcessLookupError):
+            os.kill(pid, signal.SIGKILL)
 
 
 @contextmanager
