@@ -46,7 +46,7 @@ def test_it_opens_on_the_studies_which_are_opened_and_compared_by_clicks(tmp_pat
                 page.wait_for_timeout(200)
             page.goto(f"http://127.0.0.1:{port}/lab/tree/runs/home.ipynb?token=lab-test")
             page.wait_for_selector(".jp-OutputArea .wb-studies tbody tr")
-            page.get_by_role("button", name="monday").click()
+            page.get_by_role("button", name="monday", exact=True).click()
             page.wait_for_selector(".wb-open .wb-leader")
             page.get_by_role("checkbox", name="compare tuesday").check()
             page.wait_for_selector(".wb-open .wb-sides tbody tr")
