@@ -76,6 +76,8 @@ def test_one_run_prints_numbers_and_repetitions_print_intervals(folder, capsys) 
 @pytest.mark.parametrize("kind", [kind for kind in SCHEDULERS if kind != "seeded"])  # it runs another's trials
 def test_a_table_of_curves_under_a_scheduler(folder, capsys, kind) -> None:
     table = ["--table", "curves.csv", "--configs", "configs.csv", "--column", "score=r"]
+    if kind == "mfpbt":  # two members a sub-population at least
+        table += ["--set", "intervals=[1, 2]"]
     found = told(capsys, *table, "--scheduler", kind, "--nodes", "2")
     assert found["makespan"] > 0
     assert 5 <= found["best_score"] <= 8

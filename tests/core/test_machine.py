@@ -104,3 +104,13 @@ def test_workers_of_a_local_cluster_know_their_share(monkeypatch) -> None:
         assert [*client.run(told).values()] == [
             {"WORKBENCH_CORES": "3", "OMP_NUM_THREADS": "3", "MKL_NUM_THREADS": "7"}
         ] * 2
+
+
+def test_a_cluster_of_another_size_in_the_same_process_has_its_own_share(monkeypatch) -> None:
+    from workbench.cluster.local import local_client
+
+    monkeypatch.setattr("workbench.core.machine.cores", lambda: 6)
+    monkeypatch.delenv("OMP_NUM_THREADS", raising=False)
+    for nodes, share in ((2, "3"), (1, "6")):
+        with local_client(nodes) as client:
+            assert set(client.run(lambda: os.environ["OMP_NUM_THREADS"]).values()) == {share}

@@ -93,7 +93,7 @@ def cluster_client(where: str) -> Iterator[Client]:
     except (OSError, ValueError) as err:
         raise InvalidInput(
             f"no Dask scheduler answers at {where!r} ({' '.join(str(err).split())}): start one with "
-            f"dask scheduler and dask worker, or leave --cluster out to run on this machine"
+            f"dask scheduler and dask worker, or name no cluster to run on this machine"
         ) from None
     with client:
         yield client
@@ -123,7 +123,9 @@ def _wait_for(file: Path) -> None:
     until = time.monotonic() + _FILE_S
     while not file.exists():
         if time.monotonic() > until:
-            raise InvalidInput(f"no scheduler file {file} after {_FILE_S:g} s: start dask scheduler --scheduler-file")
+            raise InvalidInput(
+                f"no scheduler file {file} after {_FILE_S:g} s: a Dask scheduler writes it when it is told to"
+            )
         time.sleep(0.2)
 
 

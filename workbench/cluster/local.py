@@ -1,6 +1,7 @@
 """A cluster on this machine: one single-threaded worker process a node, for loopback and its owner only."""
 
 import logging
+import os
 import resource
 import signal
 import threading
@@ -23,6 +24,27 @@ _WORKER = "Dask Worker process"  # what a nanny calls its worker's process
 _ENDING_S = 1.0
 _THREADS = (CORES, "OMP_NUM_THREADS", "MKL_NUM_THREADS", "OPENBLAS_NUM_THREADS")
 _FILES, _FILES_A_NODE = 100, 20  # open at most, in the process that starts the cluster
+
+
+class _Poison:
+    """What Dask has put into this process's environment on its way to the workers', taken out again.
+
+    It stays there after the cluster has gone, and would stand above what the next cluster, of another size, is given.
+    """
+
+    def __init__(self) -> None:
+        self._put: dict[str, str] = {}
+
+    def given(self, value: str) -> dict[str, str]:
+        """Take out what is left of earlier clusters; give the settings by which Dask puts in a new one's."""
+        for name, put in self._put.items():
+            if os.environ.get(name) == put:
+                del os.environ[name]
+        self._put = {name: value for name in _THREADS if name not in os.environ}
+        return {f"distributed.nanny.pre-spawn-environ.{name}": value for name in _THREADS}
+
+
+_POISON = _Poison()
 
 
 class ToldNanny(Nanny):  # type: ignore[misc]
@@ -104,7 +126,7 @@ def local_client(
         # Dask's 15 s are less than a worker may need to come up on a loaded machine; its nanny was given up meanwhile.
         "distributed.deploy.lost-worker-timeout": "60s",
     }
-    settings |= {f"distributed.nanny.pre-spawn-environ.{name}": share for name in _THREADS}
+    settings |= _POISON.given(str(share))
     if not dashboard:
         settings["distributed.scheduler.http.routes"] = []
     with dask.config.set(settings), _WITHOUT_MAIN:

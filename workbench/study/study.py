@@ -132,7 +132,9 @@ class Study:
             raise InvalidInput(f"{STUDY_NAME}, got {self.name!r}")
         if self.nodes is None and self.client is None:
             object.__setattr__(self, "nodes", nodes_here(self.trainable, self.gpus_per_slot))
-        if self.client is None and (isinstance(self.nodes, bool) or not isinstance(self.nodes, int) or self.nodes < 1):
+        if self.nodes is not None and (
+            isinstance(self.nodes, bool) or not isinstance(self.nodes, int) or self.nodes < 1
+        ):
             raise InvalidInput(f"a study needs a whole number of nodes >= 1, got {self.nodes!r}")
         if isinstance(self.weight, bool) or not isinstance(self.weight, int | float) or not 0 < self.weight < math.inf:
             raise InvalidInput(f"a study's weight is a number above 0, got {self.weight!r}")
