@@ -190,7 +190,7 @@ class Repetition:
     def run(self, label: str, events: list[Event] | None = None) -> Outcome:
         """Simulate one scheduler; `events` is filled with its log."""
         if self.scenario.seeds is not None:
-            raise InvalidInput("a simulation with seeds is judged by those held out: use compare_held_out, which keeps none of it")
+            raise InvalidInput("a simulation with seeds is judged by those held out: use compare_held_out")
         return simulate(self.scheduler(label), self.model, self.cluster, seed=self.seed, events=events)
 
     def scheduler(self, label: str) -> Scheduler:
