@@ -79,6 +79,7 @@ def test_columns_sort_and_the_order_is_told(tab, running):
 
 def test_keys_select_clear_and_filter(tab, running):
     stand(tab, running)
+    drawn(tab)
     rows(tab).first.click()
     first = state(tab, "selected")
     tab.keyboard.press("ArrowDown")

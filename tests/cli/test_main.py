@@ -101,7 +101,7 @@ def test_no_cluster_answers(folder, capsys) -> None:
         assert "no Dask scheduler answers at 'tcp://127.0.0.1:9'" in refused(
             capsys, "run", "study.toml", "--cluster", "tcp://127.0.0.1:9"
         )
-    assert "leave --cluster out" in refused(capsys, "run", "study.toml", "--cluster", "nowhere://x")
+    assert "name no cluster" in refused(capsys, "run", "study.toml", "--cluster", "nowhere://x")
     assert sorted(p.name for p in folder.iterdir()) == ["study.toml"]
 
 
