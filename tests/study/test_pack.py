@@ -5,6 +5,7 @@ import os
 import shutil
 import threading
 import zipfile
+from pathlib import Path
 
 import pytest
 
@@ -135,12 +136,25 @@ def test_of_weights_that_are_handed_on_every_trial_is_needed() -> None:
         return [*begun, *ended, Event(Kind.DECISION, 2.0, 0, 0, data={"verdict": "stop", "mode": "copied"}), *more]
 
     both = ["trial-00000/phase-000", "trial-00001/phase-000"]
-    assert needed({"scheduler": {"kind": "full"}}, events()) == both[1:]
-    assert needed({"scheduler": {"kind": "mine:Rule"}}, events()) == both
+    assert needed({"scheduler": {"kind": "full"}}, events()) == (both[1:], [])
+    assert needed({"scheduler": {"kind": "mine:Rule"}}, events()) == (both, [])
     donor = Event(Kind.DECISION, 2.0, 1, 0, data={"verdict": "continue", "donor": 0})
-    assert needed({"scheduler": {"kind": "pbt"}}, events(donor)) == both
+    assert needed({"scheduler": {"kind": "pbt"}}, events(donor)) == (both, [])
     heir = Event(Kind.RUN, 3.0, 2, 1, data={"config": {}, "seed": 1, "parent": 0})
-    assert needed({"scheduler": {"kind": "pbt"}}, events(heir)) == both
+    assert needed({"scheduler": {"kind": "pbt"}}, events(heir)) == (both, [])
+
+
+def test_a_best_score_that_a_later_phase_has_beaten_is_no_loss(client, tmp_path) -> None:
+    """A phase under way ends after its driver has gone: the worker may have kept its checkpoint instead."""
+    study = interrupted(study_of(client, tmp_path / "kb.db"), after=9)
+    with KnowledgeBase(tmp_path / "kb.db") as kb:
+        wanted, best = needed(kb["a study"].spec, kb["a study"].events())
+    store = checkpoint_store(tmp_path / "kb.db", "a study")
+    for name in best or wanted[-1:]:
+        shutil.rmtree(Path(store.root) / name)
+    said = pack(study.db, "a study", tmp_path / "p")
+    assert said.lost == (0 if best else 1)
+    assert len(said.checkpoints) >= len(wanted) - 1
 
 
 def test_from_a_shell_what_to_do_next_is_said(tmp_path, monkeypatch, capsys) -> None:
@@ -193,7 +207,7 @@ def test_a_study_that_runs_is_not_packed_and_one_that_is_packed_cannot_be_driven
         with pytest.raises(StudyError, match="being driven"):
             StudyLog(tmp_path / "kb.db", "one", spec, resume=True)
         meanwhile.append(True)
-        return []
+        return [], []
 
     monkeypatch.setattr("workbench.study.pack.needed", drive)
     pack(tmp_path / "kb.db", "one", tmp_path / "p")

@@ -11,7 +11,7 @@ import shutil
 import sqlite3
 import tempfile
 import zipfile
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, closing, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -116,15 +116,15 @@ def pack(db: str | Path, name: str, file: str | Path, *, checkpoints: str | None
             spec, events = kb[name].spec, kb[name].events()
         with open(part, "xb", opener=private) as stream, zipfile.ZipFile(stream, "w") as archive:
             _add(archive, log, LOG)
-            kept, lost = _add_checkpoints(archive, store, needed(spec, events))
+            kept, lost = _add_checkpoints(archive, store, *needed(spec, events))
             packed = Pack(file, name, spec, _versions_of(events), kept, lost)
             archive.writestr(zipfile.ZipInfo(ABOUT, _STAMP), json.dumps(_about(packed, events), indent=1))
         os.replace(part, file)
     return packed
 
 
-def needed(spec: Mapping[str, Any], events: Iterable[Event]) -> list[str]:
-    """Name the checkpoints without which a study would go on otherwise than it would have, and that of its best score.
+def needed(spec: Mapping[str, Any], events: Iterable[Event]) -> tuple[list[str], list[str]]:
+    """Name the checkpoints without which a study would go on otherwise than it would have; and that of its best score.
 
     A scheduler of the user's own may hand on any trial's weights; of others the log tells whether they do.
     """
@@ -143,7 +143,7 @@ def needed(spec: Mapping[str, Any], events: Iterable[Event]) -> list[str]:
         for e in events
         if e.kind is Kind.PHASE_ENDED and ledger.best == (e.data["score"], e.trial) and e.data.get("checkpoint")
     ]
-    return list(dict.fromkeys([*wanted, *best[:1]]))
+    return list(dict.fromkeys(wanted)), [name for name in best[:1] if name not in wanted]
 
 
 @contextmanager
@@ -173,23 +173,26 @@ def unmendable(log: Path) -> str:
 
 
 def _add_checkpoints(
-    archive: zipfile.ZipFile, store: "CheckpointStore", names: Iterable[str]
+    archive: zipfile.ZipFile, store: "CheckpointStore", wanted: Sequence[str], best: Sequence[str]
 ) -> tuple[tuple[str, ...], int]:
-    """Add checkpoints, each or the newest whole one before it; return which, and how often one was not to be had."""
+    """Add checkpoints, each or the newest whole one before it; return which, and how often one was not to be had.
+
+    The best score's may have made room for a better one, of a phase that ended when the driver had gone: it is no loss.
+    """
     added, lost, refused = dict[str, None](), 0, ""
-    for name in names:
+    for name in (*wanted, *best):
         for n, one in enumerate((name, *(earlier for earlier, _ in store.before(name)))):
             try:
                 if one not in added:
                     with store.at_hand(one) as folder:
                         for file in sorted(file for file in folder.rglob("*") if file.is_file()):
                             _add(archive, file, f"{CHECKPOINTS}/{one}/{file.relative_to(folder).as_posix()}")
-                added[one], lost = None, lost + (n > 0)
+                added[one], lost = None, lost + (n > 0 and name in wanted)
                 break
             except CheckpointError as err:
                 refused = refused or str(err)
         else:
-            lost += 1
+            lost += name in wanted
     if refused and not added:
         raise StudyError(f"none of the checkpoints is to be had ({refused}): say where they are, checkpoints=…")
     return tuple(added), lost
