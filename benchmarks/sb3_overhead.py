@@ -70,6 +70,7 @@ def compare(rounds: int, seconds: float, frames: int | None) -> dict:
             **medians,
             "overhead_of_medians": medians["workbench"] / medians["plain"] - 1,
             "overhead_median_of_pairs": statistics.median(ratios) - 1,
+            "overhead_range_of_pairs": [min(ratios) - 1, max(ratios) - 1],
         }
     return found
 

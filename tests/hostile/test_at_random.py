@@ -204,16 +204,16 @@ class Harm(RuleBasedStateMachine):
 
     def _end_in_peace(self) -> None:
         """Undo what still harms; every slot must come back before the study may go on to its end."""
-        self.controls_in_peace = False
+        whole = False
         until = time.monotonic() + PATIENCE_S
-        while self._alive() and not self.controls_in_peace:
+        while self._alive() and not whole:
             assert time.monotonic() < until, f"slots were lost for good: {self.done}\n{self._said()}"
             self._limit(resource.RLIM_INFINITY)
             if known(self.folder):
                 self.controls.scale(NODES)
                 self.controls.resume_study()
                 self._release()
-                self.controls_in_peace = self._slots() == NODES
+                whole = self._slots() == NODES
             time.sleep(1)  # requests are carried out one after the other, by a driver that may still be coming up
         while self._alive():
             assert time.monotonic() < until, f"the study does not end: {self.done}\n{self._said()}"

@@ -5,7 +5,7 @@ Pure functions. Draws nothing, and reads no database.
 
 from workbench.analysis.bootstrap import Interval, bootstrap_difference, bootstrap_interval
 from workbench.analysis.completion import completion_rate
-from workbench.analysis.confirmed import claims, confirmed
+from workbench.analysis.confirmed import claims, confirmed, searching
 from workbench.analysis.curves import best_so_far, learning_curves, training_began
 from workbench.analysis.dependence import partial_dependence
 from workbench.analysis.failures import failure_lines, failures
@@ -44,6 +44,7 @@ __all__ = [
     "phylogeny",
     "schedule_of",
     "schedules",
+    "searching",
     "summarise",
     "survival",
     "thin_curves",

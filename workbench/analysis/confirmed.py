@@ -7,6 +7,11 @@ import pandas as pd
 from workbench.analysis.reliable import interquartile_mean, probability_of_improvement, stratified_interval
 
 
+def searching(trials: pd.DataFrame) -> pd.DataFrame:
+    """Give the trials of the search: those that confirm others are no part of it."""
+    return trials[~trials["confirms"].astype(bool)]
+
+
 def claims(trials: pd.DataFrame, mode: str = "max") -> pd.DataFrame:
     """Rank the configurations by the scores on which the study chose them.
 
@@ -24,7 +29,7 @@ def claims(trials: pd.DataFrame, mode: str = "max") -> pd.DataFrame:
         claimed_on (seeds).
         Those whose seeds ran further stand before others, for scores after few phases promise less.
     """
-    chosen = trials[~trials["confirms"].astype(bool) & trials["last_score"].notna()]
+    chosen = searching(trials).dropna(subset=["last_score"])
     rows = chosen.groupby("candidate").agg(
         trial=("trial", "min"), phases=("phases", "min"), claimed=("last_score", "mean"), claimed_on=("trial", "size")
     )

@@ -6,6 +6,7 @@ from typing import Any
 import pandas as pd
 
 from workbench.analysis.completion import completion_rate
+from workbench.analysis.confirmed import searching
 from workbench.analysis.occupancy import occupancy
 
 
@@ -44,21 +45,17 @@ def summarise(
         spent on lost attempts), alpha (completion rate; None if nobody knows of how much), trials (begun), phases
         (completed), retries (attempts lost), states (dict: state → trials).
     """
+    searched = phases[phases["trial"].isin(searching(trials)["trial"])]
+    n_ended = int(searched["ended_s"].notna().sum())
     used, counts = occupancy(spans, slots, wall_s), _counts(trials, phases)
     return {
-        **_best(trials, phases, hyperparameters, mode),
+        **_best(trials, searched, hyperparameters, mode),
         "wall_s": wall_s,
         "occupancy": used.share,
         "lost_s": used.lost,
-        "alpha": completion_rate(_searched(trials, phases), n_configs, n_phases) if n_configs and n_phases else None,
+        "alpha": completion_rate(n_ended, n_configs, n_phases) if n_configs and n_phases else None,
         **counts,
     }
-
-
-def _searched(trials: pd.DataFrame, phases: pd.DataFrame) -> int:
-    """Count the phases completed by trials of the search, those that confirm others left out."""
-    confirming = trials.loc[trials["confirms"].astype(bool), "trial"]
-    return int((phases["ended_s"].notna() & ~phases["trial"].isin(confirming)).sum())
 
 
 def _counts(trials: pd.DataFrame, phases: pd.DataFrame) -> dict[str, Any]:
@@ -71,8 +68,7 @@ def _counts(trials: pd.DataFrame, phases: pd.DataFrame) -> dict[str, Any]:
 
 
 def _best(trials: pd.DataFrame, phases: pd.DataFrame, hyperparameters: Sequence[str], mode: str) -> dict[str, Any]:
-    confirming = trials.loc[trials["confirms"].astype(bool), "trial"]
-    scored = phases[~phases["trial"].isin(confirming) & phases["score"].notna() & phases["ended_s"].notna()]
+    scored = phases[phases["score"].notna() & phases["ended_s"].notna()]
     if scored.empty:
         return {"best_trial": None, "best_score": float("nan"), "best_config": {}, "best_at_s": float("nan")}
     ranked = scored.astype({"score": float, "ended_s": float}).sort_values(

@@ -6,7 +6,7 @@ from contextlib import AbstractContextManager, nullcontext
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from workbench.cli.options import add_db, completed, studies_of
+from workbench.cli.options import add_db, add_study, completed, studies_of
 from workbench.cli.words import in_shell, resume_command
 from workbench.core.places import DEFAULT_DB
 
@@ -91,14 +91,13 @@ def add_parsers(commands: Any) -> None:
 
 def _add_confirm(commands: Any) -> None:
     confirm = commands.add_parser("confirm", help="train a study's best configurations again on fresh seeds")
-    completed(confirm.add_argument("name", help="name of the study"), studies_of)
+    add_study(confirm)
     confirm.add_argument("--top", type=int, default=3, metavar="N", help="how many configurations (default: 3)")
     confirm.add_argument("--seeds", type=int, default=10, metavar="K", help="fresh seeds of each (default: 10)")
     confirm.add_argument("--nodes", type=int, metavar="N", help="worker processes, one trial each")
     confirm.add_argument("--cluster", metavar="ADDRESS", help="a Dask scheduler's, instead of a local cluster")
     confirm.add_argument("--checkpoints", metavar="PLACE", help="where they are, if they were put elsewhere")
     confirm.add_argument("--trainable", metavar="MODULE:NAME", help="code of your own, a function or class")
-    add_db(confirm)
     confirm.set_defaults(command=_confirm)
 
 

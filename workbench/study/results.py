@@ -94,7 +94,7 @@ class Results:
 
         f, size = self.frames, self.size
         used = analysis.occupancy(f.spans, f.slots, f.wall_s)
-        searched = f.trials[~f.trials["confirms"].astype(bool)]
+        searched = analysis.searching(f.trials)
         survived = analysis.survival(
             searched, f.phases[f.phases["trial"].isin(searched["trial"])], f.decisions, size.n_phases
         )
@@ -235,8 +235,8 @@ class Results:
         told = [explain({"mode": mode, **why}) for mode, why in f.decisions[["mode", "reason"]].itertuples(index=False)]
         decisions = f.decisions.assign(reason=told)
         tables = {"Trials": self._trials_table(), "Decisions": decisions}
-        if not self.confirmed.empty:
-            tables = {"Claimed and confirmed": self.confirmed, **tables}
+        if not (confirmed := self.confirmed).empty:
+            tables = {"Claimed and confirmed": confirmed, **tables}
         if f.aim.second is not None:
             tables["Front"] = self.front.rename(columns={"second": f.aim.second})
         return write_report(
