@@ -11,7 +11,8 @@ SCREENSHOTS = Path(__file__).parents[2] / "build" / "screenshots"
 
 
 def pytest_terminal_summary(terminalreporter) -> None:
-    if any("tests/browser" in report.nodeid for report in terminalreporter.stats.get("skipped", [])):
+    skipped = any("tests/browser" in report.nodeid for report in terminalreporter.stats.get("skipped", []))
+    if skipped and chromium() is None:
         terminalreporter.write_sep("!", "BROWSER TESTS SKIPPED", red=True, bold=True)
         terminalreporter.write_line(MISSING, red=True, bold=True)
 

@@ -1,15 +1,20 @@
 """Pictures of the docs' pages, of what is in `data/`: ``python -m tests.browser.figures_of_docs [TO [NAME ...]]``."""
 
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from functools import cache
 from pathlib import Path
+from tempfile import TemporaryDirectory
 
 import numpy as np
 import plotly.graph_objects as go
+from sklearn.datasets import load_digits
+from sklearn.linear_model import SGDClassifier
 
 from tests.browser.lab import browser_page
 from tests.browser.pictures import DOCS, shoot
 from tests.browser.standing import stand
+from workbench import HyperTrick, LogUniform, Study
 from workbench.analysis import importance
 from workbench.analysis.variants import variant_bands
 from workbench.core.describe import explain_of
@@ -75,6 +80,44 @@ def importance_of_curves() -> go.Figure:
     return figures.hyperparameter_importance(found.table, str(found))
 
 
+def seeds_of_curves() -> go.Figure:
+    """The three seeds of five configurations, from the best by their mean last score down to the worst."""
+    kept = recorded("ga3c-curves")
+    last = kept.frame[kept.frame["step"] == kept.frame["step"].max()].groupby("config_id")["score"].mean()
+    ranked = last.sort_values(ascending=False).index[[0, 5, 15, 25, 45]]
+    rows = kept.frame.set_index("config_id").loc[ranked].reset_index()
+    variant = [f"lr {r.learning_rate:.1e}, gamma {r.gamma:g}, t_max {r.t_max:g}" for r in rows.itertuples()]
+    bands = variant_bands(rows.assign(variant=variant), x="step")
+    return figures.bands(bands, "Five of the 46: median of three seeds, and how far they lie apart", "units", "score")
+
+
+def train(config: dict[str, float]) -> Iterator[dict[str, float]]:
+    """What `docs/own.md` begins with, sparser where that pays: weights that are not zero are a second objective."""
+    images, digits = load_digits(return_X_y=True)
+    rates = {"alpha": config["alpha"], "eta0": config["eta0"], "learning_rate": "constant"}
+    model = SGDClassifier(penalty="l1", random_state=0, **rates)
+    for _ in range(9):
+        model.partial_fit(images[:1400], digits[:1400], classes=range(10))
+        yield {"score": model.score(images[1400:], digits[1400:]), "weights": float(np.count_nonzero(model.coef_))}
+
+
+@cache
+def own_study() -> Results:
+    space = {"alpha": LogUniform(1e-6, 1e-1), "eta0": LogUniform(1e-4, 1.0)}
+    with TemporaryDirectory() as folder:
+        study = Study(
+            "digits",
+            HyperTrick(space, n_trials=32, n_phases=9),
+            train,
+            second="weights",
+            second_mode="min",
+            db=Path(folder) / "kb.db",
+        )
+        results = study.run().results()
+        assert results.figures()  # read while its database is there
+    return results
+
+
 FIGURES: dict[str, Callable[[], go.Figure]] = {
     "survival": of_study("survival"),
     "curves": of_study("learning curves"),
@@ -85,6 +128,9 @@ FIGURES: dict[str, Callable[[], go.Figure]] = {
     "hts-speedup": hts_speedup,
     "compared": compared,
     "ga3c-learns": learned,
+    "seeds": seeds_of_curves,
+    "own": lambda: own_study().figures()["parallel coordinates"],
+    "objectives": lambda: own_study().figures()["objectives"],
 }
 
 
