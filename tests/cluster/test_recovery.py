@@ -1,6 +1,7 @@
 """What a study outlives beside dead workers: damaged checkpoints, full disks, dead drivers, lost clusters."""
 
 import errno
+import logging
 import os
 import subprocess
 import sys
@@ -246,6 +247,15 @@ def assert_complete(log, trials: int, phases: int) -> None:
     assert ended == [(t, p) for t in range(trials) for p in range(phases)]
     assert all(e.data["metrics"]["phases_run"] == e.phase + 1 for e in log if e.kind is Kind.PHASE_ENDED)
     assert not any(e.kind is Kind.TRIAL_FAILED for e in log)
+
+
+def _level_of(logger: str) -> int:
+    return logging.getLogger(logger).getEffectiveLevel()
+
+
+def test_a_workers_own_log_tells_nothing_of_a_cluster_that_is_closing() -> None:
+    with local_client(1) as client:
+        assert client.submit(_level_of, "distributed.worker").result() == logging.CRITICAL
 
 
 def test_a_cluster_may_shrink_to_nothing_and_grow_again(tmp_path) -> None:

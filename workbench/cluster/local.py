@@ -116,7 +116,8 @@ def local_client(
     share = cores_a_slot(nodes)
     settings: dict[str, Any] = {
         "distributed.worker.daemon": False,  # trials may start processes of their own
-        "distributed.logging.distributed": "error",
+        # A worker whose heartbeat meets a closing cluster would print a traceback; who is lost the study says itself.
+        "distributed.worker.preload": ["import logging; logging.getLogger('distributed.worker').setLevel('CRITICAL')"],
         "distributed.worker.http.routes": [],  # pages on logs and tasks, for whoever asks
         # Dask would look at every worker's stack a hundred times a second, and keep what it saw for an hour.
         "distributed.worker.profile.enabled": False,
