@@ -130,12 +130,15 @@ def test_regret_and_choices_by_hand() -> None:
     assert [draw.regret(row) for row in range(3)] == [2, 0, 1]
     assert draw.whole == 6
     race = Race(Names(), draw, [1.0])
-    assert race.run([0.5, 1.5, 3.5]) == [-1, 0, 1, 0]  # then its second score is 0, below the 1 of the first
+    # the second score of configuration 1 is 0, below the 1 of configuration 0: its last two come to 4.5
+    assert race.run([0.5, 1.5, 3.5], (1, 2)) == [[-1, 0, 1, 0], [-1, 0, 1, 1]]
     assert race.now == 4
     named = Names()
     named.leader = lambda: 1
-    assert Race(named, draw, [1.0]).run([3.5]) == [1, 1]
-    assert Race(Names(), draw, [1.0], smooth=2).run([]) == [1]  # (9 + 0) / 2
+    assert Race(named, draw, [1.0]).run([3.5]) == [[1, 1]]
+    cut = Race(Names(), draw, [1.0])
+    assert cut.run([0.5, 1.5], to_end=False) == [[-1, 0, 0]]
+    assert (len(cut.reports), cut.now) == (1, 1.5)
 
 
 def test_numbers_do_not_depend_on_the_processes(path) -> None:

@@ -95,7 +95,12 @@ class HeldOut:
 
 
 def compare_held_out(
-    scenario: Scenario, repeats: int | None = None, *, shares: Sequence[float] = SHARES, processes: int = 1
+    scenario: Scenario,
+    repeats: int | None = None,
+    *,
+    shares: Sequence[float] = SHARES,
+    to_end: bool = True,
+    processes: int = 1,
 ) -> HeldOut:
     """Run every scheduler on tuning seeds, and judge at several budgets what it would choose by the other seeds.
 
@@ -111,12 +116,14 @@ def compare_held_out(
         Instead of the scenario's own.
     shares : sequence of float
         Budgets, see `SHARES`.
+    to_end : bool
+        Whether studies run on after the last budget; where they are cut there, that is what is meant by their end.
     processes : int
         Worker processes; the numbers do not depend on it.
     """
     table = table_of(scenario)
     done = spread_over_processes(
-        partial(_measured, scenario, tuple(shares)), scenario.repeats if repeats is None else repeats, processes
+        partial(_measured, scenario, tuple(shares), to_end), scenario.repeats if repeats is None else repeats, processes
     )
     labels = list(scenario.schedulers)
     by_label = {label: np.array([found[label] for found in done]) for label in labels}  # [repeats, budgets + 4]
@@ -166,14 +173,14 @@ class Draw:
         self.scores = table.scores[:, self.tuning].tolist()
         self.durations = table.durations[:, self.tuning].tolist()
         self.worth = table.scores[:, self.held_out, -1].mean(axis=1)
+        self._best = float(self.worth.max())
+        self._lead = self._best - float(np.median(self.worth))
         self.whole = float(table.durations[:, self.tuning[0]].sum())
         self.row_of = {config["config_id"]: row for row, config in enumerate(table.configs)}
 
     def regret(self, row: int) -> float:
         """Give by how much a configuration falls short of the best, in shares of the best's lead over the median."""
-        best = float(self.worth.max())
-        lead = best - float(np.median(self.worth))
-        return (best - float(self.worth[row])) / lead if lead else 0.0
+        return (self._best - float(self.worth[row])) / self._lead if self._lead else 0.0
 
 
 class Race:
@@ -187,13 +194,11 @@ class Race:
         The n-th trial of a configuration meets its n-th tuning seed; after the last they begin again.
     speeds : sequence of float
         Of the slots.
-    smooth : int
-        Scores the latest of a trial is the mean of, where the scheduler names no leader.
     """
 
-    def __init__(self, scheduler: Scheduler, draw: Draw, speeds: Sequence[float], smooth: int = 1) -> None:
-        self.scheduler, self.draw, self.speeds, self.smooth = scheduler, draw, speeds, smooth
-        self.now = self.ended = 0.0
+    def __init__(self, scheduler: Scheduler, draw: Draw, speeds: Sequence[float]) -> None:
+        self.scheduler, self.draw, self.speeds = scheduler, draw, speeds
+        self.now = 0.0
         self.reports: list[Report] = []
         self.scores: dict[int, list[float]] = {}  # of each trial
         self._curve: dict[int, tuple[list[float], list[float]]] = {}  # of each trial: scores, durations
@@ -205,33 +210,40 @@ class Race:
         self._agenda: list[tuple[float, int, int]] = []  # when, a number, trial
         self._tie = count()
 
-    def run(self, marks: Sequence[float]) -> list[int]:
-        """Run to the end; return the row chosen at each of the times, in rising order, and at the end."""
-        chosen: list[int] = []
+    def run(self, marks: Sequence[float], smooth: Sequence[int] = (1,), to_end: bool = True) -> list[list[int]]:
+        """Run to the end, or to the last of the times; give the row chosen at each of them, in rising order, and then.
+
+        One list for each number of `smooth`, see `choice`.
+        """
+        chosen: list[list[int]] = []
         self._fill()
         while self._agenda:
             at = self._agenda[0][0]
             while len(chosen) < len(marks) and marks[len(chosen)] < at:
-                chosen.append(self.choice())
+                chosen.append([self.choice(n) for n in smooth])
+            if len(chosen) == len(marks) and not to_end:
+                self.now = marks[-1]
+                break
             self.now, _, trial = heapq.heappop(self._agenda)
             self._end_phase(trial)
-        return chosen + [self.choice()] * (len(marks) + 1 - len(chosen))
+        chosen += [[self.choice(n) for n in smooth]] * (len(marks) + 1 - len(chosen))
+        return [list(rows) for rows in zip(*chosen, strict=True)]
 
-    def choice(self) -> int:
-        """Give the row of the configuration that would be taken now; -1 before the first report."""
+    def choice(self, smooth: int = 1) -> int:
+        """Give the row of the configuration that would be taken now; -1 before the first report.
+
+        Where the scheduler names no leader, a trial counts by the mean of its latest scores, `smooth` of them.
+        """
         leader = getattr(self.scheduler, "leader", None)
         if callable(leader):
             trial = leader()
             return -1 if trial is None else self._row[trial]
-        return max(self._trials_of, key=self._latest, default=-1) if self.reports else -1
+        return max(self._trials_of, key=partial(self.claimed, smooth=smooth), default=-1) if self.reports else -1
 
-    def claimed(self, row: int) -> float:
+    def claimed(self, row: int, smooth: int = 1) -> float:
         """Give the mean of a configuration's latest scores, over its trials."""
-        return self._latest(row)
-
-    def _latest(self, row: int) -> float:
-        told = [self.scores[trial] for trial in self._trials_of[row] if trial in self.scores]
-        return sum(sum(s[-self.smooth :]) / len(s[-self.smooth :]) for s in told) / len(told) if told else -math.inf
+        told = [self.scores[trial][-smooth:] for trial in self._trials_of[row] if trial in self.scores]
+        return sum(sum(latest) / len(latest) for latest in told) / len(told) if told else -math.inf
 
     def _end_phase(self, trial: int) -> None:
         phase, (scores, _) = self._phase[trial], self._curve[trial]
@@ -274,22 +286,30 @@ class Race:
         heapq.heappush(self._agenda, (self.now + seconds, next(self._tie), trial))
 
 
-def _measured(scenario: Scenario, shares: Sequence[float], numbers: Sequence[int]) -> list[dict[str, list[float]]]:
-    return [_one(scenario, shares, number) for number in numbers]
+def _measured(
+    scenario: Scenario, shares: Sequence[float], to_end: bool, numbers: Sequence[int]
+) -> list[dict[str, list[float]]]:
+    return [_one(scenario, shares, to_end, number) for number in numbers]
 
 
-def _one(scenario: Scenario, shares: Sequence[float], number: int) -> dict[str, list[float]]:
-    """Run all schedulers of a repetition: regret at each budget and at the end, claimed, worth, node time."""
+def _one(scenario: Scenario, shares: Sequence[float], to_end: bool, number: int) -> dict[str, list[float]]:
+    """Run all schedulers of a repetition: regret at each budget and at the end, claimed, worth, node time.
+
+    Those that differ only in how many scores the choice is averaged over take the same decisions: one race for all.
+    """
     table, repetition = table_of(scenario), scenario.repetition(number)
     draw, speeds = Draw(table, scenario.n_seeds, repetition.seed), repetition.cluster.slot_speeds()
+    marks = [share * draw.whole / sum(speeds) for share in shares]
+    regrets = [draw.regret(row) for row in range(len(draw.worth))]
+    at_random = sum(regrets) / len(regrets)
     found = {}
-    for label in scenario.schedulers:
-        race = Race(repetition.scheduler(label), draw, speeds, scenario.smooth_of(label))
-        chosen = race.run([share * draw.whole / sum(speeds) for share in shares])
-        at_random = float(np.mean([draw.regret(row) for row in range(len(draw.worth))])) if -1 in chosen else 0.0
-        regrets = [at_random if row < 0 else draw.regret(row) for row in chosen]
-        last = chosen[-1]
-        found[label] = [*regrets, race.claimed(last), float(draw.worth[last]), race.now * sum(speeds) / draw.whole]
+    for labels in scenario.alike():
+        race = Race(repetition.scheduler(labels[0]), draw, speeds)
+        smooth = [scenario.smooth_of(label) for label in labels]
+        for label, chosen, n in zip(labels, race.run(marks, smooth, to_end), smooth, strict=True):
+            regret = [at_random if row < 0 else regrets[row] for row in chosen]
+            told = race.claimed(chosen[-1], n), float(draw.worth[chosen[-1]]), race.now * sum(speeds) / draw.whole
+            found[label] = [*regret, *told]
     return found
 
 

@@ -135,6 +135,13 @@ class Scenario:
         """Say how many latest scores of a trial are averaged where a scheduler names no leader of its own."""
         return int(self.schedulers[label].get("smooth", 1))
 
+    def alike(self) -> list[list[str]]:
+        """Group the schedulers that are the same but for `smooth_of`."""
+        groups: dict[str, list[str]] = {}
+        for label, table in self.schedulers.items():
+            groups.setdefault(repr(sorted((k, v) for k, v in table.items() if k != "smooth")), []).append(label)
+        return list(groups.values())
+
     def searcher_of(self, label: str, seed: int) -> Any:
         """Build the searcher that a scheduler gets in a repetition.
 

@@ -106,7 +106,7 @@ class Trials:
             self.end(report.trial)
         suggestion = self._suggested.get(report.trial)
         if suggestion is not None:
-            self._searcher.observe(replace(report, trial=suggestion))
+            self._searcher.observe(report if suggestion == report.trial else replace(report, trial=suggestion))
 
     def end(self, trial: int) -> None:
         """Note that a trial was stopped: it reports no more."""
