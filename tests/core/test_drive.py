@@ -159,3 +159,19 @@ def test_a_slot_is_filled_before_the_next_report_is_heard_even_of_two_that_came_
     assert drive(FullRuns(RandomSearcher(SPACE), 4, 1), executor, log)
     told = [str(e.kind) for e in log if e.kind in (Kind.RUN, Kind.PHASE_ENDED, Kind.DECISION)]
     assert told == ["run", "run", *["phase_ended", "decision", "run"] * 2, *["phase_ended", "decision"] * 2]
+
+
+def test_what_a_turn_costs_does_not_grow_with_the_study() -> None:
+    class Unwalked(dict):
+        def __iter__(self):
+            raise AssertionError("somebody goes through all trials")
+
+        keys = values = items = __iter__
+
+    ledger = Ledger()
+    ledger.trials = Unwalked()
+    executor = SimulatedExecutor(RandomTimes(1), VirtualCluster(3))
+    executor.open(0.0)
+    assert drive(Barrier(Verdict.PAUSE), executor, MemoryLog(), ledger=ledger)
+    assert ledger.n_in(TrialState.STOPPED) == 3
+    assert ledger.in_state(TrialState.STOPPED) == [0, 1, 2]

@@ -141,20 +141,21 @@ class _Driver:
         n = len(self.seated) + len(self.backlog)
         if ledger.paused or self.executor.n_free:
             return n
-        return n + max(self.scheduler.n_trials - len(ledger.trials), 0) + len(ledger.in_state(TrialState.PAUSED))
+        return n + max(self.scheduler.n_trials - len(ledger.trials), 0) + ledger.n_in(TrialState.PAUSED)
 
     def is_over(self) -> bool:
         """Tell whether the study has come to its end, now that every slot is filled that can be."""
         ledger = self.ledger
         if self.only_confirm:
             return not (self.seated or self.backlog)
-        if ledger.n_running or ledger.paused or not self.executor.n_slots or ledger.in_state(TrialState.SET_ASIDE):
+        waits = ledger.paused or not self.executor.n_slots or ledger.n_in(TrialState.SET_ASIDE)
+        if ledger.n_in(TrialState.RUNNING) or waits:
             return False
-        held, paused = ledger.in_state(TrialState.HELD), ledger.in_state(TrialState.PAUSED)
+        held, paused = ledger.n_in(TrialState.HELD), ledger.n_in(TrialState.PAUSED)
         if held or paused:
             raise SchedulerError(
-                f"{type(self.scheduler).__name__} waits for ever: no trial runs, {len(held)} are held and "
-                f"{len(paused)} paused on {self.executor.n_slots} slots"
+                f"{type(self.scheduler).__name__} waits for ever: no trial runs, {held} are held and "
+                f"{paused} paused on {self.executor.n_slots} slots"
             )
         return True
 

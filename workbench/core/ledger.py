@@ -110,7 +110,7 @@ class Ledger:
 
     def __init__(self, events: Iterable[Event] = ()) -> None:
         self.trials: dict[int, TrialRecord] = {}
-        self._running: set[int] = set()
+        self._in: dict[TrialState, set[int]] = {state: set() for state in TrialState}  # asked after every event
         self.at = 0.0
         self.n_over = self.phases_ended = 0
         self.study = "running"
@@ -218,8 +218,9 @@ class Ledger:
         trial = self.trials[number]
         over = state.over
         self.n_over += over - (trial.ended_s is not None)
+        self._in[trial.state].discard(number)
+        self._in[state].add(number)
         trial.state, trial.ended_s = state, at if over else None
-        (self._running.add if state is TrialState.RUNNING else self._running.discard)(number)
 
     def __contains__(self, number: int) -> bool:
         return number in self.trials
@@ -246,12 +247,9 @@ class Ledger:
         return trial.own_phases if trial.own else None
 
     def in_state(self, state: TrialState) -> list[int]:
-        """List the trials that stand there."""
-        if state is TrialState.RUNNING:
-            return sorted(self._running)
-        return [number for number, t in self.trials.items() if t.state is state]
+        """List the trials that stand there, by number."""
+        return sorted(self._in[state])
 
-    @property
-    def n_running(self) -> int:
-        """Trials on a slot or on their way to one."""
-        return len(self._running)
+    def n_in(self, state: TrialState) -> int:
+        """Count the trials that stand there; it costs the same however many trials there are."""
+        return len(self._in[state])
