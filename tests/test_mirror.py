@@ -41,6 +41,8 @@ ELSEWHERE = {  # what is no more than a part of something, and is tested as that
     "cli/run.py": "cli/test_main.py",
     "cluster/connection.py": "cluster/test_recovery.py",
     "cluster/local.py": "cluster/test_recovery.py",
+    "cluster/manifest.py": "cluster/test_checkpoints.py",
+    "cluster/place.py": "cluster/test_object_store.py",
     "cluster/worker.py": "cluster/test_dask.py",
     "core/places.py": "paper/test_catalogue.py",
     "core/protocols.py": "algos/search/test_contract.py",

@@ -11,7 +11,7 @@ from tests.cluster.test_checkpoints import kept, trained
 from tests.study.test_pack import HALVING, outcome, study_of
 from tests.support import SPACE, Deterministic
 from workbench import FullRuns, KnowledgeBase, RandomSearcher
-from workbench.cluster import checkpoints
+from workbench.cluster import place
 from workbench.cluster.checkpoints import CheckpointStore
 from workbench.cluster.local import local_client
 from workbench.core.errors import CheckpointError
@@ -25,7 +25,7 @@ ROOT = "s3://bucket/study"
 def proxy(monkeypatch, tmp_path):
     pytest.importorskip("moto")
     pytest.importorskip("s3fs")
-    monkeypatch.setattr(checkpoints, "_WAITS_S", (0.01,) * 3)
+    monkeypatch.setattr(place, "_WAITS_S", (0.01,) * 3)
     monkeypatch.setattr("tempfile.tempdir", str(tmp_path))  # what waits to be sent is this test's own
     with object_store() as proxy:
         once = {"retries": {"max_attempts": 0}}  # by the library: it would try for a minute itself

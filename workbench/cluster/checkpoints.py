@@ -2,34 +2,27 @@
 
 import errno
 import hashlib
-import json
 import os
 import re
 import shutil
 import tempfile
-import time
 import uuid
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
 from stat import S_ISDIR
 from typing import Any
 
-import fsspec
-
-from workbench.core.errors import CheckpointError, InvalidInput, WorkbenchError
-from workbench.core.failures import place_of
+from workbench.cluster.manifest import MANIFEST, fill, tell_of_directory, verify
+from workbench.cluster.place import Place
+from workbench.core.errors import CheckpointError
 from workbench.core.places import private_folder
 from workbench.core.protocols import Trainable
 
 DISK_FULL = frozenset({errno.ENOSPC, errno.EDQUOT})
 
-_MANIFEST = "manifest.json"
 _NAME = re.compile(r"(trial-\d+)/phase-(\d+)(?:\.part)?")
-_PROBE_BYTES = 1 << 16
-_WAITS_S = (1.0, 2.0, 4.0, 8.0, 16.0, 32.0)  # between tries to reach a URL
-_OBJECT_STORES = {"s3", "s3a", "gs", "gcs", "az", "abfs", "abfss"}
 
 
 @dataclass(frozen=True)
@@ -87,7 +80,7 @@ class CheckpointStore:
         """
         if self.remote:
             folder, phase = _parts(name)
-            _patiently(lambda: self._upload(self._here / name, name), f"{name} cannot be written to {self.root}")
+            self._there.upload(self._here / name, name)
             with suppress(Exception):  # what could not be removed is removed with the next
                 self._tidy(int(folder[6:]), phase)
             shutil.rmtree(self._here / name, ignore_errors=True)
@@ -96,7 +89,11 @@ class CheckpointStore:
     @property
     def remote(self) -> bool:
         """Whether it is at a URL, where what is written takes its time to arrive."""
-        return "://" in self.root
+        return self._there.remote
+
+    @property
+    def _there(self) -> Place:
+        return Place(self.root)
 
     @property
     def _here(self) -> Path:
@@ -113,7 +110,7 @@ class CheckpointStore:
         name = self.part(trial, phase)
         self._place(trainable, self._here / name, {"trial": trial, "phase": phase, "score": None})
         if self.remote:
-            _patiently(lambda: self._upload(self._here / name, name), f"{name} cannot be written to {self.root}")
+            self._there.upload(self._here / name, name)
             shutil.rmtree(self._here / name, ignore_errors=True)
 
     def part(self, trial: int, phase: int) -> str:
@@ -122,18 +119,13 @@ class CheckpointStore:
 
     def has(self, name: str) -> bool:
         """Tell whether there is a checkpoint of this name."""
-        if (self._here / name / _MANIFEST).exists():
-            return True
-        found: list[bool] = []
-        files, path = _at(f"{self.root}/{name}/{_MANIFEST}")
-        _patiently(lambda: found.append(files.exists(path)), f"{name} cannot be looked for at {self.root}")
-        return found[0]
+        return (self._here / name / MANIFEST).exists() or self._there.has(name)
 
     def remove_part(self, name: str) -> None:
         """Remove the checkpoint within a phase: the phase has ended."""
         shutil.rmtree(self._here / name, ignore_errors=True)
         with suppress(Exception):  # of a library behind a URL
-            self._delete(name)
+            self._there.delete(name)
 
     def load(self, trainable: Trainable, name: str) -> None:
         """Bring a trial to the state of checkpoint `name`.
@@ -147,7 +139,7 @@ class CheckpointStore:
             try:
                 trainable.load(directory)
             except Exception as err:
-                _tell_of_directory(trainable, "load", err)
+                tell_of_directory(trainable, "load", err)
                 raise
 
     @contextmanager
@@ -162,21 +154,14 @@ class CheckpointStore:
         _parts(name)  # it comes from the log: it must not lead out of the folder
         with tempfile.TemporaryDirectory() as scratch:
             local = self._fetched(name, Path(scratch) / "checkpoint") if self.remote else Path(self.root) / name
-            _verify(local)
+            verify(local)
             yield local
 
     def _fetched(self, name: str, target: Path) -> Path:
         """Fetch a checkpoint; one that has not arrived is where it waits to be sent, if that is on this machine."""
-        files, path = _at(f"{self.root}/{name}")
-
-        def fetch() -> None:
-            shutil.rmtree(target, ignore_errors=True)  # of a try that failed
-            if files.exists(f"{path}/{_MANIFEST}"):
-                files.get(path, str(target), recursive=True)
-
         waiting = self._here / name
         try:
-            _patiently(fetch, f"{name} cannot be read from {self.root}")
+            self._there.fetch(name, target)
         except OSError:
             if not waiting.exists():
                 raise
@@ -196,10 +181,10 @@ class CheckpointStore:
         """
         _parts(name)
         there = {file.relative_to(directory).as_posix() for file in directory.rglob("*") if file.is_file()}
-        if there != {_MANIFEST, *_verify(directory)}:
+        if there != {MANIFEST, *verify(directory)}:
             raise CheckpointError(f"{name} holds files that its manifest does not name: it is refused")
         if self.remote:
-            _patiently(lambda: self._upload(directory, name), f"{name} cannot be written to {self.root}")
+            self._there.upload(directory, name)
         else:
             target = Path(self.root) / name
             private_folder(target.parent)
@@ -208,39 +193,29 @@ class CheckpointStore:
     def before(self, name: str) -> Iterator[tuple[str, int]]:
         """List the checkpoints of the same trial that are older than `name`, with their phases, newest first."""
         folder, phase = _parts(name)
-        for earlier in reversed(self._phases(folder)):
+        for earlier in reversed(self._there.phases(folder)):
             if earlier < phase:
                 yield f"{folder}/phase-{earlier:03d}", earlier
 
     def pin(self, name: str) -> None:
         """Keep a checkpoint for good, for another trial starts from it."""
         _parts(name)
-        files, path = _at(f"{self.root}/{name}.donor")
-        _make_folder(files, path.rpartition("/")[0])
-        files.touch(path)
+        self._there.pin(name)
 
     def disk_use(self) -> int:
         """Add up the bytes of every checkpoint there is."""
-        if not self.remote:
-            return sum(_size(Path(folder) / name) for folder, _, names in os.walk(self.root) for name in names)
-        files, path = _at(self.root)
-        try:
-            return sum(int(found["size"] or 0) for found in files.find(path, detail=True).values())
-        except FileNotFoundError:  # there is none yet
-            return 0
+        return self._there.disk_use()
 
     def remove(self) -> None:
         """Remove every checkpoint there is."""
-        files, path = _at(self.root)
-        if files.exists(path):
-            files.rm(path, recursive=True)
+        self._there.remove()
         shutil.rmtree(self._here, ignore_errors=True)
 
     def _place(self, trainable: Trainable, target: Path, about: Mapping[str, Any]) -> None:
         scratch = target.with_name(f".{target.name}.{uuid.uuid4().hex[:8]}")
         private_folder(scratch)
         try:
-            _fill(trainable, scratch, about)
+            fill(trainable, scratch, about)
             if target.exists():  # an attempt that ended here but whose report was lost
                 shutil.rmtree(target)
             scratch.rename(target)
@@ -248,55 +223,18 @@ class CheckpointStore:
             shutil.rmtree(scratch, ignore_errors=True)
             raise
 
-    def _upload(self, scratch: Path, name: str) -> None:
-        files, path = _at(f"{self.root}/{name}")
-        _make_folder(files, path)
-        for file in sorted(scratch.rglob("*"), key=lambda f: (f.name == _MANIFEST, str(f))):
-            if file.is_file():
-                files.put_file(str(file), f"{path}/{file.relative_to(scratch).as_posix()}")
-
     def _tidy(self, trial: int, phase: int) -> None:
         """Remove what the policy does not keep; `phase` is the newest."""
         folder = _name(trial, phase).partition("/")[0]
-        old = [earlier for earlier in self._phases(folder) if earlier <= phase - self.keep]
+        old = [earlier for earlier in self._there.phases(folder) if earlier <= phase - self.keep]
         if not old:
             return
-        scores = {p: self._score(f"{folder}/phase-{p:03d}") for p in (*old, *range(old[-1] + 1, phase + 1))}
+        scores = {p: self._there.score(f"{folder}/phase-{p:03d}") for p in (*old, *range(old[-1] + 1, phase + 1))}
         known = {p: score if self.mode == "max" else -score for p, score in scores.items() if score is not None}
         best = max(known, key=lambda p: (known[p], p)) if known else None
         for earlier in old:
             if earlier != best:
-                self._delete(f"{folder}/phase-{earlier:03d}")
-
-    def _phases(self, folder: str) -> list[int]:
-        """Phases of which there is a checkpoint, oldest first."""
-        files, path = _at(f"{self.root}/{folder}")
-        try:
-            names = [str(found).rpartition("/")[2] for found in files.ls(path, detail=False)]
-        except FileNotFoundError:
-            return []
-        return sorted(int(n[6:]) for n in names if n.startswith("phase-") and n[6:].isdigit())
-
-    def _score(self, name: str) -> float | None:
-        files, path = _at(f"{self.root}/{name}/{_MANIFEST}")
-        try:
-            score = json.loads(files.cat_file(path))["score"]
-        except (OSError, ValueError, KeyError, TypeError):
-            return None
-        return float(score) if isinstance(score, (int, float)) else None
-
-    def _delete(self, name: str) -> None:
-        files, path = _at(f"{self.root}/{name}")
-        if files.exists(f"{path}.donor"):
-            return
-        if not self.remote:
-            target = Path(self.root) / name
-            shutil.rmtree(target, ignore_errors=True)
-            for leftover in target.parent.glob(f".{target.name}.*"):  # of a worker killed while it saved
-                shutil.rmtree(leftover, ignore_errors=True)
-        else:
-            with suppress(FileNotFoundError):
-                files.rm(path, recursive=True)
+                self._there.delete(f"{folder}/phase-{earlier:03d}")
 
 
 def _name(trial: int, phase: int) -> str:
@@ -308,100 +246,3 @@ def _parts(name: str) -> tuple[str, int]:
     if found is None:
         raise CheckpointError(f"{name!r} is not a checkpoint's name: it should read like {_name(7, 2)}")
     return found[1], int(found[2])
-
-
-def _at(url: str) -> tuple[Any, str]:
-    """Give the file system of a URL and the path there; what others have written meanwhile is seen."""
-    found: tuple[Any, str] = fsspec.core.url_to_fs(url, use_listings_cache=False)
-    return found
-
-
-def _make_folder(files: Any, path: str) -> None:
-    """Make a folder where there are any; of an object store it would ask for its bucket, and make one if need be."""
-    if not _OBJECT_STORES & {files.protocol, *files.protocol}:
-        files.makedirs(path, exist_ok=True)
-
-
-def _patiently(act: Callable[[], None], told: str) -> None:
-    """Try again for a minute what a network may fail; a place that is not there, or refuses, is told at once.
-
-    Raises
-    ------
-    OSError
-        Beginning with `told`, whatever the library behind the URL has raised.
-    """
-    for wait_s in (*_WAITS_S, None):
-        try:
-            act()
-            return
-        except WorkbenchError:
-            raise
-        except Exception as err:
-            if wait_s is None or isinstance(err, (FileNotFoundError, PermissionError)):
-                why = " ".join(str(err).split()) or type(err).__name__
-                raise OSError(f"{told}: {why}") from err
-            time.sleep(wait_s)
-
-
-def _fill(trainable: Trainable, scratch: Path, about: Mapping[str, Any]) -> None:
-    """Have the trial write its files and add the manifest: each file's SHA-256."""
-    try:
-        trainable.save(scratch)
-    except Exception as err:
-        _probe(scratch)  # torch and others do not say that the disk is full: ask it
-        _tell_of_directory(trainable, "save", err)
-        raise
-    found = sorted(scratch.rglob("*"))
-    for file in found:
-        name = file.relative_to(scratch).as_posix()
-        if name == _MANIFEST:
-            raise CheckpointError(f"save() wrote {_MANIFEST}, a file of the workbench's own: choose another name")
-        if file.is_symlink() or not (file.is_file() or file.is_dir()):
-            raise CheckpointError(f"save() left {name!r}, which is no file or folder but a link or a device: copy it")
-    sums = {file.relative_to(scratch).as_posix(): _sha256(file) for file in found if file.is_file()}
-    (scratch / _MANIFEST).write_text(json.dumps({**about, "sha256": sums}, indent=1))
-
-
-def _tell_of_directory(trainable: Trainable, method: str, err: Exception) -> None:
-    """Say what `path` is to a trial that took it for a file: torch's own error does not."""
-    if isinstance(err, IsADirectoryError) or "is a directory" in str(err).lower():
-        raise InvalidInput(
-            f"{type(trainable).__name__}.{method}(path) took its path for a file, but path is a directory: put files "
-            f"into it, as in path / 'model.pt' ({place_of(err) or ' '.join(str(err).split())})"
-        ) from err
-
-
-def _probe(directory: Path) -> None:
-    """Raise `OSError` if the disk takes no more."""
-    with (directory / ".probe").open("wb") as file:
-        file.write(bytes(_PROBE_BYTES))
-
-
-def _size(file: Path) -> int:
-    try:
-        return file.lstat().st_size
-    except FileNotFoundError:  # removed meanwhile
-        return 0
-
-
-def _verify(directory: Path) -> list[str]:
-    """Compare a checkpoint's files with their sums; return their names."""
-    try:
-        sums = json.loads((directory / _MANIFEST).read_text())["sha256"]
-        if outside := [name for name in sums if name.startswith("/") or ".." in name.split("/")]:
-            raise ValueError(f"it names {outside[0]!r}, outside its folder")
-        wrong = [name for name, expected in sums.items() if _sha256(directory / name) != expected]
-    except FileNotFoundError as err:
-        missing = Path(err.filename).name
-        what = f"no whole checkpoint at {directory}" if missing == _MANIFEST else "the checkpoint is refused"
-        raise CheckpointError(f"{what}: {missing} is missing") from None
-    except (OSError, ValueError, KeyError, TypeError, AttributeError) as err:
-        raise CheckpointError(f"no whole checkpoint at {directory}: it cannot be read ({err})") from None
-    if wrong:
-        raise CheckpointError(f"{directory / wrong[0]} is not what was written: the checkpoint is refused")
-    return list(sums)
-
-
-def _sha256(file: Path) -> str:
-    with file.open("rb") as stream:
-        return hashlib.file_digest(stream, "sha256").hexdigest()

@@ -1,0 +1,169 @@
+"""Where checkpoints are: a directory, or whatever fsspec reaches at a URL, with the patience that a network takes."""
+
+import json
+import os
+import shutil
+import time
+from collections.abc import Callable
+from contextlib import suppress
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import fsspec
+
+from workbench.cluster.manifest import MANIFEST
+from workbench.core.errors import WorkbenchError
+
+_WAITS_S = (1.0, 2.0, 4.0, 8.0, 16.0, 32.0)  # between tries to reach a URL
+_OBJECT_STORES = {"s3", "s3a", "gs", "gcs", "az", "abfs", "abfss"}
+
+
+@dataclass(frozen=True)
+class Place:
+    """A directory or an fsspec URL, in which a checkpoint's name is the path of a folder.
+
+    Parameters
+    ----------
+    root : str
+    """
+
+    root: str
+
+    @property
+    def remote(self) -> bool:
+        """Whether it is a URL."""
+        return "://" in self.root
+
+    def upload(self, folder: Path, name: str) -> None:
+        """Bring a checkpoint there, the manifest last.
+
+        Raises
+        ------
+        OSError
+            The place cannot be reached, or refuses it, although it was tried for a minute.
+        """
+
+        def upload() -> None:
+            files, path = self._at(name)
+            _make_folder(files, path)
+            for file in sorted(folder.rglob("*"), key=lambda f: (f.name == MANIFEST, str(f))):
+                if file.is_file():
+                    files.put_file(str(file), f"{path}/{file.relative_to(folder).as_posix()}")
+
+        _patiently(upload, f"{name} cannot be written to {self.root}")
+
+    def fetch(self, name: str, target: Path) -> None:
+        """Bring a checkpoint here, if it is there; raises as `upload`."""
+        files, path = self._at(name)
+
+        def fetch() -> None:
+            shutil.rmtree(target, ignore_errors=True)  # of a try that failed
+            if files.exists(f"{path}/{MANIFEST}"):
+                files.get(path, str(target), recursive=True)
+
+        _patiently(fetch, f"{name} cannot be read from {self.root}")
+
+    def has(self, name: str) -> bool:
+        """Tell whether there is a whole checkpoint of this name; raises as `upload`."""
+        found: list[bool] = []
+        files, path = self._at(f"{name}/{MANIFEST}")
+        _patiently(lambda: found.append(files.exists(path)), f"{name} cannot be looked for at {self.root}")
+        return found[0]
+
+    def pin(self, name: str) -> None:
+        """Mark a checkpoint as one that `delete` leaves."""
+        files, path = self._at(f"{name}.donor")
+        _make_folder(files, path.rpartition("/")[0])
+        files.touch(path)
+
+    def phases(self, folder: str) -> list[int]:
+        """Phases of which there is a checkpoint, oldest first."""
+        files, path = self._at(folder)
+        try:
+            names = [str(found).rpartition("/")[2] for found in files.ls(path, detail=False)]
+        except FileNotFoundError:
+            return []
+        return sorted(int(n[6:]) for n in names if n.startswith("phase-") and n[6:].isdigit())
+
+    def score(self, name: str) -> float | None:
+        """Give the score that a checkpoint's manifest tells, if it does."""
+        files, path = self._at(f"{name}/{MANIFEST}")
+        try:
+            score = json.loads(files.cat_file(path))["score"]
+        except (OSError, ValueError, KeyError, TypeError):
+            return None
+        return float(score) if isinstance(score, (int, float)) else None
+
+    def delete(self, name: str) -> None:
+        """Remove a checkpoint that is not pinned."""
+        files, path = self._at(name)
+        if files.exists(f"{path}.donor"):
+            return
+        if not self.remote:
+            target = Path(self.root) / name
+            shutil.rmtree(target, ignore_errors=True)
+            for leftover in target.parent.glob(f".{target.name}.*"):  # of a worker killed while it saved
+                shutil.rmtree(leftover, ignore_errors=True)
+        else:
+            with suppress(FileNotFoundError):
+                files.rm(path, recursive=True)
+
+    def disk_use(self) -> int:
+        """Add up the bytes of all that is there."""
+        if not self.remote:
+            return sum(_size(Path(folder) / name) for folder, _, names in os.walk(self.root) for name in names)
+        files, path = _at(self.root)
+        try:
+            return sum(int(found["size"] or 0) for found in files.find(path, detail=True).values())
+        except FileNotFoundError:  # there is none yet
+            return 0
+
+    def remove(self) -> None:
+        """Remove all that is there."""
+        files, path = _at(self.root)
+        if files.exists(path):
+            files.rm(path, recursive=True)
+
+    def _at(self, name: str) -> tuple[Any, str]:
+        return _at(f"{self.root}/{name}")
+
+
+def _at(url: str) -> tuple[Any, str]:
+    """Give the file system of a URL and the path there; what others have written meanwhile is seen."""
+    found: tuple[Any, str] = fsspec.core.url_to_fs(url, use_listings_cache=False)
+    return found
+
+
+def _make_folder(files: Any, path: str) -> None:
+    """Make a folder where there are any; of an object store it would ask for its bucket, and make one if need be."""
+    if not _OBJECT_STORES & {files.protocol, *files.protocol}:
+        files.makedirs(path, exist_ok=True)
+
+
+def _patiently(act: Callable[[], None], told: str) -> None:
+    """Try again for a minute what a network may fail; a place that is not there, or refuses, is told at once.
+
+    Raises
+    ------
+    OSError
+        Beginning with `told`, whatever the library behind the URL has raised.
+    """
+    for wait_s in (*_WAITS_S, None):
+        try:
+            act()
+            return
+        except WorkbenchError:
+            raise
+        except Exception as err:
+            if wait_s is None or isinstance(err, (FileNotFoundError, PermissionError)):
+                why = " ".join(str(err).split()) or type(err).__name__
+                raise OSError(f"{told}: {why}") from err
+            time.sleep(wait_s)
+
+
+def _size(file: Path) -> int:
+    try:
+        return file.lstat().st_size
+    except FileNotFoundError:  # removed meanwhile
+        return 0
