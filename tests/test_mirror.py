@@ -63,6 +63,7 @@ ELSEWHERE = {  # what is no more than a part of something, and is tested as that
     "study/progress.py": "study/test_study.py",
     "study/results.py": "study/test_pbt_study.py",
     "study/unpack.py": "study/test_pack.py",
+    "study/run.py": "study/test_study.py",
     "study/warm.py": "study/test_more.py",
     "viz/dashboard/derived.py": "viz/dashboard/test_board.py",
     "viz/dashboard/estimator.py": "viz/dashboard/test_rates.py",

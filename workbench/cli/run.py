@@ -13,7 +13,8 @@ from workbench.core.places import DEFAULT_DB
 if TYPE_CHECKING:
     from distributed import Client
 
-    from workbench.study.study import Study, StudyRun
+    from workbench.study.run import StudyRun
+    from workbench.study.study import Study
 
 _EXAMPLE = """\
 a study file:

@@ -6,7 +6,8 @@ from workbench.analysis import claims
 from workbench.core.errors import InvalidInput, StudyError
 from workbench.knowledge.inbox import Controls
 from workbench.study.results import Results
-from workbench.study.study import Study, StudyRun
+from workbench.study.run import StudyRun
+from workbench.study.study import Study
 
 
 def confirm(study: Study, top: int = 3, seeds: int = 10) -> pd.DataFrame:

@@ -1,12 +1,9 @@
 """A study: a scheduler, a trainable and a cluster, driven to the end, remembered, resumable."""
 
-import copy
 import math
-import threading
 from collections.abc import Callable, Generator, Iterator, Sequence
-from contextlib import AbstractContextManager, contextmanager, nullcontext, suppress
+from contextlib import AbstractContextManager, contextmanager, nullcontext
 from dataclasses import dataclass, replace
-from functools import partial
 from itertools import chain, count
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -15,28 +12,20 @@ from workbench.algos.function.factory import as_factory
 from workbench.algos.search.seeded import Seeded
 from workbench.core.aim import Aim
 from workbench.core.describe import describe
-from workbench.core.drive import drive
-from workbench.core.errors import FirstTrialsFailed, InvalidInput, StudyError
-from workbench.core.failures import Hopeless
-from workbench.core.ledger import Ledger
+from workbench.core.errors import InvalidInput
 from workbench.core.machine import layout, slots_here
 from workbench.core.places import DEFAULT_DB, STUDY_NAME, is_study_name
-from workbench.core.protocols import Event, Executor, Kind, Scheduler, TrainableFactory, ranks_needed
-from workbench.core.record import provenance, take_up, warn_of_new_code
+from workbench.core.protocols import Executor, Scheduler, TrainableFactory, ranks_needed
 from workbench.core.registry import REGISTRY
 from workbench.core.showing import settings_html
-from workbench.core.size import size_of
 from workbench.study.attached import AttachedStudy
-from workbench.study.callbacks import Callback, Callbacks
-from workbench.study.progress import Progress, WatchedLog
+from workbench.study.callbacks import Callback
+from workbench.study.run import StudyRun
 
 if TYPE_CHECKING:
-    import pandas as pd
     from distributed import Client
 
     from workbench.cluster.checkpoints import CheckpointStore
-    from workbench.core.interventions import Request
-    from workbench.knowledge import Inbox, StudyLog
     from workbench.viz.dashboard import Dashboard
 
 
@@ -149,7 +138,7 @@ class Study:
         _ = self.aim  # checks what it is made of
         self._check_space()
 
-    def start(self, *, resume: bool = False) -> "StudyRun":
+    def start(self, *, resume: bool = False) -> StudyRun:
         """Run the study in a background thread, and return at once.
 
         Raises
@@ -188,7 +177,7 @@ class Study:
         launch(there, resume=resume, scheduler_address=address)
         return AttachedStudy(there.db, self.name)
 
-    def run(self, *, resume: bool = False) -> "StudyRun":
+    def run(self, *, resume: bool = False) -> StudyRun:
         """Run the study to its end. Ctrl-C ends it cleanly; it can then be resumed."""
         run = self.start(resume=resume)
         try:
@@ -270,183 +259,6 @@ class Study:
     def checkpoint_store(self) -> "CheckpointStore":
         """Where its checkpoints are; `disk_use()` tells how much they take."""
         return replace(checkpoint_store(self.db, self.name, self.checkpoints), mode=self.mode)
-
-
-class StudyRun(AttachedStudy):
-    """A study driven by a thread of this process, or over. Made by `Study.start`.
-
-    If the process ends before it, the study is interrupted; `Study.start` with `resume` goes on with it.
-    """
-
-    def __init__(self, study: Study, *, resume: bool = False, only_confirm: bool = False) -> None:
-        from workbench.knowledge import StudyLog
-
-        self._only_confirm = only_confirm
-        self.db, self.name = Path(study.db).absolute(), study.name  # whatever folder the process goes to
-        self.study = study = replace(study, db=self.db, checkpoints=_absolute(study.checkpoints))
-        if study.client is None and study.gpus_per_slot is not None:
-            from workbench.cluster.gpus import gpus_for
-
-            gpus_for(study.nodes or 1, study.gpus_per_slot)  # before anything is written
-        scheduler = copy.deepcopy(study.scheduler)
-        size = size_of(scheduler)
-        self._progress = Progress(size.n_trials, size.expected_phases)
-        self.error: BaseException | None = None
-        self._stopping = threading.Event()
-        self._over = threading.Event()
-        log = StudyLog(self.db, study.name, study.spec, resume=resume)
-        try:
-            past = log.events()
-            scheduler, ledger, raised = take_up(study.name, scheduler, study.spec, log.spec, past)
-            if past and study.mode != ledger.aim.mode:
-                raise StudyError(
-                    f"study {study.name!r} was started with mode = {ledger.aim.mode!r}, not {study.mode!r}: "
-                    "resume it as it was, or start another study"
-                )
-            told = provenance(
-                study.nodes if study.client is None else None, scheduler=study.scheduler, trainable=study.trainable
-            )
-            warn_of_new_code(study.name, past, told)
-            for event in past:
-                self._progress.see(event)
-        except BaseException:
-            log.close()
-            raise
-        began = Kind.STUDY_RESUMED if past else Kind.STUDY_STARTED
-        told = {**told, "aim": study.aim.to_json()}
-        if raised is not None:
-            told["n_trials"] = raised
-        if raised is not None or not past:
-            told["size"] = size_of(scheduler).to_json()
-        self._thread = threading.Thread(
-            target=self._drive,
-            args=(scheduler, log, ledger, past, Event(began, ledger.at, data=told)),
-            name=f"study {study.name}",
-            daemon=True,
-        )
-        self._thread.start()
-
-    # -- waiting and stopping ---------------------------------------------------------------------------------
-
-    def wait(self, timeout: float | None = None) -> bool:
-        """Wait until the study is over, at most `timeout` seconds; tell whether it is. Raises what ended it badly."""
-        over = self._over.wait(timeout)
-        if over and self.error is not None:
-            raise self.error
-        return over
-
-    def stop(self) -> None:
-        """Ask the study to end now; phases under way are lost, everything reported is kept. It can be resumed."""
-        self._stopping.set()
-
-    def confirm(self, top: int = 3, seeds: int = 10) -> "pd.DataFrame":
-        """Train the best configurations again on fresh seeds, as a part of the study, and wait for it.
-
-        As many phases as the study gave each. Results and report then show what is confirmed before what is claimed.
-        Asked again, only what is missing runs, and what was interrupted goes on.
-
-        Parameters
-        ----------
-        top : int
-            How many configurations.
-        seeds : int
-            Fresh seeds of each, none of which the study has used.
-
-        Returns
-        -------
-        DataFrame
-            As of `workbench.analysis.confirmed`.
-
-        Raises
-        ------
-        StudyError
-            The study is still running, has no score, or hands weights from trial to trial, so that no configuration
-            stands for what was trained.
-        InvalidInput
-            `top` or `seeds` is no whole number >= 1.
-        """
-        from workbench.study.confirm import confirm
-
-        self.wait()
-        return confirm(self.study, top, seeds)
-
-    @property
-    def running(self) -> bool:
-        """Whether the study is still being driven."""
-        return not self._over.is_set()
-
-    @property
-    def progress(self) -> Progress:
-        """How far the study is."""
-        return self._progress
-
-    def _note(self) -> str:
-        used = f" · checkpoints: {self.study.checkpoint_store.disk_use() / 2**20:.1f} MiB"
-        used += f" · {self.study.layout}" if self.running and self.study.layout else ""
-        return used + (" · driven by a thread of this process, ends with it, can be resumed" if self.running else "")
-
-    # -- the driver's thread ----------------------------------------------------------------------------------
-
-    def _drive(
-        self, scheduler: Scheduler, log: "StudyLog", ledger: Ledger, past: Sequence[Event], began: Event
-    ) -> None:
-        from workbench.knowledge import Inbox
-
-        study, hopeless = self.study, Hopeless()
-        callbacks = Callbacks(study, past)
-        watched = WatchedLog(log, self._progress, self._stopping, hopeless, callbacks)
-        fail_fast = study.fail_fast and not self._progress.phases_ended
-
-        def why_over() -> str | None:
-            return None if self._only_confirm else study.aim.why_over(ledger.best and ledger.best[0], executor.now)
-
-        try:
-            watched.append([began])
-            ledger.see(began)
-            with study.executor(log.identity) as executor:
-                executor.open(ledger.at)
-                ended = drive(
-                    scheduler,
-                    executor,
-                    watched,
-                    seed=study.seed,
-                    ledger=ledger,
-                    inbox=partial(_requests, log, Inbox(self.db, self.name)),
-                    only_confirm=self._only_confirm,
-                    stop=lambda: self._stopping.is_set() or (fail_fast and bool(hopeless.cause)) or bool(why_over()),
-                )
-                at, why = executor.now, None if ended or self._stopping.is_set() else why_over()
-            if not ended and fail_fast and hopeless.cause:
-                raise FirstTrialsFailed(f"study {self.name!r} stopped: {_said(hopeless)}")
-            kind = Kind.STUDY_ENDED if ended or why else Kind.STUDY_INTERRUPTED
-            watched.append([Event(kind, at, data={"why": why} if why else {})])
-        except BaseException as err:  # noqa: BLE001  handed to whoever waits
-            self._end_badly(err, watched, hopeless)
-        finally:
-            log.close()
-            callbacks.close()
-            self._over.set()
-
-    def _end_badly(self, err: BaseException, watched: WatchedLog, hopeless: Hopeless) -> None:
-        self.error = err
-        self._progress.state = "interrupted"
-        told = {"error": _said(hopeless) if isinstance(err, FirstTrialsFailed) else repr(err)}
-        with suppress(Exception):  # the log itself may be what failed
-            watched.append([Event(Kind.STUDY_INTERRUPTED, self._progress.at, data=told)])
-
-
-def _requests(log: "StudyLog", inbox: "Inbox") -> "Sequence[Request]":
-    """Take what people ask; asked about twice a second, so that here it is noticed too when the log has gone."""
-    log.check_there()
-    return inbox()
-
-
-def _absolute(checkpoints: str | None) -> str | None:
-    return checkpoints if checkpoints is None or "://" in checkpoints else str(Path(checkpoints).absolute())
-
-
-def _said(hopeless: Hopeless) -> str:
-    return f"{hopeless.cause}; correct it and resume the study, or let it go on with fail_fast=False"
 
 
 def nodes_here(trainable: object, gpus_per_slot: float | None = None) -> int:
