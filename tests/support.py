@@ -8,9 +8,10 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from workbench.core.domains import Choice, LogUniform
 from workbench.core.drive import drive
 from workbench.core.protocols import Config, Event, Kind, Scheduler
-from workbench.core.space import Choice, LogUniform, Space
+from workbench.core.space import Space
 
 SPACE = Space({"lr": LogUniform(1e-5, 1e-2), "gamma": Choice([0.9, 0.99])})
 

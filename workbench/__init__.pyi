@@ -29,10 +29,10 @@ from workbench.algos.search import SuccessiveHalving as SuccessiveHalving
 from workbench.algos.search import Sure as Sure
 from workbench.algos.search import TopK as TopK
 from workbench.core.budget import Budget as Budget
-from workbench.core.space import Choice as Choice
-from workbench.core.space import LogUniform as LogUniform
+from workbench.core.domains import Choice as Choice
+from workbench.core.domains import LogUniform as LogUniform
+from workbench.core.domains import Uniform as Uniform
 from workbench.core.space import Space as Space
-from workbench.core.space import Uniform as Uniform
 from workbench.knowledge import KnowledgeBase as KnowledgeBase
 from workbench.knowledge import Recording as Recording
 from workbench.study.attached import AttachedStudy as AttachedStudy

@@ -11,10 +11,11 @@ import numpy as np
 
 from workbench.algos.search import HyperTrick, RandomSearcher
 from workbench.core.describe import describe
+from workbench.core.domains import Choice, LogUniform
 from workbench.core.protocols import Event, Kind
 from workbench.core.registry import REGISTRY
 from workbench.core.size import size_of
-from workbench.core.space import Choice, LogUniform, Space
+from workbench.core.space import Space
 from workbench.knowledge import StudyLog
 from workbench.knowledge.reader import POINT
 from workbench.simulation.cluster import VirtualCluster

@@ -16,7 +16,7 @@ from distributed import Client, LocalCluster
 from workbench.algos.rl.ga3c.trial import GA3C
 from workbench.cli.main import main
 from workbench.core.budget import Budget
-from workbench.core.space import Choice
+from workbench.core.domains import Choice
 from workbench.knowledge import KnowledgeBase, Recording
 from workbench.study.file import read_file, read_preset, study_from
 

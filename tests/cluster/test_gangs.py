@@ -12,10 +12,11 @@ from tests.support import SPACE, MemoryLog, RandomTimes, score_of, until
 from workbench.algos.search import FullRuns, HyperTrick, ListSearcher, RandomSearcher
 from workbench.analysis import occupancy
 from workbench.core.budget import Budget
+from workbench.core.domains import LogUniform
 from workbench.core.drive import drive
 from workbench.core.errors import InvalidInput
 from workbench.core.protocols import Job, Kind, Verdict
-from workbench.core.space import LogUniform, Space
+from workbench.core.space import Space
 from workbench.knowledge.frames import frames_of
 from workbench.simulation import simulate
 from workbench.simulation.cluster import Hazards, VirtualCluster

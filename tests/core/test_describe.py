@@ -4,9 +4,10 @@ import pytest
 
 from workbench.algos.search import GridSearcher, HyperTrick, RandomSearcher
 from workbench.core.describe import build, describe
+from workbench.core.domains import LogUniform
 from workbench.core.errors import InvalidInput
 from workbench.core.registry import REGISTRY, SCHEDULERS, SEARCHERS
-from workbench.core.space import LogUniform, Space
+from workbench.core.space import Space
 
 
 def test_description_round_trip() -> None:

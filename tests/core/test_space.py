@@ -5,8 +5,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from workbench.core.domains import Choice, LogUniform, Uniform
 from workbench.core.errors import InvalidInput
-from workbench.core.space import Choice, LogUniform, Space, Uniform
+from workbench.core.space import Space
 
 PAPER = Space(
     {

@@ -13,10 +13,11 @@ from workbench.algos.search import FullRuns, GridSearcher, RandomSearcher
 from workbench.cluster.attempts import Attempts
 from workbench.cluster.slots import Slot
 from workbench.core.describe import build, describe
+from workbench.core.domains import Choice
 from workbench.core.errors import InvalidInput
 from workbench.core.protocols import Job, Kind
 from workbench.core.registry import REGISTRY, SEARCHERS
-from workbench.core.space import Choice, Space
+from workbench.core.space import Space
 from workbench.study.study import Study
 
 

@@ -16,9 +16,10 @@ import numpy as np
 import numpy.typing as npt
 
 from workbench.core.checks import check_not_negative, check_share, check_size
+from workbench.core.domains import Choice, Domain, LogUniform
 from workbench.core.errors import InvalidInput, SchedulerError, unknown
 from workbench.core.protocols import Config
-from workbench.core.space import Choice, Domain, LogUniform, Space
+from workbench.core.space import Space
 
 if TYPE_CHECKING:
     import pandas as pd

@@ -15,11 +15,12 @@ import numpy as np
 from workbench.algos.search import Hyperband, Seeded
 from workbench.core.checks import check_size
 from workbench.core.describe import build, settings_of
+from workbench.core.domains import Choice
 from workbench.core.errors import InvalidInput, refuse_unknown
 from workbench.core.protocols import Config, Event, Scheduler, Searcher
 from workbench.core.registry import SCHEDULERS, SEARCHERS
 from workbench.core.size import full_runs
-from workbench.core.space import Choice, Space
+from workbench.core.space import Space
 from workbench.simulation.cluster import Hazards, VirtualCluster
 from workbench.simulation.executor import PhaseModel
 from workbench.simulation.outcome import Outcome

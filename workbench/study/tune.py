@@ -7,10 +7,10 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from workbench.algos.search import ASHA, HyperTrick
+from workbench.core.domains import Domain
 from workbench.core.errors import InvalidInput
 from workbench.core.places import DEFAULT_DB
 from workbench.core.protocols import Scheduler
-from workbench.core.space import Domain
 from workbench.study.study import Study, unique_name
 
 if TYPE_CHECKING:

@@ -4,9 +4,10 @@ import pytest
 from tests.algos.search.arena import play
 from tests.support import SPACE
 from workbench.algos.search import MFPBT, PBT, ListSearcher, RandomSearcher
+from workbench.core.domains import Uniform
 from workbench.core.errors import InvalidInput
 from workbench.core.protocols import Report
-from workbench.core.space import Space, Uniform
+from workbench.core.space import Space
 
 LINE = Space({"x": Uniform(0.0, 100.0)})
 

@@ -3,7 +3,8 @@ import pytest
 
 from tests.algos.search.arena import play
 from workbench.algos.search import PB2
-from workbench.core.space import Space, Uniform
+from workbench.core.domains import Uniform
+from workbench.core.space import Space
 
 LINE = Space({"x": Uniform(0.0, 1.0)})
 

@@ -9,9 +9,10 @@ from scipy import stats
 from tests.algos.search.arena import play
 from tests.support import SPACE
 from workbench.algos.search import PBT, ListSearcher, RandomSearcher
+from workbench.core.domains import LogUniform, Uniform
 from workbench.core.errors import InvalidInput
 from workbench.core.protocols import Report
-from workbench.core.space import LogUniform, Space, Uniform
+from workbench.core.space import Space
 
 X = Space({"x": Uniform(0.0, 100.0)})
 

@@ -7,9 +7,10 @@ import numpy as np
 import pytest
 
 from workbench.algos.search import EvolutionSearcher, GridSearcher, HyperTrick, OptunaSearcher, RandomSearcher
+from workbench.core.domains import Choice, LogUniform, Uniform
 from workbench.core.errors import InvalidInput
 from workbench.core.protocols import Report
-from workbench.core.space import Choice, LogUniform, Space, Uniform
+from workbench.core.space import Space
 
 SPACE = Space(
     {

@@ -8,9 +8,10 @@ from dataclasses import dataclass, field
 import numpy as np
 
 from workbench.core.checks import check_share, check_size
+from workbench.core.domains import Domain
 from workbench.core.protocols import Config, Report, Scalar
 from workbench.core.showing import settings_html
-from workbench.core.space import Domain, Space
+from workbench.core.space import Space
 
 
 @dataclass

@@ -10,10 +10,11 @@ from typing import Any
 import numpy as np
 
 from workbench.core.checks import check_one_of, check_size
+from workbench.core.domains import Choice, Domain, LogUniform
 from workbench.core.errors import InvalidInput
 from workbench.core.protocols import Config, Report, Scalar
 from workbench.core.showing import settings_html
-from workbench.core.space import Choice, Domain, LogUniform, Space
+from workbench.core.space import Space
 
 SAMPLERS = ("tpe", "gp", "random")
 _TRIES = 100  # to meet a constraint, before a configuration is drawn at random

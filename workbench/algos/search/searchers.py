@@ -5,11 +5,12 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
+from workbench.core.domains import Domain
 from workbench.core.errors import InvalidInput
 from workbench.core.failures import short
 from workbench.core.protocols import Config, Report, Searcher
 from workbench.core.showing import settings_html
-from workbench.core.space import Domain, Space
+from workbench.core.space import Space
 
 Searched = Searcher | Mapping[str, Domain]
 """What schedulers take configurations from: a searcher; or a space, a plain dict of dimensions too, to draw from."""

@@ -8,9 +8,10 @@ from workbench.algos.rl.ga3c.trial import GA3C
 from workbench.algos.search import RandomSearcher
 from workbench.analysis import importance
 from workbench.core.budget import Budget
+from workbench.core.domains import Choice, LogUniform
 from workbench.core.errors import WorkbenchError
 from workbench.core.protocols import Event
-from workbench.core.space import Choice, LogUniform, Space
+from workbench.core.space import Space
 from workbench.knowledge import frames_of
 from workbench.paper.experiment import Experiment, Rows, each
 from workbench.simulation import compare, preset

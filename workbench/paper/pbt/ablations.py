@@ -26,9 +26,10 @@ from workbench.algos.quadratic import Quadratic
 from workbench.algos.search import PBT, ListSearcher
 from workbench.analysis import Interval, bootstrap_interval, lineage
 from workbench.core.budget import Budget
+from workbench.core.domains import Uniform
 from workbench.core.errors import unknown
 from workbench.core.protocols import Event, Kind
-from workbench.core.space import Space, Uniform
+from workbench.core.space import Space
 from workbench.knowledge import frames_of
 from workbench.simulation import Outcome
 from workbench.simulation.trained import simulate_training

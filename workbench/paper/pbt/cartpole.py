@@ -10,8 +10,9 @@ import pandas as pd
 from workbench.algos.rl.ga3c.trial import GA3C
 from workbench.analysis import best_trial, bootstrap_interval, lineage, schedules
 from workbench.core.budget import Budget
+from workbench.core.domains import LogUniform
 from workbench.core.protocols import Config, Event, Kind, Scheduler
-from workbench.core.space import LogUniform, Space
+from workbench.core.space import Space
 from workbench.knowledge import frames_of
 from workbench.paper.pbt.published import TABLE_1, pbt_gain
 from workbench.simulation.trained import simulate_training

@@ -4,10 +4,11 @@ import warnings
 from collections.abc import Mapping
 from typing import Any
 
+from workbench.core.domains import Choice, Domain, LogUniform
 from workbench.core.errors import InvalidInput, WorkbenchError
 from workbench.core.ledger import TrialState
 from workbench.core.protocols import Scalar
-from workbench.core.space import Choice, Domain, LogUniform, Space
+from workbench.core.space import Space
 from workbench.study.export.exporter import Exporter, needed
 
 _MARK = "rl-workbench"

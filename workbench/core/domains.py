@@ -1,0 +1,261 @@
+"""Domains: the values one hyperparameter may take, and how they are drawn, spread, checked, moved and written down."""
+
+import math
+from collections.abc import Iterable, Mapping, Sequence, Set
+from dataclasses import dataclass
+from typing import Any, Protocol, runtime_checkable
+
+import numpy as np
+
+from workbench.core.errors import InvalidInput
+from workbench.core.protocols import Scalar
+
+_SCALARS = (bool, int, float, str)
+
+
+@runtime_checkable
+class Domain(Protocol):
+    """The values one hyperparameter may take."""
+
+    def sample(self, rng: np.random.Generator) -> Scalar:
+        """Draw one value."""
+
+    def grid(self, n: int) -> list[Scalar]:
+        """Give at most `n` values spread over the domain, ends included."""
+
+    def contains(self, value: object) -> bool:
+        """Tell whether `value` may be taken."""
+
+    def perturb(self, value: Scalar, factor: float, rng: np.random.Generator) -> Scalar:
+        """Multiply `value` by `factor` and bring it back into the domain; a choice moves to a neighbour.
+
+        A value with a step moves by one step at least, away from 0 if the factor is above 1 and towards it if below:
+        rounded to the nearest step, 2 times 0.8 or 1.2 would stay 2 for ever. The ends of the domain hold it.
+        """
+
+    def shift(self, value: Scalar, share: float) -> Scalar:
+        """Move `value` by a share of the domain's length, and bring it back into the domain.
+
+        The length is that of the logarithm where the domain is log-uniform; a choice moves by that share of its list,
+        rounded. A choice, and a value with a step, move by one step at least unless the share is 0.
+        """
+
+    def to_json(self) -> dict[str, Any]:
+        """Describe the domain so that `domain_from_json` gives it back."""
+
+
+@dataclass(frozen=True)
+class Uniform(Domain):
+    """Uniform on [low, high], on multiples of `step` counted from `low` if a step is given.
+
+    With integer `low` and `step` the values are integers.
+    """
+
+    low: float
+    high: float
+    step: float | None = None
+
+    def __post_init__(self) -> None:
+        _check_range(self)
+
+    def sample(self, rng: np.random.Generator) -> Scalar:
+        if self.step is None:
+            return float(rng.uniform(self.low, self.high))
+        return _on_step(self, self.low + self.step * float(rng.integers(_n_steps(self) + 1)))
+
+    def grid(self, n: int) -> list[Scalar]:
+        return _spread(self, [float(v) for v in np.linspace(self.low, self.high, n)])
+
+    def contains(self, value: object) -> bool:
+        return _in_range(self, value)
+
+    def perturb(self, value: Scalar, factor: float, rng: np.random.Generator) -> Scalar:
+        return _moved(self, float(value), float(value) * factor, (factor - 1) * (-1 if float(value) < 0 else 1))
+
+    def shift(self, value: Scalar, share: float) -> Scalar:
+        return _moved(self, float(value), float(value) + share * (self.high - self.low), share)
+
+    def to_json(self) -> dict[str, Any]:
+        return {"uniform": [self.low, self.high], **_step_json(self)}
+
+
+@dataclass(frozen=True)
+class LogUniform(Domain):
+    """Log-uniform on [low, high]; quantised to multiples of `step` counted from `low` if a step is given.
+
+    Quantising draws from the continuous law on [low - step/2, high + step/2) and rounds, so that the end
+    values are as likely as their neighbours' density says.
+    """
+
+    low: float
+    high: float
+    step: float | None = None
+
+    def __post_init__(self) -> None:
+        _check_range(self)
+        if not self.low > 0:
+            raise InvalidInput(f"LogUniform needs 0 < low, got low={self.low}: use Uniform for ranges that reach 0")
+
+    def sample(self, rng: np.random.Generator) -> Scalar:
+        half = (self.step or 0.0) / 2
+        low, high = max(self.low - half, self.low / 2), self.high + half
+        return _on_step(self, math.exp(rng.uniform(math.log(low), math.log(high))))
+
+    def grid(self, n: int) -> list[Scalar]:
+        return _spread(self, [float(v) for v in np.geomspace(self.low, self.high, n)])
+
+    def contains(self, value: object) -> bool:
+        return _in_range(self, value)
+
+    def perturb(self, value: Scalar, factor: float, rng: np.random.Generator) -> Scalar:
+        return _moved(self, float(value), float(value) * factor, (factor - 1) * (-1 if float(value) < 0 else 1))
+
+    def shift(self, value: Scalar, share: float) -> Scalar:
+        return _moved(self, float(value), float(value) * (self.high / self.low) ** share, share)
+
+    def to_json(self) -> dict[str, Any]:
+        return {"log_uniform": [self.low, self.high], **_step_json(self)}
+
+
+@dataclass(frozen=True)
+class Choice(Domain):
+    """One of a few values, all equally likely; their order counts for `perturb`."""
+
+    values: Sequence[Scalar]
+
+    def __post_init__(self) -> None:
+        if isinstance(self.values, (str, bytes, Mapping, Set)) or not isinstance(self.values, Iterable):
+            raise InvalidInput(f"Choice takes a list of values, got {self.values!r}: write Choice([…])")
+        object.__setattr__(self, "values", tuple(map(_plain, self.values)))
+        for value in self.values:
+            if not isinstance(value, _SCALARS) or value != value or not written(value):
+                raise InvalidInput(
+                    f"Choice is between numbers, words and true or false, got {value!r}: name it, as in "
+                    "Choice(['small', 'large']), and look up in your code what the name stands for"
+                )
+        if not self.values or len(set(self.values)) != len(self.values):
+            raise InvalidInput(f"Choice needs one or more values, each once, got {list(self.values)}")
+
+    def sample(self, rng: np.random.Generator) -> Scalar:
+        return self.values[int(rng.integers(len(self.values)))]
+
+    def grid(self, n: int) -> list[Scalar]:
+        if n >= len(self.values):
+            return list(self.values)
+        picks = np.linspace(0, len(self.values) - 1, n).round().astype(int)
+        return [self.values[int(i)] for i in picks]
+
+    def contains(self, value: object) -> bool:
+        return any(value == v and isinstance(value, bool) == isinstance(v, bool) for v in self.values)
+
+    def perturb(self, value: Scalar, factor: float, rng: np.random.Generator) -> Scalar:
+        at = self.values.index(value) + (factor > 1) - (factor < 1)
+        return self.values[min(max(at, 0), len(self.values) - 1)]
+
+    def shift(self, value: Scalar, share: float) -> Scalar:
+        steps = round(abs(share) * len(self.values))
+        at = self.values.index(value) + int(math.copysign(max(steps, share != 0), share))
+        return self.values[min(max(at, 0), len(self.values) - 1)]
+
+    def to_json(self) -> dict[str, Any]:
+        return {"choice": list(self.values)}
+
+
+def written(value: object) -> bool:
+    """Tell whether a word can be written down: half a surrogate pair cannot."""
+    return not isinstance(value, str) or value.encode("utf-8", "replace").decode() == value
+
+
+def domain_from_json(name: str, entry: Any) -> Domain:
+    """Read ``{"log_uniform": [low, high], "step": 1}`` and its like."""
+    allowed = "write {uniform = [low, high]}, {log_uniform = [low, high], step = 1} or {choice = [a, b, …]}"
+    if not isinstance(entry, Mapping):
+        raise InvalidInput(f"hyperparameter {name!r}: got {entry!r}; {allowed}")
+    rest = dict(entry)
+    step = rest.pop("step", None)
+    if len(rest) != 1:
+        raise InvalidInput(f"hyperparameter {name!r}: got {dict(entry)}; {allowed}")
+    ((kind, values),) = rest.items()
+    if not isinstance(values, Sequence) or isinstance(values, str):
+        raise InvalidInput(f"hyperparameter {name!r}: {kind} takes a list, got {values!r}; {allowed}")
+    try:
+        if kind == "choice" and step is None:
+            return Choice(values)
+        if kind in ("uniform", "log_uniform") and len(values) == 2:
+            return (Uniform if kind == "uniform" else LogUniform)(values[0], values[1], step)
+    except (InvalidInput, TypeError) as err:
+        raise InvalidInput(f"hyperparameter {name!r}: {err}") from None
+    raise InvalidInput(f"hyperparameter {name!r}: got {dict(entry)}; {allowed}")
+
+
+_Range = Uniform | LogUniform
+
+
+def meant(given: object) -> str:
+    """Say what to write in place of what is no domain."""
+    if isinstance(given, type):
+        return f"pass an object, such as {given.__name__}(…)"
+    values = [*map(_plain, given if isinstance(given, (list, tuple, range, np.ndarray)) else [given])]
+    if not values or not all(isinstance(value, _SCALARS) for value in values):
+        return "write Uniform(low, high), LogUniform(low, high) or Choice([…])"
+    numbers = len(values) == 2 and not any(isinstance(value, (str, bool)) for value in values)
+    return (
+        f"write Uniform({values[0]}, {values[1]}), LogUniform(…) or Choice({values})"
+        if numbers
+        else f"write Choice({values})"
+    )
+
+
+def _plain(value: Any) -> Any:
+    """Turn a number or word of numpy's into Python's own."""
+    return value.item() if isinstance(value, np.generic) else value
+
+
+def _check_range(d: _Range) -> None:
+    for name in ("low", "high", "step"):
+        object.__setattr__(d, name, _plain(getattr(d, name)))
+    numbers = [d.low, d.high, *([] if d.step is None else [d.step])]
+    if not all(isinstance(v, (int, float)) and not isinstance(v, bool) and math.isfinite(v) for v in numbers):
+        raise InvalidInput(f"{d} needs finite numbers")
+    if not d.low < d.high:
+        raise InvalidInput(f"{d} is {'empty' if d.low == d.high else 'inverted'}: low must be less than high")
+    if d.step is not None and not 0 < d.step <= d.high - d.low:
+        raise InvalidInput(f"{d} needs 0 < step <= high - low")
+
+
+def _n_steps(d: _Range) -> int:
+    return math.floor((d.high - d.low) / (d.step or 1) + 1e-9)
+
+
+def _on_step(d: _Range, value: float) -> Scalar:
+    """Clip to the range and round to the step."""
+    value = min(max(value, d.low), d.high)
+    if d.step is None:
+        return float(value)
+    at = d.low + d.step * min(max(round((value - d.low) / d.step), 0), _n_steps(d))
+    return int(at) if float(d.low).is_integer() and float(d.step).is_integer() else float(at)
+
+
+def _moved(d: _Range, value: float, wanted: float, direction: float) -> Scalar:
+    """Bring `wanted` into the range, and with a step at least one of them away from `value`, as `direction` points."""
+    at, was = _on_step(d, wanted), _on_step(d, value)
+    if d.step is None or not direction or at != was:
+        return at
+    return _on_step(d, float(was) + math.copysign(d.step, direction))
+
+
+def _in_range(d: _Range, value: object) -> bool:
+    if isinstance(value, bool) or not isinstance(value, (int, float)) or not d.low <= value <= d.high:
+        return False
+    if d.step is None:
+        return True
+    steps = (value - d.low) / d.step
+    return math.isclose(steps, round(steps), abs_tol=1e-9)
+
+
+def _spread(d: _Range, values: list[float]) -> list[Scalar]:
+    return list(dict.fromkeys(_on_step(d, v) for v in values))
+
+
+def _step_json(d: _Range) -> dict[str, Any]:
+    return {} if d.step is None else {"step": d.step}
