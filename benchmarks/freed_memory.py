@@ -2,7 +2,7 @@
 
 Prints one JSON object: predictions a second and page faults a second of one GA3C trial in a process started as any
 (``plain``), with the environment that Dask gives its workers (``dask``), and with that environment and
-`workbench.cluster.worker.keep_freed_memory` (``kept``), in turn; medians over the repeats, and each value.
+`workbench.cluster.memory.keep_freed_memory` (``kept``), in turn; medians over the repeats, and each value.
 
 Run with ``python benchmarks/freed_memory.py --repeats 3``: a minute and a half on an idle machine.
 """
@@ -19,7 +19,7 @@ from dask import config
 
 from workbench.algos.rl.ga3c.trial import GA3C
 from workbench.algos.rl.trial import play_for
-from workbench.cluster.worker import keep_freed_memory
+from workbench.cluster.memory import keep_freed_memory
 
 WAYS = ("plain", "dask", "kept")
 

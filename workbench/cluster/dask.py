@@ -20,6 +20,7 @@ from workbench.cluster.checkpoints import CheckpointStore
 from workbench.cluster.connection import Connection
 from workbench.cluster.local import ending_of
 from workbench.cluster.slots import Slot, Slots
+from workbench.cluster.task import PhaseTask, attempt_name
 from workbench.cluster.uploads import Arrivals
 from workbench.core.errors import InvalidInput
 from workbench.core.protocols import Event, Job, Kind, TrainableFactory, Verdict, ranks_needed
@@ -234,7 +235,7 @@ class DaskExecutor:
     def _submit_rank(self, attempt: Attempt, rank: int, address: str = "", again: int = 0) -> None:
         """Submit a rank's task; that of rank 0 comes first, the others' when it has said where it is."""
         job, slot, topic = attempt.job, attempt.slot, self._line.topic
-        task = worker.PhaseTask(
+        task = PhaseTask(
             job,
             self.factory,
             self.checkpoints,
@@ -255,7 +256,7 @@ class DaskExecutor:
     def _cancel(self, attempt: Attempt, stop: bool) -> None:
         """Take back what has not begun; what runs stops, if it must, at its next sign of progress."""
         if stop:
-            name = worker.attempt_name(attempt.job, attempt.number)
+            name = attempt_name(attempt.job, attempt.number)
             self._line.cancel_attempt(name, list(attempt.slot.addresses))
         tasks = self._tasks.pop(attempt.job.trial, None)
         for future in tasks.futures.values() if tasks is not None else ():

@@ -1,12 +1,14 @@
 """What a phase returned or failed of, made ready for the wire and the log: numbers, episode returns, and words."""
 
 import math
+import traceback
 from collections.abc import Mapping
 from typing import Any
 
 from workbench.core.errors import WorkbenchError
 from workbench.core.protocols import MOST_RETURNS, RESERVED_METRICS, RETURNS
 
+MOST_ERROR, _MOST_TRACEBACK = 2_000, 20_000  # characters
 _MOST_METRICS, _LONGEST_NAME = 1000, 200
 _WHOLE = range(-(2**63), 2**63)  # what messages and SQLite hold
 
@@ -70,3 +72,29 @@ def parted(metrics: Mapping[str, Any]) -> tuple[dict[str, float], list[float]]:
             f"got {shown if len(shown) < 100 else shown[:100] + ' …'}: {err}"
         ) from None
     return scalars, [value for value in found if math.isfinite(value)][-MOST_RETURNS:]
+
+
+def check_score(metrics: Mapping[str, Any]) -> None:
+    """Refuse metrics without a score, or with one that is no finite number."""
+    if "score" not in metrics:
+        raise WorkbenchError(f"train_phase returned no score, only {sorted(metrics)}: add metrics['score']")
+    if not math.isfinite(metrics["score"]):
+        raise FloatingPointError(f"the score is {metrics['score']}: training has diverged")
+
+
+def one_line(err: BaseException) -> str:
+    """Give an exception's type and words, whatever its words do."""
+    try:
+        text = carried(str(err), MOST_ERROR)
+    except Exception as unshown:  # noqa: BLE001  an exception's words are anybody's code
+        text = f"it cannot be shown, {type(unshown).__name__}"
+    name, text = carried(type(err).__name__, MOST_ERROR), " ".join(text.split())
+    return f"{name}: {text}" if text else name
+
+
+def traceback_now() -> str:
+    """Give the traceback of the exception that is being handled."""
+    try:
+        return carried(traceback.format_exc(), _MOST_TRACEBACK)
+    except Exception:  # noqa: BLE001  it asks the exception for its words
+        return ""

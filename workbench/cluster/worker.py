@@ -1,13 +1,11 @@
 """What happens on a Dask worker: it keeps one live trial, or one rank of it, and runs its phases as ordinary tasks."""
 
 import asyncio
-import ctypes
 import math
 import os
 import signal
 import threading
 import time
-import traceback
 from contextlib import suppress
 from dataclasses import dataclass
 from functools import cache
@@ -19,18 +17,19 @@ from distributed.comm import get_address_host
 from distributed.diagnostics.plugin import WorkerPlugin
 from distributed.utils import sync
 
-from workbench.cluster.checkpoints import DISK_FULL, CheckpointStore
-from workbench.cluster.measured import carried, numbers, parted
+from workbench.cluster.checkpoints import DISK_FULL
+from workbench.cluster.measured import MOST_ERROR, carried, check_score, numbers, one_line, parted, traceback_now
+from workbench.cluster.memory import keep_freed_memory
 from workbench.cluster.sharing import LEAVING
+from workbench.cluster.task import PhaseTask, attempt_name
 from workbench.cluster.uploads import Uploads
 from workbench.core.errors import CheckpointError, InvalidInput, PeerLost, WorkbenchError
 from workbench.core.failures import named, place_of, short
-from workbench.core.protocols import RETURNS, GangFactory, GangTrainable, Job, Metrics, Trainable, TrainableFactory
+from workbench.core.protocols import RETURNS, GangFactory, GangTrainable, Metrics, Trainable
 
 _REPORT_EVERY_S = 0.25
 _DISK_RETRY_S = 2.0
 _LEAVE_S = 25.0  # what a phase has to come to a sign of progress and save; Dask's nanny may leave it less
-_MOST_ERROR, _MOST_TRACEBACK = 2_000, 20_000  # characters
 
 
 class PhaseCancelled(BaseException):
@@ -39,40 +38,6 @@ class PhaseCancelled(BaseException):
 
 class Leaving(BaseException):
     """Raised out of `progress` when the worker has been told to leave; not for trainables to catch."""
-
-
-@dataclass(frozen=True)
-class PhaseTask:
-    """One phase as it travels to a worker.
-
-    Attributes
-    ----------
-    job : Job
-    factory : TrainableFactory
-    store : CheckpointStore
-    study : str
-        The study's identity: the same for every driver it ever has.
-    topic : str
-        Where progress goes; each driver has one of its own.
-    attempt : int
-    rank, n_ranks : int
-        Which rank of the trial this worker runs, and of how many.
-    address : str
-        Where rank 0 is, for the others; only the trainable reads it.
-    again : int
-        Phases that rank 0 runs again before the due one, so the others must too.
-    """
-
-    job: Job
-    factory: TrainableFactory
-    store: CheckpointStore
-    study: str
-    topic: str
-    attempt: int
-    rank: int = 0
-    n_ranks: int = 1
-    address: str = ""
-    again: int = 0
 
 
 @dataclass
@@ -86,8 +51,6 @@ class _Live:
     from_part: bool = False  # whether it was brought up within a phase
     behind: bool = False  # whether it still runs phases again that come before the due one
 
-
-_M_TRIM_THRESHOLD, _M_MMAP_THRESHOLD = -1, -3  # mallopt(3)
 
 _live: _Live | None = None
 _uploads = Uploads()
@@ -118,7 +81,7 @@ def run_phase(task: PhaseTask) -> dict[str, Any]:
     with _lock:
         leave_in_order(worker)
         result = _run(task)
-        _tell(worker, task.topic, {**_address(task), "result": result})
+        _tell(worker, task.topic, {**task.label, "result": result})
         return result
 
 
@@ -168,20 +131,6 @@ def leave_in_order(worker: Worker) -> None:
     sync(worker.loop, worker.plugin_add, InOrder(), name=InOrder.name)
 
 
-@cache
-def keep_freed_memory() -> None:
-    """Let glibc keep what is freed for what is taken next, as it would if Dask had not told it otherwise.
-
-    Dask starts workers with ``MALLOC_TRIM_THRESHOLD_``, which gives memory back to the system at every free and keeps
-    glibc from adapting to the sizes in use. A trial takes and frees megabytes hundreds of times a second, and would
-    spend much of its time in page faults: ``benchmarks/freed_memory.py`` measures it.
-    """
-    with suppress(OSError, AttributeError):  # another C library needs no telling
-        libc = ctypes.CDLL(None)
-        libc.mallopt(_M_MMAP_THRESHOLD, 32 << 20)  # the most that glibc takes
-        libc.mallopt(_M_TRIM_THRESHOLD, 64 << 20)
-
-
 def _run(task: PhaseTask) -> dict[str, Any]:
     keep_freed_memory()
     try:
@@ -204,7 +153,7 @@ def _run(task: PhaseTask) -> dict[str, Any]:
         if task.rank:
             return {}
         metrics, returns = parted(measured)
-        _check_score(metrics)
+        check_score(metrics)
         ended = time.monotonic()
         checkpoint = _save(task, trainable, task.job.phase, metrics["score"], reporter)
         if _live.from_part:
@@ -220,12 +169,12 @@ def _run(task: PhaseTask) -> dict[str, Any]:
             **told,
         }
     except BaseException as err:  # noqa: BLE001  whatever a trial does, be it sys.exit, it fails alone
-        text, place = carried(_traceback(), _MOST_TRACEBACK), carried(place_of(err), _MOST_ERROR)
+        text, place = traceback_now(), carried(place_of(err), MOST_ERROR)
         left = {"left": _save_part(task)} if isinstance(err, Leaving) else {}
         _close()
         # What the workbench itself refuses, and numbers that blew up, come out the same a second time.
         retry = not isinstance(err, (WorkbenchError, FloatingPointError))
-        told = {"error": _one_line(err), "place": place, "traceback": text}
+        told = {"error": one_line(err), "place": place, "traceback": text}
         return told | {"retry": retry, "peer_lost": isinstance(err, PeerLost)} | left
 
 
@@ -239,11 +188,6 @@ def release(study: str) -> None:
 def cancel(topic: str, attempt: str = "") -> None:
     """Make a study's phases, or one attempt at one, stop at the next sign of progress; runs beside their thread."""
     _cancelled.add((topic, attempt))
-
-
-def attempt_name(job: Job, number: int) -> str:
-    """Name one attempt at one phase of one trial."""
-    return f"trial-{job.trial}-phase-{job.phase}-attempt-{number}"
 
 
 def supersede(study: str, topic: str) -> list[str]:
@@ -266,7 +210,7 @@ def _meet(task: PhaseTask, trainable: Trainable, again: int) -> None:
         return
     here = get_worker()
     address = member.listen(get_address_host(here.address))
-    here.log_event(task.topic, {**_address(task), "meet": address, "again": again})
+    here.log_event(task.topic, {**task.label, "meet": address, "again": again})
 
 
 def _bring_up(task: PhaseTask, part: str) -> tuple[Trainable, int, str]:
@@ -330,7 +274,7 @@ def _save(task: PhaseTask, trainable: Trainable, phase: int, score: float, repor
 
         def tell(name: str, error: str) -> None:
             topic = _driver.get(task.study, task.topic)  # there may be another driver by then
-            _tell(here, topic, {**_address(task), "arrived": name, "error": carried(error, _MOST_ERROR)})
+            _tell(here, topic, {**task.label, "arrived": name, "error": carried(error, MOST_ERROR)})
 
         _uploads.begin(store, task.study, trial, name, tell)
         if not proved:
@@ -406,7 +350,7 @@ class _Reporter:
         if now - self._last < _REPORT_EVERY_S and not note:
             return
         self._last = now
-        message = {**_address(self._task), "metrics": numbers(metrics)}
+        message = {**self._task.label, "metrics": numbers(metrics)}
         self._worker.log_event(self._task.topic, {**message, "note": note} if note else message)
 
     def _refuse_if_unwanted(self) -> None:
@@ -416,30 +360,3 @@ class _Reporter:
             raise Leaving(f"the worker {self._worker.name} was told to leave")
         if unwanted or _driver.get(self._task.study, topic) != topic:
             raise PhaseCancelled
-
-
-def _address(task: PhaseTask) -> dict[str, int]:
-    return {"trial": task.job.trial, "phase": task.job.phase, "attempt": task.attempt, "rank": task.rank}
-
-
-def _check_score(metrics: Metrics) -> None:
-    if "score" not in metrics:
-        raise WorkbenchError(f"train_phase returned no score, only {sorted(metrics)}: add metrics['score']")
-    if not math.isfinite(metrics["score"]):
-        raise FloatingPointError(f"the score is {metrics['score']}: training has diverged")
-
-
-def _one_line(err: BaseException) -> str:
-    try:
-        text = carried(str(err), _MOST_ERROR)
-    except Exception as unshown:  # noqa: BLE001  an exception's words are anybody's code
-        text = f"it cannot be shown, {type(unshown).__name__}"
-    name, text = carried(type(err).__name__, _MOST_ERROR), " ".join(text.split())
-    return f"{name}: {text}" if text else name
-
-
-def _traceback() -> str:
-    try:
-        return traceback.format_exc()
-    except Exception:  # noqa: BLE001  it asks the exception for its words
-        return ""

@@ -1,0 +1,50 @@
+"""One phase as it travels to a worker."""
+
+from dataclasses import dataclass
+
+from workbench.cluster.checkpoints import CheckpointStore
+from workbench.core.protocols import Job, TrainableFactory
+
+
+@dataclass(frozen=True)
+class PhaseTask:
+    """One phase as it travels to a worker.
+
+    Attributes
+    ----------
+    job : Job
+    factory : TrainableFactory
+    store : CheckpointStore
+    study : str
+        The study's identity: the same for every driver it ever has.
+    topic : str
+        Where progress goes; each driver has one of its own.
+    attempt : int
+    rank, n_ranks : int
+        Which rank of the trial this worker runs, and of how many.
+    address : str
+        Where rank 0 is, for the others; only the trainable reads it.
+    again : int
+        Phases that rank 0 runs again before the due one, so the others must too.
+    """
+
+    job: Job
+    factory: TrainableFactory
+    store: CheckpointStore
+    study: str
+    topic: str
+    attempt: int
+    rank: int = 0
+    n_ranks: int = 1
+    address: str = ""
+    again: int = 0
+
+    @property
+    def label(self) -> dict[str, int]:
+        """What every message about it begins with."""
+        return {"trial": self.job.trial, "phase": self.job.phase, "attempt": self.attempt, "rank": self.rank}
+
+
+def attempt_name(job: Job, number: int) -> str:
+    """Name one attempt at one phase of one trial."""
+    return f"trial-{job.trial}-phase-{job.phase}-attempt-{number}"
