@@ -1,5 +1,7 @@
 """Studies that know of earlier ones, that get more trials, and that have conditions and a constraint."""
 
+from functools import partial
+
 import pytest
 
 from tests.core.test_space import NETWORK
@@ -14,6 +16,7 @@ from workbench import (
     Results,
     Space,
     Study,
+    analysis,
     warm_start,
 )
 from workbench.core.describe import describe
@@ -151,7 +154,10 @@ def test_what_cannot_have_more_trials_says_so(tmp_path) -> None:
         taken_up(HyperTrick(RandomSearcher(SPACE, seed=1), 6, 2), begun, past)
 
 
-def test_a_study_over_a_space_with_conditions_is_shown_and_its_constraint_asks_for_python(tmp_path) -> None:
+def test_a_study_over_a_space_with_conditions_is_shown_and_its_constraint_asks_for_python(
+    tmp_path, monkeypatch
+) -> None:
+    monkeypatch.setattr(analysis, "importance", partial(analysis.importance, forests=3, resamples=5))
     scheduler = FullRuns(RandomSearcher(NETWORK), 20, 2)
     keep(tmp_path / "kb.db", "network", scheduler)
     results = Results.open(tmp_path / "kb.db", "network")
