@@ -11,6 +11,7 @@ from workbench.analysis.dependence import partial_dependence
 from workbench.analysis.failures import failure_lines, failures
 from workbench.analysis.front import front
 from workbench.analysis.importance import Importance, importance
+from workbench.analysis.landscape import landscape
 from workbench.analysis.lineage import ancestry, best_trial, lineage, phylogeny, schedule_of, schedules
 from workbench.analysis.occupancy import Occupancy, node_seconds, occupancy, occupancy_over_time
 from workbench.analysis.summary import summarise
@@ -34,6 +35,7 @@ __all__ = [
     "failures",
     "front",
     "importance",
+    "landscape",
     "learning_curves",
     "lineage",
     "node_seconds",

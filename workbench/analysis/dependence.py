@@ -59,7 +59,7 @@ def partial_dependence(
     parts = []
     for name in found.table["hyperparameter"].head(most):
         feature = names.index(name)
-        tried = _values(rows[name], x[:, feature])
+        tried = values_tried(rows[name], x[:, feature])
         means = np.array([_mean_scores(forest, x, feature, [at for _, at in tried]) for forest in forests])
         low, high = np.quantile(means[1:], [0.025, 0.975], axis=0)
         values = [value for value, _ in tried]
@@ -67,7 +67,7 @@ def partial_dependence(
     return pd.concat(parts, ignore_index=True)
 
 
-def _values(values: pd.Series, encoded_as: npt.NDArray[np.float64]) -> list[tuple[Any, float]]:
+def values_tried(values: pd.Series, encoded_as: npt.NDArray[np.float64]) -> list[tuple[Any, float]]:
     """Choose values that were tried, in order, with what the forests know each as."""
     known = pd.DataFrame({"value": values.to_numpy(), "at": encoded_as})
     known = known[known["value"].notna()].drop_duplicates("at").sort_values("at")

@@ -115,6 +115,9 @@ class Results:
             "partial dependence": figures.partial_dependence(
                 analysis.partial_dependence(f.trials, f.phases, f.hyperparameters, found=found), str(found)
             ),
+            "landscape": figures.landscape(
+                analysis.landscape(f.trials, f.phases, f.hyperparameters, found=found), str(found)
+            ),
         }
         if f.aim.second is not None:
             drawn["objectives"] = figures.objectives(self.front, f.aim.second)
@@ -357,6 +360,8 @@ _CAPTIONS = {
     "95 % intervals.",
     "partial dependence": "The score that the forests predict for each value of the hyperparameters that matter "
     "most, the others as they were tried; bands are 95 % over configurations.",
+    "landscape": "The score that forests predict over the two hyperparameters that matter most, phase by phase, each "
+    "phase in the colours of its own scores; a star is the best.",
     "objectives": "Every trial's last score against the second objective; no trial beats those on the front in both.",
     "population": "Every member's score phase by phase, with the best and the median of the population.",
     "hyperparameters over time": "What every member ran with in each phase, and the schedule of the best weights.",

@@ -18,6 +18,7 @@ from workbench.viz.figures.export import write_figure
 from workbench.viz.figures.front import objectives
 from workbench.viz.figures.hyperparameters import score_by_hyperparameter
 from workbench.viz.figures.importance import hyperparameter_importance
+from workbench.viz.figures.landscape import landscape
 from workbench.viz.figures.lineage import member_lineage, phylogenetic_tree
 from workbench.viz.figures.occupancy import node_occupancy, occupancy_over_time
 from workbench.viz.figures.papers import adjustment, beside, estimates, sweep
@@ -44,6 +45,7 @@ __all__ = [
     "estimates",
     "hyperparameter_importance",
     "hyperparameters_over_time",
+    "landscape",
     "learning_curves",
     "member_lineage",
     "node_occupancy",

@@ -1,0 +1,74 @@
+"""How the score depends on two hyperparameters together, and how that moves from phase to phase."""
+
+from collections.abc import Sequence
+
+import numpy as np
+import pandas as pd
+
+from workbench.analysis.dependence import values_tried
+from workbench.analysis.importance import FEWEST_TRIALS, Importance, encoded, explained, fitted, importance
+
+
+def landscape(
+    trials: pd.DataFrame,
+    phases: pd.DataFrame,
+    hyperparameters: Sequence[str],
+    *,
+    most_phases: int = 4,
+    seed: int = 0,
+    found: Importance | None = None,
+) -> pd.DataFrame:
+    """Predict the score of some phases over the two most important hyperparameters, the others as they were tried.
+
+    What is best after a short time need not be best after a long one: a landscape that moves says how far early scores
+    can be trusted. One forest a phase, with the settings that `importance` chose for the last scores.
+
+    Parameters
+    ----------
+    trials, phases, hyperparameters, seed
+        As of `importance`.
+    most_phases : int
+        Of more phases than this with enough trials, the first, the last and some between are taken.
+    found : Importance, optional
+        What `importance` has found, if it has been asked.
+
+    Returns
+    -------
+    DataFrame
+        A row a phase and pair of values that were tried: phase, trials (configurations with a score in it), the two
+        hyperparameters under their names, score. Empty where `importance` is, or with fewer than two hyperparameters.
+
+    References
+    ----------
+    Mohan et al., AutoML 2023 (arXiv 2304.02396), who drew such landscapes at several times of training.
+    """
+    found = found or importance(trials, phases, hyperparameters, seed=seed)
+    pair = list(found.table["hyperparameter"][:2])
+    ended = phases[phases["score"].notna()].groupby("phase")["trial"].size()
+    enough = [int(phase) for phase in ended.index if len(explained(trials, phases, int(phase))[1]) >= FEWEST_TRIALS]
+    if found.problem or len(pair) < 2 or not enough:
+        return pd.DataFrame(columns=["phase", "trials", *(pair if len(pair) == 2 else []), "score"])
+    places = np.linspace(0, len(enough) - 1, min(most_phases, len(enough))).round().astype(int)
+    names = [name for name in hyperparameters if name in set(found.table["hyperparameter"])]
+    parts = [_of_phase(trials, phases, enough[k], names, pair, found) for k in np.unique(places)]
+    return pd.concat(parts, ignore_index=True)
+
+
+def _of_phase(
+    trials: pd.DataFrame, phases: pd.DataFrame, phase: int, names: list[str], pair: list[str], found: Importance
+) -> pd.DataFrame:
+    """Predict over the grid of the values tried, for all configurations with the pair set; mean over these."""
+    rows, y = explained(trials, phases, phase)
+    x = np.column_stack([encoded(rows[name]) for name in names])
+    forest = fitted(found.settings, x, y)
+    across, up = (values_tried(rows[name], x[:, names.index(name)]) for name in pair)
+    columns = [names.index(name) for name in pair]
+    grid = np.array([(one, other) for _, one in across for _, other in up])
+    asked = np.tile(x, (len(grid), 1))
+    asked[:, columns] = np.repeat(grid, len(x), axis=0)
+    score = forest.predict(asked).reshape(len(grid), len(x)).mean(axis=1)
+    values = [(one, other) for one, _ in across for other, _ in up]
+    table = pd.DataFrame(values, columns=pair).assign(score=score)
+    table.insert(0, "trials", len(y))
+    table.insert(0, "phase", phase)
+    return table

@@ -1,0 +1,51 @@
+"""The score over two hyperparameters, phase by phase: where the best values lie, and whether they stay there."""
+
+import pandas as pd
+import plotly.graph_objects as go
+from plotly.subplots import make_subplots
+
+from workbench.viz.figures import theme
+from workbench.viz.figures.hyperparameters import value_axis
+from workbench.viz.figures.scales import positions, scale_of
+
+
+def landscape(table: pd.DataFrame, remark: str) -> go.Figure:
+    """Draw a panel a phase: what a forest predicts over two hyperparameters, and a star on its best.
+
+    Every panel has the colours of its own scores, from its lowest to its highest: scores grow with the phases, and what
+    is compared is where they are high.
+
+    Parameters
+    ----------
+    table : DataFrame
+        Of `workbench.analysis.landscape`: phase, trials, two hyperparameters, score. Empty: the words are shown.
+    remark : str
+        Why there is none.
+    """
+    title = "Predicted score over the two hyperparameters that matter most, phase by phase"
+    if table.empty:
+        return theme.empty_note(theme.figure(title, 240), remark, axes=False)
+    across, up = [name for name in table.columns if name not in ("phase", "trials", "score")]
+    chosen = list(table["phase"].unique())
+    scales = {name: scale_of(table[name]) for name in (across, up)}
+    counts = table.groupby("phase")["trials"].first()
+    titles = [f"phase {phase}: {counts[phase]} configurations" for phase in chosen]
+    fig = make_subplots(1, len(chosen), shared_yaxes=True, horizontal_spacing=0.03, subplot_titles=titles)
+    fig.update_layout(theme.figure(title, 380).layout, showlegend=False).update_annotations(font={"size": 13})
+    for k, phase in enumerate(chosen, start=1):
+        rows = table[table["phase"] == phase]
+        x, y = (positions(rows[name], scales[name]) for name in (across, up))
+        hover = f"{theme.text(across)} %{{x}}<br>{theme.text(up)} %{{y}}<br>%{{z:.4g}}<extra></extra>"
+        fig.add_trace(
+            go.Heatmap(x=x, y=y, z=rows["score"], colorscale=theme.scale(), showscale=False, hovertemplate=hover),
+            row=1,
+            col=k,
+        )
+        best = rows["score"].idxmax()
+        marker = {"symbol": "star", "size": 14, "color": "white", "line": {"width": 1, "color": "black"}}
+        fig.add_trace(
+            go.Scatter(x=[x[best]], y=[y[best]], mode="markers", marker=marker, hoverinfo="skip"), row=1, col=k
+        )
+        value_axis(fig.update_xaxes, across, scales[across], row=1, col=k)
+        value_axis(fig.update_yaxes, up if k == 1 else "", scales[up], row=1, col=k)
+    return fig
