@@ -4,9 +4,10 @@ Simulated throughout. `families`: preset ``families`` on each family of learning
 ``searchers``, HyperTrick fed by searchers that learn (Optuna's needs the extra ``optuna``; its Gaussian process is far
 slower: see --gp). `bias`: how much of their phases the early and the late trials run where scores are fresh draws.
 `tables`: all schedulers, with 1, 2, 3 and 5 seeds a configuration where the table has that many, on tables of recorded
-curves (by default this project's), judged by held-out seeds; printed as one table. For each scheduler of the others:
-medians with 95 % bootstrap intervals, regret after some shares of the longest study's time, and where the first of them
-does better, worse or the same in the paired differences.
+curves (by default this project's), judged by held-out seeds; printed as one table, and under it how `sure` stands
+against the best of the others at each budget. The tables share the repetitions; a study is cut at the last budget.
+For each scheduler of the others: medians with 95 % bootstrap intervals, regret after some shares of the longest study's
+time, and where the first of them does better, worse or the same in the paired differences.
 """
 
 import argparse
@@ -84,32 +85,50 @@ def tables(given: argparse.Namespace, repeats: int) -> str:
     names = given.schedulers or list(RIVALS)
     labels = {f"{n} × {k}": {**RIVALS[n], "seeds": k} for k in given.seeds for n in names if n not in DEFAULT_SEEDS}
     labels |= {f"{n} × {k}": {**RIVALS[n], "seeds": k} for n, k in DEFAULT_SEEDS.items() if n in names}
-    found = []
+    repeats, found = -(-repeats // len(kept)), []
     for only in kept:
         scenario = scenario_from(
             {"curves": {**curves, "only": only}, "schedulers": {"": {"kind": "full"}}, "simulation": {"seeds": 1}}
         )
         most = len(scenario.source.table.seeds) - 1  # type: ignore[union-attr]
-        fitting = {label: {**kind, "seeds": min(kind["seeds"], most)} for label, kind in labels.items()}
+        fitting = {n: k for n, k in labels.items() if k["seeds"] <= most or n.split(" × ")[0] in DEFAULT_SEEDS}
+        fitting = {label: {**kind, "seeds": min(kind["seeds"], most)} for label, kind in fitting.items()}
         cluster = replace(scenario.cluster, nodes=given.nodes, speed_spread=0.3)
-        found.append(
-            compare_held_out(replace(scenario, schedulers=fitting, cluster=cluster), repeats, processes=given.processes)
-        )
+        scenario = replace(scenario, schedulers=fitting, cluster=cluster)
+        found.append(compare_held_out(scenario, repeats, to_end=False, processes=given.processes))
+    regrets = {label: np.mean([one.regret[label][:, :-1] for one in found], axis=0) for label in found[0].labels}
+    spent = {label: f"{np.mean([one.spent[label] for one in found]):.0%}" for label in regrets}
     lines = [
-        "| | " + " | ".join(f"{share:.0%}" for share in BUDGETS) + " | end | node time |",
-        "|---" * (len(BUDGETS) + 3) + "|",
+        f"Simulated: {repeats} paired repetitions on each of {len(found)} tables, {given.nodes} nodes of unequal speed; "
+        f"{found[0].seeds} seeds to choose by, judged by {found[0].held_out} others.",
+        "",
+        "| | " + " | ".join(f"{share:.0%}" for share in BUDGETS) + " | node time |",
+        "|---" * (len(BUDGETS) + 2) + "|",
+        *(f"| {label} | {' | '.join(map(mean_of, rows.T))} | {spent[label]} |" for label, rows in regrets.items()),
     ]
-    for label in found[0].labels:
-        columns = np.mean([one.regret[label] for one in found], axis=0).T
-        cells = ["{:.3f} [{:.3f}, {:.3f}]".format(*bootstrap_interval(c, "mean", resamples=2000)) for c in columns]
-        lines.append(f"| {label} | {' | '.join(cells)} | {np.mean([one.spent[label] for one in found]):.0%} |")
-    return "\n".join(lines)
+    return "\n".join(lines + (against_the_best(regrets) if len(regrets) > 1 else []))
+
+
+def mean_of(values: Any) -> str:
+    """Write a mean with its interval."""
+    return "{:.3f} [{:.3f}, {:.3f}]".format(*bootstrap_interval(values, "mean", resamples=2000))
+
+
+def against_the_best(regrets: dict[str, Any]) -> list[str]:
+    """Hold `sure` against whichever of the others is best at each budget, in paired differences: two rows."""
+    ours = next((label for label in regrets if label.startswith("sure")), None)
+    if ours is None:
+        return []
+    others = [label for label in regrets if label != ours]
+    best = [min(others, key=lambda label: regrets[label][:, n].mean()) for n in range(len(BUDGETS))]
+    less = [mean_of(regrets[ours][:, n] - regrets[label][:, n]) for n, label in enumerate(best)]
+    return [f"| best of the others | {' | '.join(best)} | |", f"| {ours}, less that | {' | '.join(less)} | |"]
 
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("what", nargs="*", default=list(CURVES), help=f"any of {', '.join(CURVES)}, or tables alone")
-    parser.add_argument("--repeats", type=int, help="paired repetitions (default 1000, of searchers 200)")
+    parser.add_argument("--repeats", type=int, help="paired repetitions, in all (1000; searchers 200)")
     parser.add_argument("--curves", nargs="+", help="families of learning curves")
     parser.add_argument("--gp", action="store_true", help="searchers: with the Gaussian process")
     parser.add_argument("--processes", type=int, default=2)
