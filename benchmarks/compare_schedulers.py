@@ -99,8 +99,8 @@ def tables(given: argparse.Namespace, repeats: int) -> str:
     regrets = {label: np.mean([one.regret[label][:, :-1] for one in found], axis=0) for label in found[0].labels}
     spent = {label: f"{np.mean([one.spent[label] for one in found]):.0%}" for label in regrets}
     lines = [
-        f"Simulated: {repeats} paired repetitions on each of {len(found)} tables, {given.nodes} nodes of unequal speed; "
-        f"{found[0].seeds} seeds to choose by, judged by {found[0].held_out} others.",
+        f"Simulated: {repeats} paired repetitions on each of {len(found)} tables, {given.nodes} nodes of unequal "
+        f"speed; {found[0].seeds} seeds to choose by, judged by {found[0].held_out} others.",
         "",
         "| | " + " | ".join(f"{share:.0%}" for share in BUDGETS) + " | node time |",
         "|---" * (len(BUDGETS) + 2) + "|",

@@ -14,6 +14,7 @@ from workbench.algos.search import MFPBT as MFPBT
 from workbench.algos.search import PASHA as PASHA
 from workbench.algos.search import PB2 as PB2
 from workbench.algos.search import PBT as PBT
+from workbench.algos.search import CostAwareSearcher as CostAwareSearcher
 from workbench.algos.search import EvolutionSearcher as EvolutionSearcher
 from workbench.algos.search import FullRuns as FullRuns
 from workbench.algos.search import GridSearcher as GridSearcher

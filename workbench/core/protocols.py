@@ -74,6 +74,7 @@ class Report:
     """A trial's score at the end of a phase, or its final failure in that phase (`failed`, score NaN).
 
     `returns` are those of the phase's last episodes, oldest first, if the trainable gave any: see `Measured`.
+    `seconds` is how long the phase took, 0 where that is not known.
     """
 
     trial: int
@@ -81,6 +82,7 @@ class Report:
     score: float
     failed: bool = False
     returns: tuple[float, ...] = ()
+    seconds: float = 0.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -290,7 +292,8 @@ class Event:
         """Read this event as the report it brings to the scheduler; ``None`` if it brings none."""
         if self.kind is Kind.PHASE_ENDED and self.trial is not None and self.phase is not None:
             returns = tuple(self.data.get(RETURNS, ()))
-            return Report(self.trial, self.phase, float(self.data["score"]), returns=returns)
+            seconds = float(self.data.get("wall_s", 0.0))
+            return Report(self.trial, self.phase, float(self.data["score"]), returns=returns, seconds=seconds)
         if self.kind in (Kind.TRIAL_FAILED, Kind.TRIAL_STOPPED) and self.trial is not None and self.phase is not None:
             return Report(self.trial, self.phase, math.nan, failed=True)
         return None

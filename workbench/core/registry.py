@@ -1,6 +1,7 @@
 """The kinds a study file and a recorded study may name, and where each lives; imported only when used."""
 
 SEARCHERS = {
+    "cost-aware": "workbench.algos.search.cost_aware:CostAwareSearcher",
     "evolution": "workbench.algos.search.evolution:EvolutionSearcher",
     "grid": "workbench.algos.search.searchers:GridSearcher",
     "informed": "workbench.algos.search.informed:InformedSearcher",

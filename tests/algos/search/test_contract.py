@@ -22,6 +22,7 @@ from workbench.algos.search import (
     PASHA,
     PB2,
     PBT,
+    CostAwareSearcher,
     EvolutionSearcher,
     FullRuns,
     GridSearcher,
@@ -85,6 +86,7 @@ SCHEDULERS = {
     "sure": lambda: Sure(RandomSearcher(SPACE), 12, 9, finalists=2, seeds=2, warmup=4),
     "sure-grid": lambda: Sure(GridSearcher(SPACE, 4), 100, 4, eta=2, rungs=[0.3], seeds=1),
     "evolution": lambda: HyperTrick(EvolutionSearcher(SPACE, warmup=4), 15, 3, 0.25),
+    "cost-aware": lambda: HyperTrick(CostAwareSearcher(SPACE, warmup=4), 15, 3, 0.25),
     "evolution-asha": lambda: ASHA(EvolutionSearcher(SPACE, warmup=3, random=0.0), 12, 4, eta=2),
 }
 SCHEDULERS |= {

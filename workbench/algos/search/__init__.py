@@ -4,6 +4,7 @@ And the searchers that propose configurations. No clock, no thread, no input or 
 """
 
 from workbench.algos.search.asha import ASHA
+from workbench.algos.search.cost_aware import CostAwareSearcher
 from workbench.algos.search.evolution import EvolutionSearcher
 from workbench.algos.search.full import FullRuns
 from workbench.algos.search.halving import SuccessiveHalving
@@ -28,6 +29,7 @@ __all__ = [
     "PASHA",
     "PB2",
     "PBT",
+    "CostAwareSearcher",
     "EvolutionSearcher",
     "FullRuns",
     "GridSearcher",

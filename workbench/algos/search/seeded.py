@@ -254,7 +254,8 @@ class _Candidate:
         self.judged = sorted(self.reports)
         score = judge([report.score for report in self.reports.values()])
         returns = tuple(chain.from_iterable(report.returns for report in self.reports.values()))
-        return Report(self.number, self.phase, score, returns=returns)
+        seconds = sum(report.seconds for report in self.reports.values())
+        return Report(self.number, self.phase, score, returns=returns, seconds=seconds)
 
     def end(self) -> None:
         self.alive, self.unstarted = [], 0

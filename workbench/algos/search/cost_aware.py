@@ -1,0 +1,143 @@
+"""A searcher that looks for better scores at every cost: a front, as CARBS does (arXiv 2306.08055)."""
+
+import math
+from dataclasses import dataclass, field
+from statistics import NormalDist
+
+import numpy as np
+import numpy.typing as npt
+
+from workbench.algos.search.surrogate import NOISE, OWN, likeness, positions
+from workbench.core.checks import check_not_negative, check_share, check_size
+from workbench.core.protocols import Config, Report
+from workbench.core.showing import settings_html
+from workbench.core.space import Space
+
+Array = npt.NDArray[np.float64]
+
+_normal = NormalDist()
+
+
+@dataclass
+class CostAwareSearcher:
+    """Moves on from the front of score and cost, towards what promises to lie beyond it.
+
+    A configuration's cost is the mean duration of its phases, its worth the share of the others that it beats, each at
+    the last phase that both have reported, as a normal score. Those that none beats in both are the front. A new
+    configuration is the best of some drawn around members of the front, each of which is taken alike, whatever it
+    costs: the one whose worth promises most improvement on the front at the cost that is expected of it. Gaussian
+    processes over the hyperparameters expect the worth and the logarithm of the cost (the covariance of `Surrogate`).
+
+    After CARBS (Fetterman et al., 2023), without its limits of cost, its restarts and its scaling laws.
+
+    Parameters
+    ----------
+    space : Space
+    seed : int
+    warmup : int
+        Configurations are drawn at random until so many have reported.
+    draws : int
+        Configurations to choose from, for each one suggested.
+    spread : float
+        Standard deviation of their moves from the front, in shares of a hyperparameter's range.
+    random : float
+        Probability for a configuration to be drawn at random all the same.
+    """
+
+    space: Space
+    seed: int = 0
+    warmup: int = 10
+    draws: int = 100
+    spread: float = 0.2
+    random: float = 0.1
+    _configs: dict[int, Config] = field(init=False, default_factory=dict, repr=False, compare=False)
+    _scores: dict[int, list[float]] = field(init=False, default_factory=dict, repr=False, compare=False)
+    _seconds: dict[int, list[float]] = field(init=False, default_factory=dict, repr=False, compare=False)
+
+    _repr_html_ = settings_html
+
+    def __post_init__(self) -> None:
+        self.space = Space.of(self.space)
+        check_size(self, warmup=self.warmup, draws=self.draws)
+        check_not_negative(self, spread=self.spread)
+        check_share(self, random=self.random)
+        self._rng = np.random.default_rng(self.seed)
+
+    def suggest(self, trial: int) -> Config | None:
+        """Take the most promising of some draws around the front, or draw one."""
+        enough = len(self._scores) >= max(self.warmup, 2)
+        config = self._promising() if enough and self._rng.random() >= self.random else self.space.sample(self._rng)
+        self._configs[trial] = config
+        return config
+
+    def adopt(self, trial: int, config: Config) -> None:
+        """Hear of a trial that runs, or ran, a configuration of somebody else's."""
+        self._configs[trial] = config
+
+    def observe(self, report: Report) -> None:
+        """Keep the score and the duration; a phase that failed has neither."""
+        if report.failed or math.isnan(report.score):
+            return
+        self._scores.setdefault(report.trial, []).append(report.score)
+        if report.seconds > 0:
+            self._seconds.setdefault(report.trial, []).append(report.seconds)
+
+    def front(self) -> dict[int, tuple[float, float]]:
+        """Give the trials of the front, the cheapest first: trial → (seconds a phase, share of the others it beats)."""
+        trials = list(self._scores)
+        if not trials:
+            return {}
+        costs, shares = self._costs(trials), self._shares(trials)
+        found: dict[int, tuple[float, float]] = {}
+        for k in np.lexsort((-shares, costs)):
+            if not found or shares[k] > max(share for _, share in found.values()):
+                found[trials[k]] = float(costs[k]), float(shares[k])
+        return found
+
+    def _costs(self, trials: list[int]) -> Array:
+        """Mean seconds a phase [trials]; where none is known, the median of the others."""
+        costs = np.array([np.mean(self._seconds[t]) if t in self._seconds else np.nan for t in trials])
+        return np.where(np.isnan(costs), np.nanmedian(costs) if np.isfinite(costs).any() else 1.0, costs)
+
+    def _shares(self, trials: list[int]) -> Array:
+        """Share of all that each beats at the last phase both have reported, itself and equals by half [trials]."""
+        lengths = np.array([len(self._scores[t]) for t in trials])
+        curves = np.full((len(trials), lengths.max()), np.nan)
+        for row, trial in zip(curves, trials, strict=True):
+            row[: len(self._scores[trial])] = self._scores[trial]
+        common = np.minimum(lengths[:, None], lengths[None]) - 1
+        own = np.take_along_axis(curves, common, axis=1)
+        return np.asarray(((own > own.T) + 0.5 * (own == own.T)).mean(axis=1))
+
+    def _promising(self) -> Config:
+        trials = list(self._scores)
+        front = list(self.front())
+        starts = self._rng.integers(len(front), size=self.draws)
+        drawn: list[Config] = [self.space.shift(self._configs[front[k]], self.spread, self._rng) for k in starts]
+        half = 0.5 / len(trials)
+        worth = np.array([_normal.inv_cdf(share) for share in np.clip(self._shares(trials), half, 1 - half)])
+        costs = np.log(self._costs(trials))
+        cost, spread_of_costs = costs.mean(), costs.std() or 1.0
+        at = likeness(positions([*(self._configs[t] for t in trials), *drawn]))
+        like = (1 - OWN) * at + OWN * np.eye(len(at))
+        told = like[: len(trials), : len(trials)] + NOISE * np.eye(len(trials))
+        cross = like[len(trials) :, : len(trials)]
+        solved = np.linalg.solve(told, np.column_stack([worth, (costs - cost) / spread_of_costs, cross.T]))
+        expected, at_cost = cross @ solved[:, 0], cross @ solved[:, 1] * spread_of_costs + cost
+        spreads = np.sqrt(np.maximum(1 - (cross * solved[:, 2:].T).sum(axis=1), 1e-12))
+        gains = [
+            _improvement(mean, spread, _reached(worth, costs, limit))
+            for mean, spread, limit in zip(expected, spreads, at_cost, strict=True)
+        ]
+        return drawn[int(np.argmax(np.round(gains, 9)))]
+
+
+def _reached(worth: Array, costs: Array, limit: float) -> float:
+    """Give the best worth there is at this cost or a lower one; below all costs, the lowest worth of all."""
+    return float(worth[costs <= limit].max(initial=worth.min()))
+
+
+def _improvement(mean: float, spread: float, best: float) -> float:
+    """Expected improvement on `best` (Jones et al., 1998)."""
+    z = (mean - best) / spread
+    return (mean - best) * _normal.cdf(z) + spread * _normal.pdf(z)
