@@ -68,7 +68,6 @@ ELSEWHERE = {  # what is no more than a part of something, and is tested as that
     "study/run.py": "study/test_study.py",
     "study/unpack.py": "study/test_pack.py",
     "study/warm.py": "study/test_more.py",
-    "viz/dashboard/derived.py": "viz/dashboard/test_board.py",
     "viz/dashboard/estimator.py": "viz/dashboard/test_rates.py",
     "viz/dashboard/explored.py": "viz/dashboard/test_dashboard.py",
     "viz/dashboard/feed.py": "viz/dashboard/test_dashboard.py",

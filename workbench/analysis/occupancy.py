@@ -9,7 +9,7 @@ import pandas as pd
 Seconds = npt.NDArray[np.float64]
 
 KINDS = ["ran", "lost", "held"]
-_KIND_OF = {"ended": "ran", "running": "ran", "lost": "lost", "stopped": "lost", "held": "held"}
+KIND_OF = {"ended": "ran", "running": "ran", "lost": "lost", "stopped": "lost", "held": "held"}
 
 
 class Occupancy(NamedTuple):
@@ -142,7 +142,7 @@ def _cut(spans: pd.DataFrame, lives: pd.DataFrame, until_s: float) -> pd.DataFra
             "slot": pd.to_numeric(spans["slot"]),
             "trial": spans["trial"],
             "phase": spans["phase"],
-            "kind": spans["outcome"].map(_KIND_OF),
+            "kind": spans["outcome"].map(KIND_OF),
             "begun_s": spans["started_s"].astype(float),
             "over_s": spans["ended_s"].astype(float).fillna(until_s),
         }

@@ -1,11 +1,15 @@
 """How many trials reach each phase, and what became of them there."""
 
+from collections.abc import Mapping
+from typing import Any
+
 import numpy as np
 import numpy.typing as npt
 import pandas as pd
 
 from workbench.core.ledger import RAN_OUT
 
+NO_REPORT = ("failed", "extended")  # modes of decisions that judge no score
 COUNTS = ["began", "completed", "continued", "stopped", "finished", "failed", "running"]
 
 
@@ -62,18 +66,29 @@ def phase_modes(decisions: pd.DataFrame) -> pd.DataFrame:
         HyperTrick wrote it).
     """
     known = decisions["phase"].notna() & decisions["mode"].notna()
-    judged = decisions[known & ~decisions["mode"].isin(["failed", "extended"])]
+    judged = decisions[known & ~decisions["mode"].isin(NO_REPORT)]
     counts = judged["phase"].value_counts()
     latest = judged.drop_duplicates("phase", keep="last").sort_values("phase")
     rows = []
     for phase, mode, reason in zip(latest["phase"], latest["mode"], latest["reason"], strict=True):
-        why = reason if isinstance(reason, dict) else {}
-        reported = int(why.get("reported", counts[phase]))
-        collecting = float(why.get("collecting_reports", float("nan")))
-        if mode == "collecting" and reported + 1 > collecting:
-            mode = "selecting"  # the last collected report: the next one is judged
-        rows.append((int(phase), mode, reported, np.floor(collecting)))  # older logs hold fractions of a report
+        rows.append((int(phase), *mode_after(mode, reason if isinstance(reason, dict) else {}, counts[phase])))
     return pd.DataFrame(rows, columns=["phase", "mode", "reported", "collecting_reports"])
+
+
+def mode_after(mode: str, why: Mapping[str, Any], judged: int) -> tuple[str, int, float]:
+    """Tell mode, reported and collecting_reports of a phase, as `phase_modes`, from its last of `judged` decisions."""
+    reported = int(why.get("reported", judged))
+    collecting = float(why.get("collecting_reports", float("nan")))
+    if mode == "collecting" and reported + 1 > collecting:
+        mode = "selecting"  # the last collected report: the next one is judged
+    return mode, reported, float(np.floor(collecting))  # older logs hold fractions of a report
+
+
+def fate_after(verdict: str, mode: str | None) -> str:
+    """Tell which count of `survival` a verdict on a trial's phase adds to; of one that failed its trial tells."""
+    if verdict != "stop":
+        return "continued"
+    return "finished" if mode in RAN_OUT else "" if mode == "failed" else "stopped"
 
 
 def _counts(
@@ -83,15 +98,14 @@ def _counts(
     begun = phases[["trial", "phase", "ended_s"]].drop_duplicates(["trial", "phase"], keep="last")
     final = _last_verdicts(decisions)
     judged = final["phase"].to_numpy(int)
-    stop = (final["verdict"] == "stop").to_numpy(bool)
-    ran_out, failed = final["mode"].isin(RAN_OUT).to_numpy(bool), (final["mode"] == "failed").to_numpy(bool)
+    fates = np.array([fate_after(*verdict) for verdict in zip(final["verdict"], final["mode"], strict=True)], object)
     by_hand = trials.loc[(trials["state"] == "stopped") & (trials["mode"] == "person"), "trial"]
     counts = {
         "began": _count(begun["phase"].to_numpy(int), n),
         "completed": _count(begun["phase"].to_numpy(int)[begun["ended_s"].notna().to_numpy()], n),
-        "continued": _count(judged[~stop], n),
-        "stopped": _count(judged[stop & ~ran_out & ~failed], n) + _count(_last_phases(by_hand, phases), n),
-        "finished": _count(judged[stop & ran_out], n),
+        "continued": _count(judged[fates == "continued"], n),
+        "stopped": _count(judged[fates == "stopped"], n) + _count(_last_phases(by_hand, phases), n),
+        "finished": _count(judged[fates == "finished"], n),
         "failed": _count(_last_phases(trials.loc[trials["state"] == "failed", "trial"], phases), n),
     }
     decided = sum(counts[fate] for fate in ("continued", "stopped", "finished", "failed"))

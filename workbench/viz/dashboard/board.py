@@ -12,7 +12,7 @@ from workbench.core.size import Size
 from workbench.knowledge import Frames
 from workbench.knowledge.frames import CONFIG_ID, METRICS, SLOTS, SPANS, FrameReader
 from workbench.knowledge.remarks import notes_of, tags_of
-from workbench.viz.dashboard import derived
+from workbench.viz.dashboard.derived import Fates, SlotTime, finite
 from workbench.viz.dashboard.feed import News
 from workbench.viz.dashboard.lines import Lines
 from workbench.viz.dashboard.live_curves import LiveCurves
@@ -78,7 +78,9 @@ class Board:
         self._lines_sent = 0
         self._touched: set[int] = set()
         self._numbers: dict[str, Any] = {}  # what only events change
-        self._usage = derived.usage(self._reader, self._spans)
+        self._slot_time = SlotTime(self._reader, self._spans)
+        self._usage = self._slot_time.now()
+        self._fates = Fates(self._ledger)
         self.importance: list[dict[str, Any]] = []
         self._importance_sent = False
         self._stale = True
@@ -91,9 +93,9 @@ class Board:
             return
         if news.events:
             self._numbers = {}
-            self._spans.take()
         for event in news.events:
             self._event(event)
+        self._slot_time.take(news.events)
         if len(points):
             self._ledger.at = max(self._ledger.at, float(points["at"].max()))
         self.curves.take(points)
@@ -152,8 +154,8 @@ class Board:
     def state(self) -> dict[str, Any]:
         """Give the small things, those sent whole each time: counts, occupancy, survival, best scores, the clock."""
         if not self._numbers:
-            self._numbers = derived.numbers(self._reader, self.size.n_phases)
-            self._usage = derived.usage(self._reader, self._spans)
+            self._numbers = self._counted()
+            self._usage = self._slot_time.now()
         at, standing, usage, expected = self._ledger.at, self.standing, self._usage, self.size.expected_phases
         running = standing == "running"
         occupied, idle = usage.shares(at)
@@ -169,6 +171,19 @@ class Board:
             "busy": [usage.running, usage.alive] if standing in ("running", "paused") else [0, 0],
             "left_s": None if to_end is None else usage.left_s(at, to_end),
             "frames_per_s": round(self.rates.frames_per_s, 1) if running else 0.0,
+        }
+
+    def _counted(self) -> dict[str, Any]:
+        """What only events change."""
+        return {
+            "trials_started": len(self._ledger),
+            "trials_ended": self._ledger.n_over,
+            "phases_ended": self._ledger.phases_ended,
+            "slots": [[r["slot"], r["node"], r["joined_s"], r.get("lost_s")] for r in self._reader.slots],
+            "paused": self._ledger.paused,
+            "failures": self._fates.failures(),
+            "survival": self._fates.survival(self.size.n_phases),
+            "best": [*self._fates.best],
         }
 
     def bars(self, most: int) -> tuple[pd.DataFrame, pd.DataFrame]:
@@ -193,7 +208,7 @@ class Board:
 
     def best(self, most: int) -> list[dict[str, Any]]:
         """Give the best trials by their best score, as a snapshot has them."""
-        scores = ((derived.finite(trial.best_score), n) for n, trial in self._ledger.trials.items())
+        scores = ((finite(trial.best_score), n) for n, trial in self._ledger.trials.items())
         sign = -1 if self._ledger.aim.mode == "max" else 1
         scored = sorted((sign * score, n) for score, n in scores if score is not None)
         return [self._trial(n) for _, n in scored[:most]]
@@ -232,6 +247,7 @@ class Board:
 
     def _event(self, event: Event) -> None:
         self._reader.read(event)
+        self._fates.take(event)
         self._lines.take(event)
         self._pips.take(event)
         if event.trial is None:
@@ -277,8 +293,8 @@ class Board:
             "state": trial.standing,
             "pips": self._pips.of(number),
             "phases": trial.phases,
-            "last": derived.finite(trial.last_score),
-            "best": derived.finite(trial.best_score),
+            "last": finite(trial.last_score),
+            "best": finite(trial.best_score),
             "parent": trial.parent,
             "why": self._lines.why(number),
             "error": (trial.error or "")[:LONGEST],

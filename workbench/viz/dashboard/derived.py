@@ -1,6 +1,9 @@
-"""What only events change of a study's numbers: survival, occupancy, best scores, failures."""
+"""What only events change of a study's numbers, kept up to date event by event: survival, occupancy, best scores."""
 
 import math
+from array import array
+from collections import Counter, defaultdict
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -9,11 +12,14 @@ import numpy.typing as npt
 import pandas as pd
 
 from workbench import analysis
+from workbench.analysis.occupancy import KIND_OF
+from workbench.analysis.survival import COUNTS, NO_REPORT, fate_after, mode_after
 from workbench.core.ledger import Ledger, TrialState
+from workbench.core.protocols import Event, Kind
 from workbench.knowledge.frames import FrameReader
-from workbench.viz.dashboard.spans import SpanTable
+from workbench.viz.dashboard.spans import OUTCOMES, SpanTable
 
-_LIVES = ["slot", "joined_s", "lost_s"]
+_SPENT = [KIND_OF[outcome] for outcome in OUTCOMES]
 
 
 @dataclass
@@ -24,9 +30,9 @@ class Usage:
     ----------
     at_s : float
         The instant.
-    used : Occupancy
-        Up to it.
-    running, held, alive : int
+    lived, ran, lost, held : float
+        Slot-seconds up to it, as `analysis.Occupancy` tells them apart.
+    running, holding, alive : int
         Slots that run a phase, hold a trial at a barrier, and live, from then on.
     ended_s : array
         Seconds that each phase took which has ended.
@@ -35,9 +41,12 @@ class Usage:
     """
 
     at_s: float
-    used: analysis.Occupancy
+    lived: float
+    ran: float
+    lost: float
+    held: float
     running: int
-    held: int
+    holding: int
     alive: int
     ended_s: npt.NDArray[np.float64]
     begun_s: npt.NDArray[np.float64]
@@ -50,65 +59,167 @@ class Usage:
     def shares(self, now_s: float) -> tuple[float | None, float | None]:
         """Give the shares of slot time occupied and idle up to `now_s`, 0 to 1; ``None`` before any slot has lived."""
         passed = max(0.0, now_s - self.at_s)
-        alive = self.used.alive + passed * self.alive
+        alive = self.lived + passed * self.alive
         if not alive > 0:
             return None, None
-        occupied = self.used.ran + self.used.lost + passed * self.running
-        idle = self.used.idle + passed * max(0, self.alive - self.running - self.held)
+        occupied = self.ran + self.lost + passed * self.running
+        idle = max(0.0, self.lived - self.ran - self.lost - self.held)
+        idle += passed * max(0, self.alive - self.running - self.holding)
         return round(occupied / alive, 4), round(idle / alive, 4)
 
 
-def usage(reader: FrameReader, spans: SpanTable) -> Usage:
-    """Measure the slots' time up to the last event; between events nothing changes but the clock."""
-    at_s = reader.ledger.at
-    slots = reader.slots
-    lives = pd.DataFrame([(r["slot"], r["joined_s"], r.get("lost_s")) for r in slots], columns=_LIVES)
-    used = analysis.occupancy(spans.frame(), lives, at_s)
-    alive = {r["slot"] for r in slots if "lost_s" not in r}
-    on: dict[str, set[int]] = {"running": set(), "held": set()}
-    for span in reader.open_span.values():
-        if span["outcome"] in on and span["slot"] in alive:
-            on[span["outcome"]].add(span["slot"])
-    ended = np.array([r["wall_s"] for r in reader.phases.values() if "wall_s" in r])
-    begun = np.array([s["started_s"] for s in reader.open_span.values() if s["outcome"] == "running"])
-    return Usage(at_s, used, len(on["running"]), len(on["held"]), len(alive), ended, begun)
+class SlotTime:
+    """The slots' time as `analysis.occupancy` measures it, without starting over.
+
+    Parameters
+    ----------
+    reader : FrameReader
+        Of the study's events.
+    spans : SpanTable
+        Its spans.
+    """
+
+    def __init__(self, reader: FrameReader, spans: SpanTable) -> None:
+        self._reader, self._spans = reader, spans
+        self._lives: dict[float, list[dict[str, Any]]] = defaultdict(list)  # by slot: its rows, as the reader has them
+        self._n_lives = 0
+        self._over = dict.fromkeys(_SPENT, 0.0)  # slot-seconds of spans that have ended
+        self._ended_s = array("d")
+
+    def take(self, events: Iterable[Event]) -> None:
+        """Take in what the reader has read."""
+        for life in self._reader.slots[self._n_lives :]:
+            self._lives[life["slot"]].append(life)
+        self._n_lives = len(self._reader.slots)
+        for slot, from_s, to_s, outcome in self._spans.take():
+            self._over[_SPENT[int(outcome)]] += self._lived(slot, from_s, to_s)
+        ended = ((e.trial, e.phase) for e in events if e.kind is Kind.PHASE_ENDED)
+        self._ended_s.extend(self._reader.phases[key]["wall_s"] for key in ended)  # type: ignore[index]
+
+    def now(self) -> Usage:
+        """Give the slots' time up to the last event."""
+        at_s, spent = self._reader.ledger.at, dict(self._over)
+        living = {life["slot"]: life["joined_s"] for life in self._reader.slots if "lost_s" not in life}
+        lived = self._lived_out() + sum([at_s - joined_s for joined_s in living.values()])
+        running, holding, begun = set(), set(), []
+        for slot, from_s, _, outcome in self._spans.under_way():
+            kind, joined_s = _SPENT[int(outcome)], living.get(slot)
+            whole = joined_s is not None and joined_s <= from_s  # as nearly always
+            spent[kind] += at_s - from_s if whole else self._lived(slot, from_s, at_s)
+            if kind == "ran":
+                begun.append(from_s)
+            if joined_s is not None:
+                (running if kind == "ran" else holding).add(slot)
+        ended, under_way = np.array(self._ended_s), np.array(begun)
+        return Usage(at_s, lived, **spent, running=len(running), holding=len(holding), alive=len(living),
+                     ended_s=ended, begun_s=under_way)  # fmt: skip
+
+    def _lived_out(self) -> float:
+        """Give the seconds that those slots lived which are gone."""
+        return sum([life["lost_s"] - life["joined_s"] for life in self._reader.slots if "lost_s" in life])
+
+    def _lived(self, slot: float, from_s: float, to_s: float) -> float:
+        """Give the seconds of a stretch during which its slot lived: a death may be noticed late."""
+        lives = self._lives.get(slot, ())
+        return sum(max(0.0, min(to_s, r.get("lost_s", to_s)) - max(from_s, r["joined_s"])) for r in lives)
 
 
-def numbers(reader: FrameReader, n_phases: int | None) -> dict[str, Any]:
-    """Count and rank. Of narrow tables: of a large study whole frames would take most of a second."""
-    trials, phases, decisions = _tables(reader)
-    survival = analysis.survival(trials, phases, decisions, n_phases)
-    best = analysis.best_so_far(phases, reader.ledger.aim.mode)
-    ledger = reader.ledger
-    return {
-        "trials_started": len(trials),
-        "trials_ended": ledger.n_over,
-        "phases_ended": ledger.phases_ended,
-        "slots": [[r["slot"], r["node"], r["joined_s"], r.get("lost_s")] for r in reader.slots],
-        "paused": ledger.paused,
-        "failures": _failures(ledger),
-        "survival": [{k: None if v != v else v for k, v in row.items()} for row in survival.to_dict("records")],
-        "best": [[at, score, int(trial), int(phase)] for at, score, trial, phase in best.to_numpy().tolist()],
-    }
+class Fates:
+    """What became of the trials in each phase, as `analysis.survival` counts it, and the best scores on the way.
 
+    Parameters
+    ----------
+    ledger : Ledger
+        Of the same events, one step ahead.
 
-def _failures(ledger: Ledger) -> list[str]:
-    failed = [(n, TrialState.FAILED.value, ledger.trials[n].error) for n in ledger.in_state(TrialState.FAILED)]
-    if not failed:
-        return []  # as nearly always: the frames take a quarter of a refresh
-    return analysis.failure_lines(pd.DataFrame(failed, columns=["trial", "state", "error"], dtype=object))
+    Attributes
+    ----------
+    best : list
+        At each improvement: seconds, score, trial, phase.
+    """
 
+    def __init__(self, ledger: Ledger) -> None:
+        self._ledger = ledger
+        self.best: list[list[Any]] = []
+        self._counts: dict[str, Counter[int]] = {name: Counter() for name in COUNTS}
+        self._known: set[tuple[str, int, int]] = set()  # count, trial, phase: what counts once
+        self._furthest: dict[int, int] = {}  # by trial, the last phase that it began
+        self._verdict: dict[tuple[int, int], str] = {}  # by trial and phase
+        self._end: dict[int, tuple[str, int]] = {}  # of trials that failed or were stopped by a person
+        self._failed: list[int] = []
+        self._failures: list[str] = []  # of these
+        self._judged: Counter[int] = Counter()  # reports, by phase
+        self._mode: dict[int, tuple[str, Mapping[str, Any]]] = {}  # of the last of them, and why
 
-def _tables(reader: FrameReader) -> tuple[pd.DataFrame, pd.DataFrame, pd.DataFrame]:
-    """Trials, phases and decisions, with the columns that `numbers` needs; words stay as they are, for speed."""
-    trials = [(number, trial.standing, trial.mode) for number, trial in reader.ledger.trials.items()]
-    phases = [(r["trial"], r["phase"], r.get("ended_s"), r.get("score")) for r in reader.phases.values()]
-    decisions = [(r["trial"], r["phase"], r["verdict"], r["mode"], r["reason"]) for r in reader.decisions]
-    return (
-        pd.DataFrame(trials, columns=["trial", "state", "mode"], dtype=object),
-        pd.DataFrame(phases, columns=["trial", "phase", "ended_s", "score"]),
-        pd.DataFrame(decisions, columns=["trial", "phase", "verdict", "mode", "reason"], dtype=object),
-    )
+    def take(self, event: Event) -> None:
+        """Count what an event changes."""
+        trial, phase = event.trial, event.phase
+        if trial is None:
+            return
+        if event.kind is Kind.PHASE_STARTED and phase is not None:
+            self._once("began", trial, phase)
+            self._furthest[trial] = max(phase, self._furthest.get(trial, 0))
+        elif event.kind is Kind.PHASE_ENDED and phase is not None:
+            self._once("completed", trial, phase)
+            score = float(event.data["score"])
+            if not math.isnan(score) and self._ledger.aim.better(score, self.best[-1][1] if self.best else None):
+                self.best.append([event.at, score, trial, phase])
+        elif event.kind is Kind.DECISION and phase is not None:
+            self._decided(trial, phase, event.data)
+        record = self._ledger.trials.get(trial)
+        if record is not None and (record.state.over or trial in self._end):
+            self._ended(trial, record.standing, record.mode)
+
+    def survival(self, n_phases: int | None) -> list[dict[str, Any]]:
+        """Give the rows of `analysis.survival`, ``None`` where it has NaN."""
+        n = max(n_phases or 0, 1 + max(self._counts["began"], default=-1))
+        return [self._row(phase) for phase in range(n)]
+
+    def failures(self) -> list[str]:
+        """Say of each kind of error which trials failed by it."""
+        failed = sorted(trial for trial, (fate, _) in self._end.items() if fate == TrialState.FAILED)
+        if failed != self._failed:  # hardly ever: the frames take a quarter of a refresh
+            told = [(trial, TrialState.FAILED.value, self._ledger.trials[trial].error) for trial in failed]
+            lines = analysis.failure_lines(pd.DataFrame(told, columns=["trial", "state", "error"], dtype=object))
+            self._failed, self._failures = failed, lines
+        return self._failures
+
+    def _row(self, phase: int) -> dict[str, Any]:
+        row: dict[str, Any] = {"phase": phase, **{name: self._counts[name][phase] for name in COUNTS}}
+        decided = sum(row[fate] for fate in ("continued", "stopped", "finished", "failed"))
+        row["running"] = max(row["began"] - decided, 0)
+        mode, why = self._mode.get(phase, (None, {}))
+        known = (None, None, None) if mode is None else mode_after(mode, why, self._judged[phase])
+        told = [finite(number) for number in known[1:]]
+        return row | {"mode": known[0], "reported": told[0], "collecting_reports": told[1]}
+
+    def _once(self, count: str, trial: int, phase: int) -> None:
+        if (count, trial, phase) not in self._known:
+            self._known.add((count, trial, phase))
+            self._counts[count][phase] += 1
+
+    def _decided(self, trial: int, phase: int, data: Mapping[str, Any]) -> None:
+        """Keep the last verdict on each trial and phase: a hold that was released does not count twice."""
+        mode = data.get("mode")
+        before, now = self._verdict.get((trial, phase), ""), fate_after(data["verdict"], mode)
+        self._verdict[trial, phase] = now
+        for fate, by in ((before, -1), (now, 1)):
+            if fate:
+                self._counts[fate][phase] += by
+        if mode is not None and mode not in NO_REPORT:
+            self._judged[phase] += 1
+            self._mode[phase] = mode, data
+
+    def _ended(self, trial: int, standing: str, mode: str | None) -> None:
+        """Count the end of a trial that no verdict tells of: in the last phase that it began."""
+        by_hand = standing == TrialState.STOPPED and mode == "person"
+        fate = standing if by_hand or standing == TrialState.FAILED else ""
+        before = self._end.pop(trial, None)
+        if before is not None:
+            self._counts[before[0]][before[1]] -= 1
+        if fate:
+            self._end[trial] = fate, self._furthest.get(trial, 0)
+            self._counts[fate][self._furthest.get(trial, 0)] += 1
 
 
 def finite(value: Any) -> float | None:

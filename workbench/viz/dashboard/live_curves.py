@@ -44,7 +44,12 @@ class _Attempt:
     @property
     def trained_s(self) -> float:
         """Seconds trained up to its end, earlier phases among them."""
-        return self.before_s + self.to_s - (self.from_s if self.began_s is None else self.began_s)
+        return self.before_s + self.to_s - self.trains_from_s
+
+    @property
+    def trains_from_s(self) -> float:
+        """When it began to train, as far as is known."""
+        return self.from_s if self.began_s is None else self.began_s
 
     @property
     def settled(self) -> bool:
@@ -103,7 +108,7 @@ class LiveCurves:
     def take(self, points: npt.NDArray[Any]) -> None:
         """Take in points, of type `POINT`, after the events read with them; all but scores and frames pass."""
         self._forget_restarted()
-        points = points[np.isin(points["name"], (SCORE, FRAMES))]
+        points = points[(points["name"] == SCORE) | (points["name"] == FRAMES)]
         if self._order is None:
             self._order = _Order(self._attempts)
         if len(points) or len(self._order.ended):
@@ -188,11 +193,12 @@ class _Order:
 
     def __init__(self, attempts: list[_Attempt]) -> None:
         self.live = sorted((a for a in attempts if not a.void), key=lambda a: (a.trial, a.from_s, a.phase))
-        told = [(a.trial, a.from_s, a.phase, a.to_s, a.score, a.frames) for a in self.live]
-        self.trial, self.from_s, self.phase, self.to_s, self.score, self.frames = np.array(told).reshape(-1, 6).T
+        told = [(a.trial, a.from_s, a.phase, a.to_s, a.score, a.frames, a.before_s, a.trains_from_s) for a in self.live]
+        self.trial, self.from_s, self.phase, self.to_s, self.score, self.frames, self.before_s, self.began_s = (
+            np.array(told).reshape(-1, 8).T
+        )
         self.ended = np.flatnonzero(self.to_s < _NEVER)
-        self.settled = np.zeros(len(self.live), bool)
-        self.began_s, self.before_s = self.from_s.copy(), np.zeros(len(self.live))
+        self.settled = np.array([a.earlier is None and a.began_s is not None for a in self.live], bool)
 
     def settle(self, owner: npt.NDArray[np.intp], at: Floats) -> None:
         """Place the attempts of which two reports have come; `at` are those of the attempts `owner`."""
@@ -204,7 +210,7 @@ class _Order:
             attempt.settle(reports.get(k))
             self.settled[k] = attempt.settled
             self.before_s[k] = attempt.before_s
-            self.began_s[k] = attempt.from_s if attempt.began_s is None else attempt.began_s
+            self.began_s[k] = attempt.trains_from_s
 
 
 def _rows(points: npt.NDArray[Any], order: _Order) -> tuple[Table, npt.NDArray[Any]]:

@@ -51,14 +51,17 @@ class Rates:
 
     def take(self, points: npt.NDArray[Any], until_s: float) -> None:
         """Take in metrics, of type `POINT`, after the events read with them; the clock stands at `until_s`."""
-        told = points[np.isin(points["trial"], list(self._joined))] if len(points) else points
-        left = np.array(self._left, float).reshape(-1, 2)
         most = max([*self._joined, -1]) + 1
         self._last, self._frames = _grown(self._last, most), _grown(self._frames, most)
-        plain = told[_COLUMN[told["name"]] >= 0]
+        there = np.zeros(most + 1, bool)
+        there[list(self._joined)] = True
+        told = points[there[np.minimum(points["trial"], most)]]
+        column = _COLUMN[told["name"]]
+        plain, column = told[column >= 0], column[column >= 0]
+        left = np.array(self._left, float).reshape(-1, 2)
         gone = len(NAMES)
         changes = [
-            np.column_stack([plain["trial"], _COLUMN[plain["name"]], plain["at"], plain["value"]]),
+            np.column_stack([plain["trial"], column, plain["at"], plain["value"]]),
             self._paces(told[told["name"] == _FRAMES]),
             np.column_stack([left[:, 0].repeat(gone), np.tile(np.arange(gone), len(left)), left[:, 1].repeat(gone),
                              np.full(len(left) * gone, np.nan)]),
@@ -107,8 +110,9 @@ class Rates:
         place = (np.searchsorted(due, at, side="right"), column)
         sums, counts = np.zeros((len(due) + 1, len(NAMES))), np.zeros((len(due) + 1, len(NAMES)))
         sums[0], counts[0] = self._sum, self._count
-        np.add.at(sums, place, np.nan_to_num(value) - np.nan_to_num(before))
-        np.add.at(counts, place, np.isfinite(value) * 1.0 - np.isfinite(before))
+        says, said = np.isfinite(value), np.isfinite(before)
+        np.add.at(sums, place, np.where(says, value, 0.0) - np.where(said, before, 0.0))
+        np.add.at(counts, place, says * 1.0 - said)
         sums, counts = sums.cumsum(axis=0), counts.cumsum(axis=0)
         for at_s, total, known in zip(due, sums, counts, strict=False):
             if known.any():
