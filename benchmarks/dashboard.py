@@ -317,7 +317,7 @@ def an_hour(folder: Path, refreshes: int, every_s: float) -> dict[str, object]:
     cells = [
         "from workbench.viz.dashboard import Dashboard",
         f"board = Dashboard({str(db)!r}, 'hour', refresh_s={every_s / 2})\nboard",
-        "print('deltas told:', board._number)",
+        "print('deltas told:', board._wire.number)",
     ]
     with notebook(folder, cells) as page:
         ran(page, 1)

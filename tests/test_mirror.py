@@ -70,6 +70,7 @@ ELSEWHERE = {  # what is no more than a part of something, and is tested as that
     "study/warm.py": "study/test_more.py",
     "viz/dashboard/estimator.py": "viz/dashboard/test_rates.py",
     "viz/dashboard/explored.py": "viz/dashboard/test_dashboard.py",
+    "viz/dashboard/trial_rows.py": "viz/dashboard/test_board.py",
     "viz/dashboard/feed.py": "viz/dashboard/test_dashboard.py",
     "viz/dashboard/lines.py": "viz/dashboard/test_board.py",
     "viz/dashboard/live.py": "viz/dashboard/test_dashboard.py",

@@ -35,7 +35,7 @@ class Viewer:
     def take(self, message):
         content, (spans, points) = message
         json.dumps(content, allow_nan=False)
-        self.now = {"importance": getattr(self, "now", {}).get("importance"), **content}
+        self.now = {**getattr(self, "now", {}), **content}
         self.trials |= {trial["trial"]: trial for trial in content["trials"]}
         self.log += content["log"]
         anew, samples = content["rates"]
@@ -234,7 +234,7 @@ def test_a_study_that_minimises_has_its_lowest_scores_first():
     begin = Event(Kind.STUDY_STARTED, 0.0, data={"aim": Aim(mode="min").to_json()})
     board.take(_news([begin, *in_order()[1:]]))
     assert board.snapshot()[0]["meta"]["minimise"] is True
-    assert [trial["best"] for trial in board.best(2)] == [0.5, 1.0]
+    assert [trial["best"] for trial in board.rows.best(2)] == [0.5, 1.0]
     assert _board().snapshot()[0]["meta"]["minimise"] is False
 
 

@@ -1,4 +1,5 @@
 import gc
+import json
 import threading
 import weakref
 
@@ -32,7 +33,7 @@ class _Telling(Dashboard):
 
     def send(self, content, buffers=None):
         with self.heard:
-            self.said.append(content)
+            self.said.append({**content, **(json.loads(buffers[-1]) if buffers else {})})
             self.heard.notify_all()
 
     def until(self, kind):
@@ -122,7 +123,7 @@ def test_the_thread_ends_with_the_study_and_answers_still(db, log):
 def test_a_dead_driver_is_seen(board, log):
     log.append(in_order())
     board.refresh()
-    assert board.said[-1]["state"] == "running"
+    assert board.still().text.endswith(": running")
     log.close()  # as the operating system does when it dies
     board.refresh()
     assert board.said[-1]["state"] == "abandoned"

@@ -11,19 +11,14 @@ from workbench.core.showing import reason_text
 from workbench.core.size import Size
 from workbench.knowledge import Frames
 from workbench.knowledge.frames import CONFIG_ID, METRICS, SLOTS, SPANS, FrameReader
-from workbench.knowledge.remarks import notes_of, tags_of
-from workbench.viz.dashboard.derived import Fates, SlotTime, finite
+from workbench.viz.dashboard.derived import Fates, SlotTime
 from workbench.viz.dashboard.feed import News
 from workbench.viz.dashboard.lines import Lines
 from workbench.viz.dashboard.live_curves import LiveCurves
-from workbench.viz.dashboard.pips import Pips
 from workbench.viz.dashboard.rates import NAMES, Rates
 from workbench.viz.dashboard.spans import OUTCOMES, SpanTable
-from workbench.viz.dashboard.words import LONGEST
+from workbench.viz.dashboard.trial_rows import TrialRows
 from workbench.viz.figures import theme
-
-Tags = dict[int | None, dict[str, float]]
-Notes = dict[int | None, list[dict[str, Any]]]
 
 Message = tuple[dict[str, Any], list[bytes]]
 """Content in JSON's types, and its float32 tables: spans [n, 7] and points [m, 5]."""
@@ -53,6 +48,8 @@ class Board:
         Whether somebody drives the study, as far as is known.
     importance : list of dict
         What the forests say, as `workbench.analysis.forests.Answer`.
+    rows : TrialRows
+        The trials as the table has them.
     """
 
     def __init__(
@@ -73,8 +70,8 @@ class Board:
         self._reader = FrameReader()
         self._ledger = self._reader.ledger
         self._spans = SpanTable(self._reader.spans)
-        self._pips = Pips()
         self._lines = Lines(self._ledger, explain)
+        self.rows = TrialRows(self._reader, self._lines)
         self._lines_sent = 0
         self._touched: set[int] = set()
         self._numbers: dict[str, Any] = {}  # what only events change
@@ -82,20 +79,19 @@ class Board:
         self._usage = self._slot_time.now()
         self._fates = Fates(self._ledger)
         self.importance: list[dict[str, Any]] = []
-        self._importance_sent = False
         self._stale = True
-        self._remarks: tuple[int, Tags, Notes] = (0, {}, {})  # as of so many interventions
+        self._told: dict[str, Any] = {}  # the small things, as viewers know them
 
     def take(self, news: News) -> None:
         """Take in what is new in the log."""
         points = news.points
         if not len(points) and not news.events:
             return
-        if news.events:
-            self._numbers = {}
         for event in news.events:
             self._event(event)
-        self._slot_time.take(news.events)
+        if news.events:
+            self._numbers = {}
+            self._slot_time.take(news.events)
         if len(points):
             self._ledger.at = max(self._ledger.at, float(points["at"].max()))
         self.curves.take(points)
@@ -112,7 +108,7 @@ class Board:
         if driven is not None and driven != self.driven:
             self.driven, self._stale = driven, True
         if importance is not None and importance != self.importance:
-            self.importance, self._stale, self._importance_sent = importance, True, False
+            self.importance, self._stale = importance, True
 
     @property
     def stale(self) -> bool:
@@ -152,7 +148,7 @@ class Board:
         return "paused" if self._ledger.paused else "running"
 
     def state(self) -> dict[str, Any]:
-        """Give the small things, those sent whole each time: counts, occupancy, survival, best scores, the clock."""
+        """Give the small things: counts, occupancy, survival, best scores, the clock."""
         if not self._numbers:
             self._numbers = self._counted()
             self._usage = self._slot_time.now()
@@ -162,7 +158,8 @@ class Board:
         to_end = max(expected - self._ledger.phases_ended, 0.0) if running and expected else None
         return {
             **self._numbers,
-            **self._remarks_on(None),
+            **self.rows.remarks(None),
+            "importance": self.importance,
             "state": standing,
             "at_s": round(at, 2),
             "expected_phases": expected,
@@ -195,23 +192,11 @@ class Board:
         content = {
             **self.state(),
             "meta": self.meta(),
-            "importance": self.importance,
             "rates": [True, self.rates.samples],
-            "trials": self.trials(),
+            "trials": self.rows.all(),
             "log": self._lines.since(0),
         }
         return content, [self._spans.all().tobytes(), self.curves.all().tobytes()]
-
-    def trials(self) -> list[dict[str, Any]]:
-        """Give every trial as a snapshot has it."""
-        return [self._trial(number) for number in self._ledger.trials]
-
-    def best(self, most: int) -> list[dict[str, Any]]:
-        """Give the best trials by their best score, as a snapshot has them."""
-        scores = ((finite(trial.best_score), n) for n, trial in self._ledger.trials.items())
-        sign = -1 if self._ledger.aim.mode == "max" else 1
-        scored = sorted((sign * score, n) for score, n in scores if score is not None)
-        return [self._trial(n) for _, n in scored[:most]]
 
     def delta(self) -> Message | None:
         """Give what changed since the last delta, and take it as sent; ``None`` if nothing did."""
@@ -219,28 +204,30 @@ class Board:
             return None
         spans = self._spans.changes()
         dropped, points = self.curves.changes()
+        state = self.state()
         content = {
-            **self.state(),
-            "trials": [self._trial(number) for number in sorted(self._touched) if number in self._ledger],
+            **{name: value for name, value in state.items() if name not in self._told or value != self._told[name]},
+            "trials": [self.rows.of(number) for number in sorted(self._touched) if number in self._ledger],
             "log": self._lines.since(self._lines_sent),
             "void": self._lines.take_void(),
             "dropped": dropped,
             "rates": self.rates.changes(),
         }
-        if not self._importance_sent:
-            content["importance"] = self.importance
-        self.take_as_sent()
+        self._take_as_sent(state)
         return content, [spans.tobytes(), points.tobytes()]
 
     def take_as_sent(self) -> None:
         """Every viewer has all there is, by a snapshot say."""
+        self._take_as_sent(self.state())
+
+    def _take_as_sent(self, state: dict[str, Any]) -> None:
+        self._told = state
         self.curves.take_as_sent()
         self.rates.changes()
         self._spans.changes()
         self._touched.clear()
         self._lines_sent = self._lines.number
         self._lines.take_void()
-        self._importance_sent = True
         self._stale = False
 
     # -- taking in --------------------------------------------------------------------------------------------
@@ -249,7 +236,7 @@ class Board:
         self._reader.read(event)
         self._fates.take(event)
         self._lines.take(event)
-        self._pips.take(event)
+        self.rows.take(event)
         if event.trial is None:
             return
         self._touched.add(event.trial)
@@ -268,9 +255,7 @@ class Board:
     def meta(self) -> dict[str, Any]:
         """Give what hardly ever changes: names, sizes, colours."""
         n_phases = self.size.n_phases or 1 + max((phase for _, phase in self._reader.phases), default=0)
-        names: dict[str, None] = {}
-        for trial in self._ledger.trials.values():
-            names |= dict.fromkeys(name for name in trial.config if name != CONFIG_ID)
+        names = {name: None for trial in self._ledger.trials.values() for name in trial.config if name != CONFIG_ID}
         return {
             "name": self.name,
             "n_trials": self.size.n_trials,
@@ -285,27 +270,3 @@ class Board:
             "outcomes": OUTCOMES,
             "rates": NAMES,
         }
-
-    def _trial(self, number: int) -> dict[str, Any]:
-        trial = self._ledger.trials[number]
-        return {
-            "trial": number,
-            "state": trial.standing,
-            "pips": self._pips.of(number),
-            "phases": trial.phases,
-            "last": finite(trial.last_score),
-            "best": finite(trial.best_score),
-            "parent": trial.parent,
-            "why": self._lines.why(number),
-            "error": (trial.error or "")[:LONGEST],
-            "config": trial.config,
-            **self._remarks_on(number),
-        }
-
-    def _remarks_on(self, trial: int | None) -> dict[str, Any]:
-        """Tags and notes on a trial, or on the study."""
-        asked = self._reader.interventions
-        if len(asked) != self._remarks[0]:
-            self._remarks = len(asked), tags_of(asked), notes_of(asked)
-        _, tags, notes = self._remarks
-        return {"tags": [*tags.get(trial, ())], "notes": notes.get(trial, [])}

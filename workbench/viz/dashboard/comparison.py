@@ -101,7 +101,7 @@ class Comparison(Explored):
             {**trial, "trial": k * APART + trial["trial"], "label": str(trial["trial"]), "parent": None}
             | {"config": {"study": board.name, **trial["config"]}}
             for k, board in enumerate(boards)
-            for trial in board.trials()
+            for trial in board.rows.all()
         ]
         names = dict.fromkeys(["study", *(name for known in meta for name in known["hyperparameters"])])
         return {

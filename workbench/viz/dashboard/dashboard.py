@@ -169,9 +169,9 @@ class Dashboard(Explored):
         try:
             request = ask(self.controls, content, config)
         except (WorkbenchError, OSError) as err:
-            self._say({"type": "refused", "why": str(err)})
+            self._wire.say({"type": "refused", "why": str(err)})
         else:
-            self._say({"type": "asked", "request": request, "action": content["action"], "trial": trial})
+            self._wire.say({"type": "asked", "request": request, "action": content["action"], "trial": trial})
             self._wake.set()
             if not self.running:  # a note on a study that is over
                 self.refresh()

@@ -101,7 +101,9 @@ class SlotTime:
         at_s, spent = self._reader.ledger.at, dict(self._over)
         living = {life["slot"]: life["joined_s"] for life in self._reader.slots if "lost_s" not in life}
         lived = self._lived_out() + sum([at_s - joined_s for joined_s in living.values()])
-        running, holding, begun = set(), set(), []
+        running: set[float] = set()
+        holding: set[float] = set()
+        begun = []
         for slot, from_s, _, outcome in self._spans.under_way():
             kind, joined_s = _SPENT[int(outcome)], living.get(slot)
             whole = joined_s is not None and joined_s <= from_s  # as nearly always
@@ -116,12 +118,12 @@ class SlotTime:
 
     def _lived_out(self) -> float:
         """Give the seconds that those slots lived which are gone."""
-        return sum([life["lost_s"] - life["joined_s"] for life in self._reader.slots if "lost_s" in life])
+        return math.fsum([life["lost_s"] - life["joined_s"] for life in self._reader.slots if "lost_s" in life])
 
     def _lived(self, slot: float, from_s: float, to_s: float) -> float:
         """Give the seconds of a stretch during which its slot lived: a death may be noticed late."""
         lives = self._lives.get(slot, ())
-        return sum(max(0.0, min(to_s, r.get("lost_s", to_s)) - max(from_s, r["joined_s"])) for r in lives)
+        return math.fsum(max(0.0, min(to_s, r.get("lost_s", to_s)) - max(from_s, r["joined_s"])) for r in lives)
 
 
 class Fates:

@@ -1,6 +1,5 @@
 """A widget that looks at the log from a thread of its own, and tells its views what it saw."""
 
-import contextlib
 import threading
 from typing import Any
 from uuid import uuid4
@@ -11,6 +10,7 @@ import traitlets
 from workbench.viz.dashboard.board import Message
 from workbench.viz.dashboard.front import BOOT, CODE, CSS, VERSION
 from workbench.viz.dashboard.stored import VIEW, Stored
+from workbench.viz.dashboard.wire import Wire
 
 _ONCE_MORE_S = 1.0  # the last state is sent again after this: a front end may have dropped it
 
@@ -42,8 +42,8 @@ class Live(anywidget.AnyWidget):  # type: ignore[misc]
 
     def __init__(self, title: str, refresh_s: float) -> None:
         self._title, self._refresh_s = title, refresh_s
-        self._lock = threading.Lock()  # held by whoever touches what is read, or the number
-        self._number = 0  # of the last delta; a viewer that misses one asks for a snapshot
+        self._lock = threading.Lock()  # held by whoever touches what is read, or the wire
+        self._wire = Wire(lambda content, tables: self.send(content, tables))
         self._wake = threading.Event()
         self._asked = False  # whether a viewer waits for a snapshot
         self._closing = False
@@ -123,11 +123,8 @@ class Live(anywidget.AnyWidget):  # type: ignore[misc]
         if self._asked:
             self._asked = False
             self._tell_all()
-        elif (delta := self._delta()) is not None:
-            self._number += 1
-            self._tell("delta", delta)
         else:
-            self._tell("beat", ({}, []))
+            self._wire.delta(self._delta())
         return self._is_over() and not trouble
 
     def _heard(self, _: Any, content: Any, __: Any) -> None:
@@ -136,7 +133,7 @@ class Live(anywidget.AnyWidget):  # type: ignore[misc]
         if kind == "ask":
             self._ask(content)
         elif kind == "front":
-            self._say({"type": "front", "code": CODE, "css": CSS})
+            self._wire.say({"type": "front", "code": CODE, "css": CSS})
         elif kind == "snapshot":
             self._tell_soon()
 
@@ -149,15 +146,7 @@ class Live(anywidget.AnyWidget):  # type: ignore[misc]
                 self._tell_all() if self._closing else self._look()
 
     def _tell_all(self) -> None:
-        self._tell("snapshot", self._snapshot())
-
-    def _tell(self, kind: str, message: Message) -> None:
-        content, tables = message
-        self._say({"type": kind, "number": self._number, **content}, tables)
-
-    def _say(self, content: dict[str, Any], tables: list[bytes] | None = None) -> None:
-        with contextlib.suppress(Exception):  # a kernel that shuts down closes the channel under us
-            self.send(content, tables)
+        self._wire.snapshot(self._snapshot())
 
     # -- what it shows; all but `_ask` are called with the lock held ----------------------------------------------
 

@@ -47,11 +47,15 @@ class SpanTable:
             ended = [k for k, still in zip(changed, is_open.tolist(), strict=True) if not still]
             gone = set(ended)
             self._open = [k for k in (*was_open, *new) if k not in gone]
-        return self._rows[ended][:, _STRETCH].tolist()
+        return self._stretches(ended)
 
     def under_way(self) -> list[list[float]]:
         """Give slot, started_s, ended_s (NaN) and outcome of the spans that have not ended."""
-        return self._rows[self._open][:, _STRETCH].tolist()
+        return self._stretches(self._open)
+
+    def _stretches(self, which: list[int]) -> list[list[float]]:
+        found: list[list[float]] = self._rows[which][:, _STRETCH].tolist()
+        return found
 
     def all(self) -> npt.NDArray[np.float32]:
         """Give every span."""

@@ -32,7 +32,7 @@ def static_html(board: Board) -> str:
         "<div style='font-size:13px'>"
         f"<strong>{escape(board.name)}</strong>: {' · '.join(part for part in numbers if part)}"
         f"{gantt_svg(*board.bars(_MOST_BARS), now['at_s'])}{_survival_table(now['survival'])}"
-        f"{_best_table(board.best(_BEST))}</div>"
+        f"{_best_table(board.rows.best(_BEST))}</div>"
     )
 
 

@@ -70,6 +70,15 @@ test("spans and points are read from tables that begin anywhere", (t) => {
   assert.deepEqual([...store.curves.keys()], [5]);
 });
 
+test("what is packed is read beside the tables, and what a delta leaves out stands as it was", (t) => {
+  const { model, store } = opened(t);
+  const { type, number, ...content } = message("snapshot", 1, { trials: [trial(5)], slots: [[0, "ö", 0, null]] });
+  model.tell({ type, number }, [...NOTHING, new DataView(new TextEncoder().encode(JSON.stringify(content)).buffer)]);
+  assert.deepEqual([...store.trials.keys()], [5]);
+  model.tell({ type: "delta", number: 2, at_s: 11, trials: [], rates: [false, []], log: [] }, NOTHING);
+  assert.deepEqual([store.now.at_s, store.now.slots], [11, [[0, "ö", 0, null]]]);
+});
+
 test("rates are added to, or come anew", (t) => {
   const { model, store } = opened(t);
   model.tell(message("snapshot", 1, { rates: [true, [[0, 1], [1, 2]]] }), NOTHING);

@@ -50,7 +50,8 @@ function makeStore(model) {
     }, RETRY_MS);
   }
 
-  function hear(content, buffers) {
+  function hear(head, buffers) {
+    const content = buffers?.[2] ? { ...head, ...unpacked(buffers[2]) } : head;
     store.heardAt = new Date();
     listen();
     if (content.type === "asked" || content.type === "refused") return answered(content);
@@ -110,9 +111,9 @@ function makeStore(model) {
 }
 
 function apply(store, content, buffers) {
-  if (content.importance === undefined) content.importance = store.now?.importance ?? null; // told when it has changed
-  store.now = content;
-  for (const trial of content.trials) {
+  const { trials, ...small } = content; // of the small things a delta tells those that have changed
+  store.now = content.type === "delta" ? { ...store.now, ...small } : small;
+  for (const trial of trials) {
     store.trials.set(trial.trial, trial);
     for (const name of Object.keys(trial.config)) {
       if (!store.meta.hyperparameters.includes(name)) store.meta.hyperparameters.push(name);
@@ -143,6 +144,10 @@ function apply(store, content, buffers) {
     curve.frames.push(points[k + 4]);
     if (curve.x.length > most) store.curves.set(trial, thinned(curve));
   }
+}
+
+function unpacked(view) {
+  return JSON.parse(new TextDecoder().decode(view));
 }
 
 // A buffer may begin anywhere in a message; float32 must begin at a multiple of four.

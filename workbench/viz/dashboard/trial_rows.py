@@ -1,0 +1,71 @@
+"""Trials as rows of the dashboard's table."""
+
+from typing import Any
+
+from workbench.core.protocols import Event
+from workbench.knowledge.frames import FrameReader
+from workbench.knowledge.remarks import notes_of, tags_of
+from workbench.viz.dashboard.derived import finite
+from workbench.viz.dashboard.lines import Lines
+from workbench.viz.dashboard.pips import Pips
+from workbench.viz.dashboard.words import LONGEST
+
+Tags = dict[int | None, dict[str, float]]
+Notes = dict[int | None, list[dict[str, Any]]]
+
+
+class TrialRows:
+    """What viewers are told of every trial.
+
+    Parameters
+    ----------
+    reader : FrameReader
+        Of the study's events.
+    lines : Lines
+        Of the same events: the last words on every trial.
+    """
+
+    def __init__(self, reader: FrameReader, lines: Lines) -> None:
+        self._reader, self._lines = reader, lines
+        self._pips = Pips()
+        self._remarks: tuple[int, Tags, Notes] = (0, {}, {})  # as of so many interventions
+
+    def take(self, event: Event) -> None:
+        """Take in what the reader has read."""
+        self._pips.take(event)
+
+    def all(self) -> list[dict[str, Any]]:
+        """Give every trial."""
+        return [self.of(number) for number in self._reader.ledger.trials]
+
+    def best(self, most: int) -> list[dict[str, Any]]:
+        """Give the best trials by their best score, at most so many."""
+        ledger = self._reader.ledger
+        scores = ((finite(trial.best_score), n) for n, trial in ledger.trials.items())
+        scored = sorted((-ledger.aim.sign * score, n) for score, n in scores if score is not None)
+        return [self.of(n) for _, n in scored[:most]]
+
+    def of(self, number: int) -> dict[str, Any]:
+        """Give a trial."""
+        trial = self._reader.ledger.trials[number]
+        return {
+            "trial": number,
+            "state": trial.standing,
+            "pips": self._pips.of(number),
+            "phases": trial.phases,
+            "last": finite(trial.last_score),
+            "best": finite(trial.best_score),
+            "parent": trial.parent,
+            "why": self._lines.why(number),
+            "error": (trial.error or "")[:LONGEST],
+            "config": trial.config,
+            **self.remarks(number),
+        }
+
+    def remarks(self, trial: int | None) -> dict[str, Any]:
+        """Give tags and notes on a trial, or on the study."""
+        asked = self._reader.interventions
+        if len(asked) != self._remarks[0]:
+            self._remarks = len(asked), tags_of(asked), notes_of(asked)
+        _, tags, notes = self._remarks
+        return {"tags": [*tags.get(trial, ())], "notes": notes.get(trial, [])}

@@ -1,0 +1,72 @@
+"""What a widget says to its views, in order and numbered, so that a view can tell when something was lost."""
+
+import contextlib
+import json
+import math
+from collections.abc import Callable, Mapping
+from typing import Any
+
+from workbench.viz.dashboard.board import Message
+
+
+class Wire:
+    """Says things to all views of a widget.
+
+    Parameters
+    ----------
+    send : callable
+        Takes content and buffers, as a widget's ``send``.
+
+    Attributes
+    ----------
+    number : int
+        Of the last delta; a viewer that misses one asks for a snapshot.
+    """
+
+    def __init__(self, send: Callable[[dict[str, Any], list[bytes] | None], None]) -> None:
+        self._send = send
+        self.number = 0
+
+    def snapshot(self, message: Message) -> None:
+        """Tell everything."""
+        self._tell("snapshot", message)
+
+    def delta(self, message: Message | None) -> None:
+        """Tell what has changed; ``None``: that nothing has."""
+        if message is None:
+            self.say({"type": "beat", "number": self.number})
+            return
+        self.number += 1
+        self._tell("delta", message)
+
+    def say(self, content: dict[str, Any], tables: list[bytes] | None = None) -> None:
+        """Say something that is not numbered."""
+        with contextlib.suppress(Exception):  # a kernel that shuts down closes the channel under us
+            self._send(content, tables)
+
+    def _tell(self, kind: str, message: Message) -> None:
+        content, tables = message
+        head = {"type": kind, "number": self.number}
+        if tables:
+            self.say(head, [*tables, packed(content)])
+        else:
+            self.say({**head, **content})
+
+
+def packed(content: Mapping[str, Any]) -> bytes:
+    """Write content as JSON, to travel beside the tables: a kernel looks at every value sent in the open.
+
+    Numbers that JSON cannot hold become words.
+    """
+    try:
+        return json.dumps(content, allow_nan=False).encode()
+    except ValueError:
+        return json.dumps(_in_words(content)).encode()
+
+
+def _in_words(value: Any) -> Any:
+    if isinstance(value, Mapping):
+        return {name: _in_words(part) for name, part in value.items()}
+    if isinstance(value, (list, tuple)):
+        return [_in_words(part) for part in value]
+    return str(value) if isinstance(value, float) and not math.isfinite(value) else value
