@@ -1,8 +1,8 @@
 """A worker process killed about every second: the workbench, Optuna's processes and Ray Tune on the same trials.
 
-Trials of some phases that sleep and can be gone on with; four worker processes; every kill is a SIGKILL to a process that
-was in the middle of a phase. Everybody has checkpoints after each phase and tries a lost trial again. The three take turns
-in every repeat. Prints JSON, of each:
+Trials of some phases that sleep and can be gone on with; four worker processes; every kill is a SIGKILL to a process
+that was in the middle of a phase. Everybody has checkpoints after each phase and tries a lost trial again. The three
+take turns in every repeat. Prints JSON, of each:
 
 - ``finished``: trials that reached their end, of ``trials``
 - ``phases_run_again``: phases that had ended and were run once more
@@ -252,7 +252,8 @@ def measure(tool: str, shape: dict[str, Any], every_s: float, seed: int, limit_s
                 told = f"not at its end after {limit_s:g} s"
             with suppress(ProcessLookupError):
                 os.killpg(process.pid, signal.SIGKILL)
-        return _costs(task, killed) | {"exit": told if process.returncode in (0, None) else f"exit {process.returncode}"}
+        ending = told if process.returncode in (0, None) else f"exit {process.returncode}"
+        return _costs(task, killed) | {"exit": ending}
 
 
 def _costs(task: Task, killed: list[tuple[float, int, int]]) -> dict[str, Any]:
@@ -271,7 +272,7 @@ def _costs(task: Task, killed: list[tuple[float, int, int]]) -> dict[str, Any]:
         "kills": len(killed),
         "attempts_lost": sum(what == "begin" for _, _, what, _, _ in lines) - len(ends),
         "phases_run_again": len(ends) - len(set(ends)),
-        "begun_again_s": {"median": round(statistics.median(again), 2), "longest": round(max(again), 2)} if again else None,
+        "begun_again_s": again and {"median": round(statistics.median(again), 2), "longest": round(max(again), 2)},
         "wall_s": round(wall_s, 1),
         "occupancy": round(len(set(ends)) * task.phase_s / (wall_s * task.workers), 3),
     }
@@ -291,16 +292,21 @@ def main() -> None:
     parser.add_argument("--worker", help=argparse.SUPPRESS)
     args = parser.parse_args()
     if args.worker:
-        return optuna_worker(Task(**json.loads(args.worker)))
-    if args.tool:
+        optuna_worker(Task(**json.loads(args.worker)))
+    elif args.tool:
         tool, task = args.tool
-        return print({"workbench": workbench, "optuna": optuna, "ray": ray}[tool](Task(**json.loads(task))))
+        print({"workbench": workbench, "optuna": optuna, "ray": ray}[tool](Task(**json.loads(task))))
+    else:
+        print(json.dumps(_compared(args), indent=2))
+
+
+def _compared(args: argparse.Namespace) -> dict[str, Any]:
     shape = {"trials": args.trials, "phases": args.phases, "phase_s": args.phase_s, "workers": args.workers}
     found: dict[str, Any] = {tool: [] for tool in args.only}
     for repeat in range(args.repeats):
         for tool in args.only:
             found[tool].append(measure(tool, shape, args.every_s, repeat, args.limit_s))
-    print(json.dumps({**shape, "every_s": args.every_s, "load_1m": os.getloadavg()[0], **found}, indent=2))
+    return {**shape, "every_s": args.every_s, "load_1m": os.getloadavg()[0], **found}
 
 
 if __name__ == "__main__":
