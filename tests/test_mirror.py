@@ -52,6 +52,7 @@ ELSEWHERE = {  # what is no more than a part of something, and is tested as that
     "core/registry.py": "core/test_describe.py",
     "knowledge/carry.py": "study/test_pack.py",
     "knowledge/remove.py": "cli/test_studies.py",
+    "paper/learned.py": "paper/test_scoreboard.py",
     "paper/numbers.py": "paper/test_scoreboard.py",
     "simulation/cluster.py": "simulation/test_scenario.py",
     "simulation/outcome.py": "simulation/test_run.py",

@@ -1,6 +1,7 @@
 """The scoreboard: every published number once, ours beside it, nothing typed in."""
 
 import math
+import re
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import get_args
@@ -14,7 +15,8 @@ from workbench.core.errors import InvalidInput
 from workbench.core.places import DATA
 from workbench.knowledge import StudyLog, record
 from workbench.paper.catalogue import EXPERIMENTS, PUBLISHED
-from workbench.paper.experiment import keep_table
+from workbench.paper.experiment import RecordedTable, keep_table
+from workbench.paper.learned import page_of_what_was_learned
 from workbench.paper.numbers import Verdict
 from workbench.paper.scoreboard import Row, is_claim, page, recordings, scoreboard
 from workbench.paper.verdicts import CHANCE
@@ -70,6 +72,19 @@ def test_no_number_of_a_game_stands_on_another(board) -> None:
     ratios = {row.number.what: row for row in board if "HyperTrick over Hyperband" in row.number.what}
     assert ratios["time to best score, HyperTrick over Hyperband, centipede"].verdict == "not run"
     assert {row.verdict for row in ratios.values()} <= {"not run", "not comparable"}
+
+
+def test_what_was_learned_is_told_from_recordings_alone_with_pictures_that_are_there(tmp_path) -> None:
+    written = page_of_what_was_learned()
+    rows = [line for line in written.splitlines() if line.startswith("| ")][1:]
+    assert 5 <= len(rows) <= 10
+    assert len(re.findall(r"!\[", written)) == 3
+    for picture in re.findall(r"\((pictures/[^)]*)\)", written):
+        assert (DATA.parent / "docs" / picture).is_file()
+    curves = RecordedTable.open("ga3c-against-sb3").frame
+    last = curves[(curves["system"] == "default") & (curves["frames"] == curves["frames"].max())]
+    assert f"{last['score'].iloc[0]:.0f}" in next(row for row in rows if "`ga3c-against-sb3`" in row)
+    assert "| `" not in page_of_what_was_learned(tmp_path)
 
 
 def test_the_page_begins_with_counts_and_with_what_differs_claims_first(board) -> None:

@@ -32,9 +32,10 @@ def _reproduce(arguments: argparse.Namespace) -> int:
 
 
 def _scoreboard(arguments: argparse.Namespace) -> int:
-    from workbench.paper.scoreboard import page, recordings, scoreboard
+    from workbench.paper.learned import page_of_what_was_learned
+    from workbench.paper.scoreboard import ABOUT, page, recordings, scoreboard
 
-    text = f"{page(scoreboard())}\n{recordings()}"
+    text = "\n".join([ABOUT, page_of_what_was_learned(), page(scoreboard()), recordings()])
     if arguments.write:
         Path(arguments.write).write_text(text, encoding="utf-8")
     print(arguments.write or text)

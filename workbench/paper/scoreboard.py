@@ -19,6 +19,9 @@ ABOUT = """\
 
 Every number and every claim of the papers, and what was found here beside it. This page is written by
 `workbench scoreboard --write docs/reproduction.md`; nothing in it is typed in by hand.
+"""
+VERDICTS = """\
+## Verdicts
 
 - *exact*: a formula, equal to the printed digits. *By construction*: fitted until it agreed; it says nothing.
 - *agrees*, *differs*: the 95 % interval (in brackets, over the repetitions told) lies wholly on one side of the
@@ -83,8 +86,8 @@ def scoreboard(root: str | Path = DATA, paper: str | None = None) -> list[Row]:
 
 
 def page(rows: Sequence[Row]) -> str:
-    """Write the scoreboard as a page in Markdown: counts, what differs, then all by paper."""
-    lines = [ABOUT, *_counts(rows), "", "## What differs", "", *_table(_differing(rows), papers=True)]
+    """Write the scoreboard in Markdown: counts, what differs, then all by paper."""
+    lines = [VERDICTS, *_counts(rows), "", "## What differs", "", *_table(_differing(rows), papers=True)]
     for paper in dict.fromkeys(row.number.paper for row in rows):
         of_paper = [row for row in rows if row.number.paper == paper]
         lines += ["", f"## {paper}"]

@@ -1,0 +1,75 @@
+"""What the recordings learned, in ten lines and three pictures: how `docs/reproduction.md` begins."""
+
+import json
+from collections.abc import Iterator
+from pathlib import Path
+
+from workbench.core.errors import DatabaseError
+from workbench.core.places import DATA
+from workbench.paper.experiment import RecordedTable
+from workbench.paper.hypertrick.atari import GAMES, by_the_old_rule, learned, recorded_studies, scale_of
+
+# Recording → the column that parts its curves, and what its values are called.
+_CURVES = {
+    "ga3c-against-sb3-atari": ("system", {"default": "GA3C", "a2c": "Stable-Baselines3's A2C"}),
+    "ga3c-against-sb3": ("system", {"default": "GA3C", "a2c": "Stable-Baselines3's A2C"}),
+    "hts-return": ("system", {}),
+    "ba3c-stability": ("variant", {"synchronous": "BA3C, synchronous", "asynchronous": "BA3C, asynchronous"}),
+}
+_PICTURES = (
+    ("ga3c-learns", "Ms. Pac-Man: GA3C's default beside Stable-Baselines3's A2C, median and range of the seeds"),
+    ("curves", "Ms. Pac-Man under HyperTrick: every trial of the study, and which were stopped"),
+    ("hts-speedup", "HTS-RL: how much faster than its synchronous baseline, by the variance of step times"),
+)
+
+
+def page_of_what_was_learned(root: str | Path = DATA) -> str:
+    """Write the table of last scores and the pictures; a recording that is missing is left out."""
+    lines = ["## What was learned", "", "| recording | game | length | scores |", "|---|---|---|---|"]
+    lines += ["| " + " | ".join(row) + " |" for row in (*_agents(Path(root)), *_last_scores(root), *_studies(root))]
+    lines += ["", "Scores are the last ones, a seed each; of a study the best of its trials, lucky among as many."]
+    for name, words in _PICTURES:
+        lines += ["", f"![{words}](pictures/{name}.png)", f"*{words}.*"]
+    return "\n".join(lines) + "\n"
+
+
+def _agents(root: Path) -> Iterator[tuple[str, ...]]:
+    """Agents that were evaluated by the protocol of their paper."""
+    for path in sorted(root.glob("*/evaluation.json")):
+        found = json.loads(path.read_text())
+        score = f"{found['mean']:.1f}, the mean of {found['n_episodes']} games"
+        yield f"`{path.parent.name}`", found["game"], "one agent of GA3C", score
+
+
+def _last_scores(root: str | Path) -> Iterator[tuple[str, ...]]:
+    for name, (column, words) in _CURVES.items():
+        try:
+            rows = RecordedTable.open(name, root).frame
+        except DatabaseError:
+            continue
+        last = rows.groupby([column, "seed"], sort=False).tail(1)
+        scores = [
+            f"{words.get(str(value), value)} {', '.join(f'{score:.0f}' for score in of_one['score'])}"
+            for value, of_one in last.groupby(column, sort=False)
+            if not words or value in words
+        ]
+        game = rows["game"].iloc[0] if "game" in rows else "CartPole-v1"
+        yield f"`{name}`", str(game), f"{last['frames'].median():,.0f} frames", "; ".join(scores)
+
+
+def _studies(root: str | Path) -> Iterator[tuple[str, ...]]:
+    for game in GAMES:
+        both = recorded_studies(game, root)
+        scores = [
+            f"{scheduler} {study.summary['best_score']:.1f}"
+            + " (by the rule of 0.1.0)" * by_the_old_rule(study.spec)
+            + ("" if learned(study) else " (not learned: random play)")
+            for scheduler, study in both.items()
+        ]
+        if both:
+            yield (
+                "a study each",
+                game,
+                "; ".join(scale_of(study).split(";")[0] for study in both.values()),
+                "; ".join(scores),
+            )
