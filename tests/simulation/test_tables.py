@@ -1,0 +1,45 @@
+"""`benchmarks/compare_schedulers.py tables` on the recorded curves of this project: the check of docs/schedulers.md, small."""
+
+import re
+from argparse import Namespace
+
+import numpy as np
+import pytest
+
+from benchmarks.compare_schedulers import BUDGETS, against_the_best, tables
+
+GIVEN = {"table": None, "configs": None, "column": [], "only": [], "nodes": 8, "processes": 1}
+NUMBER = re.compile(r"(-?[0-9.]+) \[(-?[0-9.]+), (-?[0-9.]+)\]")
+
+
+def table_of(schedulers, seeds, repeats) -> tuple[str, dict[str, list[tuple[float, float, float]]]]:
+    """Give the line of words, and the intervals of each row by its label."""
+    lines = tables(Namespace(**GIVEN, schedulers=schedulers, seeds=seeds), repeats).splitlines()
+    rows = {line.split(" | ")[0].strip("| "): NUMBER.findall(line) for line in lines[4:]}
+    return lines[0], {label: [tuple(map(float, cell)) for cell in cells] for label, cells in rows.items()}
+
+
+def test_sure_finds_better_configurations_sooner_than_what_it_came_from() -> None:
+    words, rows = table_of(["random", "hypertrick", "pbt", "sure"], [1], 14)
+    assert words.startswith("Simulated: 14 paired repetitions on each of 1 tables, 8 nodes")
+    assert words.endswith("2 seeds to choose by, judged by 1 others.")
+    at = BUDGETS.index(0.15)
+    mean, low, high = rows["sure × 4"][at]
+    assert low <= mean <= high
+    assert mean < min(rows[f"{label} × 1"][at][0] for label in ("random", "hypertrick", "pbt"))
+    best = next(cells for label, cells in rows.items() if label.startswith("sure × 4, less"))
+    assert best[at][0] == pytest.approx(mean - min(cells[at][0] for n, cells in rows.items() if "× 1" in n), abs=0.0011)
+
+
+def test_a_number_of_seeds_that_leaves_none_held_out_is_left_out() -> None:
+    _, rows = table_of(["asha"], [1, 2, 3, 5], 2)
+    assert [label for label in rows if rows[label]] == ["asha × 1", "asha × 2"]
+
+
+def test_the_best_of_the_others_is_sought_at_every_budget() -> None:
+    flat = {"sure × 4": 0.2, "a": 0.3, "b": 0.1}
+    regrets = {label: np.full((5, len(BUDGETS)), value) for label, value in flat.items()}
+    regrets["a"][:, 0] = 0.0
+    names, less = against_the_best(regrets)
+    assert names.split(" | ")[1:4] == ["a", "b", "b"]
+    assert [float(cell[0]) for cell in NUMBER.findall(less)] == pytest.approx([0.2] + [0.1] * (len(BUDGETS) - 1))
