@@ -5,10 +5,12 @@ from workbench.analysis.reliable import (
     interquartile_mean,
     optimality_gap,
     performance_profile,
+    performance_profiles,
     probability_of_improvement,
     stratified_interval,
 )
 from workbench.core.errors import InvalidInput
+from workbench.viz.figures import bands
 
 
 def test_statistics_by_hand() -> None:
@@ -18,6 +20,22 @@ def test_statistics_by_hand() -> None:
     assert optimality_gap(scores, 2.0) == pytest.approx((2 + 1 + 1) / 8)
     assert performance_profile(scores, [0, 1, 9]).tolist() == [7 / 8, 5 / 8, 0.0]
     assert probability_of_improvement([1.0, 3.0], [2.0, 1.0]) == (0 + 0.5 + 1 + 1) / 4
+
+
+def test_profiles_of_two_by_hand() -> None:
+    """The second lies above the first wherever they differ; where all runs of a task are alike nothing moves."""
+    frame = performance_profiles({"a": [[0.0, 1.0], [0.0, 1.0]], "b": [[1.0, 1.0], [1.0, 1.0]]}, [-1, 0.5, 1], resamples=50)
+    assert list(frame.columns) == ["scheduler", "at", "median", "low", "high"]
+    assert frame["median"].tolist() == [1.0, 0.5, 0.0, 1.0, 1.0, 0.0]
+    assert (frame[["low", "high"]].to_numpy() == frame[["median"]].to_numpy()).all()
+    noisy = performance_profiles({"a": np.random.default_rng(0).normal(size=(9, 3))}, resamples=200)
+    assert len(noisy) == 51
+    assert (noisy["low"] <= noisy["median"]).all() and (noisy["median"] <= noisy["high"]).all()
+    assert (noisy["high"] - noisy["low"]).max() > 0.1
+    assert noisy["median"].iloc[-1] == 0  # nothing is above the highest
+    assert bands(noisy, "Profiles", "score", "share of runs above").data
+    with pytest.raises(InvalidInput, match="the same tasks, got 2 and 3"):
+        performance_profiles({"a": np.zeros((4, 2)), "b": np.zeros((4, 3))})
 
 
 def test_an_interval_draws_each_task_s_runs_apart() -> None:
@@ -56,3 +74,7 @@ def test_statistics_equal_rliable_s(seed) -> None:
     assert probability_of_improvement(rounded, others) == pytest.approx(
         metrics.probability_of_improvement(rounded, others)
     )
+    library = pytest.importorskip("rliable.library")
+    at = np.linspace(-2, 2, 9)
+    theirs, _ = library.create_performance_profile({"a": rounded}, at, reps=2)
+    assert performance_profile(rounded, at) == pytest.approx(theirs["a"])
