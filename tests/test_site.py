@@ -241,3 +241,14 @@ def test_tuning_one_s_own_code_takes_the_few_lines_that_the_page_says() -> None:
     one_call, chosen = blocks("own.md", "python")[1:3]
     assert "Three lines tune it" in (DOCS / "own.md").read_text()
     assert [len([line for line in source.splitlines() if line]) for source in (one_call, chosen)] == [3, 4]
+
+
+def test_every_recipe_for_clusters_is_shown_as_the_file_that_a_test_runs() -> None:
+    page = (DOCS / "cluster.md").read_text()
+    shown = set(re.findall(r'^--8<-- "docs/recipes/([\w.-]+)(?::\w+)?"$', page, re.MULTILINE))
+    assert shown == {path.name for path in (DOCS / "recipes").iterdir() if path.is_file()}
+    tests = "".join(
+        path.read_text() for folder in ("cluster", "clusters") for path in (ROOT / "tests" / folder).glob("*.py")
+    )
+    assert [name for name in shown if f'RECIPES / "{name}"' not in tests] == []
+    assert all(block.startswith("--8<--") for block in blocks("cluster.md", "toml"))  # none that no test would read

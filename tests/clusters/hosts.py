@@ -35,6 +35,10 @@ class Host:
         """Put the cable back."""
         ip("-n", f"{self.namespace}", "link", "set", "ib0", "up")
 
+    def crash(self) -> None:
+        """End all that runs on it but what this process has started there, such as its SSH server."""
+        _end_all(self.namespace, but=os.getpid())
+
     def command(self, *arguments: str) -> list[str]:
         """Say what to run so that it runs on this host."""
         return [
@@ -87,12 +91,17 @@ def hosts(names: Sequence[str]) -> Iterator[list[Host]]:
         yield found
 
 
-def _end_all(namespace: str) -> None:
+def _end_all(namespace: str, but: int = 0) -> None:
     """End whatever still runs on a host: what SSH and SLURM started there is no child of ours."""
     told = subprocess.run(["ip", "netns", "pids", namespace], capture_output=True, text=True, timeout=20)
     for pid in set(map(int, told.stdout.split())) - {os.getpid()}:
-        with suppress(ProcessLookupError):
-            os.kill(pid, signal.SIGKILL)
+        with suppress(ProcessLookupError, FileNotFoundError):
+            if not but or _parent(pid) != but:
+                os.kill(pid, signal.SIGKILL)
+
+
+def _parent(pid: int) -> int:
+    return int(Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[1])
 
 
 @contextmanager

@@ -11,7 +11,7 @@ import pytest
 from tests.clusters.conftest import RECIPES
 from tests.clusters.hosts import Host
 from tests.clusters.ssh import ssh_hosts
-from tests.clusters.test_slurm import Watch
+from tests.clusters.test_slurm import Watch, up
 from tests.clusters.trials import Paced
 from tests.simulation.test_agreement import SCHEDULERS, Recorded, TakesTime, story
 from tests.support import SPACE, MemoryLog
@@ -43,7 +43,7 @@ def client(nodes):
     """A client of the recipe's cluster; a silent host is given up a little sooner."""
     recipe = (RECIPES / "ssh.toml").read_text()
     assert '"60s"' in recipe
-    Path("ssh.toml").write_text(recipe.replace('"60s"', '"10s"'))
+    Path("ssh.toml").write_text(recipe.replace('"60s"', '"20s"'))
     with cluster_client("ssh.toml") as client:
         client.wait_for_workers(6, timeout=90)
         yield client
@@ -65,6 +65,47 @@ def test_a_cable_that_is_cut_in_mid_phase_and_put_back_in_time_costs_nothing(nod
     assert run.wait(180)
     assert watch.n(Kind.PHASE_FAILED) == 0
     assert watch.n(Kind.PHASE_ENDED) == 24
+
+
+def test_hosts_that_come_back_take_part_again_one_that_was_given_up_and_one_that_crashed(nodes, client) -> None:
+    watch = Watch()
+    scheduler = FullRuns(RandomSearcher(SPACE), 8, 1000)  # it is stopped when it has been seen
+    run = Study("back", scheduler, Paced(20, 0.05), "kb.db", client=client, callbacks=[watch]).start()
+    watch.until(lambda events: {e.slot for e in events if e.kind is Kind.PROGRESS} == set(range(6)))
+    with ExitStack() as put_back:
+        nodes[1].cut()
+        put_back.callback(nodes[1].mend)
+        nodes[2].crash()
+        watch.until(lambda events: sum(e.kind is Kind.SLOT_LOST for e in events) >= 4)
+    watch.until(lambda events: up(events) == 6, 240)
+    back = [e for e in watch.events if e.kind is Kind.SLOT_JOINED][6:]
+    assert {e.data["node"] for e in back} == {nodes[1].address, nodes[2].address}
+    heard = len(watch.events)
+    watch.until(lambda events: {e.slot for e in back} <= {e.slot for e in events[heard:] if e.kind is Kind.PHASE_ENDED})
+    run.stop()
+    assert run.wait(120)
+    assert {e.data["why"] for e in watch.events if e.kind is Kind.PHASE_FAILED} == {"crash"}
+    assert watch.n(Kind.TRIAL_FAILED) == 0
+
+
+def test_two_studies_share_the_hosts_by_their_weights_and_the_last_has_all(client) -> None:
+    watches, runs = {"light": Watch(), "heavy": Watch()}, []
+    for name, watch in watches.items():
+        scheduler, weight = FullRuns(RandomSearcher(SPACE), 12, 8), 1.0 + (name == "heavy")
+        study = Study(name, scheduler, Paced(10, 0.05), f"{name}.db", client=client, callbacks=[watch], weight=weight)
+        runs.append(study.start())
+    watches["heavy"].until(lambda events: up(events) == 4)
+    watches["light"].until(lambda events: up(events) == 2)
+    heard = {name: len(watch.events) for name, watch in watches.items()}
+    for name, watch in watches.items():  # and so it stays
+        since = heard[name]
+        watch.until(lambda events, since=since: sum(e.kind is Kind.PHASE_ENDED for e in events[since:]) > 12)
+        assert not [e for e in watch.events[since:] if e.kind in (Kind.SLOT_JOINED, Kind.SLOT_LOST)]
+    watches["light"].until(lambda events: up(events) == 6)
+    for run, watch in zip(runs, watches.values(), strict=True):
+        assert run.wait(180)
+        assert watch.n(Kind.PHASE_ENDED) == 96
+        assert watch.n(Kind.PHASE_FAILED) == 0
 
 
 def test_a_study_of_ga3c_outlives_a_host_and_its_figure_shows_occupancy_by_host(nodes, client) -> None:

@@ -1,5 +1,6 @@
 """Clusters that a file describes: a Dask cluster class, its settings, and between what bounds it adapts."""
 
+import asyncio
 import importlib
 import os
 import time
@@ -15,7 +16,8 @@ from distributed.deploy import Adaptive
 
 from workbench.core.errors import InvalidInput, refuse_unknown
 
-_LOST_S = _FILE_S = 60.0
+_LOST_S = _FILE_S = _START_S = 60.0
+_LOOK_S = 5.0
 _TABLES = {"kind", "settings", "adapt", "dask"}
 
 
@@ -115,7 +117,40 @@ def _launched(file: str) -> Iterator[Client]:
                     cluster.adapt(Adaptive=WholeJobs, **adapt)
                 except TypeError as err:
                     raise InvalidInput(f"{file}: {kind}.adapt does not take this [adapt]: {err}") from None
-            yield client
+            with _brought_back(cluster):
+                yield client
+
+
+@contextmanager
+def _brought_back(cluster: Any) -> Iterator[None]:
+    """Start workers over SSH again once they have ended: Dask does so once, and they end when they are given up."""
+    keeping = asyncio.run_coroutine_threadsafe(_bring_back(cluster), cluster.loop.asyncio_loop)
+    try:
+        yield
+    finally:
+        keeping.cancel()
+
+
+async def _bring_back(cluster: Any) -> None:
+    while True:
+        await asyncio.sleep(_LOOK_S)
+        started = {name: getattr(host, "proc", None) for name, host in cluster.workers.items()}
+        ended = [name for name, process in started.items() if process is not None and process.is_closing()]
+        again = (_start_again(cluster, name) for name in ended)
+        await asyncio.gather(*again, return_exceptions=True)  # out of reach: the next look will try
+
+
+async def _start_again(cluster: Any, name: Any) -> None:
+    """Start a host's workers, if it can be reached."""
+    spec = cluster.worker_spec[name]
+    host = spec["cls"](cluster.scheduler.address, name=name, **spec["options"])
+    try:
+        await asyncio.wait_for(host, _START_S)
+    except BaseException:
+        await host.close()
+        raise
+    ended, cluster.workers[name] = cluster.workers[name], host
+    await ended.close()
 
 
 def _wait_for(file: Path) -> None:
