@@ -11,7 +11,7 @@ from stable_baselines3.common.torch_layers import BaseFeaturesExtractor
 from stable_baselines3.common.vec_env import VecEnv
 from torch import nn
 
-from workbench.algos.rl.envs import available_cores
+from workbench.core.machine import cores
 
 
 class AtariVecEnv(VecEnv):
@@ -19,7 +19,7 @@ class AtariVecEnv(VecEnv):
 
     def __init__(self, rom: str, n_envs: int, n_threads: int = 0, seed: int = 0) -> None:
         self.ale = AtariVectorEnv(
-            rom, n_envs, num_threads=n_threads or min(n_envs, available_cores()), use_fire_reset=False,
+            rom, n_envs, num_threads=n_threads or min(n_envs, cores()), use_fire_reset=False,
             reward_clipping=False, autoreset_mode=AutoresetMode.SAME_STEP,
         )  # fmt: skip
         self._first_seed = seed

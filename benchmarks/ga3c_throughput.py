@@ -18,8 +18,10 @@ is a median over the repeats:
 - ``rss_mib``: most memory the process held until the first GA3C trial had ended, before its peer was loaded
 - ``cpu_us``: core microseconds an agent step, over all threads, which a busy neighbour changes little
 - ``base_cpu_us, ratio_cpu``: with ``--base`` settings, what they take in the same run, and how much of it ``cpu_us`` is
+- ``against_pps, against_cpu_us`` and the ratios to them, ``ratio_pps_against, ratio_cpu_us_against``: with ``--against
+  CHECKOUT``, what the default of that older checkout does in turn with this one, in a process of its own
 
-Run with ``python benchmarks/ga3c_throughput.py --seconds 10 --repeats 3``; needs the extra ``bench``.
+Run with ``python benchmarks/ga3c_throughput.py``, some five minutes; needs the extra ``bench``.
 """
 
 import argparse
@@ -29,6 +31,8 @@ import os
 import platform
 import resource
 import statistics
+import subprocess
+import sys
 import threading
 import time
 from collections.abc import Callable
@@ -39,17 +43,26 @@ import torch
 from ale_py.vector_env import AtariVectorEnv
 
 from workbench.algos.rl.a3c.trial import A3C
-from workbench.algos.rl.envs import available_cores, find_game
+from workbench.algos.rl.envs import find_game
 from workbench.algos.rl.ga3c.trial import GA3C
 from workbench.algos.rl.rollout import Rollout
 from workbench.algos.rl.settings import Settings
 from workbench.algos.rl.trial import play_for
+from workbench.core import machine
 
 GAME, T_MAX, SB3_ENVS, SB3_STEPS = "Pong", 5, 16, 5
 PREDICT_BATCH = 32
 ON_CPU: dict[str, Any] = {"game": GAME, "device": "cpu", "phase": {"seconds": 1}}
 SHIPPED = {"frameskip": 1, "repeat_action_probability": 0.0}  # its wrapper skips frames itself
 NO_OPENCV = "skipped: Stable-Baselines3's Atari wrappers need OpenCV, which is not installed (opencv-python-headless)"
+
+AGAINST = """
+import inspect, json, sys
+sys.path[:0] = [sys.argv[1], sys.argv[1] + "/benchmarks"]
+import ga3c_throughput as there
+given = there.GA3C.from_json(json.loads(sys.argv[2])), float(sys.argv[3]), set()
+print(json.dumps(there.trial_pps(*given[: len(inspect.signature(there.trial_pps).parameters)])))
+"""
 
 
 def trial_pps(settings: Settings, seconds: float, precisions: set[str]) -> dict[str, float]:
@@ -62,6 +75,14 @@ def trial_pps(settings: Settings, seconds: float, precisions: set[str]) -> dict[
     cpu_us = (time.process_time() - cpu) / (trial.steps - steps) * 1e6
     trial.close()
     return {"pps": metrics["pps"], "cpu_us": cpu_us}
+
+
+def checkout_pps(checkout: str, seconds: float) -> dict[str, float]:
+    """Measure the default of another checkout, by its own benchmark."""
+    words = [sys.executable, "-c", AGAINST, os.path.abspath(checkout), json.dumps(ON_CPU), str(seconds)]
+    told = subprocess.run(words, env=os.environ | {"PYTHONPATH": ""}, stdout=subprocess.PIPE, text=True, check=True)
+    rates: dict[str, float] = json.loads(told.stdout.splitlines()[-1])
+    return rates
 
 
 def sb3_pps(seconds: float, cores: int, torch_threads: int, as_shipped: bool = False) -> float:
@@ -154,6 +175,9 @@ def measure(given: argparse.Namespace, cores: int, precisions: set[str]) -> dict
     row = trial_pps(settings, given.seconds, precisions)
     row["rss_mib"] = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss // 1024
     row["emulator_pps"] = emulator_pps(part, cores)
+    if given.against:
+        row |= {f"against_{key}": rate for key, rate in checkout_pps(given.against, given.seconds).items()}
+        row |= {f"ratio_{key}_against": row[key] / row[f"against_{key}"] for key in ("pps", "cpu_us")}
     if given.base is not None:
         row["base_cpu_us"] = trial_pps(base, given.seconds, set())["cpu_us"]
         row["ratio_cpu"] = row["cpu_us"] / row["base_cpu_us"]
@@ -175,13 +199,14 @@ def measure(given: argparse.Namespace, cores: int, precisions: set[str]) -> dict
 def main() -> None:
     """Measure and print."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--seconds", type=float, default=10, help="of GA3C and of Stable-Baselines3, each repeat")
-    parser.add_argument("--repeats", type=int, default=3)
+    parser.add_argument("--seconds", type=float, default=5, help="of GA3C and of Stable-Baselines3, each repeat")
+    parser.add_argument("--repeats", type=int, default=5)
     parser.add_argument("--no-sb3", action="store_true", help="leave the peer out")
     parser.add_argument("--settings", type=json.loads, default={}, help="JSON of GA3C settings to override")
     parser.add_argument("--base", type=json.loads, help="JSON of GA3C settings to compare with in the same run")
+    parser.add_argument("--against", metavar="CHECKOUT", help="an older checkout to compare the defaults with in turn")
     given = parser.parse_args()
-    cores, precisions = available_cores(), set[str]()
+    cores, precisions = machine.cores(), set[str]()
     rows = [measure(given, cores, precisions) for _ in range(given.repeats)]
     result: dict[str, object] = {k: round(statistics.median(row[k] for row in rows), 3) for k in rows[0]}
     if "sb3_pps" in result:
