@@ -35,6 +35,20 @@ kind = "ga3c"
 game = "CartPole-v1"
 phase = {frames = 1000}
 """
+QUICK = """
+[study]
+name = "tiny"
+nodes = 2
+[space]
+h0 = {uniform = [0, 1]}
+h1 = {uniform = [0, 1]}
+[scheduler]
+kind = "hypertrick"
+n_trials = 3
+n_phases = 2
+[trainable]
+kind = "quadratic"
+"""
 
 
 @pytest.fixture
@@ -58,7 +72,7 @@ def test_the_version_is_the_package_s(capsys) -> None:
     assert capsys.readouterr().out == f"workbench {version('rl-workbench')}\n"
 
 
-def test_a_study_from_a_file_then_its_report(folder, capfd) -> None:
+def test_a_study_from_a_file_then_its_report(folder, capfd, one_cluster) -> None:
     assert main(["run", "study.toml", "--db", "kb.db", "--seed", "5", "--record", "recorded"]) == 0
     out, err = capfd.readouterr()
     assert re.search(r"best config\s+learning_rate = ", out)
@@ -85,6 +99,7 @@ def test_a_study_from_a_file_then_its_report(folder, capfd) -> None:
 
 
 def test_a_study_on_a_cluster_that_is_there_already(folder, capfd) -> None:
+    (folder / "study.toml").write_text(QUICK)
     with LocalCluster(2, threads_per_worker=1, dashboard_address=None) as cluster, Client(cluster) as client:
         where = ["--cluster", cluster.scheduler_address, "--checkpoints", str(folder / "shared")]
         assert main(["run", "study.toml", "--db", "kb.db", "--quiet", *where]) == 0
@@ -110,9 +125,30 @@ def refused_text(capfd, *argv) -> str:
     return capfd.readouterr().err
 
 
-@pytest.mark.parametrize("how", [signal.SIGINT, pytest.param(signal.SIGTERM, marks=pytest.mark.slow)])
-def test_a_study_is_ended_cleanly_and_resume_goes_on(folder, how) -> None:
-    (folder / "study.toml").write_text(STUDY.replace("frames = 1000", "frames = 3_000_000"))
+ENDLESS = STUDY.replace("frames = 1000", "frames = 3_000_000")
+OWN = QUICK.replace("quadratic", "waiting:train").replace(
+    "n_trials = 3\nn_phases = 2", "n_trials = 2\nn_phases = 100_000"
+)
+WAITING = """
+import time
+
+def train(config):
+    while True:
+        time.sleep(0.1)
+        yield 0.0
+"""
+
+
+@pytest.mark.parametrize(
+    ("how", "study", "named"),
+    [
+        (signal.SIGINT, OWN, " --trainable waiting:train"),
+        pytest.param(signal.SIGTERM, ENDLESS, "", marks=pytest.mark.slow),
+    ],
+)
+def test_a_study_is_ended_cleanly_and_resume_goes_on(folder, how, study, named) -> None:
+    (folder / "study.toml").write_text(study)
+    (folder / "waiting.py").write_text(WAITING)
     places = ["--db", "kb.db", "--checkpoints", str(folder / "shared")]
     command = [sys.executable, "-m", "workbench", "run", "study.toml", *places]
     running = subprocess.Popen(
@@ -125,7 +161,7 @@ def test_a_study_is_ended_cleanly_and_resume_goes_on(folder, how) -> None:
     running.send_signal(how)
     out, _ = running.communicate(timeout=300)
     assert running.returncode == 130
-    assert f"go on with: workbench run --resume --name tiny {' '.join(places)}\n" in out
+    assert f"go on with: workbench run --resume --name tiny{named} {' '.join(places)}\n" in out
     with KnowledgeBase("kb.db") as kb:
         assert kb["tiny"].frames().state == "interrupted"
 
