@@ -5,7 +5,7 @@ RUNS := data/runs
 # exactly this one: an open range takes the registry's newest build, gigabytes of CUDA with it
 TORCH := torch==2.13.0
 
-.PHONY: study notebooks lab tools test test-slow test-random test-clusters lint docs bench lock clean
+.PHONY: study notebooks lab tools test test-slow test-random test-clusters lint docs bench lock lock-clusters clean
 
 .venv/.installed: requirements.lock pyproject.toml
 	test -x $(BIN)/python || $(shell command -v $(PYTHON) || command -v python3) -m venv .venv
@@ -63,17 +63,9 @@ bench: .venv/.bench ## every benchmark, each printing JSON
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check -r requirements-clusters.lock
 	touch $@
 
-# botocore wants an older dateutil than the lock has, so what speaks to object stores and Kubernetes has an environment of its own
-build/clusters/.installed: requirements.lock pyproject.toml
-	$(or $(shell command -v $(PYTHON)),python3) -m venv build/clusters
-	build/clusters/bin/python -m pip install --quiet --disable-pip-version-check $(TORCH) setuptools
-	build/clusters/bin/python -m pip install --quiet --disable-pip-version-check --no-build-isolation -e '.[test,clusters-test]' $(TORCH)
-	touch $@
-
-test-clusters: .venv/.clusters build/clusters/.installed ## SLURM, SSH and hosts of their own on this machine: Debian, as root; says so where not
+test-clusters: .venv/.clusters ## SLURM, SSH, object stores on this machine: Debian, as root; says so where not
 	@.ci/clusters
-	$(BIN)/python -m pytest -m clusters tests/clusters
-	build/clusters/bin/python -m pytest -m '' tests/cluster/test_object_store.py tests/cluster/test_kubernetes.py
+	$(PYTEST) -m 'clusters and not slow' tests/test_environment.py tests/cluster tests/clusters
 
 lock: ## resolve the newest versions the ranges allow, torch excepted, in an environment of its own
 	rm -rf build/lock && $(or $(shell command -v $(PYTHON)),python3) -m venv build/lock
@@ -82,8 +74,13 @@ lock: ## resolve the newest versions the ranges allow, torch excepted, in an env
 	build/lock/bin/python -m pip freeze --all --exclude-editable --exclude pip | sed s/+cpu// > requirements.lock
 	build/lock/bin/python -m pip install --quiet --no-build-isolation -e '.[bench]' -c requirements.lock
 	build/lock/bin/python -m pip freeze --all --exclude-editable --exclude pip | sed s/+cpu// > requirements-bench.lock
-	build/lock/bin/python -m pip uninstall --quiet --yes minigrid pygame-ce
-	build/lock/bin/python -m pip install --quiet --no-build-isolation -e '.[clusters]' -c requirements.lock
+	$(MAKE) lock-clusters
+
+# botocore wants an older dateutil than the lock has, so nothing is held to what is there but the ranges
+lock-clusters: ## the same for what the tests of clusters need besides, and no more
+	rm -rf build/lock && $(or $(shell command -v $(PYTHON)),python3) -m venv build/lock
+	build/lock/bin/python -m pip install --quiet -r requirements.lock
+	build/lock/bin/python -m pip install --quiet --no-build-isolation -e '.[test,clusters,clusters-test]' $(TORCH)
 	build/lock/bin/python -m pip freeze --all --exclude-editable --exclude pip | sed s/+cpu// > requirements-clusters.lock
 
 clean:

@@ -2,9 +2,13 @@
 
 import re
 import tomllib
+from importlib.metadata import distribution
 from pathlib import Path
 
+import pytest
 import yaml
+from packaging.requirements import Requirement
+from packaging.utils import canonicalize_name
 
 ROOT = Path(__file__).parents[1]
 CONDA_NAMES = {"pytorch": "torch"}
@@ -32,18 +36,50 @@ def test_environment_yml_is_what_pyproject_depends_on_and_forces_no_extra_on_any
     assert dict(_split(entry) for entry in conda + pip[:-1]) == _ranges()
 
 
-def test_the_lock_pins_every_dependency_within_its_range() -> None:
-    lines = (ROOT / "requirements.lock").read_text().replace("_", "-").split()
-    locked = dict(line.split("==") for line in lines)
-    assert locked["torch"].split("+")[0] == "2.13.0"
-    for name, wanted in _ranges("dashboard", "docs", "test").items():
+LOCKS = {  # what each is made of: Makefile, `lock`
+    "requirements.lock": ("dashboard", "docs", "test"),
+    "requirements-bench.lock": ("dashboard", "docs", "test", "bench"),
+    "requirements-clusters.lock": ("dashboard", "docs", "test", "clusters", "clusters-test"),
+}
+
+
+def _pins(lock: str) -> dict[str, str]:
+    lines = (ROOT / lock).read_text().split()
+    return {canonicalize_name(name): version for name, _, version in (line.partition("==") for line in lines)}
+
+
+@pytest.mark.parametrize("lock", LOCKS)
+def test_a_lock_pins_every_dependency_within_its_range(lock) -> None:
+    locked = _pins(lock)
+    assert locked["torch"] == "2.13.0"
+    for name, wanted in _ranges(*LOCKS[lock]).items():
         if name != "python":
             least = [int(n) for n in wanted.removeprefix(">=").split(".")]
-            assert [int(n) for n in re.findall(r"\d+", locked[name])] >= least, name
+            assert [int(n) for n in re.findall(r"\d+", locked[canonicalize_name(name)])] >= least, name
+
+
+@pytest.mark.parametrize(("lock", "taken_back"), [("bench", set()), ("clusters", {"python-dateutil"})])
+def test_a_lock_for_more_is_the_lock_and_more(lock, taken_back) -> None:
+    locked, more = _pins("requirements.lock"), _pins(f"requirements-{lock}.lock")
+    assert {name for name in locked if locked[name] != more.get(name)} == taken_back
+    assert len(more) > len(locked)
+
+
+@pytest.mark.clusters
+def test_what_the_clusters_lock_pins_is_installed_fits_together_and_lacks_nothing() -> None:
+    locked = _pins("requirements-clusters.lock")
+    for name, version in locked.items():
+        about = distribution(name)
+        assert about.version.partition("+")[0] == version, name
+        for needed in map(Requirement, about.requires or ()):
+            if needed.marker is None or needed.marker.evaluate({"extra": ""}):
+                pin = locked.get(canonicalize_name(needed.name))
+                assert pin is not None, f"{name} needs {needed}"
+                assert needed.specifier.contains(pin, prereleases=True), f"{name} needs {needed}, pinned is {pin}"
 
 
 def test_no_file_names_a_registry_or_a_path_of_one_machine() -> None:
-    for name in ("requirements.lock", "requirements-bench.lock", "environment.yml", "pyproject.toml"):
+    for name in (*LOCKS, "environment.yml", "pyproject.toml"):
         text = (ROOT / name).read_text()
         assert "://" not in text, name
         assert " @ " not in text, name
