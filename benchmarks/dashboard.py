@@ -231,6 +231,9 @@ def large(folder: Path, trials: int, each: int) -> dict[str, float]:
     with stopwatch(took, "snapshot"), board._lock:
         board._tell_all()
     size = board.bytes
+    with stopwatch(took, "points"):
+        while board._board.reading:
+            time.sleep(0.01)
     one_more(log, trials)
     with stopwatch(took, "refresh"):
         board.refresh()

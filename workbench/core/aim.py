@@ -56,7 +56,9 @@ class Aim:
 
     def better(self, score: float, than: float | None) -> bool:
         """Tell whether a score improves on another, or on none."""
-        return than is None or math.isnan(than) or self.sign * score > self.sign * than
+        if than is None or than != than:  # NaN
+            return True
+        return score > than if self.mode == "max" else score < than
 
     def why_over(self, best: float | None, at_s: float) -> str | None:
         """Say why a study is over whose best score is `best`, at `at_s` seconds of its clock; ``None`` if it is not."""

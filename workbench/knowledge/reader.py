@@ -159,7 +159,9 @@ class RecordedStudy:
             rows = self._connection.execute(f"{query} ORDER BY m.seq", parameters).fetchall()
         return pd.DataFrame(rows, columns=["seq", "trial", "phase", "at_s", "name", "value"])
 
-    def points(self, names: Sequence[str], after: int = 0) -> tuple[npt.NDArray[Any], int]:
+    def points(
+        self, names: Sequence[str], after: int = 0, most: int = sys.maxsize
+    ) -> tuple[npt.NDArray[Any], int, bool]:
         """Read metric points into one array: a million in about a second.
 
         Parameters
@@ -168,6 +170,8 @@ class RecordedStudy:
             Of the metrics to read.
         after : int
             Only those with a number above it.
+        most : int
+            Points to look through, metrics of other names among them.
 
         Returns
         -------
@@ -175,10 +179,13 @@ class RecordedStudy:
             In the order they were logged; ``name`` is the index into `names`.
         int
             The number to ask with next time.
+        bool
+            Whether there may be more.
         """
         with damage_told(self._path):
-            query = "SELECT max(seq) FROM metrics WHERE study = ?"
-            last = max(after, self._connection.execute(query, (self._id,)).fetchone()[0] or 0)
+            query = "SELECT count(*), max(seq) FROM (SELECT seq FROM metrics WHERE study = ? AND seq > ? LIMIT ?)"
+            many, last = self._connection.execute(query, (self._id, after, most)).fetchone()
+            last = last or after
             known = dict(self._connection.execute("SELECT name, id FROM metric_names").fetchall())
             index_of = {known[name]: k for k, name in enumerate(names) if name in known}
             rows = self._connection.execute(
@@ -195,7 +202,7 @@ class RecordedStudy:
         points["trial"], points["phase"] = read["key"] >> 40, read["key"] >> 20 & 0xFFFFF
         points["name"] = place[read["key"] & 0xFFFFF]
         points["at"], points["value"] = read["at"], read["value"]
-        return points, last
+        return points, last, many == most
 
     def frames(self) -> Frames:
         """Derive the documented frames from the log as it stands now."""
@@ -291,9 +298,9 @@ def _check(event: Event) -> None:
         raise ValueError(f"an event {kind} at {event.at} s whose data is a {type(data).__name__}")
     if kind in _OF_TRIALS and (event.trial is None or (event.phase is None and kind is not Kind.DECISION)):
         raise ValueError(f"an event {kind} of trial {event.trial}, phase {event.phase}")
-    for name, number in (("trial", event.trial), ("phase", event.phase), ("slot", event.slot)):
-        if number is not None and not 0 <= number < _MOST[name]:
-            raise ValueError(f"an event {kind} of {name} {number}")
+    trial, phase, slot = event.trial or 0, event.phase or 0, event.slot or 0
+    if not (0 <= trial < _MOST["trial"] and 0 <= phase < _MOST["phase"] and 0 <= slot < _MOST["slot"]):
+        raise ValueError(f"an event {kind} of trial {trial}, phase {phase}, slot {slot}")
     if kind is Kind.PHASE_ENDED:
         numbers = (data["score"], *data.get("metrics", {}).values())
         if not all(type(number) in (int, float) for number in numbers):
@@ -303,5 +310,5 @@ def _check(event: Event) -> None:
 
 
 _MOST = {"trial": 1 << 23, "phase": 1 << 20, "slot": 1 << 20}
-_OF_TRIALS = {Kind.RUN, Kind.PHASE_STARTED, Kind.PHASE_ENDED, Kind.PHASE_FAILED, Kind.TRIAL_FAILED, Kind.TRIAL_STOPPED}
+_OF_TRIALS = (Kind.PHASE_STARTED, Kind.PHASE_ENDED, Kind.RUN, Kind.PHASE_FAILED, Kind.TRIAL_FAILED, Kind.TRIAL_STOPPED)
 _KINDS = {str(kind): kind for kind in Kind}

@@ -294,11 +294,44 @@ def test_a_feed_gives_each_thing_once(db, log):
     first, second = in_order()[:15], in_order()[15:]
     for part in (first, second):
         log.append(part)
-        events, points = feed.news()
+        events, points, _ = feed.news()
         assert events == [e for e in part if e.kind is not Kind.PROGRESS]
         inner = set(points["at"].tolist()) - {e.at for e in part if e.report()}
         assert inner == {e.at for e in part if e.kind is Kind.PROGRESS}
         assert {READ[name] for name in points["name"]} <= {"score", "frames"}
-        events, points = feed.news()
+        events, points, _ = feed.news()
         assert (events, len(points)) == ([], 0)
     feed.close()
+
+
+def test_points_that_come_bit_by_bit_wait_until_all_are_there_and_curves_begin_with_the_ends_of_phases():
+    events = in_order()
+    whole = _news(events)
+    board, at_once = _board(), _board()
+    at_once.take(whole)
+    board.take(News(whole.events, whole.points[:3], more=True))
+    viewer = Viewer(board.snapshot())
+    board.take_as_sent()
+    assert viewer.now["reading"]
+    ended = {event.trial: event.data["score"] for event in events if event.kind is Kind.PHASE_ENDED}
+    assert {trial: rows[-1][1] for trial, rows in viewer.points.items()} == ended
+    assert all(end == 1 for rows in viewer.points.values() for _, _, end, _ in rows)
+    board.take(News([], whole.points[3:5], more=True))
+    assert not board.stale
+    board.take(News([], whole.points[5:]))
+    viewer.take(board.delta())
+    assert viewer == Viewer(at_once.snapshot())
+
+
+def test_a_long_log_is_read_bit_by_bit(db, log, monkeypatch):
+    log.append(in_order())
+    at_once, feed, bits = Feed(db, NAME), Feed(db, NAME), []
+    whole = at_once.news()
+    monkeypatch.setattr("workbench.viz.dashboard.feed._AT_ONCE", 7)
+    while not bits or bits[-1].more:
+        bits.append(feed.news())
+    at_once.close()
+    feed.close()
+    assert len(bits) > 2
+    assert [len(bit.events) for bit in bits[1:]] == [0] * (len(bits) - 1)
+    assert np.concatenate([bit.points for bit in bits])["value"].tolist() == whole.points["value"].tolist()

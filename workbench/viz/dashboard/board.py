@@ -1,24 +1,30 @@
 """What every view of a study shows, kept up to date event by event, and what changed since viewers last heard."""
 
+import math
 from collections.abc import Sequence
 from typing import Any
 
+import numpy as np
+import numpy.typing as npt
 import pandas as pd
 
 from workbench.core.aim import Aim
+from workbench.core.garbage import uncollected
 from workbench.core.protocols import Config, Event, Explain, Kind
 from workbench.core.showing import reason_text
 from workbench.core.size import Size
 from workbench.knowledge import Frames
 from workbench.knowledge.frames import CONFIG_ID, METRICS, SLOTS, SPANS, FrameReader
 from workbench.viz.dashboard.derived import Fates, SlotTime
-from workbench.viz.dashboard.feed import News
+from workbench.viz.dashboard.feed import NO_POINTS, News
 from workbench.viz.dashboard.lines import Lines
 from workbench.viz.dashboard.live_curves import LiveCurves
 from workbench.viz.dashboard.rates import NAMES, Rates
 from workbench.viz.dashboard.spans import OUTCOMES, SpanTable
 from workbench.viz.dashboard.trial_rows import TrialRows
 from workbench.viz.figures import theme
+
+_OFF_SLOT = (Kind.PHASE_FAILED, Kind.TRIAL_FAILED, Kind.TRIAL_STOPPED)
 
 Message = tuple[dict[str, Any], list[bytes]]
 """Content in JSON's types, and its float32 tables: spans [n, 7] and points [m, 5]."""
@@ -80,23 +86,27 @@ class Board:
         self._fates = Fates(self._ledger)
         self.importance: list[dict[str, Any]] = []
         self._stale = True
+        self._waiting: list[npt.NDArray[Any]] = []  # points, while more of them are to come
         self._told: dict[str, Any] = {}  # the small things, as viewers know them
 
     def take(self, news: News) -> None:
-        """Take in what is new in the log."""
-        points = news.points
-        if not len(points) and not news.events:
+        """Take in what is new in the log; points wait until there are no more to come."""
+        if not (len(news.points) or news.events or len(self._waiting)):
             return
         for event in news.events:
             self._event(event)
         if news.events:
             self._numbers = {}
             self._slot_time.take(news.events)
-        if len(points):
-            self._ledger.at = max(self._ledger.at, float(points["at"].max()))
-        self.curves.take(points)
-        self.rates.take(points, self._ledger.at)
-        self._stale = True
+        if len(news.points):
+            self._ledger.at = max(self._ledger.at, float(news.points["at"].max()))
+            self._waiting.append(news.points)
+        if not news.more:
+            points = np.concatenate([*self._waiting, NO_POINTS])
+            self._waiting.clear()
+            self.curves.take(points)
+            self.rates.take(points, self._ledger.at)
+        self._stale |= bool(news.events) or not news.more
 
     @property
     def size(self) -> Size:
@@ -130,6 +140,11 @@ class Board:
         """Whether the study has come to its end; an interrupted one may go on."""
         return self._ledger.study == "ended"
 
+    @property
+    def reading(self) -> bool:
+        """Whether points of the log are still to come; until then curves go through the ends of phases alone."""
+        return bool(self._waiting)
+
     def config(self, trial: int) -> Config | None:
         """Give a trial's hyperparameters; ``None`` if there is no such trial."""
         return self._ledger.trials[trial].config if trial in self._ledger else None
@@ -161,6 +176,7 @@ class Board:
             **self.rows.remarks(None),
             "importance": self.importance,
             "state": standing,
+            "reading": self.reading,
             "at_s": round(at, 2),
             "expected_phases": expected,
             "occupancy": occupied,
@@ -189,11 +205,13 @@ class Board:
 
     def snapshot(self) -> Message:
         """Give everything a new viewer needs."""
+        with uncollected():
+            trials = self.rows.all()
         content = {
             **self.state(),
             "meta": self.meta(),
             "rates": [True, self.rates.samples],
-            "trials": self.rows.all(),
+            "trials": trials,
             "log": self._lines.since(0),
         }
         return content, [self._spans.all().tobytes(), self.curves.all().tobytes()]
@@ -237,18 +255,21 @@ class Board:
         self._fates.take(event)
         self._lines.take(event)
         self.rows.take(event)
-        if event.trial is None:
+        kind, trial = event.kind, event.trial
+        if trial is None:
             return
-        self._touched.add(event.trial)
-        if event.kind is Kind.PHASE_STARTED:
-            self.curves.start(event.trial, event.phase or 0, event.at)
-            self.rates.join(event.trial)
-        elif event.kind is Kind.PHASE_ENDED:
-            frames = float(event.data.get("metrics", {}).get("frames", float("nan")))
-            self.curves.end(event.trial, event.phase or 0, event.at, float(event.data["score"]), frames)
-        off_slot = event.kind is Kind.DECISION and (event.data.get("verdict") != "continue" or self._ledger.paused)
-        if off_slot or event.kind in (Kind.PHASE_FAILED, Kind.TRIAL_FAILED, Kind.TRIAL_STOPPED):
-            self.rates.drop(event.trial, event.at)
+        self._touched.add(trial)
+        if kind is Kind.PHASE_STARTED:
+            self.curves.start(trial, event.phase or 0, event.at)
+            self.rates.join(trial)
+        elif kind is Kind.PHASE_ENDED:
+            frames = float(event.data.get("metrics", {}).get("frames", math.nan))
+            self.curves.end(trial, event.phase or 0, event.at, float(event.data["score"]), frames)
+        elif kind is Kind.DECISION:
+            if event.data.get("verdict") != "continue" or self._ledger.paused:
+                self.rates.drop(trial, event.at)
+        elif kind in _OFF_SLOT:
+            self.rates.drop(trial, event.at)
 
     # -- telling ----------------------------------------------------------------------------------------------
 

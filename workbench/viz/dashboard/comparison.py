@@ -82,7 +82,11 @@ class Comparison(Explored):
         """Read what is new of every study; tell whether there was anything."""
         fresh = False
         for name, (feed, board) in self._studies.items():
-            board.take(feed.news())
+            more = True
+            while more:
+                news = feed.news()
+                board.take(news)
+                more = news.more
             board.learn(driven=driver_of(self._db, name) is not None)
             self._estimators[name].look(board.phases_ended, board.frames)
             board.learn(importance=self._estimators[name].answers)

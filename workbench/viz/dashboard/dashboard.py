@@ -123,7 +123,10 @@ class Dashboard(Explored):
     # -- what it shows -------------------------------------------------------------------------------------------
 
     def _take(self) -> None:
-        self._board.take(self._feed.news())
+        news = self._feed.news()
+        self._board.take(news)
+        if news.more:
+            self._wake.set()
         self._board.learn(driven=driver_of(self._db, self._board.name) is not None)
         if self.importance:
             self._estimator.look(self._board.phases_ended, self._board.frames)
@@ -140,7 +143,7 @@ class Dashboard(Explored):
         return static_html(self._board)
 
     def _is_over(self) -> bool:
-        return self._board.ended
+        return self._board.ended and not self._board.reading
 
     def _leave(self) -> None:
         self._feed.close()

@@ -155,18 +155,21 @@ class Fates:
 
     def take(self, event: Event) -> None:
         """Count what an event changes."""
-        trial, phase = event.trial, event.phase
+        kind, trial, phase = event.kind, event.trial, event.phase
         if trial is None:
             return
-        if event.kind is Kind.PHASE_STARTED and phase is not None:
+        if kind is Kind.PHASE_STARTED and phase is not None:
             self._once("began", trial, phase)
-            self._furthest[trial] = max(phase, self._furthest.get(trial, 0))
-        elif event.kind is Kind.PHASE_ENDED and phase is not None:
+            if phase > self._furthest.get(trial, 0):
+                self._furthest[trial] = phase
+            return
+        if kind is Kind.PHASE_ENDED and phase is not None:
             self._once("completed", trial, phase)
-            score = float(event.data["score"])
-            if not math.isnan(score) and self._ledger.aim.better(score, self.best[-1][1] if self.best else None):
+            score, sign = float(event.data["score"]), self._ledger.aim.sign
+            if sign * score > (sign * self.best[-1][1] if self.best else -math.inf):
                 self.best.append([event.at, score, trial, phase])
-        elif event.kind is Kind.DECISION and phase is not None:
+            return
+        if kind is Kind.DECISION and phase is not None:
             self._decided(trial, phase, event.data)
         record = self._ledger.trials.get(trial)
         if record is not None and (record.state.over or trial in self._end):

@@ -13,6 +13,7 @@ from workbench.knowledge.reader import POINT
 READ = ("score", "frames", "pps", "tps", "policy_lag_mean", "prediction_queue", "training_queue")
 SCORE, FRAMES = READ.index("score"), READ.index("frames")
 
+_AT_ONCE = 20_000  # points
 NO_POINTS = np.empty(0, POINT)
 
 
@@ -22,6 +23,8 @@ class News(NamedTuple):
     events: list[Event]
     points: npt.NDArray[Any] = NO_POINTS
     """Of type `POINT`; ``name`` is an index into `READ`."""
+    more: bool = False
+    """Whether points are left that these events already explain: of a long log they come bit by bit."""
 
 
 class Feed:
@@ -56,13 +59,13 @@ class Feed:
         return self._study.spec
 
     def news(self) -> News:
-        """Read what has been logged since the last call.
+        """Read what has been logged since the last call: all events, and of the points no more than a glance takes.
 
         Metrics are read first, so that the events that explain them are never missing.
         """
-        points, self._metrics = self._study.points(READ, self._metrics)
+        points, self._metrics, more = self._study.points(READ, self._metrics, _AT_ONCE)
         events, self._events = self._study.events_since(self._events)
-        return News(events, points)
+        return News(events, points, more)
 
     def close(self) -> None:
         """Close the connection."""

@@ -35,14 +35,17 @@ class Lines:
     def take(self, event: Event) -> None:
         """Write an event down if it makes a line, and if it is the last word on its trial."""
         trial = event.trial
-        if event.kind in (Kind.DECISION, Kind.TRIAL_STOPPED) and trial is not None:
+        if event.kind is Kind.PHASE_STARTED or event.kind is Kind.RUN:
+            return
+        if trial is not None and (event.kind is Kind.DECISION or event.kind is Kind.TRIAL_STOPPED):
             known = self._ledger.trials[trial]
             if event.kind is Kind.DECISION and (known.mode == "person" or known.state is TrialState.FAILED):
                 return  # the scheduler, told that a person stopped the trial or that it failed, agrees
             self._last_word[trial] = event
-        where = LIST_OF.get(event.kind)
         if trial is not None and event.kind is Kind.PHASE_ENDED:
             self._lost.pop(trial, None)
+            return
+        where = LIST_OF.get(event.kind)
         if where is None:
             return
         self.number += 1

@@ -82,6 +82,7 @@ class LiveCurves:
         self._held = np.empty(0, POINT)  # reports of attempts of which only one is known
         self._restarted: set[tuple[int, int]] = set()
         self._dropped: set[int] = set()
+        self._placed = False  # whether points have been taken in; before, viewers get the ends of phases
 
     def start(self, trial: int, phase: int, at_s: float) -> None:
         """A phase begins, or begins again after a crash."""
@@ -107,6 +108,9 @@ class LiveCurves:
 
     def take(self, points: npt.NDArray[Any]) -> None:
         """Take in points, of type `POINT`, after the events read with them; all but scores and frames pass."""
+        if not self._placed:
+            self._placed = True
+            self._dropped.update(self._ends()[:, _TRIAL].astype(int).tolist())
         self._forget_restarted()
         points = points[(points["name"] == SCORE) | (points["name"] == FRAMES)]
         if self._order is None:
@@ -143,12 +147,26 @@ class LiveCurves:
 
     def all(self, most: int | None = None) -> Table:
         """Give every curve, thinned to about `most` points in all (those kept anyway, if not given); as `changes`."""
+        if not self._placed:
+            return self._ends()[:, :_PHASE]
         return self._thinned(self._rows[: self._n], most)[:, :_PHASE]
 
     def take_as_sent(self) -> None:
         """Every viewer has all there is."""
         self._sent = self._n
         self._dropped.clear()
+
+    def _ends(self) -> Table:
+        """Give the ends of phases alone, before there are points: each phase counts from where it was put on a slot."""
+        order = _Order(self._attempts)
+        ended = order.ended
+        trial, spent_s = order.trial[ended], order.to_s[ended] - order.from_s[ended]
+        first = np.searchsorted(trial, trial)
+        x = np.cumsum(spent_s) - (np.cumsum(spent_s) - spent_s)[first]
+        one = np.ones(len(ended))
+        return np.column_stack([trial, x, order.score[ended], one, order.frames[ended], order.phase[ended]]).astype(
+            "f4"
+        )
 
     def _forget_restarted(self) -> None:
         """Take out what attempts reported that have begun again since, and note whose curves viewers must forget."""

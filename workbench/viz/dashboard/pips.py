@@ -22,10 +22,10 @@ class Pips:
             self._set(event.trial, event.phase or 0, "x")
         elif event.kind is Kind.TRIAL_STOPPED:
             self._set(event.trial, event.phase or 0, "s")
-        elif event.kind is Kind.DECISION and self.of(event.trial)[-1:] not in ("x", "s"):
+        elif event.kind is Kind.DECISION and self._of.get(event.trial, "-")[-1] not in "xs":
             ran_out = "f" if event.data.get("mode") in RAN_OUT else "s"
             letter = _OF_VERDICT.get(event.data["verdict"], ran_out)
-            last = len(self.of(event.trial)) - 1
+            last = len(self._of.get(event.trial, ())) - 1
             self._set(event.trial, max(0, last) if event.phase is None else event.phase, letter)
 
     def of(self, trial: int) -> str:
@@ -34,5 +34,6 @@ class Pips:
 
     def _set(self, trial: int, phase: int, letter: str) -> None:
         letters = self._of.setdefault(trial, [])
-        letters += "-" * (phase + 1 - len(letters))
+        if phase >= len(letters):
+            letters += "-" * (phase + 1 - len(letters))
         letters[phase] = letter

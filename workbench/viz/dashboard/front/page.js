@@ -133,7 +133,7 @@ function renderStudy(given) {
 
     const bar = filterBar(main, store, own);
     const table = makeTable(main, store, own);
-    const { gantt, unzoom, expectation, views } = glance(main, own, look, touched);
+    const { gantt, unzoom, expectation, reading, views } = glance(main, own, look, touched);
     const more = moreTabs(main, model, store, own, look, touched);
     const detail = makeDetail(side, store, own);
     const controls = trialControls(side, store);
@@ -156,6 +156,7 @@ function renderStudy(given) {
       facts.textContent = headline(store);
       announce(store.now.state, leader?.trial ?? null, leader?.best ?? null);
       unzoom.hidden = !own.filter().includes("time:");
+      reading.textContent = store.now.reading ? "ends of phases; the rest is being read …" : "";
       expectation.textContent = store.meta.expected.length ? "line: expected, dots: fewest" : "";
     }
 
@@ -179,6 +180,7 @@ function renderStudy(given) {
 function glance(main, own, look, touched) {
   const row = make("div", "wb-figures", main);
   const curves = figure(row, "Learning curves", "learning curves of the visible trials; the table holds their scores");
+  const reading = make("span", "wb-soft wb-note", curves.head);
   curveChoices(curves.head, look, touched);
   const survival = figure(row, "Trials in each phase", "how many trials began each phase and what became of them");
   const expectation = make("span", "wb-soft wb-note", survival.head);
@@ -194,7 +196,7 @@ function glance(main, own, look, touched) {
     touched();
   };
   unzoom.onclick = () => own.brush("time:", "");
-  return { gantt, unzoom, expectation, views: [[survival, drawSurvival], [occupancy, drawOccupancy], [curves, drawCurves]] };
+  return { gantt, unzoom, expectation, reading, views: [[survival, drawSurvival], [occupancy, drawOccupancy], [curves, drawCurves]] };
 }
 
 // What is a click away.
