@@ -160,16 +160,22 @@ def test_the_examples_of_studies_to_your_needs_run(tmp_path, monkeypatch, capsys
     assert {path.name for path in Path("data/runs").iterdir()} >= {"heard.optuna.db", "heard.csv", "live"}
 
 
-def test_five_minutes_run_at_a_toy_size(tmp_path, monkeypatch, capsys) -> None:
-    monkeypatch.chdir(tmp_path)
-    said = dict.fromkeys(TOY, 0)
+class Toy:
+    """Makes examples small, and keeps account of what it changed."""
 
-    def smaller(text: str) -> str:
-        for full, toy in TOY.items():
-            said[full] += text.count(full)
+    def __init__(self, changes: dict[str, str]) -> None:
+        self.changes, self.said = changes, dict.fromkeys(changes, 0)
+
+    def __call__(self, text: str) -> str:
+        for full, toy in self.changes.items():
+            self.said[full] += text.count(full)
             text = text.replace(full, toy)
         return text
 
+
+def test_five_minutes_run_at_a_toy_size(tmp_path, monkeypatch, capsys, one_cluster) -> None:
+    monkeypatch.chdir(tmp_path)
+    smaller = Toy(TOY)
     names: dict[str, object] = {}
     for source in blocks("start.md", "python"):
         exec(compile(smaller(source), "docs/start.md", "exec"), names)
@@ -185,21 +191,8 @@ def test_five_minutes_run_at_a_toy_size(tmp_path, monkeypatch, capsys) -> None:
                 main(shlex.split(line)[1:])
         elif line not in NOT_RUN:
             assert main(shlex.split(smaller(line))[1:]) == 0, line
-    assert all(said.values())
+    assert all(smaller.said.values())
     assert "first" in capsys.readouterr().out
-
-
-class Toy:
-    """Makes examples small, and keeps account of what it changed."""
-
-    def __init__(self, changes: dict[str, str]) -> None:
-        self.changes, self.said = changes, dict.fromkeys(changes, 0)
-
-    def __call__(self, text: str) -> str:
-        for full, toy in self.changes.items():
-            self.said[full] += text.count(full)
-            text = text.replace(full, toy)
-        return text
 
 
 def titled(page: str, title: str) -> str:
