@@ -4,7 +4,6 @@ import json
 from collections.abc import Mapping
 from dataclasses import dataclass
 from html import escape
-from math import isnan
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -14,6 +13,7 @@ from workbench.core.record import size_of_record
 from workbench.core.registry import REGISTRY
 from workbench.core.size import Size
 from workbench.knowledge import Frames, KnowledgeBase, Recording
+from workbench.study.rows import number, scalar, summary_rows
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -201,7 +201,7 @@ class Results:
         names = self.frames.hyperparameters
         phases = [
             {"trial": row["trial"], "phase": row["phase"], "score": row["score"]}
-            | {"config": {name: _scalar(row[name]) for name in names if row[name] == row[name]}}
+            | {"config": {name: scalar(row[name]) for name in names if row[name] == row[name]}}
             for row in table.to_dict("records")
         ]
         told = {"study": self.name, "seed": self.spec["seed"], "trainable": self.spec["trainable"], "phases": phases}
@@ -245,7 +245,7 @@ class Results:
         return write_report(
             path,
             f"Study {self.name}",
-            self._rows(),
+            summary_rows(self),
             captions,
             tables,
             note=_what_ran(self.spec),
@@ -265,7 +265,7 @@ class Results:
         return table.drop(columns=idle, errors="ignore").assign(**told)
 
     def __str__(self) -> str:
-        rows = self._rows()
+        rows = summary_rows(self)
         width = max(len(label) for label in rows)
         return "\n".join([f"study {self.name}", *(f"  {label:<{width}}  {value}" for label, value in rows.items())])
 
@@ -274,75 +274,9 @@ class Results:
     def _repr_html_(self) -> str:
         cells = "".join(
             f"<tr><th style='text-align:left'>{escape(label)}</th><td style='text-align:left'>{escape(value)}</td></tr>"
-            for label, value in self._rows().items()
+            for label, value in summary_rows(self).items()
         )
         return f"<table><caption>study {escape(self.name)}</caption>{cells}</table>"
-
-    def _rows(self) -> dict[str, str]:
-        s = self.summary
-        best = "no score yet"
-        if s["best_trial"] is not None:
-            config = ", ".join(f"{name} = {_number(value)}" for name, value in s["best_config"].items())
-            best = f"{_number(s['best_score'])} (trial {s['best_trial']}, after {s['best_at_s']:.0f} s)"
-            best += ", claimed on one seed"
-        alpha = (
-            "unknown: its record does not tell how large the study is" if s["alpha"] is None else f"{s['alpha']:.1%}"
-        )
-        if "alpha_expected" in s:
-            alpha += f" (expected {s['alpha_expected']:.1%}, minimum {s['alpha_minimum']:.1%})"
-        states = ", ".join(f"{n} {state}" for state, n in s["states"].items())
-        origin = {"origin": "simulated: nothing was trained, times are virtual"} if self.spec.get("simulated") else {}
-        return {
-            **origin,
-            "state": ": ".join(filter(None, (self.frames.state, self.frames.why_over))),
-            **({"aim": str(self.frames.aim)} if str(self.frames.aim) else {}),
-            **self._confirmed_row(),
-            "best score": best,
-            "best config": config if s["best_trial"] is not None else "",
-            **self._front_row(),
-            "trials": f"{s['trials']}: {states}" if states else "none yet",
-            **self._failures(),
-            "phases": f"{s['phases']} completed, {s['retries']} attempts lost",
-            "occupancy": "no slot has joined" if isnan(s["occupancy"]) else f"{s['occupancy']:.1%} of the slots' time",
-            "completion rate": alpha,
-            "wall time": f"{s['wall_s']:.1f} s",
-        }
-
-    def _confirmed_row(self) -> dict[str, str]:
-        """Say what was confirmed, beside what was claimed of the same configuration."""
-        from workbench.analysis import claims
-
-        rows = self.confirmed
-        if rows.empty:
-            best = claims(self.frames.trials, self.frames.aim.mode).head(1)
-            if best.empty or best["claimed_on"].item() == 1:
-                return {}
-            told = f"{_number(best['claimed'].item())} (configuration of trial {best['trial'].item()}, mean of "
-            return {"claimed score": f"{told}{_seeds(best['claimed_on'].item())} that the study chose it by)"}
-        first = rows.iloc[0]
-        interval = f"{_number(float(first['confirmed']))} [{first['low']:.4g}, {first['high']:.4g}]"
-        config = self.frames.trials.set_index("trial").loc[first["trial"], self.frames.hyperparameters].dropna()
-        told = ", ".join(f"{name} = {_number(_scalar(value))}" for name, value in config.items())
-        on = f"{_seeds(int(first['claimed_on']))} claimed {_number(float(first['claimed']))}"
-        return {
-            "confirmed score": f"{interval} (middle mean of {_seeds(int(first['confirmed_on']))}, fresh; {on})",
-            "confirmed config": f"{told} (configuration of trial {first['trial']:.0f})",
-        }
-
-    def _front_row(self) -> dict[str, str]:
-        if (second := self.frames.aim.second) is None:
-            return {}
-        rows = self.front[self.front["on_front"]]
-        told = [
-            f"trial {row.trial} ({_number(row.score)}, {second} {_number(row.second)})" for row in rows.itertuples()
-        ]
-        return {"front": "; ".join(told) or f"no phase has ended with a metric {second}"}
-
-    def _failures(self) -> dict[str, str]:
-        from workbench.analysis import failure_lines
-
-        lines = failure_lines(self.frames.trials)
-        return {"failed of": "; ".join(lines)} if lines else {}
 
 
 _POINTS = 15_000  # of all learning curves in a figure
@@ -386,19 +320,7 @@ def _thinned(curves: "pd.DataFrame") -> "pd.DataFrame":
 
 def _what_ran(spec: Mapping[str, Any]) -> str:
     scheduler, trainable = dict(spec["scheduler"]), dict(spec["trainable"])
-    settings = ", ".join(f"{k} = {_number(v)}" for k, v in trainable.items() if k != "kind" and v is not None)
-    rule = ", ".join(f"{k} = {_number(v)}" for k, v in scheduler.items() if k not in ("kind", "searcher"))
+    settings = ", ".join(f"{k} = {number(v)}" for k, v in trainable.items() if k != "kind" and v is not None)
+    rule = ", ".join(f"{k} = {number(v)}" for k, v in scheduler.items() if k not in ("kind", "searcher"))
     trained = f"{trainable['kind']} ({settings})" if settings else trainable["kind"]
     return f"{scheduler['kind']} ({rule}) over {trained}; seed {spec['seed']}"
-
-
-def _seeds(n: int) -> str:
-    return "one seed" if n == 1 else f"{n} seeds"
-
-
-def _scalar(value: Any) -> Any:
-    return value.item() if hasattr(value, "item") else value
-
-
-def _number(value: Any) -> str:
-    return f"{value:.4g}" if isinstance(value, float) else str(value)

@@ -1,0 +1,88 @@
+"""A study's outcome in words: the rows that `Results` shows."""
+
+from math import isnan
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from workbench.study.results import Results
+
+
+def summary_rows(results: "Results") -> dict[str, str]:
+    """Give a study's outcome as labels and words, for a terminal, a notebook or a report."""
+    s = results.summary
+    best = "no score yet"
+    if s["best_trial"] is not None:
+        config = ", ".join(f"{name} = {number(value)}" for name, value in s["best_config"].items())
+        best = f"{number(s['best_score'])} (trial {s['best_trial']}, after {s['best_at_s']:.0f} s)"
+        best += ", claimed on one seed"
+    alpha = "unknown: its record does not tell how large the study is" if s["alpha"] is None else f"{s['alpha']:.1%}"
+    if "alpha_expected" in s:
+        alpha += f" (expected {s['alpha_expected']:.1%}, minimum {s['alpha_minimum']:.1%})"
+    states = ", ".join(f"{n} {state}" for state, n in s["states"].items())
+    origin = {"origin": "simulated: nothing was trained, times are virtual"} if results.spec.get("simulated") else {}
+    return {
+        **origin,
+        "state": ": ".join(filter(None, (results.frames.state, results.frames.why_over))),
+        **({"aim": str(results.frames.aim)} if str(results.frames.aim) else {}),
+        **_confirmed_row(results),
+        "best score": best,
+        "best config": config if s["best_trial"] is not None else "",
+        **_front_row(results),
+        "trials": f"{s['trials']}: {states}" if states else "none yet",
+        **_failures(results),
+        "phases": f"{s['phases']} completed, {s['retries']} attempts lost",
+        "occupancy": "no slot has joined" if isnan(s["occupancy"]) else f"{s['occupancy']:.1%} of the slots' time",
+        "completion rate": alpha,
+        "wall time": f"{s['wall_s']:.1f} s",
+    }
+
+
+def _confirmed_row(results: "Results") -> dict[str, str]:
+    """Say what was confirmed, beside what was claimed of the same configuration."""
+    from workbench.analysis import claims
+
+    rows = results.confirmed
+    if rows.empty:
+        best = claims(results.frames.trials, results.frames.aim.mode).head(1)
+        if best.empty or best["claimed_on"].item() == 1:
+            return {}
+        told = f"{number(best['claimed'].item())} (configuration of trial {best['trial'].item()}, mean of "
+        return {"claimed score": f"{told}{_seeds(best['claimed_on'].item())} that the study chose it by)"}
+    first = rows.iloc[0]
+    interval = f"{number(float(first['confirmed']))} [{first['low']:.4g}, {first['high']:.4g}]"
+    config = results.frames.trials.set_index("trial").loc[first["trial"], results.frames.hyperparameters].dropna()
+    told = ", ".join(f"{name} = {number(scalar(value))}" for name, value in config.items())
+    on = f"{_seeds(int(first['claimed_on']))} claimed {number(float(first['claimed']))}"
+    return {
+        "confirmed score": f"{interval} (middle mean of {_seeds(int(first['confirmed_on']))}, fresh; {on})",
+        "confirmed config": f"{told} (configuration of trial {first['trial']:.0f})",
+    }
+
+
+def _front_row(results: "Results") -> dict[str, str]:
+    if (second := results.frames.aim.second) is None:
+        return {}
+    rows = results.front[results.front["on_front"]]
+    told = [f"trial {row.trial} ({number(row.score)}, {second} {number(row.second)})" for row in rows.itertuples()]
+    return {"front": "; ".join(told) or f"no phase has ended with a metric {second}"}
+
+
+def _failures(results: "Results") -> dict[str, str]:
+    from workbench.analysis import failure_lines
+
+    lines = failure_lines(results.frames.trials)
+    return {"failed of": "; ".join(lines)} if lines else {}
+
+
+def _seeds(n: int) -> str:
+    return "one seed" if n == 1 else f"{n} seeds"
+
+
+def scalar(value: Any) -> Any:
+    """Turn a number of numpy's into Python's own."""
+    return value.item() if hasattr(value, "item") else value
+
+
+def number(value: Any) -> str:
+    """Write a setting or a score down, numbers to four digits."""
+    return f"{value:.4g}" if isinstance(value, float) else str(value)
