@@ -8,7 +8,7 @@ import psutil
 import pytest
 
 from workbench.analysis import importance
-from workbench.analysis.importance import _explain, encoded
+from workbench.analysis.importance import _explain, _redrawn, encoded
 
 
 def _study(n, score, seed=0):
@@ -80,6 +80,27 @@ def test_a_phase_can_be_chosen_and_unfinished_trials_do_not_count():
     assert importance(trials, phases, NAMES, forests=1, resamples=2).trials == 25
     assert importance(trials, phases, NAMES, phase=0, forests=1, resamples=2).trials == 30
     assert "0 trials" in importance(trials, phases, NAMES, phase=1).problem
+
+
+def test_intervals_know_the_seeds() -> None:
+    """Three seeds of wide scatter: the same means, had each been measured exactly, have narrower intervals."""
+    rng = np.random.default_rng(0)
+    trials, phases = _study(60, lambda t, rng: np.log10(t["lr"]) + (t["net"] == "small"))
+    several = trials.loc[trials.index.repeat(3)].reset_index(drop=True)
+    several["candidate"], several["trial"] = several["trial"], np.arange(180)
+    several["last_score"] += rng.normal(0, 3, 180)
+    means = trials.assign(last_score=several.groupby("candidate")["last_score"].mean().to_numpy())
+    known, drawn = (importance(t, phases, NAMES, forests=4, resamples=40).table for t in (means, several))
+    assert drawn["importance"].tolist() == pytest.approx(known["importance"].tolist())
+    assert (drawn["high"] - drawn["low"]).sum() > 1.1 * (known["high"] - known["low"]).sum()
+
+
+def test_a_seed_that_has_no_score_is_not_drawn() -> None:
+    by_seed = np.array([[1.0, np.nan, np.nan], [2.0, 4.0, np.nan], [5.0, 5.0, 5.0]])
+    found = np.array([_redrawn(by_seed, np.random.default_rng(n)) for n in range(50)])
+    assert set(found[:, 0]) == {1.0}
+    assert set(found[:, 1]) == {2.0, 3.0, 4.0}
+    assert set(found[:, 2]) == {5.0}
 
 
 def test_learning_rates_are_taken_by_their_logarithm():

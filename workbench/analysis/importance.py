@@ -27,8 +27,9 @@ class Importance:
     ----------
     table : DataFrame
         One row a hyperparameter, the most important first: hyperparameter; importance (share of the forest's variance
-        reduction, they sum to 1), low, high (95 % by bootstrap over trials); permutation (fall of the cross-validated
-        R² when the values are shuffled), permutation_low, permutation_high (the same). Empty if there is a `problem`.
+        reduction, they sum to 1), low, high (95 % by bootstrap over configurations, and the seeds of each); permutation
+        (fall of the cross-validated R² when the values are shuffled), permutation_low, permutation_high (by bootstrap
+        over configurations). Empty if there is a `problem`.
     problem : str
         Why there are no numbers: too few trials, nothing varied, or no skill. Empty if there are.
     trials : int
@@ -91,7 +92,8 @@ def importance(
     seed : int
         The same data and seed give the same answer, which is remembered.
     """
-    rows, y = explained(trials, phases, phase)
+    rows, by_seed = scores_by_seed(trials, phases, phase)
+    y = np.nanmean(by_seed, axis=1) if len(by_seed) else by_seed[:, 0]
     names = [name for name in hyperparameters if rows[name].astype(str).nunique() > 1]
     if len(y) < FEWEST_TRIALS:
         return Importance(problem=f"{len(y)} trials have a score, {FEWEST_TRIALS} are needed", trials=len(y))
@@ -100,7 +102,7 @@ def importance(
     if np.ptp(y) == 0:
         return Importance(problem="all scores are the same", trials=len(y))
     x = np.column_stack([encoded(rows[name]) for name in names])
-    return _explain(x.tobytes(), y.tobytes(), tuple(names), forests, resamples, seed)
+    return _explain(x.tobytes(), by_seed.tobytes(), tuple(names), forests, resamples, seed)
 
 
 def explained(
@@ -111,14 +113,22 @@ def explained(
     Of a configuration with several seeds that is the mean of their scores: two of its trials in different folds would
     tell a forest what it is asked.
     """
+    rows, scores = scores_by_seed(trials, phases, phase)
+    return rows, np.nanmean(scores, axis=1) if len(scores) else scores[:, 0]
+
+
+def scores_by_seed(trials: pd.DataFrame, phases: pd.DataFrame, phase: int | None = None) -> tuple[pd.DataFrame, Floats]:
+    """Give the configurations that have a score, a row each, and the scores of their seeds [n, seeds], NaN at the end."""
     scores = _scores(trials, phases, phase)
     rows = trials[trials["trial"].isin(scores.index)]
     y = scores.reindex(rows["trial"]).to_numpy(float)
     if "candidate" not in trials or not rows["candidate"].duplicated().any():
-        return rows, y
-    means = pd.Series(y, rows["candidate"].to_numpy()).groupby(level=0).mean()
-    rows = rows.drop_duplicates("candidate")
-    return rows, means.reindex(rows["candidate"]).to_numpy(float)
+        return rows, y[:, None]
+    first = rows.drop_duplicates("candidate")
+    seed = rows.groupby("candidate").cumcount().to_numpy()
+    found = np.full((len(first), seed.max() + 1), np.nan)
+    found[pd.Index(first["candidate"]).get_indexer(rows["candidate"]), seed] = y
+    return first, found
 
 
 def encoded(values: pd.Series) -> Floats:
@@ -146,8 +156,9 @@ def _scores(trials: pd.DataFrame, phases: pd.DataFrame, phase: int | None) -> pd
 
 @lru_cache(maxsize=32)
 def _explain(xs: bytes, ys: bytes, names: tuple[str, ...], forests: int, resamples: int, seed: int) -> Importance:
-    y = np.frombuffer(ys)
-    x = np.frombuffer(xs).reshape(len(y), len(names))
+    x = np.frombuffer(xs).reshape(-1, len(names))
+    by_seed = np.frombuffer(ys).reshape(len(x), -1)
+    y = np.nanmean(by_seed, axis=1)
     rng = np.random.default_rng(seed)
     folds = np.array_split(rng.permutation(len(y)), FOLDS)
     tried = []
@@ -160,7 +171,7 @@ def _explain(xs: bytes, ys: bytes, names: tuple[str, ...], forests: int, resampl
     if r2 <= 0:
         words = f"no forest predicts unseen trials better than their mean does (R² {r2:.2f}, {len(y)} trials)"
         return Importance(problem=words, **known)
-    columns = [list(names), *_shares(best, x, y, resamples, rng), *_permuted(best, x, y, folds, resamples, rng)]
+    columns = [list(names), *_shares(best, x, by_seed, resamples, rng), *_permuted(best, x, y, folds, resamples, rng)]
     table = pd.DataFrame(dict(zip(COLUMNS, columns, strict=True)))
     return Importance(table.sort_values("importance", ascending=False, ignore_index=True), overfits=not sound, **known)
 
@@ -198,13 +209,26 @@ def _validate(settings: dict[str, Any], x: Floats, y: Floats, folds: Folds) -> t
 
 
 def _shares(
-    settings: dict[str, Any], x: Floats, y: Floats, resamples: int, rng: np.random.Generator
+    settings: dict[str, Any], x: Floats, by_seed: Floats, resamples: int, rng: np.random.Generator
 ) -> tuple[Floats, Floats, Floats]:
-    """Importances of a forest on all trials, and of forests on trials drawn again → value, low, high [features]."""
-    draws = rng.integers(len(y), size=(resamples, len(y)))
-    again = np.array([fitted(settings, x[draw], y[draw]).feature_importances_ for draw in draws])
+    """Importances of a forest on all configurations, and of forests on a new draw of them → value, low, high [features].
+
+    Of each that is drawn the seeds are drawn again, too: how it would have scored with others is not known better.
+    """
+    draws = rng.integers(len(x), size=(resamples, len(x)))
+    again = np.array([fitted(settings, x[draw], _redrawn(by_seed[draw], rng)).feature_importances_ for draw in draws])
     low, high = np.quantile(again, [0.025, 0.975], axis=0)
-    return fitted(settings, x, y).feature_importances_, low, high
+    return fitted(settings, x, np.nanmean(by_seed, axis=1)).feature_importances_, low, high
+
+
+def _redrawn(by_seed: Floats, rng: np.random.Generator) -> Floats:
+    """Mean of as many of each configuration's seeds as it has, drawn with replacement [n]."""
+    if by_seed.shape[1] == 1:
+        return by_seed[:, 0]
+    counts = np.count_nonzero(~np.isnan(by_seed), axis=1, keepdims=True)
+    picked = np.take_along_axis(by_seed, (rng.random(by_seed.shape) * counts).astype(int), axis=1)
+    means: Floats = np.where(np.arange(by_seed.shape[1]) < counts, picked, 0.0).sum(axis=1) / counts[:, 0]
+    return means
 
 
 def _permuted(
