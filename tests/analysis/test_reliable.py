@@ -24,13 +24,15 @@ def test_statistics_by_hand() -> None:
 
 def test_profiles_of_two_by_hand() -> None:
     """The second lies above the first wherever they differ; where all runs of a task are alike nothing moves."""
-    frame = performance_profiles({"a": [[0.0, 1.0], [0.0, 1.0]], "b": [[1.0, 1.0], [1.0, 1.0]]}, [-1, 0.5, 1], resamples=50)
+    frame = performance_profiles(
+        {"a": [[0.0, 1.0], [0.0, 1.0]], "b": [[1.0, 1.0], [1.0, 1.0]]}, [-1, 0.5, 1], resamples=50
+    )
     assert list(frame.columns) == ["scheduler", "at", "median", "low", "high"]
     assert frame["median"].tolist() == [1.0, 0.5, 0.0, 1.0, 1.0, 0.0]
     assert (frame[["low", "high"]].to_numpy() == frame[["median"]].to_numpy()).all()
     noisy = performance_profiles({"a": np.random.default_rng(0).normal(size=(9, 3))}, resamples=200)
     assert len(noisy) == 51
-    assert (noisy["low"] <= noisy["median"]).all() and (noisy["median"] <= noisy["high"]).all()
+    assert ((noisy["low"] <= noisy["median"]) & (noisy["median"] <= noisy["high"])).all()
     assert (noisy["high"] - noisy["low"]).max() > 0.1
     assert noisy["median"].iloc[-1] == 0  # nothing is above the highest
     assert bands(noisy, "Profiles", "score", "share of runs above").data

@@ -1,4 +1,4 @@
-"""`benchmarks/compare_schedulers.py tables` on the recorded curves of this project: the check of docs/schedulers.md, small."""
+"""`benchmarks/compare_schedulers.py tables` on this project's recorded curves: the check of docs/schedulers.md."""
 
 import re
 from argparse import Namespace

@@ -118,7 +118,7 @@ def explained(
 
 
 def scores_by_seed(trials: pd.DataFrame, phases: pd.DataFrame, phase: int | None = None) -> tuple[pd.DataFrame, Floats]:
-    """Give the configurations that have a score, a row each, and the scores of their seeds [n, seeds], NaN at the end."""
+    """Give the configurations that have a score, a row each, and their seeds' scores [n, seeds], NaN at the end."""
     scores = _scores(trials, phases, phase)
     rows = trials[trials["trial"].isin(scores.index)]
     y = scores.reindex(rows["trial"]).to_numpy(float)
@@ -211,7 +211,7 @@ def _validate(settings: dict[str, Any], x: Floats, y: Floats, folds: Folds) -> t
 def _shares(
     settings: dict[str, Any], x: Floats, by_seed: Floats, resamples: int, rng: np.random.Generator
 ) -> tuple[Floats, Floats, Floats]:
-    """Importances of a forest on all configurations, and of forests on a new draw of them → value, low, high [features].
+    """Importances of a forest on all configurations, and of forests on draws of them → value, low, high [features].
 
     Of each that is drawn the seeds are drawn again, too: how it would have scored with others is not known better.
     """

@@ -3,7 +3,7 @@
 Pure functions of score matrices [n_runs, n_tasks], one run a seed; `rliable` gives the same numbers.
 """
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -44,7 +44,7 @@ def probability_of_improvement(scores: npt.ArrayLike, others: npt.ArrayLike) -> 
     return float(np.mean((gaps > 0) + (gaps == 0) / 2))
 
 
-def performance_profile(scores: npt.ArrayLike, thresholds: Sequence[float]) -> Scores:
+def performance_profile(scores: npt.ArrayLike, thresholds: npt.ArrayLike) -> Scores:
     """Give the share of runs that score above each threshold (Sec. 4.2, Eq. 3), [n_thresholds]."""
     values = np.sort(np.asarray(scores, dtype=float), axis=None)
     return 1 - np.searchsorted(values, np.asarray(thresholds, dtype=float), "right") / values.size
@@ -52,7 +52,7 @@ def performance_profile(scores: npt.ArrayLike, thresholds: Sequence[float]) -> S
 
 def performance_profiles(
     scores: Mapping[str, npt.ArrayLike],
-    thresholds: Sequence[float] | None = None,
+    thresholds: npt.ArrayLike | None = None,
     *,
     confidence: float = 0.95,
     resamples: int = 2000,
@@ -60,13 +60,14 @@ def performance_profiles(
 ) -> "pd.DataFrame":
     """Give the profiles of several agents, configurations or schedulers over the same tasks, with pointwise intervals.
 
-    Where one lies above another at every threshold it is better whatever one asks of it (stochastic dominance, Sec. 4.2).
+    Where one lies above another at every threshold it is better whatever is asked of it (stochastic dominance,
+    Sec. 4.2).
 
     Parameters
     ----------
     scores : Mapping
         Name → scores, array of float [n_runs, n_tasks], normalised to be comparable between tasks.
-    thresholds : sequence of float, optional
+    thresholds : array of float, optional
         By default 51 from the lowest to the highest of all scores.
     confidence, resamples, seed
         As of `stratified_interval`.
