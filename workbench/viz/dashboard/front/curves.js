@@ -75,29 +75,31 @@ function drawCurves(canvas, { store, own, colors, look }) {
   const at = (value) => px(value / unit.seconds);
   const faint = look.bands ? 0.25 : own.selected.size ? 0.4 : 0.85;
   curves.sort((a, b) => own.selected.has(a.trial) - own.selected.has(b.trial)); // the selected ones on top
+  const many = curves.length > 400; // then neither dashes nor marks can be told apart
   for (const { trial, curve, xs, ys } of curves) {
     const { color, dash } = looksOf(store, store.trials.get(trial));
     const mine = own.selected.has(trial);
     const path = () => {
       pen.beginPath();
-      let joined = false;
+      let drawn = -Infinity; // pixels
       for (let k = 0; k < xs.length; k++) {
-        if (!Number.isFinite(xs[k])) continue;
-        if (joined) pen.lineTo(at(xs[k]), py(ys[k]));
-        else pen.moveTo(at(xs[k]), py(ys[k]));
-        joined = true;
+        const x = at(xs[k]);
+        if (!Number.isFinite(x) || (many && !mine && x < drawn + 4 && !curve.end[k])) continue;
+        if (drawn > -Infinity) pen.lineTo(x, py(ys[k]));
+        else pen.moveTo(x, py(ys[k]));
+        drawn = x;
       }
       pen.stroke();
     };
     if (mine) halo(pen, colors, path);
-    pen.setLineDash(curves.length > 400 ? [] : dash);
+    pen.setLineDash(many ? [] : dash);
     pen.strokeStyle = pen.fillStyle = color ?? colors.soft;
     pen.globalAlpha = mine ? 1 : faint;
     pen.lineWidth = mine ? 2 : 1;
     path();
     pen.setLineDash([]);
     if (xs.length === 1) dot(pen, { x: at(xs[0]), y: py(ys[0]) }, 2, pen.fillStyle); // a line of one point
-    for (let k = 0; k < xs.length; k++) if (curve.end[k] && curves.length <= 400) pen.fillRect(at(xs[k]) - 1.5, py(ys[k]) - 1.5, 3, 3);
+    for (let k = 0; k < xs.length && !many; k++) if (curve.end[k]) pen.fillRect(at(xs[k]) - 1.5, py(ys[k]) - 1.5, 3, 3);
   }
   pen.globalAlpha = 1;
   if (look.bands) {

@@ -195,6 +195,7 @@ function glance(main, own, look, touched) {
     expand.textContent = look.expanded ? "shrink" : "expand";
     touched();
   };
+  gantt.canvas.parentElement.onscroll = touched; // it draws the rows in sight
   unzoom.onclick = () => own.brush("time:", "");
   return { gantt, unzoom, expectation, reading, views: [[survival, drawSurvival], [occupancy, drawOccupancy], [curves, drawCurves]] };
 }

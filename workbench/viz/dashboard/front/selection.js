@@ -38,10 +38,15 @@ function makeSelection(model, store) {
     focus: () => [...own.selected].pop() ?? null, // the one selected last
   };
 
-  // Reckon anew what is visible; called when the data, the filter or the order have changed.
+  let reckoned = ""; // of what the order was reckoned last
+
+  // Reckon anew what is visible, if trials, filter or order have changed.
   own.update = () => {
-    rank(store);
     own.selected = new Set(model.get("selected") ?? []);
+    const key = [store.version, own.sort.by, own.sort.down, own.filter().includes("time:") ? store.now.at_s : "", own.filter()].join("/");
+    if (key === reckoned) return;
+    reckoned = key;
+    rank(store);
     const { tests, top, problem } = parseFilter(own.filter(), store.meta.hyperparameters);
     own.problem = problem;
     const spans = own.filter().includes("time:") ? spansByTrial(store) : new Map();

@@ -1,5 +1,6 @@
 // What all pages are built on: elements, figures, tabs, and one loop that draws what has changed.
 
+const FRAME_MS = 12; // of drawing figures
 const stores = new Map(); // a model's key → its store and selection: views of one model share them
 
 function make(tag, name, parent, words) {
@@ -195,9 +196,12 @@ function stage({ model, el }, label, build) {
   const views = built.views.map(([place, paint]) => ({ ...place, paint, hit: null }));
   const tip = make("div", "wb-tip", root);
 
-  let heavy = 0; // milliseconds the last drawing took
-  let drawn = 0;
-  function draw(at) {
+  let heavy = 0; // milliseconds that all figures took
+  let begun = 0; // when they were begun
+  let left = []; // figures still to be drawn
+  let painting = 0;
+  let timer = null;
+  function draw() {
     due = 0;
     trouble.textContent = [gone(store), model.get("error")].filter(Boolean).join("; ");
     root.classList.toggle("wb-silent", store.silent);
@@ -205,21 +209,35 @@ function stage({ model, el }, label, build) {
       title.textContent = store.now || store.silent ? "" : "waiting for the kernel …";
       return;
     }
-    // A large study is drawn less often, so that the page stays free for whoever scrolls it.
-    if (at - drawn < 12 * heavy && heavy > 25 && !own.touched) {
-      setTimeout(later, 12 * heavy - (at - drawn));
-      return;
-    }
-    const began = performance.now();
-    own.touched = false;
     own.update();
     title.textContent = store.meta.name;
     for (const [state, color] of Object.entries(store.meta.states)) root.style.setProperty(`--wb-${state.replace(" ", "-")}`, color);
     built.update();
+    // Figures of a large study are drawn less often, so that the page stays free for whoever scrolls it.
+    const rest = own.touched || heavy < 25 ? 0 : begun + 12 * heavy - performance.now();
+    own.touched = false;
+    clearTimeout(timer);
+    if (rest > 0) timer = setTimeout(begin, rest);
+    else begin();
+  }
+
+  function begin() {
+    [left, heavy, begun] = [[...views], 0, performance.now()];
+    if (!painting) paint();
+  }
+
+  // As many figures as fit into a frame; the others follow in the next ones.
+  function paint() {
+    painting = 0;
+    if (!root.isConnected) return;
+    const now = performance.now();
     const scene = { store, own, look: built.look, colors: withPhases(inks(root), store.meta) };
-    for (const view of views) view.hit = view.canvas.offsetParent === null ? null : view.paint(view.canvas, scene);
-    drawn = at;
-    heavy = performance.now() - began;
+    while (left.length && performance.now() - now < FRAME_MS) {
+      const view = left.shift();
+      view.hit = view.canvas.offsetParent === null ? null : view.paint(view.canvas, scene);
+    }
+    heavy += performance.now() - now;
+    if (left.length) painting = requestAnimationFrame(paint);
   }
 
   root.onkeydown = (event) => {
@@ -244,6 +262,8 @@ function stage({ model, el }, label, build) {
   later();
   return () => {
     cancelAnimationFrame(due);
+    cancelAnimationFrame(painting);
+    clearTimeout(timer);
     store.changed.delete(later);
     unheed();
     resized.disconnect();

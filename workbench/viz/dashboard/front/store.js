@@ -21,6 +21,7 @@ function makeStore(model) {
     refused: "", // why the last wish could not even be sent
     changed: new Set(), // callbacks
     heardAt: null, // of the last word of the kernel: a Date
+    version: 0, // of the trials: counts up when any of them has changed
     silent: false, // whether it has been silent for too long, though there is more to come
   };
   let timer = null;
@@ -113,6 +114,7 @@ function makeStore(model) {
 function apply(store, content, buffers) {
   const { trials, ...small } = content; // of the small things a delta tells those that have changed
   store.now = content.type === "delta" ? { ...store.now, ...small } : small;
+  if (trials.length || content.type === "snapshot") store.version++;
   for (const trial of trials) {
     store.trials.set(trial.trial, trial);
     for (const name of Object.keys(trial.config)) {

@@ -102,6 +102,7 @@ function makeTable(parent, store, own) {
   const rows = []; // elements, taken again for other trials as the table is scrolled
   let columns = [];
   let scales = new Map();
+  let [scaled, known] = [-1, ""]; // trials that the scales are of, and the columns
   let active = null; // the trial that the arrow keys move from
   let due = 0;
   let pool = 0; // rows there are elements for
@@ -209,8 +210,9 @@ function makeTable(parent, store, own) {
 
   return () => {
     version++;
-    columns = columnsOf(store);
-    scales = scalesOf(store);
+    const names = [...store.meta.hyperparameters, remarked(store)].join();
+    if (names !== known) [columns, known, scaled] = [columnsOf(store), names, -1];
+    if (store.trials.size !== scaled) [scales, scaled] = [scalesOf(store), store.trials.size]; // a configuration never changes
     headed(columns.map((c) => c.name), own.sort.by, own.sort.down);
     grid.setAttribute("aria-rowcount", String(own.order.length + 1));
     body.style.height = `${own.order.length * ROW}px`;

@@ -63,10 +63,10 @@ function drawGantt(canvas, { store, own, colors, look }) {
   const shown = look.expanded ? rows : rows.filter((_, k) => k % Math.ceil(14 / row) === 0);
   const y = { low: tall, high: 0, title: look.expanded ? "" : "slot", ticks: shown.map((r) => r.y + 0.5), labels: shown.map((r) => (look.expanded ? r.label : String(r.slot))) };
   const { px, py } = axes(pen, box, x, y, colors);
-  const top = new Map(rows.map((r) => [r.slot, py(r.y) + 0.5]));
+  const top = new Map(rows.map((r) => [r.slot, py(r.y) + 0.5]).filter(([, y]) => inSight(canvas, y)));
   const at = (seconds) => px(Math.max(first, Math.min(last, seconds)) / unit.seconds);
   pen.fillStyle = colors.line;
-  for (const [slot, , joined, lost] of store.now.slots) pen.fillRect(at(joined), top.get(slot), at(lost ?? now) - at(joined), row - 1);
+  for (const [slot, , joined, lost] of store.now.slots) if (top.has(slot)) pen.fillRect(at(joined), top.get(slot), at(lost ?? now) - at(joined), row - 1);
   const bars = [];
   for (const bar of store.spans) {
     const until = Number.isNaN(bar?.to) ? now : bar?.to;
@@ -94,6 +94,12 @@ function drawGantt(canvas, { store, own, colors, look }) {
     return ["time:", `time:${seconds(x0)}..${seconds(x1)}`];
   };
   return hit;
+}
+
+// Whether a row may be seen: of many slots only a part of the chart is, and a file of it has them all.
+function inSight(canvas, y) {
+  const place = canvas.parentElement;
+  return !canvas.isConnected || (y > place.scrollTop - 100 && y < place.scrollTop + place.clientHeight + 100);
 }
 
 // The trial's number in its bar, on a patch of the ground, so that it can be read on every lightness.
@@ -174,7 +180,7 @@ function drawSurvival(canvas, { store, own, colors }) {
     pen.stroke();
   }
   pen.setLineDash([]);
-  const reached = new Set(store.spans.filter((s) => s && own.selected.has(s.trial)).map((s) => s.phase)); // by selected trials
+  const reached = new Set(!own.selected.size ? [] : store.spans.filter((s) => s && own.selected.has(s.trial)).map((s) => s.phase)); // by selected trials
   pen.strokeStyle = colors.ink;
   pen.lineWidth = 3;
   for (const phase of reached) rule(pen, px(phase) - bar / 2, py(0) + 1.5, px(phase) + bar / 2, py(0) + 1.5);
