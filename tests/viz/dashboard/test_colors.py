@@ -6,7 +6,14 @@ import re
 import numpy as np
 import pytest
 
+from tests.viz.dashboard.conftest import in_order
+from workbench.core.protocols import Kind
+from workbench.core.size import Size
+from workbench.viz import figures
+from workbench.viz.dashboard.board import Board
+from workbench.viz.dashboard.feed import News
 from workbench.viz.dashboard.front import CODE, CSS
+from workbench.viz.dashboard.static import static_html
 from workbench.viz.figures import theme
 
 LIGHT, DARK = "#ffffff", "#212121"  # JupyterLab's grounds
@@ -54,6 +61,25 @@ def test_states_differ_without_red_and_green_or_by_shape_and_dash():
         seen = [np.clip(DEUTERANOPIA @ linear(theme.STATE_COLORS[state]), 0, 1) for state in (one, other)]
         near = np.abs(np.cbrt(seen[0]) - np.cbrt(seen[1])).max() < 0.1
         assert not near or dashes[one] != dashes[other], (one, other)
+
+
+def is_grey(color):
+    return len({color[1:3], color[3:5], color[5:7]}) == 1
+
+
+def test_lightness_is_the_phase_in_figures_and_in_stored_pages_too():
+    board = Board("study", Size(4, 2, 2))
+    board.take(News([event for event in in_order() if event.kind is not Kind.PROGRESS]))
+    bars = re.findall(r'<rect [^>]*fill="([^"]+)"', static_html(board))
+    frames = board.frames()
+    drawn = [
+        figures.node_occupancy(frames.spans, frames.slots, frames.wall_s),
+        figures.score_by_phase(frames.phases, frames.trials),
+    ]
+    for trace in (trace for fig in drawn for trace in fig.data if trace.type in ("bar", "scatter")):
+        bars += [color for color in np.atleast_1d(trace.marker.color).tolist() if color and color != theme.LAND]
+    assert bars
+    assert [color for color in bars if not is_grey(color)] == []
 
 
 def test_phases_are_told_apart_by_lightness_alone():

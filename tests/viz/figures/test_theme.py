@@ -7,8 +7,8 @@ from workbench.viz.figures import theme
 
 def test_every_colour_is_used_once_and_phases_are_in_order():
     assert len(set(theme.STATE_COLORS.values())) == len(theme.STATE_COLORS)
-    assert len(set(theme.phase_colors(27))) == 27
-    assert theme.phase_colors(0) == []
+    assert len(set(theme.phase_greys(27))) == len(set(theme.value_colors(27))) == 27
+    assert theme.phase_greys(0) == theme.value_colors(0) == []
 
 
 def test_words_from_a_log_are_escaped():
@@ -28,13 +28,16 @@ def test_the_ground_is_transparent():
 
 
 def _luminance(color):
-    shares = [float(part) / 255 for part in re.findall(r"[\d.]+", color)]
+    parts = (
+        [int(part, 16) for part in re.findall(r"..", color[1:])] if color[0] == "#" else re.findall(r"[\d.]+", color)
+    )
+    shares = [float(part) / 255 for part in parts]
     linear = [s / 12.92 if s <= 0.03928 else ((s + 0.055) / 1.055) ** 2.4 for s in shares]
     return 0.2126 * linear[0] + 0.7152 * linear[1] + 0.0722 * linear[2]
 
 
 @pytest.mark.parametrize("ground", ["rgb(255, 255, 255)", "rgb(33, 33, 33)"])  # JupyterLab's, light and dark
 def test_phases_stand_out_from_either_ground(ground):
-    for color in theme.phase_colors(10):
+    for color in (*theme.phase_greys(10), *theme.value_colors(10)):
         low, high = sorted(_luminance(c) for c in (color, ground))
         assert (high + 0.05) / (low + 0.05) > 1.7

@@ -20,19 +20,7 @@ class TrialNumbers(traitlets.List):  # type: ignore[type-arg]
 
 
 class Explored(Live):
-    """A widget of trials.
-
-    Attributes
-    ----------
-    selected : list of int
-        The trials marked in all views, the one selected last at the end; set by clicks and keys, or from Python: a
-        number alone is a list of one. Can be observed.
-    filter : str
-        What the views show, as a person writes it: ``state:running lr>1e-3 -adam top:10``. Brushes write into it too.
-    visible : list of int or None
-        The trials that the filter leaves, in the table's order, as the page says; ``None``: all, by rank. Set from
-        Python, it becomes the filter.
-    """
+    """A widget of trials; `Dashboard` says what its traits mean."""
 
     selected = TrialNumbers(traitlets.Int()).tag(sync=True)
     filter = traitlets.Unicode("").tag(sync=True)

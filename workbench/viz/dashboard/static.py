@@ -49,7 +49,7 @@ def gantt_svg(spans: pd.DataFrame, slots: pd.DataFrame, until_s: float) -> str:
         return ""
     per_s = (_WIDTH - _LABELS) / until_s
     height = int(rows["y"].max() * _ROW) + _ROW + 20
-    colors = theme.phase_colors(int(spans["phase"].max()) + 1 if len(spans) else 0)
+    colors = theme.phase_greys(int(spans["phase"].max()) + 1 if len(spans) else 0)
     labels = [
         f'<text x="{_LABELS - 6}" y="{y * _ROW + 12:.0f}" text-anchor="end">{label}</text>'
         for y, label in zip(rows["y"], rows["label"], strict=True)

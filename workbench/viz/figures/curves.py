@@ -159,7 +159,7 @@ def _state_groups(trials: pd.DataFrame) -> dict[str, tuple[str, list[int]]]:
 
 
 def _value_groups(trials: pd.DataFrame, name: str) -> dict[str, tuple[str, list[int]]]:
-    colors = theme.phase_colors(_BINS)
+    colors = theme.value_colors(_BINS)
     share = shares(trials[name], scale_of(trials[name]))
     bins = (share * (_BINS - 1)).round()
     return {str(k): (colors[k], trials.loc[bins == k, "trial"].tolist()) for k in range(_BINS)}

@@ -39,7 +39,7 @@ def score_by_hyperparameter(phases: pd.DataFrame, trials: pd.DataFrame, hyperpar
         rows, columns, shared_yaxes="all", horizontal_spacing=0.04, vertical_spacing=min(0.16, 0.6 / rows)
     )
     fig.update_layout(theme.figure("Score against each hyperparameter", 150 + 250 * rows).layout)
-    colors = theme.phase_colors(int(points["phase"].max()) + 1)
+    colors = theme.phase_greys(int(points["phase"].max()) + 1)
     for k, name in enumerate(hyperparameters):
         place = {"row": k // columns + 1, "col": k % columns + 1}
         scale = scale_of(trials[name])

@@ -47,7 +47,7 @@ def node_occupancy(
         return theme.empty_note(fig, "no slot has joined yet")
     fig.add_trace(_lives(slots, rows, until_s, unit))
     bars = span_bars(spans, rows, until_s)
-    colors = theme.phase_colors(int(bars["phase"].max()) + 1 if len(bars) else 0)
+    colors = theme.phase_greys(int(bars["phase"].max()) + 1 if len(bars) else 0)
     for key, group in bars.groupby("phase"):
         fig.add_trace(_phase_bars(int(str(key)), group, colors[int(str(key))], unit))
     if named:

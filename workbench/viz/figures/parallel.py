@@ -37,7 +37,7 @@ def parallel_coordinates(trials: pd.DataFrame, hyperparameters: Sequence[str], m
     axes = [*names, _SCORE]
     places = np.column_stack([shares(scored[name], scale_of(scored[name])) for name in axes])
     bins = np.round(places[:, -1] * (_BINS - 1)).astype(int)
-    colors = theme.phase_colors(_BINS)
+    colors = theme.value_colors(_BINS)
     hover = _hover(scored, hyperparameters)
     for k in np.unique(bins)[:: 1 if mode == "max" else -1]:
         fig.add_trace(_lines(places[bins == k], scored["trial"][bins == k], hover[bins == k], colors[k]))

@@ -41,7 +41,7 @@ def score_by_phase(phases: pd.DataFrame, trials: pd.DataFrame) -> go.Figure:
     fig.add_trace(
         go.Box(x=points["phase"], y=points["score"], fillcolor=theme.LAND, line={"color": theme.INK, "width": 1}, **box)
     )
-    fig.add_trace(_spread_points(points, theme.phase_colors(last + 1)))
+    fig.add_trace(_spread_points(points, theme.phase_greys(last + 1)))
     for phase, n in ended.items():
         fig.add_annotation(text=str(n), x=phase, y=1, yref="paper", yanchor="bottom", showarrow=False)
     fig.add_annotation(text="trials", x=0, xref="paper", xanchor="right", y=1, yref="paper", yanchor="bottom")

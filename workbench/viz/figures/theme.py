@@ -103,23 +103,26 @@ def time_axis(fig: go.Figure, longest_s: float) -> "Clock":
     return unit
 
 
-def phase_colors(n_phases: int) -> list[str]:
-    """Give one colour a phase, dark to light in order (viridis), as "rgb(r, g, b)"."""
+def value_colors(n: int) -> list[str]:
+    """Give colours of values from low to high, dark to light in order (viridis), as "rgb(r, g, b)"."""
     low, high = _SEQUENCE_RANGE
-    steps = [low + (high - low) * (k / max(1, n_phases - 1)) for k in range(n_phases)]
+    steps = [low + (high - low) * (k / max(1, n - 1)) for k in range(n)]
     return [str(color) for color in sample_colorscale(_SEQUENCE, steps)] if steps else []
 
 
-def phase_greys(n_phases: int, *, dark: bool) -> list[str]:
-    """Give one grey a phase, dark to light in order, at least 3 : 1 on a white ground or on JupyterLab's dark one."""
-    low, high = (112, 240) if dark else (30, 145)
+def phase_greys(n_phases: int, *, dark: bool | None = None) -> list[str]:
+    """Give one grey a phase, dark to light in order: in every view lightness is the phase, and nothing else is.
+
+    At least 3 : 1 on a white ground or on JupyterLab's dark one; where the ground is not known, 1.7 : 1 on either.
+    """
+    low, high = {True: (112, 240), False: (30, 145), None: (72, 196)}[dark]
     steps = [round(low + (high - low) * (k / max(1, n_phases - 1))) for k in range(n_phases)]
     return [f"#{step:02x}{step:02x}{step:02x}" for step in steps]
 
 
 def scale(n_colors: int = 32) -> list[tuple[float, str]]:
     """Give the same sequence as a plotly colour scale."""
-    return [(k / (n_colors - 1), color) for k, color in enumerate(phase_colors(n_colors))]
+    return [(k / (n_colors - 1), color) for k, color in enumerate(value_colors(n_colors))]
 
 
 def text(words: object) -> str:

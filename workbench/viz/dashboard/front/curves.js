@@ -69,7 +69,7 @@ function drawCurves(canvas, { store, own, colors, look }) {
   if (low > high) return none(pen, width, height, colors, `no ${AXES[look.axis]} were reported with the scores`);
   const unit = look.axis === "seconds" ? clock(longest) : { unit: "", seconds: 1 };
   const log = look.logY && low > 0;
-  const x = { low: 0, high: longest / unit.seconds || 1, title: unit.unit ? `${AXES[look.axis]} [${unit.unit}]` : AXES[look.axis] };
+  const x = { low: 0, high: longest / unit.seconds || 1, title: unit.unit ? `${AXES[look.axis]} [${unit.unit}]` : AXES[look.axis], whole: look.axis === "phases" };
   const y = log ? { low: low / 1.1, high: high * 1.1, log, ticks: decadesIn(low, high), title: "score (log)" } : { ...span([low, high]), title: "score" };
   const { px, py } = axes(pen, boxOf(width, height), x, y, colors);
   const at = (value) => px(value / unit.seconds);

@@ -62,8 +62,8 @@ function ready(canvas, height) {
   return { pen, width, height };
 }
 
-function niceTicks(low, high, wanted) {
-  const raw = (high - low) / Math.max(1, wanted);
+function niceTicks(low, high, wanted, whole) {
+  const raw = Math.max(whole ? 1 : 0, (high - low) / Math.max(1, wanted)); // half a slot is none
   if (!(raw > 0)) return [low];
   const power = 10 ** Math.floor(Math.log10(raw));
   const step = power * [1, 2, 5, 10].find((factor) => factor * power >= raw);
@@ -92,7 +92,7 @@ function duration(seconds) {
   return h ? `${h}:${two(m)}:${two(s)}` : `${m}:${two(s)}`;
 }
 
-// Draw axes in a box and return how values become pixels. x and y: {low, high, title, ticks?, labels?, log?}
+// Draw axes in a box and return how values become pixels. x and y: {low, high, title, ticks?, labels?, log?, whole?}
 function axes(pen, box, x, y, colors) {
   const along = (axis, start, length) => {
     const at = axis.log ? Math.log10 : (value) => value;
@@ -106,14 +106,14 @@ function axes(pen, box, x, y, colors) {
   pen.lineWidth = 1;
   pen.textBaseline = "middle";
   pen.textAlign = "right";
-  (y.ticks ?? niceTicks(y.low, y.high, box.height / 30)).forEach((value, k) => {
+  (y.ticks ?? niceTicks(y.low, y.high, box.height / 30, y.whole)).forEach((value, k) => {
     const at = Math.round(py(value)) + 0.5;
     if (!y.ticks) rule(pen, box.left, at, box.left + box.width, at);
     pen.fillText(y.labels ? y.labels[k] : short(value), box.left - 6, at, box.left - 8);
   });
   pen.textBaseline = "top";
   pen.textAlign = "center";
-  (x.ticks ?? niceTicks(x.low, x.high, box.width / 80)).forEach((value, k) => {
+  (x.ticks ?? niceTicks(x.low, x.high, box.width / 80, x.whole)).forEach((value, k) => {
     const at = Math.round(px(value)) + 0.5;
     if (!x.bare) rule(pen, at, box.top, at, box.top + box.height);
     pen.fillText(x.labels ? x.labels[k] : short(value), at, box.top + box.height + 4);

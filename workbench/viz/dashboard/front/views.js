@@ -156,7 +156,7 @@ function drawSurvival(canvas, { store, own, colors }) {
   const x = { low: -0.5, high: phases.length - 0.5, title: "phase", bare: true, low2: true };
   const labelled = phases.filter((p) => p.phase % Math.ceil(18 / room) === 0);
   [x.ticks, x.labels] = [labelled.map((p) => p.phase), labelled.map((p) => String(p.phase))];
-  const { px, py } = axes(pen, box, x, { low: 0, high: most * 1.05, title: "trials" }, colors);
+  const { px, py } = axes(pen, box, x, { low: 0, high: most * 1.05, title: "trials", whole: true }, colors);
   const bar = Math.min(60, room * 0.72);
   phases.forEach((phase) => {
     let below = 0;
@@ -218,7 +218,7 @@ function drawOccupancy(canvas, { store, colors }) {
   const bins = Math.max(10, Math.floor(box.width / 3));
   const { ran, held, alive, width: each } = occupancyOf(store, now, bins);
   const most = Math.max(1, ...alive);
-  const { px, py } = axes(pen, box, { low: 0, high: now / unit.seconds, title: `study's time [${unit.unit}]` }, { low: 0, high: most * 1.05, title: "slots" }, colors);
+  const { px, py } = axes(pen, box, { low: 0, high: now / unit.seconds, title: `study's time [${unit.unit}]` }, { low: 0, high: most * 1.05, title: "slots", whole: true }, colors);
   const area = (heights, color) => {
     pen.fillStyle = color;
     pen.beginPath();
