@@ -15,7 +15,7 @@ from workbench.core.showing import reason_text
 from workbench.core.size import Size
 from workbench.knowledge import Frames
 from workbench.knowledge.frames import CONFIG_ID, METRICS, SLOTS, SPANS, FrameReader
-from workbench.viz.dashboard.derived import Fates, SlotTime
+from workbench.viz.dashboard.derived import Fates, SlotTime, counted
 from workbench.viz.dashboard.feed import NO_POINTS, News
 from workbench.viz.dashboard.lines import Lines
 from workbench.viz.dashboard.live_curves import LiveCurves
@@ -165,7 +165,7 @@ class Board:
     def state(self) -> dict[str, Any]:
         """Give the small things: counts, occupancy, survival, best scores, the clock."""
         if not self._numbers:
-            self._numbers = self._counted()
+            self._numbers = counted(self._reader, self._fates, self.size.n_phases)
             self._usage = self._slot_time.now()
         at, standing, usage, expected = self._ledger.at, self.standing, self._usage, self.size.expected_phases
         running = standing == "running"
@@ -184,19 +184,6 @@ class Board:
             "busy": [usage.running, usage.alive] if standing in ("running", "paused") else [0, 0],
             "left_s": None if to_end is None else usage.left_s(at, to_end),
             "frames_per_s": round(self.rates.frames_per_s, 1) if running else 0.0,
-        }
-
-    def _counted(self) -> dict[str, Any]:
-        """What only events change."""
-        return {
-            "trials_started": len(self._ledger),
-            "trials_ended": self._ledger.n_over,
-            "phases_ended": self._ledger.phases_ended,
-            "slots": [[r["slot"], r["node"], r["joined_s"], r.get("lost_s")] for r in self._reader.slots],
-            "paused": self._ledger.paused,
-            "failures": self._fates.failures(),
-            "survival": self._fates.survival(self.size.n_phases),
-            "best": [*self._fates.best],
         }
 
     def bars(self, most: int) -> tuple[pd.DataFrame, pd.DataFrame]:

@@ -227,6 +227,21 @@ class Fates:
             self._counts[fate][self._furthest.get(trial, 0)] += 1
 
 
+def counted(reader: FrameReader, fates: Fates, n_phases: int | None) -> dict[str, Any]:
+    """Give what only events change of the small things that viewers are told."""
+    ledger = reader.ledger
+    return {
+        "trials_started": len(ledger),
+        "trials_ended": ledger.n_over,
+        "phases_ended": ledger.phases_ended,
+        "slots": [[r["slot"], r["node"], r["joined_s"], r.get("lost_s")] for r in reader.slots],
+        "paused": ledger.paused,
+        "failures": fates.failures(),
+        "survival": fates.survival(n_phases),
+        "best": [*fates.best],
+    }
+
+
 def finite(value: Any) -> float | None:
     """Give a number that JSON can hold, else ``None``."""
     return float(value) if isinstance(value, (int, float)) and math.isfinite(value) else None
