@@ -3,6 +3,8 @@
 Prints one JSON object. The library's environments come in two forms, side by side on the same seeds and actions: with
 its own frames (OpenCV's area average), and with whole screens that are averaged and stacked here, by one of
 
+- ``product``: as trials have it, one product of 8-bit matrices (`workbench.algos.rl.frames`); skipped with a word where
+  the processor has no instructions for it
 - ``numpy``: down the columns with whole numbers, along the rows by one small matrix product (torch); exact
 - ``numba``: two loops compiled without the interpreter's lock, where numba is installed; skipped with a word otherwise
 
@@ -21,6 +23,8 @@ from typing import Any
 import numpy as np
 import torch
 from ale_py.vector_env import AtariVectorEnv
+
+from workbench.algos.rl.frames import area_product, own_frames_pay
 
 Resize = Callable[[np.ndarray, np.ndarray], None]  # screens (B, 210, 160) → into frames (B, 84, 84)
 N_ENVS, SIDE, ACTIONS = 32, 84, 6  # Pong's
@@ -77,6 +81,16 @@ def with_numba() -> Resize:
     return resize  # type: ignore[no-any-return, unused-ignore]
 
 
+def with_product() -> Resize:
+    """As a trial has it."""
+    product = area_product()
+
+    def resize(screens: np.ndarray, frames: np.ndarray) -> None:
+        frames[:] = product(torch.from_numpy(screens)).numpy()
+
+    return resize
+
+
 class Stacked:
     """The library's environments, with whole screens or its own frames."""
 
@@ -128,12 +142,17 @@ def main() -> None:
     torch.set_num_threads(1)
     actions = np.random.default_rng(0).integers(0, ACTIONS, (512, N_ENVS))
     result: dict[str, Any] = {}
-    for name, make in (("numpy", with_numpy), ("numba", with_numba)):
+    library = Stacked(given.threads)
+    for name, make in (("product", with_product), ("numpy", with_numpy), ("numba", with_numba)):
+        if name == "product" and not own_frames_pay():
+            result[name] = "skipped: this processor has no 8-bit dot products"
+            continue
         if name == "numba" and not importlib.util.find_spec("numba"):
             result[name] = "skipped: numba is not installed"
             continue
         held = rss_mib()
-        library, own = Stacked(given.threads), Stacked(given.threads, make())
+        own = Stacked(given.threads, make())
+        library.take(library.env.reset(seed=np.arange(N_ENVS))[0])
         most = 0
         for step in actions[:60]:  # before any game ends: frames are black behind its first
             library.step(step)

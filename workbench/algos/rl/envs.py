@@ -25,11 +25,10 @@ from ale_py.vector_env import AtariVectorEnv
 from gymnasium.vector import AutoresetMode, SyncVectorEnv, VectorEnv
 
 from workbench.algos.rl.environment import Recipe, Wrapper, longest_of, readable, registered
+from workbench.algos.rl.frames import SCREEN, SIDE, STACK, Frames, own_frames_pay
 from workbench.core.errors import InvalidInput, unknown
 from workbench.core.machine import cores_a_slot
 
-ATARI_STACK = 4  # frames an observation shows
-ATARI_SIDE = 84  # pixels
 RGB_PLANES = 3  # a frame in colour
 ATARI_FRAMESKIP = 4  # emulator frames an agent step
 ATARI_EPISODE_FRAMES = 108_000  # half an hour of play, the usual limit
@@ -59,6 +58,8 @@ class Game:
         Steps after which that environment itself cuts an episode off.
     native : bool
         Whether its own vector form may stand for it: nothing is put around it.
+    screen : tuple of int or None
+        Height and width of an Atari game's screen, pixels.
     """
 
     name: str
@@ -70,6 +71,7 @@ class Game:
     recipe: Recipe | None = None
     limit: int | None = None
     native: bool = False
+    screen: tuple[int, int] | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -177,8 +179,9 @@ def _atari_game(rom: str, rgb: bool) -> Game:
     ale_py.ALEInterface.setLoggerMode(ale_py.LoggerMode.Error)  # no banner on every worker
     ale = ale_py.ALEInterface()
     ale.loadROM(ale_py.roms.get_rom_path(rom))
-    shape = (ATARI_STACK * (RGB_PLANES if rgb else 1), ATARI_SIDE, ATARI_SIDE)
-    return Game(rom, True, shape, np.dtype(np.uint8), len(ale.getMinimalActionSet()), ATARI_FRAMESKIP)
+    shape = (STACK * (RGB_PLANES if rgb else 1), SIDE, SIDE)
+    n_actions, screen = len(ale.getMinimalActionSet()), tuple(ale.getScreenDims())
+    return Game(rom, True, shape, np.dtype(np.uint8), n_actions, ATARI_FRAMESKIP, screen=screen)
 
 
 def make_agents(
@@ -207,6 +210,9 @@ def make_agents(
     """
     if not game.atari:
         return GymnasiumAgents(game, n_envs, seed, rules.max_episode_frames)
+    grey = game.obs_shape[0] == STACK
+    frames = Frames(n_envs) if grey and game.screen == SCREEN and own_frames_pay() else None
+    height, width, stack = (SIDE, SIDE, STACK) if frames is None else (*SCREEN, 1)
     env = AtariVectorEnv(
         game.name,
         n_envs,
@@ -215,24 +221,27 @@ def make_agents(
         max_num_frames_per_episode=rules.longest(game),
         repeat_action_probability=rules.repeat_action_probability,
         autoreset_mode=AutoresetMode.NEXT_STEP,
-        img_height=ATARI_SIDE,
-        img_width=ATARI_SIDE,
-        grayscale=game.obs_shape[0] == ATARI_STACK,
-        stack_num=ATARI_STACK,
+        img_height=height,
+        img_width=width,
+        grayscale=grey,
+        stack_num=stack,
         frameskip=ATARI_FRAMESKIP,
         noop_max=rules.noop_max,
         episodic_life=False,
         reward_clipping=False,  # the score needs raw rewards; training clips its own copy
         use_fire_reset=rules.fire_on_reset,
     )
-    return AtariAgents(game, env, seed)
+    return AtariAgents(game, env, seed, frames)
 
 
 class AtariAgents:
-    """Atari games stepped by `ale_py` in C++ threads; batches may hold only the agents that are ready."""
+    """Atari games stepped by `ale_py` in C++ threads; batches may hold only the agents that are ready.
 
-    def __init__(self, game: Game, env: AtariVectorEnv, seed: int) -> None:
-        self.game, self.n_envs = game, env.num_envs
+    With `frames` the library gives whole screens, of which these make what a network sees.
+    """
+
+    def __init__(self, game: Game, env: AtariVectorEnv, seed: int, frames: Frames | None = None) -> None:
+        self.game, self.n_envs, self._frames = game, env.num_envs, frames
         self._env: AtariVectorEnv | None = env
         self._fresh = np.ones(self.n_envs, bool)  # the next observation is the first of an episode
         seeds = np.random.SeedSequence(seed).generate_state(self.n_envs) >> 1
@@ -254,7 +263,9 @@ class AtariAgents:
         started = self._fresh[ids]
         self._fresh[ids] = (terminated | truncated) & ~started
         self._size = len(ids)
-        if obs.ndim == 5:  # in colour: (B, stack, side, side, 3)
+        if self._frames is not None:
+            obs = self._frames.show(obs[:, 0], ids, started)
+        elif obs.ndim == 5:  # in colour: (B, stack, side, side, 3)
             obs = np.ascontiguousarray(obs.transpose(0, 1, 4, 2, 3)).reshape(len(ids), *self.game.obs_shape)
         return Step(ids, obs, rewards.astype(np.float32), terminated, truncated, started)
 

@@ -1,0 +1,91 @@
+"""Atari's frames made here, of whole screens: averaged over areas and stacked, where the processor is quick at it.
+
+The library averages with floats. Averages of 8-bit pixels are a product of 8-bit matrices, for which processors have
+instructions (VNNI, AMX), and rounding to 8 bits is part of oneDNN's product.
+"""
+
+from functools import cache
+
+import numpy as np
+import torch
+from torch import Tensor
+
+SCREEN = (210, 160)  # pixels of nearly all Atari games, height and width
+SIDE, STACK = 84, 4  # of what a network sees, as `ale_py` and DQN have it
+ROWS_IN, ROWS_OUT = 5, 2  # 210 : 84
+
+
+class Frames:
+    """The last frames of `n_envs` games, made of their screens. They are the library's, within one grey level.
+
+    Parameters
+    ----------
+    n_envs : int
+    """
+
+    def __init__(self, n_envs: int) -> None:
+        self._product = area_product()
+        self._last = np.zeros((n_envs, STACK - 1, SIDE, SIDE), np.uint8)
+
+    def show(self, screens: np.ndarray, env_ids: np.ndarray, started: np.ndarray) -> np.ndarray:
+        """Put the newest frames behind those shown before; a new game's first has black ones before it.
+
+        Parameters
+        ----------
+        screens : ndarray of uint8, (B, 210, 160)
+        env_ids : ndarray of int, (B,)
+        started : ndarray of bool, (B,)
+
+        Returns
+        -------
+        ndarray of uint8, (B, 4, 84, 84)
+            Nobody else's.
+        """
+        shown = np.empty((len(screens), STACK, SIDE, SIDE), np.uint8)
+        newest = self._product(torch.from_numpy(screens)).numpy()
+        for frames, new, number, fresh in zip(shown, newest, env_ids.tolist(), started.tolist(), strict=True):
+            frames[:-1] = 0 if fresh else self._last[number]  # one by one: indexing by arrays goes through a copy
+            frames[-1] = new
+            self._last[number] = frames[1:]
+        return shown
+
+
+class AreaProduct:
+    """Averages screens over areas: 5 rows of pixels times a matrix are 2 rows of the frame."""
+
+    def __init__(self) -> None:
+        rows, columns = overlaps(ROWS_IN, ROWS_OUT), overlaps(SCREEN[1], SIDE)  # (5, 2), (160, 84)
+        weights = (rows[:, None, :, None] * columns[None, :, None, :]).reshape(ROWS_IN * SCREEN[1], ROWS_OUT * SIDE)
+        self._weights = torch.ops.onednn.qlinear_prepack(torch.from_numpy(weights.T.astype(np.int8, order="C")), None)
+        self._scales = torch.full((ROWS_OUT * SIDE,), float(1 / weights[:, 0].sum()))
+        self._zeros = torch.zeros(ROWS_OUT * SIDE, dtype=torch.int64)
+
+    def __call__(self, screens: Tensor) -> Tensor:
+        """Return the frames, (B, 84, 84), of screens (B, 210, 160), both uint8; sums are exact and then rounded."""
+        fives = screens.reshape(-1, ROWS_IN * SCREEN[1])
+        given = fives, 1.0, 0, self._weights, self._scales, self._zeros
+        as_bytes = torch.ops.onednn.qlinear_pointwise(*given, None, 1.0, 0, torch.uint8, "none", [], "")
+        frames: Tensor = as_bytes.view(-1, SIDE, SIDE)
+        return frames
+
+
+@cache
+def area_product() -> AreaProduct:
+    """Make the matrix once a process."""
+    return AreaProduct()
+
+
+@cache
+def own_frames_pay() -> bool:
+    """Tell whether this processor multiplies 8-bit matrices by instructions of its own, and this torch knows how."""
+    operators = torch.ops.onednn
+    known = hasattr(operators, "qlinear_prepack") and hasattr(operators, "qlinear_pointwise")
+    return known and bool(torch.cpu._is_vnni_supported())
+
+
+def overlaps(n_in: int, n_out: int) -> np.ndarray:
+    """Count what every input pixel covers of every output pixel, in the smallest whole parts, (n_in, n_out)."""
+    inputs, outputs = np.arange(n_in + 1)[:, None] * n_out, np.arange(n_out + 1) * n_in
+    shared = np.minimum(inputs[1:], outputs[1:]) - np.maximum(inputs[:-1], outputs[:-1])
+    parts: np.ndarray = np.maximum(shared, 0) // np.gcd(n_in, n_out)
+    return parts
