@@ -1,7 +1,7 @@
 """Evaluation protocols, scores between games, checkpoints read by others than their trial."""
 
 import json
-from dataclasses import asdict
+from dataclasses import asdict, replace
 
 import numpy as np
 import pytest
@@ -146,10 +146,11 @@ def test_ba3c_evaluates_by_the_rules_it_trains_by(emulators):
     assert all(started == RULES for started in emulators)
 
 
-def test_a_checkpoint_is_played_by_the_rules_it_was_trained_by(tmp_path, emulators, capsys):
+def test_a_checkpoint_is_played_by_the_rules_it_was_trained_by(tmp_path, emulators, capsys, monkeypatch):
+    monkeypatch.setitem(module.PROTOCOLS, "ga3c", replace(GA3C_PROTOCOL, n_episodes=3))
     GA3C("Pong", n_agents=2, device="cpu", **RULES)({}, 0).save(tmp_path)
     assert asdict(load_agent(tmp_path).rules) == RULES
     assert main(["evaluate", str(tmp_path), "--protocol", "ga3c"]) == 0
-    assert '"mean_length": 10.0' in capsys.readouterr().out  # 40 frames, all thirty games
+    assert '"mean_length": 10.0' in capsys.readouterr().out  # 40 frames, every game
     watch(tmp_path, tmp_path / "game.gif", max_steps=3)
     assert emulators == [RULES | {"noop_max": 30}, RULES]  # the protocol says how games begin
