@@ -27,6 +27,9 @@ def _lacking() -> str:
 
 def pytest_collection_modifyitems(items) -> None:
     own = [item for item in items if item.path.parent == Path(__file__).parent]  # object stores need no root
+    for item in own:
+        if item.get_closest_marker("timeout") is None:
+            item.add_marker(pytest.mark.timeout(1800))  # limits are for what hangs: a loaded machine is slow
     if own and (lacking := _lacking()):
         for item in own:
             item.add_marker(pytest.mark.skip(reason=f"real clusters: {lacking}"))

@@ -105,10 +105,10 @@ def site(folder: Path) -> Iterator[Site]:
 
 def _wait_until_idle(here: Site, n: int) -> None:
     command, states = here.head.command("sinfo", "-h", "-N", "-o", "%T"), ""
-    deadline = time.monotonic() + 60
+    deadline = time.monotonic() + 120
     while time.monotonic() < deadline:
         states = subprocess.run(command, env=here.env, capture_output=True, text=True, timeout=30).stdout
         if states.split() == ["idle"] * n:
             return
         time.sleep(0.2)
-    raise TimeoutError(f"the nodes of SLURM are not idle after 60 s: {states.split()}")
+    raise TimeoutError(f"the nodes of SLURM are not idle after 120 s: {states.split()}")

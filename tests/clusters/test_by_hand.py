@@ -33,13 +33,13 @@ def test_a_study_runs_on_hosts_that_were_started_by_hand(home, tmp_path, monkeyp
             started.start(f"{host.name}{gpu}", host.command("unshare", "--uts", "bash", "-c", line), env=env)
         where = f"tls://{head.address}:8786"
         security = Security(tls_ca_file=cert, tls_client_cert=cert, tls_client_key=key, require_encryption=True)
-        with Client(where, security=security, timeout=90, set_as_default=False) as client:
-            client.wait_for_workers(6, timeout=90)
+        with Client(where, security=security, timeout=300, set_as_default=False) as client:
+            client.wait_for_workers(6, timeout=300)
             names = {worker["name"] for worker in client.scheduler_info(n_workers=-1)["workers"].values()}
         assert names == {f"{name}-{k}" for name in ("n1", "n2-gpu0", "n2-gpu1") for k in (0, 1)}
         write_study("by-hand", 6, 1, steps=40)
         command = [sys.executable, "-m", "workbench", "run", "study.toml", "--db", "kb.db", "--quiet"]
-        told = subprocess.run([*command, "--cluster", where], capture_output=True, text=True, timeout=240, check=False)
+        told = subprocess.run([*command, "--cluster", where], capture_output=True, text=True, timeout=600, check=False)
         assert told.returncode == 0, run_out(told)
     sees = {process: gpu for *_, process, gpu in (line.split(" ") for line in Path("steps").read_text().splitlines())}
     assert Counter(sees.values()) == {"": 2, "0": 2, "1": 2}

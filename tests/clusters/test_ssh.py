@@ -45,7 +45,7 @@ def client(nodes):
     assert '"60s"' in recipe
     Path("ssh.toml").write_text(recipe.replace('"60s"', '"20s"'))
     with cluster_client("ssh.toml") as client:
-        client.wait_for_workers(6, timeout=90)
+        client.wait_for_workers(6, timeout=300)
         yield client
 
 
@@ -62,7 +62,7 @@ def test_a_cable_that_is_cut_in_mid_phase_and_put_back_in_time_costs_nothing(nod
     heard = len(watch.events)
     watch.until(lambda events: {e.slot for e in events[heard:] if e.kind is Kind.PROGRESS} == set(range(6)))
     assert watch.n(Kind.SLOT_LOST) == 0
-    assert run.wait(180)
+    assert run.wait(600)
     assert watch.n(Kind.PHASE_FAILED) == 0
     assert watch.n(Kind.PHASE_ENDED) == 24
 
@@ -77,13 +77,13 @@ def test_hosts_that_come_back_take_part_again_one_that_was_given_up_and_one_that
         put_back.callback(nodes[1].mend)
         nodes[2].crash()
         watch.until(lambda events: sum(e.kind is Kind.SLOT_LOST for e in events) >= 4)
-    watch.until(lambda events: up(events) == 6, 240)
+    watch.until(lambda events: up(events) == 6)
     back = [e for e in watch.events if e.kind is Kind.SLOT_JOINED][6:]
     assert {e.data["node"] for e in back} == {nodes[1].address, nodes[2].address}
     heard = len(watch.events)
     watch.until(lambda events: {e.slot for e in back} <= {e.slot for e in events[heard:] if e.kind is Kind.PHASE_ENDED})
     run.stop()
-    assert run.wait(120)
+    assert run.wait(600)
     assert {e.data["why"] for e in watch.events if e.kind is Kind.PHASE_FAILED} == {"crash"}
     assert watch.n(Kind.TRIAL_FAILED) == 0
 
@@ -103,7 +103,7 @@ def test_two_studies_share_the_hosts_by_their_weights_and_the_last_has_all(clien
         assert not [e for e in watch.events[since:] if e.kind in (Kind.SLOT_JOINED, Kind.SLOT_LOST)]
     watches["light"].until(lambda events: up(events) == 6)
     for run, watch in zip(runs, watches.values(), strict=True):
-        assert run.wait(180)
+        assert run.wait(600)
         assert watch.n(Kind.PHASE_ENDED) == 96
         assert watch.n(Kind.PHASE_FAILED) == 0
 
@@ -116,7 +116,7 @@ def test_a_study_of_ga3c_outlives_a_host_and_its_figure_shows_occupancy_by_host(
     watch.until(lambda events: {e.slot for e in events if e.kind is Kind.PHASE_STARTED} == set(range(6)))
     nodes[2].cut()  # for good
     try:
-        assert run.wait(300)
+        assert run.wait(600)
     finally:
         nodes[2].mend()  # so that its processes can be ended
     with KnowledgeBase("kb.db") as kb:
