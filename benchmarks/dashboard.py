@@ -205,6 +205,9 @@ def burst(db: Path, updates: int) -> dict[str, float]:
     for _ in range(updates // TRIALS):
         growing.grow(0.01)
     board.refresh()
+    while board._board.reading:  # it looks at so many points bit by bit
+        board.refresh()
+    board.refresh()
     told = board.points
     board.close()
     growing.log.close()

@@ -99,30 +99,27 @@ class SlotTime:
     def now(self) -> Usage:
         """Give the slots' time up to the last event."""
         at_s, spent = self._reader.ledger.at, dict(self._over)
-        living = {life["slot"]: life["joined_s"] for life in self._reader.slots if "lost_s" not in life}
-        lived = self._lived_out() + sum([at_s - joined_s for joined_s in living.values()])
+        living = {life["slot"] for life in self._reader.slots if "lost_s" not in life}
+        lived = math.fsum([life.get("lost_s", at_s) - life["joined_s"] for life in self._reader.slots])
         running: set[float] = set()
         holding: set[float] = set()
         begun = []
         for slot, from_s, _, outcome in self._spans.under_way():
-            kind, joined_s = _SPENT[int(outcome)], living.get(slot)
-            whole = joined_s is not None and joined_s <= from_s  # as nearly always
-            spent[kind] += at_s - from_s if whole else self._lived(slot, from_s, at_s)
+            kind = _SPENT[int(outcome)]
+            spent[kind] += self._lived(slot, from_s, at_s)
             if kind == "ran":
                 begun.append(from_s)
-            if joined_s is not None:
+            if slot in living:
                 (running if kind == "ran" else holding).add(slot)
         ended, under_way = np.array(self._ended_s), np.array(begun)
         return Usage(at_s, lived, **spent, running=len(running), holding=len(holding), alive=len(living),
                      ended_s=ended, begun_s=under_way)  # fmt: skip
 
-    def _lived_out(self) -> float:
-        """Give the seconds that those slots lived which are gone."""
-        return math.fsum([life["lost_s"] - life["joined_s"] for life in self._reader.slots if "lost_s" in life])
-
     def _lived(self, slot: float, from_s: float, to_s: float) -> float:
         """Give the seconds of a stretch during which its slot lived: a death may be noticed late."""
-        lives = self._lives.get(slot, ())
+        lives = self._lives.get(slot, [])
+        if len(lives) == 1 and lives[0]["joined_s"] <= from_s and "lost_s" not in lives[0]:
+            return to_s - from_s  # as nearly always
         return math.fsum(max(0.0, min(to_s, r.get("lost_s", to_s)) - max(from_s, r["joined_s"])) for r in lives)
 
 
