@@ -4,9 +4,9 @@ import numpy as np
 import pytest
 import torch
 
-from workbench.algos.rl import envs
+from workbench.algos.rl import envs, frames
 from workbench.algos.rl.envs import Rules, find_game, make_agents
-from workbench.algos.rl.frames import AreaProduct, Frames, overlaps, own_frames_pay
+from workbench.algos.rl.frames import SIDE, AreaProduct, Frames, overlaps, own_frames_pay
 
 needs_instructions = pytest.mark.skipif(not own_frames_pay(), reason="this processor has no 8-bit dot products")
 
@@ -98,3 +98,19 @@ def test_taller_screens_and_colours_are_left_to_the_library(monkeypatch, name, r
 def test_without_the_instructions_the_library_makes_them(monkeypatch):
     monkeypatch.setattr(torch.cpu, "_is_vnni_supported", lambda: False)
     assert not own_frames_pay.__wrapped__()
+
+
+@needs_instructions
+@pytest.mark.parametrize("there", [True, False])
+def test_a_torch_whose_operators_changed_leaves_the_frames_to_the_library(monkeypatch, there):
+    def changed():
+        if not there:
+            raise AttributeError("'_OpNamespace' 'onednn' object has no attribute 'qlinear_prepack'")
+        return lambda screens: screens[:, :SIDE, :SIDE] // 2  # others than were asked for
+
+    own_frames_pay.cache_clear()
+    monkeypatch.setattr(frames, "area_product", changed)
+    try:
+        assert not own_frames_pay()
+    finally:
+        own_frames_pay.cache_clear()
