@@ -125,14 +125,14 @@ RULES = {"noop_max": 7, "max_episode_frames": 40, "repeat_action_probability": 0
 @pytest.fixture
 def emulators(monkeypatch):
     """What every emulator is started with, of those settings."""
-    started, real = [], envs.AtariVectorEnv
+    started, real = [], envs.open_emulators
 
     def start(*given, **settings):
         names = {"max_episode_frames": "max_num_frames_per_episode", "fire_on_reset": "use_fire_reset"}
         started.append({name: settings[names.get(name, name)] for name in RULES})
         return real(*given, **settings)
 
-    monkeypatch.setattr(envs, "AtariVectorEnv", start)
+    monkeypatch.setattr(envs, "open_emulators", start)
     return started
 
 

@@ -24,6 +24,7 @@ import numpy as np
 from ale_py.vector_env import AtariVectorEnv
 from gymnasium.vector import AutoresetMode, SyncVectorEnv, VectorEnv
 
+from workbench.algos.rl.emulators import keep_emulators, open_emulators
 from workbench.algos.rl.environment import Recipe, Wrapper, longest_of, readable, registered
 from workbench.algos.rl.frames import SCREEN, SIDE, STACK, Frames, own_frames_pay
 from workbench.core.errors import InvalidInput, unknown
@@ -213,7 +214,7 @@ def make_agents(
     grey = game.obs_shape[0] == STACK
     frames = Frames(n_envs) if grey and game.screen == SCREEN and own_frames_pay() else None
     height, width, stack = (SIDE, SIDE, STACK) if frames is None else (*SCREEN, 1)
-    env = AtariVectorEnv(
+    env = open_emulators(
         game.name,
         n_envs,
         batch_size=batch_size or n_envs,
@@ -249,7 +250,7 @@ class AtariAgents:
         size = len(obs)
         no = np.zeros(size, bool)
         self._first: tuple[Any, ...] | None = (obs, np.zeros(size, np.int32), no, no, info)
-        self._size = size
+        self._size, self._asked = size, False
 
     def recv(self) -> Step:
         """Wait for the next observations, without holding the interpreter's lock."""
@@ -259,6 +260,7 @@ class AtariAgents:
             (obs, rewards, terminated, truncated, info), self._first = self._first, None
         else:
             obs, rewards, terminated, truncated, info = self._env.recv()
+            self._asked = False
         ids = info["env_id"]
         started = self._fresh[ids]
         self._fresh[ids] = (terminated | truncated) & ~started
@@ -274,9 +276,14 @@ class AtariAgents:
         if self._env is None:
             raise RuntimeError("these environments are closed")
         self._env.send(checked_actions(actions, self._size, self.game.n_actions))
+        self._asked = True
 
     def close(self) -> None:
-        """Stop the emulator's threads and free it."""
+        """Let go of the emulators; they may be kept for who wants the same."""
+        if self._env is not None:
+            if self._asked:
+                self._env.recv()
+            keep_emulators(self._env)
         self._env = self._first = None
 
 

@@ -1,0 +1,71 @@
+"""Emulators that are used again: the next trial sees what it would see on new ones, and nobody else's games."""
+
+import numpy as np
+import pytest
+
+from workbench.algos.rl import emulators
+from workbench.algos.rl.envs import Rules, find_game, make_agents
+
+STICKY = Rules(max_episode_frames=60, repeat_action_probability=0.25)
+
+
+@pytest.fixture(autouse=True)
+def none_kept(monkeypatch):
+    monkeypatch.setattr(emulators, "_kept", [])
+
+
+def played(seed, n_steps, rules=STICKY, n_envs=2, **given):
+    agents = make_agents(find_game("Pong"), n_envs, seed, rules, n_threads=2, **given)
+    env, seen, rng = agents._env, [], np.random.default_rng(seed)
+    for _ in range(n_steps):
+        step = agents.recv()
+        seen.append((step.obs, step.rewards, step.terminated, step.truncated, step.started))
+        agents.send(rng.integers(0, 6, len(step.env_ids)))
+    agents.close()
+    agents.close()
+    return env, seen
+
+
+@pytest.mark.parametrize("left_after", [0, 15, 16])  # games are cut off at step 15, reset at 16
+def test_used_ones_play_as_new_ones_do_however_they_were_left(left_after):
+    used, _ = played(1, left_after)
+    again, seen = played(2, 40)
+    assert again is used
+    emulators._kept.clear()
+    new, expected = played(2, 40)
+    assert new is not used
+    for one, other in zip(seen, expected, strict=True):
+        for part, same in zip(one, other, strict=True):
+            np.testing.assert_array_equal(part, same)
+
+
+def test_only_those_of_the_same_rules_and_process_are_taken(monkeypatch):
+    first, _ = played(0, 2, n_envs=1)
+    other, _ = played(0, 2, Rules(max_episode_frames=64), n_envs=1)
+    assert other is not first
+    with monkeypatch.context() as patch:
+        patch.setattr(emulators.os, "getpid", lambda: -1)
+        assert played(0, 2, n_envs=1)[0] not in (first, other)
+    assert played(0, 2, n_envs=1)[0] is first
+
+
+def test_two_at_once_have_two():
+    one, two = (make_agents(find_game("Pong"), 1, 0, STICKY) for _ in range(2))
+    assert one._env is not two._env
+    one.close()
+    two.close()
+    assert len(emulators._kept) == 2
+
+
+def test_few_are_kept_the_newest_and_none_that_play_on_by_themselves(monkeypatch):
+    monkeypatch.setattr(emulators, "MOST_KEPT", 2)
+    for frames in (60, 61, 62):
+        last, _ = played(0, 1, Rules(max_episode_frames=frames), n_envs=1)
+    assert len(emulators._kept) == 2
+    assert emulators._kept[-1][1] is last
+    played(0, 3, batch_size=1)
+    assert len(emulators._kept) == 2
+    assert played(0, 1)[0] is emulators._kept[0][1]  # two fill it
+    assert len(emulators._kept) == 1
+    played(0, 1, n_envs=3)
+    assert not emulators._kept
