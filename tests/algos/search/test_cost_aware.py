@@ -3,9 +3,10 @@ import pytest
 
 from tests.support import SPACE
 from workbench.algos.search import CostAwareSearcher, FullRuns, HyperTrick, RandomSearcher, Seeded
+from workbench.core.domains import Uniform
 from workbench.core.errors import InvalidInput
 from workbench.core.protocols import Event, Kind, Report
-from workbench.core.space import Space, Uniform
+from workbench.core.space import Space
 from workbench.simulation import simulate
 from workbench.simulation.cluster import VirtualCluster
 
