@@ -325,13 +325,11 @@ def state_of(thing, seen: frozenset[int] = frozenset()):
     return repr(thing)
 
 
-@pytest.mark.parametrize("fail", [0.0, 0.15])
-def test_senseless_reports_are_refused_and_change_nothing(scheduler, fail) -> None:
+def test_senseless_reports_are_refused_and_change_nothing(scheduler) -> None:
     """Late ones (after a stop, a failure, the last phase), repeated ones, ones of trials there are not."""
     pestered = Pestered(scheduler)
-    play(pestered, N_SLOTS, seed=3, fail=fail)
-    assert {"repeated", "unknown", "early", "after stop"} <= set(pestered.refused)
-    assert (pestered.refused["after failure"] > 0) == (fail > 0)
+    play(pestered, N_SLOTS, seed=3, fail=0.15)
+    assert {"repeated", "unknown", "early", "after stop", "after failure"} <= set(pestered.refused)
 
 
 KNOW_THEIR_PHASES = BARRIERS - {"seeded-hypertrick", "seeded-asha"} | {
