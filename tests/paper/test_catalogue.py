@@ -41,13 +41,11 @@ SMALLEST = {  # every experiment, as small as it goes: what is changed in the fi
     "pbt-cartpole": {"repeats": 1, "phases": 2, "frames": 300, "members": 5, "processes": 1},
     "digits": {"seeds": 1, "phases": 1},
 }
-FAST = (  # within 2 s
+FAST = (  # within 2 s; of the experiments that train GA3C over a setting, one
     "hyperband-against-hypertrick",
     "curves-hyperband-against-hypertrick",
     "ga3c-curves",
     "ga3c-epsilon",
-    "ga3c-training-batch",
-    "ga3c-learning-rate",
     "pbt-toy",
 )
 
