@@ -35,6 +35,7 @@ RIVALS: dict[str, dict[str, Any]] = {
     "random, smoothed": {"kind": "full", "smooth": 5},
     "top 8": {"kind": "topk"},
     "hypertrick": {"kind": "hypertrick"},
+    "portfolio": {"kind": "portfolio"},
     "halving": {"kind": "halving"},
     "hyperband": {"kind": "hyperband"},
     "asha": {"kind": "asha"},
@@ -43,6 +44,7 @@ RIVALS: dict[str, dict[str, Any]] = {
     "pasha": {"kind": "pasha"},
     "median": {"kind": "median"},
     "pbt": {"kind": "pbt"},
+    "mfpbt": {"kind": "mfpbt"},
     "sure": {"kind": "sure"},
 }
 DEFAULT_SEEDS = {"sure": 4}  # of those that choose themselves what to repeat
