@@ -74,7 +74,8 @@ def paused():
 
 
 def shoot(page, path: Path) -> None:
-    """Take a picture in 256 colours: half the bytes, and nobody sees it."""
+    """Take a picture in 256 colours: half the bytes, and nobody sees it. The pointer is out of the way."""
+    page.mouse.move(0, 0)
     with Image.open(BytesIO(page.screenshot())) as picture:
         picture.convert("RGB").quantize(256, dither=Image.Dither.NONE).save(path, optimize=True)
 

@@ -125,6 +125,17 @@ def test_what_is_visible_is_taken_along(tab, running):
     assert Path(kept.value.path()).read_bytes().startswith(b"\x89PNG")
 
 
+def test_a_figure_s_buttons_do_not_cover_its_choices(tab, running):
+    tab.set_viewport_size({"width": 1150, "height": 900})
+    try:
+        stand(tab, running)
+        drawn(tab)
+        tab.locator(".wb-figures label", has_text="bands").click(timeout=5000)
+        assert tab.locator(".wb-figures label", has_text="bands").locator("input").is_checked()
+    finally:
+        tab.set_viewport_size({"width": 1440, "height": 900})
+
+
 def test_a_dead_kernel_is_said_and_switches_the_buttons_off(tab, running):
     stand(tab, running)
     assert tab.get_by_role("button", name="Pause study").is_enabled()

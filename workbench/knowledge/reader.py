@@ -171,7 +171,7 @@ class RecordedStudy:
         after : int
             Only those with a number above it.
         most : int
-            Points to look through, metrics of other names among them.
+            Numbers to look through, those of other metrics and studies among them.
 
         Returns
         -------
@@ -180,12 +180,14 @@ class RecordedStudy:
         int
             The number to ask with next time.
         bool
-            Whether there may be more.
+            Whether there are more.
         """
         with damage_told(self._path):
-            query = "SELECT count(*), max(seq) FROM (SELECT seq FROM metrics WHERE study = ? AND seq > ? LIMIT ?)"
-            many, last = self._connection.execute(query, (self._id, after, most)).fetchone()
-            last = last or after
+            ends = ", ".join(f"(SELECT {end}(seq) FROM metrics WHERE study = ? AND seq > ?)" for end in ("min", "max"))
+            first, newest = self._connection.execute(f"SELECT {ends}", (self._id, after) * 2).fetchone()
+            if first is None:
+                return np.empty(0, POINT), after, False
+            last = min(newest, first + most - 1)
             known = dict(self._connection.execute("SELECT name, id FROM metric_names").fetchall())
             index_of = {known[name]: k for k, name in enumerate(names) if name in known}
             rows = self._connection.execute(
@@ -202,7 +204,7 @@ class RecordedStudy:
         points["trial"], points["phase"] = read["key"] >> 40, read["key"] >> 20 & 0xFFFFF
         points["name"] = place[read["key"] & 0xFFFFF]
         points["at"], points["value"] = read["at"], read["value"]
-        return points, last, many == most
+        return points, last, last < newest
 
     def frames(self) -> Frames:
         """Derive the documented frames from the log as it stands now."""

@@ -281,7 +281,7 @@ class Results:
 
 _POINTS = 15_000  # of all learning curves in a figure
 _CAPTIONS = {
-    "occupancy": "Slots over time: one bar a phase, coloured by its number. Grey is idle, hatched is held or lost.",
+    "occupancy": "Slots over time: one bar a phase, the later the lighter. Hatched is held or lost, faint is idle.",
     "survival": "Trials phase by phase: how many began each, and what became of them.",
     "learning curves": "Every trial's score against the time it trained.",
     "best so far": "The best score reported so far, against the study's clock.",

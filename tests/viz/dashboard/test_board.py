@@ -327,7 +327,7 @@ def test_a_long_log_is_read_bit_by_bit(db, log, monkeypatch):
     log.append(in_order())
     at_once, feed, bits = Feed(db, NAME), Feed(db, NAME), []
     whole = at_once.news()
-    monkeypatch.setattr("workbench.viz.dashboard.feed._AT_ONCE", 7)
+    monkeypatch.setattr("workbench.viz.dashboard.feed._AT_ONCE", 4)
     while not bits or bits[-1].more:
         bits.append(feed.news())
     at_once.close()
