@@ -36,10 +36,12 @@ def state(page, name):
 
 def drawn(page):
     page.evaluate("() => new Promise((done) => requestAnimationFrame(() => requestAnimationFrame(done)))")
+    page.wait_for_selector(".wb:not([data-drawing])")
 
 
 def test_everything_at_a_glance(tab, running):
     stand(tab, running)
+    assert tab.evaluate("document.documentElement.scrollHeight") <= 900  # figures have their room before they are drawn
     drawn(tab)
     assert tab.evaluate("document.documentElement.scrollHeight") <= 900
     facts = tab.locator(".wb-facts").text_content()

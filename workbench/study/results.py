@@ -281,7 +281,9 @@ class Results:
 
 _POINTS = 15_000  # of all learning curves in a figure
 _CAPTIONS = {
-    "occupancy": "Slots over time: one bar a phase, the later the lighter. Hatched is held or lost, faint is idle.",
+    "occupancy": (
+        "Slots over time: one bar a phase, the later the lighter. The faint ground is idle, hatched is held or lost."
+    ),
     "survival": "Trials phase by phase: how many began each, and what became of them.",
     "learning curves": "Every trial's score against the time it trained.",
     "best so far": "The best score reported so far, against the study's clock.",

@@ -223,6 +223,7 @@ function stage({ model, el }, label, build) {
 
   function begin() {
     [left, heavy, begun] = [[...views], 0, performance.now()];
+    root.toggleAttribute("data-drawing", true);
     if (!painting) paint();
   }
 
@@ -237,6 +238,7 @@ function stage({ model, el }, label, build) {
       view.hit = view.canvas.offsetParent === null ? null : view.paint(view.canvas, scene);
     }
     heavy += performance.now() - now;
+    root.toggleAttribute("data-drawing", left.length > 0);
     if (left.length) painting = requestAnimationFrame(paint);
   }
 
