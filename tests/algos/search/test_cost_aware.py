@@ -3,10 +3,12 @@ import pytest
 
 from tests.support import SPACE
 from workbench.algos.search import CostAwareSearcher, FullRuns, HyperTrick, RandomSearcher, Seeded
+from workbench.analysis import front
 from workbench.core.domains import Uniform
 from workbench.core.errors import InvalidInput
 from workbench.core.protocols import Event, Kind, Report
 from workbench.core.space import Space
+from workbench.knowledge import frames_of
 from workbench.simulation import simulate
 from workbench.simulation.cluster import VirtualCluster
 
@@ -90,6 +92,9 @@ def test_it_learns_the_costs_of_a_study() -> None:
     simulate(scheduler, Slow(), VirtualCluster(nodes=2), events=events)
     assert {event.report().seconds for event in events if event.report()} == {1.0, 10.0}
     assert {cost for cost, _ in scheduler.searcher.front().values()} <= {1.0, 10.0}
+    table = front(frames_of(events).phases, "wall_s", second_mode="min")  # as docs/schedulers.md draws it
+    assert set(table["second"].round(6)) == {1.0, 10.0}
+    assert table.loc[table["second"] < 2, "on_front"].any()
 
 
 def test_settings_that_make_no_sense_are_refused() -> None:
