@@ -1,5 +1,8 @@
 """Emulators that are used again: the next trial sees what it would see on new ones, and nobody else's games."""
 
+import subprocess
+import sys
+
 import numpy as np
 import pytest
 
@@ -69,3 +72,13 @@ def test_few_are_kept_the_newest_and_none_that_play_on_by_themselves(monkeypatch
     assert len(emulators._kept) == 1
     played(0, 1, n_envs=3)
     assert not emulators._kept
+
+
+def test_none_outlive_the_interpreter():
+    script = (
+        "import atexit; atexit.register(lambda: print(len(emulators._kept)))\n"  # the first registered runs last
+        "from workbench.algos.rl import emulators; from workbench.algos.rl.envs import *\n"
+        "agents = make_agents(find_game('Pong'), 1, 0); agents.recv(); agents.close(); print(len(emulators._kept))"
+    )
+    done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=True)
+    assert (done.stdout, done.stderr) == ("1\n0\n", "")

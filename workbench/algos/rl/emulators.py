@@ -4,6 +4,7 @@ Each computes tables of colours when it is made, and again when it is seeded. A 
 game in one process, and BA3C evaluates again and again: they take what the last ones left, seeded anew.
 """
 
+import atexit
 import os
 import threading
 from typing import Any
@@ -14,6 +15,7 @@ MOST_KEPT = 32  # emulators, of some 4 MiB each: as many as a trial has where no
 
 _lock = threading.Lock()
 _kept: list[tuple[tuple[Any, ...], AtariVectorEnv]] = []  # the oldest first, by process and settings
+atexit.register(_kept.clear)  # threads must not outlive the interpreter; the library complains of what does
 
 
 def open_emulators(rom: str, n_envs: int, **settings: Any) -> AtariVectorEnv:
