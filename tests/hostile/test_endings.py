@@ -44,8 +44,6 @@ class Ends:
                 raise Enough("of it")
             case ": its process ended with exit code 7":
                 os._exit(7)
-            case ": killed by SIGKILL":
-                os.kill(os.getpid(), signal.SIGKILL)
             case ": killed by SIGSEGV":
                 os.kill(os.getpid(), signal.SIGSEGV)
         return {}
@@ -62,7 +60,7 @@ def test_what_is_no_ordinary_exception_fails_its_trial_alone(executor_of, how) -
     assert not any(e.kind is Kind.SLOT_LOST for e in events)
 
 
-@pytest.mark.parametrize("how", [": its process ended with exit code 7", ": killed by SIGKILL", ": killed by SIGSEGV"])
+@pytest.mark.parametrize("how", [": its process ended with exit code 7", ": killed by SIGSEGV"])
 def test_how_a_worker_died_is_told(executor_of, how) -> None:
     executor = executor_of(Ends(how), max_retries=0)
     executor.start(Job(0, 0, {}, 0))

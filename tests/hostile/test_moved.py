@@ -79,15 +79,24 @@ def test_a_clock_that_is_set_back_does_not_change_the_order_of_requests(tmp_path
     assert [request.trial for request in inbox()] == [0, 1, 2]
 
 
+STUDY = """
+study = {name = "few", nodes = 2}
+space = {h0 = {uniform = [0, 1]}, h1 = {uniform = [0, 1]}}
+scheduler = {kind = "full", n_trials = 2, n_phases = 1}
+trainable = {kind = "quadratic"}
+"""
+
+
 def test_too_few_descriptors_are_told_in_one_line(tmp_path) -> None:
+    (tmp_path / "study.toml").write_text(STUDY)
     script = (
         "import resource; resource.setrlimit(resource.RLIMIT_NOFILE, (32, 32))\n"
         "import sys; from workbench.cli.main import main\n"
-        "sys.exit(main(['run', '--preset', 'cartpole', '--quiet', '--db', sys.argv[1]]))\n"
+        "sys.exit(main(['run', sys.argv[1], '--quiet', '--db', sys.argv[2]]))\n"
     )
     root = str(Path(__file__).parents[2])
     ran = subprocess.run(
-        [sys.executable, "-c", script, str(tmp_path / "kb.db")],
+        [sys.executable, "-c", script, str(tmp_path / "study.toml"), str(tmp_path / "kb.db")],
         capture_output=True,
         text=True,
         timeout=300,
