@@ -15,7 +15,7 @@ from workbench.core.protocols import Kind
 from workbench.knowledge import Inbox, KnowledgeBase, StudyLog
 
 NOTEBOOK = Path(__file__).parents[2] / "notebooks" / "02_live_dashboard.ipynb"
-SIZE = {"n_trials": 6, "n_phases": 2, "frames": 25_000}
+SIZE = {"n_trials": 6, "n_phases": 2, "frames": 15_000}
 
 # Moves the pointer over the Gantt chart, row by row, and collects what the tips say.
 SCAN = """canvas => {
