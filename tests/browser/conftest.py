@@ -41,3 +41,12 @@ def page(lab):
     """A page of a fresh browser; what it complains of is kept in ``page.complaints``."""
     with browser_page() as tab:
         yield tab
+
+
+@pytest.fixture(scope="module")
+def tab():
+    """A page without a notebook, shared by the tests of a file, none of which may make it complain."""
+    with browser_page() as page:
+        page.set_viewport_size({"width": 1440, "height": 900})
+        yield page
+        assert page.complaints == []

@@ -5,7 +5,7 @@ from xml.etree import ElementTree
 
 import pytest
 
-from tests.browser.lab import MISSING, browser_page, chromium
+from tests.browser.lab import MISSING, chromium
 from tests.browser.standing import board_of, stand, stand_home, write_studies
 from tests.browser.test_page import AXE, drawn, rows, state
 from workbench.core.protocols import Event, Kind
@@ -18,14 +18,6 @@ def db(tmp_path_factory) -> Path:
     path = tmp_path_factory.mktemp("home") / "kb.db"
     write_studies(path, monday=1.0, tuesday=1.0, wednesday=0.6)
     return path
-
-
-@pytest.fixture(scope="module")
-def tab():
-    with browser_page() as page:
-        page.set_viewport_size({"width": 1440, "height": 1000})
-        yield page
-        assert page.complaints == []
 
 
 def test_a_click_opens_a_study_two_ticks_compare_and_words_filter(tab, db):

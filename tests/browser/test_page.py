@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.browser.lab import MISSING, browser_page, chromium
+from tests.browser.lab import MISSING, chromium
 from tests.browser.standing import board_of, stand
 from workbench.core.protocols import Event, Kind
 
@@ -16,14 +16,6 @@ pytestmark = pytest.mark.skipif(chromium() is None, reason=MISSING)
 @pytest.fixture(scope="module")
 def running():
     return board_of(40, 0.55)
-
-
-@pytest.fixture(scope="module")
-def tab():
-    with browser_page() as page:
-        page.set_viewport_size({"width": 1440, "height": 900})
-        yield page
-        assert page.complaints == []
 
 
 def rows(page):
