@@ -122,7 +122,9 @@ def test_a_study_of_ga3c_outlives_a_host_and_its_figure_shows_occupancy_by_host(
     with KnowledgeBase("kb.db") as kb:
         frames = kb["ga3c"].frames()
     assert set(frames.slots["node"]) == {node.address for node in nodes}
-    assert frames.slots[frames.slots["lost_s"] < frames.wall_s]["node"].unique().tolist() == [nodes[2].address]
+    lost = frames.slots["lost_s"] < frames.wall_s  # on a loaded machine others may be silent for as long, and come back
+    assert nodes[2].address in set(frames.slots[lost]["node"])
+    assert nodes[2].address not in set(frames.slots[~lost]["node"])
     assert (frames.trials["state"] != "failed").all()
     fig = figures.node_occupancy(frames.spans, frames.slots, frames.wall_s)
     told = " ".join(map(str, fig.layout.yaxis.ticktext))
