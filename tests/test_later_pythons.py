@@ -9,8 +9,8 @@ import pytest
 
 ROOT = Path(__file__).parents[1]
 ROOMS = ["core", "algos/search", "analysis", "knowledge", "simulation"]
-NEEDED = ["numpy", "pandas", "scipy", "scikit-learn", "pyarrow", "cloudpickle", "dask[distributed]", "optuna"]
-NEEDED += ["plotly", "anywidget", "ipywidgets", "hypothesis", "psutil", "pytest", "pytest-timeout"]
+NEEDED = ["numpy", "pandas", "scipy", "scikit-learn", "pyarrow", "cloudpickle", "cryptography", "dask[distributed]"]
+NEEDED += ["optuna", "plotly", "anywidget", "ipywidgets", "hypothesis", "psutil", "pytest", "pytest-timeout"]
 OF_TORCH = ["tests/core/test_record.py"]  # presets, whose trials are
 
 
