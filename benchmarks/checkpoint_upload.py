@@ -2,7 +2,7 @@
 
 moto's server on loopback, behind a proxy that holds every answer back; trials that sleep for a phase and save so many
 bytes; the same study with checkpoints in a folder, in the store as a study has them there, and in the store with every
-checkpoint waited for. Needs the extra `clusters`.
+checkpoint waited for. Needs the extra `clusters-test`.
 """
 
 import argparse
@@ -97,14 +97,14 @@ def main() -> None:
     parser.add_argument("--delay-s", type=float, default=0.05, help="how long every answer of the store is held back")
     arguments = parser.parse_args()
     if importlib.util.find_spec("moto") is None:
-        print(json.dumps({"skipped": "needs moto and s3fs: pip install -e '.[clusters]'"}))
+        print(json.dumps({"skipped": "needs moto and s3fs: pip install -e '.[clusters-test]'"}))
         return
     trials = Sleepers(arguments.phase_s, int(arguments.mib * 2**20))
     with object_store() as proxy, tempfile.TemporaryDirectory() as folder:
         proxy.delay_s = arguments.delay_s
         os.environ |= {f"FSSPEC_S3_{k}": v for k, v in {"ENDPOINT_URL": proxy.url, "KEY": "a", "SECRET": "b"}.items()}
         with local_client(2) as client:
-            measure(client, CheckpointStore("s3://bucket/warm"), trials, 1)  # each worker's first is waited for
+            measure(client, CheckpointStore("s3://bucket/warm"), trials, 2)  # each worker's first is waited for
             found = {
                 "folder": measure(client, CheckpointStore(f"{folder}/checkpoints"), trials, arguments.phases),
                 "hidden": measure(client, CheckpointStore("s3://bucket/hidden"), trials, arguments.phases),
