@@ -16,10 +16,12 @@ from distributed import Client
 
 from tests.support import SPACE, Deterministic, MemoryLog, score_of, small_disk, until
 from workbench.algos.search import FullRuns, RandomSearcher
+from workbench.cluster import local
 from workbench.cluster.checkpoints import CheckpointStore
 from workbench.cluster.dask import DaskExecutor
 from workbench.cluster.local import local_client
 from workbench.core.drive import drive
+from workbench.core.errors import StudyError
 from workbench.core.protocols import Job, Kind, Verdict
 
 CONFIG = {"lr": 1e-3}
@@ -169,6 +171,7 @@ import os, sys
 from distributed import Client
 from tests.cluster.test_recovery import CONFIG, RunsWhile
 from tests.support import until
+from workbench.cluster import local
 from workbench.cluster.checkpoints import CheckpointStore
 from workbench.cluster.dask import DaskExecutor
 from workbench.core.protocols import Job, Kind
@@ -247,6 +250,15 @@ def assert_complete(log, trials: int, phases: int) -> None:
     assert ended == [(t, p) for t in range(trials) for p in range(phases)]
     assert all(e.data["metrics"]["phases_run"] == e.phase + 1 for e in log if e.kind is Kind.PHASE_ENDED)
     assert not any(e.kind is Kind.TRIAL_FAILED for e in log)
+
+
+def test_workers_that_do_not_come_up_are_told_in_one_line(monkeypatch) -> None:
+    monkeypatch.setattr(local, "_UP_S", 0.01)
+    with (
+        pytest.raises(StudyError, match=r"^[01] of 2 workers came up within 0.01 s: ask for fewer nodes"),
+        local_client(2),
+    ):
+        pass
 
 
 def _level_of(logger: str) -> int:

@@ -16,12 +16,13 @@ from distributed import Client, LocalCluster, Nanny
 from distributed.security import Security
 
 from workbench.cluster.gpus import LocalWithGPUs, gpus_for
-from workbench.core.errors import InvalidInput
+from workbench.core.errors import InvalidInput, StudyError
 from workbench.core.machine import CORES, cores_a_slot
 
 _LOOK_S = 5.0
 _WORKER = "Dask Worker process"  # what a nanny calls its worker's process
 _ENDING_S = 1.0
+_UP_S = 120.0  # in which all workers must have come up
 _THREADS = (CORES, "OMP_NUM_THREADS", "MKL_NUM_THREADS", "OPENBLAS_NUM_THREADS")
 _FILES, _FILES_A_NODE = 100, 20  # open at most, in the process that starts the cluster
 
@@ -109,6 +110,13 @@ def local_client(
         Whether to serve Dask's own dashboard on loopback.
     gpus_per_slot : float, optional
         GPUs of this machine that each worker process sees, by CUDA_VISIBLE_DEVICES; below 1 several share one.
+
+    Raises
+    ------
+    InvalidInput
+        No whole number of nodes, or more than the limit on open files allows.
+    StudyError
+        Workers that did not come up within two minutes.
     """
     if isinstance(nodes, bool) or not isinstance(nodes, int) or nodes < 1:
         raise InvalidInput(f"a cluster needs a whole number of nodes >= 1, got {nodes!r}")
@@ -147,9 +155,20 @@ def local_client(
         )
         with cluster, Client(cluster, set_as_default=False) as client:
             cluster.scale(nodes)
-            client.wait_for_workers(nodes, timeout=120)
+            _wait_for(client, nodes)
             with _kept_up(cluster):
                 yield client
+
+
+def _wait_for(client: Client, nodes: int) -> None:
+    try:
+        client.wait_for_workers(nodes, timeout=_UP_S)
+    except TimeoutError:
+        there = len(client.scheduler_info(n_workers=-1)["workers"])
+        raise StudyError(
+            f"{there} of {nodes} workers came up within {_UP_S:g} s: "
+            "ask for fewer nodes, or try again when the machine has less to do"
+        ) from None
 
 
 class _WithoutMain:
