@@ -19,7 +19,7 @@ is a median over the repeats:
 - ``cpu_us``: core microseconds an agent step, over all threads, which a busy neighbour changes little
 - ``base_cpu_us, ratio_cpu``: with ``--base`` settings, what they take in the same run, and how much of it ``cpu_us`` is
 - ``against_pps, against_cpu_us`` and the ratios to them, ``ratio_pps_against, ratio_cpu_us_against``: with ``--against
-  CHECKOUT``, what the default of that older checkout does in turn with this one, in a process of its own
+  CHECKOUT``, what the default of that older checkout does in turn with this one's, each in a process of its own
 
 Run with ``python benchmarks/ga3c_throughput.py``, some five minutes; needs the extra ``bench``.
 """
@@ -52,6 +52,7 @@ from workbench.core import machine
 
 GAME, T_MAX, SB3_ENVS, SB3_STEPS = "Pong", 5, 16, 5
 PREDICT_BATCH = 32
+HERE = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
 ON_CPU: dict[str, Any] = {"game": GAME, "device": "cpu", "phase": {"seconds": 1}}
 SHIPPED = {"frameskip": 1, "repeat_action_probability": 0.0}  # its wrapper skips frames itself
 NO_OPENCV = "skipped: Stable-Baselines3's Atari wrappers need OpenCV, which is not installed (opencv-python-headless)"
@@ -176,8 +177,9 @@ def measure(given: argparse.Namespace, cores: int, precisions: set[str]) -> dict
     row["rss_mib"] = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss // 1024
     row["emulator_pps"] = emulator_pps(part, cores)
     if given.against:
-        row |= {f"against_{key}": rate for key, rate in checkout_pps(given.against, given.seconds).items()}
-        row |= {f"ratio_{key}_against": row[key] / row[f"against_{key}"] for key in ("pps", "cpu_us")}
+        here, there = (checkout_pps(where, given.seconds) for where in (HERE, given.against))
+        row |= {f"against_{key}": rate for key, rate in there.items()}
+        row |= {f"ratio_{key}_against": here[key] / there[key] for key in ("pps", "cpu_us")}
     if given.base is not None:
         row["base_cpu_us"] = trial_pps(base, given.seconds, set())["cpu_us"]
         row["ratio_cpu"] = row["cpu_us"] / row["base_cpu_us"]
