@@ -36,6 +36,9 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+import psutil
+
+MARK = "RELIABILITY_PEERS_FOLDER"
 TOOLS = ("workbench", "optuna", "ray")
 NO_RAY = "skipped: Ray is not installed (pip install --target FOLDER 'ray[tune]', PYTHONPATH=FOLDER)"
 
@@ -241,19 +244,26 @@ def _alive(pid: int) -> bool:
 def measure(tool: str, shape: dict[str, Any], every_s: float, seed: int, limit_s: float) -> dict[str, Any] | str:
     if tool == "ray" and importlib.util.find_spec("ray") is None:
         return NO_RAY
-    with tempfile.TemporaryDirectory() as folder:
+    with tempfile.TemporaryDirectory(ignore_cleanup_errors=True) as folder:  # Ray's daemons may still write
         task = Task(folder, **shape)
         command = [sys.executable, __file__, "--tool", tool, json.dumps(vars(task))]
         with harm(task, every_s, seed) as killed:
-            process = subprocess.Popen(command, stdout=subprocess.PIPE, text=True, start_new_session=True)
+            process = subprocess.Popen(command, stdout=subprocess.PIPE, text=True, env=os.environ | {MARK: folder})
             try:
                 told = process.communicate(timeout=limit_s)[0].strip().rpartition("\n")[2]
             except subprocess.TimeoutExpired:
                 told = f"not at its end after {limit_s:g} s"
-            with suppress(ProcessLookupError):
-                os.killpg(process.pid, signal.SIGKILL)
+            _end(folder)
         ending = told if process.returncode in (0, None) else f"exit {process.returncode}"
         return _costs(task, killed) | {"exit": ending}
+
+
+def _end(folder: str) -> None:
+    """Kill a tool and all it has started, whatever sessions they are in: they carry its folder in their environment."""
+    for process in psutil.process_iter():
+        with suppress(psutil.Error):
+            if process.environ().get(MARK) == folder:
+                process.kill()
 
 
 def _costs(task: Task, killed: list[tuple[float, int, int]]) -> dict[str, Any]:

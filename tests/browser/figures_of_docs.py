@@ -45,7 +45,7 @@ def of_study(name: str) -> Callable[[], go.Figure]:
 def toy_schedule() -> go.Figure:
     table = toy_problem.table()
     frames = frames_of(toy_problem.play(toy_problem.schedulers(table)["hypertrick"], table).events)
-    title = "12 trials of 4 phases under HyperTrick on 6 nodes (simulated): a bar a phase, a colour a phase's number"
+    title = "12 trials of 4 phases under HyperTrick on 6 nodes (simulated): a bar a phase, the later the lighter"
     return figures.node_occupancy(frames.spans, frames.slots, frames.wall_s).update_layout(title=title)
 
 
