@@ -35,6 +35,7 @@ from workbench.viz.dashboard.board import Board
 from workbench.viz.dashboard.feed import READ, News
 
 STUDY = "ms-pacman-hypertrick"
+PLAIN = {"displayModeBar": False}
 
 
 def of_study(name: str) -> Callable[[], go.Figure]:
@@ -46,7 +47,7 @@ def toy_schedule() -> go.Figure:
     table = toy_problem.table()
     frames = frames_of(toy_problem.play(toy_problem.schedulers(table)["hypertrick"], table).events)
     title = "12 trials of 4 phases under HyperTrick on 6 nodes (simulated): a bar a phase, the later the lighter"
-    return figures.node_occupancy(frames.spans, frames.slots, frames.wall_s).update_layout(title=title)
+    return figures.node_occupancy(frames.spans, frames.slots, frames.wall_s).update_layout(title=title, height=330)
 
 
 def learned() -> go.Figure:
@@ -156,7 +157,8 @@ def main(folder: Path = DOCS, *names: str) -> None:
             drawn = figure().update_layout(template="plotly_white", paper_bgcolor="white")
             height = int(drawn.layout.height or 420)
             page.set_viewport_size({"width": 1000, "height": height})
-            page.set_content(f"<body style='margin:0'>{drawn.to_html(include_plotlyjs=True, full_html=False)}</body>")
+            body = drawn.to_html(include_plotlyjs=True, full_html=False, config=PLAIN)
+            page.set_content(f"<body style='margin:0'>{body}</body>")
             page.wait_for_selector(".main-svg")
             shoot(page, folder / f"{name}.png")
         if not names or "study" in names:
