@@ -93,7 +93,7 @@ def importance(
         The same data and seed give the same answer, which is remembered.
     """
     rows, by_seed = scores_by_seed(trials, phases, phase)
-    y = np.nanmean(by_seed, axis=1) if len(by_seed) else by_seed[:, 0]
+    y = _over_seeds(by_seed)
     names = [name for name in hyperparameters if rows[name].astype(str).nunique() > 1]
     if len(y) < FEWEST_TRIALS:
         return Importance(problem=f"{len(y)} trials have a score, {FEWEST_TRIALS} are needed", trials=len(y))
@@ -114,7 +114,13 @@ def explained(
     tell a forest what it is asked.
     """
     rows, scores = scores_by_seed(trials, phases, phase)
-    return rows, np.nanmean(scores, axis=1) if len(scores) else scores[:, 0]
+    return rows, _over_seeds(scores)
+
+
+def _over_seeds(by_seed: Floats) -> Floats:
+    """Mean of each configuration's seeds [n]; numpy warns of the mean of none."""
+    means: Floats = np.nanmean(by_seed, axis=1) if len(by_seed) else by_seed[:, 0]
+    return means
 
 
 def scores_by_seed(trials: pd.DataFrame, phases: pd.DataFrame, phase: int | None = None) -> tuple[pd.DataFrame, Floats]:
@@ -158,7 +164,7 @@ def _scores(trials: pd.DataFrame, phases: pd.DataFrame, phase: int | None) -> pd
 def _explain(xs: bytes, ys: bytes, names: tuple[str, ...], forests: int, resamples: int, seed: int) -> Importance:
     x = np.frombuffer(xs).reshape(-1, len(names))
     by_seed = np.frombuffer(ys).reshape(len(x), -1)
-    y = np.nanmean(by_seed, axis=1)
+    y = _over_seeds(by_seed)
     rng = np.random.default_rng(seed)
     folds = np.array_split(rng.permutation(len(y)), FOLDS)
     tried = []
@@ -218,7 +224,7 @@ def _shares(
     draws = rng.integers(len(x), size=(resamples, len(x)))
     again = np.array([fitted(settings, x[draw], _redrawn(by_seed[draw], rng)).feature_importances_ for draw in draws])
     low, high = np.quantile(again, [0.025, 0.975], axis=0)
-    return fitted(settings, x, np.nanmean(by_seed, axis=1)).feature_importances_, low, high
+    return fitted(settings, x, _over_seeds(by_seed)).feature_importances_, low, high
 
 
 def _redrawn(by_seed: Floats, rng: np.random.Generator) -> Floats:

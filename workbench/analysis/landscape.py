@@ -6,7 +6,7 @@ import numpy as np
 import pandas as pd
 
 from workbench.analysis.dependence import values_tried
-from workbench.analysis.importance import FEWEST_TRIALS, Importance, encoded, explained, fitted, importance
+from workbench.analysis.importance import FEWEST_TRIALS, Floats, Importance, encoded, explained, fitted, importance
 
 
 def landscape(
@@ -44,21 +44,21 @@ def landscape(
     """
     found = found or importance(trials, phases, hyperparameters, seed=seed)
     pair = list(found.table["hyperparameter"][:2])
-    ended = phases[phases["score"].notna()].groupby("phase")["trial"].size()
-    enough = [int(phase) for phase in ended.index if len(explained(trials, phases, int(phase))[1]) >= FEWEST_TRIALS]
+    ended = sorted(int(phase) for phase in phases.loc[phases["score"].notna(), "phase"].unique())
+    known = [(phase, *explained(trials, phases, phase)) for phase in ended]
+    enough = [(phase, rows, y) for phase, rows, y in known if len(y) >= FEWEST_TRIALS]
     if found.problem or len(pair) < 2 or not enough:
         return pd.DataFrame(columns=["phase", "trials", *(pair if len(pair) == 2 else []), "score"])
     places = np.linspace(0, len(enough) - 1, min(most_phases, len(enough))).round().astype(int)
     names = [name for name in hyperparameters if name in set(found.table["hyperparameter"])]
-    parts = [_of_phase(trials, phases, enough[k], names, pair, found) for k in np.unique(places)]
+    parts = [_of_phase(names, pair, found, *enough[k]) for k in np.unique(places)]
     return pd.concat(parts, ignore_index=True)
 
 
 def _of_phase(
-    trials: pd.DataFrame, phases: pd.DataFrame, phase: int, names: list[str], pair: list[str], found: Importance
+    names: list[str], pair: list[str], found: Importance, phase: int, rows: pd.DataFrame, y: Floats
 ) -> pd.DataFrame:
     """Predict over the grid of the values tried, for all configurations with the pair set; mean over these."""
-    rows, y = explained(trials, phases, phase)
     x = np.column_stack([encoded(rows[name]) for name in names])
     forest = fitted(found.settings, x, y)
     across, up = (values_tried(rows[name], x[:, names.index(name)]) for name in pair)

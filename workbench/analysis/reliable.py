@@ -89,8 +89,7 @@ def performance_profiles(
     parts = []
     for name, matrix in matrices.items():
         generator = np.random.default_rng(seed)
-        draws = (generator.integers(len(matrix), size=matrix.shape) for _ in range(resamples))
-        again = [performance_profile(np.take_along_axis(matrix, draw, axis=0), at) for draw in draws]
+        again = [performance_profile(_redrawn(matrix, generator), at) for _ in range(resamples)]
         low, high = np.quantile(again, tails, axis=0)
         columns = {"scheduler": name, "at": at, "median": performance_profile(matrix, at), "low": low, "high": high}
         parts.append(pd.DataFrame(columns))
@@ -121,11 +120,15 @@ def stratified_interval(
     generator = np.random.default_rng(seed)
     again = np.empty(resamples)
     for draw in range(resamples):
-        drawn = [np.take_along_axis(m, generator.integers(len(m), size=m.shape), axis=0) for m in matrices]
-        again[draw] = statistic(*drawn)
+        again[draw] = statistic(*[_redrawn(matrix, generator) for matrix in matrices])
     tail = (1 - confidence) / 2
     low, high = np.quantile(again, [tail, 1 - tail])
     return Interval(statistic(*matrices), float(low), float(high))
+
+
+def _redrawn(matrix: Scores, generator: np.random.Generator) -> Scores:
+    """Draw every task's runs again, apart from the other tasks'."""
+    return np.take_along_axis(matrix, generator.integers(len(matrix), size=matrix.shape), axis=0)
 
 
 def _matrix(scores: npt.ArrayLike) -> Scores:

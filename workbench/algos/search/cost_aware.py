@@ -88,11 +88,7 @@ class CostAwareSearcher:
         if not trials:
             return {}
         costs, shares = self._costs(trials), self._shares(trials)
-        found: dict[int, tuple[float, float]] = {}
-        for k in np.lexsort((-shares, costs)):
-            if not found or shares[k] > max(share for _, share in found.values()):
-                found[trials[k]] = float(costs[k]), float(shares[k])
-        return found
+        return {trials[k]: (float(costs[k]), float(shares[k])) for k in _front(costs, shares)}
 
     def _costs(self, trials: list[int]) -> Array:
         """Mean seconds a phase [trials]; where none is known, the median of the others."""
@@ -111,12 +107,13 @@ class CostAwareSearcher:
 
     def _promising(self) -> Config:
         trials = list(self._scores)
-        front = list(self.front())
+        seconds, shares = self._costs(trials), self._shares(trials)
+        front = [trials[k] for k in _front(seconds, shares)]
         starts = self._rng.integers(len(front), size=self.draws)
         drawn: list[Config] = [self.space.shift(self._configs[front[k]], self.spread, self._rng) for k in starts]
         half = 0.5 / len(trials)
-        worth = np.array([_normal.inv_cdf(share) for share in np.clip(self._shares(trials), half, 1 - half)])
-        costs = np.log(self._costs(trials))
+        worth = np.array([_normal.inv_cdf(share) for share in np.clip(shares, half, 1 - half)])
+        costs = np.log(seconds)
         cost, spread_of_costs = costs.mean(), costs.std() or 1.0
         at = likeness(positions([*(self._configs[t] for t in trials), *drawn]))
         like = (1 - OWN) * at + OWN * np.eye(len(at))
@@ -130,6 +127,15 @@ class CostAwareSearcher:
             for mean, spread, limit in zip(expected, spreads, at_cost, strict=True)
         ]
         return drawn[int(np.argmax(np.round(gains, 9)))]
+
+
+def _front(costs: Array, shares: Array) -> list[int]:
+    """Give which none beats in both, the cheapest first."""
+    found: list[int] = []
+    for k in np.lexsort((-shares, costs)).tolist():
+        if not found or shares[k] > shares[found[-1]]:
+            found.append(k)
+    return found
 
 
 def _reached(worth: Array, costs: Array, limit: float) -> float:
