@@ -40,7 +40,7 @@ ELSEWHERE = {  # what is no more than a part of something, and is tested as that
     "cli/paper.py": "paper/test_scoreboard.py",
     "cli/run.py": "cli/test_main.py",
     "cluster/connection.py": "cluster/test_recovery.py",
-    "cluster/local.py": "cluster/test_recovery.py",
+    "cluster/forked.py": "cluster/test_local.py",
     "cluster/manifest.py": "cluster/test_checkpoints.py",
     "cluster/memory.py": "cluster/test_dask.py",
     "cluster/place.py": "cluster/test_object_store.py",

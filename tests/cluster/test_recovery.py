@@ -1,7 +1,6 @@
 """What a study outlives beside dead workers: damaged checkpoints, full disks, dead drivers, lost clusters."""
 
 import errno
-import logging
 import os
 import subprocess
 import sys
@@ -16,12 +15,10 @@ from distributed import Client
 
 from tests.support import SPACE, Deterministic, MemoryLog, score_of, small_disk, until
 from workbench.algos.search import FullRuns, RandomSearcher
-from workbench.cluster import local
 from workbench.cluster.checkpoints import CheckpointStore
 from workbench.cluster.dask import DaskExecutor
 from workbench.cluster.local import local_client
 from workbench.core.drive import drive
-from workbench.core.errors import StudyError
 from workbench.core.protocols import Job, Kind, Verdict
 
 CONFIG = {"lr": 1e-3}
@@ -250,24 +247,6 @@ def assert_complete(log, trials: int, phases: int) -> None:
     assert ended == [(t, p) for t in range(trials) for p in range(phases)]
     assert all(e.data["metrics"]["phases_run"] == e.phase + 1 for e in log if e.kind is Kind.PHASE_ENDED)
     assert not any(e.kind is Kind.TRIAL_FAILED for e in log)
-
-
-def test_workers_that_do_not_come_up_are_told_in_one_line(monkeypatch) -> None:
-    monkeypatch.setattr(local, "_UP_S", 0.01)
-    with (
-        pytest.raises(StudyError, match=r"^[01] of 2 workers came up within 0.01 s: ask for fewer nodes"),
-        local_client(2),
-    ):
-        pass
-
-
-def _level_of(logger: str) -> int:
-    return logging.getLogger(logger).getEffectiveLevel()
-
-
-def test_a_workers_own_log_tells_nothing_of_a_cluster_that_is_closing() -> None:
-    with local_client(1) as client:
-        assert client.submit(_level_of, "distributed.worker").result() == logging.CRITICAL
 
 
 def test_a_cluster_may_shrink_to_nothing_and_grow_again(tmp_path) -> None:

@@ -97,7 +97,9 @@ def of_this_machine(folder: Path) -> list[str]:
     told = [line.partition("=") for line in said("pip", "config", "list").splitlines()]
     settings = {name.rpartition(".")[2]: value.strip("'") for name, _, value in told}
     (folder / "pip.conf").write_text("".join(["[global]\n", *(f"{k} = {v}\n" for k, v in settings.items())]))
-    places = [place for place in settings.get("find-links", "").split() if Path(place).is_dir()]
+    words = [word for value in settings.values() for word in value.split()]
+    indexes = [str(Path(word.removeprefix("file://")).parent) for word in words if word.startswith("file://")]
+    places = sorted({place for place in [*words, *indexes] if place.startswith("/") and Path(place).is_dir()})
     mounts = [f"{folder}/pip.conf:/etc/pip.conf", "/etc/ssl/certs:/etc/ssl/certs", *(f"{at}:{at}" for at in places)]
     return [part for mount in mounts for part in ("--volume", f"{mount}:ro")]
 

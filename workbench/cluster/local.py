@@ -8,10 +8,12 @@ import threading
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
-from multiprocessing import spawn
+from multiprocessing import get_context, spawn
+from tempfile import gettempdir
 from typing import Any
 
 import dask
+import distributed.utils
 from distributed import Client, LocalCluster, Nanny
 from distributed.security import Security
 
@@ -25,6 +27,7 @@ _ENDING_S = 1.0
 _UP_S = 120.0  # in which all workers must have come up
 _THREADS = (CORES, "OMP_NUM_THREADS", "MKL_NUM_THREADS", "OPENBLAS_NUM_THREADS")
 _FILES, _FILES_A_NODE = 100, 20  # open at most, in the process that starts the cluster
+_SOCKET_PATH = 70  # characters of a temporary folder's path above which a socket in it gets too long a name
 
 
 class _Poison:
@@ -59,6 +62,9 @@ class ToldNanny(Nanny):  # type: ignore[misc]
 
     def __init__(self, *arguments: Any, **settings: Any) -> None:
         self.endings: dict[str, int] = {}
+        # Workers have no pages: with them each would import bokeh, for half a second and 20 MiB. And they are given the
+        # environment as it is now: the process they fork from has that of the first cluster.
+        settings |= {"dashboard": False, "env": {**os.environ, **(settings.get("env") or {})}}
         super().__init__(*arguments, **settings)
 
     def _on_worker_exit_sync(self, exitcode: int) -> None:
@@ -123,9 +129,9 @@ def local_client(
     _allow_files(_FILES + _FILES_A_NODE * nodes)
     share = cores_a_slot(nodes)
     settings: dict[str, Any] = {
+        "distributed.worker.multiprocessing-method": _method(),
         "distributed.worker.daemon": False,  # trials may start processes of their own
-        # A worker whose heartbeat meets a closing cluster would print a traceback; who is lost the study says itself.
-        "distributed.worker.preload": ["import logging; logging.getLogger('distributed.worker').setLevel('CRITICAL')"],
+        "distributed.worker.preload": ["workbench.cluster.forked"],
         "distributed.worker.http.routes": [],  # pages on logs and tasks, for whoever asks
         # Dask would look at every worker's stack a hundred times a second, and keep what it saw for an hour.
         "distributed.worker.profile.enabled": False,
@@ -158,6 +164,18 @@ def local_client(
             _wait_for(client, nodes)
             with _kept_up(cluster):
                 yield client
+
+
+def _method() -> str:
+    """Have workers fork from a process that has imported Dask: they are there at once, those that replace others too.
+
+    What else is imported there comes with Dask; what they must not share of it, `forked` puts right.
+    """
+    if len(gettempdir()) > _SOCKET_PATH:
+        return "spawn"
+    distributed.utils._forkserver_preload_set = True  # or Dask would have pandas imported there, and here
+    get_context("forkserver").set_forkserver_preload(["distributed"])
+    return "forkserver"
 
 
 def _wait_for(client: Client, nodes: int) -> None:

@@ -1,0 +1,60 @@
+"""The cluster on this machine: how its workers come up, and what they are given."""
+
+import logging
+import tempfile
+
+import pytest
+
+from workbench.cluster import local
+from workbench.cluster.local import local_client
+from workbench.core.errors import StudyError
+
+
+def seen(client, expression: str):
+    """Evaluate on the worker, without any module of the tests being imported there."""
+    return client.submit(eval, expression, pure=False).result()
+
+
+def test_a_new_worker_has_imported_dask_alone_and_knows_what_has_become_of_the_environment(monkeypatch) -> None:
+    for word in ("first", "second"):  # the second cluster's worker forks from a process of the time of the first
+        monkeypatch.setenv("SAID_BEFORE", word)
+        with local_client(1) as client:
+            assert seen(client, "{'pandas', 'bokeh', 'torch'} & {*__import__('sys').modules}") == set()
+            assert seen(client, "__import__('os').environ['SAID_BEFORE']") == word
+
+
+def test_numpy_in_a_worker_has_the_threads_of_its_cluster_and_random_numbers_of_its_own(monkeypatch) -> None:
+    monkeypatch.setattr("workbench.core.machine.cores", lambda: 2)
+    monkeypatch.delenv("OMP_NUM_THREADS", raising=False)
+    drawn = set()
+    for nodes, threads in ((2, 1), (1, 2)):
+        with local_client(nodes) as client:
+            drawn |= set(client.run(eval, "__import__('numpy').random.random()").values())
+            pools = seen(client, "__import__('threadpoolctl').threadpool_info()")
+            assert {pool["num_threads"] for pool in pools if pool["user_api"] == "blas"} == {threads}
+    assert len(drawn) == 3
+
+
+def test_workers_come_up_where_the_path_of_a_socket_would_be_too_long(tmp_path, monkeypatch) -> None:
+    (deep := tmp_path / ("d" * 100)).mkdir()
+    monkeypatch.setattr(tempfile, "tempdir", str(deep))
+    with local_client(1) as client:
+        assert seen(client, "6 * 7") == 42
+
+
+def test_workers_that_do_not_come_up_are_told_in_one_line(monkeypatch) -> None:
+    monkeypatch.setattr(local, "_UP_S", 0.01)
+    with (
+        pytest.raises(StudyError, match=r"^[01] of 2 workers came up within 0.01 s: ask for fewer nodes"),
+        local_client(2),
+    ):
+        pass
+
+
+def _level_of(logger: str) -> int:
+    return logging.getLogger(logger).getEffectiveLevel()
+
+
+def test_a_workers_own_log_tells_nothing_of_a_cluster_that_is_closing() -> None:
+    with local_client(1) as client:
+        assert client.submit(_level_of, "distributed.worker").result() == logging.CRITICAL
