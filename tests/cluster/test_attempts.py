@@ -515,6 +515,20 @@ def test_the_last_word_of_a_worker_that_has_left_is_waited_for() -> None:
     assert not attempt.under_way
 
 
+@pytest.mark.parametrize("noticed", [True, False])
+def test_what_a_worker_that_has_left_had_not_begun_begins_elsewhere_at_once(noticed) -> None:
+    book, (first, second) = book_of(2, max_retries=0, leave_s=30.0)
+    (attempt,) = begun(book, 7)
+    if noticed:
+        book.slot_lost(first, 1.0, 0, left=True)
+        book.slot_joined(first, 1.0)  # its successor is there before its last word
+    book.take_events()
+    assert [type(given) for given in book.worker_left(attempt, 0, 2.0)] == [Cancel]
+    assert told(book) == [*([] if noticed else [("slot_lost", 0)]), ("phase_failed", 7, "left", 0)]
+    ((again,),) = book.seat_waiting(2.0)
+    assert (again.number, again.slot) == (0, first if noticed else second)
+
+
 def test_a_phase_that_ends_after_its_worker_was_struck_off_has_ended() -> None:
     book, (first,) = book_of(1, leave_s=30.0)
     (attempt,) = begun(book, 7)

@@ -243,6 +243,13 @@ class Attempts:
         error = f"no sign of progress for {silent_s:.0f} s on {where}; worker restarted"
         return self.attempt_lost(attempt, "stall", error, now, rank=rank)
 
+    def worker_left(self, attempt: Attempt, rank: int, now: float) -> list[Cancel]:
+        """Give up an attempt of which nothing more will be heard: a worker of it left before the phase had begun."""
+        if attempt.left is None:  # else the slot was taken out of service then, and may be back
+            self.slot_lost(attempt.slot, now, rank, left=True)
+        error = f"the worker on {attempt.slot.nodes[rank]} left before the phase had begun"
+        return self.attempt_lost(attempt, "left", error, now, rank=rank, counts=False)
+
     def out_of_reach(self, now: float) -> list[Cancel]:
         """Take every slot out of service, for the connection to the cluster broke; that costs no attempt."""
         cancels: list[Cancel] = []

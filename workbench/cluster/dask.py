@@ -39,6 +39,7 @@ class _Tasks:
     """What Dask runs of the last attempt of a trial."""
 
     attempt: Attempt
+    addresses: tuple[str, ...]  # of the workers, which may be others when the slot is back
     futures: dict[int, Future]  # by rank
 
 
@@ -217,7 +218,7 @@ class DaskExecutor:
         for instruction in instructions:
             match instruction:
                 case Submit(attempt) if attempt.under_way:  # else the cluster went while another was being submitted
-                    self._tasks[attempt.job.trial] = _Tasks(attempt, {})
+                    self._tasks[attempt.job.trial] = _Tasks(attempt, attempt.slot.addresses, {})
                     if self._arrivals.must_wait(attempt):
                         continue
                     try:
@@ -316,6 +317,9 @@ class DaskExecutor:
                 self._book.events.append(note)
             self._arrived([message["arrived"]])
             return
+        if "left" in message:
+            self._left(message["left"])
+            return
         tasks = self._tasks.get(message["trial"])
         if tasks is None or (tasks.attempt.job.phase, tasks.attempt.number) != (message["phase"], message["attempt"]):
             return
@@ -330,6 +334,14 @@ class DaskExecutor:
         else:  # of ranks other than 0 it is enough that they live
             data = {key: message[key] for key in ("metrics", "note") if key in message}
             self._book.sign(attempt, self.now, rank, None if rank else data)
+
+    def _left(self, address: str) -> None:
+        """A worker that was told to leave has gone: what it had not begun begins elsewhere."""
+        self._restarting.add(address)
+        for tasks in [tasks for tasks in self._tasks.values() if address in tasks.addresses]:
+            if tasks.attempt.under_way:
+                rank = tasks.addresses.index(address)
+                self._carry_out(self._book.worker_left(tasks.attempt, rank, self.now))
 
     def _reconcile(self) -> None:
         """Compare our slots with the workers there are."""

@@ -57,6 +57,8 @@ _uploads = Uploads()
 _cancelled: set[tuple[str, str]] = set()  # (topic of a study, name of an attempt or all)
 _driver: dict[str, str] = {}  # study → topic of the one driver that counts
 _leaving = threading.Event()  # set when the worker has been told to leave
+_left = threading.Event()  # set when it has said that nothing more will be heard of it
+_topics: set[str] = set()  # of the drivers that have had something run here
 _lock = threading.Lock()  # a release may overtake a phase that is being cancelled
 
 
@@ -80,6 +82,9 @@ def run_phase(task: PhaseTask) -> dict[str, Any]:
     worker = get_worker()
     with _lock:
         leave_in_order(worker)
+        _topics.add(task.topic)
+        if _left.is_set():
+            return {}
         result = _run(task)
         _tell(worker, task.topic, {**task.label, "result": result})
         return result
@@ -122,12 +127,19 @@ class InOrder(WorkerPlugin):  # type: ignore[misc]
         until = time.monotonic() + _LEAVE_S
         while (_lock.locked() or _uploads.busy) and time.monotonic() < until:
             await asyncio.sleep(0.05)
+        if _lock.acquire(blocking=False):  # else a phase that showed no sign is cut short
+            _left.set()
+            _lock.release()
+            with suppress(OSError, TimeoutError):
+                for topic in _topics:
+                    await worker.scheduler.log_event(topic=topic, msg={"left": worker.address})
 
 
 @cache
 def leave_in_order(worker: Worker) -> None:
     """See to it, once, that this worker leaves in order."""
     _leaving.clear()
+    _left.clear()
     sync(worker.loop, worker.plugin_add, InOrder(), name=InOrder.name)
 
 
