@@ -4,6 +4,8 @@ BIN := .venv/bin
 RUNS := data/runs
 # exactly this one: an open range takes the registry's newest build, gigabytes of CUDA with it
 TORCH := torch==2.13.0
+# the last that run on Python 3.11.2, Debian 12's
+OLD_ENOUGH := 'pymdown-extensions<13' 'soupsieve<3'
 
 .PHONY: study notebooks lab tools test test-slow test-random test-clusters lint docs bench lock lock-clusters clean
 
@@ -70,7 +72,7 @@ test-clusters: .venv/.clusters ## SLURM, SSH, object stores on this machine: Deb
 lock: ## resolve the newest versions the ranges allow, torch excepted, in an environment of its own
 	rm -rf build/lock && $(or $(shell command -v $(PYTHON)),python3) -m venv build/lock
 	build/lock/bin/python -m pip install --quiet $(TORCH) setuptools
-	build/lock/bin/python -m pip install --quiet --no-build-isolation -e '.[dashboard,dev,docs,test]' $(TORCH)
+	build/lock/bin/python -m pip install --quiet --no-build-isolation -e '.[dashboard,dev,docs,test]' $(TORCH) $(OLD_ENOUGH)
 	build/lock/bin/python -m pip freeze --all --exclude-editable --exclude pip | sed s/+cpu// > requirements.lock
 	build/lock/bin/python -m pip install --quiet --no-build-isolation -e '.[bench]' -c requirements.lock
 	build/lock/bin/python -m pip freeze --all --exclude-editable --exclude pip | sed s/+cpu// > requirements-bench.lock

@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 import yaml
 from packaging.requirements import Requirement
+from packaging.specifiers import SpecifierSet
 from packaging.utils import canonicalize_name
 
 ROOT = Path(__file__).parents[1]
@@ -46,6 +47,11 @@ LOCKS = {  # what each is made of: Makefile, `lock`
 def _pins(lock: str) -> dict[str, str]:
     lines = (ROOT / lock).read_text().split()
     return {canonicalize_name(name): version for name, _, version in (line.partition("==") for line in lines)}
+
+
+def test_what_is_locked_runs_on_the_python_that_debian_12_has() -> None:
+    for name in _pins("requirements.lock"):
+        assert SpecifierSet(distribution(name).metadata["Requires-Python"] or "").contains("3.11.2"), name
 
 
 @pytest.mark.parametrize("lock", LOCKS)
