@@ -45,6 +45,7 @@ ELSEWHERE = {  # what is no more than a part of something, and is tested as that
     "cluster/memory.py": "cluster/test_dask.py",
     "cluster/place.py": "cluster/test_object_store.py",
     "cluster/task.py": "cluster/test_dask.py",
+    "cluster/tasks.py": "cluster/test_dask.py",
     "cluster/worker.py": "cluster/test_dask.py",
     "core/domains.py": "core/test_space.py",
     "core/places.py": "paper/test_catalogue.py",

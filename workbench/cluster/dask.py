@@ -14,13 +14,12 @@ from typing import Any
 from distributed import CancelledError, Client, Future
 from distributed.client import ClosedClientError
 
-from workbench.cluster import worker
 from workbench.cluster.attempts import Attempt, Attempts, Cancel, Instruction, Release, Restart, Submit
 from workbench.cluster.checkpoints import CheckpointStore
 from workbench.cluster.connection import Connection
 from workbench.cluster.local import ending_of
-from workbench.cluster.slots import Slot, Slots
-from workbench.cluster.task import PhaseTask, attempt_name
+from workbench.cluster.slots import Slots
+from workbench.cluster.tasks import Tasks
 from workbench.cluster.uploads import Arrivals
 from workbench.core.errors import InvalidInput
 from workbench.core.protocols import Event, Job, Kind, TrainableFactory, Verdict, ranks_needed
@@ -32,15 +31,6 @@ _CLOSE_S = 30.0
 _EAGER_S = 1.0  # the same where more slots are wanted
 _LEAVE_S = 40.0  # within which a worker that was told to leave says what became of its phase
 _CAUSE_S = 10.0  # within which the death of a worker becomes known, after its gang has noticed
-
-
-@dataclass(frozen=True, slots=True)
-class _Tasks:
-    """What Dask runs of the last attempt of a trial."""
-
-    attempt: Attempt
-    addresses: tuple[str, ...]  # of the workers, which may be others when the slot is back
-    futures: dict[int, Future]  # by rank
 
 
 @dataclass
@@ -95,9 +85,15 @@ class DaskExecutor:
         self._n_ranks = ranks_needed(self.factory)
         self._slots = Slots(self._n_ranks)
         self._restarting: set[str] = set()  # addresses given up for good; a restarted worker has a new one
-        self._tasks: dict[int, _Tasks] = {}  # by trial
+        self._tasks = Tasks(
+            self._line,
+            self.factory,
+            self.checkpoints,
+            self._study,
+            self._n_ranks,
+            ended=lambda *over: self._inbox.put(partial(self._finish, *over)),
+        )
         self._arrivals = Arrivals(_LEAVE_S)
-        self._releasing: dict[int, list[Future]] = {}  # by slot: kept, for a future without a holder is cancelled
         self._answer_s = _RESULT_S if self.checkpoints.remote else 0.0
         self._start_clock = (0.0, time.monotonic())
         self._reconciled = self._looked = 0.0
@@ -136,17 +132,8 @@ class DaskExecutor:
     def start(self, job: Job) -> None:
         """Run the job's phase on a free worker, on the one it names if that is free."""
         if job.checkpoint is not None and not job.checkpoint.startswith(f"trial-{job.trial:05d}/"):
-            self._pin(job.checkpoint)
+            _pin(self.checkpoints, job.checkpoint)
         self._carry_out(self._book.start(job, self.now))
-
-    def _pin(self, name: str) -> None:
-        """Keep a donor's checkpoint, at a URL in the background; if this fails, its newest two are kept anyway."""
-
-        def pin() -> None:
-            with suppress(Exception):
-                self.checkpoints.pin(name)
-
-        threading.Thread(target=pin, daemon=True).start() if self.checkpoints.remote else pin()
 
     def apply(self, trial: int, verdict: Verdict) -> None:
         """Carry out a verdict on a trial that has ended a phase, or is held."""
@@ -200,12 +187,14 @@ class DaskExecutor:
         """Cancel what runs, close what lives on the workers, and leave the cluster as it was found."""
         try:
             if self._line.unbroken:
-                futures = [future for tasks in self._tasks.values() for future in tasks.futures.values()]
-                if futures and self._slots.addresses:
-                    self._line.cancel(futures, self._slots.addresses)
-                self._await_arrivals()
+                self._tasks.cancel_all(self._slots.addresses)
+                self._arrivals.forget_waiting()
+                until = self.now + self.stall_s  # what workers send is let arrive, for as long as a phase may be silent
+                while self._arrivals and self._line.unbroken and self.now < until:
+                    with suppress(queue.Empty):
+                        self._inbox.get(timeout=_LOOK_S)()
                 slots = [slot for (slot,) in self._book.release(everything=True)]
-                for future in [future for slot in slots for future in self._release(slot)]:
+                for future in [future for slot in slots for future in self._tasks.release(slot)]:
                     future.exception(timeout=_CLOSE_S)
         except (OSError, TimeoutError, CancelledError):
             pass  # the cluster went away first, or hangs: nothing more can be released
@@ -218,60 +207,21 @@ class DaskExecutor:
         for instruction in instructions:
             match instruction:
                 case Submit(attempt) if attempt.under_way:  # else the cluster went while another was being submitted
-                    self._tasks[attempt.job.trial] = _Tasks(attempt, attempt.slot.addresses, {})
+                    self._tasks.begin(attempt)
                     if self._arrivals.must_wait(attempt):
                         continue
                     try:
-                        self._submit_rank(attempt, 0)
+                        self._tasks.submit(attempt, 0)
+                        self._book.sign(attempt, self.now)
                     except ClosedClientError:  # the cluster has just gone; `_reconcile` will look for it
                         self._carry_out(self._book.out_of_reach(self.now))
                 case Cancel(attempt, stop):
-                    self._cancel(attempt, stop)
+                    self._tasks.cancel(attempt, stop)
                 case Restart(slot, rank):
                     self._restarting.add(slot.addresses[rank])
                     self._line.restart(slot.addresses[rank])
                 case Release(slot):
-                    self._release(slot)
-
-    def _submit_rank(self, attempt: Attempt, rank: int, address: str = "", again: int = 0) -> None:
-        """Submit a rank's task; that of rank 0 comes first, the others' when it has said where it is."""
-        job, slot, topic = attempt.job, attempt.slot, self._line.topic
-        task = PhaseTask(
-            job,
-            self.factory,
-            self.checkpoints,
-            self._study,
-            topic,
-            attempt.number,
-            rank,
-            self._n_ranks,
-            address,
-            again,
-        )
-        key = f"{topic}-trial-{job.trial}-phase-{job.phase}-rank-{rank}-{uuid.uuid4().hex[:8]}"
-        future = self._line.submit(worker.run_phase, task, address=slot.addresses[rank], key=key)
-        self._tasks[job.trial].futures[rank] = future
-        self._book.sign(attempt, self.now, rank)
-        future.add_done_callback(lambda done: self._inbox.put(partial(self._finish, attempt, rank, done)))
-
-    def _cancel(self, attempt: Attempt, stop: bool) -> None:
-        """Take back what has not begun; what runs stops, if it must, at its next sign of progress."""
-        if stop:
-            name = attempt_name(attempt.job, attempt.number)
-            self._line.cancel_attempt(name, list(attempt.slot.addresses))
-        tasks = self._tasks.pop(attempt.job.trial, None)
-        for future in tasks.futures.values() if tasks is not None else ():
-            if future.status == "pending":
-                future.cancel()
-
-    def _release(self, slot: Slot) -> list[Future]:
-        """Close what lives on a slot's workers."""
-        futures = self._releasing[slot.index] = []
-        with suppress(ClosedClientError):
-            for address in slot.addresses:
-                key = f"{self._line.topic}-release-{uuid.uuid4().hex[:8]}"
-                futures.append(self._line.submit(worker.release, self._study, address=address, key=key))
-        return futures
+                    self._tasks.release(slot)
 
     # -- what the cluster tells -------------------------------------------------------------------------------
 
@@ -306,7 +256,7 @@ class DaskExecutor:
             self._arrivals.sent(result["checkpoint"], attempt.slot.addresses[rank], result["on_its_way"])
         self._carry_out(self._book.rank_ended(attempt, self.now, rank, told))
         if not attempt.under_way:
-            self._tasks.pop(attempt.job.trial, None)
+            self._tasks.forget(attempt)
 
     def _hear(self, message: Mapping[str, Any]) -> None:
         """A worker shows life, or more: where rank 0 is, what it has measured, how its task has ended."""
@@ -317,43 +267,43 @@ class DaskExecutor:
                 self._book.events.append(note)
             self._arrived([message["arrived"]])
             return
-        if "left" in message:
-            self._left(message["left"])
+        if "left" in message:  # a worker has gone as it was told to: what it had not begun begins elsewhere
+            self._restarting.add(message["left"])
+            for lost, of in self._tasks.under_way_on(message["left"]):
+                self._carry_out(self._book.worker_left(lost, of, self.now))
             return
-        tasks = self._tasks.get(message["trial"])
-        if tasks is None or (tasks.attempt.job.phase, tasks.attempt.number) != (message["phase"], message["attempt"]):
+        attempt, rank = self._tasks.of(message), message["rank"]
+        if attempt is None:
             return
-        attempt, rank = tasks.attempt, message["rank"]
         if "result" in message:
             self._take(attempt, rank, message["result"])
         elif "meet" in message:
             self._book.sign(attempt, self.now, rank)
             with suppress(ClosedClientError):
                 for other in range(1, self._n_ranks):
-                    self._submit_rank(attempt, other, message["meet"], message["again"])
+                    self._tasks.submit(attempt, other, message["meet"], message["again"])
+                    self._book.sign(attempt, self.now, other)
         else:  # of ranks other than 0 it is enough that they live
             data = {key: message[key] for key in ("metrics", "note") if key in message}
             self._book.sign(attempt, self.now, rank, None if rank else data)
-
-    def _left(self, address: str) -> None:
-        """A worker that was told to leave has gone: what it had not begun begins elsewhere."""
-        self._restarting.add(address)
-        for tasks in [tasks for tasks in self._tasks.values() if address in tasks.addresses]:
-            if tasks.attempt.under_way:
-                rank = tasks.addresses.index(address)
-                self._carry_out(self._book.worker_left(tasks.attempt, rank, self.now))
 
     def _reconcile(self) -> None:
         """Compare our slots with the workers there are."""
         self._reconciled = self.now
         told: Mapping[str, Any] | None = {"workers": {}, "surplus": 0, "left": [], "gone": []}
-        if self._line.unbroken:
-            told = self._ask()
-        else:  # our futures are gone with the line
+        if not self._line.unbroken:  # our futures are gone with the line
             self._carry_out(self._book.out_of_reach(self.now))
             if self._line.reconnect():
                 self._arrivals.begin(self._line.take_over(self._answer_s))
-                told = self._ask()
+        if self._line.unbroken:
+            told = self._line.workers(
+                weight=self.weight,
+                wanted=self._wanted * self._n_ranks,
+                unit=self._n_ranks,
+                held=[*self._slots.addresses, *(worker.address for worker in self._slots.apart.values())],
+                busy=self._slots.busy,
+                sending=self._arrivals.senders,
+            )
         if told is None:
             return  # out of reach for the moment: what we know stands until the next look
         for slot, ranks in self._slots.with_lost_workers(told["workers"]):
@@ -365,26 +315,17 @@ class DaskExecutor:
             self._book.slot_joined(slot, self.now)
         self._carry_out(self._book.give_back(told["surplus"] // self._n_ranks, self.now))
 
-    def _ask(self) -> Mapping[str, Any] | None:
-        """Ask which workers may be used, and how many of them are wanted back."""
-        return self._line.workers(
-            weight=self.weight,
-            wanted=self._wanted * self._n_ranks,
-            unit=self._n_ranks,
-            held=[*self._slots.addresses, *(worker.address for worker in self._slots.apart.values())],
-            busy=self._slots.busy,
-            sending=self._arrivals.senders,
-        )
-
     def _arrived(self, names: Iterable[str]) -> None:
         """Checkpoints at a URL can be read, or never will be: whoever waited for them begins."""
         for name in names:
             self._carry_out(Submit(attempt) for attempt in self._arrivals.arrived(name))
 
-    def _await_arrivals(self) -> None:
-        """Let what workers are sending arrive before they are let go, for as long as a phase may be silent."""
-        self._arrivals.forget_waiting()
-        until = self.now + self.stall_s
-        while self._arrivals and self._line.unbroken and self.now < until:
-            with suppress(queue.Empty):
-                self._inbox.get(timeout=_LOOK_S)()
+
+def _pin(checkpoints: CheckpointStore, name: str) -> None:
+    """Keep a donor's checkpoint, at a URL in the background; if this fails, its newest two are kept anyway."""
+
+    def pin() -> None:
+        with suppress(Exception):
+            checkpoints.pin(name)
+
+    threading.Thread(target=pin, daemon=True).start() if checkpoints.remote else pin()
