@@ -56,7 +56,7 @@ def refuse_unknown(what: str, given: Iterable[str], allowed: Collection[str]) ->
             raise unknown(what, name, allowed)
 
 
-def unknown(what: str, got: str, allowed: Iterable[str]) -> InvalidInput:
+def unknown(what: str, got: object, allowed: Iterable[str]) -> InvalidInput:
     """Make the error for a name that is not one of `allowed`, naming near matches first.
 
     >>> str(unknown("game", "pogn", ["pong", "boxing"]))
@@ -64,7 +64,7 @@ def unknown(what: str, got: str, allowed: Iterable[str]) -> InvalidInput:
     """
     names = sorted(set(allowed))
     folded = {name.lower(): name for name in names}
-    near = [repr(folded[m]) for m in difflib.get_close_matches(got.lower(), folded, n=3, cutoff=0.5)]
+    near = [repr(folded[m]) for m in difflib.get_close_matches(str(got).lower(), folded, n=3, cutoff=0.5)]
     hint = f"did you mean {' or '.join(near)}? " if near else ""
     listed = ", ".join(names[:8]) + (", …" if len(names) > 8 else "")
     return InvalidInput(f"unknown {what} {got!r}: {hint}({len(names)} known, among them {listed})")
