@@ -7,7 +7,7 @@ TORCH := torch==2.13.0
 # the last that run on Python 3.11.2, Debian 12's
 OLD_ENOUGH := 'pymdown-extensions<13' 'soupsieve<3'
 
-.PHONY: study notebooks lab tools test test-slow test-random test-clusters lint docs bench lock lock-clusters clean
+.PHONY: study notebooks lab tools test test-slow test-random test-clusters gpu lint docs bench lock lock-clusters clean
 
 .venv/.installed: requirements.lock pyproject.toml
 	test -x $(BIN)/python || $(shell command -v $(PYTHON) || command -v python3) -m venv .venv
@@ -60,6 +60,12 @@ docs: .venv/.installed ## the documentation site, in build/site; a warning is an
 
 bench: .venv/.bench ## every benchmark, each printing JSON
 	for script in benchmarks/*.py; do echo "$$script" && $(BIN)/python "$$script" || exit 1; done
+
+# where torch for CUDA is another Python's: make gpu GPU_PYTHON=python3
+GPU_PYTHON ?= $(BIN)/python
+gpu: $(if $(filter $(BIN)/python,$(GPU_PYTHON)),.venv/.installed) ## on a machine with a GPU: what needs one, tested, measured, kept in data/
+	$(GPU_PYTHON) -m pytest -q tests/algos/rl/test_learner.py tests/algos/rl/test_equal_gradients.py tests/cluster/test_gpus.py
+	$(GPU_PYTHON) -m workbench reproduce ga3c-gpu --out $(or $(OUT),data)
 
 .venv/.clusters: .venv/.installed requirements-clusters.lock
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check -r requirements-clusters.lock

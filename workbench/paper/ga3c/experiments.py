@@ -4,6 +4,7 @@ from typing import Any
 
 from workbench.paper.experiment import Experiment
 from workbench.paper.ga3c.against_sb3 import Against, against_sb3
+from workbench.paper.ga3c.gpu import OnDevice, on_device
 from workbench.paper.ga3c.learning import Learning, curves
 from workbench.paper.ga3c.rates import Adjustment, Networks, Sweeps, adjustment, networks, sweeps
 
@@ -24,6 +25,13 @@ EXPERIMENTS: list[Experiment[Any]] = [
         source="measured",
         run=networks,
         scales={"minutes": Networks(3, 5), "hours": Networks(60, 9), "paper": Networks(600, 3)},
+    ),
+    Experiment(
+        "ga3c-gpu",
+        shows="GA3C, Table 2 where there is a GPU: speed and utilisation by network, batch, threads and trials at once",
+        source="measured",
+        run=on_device,
+        scales={"minutes": OnDevice(4), "hours": OnDevice(60), "paper": OnDevice(600)},
     ),
     Experiment(
         "ga3c-sweeps",

@@ -11,9 +11,9 @@ from typing import Any
 
 from workbench.algos.rl.a3c.trial import A3C
 from workbench.algos.rl.ga3c.trial import GA3C, GA3CTrial
-from workbench.algos.rl.model import CONVOLUTIONAL
 from workbench.algos.rl.trial import play_for
 from workbench.paper.experiment import Rows
+from workbench.paper.ga3c.published import TABLE_2
 
 PRECISIONS = ("float32", "bfloat16")  # the second pays where the processor has units for it, and batches are large
 GA3C_SETTINGS = [{"n_groups": 1, "n_trainers": 2, "precision": precision} for precision in PRECISIONS]
@@ -57,7 +57,7 @@ def networks(settings: Networks) -> Rows:
         least and most (``ratio_low``, ``ratio_high``), repeats, ga3c_settings and a3c_settings (JSON).
     """
     rows: Rows = []
-    for network in CONVOLUTIONAL:
+    for network in TABLE_2:
         ga3c, a3c = (
             max(choices, key=lambda choice: _rates(kind, settings.seconds, network=network, **choice)["pps"])
             for kind, choices in ((GA3C, GA3C_SETTINGS), (A3C, A3C_SETTINGS))
