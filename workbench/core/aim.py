@@ -76,10 +76,10 @@ class Aim:
 
     def outward(self, decision: Decision, scores: tuple[str, ...]) -> Decision:
         """Turn a scheduler's reason back: `scores` names its entries that are scores, if there are any."""
-        found = {key: -decision.reason[key] for key in scores if decision.reason.get(key) is not None}
-        if self.mode == "max" or not found:
+        if self.mode == "max":
             return decision
-        return replace(decision, reason={**decision.reason, **found, "minimised": True})
+        found = {key: -decision.reason[key] for key in scores if decision.reason.get(key) is not None}
+        return replace(decision, reason={**decision.reason, **found, "minimised": True}) if found else decision
 
     def to_json(self) -> dict[str, Any]:
         """Describe what is not as usual, as ``aim`` in the log's ``study_started`` and ``study_resumed``."""

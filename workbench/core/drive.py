@@ -96,10 +96,16 @@ class _Driver:
                 scale=self.executor.scale,
             )
             resumed = request.action == "resume" and self._is_set_aside(request.trial)
-            decisions = self._log_with_decisions(events)
+            batch: list[Event] = []
+            told: dict[int, Decision] = {}
+            for event in events:
+                batch.append(event)
+                if (report := event.report()) is not None:
+                    told |= self._hear(report, event.at, batch)
+            self._record(batch)
             if events[0].data["accepted"]:
                 self._carry_out(request, events, resumed=resumed)
-            self._apply(decisions)
+            self._apply(told)
 
     def _carry_out(self, request: Request, events: Sequence[Event], *, resumed: bool) -> None:
         trial = request.trial
@@ -122,15 +128,15 @@ class _Driver:
 
     def fill(self) -> None:
         """Seat trials on free slots: first those that were under way, then what the scheduler asks for."""
-        if self.ledger.paused:
-            return
-        while self.backlog and self.executor.n_free > 0:
-            self._seat(self.backlog.popleft())
-        if self.only_confirm:
-            return
-        while not self.backlog and self.executor.n_free > 0 and (run := self.scheduler.ask()) is not None:
-            self._record([_run_event(run, self.seed, self.executor.now)])
-            self._seat(run.trial)
+        executor = self.executor
+        while executor.n_free > 0 and not self.ledger.paused:
+            if self.backlog:
+                self._seat(self.backlog.popleft())
+            elif not self.only_confirm and (run := self.scheduler.ask()) is not None:
+                self._record([_run_event(run, self.seed, executor.now)])
+                self._seat(run.trial)
+            else:
+                return
 
     def could_use(self) -> int:
         """Count the slots that could be used now, now that every slot is filled that can be.
@@ -148,15 +154,13 @@ class _Driver:
         ledger = self.ledger
         if self.only_confirm:
             return not (self.seated or self.backlog)
-        waits = ledger.paused or not self.executor.n_slots or ledger.n_in(TrialState.SET_ASIDE)
-        if ledger.n_in(TrialState.RUNNING) or waits:
+        if ledger.n_in(TrialState.RUNNING) or ledger.n_in(TrialState.SET_ASIDE):
+            return False
+        if ledger.paused or not self.executor.n_slots:
             return False
         held, paused = ledger.n_in(TrialState.HELD), ledger.n_in(TrialState.PAUSED)
         if held or paused:
-            raise SchedulerError(
-                f"{type(self.scheduler).__name__} waits for ever: no trial runs, {held} are held and "
-                f"{paused} paused on {self.executor.n_slots} slots"
-            )
+            raise waits_for_ever(self.scheduler, held, paused, self.executor.n_slots)
         return True
 
     def collect(self, poll_s: float) -> None:
@@ -165,26 +169,29 @@ class _Driver:
         One report at a time, slots it frees being filled before the next is heard, even where several came at once: so
         what is decided depends on their order alone, and is the same in real and in virtual time.
         """
-        for events in _up_to_each_report(self.executor.wait(poll_s)):
-            self._apply(self._log_with_decisions(events))
-            self.fill()
-
-    def _log_with_decisions(self, events: Iterable[Event]) -> list[tuple[int, Decision]]:
         batch: list[Event] = []
-        decisions: list[tuple[int, Decision]] = []
-        for event in events:
+        report = None
+        for event in self.executor.wait(poll_s):
+            if report is not None:
+                self.fill()
             batch.append(event)
             report = event.report()
             if report is not None:
-                told = _tell(self.scheduler, report, self.ledger)
-                batch += _decision_events(told, report, event.at, self.ledger)
-                decisions += told.items()
+                told = self._hear(report, event.at, batch)
+                self._record(batch)
+                self._apply(told)
+                batch = []
         self._record(batch)
-        return decisions
 
-    def _apply(self, decisions: Iterable[tuple[int, Decision]]) -> None:
-        for trial, decision in decisions:
-            state, verdict = self.ledger.state(trial), decision.verdict
+    def _hear(self, report: Report, at: float, batch: list[Event]) -> Mapping[int, Decision]:
+        """Have the scheduler decide on a report; its decisions join the report's event in the batch to be logged."""
+        told = _tell(self.scheduler, report, self.ledger)
+        batch += _decision_events(told, report, at, self.ledger)
+        return told
+
+    def _apply(self, told: Mapping[int, Decision]) -> None:
+        for trial, decision in told.items():
+            state, verdict = self.ledger.trials[trial].state, decision.verdict
             if state is TrialState.FAILED:
                 self.seated.discard(trial)  # the executor let go of it when it failed
             elif trial in self.seated:
@@ -232,15 +239,6 @@ class _Driver:
                 self.ledger.see(event)
 
 
-def _up_to_each_report(events: Sequence[Event]) -> Iterable[Sequence[Event]]:
-    """Cut events after every report."""
-    begin = 0
-    for at, event in enumerate(events, 1):
-        if at == len(events) or event.report() is not None:
-            yield events[begin:at]
-            begin = at
-
-
 def replay(scheduler: Scheduler, events: Iterable[Event]) -> Ledger:
     """Bring a fresh scheduler to where the log ends, checking that it answers as the log says.
 
@@ -269,6 +267,14 @@ def replay(scheduler: Scheduler, events: Iterable[Event]) -> Ledger:
             scheduler.grow(event.data["n_trials"])  # type: ignore[attr-defined]
         ledger.see(event)
     return ledger
+
+
+def waits_for_ever(scheduler: Scheduler, held: int, paused: int, n_slots: int) -> SchedulerError:
+    """Say that nothing is left that could release the trials that wait."""
+    name = type(scheduler).__name__
+    return SchedulerError(
+        f"{name} waits for ever: no trial runs, {held} are held and {paused} paused on {n_slots} slots"
+    )
 
 
 def _tell(scheduler: Scheduler, report: Report, ledger: Ledger) -> Mapping[int, Decision]:

@@ -128,6 +128,8 @@ class Ledger:
         kind, number = event.kind, event.trial
         if event.at > self.at:
             self.at = event.at
+        if kind is Kind.PHASE_STARTED:
+            return
         if kind is Kind.INTERVENTION:
             self._see_intervention(event)
         elif number is None:
@@ -138,8 +140,6 @@ class Ledger:
                 self.aim = Aim.from_json(event.data["aim"])
             if kind in _STUDY:
                 self.why_over = event.data.get("why", "")
-        elif kind is Kind.PHASE_STARTED:
-            return
         elif kind is Kind.PHASE_ENDED:
             self._see_phase_ended(number, event)
         elif kind is Kind.DECISION:
@@ -173,10 +173,10 @@ class Ledger:
         trial, score = self.trials[number], event.data["score"]
         trial.checkpoint, trial.phases = event.data.get("checkpoint"), (event.phase or 0) + 1
         trial.last_score = score
-        if self.aim.better(score, trial.best_score):
+        if self.aim.better(score, trial.best_score):  # else it cannot be the study's best either
             trial.best_score = score
-        if not (trial.confirms or math.isnan(score)) and self.aim.better(score, self.best and self.best[0]):
-            self.best = score, number
+            if not (trial.confirms or math.isnan(score)) and self.aim.better(score, self.best and self.best[0]):
+                self.best = score, number
         trial.own_phases -= trial.own
         self.phases_ended += 1
 

@@ -66,6 +66,7 @@ class SimulatedExecutor:
         self.speeds = cluster.slot_speeds()
         self._now = 0.0
         self._book = Attempts(cluster.hazards.max_retries)
+        self._safe = not cluster.hazards.any
         self._run = model.run if isinstance(model, JobModel) else _scored(model)
         self._agenda: list[_Entry] = []  # heap: what happens next comes first
         self._tie = count()
@@ -98,11 +99,11 @@ class SimulatedExecutor:
 
     def start(self, job: Job) -> None:
         """Put a trial on the slot it names if that is free, else on the lowest free one."""
-        self._begin(self._book.start(job, self._now))
+        self._begin_all(self._book.start(job, self._now))
 
     def apply(self, trial: int, verdict: Verdict) -> None:
         """Carry out a verdict."""
-        self._begin(self._book.verdict(trial, verdict, self._now))
+        self._begin_all(self._book.verdict(trial, verdict, self._now))
 
     def drop(self, trial: int) -> None:
         """Free a trial's slot, and forget what it would have done."""
@@ -121,12 +122,12 @@ class SimulatedExecutor:
         """Jump to the next thing that happens; real time does not pass."""
         book = self._book
         if book.waiting:
-            self._begin(book.seat_waiting(self._now))
+            self._begin_all(book.seat_waiting(self._now))
         if self._agenda:
             self._now, _, happen, about, data = heapq.heappop(self._agenda)
             happen(about, data)
             if book.waiting:
-                self._begin(book.seat_waiting(self._now))
+                self._begin_all(book.seat_waiting(self._now))
         return book.take_events()
 
     def close(self) -> None:
@@ -134,29 +135,32 @@ class SimulatedExecutor:
 
     # -- what lies ahead --------------------------------------------------------------------------------------
 
-    def _begin(self, submits: Sequence[Submit | Release]) -> None:
-        """Work out how attempts will go, and enter it in the agenda."""
-        hazards = self.cluster.hazards
-        for attempt in (told.attempt for told in submits if isinstance(told, Submit)):  # it shares no slots
-            job, delay_s = attempt.job, 0.0
-            if not attempt.alive:
-                delay_s = self.cluster.startup_s if job.checkpoint is None else self.cluster.switch_s
-            ran = self._run(job)
-            seconds = delay_s + ran.seconds / self.speeds[attempt.slot.index]
-            if not 0 <= seconds < math.inf:
-                raise InvalidInput(f"the model gives trial {job.trial}, phase {job.phase}, a duration of {ran.seconds}")
-            lasts, what = self._accident(attempt) if hazards.any else (math.inf, "")
-            lost = lasts < seconds
-            if lost:
-                seconds = lasts + (hazards.stall_s if what == "stall" else 0.0)
-            for n, metrics in enumerate(ran.points, 1):
-                after_s = min(delay_s + (seconds - delay_s) * n / len(ran.points), seconds)  # rounding must not pass it
-                if after_s <= lasts:
-                    self._enter(after_s, self._show_point, attempt, metrics)
-            if lost:
-                self._enter(seconds, self._lose, attempt, what)
-            else:
-                self._enter(seconds, self._end, attempt, (ran, seconds))
+    def _begin_all(self, submits: Sequence[Submit | Release]) -> None:
+        for told in submits:
+            if isinstance(told, Submit):  # it shares no slots, and releases none
+                self._begin(told.attempt)
+
+    def _begin(self, attempt: Attempt) -> None:
+        """Work out how an attempt will go, and enter it in the agenda."""
+        job, delay_s = attempt.job, 0.0
+        if not attempt.alive:
+            delay_s = self.cluster.startup_s if job.checkpoint is None else self.cluster.switch_s
+        ran = self._run(job)
+        seconds = delay_s + ran.seconds / self.speeds[attempt.slot.index]
+        if not 0 <= seconds < math.inf:
+            raise InvalidInput(f"the model gives trial {job.trial}, phase {job.phase}, a duration of {ran.seconds}")
+        lasts, what = (math.inf, "") if self._safe else self._accident(attempt)
+        lost = lasts < seconds
+        if lost:
+            seconds = lasts + (self.cluster.hazards.stall_s if what == "stall" else 0.0)
+        for n, metrics in enumerate(ran.points, 1):
+            after_s = min(delay_s + (seconds - delay_s) * n / len(ran.points), seconds)  # rounding must not pass it
+            if after_s <= lasts:
+                self._enter(after_s, self._show_point, attempt, metrics)
+        if lost:
+            self._enter(seconds, self._lose, attempt, what)
+        else:
+            self._enter(seconds, self._end, attempt, (ran, seconds))
 
     def _accident(self, attempt: Attempt) -> tuple[float, str]:
         """Draw what goes wrong with an attempt, and when."""

@@ -60,6 +60,8 @@ class HyperTrick:
         self.n_trials = self._trials.n_left
         self._rng = np.random.default_rng(self.seed)
         self._scores = [SortedList() for _ in range(self.n_phases)]  # of each phase: (score, draw)
+        self._threshold = math.sqrt(self.eviction_rate)
+        self._plan()
 
     @property
     def expected_phases(self) -> float:
@@ -104,6 +106,11 @@ class HyperTrick:
         Selection in the reports to come follows the larger number; nothing decided is taken back.
         """
         self.n_trials = self._trials.grow(n_trials)
+        self._plan()
+
+    def _plan(self) -> None:
+        n, r = self.n_trials, self.eviction_rate
+        self._collecting = [collecting_reports(n, r, phase) for phase in range(self.n_phases)]
 
     def ask(self) -> Run | None:
         """Start the next configuration, if any is left."""
@@ -124,14 +131,14 @@ class HyperTrick:
         scores = self._scores[report.phase]
         score = -math.inf if math.isnan(report.score) else report.score
         place = (score, float(self._rng.random()))
+        below = scores.bisect_left(place)
         scores.add(place)
-        rank = scores.index(place) / len(scores)
-        collecting = collecting_reports(self.n_trials, self.eviction_rate, report.phase)
-        threshold = math.sqrt(self.eviction_rate)
-        why = {"rank": rank, "threshold": threshold, "reported": len(scores), "collecting_reports": collecting}
+        reported, collecting, threshold = len(scores), self._collecting[report.phase], self._threshold
+        rank = below / reported
+        why = {"rank": rank, "threshold": threshold, "reported": reported, "collecting_reports": collecting}
         if report.phase == self.n_phases - 1:
             return Decision(Verdict.STOP, {"mode": "finished", **why})
-        if len(scores) <= collecting:
+        if reported <= collecting:
             return Decision(Verdict.CONTINUE, {"mode": "collecting", **why})
         verdict = Verdict.STOP if rank < threshold else Verdict.CONTINUE
         return Decision(verdict, {"mode": "selecting", **why})
