@@ -10,8 +10,9 @@ from workbench.cli.main import main
 from workbench.core.errors import InvalidInput
 from workbench.core.protocols import Decision, Kind, Run, Verdict
 from workbench.simulation import compare_held_out, scenario_from, simulate
+from workbench.simulation.cluster import VirtualCluster
 from workbench.simulation.curve_table import CurveTable, read_table
-from workbench.simulation.held_out import Draw, Race
+from workbench.simulation.held_out import Choosing, Draw, Met
 
 N_CONFIGS, N_SEEDS, N_STEPS = 24, 6, 9
 SCHEDULERS = {
@@ -69,38 +70,23 @@ def test_a_score_that_only_held_out_seeds_have_is_never_met(path) -> None:
     repetition = scenario(path, seeds=3).repetition(5)
     for label in SCHEDULERS:
         draw = Draw(table, 3, 5)
-        race = Race(repetition.scheduler(label), draw, repetition.cluster.slot_speeds())
-        race.run([])
-        assert {report.score for report in race.reports} <= set(map(float, draw.tuning))
-
-
-class AsDrawn:
-    """The phase model of a draw: the n-th trial of a configuration meets its n-th tuning seed."""
-
-    def __init__(self, draw: Draw) -> None:
-        self.draw, self.pick, self.n = draw, {}, {}
-
-    def phase(self, trial, phase, config, seed):
-        row = self.draw.row_of[config["config_id"]]
-        if trial not in self.pick:
-            self.pick[trial] = self.n.get(row, 0) % len(self.draw.tuning)
-            self.n[row] = self.n.get(row, 0) + 1
-        at = row, self.pick[trial]
-        return self.draw.durations[at[0]][at[1]][phase], self.draw.scores[at[0]][at[1]][phase]
+        study = Choosing(repetition.scheduler(label), draw, repetition.cluster)
+        study.run([])
+        assert {score for scores in study.scores.values() for score in scores} <= set(map(float, draw.tuning))
 
 
 @pytest.mark.parametrize("label", SCHEDULERS)
-def test_a_race_decides_as_the_simulator_does(path, label) -> None:
-    """The same reports in the same order at the same end, for every kind of scheduler."""
+def test_what_a_scheduler_meets_is_what_the_simulator_logs(path, label) -> None:
+    """The same reports in the same order at the same times, cut or not, for every kind of scheduler."""
     drawn = scenario(path)
     repetition, draw = drawn.repetition(3), Draw(read_table(path), drawn.n_seeds, 3)
-    race = Race(repetition.scheduler(label), draw, repetition.cluster.slot_speeds())
-    race.run([])
+    study = Choosing(repetition.scheduler(label), draw, repetition.cluster)
+    study.run([0.5, 1.0, 2.0])
     events = []
-    outcome = simulate(repetition.scheduler(label), AsDrawn(draw), repetition.cluster, seed=3, events=events)
-    told = [(e.trial, e.phase, e.data["score"]) for e in events if e.kind is Kind.PHASE_ENDED]
-    assert [(r.trial, r.phase, r.score) for r in race.reports] == told
-    assert race.now == pytest.approx(outcome.makespan)
+    outcome = simulate(repetition.scheduler(label), Met(draw), repetition.cluster, seed=3, events=events)
+    told = [(e.at, e.data["score"], e.trial) for e in events if e.kind is Kind.PHASE_ENDED]
+    assert study.race.tally.ended == told
+    assert study.race.now == outcome.makespan
 
 
 class Names:
@@ -129,16 +115,16 @@ def test_regret_and_choices_by_hand() -> None:
     draw = Draw(table, 1, seed)
     assert [draw.regret(row) for row in range(3)] == [2, 0, 1]
     assert draw.whole == 6
-    race = Race(Names(), draw, [1.0])
+    study = Choosing(Names(), draw, VirtualCluster(1))
     # the second score of configuration 1 is 0, below the 1 of configuration 0: its last two come to 4.5
-    assert race.run([0.5, 1.5, 3.5], (1, 2)) == [[-1, 0, 1, 0], [-1, 0, 1, 1]]
-    assert race.now == 4
+    assert study.run([0.5, 1.5, 3.5], (1, 2)) == [[-1, 0, 1, 0], [-1, 0, 1, 1]]
+    assert study.race.now == 4
     named = Names()
     named.leader = lambda: 1
-    assert Race(named, draw, [1.0]).run([3.5]) == [[1, 1]]
-    cut = Race(Names(), draw, [1.0])
+    assert Choosing(named, draw, VirtualCluster(1)).run([3.5]) == [[1, 1]]
+    cut = Choosing(Names(), draw, VirtualCluster(1))
     assert cut.run([0.5, 1.5], to_end=False) == [[-1, 0, 0]]
-    assert (len(cut.reports), cut.now) == (1, 1.5)
+    assert (cut.scores, cut.race.now) == ({0: [2.0]}, 1.5)
 
 
 def test_numbers_do_not_depend_on_the_processes(path) -> None:

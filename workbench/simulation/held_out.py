@@ -1,12 +1,10 @@
 """What the configuration a scheduler would take is worth, by seeds it has not met: on tables with several seeds."""
 
-import heapq
 import math
 from collections import defaultdict
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
-from itertools import count
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -14,9 +12,11 @@ import numpy.typing as npt
 
 from workbench.analysis.bootstrap import Interval, bootstrap_interval
 from workbench.core.errors import InvalidInput, SchedulerError, unknown
-from workbench.core.protocols import Report, Run, Scheduler, Verdict
+from workbench.core.protocols import Config, Scheduler
+from workbench.simulation.cluster import VirtualCluster
 from workbench.simulation.comparison import spread_over_processes
 from workbench.simulation.curve_table import CurveTable
+from workbench.simulation.race import Race
 from workbench.simulation.scenario import Scenario
 
 if TYPE_CHECKING:
@@ -183,50 +183,71 @@ class Draw:
         return (self._best - float(self.worth[row])) / self._lead if self._lead else 0.0
 
 
-class Race:
-    """A study without a log: the decisions of `simulate` where nothing goes wrong, in a fraction of its time.
+class Met:
+    """The phase model of one scheduler's study on a draw: the n-th trial of a configuration meets its n-th tuning seed.
+
+    After the last seed they begin again.
+
+    Attributes
+    ----------
+    row_of : dict
+        Trial → row of its configuration.
+    trials_of : dict
+        Row → its trials.
+    """
+
+    def __init__(self, draw: Draw) -> None:
+        self._draw = draw
+        self._curves: dict[int, list[tuple[float, float]]] = {}  # by trial
+        self.row_of: dict[int, int] = {}
+        self.trials_of: dict[int, list[int]] = defaultdict(list)
+
+    def phase(self, trial: int, phase: int, config: Config, seed: int) -> tuple[float, float]:
+        """Give the recorded duration and score."""
+        if trial not in self._curves:
+            self._meet(trial, config)
+        return self._curves[trial][phase]
+
+    def _meet(self, trial: int, config: Config) -> None:
+        draw, row = self._draw, self._draw.row_of.get(config["config_id"])
+        if row is None:
+            raise SchedulerError(f"the table has no curve of config_id {config['config_id']!r}")
+        pick = len(self.trials_of[row]) % len(draw.tuning)
+        self._curves[trial] = list(zip(draw.durations[row][pick], draw.scores[row][pick], strict=True))
+        self.row_of[trial] = row
+        self.trials_of[row].append(trial)
+
+
+class Choosing:
+    """A scheduler's study on a draw, and which configuration it would take at any moment.
 
     Parameters
     ----------
     scheduler : Scheduler
         A fresh one.
     draw : Draw
-        The n-th trial of a configuration meets its n-th tuning seed; after the last they begin again.
-    speeds : sequence of float
-        Of the slots.
+    cluster : VirtualCluster
     """
 
-    def __init__(self, scheduler: Scheduler, draw: Draw, speeds: Sequence[float]) -> None:
-        self.scheduler, self.draw, self.speeds = scheduler, draw, speeds
-        self.now = 0.0
-        self.reports: list[Report] = []
-        self.scores: dict[int, list[float]] = {}  # of each trial
-        self._curve: dict[int, tuple[list[float], list[float]]] = {}  # of each trial: scores, durations
-        self._row: dict[int, int] = {}
-        self._trials_of: dict[int, list[int]] = defaultdict(list)  # row → its trials
-        self._phase: dict[int, int] = {}  # that each trial runs
-        self._slot: dict[int, int] = {}
-        self._free = list(range(len(speeds)))
-        self._agenda: list[tuple[float, int, int]] = []  # when, a number, trial
-        self._tie = count()
+    def __init__(self, scheduler: Scheduler, draw: Draw, cluster: VirtualCluster) -> None:
+        self.scheduler, self.met = scheduler, Met(draw)
+        self.race = Race(scheduler, self.met, cluster)
+        self.scores: dict[int, list[float]] = {}  # of each trial that has reported, in order
+        self._n_read = 0
 
     def run(self, marks: Sequence[float], smooth: Sequence[int] = (1,), to_end: bool = True) -> list[list[int]]:
         """Run to the end, or to the last of the times; give the row chosen at each of them, in rising order, and then.
 
         One list for each number of `smooth`, see `choice`.
         """
-        chosen: list[list[int]] = []
-        self._fill()
-        while self._agenda:
-            at = self._agenda[0][0]
-            while len(chosen) < len(marks) and marks[len(chosen)] < at:
-                chosen.append([self.choice(n) for n in smooth])
-            if len(chosen) == len(marks) and not to_end:
-                self.now = marks[-1]
-                break
-            self.now, _, trial = heapq.heappop(self._agenda)
-            self._end_phase(trial)
-        chosen += [[self.choice(n) for n in smooth]] * (len(marks) + 1 - len(chosen))
+        chosen = []
+        for mark in [*marks, math.inf] if to_end else marks:
+            ended = self.race.run(mark)
+            self._read()
+            chosen.append([self.choice(n) for n in smooth])
+        if not to_end:
+            self.race.now = self.race.now if ended else marks[-1]
+            chosen.append(chosen[-1])
         return [list(rows) for rows in zip(*chosen, strict=True)]
 
     def choice(self, smooth: int = 1) -> int:
@@ -237,53 +258,19 @@ class Race:
         leader = getattr(self.scheduler, "leader", None)
         if callable(leader):
             trial = leader()
-            return -1 if trial is None else self._row[trial]
-        return max(self._trials_of, key=partial(self.claimed, smooth=smooth), default=-1) if self.reports else -1
+            return -1 if trial is None else self.met.row_of[trial]
+        return max(self.met.trials_of, key=partial(self.claimed, smooth=smooth)) if self.scores else -1
 
     def claimed(self, row: int, smooth: int = 1) -> float:
         """Give the mean of a configuration's latest scores, over its trials."""
-        told = [self.scores[trial][-smooth:] for trial in self._trials_of[row] if trial in self.scores]
+        told = [self.scores[trial][-smooth:] for trial in self.met.trials_of[row] if trial in self.scores]
         return sum(sum(latest) / len(latest) for latest in told) / len(told) if told else -math.inf
 
-    def _end_phase(self, trial: int) -> None:
-        phase, (scores, _) = self._phase[trial], self._curve[trial]
-        report = Report(trial, phase, scores[phase])
-        self.reports.append(report)
-        self.scores.setdefault(trial, []).append(report.score)
-        for number, decision in self.scheduler.tell(report).items():
-            if decision.verdict is Verdict.CONTINUE:
-                self._phase[number] += 1
-                self._begin_phase(number)
-            elif decision.verdict is not Verdict.HOLD and number in self._slot:
-                heapq.heappush(self._free, self._slot.pop(number))
-        self._fill()
-
-    def _fill(self) -> None:
-        while self._free and (run := self.scheduler.ask()) is not None:
-            self._seat(run)
-
-    def _seat(self, run: Run) -> None:
-        trial = run.trial
-        if trial not in self._curve:
-            row = self.draw.row_of.get(run.config["config_id"])
-            if row is None:
-                raise SchedulerError(f"the table has no curve of config_id {run.config['config_id']!r}")
-            pick = len(self._trials_of[row]) % len(self.draw.tuning)
-            self._curve[trial] = self.draw.scores[row][pick], self.draw.durations[row][pick]
-            self._row[trial] = row
-            self._trials_of[row].append(trial)
-        if run.slot is None:
-            slot = heapq.heappop(self._free)
-        else:
-            slot = run.slot
-            self._free.remove(slot)
-            heapq.heapify(self._free)
-        self._slot[trial], self._phase[trial] = slot, run.phase
-        self._begin_phase(trial)
-
-    def _begin_phase(self, trial: int) -> None:
-        seconds = self._curve[trial][1][self._phase[trial]] / self.speeds[self._slot[trial]]
-        heapq.heappush(self._agenda, (self.now + seconds, next(self._tie), trial))
+    def _read(self) -> None:
+        """Take in what has been reported since the last time."""
+        for _, score, trial in self.race.tally.ended[self._n_read :]:
+            self.scores.setdefault(trial, []).append(score)
+        self._n_read = len(self.race.tally.ended)
 
 
 def _measured(
@@ -297,18 +284,19 @@ def _one(scenario: Scenario, shares: Sequence[float], to_end: bool, number: int)
 
     Those that differ only in how many scores the choice is averaged over take the same decisions: one race for all.
     """
-    table, repetition = table_of(scenario), scenario.repetition(number)
-    draw, speeds = Draw(table, scenario.n_seeds, repetition.seed), repetition.cluster.slot_speeds()
-    marks = [share * draw.whole / sum(speeds) for share in shares]
+    repetition = scenario.repetition(number)
+    draw, cluster = Draw(table_of(scenario), scenario.n_seeds, repetition.seed), repetition.cluster
+    speed = sum(cluster.slot_speeds())
+    marks = [share * draw.whole / speed for share in shares]
     regrets = [draw.regret(row) for row in range(len(draw.worth))]
     at_random = sum(regrets) / len(regrets)
     found = {}
     for labels in scenario.alike():
-        race = Race(repetition.scheduler(labels[0]), draw, speeds)
+        study = Choosing(repetition.scheduler(labels[0]), draw, cluster)
         smooth = [scenario.smooth_of(label) for label in labels]
-        for label, chosen, n in zip(labels, race.run(marks, smooth, to_end), smooth, strict=True):
+        for label, chosen, n in zip(labels, study.run(marks, smooth, to_end), smooth, strict=True):
             regret = [at_random if row < 0 else regrets[row] for row in chosen]
-            told = race.claimed(chosen[-1], n), float(draw.worth[chosen[-1]]), race.now * sum(speeds) / draw.whole
+            told = study.claimed(chosen[-1], n), float(draw.worth[chosen[-1]]), study.race.now * speed / draw.whole
             found[label] = [*regret, *told]
     return found
 

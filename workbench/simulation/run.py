@@ -13,6 +13,7 @@ from workbench.core.size import full_runs
 from workbench.simulation.cluster import VirtualCluster
 from workbench.simulation.executor import JobModel, PhaseModel, SimulatedExecutor
 from workbench.simulation.outcome import Outcome, Tally
+from workbench.simulation.race import Race
 
 
 def simulate(
@@ -40,11 +41,15 @@ def simulate(
     """
     cluster = cluster or VirtualCluster()
     scheduler = copy.deepcopy(scheduler)
-    executor = SimulatedExecutor(model, cluster)
-    executor.open(0.0)
-    tally = Tally(events)
     with uncollected():
-        drive(scheduler, executor, tally, seed=seed)
+        if events is None and not isinstance(model, JobModel) and not cluster.hazards.any:
+            race = Race(scheduler, model, cluster, seed)
+            race.run()
+            tally = race.tally
+        else:
+            executor, tally = SimulatedExecutor(model, cluster), Tally(events)
+            executor.open(0.0)
+            drive(scheduler, executor, tally, seed=seed)
     return tally.outcome(full_runs(scheduler), scheduler.n_phases, cluster.n_slots)
 
 

@@ -1,0 +1,109 @@
+"""A study without its log is the study that the loop and the executor run, to the last bit."""
+
+import math
+import random
+from dataclasses import fields
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from tests.algos.search.test_contract import BOUND, N_SLOTS, SCHEDULERS
+from tests.support import SPACE
+from workbench.algos.search import FullRuns, RandomSearcher
+from workbench.core.errors import InvalidInput, SchedulerError
+from workbench.core.protocols import Decision, Run, Verdict
+from workbench.simulation import simulate
+from workbench.simulation.cluster import VirtualCluster
+
+
+class SomeDiverge:
+    """Scores are whole numbers, so that some are equal; some are no number, which fails the trial."""
+
+    def __init__(self, seed, share) -> None:
+        self.seed, self.share = seed, share
+
+    def phase(self, trial, phase, config, seed):
+        drawn = random.Random(f"{self.seed} {trial} {phase} {seed}")
+        return round(0.1 + drawn.random(), 1), math.nan if drawn.random() < self.share else float(drawn.randrange(20))
+
+
+@pytest.mark.parametrize("name", SCHEDULERS)
+@settings(max_examples=3, deadline=None)
+@given(
+    seed=st.integers(0, 1000),
+    nodes=st.integers(1, 9),
+    share=st.sampled_from([0.0, 0.0, 0.1, 1.0]),
+    spread=st.sampled_from([0.0, 0.4]),
+    delays=st.sampled_from([(0.0, 0.0), (0.5, 0.2)]),
+)
+def test_it_comes_to_what_the_log_says(name, seed, nodes, share, spread, delays) -> None:
+    nodes = N_SLOTS if name in BOUND else nodes
+    cluster = VirtualCluster(nodes, speed_spread=spread, startup_s=delays[0], switch_s=delays[1], seed=seed)
+    scheduler, model = SCHEDULERS[name](), SomeDiverge(seed, share)
+    logged = simulate(scheduler, model, cluster, seed=seed, events=[])
+    raced = simulate(scheduler, model, cluster, seed=seed)
+    for field in fields(raced):
+        np.testing.assert_array_equal(getattr(raced, field.name), getattr(logged, field.name), field.name)
+
+
+class Odd:
+    """Two trials; stops each when it reports, but for what it was made to say."""
+
+    n_phases, n_trials = 2, 2
+
+    def __init__(self, **told) -> None:
+        self.asked, self.told = 0, {int(trial[1:]): Decision(verdict) for trial, verdict in told.items()}
+
+    def ask(self):
+        self.asked += 1
+        return Run(self.asked - 1, {}) if self.asked <= 2 else None
+
+    def tell(self, report):
+        return {report.trial: Decision(Verdict.STOP)} | self.told
+
+
+class Even:
+    """Trial 0 ends its phases after 1, 2, … seconds, trial 1 after 2, 4, …"""
+
+    def phase(self, trial, phase, config, seed):
+        return 1.0 + trial, 0.0
+
+
+@pytest.mark.parametrize("events", [None, []])
+@pytest.mark.parametrize(
+    ("told", "nodes"),
+    [
+        ({"t0": Verdict.STOP, "t1": Verdict.STOP}, 2),  # trial 1 is in a phase
+        ({"t0": Verdict.PAUSE}, 1),  # and nobody asks for it again
+        ({"t0": Verdict.HOLD}, 1),
+    ],
+)
+def test_what_no_scheduler_may_say_is_refused_as_by_the_loop(told, nodes, events) -> None:
+    with pytest.raises(SchedulerError):
+        simulate(Odd(**told), Even(), VirtualCluster(nodes), events=events)
+
+
+class LetsPausedGoOn(Odd):
+    """Pauses the first, and lets it go on when the second reports."""
+
+    def tell(self, report):
+        answers = {report.trial: Decision(Verdict.PAUSE)}
+        return answers | ({0: Decision(Verdict.CONTINUE)} if report.trial else {})
+
+
+@pytest.mark.parametrize("events", [None, []])
+def test_a_paused_trial_goes_on_only_when_it_is_asked_for(events) -> None:
+    with pytest.raises(SchedulerError, match=r"trial 0.* on no slot: ask for it instead"):
+        simulate(LetsPausedGoOn(), Even(), VirtualCluster(1), events=events)
+
+
+@pytest.mark.parametrize("seconds", [math.nan, math.inf, -1.0])
+def test_a_duration_that_is_none_is_refused(seconds) -> None:
+    class Wrong:
+        def phase(self, trial, phase, config, seed):
+            return seconds, 0.0
+
+    with pytest.raises(InvalidInput, match="trial 0, phase 0, a duration of"):
+        simulate(FullRuns(RandomSearcher(SPACE), 1, 1), Wrong(), VirtualCluster(1))
