@@ -60,7 +60,7 @@ def test_tuning_and_held_out_seeds_never_overlap(path) -> None:
         draw = Draw(table, 2, seed)
         assert sorted([*draw.tuning, *draw.held_out]) == list(range(N_SEEDS))
         assert draw.worth == pytest.approx(table.scores[:, draw.held_out, -1].mean(axis=1))
-        assert np.allclose(draw.scores, table.scores[:, draw.tuning])
+        assert np.allclose(np.array(draw.curves)[..., 1], table.scores[:, draw.tuning])
 
 
 def test_a_score_that_only_held_out_seeds_have_is_never_met(path) -> None:
@@ -113,7 +113,7 @@ def test_regret_and_choices_by_hand() -> None:
     table = CurveTable(configs, [0, 1], np.array([1.0, 2.0]), scores, durations, False)
     seed = next(seed for seed in range(9) if Draw(table, 1, seed).tuning[0] == 0)
     draw = Draw(table, 1, seed)
-    assert [draw.regret(row) for row in range(3)] == [2, 0, 1]
+    assert draw.regrets == [2, 0, 1]
     assert draw.whole == 6
     study = Choosing(Names(), draw, VirtualCluster(1))
     # the second score of configuration 1 is 0, below the 1 of configuration 0: its last two come to 4.5

@@ -12,6 +12,7 @@ import numpy.typing as npt
 
 from workbench.analysis.bootstrap import Interval, bootstrap_interval
 from workbench.core.errors import InvalidInput, SchedulerError, unknown
+from workbench.core.garbage import uncollected
 from workbench.core.protocols import Config, Scheduler
 from workbench.simulation.cluster import VirtualCluster
 from workbench.simulation.comparison import spread_over_processes
@@ -170,17 +171,15 @@ class Draw:
     def __init__(self, table: CurveTable, n_seeds: int, seed: int) -> None:
         order = np.random.default_rng([seed, 4]).permutation(len(table.seeds))
         self.tuning, self.held_out = order[:n_seeds], order[n_seeds:]
-        self.scores = table.scores[:, self.tuning].tolist()
-        self.durations = table.durations[:, self.tuning].tolist()
+        #: Of each row and tuning seed: duration and score of every phase.
+        self.curves = np.stack([table.durations, table.scores], axis=-1)[:, self.tuning].tolist()
         self.worth = table.scores[:, self.held_out, -1].mean(axis=1)
-        self._best = float(self.worth.max())
-        self._lead = self._best - float(np.median(self.worth))
+        best = self.worth.max()
+        lead = float(best - np.median(self.worth))
+        #: By how much each row falls short of the best, in shares of the best's lead over the median.
+        self.regrets = ((best - self.worth) / lead).tolist() if lead else [0.0] * len(self.worth)
         self.whole = float(table.durations[:, self.tuning[0]].sum())
         self.row_of = {config["config_id"]: row for row, config in enumerate(table.configs)}
-
-    def regret(self, row: int) -> float:
-        """Give by how much a configuration falls short of the best, in shares of the best's lead over the median."""
-        return (self._best - float(self.worth[row])) / self._lead if self._lead else 0.0
 
 
 class Met:
@@ -198,7 +197,7 @@ class Met:
 
     def __init__(self, draw: Draw) -> None:
         self._draw = draw
-        self._curves: dict[int, list[tuple[float, float]]] = {}  # by trial
+        self._curves: dict[int, list[tuple[float, float]]] = {}  # by trial, see `Draw.curves`
         self.row_of: dict[int, int] = {}
         self.trials_of: dict[int, list[int]] = defaultdict(list)
 
@@ -212,8 +211,7 @@ class Met:
         draw, row = self._draw, self._draw.row_of.get(config["config_id"])
         if row is None:
             raise SchedulerError(f"the table has no curve of config_id {config['config_id']!r}")
-        pick = len(self.trials_of[row]) % len(draw.tuning)
-        self._curves[trial] = list(zip(draw.durations[row][pick], draw.scores[row][pick], strict=True))
+        self._curves[trial] = draw.curves[row][len(self.trials_of[row]) % len(draw.tuning)]
         self.row_of[trial] = row
         self.trials_of[row].append(trial)
 
@@ -288,14 +286,15 @@ def _one(scenario: Scenario, shares: Sequence[float], to_end: bool, number: int)
     draw, cluster = Draw(table_of(scenario), scenario.n_seeds, repetition.seed), repetition.cluster
     speed = sum(cluster.slot_speeds())
     marks = [share * draw.whole / speed for share in shares]
-    regrets = [draw.regret(row) for row in range(len(draw.worth))]
-    at_random = sum(regrets) / len(regrets)
+    at_random = sum(draw.regrets) / len(draw.regrets)
     found = {}
     for labels in scenario.alike():
         study = Choosing(repetition.scheduler(labels[0]), draw, cluster)
         smooth = [scenario.smooth_of(label) for label in labels]
-        for label, chosen, n in zip(labels, study.run(marks, smooth, to_end), smooth, strict=True):
-            regret = [at_random if row < 0 else regrets[row] for row in chosen]
+        with uncollected():
+            rows = study.run(marks, smooth, to_end)
+        for label, chosen, n in zip(labels, rows, smooth, strict=True):
+            regret = [at_random if row < 0 else draw.regrets[row] for row in chosen]
             told = study.claimed(chosen[-1], n), float(draw.worth[chosen[-1]]), study.race.now * speed / draw.whole
             found[label] = [*regret, *told]
     return found

@@ -4,7 +4,6 @@ import math
 from collections import deque
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
-from itertools import chain
 from typing import Any
 
 import numpy as np
@@ -210,8 +209,8 @@ class _Candidate:
     @property
     def settled(self) -> bool:
         """Whether there is news for the scheduler: all that can end this phase have, or none is left that can."""
-        ended = len(self.reports) == self.n_alive
-        return ended and (not self.heard or self.n_alive == 0)
+        alive = self.n_alive
+        return len(self.reports) == alive and (not self.heard or alive == 0)
 
     def donors(self, n: int) -> list[int | None]:
         """Name the trials whose weights `n` trials of a copy start from, in turn."""
@@ -252,10 +251,10 @@ class _Candidate:
         if not self.reports:
             return Report(self.number, self.phase, math.nan, failed=True)
         self.judged = sorted(self.reports)
-        score = judge([report.score for report in self.reports.values()])
-        returns = tuple(chain.from_iterable(report.returns for report in self.reports.values()))
-        seconds = sum(report.seconds for report in self.reports.values())
-        return Report(self.number, self.phase, score, returns=returns, seconds=seconds)
+        reports = self.reports.values()
+        returns = tuple(value for report in reports for value in report.returns)
+        seconds = sum([report.seconds for report in reports])
+        return Report(self.number, self.phase, judge([report.score for report in reports]), False, returns, seconds)
 
     def end(self) -> None:
         self.alive, self.unstarted = [], 0
