@@ -66,6 +66,7 @@ class Counting(Dashboard):
 
     def send(self, content, buffers=None):
         self.bytes = len(json.dumps(content)) + sum(len(b) for b in buffers or [])
+        self.told = getattr(self, "told", 0) + self.bytes
         self.points = getattr(self, "points", 0) + (len(buffers[1]) // 20 if buffers else 0)
 
 
@@ -231,9 +232,10 @@ def large(folder: Path, trials: int, each: int) -> dict[str, float]:
     took: dict[str, float] = {}
     with stopwatch(took, "open"):
         board = Counting(db, "large", refresh_s=3600)
+    before = getattr(board, "told", 0)
     with stopwatch(took, "snapshot"), board._lock:
         board._tell_all()
-    size = board.bytes
+    size = board.told - before
     with stopwatch(took, "points"):
         while board._board.reading:
             time.sleep(0.01)
@@ -293,6 +295,8 @@ def in_a_browser(folder: Path, looks: int, trials: int, each: int) -> dict[str, 
             seen[f"frame_gap_ms_{name}"] = round(float(np.quantile(gaps, share)), 1)
         began = time.perf_counter()
         seen["large_visible_s"] = shown(page, 2, "large")
+        page.wait_for_function("e => !e.hasAttribute('data-drawing')", arg=board_in(page, 2).element_handle())
+        seen["large_drawn_s"] = round(time.perf_counter() - began, 2)
         page.wait_for_function(
             "() => ![...document.querySelectorAll('.wb-note')].some((e) => /being read/.test(e.textContent))"
         )
@@ -374,10 +378,15 @@ def shown(page, cell: int, name: str) -> float:
     """Run the next cell and give the seconds until the study it shows can be seen."""
     began = time.perf_counter()
     run_cells(page, 1)
-    board = page.locator(".jp-CodeCell").nth(cell).locator(".wb")
+    board = board_in(page, cell)
     page.wait_for_function("e => e.textContent", arg=board.locator(".wb-facts").element_handle())
     assert board.locator(".wb-title").text_content() == name
     return round(time.perf_counter() - began, 2)
+
+
+def board_in(page, cell: int):
+    """Find the dashboard that a cell shows."""
+    return page.locator(".jp-CodeCell").nth(cell).locator(".wb")
 
 
 def kernel_mb() -> float:

@@ -172,7 +172,7 @@ def stand_home(page, db: Path, *names: str, dark: bool = False, explained: Calla
         try:
             home.selected = list(names)
             home.refresh()
-            models = [model_of(home._snapshot(), _kind="home", selected=list(names), _shown=home._shown)]
+            models = [model_of(next(home._snapshot()), _kind="home", selected=list(names), _shown=home._shown)]
             if isinstance(home.board, Comparison):
                 for _, board in home.board._studies.values():
                     board.learn(importance=explained(board))
@@ -180,7 +180,7 @@ def stand_home(page, db: Path, *names: str, dark: bool = False, explained: Calla
                 home.board._board.learn(importance=explained(home.board._board))
             if home.board is not None:
                 key = home._shown.replace("anywidget:", "")
-                models.append(model_of(home.board._snapshot(), _kind=home.board._kind, _key=key))
+                models.append(model_of(next(home.board._snapshot()), _kind=home.board._kind, _key=key))
         finally:
             home.close()
     show(page, models, dark=dark)

@@ -169,6 +169,27 @@ def test_ten_thousand_trials_are_scrolled_smoothly(tab, running):
     assert tab.locator(".wb-body [role=row]").count() < 40
 
 
+def test_of_a_large_study_head_and_rows_are_seen_before_the_rest_is_there(tab, running):
+    stand(tab, running, filter="lr>1e-4")
+    drawn(tab)
+    visible = state(tab, "visible")
+    tab.evaluate("""() => {
+      const rows = [...window.told.trials].filter((t) => t.rank !== null && t.last !== null).slice(0, 3);
+      window.model.tell({ ...window.told, partial: true, trials: rows }, ["", ""]);
+    }""")
+    tab.wait_for_function("document.querySelectorAll('.wb-body [role=row]:not([hidden])').length <= 3")
+    assert tab.locator(".wb-facts").text_content()
+    assert tab.locator(".wb[data-drawing]").count() == 1  # no figure of a part
+    assert state(tab, "visible") == visible  # nor is a part told as the whole
+    tab.evaluate("""() => {
+      const none = { log: [], rates: [false, []] };
+      const rest = { type: "delta", number: 1, partial: false, trials: window.told.trials, ...none };
+      window.model.tell(rest, ["", ""]);
+    }""")
+    drawn(tab)
+    assert state(tab, "visible") == visible
+
+
 @pytest.mark.skipif(not AXE.exists(), reason="NO AXE-CORE: .ci/tools puts it into build/axe-core")
 @pytest.mark.parametrize("dark", [False, True])
 def test_axe_finds_nothing_serious(tab, running, dark):

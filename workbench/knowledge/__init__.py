@@ -10,7 +10,7 @@ from workbench.knowledge.inbox import Controls, Inbox
 from workbench.knowledge.reader import KnowledgeBase, RecordedStudy, RecordedTrial
 from workbench.knowledge.recording import Recording, record
 from workbench.knowledge.remove import delete
-from workbench.knowledge.writer import DiskFull, StudyLog, driver_of, output_path, signal_driver
+from workbench.knowledge.writer import DiskFull, StudyLog, driver_of, holder_of, lock_path, output_path, signal_driver
 
 __all__ = [
     "Controls",
@@ -28,6 +28,8 @@ __all__ = [
     "delete",
     "driver_of",
     "frames_of",
+    "holder_of",
+    "lock_path",
     "output_path",
     "record",
     "repair",

@@ -169,7 +169,7 @@ class FrameReader:
     ledger: Ledger = field(default_factory=Ledger)
     phases: dict[tuple[int, int], dict[str, Any]] = field(default_factory=dict)
     spans: list[dict[str, Any]] = field(default_factory=list)
-    decisions: list[dict[str, Any]] = field(default_factory=list)
+    decisions: list[Event] = field(default_factory=list)
     interventions: list[dict[str, Any]] = field(default_factory=list)
     slots: list[dict[str, Any]] = field(default_factory=list)
     nodes: dict[int, str] = field(default_factory=dict)
@@ -225,18 +225,7 @@ class FrameReader:
 
     def _decision(self, event: Event) -> None:
         assert event.trial is not None
-        reason = {key: value for key, value in event.data.items() if key not in ("verdict", "mode")}
-        verdict, mode = event.data["verdict"], event.data.get("mode")
-        self.decisions.append(
-            {
-                "at_s": event.at,
-                "trial": event.trial,
-                "phase": event.phase,
-                "verdict": verdict,
-                "mode": mode,
-                "reason": reason,
-            }
-        )
+        self.decisions.append(event)
         held = self.open_span.pop(event.trial, None)
         if held is not None:  # a verdict on a trial that was held
             held["ended_s"] = event.at
@@ -275,7 +264,7 @@ class FrameReader:
             trials=_frame((_row(number, trial) for number, trial in self.ledger.trials.items()), TRIALS),
             phases=_frame(self.phases.values(), PHASES),
             spans=_frame(self.spans, SPANS),
-            decisions=_frame(self.decisions, DECISIONS),
+            decisions=_frame(map(_decision_row, self.decisions), DECISIONS),
             interventions=_frame(self.interventions, INTERVENTIONS),
             metrics=metrics,
             slots=_frame(self.slots, SLOTS),
@@ -285,6 +274,13 @@ class FrameReader:
             aim=self.ledger.aim,
             why_over=self.ledger.why_over,
         )
+
+
+def _decision_row(event: Event) -> dict[str, Any]:
+    """A row of the frame `decisions`."""
+    reason = {key: value for key, value in event.data.items() if key not in ("verdict", "mode")}
+    told = {"verdict": event.data["verdict"], "mode": event.data.get("mode"), "reason": reason}
+    return {"at_s": event.at, "trial": event.trial, "phase": event.phase, **told}
 
 
 def intervention_row(event: Event) -> dict[str, Any]:

@@ -245,7 +245,7 @@ def output_path(path: Path, name: str) -> Path:
 
 def driver_of(path: Path, name: str) -> str | None:
     """Say which process drives a study, "process 12 on host since …"; ``None`` if none does."""
-    told = _holder(path, name)
+    told = holder_of(lock_path(path, name))
     return None if told is None else told.partition("\n")[0] or "an unknown process"
 
 
@@ -259,7 +259,8 @@ def signal_driver(path: Path, name: str, number: int) -> bool:
     StudyError
         It is on another machine, or cannot be told from others.
     """
-    told = _holder(path, name)
+    lock = lock_path(path, name)
+    told = holder_of(lock)
     if told is None:
         return False
     holder, _, mark = told.strip().partition("\n")
@@ -272,7 +273,7 @@ def signal_driver(path: Path, name: str, number: int) -> bool:
     except ProcessLookupError:
         return False
     try:
-        if _holder(path, name) != told:
+        if holder_of(lock) != told:
             return False
         signal.pidfd_send_signal(process, number)
     finally:
@@ -321,10 +322,10 @@ def _let_go_in_a_fork() -> None:
 os.register_at_fork(after_in_child=_let_go_in_a_fork)
 
 
-def _holder(path: Path, name: str) -> str | None:
-    """Read what a living driver wrote into its lock; ``None`` if nobody holds it."""
+def holder_of(lock: Path) -> str | None:
+    """Read what a living driver wrote into its lock, named by `lock_path`; ``None`` if nobody holds it."""
     try:
-        file = open(lock_path(path, name))  # noqa: SIM115  closed below
+        file = open(lock)  # noqa: SIM115  closed below
     except FileNotFoundError:
         return None
     with file:

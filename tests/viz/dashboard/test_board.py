@@ -71,6 +71,21 @@ def test_deltas_add_up_to_the_snapshot():
     assert viewer == Viewer(board.snapshot())
 
 
+def test_a_large_study_is_told_bit_by_bit_the_leader_first(monkeypatch):
+    board = _board()
+    board.take(_news(in_order()))
+    assert len(list(board.snapshot_in_parts())) == 1
+    monkeypatch.setattr("workbench.viz.dashboard.board._AT_FIRST", 2)
+    head, rest = board.snapshot_in_parts()
+    assert head[0]["partial"]
+    assert {trial["trial"] for trial in head[0]["trials"]} == {*board.rows.leading(2, "last_score"), 0}
+    assert max(t["best"] for t in head[0]["trials"]) == max(t["best"] or 0.0 for t in board.snapshot()[0]["trials"])
+    viewer = Viewer(head)
+    viewer.take(rest)
+    assert not viewer.now.pop("partial")
+    assert viewer == Viewer(board.snapshot())
+
+
 def test_a_quiet_log_sends_nothing():
     board = _board()
     board.take(_news(in_order()))

@@ -31,7 +31,7 @@ def both(db, logs):
 
 
 def told(comparison):
-    content, (_, points) = comparison._snapshot()
+    content, (_, points) = next(comparison._snapshot())
     return content, np.frombuffer(points, np.float32).reshape(-1, 5)
 
 

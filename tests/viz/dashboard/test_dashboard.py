@@ -58,6 +58,23 @@ def test_a_view_that_attaches_gets_a_snapshot_from_the_thread(board, log):
     assert told["number"] == board.said[-1]["number"]
 
 
+def test_a_view_that_attaches_does_not_wait_for_the_points(db, log, monkeypatch):
+    log.append(in_order())
+    monkeypatch.setattr("workbench.viz.dashboard.feed._AT_ONCE", 4)
+    board = _Telling(db, NAME, refresh_s=FOREVER)
+    board.until("beat")
+    real, read = board._feed.news, []
+    monkeypatch.setattr(board._feed, "news", lambda: read.append(len(board.said)) or real())
+    board._handle_custom_msg({"type": "snapshot"}, [])
+    told = board.until("snapshot")
+    assert told["reading"]
+    assert [trial["trial"] for trial in told["trials"]] == [0, 1, 2, 3]
+    assert not read or read[0] > board.said.index(told)
+    with board.heard:  # then they follow by themselves
+        assert board.heard.wait_for(lambda: board.said[-1].get("reading") is False, timeout=120)
+    board.close()
+
+
 def test_messages_that_are_not_ours_are_passed_over(board):
     for content in ("snapshot", {"type": "drop tables"}, None):
         board._handle_custom_msg(content, [])

@@ -1,10 +1,9 @@
 """What every view of a study shows, kept up to date event by event, and what changed since viewers last heard."""
 
 import math
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from typing import Any
 
-import numpy as np
 import numpy.typing as npt
 import pandas as pd
 
@@ -16,7 +15,7 @@ from workbench.core.size import Size
 from workbench.knowledge import Frames
 from workbench.knowledge.frames import CONFIG_ID, METRICS, SLOTS, SPANS, FrameReader
 from workbench.viz.dashboard.derived import Fates, SlotTime, counted
-from workbench.viz.dashboard.feed import NO_POINTS, News
+from workbench.viz.dashboard.feed import News, joined
 from workbench.viz.dashboard.lines import Lines
 from workbench.viz.dashboard.live_curves import LiveCurves
 from workbench.viz.dashboard.rates import NAMES, Rates
@@ -24,6 +23,7 @@ from workbench.viz.dashboard.spans import OUTCOMES, SpanTable
 from workbench.viz.dashboard.trial_rows import TrialRows
 from workbench.viz.figures import theme
 
+_AT_FIRST = 200  # trials that a viewer of a large study is told of before all others
 _OFF_SLOT = (Kind.PHASE_FAILED, Kind.TRIAL_FAILED, Kind.TRIAL_STOPPED)
 
 Message = tuple[dict[str, Any], list[bytes]]
@@ -102,7 +102,7 @@ class Board:
             self._ledger.at = max(self._ledger.at, float(news.points["at"].max()))
             self._waiting.append(news.points)
         if not news.more:
-            points = np.concatenate([*self._waiting, NO_POINTS])
+            points = joined(self._waiting)
             self._waiting.clear()
             self.curves.take(points)
             self.rates.take(points, self._ledger.at)
@@ -194,14 +194,23 @@ class Board:
         """Give everything a new viewer needs."""
         with uncollected():
             trials = self.rows.all()
-        content = {
-            **self.state(),
-            "meta": self.meta(),
-            "rates": [True, self.rates.samples],
-            "trials": trials,
-            "log": self._lines.since(0),
-        }
-        return content, [self._spans.all().tobytes(), self.curves.all().tobytes()]
+        return {**self._head(), "trials": trials}, [self._spans.all().tobytes(), self.curves.all().tobytes()]
+
+    def snapshot_in_parts(self) -> Iterator[Message]:
+        """Give the same of a large study bit by bit: what head and first rows need, then, as a delta, the rest."""
+        if len(self._ledger) <= _AT_FIRST:
+            yield self.snapshot()
+            return
+        first = {*self.rows.leading(1, "best_score"), *self.rows.leading(_AT_FIRST, "last_score")}
+        yield {**self._head(), "partial": True, "trials": [self.rows.of(n) for n in first]}, [b"", b""]
+        with uncollected():
+            rest = [self.rows.of(n) for n in self._ledger.trials if n not in first]
+        content = {"partial": False, "trials": rest, "log": [], "rates": [False, []]}
+        yield content, [self._spans.all().tobytes(), self.curves.all().tobytes()]
+
+    def _head(self) -> dict[str, Any]:
+        whole = {"meta": self.meta(), "rates": [True, self.rates.samples], "log": self._lines.since(0)}
+        return {**self.state(), **whole}
 
     def delta(self) -> Message | None:
         """Give what changed since the last delta, and take it as sent; ``None`` if nothing did."""

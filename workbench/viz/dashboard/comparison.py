@@ -1,6 +1,6 @@
 """Several studies in one view: their trials in one table, one filter and one selection over all of them."""
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -14,7 +14,6 @@ from workbench.core.errors import InvalidInput
 from workbench.core.garbage import uncollected
 from workbench.core.record import size_of_record
 from workbench.core.registry import REGISTRY
-from workbench.knowledge import driver_of
 from workbench.viz.dashboard.board import Board, Message
 from workbench.viz.dashboard.estimator import Estimator
 from workbench.viz.dashboard.explored import Explored
@@ -61,7 +60,6 @@ class Comparison(Explored):
     def __init__(self, db: str | Path, *names: str, refresh_s: float = _EVERY_S) -> None:
         if len(set(names)) < 2:
             raise InvalidInput(f"a comparison needs two studies or more, got {', '.join(names) or 'none'}")
-        self._db = Path(db)
         self._studies = {name: (feed := Feed(db, name), _board(name, feed)) for name in names}
         self._estimators = {name: Estimator() for name in names}
         with uncollected():
@@ -87,14 +85,14 @@ class Comparison(Explored):
                 news = feed.news()
                 board.take(news)
                 more = news.more
-            board.learn(driven=driver_of(self._db, name) is not None)
+            board.learn(driven=feed.driven)
             self._estimators[name].look(board.phases_ended, board.frames)
             board.learn(importance=self._estimators[name].answers)
             fresh |= board.stale
             board.take_as_sent()
         return fresh
 
-    def _snapshot(self) -> Message:
+    def _snapshot(self) -> Iterator[Message]:
         boards = [board for _, board in self._studies.values()]
         states = [board.state() for board in boards]
         meta = [board.meta() for board in boards]
@@ -108,15 +106,18 @@ class Comparison(Explored):
             for trial in board.rows.all()
         ]
         names = dict.fromkeys(["study", *(name for known in meta for name in known["hyperparameters"])])
-        return {
-            "meta": {**meta[0], "name": self._title, "hyperparameters": [*names]},
-            "state": "ended" if self._is_over() else "running",
-            "at_s": max(now["at_s"] for now in states),
-            "trials": trials,
-            "studies": [_side(k, board, now) for k, (board, now) in enumerate(zip(boards, states, strict=True))],
-            "rates": [True, []],
-            "log": [],
-        }, [b"", np.concatenate(curves).tobytes()]
+        yield (
+            {
+                "meta": {**meta[0], "name": self._title, "hyperparameters": [*names]},
+                "state": "ended" if self._is_over() else "running",
+                "at_s": max(now["at_s"] for now in states),
+                "trials": trials,
+                "studies": [_side(k, board, now) for k, (board, now) in enumerate(zip(boards, states, strict=True))],
+                "rates": [True, []],
+                "log": [],
+            },
+            [b"", np.concatenate(curves).tobytes()],
+        )
 
     def _html(self) -> str:
         return studies_table(self._rows())

@@ -1,7 +1,7 @@
 """The live dashboard: one widget, one thread that looks at the log, any number of views."""
 
 import threading
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -14,7 +14,7 @@ from workbench.core.garbage import uncollected
 from workbench.core.protocols import Explain
 from workbench.core.record import size_of_record
 from workbench.core.registry import REGISTRY
-from workbench.knowledge import Controls, driver_of
+from workbench.knowledge import Controls
 from workbench.viz.dashboard.asking import ask
 from workbench.viz.dashboard.board import Board, Message
 from workbench.viz.dashboard.estimator import Estimator
@@ -100,7 +100,6 @@ class Dashboard(Explored):
         explain: Explain | None = None,
         refresh_s: float = 0.5,
     ) -> None:
-        self._db = Path(db)
         self._feed = Feed(db, name)
         spec = self._feed.spec
         size = size_of_record(spec)
@@ -108,8 +107,9 @@ class Dashboard(Explored):
         self._board = Board(name, size, explain, expected=expected, minimum=minimum)
         with uncollected():
             self._board.take(self._feed.news())
-        self._board.learn(driven=driver_of(self._db, name) is not None)
+        self._board.learn(driven=self._feed.driven)
         self._board.take_as_sent()  # a viewer begins with a snapshot
+        self._viewed = False  # whether any view has been told of the study
         self.controls = Controls(db, name)
         self._estimator = Estimator()
         super().__init__(name, refresh_s)
@@ -123,18 +123,22 @@ class Dashboard(Explored):
     # -- what it shows -------------------------------------------------------------------------------------------
 
     def _take(self) -> None:
+        if self._asked and self._board.reading:  # whoever waits is told what is known; the points follow
+            self._wake.set()
+            return
         news = self._feed.news()
         self._board.take(news)
-        if news.more:
+        if news.more and self._viewed:  # until then they do not hold up the view that comes
             self._wake.set()
-        self._board.learn(driven=driver_of(self._db, self._board.name) is not None)
+        self._board.learn(driven=self._feed.driven)
         if self.importance:
             self._estimator.look(self._board.phases_ended, self._board.frames)
             self._board.learn(importance=self._estimator.answers)
 
-    def _snapshot(self) -> Message:
+    def _snapshot(self) -> Iterator[Message]:
+        self._viewed = True
         self._board.take_as_sent()
-        return self._board.snapshot()
+        return self._board.snapshot_in_parts()
 
     def _delta(self) -> Message | None:
         return self._board.delta()

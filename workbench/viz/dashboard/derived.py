@@ -19,6 +19,8 @@ from workbench.core.protocols import Event, Kind
 from workbench.knowledge.frames import FrameReader
 from workbench.viz.dashboard.spans import OUTCOMES, SpanTable
 
+Floats = npt.NDArray[np.float64]
+
 _SPENT = [KIND_OF[outcome] for outcome in OUTCOMES]
 
 
@@ -91,8 +93,10 @@ class SlotTime:
         for life in self._reader.slots[self._n_lives :]:
             self._lives[life["slot"]].append(life)
         self._n_lives = len(self._reader.slots)
-        for slot, from_s, to_s, outcome in self._spans.take():
-            self._over[_SPENT[int(outcome)]] += self._lived(slot, from_s, to_s)
+        slot, from_s, to_s, outcome = self._spans.take().T
+        spent = np.bincount(outcome.astype(int), self._lived(slot, from_s, to_s), len(_SPENT))
+        for kind, seconds in zip(_SPENT, spent.tolist(), strict=True):
+            self._over[kind] += seconds
         ended = ((e.trial, e.phase) for e in events if e.kind is Kind.PHASE_ENDED)
         self._ended_s.extend(self._reader.phases[key]["wall_s"] for key in ended)  # type: ignore[index]
 
@@ -101,26 +105,26 @@ class SlotTime:
         at_s, spent = self._reader.ledger.at, dict(self._over)
         living = {life["slot"] for life in self._reader.slots if "lost_s" not in life}
         lived = math.fsum([life.get("lost_s", at_s) - life["joined_s"] for life in self._reader.slots])
-        running: set[float] = set()
-        holding: set[float] = set()
-        begun = []
-        for slot, from_s, _, outcome in self._spans.under_way():
-            kind = _SPENT[int(outcome)]
-            spent[kind] += self._lived(slot, from_s, at_s)
-            if kind == "ran":
-                begun.append(from_s)
-            if slot in living:
-                (running if kind == "ran" else holding).add(slot)
-        ended, under_way = np.array(self._ended_s), np.array(begun)
-        return Usage(at_s, lived, **spent, running=len(running), holding=len(holding), alive=len(living),
-                     ended_s=ended, begun_s=under_way)  # fmt: skip
+        slot, from_s, _, outcome = self._spans.under_way().T
+        kinds = [_SPENT[k] for k in outcome.astype(int).tolist()]
+        for kind, seconds in zip(kinds, self._lived(slot, from_s, np.full(len(slot), at_s)).tolist(), strict=True):
+            spent[kind] += seconds
+        ran = np.array([kind == "ran" for kind in kinds], bool)
+        running, holding = (len(living.intersection(slot[which].tolist())) for which in (ran, ~ran))
+        return Usage(at_s, lived, **spent, running=running, holding=holding, alive=len(living),
+                     ended_s=np.array(self._ended_s), begun_s=from_s[ran])  # fmt: skip
 
-    def _lived(self, slot: float, from_s: float, to_s: float) -> float:
-        """Give the seconds of a stretch during which its slot lived: a death may be noticed late."""
-        lives = self._lives.get(slot, [])
-        if len(lives) == 1 and lives[0]["joined_s"] <= from_s and "lost_s" not in lives[0]:
-            return to_s - from_s  # as nearly always
-        return math.fsum(max(0.0, min(to_s, r.get("lost_s", to_s)) - max(from_s, r["joined_s"])) for r in lives)
+    def _lived(self, slot: Floats, from_s: Floats, to_s: Floats) -> Floats:
+        """Give the seconds of each stretch during which its slot lived: a death may be noticed late."""
+        seconds = to_s - from_s
+        lone = ((s, rows[0]) for s, rows in self._lives.items() if len(rows) == 1)
+        whole = {s: life["joined_s"] for s, life in lone if "lost_s" not in life}
+        since = np.array([whole.get(s, math.inf) for s in slot.tolist()])
+        for k in np.flatnonzero(~(since <= from_s)).tolist():  # hardly any
+            begun, over, lives = float(from_s[k]), float(to_s[k]), self._lives.get(float(slot[k]), [])
+            parts = (min(over, life.get("lost_s", over)) - max(begun, life["joined_s"]) for life in lives)
+            seconds[k] = math.fsum(max(0.0, part) for part in parts)
+        return seconds
 
 
 class Fates:

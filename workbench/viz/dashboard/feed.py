@@ -7,7 +7,7 @@ import numpy as np
 import numpy.typing as npt
 
 from workbench.core.protocols import Event
-from workbench.knowledge import KnowledgeBase
+from workbench.knowledge import KnowledgeBase, holder_of, lock_path
 from workbench.knowledge.reader import POINT
 
 READ = ("score", "frames", "pps", "tps", "policy_lag_mean", "prediction_queue", "training_queue")
@@ -25,6 +25,12 @@ class News(NamedTuple):
     """Of type `POINT`; ``name`` is an index into `READ`."""
     more: bool = False
     """Whether points are left that these events already explain: of a long log they come bit by bit."""
+
+
+def joined(parts: list[npt.NDArray[Any]]) -> npt.NDArray[Any]:
+    """Put stretches of points together; one alone stays as it is, since fields take long to join."""
+    full = [points for points in parts if len(points)]
+    return full[0] if len(full) == 1 else np.concatenate([NO_POINTS, *full])
 
 
 class Feed:
@@ -50,6 +56,7 @@ class Feed:
         except BaseException:
             self._kb.close()
             raise
+        self._lock = lock_path(Path(db), name)  # it is looked at twice a second: finding its name takes longer
         self._events = 0
         self._metrics = 0
 
@@ -57,6 +64,11 @@ class Feed:
     def spec(self) -> dict[str, Any]:
         """What was set out to run."""
         return self._study.spec
+
+    @property
+    def driven(self) -> bool:
+        """Whether somebody drives the study."""
+        return holder_of(self._lock) is not None
 
     def news(self) -> News:
         """Read what has been logged since the last call: all events, and of the points no more than a glance takes.

@@ -1,7 +1,7 @@
 """The studies of a knowledge base as a page to begin from: live, opened and compared by clicks."""
 
 import time
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -101,9 +101,9 @@ class Home(Live):
         if before is not None:
             before.close()
 
-    def _snapshot(self) -> Message:
+    def _snapshot(self) -> Iterator[Message]:
         colors = {"states": theme.STATE_COLORS, "db": str(self._db)}
-        return {"studies": self._told or [], **colors}, []
+        yield {"studies": self._told or [], **colors}, []
 
     def _html(self) -> str:
         names = ("name", "state", "trials", "phases", "best", "seconds", "began")

@@ -1,6 +1,7 @@
 """A widget that looks at the log from a thread of its own, and tells its views what it saw."""
 
 import threading
+from collections.abc import Iterator
 from typing import Any
 from uuid import uuid4
 
@@ -146,7 +147,10 @@ class Live(anywidget.AnyWidget):  # type: ignore[misc]
                 self._tell_all() if self._closing else self._look()
 
     def _tell_all(self) -> None:
-        self._wire.snapshot(self._snapshot())
+        parts = self._snapshot()
+        self._wire.snapshot(next(parts))
+        for part in parts:
+            self._wire.delta(part)
 
     # -- what it shows; all but `_ask` are called with the lock held ----------------------------------------------
 
@@ -154,8 +158,8 @@ class Live(anywidget.AnyWidget):  # type: ignore[misc]
         """Read what is new."""
         raise NotImplementedError
 
-    def _snapshot(self) -> Message:
-        """Give everything that a new viewer needs, and take it as sent."""
+    def _snapshot(self) -> Iterator[Message]:
+        """Give everything that a new viewer needs, and take it as sent: what is seen first, then the rest as deltas."""
         raise NotImplementedError
 
     def _delta(self) -> Message | None:

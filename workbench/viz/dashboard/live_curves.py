@@ -8,7 +8,7 @@ import numpy.typing as npt
 
 from workbench.analysis import thin_curves
 from workbench.knowledge.reader import POINT
-from workbench.viz.dashboard.feed import FRAMES, SCORE
+from workbench.viz.dashboard.feed import FRAMES, SCORE, joined
 
 Table = npt.NDArray[np.float32]
 Floats = npt.NDArray[np.float64]
@@ -116,7 +116,7 @@ class LiveCurves:
         if self._order is None:
             self._order = _Order(self._attempts)
         if len(points) or len(self._order.ended):
-            rows, self._held = _rows(np.concatenate([self._held, points]), self._order)
+            rows, self._held = _rows(joined([self._held, points]), self._order)
             self._append(rows)
         if len(self._attempts) != len(self._under_way):  # the others have told all they had to
             self._attempts, self._order = list(self._under_way.values()), None
@@ -276,10 +276,12 @@ def _frames_at(points: npt.NDArray[Any], owner: npt.NDArray[np.intp], told: npt.
     """Give the frames that were reported with the scores `told`, beside them in the log; NaN where none were."""
     scores = np.flatnonzero(told)
     found = np.full(len(scores), np.nan)
-    for step in (-1, 1):
-        beside = np.clip(scores + step, 0, max(len(points) - 1, 0))
+    for step in (1, -1):
+        if not np.isnan(found).any():
+            break
+        beside = np.maximum(np.minimum(scores + step, len(points) - 1), 0)
         same = (points["name"][beside] == FRAMES) & (points["at"][beside] == points["at"][scores])
-        same &= owner[beside] == owner[scores]
+        same &= (owner[beside] == owner[scores]) & np.isnan(found)
         found[same] = points["value"][beside[same]]
     return found
 

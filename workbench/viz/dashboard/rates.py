@@ -17,6 +17,7 @@ Sample = list[float | None]
 """Seconds on the study's clock, then a value a name in `NAMES`; None where no running trial has said."""
 
 Floats = npt.NDArray[np.float64]
+Indices = npt.NDArray[np.intp]
 
 _FRAMES = READ.index("frames")
 _COLUMN = np.array([NAMES.index(name) if name in NAMES else -1 for name in READ])
@@ -51,23 +52,27 @@ class Rates:
 
     def take(self, points: npt.NDArray[Any], until_s: float) -> None:
         """Take in metrics, of type `POINT`, after the events read with them; the clock stands at `until_s`."""
-        most = max([*self._joined, -1]) + 1
+        most = max(self._joined, default=-1) + 1
         self._last, self._frames = _grown(self._last, most), _grown(self._frames, most)
         there = np.zeros(most + 1, bool)
         there[list(self._joined)] = True
-        told = points[there[np.minimum(points["trial"], most)]]
-        column = _COLUMN[told["name"]]
-        plain, column = told[column >= 0], column[column >= 0]
-        left = np.array(self._left, float).reshape(-1, 2)
-        gone = len(NAMES)
-        changes = [
-            np.column_stack([plain["trial"], column, plain["at"], plain["value"]]),
-            self._paces(told[told["name"] == _FRAMES]),
-            np.column_stack([left[:, 0].repeat(gone), np.tile(np.arange(gone), len(left)), left[:, 1].repeat(gone),
-                             np.full(len(left) * gone, np.nan)]),
-        ]  # fmt: skip
-        self._sample(np.concatenate(changes), until_s)
-        self._frames[left[:, 0].astype(int)] = np.nan
+        trial = np.minimum(points["trial"], most)
+        on = there[trial]
+        trial, name, at, value = trial[on].astype(np.intp), points["name"][on], points["at"][on], points["value"][on]
+        counted, column = name == _FRAMES, _COLUMN[name]
+        plain = column >= 0
+        paced, paced_at, paces = self._paces(trial[counted], at[counted], value[counted])
+        left = np.array([number for number, _ in self._left], np.intp)
+        left_at = np.array([at_s for _, at_s in self._left], float).repeat(len(NAMES))
+        keys = (
+            _keys(trial[plain], column[plain]),
+            _keys(paced, _FRAMES_AT),
+            _keys(left[:, None], np.arange(len(NAMES))).ravel(),
+        )
+        nothing = np.full(len(left_at), np.nan)
+        times, values = (at[plain], paced_at, left_at), (value[plain], paces, nothing)
+        self._sample(np.concatenate(keys), np.concatenate(times), np.concatenate(values), until_s)
+        self._frames[left] = np.nan
         self._left.clear()
         self._joined = set(self._on)
 
@@ -82,37 +87,38 @@ class Rates:
         self._sent = len(self.samples)
         return anew, new
 
-    def _paces(self, points: npt.NDArray[Any]) -> Floats:
-        """Turn frames, counted since a trial began, into frames a second: trial, column, at_s, value, shape [n, 4]."""
-        p = points[np.lexsort((points["at"], points["trial"]))]
-        trial = p["trial"].astype(int)
-        begins = np.r_[True, trial[1:] != trial[:-1]][: len(p)]
-        now = np.column_stack([p["value"], p["at"]])
-        before = np.where(begins[:, None], self._frames[trial, :2], np.roll(now, 1, axis=0))
-        grown, seconds = (now - before).T
+    def _paces(self, trial: Indices, at: Floats, frames: Floats) -> tuple[Indices, Floats, Floats]:
+        """Turn frames, counted since a trial began, into frames a second; all of shape [n], put in order."""
+        order = np.lexsort((at, trial))
+        trial, at, frames = trial[order], at[order], frames[order]
+        begins = _begins(trial)
+        known = self._frames[trial[begins]].T
+        seconds, grown = at - _before(at, begins, known[1]), frames - _before(frames, begins, known[0])
         good = (seconds > 0) & (grown >= 0)  # they fall when a trial goes back to its checkpoint
-        pace = np.divide(grown, seconds, out=np.where(begins, self._frames[trial, 2], np.nan), where=good)
-        known = np.maximum.accumulate(np.where(good | begins, np.arange(len(p)), 0)) if len(p) else np.arange(0)
-        pace = pace[known]  # else as before
-        self._frames[trial] = np.column_stack([now, pace])  # the last of a trial stays
-        return np.column_stack([trial, np.full(len(p), _FRAMES_AT), p["at"], pace])
+        pace = _before(np.full(len(at), np.nan), begins, known[2])
+        np.divide(grown, seconds, out=pace, where=good)
+        pace = pace[np.maximum.accumulate((good | begins) * np.arange(len(at)))]  # else as before
+        self._frames[trial] = np.column_stack([frames, at, pace])  # the last of a trial stays
+        return trial, at, pace
 
-    def _sample(self, changes: Floats, until_s: float) -> None:
-        """Let the clock run to `until_s` through changes (trial, column, at_s, value; NaN: says nothing any more)."""
-        trial, column, at, value = changes[np.lexsort((np.isnan(changes[:, 3]), changes[:, 2], *changes[:, 1::-1].T))].T
-        trial, column = trial.astype(int), column.astype(int)
-        begins = np.r_[True, (trial[1:] != trial[:-1]) | (column[1:] != column[:-1])][: len(trial)]
-        before = np.where(begins, self._last[trial, column], np.roll(value, 1))
-        self._last[trial, column] = value
+    def _sample(self, key: Indices, at: Floats, value: Floats, until_s: float) -> None:
+        """Let the clock run to `until_s` through changes of what `key` names; NaN, given last: it says nothing more."""
+        order = np.lexsort((at, key))
+        key, at, value = key[order], at[order], value[order]
+        begins, last = _begins(key), self._last.reshape(-1)
+        before = _before(value, begins, last[key[begins]])
+        last[key] = value
         while len(self.samples) + (until_s - self._next_s) / self._step_s > MOST:
             self._halve()
         due = np.arange(self._next_s, until_s + self._step_s * 1e-9, self._step_s)
-        place = (np.searchsorted(due, at, side="right"), column)
-        sums, counts = np.zeros((len(due) + 1, len(NAMES))), np.zeros((len(due) + 1, len(NAMES)))
-        sums[0], counts[0] = self._sum, self._count
+        place = _keys(np.searchsorted(due, at, side="right"), key % len(NAMES))
         says, said = np.isfinite(value), np.isfinite(before)
-        np.add.at(sums, place, np.where(says, value, 0.0) - np.where(said, before, 0.0))
-        np.add.at(counts, place, says * 1.0 - said)
+        grown = np.where(says, value, 0.0) - np.where(said, before, 0.0)
+        table = (len(due) + 1, len(NAMES))
+        of = (np.bincount(place, by, table[0] * table[1]) for by in (grown, says * 1.0 - said))
+        sums, counts = (total.astype(float).reshape(table) for total in of)
+        sums[0] += self._sum
+        counts[0] += self._count
         sums, counts = sums.cumsum(axis=0), counts.cumsum(axis=0)
         for at_s, total, known in zip(due, sums, counts, strict=False):
             if known.any():
@@ -133,6 +139,26 @@ def _grown(table: Floats, rows: int) -> Floats:
     if rows <= len(table):
         return table
     return np.vstack([table, np.full((max(rows, 2 * len(table)) - len(table), table.shape[1]), np.nan)])
+
+
+def _keys(trial: Indices, column: Indices | int) -> Indices:
+    """Number what a trial says in a column."""
+    return trial * len(NAMES) + column
+
+
+def _begins(of: Indices) -> npt.NDArray[np.bool_]:
+    """Tell where a stretch of equal numbers begins."""
+    begins = np.ones(len(of), bool)
+    np.not_equal(of[1:], of[:-1], out=begins[1:])
+    return begins
+
+
+def _before(values: Floats, begins: npt.NDArray[np.bool_], first: Floats) -> Floats:
+    """Give what stood before each value; before the first of each stretch, `first`."""
+    before = np.empty(len(values))
+    before[1:] = values[:-1]
+    before[begins] = first
+    return before
 
 
 def _value(name: str, total: float, known: float) -> float | None:

@@ -30,8 +30,8 @@ class SpanTable:
         self._open: list[int] = []  # of these, those that had not ended
         self._changed: set[int] = set()  # since viewers last heard
 
-    def take(self) -> list[list[float]]:
-        """Take in what the reader has read; give slot, started_s, ended_s and outcome of the spans that have ended."""
+    def take(self) -> npt.NDArray[np.float64]:
+        """Take in what the reader has read; give slot, started_s, ended_s, outcome of spans that have ended, [n, 4]."""
         was_open, new = self._open, range(self._n, len(self._spans))
         if len(self._spans) > len(self._rows):
             grown = np.empty((2 * len(self._spans), 7))
@@ -47,15 +47,11 @@ class SpanTable:
             ended = [k for k, still in zip(changed, is_open.tolist(), strict=True) if not still]
             gone = set(ended)
             self._open = [k for k in (*was_open, *new) if k not in gone]
-        return self._stretches(ended)
+        return self._rows[ended][:, _STRETCH]
 
-    def under_way(self) -> list[list[float]]:
-        """Give slot, started_s, ended_s (NaN) and outcome of the spans that have not ended."""
-        return self._stretches(self._open)
-
-    def _stretches(self, which: list[int]) -> list[list[float]]:
-        found: list[list[float]] = self._rows[which][:, _STRETCH].tolist()
-        return found
+    def under_way(self) -> npt.NDArray[np.float64]:
+        """Give slot, started_s, ended_s (NaN) and outcome of the spans that have not ended, shape [n, 4]."""
+        return self._rows[self._open][:, _STRETCH]
 
     def all(self) -> npt.NDArray[np.float32]:
         """Give every span."""

@@ -1,6 +1,7 @@
 """Trials as rows of the dashboard's table."""
 
-from typing import Any
+from heapq import nsmallest
+from typing import Any, Literal
 
 from workbench.core.protocols import Event
 from workbench.knowledge.frames import FrameReader
@@ -40,10 +41,13 @@ class TrialRows:
 
     def best(self, most: int) -> list[dict[str, Any]]:
         """Give the best trials by their best score, at most so many."""
+        return [self.of(number) for number in self.leading(most, "best_score")]
+
+    def leading(self, most: int, by: Literal["best_score", "last_score"]) -> list[int]:
+        """Number the best trials, at most so many."""
         ledger = self._reader.ledger
-        scores = ((finite(trial.best_score), n) for n, trial in ledger.trials.items())
-        scored = sorted((-ledger.aim.sign * score, n) for score, n in scores if score is not None)
-        return [self.of(n) for _, n in scored[:most]]
+        scores = ((finite(getattr(trial, by)), n) for n, trial in ledger.trials.items())
+        return [n for _, n in nsmallest(most, ((-ledger.aim.sign * s, n) for s, n in scores if s is not None))]
 
     def of(self, number: int) -> dict[str, Any]:
         """Give a trial."""

@@ -58,6 +58,7 @@ function makeSelection(model, store) {
   };
 
   function tell() {
+    if (store.now.partial) return; // the other trials are on their way
     const plain = own.among === null && own.sort === BY_RANK;
     const told = plain ? null : own.order.map((t) => t.trial);
     if (JSON.stringify(told) === JSON.stringify(model.get("visible") ?? null)) return;

@@ -214,9 +214,10 @@ function stage({ model, el }, label, build) {
     for (const [state, color] of Object.entries(store.meta.states)) root.style.setProperty(`--wb-${state.replace(" ", "-")}`, color);
     built.update();
     // Figures of a large study are drawn less often, so that the page stays free for whoever scrolls it.
+    clearTimeout(timer);
+    if (store.now.partial) return void root.toggleAttribute("data-drawing", true); // what figures need is on its way
     const rest = own.touched || heavy < 25 ? 0 : begun + 12 * heavy - performance.now();
     own.touched = false;
-    clearTimeout(timer);
     if (rest > 0) timer = setTimeout(begin, rest);
     else begin();
   }
@@ -230,7 +231,7 @@ function stage({ model, el }, label, build) {
   // As many figures as fit into a frame; the others follow in the next ones.
   function paint() {
     painting = 0;
-    if (!root.isConnected) return;
+    if (!root.isConnected || store.now.partial) return;
     const now = performance.now();
     const scene = { store, own, look: built.look, colors: withPhases(inks(root), store.meta) };
     while (left.length && performance.now() - now < FRAME_MS) {
