@@ -4,6 +4,8 @@ BIN := .venv/bin
 RUNS := data/runs
 # exactly this one: an open range takes the registry's newest build, gigabytes of CUDA with it
 TORCH := torch==2.13.0
+# compiled once, not by every process of the tests, also where the environment says otherwise
+export PYTHONDONTWRITEBYTECODE :=
 # the last that run on Python 3.11.2, Debian 12's
 OLD_ENOUGH := 'pymdown-extensions<13' 'soupsieve<3'
 

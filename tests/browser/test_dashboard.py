@@ -4,7 +4,6 @@ import json
 import re
 from pathlib import Path
 
-import nbformat
 import pytest
 from playwright.sync_api import expect
 
@@ -37,6 +36,8 @@ SCAN = """canvas => {
 @pytest.fixture
 def notebook(lab) -> tuple[str, Path]:
     """A copy of the notebook at a toy size: its address, and the knowledge base it will write."""
+    import nbformat
+
     address, served = lab
     copy = nbformat.read(NOTEBOOK, as_version=4)
     cell = next(c for c in copy.cells if "parameters" in c.metadata.get("tags", []))
@@ -198,6 +199,8 @@ def outlives_its_kernel(page) -> None:
 
 @pytest.mark.timeout(300)
 def test_buttons_are_heard_while_a_cell_runs(page, lab) -> None:
+    import nbformat
+
     address, served = lab
     db = served / "busy.db"
     log = StudyLog(db, HOSTILE, {"scheduler": {"kind": "full", "n_trials": 4, "n_phases": 2}, "seed": 0})

@@ -4,7 +4,6 @@ import socket
 import subprocess
 import sys
 
-import nbformat
 import pytest
 
 from tests.browser.lab import MISSING, browser_page, chromium, isolated
@@ -13,6 +12,8 @@ from workbench.cli.lab import _notebook_of
 
 
 def test_the_page_is_begun_once_and_what_people_write_in_it_stays(tmp_path) -> None:
+    import nbformat
+
     path = tmp_path / "home.ipynb"
     notebook, k = _notebook_of(path, "a'b.db")
     assert 'home("a\'b.db")' in notebook.cells[k].source

@@ -1,26 +1,20 @@
 """Every notebook runs from its first cell to its last, and is kept thin and stripped."""
 
 import ast
-import json
 from pathlib import Path
 
-import nbformat
 import pytest
 
-from workbench.cli.headless import execute
+from tests.notebooks import execute, outputs, read
 from workbench.cli.main import main
 from workbench.knowledge import KnowledgeBase
 
 NOTEBOOKS = Path(__file__).parents[2] / "notebooks"
 
 
-def outputs(path: Path) -> str:
-    return json.dumps([c.get("outputs", []) for c in nbformat.read(path, as_version=4).cells])
-
-
 @pytest.mark.parametrize("path", sorted(NOTEBOOKS.glob("*.ipynb")), ids=lambda p: p.stem)
 def test_notebooks_are_thin_and_stripped(path) -> None:
-    cells = nbformat.read(path, as_version=4).cells
+    cells = read(path).cells
     code = [c for c in cells if c.cell_type == "code"]
     assert all(not c.outputs and c.execution_count is None for c in code)
     assert cells[0].cell_type == "markdown"

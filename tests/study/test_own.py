@@ -4,13 +4,12 @@ import subprocess
 import sys
 import warnings
 
-import nbformat
 import numpy as np
 import pytest
 
 from tests import own
+from tests.notebooks import execute, written
 from workbench import ASHA, PBT, FullRuns, KnowledgeBase, LogUniform, Study
-from workbench.cli.headless import execute
 from workbench.cli.main import main
 from workbench.core.errors import FirstTrialsFailed, InvalidInput
 from workbench.study.file import recorded_study
@@ -212,8 +211,7 @@ assert len(run.trials) == 3
 
 @pytest.mark.slow
 def test_functions_and_classes_of_a_cell_travel_to_the_workers(tmp_path) -> None:
-    notebook = nbformat.v4.new_notebook(cells=[nbformat.v4.new_code_cell(source) for source in CELLS])
-    nbformat.write(notebook, tmp_path / "own.ipynb")
+    written(tmp_path / "own.ipynb", *CELLS)
     execute(tmp_path / "own.ipynb", tmp_path / "out.ipynb")
     with KnowledgeBase(tmp_path / "kb.db") as kb:
         assert kb.studies["state"].tolist() == ["ended"] * 3
