@@ -108,7 +108,15 @@ def tables(given: argparse.Namespace, repeats: int) -> str:
         "|---" * (len(BUDGETS) + 2) + "|",
         *(f"| {label} | {' | '.join(map(mean_of, rows.T))} | {spent[label]} |" for label, rows in regrets.items()),
     ]
-    return "\n".join(lines + (against_the_best(regrets) if len(regrets) > 1 else []))
+    lines += against_the_best(regrets) if len(regrets) > 1 else []
+    for only, one in zip(kept, found, strict=True) if given.by_table else ():
+        own = {label: rows[:, :-1] for label, rows in one.regret.items()}
+        told = [
+            f"| {label} | {' | '.join(map(mean_of, own[label].T))} | |" for label in own if label.startswith("sure")
+        ]
+        lines += [f"| **{', '.join(only.values()) or 'the table'}** |{' |' * (len(BUDGETS) + 1)}", *told]
+        lines += against_the_best(own)
+    return "\n".join(lines)
 
 
 def mean_of(values: Any) -> str:
@@ -142,6 +150,7 @@ def main() -> None:
     )
     parser.add_argument("--seeds", type=int, nargs="+", default=[1, 2, 3, 5], help="tables: seeds a configuration")
     parser.add_argument("--schedulers", nargs="+", choices=list(RIVALS), help="tables: some of them")
+    parser.add_argument("--by-table", action="store_true", help="tables: `sure` on each of them, too")
     parser.add_argument("--nodes", type=int, default=8, help="tables")
     given = parser.parse_args()
     if given.what == ["tables"]:

@@ -9,6 +9,7 @@ import math
 import zlib
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -66,7 +67,11 @@ class CostTable:
         if self.hyperparameter not in config:
             raise unknown("hyperparameter of the cost table", self.hyperparameter, config)
         at = math.log(float(config[self.hyperparameter]))
-        return float(np.exp(np.interp(at, np.log(self.values), np.log(self.costs))))
+        return float(np.exp(np.interp(at, *self._logarithms)))
+
+    @cached_property
+    def _logarithms(self) -> tuple[npt.NDArray[np.float64], npt.NDArray[np.float64]]:
+        return np.log(self.values), np.log(self.costs)
 
     @classmethod
     def read(cls, path: str | Path, hyperparameter: str) -> "CostTable":
@@ -136,6 +141,7 @@ class SyntheticCurves:
         if self.phase_s <= 0:
             raise InvalidInput(f"SyntheticCurves needs phase_s > 0, got {self.phase_s}")
         self._best = np.random.default_rng([self.seed, 0]).uniform(0.2, 0.8, len(self.space))
+        self._done = np.arange(1, self.n_phases + 1) / self.n_phases  # share of the phases
 
     @classmethod
     def family(cls, name: str, space: Space, n_phases: int, **settings: Any) -> "SyntheticCurves":
@@ -161,10 +167,9 @@ class SyntheticCurves:
             for n, at in zip(self.space, self._best, strict=True)
         ]
         off = np.array(placed) - self._best  # what does not apply is no worse than the best
-        near = max(0.0, 1 - math.sqrt(float(np.mean(off**2))) / 0.7)
+        near = max(0.0, 1 - math.sqrt(float((off**2).sum()) / len(off)) / 0.7)
         quality = (1 - self.luck) * near + self.luck * float(rng.uniform())
-        done = np.arange(1, self.n_phases + 1) / self.n_phases
-        rise = 1 - np.exp(-5 * np.maximum(0.0, done - 0.7 * self.crossing * quality))
+        rise = 1 - np.exp(-5 * np.maximum(0.0, self._done - 0.7 * self.crossing * quality))
         scores = quality * rise + self.noise * rng.normal(size=self.n_phases)
         base = self.phase_s * (1.0 if self.cost is None else self.cost.cost(config))
         base *= math.exp(self.cost_of_quality * (quality - 0.5))
@@ -231,8 +236,11 @@ def _pairs(durations: npt.NDArray[np.float64], scores: npt.NDArray[np.float64]) 
     return list(zip(durations.tolist(), scores.tolist(), strict=True))
 
 
+_written = json.JSONEncoder(sort_keys=True, default=str).encode
+
+
 def _text(config: Config) -> str:
-    return json.dumps(dict(config), sort_keys=True, default=str)
+    return _written(dict(config))
 
 
 def _digest(config: Config) -> int:
