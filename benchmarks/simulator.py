@@ -5,6 +5,8 @@ preset paper-46 (Hyperband against HyperTrick, 46 configurations on 46 nodes) 10
 `microseconds_an_event`: CPU time of a study by its number of trials, making its curves left out; the events are those
 its log would have. `microseconds_an_event_logged`: with that log, as studies have it that are kept or in which
 something can crash, at 10³ trials.
+`--against FOLDER` holds another checkout against this one: fresh processes of both in turn, processor time, medians,
+and the ratio's median, lowest and highest.
 `growth_exponent`: slope of log(CPU seconds) against log(events) from 10³ to 10⁵ trials; 1 is a constant cost an event,
 `growth_exponent_log` what a cost growing as log(n) would give.
 """
@@ -13,7 +15,11 @@ import argparse
 import json
 import math
 import os
+import subprocess
+import sys
 import time
+from pathlib import Path
+from statistics import median
 
 from workbench import Choice, HyperTrick, LogUniform, RandomSearcher, Space
 from workbench.core.protocols import Event
@@ -50,10 +56,46 @@ def cost(n_trials: int, seed: int = 0, events: list[Event] | None = None) -> tup
     return time.process_time() - began, outcome.events
 
 
+def sample() -> dict[str, float]:
+    """Measure the processor time of an event, without and with the log, in µs, and of a comparison, in ms."""
+    told = {}
+    for name, events in (("event", None), ("event_logged", [])):
+        seconds, n = cost(1000, events=events)
+        told[name] = 1e6 * seconds / n
+    began = time.process_time()
+    compare(preset("paper-46"), 10)
+    return {**told, "comparison": 1e3 * (time.process_time() - began) / 10}
+
+
+def against(folder: str, repeats: int) -> dict[str, dict[str, float | list[float]]]:
+    """Hold another checkout against this one, in turn."""
+    sides: dict[str, list[dict[str, float]]] = {folder: [], str(Path(__file__).parents[1]): []}
+    for n in range(repeats):
+        for path in list(sides)[:: 1 if n % 2 else -1]:
+            command = [sys.executable, __file__, "--sample"]
+            said = subprocess.run(command, env={**os.environ, "PYTHONPATH": path}, stdout=subprocess.PIPE, check=True)
+            sides[path].append(json.loads(said.stdout))
+    before, after = sides.values()
+    found: dict[str, dict[str, float | list[float]]] = {}
+    for name in before[0]:
+        ratios = sorted(new[name] / old[name] for old, new in zip(before, after, strict=True))
+        found[name] = {
+            "before": round(median(old[name] for old in before), 2),
+            "after": round(median(new[name] for new in after), 2),
+            "ratio": [round(r, 3) for r in (median(ratios), ratios[0], ratios[-1])],
+        }
+    return found
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--repeats", type=int, default=1000, help="paired repetitions of paper-46")
+    parser.add_argument("--against", metavar="FOLDER", help="another checkout, to be held against this one; no more")
+    parser.add_argument("--sample", action="store_true", help="one of the two, once; no more")
     arguments = parser.parse_args()
+    if arguments.sample or arguments.against:
+        print(json.dumps(sample() if arguments.sample else against(arguments.against, 9)))
+        return
     used = [cpu_s()]
     seconds_10k = study(10_000)
     used.append(cpu_s())
