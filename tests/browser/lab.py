@@ -70,6 +70,15 @@ def browser_page() -> Iterator:
         browser.close()
 
 
+def faults(page, part: str) -> list[str]:
+    """What axe-core finds serious or critical in a part of the page, in words."""
+    from axe_playwright_python.sync_playwright import Axe
+
+    found = Axe().run(page, part).response["violations"]
+    grave = ((v["id"], v["nodes"][0]) for v in found if v["impact"] in ("serious", "critical"))
+    return [f"{name}: {node['html'][:120]} {node['failureSummary'][:300]}" for name, node in grave]
+
+
 def command(page, name: str) -> None:
     """Execute one of JupyterLab's commands."""
     page.evaluate("name => { window.jupyterapp.commands.execute(name); }", name)

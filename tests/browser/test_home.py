@@ -5,9 +5,9 @@ from xml.etree import ElementTree
 
 import pytest
 
-from tests.browser.lab import MISSING, chromium
+from tests.browser.lab import MISSING, chromium, faults
 from tests.browser.standing import board_of, stand, stand_home, write_studies
-from tests.browser.test_page import AXE, drawn, rows, state
+from tests.browser.test_page import drawn, rows, state
 from workbench.core.protocols import Event, Kind
 
 pytestmark = pytest.mark.skipif(chromium() is None, reason=MISSING)
@@ -58,16 +58,11 @@ def test_studies_side_by_side_are_brushed_together(tab, db):
     assert rows(tab).first.locator("[role=gridcell]").nth(7).text_content() in ("monday", "wednesday")
 
 
-@pytest.mark.skipif(not AXE.exists(), reason="NO AXE-CORE: .ci/tools puts it into build/axe-core")
 def test_axe_finds_nothing_serious_in_home_and_comparison(tab, db):
     stand_home(tab, db, "monday", "wednesday")
     tab.wait_for_selector(".wb-sides tbody tr")
     drawn(tab)
-    tab.evaluate(AXE.read_text() + "; null")
-    found = tab.evaluate("axe.run('.wb-home', { resultTypes: ['violations'] })")
-    grave = [f"{v['id']}: {v['nodes'][0]['html'][:120]} {v['nodes'][0]['failureSummary'][:300]}"
-             for v in found["violations"] if v["impact"] in ("serious", "critical")]  # fmt: skip
-    assert grave == []
+    assert faults(tab, ".wb-home") == []
 
 
 def test_notes_and_tags_are_asked_for_the_selected_trials_or_the_study(tab):

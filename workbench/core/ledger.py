@@ -6,7 +6,6 @@ from dataclasses import dataclass
 from enum import StrEnum
 
 from workbench.core.aim import Aim
-from workbench.core.enums import at_hand
 from workbench.core.failures import error_text
 from workbench.core.protocols import Config, Event, Job, Kind, Verdict
 from workbench.core.size import Size
@@ -15,7 +14,6 @@ RAN_OUT = ("finished", "extended")
 """Modes of the last decision on a trial that has run all its phases, the scheduler's or a person's."""
 
 
-@at_hand
 class TrialState(StrEnum):
     """Where a trial stands."""
 

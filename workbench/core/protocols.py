@@ -13,8 +13,6 @@ from enum import StrEnum
 from pathlib import Path
 from typing import Any, Protocol
 
-from workbench.core.enums import at_hand
-
 Scalar = int | float | str | bool
 Config = Mapping[str, Scalar]
 """One point of a search space: hyperparameter name → value. It never changes under a trial."""
@@ -35,7 +33,6 @@ Progress = Callable[[Metrics], None]
 """What a trainable calls with metrics while a phase runs: proof of life, and a point of the live curves."""
 
 
-@at_hand
 class Verdict(StrEnum):
     """What becomes of a trial after a report."""
 
@@ -250,7 +247,6 @@ class Job:
     slot: int | None = None
 
 
-@at_hand
 class Kind(StrEnum):
     """The kinds of event in the log. `docs/log.md` says what each one's data holds."""
 

@@ -183,6 +183,10 @@ class FrameReader:
                 self._phase_started(event)
             case Kind.PHASE_ENDED:
                 self._phase_ended(event)
+            case Kind.DECISION:
+                self._decision(event)
+            case Kind.RUN:
+                pass  # the ledger has it
             case Kind.PHASE_FAILED:
                 self._close_span(event, "lost")
                 self.phases[event.trial, event.phase]["retries"] += 1  # type: ignore[index]
@@ -190,8 +194,6 @@ class FrameReader:
                 self._close_span(event, "lost")
             case Kind.TRIAL_STOPPED:
                 self._close_span(event, "stopped")
-            case Kind.DECISION:
-                self._decision(event)
             case Kind.INTERVENTION:
                 self.interventions.append(intervention_row(event))
             case Kind.SLOT_JOINED:

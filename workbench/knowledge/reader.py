@@ -301,7 +301,7 @@ def _check(event: Event) -> None:
     if kind in _OF_TRIALS and (event.trial is None or (event.phase is None and kind is not Kind.DECISION)):
         raise ValueError(f"an event {kind} of trial {event.trial}, phase {event.phase}")
     trial, phase, slot = event.trial or 0, event.phase or 0, event.slot or 0
-    if not (0 <= trial < _MOST["trial"] and 0 <= phase < _MOST["phase"] and 0 <= slot < _MOST["slot"]):
+    if not (0 <= trial < _MOST_TRIALS and 0 <= phase < _MOST_PHASES and 0 <= slot < _MOST_SLOTS):
         raise ValueError(f"an event {kind} of trial {trial}, phase {phase}, slot {slot}")
     if kind is Kind.PHASE_ENDED:
         numbers = (data["score"], *data.get("metrics", {}).values())
@@ -311,6 +311,6 @@ def _check(event: Event) -> None:
         raise ValueError(f"a configuration of trial {event.trial} that is no table")
 
 
-_MOST = {"trial": 1 << 23, "phase": 1 << 20, "slot": 1 << 20}
+_MOST_TRIALS, _MOST_PHASES, _MOST_SLOTS = 1 << 23, 1 << 20, 1 << 20
 _OF_TRIALS = (Kind.PHASE_STARTED, Kind.PHASE_ENDED, Kind.RUN, Kind.PHASE_FAILED, Kind.TRIAL_FAILED, Kind.TRIAL_STOPPED)
 _KINDS = {str(kind): kind for kind in Kind}

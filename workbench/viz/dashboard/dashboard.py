@@ -131,7 +131,7 @@ class Dashboard(Explored):
         if news.more and self._viewed:  # until then they do not hold up the view that comes
             self._wake.set()
         self._board.learn(driven=self._feed.driven)
-        if self.importance:
+        if self.importance and not self._board.reading:  # its tables take a while
             self._estimator.look(self._board.phases_ended, self._board.frames)
             self._board.learn(importance=self._estimator.answers)
 
