@@ -1,16 +1,19 @@
 """What the dashboard costs, in the kernel and in a real browser. Prints JSON.
 
 Parts: "kernel" (time and bytes a refresh, a burst), "large" (a very large study opened and looked at again, in the
-kernel), and in a headless Chromium on JupyterLab "browser" (time until it is visible, gaps between frames, JavaScript
-loaded, the large study) and "hour" (memory of kernel and browser over an hour's refreshes, as fast as they go).
+kernel), "importance" (what a study on all cores loses to the forests), and in a headless Chromium on JupyterLab
+"browser" (time until it is visible, gaps between frames, JavaScript loaded, the large study) and "hour" (memory of
+kernel and browser over an hour's refreshes, as fast as they go).
 """
 
 import argparse
 import json
+import os
 import sys
 import tempfile
 import time
 from collections.abc import Iterator
+from concurrent.futures import ProcessPoolExecutor
 from contextlib import contextmanager
 from pathlib import Path
 
@@ -20,8 +23,9 @@ ROOT = Path(__file__).parents[1]
 sys.path.insert(0, str(ROOT))  # the browser is started as the tests start it
 
 from tests.browser.lab import browser_page, chromium, jupyterlab, opened, run_cells  # noqa: E402
+from workbench.analysis.forests import forests_apart  # noqa: E402
 from workbench.core.protocols import Event, Kind  # noqa: E402
-from workbench.knowledge import StudyLog  # noqa: E402
+from workbench.knowledge import KnowledgeBase, StudyLog  # noqa: E402
 from workbench.viz.dashboard import Dashboard  # noqa: E402
 
 TRIALS = 100
@@ -249,6 +253,40 @@ def large(folder: Path, trials: int, each: int) -> dict[str, float]:
     return {"trials": trials, "points": trials * each, **took, "snapshot_bytes": size}
 
 
+def beside_forests(folder: Path, seconds: float) -> dict[str, float]:
+    """What a study loses while importance is computed: work that a busy process a core gets done, with and without."""
+    log = fill(folder / "forests.db", 2000, 10)
+    log.close()
+    with KnowledgeBase(folder / "forests.db") as kb:
+        frames = kb["large"].frames()
+    with ProcessPoolExecutor(cores := len(os.sched_getaffinity(0))) as pool:
+
+        def work() -> int:
+            return sum(pool.map(spin, [seconds] * cores))
+
+        work()  # the processes are there
+        done: dict[bool, list[int]] = {False: [], True: []}
+        for computing in (False, True, True, False):
+            tables = frames.trials, frames.phases, frames.hyperparameters
+            forests = forests_apart(*tables, forests=10_000) if computing else None
+            done[computing].append(work())
+            if forests is not None:
+                assert forests.poll() is None, "the forests were done before the study"
+                forests.kill()
+                forests.communicate()
+    lost = 1 - sum(done[True]) / sum(done[False])
+    return {"cores": cores, "seconds": seconds, "work_lost_percent": round(100 * lost, 1)}
+
+
+def spin(seconds: float) -> int:
+    """Compute for so long, and tell how much was done."""
+    until, done = time.perf_counter() + seconds, 0
+    while time.perf_counter() < until:
+        sum(range(10_000))
+        done += 1
+    return done
+
+
 # -- in a browser -----------------------------------------------------------------------------------------------
 
 
@@ -413,7 +451,7 @@ def heap_mb(page) -> float:
     return round(used / 2**20, 1)
 
 
-PARTS = ("kernel", "large", "browser", "hour")
+PARTS = ("kernel", "large", "importance", "browser", "hour")
 
 
 def main() -> None:
@@ -427,6 +465,7 @@ def main() -> None:
     parts = {
         "kernel": lambda folder: in_the_kernel(folder, 50 if given.quick else 500),
         "large": lambda folder: large(folder, trials, 100),
+        "importance": lambda folder: beside_forests(folder, 2.0 if given.quick else 10.0),
         "browser": lambda folder: in_a_browser(folder, looks, trials, 100),
         "hour": lambda folder: an_hour(folder, given.refreshes or (100 if given.quick else HOUR), given.every),
     }

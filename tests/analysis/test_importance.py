@@ -1,3 +1,5 @@
+import json
+import os
 import subprocess
 import sys
 from contextlib import suppress
@@ -8,6 +10,7 @@ import psutil
 import pytest
 
 from workbench.analysis import importance
+from workbench.analysis.forests import LOWEST, forests_apart
 from workbench.analysis.importance import _explain, _redrawn, encoded
 
 
@@ -124,6 +127,16 @@ phases = pd.DataFrame({"trial": range(400), "phase": 0, "score": trials["last_sc
 print(forests_apart(trials, phases, ["x"], forests=10_000, niceness=0).pid, flush=True)
 os.kill(os.getpid(), signal.SIGKILL)
 """
+
+
+def test_what_computes_apart_gives_way_to_all_others() -> None:
+    rng = np.random.default_rng(0)
+    trials = pd.DataFrame({"trial": range(40), "last_score": rng.normal(size=40), "x": rng.normal(size=40)})
+    phases = pd.DataFrame({"trial": range(40), "phase": 0, "score": trials["last_score"]})
+    with forests_apart(trials, phases, ["x"], forests=2) as process:
+        told = process.stdout.readline()
+        assert os.getpriority(os.PRIO_PROCESS, process.pid) == LOWEST == 19
+    assert json.loads(told)["phase"] is None
 
 
 def test_what_computes_apart_ends_with_the_kernel_that_asked() -> None:

@@ -54,7 +54,7 @@ window.makeModel = (state, message, buffers) => {
   };
   return model;
 };
-window.stand = async (code, models, dark) => {
+window.stand = async (code, models, dark, silent) => {
   const url = URL.createObjectURL(new Blob([code], { type: "text/javascript" }));
   window.front ??= await import(url);
   window.models = models.map((given) => window.makeModel(...given));
@@ -67,6 +67,7 @@ window.stand = async (code, models, dark) => {
     for (const [name, color] of Object.entries(dress)) document.body.style.setProperty(`--jp-${name}`, color);
     document.body.style.background = "#212121";
   }
+  if (silent) window.models.forEach((model) => (model.tell = () => {}));
   const el = document.createElement("div");
   document.body.append(el);
   const find = async (reference) => window.models.find((model) => reference === `anywidget:${model.state._key}`);
@@ -141,12 +142,12 @@ def stand(page, board: Board, *, dark: bool = False, **state: object) -> None:
     page.wait_for_function("document.querySelector('.wb-facts')?.textContent")
 
 
-def show(page, models: list[list[object]], *, dark: bool = False) -> None:
-    """Show the first of these models in a blank page; it finds the others by their keys."""
+def show(page, models: list[list[object]], *, dark: bool = False, silent: bool = False) -> None:
+    """Show the first of these models in a blank page; it finds the others by their keys. If `silent`, none answers."""
     style = f"<style>body{{margin:0}}{CSS}</style>"
     page.set_content(f"<!doctype html><html lang=en><title>study</title>{style}<main></main>")
     page.evaluate(MODEL)
-    page.evaluate("given => window.stand(...given)", [CODE, models, dark])
+    page.evaluate("given => window.stand(...given)", [CODE, models, dark, silent])
 
 
 def write_studies(db: Path, **shares: float) -> None:

@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 
 from tests.browser.lab import MISSING, chromium, faults
-from tests.browser.standing import board_of, stand
+from tests.browser.standing import board_of, model_of, show, stand
 from workbench.core.protocols import Event, Kind
 
 pytestmark = pytest.mark.skipif(chromium() is None, reason=MISSING)
@@ -165,6 +165,33 @@ def test_ten_thousand_trials_are_scrolled_smoothly(tab, running):
     drawn(tab)
     assert int(rows(tab).first.get_attribute("aria-rowindex")) > 4900
     assert tab.locator(".wb-body [role=row]").count() < 40
+
+
+def test_without_a_kernel_nothing_is_drawn_and_nothing_can_be_pressed(tab, running):
+    message, tables = running.snapshot()
+    show(tab, [model_of((message, tables))], silent=True)
+    tab.wait_for_function("document.querySelector('.wb-title').textContent === 'waiting for the kernel …'")
+    tab.locator(".wb-trouble", has_text="no kernel answers: run the cell again").wait_for(timeout=20_000)
+    assert tab.locator(".wb-facts").text_content() == ""
+    assert rows(tab).count() == 0
+    assert tab.locator(".wb button").filter(visible=True).count() == 0
+    assert tab.locator(".wb canvas").filter(visible=True).count() == 0
+
+
+def test_what_is_drawn_has_a_name_and_what_is_new_is_read_out(tab, running):
+    stand(tab, running)
+    drawn(tab)
+    for canvas in tab.locator(".wb canvas").all():
+        assert canvas.get_attribute("role") == "img"
+        assert len(canvas.get_attribute("aria-label")) > 10
+    news = tab.locator(".wb [aria-live=polite]")
+    leader = tab.locator(".wb-leader").text_content().split(":")[0].removeprefix("▲ ")
+    assert news.text_content().startswith(f"The study is running. {leader.capitalize()} leads with ")
+    tab.evaluate("window.model.tell({ ...window.told, state: 'paused' }, ['', ''])")
+    tab.wait_for_function(
+        "document.querySelector('.wb [aria-live=polite]').textContent.startsWith('The study is paused by a person.')"
+    )
+    assert tab.locator(".wb-found").get_attribute("role") == "status"
 
 
 def test_of_a_large_study_head_and_rows_are_seen_before_the_rest_is_there(tab, running):

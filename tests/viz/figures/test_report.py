@@ -3,14 +3,30 @@ import re
 import tomllib
 from html import unescape
 from html.parser import HTMLParser
+from unittest import mock
 
 import pandas as pd
 import plotly.graph_objects as go
 import pytest
 
 from tests.browser.lab import MISSING, browser_page, chromium
+from tests.browser.pictures import few_forests
+from tests.browser.standing import events_of
+from workbench.core.describe import describe
+from workbench.core.protocols import Event, Kind
+from workbench.core.registry import REGISTRY
+from workbench.core.size import size_of
+from workbench.knowledge import StudyLog
+from workbench.study.results import Results
 from workbench.viz.figures import node_occupancy, report, report_html, score_by_hyperparameter, write_report
 
+# Titles of figures that touch the legend of the same figure.
+UNDER = """() => [...document.querySelectorAll('.plot')].flatMap((plot) => {
+  const [title, legend] = ['.gtitle', '.legend'].map((name) => plot.querySelector(name)?.getBoundingClientRect());
+  if (!title?.width || !legend?.width) return [];
+  const apart = title.right <= legend.left || legend.right <= title.left;
+  return apart || title.bottom <= legend.top || legend.bottom <= title.top ? [] : [plot.textContent.slice(0, 60)];
+})"""
 HOSTILE = "<script>alert(1)</script>"
 SETTINGS = {"seed": 0, "scheduler": {"kind": HOSTILE, "rates": [0.5, 1.0]}}
 
@@ -97,6 +113,38 @@ def test_it_is_read_in_a_browser_and_its_tables_are_sorted(tmp_path, frames):
         (tmp_path / report.LIBRARY).unlink()
         tab.reload()
         tab.wait_for_selector("#missing", state="visible")
+
+
+@pytest.fixture(scope="module")
+def of_a_hundred(tmp_path_factory):
+    """The report of a study of a hundred trials, as a person writes it."""
+    place = tmp_path_factory.mktemp("report")
+    scheduler, events = events_of(100)
+    spec = {"scheduler": describe(scheduler, REGISTRY), "trainable": {"kind": "synthetic"}, "seed": 0}
+    log = StudyLog(place / "kb.db", "hundred", spec)
+    log.append([Event(Kind.STUDY_STARTED, 0.0, data={"size": size_of(scheduler).to_json()}), *events])
+    log.append([Event(Kind.STUDY_ENDED, events[-1].at)])
+    log.close()
+    with mock.patch.object(Results, "importance", lambda results: few_forests(results.frames)):
+        return Results.open(place / "kb.db", "hundred").write_report(place / "report.html")
+
+
+def test_a_hundred_trials_take_under_a_megabyte_and_reasons_are_words(of_a_hundred):
+    assert of_a_hundred.stat().st_size < 1_000_000
+    words = re.sub(r"<script.*?</script>", "", of_a_hundred.read_text(encoding="utf-8"), flags=re.DOTALL)
+    assert "collecting_reports" not in words
+    assert re.search(r"selecting|collecting", words)
+
+
+@pytest.mark.skipif(chromium() is None, reason=MISSING)
+def test_no_title_lies_under_a_legend(of_a_hundred):
+    with browser_page() as tab:
+        tab.goto(of_a_hundred.as_uri())
+        tab.wait_for_function("document.querySelectorAll('.plot .main-svg .gtitle').length > 5")
+        tab.wait_for_function(
+            "[...document.querySelectorAll('.plot')].every((plot) => plot.querySelector('.main-svg'))"
+        )
+        assert tab.evaluate(UNDER) == []
 
 
 def test_figures_can_be_read_back(page, frames):

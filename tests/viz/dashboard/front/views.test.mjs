@@ -156,3 +156,41 @@ test("rates: one of several columns, where it was reported", () => {
   const told = found(front.drawRates(makeCanvas().canvas, scene(store, { rate: "pps" })));
   assert.deepEqual(told.get(null), ["30 predictions/s", "at 0:05"]);
 });
+
+test("a rectangle over curves, points and axes becomes the filter", () => {
+  const done = { state: "stopped", phases: 1 };
+  const trials = [trial(5, { ...done, last: 10, config: { lr: 0.1 } }), trial(6, { ...done, last: -10, config: { lr: 0.2 } })];
+  const store = storeOf({ trials }, [table(), table([5, 60, 10, 1, NaN], [6, 60, -10, 1, NaN])]);
+  const upper = (view) => view(makeCanvas().canvas, scene(store)).brush(0, 0, 640, 85); // its lower half has trial 6
+  assert.deepEqual(upper(front.drawCurves), ["trial:", "trial:5"]);
+  assert.deepEqual(upper(front.drawScores), ["trial:", "trial:5"]);
+  const parallel = front.drawParallel(makeCanvas().canvas, scene(store));
+  const [begin, token] = parallel.brush(590, 0, 610, 90); // the last axis, upright
+  assert.equal(begin, "score:");
+  assert.deepEqual(front.parseFilter(token, ["lr"]).tests.map((fits) => trials.filter((t) => fits(t)).map((t) => t.trial)), [[5]]);
+  assert.deepEqual(upper(front.drawParallel)[0], "lr:");
+  const nothing = front.drawCurves(makeCanvas().canvas, scene(store)).brush(0, 0, 1, 1);
+  assert.deepEqual(nothing, ["trial:", ""]);
+});
+
+test("scores on a logarithmic axis, where all are above nothing", () => {
+  const positive = table([5, 30, 1, 0, NaN], [5, 60, 1000, 1, NaN]);
+  const drawn = (points, look) => {
+    const { canvas, words } = makeCanvas();
+    front.drawCurves(canvas, scene(storeOf({ trials: [trial(5)] }, [table(), points]), look));
+    return words();
+  };
+  assert.ok(["1", "10", "100", "1000", "score (log)"].every((tick) => drawn(positive, { logY: true }).includes(tick)));
+  assert.ok(drawn(positive, {}).includes("score"));
+  assert.ok(drawn(table([5, 60, -1, 1, NaN]), { logY: true }).includes("score"));
+});
+
+test("rows of slots are 6 pixels high until the chart is expanded", () => {
+  const store = storeOf({ slots: Array.from({ length: 12 }, (_, k) => [k, `n${k}`, 0, null]) });
+  const height = (expanded) => {
+    const { canvas } = makeCanvas();
+    front.drawGantt(canvas, scene(store, { expanded }));
+    return parseFloat(canvas.style.height);
+  };
+  assert.equal(height(true) - height(false), 12 * (20 - 6));
+});

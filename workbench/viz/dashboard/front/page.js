@@ -123,6 +123,7 @@ function renderStudy(given) {
   return stage(given, "study", ({ root, head, store, own, model, touched }) => {
     const look = { axis: "seconds", smooth: 0, logY: false, bands: false, expanded: false, rate: "frames_per_s", against: null };
     const leads = make("button", "wb-leader", head);
+    leads.hidden = true;
     const facts = make("span", "wb-facts", head);
     const news = make("div", "wb-unseen", root);
     news.setAttribute("aria-live", "polite");

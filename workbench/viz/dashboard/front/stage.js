@@ -185,7 +185,7 @@ function stage({ model, el }, label, build) {
     own.touched = true; // by a person, or from Python: it is shown at once
     later();
   };
-  const root = make("div", "wb", el);
+  const root = make("div", "wb wb-untold", el);
   root.setAttribute("role", "region");
   root.setAttribute("aria-label", label);
   const head = make("header", "", root);
@@ -209,6 +209,7 @@ function stage({ model, el }, label, build) {
       title.textContent = store.now || store.silent ? "" : "waiting for the kernel …";
       return;
     }
+    root.classList.remove("wb-untold");
     own.update();
     title.textContent = store.meta.name;
     for (const [state, color] of Object.entries(store.meta.states)) root.style.setProperty(`--wb-${state.replace(" ", "-")}`, color);
