@@ -26,8 +26,9 @@ from workbench import (
     SuccessiveHalving,
 )
 from workbench.core.errors import DatabaseError, InvalidInput, SchedulerError, StudyError
-from workbench.core.protocols import Kind
+from workbench.core.protocols import Event, Kind
 from workbench.knowledge import DiskFull, check
+from workbench.study.progress import Progress
 
 
 @pytest.fixture
@@ -321,3 +322,16 @@ def test_a_local_cluster_is_scaled_by_a_request(tmp_path) -> None:
     (tmp_path / "go").touch()
     assert run.wait(300)
     assert run.frames().spans["slot"].nunique() == 3
+
+
+def test_bars_are_full_when_a_study_has_ended_though_trials_still_wait():
+    progress = Progress(4, 6.0)
+    run = {"config": {"lr": 0.1}, "seed": 0, "parent": None}
+    progress.see(Event(Kind.RUN, 0.0, 0, 0, data=run))
+    progress.see(Event(Kind.PHASE_STARTED, 0.0, 0, 0, 0))
+    progress.see(Event(Kind.PHASE_ENDED, 1.0, 0, 0, 0, {"score": 1.0}))
+    progress.see(Event(Kind.DECISION, 1.0, 0, 0, data={"verdict": "pause"}))
+    assert "<progress value=0 max=4>" in progress._repr_html_()
+    progress.see(Event(Kind.STUDY_ENDED, 2.0))
+    assert "<progress value=4 max=4>" in progress._repr_html_()
+    assert "<progress value=1.000 max=1>" in progress._repr_html_()

@@ -107,9 +107,9 @@ class Progress:
         return f"▕{'█' * full}{'·' * (_BAR - full)}▏"
 
     def _repr_html_(self) -> str:
-        trials = (
-            f"<progress value={self.trials_ended} max={max(self.n_trials or 0, self.trials_started, 1)}></progress>"
-        )
+        most = max(self.n_trials or 0, self.trials_started, 1)
+        done = most if self.state == "ended" else self.trials_ended  # Hyperband leaves trials that it paused
+        trials = f"<progress value={done} max={most}></progress>"
         phases = f"<progress value={self.share:.3f} max=1></progress>"
         return f"<div>trials {trials} phases {phases}<br>{escape(str(self))}</div>"
 
