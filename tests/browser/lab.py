@@ -49,7 +49,11 @@ def jupyterlab(folder: Path) -> Iterator[tuple[str, Path]]:
         yield f"http://127.0.0.1:{port}/lab/tree/{{}}?token={_TOKEN}&reset", served
     finally:
         server.terminate()
-        server.wait(300)
+        try:
+            server.wait(60)
+        except subprocess.TimeoutExpired:  # its threads have been seen to wait for each other, no kernel being left
+            server.kill()
+            server.wait(60)
 
 
 @contextmanager
