@@ -274,7 +274,7 @@ def beside_forests(folder: Path, seconds: float) -> dict[str, float]:
             if forests is not None:
                 assert forests.poll() is None, "the forests were done before the study"
                 forests.kill()
-                forests.communicate()
+                forests.wait()
     lost = 1 - sum(done[True]) / sum(done[False])
     return {"cores": cores, "seconds": seconds, "work_lost_percent": round(100 * lost, 1)}
 

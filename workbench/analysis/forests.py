@@ -51,12 +51,14 @@ def forests_apart(
     """Begin `forests_by_phase` in a process of low priority; its output is a line of JSON an answer."""
     ours = {"PYTHONPATH": os.pathsep.join(path for path in sys.path if path), "OMP_NUM_THREADS": "1"}
     process = subprocess.Popen(
-        [sys.executable, "-m", __name__, str(niceness), str(os.getpid())],
+        [sys.executable, "-m", __name__, str(os.getpid())],
         stdin=subprocess.PIPE,
         stdout=subprocess.PIPE,
         stderr=subprocess.DEVNULL,
         env=os.environ | ours,
     )
+    mine = os.getpriority(os.PRIO_PROCESS, 0)
+    os.setpriority(os.PRIO_PROCESS, process.pid, min(LOWEST, mine + niceness))  # before it imports anything
     assert process.stdin is not None
     kept = trials[["trial", "last_score", *hyperparameters]], phases[["trial", "phase", "score"]]
     process.stdin.write(pickle.dumps((*kept, [*hyperparameters], forests)))
@@ -72,8 +74,7 @@ def _end_with(parent: int) -> None:
 
 
 if __name__ == "__main__":
-    os.nice(int(sys.argv[1]))
-    threading.Thread(target=_end_with, args=(int(sys.argv[2]),), daemon=True).start()
+    threading.Thread(target=_end_with, args=(int(sys.argv[1]),), daemon=True).start()
     for answer in forests_by_phase(*pickle.load(sys.stdin.buffer)):
         sys.stdout.write(json.dumps(answer) + "\n")
         sys.stdout.flush()
