@@ -5,7 +5,6 @@ import math
 import warnings
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from itertools import count
 from typing import Any
 
 import numpy as np
@@ -120,7 +119,7 @@ class PBT:
             raise InvalidInput(f"PBT needs one or more positive factors, got {self.factors}: try (0.8, 1.2)")
         self._space: Space = space
         self._rng = np.random.default_rng(self.seed)
-        self._turn = count()
+        self._turn = 0  # counts who has waited
         self._trials = Trials(self.searcher, self.population)
         self._members = [Member(i) for i in range(self._trials.n_left)]
         for member in self._members:
@@ -318,7 +317,8 @@ class PBT:
         return self._space.redraw(changed, self.resample, self._rng) if self.resample else changed
 
     def _queue(self, member: "Member") -> None:
-        heapq.heappush(self._waiting, (member.phase, next(self._turn), member))
+        heapq.heappush(self._waiting, (member.phase, self._turn, member))
+        self._turn += 1
 
 
 @dataclass(eq=False)
