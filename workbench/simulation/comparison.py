@@ -21,6 +21,7 @@ MEASURES = ("makespan", "occupancy", "completion_rate", "time_to_best", "best_sc
 _BETTER = {"makespan": -1, "time_to_best": -1, "best_score": 1, "occupancy": 1}  # the sign of an improvement
 _POINTS = 50  # of a curve over time
 _RESAMPLES = 2000
+_CHUNK = 5  # repetitions a process takes at a time: with more, one of them would end long before the others
 
 Array = npt.NDArray[np.float64]
 
@@ -230,7 +231,7 @@ def spread_over_processes(work: Callable[[Sequence[int]], list[Any]], repeats: i
     """Have stretches of the repetitions' numbers worked through by several processes; results in order."""
     if repeats < 1 or processes < 1:
         raise InvalidInput(f"a comparison needs repeats >= 1 and processes >= 1, got {repeats} and {processes}")
-    chunks = [range(repeats)[start : start + 20] for start in range(0, repeats, 20)]
+    chunks = [range(repeats)[start : start + _CHUNK] for start in range(0, repeats, _CHUNK)]
     if processes == 1 or len(chunks) == 1:
         return list(chain.from_iterable(map(work, chunks)))
     with ProcessPoolExecutor(processes) as pool:
