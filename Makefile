@@ -30,8 +30,8 @@ lab: .venv/.installed ## open the first notebook in JupyterLab, on loopback, wit
 tools: ## Chromium and node for the tests of what runs in a page, installed where that takes no password
 	@.ci/tools
 
-# two tests at a time, the tests of a file one after another: they share clusters, browsers and studies
-PYTEST := $(BIN)/python -m pytest -n 2 --dist loadfile --no-loadscope-reorder
+# three tests at a time, for many wait; those of a file one after another: they share clusters, browsers and studies
+PYTEST := $(BIN)/python -m pytest -n 3 --dist loadfile --no-loadscope-reorder
 
 test: .venv/.installed tools ## everything that fits in minutes
 	$(PYTEST)

@@ -151,6 +151,9 @@ def test_the_dashboard_in_a_browser(page, notebook) -> None:
     assert clone.data["config"]["learning_rate"] == 0.002
     shoot(page, "ended")
 
+    for told in events(db, Kind.DECISION):  # the head may tell of the end a moment before the lists do
+        if told.trial not in (stopped, paused, clone.trial):
+            expect(decisions.filter(has_text=f"trial {told.trial}, phase {told.phase}: ")).to_have_count(1)
     lines = decisions.count()
     command(page, "notebook:run-all-below")
     expect(page.locator(".jp-RenderedHTML > div:not(.wb-still) > svg rect").first).to_be_attached()

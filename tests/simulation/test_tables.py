@@ -8,7 +8,7 @@ import pytest
 
 from benchmarks.compare_schedulers import BUDGETS, against_the_best, tables
 
-GIVEN = {"table": None, "configs": None, "column": [], "only": [], "nodes": 8, "processes": 1}
+GIVEN = {"table": None, "configs": None, "column": [], "only": [], "nodes": 8, "processes": 1, "by_table": False}
 NUMBER = re.compile(r"(-?[0-9.]+) \[(-?[0-9.]+), (-?[0-9.]+)\]")
 
 
