@@ -38,7 +38,7 @@ n_trials = 1
 n_phases = 2
 [trainable]
 kind = "ga3c"
-env = "Pong"
+game = "Pong"
 n_agents = 2
 phase = {frames = 400}
 """

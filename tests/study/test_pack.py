@@ -151,7 +151,7 @@ def test_a_best_score_that_a_later_phase_has_beaten_is_no_loss(client, tmp_path)
         wanted, best = needed(kb["a study"].spec, kb["a study"].events())
     store = checkpoint_store(tmp_path / "kb.db", "a study")
     for name in best or wanted[-1:]:
-        shutil.rmtree(Path(store.root) / name)
+        shutil.rmtree(Path(store.root) / name, ignore_errors=True)  # its worker may have been first
     said = pack(study.db, "a study", tmp_path / "p")
     assert said.lost == (0 if best else 1)
     assert len(said.checkpoints) >= len(wanted) - 1
