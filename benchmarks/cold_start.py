@@ -3,7 +3,7 @@
 `study`: four trials of half a second's work in all, on two workers; medians over fresh processes, stage by stage.
 `notebook`: `workbench notebook notebooks/01_first_study.ipynb`, ended once a trial has told two scores.
 
-    python benchmarks/cold_start.py [study] [notebook] [--repeats 5]
+    python benchmarks/cold_start.py [--parts study notebook] [--repeats 5]
 """
 
 import argparse
@@ -95,13 +95,16 @@ def scores(db: str) -> int | None:
     return None
 
 
+PARTS = {"study": study, "notebook": notebook}
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("what", nargs="*", default=["study", "notebook"], choices=["study", "notebook", []])
+    parser.add_argument("--parts", nargs="+", choices=PARTS, default=list(PARTS))
     parser.add_argument("--repeats", type=int, default=5)
     given = parser.parse_args()
-    for what in given.what:
-        print(json.dumps({"what": what, "seconds": {"study": study, "notebook": notebook}[what](given.repeats)}))
+    for part in given.parts:
+        print(json.dumps({"part": part, "seconds": PARTS[part](given.repeats)}))
 
 
 if __name__ == "__main__":
