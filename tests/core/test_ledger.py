@@ -13,6 +13,7 @@ from workbench.core.drive import drive, replay
 from workbench.core.interventions import Request
 from workbench.core.ledger import Ledger, TrialState
 from workbench.core.protocols import Event, Kind
+from workbench.core.size import Size
 from workbench.knowledge import frames_of
 from workbench.knowledge.check import out_of_order
 from workbench.simulation.cluster import Hazards, VirtualCluster
@@ -80,7 +81,7 @@ def ended_at(log: list[Event]) -> dict[int, float]:
 
 
 def assert_all_agree(log: list[Event]) -> None:
-    frames, tally, progress = frames_of(log), Tally(), Progress(None, None)
+    frames, tally, progress = frames_of(log), Tally(), Progress(Size())
     tally.append(log)
     for event in log:
         progress.see(event)

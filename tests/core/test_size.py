@@ -2,8 +2,10 @@
 
 import contextlib
 import sqlite3
+from collections.abc import Callable
 from dataclasses import dataclass
 
+import numpy as np
 import pytest
 
 from tests.support import SPACE, Deterministic, simulate
@@ -20,12 +22,15 @@ from workbench import (
     SuccessiveHalving,
 )
 from workbench.analysis import completion_rate
+from workbench.core.ledger import Ledger
 from workbench.core.places import DATA
-from workbench.core.protocols import Event, Kind
+from workbench.core.protocols import Event, Job, Kind
 from workbench.core.record import size_of_record
 from workbench.core.size import Size, full_runs, size_of
 from workbench.knowledge import StudyLog
 from workbench.simulation import simulate as play
+from workbench.simulation.cluster import VirtualCluster
+from workbench.simulation.executor import Ran
 from workbench.study.results import Results
 from workbench.viz.dashboard import Dashboard
 
@@ -133,3 +138,47 @@ def test_an_old_log_is_read_beside_a_damaged_record(tmp_path) -> None:
     with contextlib.closing(sqlite3.connect(tmp_path / "kb.db")) as connection, connection:
         connection.execute("UPDATE studies SET spec = json_remove(spec, '$.scheduler.searcher')")
     assert AttachedStudy(tmp_path / "kb.db", "one").progress.n_trials is None
+
+
+def test_phases_left_by_hand() -> None:
+    size = size_of(HyperTrick(RandomSearcher(SPACE), 12, 3))  # 12, 9, 6.75 begin a phase, 6 and 5 at least
+    assert size.phases_left([0, 0, 0], [0, 0, 0]) == (27.75, 27.75)
+    # four are to come; of two that had to be judged none went on. As expected half of those would: 4 + 6 + 5.4375
+    assert size.phases_left([8, 6, 0], [8, 2, 0]) == (4 + 4 + 5, 4 + 6 + 5 + 1 * 1.75 / 4)
+    assert size.phases_left([12, 9, 7], [12, 9, 7]) == (0, 0)
+
+
+def left_at(share: float, trainable) -> tuple[int, int, tuple[float, float], float]:
+    """Run HyperTrick's 46 configurations on 2 slots up to a share of its phases: left, ended, estimate, expected."""
+    scheduler = HyperTrick(RandomSearcher(SPACE), 46, 27, 0.1085)
+    events: list[Event] = []
+    play(scheduler, trainable, VirtualCluster(nodes=2), events=events)
+    ends = [place for place, event in enumerate(events) if event.kind is Kind.PHASE_ENDED]
+    size, done = size_of(scheduler), int(len(ends) * share)
+    ledger = Ledger(events[: ends[done - 1] + 2])  # its decision too
+    return len(ends) - done, done, ledger.phases_left(size), size.expected_phases
+
+
+@pytest.mark.parametrize("share", [0.1, 0.3, 0.5, 0.7, 0.9])
+def test_what_is_left_follows_a_study_whose_trials_last(share) -> None:
+    """Who is good stays good: far more trials go on than Eq. 9 expects, which draws ranks anew in every phase."""
+    left, done, (low, high), expected = left_at(share, Scored(lambda job: np.random.default_rng(job.seed)))
+    assert left > expected - done  # by that, nothing would be left after six tenths
+    assert abs((low + high) / 2 - left) <= abs(expected - done - left) + 1e-6
+    assert left / 2.2 < high < left * 2.2
+
+
+@pytest.mark.parametrize("share", [0.1, 0.3, 0.5, 0.7, 0.9])
+def test_what_is_left_agrees_with_eq_9_where_ranks_are_drawn_anew(share) -> None:
+    left, *_, (low, high), _ = left_at(share, Scored(lambda job: np.random.default_rng([job.seed, job.phase])))
+    assert left * 0.7 < low <= high < left * 1.5
+
+
+@dataclass
+class Scored:
+    """Phases of a second, scored by a draw."""
+
+    generator: Callable[[Job], np.random.Generator]
+
+    def run(self, job: Job) -> Ran:
+        return Ran(1.0, {"score": float(self.generator(job).normal())})

@@ -27,6 +27,7 @@ from workbench import (
 )
 from workbench.core.errors import DatabaseError, InvalidInput, SchedulerError, StudyError
 from workbench.core.protocols import Event, Kind
+from workbench.core.size import Size
 from workbench.knowledge import DiskFull, check
 from workbench.study.progress import Progress
 
@@ -325,7 +326,7 @@ def test_a_local_cluster_is_scaled_by_a_request(tmp_path) -> None:
 
 
 def test_bars_are_full_when_a_study_has_ended_though_trials_still_wait():
-    progress = Progress(4, 6.0)
+    progress = Progress(Size(4, expected_phases=6.0))
     run = {"config": {"lr": 0.1}, "seed": 0, "parent": None}
     progress.see(Event(Kind.RUN, 0.0, 0, 0, data=run))
     progress.see(Event(Kind.PHASE_STARTED, 0.0, 0, 0, 0))

@@ -246,6 +246,28 @@ class Ledger:
         trial = self.trials[number]
         return trial.own_phases if trial.own else None
 
+    def phases_left(self, size: Size) -> tuple[float, float] | None:
+        """Estimate how many phases of a study of this size are still to end: low, high; ``None`` if it is unknown."""
+        if size.expected_phases is None:
+            return None
+        if size.began:
+            n = len(size.began)
+            completed, under_way = [0] * (n + 1), [0] * (n + 1)  # of trials, by phases completed and by phase
+            for trial in self.trials.values():
+                completed[min(trial.phases, n)] += not trial.confirms
+                if trial.state is TrialState.RUNNING and trial.due < n:
+                    under_way[trial.due] += not trial.confirms
+            ended = [sum(completed[phase + 1 :]) for phase in range(n)]
+            return size.phases_left([e + u for e, u in zip(ended, under_way, strict=False)], ended)
+        fewest = max((size.n_trials or 0) - len(self), 0) + self.n_in(TrialState.RUNNING)
+        left = max(size.expected_phases - self.phases_ended, float(fewest))
+        return left, left
+
+    def expected_phases(self, size: Size) -> float | None:
+        """Tell how many phases are expected in all: as the scheduler did at first, corrected by what has run since."""
+        left = None if self.study == "ended" else self.phases_left(size)
+        return size.expected_phases if left is None else self.phases_ended + sum(left) / 2
+
     def in_state(self, state: TrialState) -> list[int]:
         """List the trials that stand there, by number."""
         return sorted(self._in[state])

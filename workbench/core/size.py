@@ -44,6 +44,44 @@ class Size:
         """Describe it in JSON's types, as ``size`` in the log's ``study_started``."""
         return asdict(self) | {"began": list(self.began), "fewest": list(self.fewest)}
 
+    def phases_left(self, began: Sequence[int], completed: Sequence[int]) -> tuple[float, float]:
+        """Estimate how many phases are still to end, from the trials that began each phase so far and completed it.
+
+        Trials that are to come, or under way, go on as often as was expected of them before the study, or as often as
+        trials did so far: the truth is likelier between the two than at either. Those that go on however they score
+        (`fewest`) are no matter of chance. Only for sizes that tell `began`.
+
+        Parameters
+        ----------
+        began, completed : sequence of int, shape [n_phases]
+            Trials.
+
+        Returns
+        -------
+        tuple of float
+            The smaller estimate and the larger.
+        """
+        judged = lasted = 0.0
+        for phase, fewest in enumerate(self.fewest[1:]):
+            judged += max(completed[phase] - fewest, 0)
+            lasted += max(began[phase + 1] - fewest, 0)
+        told, seen = (self._flow(began, completed, share) for share in (None, lasted / judged if judged else None))
+        return min(told, seen), max(told, seen)
+
+    def _flow(self, began: Sequence[int], completed: Sequence[int], share: float | None) -> float:
+        """Add up the trials that will end each phase; `share` of those who need not go on do, or as was expected."""
+        coming, left = max(self.began[0] - began[0], 0.0), 0.0
+        for phase, expected in enumerate(self.began):
+            here = began[phase] - completed[phase] + coming
+            left += here
+            if phase + 1 < len(self.began):
+                fewest = self.fewest[phase + 1]
+                by_chance = max(expected - fewest, 1e-9)
+                going_on = (self.began[phase + 1] - fewest) / by_chance if share is None else share
+                sure = max(fewest - began[phase + 1], 0.0)
+                coming = sure + max(here - sure, 0.0) * going_on
+        return left
+
     @classmethod
     def from_json(cls, described: Mapping[str, Any]) -> "Size":
         """Read it back; what a later version added is passed over."""

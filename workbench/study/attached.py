@@ -56,7 +56,7 @@ class AttachedStudy:
         self._seen = 0  # events taken in
         with KnowledgeBase(self.db) as kb:
             size = size_of_record(kb[name].spec)  # until the log's first event tells
-        self._progress = Progress(size.n_trials, size.expected_phases)
+        self._progress = Progress(size)
 
     # -- waiting and stopping ---------------------------------------------------------------------------------
 

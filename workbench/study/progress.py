@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 from workbench.core.failures import Hopeless
 from workbench.core.ledger import Ledger, TrialState
 from workbench.core.protocols import Event, Kind
+from workbench.core.size import Size
 
 if TYPE_CHECKING:
     from workbench.knowledge import StudyLog
@@ -25,10 +26,8 @@ class Progress:
 
     Attributes
     ----------
-    n_trials : int or None
-        ``None`` if nobody knows: an old log of a scheduler of one's own.
-    expected_phases : float or None
-        Likewise.
+    size : Size
+        How large it is, as far as is known.
     trials_started, trials_ended, phases_ended : int
     at : float
         Seconds on the study's clock at the last event.
@@ -40,8 +39,7 @@ class Progress:
         Emulator frames a second, summed over the running trials, as they last reported.
     """
 
-    n_trials: int | None
-    expected_phases: float | None
+    size: Size
     trials_started: int = 0
     trials_ended: int = 0
     phases_ended: int = 0
@@ -60,13 +58,23 @@ class Progress:
         return sum(rate for _, _, rate in self._frames.values())
 
     @property
+    def n_trials(self) -> int | None:
+        """Most trials that will be started; ``None`` if nobody knows: an old log of a scheduler of one's own."""
+        return self.size.n_trials
+
+    @property
+    def expected_phases(self) -> float | None:
+        """Phases expected in all, as far as what has run tells; ``None`` likewise."""
+        return self._ledger.expected_phases(self.size)
+
+    @property
     def eta_s(self) -> float | None:
         """Seconds still expected, at the pace so far; ``None`` before the first phase has ended, or if unknown."""
         if self.state != "running":
             return 0.0
-        if not self.phases_ended or self.expected_phases is None:
+        if not self.phases_ended or (expected := self.expected_phases) is None:
             return None
-        return self.at / self.phases_ended * max(self.expected_phases - self.phases_ended, 0.0)
+        return self.at / self.phases_ended * (expected - self.phases_ended)
 
     def see(self, event: Event) -> None:
         """Take in one more event."""
@@ -74,8 +82,7 @@ class Progress:
         ledger.see(event)
         self.at, self.state, self.why_over = ledger.at, ledger.study, ledger.why_over
         self.trials_started, self.trials_ended, self.phases_ended = len(ledger), ledger.n_over, ledger.phases_ended
-        if ledger.size is not None:
-            self.n_trials, self.expected_phases = ledger.size.n_trials, ledger.size.expected_phases
+        self.size = ledger.size or self.size
         if event.kind in (Kind.PROGRESS, Kind.PHASE_ENDED):
             self.message = event.data.get("note", "")
         if event.trial is None:
@@ -99,7 +106,8 @@ class Progress:
         """Of the phases expected in all that have ended, 0 to 1; 1 once the study has ended."""
         if self.state == "ended":
             return 1.0
-        return min(1.0, self.phases_ended / self.expected_phases) if self.expected_phases else 0.0
+        expected = self.expected_phases
+        return min(1.0, self.phases_ended / expected) if expected else 0.0
 
     @property
     def _bar(self) -> str:
@@ -114,13 +122,14 @@ class Progress:
         return f"<div>trials {trials} phases {phases}<br>{escape(str(self))}</div>"
 
     def __str__(self) -> str:
-        eta = "" if self.eta_s is None or self.state != "running" else f" · about {_clock(self.eta_s)} left"
+        eta_s, expected = self.eta_s, self.expected_phases
+        eta = "" if eta_s is None or self.state != "running" else f" · about {_clock(eta_s)} left"
         fps = f" · {self.frames_per_s:,.0f} frames/s" if self.frames_per_s else ""
         over = f" · ended: {self.why_over}" if self.why_over else ""
         over += f" · {self.message}" if self.message and self.state == "running" else ""
         n_trials = "of unknown number" if self.n_trials is None else self.n_trials
         trials = f"{n_trials}, {self.trials_started} started, {self.trials_ended} ended"
-        of = "an unknown number" if self.expected_phases is None else f"about {self.expected_phases:.0f}"
+        of = "an unknown number" if expected is None else f"about {expected:.0f}"
         return f"{_clock(self.at)} {self._bar} trials: {trials} · phases: {self.phases_ended} of {of}{fps}{eta}{over}"
 
     __repr__ = __str__

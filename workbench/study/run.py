@@ -46,7 +46,7 @@ class StudyRun(AttachedStudy):
             gpus_for(study.nodes or 1, study.gpus_per_slot)  # before anything is written
         scheduler = copy.deepcopy(study.scheduler)
         size = size_of(scheduler)
-        self._progress = Progress(size.n_trials, size.expected_phases)
+        self._progress = Progress(size)
         self.error: BaseException | None = None
         self._stopping = threading.Event()
         self._over = threading.Event()

@@ -81,6 +81,7 @@ class Board:
         self._lines_sent = 0
         self._touched: set[int] = set()
         self._numbers: dict[str, Any] = {}  # what only events change
+        self._phases_left: tuple[float, float] | None = None
         self._slot_time = SlotTime(self._reader, self._spans)
         self._usage = self._slot_time.now()
         self._fates = Fates(self._ledger)
@@ -165,12 +166,12 @@ class Board:
     def state(self) -> dict[str, Any]:
         """Give the small things: counts, occupancy, survival, best scores, the clock."""
         if not self._numbers:
-            self._numbers = counted(self._reader, self._fates, self.size.n_phases)
+            self._numbers = counted(self._reader, self._fates, self.size)
+            self._phases_left = self._ledger.phases_left(self.size)
             self._usage = self._slot_time.now()
-        at, standing, usage, expected = self._ledger.at, self.standing, self._usage, self.size.expected_phases
+        at, standing, usage = self._ledger.at, self.standing, self._usage
         running = standing == "running"
         occupied, idle = usage.shares(at)
-        to_end = max(expected - self._ledger.phases_ended, 0.0) if running and expected else None
         return {
             **self._numbers,
             **self.rows.remarks(None),
@@ -178,11 +179,10 @@ class Board:
             "state": standing,
             "reading": self.reading,
             "at_s": round(at, 2),
-            "expected_phases": expected,
             "occupancy": occupied,
             "idle": idle,
             "busy": [usage.running, usage.alive] if standing in ("running", "paused") else [0, 0],
-            "left_s": None if to_end is None else usage.left_s(at, to_end),
+            "left_s": usage.left_s(at, self._phases_left) if running and self._phases_left else None,
             "frames_per_s": round(self.rates.frames_per_s, 1) if running else 0.0,
         }
 

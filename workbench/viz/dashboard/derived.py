@@ -16,6 +16,7 @@ from workbench.analysis.occupancy import KIND_OF
 from workbench.analysis.survival import COUNTS, NO_REPORT, fate_after, mode_after
 from workbench.core.ledger import Ledger, TrialState
 from workbench.core.protocols import Event, Kind
+from workbench.core.size import Size
 from workbench.knowledge.frames import FrameReader
 from workbench.viz.dashboard.spans import OUTCOMES, SpanTable
 
@@ -53,10 +54,11 @@ class Usage:
     ended_s: npt.NDArray[np.float64]
     begun_s: npt.NDArray[np.float64]
 
-    def left_s(self, now_s: float, phases_left: float) -> list[float] | None:
-        """Estimate how long the study still takes, as `analysis.time_left`."""
-        found = analysis.time_left(self.ended_s, now_s - self.begun_s, phases_left, self.alive)
-        return None if found is None else [round(end, 1) for end in found]
+    def left_s(self, now_s: float, phases_left: tuple[float, float]) -> list[float] | None:
+        """Estimate how long the study still takes, as `analysis.time_left` of the fewest and the most phases."""
+        took, running_s = self.ended_s, now_s - self.begun_s
+        low, high = (analysis.time_left(took, running_s, phases, self.alive) for phases in phases_left)
+        return None if low is None or high is None else [round(low[0], 1), round(high[1], 1)]
 
     def shares(self, now_s: float) -> tuple[float | None, float | None]:
         """Give the shares of slot time occupied and idle up to `now_s`, 0 to 1; ``None`` before any slot has lived."""
@@ -228,7 +230,7 @@ class Fates:
             self._counts[fate][self._furthest.get(trial, 0)] += 1
 
 
-def counted(reader: FrameReader, fates: Fates, n_phases: int | None) -> dict[str, Any]:
+def counted(reader: FrameReader, fates: Fates, size: Size) -> dict[str, Any]:
     """Give what only events change of the small things that viewers are told."""
     ledger = reader.ledger
     return {
@@ -238,7 +240,8 @@ def counted(reader: FrameReader, fates: Fates, n_phases: int | None) -> dict[str
         "slots": [[r["slot"], r["node"], r["joined_s"], r.get("lost_s")] for r in reader.slots],
         "paused": ledger.paused,
         "failures": fates.failures(),
-        "survival": fates.survival(n_phases),
+        "expected_phases": ledger.expected_phases(size),
+        "survival": fates.survival(size.n_phases),
         "best": [*fates.best],
     }
 

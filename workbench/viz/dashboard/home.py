@@ -146,7 +146,7 @@ class _Followed:
             "state": "paused" if state == "running" and ledger.paused else state,
             "trials": len(ledger),
             "phases": ledger.phases_ended,
-            "expected": finite(size.expected_phases),
+            "expected": finite(ledger.expected_phases(size)),
             "best": None if ledger.best is None else finite(ledger.best[0]),
             "seconds": round(ledger.at, 1),
             "began": time.strftime("%Y-%m-%d %H:%M", time.localtime(self._study.created_unix)),
