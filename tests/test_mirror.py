@@ -66,7 +66,6 @@ ELSEWHERE = {  # what is no more than a part of something, and is tested as that
     "study/export/optuna.py": "study/test_export.py",
     "study/export/tensorboard.py": "study/test_export.py",
     "study/progress.py": "study/test_study.py",
-    "study/results.py": "study/test_pbt_study.py",
     "study/rows.py": "study/test_aim.py",
     "study/run.py": "study/test_study.py",
     "study/unpack.py": "study/test_pack.py",

@@ -1,0 +1,39 @@
+"""What a study's results say of a study that has hardly begun."""
+
+import re
+
+import pytest
+
+from tests.support import SPACE, Deterministic
+from workbench import AttachedStudy, HyperTrick, RandomSearcher, Study
+from workbench.core.protocols import Event, Kind
+from workbench.core.size import size_of
+from workbench.knowledge import StudyLog
+from workbench.study.results import Results
+
+SCHEDULER = HyperTrick(RandomSearcher(SPACE), 8, 3)
+FAILED = {"why": "crash", "error": "boom", "place": "", "traceback": "", "attempt": 0}
+EVENTS = [
+    Event(Kind.STUDY_STARTED, 0.0, data={"size": size_of(SCHEDULER).to_json()}),
+    Event(Kind.SLOT_JOINED, 0.0, slot=0, data={"node": "n"}),
+    Event(Kind.RUN, 0.0, 0, 0, data={"config": {"learning_rate": 1e-3}, "parent": None, "seed": 0}),
+    Event(Kind.PHASE_STARTED, 0.0, 0, 0, 0),
+    Event(Kind.TRIAL_FAILED, 0.0, 0, 0, 0, FAILED),
+    Event(Kind.STUDY_ENDED, 0.0),
+]
+
+
+@pytest.mark.parametrize("n", [1, 4, len(EVENTS)])
+def test_what_nobody_knows_yet_is_never_told_as_a_number(tmp_path, n) -> None:
+    """After each of its first events, all at second 0: no phase, no score, no slot time, no rate."""
+    log = StudyLog(tmp_path / "kb.db", "one", Study("one", SCHEDULER, Deterministic, tmp_path / "kb.db").spec)
+    log.append(EVENTS[:n])
+    log.close()
+    results = Results.open(tmp_path / "kb.db", "one")
+    progress = AttachedStudy(tmp_path / "kb.db", "one").progress
+    drawn = [f"{figure.layout.title.text} {figure.layout.annotations}" for figure in results.figures().values()]
+    report = results.write_report(tmp_path / "r.html").read_text()
+    report = re.sub("<script.*?</script>", "", report, flags=re.DOTALL)
+    texts = [str(results), results._repr_html_(), report, str(progress), progress._repr_html_(), *drawn]
+    assert "no score yet" in str(results)
+    assert [text for text in texts if re.search(r"\b(nan|inf)\b", text, re.IGNORECASE)] == []
