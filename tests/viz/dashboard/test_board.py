@@ -265,7 +265,7 @@ def test_phases_that_a_trial_has_from_its_parent_are_counted_once():
         Event(Kind.PHASE_STARTED, 1.0, 1, 1, 0),
         Event(Kind.PHASE_ENDED, 2.0, 1, 1, 0, {"score": 2.0}),
     ]))  # fmt: skip
-    assert board.phases_ended == board.state()["phases_ended"] == 2
+    assert board.ledger.phases_ended == board.state()["phases_ended"] == 2
 
 
 def test_lost_slots_and_drivers_are_troubles():

@@ -7,7 +7,6 @@ from typing import Any
 import numpy.typing as npt
 import pandas as pd
 
-from workbench.core.aim import Aim
 from workbench.core.garbage import uncollected
 from workbench.core.protocols import Config, Event, Explain, Kind
 from workbench.core.showing import reason_text
@@ -54,6 +53,8 @@ class Board:
         Whether somebody drives the study, as far as is known.
     importance : list of dict
         What the forests say, as `workbench.analysis.forests.Answer`.
+    ledger : Ledger
+        What the events say of every trial, and what the study is after.
     rows : TrialRows
         The trials as the table has them.
     """
@@ -74,9 +75,9 @@ class Board:
         self.curves = LiveCurves()
         self.rates = Rates()
         self._reader = FrameReader()
-        self._ledger = self._reader.ledger
+        self.ledger = self._reader.ledger
         self._spans = SpanTable(self._reader.spans)
-        self._lines = Lines(self._ledger, explain)
+        self._lines = Lines(self.ledger, explain)
         self.rows = TrialRows(self._reader, self._lines)
         self._lines_sent = 0
         self._touched: set[int] = set()
@@ -84,7 +85,7 @@ class Board:
         self._phases_left: tuple[float, float] | None = None
         self._slot_time = SlotTime(self._reader, self._spans)
         self._usage = self._slot_time.now()
-        self._fates = Fates(self._ledger)
+        self._fates = Fates(self.ledger)
         self.importance: list[dict[str, Any]] = []
         self._stale = True
         self._waiting: list[npt.NDArray[Any]] = []  # points, while more of them are to come
@@ -100,19 +101,19 @@ class Board:
             self._numbers = {}
             self._slot_time.take(news.events)
         if len(news.points):
-            self._ledger.at = max(self._ledger.at, float(news.points["at"].max()))
+            self.ledger.at = max(self.ledger.at, float(news.points["at"].max()))
             self._waiting.append(news.points)
         if not news.more:
             points = joined(self._waiting)
             self._waiting.clear()
             self.curves.take(points)
-            self.rates.take(points, self._ledger.at)
+            self.rates.take(points, self.ledger.at)
         self._stale |= bool(news.events) or not news.more
 
     @property
     def size(self) -> Size:
         """How large the study is."""
-        return self._ledger.size or self._size
+        return self.ledger.size or self._size
 
     def learn(self, *, driven: bool | None = None, importance: list[dict[str, Any]] | None = None) -> None:
         """Take in what the log does not tell: whether somebody drives the study, and what the forests say."""
@@ -127,19 +128,9 @@ class Board:
         return bool(self._stale or self._touched or self._lines.number > self._lines_sent)
 
     @property
-    def aim(self) -> Aim:
-        """What the study is after."""
-        return self._ledger.aim
-
-    @property
-    def phases_ended(self) -> int:
-        """Phases that ended so far."""
-        return self._ledger.phases_ended
-
-    @property
     def ended(self) -> bool:
         """Whether the study has come to its end; an interrupted one may go on."""
-        return self._ledger.study == "ended"
+        return self.ledger.study == "ended"
 
     @property
     def reading(self) -> bool:
@@ -148,7 +139,7 @@ class Board:
 
     def config(self, trial: int) -> Config | None:
         """Give a trial's hyperparameters; ``None`` if there is no such trial."""
-        return self._ledger.trials[trial].config if trial in self._ledger else None
+        return self.ledger.trials[trial].config if trial in self.ledger else None
 
     def frames(self) -> Frames:
         """The documented frames, without metrics."""
@@ -157,19 +148,19 @@ class Board:
     @property
     def standing(self) -> str:
         """How it stands: running, paused, ended, interrupted, or abandoned where its driver died without a word."""
-        if self._ledger.study != "running":
-            return self._ledger.study
+        if self.ledger.study != "running":
+            return self.ledger.study
         if not self.driven:
             return "abandoned"
-        return "paused" if self._ledger.paused else "running"
+        return "paused" if self.ledger.paused else "running"
 
     def state(self) -> dict[str, Any]:
         """Give the small things: counts, occupancy, survival, best scores, the clock."""
         if not self._numbers:
             self._numbers = counted(self._reader, self._fates, self.size)
-            self._phases_left = self._ledger.phases_left(self.size)
+            self._phases_left = self.ledger.phases_left(self.size)
             self._usage = self._slot_time.now()
-        at, standing, usage = self._ledger.at, self.standing, self._usage
+        at, standing, usage = self.ledger.at, self.standing, self._usage
         running = standing == "running"
         occupied, idle = usage.shares(at)
         return {
@@ -198,13 +189,13 @@ class Board:
 
     def snapshot_in_parts(self) -> Iterator[Message]:
         """Give the same of a large study bit by bit: what head and first rows need, then, as a delta, the rest."""
-        if len(self._ledger) <= _AT_FIRST:
+        if len(self.ledger) <= _AT_FIRST:
             yield self.snapshot()
             return
         first = {*self.rows.leading(1, "best_score"), *self.rows.leading(_AT_FIRST, "last_score")}
         yield {**self._head(), "partial": True, "trials": [self.rows.of(n) for n in first]}, [b"", b""]
         with uncollected():
-            rest = [self.rows.of(n) for n in self._ledger.trials if n not in first]
+            rest = [self.rows.of(n) for n in self.ledger.trials if n not in first]
         content = {"partial": False, "trials": rest, "log": [], "rates": [False, []]}
         yield content, [self._spans.all().tobytes(), self.curves.all().tobytes()]
 
@@ -221,21 +212,18 @@ class Board:
         state = self.state()
         content = {
             **{name: value for name, value in state.items() if name not in self._told or value != self._told[name]},
-            "trials": [self.rows.of(number) for number in sorted(self._touched) if number in self._ledger],
+            "trials": [self.rows.of(number) for number in sorted(self._touched) if number in self.ledger],
             "log": self._lines.since(self._lines_sent),
             "void": self._lines.take_void(),
             "dropped": dropped,
             "rates": self.rates.changes(),
         }
-        self._take_as_sent(state)
+        self.take_as_sent(state)
         return content, [spans.tobytes(), points.tobytes()]
 
-    def take_as_sent(self) -> None:
-        """Every viewer has all there is, by a snapshot say."""
-        self._take_as_sent(self.state())
-
-    def _take_as_sent(self, state: dict[str, Any]) -> None:
-        self._told = state
+    def take_as_sent(self, state: dict[str, Any] | None = None) -> None:
+        """Every viewer has all there is, by a snapshot say; `state`: the small things, where they are at hand."""
+        self._told = self.state() if state is None else state
         self.curves.take_as_sent()
         self.rates.changes()
         self._spans.changes()
@@ -262,7 +250,7 @@ class Board:
             frames = float(event.data.get("metrics", {}).get("frames", math.nan))
             self.curves.end(trial, event.phase or 0, event.at, float(event.data["score"]), frames)
         elif kind is Kind.DECISION:
-            if event.data.get("verdict") != "continue" or self._ledger.paused:
+            if event.data.get("verdict") != "continue" or self.ledger.paused:
                 self.rates.drop(trial, event.at)
         elif kind in _OFF_SLOT:
             self.rates.drop(trial, event.at)
@@ -272,7 +260,7 @@ class Board:
     def meta(self) -> dict[str, Any]:
         """Give what hardly ever changes: names, sizes, colours."""
         n_phases = self.size.n_phases or 1 + max((phase for _, phase in self._reader.phases), default=0)
-        names = {name: None for trial in self._ledger.trials.values() for name in trial.config if name != CONFIG_ID}
+        names = {name: None for trial in self.ledger.trials.values() for name in trial.config if name != CONFIG_ID}
         return {
             "name": self.name,
             "n_trials": self.size.n_trials,
@@ -281,7 +269,7 @@ class Board:
             "minimum": list(self._given[1] or self.size.fewest),
             "hyperparameters": list(names),
             "states": theme.STATE_COLORS,
-            "minimise": self._ledger.aim.mode == "min",  # the one place where the page reads the direction of scores
+            "minimise": self.ledger.aim.mode == "min",  # the one place where the page reads the direction of scores
             "phases_on_light": theme.phase_greys(n_phases, dark=False),
             "phases_on_dark": theme.phase_greys(n_phases, dark=True),
             "outcomes": OUTCOMES,

@@ -64,7 +64,7 @@ class Comparison(Explored):
         self._estimators = {name: Estimator() for name in names}
         with uncollected():
             self._read()
-        modes = {board.aim.mode for _, board in self._studies.values()}
+        modes = {board.ledger.aim.mode for _, board in self._studies.values()}
         if len(modes) > 1:
             self._leave()
             raise InvalidInput("studies that minimise cannot stand beside studies that maximise: compare others")
@@ -86,7 +86,7 @@ class Comparison(Explored):
                 board.take(news)
                 more = news.more
             board.learn(driven=feed.driven)
-            self._estimators[name].look(board.phases_ended, board.frames)
+            self._estimators[name].look(board.ledger.phases_ended, board.frames)
             board.learn(importance=self._estimators[name].answers)
             fresh |= board.stale
             board.take_as_sent()

@@ -132,7 +132,7 @@ class Dashboard(Explored):
             self._wake.set()
         self._board.learn(driven=self._feed.driven)
         if self.importance and not self._board.reading:  # its tables take a while
-            self._estimator.look(self._board.phases_ended, self._board.frames)
+            self._estimator.look(self._board.ledger.phases_ended, self._board.frames)
             self._board.learn(importance=self._estimator.answers)
 
     def _snapshot(self) -> Iterator[Message]:
@@ -161,7 +161,7 @@ class Dashboard(Explored):
 
     def _estimate_late(self) -> None:
         self._estimator.wait()
-        self._estimator.look(self._board.phases_ended, self._board.frames)
+        self._estimator.look(self._board.ledger.phases_ended, self._board.frames)
         self._estimator.wait()
         with self._lock:
             if not self._closing:
