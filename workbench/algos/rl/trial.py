@@ -14,7 +14,7 @@ import torch
 from workbench.algos.rl.agents import AgentGroup
 from workbench.algos.rl.checkpoint import CHECKPOINT, load_weights, read_checkpoint
 from workbench.algos.rl.environment import told
-from workbench.algos.rl.envs import ATARI_EPISODE_FRAMES, Agents, make_agents
+from workbench.algos.rl.envs import ATARI_EPISODE_FRAMES, Agents, Game, make_agents
 from workbench.algos.rl.episodes import Episodes, PhaseEnd
 from workbench.algos.rl.learner import Learner
 from workbench.algos.rl.meter import Meter, Reading
@@ -63,21 +63,7 @@ class Trial(ABC):
         self.settings, self.seed, self.n_groups = settings, seed, n_groups
         self.game = settings.found_game()
         self.clips_rewards = self.game.atari if settings.clip_rewards is None else settings.clip_rewards
-        device = settings.torch_device()
-        torch.set_num_threads(settings.torch_threads)  # before the weights are drawn: their last bits depend on it
-        model = make_model(self.game, settings.network, settings.init, derived(seed, 0)).to(device)
-        precision = choose_precision(
-            settings.precision, self.game, settings.network, device, repeatable=settings.repeatable
-        )
-        self.learner = Learner(
-            model,
-            settings.make_optimizer(model.parameters()),
-            device,
-            entropy_beta=settings.entropy_beta,
-            value_weight=settings.value_weight,
-            reduction=settings.reduction,
-            precision=precision,
-        )
+        self.learner = _learner(settings, self.game, seed)
         most = most_agents or settings.n_agents
         self.episodes = Episodes(most, settings.score_window)
         self._end = PhaseEnd(
@@ -379,3 +365,19 @@ def play_for(trial: Any, seconds: float) -> dict[str, float]:
 def derived(seed: int, *keys: int) -> int:
     """Derive a seed for one purpose from the trial's."""
     return int(np.random.SeedSequence([seed, *keys]).generate_state(1)[0] >> 1)
+
+
+def _learner(settings: Settings, game: Game, seed: int) -> Learner:
+    """Make the network with its first weights, and what trains it."""
+    device = settings.torch_device()
+    torch.set_num_threads(settings.torch_threads)  # before the weights are drawn: their last bits depend on it
+    model = make_model(game, settings.network, settings.init, derived(seed, 0)).to(device)
+    return Learner(
+        model,
+        settings.make_optimizer(model.parameters()),
+        device,
+        entropy_beta=settings.entropy_beta,
+        value_weight=settings.value_weight,
+        reduction=settings.reduction,
+        precision=choose_precision(settings.precision, game, settings.network, device, repeatable=settings.repeatable),
+    )
