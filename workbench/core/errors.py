@@ -60,11 +60,12 @@ def unknown(what: str, got: object, allowed: Iterable[str]) -> InvalidInput:
     """Make the error for a name that is not one of `allowed`, naming near matches first.
 
     >>> str(unknown("game", "pogn", ["pong", "boxing"]))
-    "unknown game 'pogn': did you mean 'pong'? (2 known, among them boxing, pong)"
+    "unknown game 'pogn': did you mean 'pong'? (known: boxing, pong)"
     """
     names = sorted(set(allowed))
     folded = {name.lower(): name for name in names}
     near = [repr(folded[m]) for m in difflib.get_close_matches(str(got).lower(), folded, n=3, cutoff=0.5)]
-    hint = f"did you mean {' or '.join(near)}? " if near else ""
-    listed = ", ".join(names[:8]) + (", …" if len(names) > 8 else "")
-    return InvalidInput(f"unknown {what} {got!r}: {hint}({len(names)} known, among them {listed})")
+    listed = ", ".join(names[:8])
+    known = f"{len(names)} known, among them {listed}, …" if len(names) > 8 else f"known: {listed or 'none'}"
+    rest = f": did you mean {' or '.join(near)}? ({known})" if near else f"; {known}"
+    return InvalidInput(f"unknown {what} {got!r}{rest}")
