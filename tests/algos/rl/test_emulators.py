@@ -29,17 +29,16 @@ def played(seed, n_steps, rules=STICKY, n_envs=2, **given):
     return env, seen
 
 
-@pytest.mark.parametrize("left_after", [0, 15, 16])  # games are cut off at step 15, reset at 16
-def test_used_ones_play_as_new_ones_do_however_they_were_left(left_after):
-    used, _ = played(1, left_after)
-    again, seen = played(2, 40)
-    assert again is used
-    emulators._kept.clear()
+def test_used_ones_play_as_new_ones_do_however_they_were_left():
     new, expected = played(2, 40)
-    assert new is not used
-    for one, other in zip(seen, expected, strict=True):
-        for part, same in zip(one, other, strict=True):
-            np.testing.assert_array_equal(part, same)
+    emulators._kept.clear()
+    for left_after in (0, 15, 16):  # games are cut off at step 15, reset at 16
+        used, _ = played(1, left_after)
+        again, seen = played(2, 40)
+        assert again is used is not new
+        for one, other in zip(seen, expected, strict=True):
+            for part, same in zip(one, other, strict=True):
+                np.testing.assert_array_equal(part, same)
 
 
 def test_only_those_of_the_same_rules_and_process_are_taken(monkeypatch):
@@ -60,25 +59,33 @@ def test_two_at_once_have_two():
     assert len(emulators._kept) == 2
 
 
+def opened(n_envs=1, frames=60, batch_size=None):
+    """Emulators as `make_agents` opens them, but without seeds, which take as long again."""
+    rules = {"max_num_frames_per_episode": frames, "batch_size": batch_size or n_envs, "num_threads": 1}
+    return emulators.open_emulators("pong", n_envs, **rules)
+
+
 def test_few_are_kept_the_newest_and_none_that_play_on_by_themselves(monkeypatch):
     monkeypatch.setattr(emulators, "MOST_KEPT", 2)
     for frames in (60, 61, 62):
-        last, _ = played(0, 1, Rules(max_episode_frames=frames), n_envs=1)
+        last = opened(frames=frames)
+        emulators.keep_emulators(last)
     assert len(emulators._kept) == 2
     assert emulators._kept[-1][1] is last
-    played(0, 3, batch_size=1)
+    emulators.keep_emulators(opened(2, batch_size=1))
     assert len(emulators._kept) == 2
-    assert played(0, 1)[0] is emulators._kept[0][1]  # two fill it
-    assert len(emulators._kept) == 1
-    played(0, 1, n_envs=3)
+    emulators.keep_emulators(two := opened(2))
+    assert [env for _, env in emulators._kept] == [two]  # two fill it
+    emulators.keep_emulators(opened(3))
     assert not emulators._kept
 
 
 def test_none_outlive_the_interpreter():
     script = (
         "import atexit; atexit.register(lambda: print(len(emulators._kept)))\n"  # the first registered runs last
-        "from workbench.algos.rl import emulators; from workbench.algos.rl.envs import *\n"
-        "agents = make_agents(find_game('Pong'), 1, 0); agents.recv(); agents.close(); print(len(emulators._kept))"
+        "from workbench.algos.rl import emulators\n"
+        "emulators.keep_emulators(emulators.open_emulators('pong', 1, batch_size=1, num_threads=1))\n"
+        "print(len(emulators._kept))"
     )
     done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=True)
     assert (done.stdout, done.stderr) == ("1\n0\n", "")
