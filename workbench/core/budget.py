@@ -38,7 +38,7 @@ class Budget:
     @property
     def unit(self) -> str:
         """The name of the field that is set."""
-        return next(unit for unit, amount in asdict(self).items() if amount is not None)
+        return next(unit for unit in self.__slots__ if getattr(self, unit) is not None)  # asked at every step
 
     @property
     def amount(self) -> float:
