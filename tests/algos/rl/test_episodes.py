@@ -68,15 +68,15 @@ def test_a_phases_score_is_the_mean_of_the_games_that_ended_in_it(settings):
 
 
 def test_a_phase_goes_on_until_enough_games_have_ended(settings):
-    trial = replace(settings, min_games=25)({}, 0)
+    trial = replace(settings, min_games=20)({}, 0)
     metrics = trial.train_phase(silent)
     trial.close()
-    assert metrics["games"] >= 25
+    assert metrics["games"] >= 20
     assert metrics["frames"] > 2 * SHORT.amount
 
 
 def test_only_the_last_games_of_a_phase_count_if_there_are_many(settings):
-    trial = replace(settings, score_window=3, phase=Budget(frames=1500))({}, 0)
+    trial = replace(settings, score_window=3, phase=Budget(frames=600))({}, 0)
     metrics = trial.train_phase(silent)
     trial.close()
     assert metrics["games"] > 10
@@ -94,7 +94,7 @@ def test_seconds_wait_for_games_as_well(name):
 
 def test_progress_says_nothing_of_part_of_a_game(settings, monkeypatch):
     monkeypatch.setattr("workbench.algos.rl.trial.PROGRESS_S", 1e-4)
-    trial, seen = replace(settings, min_games=20)({}, 0), []
+    trial, seen = replace(settings, min_games=12)({}, 0), []
     trial.train_phase(seen.append)
     first, second = len(seen), trial.train_phase(seen.append)
     trial.close()
@@ -109,7 +109,7 @@ def test_progress_says_nothing_of_part_of_a_game(settings, monkeypatch):
 
 @pytest.mark.parametrize("phase", [Budget(frames=50), Budget(updates=2), Budget(episodes=3), Budget(seconds=0.01)])
 def test_games_that_never_end_are_an_error_that_says_what_to_set(settings, phase, monkeypatch):
-    monkeypatch.setattr("workbench.algos.rl.envs.ATARI_EPISODE_FRAMES", 100)  # taken where nothing limits a game
+    monkeypatch.setattr("workbench.algos.rl.envs.ATARI_EPISODE_FRAMES", 30)  # taken where nothing limits a game
     endless = replace(settings, game="WorkbenchEndless-v0", phase=phase)
     trial = endless({}, 0)
     with pytest.raises(
@@ -125,7 +125,7 @@ def test_games_that_never_end_are_an_error_that_says_what_to_set(settings, phase
 
 def test_the_limit_that_can_be_reached_is_never_taken_for_endless():
     """Whoever plays how much: in so many frames at least one of the games must end."""
-    trial = GA3C("WorkbenchEndless-v0", Budget(updates=3), n_agents=5, n_groups=3, max_episode_frames=400, min_games=30)
+    trial = GA3C("WorkbenchEndless-v0", Budget(updates=3), n_agents=5, n_groups=3, max_episode_frames=100, min_games=30)
     made = trial({}, 0)
     assert made.train_phase(silent)["games"] >= 30
     made.close()
