@@ -18,7 +18,7 @@ def study_of(n: int = 80, seeds: int = 1, noise: float = 0.05) -> tuple[pd.DataF
 
 
 def dependence(trials: pd.DataFrame, phases: pd.DataFrame, names: list[str]) -> pd.DataFrame:
-    few = importance(trials, phases, names, forests=8, resamples=2)
+    few = importance(trials, phases, names, forests=4, resamples=2)
     return partial_dependence(trials, phases, names, found=few)
 
 

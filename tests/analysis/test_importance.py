@@ -11,7 +11,7 @@ import pytest
 
 from workbench.analysis import importance
 from workbench.analysis.forests import LOWEST, forests_apart
-from workbench.analysis.importance import _explain, _redrawn, encoded
+from workbench.analysis.importance import Forest, _explain, _redrawn, encoded
 
 
 def _study(n, score, seed=0):
@@ -104,6 +104,20 @@ def test_a_seed_that_has_no_score_is_not_drawn() -> None:
     assert set(found[:, 0]) == {1.0}
     assert set(found[:, 1]) == {2.0, 3.0, 4.0}
     assert set(found[:, 2]) == {5.0}
+
+
+@pytest.mark.parametrize("depth", [1, 6])
+def test_a_forest_is_scikit_learns_to_the_bit(depth) -> None:
+    from sklearn.ensemble import RandomForestRegressor
+
+    rng = np.random.default_rng(0)
+    x, asked = rng.normal(size=(40, 3)), rng.normal(size=(9, 3))
+    y = x[:, 0] + 0.1 * rng.normal(size=40)
+    settings = {"n_estimators": 5, "max_depth": depth, "min_samples_leaf": 2, "max_features": 0.67, "random_state": 7}
+    ours, theirs = Forest(settings, x, y), RandomForestRegressor(**settings).fit(x, y)
+    assert ours.predict(asked).tolist() == theirs.predict(asked).tolist()
+    assert ours.shares().tolist() == theirs.feature_importances_.tolist()
+    assert Forest(settings, x, np.ones(40)).shares().tolist() == [0, 0, 0]
 
 
 def test_learning_rates_are_taken_by_their_logarithm():

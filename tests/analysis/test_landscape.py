@@ -29,7 +29,7 @@ def best(table: pd.DataFrame, phase: int) -> pd.Series:
 def test_the_best_moves_as_it_was_made_to() -> None:
     trials, phases = study_of()
     names = ["rate", "momentum", "idle"]
-    found = importance(trials, phases, names, phase=2, forests=8, resamples=2)
+    found = importance(trials, phases, names, phase=2, forests=4, resamples=2)
     table = landscape(trials, phases, names, found=found)
     assert list(table.columns[:2]) == ["phase", "trials"]
     assert set(table.columns[2:4]) == {"rate", "momentum"}

@@ -7,7 +7,7 @@ import numpy as np
 import numpy.typing as npt
 import pandas as pd
 
-from workbench.analysis.importance import Importance, encoded, explained, fitted, importance
+from workbench.analysis.importance import Forest, Importance, encoded, explained, importance
 
 COLUMNS = ["hyperparameter", "value", "score", "low", "high"]
 _MOST_VALUES = 20
@@ -55,7 +55,7 @@ def partial_dependence(
     x = np.column_stack([encoded(rows[name]) for name in names])
     rng = np.random.default_rng(seed)
     draws = [np.arange(len(y)), *rng.integers(len(y), size=(_RESAMPLES, len(y)))]
-    forests = [fitted(found.settings, x[draw], y[draw]) for draw in draws]
+    forests = [Forest(found.settings, x[draw], y[draw]) for draw in draws]
     parts = []
     for name in found.table["hyperparameter"].head(most):
         feature = names.index(name)
@@ -75,7 +75,7 @@ def values_tried(values: pd.Series, encoded_as: npt.NDArray[np.float64]) -> list
     return list(zip(chosen["value"].tolist(), chosen["at"].tolist(), strict=True))
 
 
-def _mean_scores(forest: Any, x: npt.NDArray[np.float64], feature: int, at: Sequence[float]) -> npt.NDArray[np.float64]:
+def _mean_scores(forest: Forest, x: npt.NDArray[np.float64], feature: int, at: Sequence[float]) -> npt.NDArray[np.float64]:
     """Predict for all configurations with one feature set to each value; mean over configurations [values]."""
     asked = np.tile(x, (len(at), 1))
     asked[:, feature] = np.repeat(at, len(x))

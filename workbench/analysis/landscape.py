@@ -6,7 +6,7 @@ import numpy as np
 import pandas as pd
 
 from workbench.analysis.dependence import values_tried
-from workbench.analysis.importance import FEWEST_TRIALS, Floats, Importance, encoded, explained, fitted, importance
+from workbench.analysis.importance import FEWEST_TRIALS, Floats, Forest, Importance, encoded, explained, importance
 
 
 def landscape(
@@ -60,7 +60,7 @@ def _of_phase(
 ) -> pd.DataFrame:
     """Predict over the grid of the values tried, for all configurations with the pair set; mean over these."""
     x = np.column_stack([encoded(rows[name]) for name in names])
-    forest = fitted(found.settings, x, y)
+    forest = Forest(found.settings, x, y)
     across, up = (values_tried(rows[name], x[:, names.index(name)]) for name in pair)
     columns = [names.index(name) for name in pair]
     grid = np.array([(one, other) for _, one in across for _, other in up])
