@@ -1,6 +1,7 @@
 """Settings of all tests."""
 
 from contextlib import nullcontext
+from multiprocessing import forkserver, get_context
 
 import pytest
 from hypothesis import settings
@@ -14,9 +15,17 @@ settings.load_profile("the same")
 
 @pytest.fixture(scope="session")
 def client():
-    """Two real worker processes under nannies, shared by the tests; they may be killed, nannies bring them back."""
+    """Two real worker processes under nannies, shared by the tests; they may be killed, nannies bring them back.
+
+    They fork from a process that has imported torch and what trains with it: each of them, and each that takes the place
+    of one that was killed, would spend four seconds of a core on that.
+    """
     from workbench.cluster.local import local_client  # half a second, which most tests need not
 
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("OMP_NUM_THREADS", "1")  # which is read when torch is imported
+        get_context("forkserver").set_forkserver_preload(["distributed", "workbench.algos.rl.hts.trial"])
+        forkserver.ensure_running()
     with local_client(2) as client:
         yield client
 

@@ -1,6 +1,8 @@
 """The cluster on this machine: how its workers come up, and what they are given."""
 
 import logging
+import subprocess
+import sys
 import tempfile
 
 import pytest
@@ -15,12 +17,22 @@ def seen(client, expression: str):
     return client.submit(eval, expression, pure=False).result()
 
 
-def test_a_new_worker_has_imported_dask_alone_and_knows_what_has_become_of_the_environment(monkeypatch) -> None:
-    for word in ("first", "second"):  # the second cluster's worker forks from a process of the time of the first
-        monkeypatch.setenv("SAID_BEFORE", word)
-        with local_client(1) as client:
-            assert seen(client, "{'pandas', 'bokeh', 'torch'} & {*__import__('sys').modules}") == set()
-            assert seen(client, "__import__('os').environ['SAID_BEFORE']") == word
+_TWO_CLUSTERS = """
+import os
+from tests.cluster.test_local import seen
+from workbench.cluster.local import local_client
+
+for word in ("first", "second"):  # the second cluster's worker forks from a process of the time of the first
+    os.environ["SAID_BEFORE"] = word
+    with local_client(1) as client:
+        assert seen(client, "{'pandas', 'bokeh', 'torch'} & {*__import__('sys').modules}") == set()
+        assert seen(client, "__import__('os').environ['SAID_BEFORE']") == word
+"""
+
+
+def test_a_new_worker_has_imported_dask_alone_and_knows_what_has_become_of_the_environment() -> None:
+    """In a process of its own: those of the tests' shared cluster fork from one that has imported torch, too."""
+    subprocess.run([sys.executable, "-c", _TWO_CLUSTERS], check=True)
 
 
 def test_numpy_in_a_worker_has_the_threads_of_its_cluster_and_random_numbers_of_its_own(monkeypatch) -> None:
