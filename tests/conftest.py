@@ -17,8 +17,8 @@ settings.load_profile("the same")
 def client():
     """Two real worker processes under nannies, shared by the tests; they may be killed, nannies bring them back.
 
-    They fork from a process that has imported torch and what trains with it: each of them, and each that takes the place
-    of one that was killed, would spend four seconds of a core on that.
+    They fork from a process that has imported torch and what trains with it: each of them, and each that takes the
+    place of one that was killed, would spend four seconds of a core on that.
     """
     from workbench.cluster.local import local_client  # half a second, which most tests need not
 

@@ -7,7 +7,7 @@ import numpy as np
 import numpy.typing as npt
 import pandas as pd
 
-from workbench.analysis.importance import Forest, Importance, encoded, explained, importance
+from workbench.analysis.importance import Floats, Forest, Importance, encoded, explained, importance
 
 COLUMNS = ["hyperparameter", "value", "score", "low", "high"]
 _MOST_VALUES = 20
@@ -75,9 +75,9 @@ def values_tried(values: pd.Series, encoded_as: npt.NDArray[np.float64]) -> list
     return list(zip(chosen["value"].tolist(), chosen["at"].tolist(), strict=True))
 
 
-def _mean_scores(forest: Forest, x: npt.NDArray[np.float64], feature: int, at: Sequence[float]) -> npt.NDArray[np.float64]:
+def _mean_scores(forest: Forest, x: Floats, feature: int, at: Sequence[float]) -> Floats:
     """Predict for all configurations with one feature set to each value; mean over configurations [values]."""
     asked = np.tile(x, (len(at), 1))
     asked[:, feature] = np.repeat(at, len(x))
-    means: npt.NDArray[np.float64] = forest.predict(asked).reshape(len(at), len(x)).mean(axis=1)
+    means: Floats = forest.predict(asked).reshape(len(at), len(x)).mean(axis=1)
     return means
