@@ -26,6 +26,7 @@ from workbench.algos.search import MedianStopping as MedianStopping
 from workbench.algos.search import OptunaSearcher as OptunaSearcher
 from workbench.algos.search import Portfolio as Portfolio
 from workbench.algos.search import RandomSearcher as RandomSearcher
+from workbench.algos.search import SMACSearcher as SMACSearcher
 from workbench.algos.search import SuccessiveHalving as SuccessiveHalving
 from workbench.algos.search import Sure as Sure
 from workbench.algos.search import TopK as TopK

@@ -8,6 +8,7 @@ SEARCHERS = {
     "list": "workbench.algos.search.searchers:ListSearcher",
     "optuna": "workbench.algos.search.optuna:OptunaSearcher",
     "random": "workbench.algos.search.searchers:RandomSearcher",
+    "smac": "workbench.algos.search.smac:SMACSearcher",
 }
 
 SCHEDULERS = {

@@ -30,7 +30,7 @@ from workbench.study import file
 
 _TABLES = {"simulation", "cluster", "curves", "space", "searcher", "scheduler", "schedulers"}
 _PERTURBING = {"pbt", "mfpbt", "pb2"}
-_LEARNING = {"cost-aware", "evolution", "optuna"}
+_LEARNING = {"cost-aware", "evolution", "optuna", "smac"}
 _SIMULATION = {"name", "seed", "repeats", "seeds"}
 _OF_A_SCENARIO = {"searcher", "smooth"}  # settings of a scheduler's table that are not the scheduler's own
 

@@ -33,7 +33,7 @@ def warm_start(searcher: Searched, db: str | Path, *studies: str, best: int = 3,
     best : int
         So many of the best configurations, each once, are tried first; 0 for none.
     tell : bool
-        Tell a searcher that learns (`OptunaSearcher`, `EvolutionSearcher`) of all their trials.
+        Tell a searcher that learns (`OptunaSearcher`, `SMACSearcher`, `EvolutionSearcher`) of all their trials.
 
     Raises
     ------

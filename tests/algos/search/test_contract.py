@@ -33,6 +33,7 @@ from workbench.algos.search import (
     Portfolio,
     RandomSearcher,
     Seeded,
+    SMACSearcher,
     SuccessiveHalving,
     Sure,
     TopK,
@@ -95,6 +96,8 @@ SCHEDULERS |= {
 SCHEDULERS["seeded-halving"] = lambda: Seeded(SCHEDULERS["halving"](), 3, "median")
 if find_spec("optuna"):
     SCHEDULERS["optuna"] = lambda: HyperTrick(OptunaSearcher(SPACE, n_random=4), 10, 3, 0.25)
+if find_spec("smac"):
+    SCHEDULERS["smac"] = lambda: HyperTrick(SMACSearcher(SPACE, n_random=8, candidates=50), 10, 3, 0.25)
 BOUND = {"halving-static", "halving-hold", "hyperband-hold"}  # to a cluster of N_SLOTS
 BARRIERS = {
     name for name in SCHEDULERS if name.startswith(("halving", "hyperband", "seeded"))

@@ -20,6 +20,7 @@ from workbench.algos.search.pbt import PBT
 from workbench.algos.search.portfolio import Portfolio
 from workbench.algos.search.searchers import GridSearcher, ListSearcher, RandomSearcher
 from workbench.algos.search.seeded import Seeded
+from workbench.algos.search.smac import SMACSearcher
 from workbench.algos.search.sure import Sure
 from workbench.algos.search.topk import TopK
 
@@ -41,6 +42,7 @@ __all__ = [
     "OptunaSearcher",
     "Portfolio",
     "RandomSearcher",
+    "SMACSearcher",
     "Seeded",
     "SuccessiveHalving",
     "Sure",
