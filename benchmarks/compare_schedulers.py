@@ -1,8 +1,9 @@
 """Every scheduler and searcher over paired repetitions in virtual time: who finds how much, how soon, at what cost.
 
 Simulated throughout. `families`: preset ``families`` on each family of learning curves. `searchers`: preset
-``searchers``, HyperTrick fed by searchers that learn (Optuna's needs the extra ``optuna``; its Gaussian process is far
-slower: see --gp). `bias`: how much of their phases the early and the late trials run where scores are fresh draws.
+``searchers``, HyperTrick fed by searchers that learn (Optuna's needs the extra ``optuna``; its Gaussian process, and
+SMAC's forest of the extra ``smac``, are far slower: see --gp and --smac). `bias`: how much of their phases the early
+and the late trials run where scores are fresh draws.
 `tables`: all schedulers, with 1, 2, 3 and 5 seeds a configuration where the table has that many, on tables of recorded
 curves (by default this project's), judged by held-out seeds; printed as one table, and under it how `sure` stands
 against the best of the others at each budget. The tables share the repetitions; a study is cut at the last budget.
@@ -19,6 +20,7 @@ from typing import Any
 import numpy as np
 
 from workbench.analysis.bootstrap import bootstrap_interval
+from workbench.core.errors import InvalidInput
 from workbench.core.places import DATA
 from workbench.simulation import Comparison, Scenario, arrival_bias, compare, compare_held_out, preset, scenario_from
 from workbench.simulation.comparison import MEASURES
@@ -48,7 +50,7 @@ RIVALS: dict[str, dict[str, Any]] = {
     "sure": {"kind": "sure"},
 }
 DEFAULT_SEEDS = {"sure": 4}  # of those that choose themselves what to repeat
-GP = {"kind": "optuna", "sampler": "gp"}
+SLOW = {"gp": {"kind": "optuna", "sampler": "gp"}, "smac": {"kind": "smac"}}  # searchers that are asked for by name
 
 
 def told(comparison: Comparison, label: str) -> dict[str, Any]:
@@ -72,18 +74,18 @@ def rounded(interval: tuple[float, float, float]) -> list[float]:
     return [float(f"{number:.4g}") for number in interval]
 
 
-def with_gp(scenario: Scenario) -> Scenario:
-    """Add the Gaussian process to the searchers."""
-    tpe = scenario.schedulers["tpe"]
-    return replace(scenario, schedulers={**scenario.schedulers, "gp": {**tpe, "searcher": GP}})
+def with_slow(scenario: Scenario, names: list[str]) -> Scenario:
+    """Add some of `SLOW` to the searchers."""
+    more = {name: {**scenario.schedulers["tpe"], "searcher": SLOW[name]} for name in names}
+    return replace(scenario, schedulers={**scenario.schedulers, **more})
 
 
 def tables(given: argparse.Namespace, repeats: int) -> str:
     """Compare on held-out seeds: one row a scheduler and number of seeds, the mean over tables and repetitions."""
     path = given.table or str(DATA / "ga3c-curves" / "table.parquet")
-    curves = {"kind": "table", "path": path, "columns": dict(pair.split("=", 1) for pair in given.column)}
+    curves = {"kind": "table", "path": path, "columns": dict(given.column)}
     curves |= {"configs": given.configs} if given.configs else {}
-    kept: list[dict[str, str]] = [dict([pair.split("=", 1)]) for pair in given.only] or [{}]
+    kept: list[dict[str, str]] = [dict([pair]) for pair in given.only] or [{}]
     names = given.schedulers or list(RIVALS)
     labels = {f"{n} × {k}": {**RIVALS[n], "seeds": k} for k in given.seeds for n in names if n not in DEFAULT_SEEDS}
     labels |= {f"{n} × {k}": {**RIVALS[n], "seeds": k} for n, k in DEFAULT_SEEDS.items() if n in names}
@@ -108,7 +110,7 @@ def tables(given: argparse.Namespace, repeats: int) -> str:
         "|---" * (len(BUDGETS) + 2) + "|",
         *(f"| {label} | {' | '.join(map(mean_of, rows.T))} | {spent[label]} |" for label, rows in regrets.items()),
     ]
-    lines += against_the_best(regrets) if len(regrets) > 1 else []
+    lines += against_the_best(regrets)
     for only, one in zip(kept, found, strict=True) if given.by_table else ():
         own = {label: rows[:, :-1] for label, rows in one.regret.items()}
         told = [
@@ -125,14 +127,22 @@ def mean_of(values: Any) -> str:
 
 
 def against_the_best(regrets: dict[str, Any]) -> list[str]:
-    """Hold `sure` against whichever of the others is best at each budget, in paired differences: two rows."""
+    """Hold `sure` against whichever of the others is best at each budget, in paired differences: two rows or none."""
     ours = next((label for label in regrets if label.startswith("sure")), None)
-    if ours is None:
+    if ours is None or len(regrets) == 1:
         return []
     others = [label for label in regrets if label != ours]
     best = [min(others, key=lambda label: regrets[label][:, n].mean()) for n in range(len(BUDGETS))]
     less = [mean_of(regrets[ours][:, n] - regrets[label][:, n]) for n, label in enumerate(best)]
     return [f"| best of the others | {' | '.join(best)} | |", f"| {ours}, less that | {' | '.join(less)} | |"]
+
+
+def pair(text: str) -> tuple[str, str]:
+    """Read ``name=value``."""
+    name, is_pair, value = text.partition("=")
+    if not is_pair:
+        raise argparse.ArgumentTypeError(f"write it as name=value, got {text!r}")
+    return name, value
 
 
 def main() -> None:
@@ -141,18 +151,21 @@ def main() -> None:
     parser.add_argument("--repeats", type=int, help="paired repetitions, in all (1000; searchers 200)")
     parser.add_argument("--curves", nargs="+", help="families of learning curves")
     parser.add_argument("--gp", action="store_true", help="searchers: with the Gaussian process")
+    parser.add_argument("--smac", action="store_true", help="searchers: with SMAC's random forest")
     parser.add_argument("--processes", type=int, default=2)
     parser.add_argument("--table", help="tables: recorded curves, as in workbench simulate")
     parser.add_argument("--configs", help="tables: a second table with hyperparameters")
-    parser.add_argument("--column", action="append", default=[], help="tables: score=return")
+    parser.add_argument("--column", type=pair, action="append", default=[], help="tables: score=return")
     parser.add_argument(
-        "--only", action="append", default=[], help="tables: env=Qbert-v5; each one is a table of its own"
+        "--only", type=pair, action="append", default=[], help="tables: env=Qbert-v5; each one is a table of its own"
     )
     parser.add_argument("--seeds", type=int, nargs="+", default=[1, 2, 3, 5], help="tables: seeds a configuration")
     parser.add_argument("--schedulers", nargs="+", choices=list(RIVALS), help="tables: some of them")
     parser.add_argument("--by-table", action="store_true", help="tables: `sure` on each of them, too")
     parser.add_argument("--nodes", type=int, default=8, help="tables")
     given = parser.parse_args()
+    if wrong := [what for what in given.what if what not in CURVES and given.what != ["tables"]]:
+        parser.error(f"{wrong[0]!r}: any of {', '.join(CURVES)}, or tables alone")
     if given.what == ["tables"]:
         print(tables(given, given.repeats or 1000))
         return
@@ -168,7 +181,8 @@ def main() -> None:
                 shares = [rounded(row) for row in frame[["share_run", "low", "high"]].to_numpy()]
                 found[what][curves] = {"share_run_by_tenth": shares}
             else:
-                scenario = with_gp(scenario) if given.gp and what == "searchers" else scenario
+                slow = [name for name in SLOW if getattr(given, name)] if what == "searchers" else []
+                scenario = with_slow(scenario, slow)
                 comparison = compare(scenario, repeats, processes=given.processes)
                 found[what][curves] = told(comparison, next(iter(scenario.schedulers)))
         found[what]["wall_s"] = round(time.perf_counter() - began, 1)
@@ -176,4 +190,7 @@ def main() -> None:
 
 
 if __name__ == "__main__":
-    main()
+    try:
+        main()
+    except InvalidInput as wrong:
+        raise SystemExit(f"compare_schedulers.py: {wrong}") from None

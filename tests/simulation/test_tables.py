@@ -6,7 +6,8 @@ from argparse import Namespace
 import numpy as np
 import pytest
 
-from benchmarks.compare_schedulers import BUDGETS, against_the_best, tables
+from benchmarks.compare_schedulers import BUDGETS, against_the_best, main, pair, tables, with_slow
+from workbench.simulation import preset
 
 GIVEN = {"table": None, "configs": None, "column": [], "only": [], "nodes": 8, "processes": 1, "by_table": False}
 NUMBER = re.compile(r"(-?[0-9.]+) \[(-?[0-9.]+), (-?[0-9.]+)\]")
@@ -36,6 +37,13 @@ def test_a_number_of_seeds_that_leaves_none_held_out_is_left_out() -> None:
     assert [label for label in rows if rows[label]] == ["asha × 1", "asha × 2"]
 
 
+def test_sure_alone_is_told_table_by_table() -> None:
+    given = GIVEN | {"schedulers": ["sure"], "seeds": [1], "by_table": True}
+    lines = tables(Namespace(**given), 1).splitlines()
+    assert [line.split(" | ")[0].strip("| ") for line in lines[4:]] == ["sure × 4", "**the table**", "sure × 4"]
+    assert lines[4].rpartition(" | ")[0] == lines[6].rpartition(" | ")[0]
+
+
 def test_the_best_of_the_others_is_sought_at_every_budget() -> None:
     flat = {"sure × 4": 0.2, "a": 0.3, "b": 0.1}
     regrets = {label: np.full((5, len(BUDGETS)), value) for label, value in flat.items()}
@@ -43,3 +51,19 @@ def test_the_best_of_the_others_is_sought_at_every_budget() -> None:
     names, less = against_the_best(regrets)
     assert names.split(" | ")[1:4] == ["a", "b", "b"]
     assert [float(cell[0]) for cell in NUMBER.findall(less)] == pytest.approx([0.2] + [0.1] * (len(BUDGETS) - 1))
+
+
+def test_slow_searchers_are_added_by_name_and_nothing_without() -> None:
+    families = preset("families")
+    assert with_slow(families, []).schedulers == families.schedulers
+    added = with_slow(preset("searchers"), ["smac"]).schedulers
+    assert added["smac"] == {**added["tpe"], "searcher": {"kind": "smac"}}
+
+
+@pytest.mark.parametrize("words", [["families", "tables"], ["tables", "--only", "env"], ["tabels"]])
+def test_a_command_that_makes_no_sense_is_refused_with_what_to_write(words, monkeypatch, capsys) -> None:
+    monkeypatch.setattr("sys.argv", ["compare_schedulers.py", *words])
+    with pytest.raises(SystemExit):
+        main()
+    assert re.search("or tables alone$|write it as name=value, got 'env'$", capsys.readouterr().err)
+    assert pair("score=a=b") == ("score", "a=b")
