@@ -9,7 +9,7 @@ export PYTHONDONTWRITEBYTECODE :=
 # the last that run on Python 3.11.2, Debian 12's
 OLD_ENOUGH := 'pymdown-extensions<13' 'soupsieve<3'
 
-.PHONY: study notebooks lab tools test test-slow test-random test-clusters gpu lint docs bench lock lock-clusters clean
+.PHONY: study notebooks lab tools test test-slow test-extras test-random test-clusters gpu lint docs bench lock lock-clusters clean
 
 .venv/.installed: requirements.lock pyproject.toml
 	test -x $(BIN)/python || $(shell command -v $(PYTHON) || command -v python3) -m venv .venv
@@ -38,6 +38,12 @@ test: .venv/.installed tools ## everything that fits in minutes
 
 test-slow: .venv/.installed ## what takes longer, every notebook among it
 	$(PYTEST) -m slow --timeout=3600
+
+test-extras: .venv/.installed tools ## what is skipped without marimo, MiniGrid, rliable and SMAC, in an environment of its own
+	test -x build/extras/bin/python || $(BIN)/python -m venv build/extras
+	build/extras/bin/python -m pip install --quiet --disable-pip-version-check -r requirements.lock
+	build/extras/bin/python -m pip install --quiet --disable-pip-version-check --no-build-isolation -e '.[extras-test]' $(TORCH)
+	build/extras/bin/python -m pytest -m 'not clusters' -k 'marimo or minigrid or rliable or smac' tests/analysis tests/algos tests/browser
 
 test-random: .venv/.installed ## the property tests with examples never tried before
 	$(PYTEST) --hypothesis-profile=random $$(grep -rl 'from hypothesis' tests --include='test_*.py')

@@ -1,3 +1,6 @@
+import sys
+from types import SimpleNamespace
+
 import numpy as np
 import pytest
 
@@ -65,8 +68,8 @@ def test_other_tasks_are_refused() -> None:
 
 
 @pytest.mark.parametrize("seed", range(5))
-def test_statistics_equal_rliable_s(seed) -> None:
-    """Needs rliable 1.2.0, which no extra brings: it takes a drawing library with it."""
+def test_statistics_equal_rliable_s(seed, monkeypatch) -> None:
+    """Needs rliable 1.2.0. Of arch it takes a class for its bootstrap, not used here; arch fails beside pandas 3.1."""
     metrics = pytest.importorskip("rliable.metrics")
     rng = np.random.default_rng(seed)
     scores, others = rng.normal(size=(int(rng.integers(3, 20)), 4)), np.round(rng.normal(size=(7, 4)), 1)
@@ -76,6 +79,9 @@ def test_statistics_equal_rliable_s(seed) -> None:
     assert probability_of_improvement(rounded, others) == pytest.approx(
         metrics.probability_of_improvement(rounded, others)
     )
+    arch = SimpleNamespace(bootstrap=SimpleNamespace(IIDBootstrap=object, IndependentSamplesBootstrap=object))
+    monkeypatch.setitem(sys.modules, "arch", arch)
+    monkeypatch.setitem(sys.modules, "arch.bootstrap", arch.bootstrap)
     library = pytest.importorskip("rliable.library")
     at = np.linspace(-2, 2, 9)
     theirs = [library.run_score_deviation(rounded, tau) for tau in at]
