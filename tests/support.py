@@ -1,6 +1,7 @@
 """What several tests share: a deterministic trial, a space, a log in memory."""
 
 import subprocess
+import time
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
@@ -41,6 +42,18 @@ class Deterministic:
 
     def close(self) -> None:
         pass
+
+
+class Asleep(Deterministic):
+    """A trial that takes four seconds a phase and no processor: asleep, but for a word ten times a second."""
+
+    def train_phase(self, progress) -> dict[str, float]:
+        for step in range(40 * self.phase, 40 * (self.phase + 1)):
+            time.sleep(0.1)
+            told = {"score": float(np.log10(self.config["learning_rate"])) + step / 40, "frames": 100.0 * step}
+            progress(told)
+        self.phase += 1
+        return told
 
 
 class RandomTimes:

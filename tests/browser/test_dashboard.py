@@ -14,7 +14,8 @@ from workbench.core.protocols import Kind
 from workbench.knowledge import Inbox, KnowledgeBase, StudyLog
 
 NOTEBOOK = Path(__file__).parents[2] / "notebooks" / "02_live_dashboard.ipynb"
-SIZE = {"n_trials": 6, "n_phases": 2, "frames": 15_000}
+SIZE = {"n_trials": 6, "n_phases": 2}
+TRIAL = 'GA3C("CartPole-v1", phase=Budget(frames=SIZE["frames"]))'
 
 # Moves the pointer over the Gantt chart, row by row, and collects what the tips say.
 SCAN = """canvas => {
@@ -35,13 +36,18 @@ SCAN = """canvas => {
 
 @pytest.fixture
 def notebook(lab) -> tuple[str, Path]:
-    """A copy of the notebook at a toy size: its address, and the knowledge base it will write."""
+    """A copy of the notebook at a toy size: its address, and the knowledge base it will write.
+
+    Its trials take four seconds a phase, long enough to be stopped, and sleep: the machine is the browser's.
+    """
     import nbformat
 
     address, served = lab
     copy = nbformat.read(NOTEBOOK, as_version=4)
     cell = next(c for c in copy.cells if "parameters" in c.metadata.get("tags", []))
-    cell.source += f'\nDB = "live.db"\nSIZE = {SIZE!r}'
+    cell.source += f'\nDB = "live.db"\nSIZE = {SIZE!r}\nfrom tests.support import Asleep'
+    (trains,) = (c for c in copy.cells if TRIAL in c.source)
+    trains.source = trains.source.replace(TRIAL, "Asleep")
     nbformat.write(copy, served / NOTEBOOK.name)
     return address.format(NOTEBOOK.name), served / "live.db"
 
