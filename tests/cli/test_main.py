@@ -127,7 +127,7 @@ def refused_text(capfd, *argv) -> str:
 
 ENDLESS = STUDY.replace("frames = 1000", "frames = 3_000_000")
 OWN = QUICK.replace("quadratic", "waiting:train").replace(
-    "n_trials = 3\nn_phases = 2", "n_trials = 2\nn_phases = 100_000"
+    "n_trials = 3\nn_phases = 2", "n_trials = 2\nn_phases = 2_000"
 )
 WAITING = """
 import time

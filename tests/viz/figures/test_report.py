@@ -10,8 +10,8 @@ import plotly.graph_objects as go
 import pytest
 
 from tests.browser.lab import MISSING, browser_page, chromium
-from tests.browser.pictures import few_forests
 from tests.browser.standing import events_of
+from workbench.analysis import importance
 from workbench.core.describe import describe
 from workbench.core.protocols import Event, Kind
 from workbench.core.registry import REGISTRY
@@ -125,7 +125,12 @@ def of_a_hundred(tmp_path_factory):
     log.append([Event(Kind.STUDY_STARTED, 0.0, data={"size": size_of(scheduler).to_json()}), *events])
     log.append([Event(Kind.STUDY_ENDED, events[-1].at)])
     log.close()
-    with mock.patch.object(Results, "importance", lambda results: few_forests(results.frames)):
+
+    def few_forests(results):
+        frames = results.frames
+        return importance(frames.trials, frames.phases, frames.hyperparameters, forests=3, resamples=5)
+
+    with mock.patch.object(Results, "importance", few_forests):
         return Results.open(place / "kb.db", "hundred").write_report(place / "report.html")
 
 
