@@ -76,7 +76,7 @@ def test_the_table_names_games_as_the_emulator_does():
 
 
 def test_a_checkpoint_gives_back_its_agent(tmp_path):
-    trial = GA3C(game="Pong", network="large-4")({}, 0)
+    trial = GA3C(game="Pong", network="large-4", precision="float32")({}, 0)
     trial.save(tmp_path)
     model, game, _ = load_agent(tmp_path)
     assert game == trial.game
@@ -97,10 +97,10 @@ def test_a_checkpoint_that_does_not_say_its_game_needs_it_said(tmp_path):
 
 
 def test_a_checkpoint_of_another_network_is_refused_in_words(tmp_path):
-    GA3C(game="Pong")({}, 0).save(tmp_path)
+    GA3C(game="Pong", precision="float32")({}, 0).save(tmp_path)
     for other, words in (
-        (GA3C(game="Boxing"), "this one is small for boxing, 18 actions"),
-        (GA3C(game="Pong", network="large-4"), "this one is large-4 for pong, 6 actions"),
+        (GA3C(game="Boxing", precision="float32"), "this one is small for boxing, 18 actions"),
+        (GA3C(game="Pong", network="large-4", precision="float32"), "this one is large-4 for pong, 6 actions"),
     ):
         trial = other({}, 0)
         before = trial.model.head.weight.detach().clone()

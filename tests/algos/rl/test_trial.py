@@ -72,7 +72,7 @@ def test_the_training_queue_bounds_the_policy_lag(waiting):
     n_agents, t_max = 4, 2
     trial = GA3C(
         game="CartPole-v1",
-        phase=Budget(updates=400),
+        phase=Budget(updates=200),
         n_agents=n_agents,
         n_groups=1,
         training_queue=waiting,

@@ -33,7 +33,7 @@ def no_thread_left():
 
 
 @pytest.mark.parametrize("lockstep", [False, True])
-@pytest.mark.parametrize("phase", [Budget(episodes=40), Budget(frames=1000), Budget(updates=30), Budget(seconds=0.3)])
+@pytest.mark.parametrize("phase", [Budget(episodes=20), Budget(frames=500), Budget(updates=15), Budget(seconds=0.3)])
 def test_a_phase_spends_its_budget_and_no_more(phase, lockstep):
     trial = GA3C(game="CartPole-v1", phase=phase, n_agents=8, lockstep=lockstep)({}, 0)
     for number in (1, 2):
@@ -60,7 +60,7 @@ def test_metrics_of_a_phase():
 
 
 def test_pong_from_pixels_runs_a_short_phase():
-    trial = GA3C(game="Pong", phase=Budget(frames=2400), n_agents=4, agents_ready=0.5, max_episode_frames=100)(
+    trial = GA3C("Pong", Budget(frames=2400), n_agents=2, n_groups=1, agents_ready=0.5, max_episode_frames=100)(
         {"t_max": 3}, 1
     )
     metrics = trial.train_phase(silent)
@@ -340,11 +340,11 @@ def test_a_trial_that_should_start_from_nothing(tmp_path):
 @pytest.mark.parametrize("lockstep", [False, True])
 def test_a_phase_that_was_interrupted_is_run_to_its_end_elsewhere_and_no_further(tmp_path, monkeypatch, lockstep):
     monkeypatch.setattr("workbench.algos.rl.trial.PROGRESS_S", 0.01)
-    factory = replace(TINY, phase=Budget(updates=200), lockstep=lockstep)
+    factory = replace(TINY, phase=Budget(updates=120), lockstep=lockstep)
     first = factory({}, 0)
 
     def leave(metrics):
-        if metrics["updates"] >= 50:
+        if metrics["updates"] >= 20:
             raise InterruptedError
 
     with pytest.raises(InterruptedError):
@@ -352,11 +352,11 @@ def test_a_phase_that_was_interrupted_is_run_to_its_end_elsewhere_and_no_further
     done = first.learner.updates
     first.save(tmp_path)
     first.close()
-    assert 50 <= done < 200
+    assert 20 <= done < 120
     second = factory({}, 0)
     second.load(tmp_path)
     ended = second.train_phase(silent)
-    assert 200 <= ended["updates"] < 200 + done  # another 200 would come to more
+    assert 120 <= ended["updates"] < 120 + done  # another 120 would come to more
     assert ended["games"] == ended["episodes"]  # those of before count as well
-    assert 400 <= second.train_phase(silent)["updates"] < 400 + done
+    assert 240 <= second.train_phase(silent)["updates"] < 240 + done
     second.close()
