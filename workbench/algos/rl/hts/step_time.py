@@ -8,13 +8,15 @@ without the other, on any machine and with any game.
 import math
 import time
 from dataclasses import dataclass
-from typing import Literal, get_args
+from typing import TYPE_CHECKING, Literal, get_args
 
 import numpy as np
-from scipy import stats
 
 from workbench.algos.rl.envs import Agents, Step
 from workbench.core.errors import InvalidInput, unknown
+
+if TYPE_CHECKING:
+    from scipy import stats
 
 Law = Literal["constant", "gamma", "lognormal", "pareto"]
 LAWS: tuple[Law, ...] = get_args(Law)
@@ -53,10 +55,12 @@ class StepTime:
         """Every step takes as long."""
         return self.cv == 0 or self.mean_s == 0
 
-    def distribution(self) -> stats.distributions.rv_frozen:
+    def distribution(self) -> "stats.distributions.rv_frozen":
         """Return the law as SciPy has it, in seconds; there is none of a constant."""
         if self.constant:
             raise InvalidInput("a constant step time has no distribution: use mean_s")
+        from scipy import stats  # a second of every worker's, which only the analysis needs
+
         if self.law == "gamma":
             return stats.gamma(self.cv**-2, scale=self.mean_s * self.cv**2)
         if self.law == "lognormal":
