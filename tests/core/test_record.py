@@ -100,7 +100,7 @@ names = st.text(st.characters(codec="utf-8", exclude_categories=("Cs", "Cc")), m
 spaces = st.dictionaries(names.map(lambda n: f"h{n}"), domains, min_size=1, max_size=5)
 
 
-@settings(max_examples=30, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(max_examples=20, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(space=spaces.flatmap(lambda s: st.permutations(list(s.items()))), seed=st.integers(0, 2**32), old=st.booleans())
 def test_a_space_in_any_order_gives_its_configurations_again(tmp_path_factory, space, seed, old) -> None:
     db = tmp_path_factory.mktemp("kb") / "kb.db"

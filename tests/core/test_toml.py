@@ -1,7 +1,7 @@
 import math
 import tomllib
 
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from workbench.core.toml import toml_lines
@@ -15,6 +15,7 @@ tables = st.recursive(
 )
 
 
+@settings(max_examples=50)
 @given(tables)
 def test_what_is_written_is_read_back(table) -> None:
     assert tomllib.loads("\n".join(toml_lines(table))) == table
