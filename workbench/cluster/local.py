@@ -135,6 +135,10 @@ def local_client(
         "distributed.worker.http.routes": [],  # pages on logs and tasks, for whoever asks
         # Dask would look at every worker's stack a hundred times a second, and keep what it saw for an hour.
         "distributed.worker.profile.enabled": False,
+        # Fifty times a second workers, nannies and scheduler would look whether they are held up, and twice a second at
+        # what they take: two thirds of what an idle cluster costs.
+        "distributed.admin.tick.interval": "1s",
+        "distributed.admin.system-monitor.interval": "2s",
         # On one machine a dead worker's connection breaks; silence is for `stall_s` to judge, not for a scheduler that
         # may itself have been stopped or suspended for as long.
         "distributed.scheduler.worker-ttl": None,
