@@ -48,8 +48,6 @@ def execute(path: str | Path, out: str | Path | None = None, parameters: Mapping
         A cell failed; the copy is kept as far as it came.
     """
     source = Path(path)
-    if not source.is_file():
-        raise InvalidInput(f"no notebook at {source}")
     notebook = nbformat.read(source, as_version=4)
     _set_parameters(notebook, parameters or {})
     target = Path(out) if out else source.resolve().parents[1] / "data" / "runs" / source.name

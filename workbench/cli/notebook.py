@@ -42,25 +42,32 @@ def _notebooks(arguments: argparse.Namespace) -> int:
 
 
 def _notebook(arguments: argparse.Namespace) -> int:
-    from workbench.cli.headless import execute
+    path = _there(arguments.path)
+    from workbench.cli.headless import execute  # a second and more, which a wrong name need not wait for
 
-    print("kept with its outputs:", execute(arguments.path, arguments.out, dict(arguments.set)))
+    print("kept with its outputs:", execute(path, arguments.out, dict(arguments.set)))
     return 0
 
 
 def _pictures(arguments: argparse.Namespace) -> int:
+    path = _there(arguments.path)
     import nbformat
 
     from workbench.cli.headless import add_pictures
+
+    notebook = nbformat.read(path, as_version=4)
+    drawn = add_pictures(notebook)
+    nbformat.write(notebook, path)
+    print(f"{drawn} pictures put into {path}")
+    return 0
+
+
+def _there(path: str) -> Path:
     from workbench.core.errors import InvalidInput
 
-    if not Path(arguments.path).is_file():
-        raise InvalidInput(f"no notebook at {arguments.path}")
-    notebook = nbformat.read(arguments.path, as_version=4)
-    drawn = add_pictures(notebook)
-    nbformat.write(notebook, arguments.path)
-    print(f"{drawn} pictures put into {arguments.path}")
-    return 0
+    if not Path(path).is_file():
+        raise InvalidInput(f"no notebook at {path}")
+    return Path(path)
 
 
 def _assignment(text: str) -> tuple[str, str]:
