@@ -14,6 +14,7 @@ time, and where the first of them does better, worse or the same in the paired d
 import argparse
 import json
 import time
+import tomllib
 from dataclasses import replace
 from typing import Any
 
@@ -88,14 +89,16 @@ def tables(given: argparse.Namespace, repeats: int) -> str:
     kept: list[dict[str, str]] = [dict([pair]) for pair in given.only] or [{}]
     names = given.schedulers or list(RIVALS)
     labels = {f"{n} × {k}": {**RIVALS[n], "seeds": k} for k in given.seeds for n in names if n not in DEFAULT_SEEDS}
-    labels |= {f"{n} × {k}": {**RIVALS[n], "seeds": k} for n, k in DEFAULT_SEEDS.items() if n in names}
+    chosen = {f"{n} × {k}": {**RIVALS[n], "seeds": k} for n, k in DEFAULT_SEEDS.items() if n in names}
+    chosen |= {f"sure, {text}": {**RIVALS["sure"], "seeds": 4, **settings} for text, settings in given.sure}
+    labels |= chosen
     repeats, found = -(-repeats // len(kept)), []
     for only in kept:
         scenario = scenario_from(
             {"curves": {**curves, "only": only}, "schedulers": {"": {"kind": "full"}}, "simulation": {"seeds": 1}}
         )
         most = len(scenario.source.table.seeds) - 1  # type: ignore[union-attr]
-        fitting = {n: k for n, k in labels.items() if k["seeds"] <= most or n.split(" × ")[0] in DEFAULT_SEEDS}
+        fitting = {n: k for n, k in labels.items() if k["seeds"] <= most or n in chosen}
         fitting = {label: {**kind, "seeds": min(kind["seeds"], most)} for label, kind in fitting.items()}
         cluster = replace(scenario.cluster, nodes=given.nodes, speed_spread=0.3)
         scenario = replace(scenario, schedulers=fitting, cluster=cluster)
@@ -145,6 +148,14 @@ def pair(text: str) -> tuple[str, str]:
     return name, value
 
 
+def settings(text: str) -> tuple[str, dict[str, Any]]:
+    """Read settings as TOML writes them in a table, and keep the words as their label."""
+    try:
+        return text, tomllib.loads(f"settings = {{{text}}}")["settings"]
+    except tomllib.TOMLDecodeError as wrong:
+        raise argparse.ArgumentTypeError(f"write it as name=value, name=value; got {text!r}: {wrong}") from None
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("what", nargs="*", default=list(CURVES), help=f"any of {', '.join(CURVES)}, or tables alone")
@@ -161,6 +172,9 @@ def main() -> None:
     )
     parser.add_argument("--seeds", type=int, nargs="+", default=[1, 2, 3, 5], help="tables: seeds a configuration")
     parser.add_argument("--schedulers", nargs="+", choices=list(RIVALS), help="tables: some of them")
+    parser.add_argument(
+        "--sure", type=settings, action="append", default=[], help="tables: `sure` once more, with finalists=6, seeds=3"
+    )
     parser.add_argument("--by-table", action="store_true", help="tables: `sure` on each of them, too")
     parser.add_argument("--nodes", type=int, default=8, help="tables")
     given = parser.parse_args()

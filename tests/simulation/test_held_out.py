@@ -127,6 +127,17 @@ def test_regret_and_choices_by_hand() -> None:
     assert (cut.scores, cut.race.now) == ({0: [2.0]}, 1.5)
 
 
+def test_a_scheduler_s_own_smooth_is_its_own(path) -> None:
+    """`Sure` averages its scores by itself; elsewhere ``smooth`` says how the choice is made, from the same race."""
+    kinds = {
+        f"{kind} {n}": {"kind": kind, "smooth": n} for kind, ns in (("sure", (0.3, 0.7)), ("full", (1, 5))) for n in ns
+    }
+    scenario = scenario_from({"curves": {"kind": "table", "path": str(path)}, "schedulers": kinds})
+    assert [scenario.scheduler(label, 0).smooth for label in ("sure 0.3", "sure 0.7")] == [0.3, 0.7]
+    assert scenario.alike() == [["sure 0.3"], ["sure 0.7"], ["full 1", "full 5"]]
+    assert [scenario.smooth_of(label) for label in kinds] == [1, 1, 1, 5]
+
+
 def test_numbers_do_not_depend_on_the_processes(path) -> None:
     some = {label: SCHEDULERS[label] for label in ("full", "full-2", "sure")}
     one, two = (compare_held_out(scenario(path, some), 21, processes=n) for n in (1, 2))

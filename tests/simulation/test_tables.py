@@ -6,10 +6,11 @@ from argparse import Namespace
 import numpy as np
 import pytest
 
-from benchmarks.compare_schedulers import BUDGETS, against_the_best, main, pair, tables, with_slow
+from benchmarks.compare_schedulers import BUDGETS, against_the_best, main, pair, settings, tables, with_slow
 from workbench.simulation import preset
 
-GIVEN = {"table": None, "configs": None, "column": [], "only": [], "nodes": 8, "processes": 1, "by_table": False}
+ONE = {"nodes": 8, "processes": 1, "by_table": False, "sure": []}
+GIVEN = {"table": None, "configs": None, "column": [], "only": [], **ONE}
 NUMBER = re.compile(r"(-?[0-9.]+) \[(-?[0-9.]+), (-?[0-9.]+)\]")
 
 
@@ -44,6 +45,16 @@ def test_sure_alone_is_told_table_by_table() -> None:
     assert lines[4].rpartition(" | ")[0] == lines[6].rpartition(" | ")[0]
 
 
+def test_sure_is_tried_with_other_settings_too() -> None:
+    words = ["finalists=2, seeds=1", "rungs=[0.2]"]
+    given = GIVEN | {"schedulers": ["sure"], "seeds": [1], "sure": [settings(text) for text in words]}
+    lines = tables(Namespace(**given), 1).splitlines()
+    rows = {line.split(" | ")[0].strip("| "): line for line in lines[4:]}
+    assert list(rows)[:3] == ["sure × 4", "sure, finalists=2, seeds=1", "sure, rungs=[0.2]"]
+    all_seeds, one_seed = (int(re.search(r"(\d+)% \|$", row)[1]) for row in list(rows.values())[:2])
+    assert one_seed < all_seeds
+
+
 def test_the_best_of_the_others_is_sought_at_every_budget() -> None:
     flat = {"sure × 4": 0.2, "a": 0.3, "b": 0.1}
     regrets = {label: np.full((5, len(BUDGETS)), value) for label, value in flat.items()}
@@ -60,10 +71,10 @@ def test_slow_searchers_are_added_by_name_and_nothing_without() -> None:
     assert added["smac"] == {**added["tpe"], "searcher": {"kind": "smac"}}
 
 
-@pytest.mark.parametrize("words", [["families", "tables"], ["tables", "--only", "env"], ["tabels"]])
+@pytest.mark.parametrize("words", ["families tables", "tables --only env", "tabels", "tables --sure eta"])
 def test_a_command_that_makes_no_sense_is_refused_with_what_to_write(words, monkeypatch, capsys) -> None:
-    monkeypatch.setattr("sys.argv", ["compare_schedulers.py", *words])
+    monkeypatch.setattr("sys.argv", ["compare_schedulers.py", *words.split()])
     with pytest.raises(SystemExit):
         main()
-    assert re.search("or tables alone$|write it as name=value, got 'env'$", capsys.readouterr().err)
+    assert re.search("or tables alone$|write it as name=value, got 'env'$|got 'eta': ", capsys.readouterr().err)
     assert pair("score=a=b") == ("score", "a=b")

@@ -98,7 +98,8 @@ class Scenario:
         where they are left out.
         """
         configs = self.source.configs
-        described = {key: value for key, value in self.schedulers[label].items() if key not in _OF_A_SCENARIO}
+        others = _OF_A_SCENARIO - ({"smooth"} if self._smooths(label) else set())
+        described = {key: value for key, value in self.schedulers[label].items() if key not in others}
         seeds = self.seeds_of(label)
         if described.get("kind") in SCHEDULERS:
             allowed = settings_of("scheduler", described, SCHEDULERS)
@@ -134,14 +135,20 @@ class Scenario:
 
     def smooth_of(self, label: str) -> int:
         """Say how many latest scores of a trial are averaged where a scheduler names no leader of its own."""
-        return int(self.schedulers[label].get("smooth", 1))
+        return 1 if self._smooths(label) else int(self.schedulers[label].get("smooth", 1))
 
     def alike(self) -> list[list[str]]:
         """Group the schedulers that are the same but for `smooth_of`."""
         groups: dict[str, list[str]] = {}
         for label, table in self.schedulers.items():
-            groups.setdefault(repr(sorted((k, v) for k, v in table.items() if k != "smooth")), []).append(label)
+            counts = sorted((k, v) for k, v in table.items() if k != "smooth" or self._smooths(label))
+            groups.setdefault(repr(counts), []).append(label)
         return list(groups.values())
+
+    def _smooths(self, label: str) -> bool:
+        """Tell whether ``smooth`` is a setting of the scheduler itself, as it is of `Sure`."""
+        kind = self.schedulers[label].get("kind")
+        return kind in SCHEDULERS and "smooth" in settings_of("scheduler", {"kind": kind}, SCHEDULERS)
 
     def searcher_of(self, label: str, seed: int) -> Any:
         """Build the searcher that a scheduler gets in a repetition.
