@@ -67,9 +67,8 @@ def first_curve() -> dict[str, float]:
     with tempfile.TemporaryDirectory() as folder:
         db, began, marks = f"{folder}/first.db", time.perf_counter(), dict[str, float]()
         command = ["-m", "workbench", "notebook", "notebooks/01_first_study.ipynb", "--out", f"{folder}/out.ipynb"]
-        process = subprocess.Popen(
-            [sys.executable, *command, "--set", f'DB="{db}"'], cwd=ROOT, stderr=subprocess.DEVNULL
-        )
+        quiet = {"stdout": subprocess.DEVNULL, "stderr": subprocess.DEVNULL}
+        process = subprocess.Popen([sys.executable, *command, "--set", f'DB="{db}"'], cwd=ROOT, **quiet)
         try:
             while "first curve" not in marks and process.poll() is None:
                 time.sleep(0.05)
