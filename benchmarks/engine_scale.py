@@ -1,4 +1,4 @@
-"""What a study engine costs as its cluster grows: phases that train nothing on 2, 16, 64 and 300 worker processes.
+"""What a study engine costs as its cluster grows: phases that train nothing on 2, 16 and 64 worker processes.
 
 The workers, each under a nanny, and Dask's scheduler live in a process of their own; this one is the driver. Events,
 decisions and checkpoints are written to disk. Everything shares the machine's cores, so phases a second say more about
@@ -10,7 +10,9 @@ the machine than about the engine; the driver's processor time a phase does not.
 - ``watched_us_per_phase``: the same study once more, with its dashboard in another process looking twice a second
 - ``flatness``: largest over smallest of ``driver_us_per_phase``
 
-    python benchmarks/engine_scale.py [--workers 2 16 64 300] [--phases 3]
+A slot is a process, for a trial may keep threads and a GPU of its own; 300 of them take more than 24 GiB.
+
+    python benchmarks/engine_scale.py [--workers 2 16 64] [--phases 3]
 """
 
 import argparse
@@ -139,7 +141,7 @@ def measured(n_workers: int, n_phases: int) -> dict[str, Any]:
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--workers", type=int, nargs="+", default=[2, 16, 64, 300])
+    parser.add_argument("--workers", type=int, nargs="+", default=[2, 16, 64])
     parser.add_argument("--phases", type=int, default=3, help="of each trial")
     given = parser.parse_args()
     found = []
