@@ -49,15 +49,15 @@ class PeerLost(Exception):
     """A process of a trial has lost another one of the same trial: the cause lies there, not here."""
 
 
-def refuse_unknown(what: str, given: Iterable[str], allowed: Collection[str]) -> None:
+def refuse_unknown(what: str, given: Iterable[str], allowed: Collection[str], most: int = 8) -> None:
     """Raise the error of `unknown` for the first of the names given that is not allowed."""
     for name in given:
         if name not in allowed:
-            raise unknown(what, name, allowed)
+            raise unknown(what, name, allowed, most)
 
 
-def unknown(what: str, got: object, allowed: Iterable[str]) -> InvalidInput:
-    """Make the error for a name that is not one of `allowed`, naming near matches first.
+def unknown(what: str, got: object, allowed: Iterable[str], most: int = 8) -> InvalidInput:
+    """Make the error for a name that is not one of `allowed`, naming near matches first and at most so many in all.
 
     >>> str(unknown("game", "pogn", ["pong", "boxing"]))
     "unknown game 'pogn': did you mean 'pong'? (known: boxing, pong)"
@@ -65,7 +65,7 @@ def unknown(what: str, got: object, allowed: Iterable[str]) -> InvalidInput:
     names = sorted(set(allowed))
     folded = {name.lower(): name for name in names}
     near = [repr(folded[m]) for m in difflib.get_close_matches(str(got).lower(), folded, n=3, cutoff=0.5)]
-    listed = ", ".join(names[:8])
-    known = f"{len(names)} known, among them {listed}, …" if len(names) > 8 else f"known: {listed or 'none'}"
+    listed = ", ".join(names[:most])
+    known = f"{len(names)} known, among them {listed}, …" if len(names) > most else f"known: {listed or 'none'}"
     rest = f": did you mean {' or '.join(near)}? ({known})" if near else f"; {known}"
     return InvalidInput(f"unknown {what} {got!r}{rest}")

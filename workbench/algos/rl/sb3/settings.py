@@ -1,7 +1,7 @@
 """Any algorithm of Stable-Baselines3 or sb3-contrib as a study takes it: by name, with its own hyperparameters."""
 
 import inspect
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from functools import cache
@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, Self
 
 from workbench.algos.rl.environment import Recipe, Wrapper, named, packed, unpacked
 from workbench.core.budget import Budget
-from workbench.core.errors import InvalidInput, unknown
+from workbench.core.errors import InvalidInput, refuse_unknown, unknown
 from workbench.core.protocols import Config
 
 if TYPE_CHECKING:
@@ -26,6 +26,7 @@ _OURS = {
 """What an algorithm's signature has besides hyperparameters, and what the workbench sets."""
 _POLICY_OURS = {"self", "observation_space", "action_space", "lr_schedule"}
 LINEAR = "lin_"
+_ALL = 1000  # hyperparameters to list, where one is unknown
 
 
 @dataclass(frozen=True)
@@ -126,8 +127,9 @@ class SB3:
         names = list(config_names)
         kwargs = [name.removeprefix(POLICY) for name in names if name.startswith(POLICY)]
         what = f"hyperparameter of {self.algorithm}"
-        _refuse_unknown(what, [n for n in names if not n.startswith(POLICY)], allowed(algorithm_class(self.algorithm)))
-        _refuse_unknown(f"policy_kwargs {what}", kwargs, self.policy_settings())
+        own = [name for name in names if not name.startswith(POLICY)]
+        refuse_unknown(what, own, allowed(algorithm_class(self.algorithm)), _ALL)
+        refuse_unknown(f"policy_kwargs {what}", kwargs, self.policy_settings(), _ALL)
 
     def policy_settings(self) -> set[str]:
         """Name what ``policy_kwargs`` may hold."""
@@ -163,7 +165,7 @@ class SB3:
             raise InvalidInput(f"policy_kwargs is a table, got {policy_kwargs!r}")
         inner = {k.removeprefix(POLICY): given.pop(k) for k in list(given) if k.startswith(POLICY)}
         inner = {**policy_kwargs, **inner}
-        _refuse_unknown(f"policy_kwargs hyperparameter of {self.algorithm}", inner, self.policy_settings())
+        refuse_unknown(f"policy_kwargs hyperparameter of {self.algorithm}", inner, self.policy_settings(), _ALL)
         if inner:
             given["policy_kwargs"] = {name: _meant(name, value) for name, value in inner.items()}
         return given
@@ -206,14 +208,6 @@ def algorithm_class(name: str) -> Any:
 def allowed(algorithm: Any) -> list[str]:
     """Name an algorithm's hyperparameters."""
     return [name for name in inspect.signature(algorithm.__init__).parameters if name not in _OURS]
-
-
-def _refuse_unknown(what: str, names: Iterable[str], known: Collection[str]) -> None:
-    """Refuse a name that is not known, with all that are."""
-    for name in names:
-        if name not in known:
-            said = str(unknown(what, name, known)).rpartition("(")[0]
-            raise InvalidInput(f"{said}it has {', '.join(sorted(known))}")
 
 
 def _meant(name: str, value: Any) -> Any:
