@@ -204,21 +204,27 @@ class Harm(RuleBasedStateMachine):
 
     def _end_in_peace(self) -> None:
         """Undo what still harms; every slot must come back before the study may go on to its end."""
+        self._written, self._until = 0, time.monotonic() + PATIENCE_S
         whole = False
-        until = time.monotonic() + PATIENCE_S
         while self._alive() and not whole:
-            assert time.monotonic() < until, f"slots were lost for good: {self.done}\n{self._said()}"
+            self._wait("slots were lost for good")
             self._limit(resource.RLIM_INFINITY)
             if known(self.folder):
                 self.controls.scale(NODES)
                 self.controls.resume_study()
                 self._release()
                 whole = self._slots() == NODES
-            time.sleep(1)  # requests are carried out one after the other, by a driver that may still be coming up
         while self._alive():
-            assert time.monotonic() < until, f"the study does not end: {self.done}\n{self._said()}"
+            self._wait("the study does not end")
             self._release()
-            time.sleep(1)
+
+    def _wait(self, wrong: str) -> None:
+        """Let a second pass; nothing written down for too long is wrong, however slow the machine is."""
+        written = len(self._events()) if known(self.folder) else 0
+        if written > self._written:
+            self._written, self._until = written, time.monotonic() + PATIENCE_S
+        assert time.monotonic() < self._until, f"{wrong}: {self.done}\n{self._said()}"
+        time.sleep(1)
 
     def _release(self) -> None:
         """Let every trial that a person has set aside go on."""
