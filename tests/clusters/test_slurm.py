@@ -39,6 +39,7 @@ n_phases = {phases}
 kind = "tests.clusters.trials:Paced"
 steps = {steps}
 record = "{record}"
+processes = {processes}
 """
 
 
@@ -61,8 +62,9 @@ def events_of(name: str) -> list[Event]:
         return list(kb[name].events())
 
 
-def write_study(name: str, trials: int, phases: int, steps: int = 10) -> Path:
-    Path("study.toml").write_text(STUDY.format(name=name, trials=trials, phases=phases, steps=steps, record="steps"))
+def write_study(name: str, trials: int, phases: int, steps: int = 10, processes: int = 0) -> Path:
+    words = {"name": name, "trials": trials, "phases": phases, "steps": steps, "processes": processes}
+    Path("study.toml").write_text(STUDY.format(record="steps", **words))
     return Path("study.toml")
 
 
@@ -171,7 +173,7 @@ def test_driver_and_workers_are_one_job_that_is_requeued_before_its_limit_and_go
 
 
 def test_every_slot_sees_the_gpu_of_its_job_and_no_other(user) -> None:
-    write_study("gpus", 6, 1, steps=40)
+    write_study("gpus", 6, 1, processes=6)  # the second job may start long after the first
     command = [sys.executable, "-m", "workbench", "run", "study.toml", "--db", "kb.db", "--quiet"]
     where = ["--cluster", str(RECIPES / "gpus.toml"), "--checkpoints", str(Path("checkpoints").absolute())]
     told = subprocess.run([*command, *where], capture_output=True, text=True, timeout=600, check=False)

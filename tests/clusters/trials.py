@@ -13,12 +13,14 @@ from tests.support import score_of
 class Paced:
     """Phases of so many steps of so many seconds.
 
-    Each step is a line of the file `record`, if there is one: trial's seed, phase, step, CUDA_VISIBLE_DEVICES.
+    Each step is a line of the file `record`, if there is one: trial's seed, phase, step, process,
+    CUDA_VISIBLE_DEVICES. A phase goes on until `processes` of them have written there.
     """
 
     steps: int = 10
     step_s: float = 0.05
     record: str = ""
+    processes: int = 0
 
     def __call__(self, config, seed):
         return _PacedTrial(self, config, seed)
@@ -32,12 +34,18 @@ class _PacedTrial:
         self.phase = self.step = self.total = 0
 
     def train_phase(self, progress):
-        while self.step < self.how.steps:
+        while self.step < self.how.steps or not self._all_there():
             self._step()
             progress({"step": float(self.step)})
         self.step = 0
         self.phase += 1
         return {"score": score_of(self.config, self.seed, self.phase - 1), "total": float(self.total)}
+
+    def _all_there(self) -> bool:
+        if not self.how.processes:
+            return True
+        lines = Path(self.how.record).read_text().splitlines()
+        return len({line.split(" ")[3] for line in lines}) >= self.how.processes
 
     def _step(self) -> None:
         threading.Event().wait(self.how.step_s)
