@@ -6,6 +6,8 @@ import re
 import signal
 import subprocess
 import sys
+import time
+from contextlib import suppress
 from importlib.metadata import version
 from pathlib import Path
 
@@ -17,6 +19,8 @@ from workbench.algos.rl.ga3c.trial import GA3C
 from workbench.cli.main import main
 from workbench.core.budget import Budget
 from workbench.core.domains import Choice
+from workbench.core.errors import DatabaseError
+from workbench.core.protocols import Kind
 from workbench.knowledge import KnowledgeBase, Recording
 from workbench.study.file import read_file, read_preset, study_from
 
@@ -139,6 +143,12 @@ def train(config):
 """
 
 
+def n_begun(db: str) -> int:
+    with suppress(DatabaseError), KnowledgeBase(db) as kb:  # it may be there and have no tables yet
+        return sum(e.kind is Kind.PHASE_STARTED for name in kb for e in kb[name].events())
+    return 0
+
+
 @pytest.mark.parametrize(
     ("how", "study", "named"),
     [
@@ -154,10 +164,9 @@ def test_a_study_is_ended_cleanly_and_resume_goes_on(folder, how, study, named) 
     running = subprocess.Popen(
         command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, env={**os.environ, "PYTHONUNBUFFERED": "1"}
     )
-    assert running.stderr is not None
-    for line in running.stderr:  # the first lines of progress: trials are under way
-        if "2 started" in line:
-            break
+    while not (Path("kb.db").exists() and n_begun("kb.db") == 2):
+        assert running.poll() is None
+        time.sleep(0.1)
     running.send_signal(how)
     out, _ = running.communicate(timeout=300)
     assert running.returncode == 130
