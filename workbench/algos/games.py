@@ -84,14 +84,14 @@ class GamesTrial:
             of ``frames``, ``updates`` and ``seconds`` where all report them.
         """
         found = {name: trial.train_phase(_named(name, progress)) for name, trial in self._trials.items()}
-        told: dict[str, float] = {}
+        all_metrics: dict[str, float] = {}
         for name, metrics in found.items():
-            told |= {f"{name}/{key}": value for key, value in metrics.items() if isinstance(value, (int, float))}
+            all_metrics |= {f"{name}/{key}": value for key, value in metrics.items() if isinstance(value, (int, float))}
         for key in ("frames", "updates", "seconds"):
             if all(key in metrics for metrics in found.values()):
-                told[key] = sum(_number(metrics[key]) for metrics in found.values())
+                all_metrics[key] = sum(_number(metrics[key]) for metrics in found.values())
         scores = [self._normalised(name, _number(metrics["score"])) for name, metrics in found.items()]
-        return {**told, "score": sum(scores) / len(scores)}
+        return {**all_metrics, "score": sum(scores) / len(scores)}
 
     def _normalised(self, name: str, score: float) -> float:
         low, high = self._between[name]

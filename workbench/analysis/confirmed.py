@@ -66,8 +66,8 @@ def confirmed(trials: pd.DataFrame, mode: str = "max") -> pd.DataFrame:
             continue
         last = scores[candidate] = runs["last_score"].to_numpy(float)
         found = stratified_interval(interquartile_mean, last)
-        told = {"confirmed": found.value, "low": found.low, "high": found.high, "confirmed_on": len(last)}
-        rows.append(claim | told)
+        estimate = {"confirmed": found.value, "low": found.low, "high": found.high, "confirmed_on": len(last)}
+        rows.append(claim | estimate)
     return _ranked(rows, scores, mode)
 
 

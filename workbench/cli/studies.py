@@ -127,11 +127,11 @@ def _show(arguments: argparse.Namespace) -> int:
 
     results = Results.open(arguments.db, arguments.name)
     found, failed = results.summary, failures(results.frames.trials)[["error", "trials"]]
-    told: dict[str, Any] = {"study": arguments.name, "state": results.frames.state, "trials": found["trials"]}
+    summary: dict[str, Any] = {"study": arguments.name, "state": results.frames.state, "trials": found["trials"]}
     if found["best_trial"] is not None:
-        told["best"] = {name: found[f"best_{name}"] for name in ("trial", "score", "config")}
-    told["failures"] = failed.to_dict("records")
-    print(json.dumps(told, indent=1, ensure_ascii=False) if arguments.json else "\n".join(toml_lines(told)))
+        summary["best"] = {name: found[f"best_{name}"] for name in ("trial", "score", "config")}
+    summary["failures"] = failed.to_dict("records")
+    print(json.dumps(summary, indent=1, ensure_ascii=False) if arguments.json else "\n".join(toml_lines(summary)))
     return 0
 
 
@@ -140,10 +140,10 @@ def _delete(arguments: argparse.Namespace) -> int:
     from workbench.study.study import checkpoint_store
 
     with KnowledgeBase(arguments.db) as kb:
-        told = repr(kb[arguments.name])
+        what = repr(kb[arguments.name])
     store = checkpoint_store(arguments.db, arguments.name, arguments.checkpoints)
-    told += f"; checkpoints of {store.disk_use() / 2**20:.1f} MiB in {store.root}"
-    print(told)
+    what += f"; checkpoints of {store.disk_use() / 2**20:.1f} MiB in {store.root}"
+    print(what)
     if not arguments.yes and not _agreed("delete it for good, with its checkpoints? [y/N] "):
         print("nothing was deleted")
         return 1

@@ -40,5 +40,5 @@ def resume_command(name: str, spec: Mapping[str, Any], where: Mapping[str, Any])
     from workbench.core.record import own_classes
 
     options = {"--name": name, "--trainable": next(iter(own_classes(spec["trainable"])), None), **where}
-    told = [f"{option} {shlex.quote(str(value))}" for option, value in options.items() if value is not None]
-    return " ".join(["workbench run --resume", *told])
+    words = [f"{option} {shlex.quote(str(value))}" for option, value in options.items() if value is not None]
+    return " ".join(["workbench run --resume", *words])

@@ -286,8 +286,8 @@ class Attempts:
             error = f"the worker on {where} was told to leave; the trial {kept}"
             self.slot_lost(attempt.slot, now, rank, left=True)
             return self.attempt_lost(attempt, "left", error, now, rank=rank, counts=False)
-        told = {name: result[name] for name in ("traceback", "place", "retry")}
-        return self.attempt_lost(attempt, "exception", result["error"], now, rank=rank, **told)
+        details = {name: result[name] for name in ("traceback", "place", "retry")}
+        return self.attempt_lost(attempt, "exception", result["error"], now, rank=rank, **details)
 
     def phase_ended(self, attempt: Attempt, now: float, data: Mapping[str, Any]) -> None:
         """Hold the trial on its slot, a verdict being due; `data` is the event's."""

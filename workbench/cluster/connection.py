@@ -98,17 +98,17 @@ class Connection:
             pass  # it has just gone, or hangs: the next look will tell
         self._own.subscribe_topic("all", self._hear_of_workers)
         self._own.subscribe_topic(self.topic, lambda event: self._on_message(event[1]))
-        told = self._tell(lambda own: own.run(worker.supersede, self._study, self.topic, on_error="ignore"))
+        answer = self._tell(lambda own: own.run(worker.supersede, self._study, self.topic, on_error="ignore"))
         with suppress(OSError, TimeoutError, CancelledError):
-            return {name: address for address, names in told.result(answer_s).items() for name in names or ()}
+            return {name: address for address, names in answer.result(answer_s).items() for name in names or ()}
         return {}
 
     def workers(self, **claim: Any) -> Mapping[str, Any] | None:
         """Ask which workers this study may use (`Sharing.workers`); ``None``: no answer within a few seconds."""
         if self._asked is not None and not self._asked.done():
             return None  # asked before, no answer yet
-        told = {"study": self._study, "driver": self.topic, **claim}
-        self._asked = self._tell(lambda own: own.scheduler.workbench_workers(**told))
+        request = {"study": self._study, "driver": self.topic, **claim}
+        self._asked = self._tell(lambda own: own.scheduler.workbench_workers(**request))
         try:
             return self._asked.result(_ANSWER_S)
         except (OSError, TimeoutError, CancelledError, AttributeError):  # the last: it has been started again

@@ -251,10 +251,10 @@ class DaskExecutor:
     def _take(self, attempt: Attempt, rank: int, result: Mapping[str, Any]) -> None:
         if "left" in result:
             self._restarting.add(attempt.slot.addresses[rank])
-        told = {key: value for key, value in result.items() if key != "on_its_way"}
+        outcome = {key: value for key, value in result.items() if key != "on_its_way"}
         if "checkpoint" in result and attempt.under_way:
             self._arrivals.sent(result["checkpoint"], attempt.slot.addresses[rank], result["on_its_way"])
-        self._carry_out(self._book.rank_ended(attempt, self.now, rank, told))
+        self._carry_out(self._book.rank_ended(attempt, self.now, rank, outcome))
         if not attempt.under_way:
             self._tasks.forget(attempt)
 
@@ -262,8 +262,8 @@ class DaskExecutor:
         """A worker shows life, or more: where rank 0 is, what it has measured, how its task has ended."""
         if "arrived" in message:
             if message["error"]:
-                told = {"metrics": {}, "note": message["error"]}
-                note = Event(Kind.PROGRESS, self.now, message["trial"], message["phase"], data=told)
+                failed = {"metrics": {}, "note": message["error"]}
+                note = Event(Kind.PROGRESS, self.now, message["trial"], message["phase"], data=failed)
                 self._book.events.append(note)
             self._arrived([message["arrived"]])
             return
@@ -290,13 +290,13 @@ class DaskExecutor:
     def _reconcile(self) -> None:
         """Compare our slots with the workers there are."""
         self._reconciled = self.now
-        told: Mapping[str, Any] | None = {"workers": {}, "surplus": 0, "left": [], "gone": []}
+        status: Mapping[str, Any] | None = {"workers": {}, "surplus": 0, "left": [], "gone": []}
         if not self._line.unbroken:  # our futures are gone with the line
             self._carry_out(self._book.out_of_reach(self.now))
             if self._line.reconnect():
                 self._arrivals.begin(self._line.take_over(self._answer_s))
         if self._line.unbroken:
-            told = self._line.workers(
+            status = self._line.workers(
                 weight=self.weight,
                 wanted=self._wanted * self._n_ranks,
                 unit=self._n_ranks,
@@ -304,16 +304,16 @@ class DaskExecutor:
                 busy=self._slots.busy,
                 sending=self._arrivals.senders,
             )
-        if told is None:
+        if status is None:
             return  # out of reach for the moment: what we know stands until the next look
-        for slot, ranks in self._slots.with_lost_workers(told["workers"]):
-            left = all(slot.addresses[rank] in told["left"] for rank in ranks)
+        for slot, ranks in self._slots.with_lost_workers(status["workers"]):
+            left = all(slot.addresses[rank] in status["left"] for rank in ranks)
             ended = "" if slot.trial is None or left else ending_of(self.client, slot.addresses[ranks[0]])
             self._carry_out(self._book.slot_lost(slot, self.now, ranks[0], ended=ended, left=left))
-        self._arrived(self._arrivals.lost(told["gone"], told["left"], self.now))
-        for slot in self._slots.form(told["workers"], self._restarting):
+        self._arrived(self._arrivals.lost(status["gone"], status["left"], self.now))
+        for slot in self._slots.form(status["workers"], self._restarting):
             self._book.slot_joined(slot, self.now)
-        self._carry_out(self._book.give_back(told["surplus"] // self._n_ranks, self.now))
+        self._carry_out(self._book.give_back(status["surplus"] // self._n_ranks, self.now))
 
     def _arrived(self, names: Iterable[str]) -> None:
         """Checkpoints at a URL can be read, or never will be: whoever waited for them begins."""

@@ -217,8 +217,8 @@ class _WithoutMain:
                 spawn.get_preparation_data = self._original
 
     def _prepared(self, name: str) -> dict[str, Any]:
-        told: dict[str, Any] = self._original(name)
-        return {k: v for k, v in told.items() if not (name.startswith(_WORKER) and k.startswith("init_main"))}
+        preparation: dict[str, Any] = self._original(name)
+        return {k: v for k, v in preparation.items() if not (name.startswith(_WORKER) and k.startswith("init_main"))}
 
 
 _WITHOUT_MAIN = _WithoutMain()

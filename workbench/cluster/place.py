@@ -141,7 +141,7 @@ def _make_folder(files: Any, path: str) -> None:
         files.makedirs(path, exist_ok=True)
 
 
-def _patiently(act: Callable[[], None], told: str) -> None:
+def _patiently(act: Callable[[], None], what: str) -> None:
     """Try again for a minute what a network may fail; a place that is not there, or refuses, is told at once.
 
     Raises
@@ -158,7 +158,7 @@ def _patiently(act: Callable[[], None], told: str) -> None:
         except Exception as err:
             if wait_s is None or isinstance(err, (FileNotFoundError, PermissionError)):
                 why = " ".join(str(err).split()) or type(err).__name__
-                raise OSError(f"{told}: {why}") from err
+                raise OSError(f"{what}: {why}") from err
             time.sleep(wait_s)
 
 

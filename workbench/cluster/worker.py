@@ -110,9 +110,9 @@ class InOrder(WorkerPlugin):  # type: ignore[misc]
     def setup(self, worker: Worker) -> None:
         self._worker = worker
         if threading.current_thread() is threading.main_thread():
-            signal.signal(signal.SIGTERM, self._told)
+            signal.signal(signal.SIGTERM, self._on_signal)
 
-    def _told(self, number: int, frame: object) -> None:
+    def _on_signal(self, number: int, frame: object) -> None:
         memory = self._worker.memory_manager
         most = dask.config.get("distributed.worker.memory.terminate") * (memory.memory_limit or 0)
         if 0 < 0.9 * most < self._worker.monitor.get_process_memory():
@@ -171,14 +171,14 @@ def _run(task: PhaseTask) -> dict[str, Any]:
         if _live.from_part:
             _live.from_part = False
             task.store.remove_part(part)
-        told: dict[str, Any] = {"recovered": recovered} if recovered else {}
-        told |= {RETURNS: returns} if returns else {}
-        told |= {"wall_s": time.monotonic() - began, "save_s": time.monotonic() - ended}
+        about: dict[str, Any] = {"recovered": recovered} if recovered else {}
+        about |= {RETURNS: returns} if returns else {}
+        about |= {"wall_s": time.monotonic() - began, "save_s": time.monotonic() - ended}
         return {
             "metrics": metrics,
             "checkpoint": checkpoint,
             "on_its_way": checkpoint in _uploads.under_way(task.study),
-            **told,
+            **about,
         }
     except BaseException as err:  # noqa: BLE001  whatever a trial does, be it sys.exit, it fails alone
         text, place = traceback_now(), carried(place_of(err), MOST_ERROR)
@@ -186,8 +186,8 @@ def _run(task: PhaseTask) -> dict[str, Any]:
         _close()
         # What the workbench itself refuses, and numbers that blew up, come out the same a second time.
         retry = not isinstance(err, (WorkbenchError, FloatingPointError))
-        told = {"error": one_line(err), "place": place, "traceback": text}
-        return told | {"retry": retry, "peer_lost": isinstance(err, PeerLost)} | left
+        about = {"error": one_line(err), "place": place, "traceback": text}
+        return about | {"retry": retry, "peer_lost": isinstance(err, PeerLost)} | left
 
 
 def release(study: str) -> None:

@@ -92,10 +92,10 @@ class Aim:
         return cls(**{key: value for key, value in described.items() if key in known})
 
     def __str__(self) -> str:
-        told = ["score minimised"] if self.mode == "min" else []
-        told += [] if self.second is None else [f"second objective {self.second}, {self.second_mode}imised"]
-        told += [] if self.target_score is None else [f"until a score of {self.target_score:g}"]
-        return "; ".join(told + ([] if self.max_hours is None else [f"at most {self.max_hours:g} h"]))
+        words = ["score minimised"] if self.mode == "min" else []
+        words += [] if self.second is None else [f"second objective {self.second}, {self.second_mode}imised"]
+        words += [] if self.target_score is None else [f"until a score of {self.target_score:g}"]
+        return "; ".join(words + ([] if self.max_hours is None else [f"at most {self.max_hours:g} h"]))
 
 
 _USUAL = Aim()

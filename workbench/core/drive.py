@@ -97,15 +97,15 @@ class _Driver:
             )
             resumed = request.action == "resume" and self._is_set_aside(request.trial)
             batch: list[Event] = []
-            told: dict[int, Decision] = {}
+            decisions: dict[int, Decision] = {}
             for event in events:
                 batch.append(event)
                 if (report := event.report()) is not None:
-                    told |= self._hear(report, event.at, batch)
+                    decisions |= self._hear(report, event.at, batch)
             self._record(batch)
             if events[0].data["accepted"]:
                 self._carry_out(request, events, resumed=resumed)
-            self._apply(told)
+            self._apply(decisions)
 
     def _carry_out(self, request: Request, events: Sequence[Event], *, resumed: bool) -> None:
         trial = request.trial
@@ -177,20 +177,20 @@ class _Driver:
             batch.append(event)
             report = event.report()
             if report is not None:
-                told = self._hear(report, event.at, batch)
+                decisions = self._hear(report, event.at, batch)
                 self._record(batch)
-                self._apply(told)
+                self._apply(decisions)
                 batch = []
         self._record(batch)
 
     def _hear(self, report: Report, at: float, batch: list[Event]) -> Mapping[int, Decision]:
         """Have the scheduler decide on a report; its decisions join the report's event in the batch to be logged."""
-        told = _tell(self.scheduler, report, self.ledger)
-        batch += _decision_events(told, report, at, self.ledger)
-        return told
+        decisions = _tell(self.scheduler, report, self.ledger)
+        batch += _decision_events(decisions, report, at, self.ledger)
+        return decisions
 
-    def _apply(self, told: Mapping[int, Decision]) -> None:
-        for trial, decision in told.items():
+    def _apply(self, decisions: Mapping[int, Decision]) -> None:
+        for trial, decision in decisions.items():
             state, verdict = self.ledger.trials[trial].state, decision.verdict
             if state is TrialState.FAILED:
                 self.seated.discard(trial)  # the executor let go of it when it failed
@@ -281,14 +281,18 @@ def _tell(scheduler: Scheduler, report: Report, ledger: Ledger) -> Mapping[int, 
     """Hand a report to the scheduler; of trials that run for a person it does not hear, the loop answers itself."""
     left = ledger.own_phases(report.trial)
     if left is None:
-        told, scores = scheduler.tell(ledger.aim.inward(report)), getattr(scheduler, "scores_in_reasons", ())
-        return {trial: ledger.aim.outward(decision, scores) for trial, decision in told.items()} if scores else told
+        decisions, scores = scheduler.tell(ledger.aim.inward(report)), getattr(scheduler, "scores_in_reasons", ())
+        return (
+            {trial: ledger.aim.outward(decision, scores) for trial, decision in decisions.items()}
+            if scores
+            else decisions
+        )
     if report.failed or left <= 1:
         return {report.trial: Decision(Verdict.STOP, {"mode": "failed" if report.failed else "extended"})}
     return {report.trial: Decision(Verdict.CONTINUE, {"mode": "extended", "phases_left": left - 1})}
 
 
-def _decision_events(told: Mapping[int, Decision], report: Report, at: float, ledger: Ledger) -> list[Event]:
+def _decision_events(decisions: Mapping[int, Decision], report: Report, at: float, ledger: Ledger) -> list[Event]:
     """A decision names the phase its own trial has ended, which need not be the reporter's."""
     return [
         Event(
@@ -298,7 +302,7 @@ def _decision_events(told: Mapping[int, Decision], report: Report, at: float, le
             report.phase if trial == report.trial else ledger.phase(trial),
             data={"verdict": str(d.verdict), **d.reason},
         )
-        for trial, d in told.items()
+        for trial, d in decisions.items()
     ]
 
 

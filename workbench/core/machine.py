@@ -17,9 +17,9 @@ def cores(root: Path = _ROOT) -> int:
     allowed = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
     quotas = [float(allowed)]
     for group in _groups(root, "cpu"):
-        told = _words(group / "cpu.max") or _words(group / "cpu.cfs_quota_us") + _words(group / "cpu.cfs_period_us")
-        if len(told) == 2 and told[0] not in ("max", "-1"):
-            quotas.append(int(told[0]) / int(told[1]))
+        quota = _words(group / "cpu.max") or _words(group / "cpu.cfs_quota_us") + _words(group / "cpu.cfs_period_us")
+        if len(quota) == 2 and quota[0] not in ("max", "-1"):
+            quotas.append(int(quota[0]) / int(quota[1]))
     return max(1, int(min(quotas)))
 
 
@@ -28,8 +28,8 @@ def memory(root: Path = _ROOT) -> int:
     there = (root / "proc" / "meminfo").read_text().partition("MemTotal:")[2].split()
     limits = [int(there[0]) << 10]
     for group in _groups(root, "memory"):
-        told = _words(group / "memory.max") or _words(group / "memory.limit_in_bytes")
-        limits += [int(word) for word in told if word != "max"]
+        words = _words(group / "memory.max") or _words(group / "memory.limit_in_bytes")
+        limits += [int(word) for word in words if word != "max"]
     return min(limits)
 
 

@@ -171,8 +171,8 @@ class Scheduler(Protocol):
 def expectation_of(scheduler: object) -> Expectation | None:
     """Ask a scheduler what it expects; ``None`` where it cannot know, or does not say."""
     method = getattr(scheduler, "expectation", None)
-    told: Expectation | None = method() if callable(method) else None
-    return told
+    expectation: Expectation | None = method() if callable(method) else None
+    return expectation
 
 
 class Trainable(Protocol):

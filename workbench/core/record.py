@@ -204,8 +204,10 @@ def in_drawn_order(spec: Mapping[str, Any], events: Sequence[Event]) -> dict[str
     if _keeps_order(events) or not orders or len(orders[0]) > _MOST_PERMUTED:
         return dict(spec)
     first = [*takewhile(lambda e: e.report() is None and e.kind is not Kind.DECISION, events)]
-    fit = [told for order in permutations(orders[0]) if _answers(told := _reordered(spec, order), first)]
-    return next((told for told in fit if len(fit) == 1 or _answers(told, events)), fit[0] if fit else dict(spec))
+    fit = [candidate for order in permutations(orders[0]) if _answers(candidate := _reordered(spec, order), first)]
+    return next(
+        (candidate for candidate in fit if len(fit) == 1 or _answers(candidate, events)), fit[0] if fit else dict(spec)
+    )
 
 
 def check_new_settings(name: str, given: Mapping[str, Any], recorded: Mapping[str, Any]) -> None:
@@ -218,11 +220,11 @@ def check_new_settings(name: str, given: Mapping[str, Any], recorded: Mapping[st
             meant = _described_now(recorded[what])
         except (WorkbenchError, KeyError, TypeError):
             continue  # not of the workbench's own kinds: what is recorded is all that is known
-        told = json.loads(json.dumps(given[what]))
-        if changed := [key for key in meant if key not in recorded[what] and told.get(key) != meant[key]]:
+        settings = json.loads(json.dumps(given[what]))
+        if changed := [key for key in meant if key not in recorded[what] and settings.get(key) != meant[key]]:
             raise StudyError(
                 f"study {name!r} was started before its {what} had a setting {changed[0]!r}, which stood at "
-                f"{meant[changed[0]]!r} then, not {told.get(changed[0])!r}: resume it so, or start another study"
+                f"{meant[changed[0]]!r} then, not {settings.get(changed[0])!r}: resume it so, or start another study"
             )
 
 

@@ -13,12 +13,12 @@ def settings_html(thing: object) -> str:
 
     Meant to be the ``_repr_html_`` of schedulers, searchers and studies. Every word is escaped.
     """
-    told = (type(thing).__doc__ or "").strip().partition("\n")[0]
+    summary = (type(thing).__doc__ or "").strip().partition("\n")[0]
     settings = {f.name: getattr(thing, f.name) for f in fields(thing) if f.init}  # type: ignore[arg-type]
     expected = getattr(thing, "expected_phases", None)
     if isinstance(expected, float):
         settings["phases expected in all"] = round(expected, 1)
-    return f"<div><b>{escape(type(thing).__name__)}</b>: {escape(told)}{_table(settings)}</div>"
+    return f"<div><b>{escape(type(thing).__name__)}</b>: {escape(summary)}{_table(settings)}</div>"
 
 
 def reason_text(reason: Mapping[str, Any]) -> str:

@@ -65,8 +65,8 @@ class Size:
         for phase, fewest in enumerate(self.fewest[1:]):
             judged += max(completed[phase] - fewest, 0)
             lasted += max(began[phase + 1] - fewest, 0)
-        told, seen = (self._flow(began, completed, share) for share in (None, lasted / judged if judged else None))
-        return min(told, seen), max(told, seen)
+        expected, seen = (self._flow(began, completed, share) for share in (None, lasted / judged if judged else None))
+        return min(expected, seen), max(expected, seen)
 
     def _flow(self, began: Sequence[int], completed: Sequence[int], share: float | None) -> float:
         """Add up the trials that will end each phase; `share` of those who need not go on do, or as was expected."""
@@ -91,10 +91,12 @@ class Size:
 
 def size_of(scheduler: Scheduler) -> Size:
     """Ask a scheduler how large its study is."""
-    told = expectation_of(scheduler)
+    expected = expectation_of(scheduler)
     known = (scheduler.n_trials, full_runs(scheduler), scheduler.n_phases, float(scheduler.expected_phases))
     return (
-        Size(*known) if told is None else Size(*known, told.began, told.fewest, told.completion, told.fewest_completion)
+        Size(*known)
+        if expected is None
+        else Size(*known, expected.began, expected.fewest, expected.completion, expected.fewest_completion)
     )
 
 

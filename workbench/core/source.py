@@ -36,8 +36,8 @@ def source_mark(thing: Any) -> str | None:
                 return None
             sources[key] = ast.unparse(_without_docstrings(tree))
             waiting += _named_beside(one, tree)
-    told = "\n".join(sources[key] for key in sorted(sources))
-    return hashlib.sha256(told.encode()).hexdigest()[:_DIGITS]
+    text = "\n".join(sources[key] for key in sorted(sources))
+    return hashlib.sha256(text.encode()).hexdigest()[:_DIGITS]
 
 
 def _roots(thing: Any) -> Iterator[Any]:

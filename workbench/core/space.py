@@ -46,7 +46,9 @@ class Space(Mapping[str, Domain]):
                 raise InvalidInput(f"a hyperparameter's name is a word, got {name!r}")
             if not isinstance(domain, Domain) or isinstance(domain, type):
                 raise InvalidInput(f"hyperparameter {name!r}: got {domain!r}; {meant(domain)}")
-        self.only_if = {name: _conditions(name, told, self._domains) for name, told in (only_if or {}).items()}
+        self.only_if = {
+            name: _conditions(name, condition, self._domains) for name, condition in (only_if or {}).items()
+        }
         self.constraint = constraint
         if constraint is not None and (not callable(constraint) or "constraint" in self._domains):
             raise InvalidInput(
@@ -169,13 +171,13 @@ class Space(Mapping[str, Domain]):
 
     def to_json(self) -> dict[str, Any]:
         """Describe the space in JSON's types; `Space.from_json` gives it back, unless it has a constraint."""
-        told: dict[str, Any] = {name: domain.to_json() for name, domain in self.items()}
+        dimensions: dict[str, Any] = {name: domain.to_json() for name, domain in self.items()}
         for name, conditions in self.only_if.items():
-            told[name]["only_if"] = {parent: list(values) for parent, values in conditions.items()}
+            dimensions[name]["only_if"] = {parent: list(values) for parent, values in conditions.items()}
         if self.constraint is not None:
             named = self.constraint if hasattr(self.constraint, "__qualname__") else type(self.constraint)
-            told["constraint"] = {"kind": f"{named.__module__}:{named.__qualname__}"}
-        return told
+            dimensions["constraint"] = {"kind": f"{named.__module__}:{named.__qualname__}"}
+        return dimensions
 
     @classmethod
     def from_json(cls, described: Mapping[str, Any]) -> "Space":
@@ -194,13 +196,13 @@ class Space(Mapping[str, Domain]):
 _TRIES = 1000
 
 
-def _conditions(name: str, told: Any, domains: Mapping[str, Domain]) -> dict[str, tuple[Scalar, ...]]:
+def _conditions(name: str, condition: Any, domains: Mapping[str, Domain]) -> dict[str, tuple[Scalar, ...]]:
     """Check what a hyperparameter depends on, and write single values as lists of one."""
     order = list(domains)
-    if name not in domains or not isinstance(told, Mapping) or not told:
-        raise InvalidInput(f"only_if of {name!r}: write {{name = value}} or {{name = [values]}}, got {told!r}")
+    if name not in domains or not isinstance(condition, Mapping) or not condition:
+        raise InvalidInput(f"only_if of {name!r}: write {{name = value}} or {{name = [values]}}, got {condition!r}")
     found = {}
-    for parent, values in told.items():
+    for parent, values in condition.items():
         if parent not in order[: order.index(name)]:
             raise InvalidInput(f"{name!r} depends on {parent!r}, which must be a hyperparameter that comes before it")
         found[parent] = tuple(values) if isinstance(values, (list, tuple)) else (values,)

@@ -6,7 +6,7 @@ from pathlib import Path
 
 from workbench.core.errors import StudyError
 from workbench.knowledge.reader import KnowledgeBase
-from workbench.knowledge.schema import damage_told, open_for_reading, open_for_writing
+from workbench.knowledge.schema import database_errors, open_for_reading, open_for_writing
 from workbench.knowledge.writer import transaction
 
 
@@ -29,8 +29,8 @@ def carry(source: Path, name: str, target: Path, new_name: str | None = None) ->
     with (
         closing(open_for_reading(source)) as there,
         closing(open_for_writing(target)) as here,
-        damage_told(source),
-        damage_told(target),
+        database_errors(source),
+        database_errors(target),
         transaction(here),
     ):
         if here.execute("SELECT 1 FROM studies WHERE name = ?", (called,)).fetchone():

@@ -11,7 +11,7 @@ from workbench.core.errors import DatabaseError, InvalidInput
 from workbench.core.ledger import Ledger
 from workbench.core.protocols import Event, Kind
 from workbench.knowledge.reader import KnowledgeBase
-from workbench.knowledge.schema import Unfinished, damage_told, open_for_reading, open_for_writing
+from workbench.knowledge.schema import Unfinished, database_errors, open_for_reading, open_for_writing
 from workbench.knowledge.writer import StudyLog, driver_of
 
 
@@ -52,7 +52,7 @@ def check(path: str | Path) -> list[Finding]:
         The file cannot be read at all.
     """
     path = Path(path)
-    with closing(open_for_reading(path)) as connection, damage_told(path):
+    with closing(open_for_reading(path)) as connection, database_errors(path):
         findings = [Finding("", f"integrity: {line}") for line in _integrity(connection, path)]
         findings += [
             Finding("", f"{n} metrics belong to no study or trial", repairable=True)
@@ -63,7 +63,7 @@ def check(path: str | Path) -> list[Finding]:
         for name in kb:
             try:
                 events = kb[name].events()
-                with damage_told(path):
+                with database_errors(path):
                     wrong = [Finding(name, what) for what in out_of_order(events)]
                 findings += [*wrong, Finding(name, _UNMENDABLE)] if wrong else []
             except DatabaseError as err:

@@ -281,8 +281,8 @@ class FrameReader:
 def _decision_row(event: Event) -> dict[str, Any]:
     """A row of the frame `decisions`."""
     reason = {key: value for key, value in event.data.items() if key not in ("verdict", "mode")}
-    told = {"verdict": event.data["verdict"], "mode": event.data.get("mode"), "reason": reason}
-    return {"at_s": event.at, "trial": event.trial, "phase": event.phase, **told}
+    decision = {"verdict": event.data["verdict"], "mode": event.data.get("mode"), "reason": reason}
+    return {"at_s": event.at, "trial": event.trial, "phase": event.phase, **decision}
 
 
 def intervention_row(event: Event) -> dict[str, Any]:

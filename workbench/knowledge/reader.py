@@ -18,7 +18,7 @@ from workbench.core.errors import DatabaseError, InvalidInput, StudyError, unkno
 from workbench.core.places import is_study_name
 from workbench.core.protocols import Event, Kind
 from workbench.knowledge.frames import Frames, frames_of
-from workbench.knowledge.schema import damage_told, open_for_reading
+from workbench.knowledge.schema import database_errors, open_for_reading
 
 POINT = np.dtype([("trial", "i4"), ("phase", "i4"), ("at", "f8"), ("name", "i4"), ("value", "f8")])
 """A metric point, as `RecordedStudy.points` gives them: at in seconds, name as an index."""
@@ -46,7 +46,7 @@ class KnowledgeBase:
 
     def __getitem__(self, name: str) -> "RecordedStudy":
         query = "SELECT id, spec, created_unix FROM studies WHERE name = ?"
-        with damage_told(self.path):
+        with database_errors(self.path):
             row = self._connection.execute(query, (name,)).fetchone() if is_study_name(name) else None
             if row is not None:
                 spec = dict(json.loads(row[1]))
@@ -54,7 +54,7 @@ class KnowledgeBase:
         raise StudyError(str(unknown("study", name, self)) if len(self) else f"{self.path} holds no study yet")
 
     def __iter__(self) -> Iterator[str]:
-        with damage_told(self.path):
+        with database_errors(self.path):
             rows = self._connection.execute("SELECT name FROM studies ORDER BY id").fetchall()
         for (name,) in rows:
             if not is_study_name(name):  # it would become a file's, or a terminal's business
@@ -62,7 +62,7 @@ class KnowledgeBase:
             yield name
 
     def __len__(self) -> int:
-        with damage_told(self.path):
+        with database_errors(self.path):
             return int(self._connection.execute("SELECT count(*) FROM studies").fetchone()[0])
 
     def _ipython_key_completions_(self) -> list[str]:
@@ -128,13 +128,13 @@ class RecordedStudy:
 
     def events(self) -> list[Event]:
         """Read all events in order."""
-        with damage_told(self._path):
+        with database_errors(self._path):
             return decode_events(self._connection, self._id)
 
     def events_since(self, seq: int) -> tuple[list[Event], int]:
         """Read the events logged after number `seq` (0: all), and the number to ask with next time."""
         query = "SELECT max(seq) FROM events WHERE study = ?"
-        with damage_told(self._path):
+        with database_errors(self._path):
             last = self._connection.execute(query, (self._id,)).fetchone()[0] or 0
             return decode_events(self._connection, self._id, seq, last), max(seq, last)
 
@@ -155,7 +155,7 @@ class RecordedStudy:
         if names is not None:
             query += f" AND n.name IN ({', '.join('?' * len(names))})"
         parameters = (self._id, after, *(names or ()))
-        with damage_told(self._path):
+        with database_errors(self._path):
             rows = self._connection.execute(f"{query} ORDER BY m.seq", parameters).fetchall()
         return pd.DataFrame(rows, columns=["seq", "trial", "phase", "at_s", "name", "value"])
 
@@ -182,7 +182,7 @@ class RecordedStudy:
         bool
             Whether there are more.
         """
-        with damage_told(self._path):
+        with database_errors(self._path):
             ends = ", ".join(f"(SELECT {end}(seq) FROM metrics WHERE study = ? AND seq > ?)" for end in ("min", "max"))
             first, newest = self._connection.execute(f"SELECT {ends}", (self._id, after) * 2).fetchone()
             if first is None:
@@ -209,7 +209,7 @@ class RecordedStudy:
     def frames(self) -> Frames:
         """Derive the documented frames from the log as it stands now."""
         events, metrics = self.events(), self.metrics()
-        with damage_told(self._path):
+        with database_errors(self._path):
             return frames_of(events, metrics)
 
     def trial(self, number: int) -> "RecordedTrial":

@@ -6,7 +6,7 @@ from pathlib import Path
 
 from workbench.knowledge.inbox import inbox_path
 from workbench.knowledge.reader import KnowledgeBase
-from workbench.knowledge.schema import damage_told, open_for_writing
+from workbench.knowledge.schema import database_errors, open_for_writing
 from workbench.knowledge.writer import claim, lock_path, output_path, transaction
 
 
@@ -23,7 +23,7 @@ def delete(path: str | Path, name: str) -> None:
         kb[name]  # there is one, or this says which there are
     driver = claim(path, name)
     try:
-        with closing(open_for_writing(path)) as connection, damage_told(path), transaction(connection):
+        with closing(open_for_writing(path)) as connection, database_errors(path), transaction(connection):
             (study,) = connection.execute("SELECT id FROM studies WHERE name = ?", (name,)).fetchone()
             for table in ("metrics", "events"):
                 connection.execute(f"DELETE FROM {table} WHERE study = ?", (study,))

@@ -78,7 +78,7 @@ def open_for_writing(path: Path) -> sqlite3.Connection:
         raise DatabaseError(f"{path} has several names (hard links), which SQLite cannot keep apart: use a copy")
     connection = sqlite3.connect(path, timeout=_WAIT_S, isolation_level=None, check_same_thread=False)
     try:
-        with damage_told(path):
+        with database_errors(path):
             if _is_empty(connection):
                 _create(connection)
             _check(connection, path)
@@ -105,7 +105,7 @@ def open_for_reading(path: Path) -> sqlite3.Connection:
         raise DatabaseError(f"no knowledge base at {path}: check the path, or run a study with db={str(path)!r}")
     connection = _connect_for_reading(path)
     try:
-        with damage_told(path):
+        with database_errors(path):
             if _is_empty(connection):
                 raise Unfinished(f"the making of {path} was interrupted: run workbench repair")
             _check(connection, path)
@@ -136,7 +136,7 @@ def _connect_for_reading(path: Path) -> sqlite3.Connection:
 
 
 @contextmanager
-def damage_told(path: Path) -> Iterator[None]:
+def database_errors(path: Path) -> Iterator[None]:
     """Turn whatever a damaged, full or locked file makes of reading it into one readable error."""
     try:
         yield

@@ -23,7 +23,7 @@ from workbench.core.errors import DatabaseError, InvalidInput, StudyError
 from workbench.core.places import STUDY_NAME, is_study_name
 from workbench.core.protocols import Event, Kind
 from workbench.knowledge.reader import decode_events
-from workbench.knowledge.schema import damage_told, open_for_writing
+from workbench.knowledge.schema import database_errors, open_for_writing
 
 # Space can be lacking for the rows, for the file they go through, or for the index of that file. A quota that is used
 # up is told as an error of writing.
@@ -69,7 +69,7 @@ class StudyLog:
         self._driver: IO[str] | None = None
         try:
             self._driver = claim(self._path, name)
-            with damage_told(self._path):
+            with database_errors(self._path):
                 rows = self._connection.execute("SELECT name, id FROM metric_names").fetchall()
                 self._names: dict[str, int] = dict(rows)
                 self._study = self._enter(name, spec, resume)
@@ -138,7 +138,7 @@ class StudyLog:
     def spec(self) -> dict[str, Any]:
         """What was recorded of the study when it was begun."""
         row = self._connection.execute("SELECT spec FROM studies WHERE id = ?", (self._study,)).fetchone()
-        with damage_told(self._path):
+        with database_errors(self._path):
             return dict(json.loads(row[0]))
 
     @property
@@ -149,7 +149,7 @@ class StudyLog:
 
     def events(self) -> list[Event]:
         """Read back everything this study has logged."""
-        with damage_told(self._path):
+        with database_errors(self._path):
             return decode_events(self._connection, self._study)
 
     def close(self) -> None:
@@ -245,8 +245,8 @@ def output_path(path: Path, name: str) -> Path:
 
 def driver_of(path: Path, name: str) -> str | None:
     """Say which process drives a study, "process 12 on host since …"; ``None`` if none does."""
-    told = holder_of(lock_path(path, name))
-    return None if told is None else told.partition("\n")[0] or "an unknown process"
+    holder = holder_of(lock_path(path, name))
+    return None if holder is None else holder.partition("\n")[0] or "an unknown process"
 
 
 def signal_driver(path: Path, name: str, number: int) -> bool:
@@ -260,10 +260,10 @@ def signal_driver(path: Path, name: str, number: int) -> bool:
         It is on another machine, or cannot be told from others.
     """
     lock = lock_path(path, name)
-    told = holder_of(lock)
-    if told is None:
+    written = holder_of(lock)
+    if written is None:
         return False
-    holder, _, mark = told.strip().partition("\n")
+    holder, _, mark = written.strip().partition("\n")
     words = holder.split()
     if words[:1] != ["process"] or words[3:4] != [socket.gethostname()] or mark != _began(words[1]):
         who = holder or "an unknown process"
@@ -273,7 +273,7 @@ def signal_driver(path: Path, name: str, number: int) -> bool:
     except ProcessLookupError:
         return False
     try:
-        if holder_of(lock) != told:
+        if holder_of(lock) != written:
             return False
         signal.pidfd_send_signal(process, number)
     finally:

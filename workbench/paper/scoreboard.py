@@ -171,8 +171,8 @@ def _table(rows: Sequence[Row], *, papers: bool = False) -> list[str]:
 
 def _line(row: Row, ours: Ours, papers: bool, published: bool) -> str:
     number = row.number
-    told = [_printed(number, number.unit)] * published + [_found(ours), row.verdict, row.why, str(ours.origin)]
-    return f"| {' | '.join([number.paper] * papers + [number.where, number.what, *told])} |"
+    cells = [_printed(number, number.unit)] * published + [_found(ours), row.verdict, row.why, str(ours.origin)]
+    return f"| {' | '.join([number.paper] * papers + [number.where, number.what, *cells])} |"
 
 
 def _found(ours: Ours) -> str:

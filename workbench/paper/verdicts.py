@@ -60,9 +60,9 @@ def within(
         verdict = "agrees"
     elif found.high < low or found.low > high:
         verdict = "differs"
-    told = f"from {low:g} to {high:g}" if math.isfinite(low + high) else f"above {low:g}"
-    told = told if math.isfinite(low) else f"below {high:g}"
-    why = f"{why}; agrees {told}"
+    bounds = f"from {low:g} to {high:g}" if math.isfinite(low + high) else f"above {low:g}"
+    bounds = bounds if math.isfinite(low) else f"below {high:g}"
+    why = f"{why}; agrees {bounds}"
     return number, Ours(found.value, origin, verdict, why, unit or number.unit, (found.low, found.high))
 
 

@@ -136,9 +136,9 @@ class SimulatedExecutor:
     # -- what lies ahead --------------------------------------------------------------------------------------
 
     def _begin_all(self, submits: Sequence[Submit | Release]) -> None:
-        for told in submits:
-            if isinstance(told, Submit):  # it shares no slots, and releases none
-                self._begin(told.attempt)
+        for submit in submits:
+            if isinstance(submit, Submit):  # it shares no slots, and releases none
+                self._begin(submit.attempt)
 
     def _begin(self, attempt: Attempt) -> None:
         """Work out how an attempt will go, and enter it in the agenda."""

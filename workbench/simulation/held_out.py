@@ -261,8 +261,8 @@ class Choosing:
 
     def claimed(self, row: int, smooth: int = 1) -> float:
         """Give the mean of a configuration's latest scores, over its trials."""
-        told = [self.scores[trial][-smooth:] for trial in self.met.trials_of[row] if trial in self.scores]
-        return sum(sum(latest) / len(latest) for latest in told) / len(told) if told else -math.inf
+        curves = [self.scores[trial][-smooth:] for trial in self.met.trials_of[row] if trial in self.scores]
+        return sum(sum(latest) / len(latest) for latest in curves) / len(curves) if curves else -math.inf
 
     def _read(self) -> None:
         """Take in what has been reported since the last time."""
@@ -295,8 +295,8 @@ def _one(scenario: Scenario, shares: Sequence[float], to_end: bool, number: int)
             rows = study.run(marks, smooth, to_end)
         for label, chosen, n in zip(labels, rows, smooth, strict=True):
             regret = [at_random if row < 0 else draw.regrets[row] for row in chosen]
-            told = study.claimed(chosen[-1], n), float(draw.worth[chosen[-1]]), study.race.now * speed / draw.whole
-            found[label] = [*regret, *told]
+            outcome = study.claimed(chosen[-1], n), float(draw.worth[chosen[-1]]), study.race.now * speed / draw.whole
+            found[label] = [*regret, *outcome]
     return found
 
 

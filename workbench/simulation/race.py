@@ -107,12 +107,12 @@ class Race:
             self._leave(trial)
             trial.over = True
             report = Report(number, trial.phase, math.nan, failed=True)
-        told = self.scheduler.tell(report)
-        tally.events += 1 + len(told)
-        return told
+        decisions = self.scheduler.tell(report)
+        tally.events += 1 + len(decisions)
+        return decisions
 
-    def _apply(self, told: Mapping[int, Decision]) -> None:
-        for number, decision in told.items():
+    def _apply(self, decisions: Mapping[int, Decision]) -> None:
+        for number, decision in decisions.items():
             trial, verdict = self._trials[number], decision.verdict
             if trial.at_work or (trial.slot is None and verdict is Verdict.CONTINUE and not trial.over):
                 where = "in a phase" if trial.at_work else "on no slot: ask for it instead"

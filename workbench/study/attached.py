@@ -112,11 +112,11 @@ class AttachedStudy:
     def progress(self) -> Progress:
         """How far the study is, as its log tells."""
         from workbench.knowledge import KnowledgeBase
-        from workbench.knowledge.schema import damage_told
+        from workbench.knowledge.schema import database_errors
 
         with KnowledgeBase(self.db) as kb:
             events, self._seen = kb[self.name].events_since(self._seen)
-        with damage_told(self.db):
+        with database_errors(self.db):
             for event in events:
                 self._progress.see(event)
         return self._progress

@@ -59,9 +59,9 @@ class Explorer:
 
         rows = []
         for name, results in self.results.items():
-            told = results.summary
-            row = {"study": name, "state": results.frames.state, "time_to_best_s": told["best_at_s"]}
-            rows.append(row | {key: told[key] for key in _COLUMNS if key in told})
+            summary = results.summary
+            row = {"study": name, "state": results.frames.state, "time_to_best_s": summary["best_at_s"]}
+            rows.append(row | {key: summary[key] for key in _COLUMNS if key in summary})
         return pd.DataFrame(rows, columns=_COLUMNS)
 
     @cached_property
@@ -83,13 +83,13 @@ class Explorer:
         survival = {name: analysis.survival(f.trials, f.phases, f.decisions) for name, f in frames.items()}
         curves = {name: analysis.learning_curves(f.phases, f.metrics) for name, f in frames.items()}
         tables = {name: found.table for name, found in self.importance.items()}
-        told = {name: str(found) for name, found in self.importance.items()}
+        words = {name: str(found) for name, found in self.importance.items()}
         return {
             "best so far": figures.compare_best(self._best, until),
             "time to best": figures.compare_time_to_best(self._best, until),
             "learning curves": figures.compare_curves(curves),
             "survival": figures.compare_survival(survival),
-            "importance": figures.compare_importance(tables, told),
+            "importance": figures.compare_importance(tables, words),
             **{f"{what}: {name}": fig for name in frames for what, fig in self._own_figures(name).items()},
         }
 

@@ -62,10 +62,10 @@ def launch(study: Any, *, resume: bool, scheduler_address: str | None) -> None:
     with open(hears, "rb") as answer:
         with suppress(BrokenPipeError), child.stdin:
             child.stdin.write(payload)
-        told = answer.read()
-    if not told:
+        message = answer.read()
+    if not message:
         raise StudyError(f"the process for study {study.name!r} did not come up: see {said}")
-    error = pickle.loads(told)
+    error = pickle.loads(message)
     if error is not None:
         raise error
 

@@ -79,8 +79,8 @@ def _module(name: str, here: str) -> ModuleType:
     except WorkbenchError:
         raise
     except Exception as err:  # noqa: BLE001  whatever the user's code does
-        told = " ".join(f"{type(err).__name__}: {err}".split())
-        raise InvalidInput(f"{name} cannot be imported: {told} ({place_of(err)})") from None
+        error = " ".join(f"{type(err).__name__}: {err}".split())
+        raise InvalidInput(f"{name} cannot be imported: {error} ({place_of(err)})") from None
 
 
 def _public(module: ModuleType) -> list[str]:

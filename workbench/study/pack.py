@@ -105,7 +105,7 @@ def pack(db: str | Path, name: str, file: str | Path, *, checkpoints: str | None
         kb[name]  # a name that is mistaken makes no lock
     store = checkpoint_store(db, name, checkpoints)
     part = file.with_name(f".{file.name}.part")
-    with files_told(f"study {name!r} cannot be packed into {file}"), ExitStack() as stack:
+    with file_errors(f"study {name!r} cannot be packed into {file}"), ExitStack() as stack:
         stack.callback(claim(db, name).close)  # whoever wants to drive it now is refused
         file.parent.mkdir(parents=True, exist_ok=True)
         part.unlink(missing_ok=True)
@@ -147,7 +147,7 @@ def needed(spec: Mapping[str, Any], events: Iterable[Event]) -> tuple[list[str],
 
 
 @contextmanager
-def files_told(what: str) -> Iterator[None]:
+def file_errors(what: str) -> Iterator[None]:
     try:
         yield
     except OSError as err:
@@ -206,10 +206,10 @@ def _add(archive: zipfile.ZipFile, file: Path, member: str) -> None:
 
 
 def _about(packed: Pack, events: Iterable[Event]) -> dict[str, Any]:
-    told = {"format": FORMAT, "name": packed.name, "spec": packed.spec, "aim": Ledger(events).aim.to_json()}
-    return {**told, "versions": packed.versions, "checkpoints": packed.checkpoints, "lost": packed.lost}
+    about = {"format": FORMAT, "name": packed.name, "spec": packed.spec, "aim": Ledger(events).aim.to_json()}
+    return {**about, "versions": packed.versions, "checkpoints": packed.checkpoints, "lost": packed.lost}
 
 
 def _versions_of(events: Iterable[Event]) -> dict[str, str]:
-    told = [e.data.get("versions", {}) for e in events if e.kind in (Kind.STUDY_STARTED, Kind.STUDY_RESUMED)]
-    return {name: version for name, version in (told[-1] if told else {}).items() if version is not None}
+    versions = [e.data.get("versions", {}) for e in events if e.kind in (Kind.STUDY_STARTED, Kind.STUDY_RESUMED)]
+    return {name: version for name, version in (versions[-1] if versions else {}).items() if version is not None}

@@ -204,8 +204,13 @@ class Results:
             | {"config": {name: scalar(row[name]) for name in names if row[name] == row[name]}}
             for row in table.to_dict("records")
         ]
-        told = {"study": self.name, "seed": self.spec["seed"], "trainable": self.spec["trainable"], "phases": phases}
-        Path(path).write_text(json.dumps(told, indent=1) + "\n")
+        schedule = {
+            "study": self.name,
+            "seed": self.spec["seed"],
+            "trainable": self.spec["trainable"],
+            "phases": phases,
+        }
+        Path(path).write_text(json.dumps(schedule, indent=1) + "\n")
         return Path(path)
 
     def population_figures(self) -> "dict[str, go.Figure]":
@@ -235,8 +240,10 @@ class Results:
         f = self.frames
         captions = {_CAPTIONS[name]: figure for name, figure in self.figures().items()}
         explain = explain_of(self.spec["scheduler"], REGISTRY)
-        told = [explain({"mode": mode, **why}) for mode, why in f.decisions[["mode", "reason"]].itertuples(index=False)]
-        decisions = f.decisions.assign(reason=told)
+        reasons = [
+            explain({"mode": mode, **why}) for mode, why in f.decisions[["mode", "reason"]].itertuples(index=False)
+        ]
+        decisions = f.decisions.assign(reason=reasons)
         tables = {"Trials": self._trials_table(), "Decisions": decisions}
         if not (confirmed := self.confirmed).empty:
             tables = {"Claimed and confirmed": confirmed, **tables}
@@ -261,8 +268,8 @@ class Results:
         table = f.trials[[*first, *(name for name in f.trials if name not in first)]].dropna(axis="columns", how="all")
         idle = [name for name in ("confirms",) if not f.trials[name].any()]
         idle += ["candidate"] if (f.trials["candidate"] == f.trials["trial"]).all() else []
-        told = {"tags": table["trial"].map(tags).fillna("")} if len(tags) else {}
-        return table.drop(columns=idle, errors="ignore").assign(**told)
+        columns = {"tags": table["trial"].map(tags).fillna("")} if len(tags) else {}
+        return table.drop(columns=idle, errors="ignore").assign(**columns)
 
     def __str__(self) -> str:
         rows = summary_rows(self)

@@ -46,16 +46,16 @@ def _confirmed_row(results: "Results") -> dict[str, str]:
         best = claims(results.frames.trials, results.frames.aim.mode).head(1)
         if best.empty or best["claimed_on"].item() == 1:
             return {}
-        told = f"{number(best['claimed'].item())} (configuration of trial {best['trial'].item()}, mean of "
-        return {"claimed score": f"{told}{_seeds(best['claimed_on'].item())} that the study chose it by)"}
+        text = f"{number(best['claimed'].item())} (configuration of trial {best['trial'].item()}, mean of "
+        return {"claimed score": f"{text}{_seeds(best['claimed_on'].item())} that the study chose it by)"}
     first = rows.iloc[0]
     interval = f"{number(float(first['confirmed']))} [{first['low']:.4g}, {first['high']:.4g}]"
     config = results.frames.trials.set_index("trial").loc[first["trial"], results.frames.hyperparameters].dropna()
-    told = ", ".join(f"{name} = {number(scalar(value))}" for name, value in config.items())
+    text = ", ".join(f"{name} = {number(scalar(value))}" for name, value in config.items())
     on = f"{_seeds(int(first['claimed_on']))} claimed {number(float(first['claimed']))}"
     return {
         "confirmed score": f"{interval} (middle mean of {_seeds(int(first['confirmed_on']))}, fresh; {on})",
-        "confirmed config": f"{told} (configuration of trial {first['trial']:.0f})",
+        "confirmed config": f"{text} (configuration of trial {first['trial']:.0f})",
     }
 
 
@@ -63,8 +63,8 @@ def _front_row(results: "Results") -> dict[str, str]:
     if (second := results.frames.aim.second) is None:
         return {}
     rows = results.front[results.front["on_front"]]
-    told = [f"trial {row.trial} ({number(row.score)}, {second} {number(row.second)})" for row in rows.itertuples()]
-    return {"front": "; ".join(told) or f"no phase has ended with a metric {second}"}
+    members = [f"trial {row.trial} ({number(row.score)}, {second} {number(row.second)})" for row in rows.itertuples()]
+    return {"front": "; ".join(members) or f"no phase has ended with a metric {second}"}
 
 
 def _failures(results: "Results") -> dict[str, str]:

@@ -73,18 +73,18 @@ class StudyRun(AttachedStudy):
                 f"study {study.name!r} was started with mode = {ledger.aim.mode!r}, not {study.mode!r}: "
                 "resume it as it was, or start another study"
             )
-        told = provenance(
+        record = provenance(
             study.nodes if study.client is None else None, scheduler=study.scheduler, trainable=study.trainable
         )
-        warn_of_new_code(study.name, past, told)
+        warn_of_new_code(study.name, past, record)
         for event in past:
             self._progress.see(event)
-        told = {**told, "aim": study.aim.to_json()}
+        record = {**record, "aim": study.aim.to_json()}
         if raised is not None:
-            told["n_trials"] = raised
+            record["n_trials"] = raised
         if raised is not None or not past:
-            told["size"] = size_of(scheduler).to_json()
-        return scheduler, ledger, Event(Kind.STUDY_RESUMED if past else Kind.STUDY_STARTED, ledger.at, data=told)
+            record["size"] = size_of(scheduler).to_json()
+        return scheduler, ledger, Event(Kind.STUDY_RESUMED if past else Kind.STUDY_STARTED, ledger.at, data=record)
 
     # -- waiting and stopping ---------------------------------------------------------------------------------
 
@@ -190,9 +190,9 @@ class StudyRun(AttachedStudy):
     def _end_badly(self, err: BaseException, watched: WatchedLog, hopeless: Hopeless) -> None:
         self.error = err
         self._progress.state = "interrupted"
-        told = {"error": _said(hopeless) if isinstance(err, FirstTrialsFailed) else repr(err)}
+        data = {"error": _said(hopeless) if isinstance(err, FirstTrialsFailed) else repr(err)}
         with suppress(Exception):  # the log itself may be what failed
-            watched.append([Event(Kind.STUDY_INTERRUPTED, self._progress.at, data=told)])
+            watched.append([Event(Kind.STUDY_INTERRUPTED, self._progress.at, data=data)])
 
 
 def _requests(log: "StudyLog", inbox: "Inbox") -> "Sequence[Request]":

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 
 from workbench.core.errors import CheckpointError, DatabaseError, InvalidInput, StudyError
 from workbench.core.places import DEFAULT_DB, STUDY_NAME, is_study_name, private_folder
-from workbench.study.pack import ABOUT, CHECKPOINTS, FORMAT, LOG, Pack, files_told, unmendable
+from workbench.study.pack import ABOUT, CHECKPOINTS, FORMAT, LOG, Pack, file_errors, unmendable
 from workbench.study.study import checkpoint_store
 
 if TYPE_CHECKING:
@@ -47,7 +47,7 @@ def unpack(
     file, db = Path(file), Path(db)
     if name is not None and not is_study_name(name):
         raise InvalidInput(f"{STUDY_NAME}, got {name!r}")
-    with files_told(f"{file} cannot be unpacked"), _damage_told(file), ExitStack() as stack:
+    with file_errors(f"{file} cannot be unpacked"), _damage_told(file), ExitStack() as stack:
         archive = stack.enter_context(zipfile.ZipFile(file))
         members = _members(archive, file.stat().st_size)
         found = _read_about(archive, members, file)
@@ -117,12 +117,12 @@ def _read_about(archive: zipfile.ZipFile, members: Mapping[str, zipfile.ZipInfo]
     if members[ABOUT].file_size > _MOST_ABOUT:
         raise InvalidInput(f"{ABOUT} has {members[ABOUT].file_size} bytes, at most {_MOST_ABOUT} are read")
     try:
-        told = json.loads(archive.read(ABOUT))
-        if (made := told["format"]) != FORMAT:
+        about = json.loads(archive.read(ABOUT))
+        if (made := about["format"]) != FORMAT:
             raise InvalidInput(
                 f"it has format {made!r}, this workbench reads {FORMAT}: unpack it with the one it is of"
             )
-        found = Pack(file, told["name"], told["spec"], told["versions"], tuple(told["checkpoints"]), told["lost"])
+        found = Pack(file, about["name"], about["spec"], about["versions"], tuple(about["checkpoints"]), about["lost"])
         told_rightly = is_study_name(found.name) and isinstance(found.lost, int) and isinstance(found.spec, dict)
         for word in (*found.checkpoints, *found.versions, *found.versions.values()):
             told_rightly = told_rightly and isinstance(word, str)

@@ -168,7 +168,7 @@ class _Thread:
                 try:
                     future.set_result(call())
                 except (SystemExit, KeyboardInterrupt) as err:  # raised again there, they would end the worker
-                    told = RuntimeError(f"{type(err).__name__} {err}".strip())
-                    future.set_exception(told.with_traceback(err.__traceback__))
+                    error = RuntimeError(f"{type(err).__name__} {err}".strip())
+                    future.set_exception(error.with_traceback(err.__traceback__))
                 except BaseException as err:  # noqa: BLE001  raised again where the call was asked for
                     future.set_exception(err)

@@ -231,7 +231,7 @@ def unpacked(packet: bytes) -> Sequence[Wrapper]:
     return kept
 
 
-def told(recipe: Recipe) -> dict[str, Any]:
+def recipe_to_json(recipe: Recipe) -> dict[str, Any]:
     """Describe in JSON's types how an environment is made, as far as it is not by its id alone."""
     names = [w if isinstance(w, str | Mapping) else f"{w.__module__}:{w.__qualname__}" for w in recipe.wrappers]
     found = {"env_kwargs": dict(recipe.kwargs), "wrappers": names}

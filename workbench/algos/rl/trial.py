@@ -13,7 +13,7 @@ import torch
 
 from workbench.algos.rl.agents import AgentGroup
 from workbench.algos.rl.checkpoint import CHECKPOINT, load_weights, read_checkpoint
-from workbench.algos.rl.environment import told
+from workbench.algos.rl.environment import recipe_to_json
 from workbench.algos.rl.envs import ATARI_EPISODE_FRAMES, Agents, Game, make_agents
 from workbench.algos.rl.episodes import Episodes, PhaseEnd
 from workbench.algos.rl.learner import Learner
@@ -159,7 +159,7 @@ class Trial(ABC):
         """
         counters = {
             "game": self.game.name,
-            **(told(self.game.recipe) if self.game.recipe is not None else {}),
+            **(recipe_to_json(self.game.recipe) if self.game.recipe is not None else {}),
             "network": network_name(self.game, self.settings.network),
             "rules": asdict(self.settings.rules),
             "seed": self.seed,

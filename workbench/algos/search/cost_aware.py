@@ -117,9 +117,9 @@ class CostAwareSearcher:
         cost, spread_of_costs = costs.mean(), costs.std() or 1.0
         at = likeness(positions([*(self._configs[t] for t in trials), *drawn]))
         like = (1 - OWN) * at + OWN * np.eye(len(at))
-        told = like[: len(trials), : len(trials)] + NOISE * np.eye(len(trials))
+        covariance = like[: len(trials), : len(trials)] + NOISE * np.eye(len(trials))
         cross = like[len(trials) :, : len(trials)]
-        solved = np.linalg.solve(told, np.column_stack([worth, (costs - cost) / spread_of_costs, cross.T]))
+        solved = np.linalg.solve(covariance, np.column_stack([worth, (costs - cost) / spread_of_costs, cross.T]))
         expected, at_cost = cross @ solved[:, 0], cross @ solved[:, 1] * spread_of_costs + cost
         spreads = np.sqrt(np.maximum(1 - (cross * solved[:, 2:].T).sum(axis=1), 1e-12))
         gains = [

@@ -82,10 +82,10 @@ class PB2(PBT):
         rises = np.array([one[3] for one in seen])
         rises = (rises - rises.mean()) / (rises.std() or 1.0)
         n, m = len(seen), len(seen) + len(pending)
-        told = self._covariance(at[:m], phases[:m], at[:m], phases[:m]) + 0.1 * np.eye(m)
+        covariance = self._covariance(at[:m], phases[:m], at[:m], phases[:m]) + 0.1 * np.eye(m)
         cross = self._covariance(at[m:], phases[m:], at[:m], phases[:m])
-        means = cross[:, :n] @ np.linalg.solve(told[:n, :n], rises)
-        spreads = np.sqrt(np.maximum(1 - (cross * np.linalg.solve(told, cross.T).T).sum(axis=1), 0))
+        means = cross[:, :n] @ np.linalg.solve(covariance[:n, :n], rises)
+        spreads = np.sqrt(np.maximum(1 - (cross * np.linalg.solve(covariance, cross.T).T).sum(axis=1), 0))
         return np.asarray((means + self.kappa * spreads).round(6))
 
     def _covariance(self, at: Array, phases: Array, other: Array, others: Array) -> Array:

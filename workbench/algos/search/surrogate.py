@@ -133,10 +133,10 @@ class Surrogate:
         """Border the inverse by a row and a column."""
         m = self.n_seen - 1
         inverse, cross = self._inverse[:m, :m], self._like[config, self._arrived[:m]]
-        told = inverse @ cross
-        rest = self._like[config, config] + noise - cross @ told
-        inverse += np.outer(told, told) / rest
-        self._inverse[m, :m] = self._inverse[:m, m] = -told / rest
+        weights = inverse @ cross
+        rest = self._like[config, config] + noise - cross @ weights
+        inverse += np.outer(weights, weights) / rest
+        self._inverse[m, :m] = self._inverse[:m, m] = -weights / rest
         self._inverse[m, m] = 1 / rest
 
     def _sharpen(self, config: int, change: float) -> None:

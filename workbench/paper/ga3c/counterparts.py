@@ -142,14 +142,17 @@ def pong_agent(root: Path) -> Pairs:
     """One agent's games of Pong (Table 3)."""
     name = "pong-agent-slower"
     try:
-        told = json.loads((root / name / "evaluation.json").read_text(encoding="utf-8"))
+        evaluation = json.loads((root / name / "evaluation.json").read_text(encoding="utf-8"))
     except OSError:
         raise DatabaseError(f"no evaluation of {name} in {root}") from None
-    n, origin = told["n_episodes"], Origin("measured", f"workbench run --preset {name} --record data/{name}", "hours")
-    low, high = stats.t.interval(CONFIDENCE, n - 1, told["mean"], told["std"] / np.sqrt(n))
+    n, origin = (
+        evaluation["n_episodes"],
+        Origin("measured", f"workbench run --preset {name} --record data/{name}", "hours"),
+    )
+    low, high = stats.t.interval(CONFIDENCE, n - 1, evaluation["mean"], evaluation["std"] / np.sqrt(n))
     number = find(NUMBERS, "Table 3", "after one day, pong")
     why = f"{n} games of one agent after pong-agent and this, 40 million frames, settings changed by hand between"
-    yield above(number, Interval(told["mean"], float(low), float(high)), 18, origin, why)
+    yield above(number, Interval(evaluation["mean"], float(low), float(high)), 18, origin, why)
 
 
 def _claim(where: str, what: str) -> Published:

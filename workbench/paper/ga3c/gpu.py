@@ -88,8 +88,8 @@ def _measure(
     if kind is GA3C:
         given |= {"n_groups": max(1, agents // _A_GROUP), "min_training_batch": least_batch}
         given |= {"n_predictors": threads, "n_trainers": threads, "emulator_threads": max(1, cores() // trials)}
-    told, busy, memory = _played(kind, given, settings.seconds, trials)
-    rates = [one["pps"] for one in told]
+    results, busy, memory = _played(kind, given, settings.seconds, trials)
+    rates = [one["pps"] for one in results]
     return {
         "part": part,
         "system": kind.__name__,
@@ -101,10 +101,10 @@ def _measure(
         "pps": round(sum(rates), 1),
         "pps_low": round(min(rates), 1),
         "pps_high": round(max(rates), 1),
-        "tps": round(sum(one["tps"] for one in told), 2),
+        "tps": round(sum(one["tps"] for one in results), 2),
         "utilisation": round(busy, 1),
         "memory_mib": round(memory, 1),
-        "device": told[0]["device"],
+        "device": results[0]["device"],
     }
 
 
@@ -118,9 +118,9 @@ def _played(
         futures = [pool.submit(_play, kind, given, seed, seconds) for seed in range(trials)]
         all_up.wait()
         readings = _read(seconds)
-        told = [future.result() for future in futures]
+        results = [future.result() for future in futures]
     busy, memory = zip(*readings, strict=True) if readings else ((float("nan"),), (float("nan"),))
-    return told, statistics.fmean(busy), max(memory)
+    return results, statistics.fmean(busy), max(memory)
 
 
 def _share(barrier: Any) -> None:
@@ -139,10 +139,10 @@ def _play(kind: type[GA3C] | type[A3C], given: dict[str, Any], seed: int, second
         _all_up.abort()
         raise
     _all_up.wait()
-    told = play_for(trial, seconds)
+    rates = play_for(trial, seconds)
     device = str(trial.learner.device)
     trial.close()
-    return {"pps": told["pps"], "tps": told["tps"], "device": device}
+    return {"pps": rates["pps"], "tps": rates["tps"], "device": device}
 
 
 def _read(seconds: float) -> Sequence[tuple[float, float]]:

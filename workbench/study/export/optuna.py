@@ -107,10 +107,10 @@ def _space_of(spec: Mapping[str, Any]) -> Mapping[str, Domain]:
     for holder in (scheduler, scheduler.get("searcher", {})):
         while isinstance(holder, Mapping) and "space" not in holder and "searcher" in holder:
             holder = holder["searcher"]  # one that goes on as another
-        told = holder.get("space") if isinstance(holder, Mapping) else None
-        if told:
+        space = holder.get("space") if isinstance(holder, Mapping) else None
+        if space:
             try:
-                return Space.from_json({k: v for k, v in told.items() if "kind" not in v})
+                return Space.from_json({k: v for k, v in space.items() if "kind" not in v})
             except WorkbenchError:
                 continue
     return {}

@@ -89,7 +89,7 @@ class Board:
         self.importance: list[dict[str, Any]] = []
         self._stale = True
         self._waiting: list[npt.NDArray[Any]] = []  # points, while more of them are to come
-        self._told: dict[str, Any] = {}  # the small things, as viewers know them
+        self._sent: dict[str, Any] = {}  # the small things, as viewers know them
 
     def take(self, news: News) -> None:
         """Take in what is new in the log; points wait until there are no more to come."""
@@ -211,7 +211,7 @@ class Board:
         dropped, points = self.curves.changes()
         state = self.state()
         content = {
-            **{name: value for name, value in state.items() if name not in self._told or value != self._told[name]},
+            **{name: value for name, value in state.items() if name not in self._sent or value != self._sent[name]},
             "trials": [self.rows.of(number) for number in sorted(self._touched) if number in self.ledger],
             "log": self._lines.since(self._lines_sent),
             "void": self._lines.take_void(),
@@ -223,7 +223,7 @@ class Board:
 
     def take_as_sent(self, state: dict[str, Any] | None = None) -> None:
         """Every viewer has all there is, by a snapshot say; `state`: the small things, where they are at hand."""
-        self._told = self.state() if state is None else state
+        self._sent = self.state() if state is None else state
         self.curves.take_as_sent()
         self.rates.changes()
         self._spans.changes()

@@ -126,8 +126,8 @@ class Comparison(Explored):
         for _, board in self._studies.values():
             now = board.state()
             best = now["best"][-1][1] if now["best"] else None
-            told = {"study": board.name, "state": now["state"], "trials": now["trials_started"]}
-            yield told | {"phases": now["phases_ended"], "best score": best, "seconds": round(now["at_s"])}
+            row = {"study": board.name, "state": now["state"], "trials": now["trials_started"]}
+            yield row | {"phases": now["phases_ended"], "best score": best, "seconds": round(now["at_s"])}
 
     def _is_over(self) -> bool:
         return all(board.ended for _, board in self._studies.values())

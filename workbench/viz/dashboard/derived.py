@@ -187,8 +187,8 @@ class Fates:
         """Say of each kind of error which trials failed by it."""
         failed = sorted(trial for trial, (fate, _) in self._end.items() if fate == TrialState.FAILED)
         if failed != self._failed:  # hardly ever: the frames take a quarter of a refresh
-            told = [(trial, TrialState.FAILED.value, self._ledger.trials[trial].error) for trial in failed]
-            lines = analysis.failure_lines(pd.DataFrame(told, columns=["trial", "state", "error"], dtype=object))
+            failures = [(trial, TrialState.FAILED.value, self._ledger.trials[trial].error) for trial in failed]
+            lines = analysis.failure_lines(pd.DataFrame(failures, columns=["trial", "state", "error"], dtype=object))
             self._failed, self._failures = failed, lines
         return self._failures
 
@@ -198,8 +198,8 @@ class Fates:
         row["running"] = max(row["began"] - decided, 0)
         mode, why = self._mode.get(phase, (None, {}))
         known = (None, None, None) if mode is None else mode_after(mode, why, self._judged[phase])
-        told = [finite(number) for number in known[1:]]
-        return row | {"mode": known[0], "reported": told[0], "collecting_reports": told[1]}
+        numbers = [finite(number) for number in known[1:]]
+        return row | {"mode": known[0], "reported": numbers[0], "collecting_reports": numbers[1]}
 
     def _once(self, count: str, trial: int, phase: int) -> None:
         if (count, trial, phase) not in self._known:

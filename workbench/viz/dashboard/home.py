@@ -58,7 +58,7 @@ class Home(Live):
         self._db = Path(db)
         self._kb: KnowledgeBase | None = None
         self._studies: dict[str, _Followed] = {}
-        self._told: list[dict[str, Any]] | None = None
+        self._sent: list[dict[str, Any]] | None = None
         self._problem = ""  # why what is selected cannot be opened
         self.board: Dashboard | Comparison | None = None
         super().__init__(f"studies of {db}", refresh_s)
@@ -74,8 +74,8 @@ class Home(Live):
             self._studies = {n: self._studies.get(n) or _Followed(self._kb[n], self._db) for n in names}
             for study in self._studies.values():
                 study.read()
-        if (rows := self._rows()) != self._told:
-            self._told, self._asked = rows, True
+        if (rows := self._rows()) != self._sent:
+            self._sent, self._asked = rows, True
         if self._problem:
             raise StudyError(self._problem)
 
@@ -103,7 +103,7 @@ class Home(Live):
 
     def _snapshot(self) -> Iterator[Message]:
         colors = {"states": theme.STATE_COLORS, "db": str(self._db)}
-        yield {"studies": self._told or [], **colors}, []
+        yield {"studies": self._sent or [], **colors}, []
 
     def _html(self) -> str:
         names = ("name", "state", "trials", "phases", "best", "seconds", "began")

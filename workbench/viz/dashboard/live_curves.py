@@ -211,9 +211,9 @@ class _Order:
 
     def __init__(self, attempts: list[_Attempt]) -> None:
         self.live = sorted((a for a in attempts if not a.void), key=lambda a: (a.trial, a.from_s, a.phase))
-        told = [(a.trial, a.from_s, a.phase, a.to_s, a.score, a.frames, a.before_s, a.trains_from_s) for a in self.live]
+        ends = [(a.trial, a.from_s, a.phase, a.to_s, a.score, a.frames, a.before_s, a.trains_from_s) for a in self.live]
         self.trial, self.from_s, self.phase, self.to_s, self.score, self.frames, self.before_s, self.began_s = (
-            np.array(told).reshape(-1, 8).T
+            np.array(ends).reshape(-1, 8).T
         )
         self.ended = np.flatnonzero(self.to_s < _NEVER)
         self.settled = np.array([a.earlier is None and a.began_s is not None for a in self.live], bool)
@@ -245,16 +245,16 @@ def _rows(points: npt.NDArray[Any], order: _Order) -> tuple[Table, npt.NDArray[A
     points, owner = points[own], owner[own]
     order.settle(owner, points["at"])
     waits = ~order.settled[owner]
-    told = ~waits & (points["name"] == SCORE)
-    frames = _frames_at(points, owner, told)
+    shown = ~waits & (points["name"] == SCORE)
+    frames = _frames_at(points, owner, shown)
     ended = order.ended
-    at = np.concatenate([to_s[ended], points["at"][told]])
+    at = np.concatenate([to_s[ended], points["at"][shown]])
     by_time = np.argsort(at, kind="stable")  # both parts are nearly in order, so this is quick
-    owners = np.concatenate([ended, owner[told]])[by_time]
+    owners = np.concatenate([ended, owner[shown]])[by_time]
     rows = np.empty((len(at), 6), np.float32)
     rows[:, _TRIAL], rows[:, _PHASE] = trial[owners], phase[owners]
     rows[:, _X] = np.maximum(at[by_time] - order.began_s[owners], 0.0) + order.before_s[owners]
-    rows[:, _SCORE] = np.concatenate([order.score[ended], points["value"][told]])[by_time]
+    rows[:, _SCORE] = np.concatenate([order.score[ended], points["value"][shown]])[by_time]
     rows[:, _END] = by_time < len(ended)
     rows[:, _FRAMES] = np.concatenate([order.frames[ended], frames])[by_time]
     return rows, points[waits]
@@ -272,9 +272,9 @@ def _first_two(owner: npt.NDArray[np.intp], at: Floats) -> dict[int, Floats]:
     return {int(of[k]): when[k : k + 2] for k in first}
 
 
-def _frames_at(points: npt.NDArray[Any], owner: npt.NDArray[np.intp], told: npt.NDArray[np.bool_]) -> Floats:
+def _frames_at(points: npt.NDArray[Any], owner: npt.NDArray[np.intp], scored: npt.NDArray[np.bool_]) -> Floats:
     """Give the frames that were reported with the scores `told`, beside them in the log; NaN where none were."""
-    scores = np.flatnonzero(told)
+    scores = np.flatnonzero(scored)
     found = np.full(len(scores), np.nan)
     for step in (1, -1):
         if not np.isnan(found).any():

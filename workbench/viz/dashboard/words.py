@@ -47,8 +47,8 @@ def line_of(event: Event, explain: Explain = reason_text) -> dict[str, Any]:
             attempts = 1 + int(event.data.get("attempt") or 0)
             failed = f"failed after {attempts} attempts" if attempts > 1 else "failed"
             what = "attempt lost" if event.kind is Kind.PHASE_FAILED else failed
-            told = [str(event.data.get(key) or "") for key in ("why", "error")]
-            return _line(event, what, ": ".join(part for part in told if part))
+            parts = [str(event.data.get(key) or "") for key in ("why", "error")]
+            return _line(event, what, ": ".join(part for part in parts if part))
         case Kind.SLOT_LOST:
             node = str(event.data.get("node") or "")
             return _line(event, f"slot {event.slot} lost", f"on {node}" if node else "")
@@ -62,8 +62,8 @@ def _answer(event: Event) -> dict[str, Any]:
     accepted = bool(data.get("accepted"))
     by, action = data.get("by") or "person", str(data.get("action"))
     asked = f"{by} asked to {action}: {'accepted' if accepted else 'refused'}"
-    told = {key: value for key, value in data.items() if key not in _HANDLED}
-    reason = ", ".join(f"{key} {_plain(value)}" for key, value in told.items()) if accepted else str(data.get("why"))
+    details = {key: value for key, value in data.items() if key not in _HANDLED}
+    reason = ", ".join(f"{key} {_plain(value)}" for key, value in details.items()) if accepted else str(data.get("why"))
     if accepted and action in _REMARKED:
         asked, reason = f"{by} {_REMARKED[action]}", str(data.get("text") or data.get("tag"))
     line = _line(event, asked, reason)

@@ -108,11 +108,11 @@ def _browser() -> str:
 def _drawn(figures: Sequence[tuple[str, Mapping[str, object]]]) -> list[bytes]:
     """Let a headless browser draw figures, and read the pictures off the page it leaves."""
     browser = _browser()
-    told = ",".join(figure for figure, _ in figures).replace("<", "\\u003c")
+    drawn = ",".join(figure for figure, _ in figures).replace("<", "\\u003c")
     sizes = json.dumps([size for _, size in figures])
     with tempfile.TemporaryDirectory() as folder:
         page = Path(folder) / "figure.html"
-        page.write_text(_PAGE.format(plotly=get_plotlyjs(), figures=f"[{told}]", sizes=sizes), encoding="utf-8")
+        page.write_text(_PAGE.format(plotly=get_plotlyjs(), figures=f"[{drawn}]", sizes=sizes), encoding="utf-8")
         command = [browser, "--headless", "--disable-gpu", f"--user-data-dir={folder}/profile", "--dump-dom"]
         command += ["--no-sandbox"] if os.geteuid() == 0 else []  # root has none
         command += ["--virtual-time-budget=30000", page.as_uri()]
