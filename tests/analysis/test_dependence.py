@@ -19,7 +19,7 @@ def study_of(n: int = 80, seeds: int = 1, noise: float = 0.05) -> tuple[pd.DataF
 
 def dependence(trials: pd.DataFrame, phases: pd.DataFrame, names: list[str]) -> pd.DataFrame:
     few = importance(trials, phases, names, forests=4, resamples=2)
-    return partial_dependence(trials, phases, names, found=few)
+    return partial_dependence(trials, phases, names, fitted=few)
 
 
 def test_it_finds_where_the_best_value_lies_and_what_does_not_matter() -> None:

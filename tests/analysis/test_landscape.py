@@ -30,17 +30,17 @@ def test_the_best_moves_as_it_was_made_to() -> None:
     trials, phases = study_of()
     names = ["rate", "momentum", "idle"]
     found = importance(trials, phases, names, phase=2, forests=4, resamples=2)
-    table = landscape(trials, phases, names, found=found)
+    table = landscape(trials, phases, names, fitted=found)
     assert list(table.columns[:2]) == ["phase", "trials"]
     assert set(table.columns[2:4]) == {"rate", "momentum"}
     assert table.groupby("phase")["trials"].first().to_dict() == {0: 90, 1: 45, 2: 45}
     assert best(table, 0)["rate"] > 1e-3 > best(table, 2)["rate"]
     assert max(best(table, phase)["momentum"] for phase in (0, 2)) < 0.4
-    assert set(landscape(trials, phases, names, found=found, most_phases=2)["phase"]) == {0, 2}
+    assert set(landscape(trials, phases, names, fitted=found, most_phases=2)["phase"]) == {0, 2}
 
 
 def test_without_importance_or_a_second_hyperparameter_there_is_none() -> None:
     trials, phases = study_of()
     assert landscape(trials.iloc[:10], phases, ["rate", "momentum"]).empty
     found = importance(trials, phases, ["rate"], forests=4, resamples=2)
-    assert landscape(trials, phases, ["rate"], found=found).empty
+    assert landscape(trials, phases, ["rate"], fitted=found).empty

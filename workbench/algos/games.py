@@ -83,14 +83,14 @@ class GamesTrial:
             ``score``; every number an agent reports as ``GAME/…``, its score among them; and the sums over the games
             of ``frames``, ``updates`` and ``seconds`` where all report them.
         """
-        found = {name: trial.train_phase(_named(name, progress)) for name, trial in self._trials.items()}
+        by_game = {name: trial.train_phase(_named(name, progress)) for name, trial in self._trials.items()}
         all_metrics: dict[str, float] = {}
-        for name, metrics in found.items():
+        for name, metrics in by_game.items():
             all_metrics |= {f"{name}/{key}": value for key, value in metrics.items() if isinstance(value, (int, float))}
         for key in ("frames", "updates", "seconds"):
-            if all(key in metrics for metrics in found.values()):
-                all_metrics[key] = sum(_number(metrics[key]) for metrics in found.values())
-        scores = [self._normalised(name, _number(metrics["score"])) for name, metrics in found.items()]
+            if all(key in metrics for metrics in by_game.values()):
+                all_metrics[key] = sum(_number(metrics[key]) for metrics in by_game.values())
+        scores = [self._normalised(name, _number(metrics["score"])) for name, metrics in by_game.items()]
         return {**all_metrics, "score": sum(scores) / len(scores)}
 
     def _normalised(self, name: str, score: float) -> float:

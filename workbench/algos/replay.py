@@ -168,8 +168,8 @@ def read_schedule(path: str | Path) -> tuple[list[Config], Mapping[str, Any] | N
     try:
         if not stat.S_ISREG(os.stat(path).st_mode) or os.path.getsize(path) > _MOST_BYTES:
             raise InvalidInput(f"cannot read the schedule {path}: it is no file of {_MOST_BYTES >> 20} MiB at most")
-        found = json.loads(Path(path).read_text())
-        return [dict(phase["config"]) for phase in found["phases"]], found.get("trainable")
+        schedule = json.loads(Path(path).read_text())
+        return [dict(phase["config"]) for phase in schedule["phases"]], schedule.get("trainable")
     except OSError as err:
         raise InvalidInput(f"cannot read the schedule {path}: {err.strerror or err}") from None
     except InvalidInput:

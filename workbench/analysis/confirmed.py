@@ -65,8 +65,8 @@ def confirmed(trials: pd.DataFrame, mode: str = "max") -> pd.DataFrame:
         if runs.empty:
             continue
         last = scores[candidate] = runs["last_score"].to_numpy(float)
-        found = stratified_interval(interquartile_mean, last)
-        estimate = {"confirmed": found.value, "low": found.low, "high": found.high, "confirmed_on": len(last)}
+        interval = stratified_interval(interquartile_mean, last)
+        estimate = {"confirmed": interval.value, "low": interval.low, "high": interval.high, "confirmed_on": len(last)}
         rows.append(claim | estimate)
     return _ranked(rows, scores, mode)
 

@@ -22,7 +22,7 @@ def partial_dependence(
     phase: int | None = None,
     most: int = 4,
     seed: int = 0,
-    found: Importance | None = None,
+    fitted: Importance | None = None,
 ) -> pd.DataFrame:
     """Predict the mean score over all configurations, had they one value of a hyperparameter in common.
 
@@ -34,8 +34,8 @@ def partial_dependence(
         As of `importance`.
     most : int
         Hyperparameters at most.
-    found : Importance, optional
-        What `importance` has found, if it has been asked.
+    fitted : Importance, optional
+        What `importance` has returned, if it has been asked.
 
     Returns
     -------
@@ -47,17 +47,17 @@ def partial_dependence(
     ----------
     Friedman, Annals of Statistics 29 (2001), Sec. 8.2.
     """
-    found = found or importance(trials, phases, hyperparameters, phase=phase, seed=seed)
-    if found.problem:
+    fitted = fitted or importance(trials, phases, hyperparameters, phase=phase, seed=seed)
+    if fitted.problem:
         return pd.DataFrame(columns=COLUMNS)
     rows, y = explained(trials, phases, phase)
-    names = [name for name in hyperparameters if name in set(found.table["hyperparameter"])]
+    names = [name for name in hyperparameters if name in set(fitted.table["hyperparameter"])]
     x = np.column_stack([encoded(rows[name]) for name in names])
     rng = np.random.default_rng(seed)
     draws = [np.arange(len(y)), *rng.integers(len(y), size=(_RESAMPLES, len(y)))]
-    forests = [Forest(found.settings, x[draw], y[draw]) for draw in draws]
+    forests = [Forest(fitted.settings, x[draw], y[draw]) for draw in draws]
     parts = []
-    for name in found.table["hyperparameter"].head(most):
+    for name in fitted.table["hyperparameter"].head(most):
         feature = names.index(name)
         tried = values_tried(rows[name], x[:, feature])
         means = np.array([_mean_scores(forest, x, feature, [at for _, at in tried]) for forest in forests])

@@ -37,8 +37,8 @@ def forests_by_phase(
     """
     scored = phases[phases["score"].notna()]["phase"].value_counts()
     for phase in (None, *sorted(int(p) for p in scored.index[scored >= FEWEST_TRIALS])):
-        found = importance(trials, phases, hyperparameters, phase=phase, forests=forests, resamples=RESAMPLES)
-        yield {"phase": phase, "rows": found.table.round(4).to_dict("records"), "told": str(found)}
+        result = importance(trials, phases, hyperparameters, phase=phase, forests=forests, resamples=RESAMPLES)
+        yield {"phase": phase, "rows": result.table.round(4).to_dict("records"), "told": str(result)}
 
 
 def forests_apart(

@@ -132,9 +132,9 @@ def scores_by_seed(trials: pd.DataFrame, phases: pd.DataFrame, phase: int | None
         return rows, y[:, None]
     first = rows.drop_duplicates("candidate")
     seed = rows.groupby("candidate").cumcount().to_numpy()
-    found = np.full((len(first), seed.max() + 1), np.nan)
-    found[pd.Index(first["candidate"]).get_indexer(rows["candidate"]), seed] = y
-    return first, found
+    table = np.full((len(first), seed.max() + 1), np.nan)
+    table[pd.Index(first["candidate"]).get_indexer(rows["candidate"]), seed] = y
+    return first, table
 
 
 def encoded(values: pd.Series) -> Floats:
@@ -148,8 +148,8 @@ def encoded(values: pd.Series) -> Floats:
     low, high = np.nanmin(numbers), np.nanmax(numbers)
     if wide := low > 0 and high / low > _LOG_RATIO:
         low, high = np.log10(low), np.log10(high)
-    found = np.log10(numbers) if wide else numbers
-    return np.where(np.isnan(found), low - (high - low) - 1, found)
+    column = np.log10(numbers) if wide else numbers
+    return np.where(np.isnan(column), low - (high - low) - 1, column)
 
 
 def _scores(trials: pd.DataFrame, phases: pd.DataFrame, phase: int | None) -> pd.Series:
@@ -226,8 +226,8 @@ class Forest:
     def predict(self, x: Floats) -> Floats:
         """Mean over the trees [n]."""
         asked = np.ascontiguousarray(x, np.float32)
-        found: Floats = sum(tree.predict(asked)[:, 0] for tree in self._trees) / len(self._trees)
-        return found
+        mean: Floats = sum(tree.predict(asked)[:, 0] for tree in self._trees) / len(self._trees)
+        return mean
 
     def shares(self) -> Floats:
         """Each feature's share of the variance reduction [features]; 0 where no tree divides anything."""

@@ -16,7 +16,7 @@ def landscape(
     *,
     most_phases: int = 4,
     seed: int = 0,
-    found: Importance | None = None,
+    fitted: Importance | None = None,
 ) -> pd.DataFrame:
     """Predict the score of some phases over the two most important hyperparameters, the others as they were tried.
 
@@ -29,8 +29,8 @@ def landscape(
         As of `importance`.
     most_phases : int
         Of more phases than this with enough trials, the first, the last and some between are taken.
-    found : Importance, optional
-        What `importance` has found, if it has been asked.
+    fitted : Importance, optional
+        What `importance` has returned, if it has been asked.
 
     Returns
     -------
@@ -42,25 +42,25 @@ def landscape(
     ----------
     Mohan et al., AutoML 2023 (arXiv 2304.02396), who drew such landscapes at several times of training.
     """
-    found = found or importance(trials, phases, hyperparameters, seed=seed)
-    pair = list(found.table["hyperparameter"][:2])
+    fitted = fitted or importance(trials, phases, hyperparameters, seed=seed)
+    pair = list(fitted.table["hyperparameter"][:2])
     ended = sorted(int(phase) for phase in phases.loc[phases["score"].notna(), "phase"].unique())
     known = [(phase, *explained(trials, phases, phase)) for phase in ended]
     enough = [(phase, rows, y) for phase, rows, y in known if len(y) >= FEWEST_TRIALS]
-    if found.problem or len(pair) < 2 or not enough:
+    if fitted.problem or len(pair) < 2 or not enough:
         return pd.DataFrame(columns=["phase", "trials", *(pair if len(pair) == 2 else []), "score"])
     places = np.linspace(0, len(enough) - 1, min(most_phases, len(enough))).round().astype(int)
-    names = [name for name in hyperparameters if name in set(found.table["hyperparameter"])]
-    parts = [_of_phase(names, pair, found, *enough[k]) for k in np.unique(places)]
+    names = [name for name in hyperparameters if name in set(fitted.table["hyperparameter"])]
+    parts = [_of_phase(names, pair, fitted, *enough[k]) for k in np.unique(places)]
     return pd.concat(parts, ignore_index=True)
 
 
 def _of_phase(
-    names: list[str], pair: list[str], found: Importance, phase: int, rows: pd.DataFrame, y: Floats
+    names: list[str], pair: list[str], fitted: Importance, phase: int, rows: pd.DataFrame, y: Floats
 ) -> pd.DataFrame:
     """Predict over the grid of the values tried, for all configurations with the pair set; mean over these."""
     x = np.column_stack([encoded(rows[name]) for name in names])
-    forest = Forest(found.settings, x, y)
+    forest = Forest(fitted.settings, x, y)
     across, up = (values_tried(rows[name], x[:, names.index(name)]) for name in pair)
     columns = [names.index(name) for name in pair]
     grid = np.array([(one, other) for _, one in across for _, other in up])

@@ -23,8 +23,8 @@ def _evaluate(arguments: argparse.Namespace) -> int:
 
     model, game, rules = load_agent(arguments.checkpoint, arguments.game)
     played = PROTOCOLS[arguments.protocol].play(model, game, rules, arguments.seed)
-    found = {"game": game.name, "protocol": arguments.protocol, "seed": arguments.seed} | played.summary()
+    result = {"game": game.name, "protocol": arguments.protocol, "seed": arguments.seed} | played.summary()
     if game.name in TABLE_3:
-        found["human_normalised"] = round(normalised(played.mean, game.name), 3)
-    print(json.dumps(found))
+        result["human_normalised"] = round(normalised(played.mean, game.name), 3)
+    print(json.dumps(result))
     return 0

@@ -82,15 +82,15 @@ def run(arguments: argparse.Namespace) -> int:
     scenario = _scenario(arguments)
     if scenario.seeds is not None:
         return _held_out(scenario, arguments)
-    found: dict[str, Mapping[str, Any]]
+    by_label: dict[str, Mapping[str, Any]]
     differences: dict[str, Mapping[str, Any]] = {}
     if scenario.repeats > 1:
         comparison = compare(scenario, processes=arguments.processes)
-        found = {label: _intervals(comparison, label) for label in scenario.schedulers}
-        first, *others = found
+        by_label = {label: _intervals(comparison, label) for label in scenario.schedulers}
+        first, *others = by_label
         differences = {f"{first} - {other}": _differences(comparison, first, other) for other in others}
     else:
-        found = {label: _numbers(scenario.repetition().run(label)) for label in scenario.schedulers}
+        by_label = {label: _numbers(scenario.repetition().run(label)) for label in scenario.schedulers}
     if arguments.db:
         _keep(scenario, arguments)
     result = {
@@ -100,14 +100,14 @@ def run(arguments: argparse.Namespace) -> int:
         "nodes": scenario.cluster.nodes,
         "seed": scenario.seed,
         "repeats": scenario.repeats,
-        "scheduler": next(iter(found)),
-        **next(iter(found.values())),
+        "scheduler": next(iter(by_label)),
+        **next(iter(by_label.values())),
     }
-    if len(found) > 1:
-        result["schedulers"] = found
+    if len(by_label) > 1:
+        result["schedulers"] = by_label
     if differences:
         result["differences"] = differences
-    print(json.dumps(result, indent=2) if arguments.json else _table(scenario, {**found, **differences}))
+    print(json.dumps(result, indent=2) if arguments.json else _table(scenario, {**by_label, **differences}))
     return 0
 
 
@@ -118,23 +118,23 @@ def _held_out(scenario: "Scenario", arguments: argparse.Namespace) -> int:
 
     if arguments.db:
         raise InvalidInput("--db keeps no studies judged by held-out seeds: leave out --db, or --seeds")
-    found = compare_held_out(scenario, processes=arguments.processes)
+    comparison = compare_held_out(scenario, processes=arguments.processes)
     result = {
         "name": scenario.name,
         "simulated": True,
         "nodes": scenario.cluster.nodes,
         "seed": scenario.seed,
         "repeats": scenario.repeats,
-        "seeds": found.seeds,
-        "held_out": found.held_out,
-        "schedulers": {label: found.summary(label) for label in found.labels},
+        "seeds": comparison.seeds,
+        "held_out": comparison.held_out,
+        "schedulers": {label: comparison.summary(label) for label in comparison.labels},
     }
     words = (
         f"{scenario.name}: simulated, {scenario.cluster.nodes} nodes, {scenario.repeats} paired repetitions. Chosen by "
-        f"{found.seeds} seeds, judged by {found.held_out} others: mean regret [95 % interval] after shares of the node "
-        "time that all configurations take with one seed; 0 is the best there is, 1 the median"
+        f"{comparison.seeds} seeds, judged by {comparison.held_out} others: mean regret [95 % interval] after shares of "
+        "the node time that all configurations take with one seed; 0 is the best there is, 1 the median"
     )
-    print(json.dumps(result, indent=2) if arguments.json else f"{words}\n{found.table().to_string()}")
+    print(json.dumps(result, indent=2) if arguments.json else f"{words}\n{comparison.table().to_string()}")
     return 0
 
 
@@ -212,7 +212,7 @@ def _numbers(outcome: "Outcome") -> dict[str, float | None]:
 
 
 def _intervals(comparison: "Comparison", label: str) -> dict[str, dict[str, float | None]]:
-    return {name: _interval(found) for name, found in comparison.medians(label, MEASURES).items()}
+    return {name: _interval(interval) for name, interval in comparison.medians(label, MEASURES).items()}
 
 
 def _differences(comparison: "Comparison", label: str, other: str) -> dict[str, dict[str, float | None]]:
@@ -220,16 +220,16 @@ def _differences(comparison: "Comparison", label: str, other: str) -> dict[str, 
     return {name: _interval(comparison.difference(name, label, other)) for name in MEASURES}
 
 
-def _interval(found: "Interval") -> dict[str, float | None]:
-    return {"median": _finite(found.value), "low": _finite(found.low), "high": _finite(found.high)}
+def _interval(interval: "Interval") -> dict[str, float | None]:
+    return {"median": _finite(interval.value), "low": _finite(interval.low), "high": _finite(interval.high)}
 
 
-def _table(scenario: "Scenario", found: Mapping[str, Mapping[str, Any]]) -> str:
+def _table(scenario: "Scenario", by_label: Mapping[str, Mapping[str, Any]]) -> str:
     head = f"{scenario.name}: simulated, {scenario.cluster.nodes} nodes, seed {scenario.seed}"
     if scenario.repeats > 1:
         head += f", {scenario.repeats} paired repetitions: median [95 % interval]"
     lines = [head]
-    for label, values in found.items():
+    for label, values in by_label.items():
         lines += [f"  {label}", *(f"    {name:<16} {_cell(value)}" for name, value in values.items())]
     return "\n".join(lines)
 

@@ -126,10 +126,10 @@ def _show(arguments: argparse.Namespace) -> int:
     from workbench.study.results import Results
 
     results = Results.open(arguments.db, arguments.name)
-    found, failed = results.summary, failures(results.frames.trials)[["error", "trials"]]
-    summary: dict[str, Any] = {"study": arguments.name, "state": results.frames.state, "trials": found["trials"]}
-    if found["best_trial"] is not None:
-        summary["best"] = {name: found[f"best_{name}"] for name in ("trial", "score", "config")}
+    numbers, failed = results.summary, failures(results.frames.trials)[["error", "trials"]]
+    summary: dict[str, Any] = {"study": arguments.name, "state": results.frames.state, "trials": numbers["trials"]}
+    if numbers["best_trial"] is not None:
+        summary["best"] = {name: numbers[f"best_{name}"] for name in ("trial", "score", "config")}
     summary["failures"] = failed.to_dict("records")
     print(json.dumps(summary, indent=1, ensure_ascii=False) if arguments.json else "\n".join(toml_lines(summary)))
     return 0
@@ -189,9 +189,9 @@ def _export(arguments: argparse.Namespace) -> int:
 def _check(arguments: argparse.Namespace) -> int:
     from workbench.knowledge import check
 
-    found = check(arguments.db)
-    print("\n".join(map(str, found)) if found else "nothing is wrong")
-    return 1 if found else 0
+    problems = check(arguments.db)
+    print("\n".join(map(str, problems)) if problems else "nothing is wrong")
+    return 1 if problems else 0
 
 
 def _repair(arguments: argparse.Namespace) -> int:
@@ -219,8 +219,8 @@ def _pack(arguments: argparse.Namespace) -> int:
 def _unpack(arguments: argparse.Namespace) -> int:
     from workbench.study.unpack import unpack
 
-    found = unpack(arguments.file, arguments.db, name=arguments.name, checkpoints=arguments.checkpoints)
+    unpacked = unpack(arguments.file, arguments.db, name=arguments.name, checkpoints=arguments.checkpoints)
     where = {"--db": arguments.db, "--checkpoints": arguments.checkpoints}
-    print(found)
-    print(f"go on with: {resume_command(found.name, found.spec, where)}")
+    print(unpacked)
+    print(f"go on with: {resume_command(unpacked.name, unpacked.spec, where)}")
     return 0

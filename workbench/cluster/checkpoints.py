@@ -101,7 +101,7 @@ class CheckpointStore:
         if not self.remote:
             return Path(self.root)
         own = private_folder(Path(tempfile.gettempdir()) / f"workbench-{os.getuid()}")
-        if (found := own.lstat()).st_uid != os.getuid() or not S_ISDIR(found.st_mode) or found.st_mode & 0o077:
+        if (status := own.lstat()).st_uid != os.getuid() or not S_ISDIR(status.st_mode) or status.st_mode & 0o077:
             raise OSError(errno.EPERM, "it is no private folder of yours: remove it, or set TMPDIR", str(own))
         return own / hashlib.sha256(self.root.encode()).hexdigest()[:16]
 
@@ -242,7 +242,7 @@ def _name(trial: int, phase: int) -> str:
 
 
 def _parts(name: str) -> tuple[str, int]:
-    found = _NAME.fullmatch(name)
-    if found is None:
+    match = _NAME.fullmatch(name)
+    if match is None:
         raise CheckpointError(f"{name!r} is not a checkpoint's name: it should read like {_name(7, 2)}")
-    return found[1], int(found[2])
+    return match[1], int(match[2])

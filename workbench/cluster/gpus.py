@@ -28,13 +28,13 @@ def gpus_for(nodes: int, per_slot: float | None) -> list[str]:
     if not number or not (0 < per_slot < 1 or (per_slot >= 1 and per_slot == int(per_slot))):
         raise InvalidInput(f"gpus_per_slot is a whole number >= 1, or a share of one GPU below 1, got {per_slot!r}")
     given = os.environ.get(_VISIBLE)
-    found = _listed() if given is None else [name.strip() for name in given.split(",") if name.strip()]
-    if _most_nodes(len(found), per_slot) < nodes:
+    devices = _listed() if given is None else [name.strip() for name in given.split(",") if name.strip()]
+    if _most_nodes(len(devices), per_slot) < nodes:
         raise InvalidInput(
-            f"{nodes} nodes with {per_slot:g} GPUs each are too many for the {len(found)} that can be seen here: "
+            f"{nodes} nodes with {per_slot:g} GPUs each are too many for the {len(devices)} that can be seen here: "
             "lower nodes or gpus_per_slot (0.5: two to a GPU)"
         )
-    return found
+    return devices
 
 
 def most_nodes(per_slot: float) -> int:

@@ -23,14 +23,14 @@ def fill(trainable: Trainable, scratch: Path, about: Mapping[str, Any]) -> None:
         _probe(scratch)  # torch and others do not say that the disk is full: ask it
         tell_of_directory(trainable, "save", err)
         raise
-    found = sorted(scratch.rglob("*"))
-    for file in found:
+    files = sorted(scratch.rglob("*"))
+    for file in files:
         name = file.relative_to(scratch).as_posix()
         if name == MANIFEST:
             raise CheckpointError(f"save() wrote {MANIFEST}, a file of the workbench's own: choose another name")
         if file.is_symlink() or not (file.is_file() or file.is_dir()):
             raise CheckpointError(f"save() left {name!r}, which is no file or folder but a link or a device: copy it")
-    sums = {file.relative_to(scratch).as_posix(): _sha256(file) for file in found if file.is_file()}
+    sums = {file.relative_to(scratch).as_posix(): _sha256(file) for file in files if file.is_file()}
     (scratch / MANIFEST).write_text(json.dumps({**about, "sha256": sums}, indent=1))
 
 

@@ -64,14 +64,14 @@ def parted(metrics: Mapping[str, Any]) -> tuple[dict[str, float], list[float]]:
     try:
         if isinstance(returns, (str, bytes, Mapping)):
             raise TypeError("it is not a sequence of numbers")
-        found = [float(value) for value in returns]
+        finite = [float(value) for value in returns]
     except (TypeError, ValueError) as err:
         shown = repr(returns)
         raise WorkbenchError(
             f"metrics[{RETURNS!r}] holds the returns of a phase's last episodes, a sequence of numbers, "
             f"got {shown if len(shown) < 100 else shown[:100] + ' …'}: {err}"
         ) from None
-    return scalars, [value for value in found if math.isfinite(value)][-MOST_RETURNS:]
+    return scalars, [value for value in finite if math.isfinite(value)][-MOST_RETURNS:]
 
 
 def check_score(metrics: Mapping[str, Any]) -> None:

@@ -66,10 +66,10 @@ class Place:
 
     def has(self, name: str) -> bool:
         """Tell whether there is a whole checkpoint of this name; raises as `upload`."""
-        found: list[bool] = []
+        answers: list[bool] = []
         files, path = self._at(f"{name}/{MANIFEST}")
-        _patiently(lambda: found.append(files.exists(path)), f"{name} cannot be looked for at {self.root}")
-        return found[0]
+        _patiently(lambda: answers.append(files.exists(path)), f"{name} cannot be looked for at {self.root}")
+        return answers[0]
 
     def pin(self, name: str) -> None:
         """Mark a checkpoint as one that `delete` leaves."""
@@ -81,7 +81,7 @@ class Place:
         """Phases of which there is a checkpoint, oldest first."""
         files, path = self._at(folder)
         try:
-            names = [str(found).rpartition("/")[2] for found in files.ls(path, detail=False)]
+            names = [str(entry).rpartition("/")[2] for entry in files.ls(path, detail=False)]
         except FileNotFoundError:
             return []
         return sorted(int(n[6:]) for n in names if n.startswith("phase-") and n[6:].isdigit())
@@ -115,7 +115,7 @@ class Place:
             return sum(_size(Path(folder) / name) for folder, _, names in os.walk(self.root) for name in names)
         files, path = _at(self.root)
         try:
-            return sum(int(found["size"] or 0) for found in files.find(path, detail=True).values())
+            return sum(int(entry["size"] or 0) for entry in files.find(path, detail=True).values())
         except FileNotFoundError:  # there is none yet
             return 0
 
@@ -131,8 +131,8 @@ class Place:
 
 def _at(url: str) -> tuple[Any, str]:
     """Give the file system of a URL and the path there; what others have written meanwhile is seen."""
-    found: tuple[Any, str] = fsspec.core.url_to_fs(url, use_listings_cache=False)
-    return found
+    place: tuple[Any, str] = fsspec.core.url_to_fs(url, use_listings_cache=False)
+    return place
 
 
 def _make_folder(files: Any, path: str) -> None:

@@ -78,8 +78,8 @@ class Aim:
         """Turn a scheduler's reason back: `scores` names its entries that are scores, if there are any."""
         if self.mode == "max":
             return decision
-        found = {key: -decision.reason[key] for key in scores if decision.reason.get(key) is not None}
-        return replace(decision, reason={**decision.reason, **found, "minimised": True}) if found else decision
+        turned = {key: -decision.reason[key] for key in scores if decision.reason.get(key) is not None}
+        return replace(decision, reason={**decision.reason, **turned, "minimised": True}) if turned else decision
 
     def to_json(self) -> dict[str, Any]:
         """Describe what is not as usual, as ``aim`` in the log's ``study_started`` and ``study_resumed``."""

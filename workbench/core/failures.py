@@ -69,8 +69,8 @@ def error_key(text: str) -> str:
     'no sign of progress for # s'
     """
     text = _RANK.sub("", text)
-    found = _PLACED.fullmatch(text)
-    return f"{found[1]} at {found[2]}" if found else _NUMBER.sub("#", text)
+    match = _PLACED.fullmatch(text)
+    return f"{match[1]} at {match[2]}" if match else _NUMBER.sub("#", text)
 
 
 class Hopeless:

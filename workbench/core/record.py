@@ -88,8 +88,8 @@ def own_classes(spec: Mapping[str, Any]) -> list[str]:
 def code_named(trainable: Mapping[str, Any]) -> list[str]:
     """Name the modules that the settings of a recorded trainable would have imported, and that nobody has yet."""
     inner = trainable.get("trainable")  # of what is replayed
-    found = [module for setting in _NAMING for module in modules_to_import(trainable.get(setting))]
-    return found + (code_named(inner) if isinstance(inner, Mapping) else [])
+    modules = [module for setting in _NAMING for module in modules_to_import(trainable.get(setting))]
+    return modules + (code_named(inner) if isinstance(inner, Mapping) else [])
 
 
 def modules_to_import(described: Any) -> Iterator[str]:

@@ -60,11 +60,13 @@ def _tree(one: Any, modules: dict[str, ast.Module | None]) -> ast.AST | None:
     whole = modules[one.__module__]
     if whole is None:  # a notebook's cells are no module's file
         return _parsed(one)
-    found: ast.AST | None = whole
+    node_of_name: ast.AST | None = whole
     for name in one.__qualname__.split("."):
-        if name != "<locals>" and found is not None:
-            found = next((node for node in reversed([*ast.walk(found)]) if getattr(node, "name", None) == name), None)
-    return found
+        if name != "<locals>" and node_of_name is not None:
+            node_of_name = next(
+                (node for node in reversed([*ast.walk(node_of_name)]) if getattr(node, "name", None) == name), None
+            )
+    return node_of_name
 
 
 def _parsed(one: Any) -> ast.Module | None:
@@ -86,8 +88,8 @@ def _named_beside(one: Any, tree: ast.AST) -> Iterator[Any]:
     here = one.__module__
     package, known = here.rpartition(".")[0], getattr(sys.modules.get(here), "__dict__", {})
     for node in ast.walk(tree):
-        found = known.get(node.id) if isinstance(node, ast.Name) else None
-        if inspect.isclass(found) or inspect.isfunction(found):
-            where = found.__module__
+        thing = known.get(node.id) if isinstance(node, ast.Name) else None
+        if inspect.isclass(thing) or inspect.isfunction(thing):
+            where = thing.__module__
             if where == here or (package and where.rpartition(".")[0] == package):
-                yield found
+                yield thing

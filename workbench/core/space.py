@@ -119,14 +119,14 @@ class Space(Mapping[str, Domain]):
         if set(counts) != set(self) or min(counts.values()) < 1:
             raise InvalidInput(f"a grid needs a count of 1 or more for each of {list(self)}, got {dict(counts)}")
         axes = [domain.grid(counts[name]) for name, domain in self.items()]
-        found: dict[tuple[tuple[str, Scalar], ...], dict[str, Scalar]] = {}
+        configs: dict[tuple[tuple[str, Scalar], ...], dict[str, Scalar]] = {}
         for every in product(*axes):
             config = self._of(dict(zip(self, every, strict=True)))
             if self.allows(config):
-                found.setdefault(tuple(config.items()), config)
-        if not found:
+                configs.setdefault(tuple(config.items()), config)
+        if not configs:
             raise InvalidInput("the constraint holds for no point of the grid: loosen it, or take more values")
-        return list(found.values())
+        return list(configs.values())
 
     def _of(self, values: Mapping[str, Scalar]) -> dict[str, Scalar]:
         return self.once(lambda name, _: values[name])
@@ -201,11 +201,11 @@ def _conditions(name: str, condition: Any, domains: Mapping[str, Domain]) -> dic
     order = list(domains)
     if name not in domains or not isinstance(condition, Mapping) or not condition:
         raise InvalidInput(f"only_if of {name!r}: write {{name = value}} or {{name = [values]}}, got {condition!r}")
-    found = {}
+    parents = {}
     for parent, values in condition.items():
         if parent not in order[: order.index(name)]:
             raise InvalidInput(f"{name!r} depends on {parent!r}, which must be a hyperparameter that comes before it")
-        found[parent] = tuple(values) if isinstance(values, (list, tuple)) else (values,)
-        if wrong := [value for value in found[parent] if not domains[parent].contains(value)]:
+        parents[parent] = tuple(values) if isinstance(values, (list, tuple)) else (values,)
+        if wrong := [value for value in parents[parent] if not domains[parent].contains(value)]:
             raise InvalidInput(f"{name!r} applies only if {parent} = {wrong[0]!r}, which {domains[parent]} never is")
-    return found
+    return parents

@@ -102,15 +102,15 @@ class Frames:
     @property
     def tags(self) -> pd.DataFrame:
         """The tags that stand, a row each: trial (missing where the whole study bears it), tag, at_s."""
-        found = tags_of(self.interventions.to_dict("records"))
-        rows = [(trial, tag, at_s) for trial, tags in found.items() for tag, at_s in tags.items()]
+        by_trial = tags_of(self.interventions.to_dict("records"))
+        rows = [(trial, tag, at_s) for trial, tags in by_trial.items() for tag, at_s in tags.items()]
         return pd.DataFrame(rows, columns=["trial", "tag", "at_s"]).astype({"trial": "Int64"})
 
     @property
     def notes(self) -> pd.DataFrame:
         """What people noted, a row each: trial (missing where it is on the whole study), at_s, text, by."""
-        found = notes_of(self.interventions.to_dict("records"))
-        rows = [(trial, *note.values()) for trial, notes in found.items() for note in notes]
+        by_trial = notes_of(self.interventions.to_dict("records"))
+        rows = [(trial, *note.values()) for trial, notes in by_trial.items() for note in notes]
         return pd.DataFrame(rows, columns=["trial", "at_s", "text", "by"]).astype({"trial": "Int64"})
 
     def export(self, folder: str | Path, format: Literal["csv", "parquet"] = "csv") -> list[Path]:  # noqa: A002

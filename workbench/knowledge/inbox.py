@@ -200,8 +200,8 @@ class Inbox:
         self._taken = []
 
     def _files(self) -> list[Path]:
-        found = sorted(self._folder.glob("*.json")) if self._folder.is_dir() else []
-        return [file for file in found if file.is_file()]
+        files = sorted(self._folder.glob("*.json")) if self._folder.is_dir() else []
+        return [file for file in files if file.is_file()]
 
 
 def inbox_path(db: Path, study: str) -> Path:
@@ -215,9 +215,9 @@ def _read(file: Path) -> Request:
     try:
         if file.stat().st_size > _MOST_BYTES:
             return Request(name, "unreadable request: too large")
-        found = json.loads(file.read_text(encoding="utf-8"), parse_constant=_refused)
-        json.dumps(found, ensure_ascii=False).encode()  # half a surrogate pair can be read, but not be written down
-        action, trial, data = found["action"], found.get("trial"), found.get("data", {})
+        request = json.loads(file.read_text(encoding="utf-8"), parse_constant=_refused)
+        json.dumps(request, ensure_ascii=False).encode()  # half a surrogate pair can be read, but not be written down
+        action, trial, data = request["action"], request.get("trial"), request.get("data", {})
         if isinstance(action, str) and isinstance(data, dict) and (trial is None or type(trial) is int):
             return Request(name, action, trial, data)
     except (OSError, ValueError, KeyError, TypeError, AttributeError, RecursionError):

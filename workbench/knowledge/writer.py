@@ -202,8 +202,8 @@ class StudyLog:
     def _name_id(self, name: str) -> int:
         if name not in self._names:
             self._connection.execute("INSERT OR IGNORE INTO metric_names (name) VALUES (?)", (name,))
-            found = self._connection.execute("SELECT id FROM metric_names WHERE name = ?", (name,)).fetchone()
-            self._names[name] = int(found[0])
+            row = self._connection.execute("SELECT id FROM metric_names WHERE name = ?", (name,)).fetchone()
+            self._names[name] = int(row[0])
         return self._names[name]
 
 
@@ -382,8 +382,8 @@ def _differs(recorded: Any, given: Any) -> bool:
 def _metrics(event: Event) -> Mapping[str, Any]:
     if event.kind not in (Kind.PROGRESS, Kind.PHASE_ENDED):
         return {}
-    found: Mapping[str, Any] = event.data.get("metrics", {})
-    return {k: v for k, v in found.items() if isinstance(v, (int, float)) and math.isfinite(v)}
+    metrics: Mapping[str, Any] = event.data.get("metrics", {})
+    return {k: v for k, v in metrics.items() if isinstance(v, (int, float)) and math.isfinite(v)}
 
 
 def _dumps(thing: Any) -> str:

@@ -36,9 +36,9 @@ def page_of_what_was_learned(root: str | Path = DATA) -> str:
 def _agents(root: Path) -> Iterator[tuple[str, ...]]:
     """Agents that were evaluated by the protocol of their paper."""
     for path in sorted(root.glob("*/evaluation.json")):
-        found = json.loads(path.read_text())
-        score = f"{found['mean']:.1f}, the mean of {found['n_episodes']} games"
-        yield f"`{path.parent.name}`", found["game"], "one agent of GA3C", score
+        evaluation = json.loads(path.read_text())
+        score = f"{evaluation['mean']:.1f}, the mean of {evaluation['n_episodes']} games"
+        yield f"`{path.parent.name}`", evaluation["game"], "one agent of GA3C", score
 
 
 def _last_scores(root: str | Path) -> Iterator[tuple[str, ...]]:

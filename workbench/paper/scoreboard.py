@@ -79,10 +79,10 @@ def scoreboard(root: str | Path = DATA, paper: str | None = None) -> list[Row]:
             pairs = list(counterpart(Path(root)))
         except DatabaseError:
             continue
-        for published, found in pairs:
-            ours.setdefault(published, []).append(found)
+        for published, measured in pairs:
+            ours.setdefault(published, []).append(measured)
     asked = [published for published in PUBLISHED if paper in (None, published.paper)]
-    return [Row(published, found) for published in asked for found in ours.get(published, [None])]
+    return [Row(published, measured) for published in asked for measured in ours.get(published, [None])]
 
 
 def page(rows: Sequence[Row]) -> str:

@@ -52,35 +52,35 @@ def not_comparable(
 
 
 def within(
-    number: Published, found: Interval, low: float, high: float, origin: Origin, why: str, unit: str = ""
+    number: Published, measured: Interval, low: float, high: float, origin: Origin, why: str, unit: str = ""
 ) -> Pair:
     """Ask whether the whole interval lies from `low` to `high`; it differs if all of it lies outside, on one side."""
     verdict: Verdict = "undecided"
-    if low <= found.low and found.high <= high:
+    if low <= measured.low and measured.high <= high:
         verdict = "agrees"
-    elif found.high < low or found.low > high:
+    elif measured.high < low or measured.low > high:
         verdict = "differs"
     bounds = f"from {low:g} to {high:g}" if math.isfinite(low + high) else f"above {low:g}"
     bounds = bounds if math.isfinite(low) else f"below {high:g}"
     why = f"{why}; agrees {bounds}"
-    return number, Ours(found.value, origin, verdict, why, unit or number.unit, (found.low, found.high))
+    return number, Ours(measured.value, origin, verdict, why, unit or number.unit, (measured.low, measured.high))
 
 
-def above(number: Published, found: Interval, bound: float, origin: Origin, why: str, unit: str = "") -> Pair:
+def above(number: Published, measured: Interval, bound: float, origin: Origin, why: str, unit: str = "") -> Pair:
     """Ask whether all of the interval is above a bound; below it, it differs."""
-    return within(number, found, bound, math.inf, origin, why, unit)
+    return within(number, measured, bound, math.inf, origin, why, unit)
 
 
-def below(number: Published, found: Interval, bound: float, origin: Origin, why: str, unit: str = "") -> Pair:
+def below(number: Published, measured: Interval, bound: float, origin: Origin, why: str, unit: str = "") -> Pair:
     """Ask whether all of the interval is below a bound; above it, it differs."""
-    return within(number, found, -math.inf, bound, origin, why, unit)
+    return within(number, measured, -math.inf, bound, origin, why, unit)
 
 
-def better(number: Published, found: Interval, origin: Origin, why: str, unit: str = "%") -> Pair:
+def better(number: Published, measured: Interval, origin: Origin, why: str, unit: str = "%") -> Pair:
     """Ask whether there is a gain, by an interval in per cent: all above 0; it differs if all is below `NEARLY`."""
-    verdict: Verdict = "agrees" if found.low > 0 else "differs" if found.high < NEARLY else "undecided"
+    verdict: Verdict = "agrees" if measured.low > 0 else "differs" if measured.high < NEARLY else "undecided"
     why = f"{why}; agrees above 0, differs below {NEARLY:g}"
-    return number, Ours(found.value, origin, verdict, why, unit, (found.low, found.high))
+    return number, Ours(measured.value, origin, verdict, why, unit, (measured.low, measured.high))
 
 
 def met(number: Published, holds: bool, value: float, chance: float, origin: Origin, why: str, unit: str = "") -> Pair:
@@ -98,9 +98,9 @@ def rising(number: Published, values: Sequence[float], origin: Origin, why: str)
     return number, Ours(tau, origin, verdict, f"{why}; agrees if they rise, p ≤ 5 %", "tau", chance=CHANCE)
 
 
-def negated(found: Interval) -> Interval:
+def negated(interval: Interval) -> Interval:
     """Turn a fall into a gain."""
-    return Interval(-found.value, -found.high, -found.low)
+    return Interval(-interval.value, -interval.high, -interval.low)
 
 
 def mean_of(values: npt.ArrayLike) -> Interval:
@@ -109,8 +109,8 @@ def mean_of(values: npt.ArrayLike) -> Interval:
     if runs.size < 2 or np.ptp(runs) == 0:
         width = math.inf if runs.size < 2 else 0.0
         return Interval(float(runs.mean()), runs.mean() - width, runs.mean() + width)
-    found = stats.ttest_1samp(runs, 0.0).confidence_interval(CONFIDENCE)
-    return Interval(float(runs.mean()), float(found.low), float(found.high))
+    interval = stats.ttest_1samp(runs, 0.0).confidence_interval(CONFIDENCE)
+    return Interval(float(runs.mean()), float(interval.low), float(interval.high))
 
 
 def percent(values: npt.ArrayLike, others: npt.ArrayLike) -> Interval:
@@ -121,8 +121,8 @@ def percent(values: npt.ArrayLike, others: npt.ArrayLike) -> Interval:
         return Interval(scale * gap, -math.inf, math.inf)
     if np.ptp(ours) == np.ptp(theirs) == 0:
         return Interval(scale * gap, scale * gap, scale * gap)
-    found = stats.ttest_ind(ours, theirs, equal_var=False).confidence_interval(CONFIDENCE)
-    return Interval(scale * gap, scale * float(found.low), scale * float(found.high))
+    interval = stats.ttest_ind(ours, theirs, equal_var=False).confidence_interval(CONFIDENCE)
+    return Interval(scale * gap, scale * float(interval.low), scale * float(interval.high))
 
 
 def paired_percent(values: npt.ArrayLike, others: npt.ArrayLike) -> Interval:

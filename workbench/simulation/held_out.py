@@ -82,10 +82,10 @@ class HeldOut:
     def summary(self, label: str) -> dict[str, Any]:
         """Give everything about a scheduler in JSON's types, means with their intervals."""
         budgets = zip(_titles(self.shares), [*self.shares, None], strict=True)
-        found = {"regret": {title: dict(self.mean(label, share)._asdict()) for title, share in budgets}}
+        summary = {"regret": {title: dict(self.mean(label, share)._asdict()) for title, share in budgets}}
         for name in ("claimed", "worth", "spent"):
-            found[name] = dict(bootstrap_interval(getattr(self, name)[label], "mean", resamples=2000)._asdict())
-        return found
+            summary[name] = dict(bootstrap_interval(getattr(self, name)[label], "mean", resamples=2000)._asdict())
+        return summary
 
     def _at(self, label: str, share: float | None) -> Array:
         if label not in self.regret:
@@ -127,7 +127,7 @@ def compare_held_out(
         partial(_measured, scenario, tuple(shares), to_end), scenario.repeats if repeats is None else repeats, processes
     )
     labels = list(scenario.schedulers)
-    by_label = {label: np.array([found[label] for found in done]) for label in labels}  # [repeats, budgets + 4]
+    by_label = {label: np.array([of_repeat[label] for of_repeat in done]) for label in labels}  # [repeats, budgets + 4]
     return HeldOut(
         labels,
         tuple(shares),
@@ -287,7 +287,7 @@ def _one(scenario: Scenario, shares: Sequence[float], to_end: bool, number: int)
     speed = sum(cluster.slot_speeds())
     marks = [share * draw.whole / speed for share in shares]
     at_random = sum(draw.regrets) / len(draw.regrets)
-    found = {}
+    by_label = {}
     for labels in scenario.alike():
         study = Choosing(repetition.scheduler(labels[0]), draw, cluster)
         smooth = [scenario.smooth_of(label) for label in labels]
@@ -296,8 +296,8 @@ def _one(scenario: Scenario, shares: Sequence[float], to_end: bool, number: int)
         for label, chosen, n in zip(labels, rows, smooth, strict=True):
             regret = [at_random if row < 0 else draw.regrets[row] for row in chosen]
             outcome = study.claimed(chosen[-1], n), float(draw.worth[chosen[-1]]), study.race.now * speed / draw.whole
-            found[label] = [*regret, *outcome]
-    return found
+            by_label[label] = [*regret, *outcome]
+    return by_label
 
 
 def _titles(shares: Sequence[float]) -> list[str]:

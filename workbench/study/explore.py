@@ -40,9 +40,9 @@ class Explorer:
 
     def __init__(self, db: str | Path, *names: str) -> None:
         with KnowledgeBase(db) as kb:
-            found = {name: kb[name] for name in (names or kb)}
+            studies = {name: kb[name] for name in (names or kb)}
             self.results: Mapping[str, Results] = {
-                name: Results(name, study.spec, study.frames()) for name, study in found.items()
+                name: Results(name, study.spec, study.frames()) for name, study in studies.items()
             }
 
     @classmethod
@@ -82,8 +82,8 @@ class Explorer:
         until = {name: f.wall_s for name, f in frames.items()}
         survival = {name: analysis.survival(f.trials, f.phases, f.decisions) for name, f in frames.items()}
         curves = {name: analysis.learning_curves(f.phases, f.metrics) for name, f in frames.items()}
-        tables = {name: found.table for name, found in self.importance.items()}
-        words = {name: str(found) for name, found in self.importance.items()}
+        tables = {name: importance.table for name, importance in self.importance.items()}
+        words = {name: str(importance) for name, importance in self.importance.items()}
         return {
             "best so far": figures.compare_best(self._best, until),
             "time to best": figures.compare_time_to_best(self._best, until),

@@ -208,9 +208,9 @@ def parse(raw: bytes, source: str) -> dict[str, Any]:
 
 
 def _table(table: Mapping[str, Any], key: str, default: Mapping[str, Any] | None = None) -> Mapping[str, Any]:
-    found = table.get(key, default)
-    if not isinstance(found, Mapping):
+    value = table.get(key, default)
+    if not isinstance(value, Mapping):
         raise InvalidInput(
-            f"a study file needs a table [{key}], got {found!r}: see workbench run --help for an example"
+            f"a study file needs a table [{key}], got {value!r}: see workbench run --help for an example"
         )
-    return found
+    return value

@@ -25,10 +25,10 @@ def with_own(described: Mapping[str, Any], registry: Registry) -> Registry:
     kind = described.get("kind")
     if not isinstance(kind, str) or ":" not in kind:
         return registry
-    found = imported(kind)
-    if not (isinstance(found, type) and is_dataclass(found)):
+    thing = imported(kind)
+    if not (isinstance(thing, type) and is_dataclass(thing)):
         raise InvalidInput(
-            f"{kind!r} is {found!r}: in a study file it has to be a dataclass, whose fields are settings"
+            f"{kind!r} is {thing!r}: in a study file it has to be a dataclass, whose fields are settings"
         )
     return {**registry, kind: kind}
 
@@ -43,12 +43,12 @@ def trainable_from(described: Mapping[str, Any]) -> TrainableFactory:
     if not isinstance(kind, str) or ":" not in kind:
         factory: TrainableFactory = build("trainable", described, TRAINABLES)
         return factory
-    found, settings = imported(kind), {key: value for key, value in described.items() if key != "kind"}
-    if isinstance(found, type) and is_dataclass(found) and not hasattr(found, "train_phase"):
+    thing, settings = imported(kind), {key: value for key, value in described.items() if key != "kind"}
+    if isinstance(thing, type) and is_dataclass(thing) and not hasattr(thing, "train_phase"):
         return as_factory(build("trainable", described, {kind: kind}))
-    if settings and not callable(found):
-        raise InvalidInput(f"{kind!r} is {found!r}: it takes no settings, got {', '.join(settings)}")
-    return as_factory(partial(found, **settings) if settings else found)
+    if settings and not callable(thing):
+        raise InvalidInput(f"{kind!r} is {thing!r}: it takes no settings, got {', '.join(settings)}")
+    return as_factory(partial(thing, **settings) if settings else thing)
 
 
 def imported(kind: str) -> Any:

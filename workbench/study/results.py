@@ -62,7 +62,7 @@ class Results:
         from workbench.analysis import summarise
 
         f, size = self.frames, self.size
-        found = summarise(
+        numbers = summarise(
             f.trials,
             f.phases,
             f.spans,
@@ -74,8 +74,8 @@ class Results:
             mode=f.aim.mode,
         )
         if size.completion is not None:
-            found["alpha_expected"], found["alpha_minimum"] = size.completion, size.fewest_completion
-        return found
+            numbers["alpha_expected"], numbers["alpha_minimum"] = size.completion, size.fewest_completion
+        return numbers
 
     def importance(self, phase: int | None = None) -> "Importance":
         """Tell which hyperparameters the last scores follow, or one phase's; takes some seconds the first time."""
@@ -98,7 +98,7 @@ class Results:
         survived = analysis.survival(
             searched, f.phases[f.phases["trial"].isin(searched["trial"])], f.decisions, size.n_phases
         )
-        found = self.importance()
+        importance = self.importance()
         curves = _thinned(analysis.learning_curves(f.phases, f.metrics))
         drawn = {
             "occupancy": figures.node_occupancy(f.spans, f.slots, f.wall_s, occupancy=used.share),
@@ -111,12 +111,12 @@ class Results:
             "search space": figures.space_by_phase(f.phases, f.trials, f.hyperparameters),
             "score by hyperparameter": figures.score_by_hyperparameter(f.phases, f.trials, f.hyperparameters),
             "parallel coordinates": figures.parallel_coordinates(f.trials, f.hyperparameters, f.aim.mode),
-            "importance": figures.hyperparameter_importance(found.table, str(found)),
+            "importance": figures.hyperparameter_importance(importance.table, str(importance)),
             "partial dependence": figures.partial_dependence(
-                analysis.partial_dependence(f.trials, f.phases, f.hyperparameters, found=found), str(found)
+                analysis.partial_dependence(f.trials, f.phases, f.hyperparameters, fitted=importance), str(importance)
             ),
             "landscape": figures.landscape(
-                analysis.landscape(f.trials, f.phases, f.hyperparameters, found=found), str(found)
+                analysis.landscape(f.trials, f.phases, f.hyperparameters, fitted=importance), str(importance)
             ),
         }
         if f.aim.second is not None:

@@ -50,20 +50,20 @@ def unpack(
     with file_errors(f"{file} cannot be unpacked"), _damage_told(file), ExitStack() as stack:
         archive = stack.enter_context(zipfile.ZipFile(file))
         members = _members(archive, file.stat().st_size)
-        found = _read_about(archive, members, file)
+        pack = _read_about(archive, members, file)
         scratch = Path(stack.enter_context(tempfile.TemporaryDirectory()))
         _extract(archive, members[LOG], scratch / LOG)
-        _check_log(scratch / LOG, found)
-        called = name or found.name
+        _check_log(scratch / LOG, pack)
+        called = name or pack.name
         _refuse_taken(db, called)
-        _take_in(archive, members, found, scratch, db, called, checkpoint_store(db, called, checkpoints))
-    return replace(found, name=called)
+        _take_in(archive, members, pack, scratch, db, called, checkpoint_store(db, called, checkpoints))
+    return replace(pack, name=called)
 
 
 def _take_in(
     archive: zipfile.ZipFile,
     members: Mapping[str, zipfile.ZipInfo],
-    found: Pack,
+    pack: Pack,
     scratch: Path,
     db: Path,
     called: str,
@@ -79,13 +79,13 @@ def _take_in(
             if store.disk_use():
                 raise StudyError(f"there are checkpoints in {store.root} already: remove them, or choose name=…")
             try:
-                for checkpoint in found.checkpoints:
+                for checkpoint in pack.checkpoints:
                     prefix, folder = f"{CHECKPOINTS}/{checkpoint}/", scratch / "checkpoint"
                     for member in (m for m in members if m.startswith(prefix)):
                         _extract(archive, members[member], folder / member.removeprefix(prefix))
                     store.put(folder, checkpoint)
                     shutil.rmtree(folder, ignore_errors=True)
-                carry(scratch / LOG, found.name, db, called)
+                carry(scratch / LOG, pack.name, db, called)
             except BaseException:
                 store.remove()
                 raise
@@ -122,29 +122,29 @@ def _read_about(archive: zipfile.ZipFile, members: Mapping[str, zipfile.ZipInfo]
             raise InvalidInput(
                 f"it has format {made!r}, this workbench reads {FORMAT}: unpack it with the one it is of"
             )
-        found = Pack(file, about["name"], about["spec"], about["versions"], tuple(about["checkpoints"]), about["lost"])
-        told_rightly = is_study_name(found.name) and isinstance(found.lost, int) and isinstance(found.spec, dict)
-        for word in (*found.checkpoints, *found.versions, *found.versions.values()):
-            told_rightly = told_rightly and isinstance(word, str)
-        if not told_rightly:
+        pack = Pack(file, about["name"], about["spec"], about["versions"], tuple(about["checkpoints"]), about["lost"])
+        valid = is_study_name(pack.name) and isinstance(pack.lost, int) and isinstance(pack.spec, dict)
+        for word in (*pack.checkpoints, *pack.versions, *pack.versions.values()):
+            valid = valid and isinstance(word, str)
+        if not valid:
             raise ValueError("a name, a number or a version is none")
     except (ValueError, KeyError, TypeError, AttributeError, RecursionError) as err:
         if isinstance(err, InvalidInput):
             raise
         raise InvalidInput(f"{ABOUT} is not what a workbench writes ({err}): do not trust it") from None
     listed = {"/".join(name.split("/")[1:3]) for name in members if name not in (ABOUT, LOG)}
-    if listed != set(found.checkpoints) or len(listed) != len(found.checkpoints):
+    if listed != set(pack.checkpoints) or len(listed) != len(pack.checkpoints):
         raise InvalidInput(f"{ABOUT} lists other checkpoints than there are: do not trust it")
-    return found
+    return pack
 
 
-def _check_log(log: Path, found: Pack) -> None:
+def _check_log(log: Path, pack: Pack) -> None:
     """Refuse a knowledge base that a driver could not go on from, or that holds more than this study."""
     from workbench.knowledge import KnowledgeBase
 
     try:
         with KnowledgeBase(log) as kb:
-            ours = list(kb) == [found.name] and kb[found.name].spec == found.spec
+            ours = list(kb) == [pack.name] and kb[pack.name].spec == pack.spec
         wrong = unmendable(log)
     except DatabaseError as err:
         raise InvalidInput(str(err).replace(str(log), LOG)) from None

@@ -64,8 +64,8 @@ def _trials(events: list[Event]) -> list[dict[str, Any]]:
         if event.kind is Kind.PHASE_ENDED and event.trial is not None and math.isfinite(event.data["score"]):
             scores.setdefault(event.trial, {})[event.phase or 0] = ledger.aim.sign * event.data["score"]
     return [
-        {"config": dict(ledger.trials[number].config), "scores": list(found.values()), "whole": min(found) == 0}
-        for number, found in scores.items()
+        {"config": dict(ledger.trials[number].config), "scores": list(by_phase.values()), "whole": min(by_phase) == 0}
+        for number, by_phase in scores.items()
     ]
 
 

@@ -31,9 +31,9 @@ def load() -> Digits:
     """Read the images, and split them by a permutation that does not depend on any trial's seed."""
     from sklearn.datasets import load_digits
 
-    found = load_digits()
-    images = torch.tensor(found.data / 16, dtype=torch.float32)
-    labels = torch.tensor(found.target, dtype=torch.int64)
+    digits = load_digits()
+    images = torch.tensor(digits.data / 16, dtype=torch.float32)
+    labels = torch.tensor(digits.target, dtype=torch.int64)
     order = torch.randperm(len(labels), generator=torch.Generator().manual_seed(_SPLIT_SEED))
     parts = torch.tensor_split(order, [_TRAIN, _TRAIN + _VALID])
     return Digits(*(Part(images[rows], labels[rows]) for rows in parts))

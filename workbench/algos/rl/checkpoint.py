@@ -84,10 +84,10 @@ def load_weights(model: ActorCritic, state: dict[str, Any], wanted: str, path: s
     """
     if not _fits(model, state):
         counters, head = state["counters"], state["model"].get("head.weight")
-        found = f"{counters['network']} for {counters['game']}" if "network" in counters else "another"
+        saved = f"{counters['network']} for {counters['game']}" if "network" in counters else "another"
         actions = "" if head is None else f", {len(head) - 1} actions"
         raise InvalidInput(
-            f"the checkpoint in {path} is of another network: it holds {found}{actions}; this one is {wanted}, "
+            f"the checkpoint in {path} is of another network: it holds {saved}{actions}; this one is {wanted}, "
             f"{len(model.head.weight) - 1} actions. Pass the game and the network it was trained with"
         )
     model.load_state_dict(state["model"])
@@ -119,15 +119,15 @@ def load_agent(path: str | Path, game: str | Game | None = None, device: str = "
         The game is not known, or no network for it has these weights.
     """
     state = read_checkpoint(path, device)
-    found = _game_of(state["counters"], path) if game is None else find_game(game) if isinstance(game, str) else game
-    for network in networks_of(found):
-        shown = find_game(found.name, rgb=True) if reads_rgb(network) else found
+    env = _game_of(state["counters"], path) if game is None else find_game(game) if isinstance(game, str) else game
+    for network in networks_of(env):
+        shown = find_game(env.name, rgb=True) if reads_rgb(network) else env
         model = make_model(shown, network)
         if _fits(model, state):
             break
     else:
-        shown, model = found, make_model(found)
-    load_weights(model, state, f"any network for {found.name}", path)
+        shown, model = env, make_model(env)
+    load_weights(model, state, f"any network for {env.name}", path)
     rules = Rules(**state["counters"].get("rules", {}))  # the first checkpoints do not say: theirs were the default
     return Agent(model.to(device), shown, rules)
 

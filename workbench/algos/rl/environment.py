@@ -163,12 +163,12 @@ def named(what: str, path: str) -> Any:
     module, _, name = path.rpartition(":")
     if not module:
         raise InvalidInput(f"{what} is named by its module, 'my_module:{path}', got {path!r}")
-    found = _imported(module, what)
+    thing = _imported(module, what)
     for part in name.split("."):
-        if not hasattr(found, part):
+        if not hasattr(thing, part):
             raise InvalidInput(f"{what}: module {module!r} has no {name!r}")
-        found = getattr(found, part)
-    return found
+        thing = getattr(thing, part)
+    return thing
 
 
 def _imported(module: str, what: str) -> Any:
@@ -234,6 +234,6 @@ def unpacked(packet: bytes) -> Sequence[Wrapper]:
 def recipe_to_json(recipe: Recipe) -> dict[str, Any]:
     """Describe in JSON's types how an environment is made, as far as it is not by its id alone."""
     names = [w if isinstance(w, str | Mapping) else f"{w.__module__}:{w.__qualname__}" for w in recipe.wrappers]
-    found = {"env_kwargs": dict(recipe.kwargs), "wrappers": names}
-    described: dict[str, Any] = json.loads(json.dumps({k: v for k, v in found.items() if v}, default=repr))
+    recorded = {"env_kwargs": dict(recipe.kwargs), "wrappers": names}
+    described: dict[str, Any] = json.loads(json.dumps({k: v for k, v in recorded.items() if v}, default=repr))
     return described

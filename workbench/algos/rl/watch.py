@@ -123,13 +123,13 @@ def watch(
     path = Path(path)
     if path.suffix not in MIME:
         raise unknown("kind of moving picture", path.suffix or path.name, MIME)
-    model, found, rules = load_agent(checkpoint, game)
-    names = action_names(found)
+    model, env, rules = load_agent(checkpoint, game)
+    names = action_names(env)
     history: list[Thought] = []
     frames = []
-    for thought in play(model, found, seed, greedy, max_steps, rules):
+    for thought in play(model, env, seed, greedy, max_steps, rules):
         history = [*history[1 - HISTORY :], thought]
-        frames.append(draw(found, history, names))
+        frames.append(draw(env, history, names))
     if not history:
         raise InvalidInput(f"nothing to watch: max_steps is a whole number from 1, got {max_steps}")
     path.parent.mkdir(parents=True, exist_ok=True)

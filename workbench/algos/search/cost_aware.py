@@ -131,11 +131,11 @@ class CostAwareSearcher:
 
 def _front(costs: Array, shares: Array) -> list[int]:
     """Give which none beats in both, the cheapest first."""
-    found: list[int] = []
+    front: list[int] = []
     for k in np.lexsort((-shares, costs)).tolist():
-        if not found or shares[k] > shares[found[-1]]:
-            found.append(k)
-    return found
+        if not front or shares[k] > shares[front[-1]]:
+            front.append(k)
+    return front
 
 
 def _reached(worth: Array, costs: Array, limit: float) -> float:

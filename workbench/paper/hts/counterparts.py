@@ -57,11 +57,11 @@ def returns(root: Path) -> Pairs:
 
 def _scores_at(runs: pd.DataFrame, seeds: list[int], until: pd.Series | None = None) -> np.ndarray:
     """Give each seed's score at its last phase, or at the last that had ended by its time."""
-    found = []
+    by_seed = []
     for seed in seeds:
         of_seed = runs[runs["seed"] == seed]
-        found.append(of_seed if until is None else of_seed[of_seed["seconds"] <= until[seed]])
-    return np.array([rows["score"].iloc[-1] for rows in found])
+        by_seed.append(of_seed if until is None else of_seed[of_seed["seconds"] <= until[seed]])
+    return np.array([rows["score"].iloc[-1] for rows in by_seed])
 
 
 COUNTERPARTS: list[Counterpart] = [speedup, returns]

@@ -151,12 +151,12 @@ def counterparts(root: Path) -> Pairs:
     The paper's studies have 100 trials of 10 phases of 2500 games, or 46 of 27 of 500; these have fewer and shorter
     ones, and are one each: no number of theirs is comparable. Over the games the claims of Sec. 5.2.4 can be asked.
     """
-    found = {game: both for game in GAMES if set(both := recorded_studies(game, root)) == set(SCHEDULERS)}
-    for game, studies in found.items():
+    recorded = {game: both for game in GAMES if set(both := recorded_studies(game, root)) == set(SCHEDULERS)}
+    for game, studies in recorded.items():
         yield from _scores(game, **studies)
         yield from _times(game, **studies)
-    if found:
-        yield from _claims(found)
+    if recorded:
+        yield from _claims(recorded)
 
 
 def _scores(game: str, hypertrick: Results, hyperband: Results) -> Pairs:
@@ -186,14 +186,14 @@ def _small(study: Results) -> str:
     return f"{len(study.frames.trials)} short trials{unlearned}{'; rule of 0.1.0' * by_the_old_rule(study.spec)}"
 
 
-def _claims(found: Mapping[str, Mapping[str, Results]]) -> Pairs:
+def _claims(recorded: Mapping[str, Mapping[str, Results]]) -> Pairs:
     """Ask over games who is faster; only where something was learned, who finds the best first, and whether the same.
 
     Nothing is decided by studies that a faulty rule had stopped.
     """
-    chosen = {game: both for game, both in found.items() if all(map(learned, both.values()))}
+    chosen = {game: both for game, both in recorded.items() if all(map(learned, both.values()))}
     for claim, measure, games in (
-        ("HyperTrick generally ends earlier than Hyperband", "wall_s", found),
+        ("HyperTrick generally ends earlier than Hyperband", "wall_s", recorded),
         ("HyperTrick finds the best configuration in a significantly shorter time than Hyperband", "best_at_s", chosen),
     ):
         if games:

@@ -135,17 +135,17 @@ def importances(settings: Forests) -> Rows:
     events: list[Event] = []
     preset(settings.preset).repetition().run("hypertrick", events)
     frames = frames_of(events)
-    found = importance(
+    result = importance(
         frames.trials,
         frames.phases,
         frames.hyperparameters,
         forests=settings.forests,
         resamples=settings.resamples,
     )
-    if found.problem:
-        raise WorkbenchError(found.problem)
-    about = {"trials": found.trials, "r2": found.r2, "r2_own": found.r2_own}
-    return [{str(name): value for name, value in row.items()} | about for row in found.table.to_dict("records")]
+    if result.problem:
+        raise WorkbenchError(result.problem)
+    about = {"trials": result.trials, "r2": result.r2, "r2_own": result.r2_own}
+    return [{str(name): value for name, value in row.items()} | about for row in result.table.to_dict("records")]
 
 
 EXPERIMENTS: list[Experiment[Any]] = [

@@ -78,8 +78,8 @@ class Exporter(ABC):
 
 def numbers_of(event: Event) -> dict[str, float]:
     """Give an event's metrics that are numbers, the score of a phase's end among them."""
-    found = {k: float(v) for k, v in event.data.get("metrics", {}).items() if isinstance(v, (int, float))}
-    return found | ({"score": float(event.data["score"])} if event.kind is Kind.PHASE_ENDED else {})
+    numbers = {k: float(v) for k, v in event.data.get("metrics", {}).items() if isinstance(v, (int, float))}
+    return numbers | ({"score": float(event.data["score"])} if event.kind is Kind.PHASE_ENDED else {})
 
 
 def own_folder(folder: Path) -> None:

@@ -37,9 +37,9 @@ class OptunaExport(Exporter):
         self._told: dict[int, int] = {}  # trial → phases told
         self._over: set[int] = set()
         self._study: Any = None
-        found = {s.study_name: s for s in self._storage.get_all_studies()}.get(self.name)
-        if found is not None:
-            if _MARK not in found.user_attrs:
+        existing = {s.study_name: s for s in self._storage.get_all_studies()}.get(self.name)
+        if existing is not None:
+            if _MARK not in existing.user_attrs:
                 raise InvalidInput(f"{self.url} holds a study {self.name!r} of somebody else's: choose another place")
             optuna.delete_study(study_name=self.name, storage=self._storage)
 

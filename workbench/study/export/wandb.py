@@ -33,9 +33,9 @@ class WandbExport(Exporter):
         if event.trial is None:
             return
         ended = event.kind is Kind.PHASE_ENDED
-        found = {name if ended else f"live/{name}": value for name, value in numbers_of(event).items()}
+        point = {name if ended else f"live/{name}": value for name, value in numbers_of(event).items()}
         axis: dict[str, float] = {"phase": event.phase or 0} if ended else {"seconds": event.at}
-        self._waiting.setdefault(event.trial, []).append(found | axis)
+        self._waiting.setdefault(event.trial, []).append(point | axis)
 
     def _trial(self, number: int) -> None:
         trial = self.ledger.trials[number]

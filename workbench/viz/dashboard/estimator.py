@@ -69,8 +69,8 @@ class Estimator:
             self._process = forests_apart(*tables, self.forests, self.niceness)
             assert self._process.stdout is not None
             with self._process as process:
-                found = [json.loads(line) for line in process.stdout or ()]
-            self.answers = found or [_nothing("the process that computed it died")]
+                answers = [json.loads(line) for line in process.stdout or ()]
+            self.answers = answers or [_nothing("the process that computed it died")]
         except Exception as err:  # noqa: BLE001  a view must outlive whatever a log's values do to a forest
             words = f"{type(err).__name__}: {err}"
             self.answers = [_nothing(words)]

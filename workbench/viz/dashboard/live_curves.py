@@ -275,15 +275,15 @@ def _first_two(owner: npt.NDArray[np.intp], at: Floats) -> dict[int, Floats]:
 def _frames_at(points: npt.NDArray[Any], owner: npt.NDArray[np.intp], scored: npt.NDArray[np.bool_]) -> Floats:
     """Give the frames that were reported with the scores `told`, beside them in the log; NaN where none were."""
     scores = np.flatnonzero(scored)
-    found = np.full(len(scores), np.nan)
+    frames = np.full(len(scores), np.nan)
     for step in (1, -1):
-        if not np.isnan(found).any():
+        if not np.isnan(frames).any():
             break
         beside = np.maximum(np.minimum(scores + step, len(points) - 1), 0)
         same = (points["name"][beside] == FRAMES) & (points["at"][beside] == points["at"][scores])
-        same &= (owner[beside] == owner[scores]) & np.isnan(found)
-        found[same] = points["value"][beside[same]]
-    return found
+        same &= (owner[beside] == owner[scores]) & np.isnan(frames)
+        frames[same] = points["value"][beside[same]]
+    return frames
 
 
 def _begun_last(trial: Floats, from_s: Floats, of_trial: npt.NDArray[np.integer], at: Floats) -> npt.NDArray[np.intp]:

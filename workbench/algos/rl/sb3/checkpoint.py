@@ -118,10 +118,10 @@ def _statistics(model: BaseAlgorithm) -> dict[str, Any]:
 def _arrays(buffer: Any) -> dict[str, np.ndarray]:
     """Give the arrays that a replay buffer keeps a row a step in, by name; of dict observations one a key."""
     tables = {name: value for name, value in vars(buffer).items() if isinstance(value, dict)}
-    found = {f"{name}/{key}": array for name, table in tables.items() for key, array in table.items()} | vars(buffer)
+    arrays = {f"{name}/{key}": array for name, table in tables.items() for key, array in table.items()} | vars(buffer)
     return {
         name: array
-        for name, array in found.items()
+        for name, array in arrays.items()
         if isinstance(array, np.ndarray) and array.dtype != object and array.shape[:1] == (buffer.buffer_size,)
     }
 

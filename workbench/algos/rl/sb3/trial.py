@@ -278,12 +278,12 @@ def _logged(model: BaseAlgorithm) -> dict[str, float]:
     """What the algorithm has logged last of its training, under its own names."""
     if not hasattr(model, "_logger"):
         return {}
-    found = {}
+    metrics = {}
     for name, value in model.logger.name_to_value.items():
         part, _, plain = name.rpartition("/")
         if part in ("train", "rollout") and plain != "n_updates" and math.isfinite(value):
-            found[plain] = float(value)
-    return found
+            metrics[plain] = float(value)
+    return metrics
 
 
 def _optimizers(model: BaseAlgorithm) -> list[torch.optim.Optimizer]:
