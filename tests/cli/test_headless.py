@@ -1,7 +1,10 @@
 """A notebook without a browser: what fails in it is named."""
 
 import base64
+import signal
 import struct
+import subprocess
+import sys
 
 import pytest
 
@@ -25,6 +28,41 @@ def test_a_kernel_that_dies_is_said_so(tmp_path) -> None:
     path = written(tmp_path / "dies.ipynb", "import os; os._exit(1)")
     with pytest.raises(WorkbenchError, match=r"kernel of .* died"):
         execute(path, tmp_path / "out.ipynb")
+
+
+STUBBORN = """
+import time
+try:
+    print("under way", flush=True)
+    while True: time.sleep(0.1)
+except KeyboardInterrupt:
+    print("it took notice", flush=True)
+    while {again}: time.sleep(0.1)
+"""
+
+
+@pytest.mark.parametrize(
+    ("how", "cell", "signals"),
+    [
+        (signal.SIGINT, "print('under way', flush=True)\nimport time; time.sleep(600)", 1),
+        (signal.SIGTERM, STUBBORN.format(again=False), 1),  # the next cell does not run
+        (signal.SIGINT, STUBBORN.format(again=True), 2),
+    ],
+)
+def test_who_interrupts_it_is_told_in_a_line_and_the_copy_is_kept(tmp_path, how, cell, signals) -> None:
+    path = written(tmp_path / "long.ipynb", cell, "print('never')")
+    command = [sys.executable, "-m", "workbench", "notebook", str(path), "--out", str(tmp_path / "out.ipynb")]
+    with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as running:
+        assert running.stdout is not None
+        for _ in range(signals):
+            assert running.stdout.readline() in ("under way\n", "it took notice\n")
+            running.send_signal(how)
+        out, err = running.communicate(timeout=120)
+    assert running.returncode == 130
+    assert err == f"workbench: {path} was interrupted: {tmp_path / 'out.ipynb'} has it as far as it came\n"
+    kept = outputs(tmp_path / "out.ipynb")
+    assert "under way" in kept
+    assert "never" not in kept + out
 
 
 @pytest.mark.skipif(chromium() is None, reason=MISSING)

@@ -161,15 +161,17 @@ def test_a_study_is_ended_cleanly_and_resume_goes_on(folder, how, study, named) 
     (folder / "waiting.py").write_text(WAITING)
     places = ["--db", "kb.db", "--checkpoints", str(folder / "shared")]
     command = [sys.executable, "-m", "workbench", "run", "study.toml", *places]
+    environment = {**os.environ, "PYTHONUNBUFFERED": "1"}
     running = subprocess.Popen(
-        command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, env={**os.environ, "PYTHONUNBUFFERED": "1"}
+        command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, env=environment, start_new_session=True
     )
     while not (Path("kb.db").exists() and n_begun("kb.db") == 2):
         assert running.poll() is None
         time.sleep(0.1)
-    running.send_signal(how)
-    out, _ = running.communicate(timeout=300)
+    os.killpg(running.pid, how) if how is signal.SIGINT else running.send_signal(how)  # as a terminal's Ctrl-C does
+    out, err = running.communicate(timeout=300)
     assert running.returncode == 130
+    assert "Traceback" not in err
     assert f"go on with: workbench run --resume --name tiny{named} {' '.join(places)}\n" in out
     with KnowledgeBase("kb.db") as kb:
         assert kb["tiny"].frames().state == "interrupted"

@@ -1,6 +1,8 @@
 """The cluster on this machine: how its workers come up, and what they are given."""
 
 import logging
+import os
+import signal
 import subprocess
 import sys
 import tempfile
@@ -45,6 +47,14 @@ def test_numpy_in_a_worker_has_the_threads_of_its_cluster_and_random_numbers_of_
             pools = seen(client, "__import__('threadpoolctl').threadpool_info()")
             assert {pool["num_threads"] for pool in pools if pool["user_api"] == "blas"} == {threads}
     assert len(drawn) == 3
+
+
+def test_an_interrupt_of_a_cell_or_a_terminal_is_not_for_workers(client) -> None:
+    assert set(client.run(signal.getsignal, signal.SIGINT).values()) == {signal.SIG_IGN}
+    workers = client.run(os.getpid)
+    for process in workers.values():
+        os.kill(process, signal.SIGINT)
+    assert client.run(os.getpid) == workers
 
 
 def test_workers_come_up_where_the_path_of_a_socket_would_be_too_long(tmp_path, monkeypatch) -> None:

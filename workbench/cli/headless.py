@@ -1,9 +1,11 @@
 """Run a notebook without a browser, from the first cell to the last, showing what it prints as it prints it."""
 
 import ast
+import asyncio
 import base64
 import json
 import re
+import signal
 import sys
 import time
 from collections.abc import Mapping
@@ -23,6 +25,10 @@ _ANSI = re.compile(r"\x1b\[[0-9;]*m")
 
 class NotebookError(WorkbenchError):
     """A cell of the notebook failed."""
+
+
+class NotebookInterrupted(WorkbenchError):
+    """Somebody ended it before its last cell."""
 
 
 def execute(path: str | Path, out: str | Path | None = None, parameters: Mapping[str, str] | None = None) -> Path:
@@ -46,6 +52,8 @@ def execute(path: str | Path, out: str | Path | None = None, parameters: Mapping
     ------
     NotebookError
         A cell failed; the copy is kept as far as it came.
+    NotebookInterrupted
+        By Ctrl-C or SIGTERM, as the running cell was; a second one ends the kernel. The copy is kept as far as it came.
     """
     source = Path(path)
     notebook = nbformat.read(source, as_version=4)
@@ -62,10 +70,13 @@ def execute(path: str | Path, out: str | Path | None = None, parameters: Mapping
     )
     try:
         client.execute()
-    except CellExecutionError as err:
+    except (CellExecutionError, DeadKernelError, NotebookInterrupted) as err:
+        if client.interrupted:
+            raise NotebookInterrupted(f"{source} was interrupted: {target} has it as far as it came") from None
+        if isinstance(err, DeadKernelError):
+            why = "look for lack of memory or a crash in native code"
+            raise NotebookError(f"the kernel of {source} died: {why}") from None
         raise NotebookError(f"a cell of {source} failed: {_ANSI.sub('', str(err))}") from None
-    except DeadKernelError:
-        raise NotebookError(f"the kernel of {source} died: look for lack of memory or a crash in native code") from None
     finally:
         try:
             add_pictures(notebook)
@@ -101,10 +112,33 @@ def add_pictures(notebook: Any) -> int:
 
 
 class _Talking(NotebookClient):
-    """Writes printed output to standard output as it comes; a progress bar now and then, and as its cell leaves it."""
+    """Writes printed output to standard output as it comes; a progress bar now and then, and as its cell leaves it.
 
+    A signal interrupts the running cell, as a button of JupyterLab does.
+    """
+
+    interrupted = False
     _quiet_until = 0.0
     _unsaid = ""  # the bar as it is, where that has not been written yet
+
+    def __init__(self, *args: Any, **settings: Any) -> None:
+        super().__init__(*args, on_notebook_start=self._listen, on_cell_start=self._go_on, **settings)
+
+    async def _listen(self, notebook: Any) -> None:
+        """Take the signals over: the library would end the kernel, and then stumble over its being gone."""
+        for number in (signal.SIGINT, signal.SIGTERM):
+            asyncio.get_running_loop().add_signal_handler(number, self._interrupt)
+
+    def _interrupt(self) -> None:
+        kernel: Any = self.km
+        self._ending = asyncio.ensure_future(
+            kernel.shutdown_kernel(now=True) if self.interrupted else kernel.interrupt_kernel()
+        )
+        self.interrupted = True
+
+    async def _go_on(self, cell: Any, cell_index: int) -> None:
+        if self.interrupted:  # the last cell went on all the same
+            raise NotebookInterrupted
 
     def process_message(self, msg: dict[str, Any], cell: Any, cell_index: int) -> Any:
         if msg["msg_type"] == "stream":

@@ -1,6 +1,7 @@
 """The commands on notebooks: copies to work in, one executed headless, pictures for a saved one."""
 
 import argparse
+import sys
 from pathlib import Path
 from shutil import copyfile
 from typing import Any
@@ -43,9 +44,13 @@ def _notebooks(arguments: argparse.Namespace) -> int:
 
 def _notebook(arguments: argparse.Namespace) -> int:
     path = _there(arguments.path)
-    from workbench.cli.headless import execute  # a second and more, which a wrong name need not wait for
+    from workbench.cli.headless import NotebookInterrupted, execute  # a second and more: a wrong name need not wait
 
-    print("kept with its outputs:", execute(path, arguments.out, dict(arguments.set)))
+    try:
+        print("kept with its outputs:", execute(path, arguments.out, dict(arguments.set)))
+    except NotebookInterrupted as interrupted:
+        print(f"workbench: {interrupted}", file=sys.stderr)
+        return 130
     return 0
 
 

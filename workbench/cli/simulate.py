@@ -131,8 +131,8 @@ def _held_out(scenario: "Scenario", arguments: argparse.Namespace) -> int:
     }
     words = (
         f"{scenario.name}: simulated, {scenario.cluster.nodes} nodes, {scenario.repeats} paired repetitions. Chosen by "
-        f"{comparison.seeds} seeds, judged by {comparison.held_out} others: mean regret [95 % interval] after shares of "
-        "the node time that all configurations take with one seed; 0 is the best there is, 1 the median"
+        f"{comparison.seeds} seeds, judged by {comparison.held_out} others: mean regret [95 % interval] after shares "
+        "of the node time that all configurations take with one seed; 0 is the best there is, 1 the median"
     )
     print(json.dumps(result, indent=2) if arguments.json else f"{words}\n{comparison.table().to_string()}")
     return 0
