@@ -5,6 +5,7 @@ import json
 import math
 from collections import Counter, deque
 from collections.abc import Mapping
+from dataclasses import fields
 from importlib.util import find_spec
 from itertools import takewhile
 
@@ -396,29 +397,32 @@ def test_every_reason_has_words_that_name_no_other_scheduler_s_modes(scheduler) 
                 assert words.startswith("DCM: " if reason["mode"] == "collecting" else "WSM: ")
 
 
+def test_scores_in_its_reasons_are_named_as_such(scheduler) -> None:
+    """A study that minimises turns those back, and no others."""
+    world = play(scheduler, N_SLOTS)
+    scores = {report.score for report in world.reports}
+    reasons = [reason for answers in world.reasons for reason in answers.values()]
+    keys = {key for reason in reasons for key, value in reason.items() if isinstance(value, float) and value in scores}
+    assert keys <= set(getattr(scheduler, "scores_in_reasons", ()))
+
+
+def test_it_shows_its_settings_in_a_notebook(scheduler) -> None:
+    assert f"<b>{type(scheduler).__name__}</b>" in scheduler._repr_html_()
+
+
 @pytest.mark.parametrize("given", [SPACE, DIMENSIONS])
 def test_a_space_or_its_dimensions_stand_for_a_random_searcher(given) -> None:
-    made = [
-        (HyperTrick, (4, 2), {"seed": 3}, 3),
-        (FullRuns, (4, 2), {}, 0),
-        (SuccessiveHalving, (9, 9), {}, 0),
-        (Hyperband, (9,), {}, 0),
-        (ASHA, (9, 9), {"seed": 3}, 3),
-        (PASHA, (9, 9), {"seed": 3}, 3),
-        (MedianStopping, (9, 3), {}, 0),
-        (PBT, (4, 3), {"seed": 3}, 3),
-        (MFPBT, (8, 3), {"seed": 3}, 3),
-        (PB2, (4, 3), {"seed": 3}, 3),
-        (Portfolio, (3, (4, 2), (0.5, 0.0)), {"seed": 3}, 3),
-        (Sure, (4, 3), {"seed": 3}, 3),
-        (TopK, (9, 3), {}, 0),
-    ]
-    for scheduler, sizes, chosen, seed in made:
-        short = scheduler(given, *sizes, **chosen)
-        long = scheduler(RandomSearcher(SPACE, seed), *sizes, **chosen)
+    """Drawn from with the scheduler's own seed, where it has one."""
+    schedulers = [make() for make in reversed(SCHEDULERS.values())]
+    random = {type(s): s for s in schedulers if isinstance(getattr(s, "searcher", None), RandomSearcher)}
+    assert random.keys() == {type(s) for s in schedulers} - {Seeded}
+    for scheduler, example in random.items():
+        chosen = {f.name: getattr(example, f.name) for f in fields(example) if f.init and f.name != "searcher"}
+        chosen |= {"seed": 3} if "seed" in chosen else {}
+        short = scheduler(given, **chosen)
+        long = scheduler(RandomSearcher(SPACE, chosen.get("seed", 0)), **chosen)
         assert short == long
         assert [run.config for run in play(short, 2).runs] == [run.config for run in play(long, 2).runs]
-    assert len({scheduler for scheduler, *_ in made}) == len({type(make()) for make in SCHEDULERS.values()} - {Seeded})
 
 
 @pytest.mark.parametrize("given", [5, None, RandomSearcher, lambda config: None])
