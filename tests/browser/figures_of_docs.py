@@ -15,7 +15,7 @@ from tests.browser.lab import browser_page
 from tests.browser.pictures import DOCS, shoot
 from tests.browser.standing import stand
 from workbench import HyperTrick, LogUniform, Study
-from workbench.analysis import importance
+from workbench.analysis import importance, learning_curves
 from workbench.analysis.variants import variant_bands
 from workbench.core.describe import explain_of
 from workbench.core.places import DATA
@@ -35,12 +35,21 @@ from workbench.viz.dashboard.board import Board
 from workbench.viz.dashboard.feed import READ, News
 
 STUDY = "ms-pacman-hypertrick"
+STEADY = "ms-pacman-hyperband"  # the machine was taken away from it for seconds, not for hours
 PLAIN = {"displayModeBar": False}
 
 
 def of_study(name: str) -> Callable[[], go.Figure]:
     """Give a figure of the recorded study of Ms. Pac-Man."""
     return lambda: Results.of_recording(DATA / STUDY).figures()[name]
+
+
+def curves_over_frames() -> go.Figure:
+    frames = Results.of_recording(DATA / STUDY).frames
+    curves = learning_curves(frames.phases, frames.metrics, "frames")
+    return figures.learning_curves(curves, frames.trials, x_title="frames").update_layout(
+        title="46 trials under HyperTrick"
+    )
 
 
 def toy_schedule() -> go.Figure:
@@ -121,7 +130,7 @@ def own_study() -> Results:
 
 FIGURES: dict[str, Callable[[], go.Figure]] = {
     "survival": of_study("survival"),
-    "curves": of_study("learning curves"),
+    "curves": curves_over_frames,
     "importance": importance_of_curves,
     "toy-schedule": toy_schedule,
     "pbt-toy": lambda: figures.toy_problem(ablations.paths([ablations.play(name, 0) for name in ablations.VARIANTS])),
@@ -137,11 +146,11 @@ FIGURES: dict[str, Callable[[], go.Figure]] = {
 
 def half_way() -> Board:
     """A board of the recorded study when 60 % of its time had passed."""
-    recording = Recording.open(DATA / STUDY)
+    recording = Recording.open(DATA / STEADY)
     events, metrics = recording.events(), recording.frames().metrics
     until = 0.6 * events[-1].at
-    size = Results.of_recording(DATA / STUDY).size
-    board = Board(STUDY, size, explain_of(recording.spec["scheduler"], REGISTRY))
+    size = Results.of_recording(DATA / STEADY).size
+    board = Board(STEADY, size, explain_of(recording.spec["scheduler"], REGISTRY))
     rows = metrics[metrics["name"].isin(READ) & (metrics["at_s"] <= until)]
     points = [(r.trial, r.phase, r.at_s, READ.index(r.name), r.value) for r in rows.itertuples()]
     board.take(News([event for event in events if event.at <= until], np.array(points, POINT)))

@@ -16,6 +16,7 @@ SMALLEST = {  # every experiment, as small as it goes: what is changed in the fi
     "hyperband-against-hypertrick": {"repeats": 3},
     "curves-hyperband-against-hypertrick": {"repeats": 2},
     "curves-importance": {"forests": 2, "resamples": 2},
+    "ms-pacman-importance": {"forests": 2, "resamples": 2},
     "ga3c-curves": {"configs": 2, "units": 2, "seeds": 1, "unit_frames": 500, "processes": 1},
     "ga3c-networks": {"seconds": 0.3, "repeats": 1},
     "ga3c-gpu": {"seconds": 0.3, "device": "cpu", "agents": (4,), "batches": (0,), "threads": (1,), "trials": (2,)},

@@ -4,8 +4,7 @@ import pytest
 
 from tests.paper.recorded import ABOUT, verdicts
 from workbench.paper.experiment import keep_table
-from workbench.paper.hypertrick.counterparts import EXCESS
-from workbench.paper.hypertrick.published import GAMES, NUMBERS
+from workbench.paper.hypertrick.published import ALPHA_EXCESS, GAMES, NUMBERS
 from workbench.paper.numbers import find
 
 
@@ -64,8 +63,23 @@ def test_the_learning_rate_is_first_where_its_interval_is_clear_of_the_next(tmp_
     }
 
 
+def test_table_4_is_shown_beside_what_the_forests_say_of_ms_pacman(tmp_path) -> None:
+    shares = {"learning_rate": 0.5, "gamma": 0.3, "t_max": 0.2}
+    rows = [
+        {"hyperparameter": name, "trials": 46, "r2": 0.2, "importance": share, "low": share - 0.1, "high": share + 0.1}
+        for name, share in shares.items()
+    ]
+    keep_table(tmp_path / "ms-pacman-importance", rows, ABOUT)
+    table = verdicts(tmp_path, "HyperTrick", "Table 4")
+    assert {what: of for what, of in table.items() if of[0] != "not run"} == {
+        f"importance of {name}, ms_pacman": ("not comparable", pytest.approx(share))
+        for name, share in (("learning rate", 50), ("gamma", 30), ("t_max", 20))
+    }
+    assert verdicts(tmp_path, "HyperTrick", "App. A.2")["t_max has little influence"][0] == "agrees"
+
+
 def test_the_excess_of_alpha_is_that_of_table_1() -> None:
     measured = [find(NUMBERS, "Table 1", f"measured alpha, {game}").value for game in GAMES]
     expected = [find(NUMBERS, "Table 1", f"E[alpha], Np = {5 if game == 'pong' else 10}").value for game in GAMES]
     gaps = [a - b for a, b in zip(measured, expected, strict=True)]
-    assert pytest.approx((min(gaps), max(gaps))) == EXCESS
+    assert pytest.approx((min(gaps), max(gaps))) == ALPHA_EXCESS

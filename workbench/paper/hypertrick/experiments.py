@@ -10,11 +10,13 @@ from workbench.analysis import importance
 from workbench.core.budget import Budget
 from workbench.core.domains import Choice, LogUniform
 from workbench.core.errors import WorkbenchError
+from workbench.core.places import DATA
 from workbench.core.protocols import Event
 from workbench.core.space import Space
-from workbench.knowledge import frames_of
+from workbench.knowledge import Frames, frames_of
 from workbench.paper.experiment import Experiment, Rows, each
 from workbench.simulation import compare, preset
+from workbench.study.results import Results
 
 SPACE = Space(  # the paper's, Sec. 5.1; its set of gamma is lost in the text, this one is ours
     {
@@ -134,7 +136,24 @@ def importances(settings: Forests) -> Rows:
     """
     events: list[Event] = []
     preset(settings.preset).repetition().run("hypertrick", events)
-    frames = frames_of(events)
+    return _importances(frames_of(events), settings)
+
+
+@dataclass(frozen=True)
+class StudyForests:
+    """Forests to compare and bootstrap samples of the trials, for a recorded study."""
+
+    study: str = "ms-pacman-hypertrick"
+    forests: int = 100
+    resamples: int = 100
+
+
+def study_importances(settings: StudyForests) -> Rows:
+    """Tell the same of a study that was run, and recorded in `data/`."""
+    return _importances(Results.of_recording(DATA / settings.study).frames, settings)
+
+
+def _importances(frames: Frames, settings: Forests | StudyForests) -> Rows:
     result = importance(
         frames.trials,
         frames.phases,
@@ -188,5 +207,12 @@ EXPERIMENTS: list[Experiment[Any]] = [
         source="simulated",
         run=importances,
         scales={"minutes": Forests(), "hours": Forests(resamples=1000), "paper": Forests()},
+    ),
+    Experiment(
+        "ms-pacman-importance",
+        shows="HyperTrick, Table 4, on the recorded Ms. Pac-Man study: which hyperparameters the scores follow",
+        source="measured",
+        run=study_importances,
+        scales={"minutes": StudyForests(), "hours": StudyForests(resamples=1000), "paper": StudyForests()},
     ),
 ]
