@@ -149,6 +149,7 @@ def test_what_computes_apart_gives_way_to_all_others() -> None:
     phases = pd.DataFrame({"trial": range(40), "phase": 0, "score": trials["last_score"]})
     with forests_apart(trials, phases, ["x"], forests=2) as process:
         assert os.getpriority(os.PRIO_PROCESS, process.pid) == LOWEST == 19  # from its first import on
+        assert os.getpgid(process.pid) == process.pid  # interrupting a cell is not meant for it
         told = process.stdout.readline()
     assert json.loads(told)["phase"] is None
 

@@ -143,6 +143,15 @@ def train(config):
 """
 
 
+def test_ctrl_c_is_one_line_wherever_it_comes(capsys, monkeypatch) -> None:
+    def interrupted(*_: object) -> None:
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr("workbench.knowledge.check", interrupted)
+    assert main(["check"]) == 130
+    assert capsys.readouterr().err == "workbench: interrupted\n"
+
+
 def n_begun(db: str) -> int:
     with suppress(DatabaseError), KnowledgeBase(db) as kb:  # it may be there and have no tables yet
         return sum(e.kind is Kind.PHASE_STARTED for name in kb for e in kb[name].events())

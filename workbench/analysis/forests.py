@@ -56,6 +56,7 @@ def forests_apart(
         stdout=subprocess.PIPE,
         stderr=subprocess.DEVNULL,
         env=os.environ | ours,
+        start_new_session=True,  # interrupting a cell is not meant for it
     )
     mine = os.getpriority(os.PRIO_PROCESS, 0)
     os.setpriority(os.PRIO_PROCESS, process.pid, min(LOWEST, mine + niceness))  # before it imports anything

@@ -30,6 +30,9 @@ def main(argv: Sequence[str] | None = None) -> int:
     except WorkbenchError as err:
         print(f"workbench: {in_shell(str(err))}", file=sys.stderr)
         return 2
+    except KeyboardInterrupt:
+        print("workbench: interrupted", file=sys.stderr)
+        return 130
 
 
 def _parser() -> argparse.ArgumentParser:

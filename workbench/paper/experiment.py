@@ -10,17 +10,16 @@ import platform
 import shutil
 import time
 from collections.abc import Callable, Iterable, Mapping
-from concurrent.futures import ProcessPoolExecutor
 from concurrent.futures.process import BrokenProcessPool
 from dataclasses import asdict, dataclass
 from datetime import UTC, datetime
 from importlib import metadata
-from multiprocessing import get_context
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Generic, Literal, TypeVar
 
 from workbench.core.errors import DatabaseError, InvalidInput, WorkbenchError, unknown
 from workbench.core.places import DATA, KEPT
+from workbench.core.pool import process_pool
 from workbench.core.protocols import Config, TrainableFactory
 from workbench.paper.numbers import Origin
 
@@ -199,7 +198,7 @@ def each(function: Callable[..., Result], jobs: Iterable[tuple[Any, ...]], proce
     """
     if processes == 1:
         return [function(*job) for job in jobs]
-    with ProcessPoolExecutor(processes, mp_context=get_context("spawn")) as pool:
+    with process_pool(processes, "spawn") as pool:
         return list(pool.map(function, *zip(*jobs, strict=True)))
 
 
@@ -268,7 +267,7 @@ def _run_part(experiment: Experiment[Any], settings: Any) -> dict[str, Any]:
 
 def _alone(experiment: Experiment[Any], settings: Any) -> Rows:
     """Run in a fresh process: no threads, no settings of torch and no memory are left over from what ran before."""
-    with ProcessPoolExecutor(1, mp_context=get_context("spawn")) as pool:
+    with process_pool(1, "spawn") as pool:
         try:
             return pool.submit(experiment.run, settings).result()
         except BrokenProcessPool:

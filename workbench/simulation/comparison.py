@@ -1,7 +1,6 @@
 """Schedulers compared over many paired repetitions in virtual time, with bootstrap intervals."""
 
 from collections.abc import Callable, Mapping, Sequence
-from concurrent.futures import ProcessPoolExecutor
 from dataclasses import dataclass
 from functools import partial
 from itertools import chain
@@ -12,6 +11,7 @@ import numpy.typing as npt
 
 from workbench.analysis.bootstrap import Interval, bootstrap_interval
 from workbench.core.errors import InvalidInput, unknown
+from workbench.core.pool import process_pool
 from workbench.simulation.scenario import Scenario
 
 if TYPE_CHECKING:
@@ -234,7 +234,7 @@ def spread_over_processes(work: Callable[[Sequence[int]], list[Any]], repeats: i
     chunks = [range(repeats)[start : start + _CHUNK] for start in range(0, repeats, _CHUNK)]
     if processes == 1 or len(chunks) == 1:
         return list(chain.from_iterable(map(work, chunks)))
-    with ProcessPoolExecutor(processes) as pool:
+    with process_pool(processes) as pool:
         return list(chain.from_iterable(pool.map(work, chunks)))
 
 
