@@ -49,6 +49,32 @@ def test_numpy_in_a_worker_has_the_threads_of_its_cluster_and_random_numbers_of_
     assert len(drawn) == 3
 
 
+_INTERRUPTED = """
+import os, signal, threading
+from workbench.cluster.local import local_client
+
+signal.signal(signal.SIGINT, lambda *_: None)
+up = threading.Event()
+
+def interrupt():
+    while not up.wait(0.02):
+        os.killpg(0, signal.SIGINT)
+
+if __name__ == "__main__":
+    threading.Thread(target=interrupt).start()
+    with local_client(2) as client:
+        up.set()
+        print(len(client.run(os.getpid)))
+"""
+
+
+def test_workers_come_up_however_often_they_are_interrupted_meanwhile() -> None:
+    """As by Ctrl-C in a terminal, which every process of the group hears."""
+    command = [sys.executable, "-c", _INTERRUPTED]
+    done = subprocess.run(command, check=True, capture_output=True, text=True, start_new_session=True, timeout=300)
+    assert (done.stdout, done.stderr) == ("2\n", "")
+
+
 def test_an_interrupt_of_a_cell_or_a_terminal_is_not_for_workers(client) -> None:
     assert set(client.run(signal.getsignal, signal.SIGINT).values()) == {signal.SIG_IGN}
     workers = client.run(os.getpid)

@@ -8,7 +8,7 @@ import threading
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
-from multiprocessing import get_context, spawn
+from multiprocessing import get_context, resource_tracker, spawn
 from tempfile import gettempdir
 from typing import Any
 
@@ -65,6 +65,10 @@ class ToldNanny(Nanny):  # type: ignore[misc]
         # Workers have no pages: with them each would import bokeh, for half a second and 20 MiB. And they are given the
         # environment as it is now: the process they fork from has that of the first cluster.
         settings |= {"dashboard": False, "env": {**os.environ, **(settings.get("env") or {})}}
+        # Processes that begin here are deaf to Ctrl-C from the first: one that comes up could not ignore it yet.
+        if threading.current_thread() is not threading.main_thread():
+            resource_tracker.ensure_running()  # when it is begun it lets them hear again
+            signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
         super().__init__(*arguments, **settings)
 
     def _on_worker_exit_sync(self, exitcode: int) -> None:
