@@ -1,5 +1,6 @@
 """Settings of all tests."""
 
+import signal
 from contextlib import nullcontext
 from multiprocessing import forkserver, get_context
 
@@ -11,6 +12,9 @@ from hypothesis import settings
 settings.register_profile("the same", deadline=None, derandomize=True)
 settings.register_profile("random", deadline=None, print_blob=True)
 settings.load_profile("the same")
+
+if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:  # as a shell has it for what it begins in the background
+    signal.signal(signal.SIGINT, signal.default_int_handler)
 
 
 @pytest.fixture(scope="session")
