@@ -44,7 +44,8 @@ def landscape(
     """
     fitted = fitted or importance(trials, phases, hyperparameters, seed=seed)
     pair = list(fitted.table["hyperparameter"][:2])
-    ended = sorted(int(phase) for phase in phases.loc[phases["score"].notna(), "phase"].unique())
+    trials_of = phases[phases["score"].notna()].groupby("phase")["trial"].nunique()
+    ended = sorted(map(int, trials_of.index[trials_of >= FEWEST_TRIALS]))
     known = [(phase, *explained(trials, phases, phase)) for phase in ended]
     enough = [(phase, rows, y) for phase, rows, y in known if len(y) >= FEWEST_TRIALS]
     if fitted.problem or len(pair) < 2 or not enough:

@@ -53,7 +53,9 @@ def test_many_phases_get_a_colour_bar():
     slots = pd.DataFrame({"slot": [0], "node": ["a"], "joined_s": [0.0], "lost_s": [float("nan")]})
     fig = node_occupancy(spans, slots, 15.0)
     assert [trace.name for trace in fig.data if trace.showlegend is not False] == ["idle"]
-    assert fig.data[-1].marker.colorbar.title.text == "phase"
+    _, bars, colorbar = fig.data
+    assert len(set(bars.marker.color)) == 15
+    assert colorbar.marker.colorbar.title.text == "phase"
 
 
 def test_nothing_yet(nothing):

@@ -1,7 +1,7 @@
 import pandas as pd
 import pytest
 
-from workbench.viz.figures import score_by_phase, space_by_phase
+from workbench.viz.figures import score_by_hyperparameter, score_by_phase, space_by_phase
 
 
 def _study(n_phases):
@@ -21,6 +21,19 @@ def test_a_box_a_phase_every_score_and_how_many(frames):
     assert list(points.marker.symbol) == ["circle", "x", "circle", "circle"]
     assert [note.text for note in fig.layout.annotations] == ["3", "1", "trials"]
     assert crosses.name == "last score of a stopped trial"
+
+
+def test_of_thousands_of_phases_some_are_labelled_and_no_trace_is_one_phase() -> None:
+    """A trace or a label a phase would take plotly many minutes."""
+    phases, trials = _study(2000)
+    labels = score_by_phase(phases, trials).layout.annotations
+    assert [note.text for note in labels[:2]] == ["2", "1"]
+    assert len(labels) < 40
+    names = ["lr", "gamma"]
+    assert len(score_by_hyperparameter(phases, trials, names).data) < 6
+    first = score_by_hyperparameter(phases, trials, names).data[0]
+    assert len(first.x) == len(first.marker.color) == 2001
+    assert first.marker.color[0] != first.marker.color[-1]
 
 
 def test_a_lone_score_stands_in_the_middle_of_its_phase(frames):

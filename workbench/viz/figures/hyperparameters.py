@@ -2,6 +2,7 @@
 
 import math
 from collections.abc import Callable, Sequence
+from typing import Any
 
 import pandas as pd
 import plotly.graph_objects as go
@@ -44,9 +45,14 @@ def score_by_hyperparameter(phases: pd.DataFrame, trials: pd.DataFrame, hyperpar
         place = {"row": k // columns + 1, "col": k % columns + 1}
         scale = scale_of(trials[name])
         value_axis(fig.update_xaxes, name, scale, **place)
+        if len(colors) > theme.LEGEND_PHASES:  # a trace a phase would take minutes for a thousand
+            fig.add_trace(_panel_points(points, name, scale, colors, showlegend=False), **place)
+            continue
         for phase, group in points.groupby("phase"):
-            in_legend = k == 0 and len(colors) <= theme.LEGEND_PHASES
-            fig.add_trace(_panel_points(int(str(phase)), group, name, scale, colors, in_legend), **place)
+            words = f"phase {phase}"
+            fig.add_trace(
+                _panel_points(group, name, scale, colors, name=words, legendgroup=words, showlegend=k == 0), **place
+            )
     for row in range(1, rows + 1):
         fig.update_yaxes(title="score", row=row, col=1)
     _explain(fig, points, colors)
@@ -88,17 +94,16 @@ def value_axis(update: Callable[..., object], name: str, scale: Scale, **place: 
 
 
 def _panel_points(
-    phase: int, points: pd.DataFrame, name: str, scale: Scale, colors: list[str], in_legend: bool
+    points: pd.DataFrame, hyperparameter: str, scale: Scale, colors: list[str], **legend: Any
 ) -> go.Scatter:
     marker = {
-        "color": colors[phase],
+        "color": [colors[phase] for phase in points["phase"]],
         "size": 8,
         "symbol": theme.symbols(points["cut"]),
         "line": {"width": 0.5, "color": "white"},
         "opacity": 0.9,
     }
-    in_words = {"name": f"phase {phase}", "legendgroup": f"phase {phase}", "showlegend": in_legend}
-    return theme.trial_points(points, positions(points[name], scale), points["score"], marker, **in_words)
+    return theme.trial_points(points, positions(points[hyperparameter], scale), points["score"], marker, **legend)
 
 
 def _explain(fig: go.Figure, points: pd.DataFrame, colors: list[str]) -> None:

@@ -1,5 +1,7 @@
 """What each slot did when: the Gantt chart of a study, and its occupancy over time."""
 
+from typing import Any
+
 import pandas as pd
 import plotly.graph_objects as go
 
@@ -32,8 +34,8 @@ def node_occupancy(
     Returns
     -------
     Figure
-        One trace a phase; held time, lost attempts and what a person stopped are hatched; grey is
-        idle, blank is a slot that was not there.
+        One trace a phase, of many phases one in all; held time, lost attempts and what a person stopped are hatched;
+        grey is idle, blank is a slot that was not there.
     """
     rows = slot_rows(slots, spans)
     share = "" if occupancy is None or pd.isna(occupancy) else f": {occupancy:.1%} occupied"
@@ -48,8 +50,12 @@ def node_occupancy(
     fig.add_trace(_lives(slots, rows, until_s, unit))
     bars = span_bars(spans, rows, until_s)
     colors = theme.phase_greys(int(bars["phase"].max()) + 1 if len(bars) else 0)
-    for key, group in bars.groupby("phase"):
-        fig.add_trace(_phase_bars(int(str(key)), group, colors[int(str(key))], unit))
+    if len(colors) > theme.LEGEND_PHASES:  # a trace a phase would take minutes for a thousand, and no legend names them
+        fig.add_trace(_bars(bars, [colors[phase] for phase in bars["phase"]], unit))
+    else:
+        for key, group in bars.groupby("phase"):
+            phase = int(str(key))
+            fig.add_trace(_bars(group, colors[phase], unit, name=f"phase {phase}", legendgroup=phase))
     if named:
         fig.update_traces(texttemplate="%{customdata}", textposition="inside", insidetextanchor="middle", textangle=0)
     _explain(fig, colors, set(bars["outcome"]))
@@ -156,7 +162,7 @@ def _lives(slots: pd.DataFrame, rows: pd.DataFrame, until_s: float, unit: theme.
     )
 
 
-def _phase_bars(phase: int, bars: pd.DataFrame, color: str, unit: theme.Clock) -> go.Bar:
+def _bars(bars: pd.DataFrame, color: str | list[str], unit: theme.Clock, **legend: Any) -> go.Bar:
     marker = {
         "color": color,
         "line": {"width": 0.6, "color": "rgba(255,255,255,0.75)"},
@@ -168,13 +174,12 @@ def _phase_bars(phase: int, bars: pd.DataFrame, color: str, unit: theme.Clock) -
         y=bars["y"],
         width=0.8,
         orientation="h",
-        name=f"phase {phase}",
-        legendgroup=phase,
         marker=marker,
         customdata=bars["trial"],
         hovertext=bars["hover"],
         hovertemplate="%{hovertext}<extra></extra>",
         showlegend=False,
+        **legend,
     )
 
 

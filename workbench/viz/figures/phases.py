@@ -14,6 +14,7 @@ from workbench.viz.figures import theme
 from workbench.viz.figures.hyperparameters import scored_points, value_axis
 from workbench.viz.figures.scales import Scale, positions, scale_of, shares
 
+_MOST_COUNTS = 30  # or so, of trials above the phases they ended: of more phases only some have room
 _SIZES = (6, 16)  # px; markers of the smallest and the largest value
 
 
@@ -42,7 +43,7 @@ def score_by_phase(phases: pd.DataFrame, trials: pd.DataFrame) -> go.Figure:
         go.Box(x=points["phase"], y=points["score"], fillcolor=theme.LAND, line={"color": theme.INK, "width": 1}, **box)
     )
     fig.add_trace(_spread_points(points, theme.phase_greys(last + 1)))
-    for phase, n in ended.items():
+    for phase, n in ended[ended.index % max(1, (last + 1) // _MOST_COUNTS) == 0].items():
         fig.add_annotation(text=str(n), x=phase, y=1, yref="paper", yanchor="bottom", showarrow=False)
     fig.add_annotation(text="trials", x=0, xref="paper", xanchor="right", y=1, yref="paper", yanchor="bottom")
     fig.update_annotations(showarrow=False, font={"size": 12})
