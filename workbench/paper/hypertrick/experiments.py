@@ -114,14 +114,27 @@ def _full_curve(settings: FullCurves, number: int, config: dict[str, Any], seed:
 
 @dataclass(frozen=True)
 class Forests:
-    """Forests to compare and bootstrap samples of the trials, for a simulated HyperTrick study."""
+    """Forests to compare, and bootstrap samples of the trials."""
 
-    preset: str = "ga3c-curves"
     forests: int = 100
     resamples: int = 100
 
 
-def importances(settings: Forests) -> Rows:
+@dataclass(frozen=True)
+class SimulatedForests(Forests):
+    """Those of a HyperTrick study that is simulated."""
+
+    preset: str = "ga3c-curves"
+
+
+@dataclass(frozen=True)
+class RecordedForests(Forests):
+    """Those of a study that was run, and recorded in `data/`."""
+
+    study: str = "ms-pacman-hypertrick"
+
+
+def importances(settings: SimulatedForests) -> Rows:
     """Tell which hyperparameters the scores of a HyperTrick study follow (App. A.2), on recorded curves.
 
     Returns
@@ -139,21 +152,12 @@ def importances(settings: Forests) -> Rows:
     return _importances(frames_of(events), settings)
 
 
-@dataclass(frozen=True)
-class StudyForests:
-    """Forests to compare and bootstrap samples of the trials, for a recorded study."""
-
-    study: str = "ms-pacman-hypertrick"
-    forests: int = 100
-    resamples: int = 100
-
-
-def study_importances(settings: StudyForests) -> Rows:
-    """Tell the same of a study that was run, and recorded in `data/`."""
+def study_importances(settings: RecordedForests) -> Rows:
+    """Tell the same of a recorded study."""
     return _importances(Results.of_recording(DATA / settings.study).frames, settings)
 
 
-def _importances(frames: Frames, settings: Forests | StudyForests) -> Rows:
+def _importances(frames: Frames, settings: Forests) -> Rows:
     result = importance(
         frames.trials,
         frames.phases,
@@ -206,13 +210,13 @@ EXPERIMENTS: list[Experiment[Any]] = [
         shows="HyperTrick, Table 4, on recorded GA3C curves: which hyperparameters the scores follow",
         source="simulated",
         run=importances,
-        scales={"minutes": Forests(), "hours": Forests(resamples=1000), "paper": Forests()},
+        scales={"minutes": SimulatedForests(), "hours": SimulatedForests(resamples=1000), "paper": SimulatedForests()},
     ),
     Experiment(
         "ms-pacman-importance",
         shows="HyperTrick, Table 4, on the recorded Ms. Pac-Man study: which hyperparameters the scores follow",
         source="measured",
         run=study_importances,
-        scales={"minutes": StudyForests(), "hours": StudyForests(resamples=1000), "paper": StudyForests()},
+        scales={"minutes": RecordedForests(), "hours": RecordedForests(resamples=1000), "paper": RecordedForests()},
     ),
 ]
