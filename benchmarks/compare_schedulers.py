@@ -6,7 +6,9 @@ SMAC's forest of the extra ``smac``, are far slower: see --gp and --smac). `bias
 and the late trials run where scores are fresh draws.
 `tables`: all schedulers, with 1, 2, 3 and 5 seeds a configuration where the table has that many, on tables of recorded
 curves (by default this project's), judged by held-out seeds; printed as one table, and under it how `sure` stands
-against the best of the others at each budget. The tables share the repetitions; a study is cut at the last budget.
+against the best of the others at each budget, and at the last against what no stopping rule could know: every
+configuration whole, with all the seeds there are to choose by. The tables share the repetitions; a study is cut at the
+last budget.
 For each scheduler of the others: medians with 95 % bootstrap intervals, regret after some shares of the longest study's
 time, and where the first of them does better, worse or the same in the paired differences.
 """
@@ -26,6 +28,7 @@ from workbench.core.places import DATA
 from workbench.simulation import Comparison, Scenario, arrival_bias, compare, compare_held_out, preset, scenario_from
 from workbench.simulation.comparison import MEASURES
 from workbench.simulation.held_out import SHARES as BUDGETS
+from workbench.simulation.held_out import Draw, table_of
 
 CURVES = {
     "families": ("steady", "noisy", "crossing", "cheap-but-bad", "expensive-but-bad"),
@@ -92,7 +95,7 @@ def tables(given: argparse.Namespace, repeats: int) -> str:
     chosen = {f"{n} × {k}": {**RIVALS[n], "seeds": k} for n, k in DEFAULT_SEEDS.items() if n in names}
     chosen |= {f"sure, {text}": {**RIVALS["sure"], "seeds": 4, **settings} for text, settings in given.sure}
     labels |= chosen
-    repeats, found = -(-repeats // len(kept)), []
+    repeats, found, all_whole = -(-repeats // len(kept)), [], []
     for only in kept:
         scenario = scenario_from(
             {"curves": {**curves, "only": only}, "schedulers": {"": {"kind": "full"}}, "simulation": {"seeds": 1}}
@@ -103,6 +106,7 @@ def tables(given: argparse.Namespace, repeats: int) -> str:
         cluster = replace(scenario.cluster, nodes=given.nodes, speed_spread=0.3)
         scenario = replace(scenario, schedulers=fitting, cluster=cluster)
         found.append(compare_held_out(scenario, repeats, to_end=False, processes=given.processes))
+        all_whole.append(whole(scenario, repeats))
     regrets = {label: np.mean([one.regret[label][:, :-1] for one in found], axis=0) for label in found[0].labels}
     spent = {label: f"{np.mean([one.spent[label] for one in found]):.0%}" for label in regrets}
     lines = [
@@ -113,14 +117,14 @@ def tables(given: argparse.Namespace, repeats: int) -> str:
         "|---" * (len(BUDGETS) + 2) + "|",
         *(f"| {label} | {' | '.join(map(mean_of, rows.T))} | {spent[label]} |" for label, rows in regrets.items()),
     ]
-    lines += against_the_best(regrets)
-    for only, one in zip(kept, found, strict=True) if given.by_table else ():
+    lines += against_the_best(regrets) + against_whole(regrets, np.mean(all_whole, axis=0))
+    for only, one, here in zip(kept, found, all_whole, strict=True) if given.by_table else ():
         own = {label: rows[:, :-1] for label, rows in one.regret.items()}
         told = [
             f"| {label} | {' | '.join(map(mean_of, own[label].T))} | |" for label in own if label.startswith("sure")
         ]
         lines += [f"| **{', '.join(only.values()) or 'the table'}** |{' |' * (len(BUDGETS) + 1)}", *told]
-        lines += against_the_best(own)
+        lines += against_the_best(own) + against_whole(own, here)
     return "\n".join(lines)
 
 
@@ -138,6 +142,23 @@ def against_the_best(regrets: dict[str, Any]) -> list[str]:
     best = [min(others, key=lambda label: regrets[label][:, n].mean()) for n in range(len(BUDGETS))]
     less = [mean_of(regrets[ours][:, n] - regrets[label][:, n]) for n, label in enumerate(best)]
     return [f"| best of the others | {' | '.join(best)} | |", f"| {ours}, less that | {' | '.join(less)} | |"]
+
+
+def whole(scenario: Scenario, repeats: int) -> Any:
+    """Give the regret of the best mean over all seeds to choose by and the last half of every curve, [repetitions]."""
+    table, regrets = table_of(scenario), []
+    for number in range(repeats):
+        draw = Draw(table, scenario.n_seeds, scenario.repetition(number).seed)
+        last = table.scores[:, draw.tuning, -max(1, round(0.5 * table.n_phases)) :]
+        regrets.append(draw.regrets[int(last.mean(axis=(1, 2)).argmax())])
+    return np.array(regrets)
+
+
+def against_whole(regrets: dict[str, Any], all_whole: Any) -> list[str]:
+    """Hold every `sure`, at the last budget, against all configurations whole with all seeds: paired differences."""
+    ours = {label: rows[:, -1] for label, rows in regrets.items() if label.startswith("sure")}
+    gaps = [f"| {label} at the end, less that | {mean_of(rows - all_whole)} |" for label, rows in ours.items()]
+    return [f"| all whole, with all seeds | {mean_of(all_whole)} |", *gaps] if ours else []
 
 
 def pair(text: str) -> tuple[str, str]:

@@ -6,8 +6,20 @@ from argparse import Namespace
 import numpy as np
 import pytest
 
-from benchmarks.compare_schedulers import BUDGETS, against_the_best, main, pair, settings, tables, with_slow
-from workbench.simulation import preset
+from benchmarks.compare_schedulers import (
+    BUDGETS,
+    against_the_best,
+    against_whole,
+    main,
+    pair,
+    settings,
+    tables,
+    whole,
+    with_slow,
+)
+from workbench.core.places import DATA
+from workbench.simulation import preset, scenario_from
+from workbench.simulation.held_out import table_of as table_of_curves
 
 ONE = {"nodes": 8, "processes": 1, "by_table": False, "sure": []}
 GIVEN = {"table": None, "configs": None, "column": [], "only": [], **ONE}
@@ -41,8 +53,11 @@ def test_a_number_of_seeds_that_leaves_none_held_out_is_left_out() -> None:
 def test_sure_alone_is_told_table_by_table() -> None:
     given = GIVEN | {"schedulers": ["sure"], "seeds": [1], "by_table": True}
     lines = tables(Namespace(**given), 1).splitlines()
-    assert [line.split(" | ")[0].strip("| ") for line in lines[4:]] == ["sure × 4", "**the table**", "sure × 4"]
-    assert lines[4].rpartition(" | ")[0] == lines[6].rpartition(" | ")[0]
+    whole = ["all whole, with all seeds", "sure × 4 at the end, less that"]
+    rows = [line.split(" | ")[0].strip("| ") for line in lines[4:]]
+    assert rows == ["sure × 4", *whole, "**the table**", "sure × 4", *whole]
+    assert lines[4].rpartition(" | ")[0] == lines[8].rpartition(" | ")[0]
+    assert lines[5:7] == lines[9:]
 
 
 def test_sure_is_tried_with_other_settings_too() -> None:
@@ -62,6 +77,27 @@ def test_the_best_of_the_others_is_sought_at_every_budget() -> None:
     names, less = against_the_best(regrets)
     assert names.split(" | ")[1:4] == ["a", "b", "b"]
     assert [float(cell[0]) for cell in NUMBER.findall(less)] == pytest.approx([0.2] + [0.1] * (len(BUDGETS) - 1))
+
+
+def test_what_no_stopping_rule_could_know_is_told_on_the_same_draws() -> None:
+    """Two of three seeds choose, by the best mean over the last half of every curve; the third judges."""
+    scenario = scenario_from(
+        {
+            "curves": {"kind": "table", "path": str(DATA / "ga3c-curves" / "table.parquet")},
+            "schedulers": {"sure": {"kind": "sure", "seeds": 2}},
+            "simulation": {"seeds": 2},
+        }
+    )
+    scores = table_of_curves(scenario).scores
+    possible = []
+    for judge in range(3):
+        chosen = np.delete(scores, judge, axis=1)[:, :, -14:].mean(axis=(1, 2)).argmax()
+        worth = scores[:, judge, -1]
+        possible.append((worth.max() - worth[chosen]) / (worth.max() - np.median(worth)))
+    found = whole(scenario, 12)
+    assert set(found.round(6)) == set(np.round(possible, 6))
+    gap = against_whole({"sure × 2": np.full((12, 6), 0.5), "asha × 1": np.zeros((12, 6))}, np.full(12, 0.2))
+    assert [NUMBER.findall(line)[0] for line in gap] == [("0.200",) * 3, ("0.300",) * 3]
 
 
 def test_slow_searchers_are_added_by_name_and_nothing_without() -> None:

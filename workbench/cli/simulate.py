@@ -246,10 +246,11 @@ def _finite(value: float) -> float | None:
 
 
 def _add_pairs(parser: argparse.ArgumentParser, option: str, text: str) -> None:
-    parser.add_argument(option, metavar="NAME=VALUE", action="append", default=[], type=_pair, help=text)
+    parser.add_argument(option, metavar="NAME=VALUE", action="append", default=[], type=pair, help=text)
 
 
-def _pair(text: str) -> tuple[str, str]:
+def pair(text: str) -> tuple[str, str]:
+    """Read ``name=value``."""
     name, equals, value = text.partition("=")
     if not (equals and name and value):
         raise argparse.ArgumentTypeError(f"write NAME=VALUE, got {text!r}")

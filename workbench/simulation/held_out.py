@@ -156,6 +156,13 @@ def table_of(scenario: Scenario) -> CurveTable:
     return table
 
 
+def regrets_of(worth: Array) -> Array:
+    """Give by how much each falls short of the best, in shares of the best's lead over the median; 0 without a lead."""
+    best = worth.max()
+    lead = float(best - np.median(worth))
+    return (best - worth) / lead if lead else np.zeros(len(worth))
+
+
 class Draw:
     """The seeds of one repetition: those that schedulers meet, and what every configuration is worth by the others.
 
@@ -174,10 +181,7 @@ class Draw:
         #: Of each row and tuning seed: duration and score of every phase.
         self.curves = np.stack([table.durations, table.scores], axis=-1)[:, self.tuning].tolist()
         self.worth = table.scores[:, self.held_out, -1].mean(axis=1)
-        best = self.worth.max()
-        lead = float(best - np.median(self.worth))
-        #: By how much each row falls short of the best, in shares of the best's lead over the median.
-        self.regrets = ((best - self.worth) / lead).tolist() if lead else [0.0] * len(self.worth)
+        self.regrets = regrets_of(self.worth).tolist()
         self.whole = float(table.durations[:, self.tuning[0]].sum())
         self.row_of = {config["config_id"]: row for row, config in enumerate(table.configs)}
 
