@@ -52,6 +52,7 @@ ELSEWHERE = {  # what is no more than a part of something, and is tested as that
     "core/protocols.py": "algos/search/test_contract.py",
     "core/registry.py": "core/test_describe.py",
     "knowledge/carry.py": "study/test_pack.py",
+    "knowledge/lock.py": "hostile/test_two_drivers.py",
     "knowledge/remove.py": "cli/test_studies.py",
     "paper/learned.py": "paper/test_scoreboard.py",
     "paper/numbers.py": "paper/test_scoreboard.py",

@@ -4,6 +4,7 @@ import os
 import signal
 import subprocess
 import sys
+import tempfile
 from pathlib import Path
 
 import pytest
@@ -12,7 +13,7 @@ from tests.knowledge.studies import a_study
 from workbench.core.errors import DatabaseError, StudyError
 from workbench.core.protocols import Event, Kind
 from workbench.knowledge import StudyLog, check, driver_of, repair, signal_driver
-from workbench.knowledge.writer import lock_path
+from workbench.knowledge.lock import lock_path
 
 
 @pytest.fixture
@@ -56,18 +57,32 @@ def test_after_the_lock_was_removed_whoever_comes_second_goes_on_and_the_first_e
     second.close()
 
 
+def test_a_lock_that_may_not_be_opened_counts_as_held() -> None:
+    with tempfile.TemporaryDirectory() as place:
+        Path(place).chmod(0o755)
+        db = Path(place, "kb.db")
+        lock_path(db, "pong").touch(mode=0)
+        was = os.geteuid()
+        if was == 0:
+            os.seteuid(65534)  # nobody: root may open everything
+        try:
+            assert driver_of(db, "pong") == "an unknown process"
+        finally:
+            os.seteuid(was)
+
+
 def test_a_lock_removed_between_being_opened_and_being_taken_is_taken_again(db, monkeypatch) -> None:
-    from workbench.knowledge import writer
+    from workbench.knowledge import lock as locks
 
     taken = []
 
-    def removed_the_first_time(file, *rest, lock=writer._lock) -> None:
+    def removed_the_first_time(file, *rest, lock=locks._lock) -> None:
         if not taken:
             lock_path(db, "pong").unlink()
         taken.append(file)
         lock(file, *rest)
 
-    monkeypatch.setattr(writer, "_lock", removed_the_first_time)
+    monkeypatch.setattr(locks, "_lock", removed_the_first_time)
     log = StudyLog(db, "pong", {})
     assert len(taken) == 2
     assert driver_of(db, "pong") is not None

@@ -17,7 +17,7 @@ from workbench.core.interventions import ACTIONS
 from workbench.core.protocols import Kind
 from workbench.knowledge import Inbox, KnowledgeBase, StudyLog
 from workbench.knowledge.inbox import send
-from workbench.knowledge.writer import lock_path
+from workbench.knowledge.lock import lock_path
 from workbench.simulation.cluster import VirtualCluster
 from workbench.simulation.executor import SimulatedExecutor
 

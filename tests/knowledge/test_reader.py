@@ -7,6 +7,7 @@ from contextlib import closing
 import pytest
 
 from workbench.core.errors import DatabaseError, StudyError
+from workbench.core.protocols import Event, Kind
 from workbench.knowledge import KnowledgeBase, StudyLog, schema
 from workbench.knowledge.schema import VERSION
 
@@ -22,6 +23,37 @@ def test_an_unknown_study_is_named_with_its_neighbours(db) -> None:
         kb["frist-pong"]
     with KnowledgeBase(db) as kb, pytest.raises(StudyError, match="unknown study 0; known: first-pong"):
         kb[0]
+
+
+def test_a_study_that_nobody_drives_any_more_is_not_called_running(db) -> None:
+    log = StudyLog(db, "one", {})
+    log.append([Event(Kind.STUDY_STARTED, 0.0)])
+    with KnowledgeBase(db) as kb:
+        assert kb["one"].frames().state == "running"
+        log.append([Event(Kind.INTERVENTION, 1.0, data={"action": "pause study", "accepted": True})])
+        assert kb["one"].frames().state == "paused"
+        log.close()  # as the operating system does when its driver is killed
+        assert kb["one"].frames().state == kb.studies["state"].item() == "abandoned"
+        StudyLog(db, "one", {}, resume=True).append([Event(Kind.STUDY_ENDED, 2.0)])
+        assert kb["one"].frames().state == "ended"
+
+
+def test_points_are_those_of_the_study_and_of_the_names_asked_for(db) -> None:
+    logs = [StudyLog(db, name, {}) for name in ("one", "other")]
+    for k in range(4):  # their rows lie among each other
+        for n, log in enumerate(logs):
+            told = {"score": k + 10.0 * n, "frames": 100.0 * k}
+            log.append([Event(Kind.PROGRESS, float(k), 3, 1, data={"metrics": told})])
+    with KnowledgeBase(db) as kb:
+        points, last, more = kb["other"].points(("score",), most=5)
+        assert more
+        rest, *_ = kb["other"].points(("score",), last)
+        assert [*points["value"], *rest["value"]] == [10.0, 11.0, 12.0, 13.0]
+        both, *_ = kb["one"].points(("frames", "score"))
+    told = [(row["name"], row["at"], row["value"]) for row in both if row["trial"] == 3 and row["phase"] == 1]
+    assert sorted(told) == [*((0, k, 100.0 * k) for k in range(4)), *((1, k, k) for k in range(4))]
+    for log in logs:
+        log.close()
 
 
 def test_a_missing_corrupt_foreign_or_newer_database_is_refused(tmp_path) -> None:

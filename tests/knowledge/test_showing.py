@@ -38,7 +38,7 @@ def test_what_the_log_says_is_escaped(kb):
         assert "<script>" not in page
         assert "&lt;script&gt;" in page
     assert kb._ipython_key_completions_() == [NAME]  # what a tab offers after kb["
-    assert repr(kb[NAME]) == f"study {NAME!r}: running, 4 trials, 4 phases ended"
+    assert repr(kb[NAME]) == f"study {NAME!r}: abandoned, 4 trials, 4 phases ended"
 
 
 @pytest.mark.parametrize(("kind", "read"), [("csv", pd.read_csv), ("parquet", pd.read_parquet)])

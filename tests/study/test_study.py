@@ -325,6 +325,18 @@ def test_a_local_cluster_is_scaled_by_a_request(tmp_path) -> None:
     assert run.frames().spans["slot"].nunique() == 3
 
 
+def test_what_is_left_is_never_more_than_the_time_a_study_may_take():
+    progress = Progress(Size(1000, expected_phases=1000.0))
+    progress.see(Event(Kind.STUDY_STARTED, 0.0, data={"aim": {"max_hours": 0.01}}))
+    assert progress.eta_s == 36.0
+    progress.see(Event(Kind.RUN, 0.0, 0, 0, data={"config": {"lr": 0.1}, "seed": 0, "parent": None}))
+    progress.see(Event(Kind.PHASE_ENDED, 9.0, 0, 0, 0, {"score": 1.0}))
+    assert (progress.eta_s, progress.share) == (27.0, 0.25)
+    assert "about 0:27 left" in str(progress)
+    progress.see(Event(Kind.INTERVENTION, 10.0, data={"action": "pause study", "accepted": True}))
+    assert (progress.state, progress.eta_s) == ("paused", None)
+
+
 def test_bars_are_full_when_a_study_has_ended_though_trials_still_wait():
     progress = Progress(Size(4, expected_phases=6.0))
     run = {"config": {"lr": 0.1}, "seed": 0, "parent": None}

@@ -68,6 +68,10 @@ class Aim:
             return f"its time, {self.max_hours:g} h, is up"
         return None
 
+    def left_s(self, at_s: float) -> float:
+        """Give the seconds until the study's time is up, at `at_s` seconds of its clock; infinite without a limit."""
+        return math.inf if self.max_hours is None else max(0.0, 3600 * self.max_hours - at_s)
+
     def inward(self, report: Report) -> Report:
         """Turn a report into what a scheduler hears: a higher score is better."""
         if self.mode == "max":

@@ -222,6 +222,14 @@ class Ledger:
         self._in[state].add(number)
         trial.state, trial.ended_s = state, at if over else None
 
+    def standing(self, *, driven: bool) -> str:
+        """How the study stands: running, paused, ended, interrupted, or abandoned, its driver dead without a word."""
+        if self.study != "running":
+            return self.study
+        if not driven:
+            return "abandoned"
+        return "paused" if self.paused else "running"
+
     def __contains__(self, number: int) -> bool:
         return number in self.trials
 

@@ -7,10 +7,11 @@ from workbench.knowledge.carry import carry
 from workbench.knowledge.check import backup, check, repair
 from workbench.knowledge.frames import Frames, frames_of
 from workbench.knowledge.inbox import Controls, Inbox
+from workbench.knowledge.lock import driver_of, holder_of, lock_path, output_path, signal_driver
 from workbench.knowledge.reader import KnowledgeBase, RecordedStudy, RecordedTrial
 from workbench.knowledge.recording import Recording, record
 from workbench.knowledge.remove import delete
-from workbench.knowledge.writer import DiskFull, StudyLog, driver_of, holder_of, lock_path, output_path, signal_driver
+from workbench.knowledge.writer import DiskFull, StudyLog
 
 __all__ = [
     "Controls",

@@ -10,9 +10,10 @@ from pathlib import Path
 from workbench.core.errors import DatabaseError, InvalidInput
 from workbench.core.ledger import Ledger
 from workbench.core.protocols import Event, Kind
+from workbench.knowledge.lock import driver_of
 from workbench.knowledge.reader import KnowledgeBase
 from workbench.knowledge.schema import Unfinished, database_errors, open_for_reading, open_for_writing
-from workbench.knowledge.writer import StudyLog, driver_of
+from workbench.knowledge.writer import StudyLog
 
 
 @dataclass(frozen=True)

@@ -70,7 +70,7 @@ class Frames:
     slots : DataFrame
         One row a stretch of a slot's life: slot, node, joined_s, lost_s (NaN while it lives).
     state : str
-        running, ended or interrupted; "running" also stands for a driver that died without a word.
+        running, paused, ended, interrupted, or abandoned: its driver died without a word.
     wall_s : float
         Seconds from the first event to the last.
     size : Size or None
@@ -154,12 +154,12 @@ def _as_json(value: object) -> str | None:
     return json.dumps(value, sort_keys=True) if isinstance(value, dict) else None
 
 
-def frames_of(events: Sequence[Event], metrics: pd.DataFrame | None = None) -> Frames:
-    """Derive all frames from events in order, and from metric points if there are any."""
+def frames_of(events: Sequence[Event], metrics: pd.DataFrame | None = None, *, driven: bool = True) -> Frames:
+    """Derive all frames from events in order, and from metric points if there are any; `driven`: by somebody, now."""
     reader = FrameReader()
     for event in events:
         reader.read(event)
-    return reader.frames(pd.DataFrame(columns=METRICS) if metrics is None else metrics)
+    return reader.frames(pd.DataFrame(columns=METRICS) if metrics is None else metrics, driven=driven)
 
 
 @dataclass
@@ -260,7 +260,7 @@ class FrameReader:
         for row in self.slots:
             row.setdefault("lost_s", event.at)
 
-    def frames(self, metrics: pd.DataFrame) -> Frames:
+    def frames(self, metrics: pd.DataFrame, *, driven: bool = True) -> Frames:
         """Give the frames as of the last event read."""
         return Frames(
             trials=_frame((_row(number, trial) for number, trial in self.ledger.trials.items()), TRIALS),
@@ -270,7 +270,7 @@ class FrameReader:
             interventions=_frame(self.interventions, INTERVENTIONS),
             metrics=metrics,
             slots=_frame(self.slots, SLOTS),
-            state=self.ledger.study,
+            state=self.ledger.standing(driven=driven),
             wall_s=self.ledger.at,
             size=self.ledger.size,
             aim=self.ledger.aim,

@@ -18,8 +18,9 @@ from workbench.core.errors import StudyError
 from workbench.core.interventions import REMARKS, Request, judge
 from workbench.core.ledger import Ledger
 from workbench.core.protocols import Config
+from workbench.knowledge.lock import driver_of, lock_path, private
 from workbench.knowledge.reader import KnowledgeBase
-from workbench.knowledge.writer import StudyLog, driver_of, lock_path, private
+from workbench.knowledge.writer import StudyLog
 
 _MOST_BYTES = 1 << 16  # of a request: hyperparameters and a few words
 

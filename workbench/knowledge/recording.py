@@ -64,8 +64,8 @@ class Recording:
         return list(self._events)
 
     def frames(self) -> Frames:
-        """Derive the documented frames."""
-        return frames_of(self._events, self._metrics)
+        """Derive the documented frames; nobody drives a recording."""
+        return frames_of(self._events, self._metrics, driven=False)
 
 
 def record(db: str | Path, name: str, folder: str | Path, *, points: int = 500, note: str = "") -> Path:

@@ -5,9 +5,10 @@ from contextlib import closing
 from pathlib import Path
 
 from workbench.knowledge.inbox import inbox_path
+from workbench.knowledge.lock import claim, lock_path, output_path
 from workbench.knowledge.reader import KnowledgeBase
 from workbench.knowledge.schema import database_errors, open_for_writing
-from workbench.knowledge.writer import claim, lock_path, output_path, transaction
+from workbench.knowledge.writer import transaction
 
 
 def delete(path: str | Path, name: str) -> None:

@@ -197,7 +197,7 @@ class AttachedStudy:
         """What whoever looks at the study should know about its driver."""
         if self.running:
             return " · driven by a process of its own"
-        if self.progress.state == "running":
+        if self.progress.state in ("running", "paused"):
             return " · its driver died without a word: resume it"
         return ""
 

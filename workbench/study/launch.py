@@ -37,7 +37,7 @@ def launch(study: Any, *, resume: bool, scheduler_address: str | None) -> None:
         What `Study.start` raises, or the process did not come up.
     """
     from workbench.knowledge import output_path
-    from workbench.knowledge.writer import private
+    from workbench.knowledge.lock import private
 
     try:
         payload = pickle.dumps(sys.path) + cloudpickle.dumps((study, resume, scheduler_address))

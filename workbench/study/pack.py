@@ -96,7 +96,7 @@ def pack(db: str | Path, name: str, file: str | Path, *, checkpoints: str | None
         The file exists, or cannot be written.
     """
     from workbench.knowledge import KnowledgeBase
-    from workbench.knowledge.writer import claim, private
+    from workbench.knowledge.lock import claim, private
 
     db, file = Path(db), Path(file)
     if file.exists():

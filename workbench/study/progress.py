@@ -1,5 +1,6 @@
 """How far a study is, read off its events as they are logged."""
 
+import math
 import sys
 import threading
 import warnings
@@ -69,18 +70,19 @@ class Progress:
 
     @property
     def eta_s(self) -> float | None:
-        """Seconds still expected, at the pace so far; ``None`` before the first phase has ended, or if unknown."""
+        """Seconds still expected, at the pace so far or until its time is up; ``None`` while unknown, or paused."""
         if self.state != "running":
-            return 0.0
-        if not self.phases_ended or (expected := self.expected_phases) is None:
-            return None
-        return self.at / self.phases_ended * (expected - self.phases_ended)
+            return None if self.state == "paused" else 0.0
+        limit, expected = self._ledger.aim.left_s(self.at), self.expected_phases
+        if not self.phases_ended or expected is None:
+            return limit if limit < math.inf else None
+        return min(limit, self.at / self.phases_ended * (expected - self.phases_ended))
 
     def see(self, event: Event) -> None:
         """Take in one more event."""
         ledger = self._ledger
         ledger.see(event)
-        self.at, self.state, self.why_over = ledger.at, ledger.study, ledger.why_over
+        self.at, self.state, self.why_over = ledger.at, ledger.standing(driven=True), ledger.why_over
         self.trials_started, self.trials_ended, self.phases_ended = len(ledger), ledger.n_over, ledger.phases_ended
         self.size = ledger.size or self.size
         if event.kind in (Kind.PROGRESS, Kind.PHASE_ENDED):
@@ -103,11 +105,11 @@ class Progress:
 
     @property
     def share(self) -> float:
-        """Of the phases expected in all that have ended, 0 to 1; 1 once the study has ended."""
+        """Of the phases expected in all that have ended, or of its time if more, 0 to 1; 1 once the study has ended."""
         if self.state == "ended":
             return 1.0
-        expected = self.expected_phases
-        return min(1.0, self.phases_ended / expected) if expected else 0.0
+        expected, limit = self.expected_phases, self._ledger.aim.left_s(0.0)
+        return min(1.0, max(self.phases_ended / expected if expected else 0.0, self.at / limit))
 
     @property
     def _bar(self) -> str:
@@ -126,7 +128,7 @@ class Progress:
         eta = "" if eta_s is None or self.state != "running" else f" · about {_clock(eta_s)} left"
         fps = f" · {self.frames_per_s:,.0f} frames/s" if self.frames_per_s else ""
         over = f" · ended: {self.why_over}" if self.why_over else ""
-        over += f" · {self.message}" if self.message and self.state == "running" else ""
+        over += f" · {self.message}" if self.message and self.state in ("running", "paused") else ""
         n_trials = "of unknown number" if self.n_trials is None else self.n_trials
         trials = f"{n_trials}, {self.trials_started} started, {self.trials_ended} ended"
         of = "an unknown number" if expected is None else f"about {expected:.0f}"

@@ -71,7 +71,7 @@ def _take_in(
 ) -> None:
     """Put the checkpoints into their place and then the study into the knowledge base; or nothing at all."""
     from workbench.knowledge import carry
-    from workbench.knowledge.writer import claim, lock_path
+    from workbench.knowledge.lock import claim, lock_path
 
     db.parent.mkdir(parents=True, exist_ok=True)
     with claim(db, called):
@@ -164,7 +164,7 @@ def _refuse_taken(db: Path, name: str) -> None:
 
 
 def _extract(archive: zipfile.ZipFile, info: zipfile.ZipInfo, target: Path) -> None:
-    from workbench.knowledge.writer import private
+    from workbench.knowledge.lock import private
 
     private_folder(target.parent)
     with archive.open(info) as source, open(target, "xb", opener=private) as stream:

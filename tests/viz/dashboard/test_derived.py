@@ -118,7 +118,7 @@ def plain(table):
 
 
 def followed(seed):
-    """Compare at every seventh step; give the frames as they stand at the end."""
+    """Compare at every twentieth step; give the frames as they stand at the end."""
     reader = FrameReader()
     spans = SpanTable(reader.spans)
     time, fates, drawn = SlotTime(reader, spans), Fates(reader.ledger), Drawn(seed)
@@ -127,7 +127,7 @@ def followed(seed):
             reader.read(event)
             fates.take(event)
         time.take(batch)
-        if k % 7:
+        if k % 20:
             continue
         frames = reader.frames(None)
         told = analysis.survival(frames.trials, frames.phases, frames.decisions, PHASES)

@@ -14,6 +14,7 @@ import pandas as pd
 from workbench import analysis
 from workbench.analysis.occupancy import KIND_OF
 from workbench.analysis.survival import COUNTS, NO_REPORT, fate_after, mode_after
+from workbench.core.aim import Aim
 from workbench.core.ledger import Ledger, TrialState
 from workbench.core.protocols import Event, Kind
 from workbench.core.size import Size
@@ -54,11 +55,13 @@ class Usage:
     ended_s: npt.NDArray[np.float64]
     begun_s: npt.NDArray[np.float64]
 
-    def left_s(self, now_s: float, phases_left: tuple[float, float]) -> list[float] | None:
+    def left_s(self, now_s: float, phases_left: tuple[float, float], aim: Aim) -> list[float] | None:
         """Estimate how long the study still takes, as `analysis.time_left` of the fewest and the most phases."""
         took, running_s = self.ended_s, now_s - self.begun_s
         low, high = (analysis.time_left(took, running_s, phases, self.alive) for phases in phases_left)
-        return None if low is None or high is None else [round(low[0], 1), round(high[1], 1)]
+        if low is None or high is None:
+            return None
+        return [round(min(left_s, aim.left_s(now_s)), 1) for left_s in (low[0], high[1])]
 
     def shares(self, now_s: float) -> tuple[float | None, float | None]:
         """Give the shares of slot time occupied and idle up to `now_s`, 0 to 1; ``None`` before any slot has lived."""

@@ -138,12 +138,11 @@ class _Followed:
 
     def row(self) -> dict[str, Any]:
         ledger, spec = self._ledger, self._study.spec
-        state = ledger.study if self._driven or ledger.study != "running" else "abandoned"
         size = ledger.size or size_of_record(spec)
         kinds = (spec.get(part) for part in ("scheduler", "trainable"))
         return {
             "name": self._study.name,
-            "state": "paused" if state == "running" and ledger.paused else state,
+            "state": ledger.standing(driven=self._driven),
             "trials": len(ledger),
             "phases": ledger.phases_ended,
             "expected": finite(ledger.expected_phases(size)),

@@ -1,0 +1,162 @@
+"""Who drives a study: the file that its driver holds locked, and what is done with it."""
+
+import fcntl
+import hashlib
+import os
+import signal
+import socket
+import time
+import weakref
+from contextlib import suppress
+from pathlib import Path
+from typing import IO
+from urllib.parse import quote
+
+from workbench.core.errors import StudyError
+
+_LONGEST_LOCK = 120  # characters of a lock's name that the study's takes: names of files have 255 bytes
+_LONGEST_HOLDER = 4096  # bytes of what a driver writes into its lock
+
+
+def real_path(path: str | Path) -> Path:
+    """Follow every link: one knowledge base has one place, and its locks and requests stand beside it."""
+    return Path(os.path.realpath(path))
+
+
+def lock_path(path: Path, name: str) -> Path:
+    """Name the file that whoever drives a study holds locked; no two studies have one, and any file system takes it."""
+    path, safe = real_path(path), quote(name, safe=" ")
+    if len(safe) > _LONGEST_LOCK:  # "+" stands in no quoted name
+        safe = f"{safe[: _LONGEST_LOCK // 2]}+{hashlib.sha256(name.encode()).hexdigest()[:32]}"
+    return path.with_name(f"{path.name}.{safe}.lock")
+
+
+def output_path(path: Path, name: str) -> Path:
+    """Name the file to which a driver in a process of its own writes what it has to say."""
+    return lock_path(path, name).with_suffix(".out")
+
+
+def driver_of(path: Path, name: str) -> str | None:
+    """Say which process drives a study, "process 12 on host since …"; ``None`` if none does."""
+    holder = holder_of(lock_path(path, name))
+    return None if holder is None else holder.partition("\n")[0] or "an unknown process"
+
+
+def signal_driver(path: Path, name: str, number: int) -> bool:
+    """Send a signal to the process that drives a study; tell whether there is one.
+
+    It goes to that process or to none: the process is taken hold of first, and then asked for once more.
+
+    Raises
+    ------
+    StudyError
+        It is on another machine, or cannot be told from others.
+    """
+    lock = lock_path(path, name)
+    written = holder_of(lock)
+    if written is None:
+        return False
+    holder, _, mark = written.strip().partition("\n")
+    words = holder.split()
+    if words[:1] != ["process"] or words[3:4] != [socket.gethostname()] or mark != _began(words[1]):
+        who = holder or "an unknown process"
+        raise StudyError(f"study {name!r} is driven by {who}, out of reach from here: stop it there")
+    try:
+        process = os.pidfd_open(int(words[1]))
+    except ProcessLookupError:
+        return False
+    try:
+        if holder_of(lock) != written:
+            return False
+        signal.pidfd_send_signal(process, number)
+    finally:
+        os.close(process)
+    return True
+
+
+def claim(path: Path, name: str) -> IO[str]:
+    """Take the study's lock file; the operating system frees it when its holder dies, however it dies."""
+    lock = lock_path(path, name)
+    while True:
+        file = open(lock, "a+", opener=private)  # noqa: SIM115  held as long as the study is driven
+        try:
+            _lock(file)
+        except OSError:
+            file.seek(0)
+            holder = file.readline().strip() or "an unknown process"
+            file.close()
+            raise StudyError(f"study {name!r} is being driven by {holder}: stop that driver first") from None
+        if _is_at(file, lock):
+            break
+        file.close()  # removed between being opened and being locked: what is locked is nobody's
+    _HELD.add(file)
+    holder = f"process {os.getpid()} on {socket.gethostname()} since {time.strftime('%Y-%m-%d %H:%M:%S')}\n"
+    with suppress(OSError):  # should the disk not take it: the lock holds all the same
+        os.ftruncate(file.fileno(), 0)
+        os.write(file.fileno(), f"{holder}{_began(str(os.getpid()))}".encode())
+    return file
+
+
+def private(path: str, flags: int) -> int:
+    """Open a file, as `open`'s ``opener``, that nobody else may read if it is made now, whatever the umask."""
+    return os.open(path, flags, 0o600)
+
+
+_HELD: "weakref.WeakSet[IO[str]]" = weakref.WeakSet()
+
+
+def _let_go_in_a_fork() -> None:
+    """Close a driver's locks in its child: there they would outlive the driver, and be nobody's."""
+    for file in list(_HELD):
+        with suppress(OSError):
+            file.close()
+
+
+os.register_at_fork(after_in_child=_let_go_in_a_fork)
+
+
+def holder_of(lock: Path) -> str | None:
+    """Read what a living driver wrote into its lock, named by `lock_path`; ``None`` if nobody holds it.
+
+    One that may not be opened, another user's, counts as held, by nobody knows whom.
+    """
+    try:
+        file = os.open(lock, os.O_RDONLY)  # a dashboard looks twice a second: `open` takes longer
+    except FileNotFoundError:
+        return None
+    except PermissionError:
+        return ""
+    try:
+        fcntl.flock(file, fcntl.LOCK_SH | fcntl.LOCK_NB)
+    except OSError:
+        return os.read(file, _LONGEST_HOLDER).decode(errors="replace").strip()
+    finally:
+        os.close(file)
+    return None
+
+
+def _began(pid: str) -> str:
+    """When a process began, in ticks since the machine did: with its number it is no other's. Empty if unknown."""
+    try:
+        return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[19]
+    except (OSError, IndexError):
+        return ""
+
+
+def _is_at(file: IO[str], path: Path) -> bool:
+    try:
+        return os.path.samestat(os.fstat(file.fileno()), os.stat(path))
+    except OSError:
+        return False
+
+
+def _lock(file: IO[str], tries: int = 10) -> None:
+    """Lock a file for one holder; whoever asks `driver_of` holds it for an instant, so a refusal is tried again."""
+    for left in range(tries, 0, -1):
+        try:
+            return fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except OSError:
+            if left == 1:
+                raise
+            time.sleep(0.01)
+    return None
