@@ -29,6 +29,7 @@ from workbench import (
     Uniform,
 )
 from workbench.cluster.local import local_client
+from workbench.core import record
 from workbench.core.drive import replay
 from workbench.core.errors import InvalidInput, SchedulerError, StudyError
 from workbench.core.protocols import Event, Kind
@@ -63,6 +64,32 @@ def make_old(db: Path) -> None:
         connection.create_function("sorted_names", 1, sorted_names)
         connection.execute("UPDATE studies SET spec = sorted_names(spec)")
         connection.execute("UPDATE events SET data = sorted_names(data)")
+
+
+def test_the_commit_that_runs_is_told_and_whether_its_files_differ(tmp_path, monkeypatch) -> None:
+    def git(*words: str) -> str:
+        as_somebody = ("-c", "user.name=a", "-c", "user.email=a@example.org")
+        done = subprocess.run(["git", "-C", tmp_path, *as_somebody, *words], capture_output=True, text=True, check=True)
+        return done.stdout.strip()
+
+    def told() -> str | None:
+        record.commit.cache_clear()
+        return record.commit()
+
+    monkeypatch.setattr(record, "CHECKOUT", tmp_path)
+    monkeypatch.setenv("GIT_CEILING_DIRECTORIES", str(tmp_path.parent))
+    assert told() is None
+    git("init", "--quiet")
+    (tmp_path / "file").write_text("one")
+    git("add", "file")
+    git("commit", "--quiet", "--message", "one")
+    git("tag", "1.0")
+    assert told() == git("rev-parse", "--short=12", "HEAD")
+    (tmp_path / "file").write_text("two")
+    assert told() == git("rev-parse", "--short=12", "HEAD") + "+"
+    monkeypatch.setattr(record, "CHECKOUT", None)
+    assert told() is None
+    record.commit.cache_clear()
 
 
 @pytest.mark.parametrize("old", [False, True], ids=["new log", "old log"])

@@ -33,7 +33,7 @@ def test_a_tiny_one_is_run_and_kept_with_its_provenance(tiny, tmp_path, capsys) 
     assert kept.about["command"] == f"workbench reproduce {NAME} --scale minutes"
     assert kept.about["settings"] == [{"preset": "paper-46", "repeats": 3, "processes": 1}]
     assert kept.about["source"] == "simulated"
-    assert {"date", "seconds", "cores", "machine", "python", "versions", "scale"} <= set(kept.about)
+    assert {"date", "seconds", "cores", "machine", "python", "versions", "commit", "scale"} <= set(kept.about)
     assert str(tmp_path) not in json.dumps(kept.about)
     assert kept.scale.startswith("simulated at scale 'minutes' on ")
 

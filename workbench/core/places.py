@@ -3,13 +3,15 @@
 from pathlib import Path
 
 _PACKAGE = Path(__file__).resolve().parents[1]
-_IN_CHECKOUT = (_PACKAGE.parent / "pyproject.toml").is_file()
-_HOME = _PACKAGE.parent if _IN_CHECKOUT else _PACKAGE  # what is installed holds copies of both folders
+CHECKOUT = _PACKAGE.parent if (_PACKAGE.parent / "pyproject.toml").is_file() else None
+"""The checkout of the project that runs; ``None`` where it is installed."""
+
+_HOME = CHECKOUT or _PACKAGE  # what is installed holds copies of both folders
 
 DATA = _HOME / "data"
 """The folder of data files and recordings that come with the project."""
 
-KEPT = DATA if _IN_CHECKOUT else Path("data").absolute()
+KEPT = DATA if CHECKOUT else Path("data").absolute()
 """Where experiments that are run again are kept: in the checkout, or else in the working directory."""
 
 NOTEBOOKS = _HOME / "notebooks"

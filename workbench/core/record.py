@@ -3,11 +3,13 @@
 import importlib.metadata
 import json
 import platform
+import subprocess
 import sys
 import time
 import warnings
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import is_dataclass, replace
+from functools import cache
 from itertools import permutations, takewhile
 from pathlib import Path
 from typing import Any
@@ -16,6 +18,7 @@ from workbench.core.describe import build, describe, without_retired
 from workbench.core.drive import replay
 from workbench.core.errors import SchedulerError, StudyError, WorkbenchError
 from workbench.core.ledger import Ledger
+from workbench.core.places import CHECKOUT
 from workbench.core.protocols import Event, Kind, Scheduler
 from workbench.core.registry import REGISTRY, SCHEDULERS, SEARCHERS
 from workbench.core.size import Size, size_of
@@ -45,6 +48,7 @@ def provenance(nodes: int | None, **parts: Any) -> dict[str, Any]:
         "machine": platform.platform(),
         "argv": [Path(sys.argv[0]).name, *sys.argv[1:]] if sys.argv and sys.argv[0] else [],
         "versions": versions(),
+        "commit": commit(),
         "code": {part: source_mark(thing) for part, thing in parts.items()},
     }
 
@@ -52,6 +56,18 @@ def provenance(nodes: int | None, **parts: Any) -> dict[str, Any]:
 def versions() -> dict[str, str | None]:
     """Tell the versions of the packages that matter to what a study measures."""
     return {name: _version(name) for name in _PACKAGES}
+
+
+@cache
+def commit() -> str | None:
+    """Tell which commit of the project runs, with a "+" where its files differ; ``None`` where it is no checkout."""
+    if CHECKOUT is None:
+        return None
+    describe_it = ["git", "-C", str(CHECKOUT), "describe", "--always", "--exclude=*", "--abbrev=12", "--dirty=+"]
+    try:
+        return subprocess.run(describe_it, capture_output=True, text=True, timeout=30).stdout.strip() or None
+    except (OSError, subprocess.SubprocessError):
+        return None
 
 
 def scheduler_from_record(described: Mapping[str, Any]) -> Scheduler:

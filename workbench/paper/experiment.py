@@ -21,6 +21,7 @@ from workbench.core.errors import DatabaseError, InvalidInput, WorkbenchError, u
 from workbench.core.places import DATA, KEPT
 from workbench.core.pool import process_pool
 from workbench.core.protocols import Config, TrainableFactory
+from workbench.core.record import commit
 from workbench.paper.numbers import Origin
 
 if TYPE_CHECKING:
@@ -229,6 +230,7 @@ def _provenance(experiment: Experiment[Any], scale: str, parts: Rows) -> dict[st
         "machine": platform.machine(),
         "python": platform.python_version(),
         "versions": {package: metadata.version(package) for package in _PACKAGES},
+        "commit": commit(),
     }
     own = [{name: part[name] for name in ("date", "seconds", "load_1m_before")} for part in parts]
     return about | ({"parts": own} if len(parts) > 1 else {})
