@@ -46,7 +46,7 @@ except KeyboardInterrupt:
     [
         (signal.SIGINT, "print('under way', flush=True)\nimport time; time.sleep(600)", 1),
         (signal.SIGTERM, STUBBORN.format(again=False), 1),  # the next cell does not run
-        (signal.SIGINT, STUBBORN.format(again=True), 2),
+        pytest.param(signal.SIGINT, STUBBORN.format(again=True), 2, marks=pytest.mark.slow),
     ],
 )
 def test_who_interrupts_it_is_told_in_a_line_and_the_copy_is_kept(tmp_path, how, cell, signals) -> None:

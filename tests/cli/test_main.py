@@ -21,7 +21,7 @@ from workbench.core.budget import Budget
 from workbench.core.domains import Choice
 from workbench.core.errors import DatabaseError
 from workbench.core.protocols import Kind
-from workbench.knowledge import KnowledgeBase, Recording
+from workbench.knowledge import KnowledgeBase, Recording, StudyLog
 from workbench.study.file import read_file, read_preset, study_from
 
 STUDY = """
@@ -150,6 +150,16 @@ def test_ctrl_c_is_one_line_wherever_it_comes(capsys, monkeypatch) -> None:
     monkeypatch.setattr("workbench.knowledge.check", interrupted)
     assert main(["check"]) == 130
     assert capsys.readouterr().err == "workbench: interrupted\n"
+
+
+def test_who_stops_reading_what_is_printed_ends_it_without_a_word(tmp_path) -> None:
+    StudyLog(tmp_path / "kb.db", "one", {}).close()
+    reader, writer = os.pipe()
+    os.close(reader)
+    command = [sys.executable, "-m", "workbench", "studies", "--db", str(tmp_path / "kb.db")]
+    ended = subprocess.run(command, stdout=writer, stderr=subprocess.PIPE, text=True, timeout=120)
+    os.close(writer)
+    assert (ended.returncode, ended.stderr) == (141, "")
 
 
 def n_begun(db: str) -> int:

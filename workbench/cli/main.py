@@ -5,6 +5,7 @@ Everything heavy is imported only by the command that needs it.
 
 import argparse
 import os
+import select
 import sys
 from collections.abc import Sequence
 from typing import Any
@@ -16,7 +17,7 @@ _FAMILIES = (run, studies, lab, evaluate, notebook, paper, simulate)
 
 
 def main(argv: Sequence[str] | None = None) -> int:
-    """Run a command; return its exit code: 0 done, 1 no trial has a score, 2 bad input, 130 interrupted."""
+    """Run a command; return its exit code: 0 done, 1 no trial has a score, 2 bad input, 130 interrupted, 141 unread."""
     parser = _parser()
     if "_ARGCOMPLETE" in os.environ:  # the shell asks what may follow (extra: completion)
         from argcomplete import autocomplete
@@ -26,13 +27,29 @@ def main(argv: Sequence[str] | None = None) -> int:
     from workbench.core.errors import WorkbenchError
 
     try:
-        return int(arguments.command(arguments))
+        code = int(arguments.command(arguments))
+        sys.stdout.flush()  # here it may fail, as below, and not after the end
+        return code
     except WorkbenchError as err:
         print(f"workbench: {in_shell(str(err))}", file=sys.stderr)
         return 2
     except KeyboardInterrupt:
         print("workbench: interrupted", file=sys.stderr)
         return 130
+    except BrokenPipeError:
+        if not _is_unread():
+            raise
+        return 141
+
+
+def _is_unread() -> bool:
+    """Tell whether whoever read what is printed has gone, as `head` goes; then print no more."""
+    poll = select.poll()
+    poll.register(sys.stdout.fileno(), 0)
+    unread = any(seen & select.POLLERR for _, seen in poll.poll(0))
+    if unread:
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+    return unread
 
 
 def _parser() -> argparse.ArgumentParser:

@@ -107,7 +107,8 @@ def _studies(arguments: argparse.Namespace) -> int:
             return 0
         studies = kb.studies
     used = [f"{checkpoint_store(kb.path, name).disk_use() / 2**20:.1f}" for name in studies["name"]]
-    print(studies.assign(checkpoints_mib=used).to_string(index=False))
+    told = studies.assign(created=studies["created"].dt.floor("s"), checkpoints_mib=used)
+    print(told.to_string(index=False, float_format="{:.6g}".format))
     return 0
 
 
