@@ -236,6 +236,8 @@ def large(folder: Path, trials: int, each: int) -> dict[str, float]:
     took: dict[str, float] = {}
     with stopwatch(took, "open"):
         board = Counting(db, "large", refresh_s=3600)
+        with board._lock:
+            board._read()
     before = getattr(board, "told", 0)
     with stopwatch(took, "snapshot"), board._lock:
         board._tell_all()

@@ -38,7 +38,8 @@ SCAN = """canvas => {
 def notebook(lab) -> tuple[str, Path]:
     """A copy of the notebook at a toy size: its address, and the knowledge base it will write.
 
-    Its trials take four seconds a phase, long enough to be stopped, and sleep: the machine is the browser's.
+    Its trials sleep: the machine is the browser's. Until there is a file `hurry` beside it they take four seconds a
+    phase, long enough to be stopped.
     """
     import nbformat
 
@@ -47,7 +48,7 @@ def notebook(lab) -> tuple[str, Path]:
     cell = next(c for c in copy.cells if "parameters" in c.metadata.get("tags", []))
     cell.source += f'\nDB = "live.db"\nSIZE = {SIZE!r}\nfrom tests.support import Asleep'
     (trains,) = (c for c in copy.cells if TRIAL in c.source)
-    trains.source = trains.source.replace(TRIAL, "Asleep")
+    trains.source = trains.source.replace(TRIAL, f"Asleep({str(served / 'hurry')!r})")
     nbformat.write(copy, served / NOTEBOOK.name)
     return address.format(NOTEBOOK.name), served / "live.db"
 
@@ -149,6 +150,7 @@ def test_the_dashboard_in_a_browser(page, notebook) -> None:
         expect(decisions.filter(has_text="person asked to resume: accepted")).to_have_count(1)
 
     # the rest, which waits for the study's end
+    (db.parent / "hurry").touch()
     page.locator(".jp-MarkdownCell", has_text="Step in by code").click()  # the clicks had chosen the dashboard's cell
     run_cells(page, 6)
     until(page, lambda: events(db, Kind.STUDY_ENDED), "the end of the study")
@@ -206,6 +208,7 @@ def outlives_its_kernel(page) -> None:
     page.complaints[:] = [told for told in page.complaints if "model not found" not in told and "404" not in told]
 
 
+@pytest.mark.slow  # buttons are pressed in JupyterLab among the quick tests as well, there with a kernel that is free
 @pytest.mark.timeout(300)
 def test_buttons_are_heard_while_a_cell_runs(page, lab) -> None:
     import nbformat

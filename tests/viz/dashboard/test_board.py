@@ -106,6 +106,13 @@ def test_a_delta_holds_only_what_changed():
     assert (index, ended, OUTCOMES[int(outcome)]) == (5, 20.0, "ended")
 
 
+def test_what_is_left_ends_with_the_time_the_study_may_take():
+    board = _board()
+    board.take(_news([Event(Kind.STUDY_STARTED, 0.0, data={"aim": {"max_hours": 21 / 3600}}), *in_order()]))
+    low, high = board.state()["left_s"]
+    assert low <= high == 1.0  # it is the 20th second
+
+
 def test_numbers_of_the_small_study():
     board = _board()
     board.take(_news(in_order()))

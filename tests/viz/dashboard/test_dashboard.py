@@ -11,6 +11,7 @@ from workbench.core.errors import DatabaseError, StudyError
 from workbench.core.protocols import Event, Kind
 from workbench.knowledge import Inbox
 from workbench.viz.dashboard import Dashboard
+from workbench.viz.dashboard.feed import Feed
 from workbench.viz.dashboard.front import BOOT, CODE, CSS
 from workbench.viz.dashboard.stored import VIEW
 
@@ -21,6 +22,7 @@ FOREVER = 3600.0  # a refresher that only looks when it is told to
 def board(db, log):
     """A dashboard that keeps what it says, and speaks only when made to."""
     dashboard = _Telling(db, NAME, refresh_s=FOREVER)
+    dashboard.until("beat")  # its thread has had its first look: what there was when it was made comes with a snapshot
     yield dashboard
     dashboard.close()
 
@@ -43,7 +45,6 @@ class _Telling(Dashboard):
 
 
 def test_deltas_are_numbered_and_quiet_looks_beat(board, log):
-    board.until("beat")  # what there was when it was made comes with a snapshot
     log.append(in_order()[:9])
     board.refresh()
     board.refresh()
@@ -218,6 +219,38 @@ def test_a_notebook_keeps_the_last_state_beside_the_view(board, log, monkeypatch
     board._thread.join(60)
     assert "ended" in cell.shown[0]["text/html"]
     assert "4 trials begun" in cell.shown[0]["text/html"]
+
+
+@pytest.fixture
+def long_log(log, monkeypatch):
+    """A log that counts as long, and whoever reads it waits for the event given."""
+    log.append([*in_order(), Event(Kind.STUDY_ENDED, 20.0)])
+    monkeypatch.setattr("workbench.viz.dashboard.dashboard._AT_ONCE", 0)
+    may_be_read, news = threading.Event(), Feed.news
+    monkeypatch.setattr(Feed, "news", lambda feed: may_be_read.wait(60) and news(feed))
+    return may_be_read
+
+
+def test_a_long_log_is_not_waited_for_where_a_dashboard_is_made_and_shown(db, long_log, monkeypatch):
+    cell = _Cell()
+    monkeypatch.setattr("IPython.display.display", cell)
+    board = _Telling(db, NAME, refresh_s=FOREVER)
+    board._ipython_display_()
+    assert "its log is being read" in cell.shown[0]["text/html"]
+    board._handle_custom_msg({"type": "snapshot"}, [])
+    assert not board.said
+    long_log.set()
+    assert [trial["trial"] for trial in board.until("snapshot")["trials"]] == [0, 1, 2, 3]
+    board._thread.join(60)
+    assert "4 trials begun" in cell.shown[0]["text/html"]
+    board.close()
+
+
+def test_a_picture_of_a_long_log_waits_for_it(db, long_log):
+    long_log.set()
+    board = _Telling(db, NAME, refresh_s=FOREVER)
+    assert "4 trials begun" in board.still().html
+    board.close()
 
 
 def test_a_still_has_no_widget_in_it(board, log):

@@ -128,7 +128,7 @@ def of_a_hundred(tmp_path_factory):
 
     def few_forests(results):
         frames = results.frames
-        return importance(frames.trials, frames.phases, frames.hyperparameters, forests=3, resamples=5)
+        return importance(frames.trials, frames.phases, frames.hyperparameters, forests=1, resamples=2)
 
     with mock.patch.object(Results, "importance", few_forests):
         return Results.open(place / "kb.db", "hundred").write_report(place / "report.html")

@@ -72,7 +72,7 @@ class Board:
         self._given = expected, minimum
         self._size = size
         self.driven = True
-        self.curves = LiveCurves()
+        self._curves = LiveCurves()
         self.rates = Rates()
         self._reader = FrameReader()
         self.ledger = self._reader.ledger
@@ -89,6 +89,7 @@ class Board:
         self.importance: list[dict[str, Any]] = []
         self._stale = True
         self._waiting: list[npt.NDArray[Any]] = []  # points, while more of them are to come
+        self._unplaced: list[tuple[Event, bool]] = []  # for curves and rates, and whether the study was paused
         self._sent: dict[str, Any] = {}  # the small things, as viewers know them
 
     def take(self, news: News) -> None:
@@ -109,6 +110,12 @@ class Board:
             self.curves.take(points)
             self.rates.take(points, self.ledger.at)
         self._stale |= bool(news.events) or not news.more
+
+    @property
+    def curves(self) -> LiveCurves:
+        """The learning curves; they and the rates hear of a long log's events only when its numbers have been told."""
+        self._place()
+        return self._curves
 
     @property
     def size(self) -> Size:
@@ -145,22 +152,13 @@ class Board:
         """The documented frames, without metrics."""
         return self._reader.frames(pd.DataFrame(columns=METRICS))
 
-    @property
-    def standing(self) -> str:
-        """How it stands: running, paused, ended, interrupted, or abandoned where its driver died without a word."""
-        if self.ledger.study != "running":
-            return self.ledger.study
-        if not self.driven:
-            return "abandoned"
-        return "paused" if self.ledger.paused else "running"
-
     def state(self) -> dict[str, Any]:
         """Give the small things: counts, occupancy, survival, best scores, the clock."""
         if not self._numbers:
             self._numbers = counted(self._reader, self._fates, self.size)
             self._phases_left = self.ledger.phases_left(self.size)
             self._usage = self._slot_time.now()
-        at, standing, usage = self.ledger.at, self.standing, self._usage
+        at, standing, usage = self.ledger.at, self.ledger.standing(driven=self.driven), self._usage
         running = standing == "running"
         occupied, idle = usage.shares(at)
         return {
@@ -173,7 +171,7 @@ class Board:
             "occupancy": occupied,
             "idle": idle,
             "busy": [usage.running, usage.alive] if standing in ("running", "paused") else [0, 0],
-            "left_s": usage.left_s(at, self._phases_left) if running and self._phases_left else None,
+            "left_s": usage.left_s(at, self._phases_left, self.ledger.aim) if running and self._phases_left else None,
             "frames_per_s": round(self.rates.frames_per_s, 1) if running else 0.0,
         }
 
@@ -224,7 +222,7 @@ class Board:
     def take_as_sent(self, state: dict[str, Any] | None = None) -> None:
         """Every viewer has all there is, by a snapshot say; `state`: the small things, where they are at hand."""
         self._sent = self.state() if state is None else state
-        self.curves.take_as_sent()
+        self._curves.take_as_sent()
         self.rates.changes()
         self._spans.changes()
         self._touched.clear()
@@ -239,21 +237,26 @@ class Board:
         self._fates.take(event)
         self._lines.take(event)
         self.rows.take(event)
-        kind, trial = event.kind, event.trial
-        if trial is None:
-            return
-        self._touched.add(trial)
-        if kind is Kind.PHASE_STARTED:
-            self.curves.start(trial, event.phase or 0, event.at)
-            self.rates.join(trial)
-        elif kind is Kind.PHASE_ENDED:
-            frames = float(event.data.get("metrics", {}).get("frames", math.nan))
-            self.curves.end(trial, event.phase or 0, event.at, float(event.data["score"]), frames)
-        elif kind is Kind.DECISION:
-            if event.data.get("verdict") != "continue" or self.ledger.paused:
+        if event.trial is not None:
+            self._touched.add(event.trial)
+            if event.kind is not Kind.RUN:
+                self._unplaced.append((event, self.ledger.paused))
+
+    def _place(self) -> None:
+        for event, paused in self._unplaced:
+            kind, trial, phase = event.kind, event.trial or 0, event.phase or 0
+            if kind is Kind.PHASE_STARTED:
+                self._curves.start(trial, phase, event.at)
+                self.rates.join(trial)
+            elif kind is Kind.PHASE_ENDED:
+                frames = float(event.data.get("metrics", {}).get("frames", math.nan))
+                self._curves.end(trial, phase, event.at, float(event.data["score"]), frames)
+            elif kind is Kind.DECISION:
+                if event.data.get("verdict") != "continue" or paused:
+                    self.rates.drop(trial, event.at)
+            elif kind in _OFF_SLOT:
                 self.rates.drop(trial, event.at)
-        elif kind in _OFF_SLOT:
-            self.rates.drop(trial, event.at)
+        self._unplaced.clear()
 
     # -- telling ----------------------------------------------------------------------------------------------
 

@@ -22,6 +22,8 @@ from workbench.viz.dashboard.explored import Explored
 from workbench.viz.dashboard.feed import Feed
 from workbench.viz.dashboard.static import static_html
 
+_AT_ONCE = 20_000  # events: a longer log is not waited for where a dashboard is made
+
 
 @dataclass(frozen=True)
 class Still:
@@ -105,11 +107,10 @@ class Dashboard(Explored):
         size = size_of_record(spec)
         explain = explain or explain_of(spec.get("scheduler"), REGISTRY)
         self._board = Board(name, size, explain, expected=expected, minimum=minimum)
-        with uncollected():
-            self._board.take(self._feed.news())
-        self._board.learn(driven=self._feed.driven)
-        self._board.take_as_sent()  # a viewer begins with a snapshot
         self._viewed = False  # whether any view has been told of the study
+        self._is_read = False
+        if self._feed.n_events <= _AT_ONCE:
+            self._read()
         self.controls = Controls(db, name)
         self._estimator = Estimator()
         super().__init__(name, refresh_s)
@@ -118,11 +119,23 @@ class Dashboard(Explored):
     def still(self) -> "Still":
         """Picture the study as it stands now, without a widget: it outlives the kernel in a stored notebook."""
         with self._lock:
-            return Still(static_html(self._board), f"{self._board.name}: {self._board.state()['state']}")
+            return Still(self._html(), f"{self._board.name}: {self._board.state()['state']}")
 
     # -- what it shows -------------------------------------------------------------------------------------------
 
+    def _read(self) -> None:
+        """Read what had been logged before; whoever needs it first, with the lock held."""
+        if self._is_read:
+            return
+        with uncollected():
+            self._board.take(self._feed.news())
+        self._board.learn(driven=self._feed.driven)
+        if not self._viewed:
+            self._board.take_as_sent()  # a viewer begins with a snapshot
+        self._is_read = True
+
     def _take(self) -> None:
+        self._read()
         if self._asked and self._board.reading:  # whoever waits is told what is known; the points follow
             self._wake.set()
             return
@@ -144,6 +157,7 @@ class Dashboard(Explored):
         return self._board.delta()
 
     def _html(self) -> str:
+        self._read()
         return static_html(self._board)
 
     def _is_over(self) -> bool:
@@ -172,6 +186,7 @@ class Dashboard(Explored):
         """Put a wish into the study's inbox and say so; the answer will come by the log."""
         trial = content.get("trial")
         with self._lock:
+            self._read()
             config = self._board.config(trial) if isinstance(trial, int) else None
         try:
             request = ask(self.controls, content, config)

@@ -66,6 +66,11 @@ class Feed:
         return self._study.spec
 
     @property
+    def n_events(self) -> int:
+        """Events logged so far."""
+        return self._study.n_events
+
+    @property
     def driven(self) -> bool:
         """Whether somebody drives the study."""
         return holder_of(self._lock) is not None

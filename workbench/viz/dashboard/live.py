@@ -40,6 +40,7 @@ class Live(anywidget.AnyWidget):  # type: ignore[misc]
     _version = traitlets.Unicode(VERSION).tag(sync=True)  # of the front end
 
     _thread: threading.Thread | None = None
+    _is_read = True  # what is shown; a long log is read by the thread, beside the front end that comes up
 
     def __init__(self, title: str, refresh_s: float) -> None:
         self._title, self._refresh_s = title, refresh_s
@@ -49,7 +50,7 @@ class Live(anywidget.AnyWidget):  # type: ignore[misc]
         self._asked = False  # whether a viewer waits for a snapshot
         self._closing = False
         super().__init__(_key=uuid4().hex)
-        self._stored = Stored(self._key, self._repr_html_)
+        self._stored = Stored(self._key, title, self._repr_html_)
         # ipykernel sends what a view says to the shell its widget last spoke from. This one speaks from a thread of its
         # own, which counts as the main shell, and there a pressed button would wait for the end of the running cell.
         self.comm._reply_subshell_for = None  # let it go where the view asks: JupyterLab names a subshell
@@ -92,7 +93,7 @@ class Live(anywidget.AnyWidget):  # type: ignore[misc]
 
     def _ipython_display_(self) -> None:
         """Show the living view, and beside it what the notebook keeps."""
-        self._stored.show(super()._repr_mimebundle_()[0][VIEW], self._title)
+        self._stored.show(super()._repr_mimebundle_()[0][VIEW], drawn=self._is_read)
 
     # -- the watching thread ------------------------------------------------------------------------------------
 

@@ -20,23 +20,26 @@ class Stored:
     ----------
     key : str
         Of the dashboard.
+    name : str
+        What it shows.
     draw : callable
         Gives the state as HTML.
     """
 
-    def __init__(self, key: str, draw: Callable[[], str]) -> None:
-        self._key, self._draw = key, draw
+    def __init__(self, key: str, name: str, draw: Callable[[], str]) -> None:
+        self._key, self._name, self._draw = key, name, draw
         self._shown: list[Any] = []  # display handles
         self._last, self._due = "", 0.0
 
-    def show(self, view: dict[str, Any], name: str) -> None:
-        """Show the page and, below it, the view that hides it."""
+    def show(self, view: dict[str, Any], *, drawn: bool = True) -> None:
+        """Show the page and, below it, the view that hides it; if not `drawn`, the page follows with an `update`."""
         from IPython.display import display
 
-        handle = display(self._html(), raw=True, display_id=True)  # type: ignore[no-untyped-call]
+        page = self._html(self._draw() if drawn else f"<p>{escape(self._name)}: its log is being read</p>")
+        handle = display(page, raw=True, display_id=True)  # type: ignore[no-untyped-call]
         if handle is not None:  # none: outside a notebook
             self._shown.append(handle)
-        display({VIEW: view, "text/plain": f"dashboard of {name}"}, raw=True)  # type: ignore[no-untyped-call]
+        display({VIEW: view, "text/plain": f"dashboard of {self._name}"}, raw=True)  # type: ignore[no-untyped-call]
 
     def update(self, *, now: bool = False) -> None:
         """Replace the page, if there is something new and some time has passed, or `now`."""
@@ -51,14 +54,13 @@ class Stored:
             with contextlib.suppress(Exception):  # a kernel that shuts down closes the channel under us
                 handle.update(self._html(drawn), raw=True)
 
-    def _html(self, drawn: str | None = None) -> dict[str, str]:
-        drawn = self._draw() if drawn is None else drawn
+    def _html(self, drawn: str) -> dict[str, str]:
         at = time.strftime("%Y-%m-%d %H:%M:%S")
         # Only a view without anything in it, which says that it has no model, is put out of sight.
         style = (
             f'.jp-OutputArea-child:has(.wb-still[data-of="{self._key}"]) + .jp-OutputArea-child '
             ".jupyter-widgets:not(:has(*)) { display: none; }"
         )
-        said = f"As of {at}. Run the cell to see it live."
-        page = f'<style>{style}</style><div class="wb-still" data-of="{self._key}">{drawn}<p><em>{said}</em></p></div>'
-        return {"text/html": page, "text/plain": escape(said)}
+        said = f"{self._name} as of {at}. Run the cell to see it live."
+        page = f'<div class="wb-still" data-of="{self._key}">{drawn}<p><em>{escape(said)}</em></p></div>'
+        return {"text/html": f"<style>{style}</style>{page}", "text/plain": said}
