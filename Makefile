@@ -30,14 +30,15 @@ lab: .venv/.installed ## open the first notebook in JupyterLab, on loopback, wit
 tools: ## Chromium and node for the tests of what runs in a page, installed where that takes no password
 	@.ci/tools
 
-# three tests at a time, for many wait; those of a file one after another: they share clusters, browsers and studies
-PYTEST := $(BIN)/python -m pytest -n 3 --dist loadfile --no-loadscope-reorder
+# four tests at a time, for many wait; those of a file one after another: they share clusters, browsers and studies
+PYTEST := $(BIN)/python -m pytest -n 4 --dist loadfile --no-loadscope-reorder
 
 test: .venv/.installed tools ## everything that fits in minutes
 	$(PYTEST)
 
-test-slow: .venv/.installed ## what takes longer, every notebook among it
-	$(PYTEST) -m slow --timeout=3600
+# a part of them: make test-slow SLOW=tests/cli
+test-slow: .venv/.installed tools ## what takes longer, every notebook among it
+	$(PYTEST) -m slow --timeout=3600 $(SLOW)
 
 test-extras: .venv/.installed tools ## what is skipped without marimo, MiniGrid, rliable and SMAC, in an environment of its own
 	test -x build/extras/bin/python || $(BIN)/python -m venv build/extras

@@ -1,5 +1,6 @@
 """Settings of all tests."""
 
+import gc
 import signal
 from contextlib import nullcontext
 from multiprocessing import forkserver, get_context
@@ -13,8 +14,20 @@ settings.register_profile("the same", deadline=None, derandomize=True)
 settings.register_profile("random", deadline=None, print_blob=True)
 settings.load_profile("the same")
 
+gc.disable()  # until all tests are collected: what has been imported by then stays
+
 if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:  # as a shell has it for what it begins in the background
     signal.signal(signal.SIGINT, signal.default_int_handler)
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Begin with the file that takes longest on its own: begun late it would be waited for alone."""
+    items.sort(key=lambda item: item.path.parts[-2:] != ("browser", "test_dashboard.py"))
+
+
+def pytest_collection_finish() -> None:
+    gc.freeze()  # nor is it looked at again at every full collection
+    gc.enable()
 
 
 @pytest.fixture(scope="session")

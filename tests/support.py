@@ -4,6 +4,7 @@ import subprocess
 import time
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
+from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
@@ -44,12 +45,27 @@ class Deterministic:
         pass
 
 
-class Asleep(Deterministic):
-    """A trial that takes four seconds a phase and no processor: asleep, but for a word ten times a second."""
+@dataclass(frozen=True)
+class Asleep:
+    """Trials that take four seconds a phase and no processor, until a file is there: then none at all."""
+
+    enough: str
+
+    def __call__(self, config: Config, seed: int) -> "Sleeper":
+        return Sleeper(config, seed, Path(self.enough))
+
+
+class Sleeper(Deterministic):
+    """Sleeps, but for a word ten times a second."""
+
+    def __init__(self, config: Config, seed: int, enough: Path) -> None:
+        super().__init__(config, seed)
+        self.enough = enough
 
     def train_phase(self, progress) -> dict[str, float]:
         for step in range(40 * self.phase, 40 * (self.phase + 1)):
-            time.sleep(0.1)
+            if not self.enough.exists():
+                time.sleep(0.1)
             told = {"score": float(np.log10(self.config["learning_rate"])) + step / 40, "frames": 100.0 * step}
             progress(told)
         self.phase += 1

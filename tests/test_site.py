@@ -94,6 +94,7 @@ class Loads(HTMLParser):
         self.found += [value or "" for name, value in attrs if name == names.get(tag)]
 
 
+@pytest.mark.slow
 @pytest.mark.timeout(600)
 def test_pages_load_nothing_from_elsewhere(site) -> None:
     pages = list(site.rglob("*.html"))
@@ -107,6 +108,7 @@ def test_pages_load_nothing_from_elsewhere(site) -> None:
         assert not re.search(r"(@import|url\()\s*[\"']?(https?:)?//", sheet.read_text()), sheet.name
 
 
+@pytest.mark.slow
 @pytest.mark.timeout(600)
 def test_the_reference_has_every_name_that_a_notebook_imports(site) -> None:
     reference = "".join(page.read_text() for page in (site / "api").glob("*.html"))

@@ -11,6 +11,7 @@ from pathlib import Path
 import pytest
 
 from workbench.core.places import DATA, KEPT, NOTEBOOKS
+from workbench.viz.figures.report import LIBRARY
 
 ROOT = Path(__file__).parents[1]
 STUDY = """
@@ -77,7 +78,9 @@ def test_the_wheel_alone_simulates_runs_reports_exports_and_scores(installed, tm
     workbench = ("-m", "workbench")
     assert "best score" in run(installed, tmp_path, *workbench, "run", "study.toml", "--quiet")
     (report,) = run(installed, tmp_path, *workbench, "report", "quadratic").split()
-    assert (tmp_path / report).stat().st_size > 1e5
+    page = tmp_path / report
+    assert 'id="figure-0-data"' in page.read_text()
+    assert page.with_name(LIBRARY).stat().st_size > 1e6  # what draws the figures, beside the page
     assert "hypertrick" in run(installed, tmp_path, *workbench, "scoreboard").lower()
     folder = run(installed, tmp_path, *workbench, "export", "quadratic", "--to", "csv").strip()
     assert (Path(folder) / "trials.csv").is_file()

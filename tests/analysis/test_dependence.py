@@ -18,7 +18,7 @@ def study_of(n: int = 80, seeds: int = 1, noise: float = 0.05) -> tuple[pd.DataF
 
 
 def dependence(trials: pd.DataFrame, phases: pd.DataFrame, names: list[str]) -> pd.DataFrame:
-    few = importance(trials, phases, names, forests=4, resamples=2)
+    few = importance(trials, phases, names, forests=2, resamples=2)
     return partial_dependence(trials, phases, names, fitted=few)
 
 
@@ -52,6 +52,6 @@ def test_twins_of_other_seeds_tell_no_forest_what_it_is_asked(seeds) -> None:
     trials, phases = study_of(40, seeds)
     luck = rng.normal(size=40)  # of the configuration, the same for all its seeds
     trials["last_score"] = luck[trials["candidate"]] + 0.01 * rng.normal(size=len(trials))
-    found = importance(trials, phases, ["rate", "momentum"], forests=8, resamples=2)
+    found = importance(trials, phases, ["rate", "momentum"], forests=3, resamples=2)
     assert found.trials == 40
     assert found.r2 < 0.2

@@ -35,7 +35,7 @@ NAMES = ["gamma", "lr", "net", "fixed"]
 
 def test_what_decides_comes_first():
     trials, phases = _study(80, lambda t, rng: np.log10(t["lr"]) + (t["net"] == "small") + rng.normal(0, 0.1, 80))
-    found = importance(trials, phases, NAMES, forests=6, resamples=10)
+    found = importance(trials, phases, NAMES, forests=3, resamples=5)
     assert found.problem == ""
     assert found.r2 > 0.7
     table = found.table.set_index("hyperparameter")
@@ -44,14 +44,14 @@ def test_what_decides_comes_first():
     assert table.loc["lr", "permutation"] > table.loc["net", "permutation"] > 0.05 > table.loc["gamma", "permutation"]
     assert (table["low"] <= table["high"]).all()
     assert table.loc["lr", "permutation_low"] > 0
-    assert "best of 6 forests" in str(found)
+    assert "best of 3 forests" in str(found)
 
 
 def test_the_same_seed_gives_the_same_answer():
     trials, phases = _study(30, lambda t, rng: np.log10(t["lr"]))
-    first = importance(trials, phases, NAMES, forests=2, resamples=5, seed=1)
+    first = importance(trials, phases, NAMES, forests=1, resamples=3, seed=1)
     _explain.cache_clear()
-    again = importance(trials, phases, NAMES, forests=2, resamples=5, seed=1)
+    again = importance(trials, phases, NAMES, forests=1, resamples=3, seed=1)
     pd.testing.assert_frame_equal(first.table, again.table)
 
 

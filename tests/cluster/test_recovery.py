@@ -305,6 +305,7 @@ def a_cluster(script: Path, port: int):
         process.stdout.close()
 
 
+@pytest.mark.slow  # two clusters begun as scripts; each worker may go away among the quick tests
 def test_the_whole_cluster_may_go_away_and_come_back(tmp_path) -> None:
     """Scheduler and workers end; others come up at the same address. Costs no attempt."""
     first = a_cluster(tmp_path / "cluster.py", 0)

@@ -15,7 +15,7 @@ def silent(metrics):
 
 
 def test_the_gan_s_images_become_digits_of_many_kinds() -> None:
-    trial = DigitsGAN(phase=Budget(updates=600))({}, 0)
+    trial = DigitsGAN(phase=Budget(updates=400))({}, 0)
     before = digit_score(trial.generate(500))
     after = trial.train_phase(silent)["score"]
     assert before < 2 < 4 < after <= 10

@@ -107,10 +107,15 @@ def test_progress_says_nothing_of_part_of_a_game(settings, monkeypatch):
     assert all(metrics["games"] <= second["games"] for metrics in seen[first:])
 
 
-@pytest.mark.parametrize("phase", [Budget(frames=50), Budget(updates=2), Budget(episodes=3), Budget(seconds=0.01)])
-def test_games_that_never_end_are_an_error_that_says_what_to_set(settings, phase, monkeypatch):
+PHASES = [Budget(frames=50), Budget(updates=2), Budget(episodes=3), Budget(seconds=0.01)]
+# what waits for games is one for all systems, and what counts as spent another: each system, and each unit of a phase
+EACH = [(name, PHASES[0]) for name in SYSTEMS] + [("ga3c", phase) for phase in PHASES[1:]]
+
+
+@pytest.mark.parametrize(("name", "phase"), EACH)
+def test_games_that_never_end_are_an_error_that_says_what_to_set(name, phase, monkeypatch):
     monkeypatch.setattr("workbench.algos.rl.envs.ATARI_EPISODE_FRAMES", 30)  # taken where nothing limits a game
-    endless = replace(settings, game="WorkbenchEndless-v0", phase=phase)
+    endless = replace(SYSTEMS[name], game="WorkbenchEndless-v0", phase=phase)
     trial = endless({}, 0)
     with pytest.raises(
         InvalidInput, match=r"no game of WorkbenchEndless-v0 has ended in \d+ frames.*max_episode_frames"

@@ -116,7 +116,7 @@ def test_what_has_no_meaning_is_refused():
         A3C(t_max=0)
 
 
-@pytest.mark.slow  # BA3C and HTS-RL, of the same gradients, learn among the quick tests
+@pytest.mark.slow  # BA3C, of the same gradients, learns among the quick tests
 def test_it_learns_cartpole():
     """Random play scores about 22; within 160 000 frames the mean of the last 100 games is above 120."""
     trial = A3C(game="CartPole-v1", phase=Budget(frames=20_000), n_agents=4)({"learning_rate": 2e-3, "t_max": 10}, 0)

@@ -263,7 +263,7 @@ def test_evaluation_touches_nothing_and_repeats():
     assert len(greedy.returns) == 3
 
 
-@pytest.mark.slow  # BA3C and HTS-RL, of the same gradients, learn among the quick tests
+@pytest.mark.slow  # BA3C, of the same gradients, learns among the quick tests
 @pytest.mark.parametrize("seed", [1, 2])
 def test_it_learns_cartpole(seed):
     """Up to 800 000 frames, evaluated after every 100 000: a mean return of 450 over 20 whole games."""
