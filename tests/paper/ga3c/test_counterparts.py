@@ -25,10 +25,11 @@ def test_rates_of_other_machines_are_not_comparable_whatever_they_are(tmp_path) 
     assert "`workbench reproduce ga3c-networks` (measured, minutes)" in page(scoreboard(tmp_path, "GA3C"))
 
 
-def test_the_least_training_batch_is_asked_by_the_mean_over_training(tmp_path) -> None:
+@pytest.mark.parametrize("name", ["ga3c-training-batch", "ga3c-training-batch-atari"])
+def test_the_least_training_batch_is_asked_by_the_mean_over_training(tmp_path, name) -> None:
     scores = {"0": 50.0, "20": 80.0, "40": 90.0, "80": 100.0, "160": 100.0}
     rows = [{"variant": v, "seed": s, "score": score + s} for v, score in scores.items() for s in range(3)]
-    keep_table(tmp_path / "ga3c-training-batch", rows, ABOUT)
+    keep_table(tmp_path / name, rows, ABOUT)
     assert verdicts(tmp_path, "GA3C", "Sec. 5.3") == {
         "a least training batch of 20 to 40 learns faster than none": ("agrees", pytest.approx(100 * 35 / 51)),
         "20 to 40 is best, larger ones learn slower": ("differs", pytest.approx(-100 * 15 / 101)),
