@@ -202,6 +202,7 @@ def titled(page: str, title: str) -> str:
     return found
 
 
+@pytest.mark.slow
 def test_tune_your_own_code_runs_at_a_toy_size(tmp_path, monkeypatch, one_cluster) -> None:
     """Its Python as if typed into a notebook, on a cluster that is there already."""
     monkeypatch.chdir(tmp_path)

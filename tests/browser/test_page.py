@@ -128,6 +128,7 @@ def test_a_figure_s_buttons_do_not_cover_its_choices(tab, running):
         tab.set_viewport_size({"width": 1440, "height": 900})
 
 
+@pytest.mark.slow
 def test_a_dead_kernel_is_said_and_switches_the_buttons_off(tab, running):
     stand(tab, running)
     assert tab.get_by_role("button", name="Pause study").is_enabled()
@@ -215,7 +216,7 @@ def test_of_a_large_study_head_and_rows_are_seen_before_the_rest_is_there(tab, r
     assert state(tab, "visible") == visible
 
 
-@pytest.mark.parametrize("dark", [False, True])
+@pytest.mark.parametrize("dark", [pytest.param(False, marks=pytest.mark.slow), True])
 def test_axe_finds_nothing_serious(tab, running, dark):
     stand(tab, running, dark=dark, selected=[0, 1])
     drawn(tab)

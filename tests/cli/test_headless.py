@@ -45,7 +45,8 @@ except KeyboardInterrupt:
     ("how", "cell", "signals"),
     [
         (signal.SIGINT, "print('under way', flush=True)\nimport time; time.sleep(600)", 1),
-        (signal.SIGTERM, STUBBORN.format(again=False), 1),  # the next cell does not run
+        # the next cell does not run
+        pytest.param(signal.SIGTERM, STUBBORN.format(again=False), 1, marks=pytest.mark.slow),
         pytest.param(signal.SIGINT, STUBBORN.format(again=True), 2, marks=pytest.mark.slow),
     ],
 )

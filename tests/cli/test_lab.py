@@ -11,6 +11,7 @@ from tests.browser.standing import write_studies
 from workbench.cli.lab import _notebook_of
 
 
+@pytest.mark.slow
 def test_the_page_is_begun_once_and_what_people_write_in_it_stays(tmp_path) -> None:
     import nbformat
 

@@ -62,7 +62,7 @@ STALLED = r"rank {rank} of 2: no sign of progress for \d+ s on \S+; worker resta
         ("kill", 1, "crash", r"rank 1 of 2: the worker on \S+ died: killed by SIGKILL"),
         ("kill", 0, "crash", r"rank 0 of 2: the worker on \S+ died: killed by SIGKILL"),
         pytest.param("hang", 1, "stall", STALLED.format(rank=1), marks=pytest.mark.slow),
-        ("stop_process", 0, "stall", STALLED.format(rank=0)),
+        pytest.param("stop_process", 0, "stall", STALLED.format(rank=0), marks=pytest.mark.slow),
         ("fail", 1, "exception", r"rank 1 of 2: OSError: the disk is on fire"),
     ],
 )

@@ -216,6 +216,7 @@ class Hungry:
         return trial
 
 
+@pytest.mark.slow
 def test_a_worker_that_takes_more_memory_than_it_may_is_replaced_and_its_trial_goes_on(tmp_path) -> None:
     with local_client(1, memory_limit="1GiB") as client:
         executor = DaskExecutor(client, Hungry(str(tmp_path / "once")), CheckpointStore(str(tmp_path / "c")))

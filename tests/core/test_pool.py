@@ -5,7 +5,7 @@ import signal
 import subprocess
 import sys
 
-WAITING = """
+WAITING = r"""
 import os
 import time
 from workbench.core.pool import process_pool

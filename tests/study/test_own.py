@@ -22,6 +22,7 @@ def events_of(study):
         return kb[study.name].events()
 
 
+@pytest.mark.slow
 def test_a_copy_goes_on_from_the_state_its_donor_yielded(client, tmp_path) -> None:
     scheduler = PBT(SPACE, 4, 3, share=0.5)
     study = Study("population", scheduler, own.climb, db=tmp_path / "kb.db", client=client, max_retries=9)

@@ -155,6 +155,7 @@ def test_a_replay_is_resumed_by_name(study, tmp_path, client) -> None:
     assert again.run(resume=True).progress.state == "ended"
 
 
+@pytest.mark.slow
 def test_the_same_population_in_virtual_time_repeats_and_leaves_the_same_kind_of_log(tmp_path) -> None:
     def played(folder):
         events: list = []

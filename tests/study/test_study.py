@@ -310,6 +310,7 @@ def test_controls_reach_a_running_study_and_the_answers_stand_in_its_log(study_o
     assert run.study.start(resume=True).wait(300)
 
 
+@pytest.mark.slow
 def test_a_local_cluster_is_scaled_by_a_request(tmp_path) -> None:
     study = Study(
         "grows", FullRuns(RandomSearcher(SPACE), 4, 2), WaitsForFile(str(tmp_path / "go")), tmp_path / "kb.db", nodes=1
