@@ -4,6 +4,12 @@ import os
 import signal
 import subprocess
 import sys
+import time
+from multiprocessing import get_context
+
+import pytest
+
+from workbench.core.pool import deaf, process_pool
 
 WAITING = r"""
 import os
@@ -23,8 +29,35 @@ if __name__ == "__main__":
 """
 
 
-def test_ctrl_c_ends_them_at_once_and_without_a_word() -> None:
-    command = [sys.executable, "-c", WAITING]
+WITHIN = r"""
+import os
+from workbench.core.pool import process_pool
+from tests.core.test_pool import wait_in_two
+
+if __name__ == "__main__":
+    try:
+        with process_pool(1, "spawn") as pool:
+            pool.submit(wait_in_two).result()
+    except BaseException:
+        print("interrupted")
+"""
+
+
+def wait_in_two() -> None:
+    """Have two processes of this one wait."""
+    with process_pool(2, "spawn") as pool:
+        list(pool.map(_wait, range(2)))
+
+
+def _wait(_: int) -> None:
+    os.write(1, b"at work\n")
+    time.sleep(600)
+
+
+@pytest.mark.parametrize("code", [WAITING, WITHIN])
+def test_ctrl_c_ends_them_at_once_and_without_a_word(code) -> None:
+    """Nor does any live on: it would hold the pipes open."""
+    command = [sys.executable, "-c", code]
     pipes = {"stdout": subprocess.PIPE, "stderr": subprocess.PIPE, "text": True}
     with subprocess.Popen(command, start_new_session=True, **pipes) as running:
         try:
@@ -34,3 +67,29 @@ def test_ctrl_c_ends_them_at_once_and_without_a_word() -> None:
         finally:
             if running.poll() is None:  # or what failed is told only after they have waited
                 os.killpg(running.pid, signal.SIGKILL)
+
+
+def how_interrupts_are_heard() -> tuple[bool, object]:
+    return signal.SIGINT in signal.pthread_sigmask(signal.SIG_BLOCK, ()), signal.getsignal(signal.SIGINT)
+
+
+def test_they_come_up_deaf_and_hear_once_they_can_end() -> None:
+    here = how_interrupts_are_heard()
+    with process_pool(1, "spawn") as pool:
+        assert pool.submit(how_interrupts_are_heard).result(60) == (False, signal.SIG_DFL)
+    assert how_interrupts_are_heard() == here
+
+
+def _tell(line) -> None:
+    line.send(how_interrupts_are_heard()[0])
+
+
+def test_a_process_begun_deaf_stays_so() -> None:
+    context = get_context("spawn")
+    ours, theirs = context.Pipe()
+    process = context.Process(target=_tell, args=(theirs,))
+    with deaf():
+        process.start()
+    assert ours.recv()
+    process.join(60)
+    assert not how_interrupts_are_heard()[0]

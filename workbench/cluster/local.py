@@ -8,7 +8,7 @@ import threading
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
-from multiprocessing import get_context, resource_tracker, spawn
+from multiprocessing import get_context, spawn
 from tempfile import gettempdir
 from typing import Any
 
@@ -20,6 +20,7 @@ from distributed.security import Security
 from workbench.cluster.gpus import LocalWithGPUs, gpus_for
 from workbench.core.errors import InvalidInput, StudyError
 from workbench.core.machine import CORES, cores_a_slot
+from workbench.core.pool import block_interrupts
 
 _LOOK_S = 5.0
 _WORKER = "Dask Worker process"  # what a nanny calls its worker's process
@@ -67,8 +68,7 @@ class ToldNanny(Nanny):  # type: ignore[misc]
         settings |= {"dashboard": False, "env": {**os.environ, **(settings.get("env") or {})}}
         # Processes that begin here are deaf to Ctrl-C from the first: one that comes up could not ignore it yet.
         if threading.current_thread() is not threading.main_thread():
-            resource_tracker.ensure_running()  # when it is begun it lets them hear again
-            signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
+            block_interrupts()
         super().__init__(*arguments, **settings)
 
     def _on_worker_exit_sync(self, exitcode: int) -> None:

@@ -1,11 +1,20 @@
-"""Processes to compute in, several at once."""
+"""Processes to compute in, and how they hear Ctrl-C: a terminal sends it to all of them."""
 
 import signal
-from concurrent.futures import ProcessPoolExecutor
-from multiprocessing import get_context
+import sys
+from collections.abc import Callable, Iterator
+from concurrent.futures import Future, ProcessPoolExecutor
+from contextlib import contextmanager
+from multiprocessing import get_context, resource_tracker
+from typing import Any
 
 
-def process_pool(processes: int, method: str | None = None) -> ProcessPoolExecutor:
+def process_pool(
+    processes: int,
+    method: str | None = None,
+    begin: Callable[..., object] | None = None,
+    arguments: tuple[Any, ...] = (),
+) -> ProcessPoolExecutor:
     """Give a pool whose processes Ctrl-C ends without a word: it is for whoever waits for them to say something.
 
     Parameters
@@ -13,9 +22,55 @@ def process_pool(processes: int, method: str | None = None) -> ProcessPoolExecut
     processes : int
     method : {"fork", "spawn", "forkserver"}, optional
         How they are started; by default as Python does.
+    begin, arguments
+        What each calls before its first job.
     """
-    return ProcessPoolExecutor(processes, mp_context=get_context(method), initializer=_end_without_a_word)
+    _begin_tracker()
+    given = (begin, arguments)
+    return _Pool(processes, mp_context=get_context(method), initializer=_begin, initargs=given)
 
 
-def _end_without_a_word() -> None:
+@contextmanager
+def deaf() -> Iterator[None]:
+    """Begin processes here that never hear Ctrl-C, unless they ask to; this one hears it afterwards.
+
+    One that comes up could not ignore it yet: it would end with a traceback of whatever it was importing.
+    """
+    before = block_interrupts()
+    try:
+        yield
+    finally:
+        signal.pthread_sigmask(signal.SIG_SETMASK, before)
+
+
+def block_interrupts() -> set[signal.Signals | int]:
+    """Keep Ctrl-C from this thread and from what it begins; tell which signals were kept from it before."""
+    _begin_tracker()  # which lets them hear again
+    return signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
+
+
+def end_without_a_word() -> None:
+    """Have Ctrl-C end this process at once, also one that came while it could not hear."""
     signal.signal(signal.SIGINT, signal.SIG_DFL)
+    signal.pthread_sigmask(signal.SIG_UNBLOCK, {signal.SIGINT})
+
+
+def _begin_tracker() -> None:
+    """Begin the process that clears up after those that Ctrl-C ends; it would warn of what they leave it to do."""
+    sys.warnoptions.append(warning := "ignore:resource_tracker")
+    try:
+        resource_tracker.ensure_running()
+    finally:
+        sys.warnoptions.remove(warning)
+
+
+class _Pool(ProcessPoolExecutor):
+    def submit(self, function: Callable[..., Any], /, *args: Any, **kwargs: Any) -> "Future[Any]":
+        with deaf():  # where it begins a process
+            return super().submit(function, *args, **kwargs)
+
+
+def _begin(begin: Callable[..., object] | None, arguments: tuple[Any, ...]) -> None:
+    end_without_a_word()
+    if begin is not None:
+        begin(*arguments)

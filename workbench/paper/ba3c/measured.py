@@ -19,6 +19,7 @@ from workbench.algos.rl.ba3c.trial import BA3C
 from workbench.algos.rl.trial import play_for
 from workbench.core.budget import Budget
 from workbench.core.machine import cores
+from workbench.core.pool import deaf, end_without_a_word
 from workbench.paper.ba3c.published import FIG_6
 from workbench.paper.ba3c.scaling import exponential_kth_of_n, mean_step_s
 from workbench.paper.experiment import Rows
@@ -145,7 +146,8 @@ def reduce_s(sizes: list[int], repeats: int = 30) -> dict[int, float]:
     sock, port = open_store_socket(HOST)
     context = multiprocessing.get_context("spawn")
     other = context.Process(target=_reduce, args=(1, port, None, sizes, repeats), daemon=True)
-    other.start()
+    with deaf():
+        other.start()
     try:
         return _reduce(0, port, sock, sizes, repeats)
     finally:
@@ -153,6 +155,8 @@ def reduce_s(sizes: list[int], repeats: int = 30) -> dict[int, float]:
 
 
 def _reduce(rank: int, port: int, sock: Any, sizes: list[int], repeats: int) -> dict[int, float]:
+    if rank:
+        end_without_a_word()
     torch.set_num_threads(1)
     group, medians = AllReduce(rank, 2, HOST, (HOST, port), sock, torch.device("cpu"), 60.0), {}
     for size in sizes:

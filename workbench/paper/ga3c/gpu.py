@@ -9,7 +9,6 @@ import statistics
 import subprocess
 import time
 from collections.abc import Sequence
-from concurrent.futures import ProcessPoolExecutor
 from dataclasses import dataclass
 from itertools import product
 from multiprocessing import get_context
@@ -19,6 +18,7 @@ from workbench.algos.rl.a3c.trial import A3C
 from workbench.algos.rl.ga3c.trial import GA3C
 from workbench.algos.rl.trial import play_for
 from workbench.core.machine import cores
+from workbench.core.pool import process_pool
 from workbench.paper.experiment import Rows
 from workbench.paper.ga3c.published import TABLE_2
 
@@ -112,9 +112,8 @@ def _played(
     kind: type[GA3C] | type[A3C], given: dict[str, Any], seconds: float, trials: int
 ) -> tuple[list[dict[str, Any]], float, float]:
     """Play trials side by side, each in a process of its own, all measuring at once; and read the GPU meanwhile."""
-    context = get_context("spawn")
-    all_up = context.Barrier(trials + 1)
-    with ProcessPoolExecutor(trials, context, initializer=_share, initargs=(all_up,)) as pool:
+    all_up = get_context("spawn").Barrier(trials + 1)
+    with process_pool(trials, "spawn", _share, (all_up,)) as pool:
         futures = [pool.submit(_play, kind, given, seed, seconds) for seed in range(trials)]
         all_up.wait()
         readings = _read(seconds)

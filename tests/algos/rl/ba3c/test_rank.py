@@ -323,6 +323,15 @@ def test_a_dead_process_ends_the_phase_with_its_name_and_leaves_no_other_behind(
     assert set(multiprocessing.active_children()) <= others
 
 
+def test_ctrl_c_is_heard_by_rank_0_alone():
+    gang = BA3C(phase=Budget(updates=20), n_ranks=2, n_agents=2, batch=8, **CARTPOLE)({}, 0)
+    os.kill(gang._processes[0].pid, signal.SIGINT)  # as it comes up
+    assert gang.train_phase(silent)["updates"] >= 20
+    os.kill(gang._processes[0].pid, signal.SIGINT)
+    assert gang.train_phase(silent)["updates"] >= 40
+    gang.close()
+
+
 def test_numbers_that_blow_up_end_the_phase_on_every_rank():
     ranks = ranks_of(cartpole(n_ranks=2, updates=50), {"learning_rate": 1e30})
     with pytest.raises(FloatingPointError, match="training diverged"):

@@ -9,6 +9,7 @@ from typing import Any
 
 from workbench.algos.rl.ba3c.connection import ALIVE_S
 from workbench.core.errors import PeerLost, WorkbenchError
+from workbench.core.pool import deaf
 from workbench.core.protocols import Config, GangFactory, GangTrainable, Metrics, Progress
 
 HOST = "127.0.0.1"
@@ -35,7 +36,8 @@ class LocalGang:
         for rank in range(1, factory.n_ranks):
             ours, theirs = context.Pipe()
             process = context.Process(target=_serve, args=(factory, dict(config), seed, rank, theirs), daemon=True)
-            process.start()
+            with deaf():  # what it does rank 0 decides, which hears Ctrl-C
+                process.start()
             theirs.close()
             self._lines.append(ours)
             self._processes.append(process)
@@ -137,7 +139,7 @@ def _watched(progress: Progress, look: Callable[[], None]) -> Progress:
 def _serve(factory: GangFactory, config: Config, seed: int, rank: int, line: Connection) -> None:
     """Run phases of one rank whenever rank 0's address comes, until None comes or nobody is there."""
     trainable: GangTrainable = factory.rank(config, seed, rank)
-    with suppress(EOFError, OSError, KeyboardInterrupt):
+    with suppress(EOFError, OSError):
         line.send("")
         while (address := line.recv()) is not None:
             line.send(_phase(trainable, address, rank))
