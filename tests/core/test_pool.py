@@ -5,6 +5,7 @@ import signal
 import subprocess
 import sys
 import time
+from contextlib import suppress
 from multiprocessing import get_context
 
 import pytest
@@ -66,6 +67,20 @@ def test_ctrl_c_ends_them_at_once_and_without_a_word(code) -> None:
             assert running.communicate(timeout=60) == ("interrupted\n", "")
         finally:
             if running.poll() is None:  # or what failed is told only after they have waited
+                os.killpg(running.pid, signal.SIGKILL)
+
+
+@pytest.mark.timeout(60)
+@pytest.mark.parametrize("method", ["fork", "spawn"])
+def test_none_outlives_the_process_that_has_them(method) -> None:
+    code = WITHIN.replace('process_pool(1, "spawn")', f'process_pool(1, "{method}")')
+    with subprocess.Popen([sys.executable, "-c", code], start_new_session=True, stdout=subprocess.PIPE) as running:
+        try:
+            assert [running.stdout.readline() for _ in range(2)] == [b"at work\n"] * 2
+            running.kill()
+            running.stdout.read()  # until nobody holds the other end
+        finally:
+            with suppress(ProcessLookupError):
                 os.killpg(running.pid, signal.SIGKILL)
 
 

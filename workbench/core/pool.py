@@ -1,11 +1,13 @@
-"""Processes to compute in, and how they hear Ctrl-C: a terminal sends it to all of them."""
+"""Processes to compute in: they end with whoever waits for them, and at Ctrl-C, which a terminal sends to them all."""
 
+import os
 import signal
 import sys
+import threading
 from collections.abc import Callable, Iterator
 from concurrent.futures import Future, ProcessPoolExecutor
 from contextlib import contextmanager
-from multiprocessing import get_context, resource_tracker
+from multiprocessing import get_context, parent_process, resource_tracker
 from typing import Any
 
 
@@ -16,6 +18,8 @@ def process_pool(
     arguments: tuple[Any, ...] = (),
 ) -> ProcessPoolExecutor:
     """Give a pool whose processes Ctrl-C ends without a word: it is for whoever waits for them to say something.
+
+    They end with the process that has them, however that one ends.
 
     Parameters
     ----------
@@ -72,5 +76,13 @@ class _Pool(ProcessPoolExecutor):
 
 def _begin(begin: Callable[..., object] | None, arguments: tuple[Any, ...]) -> None:
     end_without_a_word()
+    threading.Thread(target=_end_with_the_parent, daemon=True).start()
     if begin is not None:
         begin(*arguments)
+
+
+def _end_with_the_parent() -> None:
+    """Wait for it; left alone, this process would wait for its next job for ever."""
+    if (parent := parent_process()) is not None:
+        parent.join()
+        os._exit(1)
