@@ -6,7 +6,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from workbench.cluster.attempts import Attempt, Attempts, Cancel, Release, Restart, Submit
+from workbench.cluster.attempts import Attempt, Attempts, Cancel, Restart, Submit
+from workbench.cluster.seats import Release
 from workbench.cluster.slots import Slot
 from workbench.core.errors import SchedulerError
 from workbench.core.protocols import Event, Job, Kind, Verdict
@@ -26,7 +27,7 @@ def book_of(n_slots: int, *, n_ranks: int = 1, **settings) -> tuple[Attempts, li
     slots = [Slot(n, tuple(f"{r}{n}" for r in ranks), tuple(f"{r}{n}" for r in ranks)) for n in range(n_slots)]
     for slot in slots:
         book.slot_joined(slot, 0.0)
-    book.release()
+    book.seats.release()
     book.take_events()
     return book, slots
 
@@ -63,14 +64,14 @@ def test_a_trial_goes_from_phase_to_phase_on_its_slot() -> None:
     assert (again.slot, again.alive, again.job.phase, again.job.checkpoint) == (first, True, 1, "c")
     book.phase_ended(again, 4.0, ENDED)
     assert book.verdict(7, Verdict.STOP, 4.0) == []
-    assert (book.n_free, book.n_slots, second.trial) == (2, 2, None)
+    assert (book.n_free, book.seats.n_up, second.trial) == (2, 2, None)
 
 
 def test_a_lost_attempt_is_tried_again_on_another_slot_at_once() -> None:
     book, (first, second) = book_of(2)
     (attempt,) = begun(book, 0)
     assert book.slot_lost(first, 1.0) == [Cancel(attempt, stop=False)]
-    assert (book.n_slots, book.n_free) == (1, 0)  # the free slot is spoken for
+    assert (book.seats.n_up, book.n_free) == (1, 0)  # the free slot is spoken for
     (submit,) = book.seat_waiting(1.0)
     assert (submit.attempt.slot, submit.attempt.number) == (second, 1)
     started, lost, failed, again = book.take_events()
@@ -85,7 +86,7 @@ def test_with_no_other_slot_the_trial_waits_until_its_own_is_back() -> None:
     book.slot_lost(slot, 1.0)
     assert book.time_passed(2.0) == []
     book.slot_joined(slot, 3.0)
-    assert (book.n_slots, book.n_free) == (1, 0)
+    assert (book.seats.n_up, book.n_free) == (1, 0)
     (submit,) = book.time_passed(3.0)
     assert (submit.attempt.slot, submit.attempt.number, submit.attempt.alive) == (slot, 1, False)
     assert told(book) == [
@@ -154,7 +155,7 @@ def test_a_trial_dropped_in_mid_phase_is_stopped_there_and_nothing_more_is_heard
     book, (slot,) = book_of(1)
     (attempt,) = begun(book, 0)
     assert book.drop(0) == [Cancel(attempt, stop=True)]
-    assert (book.n_free, book.release()) == (1, [Release(slot)])
+    assert (book.n_free, book.seats.release()) == (1, [Release(slot)])
     book.sign(attempt, 1.0, data={"metrics": {}})
     book.phase_ended(attempt, 1.0, ENDED)
     assert told(book) == []
@@ -195,7 +196,7 @@ def test_a_restart_of_the_cluster_by_somebody_else_costs_no_attempt() -> None:
     (submit,) = book.seat_waiting(1.0)
     assert submit.attempt.number == 0
     assert book.out_of_reach(2.0) == [Cancel(submit.attempt, stop=False)]
-    assert (book.n_slots, book.n_free) == (0, 0)
+    assert (book.seats.n_up, book.n_free) == (0, 0)
     assert told(book)[3:] == [
         ("phase_failed", 0, "crash", 0),
         ("phase_started", 0),
@@ -279,7 +280,7 @@ def test_what_waits_comes_before_anything_new_and_first_come_first_served() -> N
     begun(book, 0, 1)
     book.slot_lost(second, 1.0)
     book.slot_lost(first, 1.0)
-    assert (book.n_slots, book.n_free) == (1, 0)
+    assert (book.seats.n_up, book.n_free) == (1, 0)
     book.slot_joined(first, 2.0)
     assert book.n_free == 0
     book.slot_joined(second, 2.0)
@@ -308,9 +309,9 @@ def test_slots_are_cleared_once_and_only_when_nobody_has_taken_them() -> None:
         book.phase_ended(attempt, 1.0, ENDED)
         book.verdict(attempt.job.trial, Verdict.PAUSE, 1.0)
     begun(book, 2)
-    assert book.release() == [Release(second)]
-    assert book.release() == []
-    assert book.release(everything=True) == [Release(first)]
+    assert book.seats.release() == [Release(second)]
+    assert book.seats.release() == []
+    assert book.seats.release(everything=True) == [Release(first)]
 
 
 def test_what_cannot_be_is_refused_in_one_line() -> None:
@@ -487,7 +488,7 @@ class _Cluster:
         held = sum(slot.up and slot.trial is not None for slot in slots)
         down = sum(not slot.up for slot in slots)
         assert free + held + down == len(slots)
-        assert (book.n_slots, book.n_free) == (free + held, max(free - len(self.waiting), 0))
+        assert (book.seats.n_up, book.n_free) == (free + held, max(free - len(self.waiting), 0))
         assert {trial for trial, is_open in self.open_phases.items() if is_open} >= set(self.running)
 
 
@@ -545,7 +546,7 @@ def test_slots_are_given_back_free_ones_at_once_and_others_as_phases_end() -> No
     first, second = begun(book, 7, 8)
     book.take_events()
     assert book.give_back(2, 1.0) == [Release(slots[2])]
-    assert (book.n_slots, book.surplus, told(book)) == (2, 1, [("slot_lost", 2)])
+    assert (book.seats.n_up, book.surplus, told(book)) == (2, 1, [("slot_lost", 2)])
     for attempt in (first, second):
         book.rank_ended(attempt, 2.0, 0, {k: v for k, v in ENDED.items() if k != "score"})
     assert book.verdict(7, Verdict.CONTINUE, 2.0) == [Release(slots[0])]

@@ -5,12 +5,12 @@ back (instructions), and what has come of it is written down (events). It has no
 is), no thread, no input or output, and knows nothing of Dask: the real and the simulated executor keep the same book.
 """
 
-import heapq
 import math
 from collections import deque
 from collections.abc import Mapping
 from typing import Any, NamedTuple
 
+from workbench.cluster.seats import Release, Seats
 from workbench.cluster.slots import Slot
 from workbench.core.errors import SchedulerError
 from workbench.core.protocols import Event, Job, Kind, Verdict
@@ -75,12 +75,6 @@ class Restart(NamedTuple):
     rank: int
 
 
-class Release(NamedTuple):
-    """Close the trial that may still live on the slot's workers."""
-
-    slot: Slot
-
-
 Instruction = Submit | Cancel | Restart | Release
 
 
@@ -100,8 +94,8 @@ class Attempts:
 
     Attributes
     ----------
-    n_slots : int
-        Slots that are up.
+    seats : Seats
+        The slots that are up, and those that are free.
     waiting : deque of (Job, int)
         Attempts without a slot: they come before any new trial.
     events : list of Event
@@ -113,17 +107,15 @@ class Attempts:
     def __init__(self, max_retries: int, stall_s: float = math.inf, cause_s: float = 0.0, leave_s: float = 0.0) -> None:
         self._max_retries, self._stall_s, self._cause_s, self._leave_s = max_retries, stall_s, cause_s, leave_s
         self.surplus = 0
-        self.n_slots = 0
+        self.seats = Seats()
         self.waiting: deque[tuple[Job, int]] = deque()
-        self._slots: dict[int, Slot] = {}  # all there have been, by number
-        self._free: list[int] = []  # heap: up and without a trial, the lowest comes first
         self._attempts: dict[int, Attempt] = {}  # by trial: the last on the slot it holds
         self.events: list[Event] = []
 
     @property
     def n_free(self) -> int:
         """Slots that are up, hold no trial, and are not needed for a retry."""
-        return max(len(self._free) - len(self.waiting), 0)
+        return max(self.seats.n_free - len(self.waiting), 0)
 
     def take_events(self) -> list[Event]:
         """Hand over the events since the last call."""
@@ -151,12 +143,11 @@ class Attempts:
             return []
         job, slot = attempt.job, attempt.slot
         following = Job(trial, job.phase + 1, job.config, job.seed, attempt.checkpoint, job.slot)
-        given_up = self._give_back(slot, now) if slot.up and self.surplus else []
-        if slot.up:
+        if slot.up and not self.surplus:
             return [self._submit(following, 0, now, slot, attempt.alive)]
-        self._leave(attempt)  # lost while the trial was held, or given back
+        self._leave(attempt)  # lost while the trial was held, or to be given back
         self.waiting.append((following, 0))
-        return given_up
+        return self.give_back(self.surplus, now)
 
     def drop(self, trial: int) -> list[Cancel]:
         """Forget a trial, wherever it is; nothing more is heard of it."""
@@ -168,44 +159,29 @@ class Attempts:
         self.events = [event for event in self.events if event.trial != trial]
         return [Cancel(attempt, stop=True)] if attempt is not None and under_way else []
 
-    def give_back(self, n: int, now: float) -> list[Instruction]:
+    def give_back(self, n: int, now: float) -> list[Release]:
         """Give so many slots back, those without a trial at once and the others as their phases end."""
         self.surplus = n
-        instructions: list[Instruction] = []
-        while self.surplus and self._free:
-            instructions += self._give_back(self._slots[max(self._free)], now)
-        return instructions
-
-    def _give_back(self, slot: Slot, now: float) -> list[Release]:
-        self.surplus -= 1
-        self.slot_lost(slot, now)
-        return [Release(slot)]
+        given_back = []
+        while self.surplus and self.seats.n_free:
+            self.surplus -= 1
+            given_back.append(Release(self.seats.last))
+            self.slot_lost(self.seats.last, now)
+        return given_back
 
     def seat_waiting(self, now: float) -> list[Submit]:
         """Put what waits on slots that have become free, in the order of waiting."""
         submits = []
-        while self.waiting and self._free:
+        while self.waiting and self.seats.n_free:
             job, number = self.waiting.popleft()
             submits.append(self._submit(job, number, now))
         return submits
-
-    def release(self, *, everything: bool = False) -> list[Release]:
-        """Clear slots that have given up a trial and got no other; at the end, all."""
-        slots = self._slots.values() if everything else [self._slots[index] for index in self._free]
-        dirty = [slot for slot in slots if slot.up and (slot.dirty or slot.trial is not None)]
-        for slot in dirty:
-            slot.dirty = False
-        return [Release(slot) for slot in dirty]
 
     # -- stimuli: what happens on the cluster ---------------------------------------------------------------------
 
     def slot_joined(self, slot: Slot, now: float) -> None:
         """Take a slot into service, a new one or one that is back; an earlier driver may have left a trial on it."""
-        self._slots[slot.index] = slot
-        slot.up = slot.dirty = True
-        self.n_slots += 1
-        if slot.trial is None:
-            heapq.heappush(self._free, slot.index)
+        self.seats.join(slot)
         self.events.append(Event(Kind.SLOT_JOINED, now, slot=slot.index, data=slot.place))
 
     def slot_lost(
@@ -225,12 +201,9 @@ class Attempts:
         """
         if not slot.up:
             return []
-        slot.up = False
-        self.n_slots -= 1
+        self.seats.lose(slot)
         self.events.append(Event(Kind.SLOT_LOST, now, slot=slot.index, data=slot.place))
         if slot.trial is None:
-            self._free.remove(slot.index)
-            heapq.heapify(self._free)
             return []
         attempt = self._attempts[slot.trial]
         attempt.alive = False
@@ -253,7 +226,7 @@ class Attempts:
     def out_of_reach(self, now: float) -> list[Cancel]:
         """Take every slot out of service, for the connection to the cluster broke; that costs no attempt."""
         cancels: list[Cancel] = []
-        for slot in self._slots.values():
+        for slot in self.seats.slots:
             if slot.trial is not None:
                 attempt = self._attempts[slot.trial]
                 cancels += self.attempt_lost(attempt, "crash", "the connection to the cluster broke", now, counts=False)
@@ -361,26 +334,16 @@ class Attempts:
 
     def _submit(self, job: Job, number: int, now: float, slot: Slot | None = None, alive: bool = False) -> Submit:
         """Begin an attempt; without a slot of its own on the free one that the job names, else on the lowest."""
-        trial, free = job.trial, self._free
         if slot is None:
-            if not free:
-                raise SchedulerError(f"trial {trial} cannot start: none of the {self.n_slots} slots is free")
-            if job.slot is None or job.slot == free[0] or job.slot not in free:
-                slot = self._slots[heapq.heappop(free)]
-            else:
-                slot = self._slots[job.slot]
-                free.remove(job.slot)
-                heapq.heapify(free)
-        slot.trial = trial
-        attempt = self._attempts[trial] = Attempt(job, number, slot, now, alive)
-        self.events.append(Event(Kind.PHASE_STARTED, now, trial, job.phase, slot.index))
+            if not self.seats.n_free:
+                raise SchedulerError(f"trial {job.trial} cannot start: none of the {self.seats.n_up} slots is free")
+            slot = self.seats.take(job.trial, job.slot)
+        attempt = self._attempts[job.trial] = Attempt(job, number, slot, now, alive)
+        self.events.append(Event(Kind.PHASE_STARTED, now, job.trial, job.phase, slot.index))
         return Submit(attempt)
 
     def _leave(self, attempt: Attempt) -> None:
         """Take a trial off its slot."""
-        slot = attempt.slot
         attempt.under_way = False
         del self._attempts[attempt.job.trial]
-        slot.trial, slot.dirty = None, True
-        if slot.up:
-            heapq.heappush(self._free, slot.index)
+        self.seats.leave(attempt.slot)

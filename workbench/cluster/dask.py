@@ -14,10 +14,11 @@ from typing import Any
 from distributed import CancelledError, Client, Future
 from distributed.client import ClosedClientError
 
-from workbench.cluster.attempts import Attempt, Attempts, Cancel, Instruction, Release, Restart, Submit
+from workbench.cluster.attempts import Attempt, Attempts, Cancel, Instruction, Restart, Submit
 from workbench.cluster.checkpoints import CheckpointStore
 from workbench.cluster.connection import Connection
 from workbench.cluster.local import ending_of
+from workbench.cluster.seats import Release
 from workbench.cluster.slots import Slots
 from workbench.cluster.tasks import Tasks
 from workbench.cluster.uploads import Arrivals
@@ -103,7 +104,7 @@ class DaskExecutor:
     @property
     def n_slots(self) -> int:
         """Slots that are up."""
-        return self._book.n_slots
+        return self._book.seats.n_up
 
     @property
     def n_free(self) -> int:
@@ -158,7 +159,7 @@ class DaskExecutor:
 
     def wait(self, timeout_s: float | None = None) -> Sequence[Event]:
         """Return the events since the last call, in order, waiting for one if there is none."""
-        self._carry_out(self._book.release())
+        self._carry_out(self._book.seats.release())
         until = math.inf if timeout_s is None else self.now + timeout_s
         while True:
             self._listen(min(max(until - self.now, 0.0), _LOOK_S))
@@ -193,7 +194,7 @@ class DaskExecutor:
                 while self._arrivals and self._line.unbroken and self.now < until:
                     with suppress(queue.Empty):
                         self._inbox.get(timeout=_LOOK_S)()
-                slots = [slot for (slot,) in self._book.release(everything=True)]
+                slots = [slot for (slot,) in self._book.seats.release(everything=True)]
                 for future in [future for slot in slots for future in self._tasks.release(slot)]:
                     future.exception(timeout=_CLOSE_S)
         except (OSError, TimeoutError, CancelledError):

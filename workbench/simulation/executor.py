@@ -8,7 +8,8 @@ from typing import Any, NamedTuple, Protocol, runtime_checkable
 
 import numpy as np
 
-from workbench.cluster.attempts import Attempt, Attempts, Release, Submit
+from workbench.cluster.attempts import Attempt, Attempts, Submit
+from workbench.cluster.seats import Release
 from workbench.cluster.slots import Slot
 from workbench.core.errors import InvalidInput
 from workbench.core.protocols import RETURNS, Config, Event, Job, Metrics, Verdict
@@ -76,7 +77,7 @@ class SimulatedExecutor:
     @property
     def n_slots(self) -> int:
         """Slots that are up."""
-        return self._book.n_slots
+        return self._book.seats.n_up
 
     @property
     def n_free(self) -> int:
