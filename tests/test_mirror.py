@@ -33,6 +33,7 @@ ELSEWHERE = {  # what is no more than a part of something, and is tested as that
     "algos/search/full.py": "algos/search/test_contract.py",
     "algos/search/optuna.py": "algos/search/test_searchers.py",
     "algos/search/trials.py": "algos/search/test_contract.py",
+    "algos/search/warmup.py": "algos/search/test_searchers.py",
     "analysis/completion.py": "core/test_size.py",
     "analysis/forests.py": "analysis/test_importance.py",
     "cli/evaluate.py": "cli/test_main.py",

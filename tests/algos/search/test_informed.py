@@ -78,7 +78,9 @@ def test_the_record_gives_every_configuration_again(kind) -> None:
 
 
 def test_what_it_cannot_use_is_refused() -> None:
-    with pytest.raises(InvalidInput, match="RandomSearcher learns nothing from earlier trials: take optuna, smac or"):
+    with pytest.raises(
+        InvalidInput, match="RandomSearcher learns nothing from earlier trials: take optuna, smac, evol"
+    ):
         InformedSearcher(RandomSearcher(SPACE), GOOD, PAST)
     with pytest.raises(InvalidInput, match=r"lr=5 lies outside"):
         InformedSearcher(RandomSearcher(SPACE), [{"lr": 5, "gamma": 0.9}])

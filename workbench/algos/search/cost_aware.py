@@ -8,10 +8,9 @@ import numpy as np
 import numpy.typing as npt
 
 from workbench.algos.search.surrogate import NOISE, OWN, likeness, positions
-from workbench.core.checks import check_not_negative, check_share, check_size
+from workbench.algos.search.warmup import LearningSearcher
+from workbench.core.checks import check_not_negative, check_size
 from workbench.core.protocols import Config, Report
-from workbench.core.showing import settings_html
-from workbench.core.space import Space
 
 Array = npt.NDArray[np.float64]
 
@@ -19,7 +18,7 @@ _normal = NormalDist()
 
 
 @dataclass
-class CostAwareSearcher:
+class CostAwareSearcher(LearningSearcher):
     """Moves on from the front of score and cost, towards what promises to lie beyond it.
 
     A configuration's cost is the mean duration of its phases, its worth the share of the others that it beats, each at
@@ -35,44 +34,24 @@ class CostAwareSearcher:
     space : Space
     seed : int
     warmup : int
-        Configurations are drawn at random until so many have reported.
+        Configurations are drawn at random until so many trials have reported.
+    random : float
+        Probability for a configuration to be drawn at random all the same.
     draws : int
         Configurations to choose from, for each one suggested.
     spread : float
         Standard deviation of their moves from the front, in shares of a hyperparameter's range.
-    random : float
-        Probability for a configuration to be drawn at random all the same.
     """
 
-    space: Space
-    seed: int = 0
-    warmup: int = 10
     draws: int = 100
     spread: float = 0.2
-    random: float = 0.1
-    _configs: dict[int, Config] = field(init=False, default_factory=dict, repr=False, compare=False)
     _scores: dict[int, list[float]] = field(init=False, default_factory=dict, repr=False, compare=False)
     _seconds: dict[int, list[float]] = field(init=False, default_factory=dict, repr=False, compare=False)
 
-    _repr_html_ = settings_html
-
     def __post_init__(self) -> None:
-        self.space = Space.of(self.space)
-        check_size(self, warmup=self.warmup, draws=self.draws)
+        super().__post_init__()
+        check_size(self, draws=self.draws)
         check_not_negative(self, spread=self.spread)
-        check_share(self, random=self.random)
-        self._rng = np.random.default_rng(self.seed)
-
-    def suggest(self, trial: int) -> Config | None:
-        """Take the most promising of some draws around the front, or draw one."""
-        enough = len(self._scores) >= max(self.warmup, 2)
-        config = self._promising() if enough and self._rng.random() >= self.random else self.space.sample(self._rng)
-        self._configs[trial] = config
-        return config
-
-    def adopt(self, trial: int, config: Config) -> None:
-        """Hear of a trial that runs, or ran, a configuration of somebody else's."""
-        self._configs[trial] = config
 
     def observe(self, report: Report) -> None:
         """Keep the score and the duration; a phase that failed has neither."""
@@ -105,7 +84,11 @@ class CostAwareSearcher:
         own = np.take_along_axis(curves, common, axis=1)
         return np.asarray(((own > own.T) + 0.5 * (own == own.T)).mean(axis=1))
 
-    def _promising(self) -> Config:
+    def _reported(self) -> int:
+        return len(self._scores)
+
+    def _learned(self) -> Config:
+        """Take the most promising of some draws around the front."""
         trials = list(self._scores)
         seconds, shares = self._costs(trials), self._shares(trials)
         front = [trials[k] for k in _front(seconds, shares)]

@@ -18,8 +18,8 @@ class InformedSearcher:
     """Give some configurations first, then those of another searcher, which may learn from earlier trials too.
 
     A searcher learns from what it did not suggest if it has a method ``adopt(trial, config)``: `OptunaSearcher`,
-    `SMACSearcher` and `EvolutionSearcher` have. To them, trials known beforehand have numbers below 0, those tried
-    first among them.
+    `SMACSearcher`, `EvolutionSearcher` and `CostAwareSearcher` have. To them, trials known beforehand have
+    numbers below 0, those tried first among them.
 
     Parameters
     ----------
@@ -50,7 +50,7 @@ class InformedSearcher:
         if self.past and not self._learns:
             raise InvalidInput(
                 f"{type(self.searcher).__name__} learns nothing from earlier trials: "
-                "take optuna, smac or evolution, or leave past out"
+                "take optuna, smac, evolution or cost-aware, or leave past out"
             )
         for number, trial in enumerate(self.past, start=1 + len(self.first)):
             self._inner.adopt(-number, trial["config"])
