@@ -65,6 +65,11 @@ def learned() -> go.Figure:
     return figures.bands(variant_bands(curves), f"Ms. Pac-Man · {kept.scale}", "frames", "score (last 100 games)")
 
 
+def training_batch() -> go.Figure:
+    kept = recorded("ga3c-training-batch-atari")
+    return figures.bands(variant_bands(kept.frame), f"Ms. Pac-Man · {kept.scale}", "frames", "score")
+
+
 def stability() -> go.Figure:
     kept = recorded("ba3c-stability")
     return figures.bands(variant_bands(kept.frame), f"CartPole · {kept.scale}", "frames", "score (last 100 games)")
@@ -135,6 +140,7 @@ FIGURES: dict[str, Callable[[], go.Figure]] = {
     "toy-schedule": toy_schedule,
     "pbt-toy": lambda: figures.toy_problem(ablations.paths([ablations.play(name, 0) for name in ablations.VARIANTS])),
     "ba3c-stability": stability,
+    "ga3c-training-batch": training_batch,
     "hts-speedup": hts_speedup,
     "compared": compared,
     "ga3c-learns": learned,
