@@ -37,3 +37,12 @@ def test_scores_are_compared_at_as_many_frames_and_at_the_same_time(tmp_path) ->
         "as many steps train as well as without concurrency": "agrees",
         "in the same wall time scores are higher than the synchronous baseline's": "agrees",
     }
+
+
+@pytest.mark.parametrize(("other", "verdict"), [("a", "agrees"), ("b", "differs")])
+def test_actors_change_nothing_only_where_all_weights_are_the_same(tmp_path, other, verdict) -> None:
+    rows = [{"setting": "actors", "value": n, "seed": s, "weights": f"{s}a"} for n in (1, 4, 16) for s in range(2)]
+    rows[-1]["weights"] = f"1{other}"
+    keep_table(tmp_path / "hts-sweeps", [*rows, rows[0] | {"setting": "interval", "weights": "c"}], ABOUT)
+    found = verdicts(tmp_path, "HTS-RL", "Methods")["results do not depend on the actors"]
+    assert found == (verdict, 1 + (other == "b"))

@@ -17,6 +17,7 @@ from workbench.paper.hts.speedup import (
     expected_speedup,
     fingerprints,
     speedups,
+    swept,
 )
 
 
@@ -112,3 +113,20 @@ def test_runs_are_summed_up_beside_what_is_expected():
     assert (row["expected"], row["expected_with_learning"]) == (1.0, pytest.approx(1.5))
     assert row["difference"] == pytest.approx(0.0)
     assert row["difference_low"] < 0 < row["difference_high"]
+
+
+def test_a_sweep_is_summed_up_beside_the_longest_sum_of_an_interval():
+    """Exponential steps of 10 ms, 2 environments: the longer of two is 15 ms; of two sums of 4 it is 51 ms."""
+    shown = {"setting": "interval", "n_agents": 2, "mean_ms": 10.0, "learning_s": 0.008}
+    runs = [
+        shown | {"value": alpha, "sync_interval": alpha, "step_ms": took, "return": 100.0 + took}
+        for alpha, times in ((1, (16.0, 17.0, 18.0)), (4, (13.0, 14.0, 15.0)))
+        for took in times
+    ]
+    one, four = swept(pd.DataFrame(runs)).to_dict("records")
+    assert (one["value"], one["n"], one["step_ms"], one["step_ms_low"], one["step_ms_high"]) == (1, 3, 17, 16, 18)
+    assert one["expected_ms"] == pytest.approx(15)
+    draws = np.random.default_rng(0).gamma(4, 10.0, (100_000, 2)).max(1)
+    assert four["expected_ms"] == pytest.approx(draws.mean() / 4, rel=0.01)
+    assert (one["learning_ms"], four["learning_ms"]) == (8.0, 2.0)
+    assert four["return"] == pytest.approx(114)

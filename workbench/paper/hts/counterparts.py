@@ -9,7 +9,7 @@ from workbench.analysis.variants import split
 from workbench.paper.experiment import RecordedTable
 from workbench.paper.hts.published import CLAIMS, NUMBERS
 from workbench.paper.numbers import Counterpart, Pairs, find
-from workbench.paper.verdicts import NEARLY, above, better, exact, mean_of, paired_percent, percent, within
+from workbench.paper.verdicts import NEARLY, above, better, exact, mean_of, met, paired_percent, percent, within
 
 
 def speedup(root: Path) -> Pairs:
@@ -35,6 +35,17 @@ def speedup(root: Path) -> Pairs:
     gap = paired_percent(runs["hts_return"], runs["synchronous_return"])
     why = f"return after training, HTS-RL less synchronous; PPO, sleeping CartPole, {len(runs)} seeds"
     yield above(number, gap, -NEARLY, kept.origin, why, "%")
+
+
+def actors(root: Path) -> Pairs:
+    """What the number of actors changes (Table 4): the weights that seeds come to, bit by bit."""
+    kept = RecordedTable.open("hts-sweeps", root)
+    runs = kept.frame[kept.frame["setting"] == "actors"]
+    most = int(runs.groupby("seed")["weights"].nunique().max())
+    numbers = ", ".join(str(n) for n in sorted(runs["value"].unique()))
+    why = f"different weights a seed ends with, {numbers} actors, {runs['seed'].nunique()} seeds; agrees if one"
+    number = find(CLAIMS, "Methods", "results do not depend on the actors")
+    yield met(number, most == 1, most, 0.0, kept.origin, why, "weights")
 
 
 def returns(root: Path) -> Pairs:
@@ -64,4 +75,4 @@ def _scores_at(runs: pd.DataFrame, seeds: list[int], until: pd.Series | None = N
     return np.array([rows["score"].iloc[-1] for rows in by_seed])
 
 
-COUNTERPARTS: list[Counterpart] = [speedup, returns]
+COUNTERPARTS: list[Counterpart] = [speedup, actors, returns]

@@ -10,9 +10,10 @@ from typing import Any
 import numpy as np
 
 from workbench.algos.rl.evaluate import evaluate
-from workbench.algos.rl.hts.trial import HTS
+from workbench.algos.rl.hts.trial import HTS, HTSTrial
 from workbench.core.protocols import Config
 from workbench.paper.experiment import Experiment, Rows, each, trained
+from workbench.paper.hts.speedup import mark_of
 
 SYSTEMS = {"hts": True, "synchronous": False}
 CONFIG: Config = {"learning_rate": 1e-3, "init": "orthogonal", "gamma": 0.98, "entropy_beta": 0.0, "gae_lambda": 0.8}
@@ -105,7 +106,10 @@ def _both(settings: SpeedRuns, law: str, seed: int) -> dict[str, Any]:
 
 
 def _trained(settings: dict[str, Any], seed: int, games: int) -> dict[str, float]:
-    trial = HTS.from_json(settings)(CONFIG, seed)
+    return _measured(HTS.from_json(settings)(CONFIG, seed), settings, seed, games)
+
+
+def _measured(trial: HTSTrial, settings: dict[str, Any], seed: int, games: int) -> dict[str, float]:
     metrics = trial.train_phase(lambda metrics: None)
     lags = np.flatnonzero(trial._meter.reading().lags)
     trial.close()
@@ -116,6 +120,72 @@ def _trained(settings: dict[str, Any], seed: int, games: int) -> dict[str, float
         "policy_lag": int(lags.max()),
         "return": evaluate(trial.model, trial.game, games, seed=1000 + seed).mean,
     }
+
+
+@dataclass(frozen=True)
+class SweepRuns:
+    """HTS-RL by PPO with every number of actors, and with every synchronisation interval; exponential step times.
+
+    Attributes
+    ----------
+    actors : tuple of int
+        At an interval of 128.
+    intervals : tuple of int
+        At four actors.
+    steps : int
+        Of every environment in a run, whatever the interval.
+    epochs : int
+        Of PPO, in minibatches of 128.
+    """
+
+    seeds: int
+    actors: tuple[int, ...] = (1, 2, 4, 8, 16)
+    intervals: tuple[int, ...] = (4, 16, 64, 128, 512)
+    steps: int = 2048
+    mean_ms: float = 10.0
+    epochs: int = 4
+    games: int = 20
+    processes: int = 2
+
+
+def sweeps(settings: SweepRuns) -> Rows:
+    """Measure speed and return by the number of actors and by the interval (Tables 4 and 5), deterministic.
+
+    Returns
+    -------
+    rows
+        One a value and seed: setting (actors or interval), value, seed, n_actors, sync_interval, n_agents, mean_ms,
+        step_ms (of all environments), steps, learning_s (of an update), policy_lag (the largest), return (mean of the
+        games after training), weights (a mark of all of them at the end, to the last bit).
+    """
+    jobs = [
+        (settings, setting, value, seed)
+        for setting, values in (("actors", settings.actors), ("interval", settings.intervals))
+        for value in values
+        for seed in range(settings.seeds)
+    ]
+    return each(_swept, jobs, settings.processes)
+
+
+def _swept(settings: SweepRuns, setting: str, value: int, seed: int) -> dict[str, Any]:
+    interval, actors = (value, 4) if setting == "interval" else (128, value)
+    base = {
+        "game": "CartPole-v1",
+        "device": "cpu",
+        "method": "ppo",
+        "n_agents": 16,
+        "n_actors": actors,
+        "phase": {"updates": settings.steps // interval},
+        "sync_interval": interval,
+        "n_epochs": settings.epochs,
+        "n_minibatches": max(1, interval // 8),
+        "step_time_mean_s": settings.mean_ms / 1e3,
+        "step_time_cv": 1.0,  # of a gamma law: exponential
+    }
+    row = {"setting": setting, "value": value, "seed": seed, "n_actors": actors, "sync_interval": interval}
+    row |= {"n_agents": 16, "mean_ms": settings.mean_ms}
+    trial = HTS.from_json(base)(CONFIG, seed)
+    return row | _measured(trial, base, seed, settings.games) | {"weights": mark_of(trial)}
 
 
 @dataclass(frozen=True)
@@ -179,6 +249,17 @@ EXPERIMENTS: list[Experiment[Any]] = [
             "minutes": (SpeedRuns(LAWS[:2], seeds=4), SpeedRuns(LAWS[2:], seeds=3, processes=3)),
             "hours": SpeedRuns(LAWS, seeds=20, updates=30),
             "paper": SpeedRuns(LAWS, seeds=5, updates=1000, sync_interval=512),
+        },
+    ),
+    Experiment(
+        "hts-sweeps",
+        shows="HTS-RL, Tables 4 and 5: speed and return by the number of actors and by the synchronisation interval",
+        source="measured",
+        run=sweeps,
+        scales={
+            "minutes": SweepRuns(seeds=3),
+            "hours": SweepRuns(seeds=20, steps=16_384),
+            "paper": SweepRuns(seeds=5, steps=500_000),
         },
     ),
     Experiment(

@@ -23,6 +23,7 @@ from workbench.core.protocols import Config
 
 if TYPE_CHECKING:
     from workbench.algos.rl.hts.trial import HTS
+    from workbench.algos.rl.trial import Trial
 
 
 @dataclass(frozen=True)
@@ -129,11 +130,40 @@ def fingerprints(variants: "Mapping[str, HTS]", config: Config, seed: int = 0) -
         trial = settings(config, seed)
         metrics = trial.train_phase(lambda metrics: None)
         trial.close()
-        digest = hashlib.blake2b(digest_size=6)
-        for tensor in trial.model.state_dict().values():
-            digest.update(tensor.cpu().numpy().tobytes())
-        rows.append((name, metrics["seconds"], int(metrics["updates"]), metrics["score"], digest.hexdigest()))
+        rows.append((name, metrics["seconds"], int(metrics["updates"]), metrics["score"], mark_of(trial)))
     return pd.DataFrame(rows, columns=["variant", "seconds", "updates", "score", "weights"])
+
+
+def mark_of(trial: "Trial") -> str:
+    """Give a digest of a trial's weights: equal only if every bit of them is."""
+    digest = hashlib.blake2b(digest_size=6)
+    for tensor in trial.model.state_dict().values():
+        digest.update(tensor.cpu().numpy().tobytes())
+    return digest.hexdigest()
+
+
+def swept(runs: pd.DataFrame) -> pd.DataFrame:
+    """Sum up the recording ``hts-sweeps`` (Tables 4 and 5).
+
+    Returns
+    -------
+    DataFrame
+        One row a value: setting, value, n (seeds), step_ms (median, of all environments) with step_ms_low and
+        step_ms_high, expected_ms (the longest sum of an interval's step times alone, a step), learning_ms (of an
+        update, a step), return (mean) with return_low and return_high.
+    """
+    rows = []
+    for (setting, value), of in runs.groupby(["setting", "value"], sort=False):
+        alpha, step_time = int(of["sync_interval"].iloc[0]), StepTime(of["mean_ms"].iloc[0] / 1e3, 1.0, "gamma")
+        took = bootstrap_interval(of["step_ms"].to_numpy(float))
+        rows.append(
+            {"setting": setting, "value": value, "n": len(of)}
+            | took.columns("step_ms")
+            | {"expected_ms": 1e3 * expected_longest_sum(step_time, int(of["n_agents"].iloc[0]), alpha) / alpha}
+            | {"learning_ms": 1e3 * float(of["learning_s"].median()) / alpha}
+            | bootstrap_interval(of["return"].to_numpy(float), "mean").columns("return")
+        )
+    return pd.DataFrame(rows)
 
 
 def expected_longest_step(step_time: StepTime, n: int) -> float:
