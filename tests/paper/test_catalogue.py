@@ -33,8 +33,7 @@ SMALLEST = {  # every experiment, as small as it goes: what is changed in the fi
     "ga3c-defaults-atari": {"frames": 8000, "points": 2, "seeds": 1},
     "hts-speedup": {"laws": ("gamma:1",), "seeds": 1, "updates": 2, "mean_ms": 1.0, "epochs": 1, "games": 1}
     | {"processes": 1},
-    "hts-sweeps": {"seeds": 1, "actors": (1, 2), "intervals": (4, 8), "steps": 256, "mean_ms": 0.1, "games": 1}
-    | {"processes": 1},
+    "hts-sweeps": {"seeds": 1, "actors": (1, 2), "steps": 256, "mean_ms": 0.1, "games": 1} | {"processes": 1},
     "hts-return": {"seeds": 1, "frames": 4096, "phases": 2, "mean_ms": 0.5, "processes": 1},
     "ba3c-scaling": {"seconds": 0.3, "updates": 5},
     "ba3c-scaling-model": {},

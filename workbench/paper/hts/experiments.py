@@ -141,7 +141,7 @@ class SweepRuns:
     seeds: int
     actors: tuple[int, ...] = (1, 2, 4, 8, 16)
     intervals: tuple[int, ...] = (4, 16, 64, 128, 512)
-    steps: int = 2048
+    steps: int = 1024
     mean_ms: float = 10.0
     epochs: int = 4
     games: int = 20
@@ -257,7 +257,7 @@ EXPERIMENTS: list[Experiment[Any]] = [
         source="measured",
         run=sweeps,
         scales={
-            "minutes": SweepRuns(seeds=3),
+            "minutes": (SweepRuns(seeds=3, intervals=()), SweepRuns(seeds=3, actors=())),
             "hours": SweepRuns(seeds=20, steps=16_384),
             "paper": SweepRuns(seeds=5, steps=500_000),
         },
