@@ -3,6 +3,7 @@
 import json
 from collections.abc import Iterator
 from pathlib import Path
+from statistics import median
 
 from workbench.core.errors import DatabaseError
 from workbench.core.places import DATA
@@ -14,8 +15,9 @@ _CURVES = {
     "ga3c-against-sb3-atari": ("system", {"default": "GA3C", "a2c": "Stable-Baselines3's A2C"}),
     "ga3c-against-sb3": ("system", {"default": "GA3C", "a2c": "Stable-Baselines3's A2C"}),
     "hts-return": ("system", {}),
-    "ba3c-stability": ("variant", {"synchronous": "BA3C, synchronous", "asynchronous": "BA3C, asynchronous"}),
+    "ba3c-stability": ("variant", {"synchronous": "BA3C, synchronous", "asynchronous": "asynchronous"}),
 }
+_FEW = 5  # seeds
 _PICTURES = (
     ("ga3c-learns", "Ms. Pac-Man: GA3C's default beside Stable-Baselines3's A2C, median and range of the seeds"),
     ("curves", "Ms. Pac-Man under HyperTrick: every trial of the study, and which were stopped"),
@@ -27,7 +29,11 @@ def page_of_what_was_learned(root: str | Path = DATA) -> str:
     """Write the table of last scores and the pictures; a recording that is missing is left out."""
     lines = ["## What was learned", "", "| recording | game | length | scores |", "|---|---|---|---|"]
     lines += ["| " + " | ".join(row) + " |" for row in (*_agents(Path(root)), *_last_scores(root), *_studies(root))]
-    lines += ["", "Scores are the last ones, a seed each; of a study the best of its trials, lucky among as many."]
+    lines += [
+        "",
+        "Scores are the last ones, a seed each, or of many seeds their median and range; of a study the best of",
+    ]
+    lines += ["its trials, lucky among as many."]
     for name, words in _PICTURES:
         lines += ["", f"![{words}](pictures/{name}.png)", f"*{words}.*"]
     return "\n".join(lines) + "\n"
@@ -49,12 +55,19 @@ def _last_scores(root: str | Path) -> Iterator[tuple[str, ...]]:
             continue
         last = rows.groupby([column, "seed"], sort=False).tail(1)
         scores = [
-            f"{words.get(str(value), value)} {', '.join(f'{score:.0f}' for score in of_one['score'])}"
+            f"{words.get(str(value), value)} {_written(of_one['score'].tolist())}"
             for value, of_one in last.groupby(column, sort=False)
             if not words or value in words
         ]
         game = rows["game"].iloc[0] if "game" in rows else "CartPole-v1"
         yield f"`{name}`", str(game), f"{last['frames'].median():,.0f} frames", "; ".join(scores)
+
+
+def _written(scores: list[float]) -> str:
+    """List the scores of a few seeds; sum those of many up."""
+    if len(scores) <= _FEW:
+        return ", ".join(f"{score:.0f}" for score in scores)
+    return f"{median(scores):.0f} ({min(scores):.0f} to {max(scores):.0f}, {len(scores)} seeds)"
 
 
 def _studies(root: str | Path) -> Iterator[tuple[str, ...]]:
