@@ -72,7 +72,9 @@ def training_batch() -> go.Figure:
 
 def stability() -> go.Figure:
     kept = recorded("ba3c-stability")
-    return figures.bands(variant_bands(kept.frame), f"CartPole · {kept.scale}", "frames", "score (last 100 games)")
+    title = f"CartPole, medians of {kept.frame['seed'].nunique()} seeds · {kept.scale}"
+    drawn = figures.bands(variant_bands(kept.frame), title, "frames", "score (last 100 games)")
+    return drawn.for_each_trace(lambda trace: trace.update(visible=False), lambda trace: trace.fill is not None)
 
 
 def hts_speedup() -> go.Figure:
