@@ -19,23 +19,13 @@ from workbench.cli.simulate import pair
 from workbench.core.errors import InvalidInput
 from workbench.core.places import DATA
 from workbench.simulation.curve_table import read_table
-from workbench.simulation.held_out import regrets_of
+from workbench.simulation.held_out import last, latest, regrets_of
 
 Array = npt.NDArray[np.float64]
 
 
-def last(scores: Array, share: float) -> Array:
-    """Cut out the last share of the phases, one at least."""
-    return scores[:, :, -max(1, round(share * scores.shape[2])) :]
-
-
-def latest(scores: Array, share: float) -> Array:
-    """Give the mean over seeds and the last share of the phases; [configs, seeds, phases] → [configs], as below."""
-    return last(scores, share).mean(axis=(1, 2))
-
-
 def interquartile(scores: Array, share: float) -> Array:
-    """Give the mean of what is left of these without the lowest and the highest quarter."""
+    """As `latest`, of all these the mean without the lowest and the highest quarter."""
     values = np.sort(last(scores, share).reshape(len(scores), -1))
     quarter = values.shape[1] // 4
     return values[:, quarter : values.shape[1] - quarter].mean(axis=1)

@@ -28,7 +28,7 @@ from workbench.core.places import DATA
 from workbench.simulation import Comparison, Scenario, arrival_bias, compare, compare_held_out, preset, scenario_from
 from workbench.simulation.comparison import MEASURES
 from workbench.simulation.held_out import SHARES as BUDGETS
-from workbench.simulation.held_out import Draw, table_of
+from workbench.simulation.held_out import Draw, latest, table_of
 
 CURVES = {
     "families": ("steady", "noisy", "crossing", "cheap-but-bad", "expensive-but-bad"),
@@ -149,8 +149,7 @@ def whole(scenario: Scenario, repeats: int) -> Any:
     table, regrets = table_of(scenario), []
     for number in range(repeats):
         draw = Draw(table, scenario.n_seeds, scenario.repetition(number).seed)
-        last = table.scores[:, draw.tuning, -max(1, round(0.5 * table.n_phases)) :]
-        regrets.append(draw.regrets[int(last.mean(axis=(1, 2)).argmax())])
+        regrets.append(draw.regrets[int(latest(table.scores[:, draw.tuning], 0.5).argmax())])
     return np.array(regrets)
 
 

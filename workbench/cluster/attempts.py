@@ -165,8 +165,9 @@ class Attempts:
         given_back = []
         while self.surplus and self.seats.n_free:
             self.surplus -= 1
-            given_back.append(Release(self.seats.last))
-            self.slot_lost(self.seats.last, now)
+            slot = self.seats.last
+            self.slot_lost(slot, now)
+            given_back.append(Release(slot))
         return given_back
 
     def seat_waiting(self, now: float) -> list[Submit]:

@@ -9,8 +9,9 @@ import os
 import platform
 import shutil
 import time
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from concurrent.futures.process import BrokenProcessPool
+from contextlib import suppress
 from dataclasses import asdict, dataclass
 from datetime import UTC, datetime
 from importlib import metadata
@@ -127,6 +128,13 @@ class RecordedTable:
             raise DatabaseError(
                 f"no recorded experiment in {folder} ({' '.join(str(err).split())}): run {_command(name, 'minutes')}"
             ) from None
+
+    @classmethod
+    def those_of(cls, names: Iterable[str], root: str | Path = DATA) -> "Iterator[RecordedTable]":
+        """Open those that have been recorded; the others are left out."""
+        for name in names:
+            with suppress(DatabaseError):
+                yield cls.open(name, root)
 
 
 def run_and_keep(

@@ -5,7 +5,6 @@ from collections.abc import Iterator
 from pathlib import Path
 from statistics import median
 
-from workbench.core.errors import DatabaseError
 from workbench.core.places import DATA
 from workbench.paper.experiment import RecordedTable
 from workbench.paper.hypertrick.atari import GAMES, by_the_old_rule, learned, recorded_studies, scale_of
@@ -18,6 +17,10 @@ _CURVES = {
     "ba3c-stability": ("variant", {"synchronous": "BA3C, synchronous", "asynchronous": "asynchronous"}),
 }
 _FEW = 5  # seeds
+_SCORES = (
+    "Scores are the last ones, a seed each, or of many seeds their median and range; of a study the best of",
+    "its trials, lucky among as many.",
+)
 _PICTURES = (
     ("ga3c-learns", "Ms. Pac-Man: GA3C's default beside Stable-Baselines3's A2C, median and range of the seeds"),
     ("curves", "Ms. Pac-Man under HyperTrick: every trial of the study, and which were stopped"),
@@ -29,11 +32,7 @@ def page_of_what_was_learned(root: str | Path = DATA) -> str:
     """Write the table of last scores and the pictures; a recording that is missing is left out."""
     lines = ["## What was learned", "", "| recording | game | length | scores |", "|---|---|---|---|"]
     lines += ["| " + " | ".join(row) + " |" for row in (*_agents(Path(root)), *_last_scores(root), *_studies(root))]
-    lines += [
-        "",
-        "Scores are the last ones, a seed each, or of many seeds their median and range; of a study the best of",
-    ]
-    lines += ["its trials, lucky among as many."]
+    lines += ["", *_SCORES]
     for name, words in _PICTURES:
         lines += ["", f"![{words}](pictures/{name}.png)", f"*{words}.*"]
     return "\n".join(lines) + "\n"
@@ -48,11 +47,8 @@ def _agents(root: Path) -> Iterator[tuple[str, ...]]:
 
 
 def _last_scores(root: str | Path) -> Iterator[tuple[str, ...]]:
-    for name, (column, words) in _CURVES.items():
-        try:
-            rows = RecordedTable.open(name, root).frame
-        except DatabaseError:
-            continue
+    for kept in RecordedTable.those_of(_CURVES, root):
+        rows, (column, words) = kept.frame, _CURVES[kept.name]
         last = rows.groupby([column, "seed"], sort=False).tail(1)
         scores = [
             f"{words.get(str(value), value)} {_written(of_one['score'].tolist())}"
@@ -60,7 +56,7 @@ def _last_scores(root: str | Path) -> Iterator[tuple[str, ...]]:
             if not words or value in words
         ]
         game = rows["game"].iloc[0] if "game" in rows else "CartPole-v1"
-        yield f"`{name}`", str(game), f"{last['frames'].median():,.0f} frames", "; ".join(scores)
+        yield f"`{kept.name}`", str(game), f"{last['frames'].median():,.0f} frames", "; ".join(scores)
 
 
 def _written(scores: list[float]) -> str:

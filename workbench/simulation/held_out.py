@@ -156,6 +156,17 @@ def table_of(scenario: Scenario) -> CurveTable:
     return table
 
 
+def last(scores: Array, share: float) -> Array:
+    """Cut out the last share of the phases, one at least; [configs, seeds, phases]."""
+    return scores[:, :, -max(1, round(share * scores.shape[2])) :]
+
+
+def latest(scores: Array, share: float) -> Array:
+    """Give the mean over seeds and the last share of the phases; [configs, seeds, phases] → [configs]."""
+    mean: Array = last(scores, share).mean(axis=(1, 2))
+    return mean
+
+
 def regrets_of(worth: Array) -> Array:
     """Give by how much each falls short of the best, in shares of the best's lead over the median; 0 without a lead."""
     best = worth.max()

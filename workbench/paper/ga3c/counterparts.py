@@ -83,11 +83,7 @@ def adjustment(root: Path) -> Pairs:
 
 def speed(root: Path) -> Pairs:
     """Scores and frames after the same wall time, by agents, fixed and adjusted (Fig. 5)."""
-    for name in SPEEDS:
-        try:
-            kept = RecordedTable.open(name, root)
-        except DatabaseError:
-            continue
+    for kept in RecordedTable.those_of(SPEEDS, root):
         last = final_scores(kept.frame)
         fixed = last[last["variant"] != ADJUSTED].groupby("variant")["frames"].mean()
         fast, slow = str(fixed.idxmax()), str(fixed.idxmin())  # the paper's best is the one that plays most frames
@@ -119,13 +115,9 @@ def learning(root: Path) -> Pairs:
 
 def training_batch(root: Path) -> Pairs:
     """The least training batch (Fig. 7): how fast learning is, the mean score over all phases."""
-    for name, how in TRAINING_BATCHES.items():
-        try:
-            kept = RecordedTable.open(name, root)
-        except DatabaseError:
-            continue
+    for kept in RecordedTable.those_of(TRAINING_BATCHES, root):
         speeds = kept.frame.groupby(["seed", "variant"])["score"].mean().unstack()
-        on = f"mean score, {how}, {len(speeds)} seeds"
+        on = f"mean score, {TRAINING_BATCHES[kept.name]}, {len(speeds)} seeds"
         best = speeds[["20", "40"]].mean(axis=1)
         for what, others in (
             ("a least training batch of 20 to 40 learns faster than none", ["0"]),

@@ -84,37 +84,37 @@ def speedup(settings: SpeedRuns) -> Rows:
 def _both(settings: SpeedRuns, law: str, seed: int) -> dict[str, Any]:
     """Train both systems in turn."""
     kind, cv = law.split(":")
-    base = {
+    base = _sleeping(settings, settings.updates, settings.sync_interval, float(cv)) | {"step_time_law": kind}
+    row: dict[str, Any] = {"law": kind, "cv": float(cv), "seed": seed}
+    row |= {"n_agents": base["n_agents"], "sync_interval": settings.sync_interval, "mean_ms": settings.mean_ms}
+    for system, concurrent in SYSTEMS.items():
+        trial = HTS.from_json(base | {"concurrent": concurrent})(CONFIG, seed)
+        row |= {f"{system}_{name}": value for name, value in _measured(trial, seed, settings.games).items()}
+    return row | {"speedup": row["synchronous_step_ms"] / row["hts_step_ms"]}
+
+
+def _sleeping(settings: "SpeedRuns | SweepRuns", updates: int, interval: int, cv: float) -> dict[str, Any]:
+    """Give the settings of PPO in minibatches of 128 on CartPole that sleeps in every step; see `StepTime`."""
+    return {
         "game": "CartPole-v1",
         "device": "cpu",
         "method": "ppo",
         "n_agents": 16,
-        "phase": {"updates": settings.updates},
-        "sync_interval": settings.sync_interval,
+        "phase": {"updates": updates},
+        "sync_interval": interval,
         "n_epochs": settings.epochs,
-        "n_minibatches": max(1, settings.sync_interval // 8),
-        "step_time_law": kind,
+        "n_minibatches": max(1, interval // 8),
         "step_time_mean_s": settings.mean_ms / 1e3,
-        "step_time_cv": float(cv),
+        "step_time_cv": cv,
     }
-    row: dict[str, Any] = {"law": kind, "cv": float(cv), "seed": seed}
-    row |= {"n_agents": 16, "sync_interval": settings.sync_interval, "mean_ms": settings.mean_ms}
-    for system, concurrent in SYSTEMS.items():
-        measured = _trained(base | {"concurrent": concurrent}, seed, settings.games)
-        row |= {f"{system}_{name}": value for name, value in measured.items()}
-    return row | {"speedup": row["synchronous_step_ms"] / row["hts_step_ms"]}
 
 
-def _trained(settings: dict[str, Any], seed: int, games: int) -> dict[str, float]:
-    return _measured(HTS.from_json(settings)(CONFIG, seed), settings, seed, games)
-
-
-def _measured(trial: HTSTrial, settings: dict[str, Any], seed: int, games: int) -> dict[str, float]:
+def _measured(trial: HTSTrial, seed: int, games: int) -> dict[str, float]:
     metrics = trial.train_phase(lambda metrics: None)
     lags = np.flatnonzero(trial._meter.reading().lags)
     trial.close()
     return {
-        "step_ms": 1e3 * metrics["seconds"] / metrics["steps"] * settings["n_agents"],
+        "step_ms": 1e3 * metrics["seconds"] / metrics["steps"] * trial.settings.n_agents,
         "steps": metrics["steps"],
         "learning_s": metrics["learning_s"],
         "policy_lag": int(lags.max()),
@@ -169,23 +169,11 @@ def sweeps(settings: SweepRuns) -> Rows:
 
 def _swept(settings: SweepRuns, setting: str, value: int, seed: int) -> dict[str, Any]:
     interval, actors = (value, 4) if setting == "interval" else (128, value)
-    base = {
-        "game": "CartPole-v1",
-        "device": "cpu",
-        "method": "ppo",
-        "n_agents": 16,
-        "n_actors": actors,
-        "phase": {"updates": settings.steps // interval},
-        "sync_interval": interval,
-        "n_epochs": settings.epochs,
-        "n_minibatches": max(1, interval // 8),
-        "step_time_mean_s": settings.mean_ms / 1e3,
-        "step_time_cv": 1.0,  # of a gamma law: exponential
-    }
+    base = _sleeping(settings, settings.steps // interval, interval, cv=1.0)  # of a gamma law: exponential
+    trial = HTS.from_json(base | {"n_actors": actors})(CONFIG, seed)
     row = {"setting": setting, "value": value, "seed": seed, "n_actors": actors, "sync_interval": interval}
-    row |= {"n_agents": 16, "mean_ms": settings.mean_ms}
-    trial = HTS.from_json(base)(CONFIG, seed)
-    return row | _measured(trial, base, seed, settings.games) | {"weights": mark_of(trial)}
+    row |= {"n_agents": base["n_agents"], "mean_ms": settings.mean_ms}
+    return row | _measured(trial, seed, settings.games) | {"weights": mark_of(trial)}
 
 
 @dataclass(frozen=True)

@@ -6,7 +6,6 @@ from typing import Any
 from workbench.algos.search.hyperband import bracket_table, completion_rate
 from workbench.algos.search.hypertrick import eviction_rate_for, expected_completion_rate, minimum_completion_rate
 from workbench.analysis.bootstrap import Interval
-from workbench.core.errors import DatabaseError
 from workbench.paper.experiment import RecordedTable
 from workbench.paper.hypertrick import atari, toy_problem
 from workbench.paper.hypertrick.published import ALPHA, ALPHA_EXCESS, CLAIMS, NUMBERS
@@ -66,11 +65,8 @@ def toy_makespans(root: Path) -> Pairs:
 
 def simulated(root: Path) -> Pairs:
     """The claims of Sec. 5.2 on virtual nodes: medians of paired differences, their intervals over repetitions."""
-    for name, curves in SIMULATED.items():
-        try:
-            kept = RecordedTable.open(name, root)
-        except DatabaseError:
-            continue
+    for kept in RecordedTable.those_of(SIMULATED, root):
+        curves = SIMULATED[kept.name]
         rows: dict[str, dict[str, Any]] = kept.frame.set_index("scheduler").to_dict("index")  # type: ignore[assignment]
         gap, rival, origin = rows["hypertrick - hyperband"], rows["hyperband"], kept.origin
         why = f"on {curves}, {rival['repeats']} times"
@@ -96,16 +92,12 @@ IMPORTANCES = {"curves-importance": "recorded CartPole curves", "ms-pacman-impor
 
 def importances(root: Path) -> Pairs:
     """Which hyperparameters the scores follow (App. A.2, Table 4): shares, with intervals over the trials."""
-    for name, of in IMPORTANCES.items():
-        try:
-            kept = RecordedTable.open(name, root)
-        except DatabaseError:
-            continue
+    for kept in RecordedTable.those_of(IMPORTANCES, root):
         rows = kept.frame.set_index("hyperparameter")[["importance", "low", "high"]] * 100
         shares = {str(name): Interval(*row) for name, row in zip(rows.index, rows.to_numpy(float), strict=True)}
-        on = f"{of}, {kept.frame['trials'].iloc[0]} trials, R² {kept.frame['r2'].iloc[0]:.2g}"
+        on = f"{IMPORTANCES[kept.name]}, {kept.frame['trials'].iloc[0]} trials, R² {kept.frame['r2'].iloc[0]:.2g}"
         yield from _important(shares, on, kept.origin)
-        if name == "ms-pacman-importance":
+        if kept.name == "ms-pacman-importance":
             for hyperparameter, share in shares.items():
                 what = f"importance of {hyperparameter.replace('_rate', ' rate')}, ms_pacman"
                 number, why = find(NUMBERS, "Table 4", what), f"{on}, of few frames"
