@@ -35,12 +35,12 @@ class CostAwareSearcher(LearningSearcher):
     seed : int
     warmup : int
         Configurations are drawn at random until so many trials have reported.
-    random : float
-        Probability for a configuration to be drawn at random all the same.
     draws : int
         Configurations to choose from, for each one suggested.
     spread : float
         Standard deviation of their moves from the front, in shares of a hyperparameter's range.
+    random : float
+        Probability for a configuration to be drawn at random all the same.
     """
 
     draws: int = 100

@@ -25,12 +25,12 @@ class EvolutionSearcher(LearningSearcher):
     seed : int
     warmup : int
         Configurations are drawn at random until so many trials have reported.
-    random : float
-        Probability for a configuration to be drawn at random all the same.
     parents : float
         Share of the trials that have reported which may become parents; two at least.
     mutation : float
         Probability for each hyperparameter to mutate: half the time ×0.8 or ×1.2, half the time drawn anew.
+    random : float
+        Probability for a configuration to be drawn at random all the same.
     """
 
     parents: float = 0.25

@@ -27,7 +27,7 @@ class LearningSearcher:
     space: Space
     seed: int = 0
     warmup: int = 10
-    random: float = 0.1
+    random: float = field(default=0.1, kw_only=True)
     _configs: dict[int, Config] = field(init=False, default_factory=dict, repr=False, compare=False)
 
     _repr_html_ = settings_html
