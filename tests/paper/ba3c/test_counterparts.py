@@ -3,6 +3,7 @@
 import pytest
 
 from tests.paper.recorded import ABOUT, verdicts
+from workbench.paper.ba3c.counterparts import adam
 from workbench.paper.experiment import keep_table
 
 
@@ -53,6 +54,23 @@ def test_epsilon_is_asked_at_both_batches(tmp_path) -> None:
     assert found == {
         "a small epsilon of Adam learns much better with effective batches of 512": "agrees",
         "with smaller effective batches it does not": "differs",
+    }
+
+
+def test_larger_rates_are_unstable_if_they_fall_further_and_betas_nothing_if_no_score_is_gained(tmp_path) -> None:
+    ends = {"as published": 100.0, "learning rate times 4": 100.0, "learning rate times 16": 10.0}
+    rows = [
+        {"variant": variant, "batch": 512, "seed": seed, "phase": phase, "score": score + seed}
+        for variant, end in (ends | {"betas 0.9 and 0.999": 100.0}).items()
+        for seed in range(4)
+        for phase, score in enumerate((20.0, 100.0, end))
+    ]
+    keep_table(tmp_path / "ba3c-adam", rows, ABOUT)
+    counterparts = {ours.why.split(";")[0]: ours.verdict for _, ours in adam(tmp_path)}
+    assert counterparts == {
+        "worst fall below the best score, 4 times 1e-3 less 1e-3": "differs",
+        "worst fall below the best score, 16 times 1e-3 less 1e-3": "agrees",
+        "score over time, 0.9 and 0.999 less 0.8 and 0.75": "agrees",
     }
 
 

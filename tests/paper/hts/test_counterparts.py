@@ -4,6 +4,7 @@ import pytest
 
 from tests.paper.recorded import ABOUT, verdicts
 from workbench.paper.experiment import keep_table
+from workbench.paper.hts.counterparts import asynchronous
 
 
 def test_speedups_lag_and_returns_stand_beside_the_published(tmp_path) -> None:
@@ -46,3 +47,16 @@ def test_actors_change_nothing_only_where_all_weights_are_the_same(tmp_path, oth
     keep_table(tmp_path / "hts-sweeps", [*rows, rows[0] | {"setting": "interval", "weights": "c"}], ABOUT)
     found = verdicts(tmp_path, "HTS-RL", "Methods")["results do not depend on the actors"]
     assert found == (verdict, 1 + (other == "b"))
+
+
+def test_less_is_learned_where_the_whole_run_scored_less_at_that_learning_rate(tmp_path) -> None:
+    gains = {("GA3C", 1e-3): 0.0, ("GA3C", 3e-3): -50.0, ("A3C", 1e-3): -50.0, ("A3C", 3e-3): 50.0}
+    gains |= {("HTS-RL", 1e-3): 0.0, ("HTS-RL", 3e-3): 0.0}
+    rows = [
+        {"system": system, "learning_rate": rate, "seed": seed, "score": score + gain + seed}
+        for (system, rate), gain in gains.items()
+        for seed in range(3)
+        for score in (100.0, 120.0)
+    ]
+    keep_table(tmp_path / "hts-asynchronous", rows, ABOUT)
+    assert [ours.verdict for _, ours in asynchronous(tmp_path)] == ["differs", "agrees", "agrees", "differs"]

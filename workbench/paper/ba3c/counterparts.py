@@ -76,6 +76,23 @@ def epsilon(root: Path) -> Pairs:
     yield below(number, gaps[32], NEARLY, kept.origin, f"{why}, batch 32", "%")
 
 
+def adam(root: Path) -> Pairs:
+    """Adam's learning rate (Fig. 4) and betas (Sec. 2.4.4) at a large effective batch, beside what was published."""
+    kept = RecordedTable.open("ba3c-adam", root)
+    runs = split(kept.frame, "variant")
+    falls = {variant: _worst_falls(of) for variant, of in runs.items()}
+    on = f"CartPole, batch {int(kept.frame['batch'].max())}, {len(falls['as published'])} seeds"
+    number = find(CLAIMS, "Fig. 4", "a larger learning rate makes training unstable, up to scores of 0")
+    for times in (4, 16):
+        gap = mean_of(falls[f"learning rate times {times}"] - falls["as published"])
+        why = f"worst fall below the best score, {times} times 1e-3 less 1e-3; {on}"
+        yield better(number, gap, kept.origin, why, "points")
+    over_time = {variant: of.groupby("seed")["score"].mean() for variant, of in runs.items()}
+    gap = paired_percent(over_time["betas 0.9 and 0.999"], over_time["as published"])
+    number = find(CLAIMS, "Sec. 2.4.4", "other betas of Adam bring nothing")
+    yield below(number, gap, NEARLY, kept.origin, f"score over time, 0.9 and 0.999 less 0.8 and 0.75; {on}", "%")
+
+
 def width(root: Path) -> Pairs:
     """Data points a second by the width of the fully connected layer (Fig. 6): the narrowest against the widest."""
     kept = RecordedTable.open("ba3c-width", root)
@@ -104,4 +121,4 @@ def scaling(root: Path) -> Pairs:
         yield not_comparable(number, saved, kept.origin, why, "%")
 
 
-COUNTERPARTS: list[Counterpart] = [parameters, stability, epsilon, width, scaling]
+COUNTERPARTS: list[Counterpart] = [parameters, stability, epsilon, adam, width, scaling]

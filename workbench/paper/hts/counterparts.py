@@ -66,6 +66,18 @@ def returns(root: Path) -> Pairs:
         yield better(number, paired_percent(last[0], then), kept.origin, why)
 
 
+def asynchronous(root: Path) -> Pairs:
+    """What as many steps teach beside GA3C and A3C: scores over all of a run, at each learning rate."""
+    kept = RecordedTable.open("hts-asynchronous", root)
+    over_time = kept.frame.groupby(["system", "learning_rate", "seed"])["score"].mean()
+    number = find(CLAIMS, "Abstract", "asynchronous methods learn less from as many steps")
+    for system in ("GA3C", "A3C"):
+        for rate in sorted(kept.frame["learning_rate"].unique()):
+            ours, theirs = over_time["HTS-RL", rate], over_time[system, rate]
+            why = f"score over time, HTS-RL (A2C) less {system}, learning rate {rate:g}; CartPole, {len(ours)} seeds"
+            yield better(number, paired_percent(ours, theirs), kept.origin, why)
+
+
 def _scores_at(runs: pd.DataFrame, seeds: list[int], until: pd.Series | None = None) -> np.ndarray:
     """Give each seed's score at its last phase, or at the last that had ended by its time."""
     by_seed = []
@@ -75,4 +87,4 @@ def _scores_at(runs: pd.DataFrame, seeds: list[int], until: pd.Series | None = N
     return np.array([rows["score"].iloc[-1] for rows in by_seed])
 
 
-COUNTERPARTS: list[Counterpart] = [speedup, actors, returns]
+COUNTERPARTS: list[Counterpart] = [speedup, actors, returns, asynchronous]

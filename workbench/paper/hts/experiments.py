@@ -13,6 +13,7 @@ from workbench.algos.rl.evaluate import evaluate
 from workbench.algos.rl.hts.trial import HTS, HTSTrial
 from workbench.core.protocols import Config
 from workbench.paper.experiment import Experiment, Rows, each, trained
+from workbench.paper.hts.asynchronous import StepRuns, as_many_steps
 from workbench.paper.hts.speedup import mark_of
 
 SYSTEMS = {"hts": True, "synchronous": False}
@@ -259,6 +260,17 @@ EXPERIMENTS: list[Experiment[Any]] = [
             "minutes": ReturnRuns(seeds=3),
             "hours": ReturnRuns(seeds=10, frames=200_000, phases=40),
             "paper": ReturnRuns(seeds=5, frames=40_000_000, phases=100, mean_ms=0, game="Pong"),
+        },
+    ),
+    Experiment(
+        "hts-asynchronous",
+        shows="HTS-RL, Abstract: score by steps played beside asynchronous GA3C and A3C, the same settings",
+        source="measured",
+        run=as_many_steps,
+        scales={
+            "minutes": StepRuns(seeds=8),
+            "hours": StepRuns(seeds=20, frames=200_000),
+            "paper": StepRuns(seeds=5, frames=40_000_000, phases=100, game="Pong"),
         },
     ),
 ]

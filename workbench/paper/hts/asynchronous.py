@@ -1,0 +1,64 @@
+"""What as many steps teach HTS-RL, and the asynchronous systems here: GA3C, whose queues age what is played, and A3C.
+
+All have the same agents, segments, network, optimiser and learning rates, and play as fast as they can. GA3C waits for
+batches as large as HTS-RL's; A3C steps along the gradient of every segment by itself, as it is defined.
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from workbench.algos.rl.a3c.trial import A3C
+from workbench.algos.rl.ga3c.trial import GA3C
+from workbench.algos.rl.hts.trial import HTS
+from workbench.paper.experiment import Rows, each, trained
+
+N_AGENTS, T_MAX = 16, 5
+SYSTEMS: Mapping[str, tuple[Any, Mapping[str, Any]]] = {
+    "HTS-RL": (HTS, {"method": "a2c", "sync_interval": T_MAX}),
+    "GA3C": (GA3C, {"min_training_batch": N_AGENTS * T_MAX}),
+    "A3C": (A3C, {}),
+}
+
+
+@dataclass(frozen=True)
+class StepRuns:
+    """Runs of `frames`, cut into `phases`, by every system at every learning rate with every seed."""
+
+    seeds: int
+    frames: int = 60_000
+    phases: int = 12
+    learning_rates: tuple[float, ...] = (1e-3, 3e-3)
+    game: str = "CartPole-v1"
+    processes: int = 2
+
+
+def as_many_steps(settings: StepRuns) -> Rows:
+    """Train all systems on the same budget of frames.
+
+    Returns
+    -------
+    rows
+        One a run and phase: system, learning_rate, seed, phase, frames, seconds, score (mean return of the phase's
+        games), policy_lag_mean (updates).
+    """
+    jobs = [
+        (settings, system, rate, seed)
+        for seed in range(settings.seeds)
+        for rate in settings.learning_rates
+        for system in SYSTEMS
+    ]
+    return [row for rows in each(_curve, jobs, settings.processes) for row in rows]
+
+
+def _curve(settings: StepRuns, system: str, rate: float, seed: int) -> Rows:
+    kind, own = SYSTEMS[system]
+    phase = {"frames": settings.frames // settings.phases}
+    base = {"game": settings.game, "device": "cpu", "phase": phase, "n_agents": N_AGENTS, "t_max": T_MAX}
+    phases = trained(kind.from_json(base | dict(own)), {"learning_rate": rate}, seed, settings.phases)
+    rows: Rows = []
+    for number, metrics in enumerate(phases, 1):
+        at = {"system": system, "learning_rate": rate, "seed": seed, "phase": number, "frames": metrics["frames"]}
+        at |= {"seconds": round(metrics["seconds"], 2), "score": round(metrics["score"], 2)}
+        rows.append(at | {"policy_lag_mean": round(metrics["policy_lag_mean"], 3)})
+    return rows
