@@ -215,14 +215,14 @@ def stability(curves: pd.DataFrame) -> pd.DataFrame:
     Parameters
     ----------
     curves : DataFrame
-        The recording ``ba3c-stability``: one row a variant, seed and phase.
+        The recording ``ba3c-stability`` or ``ba3c-adam``: one row a variant, seed and phase.
 
     Returns
     -------
     DataFrame
         One row a variant: variant, n (seeds), then last_score, best_score and worst_fall (of the score below the best
         so far), each a mean over seeds with ``_low`` and ``_high`` of its 95 % bootstrap interval; ended_below_half,
-        seeds whose last score is below half of their best; policy_lag_mean, of all its phases.
+        seeds whose last score is below half of their best; policy_lag_mean, of all its phases, where it was recorded.
     """
     rows = []
     for variant, runs in curves.groupby("variant", sort=False):
@@ -232,6 +232,7 @@ def stability(curves: pd.DataFrame) -> pd.DataFrame:
         for name, values in (("last_score", table[:, -1]), ("best_score", table.max(axis=1)), ("worst_fall", falls)):
             row |= bootstrap_interval(values, "mean").columns(name)
         row["ended_below_half"] = int((table[:, -1] < table.max(axis=1) / 2).sum())
-        row["policy_lag_mean"] = float(runs["policy_lag_mean"].mean())
+        if "policy_lag_mean" in runs:
+            row["policy_lag_mean"] = float(runs["policy_lag_mean"].mean())
         rows.append(row)
     return pd.DataFrame(rows)
