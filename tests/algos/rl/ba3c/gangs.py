@@ -6,6 +6,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from workbench.algos.rl.ba3c.connection import Connection, Listener, connect
 from workbench.algos.rl.ba3c.rank import BA3CTrial
 from workbench.algos.rl.ba3c.trial import BA3C
 from workbench.algos.rl.rollout import Rollout
@@ -13,6 +14,22 @@ from workbench.algos.rl.rollout import Rollout
 
 def silent(metrics):
     pass
+
+
+def nothing():
+    pass
+
+
+def connected() -> tuple[Connection, Connection]:
+    """Connect two ranks, here."""
+    listener = Listener("127.0.0.1")
+    there: list = []
+    thread = threading.Thread(target=lambda: there.append(connect(listener.address, 1, 10)))
+    thread.start()
+    (here,) = listener.accept(2, nothing, 30)
+    thread.join()
+    listener.close()
+    return here, there[0]
 
 
 def ranks_of(factory: BA3C, config=None, seed: int = 0) -> list[BA3CTrial]:

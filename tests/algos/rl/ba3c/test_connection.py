@@ -5,23 +5,9 @@ import threading
 import numpy as np
 import pytest
 
+from tests.algos.rl.ba3c.gangs import connected, nothing
 from workbench.algos.rl.ba3c.connection import Listener, connect
 from workbench.core.errors import PeerLost
-
-
-def nothing():
-    pass
-
-
-def connected():
-    listener = Listener("127.0.0.1")
-    there: list = []
-    thread = threading.Thread(target=lambda: there.append(connect(listener.address, 1, 10)))
-    thread.start()
-    (here,) = listener.accept(2, nothing, 30)
-    thread.join()
-    listener.close()
-    return here, there[0]
 
 
 def test_a_message_and_its_numbers_arrive_as_they_were_sent():
@@ -37,6 +23,20 @@ def test_a_message_and_its_numbers_arrive_as_they_were_sent():
     here.send({})
     assert there.ready(10)
     assert there.receive()[1].size == 0
+    here.close()
+    there.close()
+
+
+def test_sending_to_who_takes_no_more_shows_life_and_can_be_called_off():
+    class Enough(Exception):
+        pass
+
+    def enough():
+        raise Enough
+
+    here, there = connected()
+    with pytest.raises(Enough):
+        here.send({}, np.zeros(1 << 23, np.float32), enough)  # more than the system keeps for who does not read
     here.close()
     there.close()
 

@@ -1,9 +1,9 @@
 """How ranks know each other: they prove to each other that they have the gang's key, without saying it.
 
-A challenge each way over messages of fixed length, so that nobody makes rank 0 read, keep or wait for more than that:
-rank 0 sends 32 random bytes; who connects answers with its rank, 32 bytes of its own and their HMAC; rank 0 answers
-with another. Strangers may come in any number and be as slow as they like: each has a few seconds in all, beside the
-others, and the oldest goes when they are too many.
+A challenge each way over messages of fixed length, so that nobody makes the rank that listens, rank 0 or another that
+serves, read, keep or wait for more than that: it sends 32 random bytes; who connects answers with its rank, 32 bytes of
+its own and their HMAC; it answers with another. Strangers may come in any number and be as slow as they like: each has
+a few seconds in all, beside the others, and the oldest goes when they are too many.
 """
 
 import hmac
@@ -95,19 +95,25 @@ class Handshakes:
 
 
 def authenticate(
-    sock: socket.socket, key: str, rank: int, alive: Callable[[], object], every_s: float, most_s: float
+    sock: socket.socket,
+    key: str,
+    rank: int,
+    alive: Callable[[], object],
+    every_s: float,
+    most_s: float,
+    other: str = "rank 0",
 ) -> None:
-    """Prove to rank 0 that one has the key, and have it prove the same.
+    """Prove to who listens, `other`, that one has the key, and have it prove the same.
 
     Parameters
     ----------
     alive : callable
-        Called every `every_s` seconds until rank 0 answers, for `most_s` at most.
+        Called every `every_s` seconds until there is an answer, for `most_s` at most.
 
     Raises
     ------
     PeerLost
-        Rank 0 does not answer, or has not the key.
+        The other does not answer, or has not the key.
     """
     end = time.monotonic() + most_s
 
@@ -117,10 +123,10 @@ def authenticate(
             while not wait([sock], every_s):
                 alive()
                 if time.monotonic() > end:
-                    raise PeerLost(f"rank 0 did not answer within {most_s:g} s")
+                    raise PeerLost(f"{other} did not answer within {most_s:g} s")
             piece = sock.recv(_NONCE - len(got))
             if not piece:
-                raise PeerLost("rank 0 turned this rank away: it has another key, or is gone")
+                raise PeerLost(f"{other} turned this rank away: it has another key, or is gone")
             got += piece
         return got
 
@@ -128,9 +134,9 @@ def authenticate(
         challenge, own, number = read(), secrets.token_bytes(_NONCE), _RANK.pack(rank)
         sock.sendall(number + own + _proof(key.encode(), b"rank", number, challenge, own))
         if not hmac.compare_digest(read(), _proof(key.encode(), b"rank 0", number, own, challenge)):
-            raise PeerLost("who answers at rank 0's address does not know the key of this gang")
+            raise PeerLost(f"who answers at {other}'s address does not know the key of this gang")
     except OSError as err:
-        raise PeerLost(f"rank 0 is out of reach: {err}") from None
+        raise PeerLost(f"{other} is out of reach: {err}") from None
 
 
 def _proof(key: bytes, *words: bytes) -> bytes:
