@@ -131,7 +131,8 @@ def test_hypertrick_over_ba3c_gangs_on_cartpole(executor_of) -> None:
         assert event.data["metrics"]["train_batch_mean"] == 16
 
 
-SLOW_HOWS = [pytest.param(how, marks=pytest.mark.slow) for how in ({"n_awaited": 1}, {"synchronous": False})]
+SERVED = ({"n_awaited": 1}, {"synchronous": False}, {"n_awaited": 1, "n_servers": 2})
+SLOW_HOWS = [pytest.param(how, marks=pytest.mark.slow) for how in SERVED]
 
 
 @pytest.mark.parametrize("how", [{}, *SLOW_HOWS])

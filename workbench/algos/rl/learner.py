@@ -145,12 +145,16 @@ class Learner:
             Loss or gradients are NaN or infinite; the weights are left as they were.
         """
         norm = self.optimizer.step(grads) if np.isfinite(loss) else float("nan")
-        if not np.isfinite(norm):
+        self.refuse_divergence(loss, norm)
+        return norm
+
+    def refuse_divergence(self, loss: float, norm: float) -> None:
+        """Raise `DivergenceError` where a loss, or the norm of its gradient, is NaN or infinite."""
+        if not (np.isfinite(loss) and np.isfinite(norm)):
             raise DivergenceError(
                 f"training diverged at update {self.updates}: loss {loss:.3g}, gradient norm {norm:.3g} "
                 f"at learning rate {self.optimizer.lr:g}; lower the learning rate or clip gradients (max_grad_norm)"
             )
-        return norm
 
     def count(self) -> None:
         """Count an update: the shared weights are a new version."""

@@ -166,6 +166,13 @@ class SharedAdam(Optimizer):
         rate = self.lr * math.sqrt(1 - self.beta2**t) / (1 - self.beta1**t)
         torch._foreach_addcdiv_(self._weights, self.mean, root, -rate)
 
+    def scales(self, norms: Sequence[float]) -> list[float]:
+        """Give what each tensor's gradient is multiplied with, where these are their norms, (T,)."""
+        most = self.max_average_norm
+        if most is None:
+            return [1.0] * len(self.params)
+        return [average_norm_scale(norm, p.numel(), most) for norm, p in zip(norms, self.params, strict=True)]
+
     def state_dict(self) -> dict[str, list[Tensor]]:
         """Return the number of steps and the averages."""
         return {"steps": [self.steps], "mean": self.mean, "square": self.square}
@@ -176,5 +183,11 @@ def clip_by_average_norm(grad: Tensor, most: float) -> Tensor:
 
     TensorFlow's function of this name, which Distributed BA3C applies to every tensor of the gradient with 0.1.
     """
-    average = float(torch.linalg.vector_norm(grad)) / grad.numel()
-    return grad if average <= most else grad * (most / average)
+    scale = average_norm_scale(float(torch.linalg.vector_norm(grad)), grad.numel(), most)
+    return grad if scale == 1 else grad * scale
+
+
+def average_norm_scale(norm: float, n: int, most: float) -> float:
+    """Give what `clip_by_average_norm` multiplies a tensor of `n` elements and this norm with."""
+    average = norm / n
+    return 1.0 if average <= most else most / average

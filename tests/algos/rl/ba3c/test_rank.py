@@ -13,8 +13,8 @@ from tests.algos.rl.ba3c.gangs import Fed, fixed_rollout, ranks_of, silent, trai
 from workbench.algos.rl.a3c.trial import A3C
 from workbench.algos.rl.ba3c.exchange import MAX_LAG, N_STATS, Stats, flat
 from workbench.algos.rl.ba3c.local_gang import LocalGang
-from workbench.algos.rl.ba3c.parameter_server import Contribution
 from workbench.algos.rl.ba3c.rank import _aged
+from workbench.algos.rl.ba3c.shard_server import Contribution
 from workbench.algos.rl.ba3c.trial import BA3C
 from workbench.algos.rl.checkpoint import load_agent
 from workbench.algos.rl.envs import Rules, find_game, make_agents
@@ -136,15 +136,16 @@ def test_every_rank_counts_the_games_and_steps_of_all(how):
 # -- the straggler rule ---------------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("straggler", [0, 2])
-def test_updates_are_made_while_a_rank_is_held_up_and_its_gradient_is_dropped(straggler):
-    """The straggler is let go by the third update alone: were it awaited, there would be none. So for rank 0 too."""
-    ranks = ranks_of(cartpole(updates=3, n_ranks=3, n_awaited=2))
+@pytest.mark.parametrize(("straggler", "n_servers"), [(0, 1), (2, 1), (0, 3), (2, 3)])
+def test_updates_are_made_while_a_rank_is_held_up_and_its_gradient_is_dropped(straggler, n_servers):
+    """The straggler is let go by the third update alone: were it awaited, there would be none. So for rank 0 too, and
+    for a rank that serves others the while."""
+    ranks = ranks_of(cartpole(updates=3, n_ranks=3, n_awaited=2, n_servers=n_servers))
     third, update = threading.Event(), ranks[0]._update
     gather = ranks[straggler].player.gather
 
-    def updated(contributions):
-        made = update(contributions)
+    def updated(contributions, squares):
+        made = update(contributions, squares)
         if made.version == 3:
             third.set()
         return made
@@ -162,8 +163,9 @@ def test_updates_are_made_while_a_rank_is_held_up_and_its_gradient_is_dropped(st
     close(ranks)
 
 
-def test_asynchronously_every_gradient_is_an_update_and_some_are_stale():
-    ranks = ranks_of(cartpole(updates=40, n_ranks=2, synchronous=False))
+@pytest.mark.parametrize("n_servers", [1, 2])
+def test_asynchronously_every_gradient_is_an_update_and_some_are_stale(n_servers):
+    ranks = ranks_of(cartpole(updates=40, n_ranks=2, synchronous=False, n_servers=n_servers))
     metrics = train(ranks)
     assert metrics["train_batch_mean"] == 8  # the effective batch is the local one
     assert metrics["updates"] == 40
@@ -240,7 +242,10 @@ def test_pong_in_colour_trains_saves_and_plays(tmp_path):
 # -- phases, checkpoints, deaths ------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("how", [{}, {"n_awaited": 1}, {"synchronous": False}])
+SHARDED = {"n_awaited": 1, "n_servers": 2}
+
+
+@pytest.mark.parametrize("how", [{}, {"n_awaited": 1}, {"synchronous": False}, SHARDED])
 def test_a_checkpoint_is_rank_0s_and_goes_on_with_new_ranks(tmp_path, how):
     factory = cartpole(n_ranks=2, **how)
     ranks = ranks_of(factory)
@@ -288,7 +293,7 @@ def test_a_checkpoint_passes_to_other_systems_and_back(tmp_path):
     other.close()
 
 
-@pytest.mark.parametrize("how", [{}, {"n_awaited": 1}])
+@pytest.mark.parametrize("how", [{}, {"n_awaited": 1}, SHARDED])
 def test_stopping_in_mid_phase_ends_every_rank_and_the_trial_can_go_on(how, monkeypatch):
     class Stopped(Exception):
         pass
@@ -332,8 +337,9 @@ def test_ctrl_c_is_heard_by_rank_0_alone():
     gang.close()
 
 
-def test_numbers_that_blow_up_end_the_phase_on_every_rank():
-    ranks = ranks_of(cartpole(n_ranks=2, updates=50), {"learning_rate": 1e30})
+@pytest.mark.parametrize("how", [{}, {"n_awaited": 1}, SHARDED])
+def test_numbers_that_blow_up_end_the_phase_on_every_rank(how):
+    ranks = ranks_of(cartpole(n_ranks=2, updates=50, **how), {"learning_rate": 1e30})
     with pytest.raises(FloatingPointError, match="training diverged"):
         train(ranks)
     close(ranks)
@@ -379,6 +385,11 @@ def test_what_has_no_meaning_is_refused():
         cartpole(n_ranks=2, n_awaited=3)
     with pytest.raises(InvalidInput, match="the asynchronous BA3C awaits nobody"):
         cartpole(n_ranks=2, n_awaited=1, synchronous=False)
+    with pytest.raises(InvalidInput, match=r"n_servers is 1 to n_ranks, got 3 of 2 ranks"):
+        cartpole(n_ranks=2, n_awaited=1, n_servers=3)
+    for how in ({}, {"n_awaited": 2}):
+        with pytest.raises(InvalidInput, match=r"all 2 gradients has an all-reduce and no servers: got n_servers=2"):
+            cartpole(n_ranks=2, n_servers=2, **how)
     with pytest.raises(InvalidInput, match="averages gradients"):
         cartpole(reduction="sum")
     with pytest.raises(InvalidInput, match="beta1 in"):
@@ -387,7 +398,8 @@ def test_what_has_no_meaning_is_refused():
         cartpole(network="ba3c-128")
 
 
-SLOW_HOWS = [pytest.param(how, marks=pytest.mark.slow) for how in ({"n_awaited": 1}, {"synchronous": False})]
+SERVED = ({"n_awaited": 1}, {"synchronous": False}, SHARDED, {"synchronous": False, "n_servers": 2})
+SLOW_HOWS = [pytest.param(how, marks=pytest.mark.slow) for how in SERVED]
 
 
 @pytest.mark.parametrize("how", [{}, *SLOW_HOWS])

@@ -1,87 +1,47 @@
-"""The parameter server of Distributed BA3C: averages the first k of n gradients, or applies each as it comes.
+"""The chief of Distributed BA3C's parameter servers: averages the first k of n gradients, or applies each as it comes.
 
-There is no thread of the server's own. Each rank but the first has a handler here, a thread at its connection; whoever
-brings the k-th gradient, a handler or rank 0 itself, makes the update. So nobody waits for a late rank, be it rank 0.
+It has no thread of its own that decides. Whoever brings the k-th gradient, a handler or rank 0 itself, makes the
+update. So nobody waits for a late rank, be it rank 0. Other servers, if there are any, do what it announces.
 
 ::
 
     rank 1 ──gradient──▶ handler 1 ─┐                     ┌─▶ handler 1 ──new weights──▶ rank 1
     rank 2 ──gradient──▶ handler 2 ─┼─▶ k are in: update ─┼─▶ handler 2 ──new weights──▶ rank 2
-    rank 0 ──gradient───────────────┘                     └─▶ rank 0
+    rank 0 ──gradient───────────────┘      ▲       │      └─▶ rank 0
+                                 ‖slice‖² ─┘       └─▶ whose gradients; by what to scale them
+                                  followers, each with a handler a rank for its slice
 """
 
 import threading
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import asdict, replace
 from typing import Any
 
 import numpy as np
 
 from workbench.algos.rl.ba3c.connection import ALIVE_S, Connection, receive
+from workbench.algos.rl.ba3c.shard_server import Alive, Contribution, ShardServer, Step, Weights
+from workbench.algos.rl.ba3c.shards import Shard
 from workbench.core.errors import PeerLost
 
 
-@dataclass(frozen=True, slots=True)
-class Contribution:
-    """What a rank brings.
-
-    Attributes
-    ----------
-    rank : int
-    version : int
-        Of the weights its gradient is of.
-    numbers : ndarray of float32
-        The gradient and the stats behind it.
-    """
-
-    rank: int
-    version: int
-    numbers: np.ndarray
-
-
-@dataclass(frozen=True, slots=True)
-class Weights:
-    """Weights as they are handed out.
-
-    Attributes
-    ----------
-    version : int
-        Updates they have seen.
-    numbers : ndarray of float32, (P,)
-        Never written again.
-    over : bool
-        The phase is.
-    steps, episodes : int
-        Played and finished by all ranks by then.
-    """
-
-    version: int
-    numbers: np.ndarray
-    over: bool = False
-    steps: int = 0
-    episodes: int = 0
-
-    def header(self) -> dict[str, Any]:
-        """Return all but the numbers, in JSON's types."""
-        return {"version": self.version, "over": self.over, "steps": self.steps, "episodes": self.episodes}
-
-
-class ParameterServer:
-    """The weights, and the rule by which gradients change them.
+class ParameterServer(ShardServer):
+    """The first slice of the weights, and the rule by which gradients change all of them.
 
     Parameters
     ----------
-    connections : sequence of Connection
-        To ranks 1, 2, …
-    weights : Weights
-        To begin with.
+    connections, shard, version
+        See `ShardServer`.
+    followers : sequence of Connection
+        To the servers of the other slices.
     n_awaited : int
         Gradients an update waits for: k of the n ranks'. Those of the same version that come later are dropped. 1 in
         the asynchronous variant.
     synchronous : bool
         Whether a gradient of older weights is dropped; else it is applied all the same.
     update : callable
-        ``(contributions, version) -> Weights``: makes the update; returns the new weights.
+        ``(contributions, squares) -> Step``: counts the update of these gradients, whose mean has these squared norms,
+        (T,), tensor by tensor; raises if it must not be made.
     count : callable
         ``(contribution, message, dropped)``: called with everything that comes in, before it is used.
 
@@ -92,104 +52,128 @@ class ParameterServer:
 
     def __init__(
         self,
-        connections: Sequence[Connection],
-        weights: Weights,
+        connections: Mapping[int, Connection],
+        shard: Shard,
+        version: int,
+        followers: Sequence[Connection] = (),
         *,
         n_awaited: int,
         synchronous: bool,
-        update: Callable[[Sequence[Contribution]], Weights],
+        update: Callable[[Sequence[Contribution], np.ndarray], Step],
         count: Callable[[Contribution, dict[str, Any], bool], None],
     ) -> None:
-        self.weights, self.n_awaited, self.synchronous = weights, n_awaited, synchronous
-        self.failure: BaseException | None = None
-        self._update, self._count = update, count
+        self.n_awaited, self.synchronous = n_awaited, synchronous
+        self._followers, self._update, self._count = followers, update, count
         self._pending: dict[int, Contribution] = {}
-        self._changed = threading.Condition()
-        self._closing = False
-        self._handlers = [
-            threading.Thread(target=self._serve, args=pair, daemon=True) for pair in enumerate(connections, 1)
-        ]
-        for handler in self._handlers:
-            handler.start()
+        self._turn = threading.Lock()  # held from a decision until it is carried out here
+        super().__init__(connections, shard, version)
 
-    def push(self, contribution: Contribution, message: dict[str, Any]) -> None:
-        """Take a gradient in; it may be the one an update waits for."""
-        with self._changed:
-            late = self.synchronous and contribution.version != self.weights.version
-            self._count(contribution, message, late)
-            if late or self.weights.over:
-                return
-            self._pending[contribution.rank] = contribution
-            if len(self._pending) < self.n_awaited:
-                return
+    def push(self, contribution: Contribution, message: dict[str, Any], alive: Alive) -> None:
+        """Take a gradient in; it may be the one an update waits for. `alive` is called while others are awaited."""
+        while not self._turn.acquire(timeout=ALIVE_S):
+            alive()
+        try:
+            super().push(contribution, message, alive)
+            self._decide(contribution, message, alive)
+        finally:
+            self._turn.release()
+
+    def pull(self, rank: int, seconds: float) -> Weights | None:
+        """Wait, at most that long, for the answer to what `rank` brought last; see `ShardServer.pull`."""
+        answer = super().pull(rank, seconds)
+        alone = not self._followers  # then who comes late for its answer may have still newer weights
+        return self.weights if alone and answer is not None else answer
+
+    def collect(self, shards: Sequence[Shard], alive: Alive) -> None:
+        """Take over the followers' slices, at the end of a phase."""
+        for follower, shard in zip(self._followers, shards, strict=True):
+            shard.load(receive(follower, alive)[1])
+
+    def _decide(self, contribution: Contribution, message: dict[str, Any], alive: Alive) -> None:
+        late = self.synchronous and contribution.version != self.weights.version
+        self._count(contribution, message, late)
+        if late or self.weights.over:
+            self._announce({"late": True, "ranks": [contribution.rank]})
+            self.dismiss([contribution.rank])
+            return
+        self._pending[contribution.rank] = contribution
+        if len(self._pending) >= self.n_awaited:
             ready = [self._pending[rank] for rank in sorted(self._pending)]  # so that k = n is reproducible
             self._pending.clear()
-            try:
-                self.weights = self._update(ready)
-            finally:
-                self._changed.notify_all()
+            self._make(ready, alive)
 
-    def pull(self, version: int, seconds: float) -> Weights | None:
-        """Wait, at most that long, for weights newer than `version`, or the phase's end."""
-        with self._changed:
-            self._changed.wait_for(lambda: self._settled(version), seconds)
-            if self.failure is not None:
-                raise self.failure
-            return self.weights if self._settled(version) else None
+    def _make(self, ready: Sequence[Contribution], alive: Alive) -> None:
+        """Make the update of these gradients, at all servers."""
+        ranks = [contribution.rank for contribution in ready]
+        self._announce({"late": False, "ranks": ranks})
+        squares = [self.average(ranks), *(receive(line, alive)[0]["squares"] for line in self._followers)]
+        step = self._update(ready, np.sum(squares, axis=0))
+        self._announce(asdict(step))
+        self.step(step, ranks)
 
-    def wait_for_handlers(self, alive: Callable[[], object]) -> None:
-        """Wait until every rank knows that the phase is over: the slowest is awaited once a phase."""
-        for handler in self._handlers:
-            while handler.is_alive():
-                alive()
-                handler.join(ALIVE_S)
-        if self.failure is not None:
-            raise self.failure
-
-    def close(self) -> None:
-        """End the handlers: as soon as their connections are closed, or at once."""
-        with self._changed:
-            self._closing = True
-            self._changed.notify_all()
-        for handler in self._handlers:
-            handler.join()
-
-    def _settled(self, version: int) -> bool:
-        return self.weights.version > version or self.weights.over or self._closing or self.failure is not None
-
-    def _serve(self, rank: int, connection: Connection) -> None:
-        """Handler: take a gradient, wait for newer weights, hand them out, until the phase is over."""
-        try:
-            while True:
-                while not connection.ready(ALIVE_S):
-                    if self._closing or self.failure is not None:
-                        return
-                message, numbers = connection.receive()
-                self.push(Contribution(rank, message["version"], numbers), message)
-                weights = None
-                while weights is None:
-                    weights = self.pull(message["version"], ALIVE_S)
-                if self._closing:
-                    return
-                connection.send(weights.header(), weights.numbers)
-                if weights.over:
-                    return
-        except BaseException as failure:  # noqa: BLE001 - raised again by the thread that runs the phase
-            with self._changed:
-                self.failure = self.failure or failure
-                self._changed.notify_all()
+    def _announce(self, message: dict[str, Any]) -> None:
+        for follower in self._followers:
+            follower.send(message)
 
 
 class Client:
-    """A rank's way to the parameter server."""
+    """A rank's ways to the servers.
 
-    def __init__(self, connection: Connection) -> None:
-        self._connection = connection
+    Parameters
+    ----------
+    rank : int
+    ways : sequence of Connection or ShardServer
+        To each server, the chief first; to one in this process, the server itself.
+    parts : sequence of slice
+        Theirs of the weights.
+    """
 
-    def exchange(self, message: dict[str, Any], numbers: np.ndarray, alive: Callable[[], object]) -> Weights:
-        """Hand in a gradient and wait for newer weights."""
-        self._connection.send(message, numbers)
-        header, weights = receive(self._connection, alive)
+    def __init__(self, rank: int, ways: Sequence[Connection | ShardServer], parts: Sequence[slice]) -> None:
+        self._rank, self._ways, self._parts = rank, ways, parts
+
+    def exchange(self, message: dict[str, Any], numbers: np.ndarray, alive: Alive) -> Weights:
+        """Hand in a gradient, slice by slice, and wait for weights.
+
+        Parameters
+        ----------
+        message : dict
+            For the chief; its ``version`` is for all.
+        numbers : ndarray of float32, (P + N_STATS,)
+            The gradient, and the stats, for the chief.
+        alive : callable
+
+        Raises
+        ------
+        PeerLost
+            A server is gone.
+        """
+        for way, part in list(zip(self._ways, self._parts, strict=True))[1:]:
+            self._hand_in(way, {"version": message["version"]}, numbers[part], alive)
+        # the chief's is the last: what it accepts is with the other servers, or on the way to them
+        first, behind = self._parts[0], self._parts[-1].stop
+        own = numbers if len(self._ways) == 1 else np.concatenate([numbers[first], numbers[behind:]])
+        self._hand_in(self._ways[0], message, own, alive)
+        slices = [self._fetch(way, alive) for way in self._ways]
+        if len({weights.version for weights in slices}) > 1:
+            raise RuntimeError(f"servers handed out weights of versions {[weights.version for weights in slices]}")
+        return (
+            slices[0] if len(slices) == 1 else replace(slices[0], numbers=np.concatenate([w.numbers for w in slices]))
+        )
+
+    def _hand_in(
+        self, way: Connection | ShardServer, message: dict[str, Any], numbers: np.ndarray, alive: Alive
+    ) -> None:
+        if isinstance(way, ShardServer):
+            way.push(Contribution(self._rank, message["version"], numbers), message, alive)
+        else:
+            way.send(message, numbers, alive)
+
+    def _fetch(self, way: Connection | ShardServer, alive: Alive) -> Weights:
+        if isinstance(way, ShardServer):
+            while (weights := way.pull(self._rank, ALIVE_S)) is None:
+                alive()
+            return weights
+        header, numbers = receive(way, alive)
         if "version" not in header:
-            raise PeerLost(f"rank 0 answered {header} instead of with weights")
-        return Weights(numbers=weights, **header)
+            raise PeerLost(f"{way.other} answered {header} instead of with weights")
+        return Weights(numbers=numbers, **header)

@@ -1,6 +1,7 @@
-"""The other ranks of a gang, as a rank reaches them: connections to rank 0, and the all-reduce between all.
+"""The other ranks of a gang, as a rank reaches them: connections to rank 0 and other servers, or the all-reduce.
 
-Rank 0 listens until all have connected. At every phase's start it then sends all of them its state, and where the
+Rank 0 listens until all have connected. So does then each further rank that serves a slice of the weights, if any does;
+where it listens the others learn by rank 0. At every phase's start rank 0 sends all of them its state, and where the
 process group of the all-reduce meets, if there is to be one.
 """
 
@@ -29,16 +30,27 @@ class Peers:
         Longest wait for another rank.
     device : torch.device
         Where gradients are averaged.
+    n_servers : int
+        Ranks 0, 1, … that serve.
 
     Attributes
     ----------
     connections : list of Connection
         Rank 0's to ranks 1, 2, …; any other's only one, to rank 0.
+    servers : dict of int to Connection
+        This rank's to the servers of ranks 1, 2, …, but itself.
+    clients : dict of int to Connection
+        To the ranks that this one serves; rank 0's are its `connections`.
+    announcements : list of Connection
+        Rank 0's to servers 1, 2, …; such a server's only one, to rank 0.
     """
 
-    def __init__(self, rank: int, n_ranks: int, timeout_s: float, device: torch.device) -> None:
-        self.rank, self.n_ranks, self.timeout_s = rank, n_ranks, timeout_s
+    def __init__(self, rank: int, n_ranks: int, timeout_s: float, device: torch.device, n_servers: int = 1) -> None:
+        self.rank, self.n_ranks, self.timeout_s, self.n_servers = rank, n_ranks, timeout_s, n_servers
         self.connections: list[Connection] = []
+        self.servers: dict[int, Connection] = {}
+        self.clients: dict[int, Connection] = {}
+        self.announcements: list[Connection] = []
         self._device = device
         self._host, self._address = "", ""
         self._listener: Listener | None = None
@@ -56,16 +68,57 @@ class Peers:
         self._address = address
 
     def assemble(self, alive: Alive) -> None:
-        """Wait until all ranks are connected to rank 0."""
+        """Wait until all ranks are connected to rank 0, and to the other servers."""
         if self.n_ranks == 1 or self.connections:
             return
         if self.rank:
             self.connections = [connect(self._address, self.rank, self.timeout_s, alive)]
-            return
-        if self._listener is None:
+        elif self._listener is None:
             raise InvalidInput(f"one rank of {self.n_ranks} cannot train alone: call listen(), or set n_ranks=1")
-        self.connections = self._listener.accept(self.n_ranks, alive, self.timeout_s)
-        self._listener.close()
+        else:
+            self.connections = self._listener.accept(self.n_ranks, alive, self.timeout_s)
+            self._listener.close()
+            self.clients = dict(enumerate(self.connections, 1))
+        if self.n_servers > 1:
+            self._meet_servers(alive)
+
+    def _meet_servers(self, alive: Alive) -> None:
+        """Connect all ranks with the other servers, one server after the other; nobody goes on before all have met."""
+
+        def watch() -> None:
+            alive()
+            for connection in self.connections:
+                connection.check()  # who is lost here may be awaited elsewhere
+
+        if self.rank == 0:
+            told = [receive(connection, watch)[0] for connection in self.connections[: self.n_servers - 1]]
+            addresses = [message["serves"] for message in told]
+            for connection in self.connections:
+                connection.send({"servers": addresses})
+            self._connect_to_servers(addresses, watch)
+            for connection in self.connections:
+                receive(connection, watch)
+            return
+        chief = self.connections[0]
+        if self.rank < self.n_servers:
+            self._listener = Listener(chief.host)
+            chief.send({"serves": self._listener.address})
+        self._connect_to_servers(receive(chief, watch)[0]["servers"], watch)
+        chief.send({"met": True})
+
+    def _connect_to_servers(self, addresses: Sequence[str], alive: Alive) -> None:
+        for server, address in enumerate(addresses, 1):
+            if server == self.rank:
+                assert self._listener is not None
+                numbers = [number for number in range(self.n_ranks + 1) if number != self.rank]
+                accepted = self._listener.accept_from(numbers, self.n_ranks, alive, self.timeout_s)
+                self._listener.close()
+                self.announcements = [accepted.pop(self.n_ranks)]
+                self.clients = accepted
+                continue
+            self.servers[server] = connect(address, self.rank, self.timeout_s, alive, server)
+            if self.rank == 0:
+                self.announcements.append(connect(address, self.n_ranks, self.timeout_s, alive, server))
 
     def agree(
         self, counters: dict[str, Any], state: Sequence[Tensor], alive: Alive, *, reduces: bool
@@ -131,8 +184,9 @@ class Peers:
         """Close the connections; what others send or await of this rank fails."""
         if self._reduce is not None:
             self._reduce.close()
-        for connection in self.connections:
+        for connection in (*self.connections, *self.servers.values(), *self.clients.values(), *self.announcements):
             connection.close()
         if self._listener is not None:
             self._listener.close()
         self._reduce, self.connections, self._listener, self._address = None, [], None, ""
+        self.servers, self.clients, self.announcements = {}, {}, []

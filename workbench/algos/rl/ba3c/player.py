@@ -1,15 +1,15 @@
 """What a rank of Distributed BA3C does between two exchanges: play a batch, and take its gradient."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
-import torch
 
 from workbench.algos.rl.agents import AgentGroup
-from workbench.algos.rl.ba3c.exchange import MAX_LAG, Stats, flat, unflat
-from workbench.algos.rl.ba3c.parameter_server import Weights
+from workbench.algos.rl.ba3c.exchange import MAX_LAG, Stats, flat
 from workbench.algos.rl.ba3c.settings import BA3CSettings
+from workbench.algos.rl.ba3c.shard_server import Weights
+from workbench.algos.rl.ba3c.shards import put
 from workbench.algos.rl.episodes import Episodes
 from workbench.algos.rl.learner import Learner
 from workbench.algos.rl.meter import Meter
@@ -96,12 +96,9 @@ class Player:
         self._counted_episodes = self.episodes.finished
         return {"version": self.version, "returns": returns, "lengths": lengths}
 
-    @torch.no_grad()
     def take(self, weights: Weights) -> None:
         """Act on these weights from now on."""
-        params: Sequence[torch.Tensor] = list(self.acting.parameters())
-        for own, new in zip(params, unflat(weights.numbers, params), strict=True):
-            own.copy_(new)
+        put(list(self.acting.parameters()), weights.numbers)
         self.version = weights.version
 
     def _opened(self) -> AgentGroup:

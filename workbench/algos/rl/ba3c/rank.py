@@ -1,21 +1,26 @@
 """One rank of Distributed BA3C: it plays, takes gradients, and exchanges them with the others by one of three ways."""
 
 import copy
-from collections.abc import Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import replace
+from functools import partial
 from typing import Any
 
 import numpy as np
+from torch import Tensor
 
-from workbench.algos.rl.ba3c.connection import ALIVE_S
+from workbench.algos.rl.ba3c.connection import Connection
 from workbench.algos.rl.ba3c.evaluations import Evaluations
-from workbench.algos.rl.ba3c.exchange import N_STATS, Stats, flat, unflat
-from workbench.algos.rl.ba3c.parameter_server import Client, Contribution, ParameterServer, Weights
+from workbench.algos.rl.ba3c.exchange import N_STATS, Stats, unflat
+from workbench.algos.rl.ba3c.parameter_server import Client, ParameterServer
 from workbench.algos.rl.ba3c.peers import Peers
 from workbench.algos.rl.ba3c.player import Player
 from workbench.algos.rl.ba3c.settings import BA3CSettings
+from workbench.algos.rl.ba3c.shard_server import Contribution, Follower, ShardServer, Step
+from workbench.algos.rl.ba3c.shards import Shard, cut, undone_if_cut_short
 from workbench.algos.rl.evaluate import BA3C_PROTOCOL
-from workbench.algos.rl.learner import Update
+from workbench.algos.rl.learner import Learner, Update
 from workbench.algos.rl.meter import Reading
 from workbench.algos.rl.optim import SharedAdam
 from workbench.algos.rl.trial import Trial, derived
@@ -44,7 +49,7 @@ class BA3CTrial(Trial):
             self._generators = [np.random.default_rng([self.seed, 1, 0])]
         self._steps = self._finished = 0  # of all ranks, as far as updates have told
         self.player = Player(settings, self.learner, self._segments, self._report_if_due)
-        self._peers = Peers(rank, settings.n_ranks, settings.peer_timeout_s, self.learner.device)
+        self._peers = Peers(rank, settings.n_ranks, settings.peer_timeout_s, self.learner.device, settings.n_servers)
         self._evaluations = Evaluations(
             None if rank else settings.evaluate_every,
             settings.evaluate_games,
@@ -104,21 +109,17 @@ class BA3CTrial(Trial):
             self._begin()
             self.player.meter, self.player.version = self._meter, self.learner.updates
             self._evaluations.start(self.learner.updates)
-            if not self.settings.has_server:
-                self._run_by_all_reduce()
-            elif self.rank == 0:
-                self._run_by_server()
+            if self.settings.has_server:
+                self._run_by_servers()
             else:
-                self._run_by_client()
+                self._run_by_all_reduce()
         except BaseException:
             self.leave()  # wakes whoever waits for this rank
             raise
 
     def _agree(self) -> None:
         """Take over rank 0's weights, statistics and counters."""
-        optimizer = self.learner.optimizer
-        assert isinstance(optimizer, SharedAdam)
-        state = [*(p.data for p in self.model.parameters()), *optimizer.mean, *optimizer.square, optimizer.steps]
+        state = _state(self.learner)
         own = {"updates": self.learner.updates, "steps": self._steps, "episodes": self._finished}
         agreed = self._peers.agree(own, state, self._report_if_due, reduces=not self.settings.has_server)
         self._steps, self._finished = agreed["steps"], agreed["episodes"]
@@ -135,7 +136,8 @@ class BA3CTrial(Trial):
             seconds = 0.0 if self.rank else self._meter.seconds  # one clock counts
             numbers = self._peers.sum(player.contribution(seconds), self._report_if_due)
             stats = Stats.of(numbers[-N_STATS:])
-            self._step(numbers[:-N_STATS] / self.settings.n_ranks, stats)
+            mean = unflat(numbers[:-N_STATS] / self.settings.n_ranks, list(self.model.parameters()))
+            self._make(stats, partial(self.learner.step, mean))
             player.version = self.learner.updates
             self._steps += int(stats.steps)
             self._finished += int(stats.episodes)
@@ -144,45 +146,64 @@ class BA3CTrial(Trial):
                 self.episodes.merge(summary["returns"], summary["lengths"])
             self._evaluations.play_if_due(player.version, player.acting, self._report_if_due)
 
-    def _run_by_server(self) -> None:
-        """Rank 0: keep the weights, and play on a copy of them like everybody else."""
-        player, s = self.player, self.settings
-        player.acting = copy.deepcopy(self.model)
-        server = ParameterServer(
-            self._peers.connections,
-            self._weights(),
-            n_awaited=s.awaited,
-            synchronous=s.synchronous,
-            update=self._update,
-            count=self._count,
-        )
-        try:
-            over = False
+    def _run_by_servers(self) -> None:
+        """Bring gradients and fetch weights, as every rank; and serve a slice of them, if that is this rank's duty."""
+        player, peers = self.player, self._peers
+        parts = cut(sum(p.numel() for p in self.model.parameters()), self.settings.n_servers)
+        shards = [Shard(_adam(self.learner), part) for part in parts]
+        with _undone_if_cut_short(self), self._serving(shards) as server:
+
+            def alive() -> None:
+                if server is not None:
+                    server.check()
+                self._report_if_due()
+
+            ways: dict[int, Connection | ShardServer] = {**peers.servers}
+            ways |= {0: peers.connections[0]} if server is None else {0: peers.connections[0], self.rank: server}
+            client, over = Client(self.rank, [ways[n] for n in range(len(parts))], parts), False
             while not over:
-                version, numbers = player.version, player.contribution(self._meter.seconds)
-                server.push(Contribution(0, version, numbers), player.summary())
-                while (weights := server.pull(version, ALIVE_S)) is None:
-                    self._report_if_due()
+                numbers = player.contribution(0.0 if self.rank else self._meter.seconds)
+                weights = client.exchange(player.summary(), numbers, alive)
                 player.take(weights)
+                if self.rank:
+                    self.learner.updates, self._steps, self._finished = weights.version, weights.steps, weights.episodes
                 self._evaluations.play_if_due(player.version, player.acting, self._report_if_due)
                 over = weights.over
-            server.wait_for_handlers(self._report_if_due)
+            if server is not None:
+                server.wait_until_over(alive)
+            if isinstance(server, ParameterServer):
+                server.collect(shards[1:], alive)
+
+    @contextmanager
+    def _serving(self, shards: Sequence[Shard]) -> Iterator[ShardServer | None]:
+        """Serve this rank's slice, if it has one, while it plays on a copy of the weights like everybody else."""
+        peers, s, version = self._peers, self.settings, self.learner.updates
+        server: ShardServer | None = None
+        if self.rank < s.n_servers:
+            self.player.acting = copy.deepcopy(self.model)
+        if self.rank == 0:
+            server = ParameterServer(
+                peers.clients,
+                shards[0],
+                version,
+                peers.announcements,
+                n_awaited=s.awaited,
+                synchronous=s.synchronous,
+                update=self._update,
+                count=self._count,
+            )
+        elif self.rank < s.n_servers:
+            shard, chief = shards[self.rank], peers.announcements[0]
+            server = Follower(peers.clients, shard, version, chief=chief, n_ranks=s.n_ranks)
+        try:
+            yield server
         except BaseException:
             self.leave()  # wakes the server's threads
             raise
         finally:
-            server.close()
-            player.acting = self.model
-
-    def _run_by_client(self) -> None:
-        """Other ranks: bring gradients, fetch weights."""
-        client, over = Client(self._peers.connections[0]), False
-        while not over:
-            numbers = self.player.contribution(0.0)
-            weights = client.exchange(self.player.summary(), numbers, self._report_if_due)
-            self.player.take(weights)
-            self.learner.updates, over = weights.version, weights.over
-            self._steps, self._finished = weights.steps, weights.episodes
+            if server is not None:
+                server.close()
+            self.player.acting = self.model
 
     # -- what the server calls, one thread at a time ------------------------------------------------------------
 
@@ -194,24 +215,26 @@ class BA3CTrial(Trial):
         self.episodes.merge(summary["returns"], summary["lengths"])
         self.dropped += dropped
 
-    def _update(self, contributions: Sequence[Contribution]) -> Weights:
-        """Step along the mean of these gradients."""
-        total = np.sum([c.numbers for c in contributions], axis=0)
-        stats = Stats.of(total[-N_STATS:])
+    def _update(self, contributions: Sequence[Contribution], squares: np.ndarray) -> Step:
+        """Count the update along the mean of these gradients, whose tensors have these squared norms, (T,)."""
+        stats = Stats.of(np.sum([c.numbers[-N_STATS:] for c in contributions], axis=0))
         stats.lags = np.sum([_aged(c, self.learner.updates) for c in contributions], axis=0)
-        self._step(total[:-N_STATS] / len(contributions), stats)
-        return self._weights(self._is_over())
 
-    def _weights(self, over: bool = False) -> Weights:
-        weights = flat(list(self.model.parameters()))
-        return Weights(self.learner.updates, weights, over, self._steps, self._finished)
+        def checked(loss: float) -> float:
+            norm = float(np.sqrt(squares.sum()))
+            self.learner.refuse_divergence(loss, norm)
+            self.learner.count()
+            return norm
 
-    def _step(self, gradient: np.ndarray, stats: Stats) -> None:
-        """Take one step along a mean gradient, (P,), and count it."""
+        self._make(stats, checked)
+        scales = _adam(self.learner).scales(np.sqrt(squares).tolist())
+        return Step(scales, self.learner.updates, self._is_over(), self._steps, self._finished)
+
+    def _make(self, stats: Stats, step: Callable[[float], float]) -> None:
+        """Make an update by `step`, loss → the norm of its gradient, and note what it did."""
         s, n = self.settings, stats.experiences
         policy, value, entropy = stats.policy_loss / n, stats.value_loss / n, stats.entropy / n
-        loss = policy - s.entropy_beta * entropy + s.value_weight * value
-        norm = self.learner.step(unflat(gradient, list(self.model.parameters())), loss)
+        norm = step(policy - s.entropy_beta * entropy + s.value_weight * value)
         lags = np.repeat(np.arange(len(stats.lags)), stats.lags.astype(np.int64))
         self._meter.add_update(Update(lags, policy, value, entropy, norm), 0)
 
@@ -223,6 +246,33 @@ class BA3CTrial(Trial):
         if np.isfinite(self._evaluations.score):
             metrics["eval_score"] = self._evaluations.score
         return metrics
+
+
+def _adam(learner: Learner) -> SharedAdam:
+    assert isinstance(learner.optimizer, SharedAdam)
+    return learner.optimizer
+
+
+def _state(learner: Learner) -> list[Tensor]:
+    """List what ranks must agree on: the weights, and all that Adam remembers."""
+    adam = _adam(learner)
+    return [*(p.data for p in learner.model.parameters()), *adam.mean, *adam.square, adam.steps]
+
+
+@contextmanager
+def _undone_if_cut_short(trial: BA3CTrial) -> Iterator[None]:
+    """Put rank 0's weights back as they were if a phase does not end in order: slices of the newest are elsewhere."""
+    if trial.rank or trial.settings.n_servers == 1:
+        yield
+        return
+    updates, steps = trial.learner.updates, trial._steps
+    try:
+        with undone_if_cut_short(_state(trial.learner)):
+            yield
+    except BaseException:
+        trial.learner.updates, trial._steps = updates, steps
+        Trial.close(trial)  # experiences of weights that are no more are not trained on
+        raise
 
 
 def _aged(contribution: Contribution, version: int) -> np.ndarray:

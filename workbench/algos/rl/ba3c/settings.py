@@ -40,6 +40,8 @@ class BA3CSettings(Settings):
         Greedy games an evaluation plays.
     peer_timeout_s : float
         Longest wait for another rank, seconds; longer than an evaluation takes.
+    n_servers : int
+        Ranks that keep a slice of the weights each, where there are parameter servers (the paper's 4).
     """
 
     n_ranks: int = 2
@@ -53,6 +55,7 @@ class BA3CSettings(Settings):
     evaluate_every: int | None = 1000
     evaluate_games: int = BA3C_PROTOCOL.n_episodes
     peer_timeout_s: float = 1800.0
+    n_servers: int = 1
     n_agents: int = 10
 
     tunable: ClassVar[tuple[str, ...]] = (
@@ -64,7 +67,7 @@ class BA3CSettings(Settings):
         if self.network == "auto" and self.found_game().atari:
             object.__setattr__(self, "network", PAPER_NETWORK)
         super().__post_init__()
-        check(self, whole(1), "n_ranks", "batch", "evaluate_games")
+        check(self, whole(1), "n_ranks", "n_servers", "batch", "evaluate_games")
         check(self, whole(1).or_none(), "evaluate_every")
         check(self, POSITIVE, "adam_eps", "peer_timeout_s")
         check(self, POSITIVE.or_none(), "max_average_norm")
@@ -74,6 +77,15 @@ class BA3CSettings(Settings):
             raise InvalidInput(f"BA3C needs n_awaited from 1 to n_ranks, or None for all; got {k!r} of {n} ranks")
         if not self.synchronous and k is not None:
             raise InvalidInput("the asynchronous BA3C awaits nobody: leave n_awaited None, or set synchronous=True")
+        if self.n_servers > n:
+            raise InvalidInput(
+                f"BA3C's servers are ranks: n_servers is 1 to n_ranks, got {self.n_servers} of {n} ranks"
+            )
+        if self.n_servers > 1 and not self.has_server:
+            raise InvalidInput(
+                f"BA3C that awaits all {n} gradients has an all-reduce and no servers: got n_servers={self.n_servers}, "
+                "leave it 1, or set n_awaited below n_ranks, or synchronous=False"
+            )
         if self.reduction != "mean":
             raise InvalidInput("BA3C averages gradients over experiences and ranks: leave reduction 'mean'")
 
@@ -95,7 +107,7 @@ class BA3CSettings(Settings):
 
     @property
     def has_server(self) -> bool:
-        """Whether rank 0 keeps the weights for all; else each has its own copy, and the gradients are all-reduced."""
+        """Whether servers keep the weights for all; else each rank has a copy, and gradients are all-reduced."""
         return self.awaited < self.n_ranks
 
     @property
