@@ -48,6 +48,7 @@ def test_what_must_be_repeated_does_not_hang_on_a_clock(measured):
     assert not A3C(precision="auto").repeatable
     assert BA3C(precision="auto").repeatable
     assert not BA3C(precision="auto", synchronous=False).repeatable
+    assert not BA3C(precision="auto", plays_on=True).repeatable
 
 
 def test_what_is_asked_for_is_taken_and_nonsense_refused(measured):

@@ -243,9 +243,10 @@ def test_pong_in_colour_trains_saves_and_plays(tmp_path):
 
 
 SHARDED = {"n_awaited": 1, "n_servers": 2}
+AHEAD = {"plays_on": True}
 
 
-@pytest.mark.parametrize("how", [{}, {"n_awaited": 1}, {"synchronous": False}, SHARDED])
+@pytest.mark.parametrize("how", [{}, {"n_awaited": 1}, {"synchronous": False}, SHARDED, AHEAD])
 def test_a_checkpoint_is_rank_0s_and_goes_on_with_new_ranks(tmp_path, how):
     factory = cartpole(n_ranks=2, **how)
     ranks = ranks_of(factory)
@@ -293,7 +294,7 @@ def test_a_checkpoint_passes_to_other_systems_and_back(tmp_path):
     other.close()
 
 
-@pytest.mark.parametrize("how", [{}, {"n_awaited": 1}, SHARDED])
+@pytest.mark.parametrize("how", [{}, {"n_awaited": 1}, SHARDED, AHEAD, AHEAD | SHARDED])
 def test_stopping_in_mid_phase_ends_every_rank_and_the_trial_can_go_on(how, monkeypatch):
     class Stopped(Exception):
         pass
@@ -337,7 +338,7 @@ def test_ctrl_c_is_heard_by_rank_0_alone():
     gang.close()
 
 
-@pytest.mark.parametrize("how", [{}, {"n_awaited": 1}, SHARDED])
+@pytest.mark.parametrize("how", [{}, {"n_awaited": 1}, SHARDED, AHEAD, AHEAD | SHARDED])
 def test_numbers_that_blow_up_end_the_phase_on_every_rank(how):
     ranks = ranks_of(cartpole(n_ranks=2, updates=50, **how), {"learning_rate": 1e30})
     with pytest.raises(FloatingPointError, match="training diverged"):
@@ -398,8 +399,8 @@ def test_what_has_no_meaning_is_refused():
         cartpole(network="ba3c-128")
 
 
-SERVED = ({"n_awaited": 1}, {"synchronous": False}, SHARDED, {"synchronous": False, "n_servers": 2})
-SLOW_HOWS = [pytest.param(how, marks=pytest.mark.slow) for how in SERVED]
+OTHERS = ({"n_awaited": 1}, {"synchronous": False}, SHARDED, {"synchronous": False, "n_servers": 2}, AHEAD)
+SLOW_HOWS = [pytest.param(how, marks=pytest.mark.slow) for how in OTHERS]
 
 
 @pytest.mark.parametrize("how", [{}, *SLOW_HOWS])

@@ -1,11 +1,14 @@
 """What a rank of Distributed BA3C does between two exchanges: play a batch, and take its gradient."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
 from workbench.algos.rl.agents import AgentGroup
+from workbench.algos.rl.ba3c.ahead import Ahead
 from workbench.algos.rl.ba3c.exchange import MAX_LAG, Stats, flat
 from workbench.algos.rl.ba3c.settings import BA3CSettings
 from workbench.algos.rl.ba3c.shard_server import Weights
@@ -17,6 +20,25 @@ from workbench.algos.rl.model import ActorCritic
 from workbench.algos.rl.rollout import Pool, Rollout, Segments
 
 
+@dataclass(frozen=True, slots=True)
+class Played:
+    """A batch, and what was played since the one before.
+
+    Attributes
+    ----------
+    rollout : Rollout
+    steps : int
+        Transitions.
+    returns, lengths : list
+        Of the episodes that ended.
+    """
+
+    rollout: Rollout
+    steps: int
+    returns: list[float]
+    lengths: list[int]
+
+
 class Player:
     """A rank's agents, the weights they act with, and what they played that is not trained on yet.
 
@@ -26,7 +48,7 @@ class Player:
     learner : Learner
     segments : Segments
     alive : callable
-        Called at every step; what it raises ends the phase.
+        Called at every step, or while a batch is awaited that is played ahead; what it raises ends the phase.
 
     Attributes
     ----------
@@ -51,7 +73,10 @@ class Player:
         self.pool = Pool()
         self.meter = Meter()
         self._group: AgentGroup | None = None
-        self._segments, self._alive = segments, alive
+        self._segments, self._alive, self._between_steps = segments, alive, alive
+        self._ahead: Ahead[Played] | None = None
+        self._left: Played | None = None  # played ahead and not used in its phase
+        self._ended: tuple[list[float], list[int]] = ([], [])  # episodes of the last contribution
         self._free = list(range(segments.n))
         self._counted_steps = self._counted_episodes = 0
 
@@ -59,7 +84,7 @@ class Player:
         """Play in new environments; what was played in others and not trained on is forgotten."""
         group.episodes = self.episodes
         self._group, self.pool, self._free = group, Pool(), list(range(self._segments.n))
-        self._counted_steps = 0
+        self._counted_steps, self._left = 0, None
 
     def gather(self) -> Rollout:
         """Play until there is a batch, exactly; what is too much opens the next one."""
@@ -69,31 +94,52 @@ class Player:
             policy, values = self.learner.predict(obs, self.acting)
             self.meter.add_prediction(len(obs), 0)
             group.act(policy, values, self.version, self._keep)
-            self._alive()
+            self._between_steps()
         return self.pool.take(self.settings.batch)
+
+    def played(self) -> Played:
+        """Play a batch, and tell with it what was played since the last one."""
+        rollout, steps = self.gather(), self._opened().steps
+        returns, lengths = self.episodes.since(self._counted_episodes)
+        played = Played(rollout, steps - self._counted_steps, returns, lengths)
+        self._counted_steps, self._counted_episodes = steps, self.episodes.finished
+        return played
+
+    @contextmanager
+    def ahead(self) -> Iterator[None]:
+        """Play on within this while a gradient is taken and exchanged, if that is set."""
+        if not self.settings.plays_on:
+            yield
+            return
+        self._ahead = Ahead(self.played, self._left)
+        self._between_steps = self._ahead.check
+        self._ahead.start()
+        try:
+            yield
+        finally:
+            self._left, self._ahead, self._between_steps = self._ahead.close(), None, self._alive
 
     def contribution(self, seconds: float) -> np.ndarray:
         """Play a batch; return its gradient and the stats, (P + N_STATS,), with the seconds of the phase so far."""
-        rollout = self.gather()
+        played = self.played() if self._ahead is None else self._ahead.next(self._alive)
+        rollout, self._ended = played.rollout, (played.returns, played.lengths)
         grads, loss = self.learner.gradients(rollout, self.acting)
-        n, steps = len(rollout), self._opened().steps
+        n = len(rollout)
         stats = Stats(
             experiences=n,
             policy_loss=n * float(loss.policy),
             value_loss=n * float(loss.value),
             entropy=n * float(loss.entropy),
-            steps=steps - self._counted_steps,
-            episodes=self.episodes.finished - self._counted_episodes,
+            steps=played.steps,
+            episodes=len(played.returns),
             seconds=seconds,
             lags=np.bincount(np.minimum(self.version - rollout.versions, MAX_LAG), minlength=MAX_LAG + 1),
         )
-        self._counted_steps = steps
         return np.concatenate([flat(grads), stats.array()])
 
     def summary(self) -> dict[str, Any]:
-        """Say what rank 0 must know beside the numbers: the weights' version, and the episodes finished since."""
-        returns, lengths = self.episodes.since(self._counted_episodes)
-        self._counted_episodes = self.episodes.finished
+        """Say what rank 0 must know beside the numbers: the weights' version, and the episodes of the contribution."""
+        returns, lengths = self._ended
         return {"version": self.version, "returns": returns, "lengths": lengths}
 
     def take(self, weights: Weights) -> None:

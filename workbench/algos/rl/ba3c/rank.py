@@ -109,10 +109,11 @@ class BA3CTrial(Trial):
             self._begin()
             self.player.meter, self.player.version = self._meter, self.learner.updates
             self._evaluations.start(self.learner.updates)
-            if self.settings.has_server:
-                self._run_by_servers()
-            else:
-                self._run_by_all_reduce()
+            with _undone_if_cut_short(self), self.player.ahead():
+                if self.settings.has_server:
+                    self._run_by_servers()
+                else:
+                    self._run_by_all_reduce()
         except BaseException:
             self.leave()  # wakes whoever waits for this rank
             raise
@@ -151,7 +152,7 @@ class BA3CTrial(Trial):
         player, peers = self.player, self._peers
         parts = cut(sum(p.numel() for p in self.model.parameters()), self.settings.n_servers)
         shards = [Shard(_adam(self.learner), part) for part in parts]
-        with _undone_if_cut_short(self), self._serving(shards) as server:
+        with self._serving(shards) as server:
 
             def alive() -> None:
                 if server is not None:

@@ -40,6 +40,9 @@ class BA3CSettings(Settings):
         Greedy games an evaluation plays.
     peer_timeout_s : float
         Longest wait for another rank, seconds; longer than an evaluation takes.
+    plays_on : bool
+        A rank plays on, one batch ahead, in a thread of its own while its gradient is taken and exchanged, as the
+        paper's nodes do; else it plays and trains in turn, and the same seed gives the same where all are awaited.
     n_servers : int
         Ranks that keep a slice of the weights each, where there are parameter servers (the paper's 4).
     """
@@ -56,6 +59,7 @@ class BA3CSettings(Settings):
     evaluate_games: int = BA3C_PROTOCOL.n_episodes
     peer_timeout_s: float = 1800.0
     n_servers: int = 1
+    plays_on: bool = False
     n_agents: int = 10
 
     tunable: ClassVar[tuple[str, ...]] = (
@@ -112,5 +116,5 @@ class BA3CSettings(Settings):
 
     @property
     def repeatable(self) -> bool:
-        """Where all ranks are awaited."""
-        return not self.has_server
+        """Where all ranks are awaited, and play and train in turn."""
+        return not self.has_server and not self.plays_on

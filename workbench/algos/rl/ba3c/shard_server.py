@@ -16,6 +16,7 @@ import numpy as np
 
 from workbench.algos.rl.ba3c.connection import ALIVE_S, Connection, receive
 from workbench.algos.rl.ba3c.shards import Shard
+from workbench.algos.rl.workers import Halted
 
 Alive = Callable[[], object]
 """Called while others are awaited; raises what ends the phase."""
@@ -85,10 +86,6 @@ class Step:
     episodes: int = 0
 
 
-class _Closed(Exception):
-    """The server was closed: its threads end."""
-
-
 class ShardServer:
     """A slice of the weights, and the ranks' way to it.
 
@@ -156,7 +153,7 @@ class ShardServer:
         if self.failure is not None:
             raise self.failure
         if self._closing:
-            raise _Closed
+            raise Halted
 
     def wait_until_over(self, alive: Alive) -> None:
         """Wait until every rank knows that the phase is over: the slowest is awaited once a phase."""
@@ -194,7 +191,7 @@ class ShardServer:
         def run() -> None:
             try:
                 work(*args)
-            except _Closed:
+            except Halted:
                 pass
             except BaseException as failure:  # noqa: BLE001 - raised again by the thread that runs the phase
                 with self._changed:

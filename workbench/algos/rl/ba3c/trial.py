@@ -6,11 +6,11 @@
     rank 1   play ▸ batch ▸ gradient ─┼─▶ mean of the first k ▸ Adam ─┼─▶ new weights ▸ play …
     rank n-1 play ▸ batch ▸ gradient ─┘   (later ones are dropped)     └─▶ new weights ▸ play …
 
-A rank is a process with environments of its own; between updates it plays and predicts in turn, in one thread. With
-k = n the mean is an all-reduce and every rank takes the same Adam step (`exchange.py`); with k < n, and in the
-asynchronous variant, rank 0 keeps the weights and the others fetch them there (`parameter_server.py`), or the first few
-ranks keep a slice each (`shards.py`, `shard_server.py`). What a rank does is in `rank.py`, how ranks find each other in
-`peers.py`; here they are put together.
+A rank is a process with environments of its own; between updates it plays and predicts in turn, in one thread, or plays
+on in another (`ahead.py`). With k = n the mean is an all-reduce and every rank takes the same Adam step
+(`exchange.py`); with k < n, and in the asynchronous variant, rank 0 keeps the weights and the others fetch them there
+(`parameter_server.py`), or the first few ranks keep a slice each (`shards.py`, `shard_server.py`). What a rank does is
+in `rank.py`, how ranks find each other in `peers.py`; here they are put together.
 """
 
 from dataclasses import dataclass
