@@ -42,6 +42,7 @@ SMALLEST = {  # every experiment, as small as it goes: what is changed in the fi
     "ba3c-epsilon": {"seeds": 1, "frames": 4000, "phases": 2, "processes": 1},
     "pbt-toy": {"seeds": 1},
     "pbt-design": {"repeats": 1, "phases": 2, "frames": 300, "processes": 1},
+    "pbt-population": {"repeats": 1, "phases": 2, "frames": 300, "sizes": (4, 5), "processes": 1},
     "pbt-cartpole": {"repeats": 1, "phases": 2, "frames": 300, "members": 5, "processes": 1},
     "digits": {"seeds": 1, "phases": 1},
 }
