@@ -4,7 +4,7 @@ import pytest
 
 from tests.paper.recorded import ABOUT, verdicts
 from workbench.paper.experiment import keep_table
-from workbench.paper.pbt.counterparts import by_size
+from workbench.paper.pbt.counterparts import by_size, digits_gan
 from workbench.paper.pbt.published import CLAIMS
 
 
@@ -80,6 +80,28 @@ def test_populations_of_all_sizes_gain_and_few_founders_are_left(tmp_path) -> No
         ("differs", 2.5),
         ("undecided", 1.5),
     ]
+
+
+def test_a_gan_of_digits_is_asked_to_surpass_the_best_by_hand(tmp_path) -> None:
+    finals = {"truncation": 7.0, "tournament": 7.1, "constant": 6.0, "linear": 6.5, "exponential": 6.4}
+    rows = [
+        {"strategy": strategy, "repeat": n, "final": final + (0.1 * n if strategy == "truncation" else 0.0)}
+        | {"population": 45, "phases": 20, "founders": 4 + n, "generator_ratio": 0.5**n, "discriminator_ratio": 4.0 + n}
+        for strategy, final in finals.items()
+        for n in range(3)
+    ]
+    keep_table(tmp_path / "pbt-digits-gan", rows, ABOUT)
+    (surpassed, tuned), (_, tournament), (_, generator), (_, discriminator), (_, descent) = digits_gan(tmp_path)
+    assert (surpassed.what, tuned.verdict) == ("PBT surpasses a tuned GAN", "agrees")
+    assert tuned.value == pytest.approx(100 * (7.1 - 6.5) / 6.5)
+    assert "linear rates" in tuned.why
+    assert (tournament.verdict, tournament.value) == ("undecided", pytest.approx(0))
+    assert (generator.verdict, generator.value) == ("undecided", pytest.approx(-1))
+    assert (discriminator.verdict, descent.verdict, descent.value) == ("differs", "differs", 5)
+    numbers = verdicts(tmp_path, "PBT", "Table 4") | verdicts(tmp_path, "PBT", "Sec. 4.3")
+    assert numbers.pop("PBT surpasses a tuned GAN")[0] == "agrees"
+    assert numbers.pop("PBT learns to decay both learning rates")[0] == "differs"
+    assert set(numbers.values()) == {("not run", None)}
 
 
 def test_random_search_is_compared_in_pairs(tmp_path) -> None:

@@ -12,6 +12,7 @@ from workbench.algos.digits.gan import DigitsGAN, digit_score
 from workbench.core.budget import Budget
 from workbench.paper.experiment import Experiment, Rows, trained
 from workbench.paper.pbt import ablations
+from workbench.paper.pbt.gans import GANs, gans
 from workbench.paper.pbt.populations import Populations, against_random, by_size, design
 
 READINGS: Mapping[str, Mapping[str, Any]] = {
@@ -140,6 +141,16 @@ EXPERIMENTS: list[Experiment[Any]] = [
             "minutes": tuple(Populations(5, 5000, first_seed=seed) for seed in (0, 5)),
             "hours": Populations(30, 20_000),
             "paper": Populations(1, members=80, processes=1, **_MS_PACMAN),
+        },
+    ),
+    Experiment(
+        "pbt-digits-gan",
+        shows="PBT, Sec. 4.3, Figs 5(b), 6: 45 GANs of digits by WGAN-GP, truncation, tournaments and rates by hand",
+        source="simulated",
+        run=gans,
+        scales={
+            "minutes": tuple(GANs(2, first_seed=seed) for seed in (0, 2)),
+            "hours": GANs(8, phases=50, updates=40),
         },
     ),
     Experiment(
