@@ -18,7 +18,7 @@ from workbench.core.checks import check_one_of
 from workbench.core.protocols import Config
 
 LOSSES = ("non-saturating", "wgan-gp")
-_PENALTY = 10.0  # Gulrajani et al., Sec. 5
+_PENALTY = 10.0  # Gulrajani et al., Sec. 4
 _JUDGED_IMAGES = 1000
 _JUDGE_UPDATES = 400
 _WIDTH = 128
