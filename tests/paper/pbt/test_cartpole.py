@@ -5,6 +5,7 @@ import pytest
 
 from workbench.algos.search import PBT, FullRuns, ListSearcher, RandomSearcher
 from workbench.core.protocols import Kind
+from workbench.paper.pbt import ablations
 from workbench.paper.pbt.cartpole import (
     SPACE,
     against_random,
@@ -30,6 +31,18 @@ def test_both_begin_alike_with_the_same_seed_and_spend_the_same() -> None:
     assert found[0]["phases"] == found[1]["phases"] == 12
     assert found[0]["copies"] > found[1]["copies"] == 0
     assert all(measures["final"] >= measures["mean"] for measures in found)
+
+
+def test_the_first_members_of_random_search_are_those_of_a_smaller_one() -> None:
+    few, many = (play(FullRuns(RandomSearcher(SPACE, seed=3), n, 2), n, 200, seed=3) for n in (3, 5))
+    assert summed_up(many, 3) == summed_up(few)
+    assert summed_up(many)["founders"] == 5
+
+
+def test_founders_are_those_whose_weights_live_on() -> None:
+    """On the toy problem the second member copies the first, or nobody anybody."""
+    assert summed_up(ablations.play("exploit only").events)["founders"] == 1
+    assert summed_up(ablations.play("grid").events)["founders"] == 2
 
 
 def test_the_last_config_is_that_of_the_best_member_at_the_end() -> None:

@@ -4,6 +4,7 @@ import pytest
 
 from tests.paper.recorded import ABOUT, verdicts
 from workbench.paper.experiment import keep_table
+from workbench.paper.pbt.counterparts import by_size, digits_gan
 from workbench.paper.pbt.published import CLAIMS
 
 
@@ -44,6 +45,7 @@ def test_cartpole_stands_beside_claims_and_not_for_feudal_networks(tmp_path) -> 
     assert found == {
         "20 members and more gain over random search": "agrees",
         "small populations, 10 or fewer, gain less than 20": "agrees",
+        "populations larger than 20 fare even better": "not run",
         "truncation does better than binary tournaments": "differs",
         "copying weights and hyperparameters does better than weights alone": "differs",
         "copying weights and hyperparameters does better than hyperparameters alone": "agrees",
@@ -51,6 +53,55 @@ def test_cartpole_stands_beside_claims_and_not_for_feudal_networks(tmp_path) -> 
     }
     ratios = {what: of for what, of in verdicts(tmp_path, "PBT", "Fig. 5(a)").items() if "members" in what[-8:]}
     assert set(ratios.values()) == {("not run", None)}
+
+
+def test_populations_of_all_sizes_gain_and_few_founders_are_left(tmp_path) -> None:
+    """Gains of 5, 20, 30 and 50 %, and more in later repetitions; of 80 members now one founder is left, now two."""
+    sizes = {10: (105.0, (1, 1, 1, 1)), 20: (120.0, (1, 1, 1, 1)), 40: (130.0, (2, 3, 2, 3)), 80: (150.0, (1, 2, 1, 2))}
+    rows = [
+        {"population": size, "phases": 10, "repeat": n, "final": final + n * size / 20, "random_final": 100.0}
+        | {"founders": left[n]}
+        for size, (final, left) in sizes.items()
+        for n in range(4)
+    ]
+    keep_table(tmp_path / "pbt-population", rows, ABOUT)
+    pairs = [(number.what, ours.verdict, ours.value) for number, ours in by_size(tmp_path)]
+    more, small, large = (claim.what for claim in CLAIMS if claim.where == "Fig. 5(a)")
+    assert [(what, verdict, round(value, 9)) for what, verdict, value in pairs[:5]] == [
+        (more, "agrees", 21.5),
+        (more, "agrees", 33.0),
+        (more, "agrees", 56.0),
+        (small, "agrees", 15.75),
+        (large, "agrees", 34.5),
+    ]
+    assert [(verdict, value) for _, verdict, value in pairs[5:]] == [
+        ("agrees", 1.0),
+        ("agrees", 1.0),
+        ("differs", 2.5),
+        ("undecided", 1.5),
+    ]
+
+
+def test_a_gan_of_digits_is_asked_to_surpass_the_best_by_hand(tmp_path) -> None:
+    finals = {"truncation": 7.0, "tournament": 7.1, "constant": 6.0, "linear": 6.5, "exponential": 6.4}
+    rows = [
+        {"strategy": strategy, "repeat": n, "final": final + (0.1 * n if strategy == "truncation" else 0.0)}
+        | {"population": 45, "phases": 20, "founders": 4 + n, "generator_ratio": 0.5**n, "discriminator_ratio": 4.0 + n}
+        for strategy, final in finals.items()
+        for n in range(3)
+    ]
+    keep_table(tmp_path / "pbt-digits-gan", rows, ABOUT)
+    (surpassed, tuned), (_, tournament), (_, generator), (_, discriminator), (_, descent) = digits_gan(tmp_path)
+    assert (surpassed.what, tuned.verdict) == ("PBT surpasses a tuned GAN", "agrees")
+    assert tuned.value == pytest.approx(100 * (7.1 - 6.5) / 6.5)
+    assert "linear rates" in tuned.why
+    assert (tournament.verdict, tournament.value) == ("undecided", pytest.approx(0))
+    assert (generator.verdict, generator.value) == ("undecided", pytest.approx(-1))
+    assert (discriminator.verdict, descent.verdict, descent.value) == ("differs", "differs", 5)
+    numbers = verdicts(tmp_path, "PBT", "Table 4") | verdicts(tmp_path, "PBT", "Sec. 4.3")
+    assert numbers.pop("PBT surpasses a tuned GAN")[0] == "agrees"
+    assert numbers.pop("PBT learns to decay both learning rates")[0] == "differs"
+    assert set(numbers.values()) == {("not run", None)}
 
 
 def test_random_search_is_compared_in_pairs(tmp_path) -> None:

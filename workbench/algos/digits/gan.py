@@ -4,7 +4,7 @@ import math
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from functools import lru_cache
-from typing import ClassVar
+from typing import ClassVar, Literal
 
 import torch
 from torch import nn
@@ -14,8 +14,11 @@ from workbench.algos.digits.classifier import make_classifier
 from workbench.algos.digits.data import CLASSES, PIXELS, load
 from workbench.algos.digits.trial import Ranges, TorchTrial, check_names, check_settings, take_step
 from workbench.core.budget import Budget
+from workbench.core.checks import check_one_of
 from workbench.core.protocols import Config
 
+LOSSES = ("non-saturating", "wgan-gp")
+_PENALTY = 10.0  # Gulrajani et al., Sec. 4
 _JUDGED_IMAGES = 1000
 _JUDGE_UPDATES = 400
 _WIDTH = 128
@@ -23,7 +26,7 @@ _WIDTH = 128
 
 @dataclass(frozen=True)
 class DigitsGAN:
-    """A batch-normalised generator and a discriminator, two hidden layers each; the non-saturating loss, and Adam.
+    """A batch-normalised generator and a discriminator without, two hidden layers each, and Adam.
 
     The score is that of `digit_score` on 1000 images from fixed noise: 1 for images of one kind or of none, at most 10.
     Unlike the paper's (a DCGAN by WGAN-GP on CIFAR-10, judged by an Inception score) it trains within seconds.
@@ -31,7 +34,7 @@ class DigitsGAN:
     Parameters
     ----------
     phase : Budget
-        In updates, each one of the discriminator and one of the generator.
+        In updates, each `critic_steps` of the discriminator and one of the generator.
     generator_learning_rate, discriminator_learning_rate : float
     beta1 : float
         Adam's decay of the mean gradient, in both.
@@ -39,6 +42,11 @@ class DigitsGAN:
         Real images, and as many generated ones, an update.
     latent : int
         Numbers in the noise an image is made from; not to be tuned, as weights of another size cannot be copied.
+    loss : {"non-saturating", "wgan-gp"}
+        ``wgan-gp`` is the paper's: the discriminator, then called a critic, estimates the Wasserstein distance, and the
+        norm of its gradient by its input is held near 1 (Gulrajani et al., arXiv 1704.00028).
+    critic_steps : int
+        The discriminator's steps for one of the generator, each on images of its own; the paper takes 5.
     """
 
     tunable: ClassVar[tuple[str, ...]] = (
@@ -54,6 +62,8 @@ class DigitsGAN:
     beta1: float = 0.5
     batch_size: int = 64
     latent: int = 16
+    loss: Literal["non-saturating", "wgan-gp"] = "non-saturating"
+    critic_steps: int = 1
 
     def __post_init__(self) -> None:
         check_settings(
@@ -63,7 +73,9 @@ class DigitsGAN:
             beta1=Ranges.BELOW_1,
             batch_size=Ranges.FROM_2,  # of one image there is no spread to normalise by
             latent=Ranges.COUNT,
+            critic_steps=Ranges.COUNT,
         )
+        check_one_of(self, "loss", self.loss, LOSSES)
 
     @classmethod
     def check(cls, config_names: Iterable[str]) -> None:
@@ -113,15 +125,30 @@ class GANTrial(TorchTrial):
     def _update(self) -> Mapping[str, float]:
         n = self.settings.batch_size
         self.generator.train()
-        real = _centred(self.real[torch.randint(len(self.real), (n,))])
-        made = _centred(self.generator(torch.randn(n, self.settings.latent)))
-        # softplus(-x) is -log sigmoid(x): the discriminator's belief that an image is real, or is not
-        seen = functional.softplus(-self.discriminator(real)).mean()
-        told_apart = functional.softplus(self.discriminator(made.detach())).mean()
-        take_step(self._of_discriminator, seen + told_apart)
-        fooled = functional.softplus(-self.discriminator(made)).mean()
+        for _ in range(self.settings.critic_steps):
+            real = _centred(self.real[torch.randint(len(self.real), (n,))])
+            made = _centred(self.generator(torch.randn(n, self.settings.latent)))
+            told_apart = self._told_apart(real, made.detach())
+            take_step(self._of_discriminator, told_apart)
+        fooled = self._fooled(made)  # by the images that the discriminator saw last
         take_step(self._of_generator, fooled)
-        return {"discriminator_loss": (seen + told_apart).item(), "generator_loss": fooled.item()}
+        return {"discriminator_loss": told_apart.item(), "generator_loss": fooled.item()}
+
+    def _told_apart(self, real: torch.Tensor, made: torch.Tensor) -> torch.Tensor:
+        """Give the discriminator's loss on real and on generated images, each of shape [n, 64]."""
+        of_real, of_made = self.discriminator(real), self.discriminator(made)
+        loss: torch.Tensor
+        if self.settings.loss == "wgan-gp":
+            between = torch.lerp(real, made, torch.rand(len(real), 1))
+            loss = of_made.mean() - of_real.mean() + _PENALTY * slope_penalty(self.discriminator, between)
+        else:  # softplus(-x) is -log sigmoid(x): the discriminator's belief that an image is real, or is not
+            loss = functional.softplus(-of_real).mean() + functional.softplus(of_made).mean()
+        return loss
+
+    def _fooled(self, made: torch.Tensor) -> torch.Tensor:
+        """Give the generator's loss."""
+        of_made: torch.Tensor = self.discriminator(made)
+        return -of_made.mean() if self.settings.loss == "wgan-gp" else functional.softplus(-of_made).mean()
 
     def _judge(self) -> Mapping[str, float]:
         return {"score": digit_score(self.generate(_JUDGED_IMAGES))}
@@ -135,6 +162,14 @@ def _normalised(inputs: int, outputs: int) -> list[nn.Module]:
 def _centred(images: torch.Tensor) -> torch.Tensor:
     """Bring pixels, 0.3 on average with a spread near 0.4, to where a network likes its inputs."""
     return 4 * images - 1.2
+
+
+def slope_penalty(critic: nn.Module, images: torch.Tensor) -> torch.Tensor:
+    """Give the mean square of how far the norm of the critic's gradient by an image, shape [n, 64], is from 1."""
+    images = images.detach().requires_grad_()
+    (slopes,) = torch.autograd.grad(critic(images).sum(), images, create_graph=True)
+    penalty: torch.Tensor = (slopes.norm(dim=1) - 1).square().mean()
+    return penalty
 
 
 def digit_score(images: torch.Tensor) -> float:

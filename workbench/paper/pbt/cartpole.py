@@ -50,18 +50,21 @@ def play(
     return simulate_training(scheduler, agent, population, seed=seed)[1]
 
 
-def summed_up(events: Sequence[Event]) -> dict[str, Any]:
-    """Take the measures from a population's log.
+def summed_up(events: Sequence[Event], members: int | None = None) -> dict[str, Any]:
+    """Take the measures from a population's log, or from that of its first members alone.
 
     Returns
     -------
     dict
         ``final``, the best score among the members at the end (the mean return of the games of a last phase, 500
         at most); ``mean``, that of all members at the end; ``over_time``, the mean over the phases of the best score
-        so far; ``first_phase``, every member's first score; ``phases`` run; ``copies`` made of others' weights.
+        so far; ``first_phase``, every member's first score; ``phases`` run; ``copies`` made of others' weights;
+        ``founders``, the first trials that the weights at the end descend from.
     """
     frames = frames_of(events)
     known = lineage(frames.trials, frames.phases, frames.decisions)
+    if members is not None:
+        known = known[known["member"] < members]
     table = schedules(known, frames.trials, frames.phases, [])
     scores = table.pivot(index="member", columns="phase", values="score").to_numpy(float)  # [members, phases]
     return {
@@ -71,6 +74,7 @@ def summed_up(events: Sequence[Event]) -> dict[str, Any]:
         "first_phase": scores[:, 0].tolist(),
         "phases": int(np.isfinite(scores).sum()),
         "copies": int(known["copied"].sum()),
+        "founders": int(known.groupby("member")["founder"].last().nunique()),
     }
 
 

@@ -1,6 +1,6 @@
 """What is run for the PBT paper's figures: its toy problem, populations of GA3C, and trials on digits."""
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -9,12 +9,11 @@ import torch
 from workbench.algos.digits.classifier import DigitsClassifier
 from workbench.algos.digits.data import load
 from workbench.algos.digits.gan import DigitsGAN, digit_score
-from workbench.algos.search import PBT, FullRuns, ListSearcher, RandomSearcher
 from workbench.core.budget import Budget
-from workbench.core.protocols import Event
-from workbench.paper.experiment import Experiment, Rows, each, trained
+from workbench.paper.experiment import Experiment, Rows, trained
 from workbench.paper.pbt import ablations
-from workbench.paper.pbt.cartpole import MEASURES, SPACE, last_config, play, summed_up
+from workbench.paper.pbt.gans import GANs, gans
+from workbench.paper.pbt.populations import Populations, against_random, by_size, design
 
 READINGS: Mapping[str, Mapping[str, Any]] = {
     "as chosen": {},
@@ -32,16 +31,6 @@ READINGS: Mapping[str, Mapping[str, Any]] = {
     "rate 0.05": {"learning_rate": 0.05},
 }
 """What the paper leaves open about its toy problem, as settings of `ablations.play`."""
-
-CHOICES: Mapping[tuple[str, str], Mapping[str, Any]] = {
-    ("exploit", "truncation"): {},
-    ("exploit", "tournament"): {"exploit": "tournament"},
-    ("exploit", "t-test"): {"exploit": "t-test"},
-    ("copied", "both"): {},
-    ("copied", "weights"): {"copy_config": False, "explore": False},
-    ("copied", "hyperparameters"): {"copy_weights": False},
-}
-"""Design and value (Fig. 5) → settings of `PBT`."""
 
 CLASSIFIER_RATES = (1e-3, 1e-2, 1e-1, 1.0)
 GAN_RATES = (1e-4, 1e-3, 2e-3, 1e-2)
@@ -69,119 +58,6 @@ def toy(settings: Toy) -> Rows:
         for reading in settings.readings
         for variant, finals in ablations.finals(range(settings.seeds), **READINGS[reading]).items()
         for seed, (final, over_time) in enumerate(finals.round(5).tolist())
-    ]
-
-
-@dataclass(frozen=True)
-class Populations:
-    """Repetitions over GA3C, with the seeds `first_seed` and on.
-
-    Attributes
-    ----------
-    frames : int
-        Of one phase of one member.
-    members : int
-        Of a population; in the design space, of all choices but its size.
-    sizes : tuple of int
-        Populations of the design space.
-    n_agents : int
-        Of one member.
-    """
-
-    repeats: int
-    frames: int
-    first_seed: int = 0
-    members: int = 10
-    sizes: tuple[int, ...] = (5, 10, 20)
-    phases: int = 10
-    game: str = "CartPole-v1"
-    n_agents: int = 8
-    processes: int = 2
-
-    def repeated(self, repetition: Callable[..., Rows]) -> Rows:
-        """Run a repetition with every seed; join their rows."""
-        seeds = range(self.first_seed, self.first_seed + self.repeats)
-        return [row for rows in each(repetition, [(self, seed) for seed in seeds], self.processes) for row in rows]
-
-    def played(self, scheduler: Any, members: int, seed: int) -> list[Event]:
-        """Train one population; give its log."""
-        return play(scheduler, members, self.frames, seed, self.game, self.n_agents)
-
-
-def against_random(settings: Populations) -> Rows:
-    """Train PBT and random search with the same frames, slots and time, on paired seeds.
-
-    In each repetition both begin with the same configurations, in the same order, under the same trial seeds, so that
-    their first phases are the same to the last bit. GA3C trains for real, in its deterministic mode on CartPole; only
-    the clock is virtual, so the numbers repeat exactly.
-
-    Returns
-    -------
-    rows
-        One a repetition and scheduler: repeat, scheduler, paired (both had the same scores after the first phase), the
-        measures of `cartpole.summed_up`, and planned (phases).
-    """
-    return settings.repeated(_pair)
-
-
-def _pair(settings: Populations, seed: int) -> Rows:
-    members, phases = settings.members, settings.phases
-    both: dict[str, Any] = {
-        "pbt": PBT(RandomSearcher(SPACE, seed=seed), members, phases, seed=seed),
-        "random": FullRuns(RandomSearcher(SPACE, seed=seed), members, phases),
-    }
-    measured = {name: summed_up(settings.played(scheduler, members, seed)) for name, scheduler in both.items()}
-    paired = measured["pbt"]["first_phase"] == measured["random"]["first_phase"]
-    return [
-        {"repeat": seed, "scheduler": name, "paired": paired}
-        | {measure: measures[measure] for measure in (*MEASURES, "phases")}
-        | {"planned": members * phases, "copies": measures["copies"]}
-        for name, measures in measured.items()
-    ]
-
-
-def design(settings: Populations) -> Rows:
-    """Weigh each choice of Fig. 5 against random search with as many members, the same seeds, frames and node time.
-
-    ``population``: its size, with truncation, weights and hyperparameters copied. ``exploit``: truncation, binary
-    tournament, Welch's t-test. ``copied``: both; the weights alone, hyperparameters neither copied nor explored; the
-    hyperparameters alone. ``adaptive``: the whole of PBT, and as many runs with the hyperparameters PBT ended with,
-    from their first step on.
-
-    Returns
-    -------
-    rows
-        One a choice and repetition: design, value, population, repeat, `cartpole.MEASURES`, copies, and random
-        search's measures (``random_final``, …).
-    """
-    return settings.repeated(_choices)
-
-
-def _choices(settings: Populations, seed: int) -> Rows:
-    phases, plain = settings.phases, settings.members
-
-    def searcher() -> RandomSearcher:
-        return RandomSearcher(SPACE, seed=seed)
-
-    sizes = sorted({*settings.sizes, plain})
-    random = {size: summed_up(settings.played(FullRuns(searcher(), size, phases), size, seed)) for size in sizes}
-    whole = {size: settings.played(PBT(searcher(), size, phases, seed=seed), size, seed) for size in sizes}
-    measured = {("population", str(size)): (size, summed_up(whole[size])) for size in sizes}
-    for choice, changes in CHOICES.items():
-        if changes:
-            scheduler = PBT(searcher(), plain, phases, seed=seed, **changes)
-            measured[choice] = (plain, summed_up(settings.played(scheduler, plain, seed)))
-        else:
-            measured[choice] = measured["population", str(plain)]
-    fixed = ListSearcher([last_config(whole[plain])] * plain)
-    measured["adaptive", "yes"] = measured["population", str(plain)]
-    runs = settings.played(FullRuns(fixed, plain, phases), plain, seed)
-    measured["adaptive", "no: PBT's last"] = (plain, summed_up(runs))
-    return [
-        {"design": design, "value": value, "population": size, "repeat": seed}
-        | {name: measures[name] for name in (*MEASURES, "copies")}
-        | {f"random_{name}": random[size][name] for name in MEASURES}
-        for (design, value), (size, measures) in measured.items()
     ]
 
 
@@ -221,6 +97,8 @@ def digits(settings: DigitRuns) -> Rows:
     return rows + [{"trainable": name, "score": round(digit_score(shown), 2)} for name, shown in images.items()]
 
 
+SIZES = (10, 20, 40, 80)  # of Table 1
+
 # as the paper has it: 2.5e8 steps of 4 frames, ready every 1e7
 _MS_PACMAN: dict[str, Any] = {"game": "MsPacman", "n_agents": 32, "phases": 25, "frames": 40_000_000}
 
@@ -240,7 +118,18 @@ EXPERIMENTS: list[Experiment[Any]] = [
         scales={
             "minutes": tuple(Populations(2, 2000, first_seed=seed) for seed in (0, 2, 4)),
             "hours": Populations(30, 5000),
-            "paper": Populations(1, sizes=(10, 20, 40, 80), members=40, **_MS_PACMAN),
+            "paper": Populations(1, sizes=SIZES, members=40, **_MS_PACMAN),
+        },
+    ),
+    Experiment(
+        "pbt-population",
+        shows="PBT, Figs 5(a), 6: populations of 10 to 80, GA3C on CartPole against random search; founders left",
+        source="simulated",
+        run=by_size,
+        scales={
+            "minutes": tuple(Populations(2, 2000, first_seed=seed, sizes=SIZES) for seed in (20, 22, 24)),
+            "hours": Populations(30, 5000, sizes=SIZES),
+            "paper": Populations(1, sizes=SIZES, processes=1, **_MS_PACMAN),
         },
     ),
     Experiment(
@@ -252,6 +141,16 @@ EXPERIMENTS: list[Experiment[Any]] = [
             "minutes": tuple(Populations(5, 5000, first_seed=seed) for seed in (0, 5)),
             "hours": Populations(30, 20_000),
             "paper": Populations(1, members=80, processes=1, **_MS_PACMAN),
+        },
+    ),
+    Experiment(
+        "pbt-digits-gan",
+        shows="PBT, Sec. 4.3, Figs 5(b), 6: 45 GANs of digits by WGAN-GP, truncation, tournaments and rates by hand",
+        source="simulated",
+        run=gans,
+        scales={
+            "minutes": tuple(GANs(2, first_seed=seed) for seed in (0, 2)),
+            "hours": GANs(8, phases=50, updates=40),
         },
     ),
     Experiment(
