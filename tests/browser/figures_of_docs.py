@@ -70,11 +70,24 @@ def training_batch() -> go.Figure:
     return figures.bands(variant_bands(kept.frame), f"Ms. Pac-Man · {kept.scale}", "frames", "score")
 
 
-def stability() -> go.Figure:
-    kept = recorded("ba3c-stability")
-    title = f"CartPole, medians of {kept.frame['seed'].nunique()} seeds · {kept.scale}"
-    drawn = figures.bands(variant_bands(kept.frame), title, "frames", "score (last 100 games)")
-    return drawn.for_each_trace(lambda trace: trace.update(visible=False), lambda trace: trace.fill is not None)
+def medians(name: str) -> Callable[[], go.Figure]:
+    """Give the curves of a recording of BA3C on CartPole: a line a variant, without how far its seeds lie apart."""
+
+    def drawn() -> go.Figure:
+        kept = recorded(name)
+        title = f"CartPole, medians of {kept.frame['seed'].nunique()} seeds · {kept.scale}"
+        bands = figures.bands(variant_bands(kept.frame), title, "frames", "score (mean return of a phase's games)")
+        return bands.for_each_trace(lambda trace: trace.update(visible=False), lambda trace: trace.fill is not None)
+
+    return drawn
+
+
+def asynchronous() -> go.Figure:
+    kept = recorded("hts-asynchronous")
+    runs = kept.frame[kept.frame["learning_rate"] == 3e-3]
+    title = f"CartPole, learning rate 3e-3, median and range of {runs['seed'].nunique()} seeds · {kept.scale}"
+    bands = variant_bands(runs.assign(variant=runs["system"]))
+    return figures.bands(bands, title, "frames", "score (mean return of a phase's games)")
 
 
 def hts_speedup() -> go.Figure:
@@ -141,9 +154,11 @@ FIGURES: dict[str, Callable[[], go.Figure]] = {
     "importance": importance_of_curves,
     "toy-schedule": toy_schedule,
     "pbt-toy": lambda: figures.toy_problem(ablations.paths([ablations.play(name, 0) for name in ablations.VARIANTS])),
-    "ba3c-stability": stability,
+    "ba3c-stability": medians("ba3c-stability"),
+    "ba3c-adam": medians("ba3c-adam"),
     "ga3c-training-batch": training_batch,
     "hts-speedup": hts_speedup,
+    "hts-asynchronous": asynchronous,
     "compared": compared,
     "ga3c-learns": learned,
     "seeds": seeds_of_curves,

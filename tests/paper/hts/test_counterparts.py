@@ -1,9 +1,11 @@
 """Ours beside the HTS-RL paper's numbers and claims, on recordings whose numbers are known."""
 
+import pandas as pd
 import pytest
 
 from tests.paper.recorded import ABOUT, verdicts
 from workbench.paper.experiment import keep_table
+from workbench.paper.hts.asynchronous import over_frames
 from workbench.paper.hts.counterparts import asynchronous
 
 
@@ -49,14 +51,24 @@ def test_actors_change_nothing_only_where_all_weights_are_the_same(tmp_path, oth
     assert found == (verdict, 1 + (other == "b"))
 
 
-def test_less_is_learned_where_the_whole_run_scored_less_at_that_learning_rate(tmp_path) -> None:
+def test_less_is_learned_where_as_many_frames_scored_less_at_that_learning_rate(tmp_path) -> None:
     gains = {("GA3C", 1e-3): 0.0, ("GA3C", 3e-3): -50.0, ("A3C", 1e-3): -50.0, ("A3C", 3e-3): 50.0}
     gains |= {("HTS-RL", 1e-3): 0.0, ("HTS-RL", 3e-3): 0.0}
     rows = [
-        {"system": system, "learning_rate": rate, "seed": seed, "score": score + gain + seed}
+        {"system": system, "learning_rate": rate, "seed": seed, "phase": phase, "frames": frames}
+        | {"score": score + gain + seed}
         for (system, rate), gain in gains.items()
         for seed in range(3)
-        for score in (100.0, 120.0)
+        for phase, (frames, score) in enumerate(((1000, 100.0), (2000, 120.0)), 1)
     ]
     keep_table(tmp_path / "hts-asynchronous", rows, ABOUT)
     assert [ours.verdict for _, ours in asynchronous(tmp_path)] == ["differs", "agrees", "agrees", "differs"]
+
+
+def test_frames_beyond_the_budget_do_not_count() -> None:
+    about = {"learning_rate": 1e-3, "seed": 0}
+    far = [about | {"system": "HTS-RL", "phase": p, "frames": 1500 * p, "score": 100.0 * p} for p in (1, 2)]
+    near = [about | {"system": "GA3C", "phase": p, "frames": 1000 * p, "score": 100.0 * p} for p in (1, 2)]
+    scores = over_frames(pd.DataFrame(far + near))
+    assert scores["GA3C", 1e-3, 0] == pytest.approx(150)
+    assert scores["HTS-RL", 1e-3, 0] == pytest.approx((100 + 100 * 2000 / 1500) / 2)

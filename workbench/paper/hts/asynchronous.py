@@ -8,6 +8,9 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
+import numpy as np
+import pandas as pd
+
 from workbench.algos.rl.a3c.trial import A3C
 from workbench.algos.rl.ga3c.trial import GA3C
 from workbench.algos.rl.hts.trial import HTS
@@ -62,3 +65,26 @@ def _curve(settings: StepRuns, system: str, rate: float, seed: int) -> Rows:
         at |= {"seconds": round(metrics["seconds"], 2), "score": round(metrics["score"], 2)}
         rows.append(at | {"policy_lag_mean": round(metrics["policy_lag_mean"], 3)})
     return rows
+
+
+def over_frames(runs: pd.DataFrame) -> pd.Series:
+    """Average every run's score over the budget of frames, which all have played; of what is beyond it, nothing.
+
+    Phases end late where games are long, so those of a system that plays well hold more frames.
+
+    Parameters
+    ----------
+    runs : DataFrame
+        The recording ``hts-asynchronous``.
+
+    Returns
+    -------
+    Series
+        By system, learning_rate and seed: the mean of the curve at the frames where phases were to end, between its
+        points in a straight line.
+    """
+    by_run = runs.groupby(["system", "learning_rate", "seed"])
+    n_phases, budget = runs["phase"].max(), by_run["frames"].max().min()
+    at = budget / n_phases * np.arange(1, n_phases + 1)
+    means = {run: float(np.interp(at, curve["frames"], curve["score"]).mean()) for run, curve in by_run}
+    return pd.Series(means).rename_axis(["system", "learning_rate", "seed"])
