@@ -7,6 +7,7 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 
 import numpy as np
+import pandas as pd
 import plotly.graph_objects as go
 from sklearn.datasets import load_digits
 from sklearn.linear_model import SGDClassifier
@@ -28,6 +29,7 @@ from workbench.paper.catalogue import recorded
 from workbench.paper.hts.speedup import speedups
 from workbench.paper.hypertrick import toy_problem
 from workbench.paper.pbt import ablations
+from workbench.paper.pbt.cartpole import improvements, published_improvements
 from workbench.simulation import compare, preset
 from workbench.study.results import Results
 from workbench.viz import figures
@@ -88,6 +90,13 @@ def asynchronous() -> go.Figure:
     title = f"CartPole, learning rate 3e-3, median and range of {runs['seed'].nunique()} seeds · {kept.scale}"
     bands = variant_bands(runs.assign(variant=runs["system"]))
     return figures.bands(bands, title, "frames", "score (mean return of a phase's games)")
+
+
+def populations() -> go.Figure:
+    kept = recorded("pbt-population")
+    title = f"CartPole, {kept.frame['repeat'].nunique()} repetitions · {kept.scale}"
+    both = pd.concat([improvements(kept.frame), published_improvements()])
+    return figures.estimates(both, title, "best final score / random search's", reference=1)
 
 
 def hts_speedup() -> go.Figure:
@@ -154,6 +163,7 @@ FIGURES: dict[str, Callable[[], go.Figure]] = {
     "importance": importance_of_curves,
     "toy-schedule": toy_schedule,
     "pbt-toy": lambda: figures.toy_problem(ablations.paths([ablations.play(name, 0) for name in ablations.VARIANTS])),
+    "pbt-population": populations,
     "ba3c-stability": medians("ba3c-stability"),
     "ba3c-adam": medians("ba3c-adam"),
     "ga3c-training-batch": training_batch,
