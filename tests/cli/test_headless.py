@@ -30,6 +30,15 @@ def test_a_kernel_that_dies_is_said_so(tmp_path) -> None:
         execute(path, tmp_path / "out.ipynb")
 
 
+def test_what_jupyter_tells_of_its_own_sockets_is_left_out_and_nothing_else(tmp_path, capfd) -> None:
+    loggers = "tornado.general", "tornado.application"
+    cell = f"import logging\nfor name in {loggers}:\n    logging.getLogger(name).error('heard of ' + name)"
+    execute(written(tmp_path / "one.ipynb", cell), tmp_path / "out.ipynb")
+    told = capfd.readouterr().err
+    assert "heard of tornado.application" in told
+    assert "heard of tornado.general" not in told
+
+
 STUBBORN = """
 import time
 try:

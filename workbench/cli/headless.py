@@ -20,6 +20,8 @@ from workbench.core.errors import InvalidInput, WorkbenchError
 
 _EVERY_S = 10.0  # between two lines of a progress bar
 _FIGURE = "application/vnd.plotly.v1+json"
+# a kernel that ends may close a socket under its own control thread, which then tells a traceback of no use to anybody
+_QUIET = "__import__('logging').getLogger('tornado.general').setLevel('CRITICAL')"
 _ANSI = re.compile(r"\x1b\[[0-9;]*m")
 
 
@@ -63,7 +65,7 @@ def execute(path: str | Path, out: str | Path | None = None, parameters: Mapping
     client = _Talking(
         notebook,
         kernel_name="python3",
-        extra_arguments=["--IPKernelApp.log_level=40"],  # errors only
+        extra_arguments=["--IPKernelApp.log_level=40", f"--IPKernelApp.exec_lines={_QUIET}"],  # errors only
         timeout=None,
         store_widget_state=False,
         resources={"metadata": {"path": source.parent}},
