@@ -13,6 +13,7 @@ and greatest, so that one side of 0 is met by chance one time in four; Student's
 """
 
 import math
+import warnings
 from collections.abc import Sequence
 
 import numpy as np
@@ -24,6 +25,9 @@ from workbench.paper.numbers import Origin, Ours, Pair, Published, Verdict
 
 NEARLY = 10.0
 """Per cent: what "similar", "as fast" and "nearly identical" are taken for where a paper gives no number."""
+
+CARTPOLE_MOST = 500.0
+"""What a game of CartPole-v1 can bring: where all have it, scores tell nothing more."""
 
 CONFIDENCE = 0.95
 CHANCE = 0.05
@@ -121,7 +125,9 @@ def percent(values: npt.ArrayLike, others: npt.ArrayLike) -> Interval:
         return Interval(scale * gap, -math.inf, math.inf)
     if np.ptp(ours) == np.ptp(theirs) == 0:
         return Interval(scale * gap, scale * gap, scale * gap)
-    interval = stats.ttest_ind(ours, theirs, equal_var=False).confidence_interval(CONFIDENCE)
+    with warnings.catch_warnings():  # of runs that all came to the same: their variance is 0, and meant
+        warnings.simplefilter("ignore", RuntimeWarning)
+        interval = stats.ttest_ind(ours, theirs, equal_var=False).confidence_interval(CONFIDENCE)
     return Interval(scale * gap, scale * float(interval.low), scale * float(interval.high))
 
 

@@ -1,7 +1,7 @@
 """Ours beside the GA3C paper's numbers and claims, all measured."""
 
 import json
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 import numpy as np
@@ -15,6 +15,7 @@ from workbench.paper.experiment import RecordedTable
 from workbench.paper.ga3c.published import CLAIMS, NUMBERS, TABLE_2
 from workbench.paper.numbers import Counterpart, Origin, Pairs, Published, find
 from workbench.paper.verdicts import (
+    CARTPOLE_MOST,
     CONFIDENCE,
     NEARLY,
     above,
@@ -95,12 +96,20 @@ def speed(root: Path) -> Pairs:
         ):
             gap = percent(runs[ADJUSTED][measure], runs[fast][measure])
             why = f"{measure} at the end, adjusted less {fast}; {on}"
+            why += _at_the_top(runs, ADJUSTED, fast) * (measure == "score")
             yield above(_claim("Sec. 5.2", what), gap, -NEARLY, kept.origin, why, "%")
         gap, number = (
             percent(runs[fast]["score"], runs[slow]["score"]),
             "who plays more frames in the same time scores higher",
         )
-        yield better(_claim("Sec. 5.2", number), gap, kept.origin, f"{fast} less {slow}, the last score; {on}")
+        why = f"{fast} less {slow}, the last score; {on}{_at_the_top(runs, fast, slow)}"
+        yield better(_claim("Sec. 5.2", number), gap, kept.origin, why)
+
+
+def _at_the_top(runs: Mapping[str, pd.DataFrame], *variants: str) -> str:
+    """Say so where variants of CartPole all come, on average, to nine tenths of what can be had there."""
+    least = min(float(runs[variant]["score"].mean()) for variant in variants)
+    return f"; both near {CARTPOLE_MOST:g}, the most there is" * (0.9 * CARTPOLE_MOST < least <= CARTPOLE_MOST)
 
 
 def learning(root: Path) -> Pairs:

@@ -9,10 +9,8 @@ from workbench.paper.experiment import RecordedTable
 from workbench.paper.numbers import Counterpart, Pair, Pairs, find
 from workbench.paper.pbt.gans import best_by_hand
 from workbench.paper.pbt.published import CLAIMS, NUMBERS
-from workbench.paper.verdicts import above, below, better, by_construction, mean_of, paired_percent
+from workbench.paper.verdicts import CARTPOLE_MOST, above, below, better, by_construction, mean_of, paired_percent
 
-MOST = 500.0
-"""What a game of CartPole-v1 can bring."""
 ONE = 1.5
 """Founders, on average: fewer are nearer to one than to two."""
 
@@ -71,8 +69,8 @@ def by_size(root: Path) -> Pairs:
     on = f"final score, CartPole, {kept.frame['repeat'].nunique()} paired repetitions"
     number = find(CLAIMS, "Fig. 5(a)", "20 members and more gain over random search")
     for size in (20, 40, 80):
-        full = int((runs["random_final"][size] >= MOST).sum())
-        why = f"{size} members, over random search, which has the most there is, {MOST:g}, in {full}; {on}"
+        full = int((runs["random_final"][size] >= CARTPOLE_MOST).sum())
+        why = f"{size} members, over random search, which has the most there is, {CARTPOLE_MOST:g}, in {full}; {on}"
         yield better(number, mean_of(gains[size]), kept.origin, why)
     for claim, more, less in (
         ("small populations, 10 or fewer, gain less than 20", 20, 10),
