@@ -4,6 +4,7 @@ import pytest
 
 from tests.paper.recorded import ABOUT, verdicts
 from workbench.paper.experiment import keep_table
+from workbench.paper.ga3c.counterparts import speed
 from workbench.paper.ga3c.published import TABLE_2
 from workbench.paper.scoreboard import page, scoreboard
 
@@ -50,6 +51,18 @@ def test_adjustment_is_held_against_the_fixed_mix_that_plays_most(tmp_path) -> N
     assert found["adjustment comes to nearly the score of the fastest fixed mix"][0] == "agrees"
     assert found["adjustment plays only slightly fewer frames than the fastest fixed mix"][0] == "differs"
     assert found["who plays more frames in the same time scores higher"][0] == "agrees"
+
+
+def test_only_of_cartpole_is_it_said_that_all_have_the_most_there_is(tmp_path) -> None:
+    rows = [
+        {"variant": variant, "seed": seed, "frames": frames, "score": 480.0 + seed}
+        for variant, frames in {"1 agent": 10, "64 agents": 100, "adjusted, from 4": 50}.items()
+        for seed in range(3)
+    ]
+    for name, game in (("ga3c-speed", "CartPole-v1"), ("ga3c-speed-atari", "MsPacman")):
+        keep_table(tmp_path / name, [{"game": game} | row for row in rows], ABOUT)
+    scores = [ours.why for number, ours in speed(tmp_path) if "score" in number.what]
+    assert ["both near 500" in why for why in scores] == [True, True, False, False]
 
 
 @pytest.mark.parametrize(("others", "verdict"), [([50.0] * 39, "agrees"), ([99.0] * 39, "undecided")])

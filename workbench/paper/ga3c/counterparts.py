@@ -96,20 +96,22 @@ def speed(root: Path) -> Pairs:
         ):
             gap = percent(runs[ADJUSTED][measure], runs[fast][measure])
             why = f"{measure} at the end, adjusted less {fast}; {on}"
-            why += _at_the_top(runs, ADJUSTED, fast) * (measure == "score")
+            why += _at_the_top(kept, runs, ADJUSTED, fast) * (measure == "score")
             yield above(_claim("Sec. 5.2", what), gap, -NEARLY, kept.origin, why, "%")
         gap, number = (
             percent(runs[fast]["score"], runs[slow]["score"]),
             "who plays more frames in the same time scores higher",
         )
-        why = f"{fast} less {slow}, the last score; {on}{_at_the_top(runs, fast, slow)}"
+        why = f"{fast} less {slow}, the last score; {on}{_at_the_top(kept, runs, fast, slow)}"
         yield better(_claim("Sec. 5.2", number), gap, kept.origin, why)
 
 
-def _at_the_top(runs: Mapping[str, pd.DataFrame], *variants: str) -> str:
+def _at_the_top(kept: RecordedTable, runs: Mapping[str, pd.DataFrame], *variants: str) -> str:
     """Say so where variants of CartPole all come, on average, to nine tenths of what can be had there."""
+    if kept.frame["game"].iloc[0] != "CartPole-v1":
+        return ""
     least = min(float(runs[variant]["score"].mean()) for variant in variants)
-    return f"; both near {CARTPOLE_MOST:g}, the most there is" * (0.9 * CARTPOLE_MOST < least <= CARTPOLE_MOST)
+    return f"; both near {CARTPOLE_MOST:g}, the most there is" * (least > 0.9 * CARTPOLE_MOST)
 
 
 def learning(root: Path) -> Pairs:
