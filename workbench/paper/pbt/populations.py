@@ -1,6 +1,6 @@
 """Populations of GA3C against random search: the same frames, the design space of Fig. 5, and the population's size."""
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -54,6 +54,16 @@ class Populations:
     def played(self, scheduler: Any, members: int, seed: int) -> list[Event]:
         """Train one population; give its log."""
         return play(scheduler, members, self.frames, seed, self.game, self.n_agents)
+
+    def random(self, sizes: Collection[int], seed: int) -> dict[int, dict[str, Any]]:
+        """Take the measures of random search by its size, each of as many members.
+
+        The members of a smaller one are the first of the largest's: configurations come in the same order, and a
+        trial's seed depends on its number. So it is trained once.
+        """
+        largest = max(sizes)
+        events = self.played(FullRuns(RandomSearcher(SPACE, seed=seed), largest, self.phases), largest, seed)
+        return {size: summed_up(events, size) for size in sizes}
 
 
 def against_random(settings: Populations) -> Rows:
@@ -112,7 +122,7 @@ def _choices(settings: Populations, seed: int) -> Rows:
         return RandomSearcher(SPACE, seed=seed)
 
     sizes = sorted({*settings.sizes, plain})
-    random = {size: summed_up(settings.played(FullRuns(searcher(), size, phases), size, seed)) for size in sizes}
+    random = settings.random(sizes, seed)
     whole = {size: settings.played(PBT(searcher(), size, phases, seed=seed), size, seed) for size in sizes}
     measured = {("population", str(size)): (size, summed_up(whole[size])) for size in sizes}
     for choice, changes in CHOICES.items():
@@ -136,9 +146,6 @@ def _choices(settings: Populations, seed: int) -> Rows:
 def by_size(settings: Populations) -> Rows:
     """Train populations of every size, and random search with as many members (Fig. 5a); tell who is left (Fig. 6).
 
-    The members of a smaller random search are the first of the largest's: configurations come in the same order, and a
-    trial's seed depends on its number. So it is trained once.
-
     Returns
     -------
     rows
@@ -150,12 +157,11 @@ def by_size(settings: Populations) -> Rows:
 
 
 def _sizes(settings: Populations, seed: int) -> Rows:
-    phases, largest = settings.phases, max(settings.sizes)
-    random = settings.played(FullRuns(RandomSearcher(SPACE, seed=seed), largest, phases), largest, seed)
+    phases, random = settings.phases, settings.random(settings.sizes, seed)
     rows: Rows = []
     for size in settings.sizes:
         population = PBT(RandomSearcher(SPACE, seed=seed), size, phases, seed=seed)
-        pbt, others = summed_up(settings.played(population, size, seed)), summed_up(random, size)
+        pbt, others = summed_up(settings.played(population, size, seed)), random[size]
         rows.append(
             {"design": "population", "value": str(size), "population": size, "phases": phases}
             | {"repeat": seed, "paired": pbt["first_phase"] == others["first_phase"]}
