@@ -2,6 +2,7 @@
 
 import threading
 from collections.abc import Callable, Iterable
+from typing import Any
 
 
 class Halted(Exception):
@@ -11,14 +12,20 @@ class Halted(Exception):
 class Workers:
     """Threads that work until one of them, or the thread that waits for them, ends the phase.
 
+    Parameters
+    ----------
+    wake : callable
+        Called when the phase ends, to wake who waits for something else.
+
     Attributes
     ----------
     failure : BaseException or None
         What the first thread that failed died of.
     """
 
-    def __init__(self) -> None:
+    def __init__(self, wake: Callable[[], object] = lambda: None) -> None:
         self.failure: BaseException | None = None
+        self._wake = wake
         self._threads: list[threading.Thread] = []
         self._stop = threading.Event()
 
@@ -27,7 +34,7 @@ class Workers:
         """The phase is over: finish what you do, and return."""
         return self._stop.is_set()
 
-    def start(self, work: Callable[..., None], *args: int) -> threading.Thread:
+    def start(self, work: Callable[..., None], *args: Any) -> threading.Thread:
         """Start a thread; if it fails, the phase ends."""
 
         def guarded() -> None:
@@ -47,6 +54,7 @@ class Workers:
     def stop(self) -> None:
         """End the phase, from any thread."""
         self._stop.set()
+        self._wake()
 
     def wait(self, seconds: float) -> bool:
         """Wait for the phase's end, at most that long; tell whether it has come."""

@@ -28,7 +28,7 @@ class Ahead(Generic[Batch]):
     def __init__(self, play: Callable[[], Batch], ready: Batch | None = None) -> None:
         self._play, self._ready = play, ready
         self._changed = threading.Condition()
-        self._workers = Workers()
+        self._workers = Workers(self._wake)
 
     def start(self) -> None:
         """Begin to play."""
@@ -55,10 +55,12 @@ class Ahead(Generic[Batch]):
     def close(self) -> Batch | None:
         """End the thread, at its next step; give the batch that nobody has taken, if there is one."""
         self._workers.stop()
-        with self._changed:
-            self._changed.notify_all()
         self._workers.join()
         return self._ready
+
+    def _wake(self) -> None:
+        with self._changed:
+            self._changed.notify_all()
 
     def _run(self) -> None:
         while True:

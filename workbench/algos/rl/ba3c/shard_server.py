@@ -16,7 +16,7 @@ import numpy as np
 
 from workbench.algos.rl.ba3c.connection import ALIVE_S, Connection, receive
 from workbench.algos.rl.ba3c.shards import Shard
-from workbench.algos.rl.workers import Halted
+from workbench.algos.rl.workers import Halted, Workers
 
 Alive = Callable[[], object]
 """Called while others are awaited; raises what ends the phase."""
@@ -101,21 +101,22 @@ class ShardServer:
     ----------
     weights : Weights
         The newest.
-    failure : BaseException or None
-        What ended one of the threads; `check` and `pull` raise it.
     """
 
     def __init__(self, connections: Mapping[int, Connection], shard: Shard, version: int) -> None:
         self.shard, self.weights = shard, Weights(version, shard.weights())
-        self.failure: BaseException | None = None
         self._gradients: dict[int, np.ndarray] = {}  # handed in and not used yet: at most one a rank
         self._answers: dict[int, Weights] = {}  # not fetched yet
         self._mean = np.zeros(0, np.float32)
         self._changed = threading.Condition()
-        self._closing = False
-        self._threads: list[threading.Thread] = []
+        self._workers = Workers(self._wake)
         for rank, connection in connections.items():
-            self._start(self._serve, rank, connection)
+            self._workers.start(self._serve, rank, connection)
+
+    @property
+    def failure(self) -> BaseException | None:
+        """What ended one of the threads; `check` and `pull` raise it."""
+        return self._workers.failure
 
     def push(self, contribution: Contribution, message: dict[str, Any], alive: Alive) -> None:
         """Take a slice of a gradient in; `message` and `alive` are of use to the chief."""
@@ -126,7 +127,7 @@ class ShardServer:
     def pull(self, rank: int, seconds: float) -> Weights | None:
         """Wait, at most that long, for the answer to what `rank` brought last."""
         with self._changed:
-            self._changed.wait_for(lambda: rank in self._answers or self._is_ended(), seconds)
+            self._changed.wait_for(lambda: rank in self._answers or self._workers.stopping, seconds)
             if self.failure is not None:
                 raise self.failure
             return self._answers.pop(rank, None)
@@ -152,29 +153,23 @@ class ShardServer:
         """Raise what has ended one of the threads."""
         if self.failure is not None:
             raise self.failure
-        if self._closing:
+        if self._workers.stopping:
             raise Halted
 
     def wait_until_over(self, alive: Alive) -> None:
         """Wait until every rank knows that the phase is over: the slowest is awaited once a phase."""
-        for thread in self._threads:
-            while thread.is_alive():
-                alive()
-                thread.join(ALIVE_S)
+        self._workers.join(meanwhile=alive)
         self.check()
 
     def close(self) -> None:
         """End the threads: as soon as their connections are closed, or at once."""
-        with self._changed:
-            self._closing = True
-            self._changed.notify_all()
-        for thread in self._threads:
-            thread.join()
+        self._workers.stop()
+        self._workers.join()
 
     def _take(self, ranks: Sequence[int]) -> list[np.ndarray]:
         """Remove what these ranks brought, waiting for what is on its way: they send to the chief last."""
         with self._changed:
-            self._changed.wait_for(lambda: self._gradients.keys() >= set(ranks) or self._is_ended())
+            self._changed.wait_for(lambda: self._gradients.keys() >= set(ranks) or self._workers.stopping)
             self.check()
             n = self.shard.part.stop - self.shard.part.start
             return [self._gradients.pop(rank)[:n] for rank in ranks]
@@ -184,22 +179,9 @@ class ShardServer:
             self._answers |= dict.fromkeys(ranks, self.weights)
             self._changed.notify_all()
 
-    def _is_ended(self) -> bool:
-        return self._closing or self.failure is not None
-
-    def _start(self, work: Callable[..., None], *args: Any) -> None:
-        def run() -> None:
-            try:
-                work(*args)
-            except Halted:
-                pass
-            except BaseException as failure:  # noqa: BLE001 - raised again by the thread that runs the phase
-                with self._changed:
-                    self.failure = self.failure or failure
-                    self._changed.notify_all()
-
-        self._threads.append(threading.Thread(target=run, daemon=True))
-        self._threads[-1].start()
+    def _wake(self) -> None:
+        with self._changed:
+            self._changed.notify_all()
 
     def _serve(self, rank: int, connection: Connection) -> None:
         """Handler: take a gradient, wait for the answer, hand it out, until the phase is over."""
@@ -229,7 +211,7 @@ class Follower(ShardServer):
         self, connections: Mapping[int, Connection], shard: Shard, version: int, *, chief: Connection, n_ranks: int
     ) -> None:
         super().__init__(connections, shard, version)
-        self._start(self._follow, chief, n_ranks)
+        self._workers.start(self._follow, chief, n_ranks)
 
     def _follow(self, chief: Connection, n_ranks: int) -> None:
         home: set[int] = set()  # those that have been told that the phase is over
