@@ -23,6 +23,7 @@ SMALLEST = {  # every experiment, as small as it goes: what is changed in the fi
     "ga3c-sweeps": {"seconds": 0.3},
     "ga3c-adjustment": {"seconds": 0.3, "every_s": 0.5, "walk_s": 3.0},
     "ga3c-epsilon": _LEARNING,
+    "ga3c-log-epsilon": _LEARNING,
     "ga3c-training-batch": _LEARNING,
     "ga3c-training-batch-atari": {"seeds": 1, "frames": 8000, "phases": 2, "processes": 1},
     "ga3c-learning-rate": _LEARNING,

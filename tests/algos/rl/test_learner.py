@@ -41,6 +41,11 @@ def test_a_policy_and_a_value_for_every_observation():
     assert np.allclose(policy.sum(1), 1, atol=1e-6)
 
 
+def test_the_logarithm_s_epsilon_is_the_setting_s():
+    told = {eps: learner(log_epsilon=eps).train(rollout()).entropy for eps in (1e-6, 1.0)}
+    assert told[1e-6] > 1.7 > 0 > told[1.0]  # of six actions, nearly alike; log(pi + 1) is above 0
+
+
 def test_bfloat16_is_near_float32_and_leaves_the_weights_in_float32():
     exact, near = learner(), learner(precision="bfloat16")
     for one, other in zip(exact.predict(rollout().obs), near.predict(rollout().obs), strict=True):

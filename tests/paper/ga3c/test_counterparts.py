@@ -99,6 +99,16 @@ def test_where_epsilon_stands_is_no_claim(tmp_path) -> None:
     assert verdicts(tmp_path, "GA3C", "Eq. 3") == {"RMSProp's epsilon stands inside the root": ("not comparable", 0)}
 
 
+def test_epsilon_in_the_logarithm_is_asked_by_the_mean_over_training(tmp_path) -> None:
+    scores = {"epsilon": 95.0, "none": 100.0, "epsilon, clipped": 50.0}
+    rows = [{"variant": v, "seed": s, "score": score + s} for v, score in scores.items() for s in range(3)]
+    keep_table(tmp_path / "ga3c-log-epsilon", rows, ABOUT)
+    assert verdicts(tmp_path, "GA3C", "Eq. 5") == {
+        "epsilon in the logarithm steadies learning": ("differs", pytest.approx(-100 * 5 / 101)),
+        "with it gradients need not be clipped": ("agrees", pytest.approx(100 * 45 / 51)),
+    }
+
+
 @pytest.mark.parametrize(("mean", "verdict"), [(19.6, "agrees"), (18.1, "undecided"), (15.0, "differs")])
 def test_an_agent_s_games_decide_by_their_interval(tmp_path, mean, verdict) -> None:
     (tmp_path / "pong-agent-slower").mkdir()

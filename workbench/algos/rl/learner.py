@@ -65,11 +65,13 @@ class Learner:
         entropy_beta: float,
         value_weight: float,
         reduction: Reduction,
+        log_epsilon: float = 1e-6,
         precision: Precision = "float32",
     ) -> None:
         self.model, self.optimizer, self.device = model, optimizer, device
         self.precision = precision
         self.entropy_beta, self.value_weight, self.reduction = entropy_beta, value_weight, reduction
+        self.log_epsilon = log_epsilon
         self.updates = 0
         self._lock = threading.Lock()
         self._streams = threading.local()
@@ -126,6 +128,7 @@ class Learner:
             returns,
             entropy_beta=self.entropy_beta,
             value_weight=self.value_weight,
+            log_epsilon=self.log_epsilon,
             reduction=self.reduction,
         )
         return torch.autograd.grad(loss.total, list(model.parameters())), loss

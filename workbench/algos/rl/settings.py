@@ -40,8 +40,8 @@ class Settings:
         Agents in all, of one process.
     network, init : str
         See `make_model`.
-    entropy_beta, value_weight, reduction
-        See `actor_critic_loss`.
+    entropy_beta, value_weight, log_epsilon, reduction
+        See `actor_critic_loss`; the policy's loss of HTS-RL's PPO has no such logarithm.
     clip_rewards : bool or None
         Train on rewards clipped to [-1, 1]; by default on Atari only. Scores are of raw rewards.
     start_from : str or None
@@ -86,6 +86,7 @@ class Settings:
     init: Init = "orthogonal"
     entropy_beta: float = 0.01
     value_weight: float = 0.5
+    log_epsilon: float = 1e-6
     reduction: Reduction = "mean"
     clip_rewards: bool | None = None
     start_from: str | None = None
@@ -107,7 +108,7 @@ class Settings:
         check(self, whole(0), "noop_max")
         check(self, whole(1).or_none(), "max_episode_frames", "emulator_threads")
         check(self, POSITIVE, "learning_rate")
-        check(self, FROM_ZERO, "entropy_beta", "value_weight")
+        check(self, FROM_ZERO, "entropy_beta", "value_weight", "log_epsilon")
         check(self, SHARE, "gamma")
         check(self, DECAY, "repeat_action_probability")
         check_named(self, "init", get_args(Init))

@@ -378,6 +378,7 @@ def _learner(settings: Settings, game: Game, seed: int) -> Learner:
         device,
         entropy_beta=settings.entropy_beta,
         value_weight=settings.value_weight,
+        log_epsilon=settings.log_epsilon,
         reduction=settings.reduction,
         precision=choose_precision(settings.precision, game, settings.network, device, repeatable=settings.repeatable),
     )

@@ -149,6 +149,19 @@ def epsilon(root: Path) -> Pairs:
     )
 
 
+def log_epsilon(root: Path) -> Pairs:
+    """Epsilon in the policy's logarithm (Eq. 5): how fast learning is with and without it, the mean over all phases."""
+    kept = RecordedTable.open("ga3c-log-epsilon", root)
+    speeds = kept.frame.groupby(["seed", "variant"])["score"].mean().unstack()
+    on = f"mean score over as many frames; CartPole, free threads, settings of the paper's code, {len(speeds)} seeds"
+    gap = paired_percent(speeds["epsilon"], speeds["none"])
+    why = f"1e-6 less none, gradients not clipped; {on}"
+    yield better(_claim("Eq. 5", "epsilon in the logarithm steadies learning"), gap, kept.origin, why)
+    gap = paired_percent(speeds["epsilon"], speeds["epsilon, clipped"])
+    why = f"1e-6, gradients free less clipped to a norm of 0.5; {on}"
+    yield above(_claim("Eq. 5", "with it gradients need not be clipped"), gap, -NEARLY, kept.origin, why, "%")
+
+
 def pong_agent(root: Path) -> Pairs:
     """One agent's games of Pong (Table 3)."""
     name = "pong-agent-slower"
@@ -182,5 +195,6 @@ COUNTERPARTS: list[Counterpart] = [
     learning,
     training_batch,
     epsilon,
+    log_epsilon,
     pong_agent,
 ]

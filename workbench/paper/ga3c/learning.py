@@ -1,4 +1,4 @@
-"""GA3C's score against frames and seconds, by RMSProp's epsilon, least training batch, learning rate or speed."""
+"""GA3C's score against frames and seconds, by the two epsilons, least training batch, learning rate or speed."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -16,6 +16,11 @@ EPSILON: dict[str, dict[str, Any]] = {
     "outside, 0.1": {"eps_inside_root": False, "rmsprop_eps": 0.1},
     "inside, 0.1, sums": {"eps_inside_root": True, "rmsprop_eps": 0.1, "reduction": "sum", "max_grad_norm": None},
 }
+LOG_EPSILON: dict[str, dict[str, Any]] = {
+    "epsilon": {"log_epsilon": 1e-6, "max_grad_norm": None},
+    "none": {"log_epsilon": 0.0, "max_grad_norm": None},
+    "epsilon, clipped": {"log_epsilon": 1e-6, "max_grad_norm": 0.5},
+}
 TRAINING_BATCH = {str(n): {"min_training_batch": n} for n in (0, 20, 40, 80, 160)}
 LEARNING_RATE = {f"{rate:g}": {"learning_rate": rate} for rate in (1e-4, 3e-4, 1e-3, 3e-3, 1e-2)}
 SPEED: dict[str, dict[str, Any]] = {  # the paper's Fig. 5: from one agent on, and adjusted from the slowest but one
@@ -24,6 +29,7 @@ SPEED: dict[str, dict[str, Any]] = {  # the paper's Fig. 5: from one agent on, a
 }
 SETS: dict[str, dict[str, dict[str, Any]]] = {
     "epsilon": EPSILON,
+    "log-epsilon": LOG_EPSILON,
     "training-batch": TRAINING_BATCH,
     "learning-rate": LEARNING_RATE,
     "speed": SPEED,

@@ -126,7 +126,7 @@ CLAIMS = [
         "a larger training batch lessens the policy lag",
     ),
     *_claims("Eq. 3", "RMSProp's epsilon stands inside the root"),
-    *_claims("Eq. 5", "epsilon in the logarithm steadies learning, no clipping is needed", why_not="not measured"),
+    *_claims("Eq. 5", "epsilon in the logarithm steadies learning", "with it gradients need not be clipped"),
     *_claims("Sec. 5.2", "a day of GA3C comes to the scores of four of A3C", why_not="a day on a GPU for each game"),
     *_claims("Fig. 6", "the curves of five games, two learning rates, three runs", why_not="a picture, values lost"),
 ]
