@@ -189,7 +189,7 @@ EXPERIMENTS: list[Experiment[Any]] = [
         source="measured",
         run=full_curves,
         scales={
-            "minutes": FullCurves(seeds=3, unit_frames=4000),
+            "minutes": FullCurves(seeds=10, unit_frames=4000),
             "hours": FullCurves(seeds=20, unit_frames=20_000),
             "paper": FullCurves(seeds=3, unit_frames=2_000_000, game="Pong"),
         },
