@@ -11,7 +11,8 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
-from tests.clusters.hosts import Host, hosts, processes
+from tests.clusters.processes import processes
+from workbench.cluster.virtual_hosts import Host, hosts
 
 N_GPUS = 2
 _CONF = """\

@@ -8,7 +8,8 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-from tests.clusters.hosts import Host, hosts, processes
+from tests.clusters.processes import processes
+from workbench.cluster.virtual_hosts import Host, hosts
 
 _CONF = """\
 Port 22

@@ -11,8 +11,9 @@ from distributed import Client
 from distributed.security import Security
 
 from tests.clusters.conftest import RECIPES
-from tests.clusters.hosts import hosts, processes
+from tests.clusters.processes import processes
 from tests.clusters.test_slurm import events_of, run_out, write_study
+from workbench.cluster.virtual_hosts import hosts
 from workbench.core.protocols import Kind
 
 pytestmark = pytest.mark.clusters

@@ -9,7 +9,6 @@ from pathlib import Path
 import pytest
 
 from tests.clusters.conftest import RECIPES
-from tests.clusters.hosts import Host
 from tests.clusters.ssh import ssh_hosts
 from tests.clusters.test_slurm import Watch, up
 from tests.clusters.trials import Paced
@@ -19,6 +18,7 @@ from workbench import GA3C, Budget, FullRuns, HyperTrick, LogUniform, RandomSear
 from workbench.cluster.checkpoints import CheckpointStore
 from workbench.cluster.dask import DaskExecutor
 from workbench.cluster.launchers import cluster_client
+from workbench.cluster.virtual_hosts import Host
 from workbench.core.drive import drive
 from workbench.core.protocols import Kind
 from workbench.knowledge import KnowledgeBase

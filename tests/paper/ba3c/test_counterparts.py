@@ -3,7 +3,7 @@
 import pytest
 
 from tests.paper.recorded import ABOUT, verdicts
-from workbench.paper.ba3c.counterparts import adam
+from workbench.paper.ba3c.counterparts import adam, links
 from workbench.paper.experiment import keep_table
 
 
@@ -26,6 +26,22 @@ def test_no_model_stands_for_nodes_that_were_not_run(tmp_path) -> None:
         "not comparable",
         pytest.approx(-50),
     )
+
+
+def test_servers_are_asked_for_what_they_make_of_each_link(tmp_path) -> None:
+    runs = [("all-reduce", n, 0, rate) for n, rate in ((1, 3.0), (4, 9.0))]
+    runs += [("servers", 4, n, rate) for n, rate in ((1, 2.0), (4, 3.0))]
+    rows = [
+        {"mbit_per_s": mbit, "way": way, "n_ranks": n, "n_servers": servers}
+        | {"repeat": k, "batches_per_s": rate + k / 10}
+        for mbit in (100.0, 1000.0)
+        for way, n, servers, rate in runs
+        for k in range(3)
+    ]
+    keep_table(tmp_path / "ba3c-links", rows, ABOUT)
+    found = [(number.where, ours.verdict, ours.value) for number, ours in links(tmp_path)]
+    more, linear = 100 / 2.1, -100 * 3.3 / 12.4
+    assert found == 2 * [("Fig. 7", "agrees", pytest.approx(more)), ("Fig. 8", "not comparable", pytest.approx(linear))]
 
 
 @pytest.mark.parametrize(("ends_at", "verdict"), [(10.0, "agrees"), (90.0, "differs")])

@@ -121,4 +121,22 @@ def scaling(root: Path) -> Pairs:
         yield not_comparable(number, saved, kept.origin, why, "%")
 
 
-COUNTERPARTS: list[Counterpart] = [parameters, stability, epsilon, adam, width, scaling]
+def links(root: Path) -> Pairs:
+    """What ranks (Fig. 8) and parameter servers (Fig. 7) make of narrow links: hosts are virtual, batches are slept."""
+    kept = RecordedTable.open("ba3c-links", root)
+    for mbit_per_s, rows in split(kept.frame, "mbit_per_s").items():
+        ranks, servers = (
+            rows[rows["way"] == way].pivot(index="repeat", columns=of, values="batches_per_s")
+            for way, of in (("all-reduce", "n_ranks"), ("servers", "n_servers"))
+        )
+        most, on = int(ranks.columns.max()), f"virtual hosts, links of {mbit_per_s:g} Mbit/s, {len(ranks)} times"
+        gap = paired_percent(servers[servers.columns.max()], servers[1])
+        why = f"batches a second, {servers.columns.max()} servers less 1; {most} ranks whose batches are slept, {on}"
+        yield better(find(CLAIMS, "Fig. 7", "more parameter servers use the network better"), gap, kept.origin, why)
+        gap = paired_percent(ranks[most], most * ranks[1])
+        why = f"{most} ranks less {most} times one, all-reduce; their batches are slept; {on}; the paper's are 64 nodes"
+        number = find(CLAIMS, "Fig. 8", "data points a second grow linearly with the nodes")
+        yield not_comparable(number, gap.value, kept.origin, why, "%", gap)
+
+
+COUNTERPARTS: list[Counterpart] = [parameters, stability, epsilon, adam, width, scaling, links]

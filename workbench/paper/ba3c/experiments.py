@@ -5,6 +5,7 @@ from typing import Any
 
 from workbench.algos.rl.ba3c.trial import BA3C
 from workbench.core.budget import Budget
+from workbench.paper.ba3c.hosts import Links, links
 from workbench.paper.ba3c.measured import Widths, predicted_straggler, ranks, straggler, widths
 from workbench.paper.ba3c.published import FIG_6
 from workbench.paper.ba3c.scaling import FLOAT_BYTES, PAPER_BATCH, ScalingModel, fitted_link
@@ -225,6 +226,13 @@ EXPERIMENTS: list[Experiment[Any]] = [
         source="model",
         run=scaling_model,
         scales=dict.fromkeys(("minutes", "hours", "paper"), Carried()),
+    ),
+    Experiment(
+        "ba3c-links",
+        shows="BA3C, Figs 7 and 8: batches/s by ranks and by parameter servers over virtual hosts with narrow links",
+        source="measured",
+        run=links,
+        scales={"minutes": Links(), "hours": Links(300), "paper": Links(2000, ranks=(1, 16, 64), servers=(1, 2, 4, 8))},
     ),
     Experiment(
         "ba3c-width",

@@ -25,9 +25,12 @@ class LocalGang:
         Picklable: it travels to the processes.
     config, seed
         Of the trial.
+    host : str
+        This machine's address that rank 0 listens at.
     """
 
-    def __init__(self, factory: GangFactory, config: Config, seed: int) -> None:
+    def __init__(self, factory: GangFactory, config: Config, seed: int, host: str = HOST) -> None:
+        self._host = host
         self.chief: Any = factory.rank(config, seed, 0)
         context = multiprocessing.get_context("spawn")  # a fork would copy threads' locks
         self._lines: list[Connection] = []
@@ -51,7 +54,7 @@ class LocalGang:
             A rank died; the message says which.
         """
         self._wait_until_up(progress)
-        address = self.chief.listen(HOST)
+        address = self.chief.listen(self._host)
         failure: BaseException | None = None
         try:
             for rank, line in enumerate(self._lines, 1):
