@@ -52,8 +52,8 @@ class Links:
         For each batch.
     """
 
-    updates: int = 30
-    repeats: int = 5
+    updates: int = 12
+    repeats: int = 4
     mbit_per_s: tuple[float, ...] = (100, 1000)
     ranks: tuple[int, ...] = (1, 2, 4)
     servers: tuple[int, ...] = (1, 2, 4)
