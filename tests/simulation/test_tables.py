@@ -36,7 +36,7 @@ def table_of(schedulers, seeds, repeats) -> tuple[str, dict[str, list[tuple[floa
 def test_sure_is_held_against_the_best_of_the_others() -> None:
     words, rows = table_of(["random", "hypertrick", "pbt", "sure"], [1], 14)
     assert words.startswith("Simulated: 14 paired repetitions on each of 1 tables, 8 nodes")
-    assert words.endswith("2 seeds to choose by, judged by 1 others.")
+    assert words.endswith("4 seeds to choose by, judged by 6 others.")
     at = BUDGETS.index(0.15)
     mean, low, high = rows["sure × 4"][at]
     assert low <= mean <= high
@@ -45,8 +45,8 @@ def test_sure_is_held_against_the_best_of_the_others() -> None:
 
 
 def test_a_number_of_seeds_that_leaves_none_held_out_is_left_out() -> None:
-    _, rows = table_of(["asha"], [1, 2, 3, 5], 2)
-    assert [label for label in rows if rows[label]] == ["asha × 1", "asha × 2"]
+    _, rows = table_of(["asha"], [1, 9, 10], 2)
+    assert [label for label in rows if rows[label]] == ["asha × 1", "asha × 9"]
 
 
 def test_sure_alone_is_told_table_by_table() -> None:
@@ -79,22 +79,23 @@ def test_the_best_of_the_others_is_sought_at_every_budget() -> None:
 
 
 def test_what_no_stopping_rule_could_know_is_told_on_the_same_draws() -> None:
-    """Two of three seeds choose, by the best mean over the last half of every curve; the third judges."""
+    """Nine of ten seeds choose, by the best mean over the last half of every curve; the tenth judges."""
     scenario = scenario_from(
         {
             "curves": {"kind": "table", "path": str(DATA / "ga3c-curves" / "table.parquet")},
-            "schedulers": {"sure": {"kind": "sure", "seeds": 2}},
-            "simulation": {"seeds": 2},
+            "schedulers": {"sure": {"kind": "sure", "seeds": 9}},
+            "simulation": {"seeds": 9},
         }
     )
     scores = table_of_curves(scenario).scores
     possible = []
-    for judge in range(3):
+    for judge in range(10):
         chosen = np.delete(scores, judge, axis=1)[:, :, -14:].mean(axis=(1, 2)).argmax()
         worth = scores[:, judge, -1]
         possible.append((worth.max() - worth[chosen]) / (worth.max() - np.median(worth)))
     found = whole(scenario, 12)
-    assert set(found.round(6)) == set(np.round(possible, 6))
+    assert set(found.round(6)) <= set(np.round(possible, 6))
+    assert len(set(found)) > 1
     gap = against_whole({"sure × 2": np.full((12, 6), 0.5), "asha × 1": np.zeros((12, 6))}, np.full(12, 0.2))
     assert [NUMBER.findall(line)[0] for line in gap] == [("0.200",) * 3, ("0.300",) * 3]
 
