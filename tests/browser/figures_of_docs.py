@@ -25,6 +25,7 @@ from workbench.core.registry import REGISTRY
 from workbench.knowledge import Recording
 from workbench.knowledge.frames import frames_of
 from workbench.knowledge.reader import POINT
+from workbench.paper.ba3c.hosts import link_rates
 from workbench.paper.catalogue import recorded
 from workbench.paper.hts.speedup import speedups
 from workbench.paper.hypertrick import toy_problem
@@ -84,6 +85,11 @@ def medians(name: str) -> Callable[[], go.Figure]:
     return drawn
 
 
+def links() -> go.Figure:
+    kept = recorded("ba3c-links")
+    return figures.estimates(link_rates(kept.frame), f"Ranks that sleep, on virtual hosts · {kept.scale}", "batches/s")
+
+
 def asynchronous() -> go.Figure:
     kept = recorded("hts-asynchronous")
     runs = kept.frame[kept.frame["learning_rate"] == 3e-3]
@@ -120,14 +126,14 @@ def importance_of_curves() -> go.Figure:
 
 
 def seeds_of_curves() -> go.Figure:
-    """The three seeds of five configurations, from the best by their mean last score down to the worst."""
+    """The ten seeds of five configurations, from the best by their mean last score down to the worst."""
     kept = recorded("ga3c-curves")
     last = kept.frame[kept.frame["step"] == kept.frame["step"].max()].groupby("config_id")["score"].mean()
     ranked = last.sort_values(ascending=False).index[[0, 5, 15, 25, 45]]
     rows = kept.frame.set_index("config_id").loc[ranked].reset_index()
     variant = [f"lr {r.learning_rate:.1e}, gamma {r.gamma:g}, t_max {r.t_max:g}" for r in rows.itertuples()]
     bands = variant_bands(rows.assign(variant=variant), x="step")
-    return figures.bands(bands, "Five of the 46: median of three seeds, and how far they lie apart", "units", "score")
+    return figures.bands(bands, "Five of the 46: median of ten seeds, and how far they lie apart", "units", "score")
 
 
 def train(config: dict[str, float]) -> Iterator[dict[str, float]]:
@@ -164,6 +170,7 @@ FIGURES: dict[str, Callable[[], go.Figure]] = {
     "toy-schedule": toy_schedule,
     "pbt-toy": lambda: figures.toy_problem(ablations.paths([ablations.play(name, 0) for name in ablations.VARIANTS])),
     "pbt-population": populations,
+    "ba3c-links": links,
     "ba3c-stability": medians("ba3c-stability"),
     "ba3c-adam": medians("ba3c-adam"),
     "ga3c-training-batch": training_batch,

@@ -1,9 +1,11 @@
 """Ours beside the Distributed BA3C paper's numbers and claims, on recordings whose numbers are known."""
 
+import pandas as pd
 import pytest
 
 from tests.paper.recorded import ABOUT, verdicts
 from workbench.paper.ba3c.counterparts import adam, links
+from workbench.paper.ba3c.hosts import link_rates
 from workbench.paper.experiment import keep_table
 
 
@@ -32,13 +34,19 @@ def test_servers_are_asked_for_what_they_make_of_each_link(tmp_path) -> None:
     runs = [("all-reduce", n, 0, rate) for n, rate in ((1, 3.0), (4, 9.0))]
     runs += [("servers", 4, n, rate) for n, rate in ((1, 2.0), (4, 3.0))]
     rows = [
-        {"mbit_per_s": mbit, "way": way, "n_ranks": n, "n_servers": servers}
-        | {"repeat": k, "batches_per_s": rate + k / 10}
+        {"mbit_per_s": mbit, "way": way, "n_ranks": n, "n_awaited": n - (way == "servers"), "n_servers": servers}
+        | {"repeat": k, "batches_per_s": rate + k / 10, "update_s": 0.3}
         for mbit in (100.0, 1000.0)
         for way, n, servers, rate in runs
         for k in range(3)
     ]
     keep_table(tmp_path / "ba3c-links", rows, ABOUT)
+    drawn = link_rates(pd.DataFrame(rows))
+    assert drawn["group"].tolist() == ["100 Mbit/s"] * 4 + ["1000 Mbit/s"] * 4
+    assert drawn["name"].tolist()[:4] == ["1 rank", "4 ranks", "4 ranks, 1 server", "4 ranks, 4 servers"]
+    assert drawn.loc[1, ["low", "value", "high"]].tolist() == pytest.approx([9.0, 9.1, 9.2])
+    exchange_s = 2 * 3 * (5e-5 + 332_295 * 4 / 12.5e6 / 4)  # a ring of four
+    assert drawn.loc[[0, 1], "modelled"].tolist() == pytest.approx([1 / 0.3, 4 / (0.3 + exchange_s)])
     found = [(number.where, ours.verdict, ours.value) for number, ours in links(tmp_path)]
     more, linear = 100 / 2.1, -100 * 3.3 / 12.4
     assert found == 2 * [("Fig. 7", "agrees", pytest.approx(more)), ("Fig. 8", "not comparable", pytest.approx(linear))]

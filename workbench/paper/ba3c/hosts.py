@@ -5,7 +5,9 @@ points, and play two: what a batch costs is made up, what gradients and weights 
 """
 
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, cast
+
+import pandas as pd
 
 from workbench.algos.rl.ba3c.local_gang import LocalGang
 from workbench.algos.rl.ba3c.rank import BA3CTrial
@@ -13,9 +15,12 @@ from workbench.cluster.virtual_hosts import Host, hosts
 from workbench.core.budget import Budget
 from workbench.core.protocols import Config, Trainable
 from workbench.paper.ba3c.measured import Sleeping
+from workbench.paper.ba3c.published import FIG_6
+from workbench.paper.ba3c.scaling import ScalingModel
 from workbench.paper.experiment import Rows
 
 ALL, SERVERS = "all-reduce", "servers"
+LATENCY_S = 5e-5  # of a message, in the model
 
 
 @dataclass(frozen=True)
@@ -117,3 +122,40 @@ def update_s(settings: Links, placed: list[Host], n_ranks: int, n_awaited: int, 
         second: Any = trial.train_phase(lambda metrics: None)
         trial.close()
     return float(second["seconds"] / (second["updates"] - first["updates"]))
+
+
+def link_rates(rows: pd.DataFrame) -> pd.DataFrame:
+    """Put batches a second of all measurements side by side, for `figures.estimates`, and what `ScalingModel` expects.
+
+    Parameters
+    ----------
+    rows : DataFrame
+        The recording ``ba3c-links``.
+
+    Returns
+    -------
+    DataFrame
+        One row a link, way and number of ranks or servers: group, name, value (the median), low and high (the least and
+        the most), modelled (of such a link, from what one rank took).
+    """
+    found = []
+    for at, part in rows.groupby(["mbit_per_s", "way", "n_ranks", "n_awaited", "n_servers"], sort=False):
+        mbit_per_s, way, n_ranks, n_awaited, n_servers = cast(tuple[Any, ...], at)
+        alone = rows[(rows["mbit_per_s"] == mbit_per_s) & (rows["n_ranks"] == 1)]
+        model = ScalingModel(alone["update_s"].tolist(), 1, FIG_6[128], LATENCY_S, mbit_per_s * 1e6 / 8)
+        speed = part["batches_per_s"]
+        found.append(
+            {
+                "group": f"{mbit_per_s:g} Mbit/s",
+                "name": _plural(n_ranks, "rank") + (f", {_plural(n_servers, 'server')}" if way == SERVERS else ""),
+                "value": speed.median(),
+                "low": speed.min(),
+                "high": speed.max(),
+                "modelled": model.points_per_s(n_ranks, n_awaited, way, max(1, n_servers)),
+            }
+        )
+    return pd.DataFrame(found)
+
+
+def _plural(n: int, what: str) -> str:
+    return f"{n} {what}{'s' * (n > 1)}"
