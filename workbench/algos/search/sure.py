@@ -1,4 +1,4 @@
-"""Sure: stop by surrogate and common phases, then repeat the best with fresh seeds. The one to recommend."""
+"""Sure: stop by surrogate and common phases, then repeat the best with fresh seeds."""
 
 import math
 from collections.abc import Mapping, Sequence
