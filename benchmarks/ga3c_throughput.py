@@ -11,7 +11,8 @@ is a median over the repeats:
 - ``a3c_pps``: the project's A3C, the same network and environments, an agent a core
 - ``emulator_pps``: the library's vector environment, 32 emulators on all cores, its own 84 × 84 × 4 frames
 - ``prediction_pps, training_pps``: each part alone, on all cores
-- ``roofline_pps``: 1 / (emulator + prediction + training seconds a step)
+- ``roofline_pps``: 1 / (emulator + prediction + training seconds a step); ``bound_emulator`` is its ratio to
+  ``emulator_pps``, the most that ``ratio_emulator`` could be
 - ``ratio_emulator, ratio_sb3, ratio_sb3_as_shipped, ratio_a3c, ratio_roofline``: medians of ratios within a repeat
 - ``ranges``: lowest and highest of each key over the repeats
 - ``precision``: what GA3C chose to compute in
@@ -192,6 +193,7 @@ def measure(given: argparse.Namespace, cores: int, precisions: set[str]) -> dict
     row["prediction_pps"] = network_pps(settings, part, cores, train=False)
     row["training_pps"] = network_pps(settings, part, cores, train=True)
     row["roofline_pps"] = 1 / sum(1 / row[f"{name}_pps"] for name in ("emulator", "prediction", "training"))
+    row["bound_emulator"] = row["roofline_pps"] / row["emulator_pps"]
     for name in ("emulator", "sb3", "sb3_as_shipped", "a3c", "roofline"):
         if f"{name}_pps" in row:
             row[f"ratio_{name}"] = row["pps"] / row[f"{name}_pps"]
