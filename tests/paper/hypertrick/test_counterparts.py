@@ -83,3 +83,15 @@ def test_the_excess_of_alpha_is_that_of_table_1() -> None:
     expected = [find(NUMBERS, "Table 1", f"E[alpha], Np = {5 if game == 'pong' else 10}").value for game in GAMES]
     gaps = [a - b for a, b in zip(measured, expected, strict=True)]
     assert pytest.approx((min(gaps), max(gaps))) == ALPHA_EXCESS
+
+
+@pytest.mark.parametrize(("shares", "verdict"), [((0.8, 0.2), "agrees"), ((0.2, 0.8), "differs")])
+def test_who_goes_on_is_asked_of_pairs(tmp_path, shares, verdict) -> None:
+    high, low = shares
+    rows = [
+        {"repeat": n, "fast_low": high + n / 100, "slow_low": low, "unstable": low, "steady": high + n / 100}
+        for n in range(4)
+    ]
+    keep_table(tmp_path / "curves-evictions", rows, ABOUT)
+    found = verdicts(tmp_path, "HyperTrick", "Sec. 5.2.2")
+    assert [told for told, _ in found.values()] == 2 * [verdict]

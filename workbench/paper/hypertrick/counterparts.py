@@ -17,6 +17,7 @@ from workbench.paper.verdicts import (
     better,
     by_construction,
     exact,
+    mean_of,
     negated,
     not_comparable,
     within,
@@ -86,6 +87,18 @@ def simulated(root: Path) -> Pairs:
         yield within(find(CLAIMS, "Sec. 5.2.3", ALPHA), excess, *ALPHA_EXCESS, origin, why, "points")
 
 
+def evicted(root: Path) -> Pairs:
+    """Whom HyperTrick lets go on (Sec. 5.2.2): how much of their phases kinds of trials ran, paired in a repetition."""
+    kept = RecordedTable.open("curves-evictions", root)
+    shares, on = 100 * kept.frame, f"recorded CartPole curves, {len(kept.frame)} times"
+    number = find(CLAIMS, "Sec. 5.2.2", "fast workers go on whatever their score")
+    why = f"phases run of all, trials of low scores, the faster half less the slower; {on}"
+    yield above(number, mean_of(shares["fast_low"] - shares["slow_low"]), 0, kept.origin, why, "points")
+    number = find(CLAIMS, "Sec. 5.2.2", "unstable training is evicted")
+    why = f"phases run of all, the quarter whose scores fall most less the others; {on}"
+    yield below(number, mean_of(shares["unstable"] - shares["steady"]), 0, kept.origin, why, "points")
+
+
 IMPORTANCES = {"curves-importance": "recorded CartPole curves", "ms-pacman-importance": "GA3C on Ms. Pac-Man"}
 """Recordings of what the forests say → of what."""
 
@@ -130,4 +143,4 @@ def _of(function: str) -> Origin:
     return Origin("computed", function)
 
 
-COUNTERPARTS: list[Counterpart] = [formulas, toy_makespans, simulated, importances, atari.counterparts]
+COUNTERPARTS: list[Counterpart] = [formulas, toy_makespans, simulated, evicted, importances, atari.counterparts]

@@ -15,6 +15,7 @@ from workbench.core.protocols import Event
 from workbench.core.space import Space
 from workbench.knowledge import Frames, frames_of
 from workbench.paper.experiment import Experiment, Rows, each
+from workbench.paper.hypertrick.evictions import Evictions, evictions
 from workbench.simulation import compare, preset
 from workbench.study.results import Results
 
@@ -172,6 +173,13 @@ def _importances(frames: Frames, settings: Forests) -> Rows:
 
 
 EXPERIMENTS: list[Experiment[Any]] = [
+    Experiment(
+        "curves-evictions",
+        shows="HyperTrick, Sec. 5.2.2, on recorded GA3C curves: what fast and slow, unstable and steady trials ran",
+        source="simulated",
+        run=evictions,
+        scales={"minutes": Evictions(), "hours": Evictions(repeats=10_000), "paper": Evictions(repeats=10_000)},
+    ),
     Experiment(
         "hyperband-against-hypertrick",
         shows="HyperTrick, Fig. 6 and Table 3: Hyperband against HyperTrick, 46 configurations on 46 nodes",

@@ -1,0 +1,57 @@
+"""Whom HyperTrick lets go on (Sec. 5.2.2): fast trials and slow ones, steady ones and those whose scores fall."""
+
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+
+from workbench.core.protocols import Event, Kind
+from workbench.paper.experiment import Rows
+from workbench.simulation import Scenario, preset
+
+Curves = npt.NDArray[np.float64]
+
+
+@dataclass(frozen=True)
+class Evictions:
+    """Repetitions of a simulated HyperTrick study."""
+
+    preset: str = "ga3c-curves"
+    repeats: int = 1000
+
+
+def evictions(settings: Evictions) -> Rows:
+    """Simulate a study many times over; tell how much of their phases kinds of trials ran.
+
+    Speed, score and falls are those of whole curves, which the study does not see: the mean seconds of a phase, the
+    mean score, and how far a score falls below the best before it, as a share of that.
+
+    Returns
+    -------
+    rows
+        One a repetition: repeat, and mean shares of the phases run (0 to 1) of trials whose score is below the median,
+        the faster half (fast_low) and the slower (slow_low) of all; of the quarter with the largest fall (unstable) and
+        of the others (steady).
+    """
+    scenario = preset(settings.preset)
+    return [{"repeat": number} | _shares(scenario, number) for number in range(settings.repeats)]
+
+
+def _shares(scenario: Scenario, number: int) -> dict[str, float]:
+    repetition, events = scenario.repetition(number), list[Event]()
+    outcome = repetition.run("hypertrick", events)
+    configs = [event.data["config"] for event in events if event.kind == Kind.RUN]  # trials are numbered in this order
+    n_phases, phase = scenario.source.n_phases, repetition.model.phase
+    curves = np.array([[phase(0, p, config, 0) for p in range(n_phases)] for config in configs])
+    ran = np.bincount(outcome.reporters, minlength=len(curves)) / n_phases
+    return {kind: round(float(ran[of].mean()), 6) for kind, of in kinds(curves).items()}
+
+
+def kinds(curves: Curves) -> dict[str, npt.NDArray[np.bool_]]:
+    """Sort trials by their whole curves, shape [trials, phases, 2] of seconds and score; a trial may be of several."""
+    seconds, scores = curves[..., 0].mean(1), curves[..., 1]
+    best = np.maximum.accumulate(scores, axis=1)
+    falls = ((best - scores) / best).max(1)
+    fast, low = seconds < np.median(seconds), scores.mean(1) < np.median(scores.mean(1))
+    unstable = falls > np.quantile(falls, 0.75)
+    return {"fast_low": fast & low, "slow_low": ~fast & low, "unstable": unstable, "steady": ~unstable}
