@@ -29,7 +29,7 @@ from workbench.paper.ba3c.hosts import link_rates
 from workbench.paper.catalogue import recorded
 from workbench.paper.hts.speedup import speedups
 from workbench.paper.hypertrick import toy_problem
-from workbench.paper.pbt import ablations
+from workbench.paper.pbt import ablations, gans
 from workbench.paper.pbt.cartpole import improvements, published_improvements
 from workbench.simulation import compare, preset
 from workbench.study.results import Results
@@ -105,6 +105,12 @@ def populations() -> go.Figure:
     return figures.estimates(both, title, "best final score / random search's", reference=1)
 
 
+def gans_of_digits() -> go.Figure:
+    kept = recorded("pbt-digits-gan")
+    title = f"GANs of digits, {kept.frame['repeat'].nunique()} repetitions · {kept.scale}"
+    return figures.estimates(gans.scores(kept.frame), title, "digits score of the best and mean of all at the end")
+
+
 def hts_speedup() -> go.Figure:
     kept = recorded("hts-speedup")
     found = speedups(kept.frame)
@@ -170,6 +176,7 @@ FIGURES: dict[str, Callable[[], go.Figure]] = {
     "toy-schedule": toy_schedule,
     "pbt-toy": lambda: figures.toy_problem(ablations.paths([ablations.play(name, 0) for name in ablations.VARIANTS])),
     "pbt-population": populations,
+    "pbt-digits-gan": gans_of_digits,
     "ba3c-links": links,
     "ba3c-stability": medians("ba3c-stability"),
     "ba3c-adam": medians("ba3c-adam"),
