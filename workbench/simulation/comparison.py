@@ -248,7 +248,7 @@ def _shares_run(scenario: Scenario, label: str, groups: int, numbers: Sequence[i
     for number in numbers:
         repetition = scenario.repetition(number)
         scheduler, outcome = repetition.scheduler(label), repetition.run(label)
-        ran = np.bincount(outcome.reporters, minlength=outcome.trials)[: outcome.trials] / scheduler.n_phases
+        ran = outcome.phases_run() / scheduler.n_phases
         shares.append([float(part.mean()) for part in np.array_split(ran, groups)])
     return shares
 

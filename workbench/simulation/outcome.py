@@ -58,6 +58,10 @@ class Outcome:
     slots: int
     events: int
 
+    def phases_run(self) -> npt.NDArray[np.int64]:
+        """Give the phases that each trial completed, shape [trials], in the order of starting."""
+        return np.bincount(self.reporters, minlength=self.trials)[: self.trials]
+
     def best_by(self, at_s: Times) -> Times:
         """Give the best score reported by each moment; -inf before the first."""
         best = np.concatenate([[-np.inf], np.maximum.accumulate(self.scores)])

@@ -5,7 +5,6 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
-from workbench.core.protocols import Event, Kind
 from workbench.paper.experiment import Rows
 from workbench.simulation import Scenario, preset
 
@@ -38,12 +37,12 @@ def evictions(settings: Evictions) -> Rows:
 
 
 def _shares(scenario: Scenario, number: int) -> dict[str, float]:
-    repetition, events = scenario.repetition(number), list[Event]()
-    outcome = repetition.run("hypertrick", events)
-    configs = [event.data["config"] for event in events if event.kind == Kind.RUN]  # trials are numbered in this order
+    repetition = scenario.repetition(number)
+    outcome, searcher = repetition.run("hypertrick"), scenario.searcher_of("hypertrick", repetition.seed)
     n_phases, phase = scenario.source.n_phases, repetition.model.phase
+    configs = [searcher.suggest(trial) or {} for trial in range(outcome.trials)]
     curves = np.array([[phase(0, p, config, 0) for p in range(n_phases)] for config in configs])
-    ran = np.bincount(outcome.reporters, minlength=len(curves)) / n_phases
+    ran = outcome.phases_run() / n_phases
     return {kind: round(float(ran[of].mean()), 6) for kind, of in kinds(curves).items()}
 
 
