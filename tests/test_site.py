@@ -136,6 +136,15 @@ def test_the_card_of_the_recorded_curves_says_what_is_in_the_table() -> None:
     assert f"`{command}`" in card
 
 
+def test_how_late_the_best_of_the_recorded_curves_rises_is_as_told() -> None:
+    table = pd.read_parquet(DATA / "ga3c-curves" / "table.parquet")
+    means = table.pivot_table(index="config_id", columns="step", values="score")
+    ranks = means.rank(ascending=False).loc[means[27].idxmax()].astype(int)
+    told = f"the {ranks[1]}th of 46 after one unit, the {ranks[3]}st after three, the {ranks[8]}th after eight, "
+    told += f"the {ranks[13]}th after thirteen"
+    assert told in " ".join((DOCS / "schedulers.md").read_text().split())
+
+
 def test_the_card_s_examples_replay_schedulers(monkeypatch, capsys) -> None:
     monkeypatch.chdir(ROOT)
     (source,) = blocks("curves.md", "python")
