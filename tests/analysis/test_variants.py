@@ -1,6 +1,7 @@
+import numpy as np
 import pandas as pd
 
-from workbench.analysis.variants import final_scores, variant_bands
+from workbench.analysis.variants import final_scores, score_table, variant_bands, worst_falls
 
 CURVES = pd.DataFrame(
     [
@@ -37,3 +38,14 @@ def test_final_scores_are_the_last_of_every_seed():
         ["b", 1, 8.0],
         ["a", 0, 6.0],
     ]
+
+
+def test_the_worst_fall_is_below_the_best_so_far_not_the_best_of_all():
+    scores = np.array([[10.0, 4.0, 20.0, 15.0], [1.0, 2.0, 3.0, 4.0]])
+    assert worst_falls(scores, as_share=False).tolist() == [6, 0]
+    assert worst_falls(scores, as_share=True).tolist() == [0.6, 0]
+
+
+def test_scores_are_laid_out_by_seed_and_phase_in_whatever_order_they_come():
+    runs = pd.DataFrame([(1, 2, 8.0), (0, 1, 1.0), (1, 1, 3.0), (0, 2, 2.0)], columns=["seed", "phase", "score"])
+    assert score_table(runs).tolist() == [[1, 2], [3, 8]]

@@ -8,7 +8,7 @@ import pandas as pd
 
 from workbench.algos.rl.envs import find_game
 from workbench.algos.rl.model import make_model
-from workbench.analysis.variants import split
+from workbench.analysis.variants import score_table, split, worst_falls
 from workbench.paper.ba3c.published import CLAIMS, FIG_6, NUMBERS
 from workbench.paper.experiment import RecordedTable
 from workbench.paper.numbers import Counterpart, Origin, Pairs, find
@@ -49,7 +49,7 @@ def _parameters() -> dict[int, int]:
 def stability(root: Path) -> Pairs:
     """How far each variant's score falls below its best so far, as a share of that best (Fig. 3)."""
     kept = RecordedTable.open("ba3c-stability", root)
-    falls = {variant: _worst_falls(runs) for variant, runs in split(kept.frame, "variant").items()}
+    falls = _worst_falls(kept.frame)
     gap = mean_of(falls["asynchronous"] - falls["synchronous"])
     number = find(CLAIMS, "Sec. 2.3", "asynchronous training collapses, synchronous training does not")
     why = "worst fall below the best score, asynchronous (four times the updates) less synchronous; CartPole, "
@@ -57,11 +57,11 @@ def stability(root: Path) -> Pairs:
     yield above(number, gap, 50, kept.origin, why, "points")
 
 
-def _worst_falls(runs: pd.DataFrame) -> np.ndarray:
-    table = runs.pivot(index="seed", columns="phase", values="score").to_numpy(float)  # [seeds, phases]
-    best = np.maximum.accumulate(table, axis=1)
-    worst: np.ndarray = (100 * (best - table) / best).max(axis=1)
-    return worst
+def _worst_falls(curves: pd.DataFrame) -> dict[str, np.ndarray]:
+    """Give the worst fall of every seed of every variant, in percent of the best before it."""
+    return {
+        name: 100 * worst_falls(score_table(runs), as_share=True) for name, runs in split(curves, "variant").items()
+    }
 
 
 def epsilon(root: Path) -> Pairs:
@@ -80,7 +80,7 @@ def adam(root: Path) -> Pairs:
     """Adam's learning rate (Fig. 4) and betas (Sec. 2.4.4) at a large effective batch, beside what was published."""
     kept = RecordedTable.open("ba3c-adam", root)
     runs = split(kept.frame, "variant")
-    falls = {variant: _worst_falls(of) for variant, of in runs.items()}
+    falls = _worst_falls(kept.frame)
     on = f"CartPole, batch {int(kept.frame['batch'].max())}, {len(falls['as published'])} seeds"
     number = find(CLAIMS, "Fig. 4", "a larger learning rate makes training unstable, up to scores of 0")
     for times in (4, 16):

@@ -11,6 +11,7 @@ import numpy as np
 import pandas as pd
 
 from workbench.analysis import bootstrap_interval
+from workbench.analysis.variants import score_table, worst_falls
 from workbench.core.errors import InvalidInput, unknown
 from workbench.paper.ba3c.published import HOURS_BY_NODES
 
@@ -226,8 +227,8 @@ def stability(curves: pd.DataFrame) -> pd.DataFrame:
     """
     rows = []
     for variant, runs in curves.groupby("variant", sort=False):
-        table = runs.pivot(index="seed", columns="phase", values="score").to_numpy(float)  # [seeds, phases]
-        falls = (np.maximum.accumulate(table, axis=1) - table).max(axis=1)
+        table = score_table(runs)
+        falls = worst_falls(table, as_share=False)
         row: dict[str, object] = {"variant": variant, "n": len(table)}
         for name, values in (("last_score", table[:, -1]), ("best_score", table.max(axis=1)), ("worst_fall", falls)):
             row |= bootstrap_interval(values, "mean").columns(name)

@@ -5,6 +5,7 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
+from workbench.analysis.variants import worst_falls
 from workbench.paper.experiment import Rows
 from workbench.simulation import Scenario, preset
 
@@ -49,8 +50,7 @@ def _shares(scenario: Scenario, number: int) -> dict[str, float]:
 def kinds(curves: Curves) -> dict[str, npt.NDArray[np.bool_]]:
     """Sort trials by their whole curves, shape [trials, phases, 2] of seconds and score; a trial may be of several."""
     seconds, scores = curves[..., 0].mean(1), curves[..., 1]
-    best = np.maximum.accumulate(scores, axis=1)
-    falls = ((best - scores) / best).max(1)
+    falls = worst_falls(scores, as_share=True)
     fast, low = seconds < np.median(seconds), scores.mean(1) < np.median(scores.mean(1))
     unstable = falls > np.quantile(falls, 0.75)
     return {"fast_low": fast & low, "slow_low": ~fast & low, "unstable": unstable, "steady": ~unstable}
