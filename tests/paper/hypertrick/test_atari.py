@@ -1,6 +1,7 @@
 """The Atari studies beside the published numbers, on recordings of a small log whose numbers are known."""
 
 import json
+import shutil
 from dataclasses import replace
 
 import pandas as pd
@@ -74,6 +75,15 @@ def test_measured_numbers_of_a_known_log_are_not_comparable(root) -> None:
     }
     whys = [ours.why for number, ours in atari.counterparts(root) if number.where == "Table 3"]
     assert all("; scores of random play" in why for why in whys)
+
+
+def test_a_study_without_its_rival_has_its_own_numbers_and_no_claims(root) -> None:
+    shutil.rmtree(root / "boxing-hyperband")
+    assert set(_found(root)) == {
+        ("Table 1", "measured alpha, boxing"),
+        ("Table 1", "best score, boxing"),
+        ("Table 3", "best score, HyperTrick, boxing"),
+    }
 
 
 def test_over_games_it_is_asked_who_is_faster_and_one_game_decides_nothing(root) -> None:
