@@ -8,7 +8,7 @@ import numpy as np
 from workbench.paper.experiment import RecordedTable
 from workbench.paper.numbers import Counterpart, Pair, Pairs, find
 from workbench.paper.pbt.gans import best_by_hand
-from workbench.paper.pbt.published import CLAIMS, NUMBERS
+from workbench.paper.pbt.published import CLAIMS, NUMBERS, STEEPER
 from workbench.paper.verdicts import CARTPOLE_MOST, above, below, better, by_construction, mean_of, paired_percent
 
 ONE = 1.5
@@ -105,6 +105,9 @@ def digits_gan(root: Path) -> Pairs:
         grown = mean_of(np.log2(truncation[f"{part}_ratio"]))
         why = f"the {part}'s last rate over its first, of the best member's weights; digits, {len(finals)} repetitions"
         yield below(number, grown, 0.0, kept.origin, why, "doublings")
+    further = mean_of(np.log2(truncation["discriminator_ratio"] / truncation["generator_ratio"]))
+    why = f"the discriminator's last rate over its first, less the generator's; digits, {len(finals)} repetitions"
+    yield below(find(CLAIMS, "Fig. 7", STEEPER), further, 0.0, kept.origin, why, "doublings")
     yield _descent(kept, truncation, "a GAN of digits")
 
 
