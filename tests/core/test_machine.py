@@ -67,6 +67,13 @@ def test_what_may_be_used_is_what_the_control_group_leaves(tmp_path, group, file
     assert slots_here(root=root) == max(1, min(n, int(gib)))
 
 
+def test_where_no_file_tells_of_memory_the_system_is_asked(tmp_path, monkeypatch) -> None:
+    monkeypatch.delattr(os, "sched_getaffinity")
+    monkeypatch.setattr(os, "cpu_count", lambda: 8)
+    monkeypatch.setattr(os, "sysconf", {"SC_PAGE_SIZE": 1 << 14, "SC_PHYS_PAGES": 1 << 18}.__getitem__)
+    assert (cores(tmp_path), memory(tmp_path), slots_here(root=tmp_path)) == (8, 4 * GIB, 4)
+
+
 def test_slots_come_in_whole_gangs_and_there_is_one_at_least(tmp_path) -> None:
     root = machine(tmp_path, gib=7)
     assert [slots_here(n, root) for n in (1, 2, 3, 4, 8, 32)] == [7, 6, 6, 4, 8, 32]

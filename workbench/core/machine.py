@@ -25,8 +25,11 @@ def cores(root: Path = _ROOT) -> int:
 
 def memory(root: Path = _ROOT) -> int:
     """Tell the bytes of memory: the machine's, or its control group's limit."""
-    there = (root / "proc" / "meminfo").read_text().partition("MemTotal:")[2].split()
-    limits = [int(there[0]) << 10]
+    try:
+        there = (root / "proc" / "meminfo").read_text().partition("MemTotal:")[2].split()
+        limits = [int(there[0]) << 10]
+    except FileNotFoundError:  # macOS has none
+        limits = [os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")]
     for group in _groups(root, "memory"):
         words = _words(group / "memory.max") or _words(group / "memory.limit_in_bytes")
         limits += [int(word) for word in words if word != "max"]

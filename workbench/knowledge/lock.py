@@ -45,7 +45,8 @@ def driver_of(path: Path, name: str) -> str | None:
 def signal_driver(path: Path, name: str, number: int) -> bool:
     """Send a signal to the process that drives a study; tell whether there is one.
 
-    It goes to that process or to none: the process is taken hold of first, and then asked for once more.
+    It goes to that process or to none: the process is taken hold of first, and then asked for once more. Where a system
+    has no means to, as macOS, it goes to the number that stands in the lock, which is held.
 
     Raises
     ------
@@ -62,6 +63,9 @@ def signal_driver(path: Path, name: str, number: int) -> bool:
         who = holder or "an unknown process"
         raise StudyError(f"study {name!r} is driven by {who}, out of reach from here: stop it there")
     try:
+        if not hasattr(os, "pidfd_open"):
+            os.kill(int(words[1]), number)
+            return True
         process = os.pidfd_open(int(words[1]))
     except ProcessLookupError:
         return False

@@ -19,6 +19,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Generic, Literal, TypeVar
 
 from workbench.core.errors import DatabaseError, InvalidInput, WorkbenchError, unknown
+from workbench.core.machine import cores
 from workbench.core.places import DATA, KEPT
 from workbench.core.pool import process_pool
 from workbench.core.protocols import Config, TrainableFactory
@@ -234,7 +235,7 @@ def _provenance(experiment: Experiment[Any], scale: str, parts: Rows) -> dict[st
         "date": parts[-1]["date"],
         "seconds": round(sum(part["seconds"] for part in parts), 1),
         "load_1m_before": max(part["load_1m_before"] for part in parts),
-        "cores": len(os.sched_getaffinity(0)),
+        "cores": cores(),
         "machine": platform.machine(),
         "python": platform.python_version(),
         "versions": {package: metadata.version(package) for package in _PACKAGES},
