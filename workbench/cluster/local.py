@@ -112,8 +112,8 @@ def local_client(
     Parameters
     ----------
     nodes : int
-        Worker processes, one slot each, named ``node-0``, ``node-1``, … Each may count on its share of the cores: so
-        many threads the libraries of a trial start, unless it or the environment says otherwise.
+        Worker processes, one slot each, numbered from 0. Each may count on its share of the cores: so many
+        threads the libraries of a trial start, unless it or the environment says otherwise.
     memory_limit : str or int
         Of each worker, such as "2GiB"; 0 sets none.
     dashboard : bool

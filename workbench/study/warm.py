@@ -33,7 +33,8 @@ def warm_start(searcher: Searched, db: str | Path, *studies: str, best: int = 3,
     best : int
         So many of the best configurations, each once, are tried first; 0 for none.
     tell : bool
-        Tell a searcher that learns (`OptunaSearcher`, `SMACSearcher`, `EvolutionSearcher`) of all their trials.
+        Tell a searcher that learns (`OptunaSearcher`, `SMACSearcher`, `EvolutionSearcher`, `CostAwareSearcher`) of all
+        their trials, those excepted that went on from another's weights.
 
     Raises
     ------
