@@ -51,7 +51,7 @@ def test_a_setting_unknown_when_a_study_was_recorded_does_not_keep_it_from_being
     given = json.loads(json.dumps(RECORDED))
     change(given)
     if refused:
-        with pytest.raises(StudyError, match=r"was started with scheduler = .*: resume it as it was"):
+        with pytest.raises(StudyError, match=r"was started with scheduler.* = .*: resume it as it was"):
             StudyLog(tmp_path / "kb.db", "one", given, resume=True)
     else:
         StudyLog(tmp_path / "kb.db", "one", given, resume=True).close()

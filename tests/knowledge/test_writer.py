@@ -85,3 +85,23 @@ def test_a_study_is_neither_overwritten_nor_resumed_as_another(db, name, spec, r
     StudyLog(db, "one", {"seed": 0}).close()
     with pytest.raises(StudyError, match=says):
         StudyLog(db, name, spec, resume=resume)
+
+
+@pytest.mark.parametrize(
+    ("change", "says"),
+    [
+        ({"kind": "hyperband"}, 'with scheduler.kind = "hypertrick", not "hyperband":'),
+        ({"n_phases": 5, "n_trials": 9}, "with scheduler.n_phases = 4, not 5:"),
+        (
+            {"searcher": {"kind": "list", "configs": [{"lr": 1}, {"lr": 2}]}},
+            r"with scheduler.searcher.configs\[1\].lr = 3, not 2:",
+        ),
+        ({"searcher": {"kind": "list", "configs": []}}, r'configs = \[{"lr":1},{"lr":3}\], not \[\]:'),
+    ],
+)
+def test_the_setting_that_differs_is_told_by_its_place_and_no_other(db, change, says) -> None:
+    configs = [{"lr": 1}, {"lr": 3}]
+    begun = {"n_phases": 4, "n_trials": 3, "searcher": {"kind": "list", "configs": configs}, "kind": "hypertrick"}
+    StudyLog(db, "one", {"scheduler": begun}).close()
+    with pytest.raises(StudyError, match=says):
+        StudyLog(db, "one", {"scheduler": begun | change}, resume=True)

@@ -148,7 +148,7 @@ def test_what_cannot_have_more_trials_says_so(tmp_path) -> None:
     with pytest.raises(StudyError, match="n_trials = 4, which SuccessiveHalving cannot raise"):
         taken_up(SuccessiveHalving(RandomSearcher(SPACE), 8, 2), SuccessiveHalving(RandomSearcher(SPACE), 4, 2), [])
     keep(tmp_path / "kb.db", "bands", Hyperband(RandomSearcher(SPACE), 3))
-    with pytest.raises(InvalidInput, match="runs hyperband, which has no n_trials to raise"):
+    with pytest.raises(InvalidInput, match="runs hyperband, where n_trials cannot be raised"):
         recorded_study(tmp_path / "kb.db", "bands", n_trials=100)
     with pytest.raises(SchedulerError):
         taken_up(HyperTrick(RandomSearcher(SPACE, seed=1), 6, 2), begun, past)

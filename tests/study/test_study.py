@@ -174,7 +174,7 @@ def test_an_existing_study_is_refused_without_resume(study_of) -> None:
 
 def test_resuming_with_another_scheduler_is_refused(study_of) -> None:
     study_of().run()
-    with pytest.raises(StudyError, match="was started with scheduler ="):
+    with pytest.raises(StudyError, match=r"was started with scheduler\.n_phases = \d+, not 4: resume it as it was"):
         study_of(scheduler=HyperTrick(RandomSearcher(SPACE), 8, 4)).start(resume=True)
 
 

@@ -7,7 +7,7 @@ import sqlite3
 import threading
 import time
 import uuid
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import IO, Any
 
@@ -170,10 +170,11 @@ class StudyLog:
             )
         recorded, given = without_retired(json.loads(row[1])), json.loads(_dumps(spec))
         for key in sorted(recorded.keys() | given.keys()):
-            if key in recorded and _differs(_kept(recorded[key]), _kept(given.get(key))):
+            if key in recorded and (found := _difference(key, _kept(recorded[key]), _kept(given.get(key)))):
+                where, was, now = found
                 raise StudyError(
-                    f"study {name!r} was started with {key} = {_dumps(recorded[key])}, not "
-                    f"{_dumps(given.get(key))}: resume it as it was, or start another study"
+                    f"study {name!r} was started with {where} = {_dumps(was)}, not {_dumps(now)}: resume it as it was, "
+                    "or start another study"
                 )
         return int(row[0])
 
@@ -222,15 +223,22 @@ def _kept(settings: Any) -> Any:
     return {k: v for k, v in settings.items() if k != "n_trials"} if isinstance(settings, dict) else settings
 
 
-def _differs(recorded: Any, given: Any) -> bool:
-    """Compare settings; one that is new since the study was recorded, and stands among others of a kind, is none."""
+def _difference(where: str, recorded: Any, given: Any) -> tuple[str, Any, Any] | None:
+    """Give the first setting that differs: where it stands, what was recorded and what is given; None if none does.
+
+    One that is new since the study was recorded, and stands among others of a kind, is none.
+    """
+    parts: Iterable[tuple[str, Any, Any]]
     if isinstance(recorded, dict) and isinstance(given, dict):
         if "kind" not in recorded and recorded.keys() != given.keys():
-            return True
-        return any(key not in given or _differs(value, given[key]) for key, value in recorded.items())
-    if isinstance(recorded, list) and isinstance(given, list):
-        return len(recorded) != len(given) or any(map(_differs, recorded, given))
-    return bool(recorded != given)
+            return where, recorded, given
+        of_kinds = sorted(recorded, key=lambda key: key != "kind")  # of two kinds the kinds are what is told
+        parts = ((f"{where}.{key}", recorded[key], given.get(key)) for key in of_kinds)
+    elif isinstance(recorded, list) and isinstance(given, list) and len(recorded) == len(given):
+        parts = ((f"{where}[{n}]", *both) for n, both in enumerate(zip(recorded, given, strict=True)))
+    else:
+        return None if recorded == given else (where, recorded, given)
+    return next((found for part in parts if (found := _difference(*part))), None)
 
 
 def _metrics(event: Event) -> Mapping[str, Any]:

@@ -135,7 +135,12 @@ def recorded_study(db: str | Path, name: str, n_trials: int | None = None, **set
     with KnowledgeBase(db) as kb:
         spec, events = kb[name].spec, kb[name].events()
     if n_trials is not None and "n_trials" not in spec["scheduler"]:
-        raise InvalidInput(f"study {name!r} runs {spec['scheduler']['kind']}, which has no n_trials to raise")
+        kind = spec["scheduler"]["kind"]
+        what = "several seeds of each configuration" if kind == "seeded" else kind
+        raise InvalidInput(
+            f"study {name!r} runs {what}, where n_trials cannot be raised: start another study, with "
+            "warm_start(searcher, db, name)"
+        )
     given = {key: value for key, value in settings.items() if value is not None}
     study = study_from_record(name, in_drawn_order(spec, events), db=db, **{**asdict(Ledger(events).aim), **given})
     if n_trials is None:
