@@ -80,7 +80,7 @@ def speedups(runs: pd.DataFrame) -> pd.DataFrame:
     Returns
     -------
     DataFrame
-        One row a law and cv, as `viz.speedup_by_variance` takes it:
+        One row a law and cv, as `figures.speedup_by_variance` takes it:
 
         ====================== =====================================================================================
         law, cv                of the step times

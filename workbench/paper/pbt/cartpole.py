@@ -25,7 +25,7 @@ SPACE = Space(
     }
 )
 MEASURES = ("final", "mean", "over_time")
-_ESTIMATES = ["group", "name", "value", "low", "high", "source"]  # as `viz.estimates` takes them
+_ESTIMATES = ["group", "name", "value", "low", "high", "source"]  # as `figures.estimates` takes them
 
 
 def play(
@@ -113,7 +113,7 @@ def against_random(runs: pd.DataFrame) -> pd.DataFrame:
 
 
 def against_random_estimates(runs: pd.DataFrame) -> pd.DataFrame:
-    """Give the scores of `against_random` as `viz.estimates` takes them: group, name, value, low, high, source."""
+    """Give the scores of `against_random` as `figures.estimates` takes them: group, name, value, low, high, source."""
     rows = [
         (row["measure"], name, *(row[f"{name}{end}"] for end in ("", "_low", "_high")), "simulated")
         for row in against_random(runs).to_dict("records")
@@ -147,7 +147,7 @@ def design_space(runs: pd.DataFrame, measure: str = "final") -> pd.DataFrame:
 
 
 def improvements(rows: pd.DataFrame, measure: str = "final", source: str = "simulated") -> pd.DataFrame:
-    """Give every choice's score over random search's, the mean of the repetitions' ratios, for `viz.estimates`.
+    """Give every choice's score over random search's, the mean of the repetitions' ratios, for `figures.estimates`.
 
     Parameters
     ----------

@@ -169,7 +169,7 @@ def by_strategy(runs: pd.DataFrame) -> pd.DataFrame:
 
 
 def scores(runs: pd.DataFrame) -> pd.DataFrame:
-    """Give best and mean score at the end as `viz.estimates` takes them: group, name, value, low, high, source."""
+    """Give best and mean score at the end as `figures.estimates` takes them: group, name, value, low, high, source."""
     rows = [
         (measure, row["strategy"], *(row[f"{measure}{end}"] for end in ("", "_low", "_high")), "simulated")
         for measure in ("final", "mean")
