@@ -7,6 +7,7 @@ import time
 
 import numpy as np
 import pytest
+import torch
 
 from workbench.algos.rl.a3c.trial import A3C
 from workbench.algos.rl.ga3c.trial import GA3C
@@ -111,3 +112,34 @@ def test_agents_wait_while_the_queue_is_full(monkeypatch):
     trial.close()
     assert seen[5] <= (4 + 3) * 5
     assert trial.steps > seen[5]
+
+
+@pytest.mark.parametrize(
+    "factory",
+    [
+        GA3C("CartPole-v1", Budget(frames=400), n_agents=4),
+        GA3C("CartPole-v1", Budget(frames=400), n_agents=4, lockstep=True),
+        A3C("CartPole-v1", Budget(frames=400), n_agents=4),
+        HTS("CartPole-v1", Budget(frames=400), n_agents=4, sync_interval=6),
+    ],
+)
+def test_the_learning_rate_falls_to_0_over_the_frames_asked_for_and_stays_there(factory, tmp_path) -> None:
+    config = {"learning_rate": 1e-3, "anneal_frames": 1600}
+    trial = factory(config, 0)
+    rates, frames = [], []
+    for _ in range(2):
+        frames.append(trial.train_phase(lambda metrics: None)["frames"])
+        rates.append(trial.learner.optimizer.lr)
+    # at the last update, a segment a group before the phase's end or at it
+    np.testing.assert_allclose(rates, [1e-3 * (1 - played / 1600) for played in frames], atol=1e-4)
+    trial.save(tmp_path)
+    trial.close()
+    again = factory(config, 0)
+    again.load(tmp_path)
+    while again.frames < 1600:
+        again.train_phase(lambda metrics: None)
+    before = [weights.clone() for weights in again.model.parameters()]
+    again.train_phase(lambda metrics: None)
+    assert again.learner.optimizer.lr == 0
+    assert all(map(torch.equal, before, again.model.parameters()))
+    again.close()

@@ -191,18 +191,23 @@ class RMSPropSettings(Settings):
 
     Attributes
     ----------
+    anneal_frames : int or None
+        Frames over which the learning rate falls from its value to 0, linearly, as A3C (Mnih et al., 2016, supplement);
+        counted from the trial's beginning over all its phases. By default it does not fall.
     rmsprop_decay, rmsprop_eps, eps_inside_root, max_grad_norm
         See `SharedRMSProp`.
     """
 
     tunable: ClassVar[tuple[str, ...]] = (
         *Settings.tunable,
+        "anneal_frames",
         "reduction",
         "rmsprop_decay",
         "rmsprop_eps",
         "max_grad_norm",
     )
 
+    anneal_frames: int | None = None
     rmsprop_decay: float = 0.99
     rmsprop_eps: float = 1e-5
     eps_inside_root: bool = False
@@ -210,9 +215,15 @@ class RMSPropSettings(Settings):
 
     def __post_init__(self) -> None:
         super().__post_init__()
+        check(self, whole(1).or_none(), "anneal_frames")
         check(self, POSITIVE, "rmsprop_eps")
         check(self, POSITIVE.or_none(), "max_grad_norm")
         check(self, DECAY, "rmsprop_decay")
+
+    def rate_after(self, frames: int) -> float:
+        """Give the learning rate when so many frames have been played."""
+        left = 1.0 if self.anneal_frames is None else max(0.0, 1 - frames / self.anneal_frames)
+        return self.learning_rate * left
 
     def make_optimizer(self, params: Iterable[torch.Tensor]) -> SharedRMSProp:
         """Make what steps the weights."""

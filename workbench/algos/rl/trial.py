@@ -99,6 +99,11 @@ class Trial(ABC):
         return self._steps_before + sum(int(group.steps) for group in self._groups)
 
     @property
+    def frames(self) -> int:
+        """Frames of the emulators played so far, by all agents."""
+        return self.steps * self.game.frames_per_step
+
+    @property
     def finished(self) -> int:
         """Episodes finished so far, by all agents."""
         return self.episodes.finished
@@ -323,7 +328,7 @@ class Trial(ABC):
 
     def _metrics(self, reading: Reading, earlier: Reading | None) -> dict[str, float]:
         return {
-            "frames": self.steps * self.game.frames_per_step,
+            "frames": self.frames,
             "steps": self.steps,
             "updates": self.learner.updates,
             "episodes": self.finished,

@@ -66,6 +66,7 @@ class A3CTrial(Trial):
         policy, values = self.learner.predict(obs, own)
         if finished := group.finish(values):
             rollout = self._segments.rollout(finished, self.settings.gamma)
+            self.learner.optimizer.lr = self.settings.rate_after(self.frames)
             self._meter.add_update(self.learner.train(rollout, own), 0)
             self._versions[number] = self.learner.pull(own)
             policy, values = self.learner.predict(obs, own)  # the next action is the new weights'

@@ -208,6 +208,7 @@ class GA3CTrial(Trial):
             queues.left.put(pool.take(len(pool)))
 
     def _update(self, pool: Pool, waiting: int) -> None:
+        self.learner.optimizer.lr = self.settings.rate_after(self.frames)
         self._meter.add_update(self.learner.train(pool.take(len(pool))), waiting)
 
     def _enough(self, segment: int, gathered: list[int], pool: Pool) -> bool:

@@ -158,6 +158,7 @@ class HTSTrial(Trial):
         self._acting, self._delayed = self._delayed, self._acting
         self._take_newest()
         self._learnt = False
+        self.learner.optimizer.lr = self.settings.rate_after(self.frames)  # here, where all have played as many
         for executor in self._groups:
             executor.t = 0
         store, everyone = self._learning, np.arange(self.settings.n_agents)
