@@ -44,6 +44,7 @@ def test_what_must_be_repeated_does_not_hang_on_a_clock(measured):
         assert kind("CartPole-v1", device="cpu", precision="auto")({}, 0).learner.precision == "float32"
     assert HTS(precision="auto").repeatable
     assert not HTS(precision="auto", deterministic=False).repeatable
+    assert HTS(precision="auto", deterministic=False, concurrent=False).repeatable
     assert A3C(precision="auto", lockstep=True).repeatable
     assert not A3C(precision="auto").repeatable
     assert BA3C(precision="auto").repeatable

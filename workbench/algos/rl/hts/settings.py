@@ -77,5 +77,5 @@ class HTSSettings(RMSPropSettings):
 
     @property
     def repeatable(self) -> bool:
-        """In the deterministic mode."""
-        return self.deterministic
+        """In the deterministic mode, and the synchronous baseline in any."""
+        return self.deterministic or not self.concurrent
