@@ -80,7 +80,8 @@ class SharedRMSProp(Optimizer):
     eps : float
     eps_inside_root : bool
     initial_square : float
-        What g starts at: 0 in torch, 1 in TensorFlow 1, where the first steps are therefore small.
+        What g starts at: 0 in torch, where the first step moves every weight by ten learning rates; 1 in TensorFlow 1,
+        where the first steps are small.
     max_norm : float, optional
         Gradients of a greater Euclidean norm, all together, are scaled down to it.
     """

@@ -194,7 +194,7 @@ class RMSPropSettings(Settings):
     anneal_frames : int or None
         Frames over which the learning rate falls from its value to 0, linearly, as A3C (Mnih et al., 2016, supplement);
         counted from the trial's beginning over all its phases. By default it does not fall.
-    rmsprop_decay, rmsprop_eps, eps_inside_root, max_grad_norm
+    rmsprop_decay, rmsprop_eps, eps_inside_root, initial_square, max_grad_norm
         See `SharedRMSProp`.
     """
 
@@ -204,6 +204,7 @@ class RMSPropSettings(Settings):
         "reduction",
         "rmsprop_decay",
         "rmsprop_eps",
+        "initial_square",
         "max_grad_norm",
     )
 
@@ -211,12 +212,14 @@ class RMSPropSettings(Settings):
     rmsprop_decay: float = 0.99
     rmsprop_eps: float = 1e-5
     eps_inside_root: bool = False
+    initial_square: float = 0.0
     max_grad_norm: float | None = 0.5
 
     def __post_init__(self) -> None:
         super().__post_init__()
         check(self, whole(1).or_none(), "anneal_frames")
         check(self, POSITIVE, "rmsprop_eps")
+        check(self, FROM_ZERO, "initial_square")
         check(self, POSITIVE.or_none(), "max_grad_norm")
         check(self, DECAY, "rmsprop_decay")
 
@@ -233,5 +236,6 @@ class RMSPropSettings(Settings):
             decay=self.rmsprop_decay,
             eps=self.rmsprop_eps,
             eps_inside_root=self.eps_inside_root,
+            initial_square=self.initial_square,
             max_norm=self.max_grad_norm,
         )

@@ -302,6 +302,8 @@ def test_the_authors_settings_are_those_of_their_code():
         0,
     )
     assert (theirs.rmsprop_eps, theirs.eps_inside_root, theirs.learning_rate) == (0.1, True, 3e-4)
+    squares = theirs.make_optimizer([torch.zeros(2)]).state_dict()["square_avg"]
+    assert squares[0].tolist() == [1, 1]
     assert (theirs.n_agents, theirs.n_predictors, theirs.n_trainers) == (32, 2, 2)
     assert all(getattr(ours, name) != value for name, value in AUTHORS.items())  # no more than what differs
 

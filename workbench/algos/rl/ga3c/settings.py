@@ -17,6 +17,7 @@ AUTHORS: dict[str, Any] = {
     "reduction": "sum",
     "rmsprop_eps": 0.1,
     "eps_inside_root": True,
+    "initial_square": 1.0,
     "max_grad_norm": None,
     "score_window": 1000,
 }
