@@ -88,7 +88,6 @@ def study_of(game: str, scheduler: str, scale: str = "hours", **settings: Any) -
     table["scheduler"] |= changes.get(scheduler, {})
     if scale == "paper":  # what the presets change for two cores is left out
         table["trainable"] = {name: table["trainable"][name] for name in ("kind", "game")}
-        table["space"] = read_preset(f"{game.replace('_', '-')}-paper")["space"]
     for part in ("study", "trainable"):
         table[part] |= changes.get(part, {})
     return study_from(table, **settings)
