@@ -136,8 +136,8 @@ def test_the_learning_rate_falls_to_0_over_the_frames_asked_for_and_stays_there(
     trial.close()
     again = factory(config, 0)
     again.load(tmp_path)
-    while again.frames < 1600:
-        again.train_phase(lambda metrics: None)
+    while again.train_phase(lambda metrics: None)["frames"] < 1600:
+        pass
     before = [weights.clone() for weights in again.model.parameters()]
     again.train_phase(lambda metrics: None)
     assert again.learner.optimizer.lr == 0

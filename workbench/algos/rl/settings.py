@@ -223,11 +223,6 @@ class RMSPropSettings(Settings):
         check(self, POSITIVE.or_none(), "max_grad_norm")
         check(self, DECAY, "rmsprop_decay")
 
-    def rate_after(self, frames: int) -> float:
-        """Give the learning rate when so many frames have been played."""
-        left = 1.0 if self.anneal_frames is None else max(0.0, 1 - frames / self.anneal_frames)
-        return self.learning_rate * left
-
     def make_optimizer(self, params: Iterable[torch.Tensor]) -> SharedRMSProp:
         """Make what steps the weights."""
         return SharedRMSProp(

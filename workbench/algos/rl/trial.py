@@ -21,7 +21,7 @@ from workbench.algos.rl.meter import Meter, Reading
 from workbench.algos.rl.model import ActorCritic, make_model, network_name
 from workbench.algos.rl.precision import choose_precision
 from workbench.algos.rl.rollout import Segments
-from workbench.algos.rl.settings import Settings
+from workbench.algos.rl.settings import RMSPropSettings, Settings
 from workbench.algos.rl.workers import Workers
 from workbench.core.machine import cores_a_slot
 from workbench.core.protocols import Metrics, Progress
@@ -97,11 +97,6 @@ class Trial(ABC):
     def steps(self) -> int:
         """Transitions played so far, by all agents."""
         return self._steps_before + sum(int(group.steps) for group in self._groups)
-
-    @property
-    def frames(self) -> int:
-        """Frames of the emulators played so far, by all agents."""
-        return self.steps * self.game.frames_per_step
 
     @property
     def finished(self) -> int:
@@ -328,7 +323,7 @@ class Trial(ABC):
 
     def _metrics(self, reading: Reading, earlier: Reading | None) -> dict[str, float]:
         return {
-            "frames": self.frames,
+            "frames": self.steps * self.game.frames_per_step,
             "steps": self.steps,
             "updates": self.learner.updates,
             "episodes": self.finished,
@@ -365,6 +360,13 @@ def play_for(trial: Any, seconds: float) -> dict[str, float]:
         trial.train_phase(progress)
     reading = chief._meter.reading()
     return chief._metrics(reading, None) | {"seconds": reading.seconds}
+
+
+def anneal(trial: Trial, settings: RMSPropSettings) -> None:
+    """Let a trial learn at the rate of the frames played so far, if its settings have the rate fall."""
+    if settings.anneal_frames is not None:
+        played = trial.steps * trial.game.frames_per_step / settings.anneal_frames
+        trial.learner.optimizer.lr = settings.learning_rate * max(0.0, 1 - played)
 
 
 def derived(seed: int, *keys: int) -> int:

@@ -15,7 +15,7 @@ from dataclasses import dataclass
 
 from workbench.algos.rl.a3c.settings import A3CSettings
 from workbench.algos.rl.model import ActorCritic
-from workbench.algos.rl.trial import Trial
+from workbench.algos.rl.trial import Trial, anneal
 from workbench.core.protocols import Config
 
 
@@ -66,7 +66,7 @@ class A3CTrial(Trial):
         policy, values = self.learner.predict(obs, own)
         if finished := group.finish(values):
             rollout = self._segments.rollout(finished, self.settings.gamma)
-            self.learner.optimizer.lr = self.settings.rate_after(self.frames)
+            anneal(self, self.settings)
             self._meter.add_update(self.learner.train(rollout, own), 0)
             self._versions[number] = self.learner.pull(own)
             policy, values = self.learner.predict(obs, own)  # the next action is the new weights'

@@ -25,7 +25,7 @@ from workbench.algos.rl.ga3c.settings import GA3CSettings
 from workbench.algos.rl.meter import Reading
 from workbench.algos.rl.predictions import PredictionQueue
 from workbench.algos.rl.rollout import Pool, Rollout
-from workbench.algos.rl.trial import Trial
+from workbench.algos.rl.trial import Trial, anneal
 from workbench.algos.rl.workers import Halted
 from workbench.core.protocols import Config
 
@@ -208,7 +208,7 @@ class GA3CTrial(Trial):
             queues.left.put(pool.take(len(pool)))
 
     def _update(self, pool: Pool, waiting: int) -> None:
-        self.learner.optimizer.lr = self.settings.rate_after(self.frames)
+        anneal(self, self.settings)
         self._meter.add_update(self.learner.train(pool.take(len(pool))), waiting)
 
     def _enough(self, segment: int, gathered: list[int], pool: Pool) -> bool:

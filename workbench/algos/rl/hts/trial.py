@@ -39,7 +39,7 @@ from workbench.algos.rl.hts.storage import Storage
 from workbench.algos.rl.learner import Update
 from workbench.algos.rl.meter import Reading
 from workbench.algos.rl.predictions import PredictionQueue
-from workbench.algos.rl.trial import Trial
+from workbench.algos.rl.trial import Trial, anneal
 from workbench.algos.rl.workers import Halted
 from workbench.core.protocols import Config
 
@@ -158,7 +158,7 @@ class HTSTrial(Trial):
         self._acting, self._delayed = self._delayed, self._acting
         self._take_newest()
         self._learnt = False
-        self.learner.optimizer.lr = self.settings.rate_after(self.frames)  # here, where all have played as many
+        anneal(self, self.settings)  # here, where all have played as many
         for executor in self._groups:
             executor.t = 0
         store, everyone = self._learning, np.arange(self.settings.n_agents)
