@@ -18,6 +18,8 @@ is a median over the repeats:
 - ``precision``: what GA3C chose to compute in
 - ``rss_mib``: most memory the process held until the first GA3C trial had ended, before its peer was loaded
 - ``cpu_us``: core microseconds an agent step, over all threads, which a busy neighbour changes little
+- ``play_us, predict_us, train_us, emulator_us``: what of it each kind of thread takes; the emulators' are what is
+  left, so that torch's are among them where an operation may use several
 - ``base_cpu_us, ratio_cpu``: with ``--base`` settings, what they take in the same run, and how much of it ``cpu_us`` is
 - ``against_pps, against_cpu_us`` and the ratios to them, ``ratio_pps_against, ratio_cpu_us_against``: with ``--against
   CHECKOUT``, what the default of that older checkout does in turn with this one's, each in a process of its own
@@ -40,6 +42,7 @@ from collections.abc import Callable
 from typing import Any
 
 import numpy as np
+import psutil
 import torch
 from ale_py.vector_env import AtariVectorEnv
 
@@ -67,16 +70,43 @@ print(json.dumps(there.trial_pps(*given[: len(inspect.signature(there.trial_pps)
 """
 
 
+class ThreadTimes:
+    """Processor seconds of Python's threads by name, of those that have ended too: read every 20 ms until `stop`."""
+
+    def __init__(self) -> None:
+        self.seconds: dict[int, tuple[str, float]] = {}
+        self._over = threading.Event()
+        self._reader = threading.Thread(target=self._read, name="reads")
+        self._reader.start()
+
+    def _read(self) -> None:
+        process = psutil.Process()
+        while not self._over.wait(0.02):
+            names = {thread.native_id: thread.name for thread in threading.enumerate()}
+            times = {thread.id: thread.user_time + thread.system_time for thread in process.threads()}
+            self.seconds |= {number: (names[number], times[number]) for number in names.keys() & times.keys()}
+
+    def stop(self) -> dict[str, float]:
+        """Sum up by name."""
+        self._over.set()
+        self._reader.join()
+        return {name: sum(s for n, s in self.seconds.values() if n == name) for name, _ in self.seconds.values()}
+
+
 def trial_pps(settings: Settings, seconds: float, precisions: set[str]) -> dict[str, float]:
     """Warm up, then measure."""
     trial: Any = settings({"t_max": T_MAX}, 0)  # type: ignore[operator]
     play_for(trial, min(2.0, seconds))
+    threads, main = ThreadTimes(), time.thread_time()
     steps, cpu = trial.steps, time.process_time()
     metrics = play_for(trial, seconds)
+    steps, cpu, main = trial.steps - steps, time.process_time() - cpu, time.thread_time() - main
+    spent = threads.stop()
     precisions.add(trial.learner.precision)
-    cpu_us = (time.process_time() - cpu) / (trial.steps - steps) * 1e6
     trial.close()
-    return {"pps": metrics["pps"], "cpu_us": cpu_us}
+    row = {f"{part}_us": spent.get(part, 0.0) for part in ("play", "predict", "train")}
+    row["emulator_us"] = cpu - main - spent.get("reads", 0.0) - sum(row.values())
+    return {"pps": metrics["pps"]} | {name: s / steps * 1e6 for name, s in {"cpu_us": cpu, **row}.items()}
 
 
 def checkout_pps(checkout: str, seconds: float) -> dict[str, float]:
@@ -179,7 +209,7 @@ def measure(given: argparse.Namespace, cores: int, precisions: set[str]) -> dict
     row["emulator_pps"] = emulator_pps(part, cores)
     if given.against:
         here, there = (checkout_pps(where, given.seconds) for where in (HERE, given.against))
-        row |= {f"against_{key}": rate for key, rate in there.items()}
+        row |= {f"against_{key}": there[key] for key in ("pps", "cpu_us")}
         row |= {f"ratio_{key}_against": here[key] / there[key] for key in ("pps", "cpu_us")}
     if given.base is not None:
         row["base_cpu_us"] = trial_pps(base, given.seconds, set())["cpu_us"]
