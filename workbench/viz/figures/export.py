@@ -73,7 +73,7 @@ def write_figure(fig: go.Figure, path: str | Path, *, width: int = 900, height: 
 
 
 def pictures(figures: Sequence[str], *, width: int = 900, scale: float = 1.5) -> list[bytes]:
-    """Draw figures as PNG, all by one start of a browser: some 3 s for it and 0.3 s a figure.
+    """Draw figures as PNG, all by one start of a browser, which takes longer than a figure.
 
     Parameters
     ----------
