@@ -23,6 +23,7 @@ from typing import Any
 import numpy as np
 
 from workbench.analysis.bootstrap import bootstrap_interval
+from workbench.cli.simulate import pair
 from workbench.core.errors import InvalidInput
 from workbench.core.places import DATA
 from workbench.simulation import Comparison, Scenario, arrival_bias, compare, compare_held_out, preset, scenario_from
@@ -158,14 +159,6 @@ def against_whole(regrets: dict[str, Any], all_whole: Any) -> list[str]:
     ours = {label: rows[:, -1] for label, rows in regrets.items() if label.startswith("sure")}
     gaps = [f"| {label} at the end, less that | {mean_of(rows - all_whole)} |" for label, rows in ours.items()]
     return [f"| all whole, with all seeds | {mean_of(all_whole)} |", *gaps] if ours else []
-
-
-def pair(text: str) -> tuple[str, str]:
-    """Read ``name=value``."""
-    name, is_pair, value = text.partition("=")
-    if not is_pair:
-        raise argparse.ArgumentTypeError(f"write it as name=value, got {text!r}")
-    return name, value
 
 
 def settings(text: str) -> tuple[str, dict[str, Any]]:

@@ -112,5 +112,5 @@ def test_a_command_that_makes_no_sense_is_refused_with_what_to_write(words, monk
     monkeypatch.setattr("sys.argv", ["compare_schedulers.py", *words.split()])
     with pytest.raises(SystemExit):
         main()
-    assert re.search("or tables alone$|write it as name=value, got 'env'$|got 'eta': ", capsys.readouterr().err)
+    assert re.search("or tables alone$|write NAME=VALUE, got 'env'$|got 'eta': ", capsys.readouterr().err)
     assert pair("score=a=b") == ("score", "a=b")

@@ -214,7 +214,7 @@ class _FillChannels(nn.Module):
 
 
 def _ba3c(shape: tuple[int, ...], width: int) -> nn.Sequential:
-    """Build the trunk that the published parameter counts belong to (see `tests/algos/rl/ba3c/test_rank.py`)."""
+    """Build the trunk that the published parameter counts belong to (see `tests/algos/rl/ba3c/test_trial.py`)."""
     if shape[0] > BA3C_CHANNELS:
         raise InvalidInput(f"a BA3C network reads at most {BA3C_CHANNELS} planes, got observations {shape}")
     layers: list[nn.Module] = [_FillChannels()]

@@ -7,9 +7,15 @@ from dataclasses import dataclass
 import numpy as np
 
 from workbench.algos.rl.ba3c.connection import Connection, Listener, connect
+from workbench.algos.rl.ba3c.exchange import flat
 from workbench.algos.rl.ba3c.rank import BA3CTrial
 from workbench.algos.rl.ba3c.trial import BA3C
 from workbench.algos.rl.rollout import Rollout
+from workbench.core.budget import Budget
+
+CARTPOLE = {"game": "CartPole-v1", "min_games": 1, "evaluate_every": None, "peer_timeout_s": 120.0}
+SHARDED = {"n_awaited": 1, "n_servers": 2}
+AHEAD = {"plays_on": True}
 
 
 def silent(metrics):
@@ -102,3 +108,18 @@ class Fed(BA3C):
 
         trial.player.gather = gather  # type: ignore[method-assign]
         return trial
+
+
+def cartpole(updates=5, **settings) -> BA3C:
+    """Games of two steps, of which some end in every update: a phase has exactly so many."""
+    small = {"n_agents": 4, "batch": 8, "max_episode_frames": 2}
+    return BA3C(phase=Budget(updates=updates), **{**CARTPOLE, **small, **settings})
+
+
+def weights(trial) -> np.ndarray:
+    return flat(list(trial.model.parameters()))
+
+
+def close(ranks):
+    for rank in ranks:
+        rank.close()

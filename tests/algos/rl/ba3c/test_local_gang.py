@@ -1,0 +1,146 @@
+"""Phases of a gang: checkpoints, stops, dead processes, interrupts, evaluation."""
+
+import multiprocessing
+import os
+import signal
+import threading
+
+import numpy as np
+import pytest
+import torch
+
+from tests.algos.rl.ba3c.gangs import (
+    AHEAD,
+    CARTPOLE,
+    SHARDED,
+    cartpole,
+    close,
+    ranks_of,
+    silent,
+    train,
+    weights,
+)
+from workbench.algos.rl.ba3c.trial import BA3C
+from workbench.algos.rl.ga3c.trial import GA3C
+from workbench.core.budget import Budget
+from workbench.core.errors import InvalidInput, PeerLost
+
+
+@pytest.mark.parametrize("how", [{}, {"n_awaited": 1}, {"synchronous": False}, SHARDED, AHEAD])
+def test_a_checkpoint_is_rank_0s_and_goes_on_with_new_ranks(tmp_path, how):
+    factory = cartpole(n_ranks=2, **how)
+    ranks = ranks_of(factory)
+    first = train(ranks)
+    ranks[0].save(tmp_path)
+    close(ranks)
+    again = ranks_of(factory)
+    again[0].load(tmp_path)
+    assert np.array_equal(weights(again[0]), weights(ranks[0]))
+    mean = ranks[0].learner.optimizer.mean
+    assert all(torch.equal(a, b) for a, b in zip(again[0].learner.optimizer.mean, mean, strict=True))
+    second = train(again)
+    assert second["updates"] == first["updates"] + 5 == 10
+    assert second["steps"] > first["steps"]
+    assert again[1].learner.updates == 10
+    close(again)
+
+
+def test_a_gang_may_start_from_another_trials_checkpoint(tmp_path):
+    other = GA3C("CartPole-v1", Budget(updates=4), n_agents=2, lockstep=True, min_games=1, max_episode_frames=9)({}, 1)
+    other.train_phase(silent)
+    other.save(tmp_path)
+    ranks = ranks_of(cartpole(n_ranks=2, start_from=str(tmp_path)))
+    assert np.array_equal(weights(ranks[0]), weights(other))
+    assert train(ranks)["updates"] == 4 + 5
+    assert ranks[1].learner.updates == 9
+    other.close()
+    close(ranks)
+
+
+def test_a_checkpoint_passes_to_other_systems_and_back(tmp_path):
+    ours = cartpole(n_ranks=1)({}, 0)
+    ours.train_phase(silent)
+    ours.save(tmp_path)
+    other = GA3C("CartPole-v1", phase=Budget(updates=2), n_agents=2)({}, 1)
+    other.load(tmp_path)
+    assert np.array_equal(weights(other), weights(ours))
+    other.train_phase(silent)
+    (tmp_path / "back").mkdir()
+    other.save(tmp_path / "back")
+    ours.load(tmp_path / "back")
+    assert np.array_equal(weights(other), weights(ours))
+    ours.train_phase(silent)
+    ours.close()
+    other.close()
+
+
+@pytest.mark.parametrize("how", [{}, {"n_awaited": 1}, SHARDED, AHEAD, AHEAD | SHARDED])
+def test_stopping_in_mid_phase_ends_every_rank_and_the_trial_can_go_on(how, monkeypatch):
+    class Stopped(Exception):
+        pass
+
+    def stop(metrics):
+        raise Stopped
+
+    monkeypatch.setattr("workbench.algos.rl.trial.PROGRESS_S", 0.02)
+    monkeypatch.setattr("workbench.algos.rl.ba3c.connection.ALIVE_S", 0.02)
+    ranks = ranks_of(cartpole(updates=10**9, n_ranks=2, **how))
+    before = threading.active_count()
+    for _ in range(3):
+        with pytest.raises((Stopped, PeerLost)) as caught:
+            train(ranks, stop)
+        assert caught.type is Stopped  # rank 0's own reason, not its partner's loss
+        assert threading.active_count() == before
+    close(ranks)
+
+
+def test_a_dead_process_ends_the_phase_with_its_name_and_leaves_no_other_behind():
+    others = set(multiprocessing.active_children())
+    gang = BA3C(phase=Budget(updates=10**9), n_ranks=2, n_agents=2, batch=8, **CARTPOLE)({}, 0)
+
+    def kill(metrics):
+        if metrics.get("updates") and gang._processes[0].is_alive():
+            os.kill(gang._processes[0].pid, signal.SIGKILL)
+
+    with pytest.raises(PeerLost, match=r"the process of rank 1 died \(exit code -9\)"):
+        gang.train_phase(kill)
+    gang.close()
+    gang.close()
+    assert set(multiprocessing.active_children()) <= others
+
+
+def test_ctrl_c_is_heard_by_rank_0_alone():
+    gang = BA3C(phase=Budget(updates=20), n_ranks=2, n_agents=2, batch=8, **CARTPOLE)({}, 0)
+    os.kill(gang._processes[0].pid, signal.SIGINT)  # as it comes up
+    assert gang.train_phase(silent)["updates"] >= 20
+    os.kill(gang._processes[0].pid, signal.SIGINT)
+    assert gang.train_phase(silent)["updates"] >= 40
+    gang.close()
+
+
+@pytest.mark.parametrize("how", [{}, {"n_awaited": 1}, SHARDED, AHEAD, AHEAD | SHARDED])
+def test_numbers_that_blow_up_end_the_phase_on_every_rank(how):
+    ranks = ranks_of(cartpole(n_ranks=2, updates=50, **how), {"learning_rate": 1e30})
+    with pytest.raises(FloatingPointError, match="training diverged"):
+        train(ranks)
+    close(ranks)
+
+
+def test_one_rank_of_several_cannot_train_alone():
+    trial = cartpole(n_ranks=2).rank({}, 0, 0)
+    with pytest.raises(InvalidInput, match="one rank of 2 cannot train alone"):
+        trial.train_phase(silent)
+    trial.close()
+
+
+def test_evaluation_plays_greedy_games_every_so_many_updates_and_does_not_touch_training():
+    scores, plain = [], []
+    for every, out in ((24, scores), (None, plain)):
+        ranks = ranks_of(cartpole(40, n_ranks=2, evaluate_every=every, evaluate_games=3, max_episode_frames=None))
+        out += [train(ranks).get("eval_score") for _ in range(2)]
+        out.append(weights(ranks[0]))
+        close(ranks)
+    assert 1 <= scores[0] <= 500
+    assert scores[1] != scores[0]  # of update 72, not 24: another policy, other games
+    assert plain[:2] == [None, None]
+    assert np.array_equal(scores[2], plain[2])
