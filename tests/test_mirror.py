@@ -27,6 +27,7 @@ ELSEWHERE = {  # what is no more than a part of something, and is tested as that
     "algos/rl/sb3/trial.py": "algos/rl/sb3/test_sb3.py",
     "algos/rl/settings.py": "algos/rl/ga3c/test_trial.py",
     "algos/rl/workers.py": "algos/rl/test_trial.py",
+    "algos/search/bracket.py": "algos/search/test_halving.py",
     "algos/search/evolution.py": "algos/search/test_searchers.py",
     "algos/search/full.py": "algos/search/test_contract.py",
     "algos/search/optuna.py": "algos/search/test_searchers.py",

@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 from tests.algos.search.arena import play
 from tests.support import SPACE, simulate
 from workbench.algos.search import ListSearcher, RandomSearcher, SuccessiveHalving
-from workbench.algos.search.halving import Rung, rung_ends, rungs_by_eta, rungs_by_rate
+from workbench.algos.search.rungs import Rung
 from workbench.core.errors import InvalidInput, SchedulerError
 from workbench.core.protocols import Kind, Report
 
@@ -18,14 +18,6 @@ SEARCHER = RandomSearcher(SPACE)
 def told(scheduler, trial, phase, score, failed=False) -> dict[int, tuple[str, str]]:
     answer = scheduler.tell(Report(trial, phase, score, failed))
     return {t: (str(d.verdict), d.reason["mode"]) for t, d in answer.items()}
-
-
-def test_rungs_divide_by_eta_or_drop_a_share() -> None:
-    assert rungs_by_eta(27, 27, 3) == [Rung(27, 1), Rung(9, 3), Rung(3, 9), Rung(1, 27)]
-    assert rungs_by_eta(10, 10, 3, 2) == [Rung(10, 3), Rung(3, 10)]
-    assert rung_ends(10, 3) == [1, 3, 10]
-    assert rung_ends(1000, 10) == [1, 10, 100, 1000]
-    assert [r.n_trials for r in rungs_by_rate(12, 4, 0.25)] == [12, 9, 7, 5]
 
 
 def test_preempting_pauses_at_the_barrier_and_resumes_the_best_first() -> None:

@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from workbench.algos.search.halving import check_eta, phases_in_all, rung_ends, rung_words, rungs_by_eta
+from workbench.algos.search.rungs import check_eta, phases_in_all, rung_ends, rung_words, rungs_by_eta
 from workbench.algos.search.searchers import Searched, searcher_of
 from workbench.algos.search.trials import Trials
 from workbench.core.checks import check_one_of, check_size

@@ -5,7 +5,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from workbench.algos.search.halving import Bracket, Rung, check_eta, check_nodes, phases_in_all, rung_ends, rung_words
+from workbench.algos.search.bracket import Bracket, check_nodes
+from workbench.algos.search.rungs import Rung, check_eta, phases_in_all, rung_ends, rung_words
 from workbench.algos.search.searchers import Searched, searcher_of
 from workbench.algos.search.trials import Trials
 from workbench.core.checks import check_one_of, check_size

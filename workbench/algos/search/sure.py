@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from workbench.algos.search.halving import check_eta
+from workbench.algos.search.rungs import check_eta
 from workbench.algos.search.searchers import Searched, searcher_of
 from workbench.algos.search.surrogate import Indices, Surrogate
 from workbench.algos.search.trials import Trials

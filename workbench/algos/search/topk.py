@@ -4,7 +4,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from workbench.algos.search.halving import Bracket, Rung, phases_in_all, rung_words
+from workbench.algos.search.bracket import Bracket
+from workbench.algos.search.rungs import Rung, phases_in_all, rung_words
 from workbench.algos.search.searchers import Searched, searcher_of
 from workbench.algos.search.trials import Trials
 from workbench.core.checks import check_size
