@@ -28,8 +28,8 @@ from typing import Any
 import numpy as np
 import torch
 
-from workbench.algos.rl.envs import find_game
 from workbench.algos.rl.ga3c.trial import GA3C
+from workbench.algos.rl.games import find_game
 from workbench.analysis import bootstrap_difference
 from workbench.core.errors import DatabaseError
 from workbench.paper.experiment import RecordedTable

@@ -47,8 +47,8 @@ import torch
 from ale_py.vector_env import AtariVectorEnv
 
 from workbench.algos.rl.a3c.trial import A3C
-from workbench.algos.rl.envs import find_game
 from workbench.algos.rl.ga3c.trial import GA3C
+from workbench.algos.rl.games import find_game
 from workbench.algos.rl.rollout import Rollout
 from workbench.algos.rl.settings import Settings
 from workbench.algos.rl.trial import play_for

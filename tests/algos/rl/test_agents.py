@@ -4,8 +4,9 @@ import numpy as np
 import pytest
 
 from workbench.algos.rl.agents import AgentGroup, sample
-from workbench.algos.rl.envs import Game, Step
+from workbench.algos.rl.envs import Step
 from workbench.algos.rl.episodes import Episodes
+from workbench.algos.rl.games import Game
 from workbench.algos.rl.rollout import Segments
 
 GAME = Game("script", False, (1,), np.dtype(np.float32), 3, 1)

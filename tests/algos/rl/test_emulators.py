@@ -7,7 +7,8 @@ import numpy as np
 import pytest
 
 from workbench.algos.rl import emulators
-from workbench.algos.rl.envs import Rules, find_game, make_agents
+from workbench.algos.rl.envs import make_agents
+from workbench.algos.rl.games import Rules, find_game
 
 STICKY = Rules(max_episode_frames=60, repeat_action_probability=0.25)
 

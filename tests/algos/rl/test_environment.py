@@ -13,8 +13,9 @@ from gymnasium import spaces
 
 from workbench.algos.rl.checkpoint import load_agent
 from workbench.algos.rl.environment import Recipe, longest_of
-from workbench.algos.rl.envs import Rules, find_game, make_agents
+from workbench.algos.rl.envs import make_agents
 from workbench.algos.rl.ga3c.trial import GA3C
+from workbench.algos.rl.games import Rules, find_game
 from workbench.algos.rl.model import make_model, network_name
 from workbench.algos.rl.watch import watch
 from workbench.core.budget import Budget

@@ -114,7 +114,7 @@ EACH = [(name, PHASES[0]) for name in SYSTEMS] + [("ga3c", phase) for phase in P
 
 @pytest.mark.parametrize(("name", "phase"), EACH)
 def test_games_that_never_end_are_an_error_that_says_what_to_set(name, phase, monkeypatch):
-    monkeypatch.setattr("workbench.algos.rl.envs.ATARI_EPISODE_FRAMES", 30)  # taken where nothing limits a game
+    monkeypatch.setattr("workbench.algos.rl.games.ATARI_EPISODE_FRAMES", 30)  # taken where nothing limits a game
     endless = replace(SYSTEMS[name], game="WorkbenchEndless-v0", phase=phase)
     trial = endless({}, 0)
     with pytest.raises(

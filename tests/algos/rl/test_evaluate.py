@@ -11,9 +11,9 @@ from workbench.algos.rl import envs
 from workbench.algos.rl import evaluate as module
 from workbench.algos.rl.ba3c.trial import BA3C
 from workbench.algos.rl.checkpoint import CHECKPOINT, load_agent, read_checkpoint
-from workbench.algos.rl.envs import find_game
 from workbench.algos.rl.evaluate import BA3C_PROTOCOL, GA3C_PROTOCOL, evaluate
 from workbench.algos.rl.ga3c.trial import GA3C
+from workbench.algos.rl.games import find_game
 from workbench.algos.rl.model import make_model
 from workbench.algos.rl.watch import watch
 from workbench.cli.main import main

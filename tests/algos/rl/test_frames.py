@@ -5,8 +5,9 @@ import pytest
 import torch
 
 from workbench.algos.rl import envs, frames
-from workbench.algos.rl.envs import Rules, find_game, make_agents
+from workbench.algos.rl.envs import make_agents
 from workbench.algos.rl.frames import SIDE, AreaProduct, Frames, overlaps, own_frames_pay
+from workbench.algos.rl.games import Rules, find_game
 
 needs_instructions = pytest.mark.skipif(not own_frames_pay(), reason="this processor has no 8-bit dot products")
 

@@ -5,7 +5,7 @@ import math
 import pytest
 import torch
 
-from workbench.algos.rl.envs import find_game
+from workbench.algos.rl.games import find_game
 from workbench.algos.rl.model import CONVOLUTIONAL, make_model
 from workbench.core.errors import InvalidInput
 

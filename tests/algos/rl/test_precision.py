@@ -6,8 +6,8 @@ import torch
 from workbench.algos.rl import precision
 from workbench.algos.rl.a3c.trial import A3C
 from workbench.algos.rl.ba3c.trial import BA3C
-from workbench.algos.rl.envs import find_game
 from workbench.algos.rl.ga3c.trial import GA3C
+from workbench.algos.rl.games import find_game
 from workbench.algos.rl.hts.trial import HTS
 from workbench.core.errors import InvalidInput
 

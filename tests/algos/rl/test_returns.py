@@ -4,7 +4,7 @@ import numpy as np
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from workbench.algos.rl.envs import Game
+from workbench.algos.rl.games import Game
 from workbench.algos.rl.returns import generalised_advantages, n_step_returns
 from workbench.algos.rl.rollout import Segments
 

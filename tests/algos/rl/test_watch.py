@@ -4,8 +4,8 @@ import numpy as np
 import pytest
 from PIL import Image
 
-from workbench.algos.rl.envs import find_game
 from workbench.algos.rl.ga3c.trial import GA3C
+from workbench.algos.rl.games import find_game
 from workbench.algos.rl.model import make_model
 from workbench.algos.rl.watch import BLUE, SCREEN, WIDTH, Thought, action_names, draw, play, watch
 from workbench.core.errors import InvalidInput

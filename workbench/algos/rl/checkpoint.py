@@ -7,7 +7,7 @@ from typing import Any, NamedTuple
 
 import torch
 
-from workbench.algos.rl.envs import Game, Rules, find_game
+from workbench.algos.rl.games import Game, Rules, find_game
 from workbench.algos.rl.model import ActorCritic, make_model, networks_of, reads_rgb
 from workbench.core.errors import InvalidInput
 from workbench.core.record import modules_to_import

@@ -7,7 +7,8 @@ import numpy as np
 import torch
 
 from workbench.algos.rl.agents import sample
-from workbench.algos.rl.envs import DEFAULT_RULES, Agents, Game, Rules, make_agents
+from workbench.algos.rl.envs import Agents, make_agents
+from workbench.algos.rl.games import DEFAULT_RULES, Game, Rules
 from workbench.algos.rl.model import ActorCritic
 
 AT_ONCE = 32  # games played side by side

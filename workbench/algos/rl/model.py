@@ -8,7 +8,7 @@ import torch
 from torch import Tensor, nn
 
 from workbench.algos.rl.environment import SMALLEST_PICTURE
-from workbench.algos.rl.envs import Game
+from workbench.algos.rl.games import Game
 from workbench.core.errors import InvalidInput, unknown
 
 Init = Literal["uniform", "orthogonal"]

@@ -8,7 +8,7 @@ from typing import Literal
 import numpy as np
 import torch
 
-from workbench.algos.rl.envs import Game
+from workbench.algos.rl.games import Game
 from workbench.algos.rl.learner import Learner, Precision
 from workbench.algos.rl.model import make_model
 from workbench.algos.rl.optim import SharedRMSProp

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from workbench.algos.rl.envs import Game
+from workbench.algos.rl.games import Game
 from workbench.algos.rl.returns import n_step_returns
 
 

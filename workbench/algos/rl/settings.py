@@ -8,7 +8,7 @@ from typing import Any, ClassVar, Literal, Self, get_args
 import torch
 
 from workbench.algos.rl.environment import Wrapper, packed, unpacked
-from workbench.algos.rl.envs import Game, Rules, find_game
+from workbench.algos.rl.games import Game, Rules, find_game
 from workbench.algos.rl.learner import Precision
 from workbench.algos.rl.loss import Reduction
 from workbench.algos.rl.model import Init, check_network, reads_rgb

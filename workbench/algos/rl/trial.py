@@ -14,8 +14,9 @@ import torch
 from workbench.algos.rl.agents import AgentGroup
 from workbench.algos.rl.checkpoint import CHECKPOINT, load_weights, read_checkpoint
 from workbench.algos.rl.environment import recipe_to_json
-from workbench.algos.rl.envs import ATARI_EPISODE_FRAMES, Agents, Game, make_agents
+from workbench.algos.rl.envs import Agents, make_agents
 from workbench.algos.rl.episodes import Episodes, PhaseEnd
+from workbench.algos.rl.games import ATARI_EPISODE_FRAMES, Game
 from workbench.algos.rl.learner import Learner
 from workbench.algos.rl.meter import Meter, Reading
 from workbench.algos.rl.model import ActorCritic, make_model, network_name

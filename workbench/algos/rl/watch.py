@@ -18,7 +18,8 @@ from PIL import Image, ImageDraw
 
 from workbench.algos.rl.agents import sample
 from workbench.algos.rl.checkpoint import load_agent
-from workbench.algos.rl.envs import DEFAULT_RULES, Game, Rules, make_agents
+from workbench.algos.rl.envs import make_agents
+from workbench.algos.rl.games import DEFAULT_RULES, Game, Rules
 from workbench.algos.rl.model import ActorCritic
 from workbench.core.errors import InvalidInput, unknown
 

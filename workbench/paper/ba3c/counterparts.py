@@ -6,7 +6,7 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 
-from workbench.algos.rl.envs import find_game
+from workbench.algos.rl.games import find_game
 from workbench.algos.rl.model import make_model
 from workbench.analysis.variants import score_table, split, worst_falls
 from workbench.paper.ba3c.published import CLAIMS, FIG_6, NUMBERS

@@ -4,8 +4,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from workbench.algos.rl.envs import find_game
 from workbench.algos.rl.ga3c.trial import GA3C
+from workbench.algos.rl.games import find_game
 from workbench.paper.experiment import Rows, each, trained
 
 EPSILON: dict[str, dict[str, Any]] = {

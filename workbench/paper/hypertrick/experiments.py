@@ -3,8 +3,8 @@
 from dataclasses import dataclass
 from typing import Any
 
-from workbench.algos.rl.envs import find_game
 from workbench.algos.rl.ga3c.trial import GA3C
+from workbench.algos.rl.games import find_game
 from workbench.algos.search import RandomSearcher
 from workbench.analysis import importance
 from workbench.core.budget import Budget

@@ -7,8 +7,9 @@ import torch
 from tests.algos.rl.ba3c.gangs import AHEAD, CARTPOLE, SHARDED, cartpole, close, ranks_of, silent, train
 from workbench.algos.rl.ba3c.trial import BA3C
 from workbench.algos.rl.checkpoint import load_agent
-from workbench.algos.rl.envs import Rules, find_game, make_agents
+from workbench.algos.rl.envs import make_agents
 from workbench.algos.rl.ga3c.trial import GA3C
+from workbench.algos.rl.games import Rules, find_game
 from workbench.algos.rl.model import make_model
 from workbench.core.budget import Budget
 from workbench.core.errors import InvalidInput

@@ -5,7 +5,8 @@ import math
 import numpy as np
 import pytest
 
-from workbench.algos.rl.envs import find_game, make_agents
+from workbench.algos.rl.envs import make_agents
+from workbench.algos.rl.games import find_game
 from workbench.algos.rl.hts.step_time import LAWS, SlowAgents, StepTime
 from workbench.core.errors import InvalidInput
 

@@ -3,8 +3,8 @@
 from collections.abc import Callable
 from typing import Any
 
-from workbench.algos.rl.envs import Game
 from workbench.algos.rl.evaluate import evaluate
+from workbench.algos.rl.games import Game
 from workbench.algos.rl.model import ActorCritic
 
 

@@ -2,7 +2,8 @@
 
 import numpy as np
 
-from workbench.algos.rl.envs import Game, Step
+from workbench.algos.rl.envs import Step
+from workbench.algos.rl.games import Game
 from workbench.algos.rl.returns import generalised_advantages, n_step_returns
 from workbench.algos.rl.rollout import Rollout
 

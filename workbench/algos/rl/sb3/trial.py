@@ -16,8 +16,8 @@ from stable_baselines3.common.callbacks import BaseCallback
 from stable_baselines3.common.logger import Logger
 
 from workbench.algos.rl.environment import longest_of
-from workbench.algos.rl.envs import ATARI_EPISODE_FRAMES
 from workbench.algos.rl.episodes import Episodes, PhaseEnd
+from workbench.algos.rl.games import ATARI_EPISODE_FRAMES
 from workbench.algos.rl.sb3.checkpoint import read, write
 from workbench.algos.rl.sb3.make import make_environments, make_model
 from workbench.algos.rl.sb3.settings import SB3

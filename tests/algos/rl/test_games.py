@@ -1,0 +1,42 @@
+"""Games are found by their names; what no network here can play is refused."""
+
+import ale_py.roms
+import pytest
+
+from workbench.algos.rl.games import find_game
+from workbench.core.errors import InvalidInput
+
+
+@pytest.mark.parametrize("name", ["Pong", "pong", "ALE/Pong-v5"])
+def test_a_game_goes_by_several_names(name):
+    game = find_game(name)
+    assert (game.name, game.obs_shape, game.n_actions, game.frames_per_step) == ("pong", (4, 84, 84), 6, 4)
+
+
+def test_roms_of_several_words():
+    assert find_game("MsPacman").name == find_game("ms_pacman").name == "ms_pacman"
+
+
+def test_gymnasium_games():
+    game = find_game("CartPole-v1")
+    assert (game.obs_shape, game.n_actions, game.frames_per_step, game.atari) == ((4,), 2, 1, False)
+
+
+def test_an_unknown_game_names_its_neighbours():
+    with pytest.raises(InvalidInput, match=r"unknown game 'Pogn': did you mean 'pong'"):
+        find_game("Pogn")
+
+
+def test_actions_must_be_discrete():
+    with pytest.raises(InvalidInput, match=r"Pendulum-v1 has actions Box.*discrete"):
+        find_game("Pendulum-v1")
+
+
+def test_numbered_states_become_vectors():
+    assert find_game("FrozenLake-v1").obs_shape == (16,)
+
+
+def test_a_game_s_program_is_loaded_once_a_process(monkeypatch) -> None:
+    one = find_game("Freeway")
+    monkeypatch.setattr(ale_py.roms, "get_rom_path", None)
+    assert find_game("ALE/Freeway-v5") is one
