@@ -18,8 +18,8 @@ is a median over the repeats:
 - ``precision``: what GA3C chose to compute in
 - ``rss_mib``: most memory the process held until the first GA3C trial had ended, before its peer was loaded
 - ``cpu_us``: core microseconds an agent step, over all threads, which a busy neighbour changes little
-- ``play_us, predict_us, train_us, emulator_us``: what of it each kind of thread takes; the emulators' are what is
-  left, so that torch's are among them where an operation may use several
+- ``play_us, predict_us, train_us, emulator_us``: what of it each kind of thread takes but the main one, which does all
+  but the emulators' part in lockstep; theirs is what is left, torch's among it where an operation may use several
 - ``base_cpu_us, ratio_cpu``: with ``--base`` settings, what they take in the same run, and how much of it ``cpu_us`` is
 - ``against_pps, against_cpu_us`` and the ratios to them, ``ratio_pps_against, ratio_cpu_us_against``: with ``--against
   CHECKOUT``, what the default of that older checkout does in turn with this one's, each in a process of its own
@@ -71,20 +71,25 @@ print(json.dumps(there.trial_pps(*given[: len(inspect.signature(there.trial_pps)
 
 
 class ThreadTimes:
-    """Processor seconds of Python's threads by name, of those that have ended too: read every 20 ms until `stop`."""
+    """Processor seconds of Python's threads by name, of those that have ended too: read every 50 ms until `stop`.
+
+    Reading costs `own_s` itself, which is none of what is measured.
+    """
 
     def __init__(self) -> None:
         self.seconds: dict[int, tuple[str, float]] = {}
+        self.own_s = 0.0
         self._over = threading.Event()
-        self._reader = threading.Thread(target=self._read, name="reads")
+        self._reader = threading.Thread(target=self._read)
         self._reader.start()
 
     def _read(self) -> None:
         process = psutil.Process()
-        while not self._over.wait(0.02):
+        while not self._over.wait(0.05):
             names = {thread.native_id: thread.name for thread in threading.enumerate()}
             times = {thread.id: thread.user_time + thread.system_time for thread in process.threads()}
             self.seconds |= {number: (names[number], times[number]) for number in names.keys() & times.keys()}
+        self.own_s = time.thread_time()
 
     def stop(self) -> dict[str, float]:
         """Sum up by name."""
@@ -100,12 +105,13 @@ def trial_pps(settings: Settings, seconds: float, precisions: set[str]) -> dict[
     threads, main = ThreadTimes(), time.thread_time()
     steps, cpu = trial.steps, time.process_time()
     metrics = play_for(trial, seconds)
-    steps, cpu, main = trial.steps - steps, time.process_time() - cpu, time.thread_time() - main
     spent = threads.stop()
+    cpu, main = time.process_time() - cpu - threads.own_s, time.thread_time() - main
+    steps = trial.steps - steps
     precisions.add(trial.learner.precision)
     trial.close()
     row = {f"{part}_us": spent.get(part, 0.0) for part in ("play", "predict", "train")}
-    row["emulator_us"] = cpu - main - spent.get("reads", 0.0) - sum(row.values())
+    row["emulator_us"] = cpu - main - sum(row.values())
     return {"pps": metrics["pps"]} | {name: s / steps * 1e6 for name, s in {"cpu_us": cpu, **row}.items()}
 
 

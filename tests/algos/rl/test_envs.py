@@ -1,4 +1,4 @@
-"""Environments: names, spaces, and what happens where an episode ends."""
+"""Environments: actions, and what happens where an episode ends."""
 
 from itertools import pairwise
 
