@@ -44,6 +44,7 @@ ELSEWHERE = {  # what is no more than a part of something, and is tested as that
     "cluster/manifest.py": "cluster/test_checkpoints.py",
     "cluster/memory.py": "cluster/test_dask.py",
     "cluster/place.py": "cluster/test_object_store.py",
+    "cluster/resident.py": "cluster/test_recovery.py",
     "cluster/seats.py": "cluster/test_attempts.py",
     "cluster/task.py": "cluster/test_dask.py",
     "cluster/tasks.py": "cluster/test_dask.py",

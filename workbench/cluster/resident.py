@@ -1,0 +1,125 @@
+"""The one trial, or rank of a trial, that lives on a Dask worker from one phase to the next."""
+
+from contextlib import suppress
+from dataclasses import dataclass
+from typing import cast
+
+from workbench.cluster.task import PhaseTask
+from workbench.core.errors import CheckpointError, InvalidInput
+from workbench.core.failures import named, short
+from workbench.core.protocols import GangFactory, Trainable
+
+
+@dataclass
+class _Live:
+    study: str
+    owner: str  # topic of the driver that put it here
+    trial: int
+    rank: int
+    next_phase: int
+    trainable: Trainable
+    from_part: bool = False  # whether it was brought up within a phase
+    behind: bool = False  # whether it still runs phases again that come before the due one
+
+
+class Resident:
+    """Brings a trial up where it does not live here already, and closes it when another takes its place."""
+
+    def __init__(self) -> None:
+        self._live: _Live | None = None
+
+    def bring_up(self, task: PhaseTask) -> tuple[Trainable, int, str]:
+        """Give the trial, how many phases it must run again before the due one, and why.
+
+        A phase that a worker which was told to leave has saved in part is gone on with. Ranks but 0 are never loaded.
+        """
+        job, live = task.job, self._live
+        due = (task.topic, job.trial, task.rank, job.phase)
+        if live is not None and (live.owner, live.trial, live.rank, live.next_phase) == due:
+            return live.trainable, task.again, ""
+        trainable, part = self._build(task), task.store.part(job.trial, job.phase)
+        if _goes_on_within(task, trainable) and task.store.has(part):
+            with suppress(CheckpointError):
+                task.store.load(trainable, part)
+                self._here.from_part = True
+                return trainable, 0, ""
+            trainable = self._build(task)
+        if job.checkpoint is None or task.rank:
+            return trainable, task.again, ""
+        try:
+            task.store.load(trainable, job.checkpoint)
+        except CheckpointError as err:
+            return self._recover(task, err)
+        return trainable, 0, ""
+
+    def set_behind(self, behind: bool) -> None:
+        """Note whether phases are run again that come before the due one."""
+        self._here.behind = behind
+
+    def has_run(self, task: PhaseTask) -> None:
+        """Note that a phase has been run: the next one may go on here."""
+        self._here.next_phase = task.job.phase + 1
+
+    def forget_part(self, task: PhaseTask) -> None:
+        """Remove the part of a phase that the trial went on from, once the phase is saved whole."""
+        if self._here.from_part:
+            self._here.from_part = False
+            task.store.remove_part(task.store.part(task.job.trial, task.job.phase))
+
+    def save_part(self, task: PhaseTask) -> bool:
+        """Save a trial whose phase has been ended from without, if it can go on within it; tell whether it was."""
+        live = self._live
+        if live is None or live.behind or not _goes_on_within(task, live.trainable):
+            return False
+        with suppress(Exception):  # what cannot be saved is lost, and the worker leaves in any case
+            task.store.save_part(live.trainable, task.job.trial, task.job.phase)
+            return True
+        return False
+
+    def close(self, study: str | None = None) -> None:
+        """Close the live trial, if there is one; or only if it is of this study."""
+        if self._live is None or study not in (None, self._live.study):
+            return
+        gone, self._live = self._live, None
+        with suppress(Exception):  # it is given up in any case; the next trial must not pay for it
+            gone.trainable.close()
+
+    @property
+    def _here(self) -> _Live:
+        assert self._live is not None  # it was brought up
+        return self._live
+
+    def _recover(self, task: PhaseTask, refused: CheckpointError) -> tuple[Trainable, int, str]:
+        """Go on from an older checkpoint, or from the beginning; the phases that are missing must be run again."""
+        job = task.job
+        assert job.checkpoint is not None
+        for name, ended in task.store.before(job.checkpoint):
+            trainable, source, first = self._build(task), name, ended + 1
+            with suppress(CheckpointError):
+                task.store.load(trainable, name)
+                break
+        else:
+            trainable, source, first = self._build(task), "the beginning", 0
+        again = f"phase {first}" if first == job.phase - 1 else f"phases {first} to {job.phase - 1}"
+        return trainable, job.phase - first, f"went on from {source} and ran {again} again, because {refused}"
+
+    def _build(self, task: PhaseTask) -> Trainable:
+        self.close()
+        config, seed = task.job.config, task.job.seed
+        trainable: Trainable
+        if task.n_ranks > 1:
+            trainable = cast(GangFactory, task.factory).rank(config, seed, task.rank)
+        else:
+            trainable = task.factory(config, seed)
+            if not hasattr(trainable, "train_phase"):
+                raise InvalidInput(
+                    f"{named(task.factory)} returned {short(trainable)}, which is no trial: a factory returns an "
+                    "object with train_phase, save, load and close; a function of your own yields its score once a "
+                    "phase"
+                )
+        self._live = _Live(task.study, task.topic, task.job.trial, task.rank, task.job.phase, trainable)
+        return trainable
+
+
+def _goes_on_within(task: PhaseTask, trainable: Trainable) -> bool:
+    return task.n_ranks == 1 and getattr(trainable, "resumes_midway", False)
