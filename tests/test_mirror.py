@@ -64,6 +64,7 @@ ELSEWHERE = {  # what is no more than a part of something, and is tested as that
     "simulation/sources.py": "cli/test_simulate.py",
     "study/attached.py": "study/test_launch.py",
     "study/callbacks.py": "study/test_export.py",
+    "study/drawn.py": "study/test_results.py",
     "study/export/exporter.py": "study/test_export.py",
     "study/export/mlflow.py": "study/test_export.py",
     "study/export/wandb.py": "study/test_other_tools.py",

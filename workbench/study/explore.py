@@ -107,12 +107,13 @@ class Explorer:
 
     def _own_figures(self, name: str) -> "dict[str, go.Figure]":
         """Draw what cannot be drawn of several studies in one."""
+        from workbench.study.drawn import population_of
         from workbench.viz import figures
 
         results = self.results[name]
         f = results.frames
         drawn = {"parallel coordinates": figures.parallel_coordinates(f.trials, f.hyperparameters, f.aim.mode)}
-        drawn |= results.population_figures()
+        drawn |= population_of(results)
         for fig in drawn.values():
             fig.update_layout(title_text=f"{fig.layout.title.text}: {escape(name, quote=False)}")
         return drawn

@@ -89,39 +89,9 @@ class Results:
         Where trials went on from others' weights, also the population, its hyperparameters over time, its members'
         lives and the descent of their weights.
         """
-        from workbench import analysis
-        from workbench.viz import figures
+        from workbench.study.drawn import drawn_of
 
-        f, size = self.frames, self.size
-        used = analysis.occupancy(f.spans, f.slots, f.wall_s)
-        searched = analysis.searching(f.trials)
-        survived = analysis.survival(
-            searched, f.phases[f.phases["trial"].isin(searched["trial"])], f.decisions, size.n_phases
-        )
-        importance = self.importance()
-        curves = _thinned(analysis.learning_curves(f.phases, f.metrics))
-        drawn = {
-            "occupancy": figures.node_occupancy(f.spans, f.slots, f.wall_s, occupancy=used.share),
-            "survival": figures.phase_survival(survived, [*size.began] or None, [*size.fewest] or None),
-            "learning curves": figures.learning_curves(
-                curves, f.trials, hyperparameters=f.hyperparameters, decisions=f.decisions
-            ),
-            "best so far": figures.best_so_far(analysis.best_so_far(f.phases, f.aim.mode), f.wall_s),
-            "scores by phase": figures.score_by_phase(f.phases, f.trials),
-            "search space": figures.space_by_phase(f.phases, f.trials, f.hyperparameters),
-            "score by hyperparameter": figures.score_by_hyperparameter(f.phases, f.trials, f.hyperparameters),
-            "parallel coordinates": figures.parallel_coordinates(f.trials, f.hyperparameters, f.aim.mode),
-            "importance": figures.hyperparameter_importance(importance.table, str(importance)),
-            "partial dependence": figures.partial_dependence(
-                analysis.partial_dependence(f.trials, f.phases, f.hyperparameters, fitted=importance), str(importance)
-            ),
-            "landscape": figures.landscape(
-                analysis.landscape(f.trials, f.phases, f.hyperparameters, fitted=importance), str(importance)
-            ),
-        }
-        if f.aim.second is not None:
-            drawn["objectives"] = figures.objectives(self.front, f.aim.second)
-        return drawn | self.population_figures()
+        return drawn_of(self)
 
     @property
     def front(self) -> "pd.DataFrame":
@@ -213,32 +183,16 @@ class Results:
         Path(path).write_text(json.dumps(schedule, indent=1) + "\n")
         return Path(path)
 
-    def population_figures(self) -> "dict[str, go.Figure]":
-        """Draw a population's scores, hyperparameters, members and descent; nothing where no weights were handed on."""
-        from workbench import analysis
-        from workbench.viz import figures
-
-        if not self.has_lineage:
-            return {}
-        known, members, names = self.lineage, self.schedules, self.frames.hyperparameters
-        best = analysis.best_trial(members, self.frames.aim.mode)
-        schedule = None if best is None else self.best_schedule(best)
-        return {
-            "population": figures.population_curves(members, self.frames.aim.mode),
-            "hyperparameters over time": figures.hyperparameters_over_time(members, names, schedule),
-            "lineage": figures.member_lineage(known, self.frames.wall_s),
-            "phylogenetic tree": figures.phylogenetic_tree(analysis.phylogeny(known, best)),
-        }
-
     def write_report(self, path: str | Path, *, whole: bool = False) -> Path:
         """Write an HTML page with the summary, the figures, the trials, the decision log and the settings.
 
         What draws the figures is kept beside it, once for all reports of a folder; with `whole` it is inside, 5 MB.
         """
+        from workbench.study.drawn import CAPTIONS
         from workbench.viz.figures import write_report
 
         f = self.frames
-        captions = {_CAPTIONS[name]: figure for name, figure in self.figures().items()}
+        captions = {CAPTIONS[name]: figure for name, figure in self.figures().items()}
         explain = explain_of(self.spec["scheduler"], REGISTRY)
         reasons = [
             explain({"mode": mode, **why}) for mode, why in f.decisions[["mode", "reason"]].itertuples(index=False)
@@ -284,47 +238,6 @@ class Results:
             for label, value in summary_rows(self).items()
         )
         return f"<table><caption>study {escape(self.name)}</caption>{cells}</table>"
-
-
-_POINTS = 15_000  # of all learning curves in a figure
-_CAPTIONS = {
-    "occupancy": (
-        "Slots over time: one bar a phase, the later the lighter. The faint ground is idle, hatched is held or lost."
-    ),
-    "survival": "Trials phase by phase: how many began each, and what became of them.",
-    "learning curves": "Every trial's score against the time it trained.",
-    "best so far": "The best score reported so far, against the study's clock.",
-    "scores by phase": "How the scores at the end of each phase are distributed, and how many trials ended it.",
-    "search space": "Where the trials of a phase lie in the search space, coloured by their score in it.",
-    "score by hyperparameter": "Scores at phase ends against each hyperparameter; crosses are the last "
-    "scores of stopped trials.",
-    "parallel coordinates": "A line a trial through its hyperparameters to its last score.",
-    "importance": "What random forests make of the last scores of all trials, stopped ones among them; bars with "
-    "95 % intervals.",
-    "partial dependence": "The score that the forests predict for each value of the hyperparameters that matter "
-    "most, the others as they were tried; bands are 95 % over configurations.",
-    "landscape": "The score that forests predict over the two hyperparameters that matter most, phase by phase, each "
-    "phase in the colours of its own scores; a star is the best.",
-    "objectives": "Every trial's last score against the second objective; no trial beats those on the front in both.",
-    "population": "Every member's score phase by phase, with the best and the median of the population.",
-    "hyperparameters over time": "What every member ran with in each phase, and the schedule of the best weights.",
-    "lineage": "Members along the clock, coloured by the founder their weights descend from; a mark is a copy.",
-    "phylogenetic tree": "The descent of all weights; what died out is faint, the best trial's descent thick.",
-}
-
-
-def _thinned(curves: "pd.DataFrame") -> "pd.DataFrame":
-    """Leave out what nobody sees of very long curves; extremes and ends of phases stay."""
-    from workbench.analysis import thin_curves
-
-    if len(curves) <= _POINTS:
-        return curves
-    ordered = curves.sort_values(["trial", "x"], kind="stable", ignore_index=True)
-    numbers = ordered[["trial", "x", "score"]].to_numpy(float)
-    share = max(8, _POINTS // ordered["trial"].nunique())
-    chosen = ordered["phase_end"].to_numpy(bool, copy=True)
-    chosen[thin_curves(numbers[:, 0].astype(int), numbers[:, 1], numbers[:, 2], share)] = True
-    return ordered[chosen]
 
 
 def _what_ran(spec: Mapping[str, Any]) -> str:
