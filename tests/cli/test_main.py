@@ -296,6 +296,8 @@ def test_a_checkpoint_is_evaluated_by_a_protocol(tmp_path, capsys) -> None:
     assert played[0] == played[1] != played[2]
     assert played[0]["n_episodes"] == 50
     assert 8 <= played[0]["lowest"] <= played[0]["mean"] <= played[0]["highest"] <= 500
+    assert main(["evaluate", str(tmp_path), str(tmp_path), "--protocol", "ba3c", "--seed", "2"]) == 0
+    assert [json.loads(line) for line in capsys.readouterr().out.splitlines()] == [played[2]] * 2
 
 
 def test_evaluating_what_is_no_checkpoint(tmp_path, capsys) -> None:

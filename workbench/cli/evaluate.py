@@ -1,4 +1,4 @@
-"""The command ``workbench evaluate``: whole games played with a checkpoint."""
+"""The command ``workbench evaluate``: whole games played with checkpoints."""
 
 import argparse
 from typing import Any
@@ -6,8 +6,8 @@ from typing import Any
 
 def add_parsers(commands: Any) -> None:
     """Register the family's commands."""
-    evaluate = commands.add_parser("evaluate", help="play whole games with a checkpoint; print the scores as JSON")
-    evaluate.add_argument("checkpoint", help="a trial's checkpoint: a directory")
+    evaluate = commands.add_parser("evaluate", help="play whole games with checkpoints; print the scores as JSON")
+    evaluate.add_argument("checkpoints", nargs="+", metavar="CHECKPOINT", help="of a trial: a directory; a line each")
     evaluate.add_argument("--game", metavar="NAME", help="what to play (default: what it was trained on)")
     evaluate.add_argument("--protocol", choices=("ga3c", "ba3c"), default="ga3c", help="ga3c: 30 games, drawn actions")
     evaluate.add_argument("--seed", type=int, default=0, metavar="N", help="of the games' starts and the actions drawn")
@@ -21,10 +21,11 @@ def _evaluate(arguments: argparse.Namespace) -> int:
     from workbench.algos.rl.evaluate import PROTOCOLS
     from workbench.paper.ga3c.table_3 import TABLE_3, normalised
 
-    model, game, rules = load_agent(arguments.checkpoint, arguments.game)
-    played = PROTOCOLS[arguments.protocol].play(model, game, rules, arguments.seed)
-    result = {"game": game.name, "protocol": arguments.protocol, "seed": arguments.seed} | played.summary()
-    if game.name in TABLE_3:
-        result["human_normalised"] = round(normalised(played.mean, game.name), 3)
-    print(json.dumps(result))
+    for checkpoint in arguments.checkpoints:
+        model, game, rules = load_agent(checkpoint, arguments.game)
+        played = PROTOCOLS[arguments.protocol].play(model, game, rules, arguments.seed)
+        result = {"game": game.name, "protocol": arguments.protocol, "seed": arguments.seed} | played.summary()
+        if game.name in TABLE_3:
+            result["human_normalised"] = round(normalised(played.mean, game.name), 3)
+        print(json.dumps(result), flush=True)
     return 0

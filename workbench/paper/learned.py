@@ -1,11 +1,11 @@
 """What the recordings learned, in ten lines and three pictures: how `docs/reproduction.md` begins."""
 
-import json
 from collections.abc import Iterator
 from pathlib import Path
 from statistics import median
 
 from workbench.core.places import DATA
+from workbench.paper.evaluated import evaluated
 from workbench.paper.experiment import RecordedTable
 from workbench.paper.hypertrick.atari import GAMES, by_the_old_rule, learned, recorded_studies, scale_of
 
@@ -40,10 +40,11 @@ def page_of_what_was_learned(root: str | Path = DATA) -> str:
 
 def _agents(root: Path) -> Iterator[tuple[str, ...]]:
     """Agents that were evaluated by the protocol of their paper."""
-    for path in sorted(root.glob("*/evaluation.json")):
-        evaluation = json.loads(path.read_text())
-        score = f"{evaluation['mean']:.1f}, the mean of {evaluation['n_episodes']} games"
-        yield f"`{path.parent.name}`", evaluation["game"], "one agent of GA3C", score
+    for name, evaluations in evaluated(root):
+        n, means = len(evaluations), ", ".join(f"{evaluation['mean']:.1f}" for evaluation in evaluations)
+        games = f"{evaluations[0]['n_episodes']} games"
+        score = f"{means}, the mean of {games}" if n == 1 else f"{means}, the means of {games} each"
+        yield f"`{name}`", evaluations[0]["game"], "one agent of GA3C" if n == 1 else f"{n} agents of GA3C", score
 
 
 def _last_scores(root: str | Path) -> Iterator[tuple[str, ...]]:

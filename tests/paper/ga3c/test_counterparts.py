@@ -3,6 +3,7 @@
 import pytest
 
 from tests.paper.recorded import ABOUT, verdicts
+from workbench.paper.evaluated import EVALUATIONS
 from workbench.paper.experiment import keep_table
 from workbench.paper.ga3c.counterparts import speed
 from workbench.paper.ga3c.published import TABLE_2
@@ -113,5 +114,5 @@ def test_epsilon_in_the_logarithm_is_asked_by_the_mean_over_training(tmp_path) -
 def test_an_agent_s_games_decide_by_their_interval(tmp_path, mean, verdict) -> None:
     (tmp_path / "pong-agent-slower").mkdir()
     told = f'{{"mean": {mean}, "std": 1.4, "n_episodes": 30}}'
-    (tmp_path / "pong-agent-slower" / "evaluation.json").write_text(told)
+    (tmp_path / "pong-agent-slower" / EVALUATIONS).write_text(told)
     assert verdicts(tmp_path, "GA3C", "Table 3")["after one day, pong"] == (verdict, mean)

@@ -1,22 +1,19 @@
 """Ours beside the GA3C paper's numbers and claims, all measured."""
 
-import json
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
-import numpy as np
 import pandas as pd
 from scipy import stats
 
 from workbench.analysis.bootstrap import Interval
 from workbench.analysis.variants import final_scores, split
-from workbench.core.errors import DatabaseError
+from workbench.paper.evaluated import evaluations_of, mean_score
 from workbench.paper.experiment import RecordedTable
 from workbench.paper.ga3c.published import CLAIMS, NUMBERS, TABLE_2
 from workbench.paper.numbers import Counterpart, Origin, Pairs, Published, find
 from workbench.paper.verdicts import (
     CARTPOLE_MOST,
-    CONFIDENCE,
     NEARLY,
     above,
     better,
@@ -165,18 +162,12 @@ def log_epsilon(root: Path) -> Pairs:
 def pong_agent(root: Path) -> Pairs:
     """One agent's games of Pong (Table 3)."""
     name = "pong-agent-slower"
-    try:
-        evaluation = json.loads((root / name / "evaluation.json").read_text(encoding="utf-8"))
-    except OSError:
-        raise DatabaseError(f"no evaluation of {name} in {root}") from None
-    n, origin = (
-        evaluation["n_episodes"],
-        Origin("measured", f"workbench run --preset {name} --record data/{name}", "hours"),
-    )
-    low, high = stats.t.interval(CONFIDENCE, n - 1, evaluation["mean"], evaluation["std"] / np.sqrt(n))
+    evaluations = evaluations_of(root / name)
+    origin = Origin("measured", f"workbench run --preset {name} --record data/{name}", "hours")
     number = find(NUMBERS, "Table 3", "after one day, pong")
+    n = evaluations[0]["n_episodes"]
     why = f"{n} games of one agent after pong-agent and this, 40 million frames, settings changed by hand between"
-    yield above(number, Interval(evaluation["mean"], float(low), float(high)), 18, origin, why)
+    yield above(number, mean_score(evaluations), 18, origin, why)
 
 
 def _claim(where: str, what: str) -> Published:

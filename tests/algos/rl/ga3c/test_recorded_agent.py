@@ -1,15 +1,14 @@
 """The agent that comes with the project plays as well as its recording says, checked from its checkpoint alone."""
 
-import json
-
 import pytest
 
 from workbench.algos.rl.checkpoint import load_agent
 from workbench.algos.rl.evaluate import PROTOCOLS
 from workbench.core.places import DATA
+from workbench.paper.evaluated import evaluations_of
 
 AGENT = DATA / "pong-agent-slower"
-RECORDED = json.loads((AGENT / "evaluation.json").read_text(encoding="utf-8"))
+(RECORDED,) = evaluations_of(AGENT)
 
 
 def test_the_recording_is_of_the_papers_protocol() -> None:

@@ -1,0 +1,41 @@
+"""Agents that were evaluated by a paper's protocol: a recording's `evaluations.jsonl`, a line an agent."""
+
+import json
+import math
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from typing import Any
+
+from scipy import stats
+
+from workbench.analysis.bootstrap import Interval
+from workbench.core.errors import DatabaseError
+from workbench.paper.verdicts import CONFIDENCE, mean_of
+
+EVALUATIONS = "evaluations.jsonl"
+"""What `workbench evaluate` prints of a recording's checkpoints."""
+
+
+def evaluations_of(folder: str | Path) -> list[dict[str, Any]]:
+    """Read what a recording's agents came to, an agent each; `DatabaseError` where none was evaluated."""
+    path = Path(folder) / EVALUATIONS
+    try:
+        return [json.loads(line) for line in path.read_text(encoding="utf-8").splitlines()]
+    except OSError:
+        raise DatabaseError(f"no evaluation of {path.parent.name} in {path.parent.parent}") from None
+
+
+def evaluated(root: str | Path) -> Iterator[tuple[str, list[dict[str, Any]]]]:
+    """Give the recordings whose agents were evaluated, by name."""
+    for path in sorted(Path(root).glob(f"*/{EVALUATIONS}")):
+        yield path.parent.name, evaluations_of(path.parent)
+
+
+def mean_score(evaluations: Sequence[dict[str, Any]]) -> Interval:
+    """Give the mean with its 95 % interval: over agents where there are several, else over games."""
+    if len(evaluations) > 1:
+        return mean_of([evaluation["mean"] for evaluation in evaluations])
+    (one,) = evaluations
+    n, mean = one["n_episodes"], one["mean"]
+    low, high = stats.t.interval(CONFIDENCE, n - 1, mean, one["std"] / math.sqrt(n - 1))
+    return Interval(mean, float(low), float(high))
