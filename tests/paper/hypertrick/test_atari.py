@@ -17,6 +17,7 @@ from workbench.core.size import Size, size_of
 from workbench.knowledge import Recording, StudyLog, record
 from workbench.paper.hypertrick import atari
 from workbench.paper.scoreboard import recordings
+from workbench.study.file import read_preset, study_from
 
 TRAINABLE = {"kind": "ga3c", "game": "Boxing", "phase": {"frames": 200_000}}
 
@@ -31,7 +32,8 @@ def _slower(event, factor):
 def root(tmp_path):
     """A HyperTrick study of 9 s and a Hyperband study that took twice as long for the same."""
     for name, slower in (("hypertrick", 1), ("hyperband", 2)):
-        scheduler = {"kind": name, "n_trials": 3, "n_phases": 2} | (
+        space = read_preset("cartpole")["space"] if slower == 1 else {"lr": {"uniform": [0.0, 1.0]}}
+        scheduler = {"kind": name, "n_trials": 3, "n_phases": 2, "searcher": {"kind": "random", "space": space}} | (
             {"eviction_rate": 0.9, "seed": 0} if slower == 1 else {}
         )
         with_log = StudyLog(tmp_path / "kb.db", name, {"seed": 0, "scheduler": scheduler, "trainable": TRAINABLE})
@@ -75,6 +77,7 @@ def test_measured_numbers_of_a_known_log_are_not_comparable(root) -> None:
     }
     whys = [ours.why for number, ours in atari.counterparts(root) if number.where == "Table 3"]
     assert all("; scores of random play" in why for why in whys)
+    assert ["; a narrower space" in why for why in whys] == [False, True, False, False]  # Hyperband's own
 
 
 def test_a_study_without_its_rival_has_its_own_numbers_and_no_claims(root) -> None:
@@ -132,12 +135,14 @@ def test_studies_side_by_side(root) -> None:
 @pytest.mark.parametrize("game", atari.GAMES)
 def test_both_schedulers_run_the_same_configurations_at_equal_expected_work(game) -> None:
     n_here = 46 if game == "ms_pacman" else 15
+    the_papers = study_from(read_preset("cartpole")).scheduler.searcher.space
     for scale, n_configs in (("minutes", n_here), ("hours", n_here), ("paper", 46)):
         hypertrick, hyperband = (atari.study_of(game, name, scale) for name in atari.SCHEDULERS)
         assert hypertrick.trainable == hyperband.trainable
         assert hypertrick.scheduler.searcher == hyperband.scheduler.searcher
         assert hypertrick.nodes == hyperband.nodes == (46 if scale == "paper" else 2)
         assert hypertrick.scheduler.n_trials == n_configs
+        assert scale != "paper" or hypertrick.scheduler.searcher.space == the_papers
         trick, band = (study.scheduler.expected_phases for study in (hypertrick, hyperband))
         assert trick == pytest.approx(band, rel=0.01)
 

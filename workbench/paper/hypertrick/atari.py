@@ -87,6 +87,7 @@ def study_of(game: str, scheduler: str, scale: str = "hours", **settings: Any) -
     table, changes = read_preset(_preset(game, scheduler)), _CHANGES[scale]
     table["scheduler"] |= changes.get(scheduler, {})
     if scale == "paper":  # what the presets change for two cores is left out
+        table["space"] = read_preset(f"{game.replace('_', '-')}-paper")["space"]
         table["trainable"] = {name: table["trainable"][name] for name in ("kind", "game")}
     for part in ("study", "trainable"):
         table[part] |= changes.get(part, {})
@@ -184,8 +185,11 @@ def _times(game: str, hypertrick: Results, hyperband: Results) -> Pairs:
 
 def _small(study: Results) -> str:
     """Tell why a study is not comparable, in few words; its length stands in the table of recordings."""
-    unlearned = "" if learned(study) else "; scores of random play"
-    return f"{len(study.frames.trials)} short trials{unlearned}{'; rule of 0.1.0' * by_the_old_rule(study.spec)}"
+    words = [f"{len(study.frames.trials)} short trials"]
+    words += ["a narrower space"] * (study.spec["scheduler"]["searcher"]["space"] != read_preset("cartpole")["space"])
+    words += ["scores of random play"] * (not learned(study))
+    words += ["rule of 0.1.0"] * by_the_old_rule(study.spec)
+    return "; ".join(words)
 
 
 def _claims(recorded: Mapping[str, Mapping[str, Results]]) -> Pairs:
