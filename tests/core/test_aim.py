@@ -123,8 +123,8 @@ def test_an_aim_is_written_down_as_far_as_it_is_not_the_usual_one() -> None:
     ("wrong", "said"),
     [
         ({"mode": "low"}, "mode is one of max, min, got 'low'"),
-        ({"max_hours": 0}, r"the hours of a study \(max_hours\) are a number above 0, or None: got 0"),
-        ({"max_hours": "2"}, "max_hours"),
+        ({"max_hours": 0}, r"the hours of a study \(max_hours\) are a number above 0 or None, got 0"),
+        ({"max_hours": "2"}, "got '2'"),
         ({"target_score": math.nan}, "target_score is a finite number"),
         ({"second": "score"}, "beside score"),
     ],

@@ -37,3 +37,13 @@ def test_what_nobody_knows_yet_is_never_told_as_a_number(tmp_path, n) -> None:
     texts = [str(results), results._repr_html_(), report, str(progress), progress._repr_html_(), *drawn]
     assert "no score yet" in str(results)
     assert [text for text in texts if re.search(r"\b(nan|inf)\b", text, re.IGNORECASE)] == []
+
+
+@pytest.mark.parametrize("last", [[], [Event(Kind.STUDY_INTERRUPTED, 9.0)], [Event(Kind.STUDY_ENDED, 9.0)]])
+def test_no_trial_is_said_to_run_once_its_study_does_not(tmp_path, last) -> None:
+    log = StudyLog(tmp_path / "kb.db", "one", Study("one", SCHEDULER, Deterministic, tmp_path / "kb.db").spec)
+    log.append(EVENTS[:4])
+    assert "1: 1 running" in str(Results.open(tmp_path / "kb.db", "one"))
+    log.append(last)
+    log.close()
+    assert "1: 1 cut off" in str(Results.open(tmp_path / "kb.db", "one"))

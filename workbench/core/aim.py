@@ -45,7 +45,7 @@ class Aim:
         if self.target_score is not None and not _is_number(self.target_score):
             raise InvalidInput(f"target_score is a finite number, got {self.target_score!r}")
         if self.max_hours is not None and not (_is_number(self.max_hours) and self.max_hours > 0):
-            raise InvalidInput(f"the hours of a study (max_hours) are a number above 0, or None: got {self.max_hours}")
+            raise InvalidInput(f"the hours of a study (max_hours) are a number above 0 or None, got {self.max_hours!r}")
         if self.second is not None and (not isinstance(self.second, str) or self.second in ("", "score")):
             raise InvalidInput(f"second names a metric that trials return beside score, got {self.second!r}")
 

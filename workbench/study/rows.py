@@ -10,23 +10,25 @@ if TYPE_CHECKING:
 def summary_rows(results: "Results") -> dict[str, str]:
     """Give a study's outcome as labels and words, for a terminal, a notebook or a report."""
     s = results.summary
-    best = "no score yet"
+    best = {"best score": "no score yet"}
     if s["best_trial"] is not None:
-        config = ", ".join(f"{name} = {number(value)}" for name, value in s["best_config"].items())
-        best = f"{number(s['best_score'])} (trial {s['best_trial']}, after {s['best_at_s']:.0f} s)"
-        best += ", claimed on one seed"
+        where = f"trial {s['best_trial']}, after {s['best_at_s']:.0f} s"
+        best = {
+            "best score": f"{number(s['best_score'])} ({where}), claimed on one seed",
+            "best config": ", ".join(f"{name} = {number(value)}" for name, value in s["best_config"].items()),
+        }
     alpha = "unknown: its record does not tell how large the study is" if s["alpha"] is None else f"{s['alpha']:.1%}"
     if "alpha_expected" in s:
         alpha += f" (expected {s['alpha_expected']:.1%}, minimum {s['alpha_minimum']:.1%})"
-    states = ", ".join(f"{n} {state}" for state, n in s["states"].items())
+    words = {} if results.frames.state in ("running", "paused") else {"running": "cut off"}
+    states = ", ".join(f"{n} {words.get(state, state)}" for state, n in s["states"].items())
     origin = {"origin": "simulated: nothing was trained, times are virtual"} if results.spec.get("simulated") else {}
     return {
         **origin,
         "state": ": ".join(filter(None, (results.frames.state, results.frames.why_over))),
         **({"aim": str(results.frames.aim)} if str(results.frames.aim) else {}),
         **_confirmed_row(results),
-        "best score": best,
-        "best config": config if s["best_trial"] is not None else "",
+        **best,
         **_front_row(results),
         "trials": f"{s['trials']}: {states}" if states else "none yet",
         **_failures(results),

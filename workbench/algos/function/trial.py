@@ -103,7 +103,7 @@ class FunctionTrial:
             raise self._refused("yielded a state, but cannot take it back: give it an argument state=None")
         measured = dict(value) if isinstance(value, Mapping) else {"score": value}
         if "score" not in measured:
-            raise self._refused(f"yielded {short(value)}, which has no score")
+            raise self._refused(f'yielded {short(value)}, which has no score: yield {{"score": number, …}}')
         return {str(k): v if k == RETURNS else self._number(k, v) for k, v in measured.items()}, state
 
     def _number(self, name: Any, value: Any) -> float | int:
