@@ -6,6 +6,7 @@ from collections import Counter
 from collections.abc import Callable
 from pathlib import Path
 
+import dask
 import pytest
 from distributed import Client, LocalCluster
 
@@ -62,6 +63,8 @@ def test_a_worker_that_is_told_to_leave_costs_no_attempt_and_no_step(client, tmp
 def test_a_worker_at_the_end_of_its_lifetime_costs_no_attempt_and_no_step(tmp_path) -> None:
     steps, log = tmp_path / "steps", MemoryLog()
     with (
+        # 15 s after a worker left Dask looks whether another is there; it would give up the nanny of one just leaving
+        dask.config.set({"distributed.deploy.lost-worker-timeout": "1h"}),
         LocalCluster(n_workers=1, threads_per_worker=1, dashboard_address=None, host="127.0.0.1", lifetime="6s",
                      lifetime_restart=True) as cluster,
         Client(cluster, set_as_default=False) as client,
