@@ -135,3 +135,14 @@ def test_what_a_killed_worker_left_half_saved_goes_with_the_old_ones(tmp_path) -
         store.save(trained(phase + 1), 0, phase)
     assert not leftover.exists()
     assert kept(store) == [1, 2]
+
+
+def test_stores_whose_names_only_begin_alike_hold_nothing_in_common(tmp_path) -> None:
+    """A URL would be chained at the colons."""
+    here, there = (CheckpointStore(str(tmp_path / name)) for name in ("a", "a::b"))
+    names = [store.save(trained(phases), 0, 0) for phases, store in enumerate((here, there), 1)]
+    there.remove()
+    fresh = Deterministic({"lr": 1e-3}, 0)
+    here.load(fresh, names[0])
+    assert fresh.phase == 1
+    assert not (tmp_path / "a::b").exists()

@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any
 
 import fsspec
+from fsspec.implementations.local import LocalFileSystem
 
 from workbench.cluster.manifest import MANIFEST
 from workbench.core.errors import WorkbenchError
@@ -130,7 +131,12 @@ class Place:
 
 
 def _at(url: str) -> tuple[Any, str]:
-    """Give the file system of a URL and the path there; what others have written meanwhile is seen."""
+    """Give the file system of a URL and the path there; what others have written meanwhile is seen.
+
+    A path is none: fsspec would chain it at ``::``, which may stand in a study's name.
+    """
+    if "://" not in url:
+        return LocalFileSystem(use_listings_cache=False), os.path.abspath(url)
     place: tuple[Any, str] = fsspec.core.url_to_fs(url, use_listings_cache=False)
     return place
 
