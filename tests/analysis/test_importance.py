@@ -154,6 +154,19 @@ def test_what_computes_apart_gives_way_to_all_others() -> None:
     assert json.loads(told)["phase"] is None
 
 
+def test_what_computes_apart_takes_seeds_of_a_configuration_for_one() -> None:
+    """Scores that follow nothing: were seeds trials of their own, the forest would know its unseen ones by their x."""
+    seeds, rng = 4, np.random.default_rng(0)
+    x, noise = rng.normal(size=30), rng.normal(size=30)
+    configs = np.arange(30).repeat(seeds)
+    trials = pd.DataFrame({"trial": range(30 * seeds), "candidate": configs * seeds, "x": x[configs]})
+    trials["last_score"] = noise[configs] + rng.normal(0, 0.01, 30 * seeds)
+    phases = pd.DataFrame({"trial": trials["trial"], "phase": 0, "score": trials["last_score"]})
+    with forests_apart(trials, phases, ["x"], forests=2) as process:
+        told = json.loads(process.stdout.readline())["told"]
+    assert "30 trials" in told
+
+
 def test_what_computes_apart_ends_with_the_kernel_that_asked() -> None:
     done = subprocess.run([sys.executable, "-c", _KERNEL], stdout=subprocess.PIPE, text=True)
     with suppress(psutil.NoSuchProcess):

@@ -61,7 +61,8 @@ def forests_apart(
     mine = os.getpriority(os.PRIO_PROCESS, 0)
     os.setpriority(os.PRIO_PROCESS, process.pid, min(LOWEST, mine + niceness))  # before it imports anything
     assert process.stdin is not None
-    kept = trials[["trial", "last_score", *hyperparameters]], phases[["trial", "phase", "score"]]
+    told_of_trials = [name for name in ("trial", "candidate", "last_score", *hyperparameters) if name in trials]
+    kept = trials[told_of_trials], phases[["trial", "phase", "score"]]
     process.stdin.write(pickle.dumps((*kept, [*hyperparameters], forests)))
     process.stdin.close()
     return process
