@@ -35,6 +35,19 @@ def test_what_others_have_just_been_given_is_worth_less() -> None:
     assert scheduler._bounds([{"x": 0.5}], member) < alone
 
 
+def test_a_copy_is_asked_about_at_the_score_its_weights_have(monkeypatch) -> None:
+    asked = []
+
+    def changed(self, member, config):
+        asked.append(self._trials.configs[int(member.scores[-1] // 10)] == config)  # scores name their trial
+        return self._space.sample(self._rng)
+
+    monkeypatch.setattr(PB2, "_changed", changed)
+    play(PB2(LINE, 4, 5, seed=1, share=0.25), 4, score=lambda config, trial, phase: float(10 * trial + phase))
+    assert asked
+    assert all(asked)
+
+
 def test_where_one_place_is_best_its_members_gather_there() -> None:
     """The rise per phase is highest at 0.7; PBT that may only multiply what it has gets there later, if at all."""
 

@@ -235,8 +235,8 @@ class PBT:
         if not self.copy_weights and member.weights is not None:  # one that failed at once has none of its own
             source, why["config_of"] = member, donor.weights
         assert source.weights is not None
-        member.heir = (self._changed(member, config) if self.explore else config, source.weights)
         member.scores, member.returns, member.weights = list(source.scores), list(source.returns), source.weights
+        member.heir = (self._changed(member, config) if self.explore else config, source.weights)
         self._queue(member)
         return Decision(Verdict.STOP, {**why, "donor": source.weights})
 
