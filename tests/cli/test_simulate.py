@@ -2,6 +2,7 @@
 
 import json
 import pickle
+from contextlib import closing
 
 import numpy as np
 import pandas as pd
@@ -10,7 +11,10 @@ import pytest
 from tests.cli.test_main import refused
 from tests.simulation.conftest import FILE
 from workbench.cli.main import main
+from workbench.core.aim import Aim
+from workbench.core.protocols import Event, Kind
 from workbench.core.registry import SCHEDULERS
+from workbench.knowledge import StudyLog
 from workbench.simulation import preset, presets, scenario_from
 from workbench.study.file import presets as study_presets
 from workbench.study.results import Results
@@ -56,6 +60,22 @@ def test_a_drawn_study_can_be_replayed_under_another_scheduler(tmp_path, capsys)
     assert 0.4 < outcome.completion_rate < 1
     elsewhere = pickle.loads(pickle.dumps(replayed))  # as the processes of a comparison get it, its curves read
     assert elsewhere.repetition().run("hypertrick").makespan == outcome.makespan
+
+
+def test_a_study_that_minimises_is_replayed_with_its_scores_turned(tmp_path) -> None:
+    db, (name, low) = tmp_path / "kb.db", ("loss", 0.25)
+    with closing(StudyLog(db, name, {"scheduler": {"kind": "full"}, "seed": 0})) as log:
+        log.append(
+            [
+                Event(Kind.STUDY_STARTED, 0.0, data={"aim": Aim(mode="min").to_json()}),
+                Event(Kind.RUN, 0.0, 0, 0, data={"config": {"learning_rate": 1e-3}, "parent": None, "seed": 0}),
+                Event(Kind.PHASE_STARTED, 0.0, 0, 0, 0),
+                Event(Kind.PHASE_ENDED, 1.0, 0, 0, 0, {"score": low, "metrics": {}, "checkpoint": "", "wall_s": 1.0}),
+            ]
+        )
+    curves = {"kind": "study", "db": str(db), "name": name}
+    replayed = scenario_from({"curves": curves, "searcher": {"kind": "list"}, "scheduler": {"kind": "full"}})
+    assert replayed.repetition().run("full").best_score == -low
 
 
 def test_one_run_prints_numbers_and_repetitions_print_intervals(folder, capsys) -> None:

@@ -77,7 +77,8 @@ def _study(settings: dict[str, Any], space: Space | None) -> CurveSource:
 
     with KnowledgeBase(settings["db"]) as kb:
         frames = kb[settings["name"]].frames()
-    study = ReplayedStudy(frames.trials, frames.phases, frames.hyperparameters, settings["name"])
+    phases = frames.phases.assign(score=frames.aim.sign * frames.phases["score"])  # simulated schedulers maximise
+    study = ReplayedStudy(frames.trials, phases, frames.hyperparameters, settings["name"])
     return CurveSource(study.n_phases, study.configs, partial(_same, study))
 
 
