@@ -4,7 +4,8 @@ import uuid
 from contextlib import closing
 from pathlib import Path
 
-from workbench.core.errors import StudyError
+from workbench.core.errors import InvalidInput, StudyError
+from workbench.core.places import STUDY_NAME, is_study_name
 from workbench.knowledge.reader import KnowledgeBase
 from workbench.knowledge.schema import database_errors, open_for_reading, open_for_writing
 from workbench.knowledge.writer import transaction
@@ -18,6 +19,8 @@ def carry(source: Path, name: str, target: Path, new_name: str | None = None) ->
 
     Raises
     ------
+    InvalidInput
+        `new_name` is no study's name.
     StudyError
         There is no such study, or the target holds one of that name.
     DatabaseError
@@ -26,6 +29,8 @@ def carry(source: Path, name: str, target: Path, new_name: str | None = None) ->
     with KnowledgeBase(source) as kb:
         kb[name]  # there is one, or this says which there are
     called = new_name or name
+    if not is_study_name(called):
+        raise InvalidInput(f"{STUDY_NAME}, got {called!r}")
     with (
         closing(open_for_reading(source)) as there,
         closing(open_for_writing(target)) as here,
