@@ -196,7 +196,7 @@ def returns(settings: ReturnRuns) -> Rows:
     -------
     rows
         One a run and phase: system, method, concurrent, seed, phase, frames, seconds, score (mean return of the last
-        100 games), policy_lag_mean (updates).
+        phase's games), policy_lag_mean (updates).
     """
     jobs = [
         (settings, method, concurrent, seed)

@@ -45,6 +45,7 @@ NUMBERS = [
         "Table 2",
         "%",
         {"alpha, s = 3": 14.81, "alpha, s = 2": 33.33, "alpha, s = 1": 66.67, "alpha, s = 0": 100, "alpha": 32.61},
+        derived=True,
     ),
     *_of("Sec. 5.2.4", "%", {"r of equal expected alpha, Np = 27": 10.85}, derived=True),
     *_of(
