@@ -2,6 +2,8 @@
 
 from pathlib import Path
 
+from workbench.core.errors import InvalidInput
+
 _PACKAGE = Path(__file__).resolve().parents[1]
 CHECKOUT = _PACKAGE.parent if (_PACKAGE.parent / "pyproject.toml").is_file() else None
 """The checkout of the project that runs; ``None`` where it is installed."""
@@ -21,7 +23,7 @@ DEFAULT_DB = Path("data/runs/workbench.db")
 """The knowledge base, in the working directory."""
 
 
-STUDY_NAME = "a study's name is 1 to 100 printable characters without / \\ or a leading dot"
+_STUDY_NAME = "a study's name is 1 to 100 printable characters without / \\ or a leading dot"
 
 
 def is_study_name(name: object) -> bool:
@@ -33,6 +35,12 @@ def is_study_name(name: object) -> bool:
         and not set(name) & {"/", "\\"}
         and (not name.startswith("."))
     )
+
+
+def check_study_name(name: object) -> None:
+    """Refuse what no study may be called."""
+    if not is_study_name(name):
+        raise InvalidInput(f"{_STUDY_NAME}, got {name!r}")
 
 
 def private_folder(path: Path) -> Path:

@@ -4,8 +4,8 @@ import uuid
 from contextlib import closing
 from pathlib import Path
 
-from workbench.core.errors import InvalidInput, StudyError
-from workbench.core.places import STUDY_NAME, is_study_name
+from workbench.core.errors import StudyError
+from workbench.core.places import check_study_name
 from workbench.knowledge.reader import KnowledgeBase
 from workbench.knowledge.schema import database_errors, open_for_reading, open_for_writing
 from workbench.knowledge.writer import transaction
@@ -29,8 +29,7 @@ def carry(source: Path, name: str, target: Path, new_name: str | None = None) ->
     with KnowledgeBase(source) as kb:
         kb[name]  # there is one, or this says which there are
     called = new_name or name
-    if not is_study_name(called):
-        raise InvalidInput(f"{STUDY_NAME}, got {called!r}")
+    check_study_name(called)
     with (
         closing(open_for_reading(source)) as there,
         closing(open_for_writing(target)) as here,

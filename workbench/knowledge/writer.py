@@ -12,8 +12,8 @@ from pathlib import Path
 from typing import IO, Any
 
 from workbench.core.describe import without_retired
-from workbench.core.errors import DatabaseError, InvalidInput, StudyError
-from workbench.core.places import STUDY_NAME, is_study_name
+from workbench.core.errors import DatabaseError, StudyError
+from workbench.core.places import check_study_name
 from workbench.core.protocols import Event, Kind
 from workbench.knowledge.lock import claim, real_path
 from workbench.knowledge.reader import decode_events
@@ -157,8 +157,7 @@ class StudyLog:
         if row is None:
             if resume:
                 raise StudyError(f"no study {name!r} in {self._path} to resume: start it without resume=True")
-            if not is_study_name(name):
-                raise InvalidInput(f"{STUDY_NAME}, got {name!r}")
+            check_study_name(name)
             cursor = self._connection.execute(
                 "INSERT INTO studies (name, created_unix, spec, identity) VALUES (?, ?, ?, ?)",
                 (name, time.time(), _dumps(spec), uuid.uuid4().hex[:16]),

@@ -14,7 +14,7 @@ from workbench.core.aim import Aim
 from workbench.core.describe import describe
 from workbench.core.errors import InvalidInput
 from workbench.core.machine import layout, slots_here
-from workbench.core.places import DEFAULT_DB, STUDY_NAME, is_study_name
+from workbench.core.places import DEFAULT_DB, check_study_name
 from workbench.core.protocols import Executor, Scheduler, TrainableFactory, ranks_needed
 from workbench.core.registry import REGISTRY
 from workbench.core.showing import settings_html
@@ -117,8 +117,7 @@ class Study:
         object.__setattr__(self, "trainable", as_factory(self.trainable))
         if self.seeds != 1 and not isinstance(self.scheduler, Seeded):
             object.__setattr__(self, "scheduler", Seeded(self.scheduler, self.seeds, self.judged_by))
-        if not is_study_name(self.name):
-            raise InvalidInput(f"{STUDY_NAME}, got {self.name!r}")
+        check_study_name(self.name)
         if self.nodes is None and self.client is None:
             object.__setattr__(self, "nodes", nodes_here(self.trainable, self.gpus_per_slot))
         if self.nodes is not None and (

@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from workbench.core.errors import CheckpointError, DatabaseError, InvalidInput, StudyError
-from workbench.core.places import DEFAULT_DB, STUDY_NAME, is_study_name, private_folder
+from workbench.core.places import DEFAULT_DB, check_study_name, is_study_name, private_folder
 from workbench.study.pack import ABOUT, CHECKPOINTS, FORMAT, LOG, Pack, file_errors, unmendable
 from workbench.study.study import checkpoint_store
 
@@ -45,8 +45,8 @@ def unpack(
         The knowledge base holds a study of that name, or there are checkpoints where its own would go.
     """
     file, db = Path(file), Path(db)
-    if name is not None and not is_study_name(name):
-        raise InvalidInput(f"{STUDY_NAME}, got {name!r}")
+    if name is not None:
+        check_study_name(name)
     with file_errors(f"{file} cannot be unpacked"), _damage_told(file), ExitStack() as stack:
         archive = stack.enter_context(zipfile.ZipFile(file))
         members = _members(archive, file.stat().st_size)
