@@ -110,9 +110,20 @@ def test_epsilon_in_the_logarithm_is_asked_by_the_mean_over_training(tmp_path) -
     }
 
 
-@pytest.mark.parametrize(("mean", "verdict"), [(19.6, "agrees"), (18.1, "undecided"), (15.0, "differs")])
-def test_an_agent_s_games_decide_by_their_interval(tmp_path, mean, verdict) -> None:
-    (tmp_path / "pong-agent-slower").mkdir()
-    told = f'{{"mean": {mean}, "std": 1.4, "n_episodes": 30}}'
-    (tmp_path / "pong-agent-slower" / EVALUATIONS).write_text(told)
+@pytest.mark.parametrize(
+    ("means", "verdict"),
+    [
+        ([19.6], "agrees"),  # by its games
+        ([18.1], "undecided"),
+        ([15.0], "differs"),
+        ([19.6, 19.7, 19.8], "agrees"),  # by the agents
+        ([19.6, 18.6, 8.2], "undecided"),
+        ([10.0, 11.0, 12.0], "differs"),
+    ],
+)
+def test_agents_games_decide_by_their_interval(tmp_path, means, verdict) -> None:
+    (tmp_path / "pong-tuned").mkdir()
+    told = [f'{{"mean": {mean}, "std": 1.4, "n_episodes": 30}}' for mean in means]
+    (tmp_path / "pong-tuned" / EVALUATIONS).write_text("\n".join(told))
+    mean = pytest.approx(sum(means) / len(means))
     assert verdicts(tmp_path, "GA3C", "Table 3")["after one day, pong"] == (verdict, mean)

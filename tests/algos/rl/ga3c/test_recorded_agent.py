@@ -7,12 +7,14 @@ from workbench.algos.rl.evaluate import PROTOCOLS
 from workbench.core.places import DATA
 from workbench.paper.evaluated import evaluations_of
 
-AGENT = DATA / "pong-agent-slower"
-(RECORDED,) = evaluations_of(AGENT)
+AGENT = DATA / "pong-tuned"
+EVERY = evaluations_of(AGENT)
+RECORDED = EVERY[0]  # of three seeds the first, whose checkpoint is kept
 
 
 def test_the_recording_is_of_the_papers_protocol() -> None:
-    assert (RECORDED["game"], RECORDED["protocol"], RECORDED["n_episodes"]) == ("pong", "ga3c", 30)
+    for evaluation in EVERY:
+        assert (evaluation["game"], evaluation["protocol"], evaluation["n_episodes"]) == ("pong", "ga3c", 30)
     assert RECORDED["mean"] >= 18
 
 
