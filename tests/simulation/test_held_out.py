@@ -173,3 +173,8 @@ def test_the_command(path, capsys) -> None:
     assert "judged by 4 others" in capsys.readouterr().out
     assert main([*given, "--seeds", "2", "--db", str(path.parent / "x.db")]) == 2
     assert main([*given, "--seeds", "6"]) == 2
+
+
+def test_budgets_rise(path) -> None:
+    with pytest.raises(InvalidInput, match="budgets rise"):
+        compare_held_out(scenario(path), 1, shares=(0.5, 0.1))

@@ -6,8 +6,10 @@ from scipy.stats import spearmanr
 
 from tests.support import SPACE, simulate
 from workbench.algos.search import FullRuns, HyperTrick, ListSearcher, RandomSearcher
+from workbench.core.domains import Uniform
 from workbench.core.errors import InvalidInput, SchedulerError
 from workbench.core.protocols import Kind
+from workbench.core.space import Space
 from workbench.knowledge.frames import frames_of
 from workbench.simulation.models import FAMILIES, CostTable, ReplayedStudy, SyntheticCurves
 
@@ -98,3 +100,14 @@ def test_a_study_without_a_phase_cannot_be_replayed() -> None:
     log = [e for e in simulate(FullRuns(RandomSearcher(SPACE), 1, 1)) if e.kind is not Kind.PHASE_ENDED]
     with pytest.raises(InvalidInput, match="no completed phase"):
         replayed(log)
+
+
+def test_the_optimum_is_not_where_a_searcher_of_the_same_seed_begins() -> None:
+    """Its coordinates and those of the first configuration were the same random numbers."""
+    space, first = Space({name: Uniform(0.0, 1.0) for name in "abc"}), 0
+    for seed in range(40):
+        curves = SyntheticCurves(space, 1, luck=0.0, noise=0.0, seed=seed)
+        searcher = RandomSearcher(space, seed)
+        scores = [curves.phase(trial, 0, searcher.suggest(trial), 0)[1] for trial in range(10)]
+        first += scores[0] == max(scores)
+    assert first < 12  # 4 by chance

@@ -4,10 +4,13 @@ from dataclasses import replace
 
 import pytest
 
+from tests.support import SPACE, Deterministic
+from workbench.algos.search import FullRuns, RandomSearcher
 from workbench.core.errors import InvalidInput
 from workbench.core.protocols import Kind
 from workbench.simulation import compare, preset, scenario_from
 from workbench.study.file import parse
+from workbench.study.study import Study
 
 
 def test_schedulers_of_a_repetition_meet_the_same_configurations_curves_and_speeds(small) -> None:
@@ -62,6 +65,16 @@ def test_what_could_be_found_is_looked_for_among_all_configurations_that_may_be_
     repetition = replace(small, schedulers=schedulers).repetition(1)
     full = replace(small, schedulers={label: {**d, "kind": "full"} for label, d in schedulers.items()}).repetition(1)
     assert repetition.best_possible() == max(full.run(label).best_score for label in schedulers)
+
+
+@pytest.mark.parametrize("kind", ["pbt", "pb2"])
+def test_a_recorded_study_has_no_curves_of_configurations_that_are_made_up(tmp_path, kind) -> None:
+    study = Study("done", FullRuns(RandomSearcher(SPACE), 2, 2), Deterministic, tmp_path / "kb.db", nodes=1)
+    study.run()
+    curves = {"kind": "study", "db": str(tmp_path / "kb.db"), "name": "done"}
+    scenario = scenario_from({"curves": curves, "schedulers": {kind: {"kind": kind, "population": 2}}})
+    with pytest.raises(InvalidInput, match="curves of its own alone"):
+        scenario.repetition().run(kind)
 
 
 def run_first(table) -> None:

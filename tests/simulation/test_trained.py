@@ -9,7 +9,7 @@ from workbench.algos.quadratic import Quadratic
 from workbench.algos.search import FullRuns, ListSearcher, RandomSearcher
 from workbench.core.drive import drive
 from workbench.core.errors import InvalidInput
-from workbench.core.protocols import Kind
+from workbench.core.protocols import Job, Kind
 from workbench.core.seeds import trial_seed
 from workbench.simulation import simulate
 from workbench.simulation.cluster import Hazards, VirtualCluster
@@ -74,3 +74,13 @@ def test_training_that_diverges_fails_its_trial_alone(tmp_path) -> None:
 def test_durations_that_cannot_be_are_refused(tmp_path, wrong) -> None:
     with pytest.raises(InvalidInput, match=r"TrainedPhases needs"):
         TrainedPhases(Deterministic, tmp_path, **wrong)
+
+
+def test_a_phase_that_is_run_again_leaves_nothing_of_the_first_time(tmp_path) -> None:
+    phases = TrainedPhases(Deterministic, tmp_path)
+    job = Job(0, 0, RandomSearcher(SPACE).suggest(0), 0)
+    phases.run(job)
+    (folder,) = {path.parent for path in tmp_path.rglob("*") if path.is_file()}
+    (folder / "left").touch()
+    phases.run(job)
+    assert not (folder / "left").exists()

@@ -116,12 +116,14 @@ def compare_held_out(
     repeats : int, optional
         Instead of the scenario's own.
     shares : sequence of float
-        Budgets, see `SHARES`.
+        Budgets in rising order, see `SHARES`.
     to_end : bool
         Whether studies run on after the last budget; where they are cut there, that is what is meant by their end.
     processes : int
         Worker processes; the numbers do not depend on it.
     """
+    if not shares or list(shares) != sorted(shares):
+        raise InvalidInput(f"budgets rise, as {SHARES} do; got {tuple(shares)}")
     table = table_of(scenario)
     done = spread_over_processes(
         partial(_measured, scenario, tuple(shares), to_end), scenario.repeats if repeats is None else repeats, processes

@@ -140,7 +140,8 @@ class SyntheticCurves:
         check_not_negative(self, noise=self.noise, cost_noise=self.cost_noise)
         if self.phase_s <= 0:
             raise InvalidInput(f"SyntheticCurves needs phase_s > 0, got {self.phase_s}")
-        self._best = np.random.default_rng([self.seed, 0]).uniform(0.2, 0.8, len(self.space))
+        # of a stream of its own: [seed, 0] is seed, of which searchers draw their first configurations
+        self._best = np.random.default_rng([self.seed, 0, 0, 1]).uniform(0.2, 0.8, len(self.space))
         self._done = np.arange(1, self.n_phases + 1) / self.n_phases  # share of the phases
 
     @classmethod

@@ -158,6 +158,11 @@ class Scenario:
         """
         configs = self.source.configs
         if configs is not None and self.schedulers[label].get("kind") in _PERTURBING:
+            if any("config_id" not in config for config in configs):
+                raise InvalidInput(
+                    f"{label!r} makes up configurations, and a recorded study has curves of its own alone: "
+                    "replay it with another kind of scheduler, or simulate this one on curves of kind 'synthetic'"
+                )
             numbers = Space({"config_id": Choice([config["config_id"] for config in configs])})
             return build("searcher", {"kind": "random"}, SEARCHERS, space=numbers, seed=seed)
         described = self._searcher(label)

@@ -2,6 +2,7 @@
 
 import math
 import os
+import shutil
 import tempfile
 import time
 from dataclasses import dataclass
@@ -59,7 +60,8 @@ class TrainedPhases:
                 trainable.load(self._path(job.checkpoint))
             metrics, returns = parted(trainable.train_phase(lambda metrics: points.append(dict(metrics))))
             path = self._path(checkpoint_name(job))
-            path.mkdir(parents=True, exist_ok=True)
+            shutil.rmtree(path, ignore_errors=True)  # a phase may be run again
+            path.mkdir(parents=True)
             trainable.save(path)
         except FloatingPointError:
             metrics, returns = {"score": math.nan}, []
