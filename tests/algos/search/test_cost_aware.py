@@ -43,6 +43,16 @@ def test_a_failure_and_a_score_that_is_no_number_say_nothing_and_unknown_costs_c
     assert searcher.front() == {3: (6.0, 0.75)}
 
 
+def test_a_trial_that_begins_anew_and_one_that_begins_late_are_compared_phase_by_phase() -> None:
+    searcher = CostAwareSearcher(SPACE)
+    told(searcher, 0, (1.0, 1.0), (5.0, 1.0))
+    told(searcher, 1, (2.0, 1.0))
+    told(searcher, 1, (2.0, 1.0), (3.0, 1.0))  # from its first phase again: 2 and 3, not 2, 2, 3
+    assert searcher.front() == {0: (1.0, 0.75)}
+    searcher.observe(Report(2, 7, 0.0, seconds=1.0))  # a copy, whose first phase is its member's eighth
+    assert searcher.front() == {0: (1.0, (0.5 + 1.0 + 0.5) / 3)}  # no phase in common
+
+
 def suggested(searcher, n: int = 60) -> list[dict]:
     """Worth is skill alone; a phase takes longer by a factor of 100 over `size`."""
     configs = []

@@ -52,8 +52,8 @@ def test_an_evolution_breeds_from_what_it_was_told() -> None:
     parents = [one["config"] for one in PAST[-3:]]  # a quarter of twelve
     child = searcher.suggest(2)
     assert child["lr"] in [parent["lr"] for parent in parents]
-    for _ in range(40):
-        searcher.observe(Report(0, 0, 99.0))
+    for phase in range(40):
+        searcher.observe(Report(0, phase, 99.0))
     assert searcher.searcher._fitness[-2] > searcher.searcher._fitness[-3]  # the first of GOOD is number -2
 
 

@@ -120,3 +120,12 @@ def test_searchers_take_a_plain_dict_for_a_space() -> None:
         assert searcher(dict(SPACE)).suggest(0) == searcher(SPACE).suggest(0)
     with pytest.raises(InvalidInput, match="hyperparameter 'x': got"):
         RandomSearcher({"x": (0, 1)})
+
+
+def test_a_trial_that_begins_anew_survives_no_phase_twice() -> None:
+    once, anew = (EvolutionSearcher(SPACE, warmup=2) for _ in range(2))
+    for searcher in (once, anew):
+        for report in (Report(0, 0, 1.0), Report(1, 0, 2.0), Report(0, 1, 1.0)):
+            searcher.observe(report)
+    anew.observe(Report(0, 0, 1.0))
+    assert anew._fitness == once._fitness

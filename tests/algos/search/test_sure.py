@@ -1,3 +1,5 @@
+import math
+
 import numpy as np
 import pytest
 
@@ -97,3 +99,26 @@ def test_a_score_that_is_no_number_and_a_failure_rank_below_all() -> None:
 def test_settings_that_make_no_sense_are_refused(settings, words) -> None:
     with pytest.raises(InvalidInput, match=words):
         Sure(**{"searcher": SPACE, "n_configs": 4, "n_phases": 4} | settings)
+
+
+def test_a_repetition_that_fails_puts_its_configuration_below_all_others() -> None:
+    scheduler = Sure(ListSearcher(CONFIGS), 2, 1, finalists=2, seeds=3)
+    for trial, score in ((0, 9.0), (1, 1.0)):
+        assert scheduler.ask().trial == trial
+        told(scheduler, trial, 0, score)
+    assert scheduler.leader() == 0
+    assert (scheduler.ask().candidate, scheduler.ask().candidate) == (0, 1)
+    told(scheduler, 2, 0, math.nan, failed=True)
+    assert scheduler.leader() == 1
+
+
+def test_as_many_as_there_are_finalists_stay_also_while_others_are_to_start() -> None:
+    scheduler = Sure(ListSearcher(CONFIGS), 6, 4, rungs=(0.25,), finalists=4, seeds=1)
+    ended = 0
+    for trial in range(6):
+        assert scheduler.ask().trial == trial
+        verdicts = [told(scheduler, trial, 0, -float(trial))]
+        while verdicts[-1][0] == "continue":
+            verdicts.append(told(scheduler, trial, len(verdicts), -float(trial)))
+        ended += verdicts[-1] == ("stop", "finished")
+    assert ended == 4

@@ -45,7 +45,7 @@ class CostAwareSearcher(LearningSearcher):
 
     draws: int = 100
     spread: float = 0.2
-    _scores: dict[int, list[float]] = field(init=False, default_factory=dict, repr=False, compare=False)
+    _scores: dict[int, dict[int, float]] = field(init=False, default_factory=dict, repr=False, compare=False)
     _seconds: dict[int, list[float]] = field(init=False, default_factory=dict, repr=False, compare=False)
 
     def __post_init__(self) -> None:
@@ -57,7 +57,7 @@ class CostAwareSearcher(LearningSearcher):
         """Keep the score and the duration; a phase that failed has neither."""
         if report.failed or math.isnan(report.score):
             return
-        self._scores.setdefault(report.trial, []).append(report.score)
+        self._scores.setdefault(report.trial, {})[report.phase] = report.score  # a trial may begin anew
         if report.seconds > 0:
             self._seconds.setdefault(report.trial, []).append(report.seconds)
 
@@ -75,14 +75,18 @@ class CostAwareSearcher(LearningSearcher):
         return np.where(np.isnan(costs), np.nanmedian(costs) if np.isfinite(costs).any() else 1.0, costs)
 
     def _shares(self, trials: list[int]) -> Array:
-        """Share of all that each beats at the last phase both have reported, itself and equals by half [trials]."""
-        lengths = np.array([len(self._scores[t]) for t in trials])
-        curves = np.full((len(trials), lengths.max()), np.nan)
+        """Share of all that each beats at the last phase both have reported [trials].
+
+        Itself, equals, and those that it shares no phase with count by half.
+        """
+        last = np.array([max(self._scores[t]) for t in trials])
+        curves = np.full((len(trials), last.max() + 1), np.nan)
         for row, trial in zip(curves, trials, strict=True):
-            row[: len(self._scores[trial])] = self._scores[trial]
-        common = np.minimum(lengths[:, None], lengths[None]) - 1
-        own = np.take_along_axis(curves, common, axis=1)
-        return np.asarray(((own > own.T) + 0.5 * (own == own.T)).mean(axis=1))
+            for phase, score in sorted(self._scores[trial].items()):
+                row[phase:] = score
+        own = np.take_along_axis(curves, np.minimum(last[:, None], last[None]), axis=1)
+        even = (own == own.T) | np.isnan(own) | np.isnan(own.T)
+        return np.asarray(((own > own.T) + 0.5 * even).mean(axis=1))
 
     def _reported(self) -> int:
         return len(self._scores)

@@ -37,6 +37,7 @@ class EvolutionSearcher(LearningSearcher):
     mutation: float = 0.2
     _fitness: dict[int, float] = field(init=False, default_factory=dict, repr=False, compare=False)
     _scores: dict[int, list[float]] = field(init=False, default_factory=dict, repr=False, compare=False)
+    _heard: set[tuple[int, int]] = field(init=False, default_factory=set, repr=False, compare=False)
 
     def __post_init__(self) -> None:
         super().__post_init__()
@@ -44,8 +45,9 @@ class EvolutionSearcher(LearningSearcher):
 
     def observe(self, report: Report) -> None:
         """Note how many of its phase's reports this one beats."""
-        if report.failed or math.isnan(report.score):
-            return
+        if report.failed or math.isnan(report.score) or (report.trial, report.phase) in self._heard:
+            return  # a trial that begins anew survives no phase twice
+        self._heard.add((report.trial, report.phase))
         scores = self._scores.setdefault(report.phase, [])
         insort(scores, report.score)
         beaten = (bisect_left(scores, report.score) + bisect_right(scores, report.score)) / 2 / len(scores)

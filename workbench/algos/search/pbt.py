@@ -32,7 +32,7 @@ class PBT:
     equal, ``truncation`` copies at its usual rate; ``t-test`` and ``tournament`` copy nobody.
 
     Where there are fewer nodes than members, members take turns: one that ends a phase is paused while another waits
-    that is behind it.
+    that is behind it. A copy is made when the member goes on: where its donor went on meanwhile, of the newer weights.
 
     Parameters
     ----------

@@ -199,6 +199,9 @@ class Sure:
             if not candidate.finals:
                 self._ended.append(candidate)
             candidate.finals.append(smoothed)
+        elif report.failed and report.trial != candidate.trials[0]:
+            candidate.finals.append(-math.inf)
+        if candidate.finals:
             self._ended.sort(key=lambda c: -sum(c.finals) / len(c.finals))
         if report.trial == candidate.trials[0]:
             surrogate.see(candidate.number, report.phase, smoothed)
@@ -221,12 +224,12 @@ class Sure:
         why = {"place": place, "reported": len(seen), "kept": kept, **leader}
         if place <= kept:
             return Decision(Verdict.CONTINUE, {"mode": "promoted", **why})
-        if not self._unstarted and self._n_left <= self.finalists:
+        if self._n_left <= self.finalists:
             return Decision(Verdict.CONTINUE, {"mode": "left", **why})
         return Decision(Verdict.STOP, {"mode": "dropped", **why})
 
     def _kept(self, phases: int, n: int) -> int:
-        """How many of `n` configurations go on after so many phases."""
+        """How many of `n` configurations go on after so many phases, one at least."""
         rung = sum(end <= phases for end in self._ends)
         return max(1, math.ceil(n / self.eta**rung - 1e-9))
 
