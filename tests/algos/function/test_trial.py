@@ -1,5 +1,6 @@
 """A generator function as a trial."""
 
+import enum
 import inspect
 import threading
 from functools import partial, wraps
@@ -192,6 +193,14 @@ def test_what_it_raises_comes_out_as_it_is_and_what_would_end_the_worker_does_no
 # -- its state ------------------------------------------------------------------------------------------------
 
 
+class Colour(enum.IntEnum):
+    RED = 1
+
+
+class Word(enum.StrEnum):
+    ONE = "one"
+
+
 def test_a_state_of_tensors_arrays_and_nested_dicts_comes_back_as_it_was(tmp_path) -> None:
     model = torch.nn.Sequential(torch.nn.Linear(2, 3), torch.nn.BatchNorm1d(3))
     optimizer = torch.optim.Adam(model.parameters())
@@ -202,6 +211,7 @@ def test_a_state_of_tensors_arrays_and_nested_dicts_comes_back_as_it_was(tmp_pat
         "arrays": [np.arange(6, dtype=np.uint16).reshape(2, 3), np.array(["a", "bc"]), np.zeros((0, 2), bool)],
         "drawn": np.random.default_rng(0).bit_generator.state,
         "best": np.float64(0.5),
+        "named": [np.str_("text"), Colour.RED, Word.ONE],
         ("a", 1): (None, True, 3, 2**80, "text", b"\x00bytes", b"", 1j),
         7: {"deep": {"deeper": torch.tensor([1.5], dtype=torch.bfloat16)}},
     }
@@ -226,6 +236,7 @@ def test_a_state_of_tensors_arrays_and_nested_dicts_comes_back_as_it_was(tmp_pat
     back["arrays"][0] += 1  # it can be written to
     np.random.default_rng(1).bit_generator.state = back["drawn"]
     assert {key: back[key] for key in ("best", ("a", 1))} == {key: given[key] for key in ("best", ("a", 1))}
+    assert [(type(x), x) for x in back["named"]] == [(str, "text"), (int, 1), (str, "one")]
     assert torch.equal(back[7]["deep"]["deeper"], given[7]["deep"]["deeper"])
 
 

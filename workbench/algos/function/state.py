@@ -50,10 +50,10 @@ def load_state(folder: Path, name: str) -> Any:
 
 def _packed(state: Any, path: str, name: str, plain: tuple[type, ...]) -> Any:
     """Copy a state, numpy's arrays and numbers as plain data."""
-    if isinstance(state, np.generic) and state.dtype.kind in "biufc":
+    if isinstance(state, np.generic) and state.dtype.kind in "biufcU":
         return state.item()
     if isinstance(state, plain):
-        return state
+        return _bare(state)
     if isinstance(state, bytes):
         return {_ARRAY: _as_tensor(state), "dtype": _BYTES}
     if isinstance(state, np.ndarray) and state.dtype.kind in "biufcSUmM":
@@ -69,6 +69,16 @@ def _packed(state: Any, path: str, name: str, plain: tuple[type, ...]) -> Any:
         f"{name}: {path} is {short(state)}, a {type(state).__name__}: a state holds tensors, arrays, numbers, text and "
         "bytes, and dicts, lists and tuples of them, such as model.state_dict() or pickle.dumps(model)"
     )
+
+
+def _bare(state: Any) -> Any:
+    """Strip a number or text of a class of its own, such as an enumeration's: only plain ones are read again."""
+    if isinstance(state, str):
+        return str.__str__(state)
+    for kind in (bool, int, float, complex):
+        if isinstance(state, kind):
+            return kind(state)
+    return state
 
 
 def _as_tensor(raw: bytes) -> Any:
