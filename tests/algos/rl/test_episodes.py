@@ -140,3 +140,18 @@ def test_the_limit_that_can_be_reached_is_never_taken_for_endless():
 def test_min_games_is_checked(least):
     with pytest.raises(InvalidInput, match="GA3C needs min_games a whole number from 1"):
         GA3C("CartPole-v1", min_games=least)
+
+
+def test_games_that_never_ended_are_no_part_of_those_that_follow():
+    """Closed environments begin anew: what an agent had by then is not its next game's."""
+    trial = SYSTEMS["ga3c in turn"]({}, 0)
+    trial.train_phase(lambda metrics: None)
+    trial.close()
+    before = trial.episodes.finished
+    trial.train_phase(lambda metrics: None)
+    returns, lengths = trial.episodes.since(before)
+    assert returns == lengths  # CartPole gives one a step
+    assert not trial.episodes._running.any() or (trial.episodes._running <= trial.episodes._steps).all()
+    trial.close()
+    assert not trial.episodes._running.any()
+    assert not trial.episodes._steps.any()

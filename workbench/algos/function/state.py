@@ -75,10 +75,8 @@ def _bare(state: Any) -> Any:
     """Strip a number or text of a class of its own, such as an enumeration's: only plain ones are read again."""
     if isinstance(state, str):
         return str.__str__(state)
-    for kind in (bool, int, float, complex):
-        if isinstance(state, kind):
-            return kind(state)
-    return state
+    kinds: tuple[Any, ...] = (bool, int, float, complex)
+    return next((kind(state) for kind in kinds if isinstance(state, kind)), state)
 
 
 def _as_tensor(raw: bytes) -> Any:

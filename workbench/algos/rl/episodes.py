@@ -51,6 +51,11 @@ class Episodes:
             self._running[done] = 0
             self._steps[done] = 0
 
+    def abandon(self) -> None:
+        """Forget the episodes that have not ended: their environments are no more."""
+        self._running[:] = 0
+        self._steps[:] = 0
+
     def merge(self, returns: Sequence[float], lengths: Sequence[int]) -> None:
         """Count episodes that were finished elsewhere, oldest first."""
         with self._lock:

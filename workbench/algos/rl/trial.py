@@ -207,6 +207,7 @@ class Trial(ABC):
         for group in self._groups:
             group.close()
         self._groups = []
+        self.episodes.abandon()
 
     @abstractmethod
     def _run(self) -> None:

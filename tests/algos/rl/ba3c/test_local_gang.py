@@ -144,3 +144,26 @@ def test_evaluation_plays_greedy_games_every_so_many_updates_and_does_not_touch_
     assert scores[1] != scores[0]  # of update 72, not 24: another policy, other games
     assert plain[:2] == [None, None]
     assert np.array_equal(scores[2], plain[2])
+
+
+@pytest.mark.parametrize("how", [{}, {"n_awaited": 1}])
+def test_a_phase_that_was_interrupted_is_run_to_its_end_by_new_ranks_and_no_further(tmp_path, monkeypatch, how):
+    monkeypatch.setattr("workbench.algos.rl.trial.PROGRESS_S", 0.01)
+    factory = cartpole(updates=400, n_ranks=2, **how)
+    ranks = ranks_of(factory)
+
+    def leave(metrics):
+        if metrics["updates"] >= 20:
+            raise InterruptedError
+
+    with pytest.raises((InterruptedError, PeerLost)):
+        train(ranks, leave)
+    done = ranks[0].learner.updates
+    ranks[0].save(tmp_path)
+    close(ranks)
+    assert 20 <= done < 400
+    again = ranks_of(factory)
+    again[0].load(tmp_path)
+    assert train(again)["updates"] == 400  # another 400 would come to more
+    assert train(again)["updates"] == 800
+    close(again)

@@ -392,3 +392,18 @@ def test_games_that_never_end_are_an_error_that_says_what_to_set(monkeypatch):
         InvalidInput, match=r"no game of SB3Endless-v0 has ended.*env_kwargs={'max_episode_steps': 1000}"
     ):
         trial.train_phase(silent)
+
+
+def test_what_dqn_counts_to_its_next_target_and_explores_by_comes_back(tmp_path):
+    factory = KINDS["dqn"]
+    first, second, third = factory({}, 0), factory({}, 0), factory({}, 0)
+    first.train_phase(silent)
+    first.save(tmp_path)
+    for trial in (second, third):
+        trial.load(tmp_path)
+    assert second.model._n_calls == first.model._n_calls > 0
+    fresh = factory({}, 0)
+    drawn = [[int(trial.model.action_space.sample()) for _ in range(40)] for trial in (second, third, fresh)]
+    assert drawn[0] == drawn[1] != drawn[2]  # not the first actions again
+    for trial in (first, second, third, fresh):
+        trial.close()

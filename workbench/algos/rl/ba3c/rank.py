@@ -92,7 +92,7 @@ class BA3CTrial(Trial):
     def load(self, path: Any) -> None:
         """Go on from a checkpoint; see `Trial.load`."""
         super().load(path)
-        self._steps = self._steps_before
+        self._steps, self._finished = self._steps_before, self.episodes.finished
 
     # -- a phase ----------------------------------------------------------------------------------------------
 
@@ -101,12 +101,9 @@ class BA3CTrial(Trial):
         self.player.open(self._groups[0])
 
     def _run(self) -> None:
-        if self.rank == 0:
-            self._finished = self.episodes.finished
         try:
             self._peers.assemble(self._report_if_due)
             self._agree()
-            self._begin()
             self.player.meter, self.player.version = self._meter, self.learner.updates
             self._evaluations.start(self.learner.updates)
             with _undone_if_cut_short(self), self.player.ahead():
@@ -119,11 +116,12 @@ class BA3CTrial(Trial):
             raise
 
     def _agree(self) -> None:
-        """Take over rank 0's weights, statistics and counters."""
+        """Take over rank 0's weights, statistics and counters, also of where the phase began."""
         state = _state(self.learner)
-        own = {"updates": self.learner.updates, "steps": self._steps, "episodes": self._finished}
+        own: dict[str, Any] = {"updates": self.learner.updates, "steps": self._steps, "episodes": self._finished}
+        own["before"] = self._before
         agreed = self._peers.agree(own, state, self._report_if_due, reduces=not self.settings.has_server)
-        self._steps, self._finished = agreed["steps"], agreed["episodes"]
+        self._steps, self._finished, self._before = agreed["steps"], agreed["episodes"], agreed["before"]
         if own["updates"] != agreed["updates"]:  # built anew in mid-trial: it must not play the first games again
             super().close()
             self._generators = [np.random.default_rng([self.seed, 1, 0, agreed["updates"]])]

@@ -132,6 +132,7 @@ class SB3Trial:
             "steps": self.model.num_timesteps,
             "updates": self.model._n_updates,
             "episode_num": self.model._episode_num,
+            "calls": getattr(self.model, "_n_calls", 0),  # of DQN and its like, when targets are due
         }
         write(Path(path), self.model, counters, self._draws.state(), self.settings.keep_replay)
 
@@ -150,12 +151,15 @@ class SB3Trial:
         self.model.num_timesteps = int(counters["steps"])
         self.model._n_updates = int(counters["updates"])
         self.model._episode_num = int(counters["episode_num"])
+        if hasattr(self.model, "_n_calls"):
+            self.model._n_calls = int(counters.get("calls", 0))
         self._schedule(self.model.num_timesteps, 0)
         if counters["seed"] == self.seed:
             self._draws.restore(draws)
         env = self.model.env
         assert env is not None
         env.seed(derived(self.seed, 2, self.model.num_timesteps) % 2**31)
+        self.model.action_space.seed(derived(self.seed, 3, self.model.num_timesteps) % 2**31)  # explored from it
         self.model._last_obs = None  # the environments begin anew
 
     def close(self) -> None:
