@@ -120,6 +120,11 @@ def test_a_forest_is_scikit_learns_to_the_bit(depth) -> None:
     assert Forest(settings, x, np.ones(40)).shares().tolist() == [0, 0, 0]
 
 
+def test_words_that_are_missing_stand_apart_from_all_there_are() -> None:
+    assert encoded(pd.Series(["b", None, "a", np.nan, "b"])).tolist() == [1, -1, 0, -1, 1]
+    assert encoded(pd.Series([np.nan, np.nan])).tolist() == [0, 0]
+
+
 def test_learning_rates_are_taken_by_their_logarithm():
     assert encoded(pd.Series([1e-5, 1e-3])).tolist() == [-5, -3]
     assert encoded(pd.Series([0.9, 0.99])).tolist() == [0.9, 0.99]

@@ -44,3 +44,11 @@ def test_without_importance_or_a_second_hyperparameter_there_is_none() -> None:
     assert landscape(trials.iloc[:10], phases, ["rate", "momentum"]).empty
     found = importance(trials, phases, ["rate"], forests=4, resamples=2)
     assert landscape(trials, phases, ["rate"], fitted=found).empty
+
+
+def test_where_a_hyperparameter_applies_to_no_trial_of_a_phase_there_is_no_landscape_of_it() -> None:
+    trials, phases = study_of()
+    found = importance(trials, phases, ["rate", "momentum"], phase=0, forests=4, resamples=2)
+    later = set(phases.loc[phases["phase"] > 0, "trial"])
+    trials["momentum"] = trials["momentum"].where(~trials["trial"].isin(later))
+    assert set(landscape(trials, phases, ["rate", "momentum"], fitted=found)["phase"]) == {0}

@@ -15,7 +15,7 @@ def _summary(frames):
         wall_s=frames.wall_s,
         n_configs=3,
         n_phases=2,
-        hyperparameters=frames.hyperparameters,
+        configs=frames.configs,
     )
 
 

@@ -18,6 +18,24 @@ def test_a_trial_that_is_taken_up_again_keeps_its_parent() -> None:
     assert parents[1] == 0
 
 
+def test_configurations_stand_as_they_were_logged_where_some_lack_a_hyperparameter() -> None:
+    configs = {0: {"lr": 0.1, "layers": 3}, 1: {"lr": 0.2}}
+    frames = frames_of([Event(Kind.RUN, 0.0, t, 0, data={**RUN, "config": c}) for t, c in configs.items()])
+    assert frames.configs == configs
+    assert all(type(frames.configs[t][name]) is type(value) for t, c in configs.items() for name, value in c.items())
+
+
+def test_trials_that_confirm_others_are_no_part_of_the_search() -> None:
+    again = {**RUN, "candidate": 0, "confirms": True}
+    events = [Event(Kind.RUN, 0.0, 0, 0, data=RUN), Event(Kind.RUN, 0.0, 1, 0, data=again)]
+    for t in (0, 1):
+        events.append(Event(Kind.PHASE_STARTED, 0.0, t, 0, t))
+        events.append(Event(Kind.PHASE_ENDED, 1.0, t, 0, t, {"score": t, "metrics": {"score": t}}))
+    frames = frames_of(events)
+    assert frames.phases["trial"].tolist() == [0, 1]
+    assert frames.searched["trial"].tolist() == [0]
+
+
 def test_frames_of_a_small_study() -> None:
     frames = frames_of(a_study())
     trials = frames.trials.set_index("trial")

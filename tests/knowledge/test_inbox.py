@@ -6,6 +6,7 @@ import re
 import uuid
 from pathlib import Path
 
+import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -119,6 +120,7 @@ def test_what_is_no_file_is_left_alone(tmp_path) -> None:
         ({"lr": [0.1]}, r"a clone cannot have \[0.1\]"),
         ({"lr": 10**400}, "a clone cannot have 1000"),
         ({"lr": 1}, None),
+        ({"lr": np.int64(1)}, None),
     ],
 )
 def test_a_clone_s_hyperparameters_are_of_the_kind_they_were(tmp_path, changes, says) -> None:

@@ -3,12 +3,12 @@
 import pytest
 
 from tests.support import SPACE, Deterministic, score_of
-from workbench import PBT, FullRuns, HyperTrick, KnowledgeBase, RandomSearcher, Study
+from workbench import PBT, Explorer, FullRuns, HyperTrick, KnowledgeBase, RandomSearcher, Study
 from workbench.algos.quadratic import Quadratic
 from workbench.cli.main import main
 from workbench.core.errors import InvalidInput, StudyError
-from workbench.core.protocols import Kind
-from workbench.knowledge import check
+from workbench.core.protocols import Event, Kind
+from workbench.knowledge import StudyLog, check
 
 
 def study_of(client, tmp_path, **changes) -> Study:
@@ -75,3 +75,31 @@ def test_the_command_confirms_a_study_by_its_name(tmp_path, capsys) -> None:
     Study("toy", FullRuns({"h0": SPACE["lr"], "h1": SPACE["lr"]}, 2, 1), Quadratic(), tmp_path / "kb.db", nodes=1).run()
     assert main(["confirm", "toy", "--top", "1", "--seeds", "2", "--db", str(tmp_path / "kb.db")]) == 0
     assert "confirmed score" in capsys.readouterr().out
+
+
+def test_a_study_that_stands_still_is_confirmed_and_ends_as_it_did(client, tmp_path) -> None:
+    """What a search said of its end, and that it was paused, is not touched by trials that confirm others."""
+    study = study_of(client, tmp_path, target_score=-100.0)
+    run = study.run()
+    with KnowledgeBase(study.db) as kb:
+        (why,) = [e.data["why"] for e in kb["a study"].events() if e.kind is Kind.STUDY_ENDED]
+    log = StudyLog(study.db, study.name, study.spec, resume=True)
+    asked = {"action": "pause study", "accepted": True}
+    log.append([Event(Kind.INTERVENTION, log.events()[-1].at, data=asked)])
+    log.close()
+    assert run.confirm(top=1, seeds=2)["confirmed_on"].tolist() == [2]
+    with KnowledgeBase(study.db) as kb:
+        ends = [e.data for e in kb["a study"].events() if e.kind is Kind.STUDY_ENDED]
+    assert ends == [{"why": why}, {"why": why}]
+
+
+def test_lucky_fresh_seeds_are_the_best_of_nothing(client, tmp_path) -> None:
+    run = study_of(client, tmp_path, scheduler=FullRuns(RandomSearcher(SPACE), 2, 2)).run()
+    claimed = run.results().summary["best_score"]
+    run.confirm(top=2, seeds=8)
+    frames = run.frames()
+    assert frames.phases["score"].max() > claimed  # one of sixteen
+    with KnowledgeBase(tmp_path / "kb.db") as kb:
+        assert kb.studies["best_score"].item() == claimed
+    assert Explorer(tmp_path / "kb.db").table["best_score"].item() == claimed
+    assert run.results().figures()["best so far"].data[-1].y[-1] == claimed

@@ -53,6 +53,11 @@ def test_recorded_studies_compare_as_those_of_the_log(explorer, tmp_path) -> Non
     pd.testing.assert_frame_equal(Explorer.of_recordings(*folders).table, explorer.table)
 
 
+def test_recordings_of_one_name_stand_beside_each_other(explorer, tmp_path) -> None:
+    folders = [str(record(tmp_path / "kb.db", "bred", tmp_path / name)) for name in ("first", "second")]
+    assert Explorer.of_recordings(*folders).table["study"].tolist() == folders
+
+
 def test_studies_in_one_figure_and_each_by_itself(explorer) -> None:
     figures = explorer.figures()
     of_all = {f"parallel coordinates: {name}" for name in (HOSTILE, "bred")}

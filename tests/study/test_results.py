@@ -1,11 +1,12 @@
 """What a study's results say of a study that has hardly begun."""
 
+import json
 import re
 
 import pytest
 
 from tests.support import SPACE, Deterministic
-from workbench import AttachedStudy, HyperTrick, RandomSearcher, Study
+from workbench import AttachedStudy, HyperTrick, KnowledgeBase, RandomSearcher, Study
 from workbench.core.protocols import Event, Kind
 from workbench.core.size import size_of
 from workbench.knowledge import StudyLog
@@ -47,3 +48,27 @@ def test_no_trial_is_said_to_run_once_its_study_does_not(tmp_path, last) -> None
     log.append(last)
     log.close()
     assert "1: 1 cut off" in str(Results.open(tmp_path / "kb.db", "one"))
+
+
+def test_configurations_are_given_as_they_ran(tmp_path) -> None:
+    """A whole number stays one, though another trial does not have it."""
+    configs = [{"layers": 3, "net": "deep"}, {"net": "flat"}]
+    log = StudyLog(tmp_path / "kb.db", "one", Study("one", SCHEDULER, Deterministic, tmp_path / "kb.db").spec)
+    log.append(EVENTS[:2])
+    for trial, config in enumerate(configs):
+        ended = {"score": -trial, "metrics": {"score": -trial}}
+        log.append(
+            [
+                Event(Kind.RUN, 0.0, trial, 0, data={"config": config, "parent": None, "seed": 0}),
+                Event(Kind.PHASE_STARTED, 0.0, trial, 0, 0),
+                Event(Kind.PHASE_ENDED, 1.0, trial, 0, 0, ended),
+                Event(Kind.DECISION, 1.0, trial, 0, data={"verdict": "stop", "mode": "finished"}),
+            ]
+        )
+    log.close()
+    results = Results.open(tmp_path / "kb.db", "one")
+    written = json.loads(results.write_schedule(tmp_path / "s.json").read_text())
+    with KnowledgeBase(tmp_path / "kb.db") as kb:
+        seen = kb["one"].trial(0).config
+    for config in (results.summary["best_config"], written["phases"][0]["config"], seen):
+        assert json.dumps(config, sort_keys=True) == json.dumps(configs[0], sort_keys=True)

@@ -143,8 +143,10 @@ def encoded(values: pd.Series) -> Floats:
     Where a hyperparameter does not apply it stands apart, below all others.
     """
     if not pd.api.types.is_numeric_dtype(values) or pd.api.types.is_bool_dtype(values):
-        return np.unique(values.map(str), return_inverse=True)[1].astype(float)
+        return pd.factorize(values.map(str).where(values.notna()), sort=True)[0].astype(float)  # -1 where there is none
     numbers = values.to_numpy(float)
+    if np.isnan(numbers).all():
+        return np.zeros(len(numbers))
     low, high = np.nanmin(numbers), np.nanmax(numbers)
     if wide := low > 0 and high / low > _LOG_RATIO:
         low, high = np.log10(low), np.log10(high)

@@ -47,7 +47,9 @@ def landscape(
     trials_of = phases[phases["score"].notna()].groupby("phase")["trial"].nunique()
     ended = sorted(map(int, trials_of.index[trials_of >= FEWEST_TRIALS]))
     known = [(phase, *explained(trials, phases, phase)) for phase in ended]
-    enough = [(phase, rows, y) for phase, rows, y in known if len(y) >= FEWEST_TRIALS]
+    enough = [
+        (phase, rows, y) for phase, rows, y in known if len(y) >= FEWEST_TRIALS and rows[pair].notna().any().all()
+    ]
     if fitted.problem or len(pair) < 2 or not enough:
         return pd.DataFrame(columns=["phase", "trials", *(pair if len(pair) == 2 else []), "score"])
     places = np.linspace(0, len(enough) - 1, min(most_phases, len(enough))).round().astype(int)

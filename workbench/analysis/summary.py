@@ -1,6 +1,6 @@
 """A study in a dozen numbers: what a notebook prints when it has ended."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping
 from typing import Any
 
 import pandas as pd
@@ -8,6 +8,7 @@ import pandas as pd
 from workbench.analysis.completion import completion_rate
 from workbench.analysis.confirmed import searching
 from workbench.analysis.occupancy import occupancy
+from workbench.core.protocols import Config
 
 
 def summarise(
@@ -19,7 +20,7 @@ def summarise(
     wall_s: float,
     n_configs: int | None,
     n_phases: int | None,
-    hyperparameters: Sequence[str],
+    configs: Mapping[int, Config],
     mode: str = "max",
 ) -> dict[str, Any]:
     """Sum up a study, running or ended.
@@ -32,8 +33,8 @@ def summarise(
         The study's clock, seconds.
     n_configs, n_phases : int or None
         The paper's W0 and Np, as of `completion_rate`; ``None`` if nobody knows.
-    hyperparameters : sequence of str
-        Columns of `trials` that hold the configuration.
+    configs : Mapping
+        Trial → configuration.
     mode : str
         ``max`` or ``min``: which score is the best.
 
@@ -49,7 +50,7 @@ def summarise(
     n_ended = int(searched["ended_s"].notna().sum())
     used, counts = occupancy(spans, slots, wall_s), _counts(trials, phases)
     return {
-        **_best(trials, searched, hyperparameters, mode),
+        **_best(searched, configs, mode),
         "wall_s": wall_s,
         "occupancy": used.share,
         "lost_s": used.lost,
@@ -67,7 +68,7 @@ def _counts(trials: pd.DataFrame, phases: pd.DataFrame) -> dict[str, Any]:
     }
 
 
-def _best(trials: pd.DataFrame, phases: pd.DataFrame, hyperparameters: Sequence[str], mode: str) -> dict[str, Any]:
+def _best(phases: pd.DataFrame, configs: Mapping[int, Config], mode: str) -> dict[str, Any]:
     scored = phases[phases["score"].notna() & phases["ended_s"].notna()]
     if scored.empty:
         return {"best_trial": None, "best_score": float("nan"), "best_config": {}, "best_at_s": float("nan")}
@@ -76,17 +77,9 @@ def _best(trials: pd.DataFrame, phases: pd.DataFrame, hyperparameters: Sequence[
     )
     row = ranked.iloc[0]
     trial = int(row["trial"])
-    config = trials[trials["trial"] == trial]
     return {
         "best_trial": trial,
         "best_score": float(row["score"]),
-        "best_config": {
-            name: _plain(value) for name in hyperparameters if not pd.isna(value := config[name].iloc[0])
-        },  # those that apply to it
+        "best_config": dict(configs[trial]),
         "best_at_s": float(row["ended_s"]),
     }
-
-
-def _plain(value: Any) -> Any:
-    """Turn numpy's scalars into Python's, so that the summary prints and serialises as plain values."""
-    return value.item() if hasattr(value, "item") else value

@@ -110,6 +110,14 @@ class Place:
             with suppress(FileNotFoundError):
                 files.rm(path, recursive=True)
 
+    def holds_any(self) -> bool:
+        """Tell whether there is any trial's folder; not where the place cannot be reached, which is told later."""
+        files, path = _at(self.root)
+        try:
+            return any(str(entry).rpartition("/")[2].startswith("trial-") for entry in files.ls(path, detail=False))
+        except OSError:
+            return False
+
     def disk_use(self) -> int:
         """Add up the bytes of all that is there."""
         if not self.remote:

@@ -126,7 +126,7 @@ class Choice(Domain):
     def __post_init__(self) -> None:
         if isinstance(self.values, (str, bytes, Mapping, Set)) or not isinstance(self.values, Iterable):
             raise InvalidInput(f"Choice takes a list of values, got {self.values!r}: write Choice([…])")
-        object.__setattr__(self, "values", tuple(map(_plain, self.values)))
+        object.__setattr__(self, "values", tuple(map(scalar, self.values)))
         for value in self.values:
             if not isinstance(value, _SCALARS) or value != value or not written(value):
                 raise InvalidInput(
@@ -195,7 +195,7 @@ def meant(given: object) -> str:
     """Say what to write in place of what is no domain."""
     if isinstance(given, type):
         return f"pass an object, such as {given.__name__}(…)"
-    values = [*map(_plain, given if isinstance(given, (list, tuple, range, np.ndarray)) else [given])]
+    values = [*map(scalar, given if isinstance(given, (list, tuple, range, np.ndarray)) else [given])]
     if not values or not all(isinstance(value, _SCALARS) for value in values):
         return "write Uniform(low, high), LogUniform(low, high) or Choice([…])"
     numbers = len(values) == 2 and not any(isinstance(value, (str, bool)) for value in values)
@@ -206,14 +206,14 @@ def meant(given: object) -> str:
     )
 
 
-def _plain(value: Any) -> Any:
+def scalar(value: Any) -> Any:
     """Turn a number or word of numpy's into Python's own."""
     return value.item() if isinstance(value, np.generic) else value
 
 
 def _check_range(d: _Range) -> None:
     for name in ("low", "high", "step"):
-        object.__setattr__(d, name, _plain(getattr(d, name)))
+        object.__setattr__(d, name, scalar(getattr(d, name)))
     numbers = [d.low, d.high, *([] if d.step is None else [d.step])]
     if not all(isinstance(v, (int, float)) and not isinstance(v, bool) and math.isfinite(v) for v in numbers):
         raise InvalidInput(f"{d} needs finite numbers")

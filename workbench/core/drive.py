@@ -3,6 +3,7 @@
 from collections import deque
 from collections.abc import Callable, Iterable, Mapping, Sequence
 
+from workbench.core.domains import scalar
 from workbench.core.errors import SchedulerError
 from workbench.core.interventions import Request, judge
 from workbench.core.ledger import Ledger, TrialState
@@ -129,7 +130,7 @@ class _Driver:
     def fill(self) -> None:
         """Seat trials on free slots: first those that were under way, then what the scheduler asks for."""
         executor = self.executor
-        while executor.n_free > 0 and not self.ledger.paused:
+        while executor.n_free > 0 and (self.only_confirm or not self.ledger.paused):
             if self.backlog:
                 self._seat(self.backlog.popleft())
             elif not self.only_confirm and (run := self.scheduler.ask()) is not None:
@@ -242,8 +243,7 @@ class _Driver:
 def replay(scheduler: Scheduler, events: Iterable[Event]) -> Ledger:
     """Bring a fresh scheduler to where the log ends, checking that it answers as the log says.
 
-    A report whose decisions are missing (it cannot happen while appends are whole) is an error, like any
-    other difference.
+    That decisions are missing at the end of the log cannot be: a report and what it causes are appended as one.
 
     Raises
     ------
@@ -307,7 +307,11 @@ def _decision_events(decisions: Mapping[int, Decision], report: Report, at: floa
 
 
 def _run_event(run: Run, seed: int, at: float) -> Event:
-    data = {"config": dict(run.config), "parent": run.parent, "seed": trial_seed(seed, run.trial)}
+    data = {
+        "config": {name: scalar(value) for name, value in run.config.items()},
+        "parent": run.parent,
+        "seed": trial_seed(seed, run.trial),
+    }
     if run.candidate is not None:
         data["candidate"] = run.candidate
     return Event(Kind.RUN, at, run.trial, run.phase, run.slot, data)

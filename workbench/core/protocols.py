@@ -18,7 +18,7 @@ Config = Mapping[str, Scalar]
 """One point of a search space: hyperparameter name → value. It never changes under a trial."""
 
 Metrics = Mapping[str, float]
-"""What a phase measured; ``score`` is required of a finished phase and is always maximised."""
+"""What a phase measured; ``score`` is required of a finished phase: higher is better, unless the study minimises."""
 
 RESERVED_METRICS = frozenset({"trial", "phase", "slot", "node", "started_s", "ended_s", "wall_s", "retries"})
 """Names that no metric may bear: columns of the frame of phases that do not come from the trial."""

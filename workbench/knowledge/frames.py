@@ -1,7 +1,7 @@
 """Documented pandas frames, derived from a study's events. `docs/log.md` lists every column with its unit."""
 
 import json
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Literal
@@ -11,7 +11,7 @@ import pandas as pd
 from workbench.core.aim import Aim
 from workbench.core.errors import unknown
 from workbench.core.ledger import Ledger, TrialRecord, TrialState
-from workbench.core.protocols import RESERVED_METRICS, Event, Kind
+from workbench.core.protocols import RESERVED_METRICS, Config, Event, Kind
 from workbench.core.size import Size
 from workbench.knowledge.remarks import notes_of, tags_of
 
@@ -39,6 +39,8 @@ DECISIONS = ["at_s", "trial", "phase", "verdict", "mode", "reason"]
 METRICS = ["seq", "trial", "phase", "at_s", "name", "value"]
 INTERVENTIONS = ["at_s", "trial", "action", "accepted", "why", "by", "data"]
 SLOTS = ["slot", "node", "joined_s", "lost_s"]
+RESERVED = frozenset({*TRIALS, "phase", "score", "trials", "step", "member", "founder", "previous", "copied"})
+"""What no hyperparameter may be called: columns of the tables that it would stand in."""
 FRAMES = ["trials", "phases", "spans", "decisions", "interventions", "metrics", "slots"]
 
 
@@ -79,6 +81,9 @@ class Frames:
         Whether scores are maximised or minimised, and what else the study was after.
     why_over : str
         What ended it before its scheduler was done: a target, a limit; empty if nothing did.
+    configs : Mapping
+        Trial → its hyperparameters as they were logged: in `trials` whole numbers are fractions where some trials have
+        none.
     """
 
     trials: pd.DataFrame
@@ -93,6 +98,13 @@ class Frames:
     size: Size | None = None
     aim: Aim = field(default_factory=Aim)
     why_over: str = ""
+    configs: Mapping[int, Config] = field(default_factory=dict, repr=False)
+
+    @property
+    def searched(self) -> pd.DataFrame:
+        """`phases` without those of trials that confirm others, which are no part of the search."""
+        confirming = self.trials.loc[self.trials["confirms"].astype(bool), "trial"]
+        return self.phases[~self.phases["trial"].isin(confirming)]
 
     @property
     def hyperparameters(self) -> list[str]:
@@ -275,6 +287,7 @@ class FrameReader:
             size=self.ledger.size,
             aim=self.ledger.aim,
             why_over=self.ledger.why_over,
+            configs={number: _hyperparameters(trial.config) for number, trial in self.ledger.trials.items()},
         )
 
 
@@ -297,8 +310,11 @@ def _row(number: int, trial: TrialRecord) -> dict[str, Any]:
     """A row of the frame `trials`: what is not known of a trial has no entry."""
     known = {"trial": number, "state": trial.standing, "parent": trial.parent}
     entries = {name: value for name in _IN_RECORD if (value := getattr(trial, name)) is not None}
-    config = {name: value for name, value in trial.config.items() if name not in TRIALS}
-    return {**config, **known, **entries}
+    return {**{name: value for name, value in trial.config.items() if name not in TRIALS}, **known, **entries}
+
+
+def _hyperparameters(config: Config) -> Config:
+    return {name: value for name, value in config.items() if name not in TRIALS and name != CONFIG_ID}
 
 
 def _frame(rows: Any, columns: list[str]) -> pd.DataFrame:

@@ -14,6 +14,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from workbench.core.domains import scalar
 from workbench.core.errors import StudyError
 from workbench.core.interventions import REMARKS, Request, judge
 from workbench.core.ledger import Ledger
@@ -50,7 +51,7 @@ def send(db: str | Path, study: str, action: str, trial: int | None = None, **da
     newest = max((int(file.name[:20]) for file in folder.glob("*.json") if file.name[:20].isdecimal()), default=0)
     stamp = max(time.time_ns(), newest + 1)  # the clock may have been set back since the last request
     request = f"{stamp:020}-{uuid.uuid4().hex[:8]}"
-    text = json.dumps({"action": action, "trial": trial, "data": data})
+    text = json.dumps({"action": action, "trial": trial, "data": data}, default=scalar)
     part = folder / f".{request}.part"
     with open(part, "w", encoding="utf-8", opener=private) as file:
         file.write(text)

@@ -83,7 +83,7 @@ class KnowledgeBase:
                     "state": frames.state,
                     "trials": len(frames.trials),
                     "phases": int(frames.phases["ended_s"].notna().sum()),
-                    "best_score": frames.phases["score"].agg(frames.aim.mode),
+                    "best_score": frames.searched["score"].agg(frames.aim.mode),
                     "wall_s": frames.wall_s,
                 }
             )
@@ -235,7 +235,7 @@ class RecordedStudy:
         if rows.empty:
             raise InvalidInput(f"study {self.name!r} has no trial {number}: it has begun {len(frames.trials)}")
         row = rows.iloc[0].to_dict()
-        config = {name: row[name] for name in frames.hyperparameters if not pd.isna(row[name])}  # those that apply
+        config = dict(frames.configs[number])
         mine = [frame[frame["trial"] == number] for frame in (frames.phases, frames.decisions, frames.interventions)]
         return RecordedTrial(self.name, number, str(row["state"]), config, *mine)
 

@@ -42,10 +42,7 @@ def drawn_of(results: "Results") -> dict[str, go.Figure]:
     """Draw all figures of a study by their names in `CAPTIONS`; see `Results.figures`."""
     f, size = results.frames, results.size
     used = analysis.occupancy(f.spans, f.slots, f.wall_s)
-    searched = analysis.searching(f.trials)
-    survived = analysis.survival(
-        searched, f.phases[f.phases["trial"].isin(searched["trial"])], f.decisions, size.n_phases
-    )
+    survived = analysis.survival(analysis.searching(f.trials), f.searched, f.decisions, size.n_phases)
     importance = results.importance()
     curves = _thinned(analysis.learning_curves(f.phases, f.metrics))
     drawn = {
@@ -54,7 +51,7 @@ def drawn_of(results: "Results") -> dict[str, go.Figure]:
         "learning curves": figures.learning_curves(
             curves, f.trials, hyperparameters=f.hyperparameters, decisions=f.decisions
         ),
-        "best so far": figures.best_so_far(analysis.best_so_far(f.phases, f.aim.mode), f.wall_s),
+        "best so far": figures.best_so_far(analysis.best_so_far(f.searched, f.aim.mode), f.wall_s),
         "scores by phase": figures.score_by_phase(f.phases, f.trials),
         "search space": figures.space_by_phase(f.phases, f.trials, f.hyperparameters),
         "score by hyperparameter": figures.score_by_hyperparameter(f.phases, f.trials, f.hyperparameters),

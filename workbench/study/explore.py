@@ -47,9 +47,13 @@ class Explorer:
 
     @classmethod
     def of_recordings(cls, *folders: str | Path) -> "Explorer":
-        """Compare studies that were recorded to folders (`workbench record`)."""
+        """Compare studies that were recorded to folders (`workbench record`); those of one name go by their folders."""
         explorer = cls.__new__(cls)
-        explorer.results = {results.name: results for results in map(Results.of_recording, folders)}
+        every = [(str(folder), Results.of_recording(folder)) for folder in folders]
+        names = [results.name for _, results in every]
+        explorer.results = {
+            results.name if names.count(results.name) == 1 else folder: results for folder, results in every
+        }
         return explorer
 
     @cached_property
@@ -80,7 +84,9 @@ class Explorer:
 
         frames = {name: results.frames for name, results in self.results.items()}
         until = {name: f.wall_s for name, f in frames.items()}
-        survival = {name: analysis.survival(f.trials, f.phases, f.decisions) for name, f in frames.items()}
+        survival = {
+            name: analysis.survival(analysis.searching(f.trials), f.searched, f.decisions) for name, f in frames.items()
+        }
         curves = {name: analysis.learning_curves(f.phases, f.metrics) for name, f in frames.items()}
         tables = {name: importance.table for name, importance in self.importance.items()}
         words = {name: str(importance) for name, importance in self.importance.items()}
@@ -123,7 +129,7 @@ class Explorer:
         from workbench import analysis
 
         frames = {name: results.frames for name, results in self.results.items()}
-        return {name: analysis.best_so_far(f.phases, f.aim.mode) for name, f in frames.items()}
+        return {name: analysis.best_so_far(f.searched, f.aim.mode) for name, f in frames.items()}
 
     def __repr__(self) -> str:
         return self.table.to_string(index=False, float_format="{:.4g}".format)

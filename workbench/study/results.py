@@ -13,7 +13,7 @@ from workbench.core.record import size_of_record
 from workbench.core.registry import REGISTRY
 from workbench.core.size import Size
 from workbench.knowledge import Frames, KnowledgeBase, Recording
-from workbench.study.rows import number, scalar, summary_rows
+from workbench.study.rows import number, summary_rows
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -70,7 +70,7 @@ class Results:
             wall_s=f.wall_s,
             n_configs=size.n_configs,
             n_phases=size.n_phases,
-            hyperparameters=f.hyperparameters,
+            configs=f.configs,
             mode=f.aim.mode,
         )
         if size.completion is not None:
@@ -107,7 +107,7 @@ class Results:
         aim = self.frames.aim
         if aim.second is None:
             raise StudyError(f"study {self.name!r} has no second objective: start one with second=, a metric's name")
-        return front(self.frames.phases, aim.second, aim.mode, aim.second_mode)
+        return front(self.frames.searched, aim.second, aim.mode, aim.second_mode)
 
     @property
     def confirmed(self) -> "pd.DataFrame":
@@ -168,10 +168,9 @@ class Results:
     def write_schedule(self, path: str | Path, trial: int | None = None) -> Path:
         """Write `best_schedule` to a JSON file, with what was trained, for `workbench.Replay` to replay."""
         table = self.best_schedule(trial)
-        names = self.frames.hyperparameters
         phases = [
             {"trial": row["trial"], "phase": row["phase"], "score": row["score"]}
-            | {"config": {name: scalar(row[name]) for name in names if row[name] == row[name]}}
+            | {"config": dict(self.frames.configs[row["trial"]])}
             for row in table.to_dict("records")
         ]
         schedule = {

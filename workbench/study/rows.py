@@ -52,8 +52,8 @@ def _confirmed_row(results: "Results") -> dict[str, str]:
         return {"claimed score": f"{text}{_seeds(best['claimed_on'].item())} that the study chose it by)"}
     first = rows.iloc[0]
     interval = f"{number(float(first['confirmed']))} [{first['low']:.4g}, {first['high']:.4g}]"
-    config = results.frames.trials.set_index("trial").loc[first["trial"], results.frames.hyperparameters].dropna()
-    text = ", ".join(f"{name} = {number(scalar(value))}" for name, value in config.items())
+    config = results.frames.configs[int(first["trial"])]
+    text = ", ".join(f"{name} = {number(value)}" for name, value in config.items())
     on = f"{_seeds(int(first['claimed_on']))} claimed {number(float(first['claimed']))}"
     return {
         "confirmed score": f"{interval} (middle mean of {_seeds(int(first['confirmed_on']))}, fresh; {on})",
@@ -78,11 +78,6 @@ def _failures(results: "Results") -> dict[str, str]:
 
 def _seeds(n: int) -> str:
     return "one seed" if n == 1 else f"{n} seeds"
-
-
-def scalar(value: Any) -> Any:
-    """Turn a number of numpy's into Python's own."""
-    return value.item() if hasattr(value, "item") else value
 
 
 def number(value: Any) -> str:

@@ -50,6 +50,11 @@ class StudyRun(AttachedStudy):
         self.error: BaseException | None = None
         self._stopping = threading.Event()
         self._over = threading.Event()
+        if not resume and study.checkpoints is not None and study.checkpoint_store.holds_any():
+            raise StudyError(
+                f"{study.checkpoints} holds checkpoints already, which would mix with those of study {study.name!r}: "
+                "give it a place of its own, or remove them"
+            )
         log = StudyLog(self.db, study.name, study.spec, resume=resume)
         try:
             past = log.events()
@@ -178,8 +183,10 @@ class StudyRun(AttachedStudy):
                 at, why = executor.now, None if ended or self._stopping.is_set() else why_over()
             if not ended and fail_fast and hopeless.cause:
                 raise FirstTrialsFailed(f"study {self.name!r} stopped: {_said(hopeless)}")
-            kind = Kind.STUDY_ENDED if ended or why else Kind.STUDY_INTERRUPTED
-            watched.append([Event(kind, at, data={"why": why} if why else {})])
+            over = Event(
+                Kind.STUDY_ENDED if ended or why else Kind.STUDY_INTERRUPTED, at, data={"why": why} if why else {}
+            )
+            watched.append([replace(_last_end(past), at=at) if self._only_confirm else over])
         except BaseException as err:  # noqa: BLE001  handed to whoever waits
             self._end_badly(err, watched, hopeless)
         finally:
@@ -199,6 +206,12 @@ def _requests(log: "StudyLog", inbox: "Inbox") -> "Sequence[Request]":
     """Take what people ask; asked about twice a second, so that here it is noticed too when the log has gone."""
     log.check_there()
     return inbox()
+
+
+def _last_end(past: Sequence[Event]) -> Event:
+    """Give how the search ended: trials that confirm others change nothing of it."""
+    ends = (event for event in reversed(past) if event.kind in (Kind.STUDY_ENDED, Kind.STUDY_INTERRUPTED))
+    return next(ends, Event(Kind.STUDY_INTERRUPTED, 0.0, data={}))
 
 
 def _absolute(checkpoints: str | None) -> str | None:
