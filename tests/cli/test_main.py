@@ -152,6 +152,15 @@ def test_ctrl_c_is_one_line_wherever_it_comes(capsys, monkeypatch) -> None:
     assert capsys.readouterr().err == "workbench: interrupted\n"
 
 
+def test_a_file_the_system_does_not_give_is_one_line(capsys, monkeypatch, tmp_path) -> None:
+    def refused(*_: object) -> None:
+        (tmp_path / "none" / "kb.db").write_text("")
+
+    monkeypatch.setattr("workbench.knowledge.check", refused)
+    assert main(["check"]) == 2
+    assert capsys.readouterr().err == f"workbench: {tmp_path / 'none' / 'kb.db'}: No such file or directory\n"
+
+
 def test_who_stops_reading_what_is_printed_ends_it_without_a_word(tmp_path) -> None:
     StudyLog(tmp_path / "kb.db", "one", {}).close()
     reader, writer = os.pipe()

@@ -37,6 +37,12 @@ def test_returns_that_are_no_sequence_of_numbers_are_refused(wrong) -> None:
         parted({"score": 1.0, "returns": wrong})
 
 
+@pytest.mark.parametrize("wrong", [None, 1.0, [("score", 1.0)]])
+def test_what_is_no_dict_of_metrics_is_refused_in_one_line(wrong) -> None:
+    with pytest.raises(WorkbenchError, match=r"train_phase returns a dict of metrics, .* got "):
+        parted(wrong)
+
+
 def test_a_simulated_phase_reports_its_returns(tmp_path) -> None:
     log = MemoryLog()
     executor = SimulatedExecutor(TrainedPhases(Plays, tmp_path), VirtualCluster(1))

@@ -13,3 +13,9 @@ def test_a_budget_is_one_positive_number() -> None:
     for bad in ({}, {"frames": 1, "episodes": 1}, {"frames": 0}, {"seconds": -1.0}):
         with pytest.raises(InvalidInput, match="one positive number"):
             Budget(**bad)
+
+
+@pytest.mark.parametrize("bad", [float("nan"), float("inf"), "100", True, None])
+def test_a_budget_is_a_finite_number(bad) -> None:
+    with pytest.raises(InvalidInput, match="one positive number"):
+        Budget(frames=bad)

@@ -41,6 +41,15 @@ def test_nothing_is_overwritten_and_nothing_half_written(db, tmp_path) -> None:
     assert sorted(p.name for p in tmp_path.iterdir() if "kb.db" not in p.name) == ["out"]
 
 
+def test_a_recording_names_no_folder_of_the_machine_it_came_from(tmp_path) -> None:
+    said = ["/usr/bin/workbench", "run", "--db=/home/me/runs/kb.db", "--out", "/home/me/out/", "a/b.toml"]
+    log = StudyLog(tmp_path / "kb.db", "one", {})
+    log.append([Event(Kind.STUDY_STARTED, 0.0, data={"argv": said})])
+    log.close()
+    (began,) = Recording.open(record(tmp_path / "kb.db", "one", tmp_path / "out")).events()
+    assert began.data["argv"] == ["workbench", "run", "--db=kb.db", "--out", "out", "a/b.toml"]
+
+
 @pytest.mark.parametrize("damage", ["missing", "truncated", "newer"])
 def test_a_damaged_recording_is_refused(db, tmp_path, damage) -> None:
     folder = record(db, "one", tmp_path / "out")

@@ -221,6 +221,15 @@ def test_a_scheduler_that_breaks_its_word_ends_the_study_with_its_error(study_of
         ({"nodes": 0}, InvalidInput, "nodes >= 1, got 0"),
         ({"name": ""}, InvalidInput, "a study's name"),
         ({"name": "../x"}, InvalidInput, "a study's name"),
+        ({"name": "Ω" * 101}, InvalidInput, "200 bytes at most"),
+        ({"name": "名" * 80}, InvalidInput, "200 bytes at most"),
+        ({"seed": -1}, InvalidInput, "seed"),
+        ({"max_retries": 1.5}, InvalidInput, "Study needs max_retries a whole number from 0, got 1.5"),
+        ({"stall_s": "soon"}, InvalidInput, "Study needs stall_s a number above 0, got 'soon'"),
+        ({"scheduler": HyperTrick}, InvalidInput, "scheduler is an object such as HyperTrick"),
+        ({"scheduler": "hypertrick"}, InvalidInput, "scheduler is an object such as HyperTrick"),
+        ({"callbacks": print}, InvalidInput, "callbacks"),
+        ({"scheduler": FullRuns(RandomSearcher(Space({"score": LogUniform(1, 2)})), 3, 2)}, InvalidInput, "ed score"),
         ({"scheduler": FullRuns(RandomSearcher(Space({"seed": LogUniform(1, 2)})), 3, 2)}, InvalidInput, "called seed"),
     ],
 )
@@ -228,6 +237,25 @@ def test_bad_settings_are_refused_before_anything_starts(study_of, tmp_path, cha
     with pytest.raises(error, match=says):
         study_of(**changes)
     assert list(tmp_path.iterdir()) == []
+
+
+def test_a_place_of_checkpoints_belongs_to_one_study(study_of, tmp_path) -> None:
+    place = str(tmp_path / "weights")
+    study = study_of(checkpoints=place, scheduler=FullRuns(RandomSearcher(SPACE), 1, 1))
+    study.run()
+    with pytest.raises(StudyError, match="holds checkpoints already, which would mix with those of study 'another'"):
+        study_of(name="another", checkpoints=place).start()
+    with KnowledgeBase(tmp_path / "kb.db") as kb:
+        assert list(kb.studies["name"]) == ["a study"]
+    replace(study, scheduler=FullRuns(RandomSearcher(SPACE), 1, 1)).run(resume=True)
+
+
+def test_a_database_that_is_a_folder_is_refused_in_one_line(study_of, tmp_path) -> None:
+    with pytest.raises(DatabaseError, match="is a folder, and a knowledge base is a file"):
+        study_of(db=tmp_path).start()
+    (tmp_path / "file").touch()
+    with pytest.raises(DatabaseError, match="cannot be made"):
+        study_of(db=tmp_path / "file" / "kb.db").start()
 
 
 def test_a_database_that_is_none_is_refused(study_of, tmp_path) -> None:

@@ -40,6 +40,11 @@ def main(argv: Sequence[str] | None = None) -> int:
         if not _is_unread():
             raise
         return 141
+    except OSError as err:
+        if err.filename is None:
+            raise
+        print(f"workbench: {in_shell(str(err.filename))}: {err.strerror}", file=sys.stderr)
+        return 2
 
 
 def _is_unread() -> bool:

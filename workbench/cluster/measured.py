@@ -59,6 +59,10 @@ def parted(metrics: Mapping[str, Any]) -> tuple[dict[str, float], list[float]]:
     WorkbenchError
         A metric is not one number, or the returns are not a sequence of numbers.
     """
+    if not isinstance(metrics, Mapping):
+        raise WorkbenchError(
+            f"train_phase returns a dict of metrics, {{'score': …}} at least, got {carried(repr(metrics), 200)}"
+        )
     scalars = numbers({name: value for name, value in metrics.items() if name != RETURNS})
     returns = metrics.get(RETURNS, ())
     try:

@@ -23,7 +23,7 @@ DEFAULT_DB = Path("data/runs/workbench.db")
 """The knowledge base, in the working directory."""
 
 
-_STUDY_NAME = "a study's name is 1 to 100 printable characters without / \\ or a leading dot"
+_STUDY_NAME = "a study's name is 1 to 100 printable characters, 200 bytes at most, without / \\ or a leading dot"
 
 
 def is_study_name(name: object) -> bool:
@@ -32,6 +32,7 @@ def is_study_name(name: object) -> bool:
         isinstance(name, str)
         and 0 < len(name) <= 100
         and name.isprintable()
+        and len(name.encode()) <= 200  # files have longer names made of it, of 255 bytes at most
         and not set(name) & {"/", "\\"}
         and (not name.startswith("."))
     )

@@ -2,6 +2,7 @@
 
 import json
 import os
+import re
 import shutil
 from dataclasses import dataclass
 from datetime import UTC, datetime
@@ -126,7 +127,7 @@ def _public(data: Any) -> dict[str, Any]:
     """Leave out what belongs to one machine: the paths in tracebacks and in the command."""
     public = {key: value for key, value in data.items() if key != "traceback"}
     if "argv" in public:
-        public["argv"] = [Path(word).name if word.startswith("/") else word for word in public["argv"]]
+        public["argv"] = [re.sub(r"^(-[\w-]+=)?/.*?([^/]*)/*$", r"\1\2", word) for word in public["argv"]]
     return public
 
 

@@ -57,7 +57,7 @@ class Unfinished(DatabaseError):
 _NONSENSE = (
     LookupError, ValueError, TypeError, AttributeError, AssertionError, StopIteration, ArithmeticError, RecursionError
 )  # fmt: skip
-_HELD = {sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED}
+HELD = {sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED}
 _INTERRUPTED = {sqlite3.SQLITE_READONLY_ROLLBACK, sqlite3.SQLITE_READONLY_RECOVERY}  # what a reader may not mend
 
 
@@ -71,9 +71,14 @@ def open_for_writing(path: Path) -> sqlite3.Connection:
     DatabaseError
         The file is not a knowledge base, is damaged, or of another version.
     """
-    path.parent.mkdir(parents=True, exist_ok=True)
-    with suppress(FileExistsError):  # private from the first byte; what SQLite puts beside it takes over its rights
-        os.close(os.open(path, os.O_CREAT | os.O_EXCL | os.O_WRONLY, 0o600))
+    if path.is_dir():
+        raise DatabaseError(f"{path} is a folder, and a knowledge base is a file: name one in it, {path / 'study.db'}")
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        with suppress(FileExistsError):  # private from the first byte; what SQLite puts beside it takes over its rights
+            os.close(os.open(path, os.O_CREAT | os.O_EXCL | os.O_WRONLY, 0o600))
+    except OSError as err:
+        raise DatabaseError(f"{path} cannot be made ({err.strerror}): choose another place") from None
     if path.stat().st_nlink > 1:
         raise DatabaseError(f"{path} has several names (hard links), which SQLite cannot keep apart: use a copy")
     connection = sqlite3.connect(path, timeout=_WAIT_S, isolation_level=None, check_same_thread=False)
@@ -144,7 +149,7 @@ def database_errors(path: Path) -> Iterator[None]:
         raise
     except sqlite3.DatabaseError as err:
         code = getattr(err, "sqlite_errorcode", None)
-        if code is not None and code & 0xFF in _HELD:  # the low byte: the kind, whatever the occasion
+        if code is not None and code & 0xFF in HELD:  # the low byte: the kind, whatever the occasion
             raise DatabaseError(f"{path} is held by another process ({err}): end that, or try again") from None
         if code == sqlite3.SQLITE_FULL:
             raise DatabaseError(f"{path} cannot be opened, the disk is full: make space") from None

@@ -17,7 +17,7 @@ from workbench.core.places import check_study_name
 from workbench.core.protocols import Event, Kind
 from workbench.knowledge.lock import claim, real_path
 from workbench.knowledge.reader import decode_events
-from workbench.knowledge.schema import database_errors, open_for_writing
+from workbench.knowledge.schema import HELD, database_errors, open_for_writing
 
 # Space can be lacking for the rows, for the file they go through, or for the index of that file. A quota that is used
 # up is told as an error of writing.
@@ -112,6 +112,10 @@ class StudyLog:
                 if err.sqlite_errorcode & 0xFF == sqlite3.SQLITE_IOERR:
                     raise DatabaseError(
                         f"{self._path} cannot be written to ({err}): see to the disk, then resume"
+                    ) from None
+                if err.sqlite_errorcode & 0xFF in HELD:
+                    raise DatabaseError(
+                        f"{self._path} was held by another process for too long ({err}): end that, then resume"
                     ) from None
                 raise
 

@@ -11,8 +11,10 @@ from typing import TYPE_CHECKING, Any
 from workbench.algos.function.factory import as_factory
 from workbench.algos.search.seeded import Seeded
 from workbench.core.aim import Aim
+from workbench.core.checks import POSITIVE, check, whole
 from workbench.core.describe import describe
 from workbench.core.errors import InvalidInput
+from workbench.core.failures import short
 from workbench.core.machine import layout, slots_here
 from workbench.core.places import DEFAULT_DB, check_study_name
 from workbench.core.protocols import Executor, Scheduler, TrainableFactory, ranks_needed
@@ -132,7 +134,11 @@ class Study:
             raise InvalidInput(
                 f"a trial needs a gang of {n_ranks} nodes, the study has {self.nodes}: raise nodes, or lower n_ranks"
             )
-        if not all(map(callable, self.callbacks)):
+        check(self, whole(0), "seed", "max_retries")
+        check(self, POSITIVE, "stall_s")
+        if isinstance(self.scheduler, type) or not (hasattr(self.scheduler, "ask") and hasattr(self.scheduler, "tell")):
+            raise InvalidInput(f"a study's scheduler is an object such as HyperTrick(…), got {short(self.scheduler)}")
+        if not (isinstance(self.callbacks, Sequence) and all(map(callable, self.callbacks))):
             raise InvalidInput(f"callbacks is a list of functions of a list of events, got {self.callbacks!r}")
         _ = self.aim  # checks what it is made of
         self._check_space()
@@ -220,9 +226,9 @@ class Study:
         space = getattr(getattr(rule, "searcher", None), "space", None)
         if space is None:
             return
-        from workbench.knowledge.frames import TRIALS
+        from workbench.knowledge.frames import RESERVED
 
-        if reserved := sorted(set(space) & set(TRIALS)):
+        if reserved := sorted(set(space) & RESERVED):
             raise InvalidInput(f"hyperparameters cannot be called {', '.join(reserved)}: the tables use these names")
         check = getattr(self.trainable, "check", None)
         if check is not None:
