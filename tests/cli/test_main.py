@@ -210,7 +210,7 @@ def test_a_study_is_ended_cleanly_and_resume_goes_on(folder, how, study, named) 
     [
         (('"CartPole-v1"', '"Pogn"'), "did you mean 'pong'"),
         (("[1e-4, 1e-2]", "[1e-2, 1e-4]"), "inverted"),
-        (("n_trials = 3", "n_trials = 0"), "n_trials >= 1"),
+        (("n_trials = 3", "n_trials = 0"), "n_trials a whole number from 1 to 1000000"),
         (("n_phases = 2", "n_phases = 2\neviction_rate = 1.5"), "between 0 and 1"),
         (("nodes = 2", "nodes = 0"), "nodes >= 1"),
         (("learning_rate =", "lerning_rate ="), "did you mean 'learning_rate'"),

@@ -135,7 +135,7 @@ def test_a_simulated_study_is_kept_marked_and_reported(folder, capsys) -> None:
         (["--table", "curves.csv", "--column", "score=r", "--scheduler", "hypertrik"], "did you mean 'hypertrick'"),
         (["small.toml", "--set", "eta=3", "--scheduler", "full"], "no scheduler here has a setting 'eta'"),
         (["small.toml", "--configs", "configs.csv"], "go with --table"),
-        (["small.toml", "--nodes", "0"], "nodes >= 1"),
+        (["small.toml", "--nodes", "0"], "nodes a whole number from 1 to 1000000"),
     ],
 )
 def test_a_command_that_makes_no_sense_is_refused_in_one_line(folder, capsys, argv, error) -> None:

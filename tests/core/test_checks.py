@@ -1,39 +1,61 @@
 """Checks of settings, for every part of the package."""
 
 import math
+from types import SimpleNamespace
 
+import numpy as np
 import pytest
 
-from workbench.core.checks import check_not_negative, check_one_of, check_share, check_size
+from workbench.core.checks import (
+    COUNT,
+    DECAY,
+    FROM_ZERO,
+    PART,
+    POSITIVE,
+    SHARE,
+    check,
+    check_named,
+    check_value,
+    whole,
+)
 from workbench.core.errors import InvalidInput
 
 
-class Thing:
+class Thing(SimpleNamespace):
     pass
 
 
-@pytest.mark.parametrize("bad", [0, -1, 1.0, True, "3", None])
-def test_a_count_is_a_whole_number_from_1(bad) -> None:
-    check_size(Thing(), n=1)
-    with pytest.raises(InvalidInput, match=f"Thing needs a whole number n >= 1, got {bad!r}"):
-        check_size(Thing(), other=2, n=bad)
+NEVER = [math.nan, True, "3", None, [1]]
 
 
-@pytest.mark.parametrize("bad", [-0.1, 1.1, math.nan, True, "0.5"])
-def test_a_share_lies_between_0_and_1(bad) -> None:
-    check_share(Thing(), low=0, high=1.0)
-    with pytest.raises(InvalidInput, match=f"Thing needs a share 0 <= x <= 1, got {bad!r}"):
-        check_share(Thing(), x=bad)
+@pytest.mark.parametrize(
+    ("rule", "good", "bad", "words"),
+    [
+        (COUNT, [1, np.int64(7), 1_000_000], [0, 1.0, 1_000_001, 10**30], "a whole number from 1 to 1000000"),
+        (whole(0), [0, 10**30], [-1, 0.0], "a whole number from 0"),
+        (POSITIVE, [1e-300, 3], [0, -1.0, math.inf], "a number above 0"),
+        (FROM_ZERO, [0, 2.5], [-0.1, math.inf], "a number from 0"),
+        (PART, [0, 0.5, 1.0], [-0.1, 1.1], "in [0, 1]"),
+        (SHARE, [0.5, 1], [0, 1.1], "in (0, 1]"),
+        (DECAY, [0, 0.5], [1, -0.1], "in [0, 1)"),
+    ],
+)
+def test_what_a_setting_may_be(rule, good, bad, words) -> None:
+    for value in good:
+        check(Thing(fine=1, n=value), rule, "n")
+    for value in [*bad, *NEVER]:
+        with pytest.raises(InvalidInput) as refused:
+            check(Thing(fine=1, n=value), rule, "n")
+        assert str(refused.value) == f"Thing needs n {words}, got {value!r}"
 
 
-@pytest.mark.parametrize("bad", [-0.1, math.inf, math.nan, False, "1"])
-def test_what_may_not_be_negative_is_finite_too(bad) -> None:
-    check_not_negative(Thing(), x=0, y=2.5)
-    with pytest.raises(InvalidInput, match=f"Thing needs x >= 0, and finite, got {bad!r}"):
-        check_not_negative(Thing(), x=bad)
+def test_a_setting_may_be_left_out_where_that_is_allowed() -> None:
+    check(Thing(n=None), COUNT.or_none(), "n")
+    with pytest.raises(InvalidInput, match="a whole number from 1 to 1000000, or None, got 0"):
+        check_value(Thing(), COUNT.or_none(), "n", 0)
 
 
 def test_a_word_is_one_of_those_allowed() -> None:
-    check_one_of(Thing(), "kind", "a", ("a", "b"))
-    with pytest.raises(InvalidInput, match="Thing: kind is one of a, b, got 'c'"):
-        check_one_of(Thing(), "kind", "c", ("a", "b"))
+    check_named(Thing(kind="a"), "kind", ("a", "b"))
+    with pytest.raises(InvalidInput, match="unknown kind 'c'; known: a, b"):
+        check_named(Thing(kind="c"), "kind", ("a", "b"))

@@ -36,8 +36,9 @@ def test_description_round_trip() -> None:
         ({"kind": "hypertrick", "n_trials": 3}, "needs n_phases"),
         ({"n_trials": 3}, "a table with a kind"),
         ({"kind": "hypertrick", "n_trials": 3, "n_phases": 2, "eviction_rate": 1.0}, "share between 0 and 1"),
-        ({"kind": "hypertrick", "n_trials": 0, "n_phases": 2}, "n_trials >= 1"),
-        ({"kind": "hypertrick", "n_trials": 2.5, "n_phases": 2}, "n_trials >= 1"),
+        ({"kind": "hypertrick", "n_trials": 0, "n_phases": 2}, "n_trials a whole number from 1 to 1000000"),
+        ({"kind": "hypertrick", "n_trials": 3, "n_phases": 10**9}, "n_phases a whole number from 1 to 1000000"),
+        ({"kind": "hypertrick", "n_trials": 2.5, "n_phases": 2}, "n_trials a whole number from 1 to 1000000"),
     ],
 )
 def test_a_bad_description_is_refused_with_what_to_do(described, says) -> None:

@@ -93,7 +93,10 @@ def run_first(table) -> None:
         ('[curves]\nkind = "table"\npath = "absent.csv"\n[scheduler]\nkind = "full"', "cannot read the table"),
         ("[cluster]\nnodse = 3\n[curves]", "did you mean 'nodes'"),
         ("[simulation]\nrepeat = 3\n[curves]", "did you mean 'repeats'"),
-        ('[simulation]\nrepeats = 0\n[curves]\n[scheduler]\nkind = "full"', "a whole number repeats >= 1, got 0"),
+        (
+            '[simulation]\nrepeats = 0\n[curves]\n[scheduler]\nkind = "full"',
+            "repeats a whole number from 1 to 1000000, got 0",
+        ),
     ],
 )
 def test_a_bad_file_is_refused_in_one_line(table, error) -> None:

@@ -54,5 +54,5 @@ def test_a_study_file_says_seeds() -> None:
     }
     assert study_from(table).scheduler.n_trials == 12
     table["study"]["judged_by"] = "luck"
-    with pytest.raises(InvalidInput, match="judged_by is one of mean, median, iqm, got 'luck'"):
+    with pytest.raises(InvalidInput, match="unknown judged_by 'luck'; known: iqm, mean, median"):
         study_from(table)

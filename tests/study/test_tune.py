@@ -43,7 +43,7 @@ def test_it_ends_when_its_time_is_up(here) -> None:
         ({}, "pass hours=1, n_trials=50, or both"),
         ({"hours": 0}, "max_hours"),
         ({"hours": 1, "mode": "low"}, "mode"),
-        ({"n_trials": 0}, "n_trials >= 1"),
+        ({"n_trials": 0}, "n_trials a whole number from 1"),
         ({"hours": 1, "nodes": 0}, "nodes >= 1"),
         ({"hours": 1, "space": {"lr": (0, 1)}}, "'lr': got"),
         ({"hours": 1, "train": lambda config: 0.5}, "has no yield of its own"),

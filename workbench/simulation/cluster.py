@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
-from workbench.core.checks import check_not_negative, check_size
+from workbench.core.checks import COUNT, FROM_ZERO, check, whole
 from workbench.core.errors import InvalidInput
 
 
@@ -33,8 +33,9 @@ class Hazards:
     max_retries: int = 2
 
     def __post_init__(self) -> None:
-        check_not_negative(self, crash_rate=self.crash_rate, hang_rate=self.hang_rate)
-        check_not_negative(self, restart_s=self.restart_s, max_retries=self.max_retries)
+        check(self, FROM_ZERO, "crash_rate", "hang_rate")
+        check(self, FROM_ZERO, "restart_s")
+        check(self, whole(0), "max_retries")
         if not self.stall_s > 0:
             raise InvalidInput(f"stall_s must be more than 0, got {self.stall_s}")
 
@@ -85,8 +86,8 @@ class VirtualCluster:
     n_ranks: int = 1
 
     def __post_init__(self) -> None:
-        check_size(self, nodes=self.nodes, slots_per_node=self.slots_per_node, n_ranks=self.n_ranks)
-        check_not_negative(self, speed_spread=self.speed_spread, startup_s=self.startup_s, switch_s=self.switch_s)
+        check(self, COUNT, "nodes", "slots_per_node", "n_ranks")
+        check(self, FROM_ZERO, "speed_spread", "startup_s", "switch_s")
         if self.n_ranks > self.nodes * self.slots_per_node:
             raise InvalidInput(
                 f"a trial needs a gang of {self.n_ranks} workers, the cluster has {self.nodes * self.slots_per_node}: "

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import numpy.typing as npt
 
-from workbench.core.checks import check_not_negative, check_share, check_size
+from workbench.core.checks import COUNT, FROM_ZERO, PART, check
 from workbench.core.domains import Choice, Domain, LogUniform
 from workbench.core.errors import InvalidInput, SchedulerError, unknown
 from workbench.core.protocols import Config
@@ -135,9 +135,9 @@ class SyntheticCurves:
     _curves: dict[tuple[object, ...], list[tuple[float, float]]] = field(init=False, default_factory=dict, repr=False)
 
     def __post_init__(self) -> None:
-        check_size(self, n_phases=self.n_phases)
-        check_share(self, crossing=self.crossing, luck=self.luck)
-        check_not_negative(self, noise=self.noise, cost_noise=self.cost_noise)
+        check(self, COUNT, "n_phases")
+        check(self, PART, "crossing", "luck")
+        check(self, FROM_ZERO, "noise", "cost_noise")
         if self.phase_s <= 0:
             raise InvalidInput(f"SyntheticCurves needs phase_s > 0, got {self.phase_s}")
         # of a stream of its own: [seed, 0] is seed, of which searchers draw their first configurations

@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 
 from workbench.algos.search import Hyperband, Seeded
-from workbench.core.checks import check_size
+from workbench.core.checks import COUNT, check
 from workbench.core.describe import build, settings_of
 from workbench.core.domains import Choice
 from workbench.core.errors import InvalidInput, refuse_unknown
@@ -73,7 +73,8 @@ class Scenario:
     def __post_init__(self) -> None:
         if not self.schedulers:
             raise InvalidInput("a simulation needs a scheduler: add a table [scheduler] with a kind")
-        check_size(self, repeats=self.repeats, **({} if self.seeds is None else {"seeds": self.seeds}))
+        check(self, COUNT, "repeats")
+        check(self, COUNT.or_none(), "seeds")
         if isinstance(self.seed, bool) or not isinstance(self.seed, int) or self.seed < 0:
             raise InvalidInput(f"a seed is a whole number >= 0, got {self.seed!r}")
 

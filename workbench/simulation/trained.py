@@ -11,7 +11,7 @@ from pathlib import Path
 import numpy as np
 
 from workbench.cluster.measured import parted
-from workbench.core.checks import check_not_negative
+from workbench.core.checks import FROM_ZERO, check
 from workbench.core.errors import InvalidInput
 from workbench.core.protocols import Event, Job, Metrics, Scheduler, TrainableFactory
 from workbench.simulation.cluster import VirtualCluster
@@ -48,7 +48,7 @@ class TrainedPhases:
     def __post_init__(self) -> None:
         if self.phase_s is not None and not 0 < self.phase_s < math.inf:
             raise InvalidInput(f"TrainedPhases needs phase_s > 0, or None for measured times, got {self.phase_s!r}")
-        check_not_negative(self, spread=self.spread)
+        check(self, FROM_ZERO, "spread")
 
     def run(self, job: Job) -> Ran:
         """Train the job's phase and save its checkpoint; training that diverges gives a score of NaN."""

@@ -83,7 +83,7 @@ def test_training_that_diverges_says_so() -> None:
         (DigitsGAN, {"batch_size": 1}, "batch_size a whole number from 2"),
         (DigitsGAN, {"latent": 0}, "latent a whole number"),
         (DigitsGAN, {"critic_steps": 0}, "critic_steps a whole number from 1"),
-        (DigitsGAN, {"loss": "hinge"}, "loss is one of non-saturating, wgan-gp, got 'hinge'"),
+        (DigitsGAN, {"loss": "hinge"}, "unknown loss 'hinge'; known: non-saturating, wgan-gp"),
     ],
 )
 def test_settings_that_cannot_be_are_refused(kind, settings, says) -> None:

@@ -179,11 +179,11 @@ def test_no_node_idles_while_a_survivor_or_a_new_trial_waits() -> None:
         ),
         ({"allocation": "none"}, "needs to know the cluster: pass n_nodes"),
         ({"allocation": "static"}, "needs to know the cluster"),
-        ({"allocation": "greedy"}, "allocation is one of dynamic, static, none, got 'greedy'"),
+        ({"allocation": "greedy"}, "unknown allocation 'greedy'; known: dynamic, none, static"),
         ({"eta": 1.5}, "eta >= 2, got 1.5"),
         ({"eviction_rate": 1.0}, "share between 0 and 1"),
         ({"eviction_rate": 0.5, "min_phases": 2}, "leave min_phases out"),
-        ({"min_phases": 0}, "min_phases >= 1"),
+        ({"min_phases": 0}, "min_phases a whole number from 1 to 1000000"),
     ],
 )
 def test_settings_that_cannot_be_carried_out_are_refused(settings, says) -> None:

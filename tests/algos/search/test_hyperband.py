@@ -101,11 +101,11 @@ def test_further_rounds_run_the_same_brackets_with_other_configurations() -> Non
 @pytest.mark.parametrize(
     ("settings", "says"),
     [
-        ({"rounds": 0}, "rounds >= 1"),
+        ({"rounds": 0}, "rounds a whole number from 1 to 1000000"),
         ({"allocation": "none", "n_nodes": 45}, r"Hyperband\(allocation='none'\) needs 46 nodes, the cluster has 45"),
         ({"allocation": "none", "n_nodes": 26, "order": "sequence"}, "needs 27 nodes, the cluster has 26"),
-        ({"allocation": "static", "n_nodes": 46}, "allocation is one of dynamic, none"),
-        ({"formula": "blog"}, "formula is one of hypertrick, journal"),
+        ({"allocation": "static", "n_nodes": 46}, "unknown allocation 'static'; known: dynamic, none"),
+        ({"formula": "blog"}, "unknown formula 'blog'; known: hypertrick, journal"),
         ({"eta": 1}, "eta >= 2"),
     ],
 )

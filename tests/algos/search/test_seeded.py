@@ -73,9 +73,9 @@ def test_what_binds_trials_to_slots_is_refused_with_the_way_out() -> None:
 
 def test_settings_are_checked() -> None:
     rule = HyperTrick(RandomSearcher(SPACE), 4, 3)
-    with pytest.raises(InvalidInput, match="seeds >= 1, got 0"):
+    with pytest.raises(InvalidInput, match="seeds a whole number from 1 to 1000000, got 0"):
         Seeded(rule, 0)
-    with pytest.raises(InvalidInput, match="judged_by is one of mean, median, iqm, got 'best'"):
+    with pytest.raises(InvalidInput, match="unknown judged_by 'best'; known: iqm, mean, median"):
         Seeded(rule, 2, "best")
 
 

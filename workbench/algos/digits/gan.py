@@ -14,7 +14,7 @@ from workbench.algos.digits.classifier import make_classifier
 from workbench.algos.digits.data import CLASSES, PIXELS, load
 from workbench.algos.digits.trial import Ranges, TorchTrial, check_names, check_settings, take_step
 from workbench.core.budget import Budget
-from workbench.core.checks import check_one_of
+from workbench.core.checks import check_named
 from workbench.core.protocols import Config
 
 LOSSES = ("non-saturating", "wgan-gp")
@@ -75,7 +75,7 @@ class DigitsGAN:
             latent=Ranges.COUNT,
             critic_steps=Ranges.COUNT,
         )
-        check_one_of(self, "loss", self.loss, LOSSES)
+        check_named(self, "loss", LOSSES)
 
     @classmethod
     def check(cls, config_names: Iterable[str]) -> None:

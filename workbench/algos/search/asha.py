@@ -11,7 +11,7 @@ import numpy as np
 from workbench.algos.search.rungs import check_eta, phases_in_all, rung_ends, rung_words, rungs_by_eta
 from workbench.algos.search.searchers import Searched, searcher_of
 from workbench.algos.search.trials import Trials
-from workbench.core.checks import check_one_of, check_size
+from workbench.core.checks import COUNT, check, check_named
 from workbench.core.protocols import Decision, Report, Run, Verdict
 from workbench.core.showing import settings_html
 
@@ -65,9 +65,9 @@ class ASHA:
 
     def __post_init__(self) -> None:
         self.searcher = searcher_of(self, self.searcher, self.seed)
-        check_size(self, n_trials=self.n_trials, n_phases=self.n_phases, min_phases=self.min_phases)
+        check(self, COUNT, "n_trials", "n_phases", "min_phases")
         check_eta(self, self.eta)
-        check_one_of(self, "variant", self.variant, VARIANTS)
+        check_named(self, "variant", VARIANTS)
         self._trials = Trials(self.searcher, self.n_trials)
         self.n_trials = self._trials.n_left
         self._rng = np.random.default_rng(self.seed)

@@ -7,7 +7,7 @@ from typing import Any
 
 from workbench.algos.search.rungs import Rung
 from workbench.algos.search.trials import Trials
-from workbench.core.checks import check_size
+from workbench.core.checks import COUNT, check_value
 from workbench.core.errors import InvalidInput, SchedulerError
 from workbench.core.protocols import Decision, Report, Run, Verdict
 
@@ -187,7 +187,7 @@ def check_nodes(scheduler: object, needed: int, n_nodes: int | None, allocation:
     """Raise `InvalidInput` if a plan without free preemption has not the nodes it needs."""
     name = f"{type(scheduler).__name__}(allocation={allocation!r})"
     if n_nodes is not None:
-        check_size(scheduler, n_nodes=n_nodes)
+        check_value(scheduler, COUNT, "n_nodes", n_nodes)
     if allocation == "dynamic" or (allocation == "none" and restart):  # who restarts never waits
         return
     if n_nodes is None:

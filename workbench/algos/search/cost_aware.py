@@ -9,7 +9,7 @@ import numpy.typing as npt
 
 from workbench.algos.search.surrogate import NOISE, OWN, likeness, positions
 from workbench.algos.search.warmup import LearningSearcher
-from workbench.core.checks import check_not_negative, check_size
+from workbench.core.checks import COUNT, FROM_ZERO, check
 from workbench.core.protocols import Config, Report
 
 Array = npt.NDArray[np.float64]
@@ -50,8 +50,8 @@ class CostAwareSearcher(LearningSearcher):
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        check_size(self, draws=self.draws)
-        check_not_negative(self, spread=self.spread)
+        check(self, COUNT, "draws")
+        check(self, FROM_ZERO, "spread")
 
     def observe(self, report: Report) -> None:
         """Keep the score and the duration; a phase that failed has neither."""

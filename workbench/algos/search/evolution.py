@@ -6,7 +6,7 @@ from bisect import bisect_left, bisect_right, insort
 from dataclasses import dataclass, field
 
 from workbench.algos.search.warmup import LearningSearcher
-from workbench.core.checks import check_share
+from workbench.core.checks import PART, check
 from workbench.core.domains import Domain
 from workbench.core.protocols import Config, Report, Scalar
 
@@ -41,7 +41,7 @@ class EvolutionSearcher(LearningSearcher):
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        check_share(self, parents=self.parents, mutation=self.mutation)
+        check(self, PART, "parents", "mutation")
 
     def observe(self, report: Report) -> None:
         """Note how many of its phase's reports this one beats."""

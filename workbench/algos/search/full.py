@@ -5,7 +5,7 @@ from dataclasses import dataclass, field
 
 from workbench.algos.search.searchers import Searched, searcher_of
 from workbench.algos.search.trials import Trials
-from workbench.core.checks import check_size
+from workbench.core.checks import COUNT, check
 from workbench.core.protocols import Decision, Expectation, Report, Run, Verdict
 from workbench.core.showing import settings_html
 
@@ -32,7 +32,7 @@ class FullRuns:
 
     def __post_init__(self) -> None:
         self.searcher = searcher_of(self, self.searcher)
-        check_size(self, n_trials=self.n_trials, n_phases=self.n_phases)
+        check(self, COUNT, "n_trials", "n_phases")
         self._trials = Trials(self.searcher, self.n_trials)
         self.n_trials = self._trials.n_left
 

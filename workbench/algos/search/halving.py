@@ -9,7 +9,7 @@ from workbench.algos.search.hypertrick import check_rate
 from workbench.algos.search.rungs import Rung, check_eta, phases_in_all, rung_words, rungs_by_eta, rungs_by_rate
 from workbench.algos.search.searchers import Searched, searcher_of
 from workbench.algos.search.trials import Trials
-from workbench.core.checks import check_one_of, check_size
+from workbench.core.checks import COUNT, check, check_named
 from workbench.core.errors import InvalidInput
 from workbench.core.protocols import Decision, Report, Run
 from workbench.core.showing import settings_html
@@ -70,11 +70,11 @@ class SuccessiveHalving:
 
     def __post_init__(self) -> None:
         self.searcher = searcher_of(self, self.searcher)
-        check_size(self, n_trials=self.n_trials, n_phases=self.n_phases, min_phases=self.min_phases)
-        check_one_of(self, "allocation", self.allocation, ALLOCATIONS)
+        check(self, COUNT, "n_trials", "n_phases", "min_phases")
+        check_named(self, "allocation", ALLOCATIONS)
         if self.n_configs is None:
             self.n_configs = self.n_trials
-        check_size(self, n_configs=self.n_configs)
+        check(self, COUNT, "n_configs")
         self._trials = Trials(self.searcher, self.n_configs)
         self.n_configs = n = self._trials.n_left
         if self.eviction_rate is None:

@@ -9,7 +9,7 @@ from workbench.algos.search.bracket import Bracket, check_nodes
 from workbench.algos.search.rungs import Rung, check_eta, phases_in_all, rung_ends, rung_words
 from workbench.algos.search.searchers import Searched, searcher_of
 from workbench.algos.search.trials import Trials
-from workbench.core.checks import check_one_of, check_size
+from workbench.core.checks import COUNT, check, check_named
 from workbench.core.errors import InvalidInput
 from workbench.core.protocols import Decision, Report, Run
 from workbench.core.showing import settings_html
@@ -67,10 +67,10 @@ class Hyperband:
 
     def __post_init__(self) -> None:
         self.searcher = searcher_of(self, self.searcher)
-        check_size(self, n_phases=self.n_phases, rounds=self.rounds)
+        check(self, COUNT, "n_phases", "rounds")
         check_eta(self, self.eta)
         for name, allowed in (("formula", FORMULAS), ("order", ORDERS), ("allocation", ALLOCATIONS)):
-            check_one_of(self, name, getattr(self, name), allowed)
+            check_named(self, name, allowed)
         once = bracket_table(self.n_phases, self.eta, self.formula)
         table = once * self.rounds
         sizes = [rungs[0].n_trials for rungs in table]

@@ -10,7 +10,7 @@ from sortedcontainers import SortedList
 
 from workbench.algos.search.searchers import Searched, searcher_of
 from workbench.algos.search.trials import Trials
-from workbench.core.checks import check_size
+from workbench.core.checks import COUNT, check
 from workbench.core.errors import InvalidInput
 from workbench.core.protocols import Decision, Expectation, Report, Run, Verdict
 from workbench.core.showing import reason_text, settings_html
@@ -54,7 +54,7 @@ class HyperTrick:
 
     def __post_init__(self) -> None:
         self.searcher = searcher_of(self, self.searcher, self.seed)
-        check_size(self, n_trials=self.n_trials, n_phases=self.n_phases)
+        check(self, COUNT, "n_trials", "n_phases")
         check_rate(self.eviction_rate)
         self._trials = Trials(self.searcher, self.n_trials)
         self.n_trials = self._trials.n_left

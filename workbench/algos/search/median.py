@@ -9,7 +9,7 @@ from typing import Any
 
 from workbench.algos.search.searchers import Searched, searcher_of
 from workbench.algos.search.trials import Trials
-from workbench.core.checks import check_size
+from workbench.core.checks import COUNT, check
 from workbench.core.protocols import Decision, Report, Run, Verdict
 from workbench.core.showing import reason_text, settings_html
 
@@ -50,8 +50,8 @@ class MedianStopping:
 
     def __post_init__(self) -> None:
         self.searcher = searcher_of(self, self.searcher)
-        check_size(self, n_trials=self.n_trials, n_phases=self.n_phases)
-        check_size(self, grace_phases=self.grace_phases, min_reports=self.min_reports)
+        check(self, COUNT, "n_trials", "n_phases")
+        check(self, COUNT, "grace_phases", "min_reports")
         self._trials = Trials(self.searcher, self.n_trials)
         self.n_trials = self._trials.n_left
         self._averages = [[] for _ in range(self.n_phases)]  # of each phase, sorted

@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from workbench.core.checks import check_one_of, check_size
+from workbench.core.checks import COUNT, check, check_named
 from workbench.core.domains import Choice, Domain, LogUniform
 from workbench.core.errors import InvalidInput
 from workbench.core.protocols import Config, Report, Scalar
@@ -54,8 +54,8 @@ class OptunaSearcher:
 
     def __post_init__(self) -> None:
         self.space = Space.of(self.space)
-        check_size(self, n_random=self.n_random)
-        check_one_of(self, "sampler", self.sampler, SAMPLERS)
+        check(self, COUNT, "n_random")
+        check_named(self, "sampler", SAMPLERS)
         _optuna()
 
     def suggest(self, trial: int) -> Config | None:

@@ -7,7 +7,7 @@ import numpy.typing as npt
 
 from workbench.algos.search.pbt import PBT, Member
 from workbench.algos.search.surrogate import positions
-from workbench.core.checks import check_not_negative, check_share, check_size
+from workbench.core.checks import COUNT, FROM_ZERO, PART, check
 from workbench.core.protocols import Config
 
 Array = npt.NDArray[np.float64]
@@ -48,9 +48,9 @@ class PB2(PBT):
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        check_size(self, draws=self.draws, warmup=self.warmup)
-        check_not_negative(self, kappa=self.kappa)
-        check_share(self, forget=self.forget, length=self.length)
+        check(self, COUNT, "draws", "warmup")
+        check(self, FROM_ZERO, "kappa")
+        check(self, PART, "forget", "length")
 
     def _learn(self, member: Member) -> None:
         """Note by how much the score rose in the phase; what a member has been given is known with its first."""

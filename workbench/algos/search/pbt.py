@@ -11,7 +11,7 @@ import numpy as np
 
 from workbench.algos.search.searchers import Searched, searcher_of
 from workbench.algos.search.trials import Trials
-from workbench.core.checks import check_not_negative, check_one_of, check_share, check_size
+from workbench.core.checks import COUNT, FROM_ZERO, PART, check, check_named
 from workbench.core.errors import InvalidInput, SchedulerError
 from workbench.core.protocols import Config, Decision, Report, Run, Verdict
 from workbench.core.showing import reason_text, settings_html
@@ -104,10 +104,10 @@ class PBT:
     def __post_init__(self) -> None:
         self.searcher = searcher_of(self, self.searcher, self.seed)
         self.factors = tuple(self.factors)
-        check_size(self, population=self.population, n_phases=self.n_phases, last_scores=self.last_scores)
-        check_not_negative(self, burn_in=self.burn_in)
-        check_one_of(self, "exploit", self.exploit, EXPLOITS)
-        check_share(self, share=self.share, level=self.level, resample=self.resample, noise=self.noise)
+        check(self, COUNT, "population", "n_phases", "last_scores")
+        check(self, FROM_ZERO, "burn_in")
+        check_named(self, "exploit", EXPLOITS)
+        check(self, PART, "share", "level", "resample", "noise")
         if not 0 < self.share <= 0.5:
             raise InvalidInput(f"PBT needs 0 < share <= 0.5, got {self.share}: top and bottom may not overlap")
         if not (self.copy_config or self.copy_weights):

@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from workbench.core.checks import check_one_of, check_size
+from workbench.core.checks import COUNT, check, check_named
 from workbench.core.errors import InvalidInput, SchedulerError
 from workbench.core.protocols import (
     Config,
@@ -59,8 +59,8 @@ class Seeded:
     _repr_html_ = settings_html
 
     def __post_init__(self) -> None:
-        check_size(self, seeds=self.seeds)
-        check_one_of(self, "judged_by", self.judged_by, tuple(JUDGES))
+        check(self, COUNT, "seeds")
+        check_named(self, "judged_by", tuple(JUDGES))
 
     @property
     def n_phases(self) -> int:

@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 
-from workbench.core.checks import check_size
+from workbench.core.checks import COUNT, check
 from workbench.core.domains import Choice, Domain, LogUniform
 from workbench.core.errors import InvalidInput
 from workbench.core.protocols import Config, Report, Scalar
@@ -57,7 +57,7 @@ class SMACSearcher:
 
     def __post_init__(self) -> None:
         self.space = Space.of(self.space)
-        check_size(self, n_random=self.n_random, candidates=self.candidates)
+        check(self, COUNT, "n_random", "candidates")
         if find_spec("smac") is None:
             raise InvalidInput("the searcher 'smac' needs SMAC: pip install 'rl-workbench[smac]'")
 

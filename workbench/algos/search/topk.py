@@ -8,7 +8,7 @@ from workbench.algos.search.bracket import Bracket
 from workbench.algos.search.rungs import Rung, phases_in_all, rung_words
 from workbench.algos.search.searchers import Searched, searcher_of
 from workbench.algos.search.trials import Trials
-from workbench.core.checks import check_size
+from workbench.core.checks import COUNT, check
 from workbench.core.protocols import Decision, Report, Run
 from workbench.core.showing import settings_html
 
@@ -43,7 +43,7 @@ class TopK:
 
     def __post_init__(self) -> None:
         self.searcher = searcher_of(self, self.searcher)
-        check_size(self, n_trials=self.n_trials, n_phases=self.n_phases, kept=self.kept, after=self.after)
+        check(self, COUNT, "n_trials", "n_phases", "kept", "after")
         self._trials = Trials(self.searcher, self.n_trials)
         self.n_trials = n = self._trials.n_left
         first = [Rung(n, self.after)] if self.after < self.n_phases and self.kept < n else []

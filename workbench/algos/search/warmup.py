@@ -4,7 +4,7 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
-from workbench.core.checks import check_share, check_size
+from workbench.core.checks import COUNT, PART, check
 from workbench.core.protocols import Config
 from workbench.core.showing import settings_html
 from workbench.core.space import Space
@@ -34,8 +34,8 @@ class LearningSearcher:
 
     def __post_init__(self) -> None:
         self.space = Space.of(self.space)
-        check_size(self, warmup=self.warmup)
-        check_share(self, random=self.random)
+        check(self, COUNT, "warmup")
+        check(self, PART, "random")
         self._rng = np.random.default_rng(self.seed)
 
     def suggest(self, trial: int) -> Config | None:

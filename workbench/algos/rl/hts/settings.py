@@ -5,7 +5,7 @@ from typing import ClassVar, Literal, get_args
 
 from workbench.algos.rl.hts.step_time import Law, StepTime
 from workbench.algos.rl.settings import RMSPropSettings
-from workbench.core.checks import Rule, check, check_named, whole
+from workbench.core.checks import PART, Rule, check, check_named, whole
 
 Method = Literal["a2c", "ppo"]
 
@@ -66,7 +66,7 @@ class HTSSettings(RMSPropSettings):
             lambda value: whole(1).fits(value) and value <= self.n_agents,
         )
         check(self, part.or_none(), "n_executors")
-        check(self, Rule("in [0, 1]", lambda value: 0 <= value <= 1), "gae_lambda")
+        check(self, PART, "gae_lambda")
         check(self, Rule("in (0, 1)", lambda value: 0 < value < 1), "clip_ratio")
         check_named(self, "method", get_args(Method))
         self.step_time()
