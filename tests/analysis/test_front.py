@@ -43,3 +43,10 @@ def test_the_figure_joins_the_front() -> None:
     assert set(fig.data[0].customdata) == {2, 3}
     assert fig.layout.xaxis.title.text == "size &lt;b&gt;"
     assert "score 4<br>size &lt;b&gt; 60" in fig.data[0].hovertext[0]
+
+
+def test_between_two_points_of_the_front_stands_what_one_of_them_attains() -> None:
+    """What is seen there: of the right one where more is better, of the left one where less."""
+    for second_mode, shape in (("max", "vh"), ("min", "hv")):
+        fig = objectives(front(PHASES, "size", second_mode=second_mode), "size", second_mode)
+        assert fig.data[1].line.shape == shape

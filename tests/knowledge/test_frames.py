@@ -36,6 +36,13 @@ def test_trials_that_confirm_others_are_no_part_of_the_search() -> None:
     assert frames.searched["trial"].tolist() == [0]
 
 
+@pytest.mark.parametrize("last", [Kind.STUDY_ENDED, Kind.STUDY_INTERRUPTED])
+def test_no_trial_runs_in_a_study_that_is_over(last) -> None:
+    events = [Event(Kind.STUDY_STARTED, 0.0), Event(Kind.RUN, 0.0, 0, 0, data=RUN)]
+    assert frames_of(events).trials["state"].tolist() == ["running"]
+    assert frames_of([*events, Event(last, 1.0)]).trials["state"].tolist() == ["cut off"]
+
+
 def test_frames_of_a_small_study() -> None:
     frames = frames_of(a_study())
     trials = frames.trials.set_index("trial")

@@ -81,6 +81,11 @@ class TrialRecord:
         return "finished" if ran_out else self.state.value
 
 
+def standing_in(study: str, trial: str) -> str:
+    """Say how a trial stands in a study that stands so: it does not run where nothing does."""
+    return "cut off" if trial == TrialState.RUNNING and study not in ("running", "paused") else trial
+
+
 class Ledger:
     """What the events so far say of every trial: enough to start, go on with, or take up any of them, or to show it.
 

@@ -10,7 +10,7 @@ import pandas as pd
 
 from workbench.core.aim import Aim
 from workbench.core.errors import unknown
-from workbench.core.ledger import Ledger, TrialRecord, TrialState
+from workbench.core.ledger import Ledger, TrialRecord, TrialState, standing_in
 from workbench.core.protocols import RESERVED_METRICS, Config, Event, Kind
 from workbench.core.size import Size
 from workbench.knowledge.remarks import notes_of, tags_of
@@ -274,15 +274,16 @@ class FrameReader:
 
     def frames(self, metrics: pd.DataFrame, *, driven: bool = True) -> Frames:
         """Give the frames as of the last event read."""
+        state = self.ledger.standing(driven=driven)
         return Frames(
-            trials=_frame((_row(number, trial) for number, trial in self.ledger.trials.items()), TRIALS),
+            trials=_frame((_row(number, trial, state) for number, trial in self.ledger.trials.items()), TRIALS),
             phases=_frame(self.phases.values(), PHASES),
             spans=_frame(self.spans, SPANS),
             decisions=_frame(map(_decision_row, self.decisions), DECISIONS),
             interventions=_frame(self.interventions, INTERVENTIONS),
             metrics=metrics,
             slots=_frame(self.slots, SLOTS),
-            state=self.ledger.standing(driven=driven),
+            state=state,
             wall_s=self.ledger.at,
             size=self.ledger.size,
             aim=self.ledger.aim,
@@ -306,9 +307,9 @@ def intervention_row(event: Event) -> dict[str, Any]:
     return {"at_s": event.at, "trial": event.trial, **request, "data": data}
 
 
-def _row(number: int, trial: TrialRecord) -> dict[str, Any]:
+def _row(number: int, trial: TrialRecord, study: str) -> dict[str, Any]:
     """A row of the frame `trials`: what is not known of a trial has no entry."""
-    known = {"trial": number, "state": trial.standing, "parent": trial.parent}
+    known = {"trial": number, "state": standing_in(study, trial.standing), "parent": trial.parent}
     entries = {name: value for name in _IN_RECORD if (value := getattr(trial, name)) is not None}
     return {**{name: value for name, value in trial.config.items() if name not in TRIALS}, **known, **entries}
 

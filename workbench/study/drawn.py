@@ -65,7 +65,7 @@ def drawn_of(results: "Results") -> dict[str, go.Figure]:
         ),
     }
     if f.aim.second is not None:
-        drawn["objectives"] = figures.objectives(results.front, f.aim.second)
+        drawn["objectives"] = figures.objectives(results.front, f.aim.second, f.aim.second_mode)
     return drawn | population_of(results)
 
 

@@ -20,8 +20,7 @@ def summary_rows(results: "Results") -> dict[str, str]:
     alpha = "unknown: its record does not tell how large the study is" if s["alpha"] is None else f"{s['alpha']:.1%}"
     if "alpha_expected" in s:
         alpha += f" (expected {s['alpha_expected']:.1%}, minimum {s['alpha_minimum']:.1%})"
-    words = {} if results.frames.state in ("running", "paused") else {"running": "cut off"}
-    states = ", ".join(f"{n} {words.get(state, state)}" for state, n in s["states"].items())
+    states = ", ".join(f"{n} {state}" for state, n in s["states"].items())
     origin = {"origin": "simulated: nothing was trained, times are virtual"} if results.spec.get("simulated") else {}
     return {
         **origin,

@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 from tests.viz.dashboard.conftest import in_order
-from workbench.core.protocols import Kind
+from workbench.core.protocols import Event, Kind
 from workbench.core.size import Size
 from workbench.viz import figures
 from workbench.viz.dashboard.board import Board
@@ -80,6 +80,25 @@ def test_lightness_is_the_phase_in_figures_and_in_stored_pages_too():
         bars += [color for color in np.atleast_1d(trace.marker.color).tolist() if color and color != theme.LAND]
     assert bars
     assert [color for color in bars if not is_grey(color)] == []
+
+
+def test_a_stored_page_puts_hyperparameters_under_their_names_though_some_trials_lack_them():
+    board = Board("study", Size(4, 2, 2))
+    ended = {"score": 1.0, "metrics": {"score": 1.0}}
+    events = [Event(Kind.STUDY_STARTED, 0.0), Event(Kind.SLOT_JOINED, 0.0, slot=0, data={"node": "n"})]
+    for number, config in enumerate(({"lr": 0.125}, {"momentum": 0.25, "lr": 0.5})):
+        data = {"config": config, "parent": None, "seed": 0}
+        events += [Event(Kind.RUN, 0.0, number, 0, data=data), Event(Kind.PHASE_STARTED, 0.0, number, 0, 0)]
+        events += [Event(Kind.PHASE_ENDED, 1.0, number, 0, 0, ended)]
+    board.take(News([*events, Event(Kind.STUDY_ENDED, 1.0)]))
+    html = static_html(board)
+    rows = [re.findall(r"<t[dh][^>]*>([^<]*)", row) for row in html.split("<tr>")]
+    (head,) = (row for row in rows if "verdict" in row)
+    assert head == ["trial", "state", "last score", "best score", "lr", "momentum", "verdict"]
+    assert [row[:6] for row in rows[rows.index(head) + 1 :]] == [
+        ["0", "cut off", "1", "1", "0.125", "–"],
+        ["1", "cut off", "1", "1", "0.5", "0.25"],
+    ]
 
 
 def test_phases_are_told_apart_by_lightness_alone():

@@ -25,6 +25,23 @@ def test_studies_share_a_clock_and_are_escaped(frames, nothing):
     assert fig.layout.xaxis.title.text.endswith("[s]")
 
 
+def test_a_phase_has_one_grey_in_all_studies_and_one_line_in_the_legend(frames):
+    """The first study stopped after its first phase."""
+    short = frames.spans[frames.spans["phase"] == 0]
+    best = dict.fromkeys(("short", "long"), analysis.best_so_far(frames.phases))
+    spans, until = {"short": short, "long": frames.spans}, dict.fromkeys(best, 25.0)
+    fig = best_and_nodes(best, spans, dict.fromkeys(best, frames.slots), until)
+    colors = {}
+    for trace in fig.data:
+        if trace.name and trace.name.startswith("phase "):
+            colors.setdefault(trace.name, set()).add(str(trace.marker.color))
+    assert all(len(of_phase) == 1 for of_phase in colors.values())
+    assert len(colors) == frames.spans["phase"].nunique() > 1
+    named = [trace.name for trace in fig.data if trace.showlegend is not False]
+    assert len(named) == len(set(named))
+    assert set(colors) <= set(named)
+
+
 def test_survival_is_a_share(survival):
     (line,) = compare_survival({"one": survival, "none": pd.DataFrame(columns=["phase", "began"])}).data
     assert list(line.y) == [1.0, 0.25]

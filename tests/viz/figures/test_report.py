@@ -172,6 +172,7 @@ def test_cells():
     table = report.table_html(pd.DataFrame({"a": [1.23456, None], "b": ["<i>", None], "c": [{"k": 0.5}, {}]}))
     assert '<td class="number">1.235</td><td>&lt;i&gt;</td><td>k = 0.5</td>' in table
     assert '<td class="number">–</td><td>–</td><td>–</td>' in table
+    assert ">-inf<" in report.table_html(pd.DataFrame({"score": [float("-inf"), 1.0]}))
 
 
 def test_a_long_table_is_cut_and_says_so(monkeypatch):

@@ -6,6 +6,7 @@ from typing import Any
 
 import pandas as pd
 
+from workbench.core.ledger import standing_in
 from workbench.viz.dashboard.board import Board
 from workbench.viz.figures import theme
 from workbench.viz.figures.occupancy import slot_rows
@@ -32,7 +33,7 @@ def static_html(board: Board) -> str:
         "<div style='font-size:13px'>"
         f"<strong>{escape(board.name)}</strong>: {' · '.join(part for part in numbers if part)}"
         f"{gantt_svg(*board.bars(_MOST_BARS), now['at_s'])}{_survival_table(now['survival'])}"
-        f"{_best_table(board.rows.best(_BEST))}</div>"
+        f"{_best_table(board.rows.best(_BEST), now['state'])}</div>"
     )
 
 
@@ -84,11 +85,21 @@ def _survival_table(survival: Sequence[Mapping[str, Any]]) -> str:
     return _table(["phase", *(row["phase"] for row in survival)], [[n, *(row[n] for row in survival)] for n in names])
 
 
-def _best_table(trials: Sequence[Mapping[str, Any]]) -> str:
+def _best_table(trials: Sequence[Mapping[str, Any]], study: str) -> str:
     if not trials:
         return ""
-    names = list(trials[0]["config"])
-    rows = [[t["trial"], t["state"], t["last"], t["best"], *t["config"].values(), t["why"]] for t in trials]
+    names = list(dict.fromkeys(name for t in trials for name in t["config"]))  # some apply to some trials only
+    rows = [
+        [
+            t["trial"],
+            standing_in(study, t["state"]),
+            t["last"],
+            t["best"],
+            *(t["config"].get(name) for name in names),
+            t["why"],
+        ]
+        for t in trials
+    ]
     return _table(["trial", "state", "last score", "best score", *names, "verdict"], rows)
 
 

@@ -68,9 +68,10 @@ def best_and_nodes(
     """
     longest = max(until_s.values(), default=0.0)
     parts = [compare_best(best, until_s)]
+    n_phases = int(max((frame["phase"].max() for frame in spans.values() if len(frame)), default=-1)) + 1
     for name, rows in slots.items():  # a study that is over earlier ends there
-        over = {"ended_s": until_s[name]}, {"lost_s": until_s[name]}
-        parts.append(node_occupancy(spans[name].fillna(over[0]), rows.fillna(over[1]), longest, named=True))
+        ran, there = spans[name].fillna({"ended_s": until_s[name]}), rows.fillna({"lost_s": until_s[name]})
+        parts.append(node_occupancy(ran, there, longest, named=True, n_phases=n_phases))
     heights = [260, *(40 + 22 * max(2, len(set(rows["slot"]))) for rows in slots.values())]
     titles = ["best score so far", *(theme.text(f"nodes, {name}") for name in slots)]
     fig = make_subplots(
@@ -78,10 +79,13 @@ def best_and_nodes(
     )
     layout = theme.figure("Best score and nodes on one clock", sum(heights) + 200)["layout"]
     fig.update_layout(layout.to_plotly_json()).update_layout(barmode="overlay", bargap=0, legend={"y": 1.06})
+    explained: set[str] = set()
     for row, part in enumerate(parts, 1):
         for trace in part.data:
-            if row > 2:  # the phases' colours are explained once
+            if row > 1 and trace.name in explained:
                 trace.showlegend = False
+            elif trace.showlegend is not False:
+                explained.add(trace.name)
             fig.add_trace(trace, row=row, col=1)
         fig.update_yaxes(part.layout.yaxis.to_plotly_json() | {"anchor": None, "domain": None}, row=row, col=1)
     unit = theme.clock(longest)

@@ -6,7 +6,7 @@ import plotly.graph_objects as go
 from workbench.viz.figures import theme
 
 
-def objectives(front: pd.DataFrame, second: str) -> go.Figure:
+def objectives(front: pd.DataFrame, second: str, second_mode: str = "max") -> go.Figure:
     """Draw a point a trial, and a line through those on the front.
 
     Parameters
@@ -15,6 +15,8 @@ def objectives(front: pd.DataFrame, second: str) -> go.Figure:
         From `workbench.analysis.front`: trial, phase, score, second, on_front.
     second : str
         What the second objective is called.
+    second_mode : str
+        ``max`` or ``min``, as of `workbench.analysis.front`: on which side of a point what it attains ends.
     """
     fig = theme.figure(f"Score against {second}")
     fig.update_xaxes(title=theme.text(second)).update_yaxes(title="score")
@@ -23,7 +25,7 @@ def objectives(front: pd.DataFrame, second: str) -> go.Figure:
     best = front[front["on_front"]].sort_values("second")
     fig.add_trace(_points(front[~front["on_front"]], second, "another is as good in both", "markers", theme.GREY))
     fig.add_trace(_points(best, second, "on the front", "lines+markers", theme.VERMILLION))
-    return fig
+    return fig.update_traces(line_shape="vh" if second_mode == "max" else "hv")
 
 
 def _points(rows: pd.DataFrame, second: str, name: str, mode: str, ink: str) -> go.Scatter:
@@ -37,7 +39,7 @@ def _points(rows: pd.DataFrame, second: str, name: str, mode: str, ink: str) -> 
         y=rows["score"],
         mode=mode,
         name=name,
-        line={"color": ink, "shape": "hv"},
+        line={"color": ink},
         marker={"color": ink, "size": 8},
         customdata=rows["trial"],
         hovertext=hover,

@@ -17,6 +17,7 @@ def node_occupancy(
     *,
     occupancy: float | None = None,
     named: bool = False,
+    n_phases: int | None = None,
 ) -> go.Figure:
     """Draw a row a slot, the slots of a node together, with a bar a phase run there (as Figs. 2 and 3 of 1902.02725).
 
@@ -30,6 +31,8 @@ def node_occupancy(
         Share of slot-seconds used, 0 to 1, for the title (`workbench.analysis.occupancy`).
     named : bool
         Write every trial's number into its bars, as Figs. 2 and 3 do: for small studies.
+    n_phases : int, optional
+        So many greys, by default as many as ran: one for each phase of all studies that stand beside each other.
 
     Returns
     -------
@@ -49,7 +52,7 @@ def node_occupancy(
         return theme.empty_note(fig, "no slot has joined yet")
     fig.add_trace(_lives(slots, rows, until_s, unit))
     bars = span_bars(spans, rows, until_s)
-    colors = theme.phase_greys(int(bars["phase"].max()) + 1 if len(bars) else 0)
+    colors = theme.phase_greys(n_phases or (int(bars["phase"].max()) + 1 if len(bars) else 0))
     if len(colors) > theme.LEGEND_PHASES:  # a trace a phase would take minutes for a thousand, and no legend names them
         fig.add_trace(_bars(bars, [colors[phase] for phase in bars["phase"]], unit))
     else:

@@ -129,7 +129,9 @@ def report_html(
     str
         The page. Every word is escaped.
     """
-    places = [(f"figure-{k}", fig.layout.title.text or caption) for k, (caption, fig) in enumerate(figures.items())]
+    places = [
+        (f"figure-{k}", fig.layout.title.text or escape(caption)) for k, (caption, fig) in enumerate(figures.items())
+    ]
     places += [(f"table-{k}", escape(heading)) for k, heading in enumerate(tables or {})]
     places += [("settings", "Settings")] if settings else []
     parts = [
@@ -219,7 +221,7 @@ def cell_html(value: Any) -> str:
     if value is None or value is pd.NaT or (isinstance(value, float) and value != value):
         return "–"
     if isinstance(value, float):
-        return escape(f"{value:.0f}" if value == round(value) and abs(value) < 1e6 else f"{value:.4g}")
+        return escape(f"{value:.0f}" if value.is_integer() and abs(value) < 1e6 else f"{value:.4g}")
     return escape(str(value))
 
 

@@ -23,6 +23,7 @@ ORANGE, SKY, GREEN, YELLOW, BLUE, VERMILLION, PURPLE, GREY = (
 STATE_COLORS = {
     "finished": "#008A62",
     "running": "#2A7FC0",
+    "cut off": "#5B89A8",
     "held": "#B35F98",
     "paused": "#A26F00",
     "set aside": "#6B6FD4",

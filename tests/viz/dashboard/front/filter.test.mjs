@@ -43,10 +43,19 @@ test("words, numbers, ranges, states and their opposites", () => {
   assert.deepEqual(left("top:2"), [0, 2]);
 });
 
+test("what a trial does not have is no number", () => {
+  const { store, left } = opened();
+  store.trials.set(3, { ...store.trials.get(3), config: { net: "large" } });
+  assert.deepEqual(left("last:0"), []); // trial 3 has no score yet
+  assert.deepEqual(left("lr:0..1"), [0, 2, 1]); // nor a learning rate
+  assert.deepEqual(left("lr:..1"), [0, 2, 1]);
+});
+
 test("trials are found by the time they ran", () => {
   const { left } = opened(table([0, 0, 0, 0, 0, 10, 1], [1, 0, 1, 0, 10, 20, 1], [2, 0, 3, 0, 25, NaN, 0]));
   assert.deepEqual(left("time:12..22"), [1]);
   assert.deepEqual(left("time:22.."), [3]);
+  assert.deepEqual(left("time:15"), [1]); // at that second
 });
 
 test("what is not understood is said and leaves the rest", () => {
@@ -120,6 +129,9 @@ test("curves lie along time, frames or phases; bands are over the ends of phases
   assert.deepEqual(front.along(curve, "frames"), [50, 100, NaN]);
   assert.deepEqual(front.along(curve, "phases").map((p) => p.toFixed(1)), ["0.5", "1.0", "1.4"]);
   assert.deepEqual(front.smoothed(curve, 0.5), [1, 2, 2.25]);
+  assert.deepEqual(front.along(curve, "phases", 3).map((p) => p.toFixed(1)), ["3.5", "4.0", "4.4"]); // weights of three phases
+  assert.equal(front.phasesTaken({ pips: "---cr" }), 3);
+  assert.deepEqual(front.phaseBands([0, 1].map((taken) => ({ xs: curve.x, curve, taken }))), []); // one in each phase
   const other = { ...curve, y: [0, 4, 0] };
   const [band] = front.phaseBands([curve, other].map((c) => ({ xs: c.x, curve: c })));
   assert.deepEqual([band.n, band.middle, band.x], [2, 3, 10]);

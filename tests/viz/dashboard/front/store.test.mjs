@@ -37,6 +37,18 @@ test("a delta in order is applied, and everyone who draws is told", (t) => {
   assert.equal(drawn, 2);
 });
 
+test("what ran when its study ended is cut off, and runs again when that goes on", (t) => {
+  const { model, store } = opened(t);
+  const states = () => [...store.trials.values()].map(({ state }) => state);
+  model.tell(message("snapshot", 7, { trials: [trial(0), trial(1, { state: "stopped" })] }), NOTHING);
+  model.tell(message("delta", 8, { state: "paused" }), NOTHING);
+  assert.deepEqual(states(), ["running", "stopped"]);
+  model.tell(message("delta", 9, { state: "ended" }), NOTHING); // no row comes of what did not change
+  assert.deepEqual(states(), ["cut off", "stopped"]);
+  model.tell(message("delta", 10, { state: "running", trials: [trial(0)] }), NOTHING);
+  assert.deepEqual(states(), ["running", "stopped"]);
+});
+
 test("a delta that was lost brings a snapshot, and what comes before it is not applied", (t) => {
   const { model, store } = opened(t);
   model.tell(message("snapshot", 7), NOTHING);

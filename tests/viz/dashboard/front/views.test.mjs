@@ -173,6 +173,17 @@ test("a rectangle over curves, points and axes becomes the filter", () => {
   assert.deepEqual(nothing, ["trial:", ""]);
 });
 
+test("a line leaves out the axes of what its trial does not have", () => {
+  const done = { state: "stopped", phases: 1 };
+  const trials = [trial(5, { ...done, last: 10, config: { lr: 0.1, momentum: 0.5 } }), trial(6, { ...done, last: -10, config: { lr: 0.2 } }), trial(7, { ...done, last: 0, config: { lr: 0.3, momentum: 0.9 } })];
+  const store = storeOf({ trials }, [table(), table()]);
+  store.meta.hyperparameters = ["lr", "momentum"];
+  const { canvas, calls } = makeCanvas();
+  front.drawParallel(canvas, scene(store));
+  const places = calls.filter(([name]) => name === "lineTo" || name === "moveTo").flatMap(([, ...at]) => at);
+  assert.ok(places.every(Number.isFinite));
+});
+
 test("scores on a logarithmic axis, where all are above nothing", () => {
   const positive = table([5, 30, 1, 0, NaN], [5, 60, 1000, 1, NaN]);
   const drawn = (points, look) => {
@@ -181,6 +192,10 @@ test("scores on a logarithmic axis, where all are above nothing", () => {
     return words();
   };
   assert.ok(["1", "10", "100", "1000", "score (log)"].every((tick) => drawn(positive, { logY: true }).includes(tick)));
+  const near = table([5, 30, 2.1, 0, NaN], [5, 60, 8, 1, NaN]);
+  assert.ok(["2", "5"].every((tick) => drawn(near, { logY: true }).includes(tick))); // within a decade
+  const nearer = table([5, 30, 2.4, 0, NaN], [5, 60, 4.1, 1, NaN]);
+  assert.ok(["2.4", "4.1"].every((tick) => drawn(nearer, { logY: true }).includes(tick)));
   assert.ok(drawn(positive, {}).includes("score"));
   assert.ok(drawn(table([5, 60, -1, 1, NaN]), { logY: true }).includes("score"));
 });

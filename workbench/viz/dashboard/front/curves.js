@@ -1,17 +1,22 @@
 // Scores: learning curves against time, frames or phases, and against hyperparameters; brushes write into the filter.
 
 const AXES = { seconds: "training time", frames: "frames", phases: "phases ended" };
-const DASHES = { running: [], held: [6, 3], paused: [2, 3], "set aside": [8, 3, 2, 3], stopped: [4, 2], finished: [], failed: [1, 2] };
+const DASHES = { running: [], "cut off": [5, 2, 1, 2], held: [6, 3], paused: [2, 3], "set aside": [8, 3, 2, 3], stopped: [4, 2], finished: [], failed: [1, 2] };
+
+// The phases of which a trial took over the weights: it begins with the next one.
+function phasesTaken(trial) {
+  return /^-*/.exec(trial?.pips ?? "")[0].length;
+}
 
 // A curve's places along the axis chosen; NaN where it cannot be placed. A phase under way is as long as the one before.
-function along(curve, axis) {
+function along(curve, axis, taken = 0) {
   if (axis === "seconds") return curve.x;
   if (axis === "frames") return curve.frames;
   let [phase, from, length] = [0, 0, curve.x[curve.end.indexOf(true)] ?? curve.x[curve.x.length - 1] ?? 1];
   const ends = curve.x.filter((_, k) => curve.end[k]);
   return curve.x.map((x, k) => {
     length = ends[phase] === undefined ? Math.max(length, (x - from) * 1.01) : ends[phase] - from;
-    const at = phase + (length > 0 ? (x - from) / length : 1);
+    const at = taken + phase + (length > 0 ? (x - from) / length : 1);
     if (curve.end[k]) [phase, from] = [phase + 1, x];
     return at;
   });
@@ -36,15 +41,15 @@ function quantile(sorted, share) {
 // The scores of the curves shown at the end of every phase: phase, place, 10 %, median, 90 %, trials.
 function phaseBands(curves) {
   const phases = [];
-  for (const { xs, curve } of curves) {
-    let phase = 0;
+  for (const { xs, curve, taken = 0 } of curves) {
+    let phase = taken;
     curve.end.forEach((ends, k) => {
       if (!ends) return;
       (phases[phase] ??= { x: [], y: [] }).x.push(xs[k]);
       phases[phase++].y.push(curve.y[k]);
     });
   }
-  return phases.filter((p) => p.y.length > 1).map(({ x, y }) => {
+  return phases.filter((p) => p?.y.length > 1).map(({ x, y }) => {
     y.sort((a, b) => a - b);
     x.sort((a, b) => a - b);
     return { x: quantile(x, 0.5), low: quantile(y, 0.1), middle: quantile(y, 0.5), high: quantile(y, 0.9), n: y.length };
@@ -54,8 +59,9 @@ function phaseBands(curves) {
 function drawCurves(canvas, { store, own, colors, look }) {
   const { pen, width, height } = ready(canvas, FIGURE);
   const curves = [...store.curves]
-    .filter(([trial, curve]) => own.visible(trial) && curve.x.length && !(look.hideStopped && store.trials.get(trial)?.state === "stopped"))
-    .map(([trial, curve]) => ({ trial, curve, xs: along(curve, look.axis), ys: smoothed(curve, look.smooth) }));
+    .filter(([trial, curve]) => own.visible(trial) && curve.x.length)
+    .map(([trial, curve]) => ({ trial, curve, taken: phasesTaken(store.trials.get(trial)), ys: smoothed(curve, look.smooth) }))
+    .map((one) => ({ ...one, xs: along(one.curve, look.axis, one.taken) }));
   if (!curves.length) return none(pen, width, height, colors, store.curves.size ? "the filter leaves no curve" : "no score has been reported yet");
   let [longest, low, high] = [0, Infinity, -Infinity];
   for (const { xs, ys } of curves) {
@@ -70,7 +76,7 @@ function drawCurves(canvas, { store, own, colors, look }) {
   const unit = look.axis === "seconds" ? clock(longest) : { unit: "", seconds: 1 };
   const log = look.logY && low > 0;
   const x = { low: 0, high: longest / unit.seconds || 1, title: unit.unit ? `${AXES[look.axis]} [${unit.unit}]` : AXES[look.axis], whole: look.axis === "phases" };
-  const y = log ? { low: low / 1.1, high: high * 1.1, log, ticks: decadesIn(low, high), title: "score (log)" } : { ...span([low, high]), title: "score" };
+  const y = log ? { low: low / 1.1, high: high * 1.1, log, ticks: logTicks(low, high), title: "score (log)" } : { ...span([low, high]), title: "score" };
   const { px, py } = axes(pen, boxOf(width, height), x, y, colors);
   const at = (value) => px(value / unit.seconds);
   const faint = look.bands ? 0.25 : own.selected.size ? 0.4 : 0.85;
@@ -116,9 +122,14 @@ function drawCurves(canvas, { store, own, colors, look }) {
   // Every curve with a point in the rectangle.
   hit.brush = (x0, y0, x1, y1) => {
     const inside = curves.filter(({ xs, ys }) => xs.some((x, k) => at(x) >= x0 && at(x) <= x1 && py(ys[k]) >= y0 && py(ys[k]) <= y1));
-    return ["trial:", inside.length ? `trial:${listed(inside.map((c) => c.trial))}` : ""];
+    return brushed(inside);
   };
   return hit;
+}
+
+// What a rectangle over trials writes into the filter: of none, nothing.
+function brushed(inside) {
+  return ["trial:", inside.length ? `trial:${listed(inside.map(({ trial }) => trial))}` : ""];
 }
 
 function drawBands(pen, bands, at, py, color) {
@@ -180,8 +191,8 @@ function drawScores(canvas, { store, own, colors, look }) {
     return mark && { trial: mark.trial, words: [`last score ${short(mark.score)}`, `${name} = ${typeof mark.value === "number" ? short(mark.value) : mark.value}`] };
   };
   hit.brush = (x0, y0, x1, y1) => {
-    const inside = marks.filter((m) => m.x >= x0 && m.x <= x1 && m.y >= y0 && m.y <= y1).map((m) => m.trial);
-    return ["trial:", inside.length ? `trial:${listed(inside)}` : ""];
+    const inside = marks.filter((m) => m.x >= x0 && m.x <= x1 && m.y >= y0 && m.y <= y1);
+    return brushed(inside);
   };
   return hit;
 }
@@ -192,17 +203,18 @@ function drawParallel(canvas, { store, own, colors }) {
   const scored = own.order.filter((t) => t.last !== null);
   if (!scored.length) return none(pen, width, height, colors, "no phase of a visible trial has ended yet");
   const names = [...store.meta.hyperparameters.filter((name) => new Set(scored.map((t) => t.config[name])).size > 1), "score"];
-  const scales = new Map(names.map((name) => [name, rangeOf(scored.map((t) => valueOf(t, name)))]));
+  const has = (t, name) => ![null, undefined].includes(valueOf(t, name)); // some hyperparameters apply to some trials only
+  const scales = new Map(names.map((name) => [name, rangeOf(scored.filter((t) => has(t, name)).map((t) => valueOf(t, name)))]));
   const box = { left: 40, top: 32, width: width - 80, height: height - 48 };
   const px = (k) => box.left + (names.length > 1 ? (k * box.width) / (names.length - 1) : box.width / 2);
   const py = (name, value) => box.top + box.height * (1 - scales.get(name).share(value));
   pen.lineWidth = 1;
-  const lines = scored.map((t) => ({ trial: t.trial, t, ys: names.map((name) => py(name, valueOf(t, name))) }));
+  const lines = scored.map((t) => ({ trial: t.trial, t, ys: names.map((name) => (has(t, name) ? py(name, valueOf(t, name)) : NaN)) }));
   lines.sort((a, b) => own.selected.has(a.trial) - own.selected.has(b.trial));
   for (const { trial, t, ys } of lines) {
     const path = () => {
       pen.beginPath();
-      ys.forEach((y, k) => pen.lineTo(px(k), y));
+      ys.forEach((y, k) => (Number.isNaN(y) ? 0 : Number.isNaN(ys[k - 1] ?? NaN) ? pen.moveTo(px(k), y) : pen.lineTo(px(k), y)));
       pen.stroke();
     };
     const mine = own.selected.has(trial);
@@ -237,7 +249,7 @@ function drawParallel(canvas, { store, own, colors }) {
   hit.brush = (x0, y0, x1, y1) => {
     const name = names[axisAt((x0 + x1) / 2)];
     const { value } = scales.get(name);
-    if (!value) return ["trial:", `trial:${listed(lines.filter(({ ys }) => ys[names.indexOf(name)] >= y0 && ys[names.indexOf(name)] <= y1).map((l) => l.trial))}`];
+    if (!value) return brushed(lines.filter(({ ys }) => ys[names.indexOf(name)] >= y0 && ys[names.indexOf(name)] <= y1));
     const end = (y) => Number(value(1 - (y - box.top) / box.height).toPrecision(3));
     return [`${name}:`, `${name}:${end(y1)}..${end(y0)}`];
   };
@@ -258,10 +270,13 @@ function rangeOf(values) {
   return { low, high, share: (v) => (to(v) - to(low)) / length, value: (share) => back(to(low) + share * length) };
 }
 
-function decadesIn(low, high) {
-  const decades = [];
-  for (let k = Math.floor(Math.log10(low)); k <= Math.ceil(Math.log10(high)); k++) decades.push(10 ** k);
-  return decades.filter((tick) => tick >= low / 1.1 && tick <= high * 1.1);
+// Marks of a logarithmic axis: by decades, of fewer than two and a bit also between them, at least at its ends.
+function logTicks(low, high) {
+  const ticks = [];
+  const factors = high / low < 200 ? [1, 2, 5] : [1];
+  for (let k = Math.floor(Math.log10(low)); k <= Math.log10(high); k++) ticks.push(...factors.map((factor) => Number((factor * 10 ** k).toPrecision(1))));
+  const inside = ticks.filter((tick) => tick >= low / 1.1 && tick <= high * 1.1);
+  return inside.length > 1 ? inside : [...new Set([low, high])];
 }
 
 // As workbench.viz.figures.scales: log over a factor of 20, categories for words and a few unevenly set numbers.
@@ -270,10 +285,7 @@ function axisOf(order, words, n) {
   const gaps = order.slice(1).map((value, k) => value - order[k]);
   const uneven = order.length > 2 && order.length <= 10 && n > order.length && Math.max(...gaps) / Math.min(...gaps) > order.length;
   if (!words && first > 0 && last / first > 20) {
-    const decades = [];
-    const factors = last / first < 200 ? [1, 2, 5] : [1];
-    for (let k = Math.floor(Math.log10(first)); k <= Math.log10(last); k++) decades.push(...factors.map((factor) => Number((factor * 10 ** k).toPrecision(1))));
-    return { low: first / 1.3, high: last * 1.3, log: true, ticks: decades.filter((tick) => tick >= first / 1.1 && tick <= last * 1.1) };
+    return { low: first / 1.3, high: last * 1.3, log: true, ticks: logTicks(first, last) };
   }
   if (words || uneven) {
     return { low: -0.5, high: order.length - 0.5, ticks: order.map((_, k) => k), labels: order.map((v) => String(v).slice(0, 14)) };

@@ -26,20 +26,21 @@ function numbersIn(words) {
 }
 
 function rangeIn(words) {
-  const [low, high] = words.split("..").map((end) => (end === "" ? NaN : Number(end)));
+  const [low, high = low] = words.split("..").map((end) => (end === "" ? NaN : Number(end)));
   return { low: Number.isNaN(low) ? -Infinity : low, high: Number.isNaN(high) ? Infinity : high };
 }
 
 function comparison(name, sign, words) {
   const limit = Number(words);
+  const has = (t) => ![null, undefined].includes(valueOf(t, name)); // no score, or a hyperparameter that does not apply
   const than = { "<": (v) => v < limit, ">": (v) => v > limit, "<=": (v) => v <= limit, ">=": (v) => v >= limit }[sign];
-  if (than) return words !== "" && Number.isFinite(limit) ? (t) => valueOf(t, name) !== null && than(valueOf(t, name)) : null;
+  if (than) return words !== "" && Number.isFinite(limit) ? (t) => has(t) && than(valueOf(t, name)) : null;
   if (words.includes("..")) {
     const { low, high } = rangeIn(words);
-    return (t) => valueOf(t, name) !== null && valueOf(t, name) >= low && valueOf(t, name) <= high;
+    return (t) => has(t) && valueOf(t, name) >= low && valueOf(t, name) <= high;
   }
   const wanted = words.toLowerCase().split(",");
-  return (t) => wanted.some((word) => (Number.isFinite(Number(word)) && word !== "" ? Number(word) === Number(valueOf(t, name)) : String(valueOf(t, name)).toLowerCase().startsWith(word)));
+  return (t) => has(t) && wanted.some((word) => (Number.isFinite(Number(word)) && word !== "" ? Number(word) === Number(valueOf(t, name)) : String(valueOf(t, name)).toLowerCase().startsWith(word)));
 }
 
 function textOf(trial) {

@@ -111,6 +111,15 @@ function makeStore(model) {
   return store;
 }
 
+// Nothing runs any more: no row comes of trials that ran when their study ended.
+function cutOff(store) {
+  for (const trial of store.trials.values()) {
+    if (trial.state !== "running") continue;
+    trial.state = "cut off";
+    store.version++;
+  }
+}
+
 function apply(store, content, buffers) {
   const { trials, ...small } = content; // of the small things a delta tells those that have changed
   store.now = content.type === "delta" ? { ...store.now, ...small } : small;
@@ -121,6 +130,7 @@ function apply(store, content, buffers) {
       if (!store.meta.hyperparameters.includes(name)) store.meta.hyperparameters.push(name);
     }
   }
+  if (!["running", "paused"].includes(store.now.state)) cutOff(store);
   const [anew, samples] = content.rates;
   store.rates = anew ? samples : store.rates.concat(samples);
   const forgotten = new Set(content.void ?? []); // lines whose place another took

@@ -2,7 +2,7 @@
 
 const ROW = 22; // pixels
 const SPARE = 4; // rows drawn beyond either edge
-const MARKS = { running: "▶", held: "◆", paused: "‖", "set aside": "◇", stopped: "■", finished: "●", failed: "✕" };
+const MARKS = { running: "▶", "cut off": "▷", held: "◆", paused: "‖", "set aside": "◇", stopped: "■", finished: "●", failed: "✕" };
 const PIPS = { c: ["continued", "●"], s: ["stopped", "■"], f: ["finished", "★"], x: ["failed", "✕"], r: ["running", "▷"], h: ["held", "◆"], p: ["paused", "‖"] };
 
 function columnsOf(store) {
