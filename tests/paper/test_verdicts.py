@@ -88,6 +88,24 @@ def test_without_repetitions_the_false_positive_rate_is_told_and_a_high_one_deci
     assert (verdict(pair), pair[1].chance) == (found, chance)
 
 
+@pytest.mark.parametrize(
+    ("low", "high", "rival", "found"),
+    [(-16, 5, 460, "undecided"), (-16, 5, 440, "differs"), (-16, -1, 500, "differs"), (1, 5, 480, "agrees")],
+)
+def test_a_rival_that_has_nearly_all_there_is_leaves_no_room_for_a_gain(low, high, rival, found) -> None:
+    gap = Interval((low + high) / 2, low, high)
+    pair = verdicts.better(CLAIM, gap, FROM, "ours less theirs", rival=[rival, rival])
+    assert verdict(pair) == found
+    assert ("near 500, the most there is" in pair[1].why) == (rival > 450)
+
+
+def test_being_alike_where_all_have_nearly_all_there_is_proves_nothing() -> None:
+    alike = verdicts.within(CLAIM, Interval(0, -1, 1), -10, 10, FROM, "ours less theirs", "%")
+    assert verdict(alike) == "agrees"
+    assert verdict(verdicts.with_room(alike, [490, 500], 470)) == "undecided"
+    assert verdict(verdicts.with_room(alike, [490, 500], 300)) == "agrees"
+
+
 def test_values_rise_in_order_or_do_not() -> None:
     found = [verdict(verdicts.rising(CLAIM, v, FROM, "")) for v in ([1, 2, 3, 4, 5], [5, 4, 3, 2, 1], [1, 3, 2, 5, 4])]
     assert found == ["agrees", "differs", "undecided"]

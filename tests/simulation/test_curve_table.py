@@ -5,6 +5,7 @@ import pytest
 
 from workbench.core.errors import InvalidInput, SchedulerError
 from workbench.simulation.curve_table import TableCurves, read_table
+from workbench.simulation.sources import read_curves
 
 
 def rows(**columns) -> pd.DataFrame:
@@ -45,6 +46,23 @@ def test_the_seed_decides_which_recording_a_configuration_gets(written) -> None:
     table = read_table(written(rows()))
     picks = {tuple(TableCurves(table, s).phase(0, 0, c, 0)[1] for c in table.configs) for s in range(30)}
     assert picks == {(0, 6), (0, 9), (3, 6), (3, 9)}
+
+
+def test_configurations_are_drawn_again_with_their_curves(written) -> None:
+    frame = rows(lr=[0.1] * 6 + [0.2] * 6)
+    table = read_table(written(frame))
+    drawn = [table.redrawn(seed) for seed in range(20)]
+    assert {tuple(config["lr"] for config in of.configs) for of in drawn} == {
+        (a, b) for a in (0.1, 0.2) for b in (0.1, 0.2)
+    }
+    for of in drawn:
+        assert [config["config_id"] for config in of.configs] == [0, 1]
+        for config, scores in zip(of.configs, of.scores, strict=True):
+            assert scores.tolist() == table.scores[[0.1, 0.2].index(config["lr"])].tolist()
+    described = {"kind": "table", "path": str(written(frame)), "redraw": 3}
+    assert read_curves(described, None).configs == drawn[3].configs
+    with pytest.raises(InvalidInput, match="redraw a whole number from 0, got -1"):
+        read_curves({**described, "redraw": -1}, None)
 
 
 def test_recorded_seconds_become_durations(written) -> None:

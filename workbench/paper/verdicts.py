@@ -6,7 +6,8 @@ other (*differs*), or across (*undecided*); without repetitions the criterion's 
 above one in twenty nothing is decided. What was run on something else is *not comparable*, whatever its value.
 
 A claim that something is better is not only contradicted where it is worse: else one that is merely untrue would stay
-undecided for ever. It differs where the interval leaves no more than is taken for "nearly the same" elsewhere.
+undecided for ever. It differs where the interval leaves no more than is taken for "nearly the same" elsewhere. Where
+scores near the most that a game can bring leave no room for more, that is no contradiction, and being alike no proof.
 
 Intervals of means are Student's and Welch's, not bootstraps: three seeds drawn again reach no further than their least
 and greatest, so that one side of 0 is met by chance one time in four; Student's with 95 % keeps to one in twenty.
@@ -15,6 +16,7 @@ and greatest, so that one side of 0 is met by chance one time in four; Student's
 import math
 import warnings
 from collections.abc import Sequence
+from dataclasses import replace
 
 import numpy as np
 import numpy.typing as npt
@@ -27,7 +29,7 @@ NEARLY = 10.0
 """Per cent: what "similar", "as fast" and "nearly identical" are taken for where a paper gives no number."""
 
 CARTPOLE_MOST = 500.0
-"""What a game of CartPole-v1 can bring: where all have it, scores tell nothing more."""
+"""What a game of CartPole-v1 can bring."""
 
 CONFIDENCE = 0.95
 CHANCE = 0.05
@@ -82,11 +84,37 @@ def below(number: Published, measured: Interval, bound: float, origin: Origin, w
     return within(number, measured, -math.inf, bound, origin, why, unit)
 
 
-def better(number: Published, measured: Interval, origin: Origin, why: str, unit: str = "%") -> Pair:
-    """Ask whether there is a gain, by an interval in per cent: all above 0; it differs if all is below `NEARLY`."""
-    verdict: Verdict = "agrees" if measured.low > 0 else "differs" if measured.high < NEARLY else "undecided"
-    why = f"{why}; agrees above 0, differs below {NEARLY:g}"
+def better(
+    number: Published,
+    measured: Interval,
+    origin: Origin,
+    why: str,
+    unit: str = "%",
+    *,
+    rival: npt.ArrayLike = -math.inf,
+) -> Pair:
+    """Ask whether there is a gain, by an interval in per cent: all above 0; it differs if all is below `NEARLY`.
+
+    Over a rival whose scores are near the most of CartPole no such gain is possible: it differs if all is below 0.
+    """
+    bound = 0.0 if (full := _full(rival)) else NEARLY
+    verdict: Verdict = "agrees" if measured.low > 0 else "differs" if measured.high < bound else "undecided"
+    why = f"{why}{full}; agrees above 0, differs below {bound:g}"
     return number, Ours(measured.value, origin, verdict, why, unit, (measured.low, measured.high))
+
+
+def with_room(pair: Pair, *scores: npt.ArrayLike) -> Pair:
+    """Leave undecided whether scores are alike that are all near the most of CartPole."""
+    number, ours = pair
+    if not all(full := [_full(of) for of in scores]):
+        return pair
+    return number, replace(ours, verdict="undecided", why=f"{ours.why}{full[0]}")
+
+
+def _full(scores: npt.ArrayLike) -> str:
+    """Say so where scores are, on average, near the most there is."""
+    near = float(np.mean(np.asarray(scores, float))) > (1 - NEARLY / 100) * CARTPOLE_MOST
+    return f"; near {CARTPOLE_MOST:g}, the most there is" if near else ""
 
 
 def met(number: Published, holds: bool, value: float, chance: float, origin: Origin, why: str, unit: str = "") -> Pair:

@@ -3,7 +3,7 @@
 import hashlib
 from collections import Counter
 from collections.abc import Collection, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
@@ -49,6 +49,12 @@ class CurveTable:
     def n_phases(self) -> int:
         """Steps of a curve; each is a phase."""
         return len(self.steps)
+
+    def redrawn(self, seed: int) -> "CurveTable":
+        """Draw as many configurations from these, with replacement: what repetitions of them cannot tell of others."""
+        rows = np.random.default_rng([seed, 4]).integers(len(self.configs), size=len(self.configs))
+        configs = [{**self.configs[row], "config_id": number} for number, row in enumerate(rows)]
+        return replace(self, configs=configs, scores=self.scores[rows], durations=self.durations[rows])
 
 
 @dataclass

@@ -5,6 +5,7 @@ from dataclasses import dataclass, fields
 from functools import lru_cache, partial
 from typing import Any
 
+from workbench.core.checks import check_value, whole
 from workbench.core.errors import InvalidInput, refuse_unknown, unknown
 from workbench.core.places import located
 from workbench.core.space import Space
@@ -69,6 +70,9 @@ def _tabled(settings: dict[str, Any], space: Space | None) -> CurveSource:
     path, configs = located(settings["path"]), settings.get("configs")
     columns, only = (tuple(sorted(settings.get(key, {}).items())) for key in ("columns", "only"))
     table = _read_table(str(path), None if configs is None else str(located(configs)), columns, only)
+    if (redraw := settings.get("redraw")) is not None:
+        check_value(table, whole(0), "redraw", redraw)
+        table = table.redrawn(redraw)
     return CurveSource(table.n_phases, table.configs, partial(TableCurves, table), table)
 
 
@@ -93,7 +97,7 @@ SOURCES: Mapping[str, tuple[Any, Mapping[str, bool]]] = {  # kind → builder, s
         _synthetic,
         {"n_phases": True, **dict.fromkeys((*_SYNTHETIC, "family", "cost_table", "cost_by"), False)},
     ),
-    "table": (_tabled, {"path": True, "configs": False, "columns": False, "only": False}),
+    "table": (_tabled, {"path": True, "configs": False, "columns": False, "only": False, "redraw": False}),
     "study": (_study, {"db": True, "name": True}),
 }
 

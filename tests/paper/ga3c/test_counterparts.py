@@ -62,8 +62,9 @@ def test_only_of_cartpole_is_it_said_that_all_have_the_most_there_is(tmp_path) -
     ]
     for name, game in (("ga3c-speed", "CartPole-v1"), ("ga3c-speed-atari", "MsPacman")):
         keep_table(tmp_path / name, [{"game": game} | row for row in rows], ABOUT)
-    scores = [ours.why for number, ours in speed(tmp_path) if "score" in number.what]
-    assert ["both near 500" in why for why in scores] == [True, True, False, False]
+    scores = [ours for number, ours in speed(tmp_path) if "score" in number.what]
+    assert ["near 500" in ours.why for ours in scores] == [True, True, False, False]
+    assert [ours.verdict for ours in scores] == ["undecided", "undecided", "agrees", "differs"]
 
 
 @pytest.mark.parametrize(("others", "verdict"), [([50.0] * 39, "agrees"), ([99.0] * 39, "undecided")])

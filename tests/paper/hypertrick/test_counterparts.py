@@ -91,7 +91,7 @@ def test_the_excess_of_alpha_is_that_of_table_1() -> None:
 def test_who_goes_on_is_asked_of_pairs(tmp_path, shares, verdict) -> None:
     high, low = shares
     rows = [
-        {"repeat": n, "fast_low": high + n / 100, "slow_low": low, "unstable": low, "steady": high + n / 100}
+        {"draw": n, "repeat": 0, "fast_low": high + n / 100, "slow_low": low, "unstable": low, "steady": high + n / 100}
         for n in range(4)
     ]
     keep_table(tmp_path / "curves-evictions", rows, ABOUT)

@@ -1,5 +1,6 @@
 """Ours beside the GA3C paper's numbers and claims, all measured."""
 
+import math
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
@@ -13,7 +14,6 @@ from workbench.paper.experiment import RecordedTable
 from workbench.paper.ga3c.published import CLAIMS, NUMBERS, TABLE_2
 from workbench.paper.numbers import Counterpart, Origin, Pairs, Published, find
 from workbench.paper.verdicts import (
-    CARTPOLE_MOST,
     NEARLY,
     above,
     better,
@@ -22,6 +22,7 @@ from workbench.paper.verdicts import (
     paired_percent,
     percent,
     rising,
+    with_room,
     within,
 )
 
@@ -31,6 +32,7 @@ TRAINING_BATCHES = {
     "ga3c-training-batch-atari": "Ms. Pac-Man, free threads, summed gradients",
 }
 ADJUSTED = "adjusted, from 4"
+_FASTER_IS_BETTER = "who plays more frames in the same time scores higher"
 
 
 def networks(root: Path) -> Pairs:
@@ -93,22 +95,17 @@ def speed(root: Path) -> Pairs:
         ):
             gap = percent(runs[ADJUSTED][measure], runs[fast][measure])
             why = f"{measure} at the end, adjusted less {fast}; {on}"
-            why += _at_the_top(kept, runs, ADJUSTED, fast) * (measure == "score")
-            yield above(_claim("Sec. 5.2", what), gap, -NEARLY, kept.origin, why, "%")
-        gap, number = (
-            percent(runs[fast]["score"], runs[slow]["score"]),
-            "who plays more frames in the same time scores higher",
-        )
-        why = f"{fast} less {slow}, the last score; {on}{_at_the_top(kept, runs, fast, slow)}"
-        yield better(_claim("Sec. 5.2", number), gap, kept.origin, why)
+            pair = above(_claim("Sec. 5.2", what), gap, -NEARLY, kept.origin, why, "%")
+            yield with_room(pair, *_limited(kept, runs, ADJUSTED, fast)) if measure == "score" else pair
+        gap, number = percent(runs[fast]["score"], runs[slow]["score"]), _claim("Sec. 5.2", _FASTER_IS_BETTER)
+        (rival,) = _limited(kept, runs, slow)
+        yield better(number, gap, kept.origin, f"{fast} less {slow}, the last score; {on}", rival=rival)
 
 
-def _at_the_top(kept: RecordedTable, runs: Mapping[str, pd.DataFrame], *variants: str) -> str:
-    """Say so where variants of CartPole all come, on average, to nine tenths of what can be had there."""
-    if kept.frame["game"].iloc[0] != "CartPole-v1":
-        return ""
-    least = min(float(runs[variant]["score"].mean()) for variant in variants)
-    return f"; both near {CARTPOLE_MOST:g}, the most there is" * (least > 0.9 * CARTPOLE_MOST)
+def _limited(kept: RecordedTable, runs: Mapping[str, pd.DataFrame], *variants: str) -> "list[pd.Series | float]":
+    """Give the scores of variants, if they have a limit."""
+    limited = kept.frame["game"].iloc[0] == "CartPole-v1"
+    return [runs[variant]["score"] if limited else -math.inf for variant in variants]
 
 
 def learning(root: Path) -> Pairs:

@@ -17,7 +17,9 @@ class Evictions:
     """Repetitions of a simulated HyperTrick study."""
 
     preset: str = "ga3c-curves"
-    repeats: int = 1000
+    repeats: int = 1000  # on the configurations as they were recorded
+    draws: int = 200  # of as many of them, with replacement
+    each: int = 20  # repetitions of a draw
 
 
 def evictions(settings: Evictions) -> Rows:
@@ -29,12 +31,18 @@ def evictions(settings: Evictions) -> Rows:
     Returns
     -------
     rows
-        One a repetition: repeat, and mean shares of the phases run (0 to 1) of trials whose score is below the median,
-        the faster half (fast_low) and the slower (slow_low) of all; of the quarter with the largest fall (unstable) and
-        of the others (steady).
+        One a repetition: draw (0: the configurations as they were recorded), repeat, and mean shares of the phases run
+        (0 to 1) of trials whose score is below the median, the faster half (fast_low) and the slower (slow_low) of all;
+        of the quarter with the largest fall (unstable) and of the others (steady).
     """
-    scenario = preset(settings.preset)
-    return [{"repeat": number} | _shares(scenario, number) for number in range(settings.repeats)]
+    recorded = preset(settings.preset)
+    scenarios = [(recorded, settings.repeats)]
+    scenarios += [(recorded.with_curves(redraw=draw), settings.each) for draw in range(settings.draws)]
+    return [
+        {"draw": draw, "repeat": number} | _shares(scenario, number)
+        for draw, (scenario, repeats) in enumerate(scenarios)
+        for number in range(repeats)
+    ]
 
 
 def _shares(scenario: Scenario, number: int) -> dict[str, float]:

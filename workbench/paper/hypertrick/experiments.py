@@ -1,12 +1,16 @@
 """What is run for the HyperTrick paper's figures and tables, but for the Atari studies: those are whole studies."""
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
+
+import numpy as np
 
 from workbench.algos.rl.ga3c.trial import GA3C
 from workbench.algos.rl.games import find_game
 from workbench.algos.search import RandomSearcher
 from workbench.analysis import importance
+from workbench.analysis.bootstrap import Interval, bootstrap_interval
 from workbench.core.budget import Budget
 from workbench.core.domains import Choice, LogUniform
 from workbench.core.errors import WorkbenchError
@@ -16,7 +20,7 @@ from workbench.core.space import Space
 from workbench.knowledge import Frames, frames_of
 from workbench.paper.experiment import Experiment, Rows, each
 from workbench.paper.hypertrick.evictions import Evictions, evictions
-from workbench.simulation import compare, preset
+from workbench.simulation import Comparison, compare, preset
 from workbench.study.results import Results
 
 SPACE = Space(  # the paper's, Sec. 5.1; its set of gamma is lost in the text, this one is ours
@@ -38,6 +42,17 @@ class Repetitions:
     processes: int = 2
 
 
+@dataclass(frozen=True)
+class Redrawn:
+    """Repetitions on recorded curves, and then `each` on so many draws of their configurations, with replacement."""
+
+    preset: str
+    repeats: int
+    draws: int
+    each: int
+    processes: int = 2
+
+
 def schedulers(settings: Repetitions) -> Rows:
     """Simulate Hyperband and HyperTrick on the same configurations.
 
@@ -48,17 +63,55 @@ def schedulers(settings: Repetitions) -> Rows:
         ``_high``); last those of the paired differences. Times in the curves' units.
     """
     comparison = compare(preset(settings.preset), settings.repeats, processes=settings.processes)
+    intervals = {
+        name: {measure: bootstrap_interval(values, resamples=2000) for measure, values in of.items()}
+        for name, of in _values(comparison).items()
+    }
+    return _rows(intervals, repeats=settings.repeats)
+
+
+def redrawn_schedulers(settings: Redrawn) -> Rows:
+    """Simulate them on recorded curves: intervals are over what other configurations might have been recorded.
+
+    Returns
+    -------
+    rows
+        As of `schedulers`, and draws; the intervals hold 95 % of the medians over the draws.
+    """
+    scenario = preset(settings.preset)
+    whole = _medians(compare(scenario, settings.repeats, processes=settings.processes))
+    drawn = [
+        _medians(compare(scenario.with_curves(redraw=draw), settings.each, processes=settings.processes))
+        for draw in range(settings.draws)
+    ]
+    intervals = {
+        name: {
+            measure: Interval(value, *map(float, np.quantile([of[name][measure] for of in drawn], (0.025, 0.975))))
+            for measure, value in of_name.items()
+        }
+        for name, of_name in whole.items()
+    }
+    return _rows(intervals, repeats=settings.repeats, draws=settings.draws)
+
+
+def _values(comparison: Comparison) -> dict[str, dict[str, Any]]:
+    """Give the repetitions' `MEASURES` of every scheduler, and of the first less each other."""
     first, *others = comparison.labels
-    measured = {label: comparison.medians(label, MEASURES) for label in comparison.labels}
-    for other in others:
-        measured[f"{first} - {other}"] = {m: comparison.difference(m, first, other) for m in MEASURES}
+    found = {label: {m: comparison.values[label, m] for m in MEASURES} for label in comparison.labels}
+    return found | {f"{first} - {other}": {m: found[first][m] - found[other][m] for m in MEASURES} for other in others}
+
+
+def _medians(comparison: Comparison) -> dict[str, dict[str, float]]:
+    return {name: {m: float(np.median(v)) for m, v in of.items()} for name, of in _values(comparison).items()}
+
+
+def _rows(intervals: Mapping[str, Mapping[str, Interval]], **counts: int) -> Rows:
     rows: Rows = []
-    for name, intervals in measured.items():
-        values = {measure: intervals[measure].value for measure in MEASURES}  # the medians first, then their intervals
-        for measure in MEASURES:
-            values |= intervals[measure].columns(measure)
-        rounded = {column: round(value, 9) for column, value in values.items()}
-        rows.append({"scheduler": name, "repeats": settings.repeats} | rounded)
+    for name, of in intervals.items():
+        values = {measure: interval.value for measure, interval in of.items()}  # medians first, then intervals
+        for measure, interval in of.items():
+            values |= interval.columns(measure)
+        rows.append({"scheduler": name, **counts} | {column: round(value, 9) for column, value in values.items()})
     return rows
 
 
@@ -178,7 +231,7 @@ EXPERIMENTS: list[Experiment[Any]] = [
         shows="HyperTrick, Sec. 5.2.2, on recorded GA3C curves: what fast and slow, unstable and steady trials ran",
         source="simulated",
         run=evictions,
-        scales={"minutes": Evictions(), "hours": Evictions(repeats=10_000), "paper": Evictions(repeats=10_000)},
+        scales={"minutes": Evictions(), "hours": Evictions(draws=1000), "paper": Evictions(draws=1000)},
     ),
     Experiment(
         "hyperband-against-hypertrick",
@@ -206,11 +259,11 @@ EXPERIMENTS: list[Experiment[Any]] = [
         "curves-hyperband-against-hypertrick",
         shows="HyperTrick, Fig. 6 and Table 3, on recorded GA3C curves: Hyperband against HyperTrick on 46 nodes",
         source="simulated",
-        run=schedulers,
+        run=redrawn_schedulers,
         scales={
-            "minutes": Repetitions("ga3c-curves", 1000),
-            "hours": Repetitions("ga3c-curves", 10_000),
-            "paper": Repetitions("ga3c-curves", 10_000),
+            "minutes": Redrawn("ga3c-curves", 1000, draws=200, each=20),
+            "hours": Redrawn("ga3c-curves", 10_000, draws=1000, each=50),
+            "paper": Redrawn("ga3c-curves", 10_000, draws=1000, each=50),
         },
     ),
     Experiment(
