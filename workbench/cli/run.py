@@ -157,13 +157,6 @@ def _run(arguments: argparse.Namespace) -> int:
     return 130 if interrupted else 1 if results.summary["best_trial"] is None else 0
 
 
-def _own(study: "Study") -> str | None:
-    """Name the code of one's own that a study trains with; a knowledge base alone does not import it."""
-    from workbench.core.record import own_classes
-
-    return next(iter(own_classes(study.spec["trainable"])), None)
-
-
 def _cluster(where: str | None) -> "AbstractContextManager[Client | None]":
     """Connect to a cluster for the time of a study, or start one, if one is named."""
     if where is None:

@@ -45,76 +45,111 @@ class Domain(Protocol):
 
 
 @dataclass(frozen=True)
-class Uniform(Domain):
-    """Uniform on [low, high], on multiples of `step` counted from `low` if a step is given.
-
-    With integer `low` and `step` the values are integers.
-    """
+class _Range(Domain):
+    """What ranges of numbers share."""
 
     low: float
     high: float
     step: float | None = None
 
     def __post_init__(self) -> None:
-        _check_range(self)
+        for name in ("low", "high", "step"):
+            object.__setattr__(self, name, scalar(getattr(self, name)))
+        numbers = [self.low, self.high, *([] if self.step is None else [self.step])]
+        if not all(isinstance(v, (int, float)) and not isinstance(v, bool) and math.isfinite(v) for v in numbers):
+            raise InvalidInput(f"{self} needs finite numbers")
+        if not self.low < self.high:
+            raise InvalidInput(
+                f"{self} is {'empty' if self.low == self.high else 'inverted'}: low must be less than high"
+            )
+        if self.step is not None and not 0 < self.step <= self.high - self.low:
+            raise InvalidInput(f"{self} needs 0 < step <= high - low")
+
+    def contains(self, value: object) -> bool:
+        if isinstance(value, bool) or not isinstance(value, (int, float)) or not self.low <= value <= self.high:
+            return False
+        if self.step is None:
+            return True
+        steps = (value - self.low) / self.step
+        return math.isclose(steps, round(steps), abs_tol=1e-9)
+
+    def perturb(self, value: Scalar, factor: float, rng: np.random.Generator) -> Scalar:
+        return self._moved(float(value), float(value) * factor, (factor - 1) * (-1 if float(value) < 0 else 1))
+
+    @property
+    def _n_steps(self) -> int:
+        return math.floor((self.high - self.low) / (self.step or 1) + 1e-9)
+
+    def _on_step(self, value: float) -> Scalar:
+        """Clip to the range and round to the step."""
+        value = min(max(value, self.low), self.high)
+        if self.step is None:
+            return float(value)
+        at = self.low + self.step * min(max(round((value - self.low) / self.step), 0), self._n_steps)
+        return int(at) if float(self.low).is_integer() and float(self.step).is_integer() else float(at)
+
+    def _moved(self, value: float, wanted: float, direction: float) -> Scalar:
+        """Bring `wanted` into the range; with a step at least one of them from `value`, as `direction` points."""
+        at, was = self._on_step(wanted), self._on_step(value)
+        if self.step is None or not direction or at != was:
+            return at
+        return self._on_step(float(was) + math.copysign(self.step, direction))
+
+    def _spread(self, values: Iterable[float]) -> list[Scalar]:
+        return list(dict.fromkeys(map(self._on_step, map(float, values))))
+
+    def _json(self, kind: str) -> dict[str, Any]:
+        return {kind: [self.low, self.high], **({} if self.step is None else {"step": self.step})}
+
+
+@dataclass(frozen=True)
+class Uniform(_Range):
+    """Uniform on [low, high], on multiples of `step` counted from `low` if a step is given.
+
+    With integer `low` and `step` the values are integers.
+    """
 
     def sample(self, rng: np.random.Generator) -> Scalar:
         if self.step is None:
             return float(rng.uniform(self.low, self.high))
-        return _on_step(self, self.low + self.step * float(rng.integers(_n_steps(self) + 1)))
+        return self._on_step(self.low + self.step * float(rng.integers(self._n_steps + 1)))
 
     def grid(self, n: int) -> list[Scalar]:
-        return _spread(self, [float(v) for v in np.linspace(self.low, self.high, n)])
-
-    def contains(self, value: object) -> bool:
-        return _in_range(self, value)
-
-    def perturb(self, value: Scalar, factor: float, rng: np.random.Generator) -> Scalar:
-        return _moved(self, float(value), float(value) * factor, (factor - 1) * (-1 if float(value) < 0 else 1))
+        return self._spread(np.linspace(self.low, self.high, n))
 
     def shift(self, value: Scalar, share: float) -> Scalar:
-        return _moved(self, float(value), float(value) + share * (self.high - self.low), share)
+        return self._moved(float(value), float(value) + share * (self.high - self.low), share)
 
     def to_json(self) -> dict[str, Any]:
-        return {"uniform": [self.low, self.high], **_step_json(self)}
+        return self._json("uniform")
 
 
 @dataclass(frozen=True)
-class LogUniform(Domain):
+class LogUniform(_Range):
     """Log-uniform on [low, high]; quantised to multiples of `step` counted from `low` if a step is given.
 
     Quantising draws from the continuous law on [low - step/2, high + step/2) and rounds, so that the end
     values are as likely as their neighbours' density says.
     """
 
-    low: float
-    high: float
-    step: float | None = None
-
     def __post_init__(self) -> None:
-        _check_range(self)
+        super().__post_init__()
         if not self.low > 0:
             raise InvalidInput(f"LogUniform needs 0 < low, got low={self.low}: use Uniform for ranges that reach 0")
 
     def sample(self, rng: np.random.Generator) -> Scalar:
         half = (self.step or 0.0) / 2
         low, high = max(self.low - half, self.low / 2), self.high + half
-        return _on_step(self, math.exp(rng.uniform(math.log(low), math.log(high))))
+        return self._on_step(math.exp(rng.uniform(math.log(low), math.log(high))))
 
     def grid(self, n: int) -> list[Scalar]:
-        return _spread(self, [float(v) for v in np.geomspace(self.low, self.high, n)])
-
-    def contains(self, value: object) -> bool:
-        return _in_range(self, value)
-
-    def perturb(self, value: Scalar, factor: float, rng: np.random.Generator) -> Scalar:
-        return _moved(self, float(value), float(value) * factor, (factor - 1) * (-1 if float(value) < 0 else 1))
+        return self._spread(np.geomspace(self.low, self.high, n))
 
     def shift(self, value: Scalar, share: float) -> Scalar:
-        return _moved(self, float(value), float(value) * (self.high / self.low) ** share, share)
+        return self._moved(float(value), float(value) * (self.high / self.low) ** share, share)
 
     def to_json(self) -> dict[str, Any]:
-        return {"log_uniform": [self.low, self.high], **_step_json(self)}
+        return self._json("log_uniform")
 
 
 @dataclass(frozen=True)
@@ -188,9 +223,6 @@ def domain_from_json(name: str, entry: Any) -> Domain:
     raise InvalidInput(f"hyperparameter {name!r}: got {dict(entry)}; {allowed}")
 
 
-_Range = Uniform | LogUniform
-
-
 def meant(given: object) -> str:
     """Say what to write in place of what is no domain."""
     if isinstance(given, type):
@@ -209,53 +241,3 @@ def meant(given: object) -> str:
 def scalar(value: Any) -> Any:
     """Turn a number or word of numpy's into Python's own."""
     return value.item() if isinstance(value, np.generic) else value
-
-
-def _check_range(d: _Range) -> None:
-    for name in ("low", "high", "step"):
-        object.__setattr__(d, name, scalar(getattr(d, name)))
-    numbers = [d.low, d.high, *([] if d.step is None else [d.step])]
-    if not all(isinstance(v, (int, float)) and not isinstance(v, bool) and math.isfinite(v) for v in numbers):
-        raise InvalidInput(f"{d} needs finite numbers")
-    if not d.low < d.high:
-        raise InvalidInput(f"{d} is {'empty' if d.low == d.high else 'inverted'}: low must be less than high")
-    if d.step is not None and not 0 < d.step <= d.high - d.low:
-        raise InvalidInput(f"{d} needs 0 < step <= high - low")
-
-
-def _n_steps(d: _Range) -> int:
-    return math.floor((d.high - d.low) / (d.step or 1) + 1e-9)
-
-
-def _on_step(d: _Range, value: float) -> Scalar:
-    """Clip to the range and round to the step."""
-    value = min(max(value, d.low), d.high)
-    if d.step is None:
-        return float(value)
-    at = d.low + d.step * min(max(round((value - d.low) / d.step), 0), _n_steps(d))
-    return int(at) if float(d.low).is_integer() and float(d.step).is_integer() else float(at)
-
-
-def _moved(d: _Range, value: float, wanted: float, direction: float) -> Scalar:
-    """Bring `wanted` into the range, and with a step at least one of them away from `value`, as `direction` points."""
-    at, was = _on_step(d, wanted), _on_step(d, value)
-    if d.step is None or not direction or at != was:
-        return at
-    return _on_step(d, float(was) + math.copysign(d.step, direction))
-
-
-def _in_range(d: _Range, value: object) -> bool:
-    if isinstance(value, bool) or not isinstance(value, (int, float)) or not d.low <= value <= d.high:
-        return False
-    if d.step is None:
-        return True
-    steps = (value - d.low) / d.step
-    return math.isclose(steps, round(steps), abs_tol=1e-9)
-
-
-def _spread(d: _Range, values: list[float]) -> list[Scalar]:
-    return list(dict.fromkeys(_on_step(d, v) for v in values))
-
-
-def _step_json(d: _Range) -> dict[str, Any]:
-    return {} if d.step is None else {"step": d.step}
