@@ -94,7 +94,7 @@ def speed(root: Path) -> Pairs:
             ("adjustment plays only slightly fewer frames than the fastest fixed mix", "frames"),
         ):
             gap = percent(runs[ADJUSTED][measure], runs[fast][measure])
-            why = f"{measure} at the end, adjusted less {fast}; {on}"
+            why = f"{measure} at the end, {ADJUSTED} agents, less {fast}; {on}"
             pair = above(_claim("Sec. 5.2", what), gap, -NEARLY, kept.origin, why, "%")
             yield with_room(pair, *_limited(kept, runs, ADJUSTED, fast)) if measure == "score" else pair
         gap, number = percent(runs[fast]["score"], runs[slow]["score"]), _claim("Sec. 5.2", _FASTER_IS_BETTER)
