@@ -116,8 +116,8 @@ EXPERIMENTS: list[Experiment[Any]] = [
         source="measured",
         run=curves,
         scales={
-            "minutes": Learning("learning-rate", seeds=3, frames=100_000),
-            "hours": Learning("learning-rate", seeds=20, frames=300_000),
+            "minutes": Learning("learning-rate", seeds=20, frames=100_000),
+            "hours": Learning("learning-rate", seeds=40, frames=300_000),
             "paper": Learning("learning-rate", seeds=3, **_PONG),
         },
     ),
