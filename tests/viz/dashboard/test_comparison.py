@@ -66,6 +66,9 @@ def test_it_is_sent_again_only_when_something_is_new(both, logs):
     both.refresh()
     assert kinds == ["beat", "snapshot"]
     assert "<td>ended</td>" in both._repr_html_()
+    states = {(t["config"]["study"], t["state"]) for t in told(both)[0]["trials"]}
+    assert {("one", "running"), ("two", "cut off")} <= states  # of what ran in both
+    assert ("two", "running") not in states
 
 
 def test_what_cannot_be_compared_is_said(db, logs):

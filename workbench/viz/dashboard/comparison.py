@@ -12,6 +12,7 @@ from workbench import analysis
 from workbench.core.describe import explain_of
 from workbench.core.errors import InvalidInput
 from workbench.core.garbage import uncollected
+from workbench.core.ledger import standing_in
 from workbench.core.record import size_of_record
 from workbench.core.registry import REGISTRY
 from workbench.viz.dashboard.board import Board, Message
@@ -101,8 +102,8 @@ class Comparison(Explored):
             points[:, 0] += k * APART
         trials = [
             {**trial, "trial": k * APART + trial["trial"], "label": str(trial["trial"]), "parent": None}
-            | {"config": {"study": board.name, **trial["config"]}}
-            for k, board in enumerate(boards)
+            | {"state": standing_in(now["state"], trial["state"]), "config": {"study": board.name, **trial["config"]}}
+            for k, (board, now) in enumerate(zip(boards, states, strict=True))
             for trial in board.rows.all()
         ]
         names = dict.fromkeys(["study", *(name for known in meta for name in known["hyperparameters"])])
