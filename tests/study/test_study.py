@@ -250,6 +250,13 @@ def test_a_place_of_checkpoints_belongs_to_one_study(study_of, tmp_path) -> None
     replace(study, scheduler=FullRuns(RandomSearcher(SPACE), 1, 1)).run(resume=True)
 
 
+@pytest.mark.parametrize(("place", "says"), [("nonsense://x", "Protocol not known"), ("oss://x", "ossfs")])
+def test_a_place_that_cannot_be_reached_is_refused_before_anything_starts(study_of, tmp_path, place, says) -> None:
+    with pytest.raises(InvalidInput, match=f"checkpoints cannot be kept at {place}: .*{says}"):
+        study_of(checkpoints=place).start()
+    assert list(tmp_path.iterdir()) == []
+
+
 def test_a_database_that_is_a_folder_is_refused_in_one_line(study_of, tmp_path) -> None:
     with pytest.raises(DatabaseError, match="is a folder, and a knowledge base is a file"):
         study_of(db=tmp_path).start()

@@ -14,7 +14,7 @@ import fsspec
 from fsspec.implementations.local import LocalFileSystem
 
 from workbench.cluster.manifest import MANIFEST
-from workbench.core.errors import WorkbenchError
+from workbench.core.errors import InvalidInput, WorkbenchError
 
 _WAITS_S = (1.0, 2.0, 4.0, 8.0, 16.0, 32.0)  # between tries to reach a URL
 _OBJECT_STORES = {"s3", "s3a", "gs", "gcs", "az", "abfs", "abfss"}
@@ -115,7 +115,7 @@ class Place:
         files, path = _at(self.root)
         try:
             return any(str(entry).rpartition("/")[2].startswith("trial-") for entry in files.ls(path, detail=False))
-        except OSError:
+        except Exception:  # noqa: BLE001  whatever the library behind the URL raises
             return False
 
     def disk_use(self) -> int:
@@ -145,7 +145,10 @@ def _at(url: str) -> tuple[Any, str]:
     """
     if "://" not in url:
         return LocalFileSystem(use_listings_cache=False), os.path.abspath(url)
-    place: tuple[Any, str] = fsspec.core.url_to_fs(url, use_listings_cache=False)
+    try:
+        place: tuple[Any, str] = fsspec.core.url_to_fs(url, use_listings_cache=False)
+    except (ImportError, ValueError) as err:  # of a package that is missing, or a protocol that is none
+        raise InvalidInput(f"checkpoints cannot be kept at {url}: {err}") from None
     return place
 
 
