@@ -247,6 +247,8 @@ def test_a_place_of_checkpoints_belongs_to_one_study(study_of, tmp_path) -> None
         study_of(name="another", checkpoints=place).start()
     with KnowledgeBase(tmp_path / "kb.db") as kb:
         assert list(kb.studies["name"]) == ["a study"]
+    with pytest.raises(StudyError, match="exists"):
+        replace(study).start()  # its own are no reason
     replace(study, scheduler=FullRuns(RandomSearcher(SPACE), 1, 1)).run(resume=True)
 
 

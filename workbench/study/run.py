@@ -50,11 +50,6 @@ class StudyRun(AttachedStudy):
         self.error: BaseException | None = None
         self._stopping = threading.Event()
         self._over = threading.Event()
-        if not resume and study.checkpoints is not None and study.checkpoint_store.holds_any():
-            raise StudyError(
-                f"{study.checkpoints} holds checkpoints already, which would mix with those of study {study.name!r}: "
-                "give it a place of its own, or remove them"
-            )
         log = StudyLog(self.db, study.name, study.spec, resume=resume)
         try:
             past = log.events()

@@ -13,7 +13,7 @@ from workbench.algos.search.seeded import Seeded
 from workbench.core.aim import Aim
 from workbench.core.checks import POSITIVE, check, whole
 from workbench.core.describe import describe
-from workbench.core.errors import InvalidInput
+from workbench.core.errors import InvalidInput, StudyError
 from workbench.core.failures import short
 from workbench.core.machine import layout, slots_here
 from workbench.core.places import DEFAULT_DB, check_study_name
@@ -149,11 +149,22 @@ class Study:
         Raises
         ------
         StudyError
-            The study exists (and `resume` is false), does not exist (and `resume` is true), or is being driven.
+            The study exists (and `resume` is false), does not exist (and `resume` is true), or is being driven; or its
+            place of checkpoints holds another's.
         SchedulerError
             The log of a study to resume does not fit the scheduler.
         """
+        if not resume:
+            self._check_place()
         return StudyRun(self, resume=resume)
+
+    def _check_place(self) -> None:
+        is_new = unique_name(self.name, self.db) == self.name  # else it is refused for that
+        if is_new and self.checkpoints is not None and self.checkpoint_store.holds_any():
+            raise StudyError(
+                f"{self.checkpoints} holds checkpoints already, which would mix with those of study {self.name!r}: "
+                "give it a place of its own, or remove them"
+            )
 
     def launch(self, *, resume: bool = False) -> AttachedStudy:
         """Run the study in a process of its own, and return once it is under way there.
