@@ -2,8 +2,8 @@
 
 const ROW = 22; // pixels
 const SPARE = 4; // rows drawn beyond either edge
-const MARKS = { running: "▶", "cut off": "▷", held: "◆", paused: "‖", "set aside": "◇", stopped: "■", finished: "●", failed: "✕" };
-const PIPS = { c: ["continued", "●"], s: ["stopped", "■"], f: ["finished", "★"], x: ["failed", "✕"], r: ["running", "▷"], h: ["held", "◆"], p: ["paused", "‖"] };
+const MARKS = { running: "▶", "cut off": "▷", held: "◆", paused: "∥", "set aside": "◇", stopped: "■", finished: "●", failed: "✕" };
+const PIPS = { c: ["continued", "●"], s: ["stopped", "■"], f: ["finished", "★"], x: ["failed", "✕"], r: ["running", "▷"], h: ["held", "◆"], p: ["paused", "∥"] };
 
 function columnsOf(store) {
   const score = (name, key) => ({ name, by: key, width: "62px", number: true, fill: (cell, t) => (cell.textContent = short(t[key] ?? NaN)) });
