@@ -258,8 +258,8 @@ EXPERIMENTS: list[Experiment[Any]] = [
         source="measured",
         run=epsilon,
         scales={
-            "minutes": Epsilons(5),
-            "hours": Epsilons(20, 1_000_000),
+            "minutes": Epsilons(20),
+            "hours": Epsilons(40, 1_000_000),
             "paper": Epsilons(3, 400_000_000, eps=(1e-8, 1e-3), batches=(32, 512, 2048), game="Breakout"),
         },
     ),
