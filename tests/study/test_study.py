@@ -130,7 +130,7 @@ def test_a_stopped_study_is_resumed_where_it_was(study_of, tmp_path) -> None:
 
 @pytest.mark.parametrize("stopped", [False, True])
 def test_a_full_disk_holds_the_study_up_and_loses_nothing(study_of, tmp_path, stopped) -> None:
-    with small_disk(tmp_path / "small") as disk:
+    with small_disk(tmp_path / "small", "16m") as disk:  # a log of 20 seconds fills 2 MB by itself
         study = study_of(
             scheduler=FullRuns(RandomSearcher(SPACE), 4, 3),
             trainable=WaitsForFile(str(tmp_path / "go")),
