@@ -147,6 +147,12 @@ class Gate:
             assert self.opened.wait(300)
 
 
+@pytest.fixture
+def own_place(tmp_path) -> str:
+    """A place of one study's own."""
+    return f"{ROOT}-{tmp_path.name}"
+
+
 def events_of(db) -> list:
     with KnowledgeBase(db) as kb:
         return kb["a study"].events()
@@ -158,11 +164,11 @@ def watch(run, kind: Kind, phase: int | None) -> None:
         assert not run.wait(0.05)
 
 
-def test_the_next_phase_runs_while_a_checkpoint_is_on_its_way(proxy, monkeypatch, tmp_path) -> None:
+def test_the_next_phase_runs_while_a_checkpoint_is_on_its_way(proxy, monkeypatch, tmp_path, own_place) -> None:
     with workers(proxy, monkeypatch, tmp_path) as client:
         gate = Gate(proxy, 1)
         scheduler = FullRuns(RandomSearcher(SPACE), 2, 4)
-        run = study_of(client, tmp_path / "kb.db", scheduler=scheduler, checkpoints=ROOT).start()
+        run = study_of(client, tmp_path / "kb.db", scheduler=scheduler, checkpoints=own_place).start()
         assert gate.held.wait(300)
         watch(run, Kind.PHASE_STARTED, 2)  # else this waits for ever: nothing of phase 1 has arrived
         gate.opened.set()
@@ -170,29 +176,31 @@ def test_the_next_phase_runs_while_a_checkpoint_is_on_its_way(proxy, monkeypatch
     frames = run.frames()
     assert frames.state == "ended"
     assert (frames.phases["phases_run"] == frames.phases["phase"] + 1).all()
-    store = CheckpointStore(ROOT)
+    store = CheckpointStore(own_place)
     assert [at_hand(store, f"trial-{trial:05d}/phase-003") for trial in (0, 1)] == [4, 4]
     assert not waiting(tmp_path)  # the study has ended when all has arrived
     ended = [e.data for e in events_of(run.db) if e.kind is Kind.PHASE_ENDED]
     assert all(0 <= data["save_s"] <= data["wall_s"] and "on_its_way" not in data for data in ended)
 
 
-def test_a_trial_that_goes_on_elsewhere_waits_for_its_checkpoint(proxy, monkeypatch, tmp_path) -> None:
+def test_a_trial_that_goes_on_elsewhere_waits_for_its_checkpoint(proxy, monkeypatch, tmp_path, own_place) -> None:
     """Rungs with a barrier: trials are paused, and taken up by whichever worker is free."""
     with workers(proxy, monkeypatch, tmp_path) as client:
         calm = study_of(client, tmp_path / "calm.db").run()
         proxy.delay_s = 0.1
-        run = study_of(client, tmp_path / "kb.db", scheduler=HALVING, checkpoints=ROOT).run()
+        run = study_of(client, tmp_path / "kb.db", scheduler=HALVING, checkpoints=own_place).run()
     assert outcome(run) == outcome(calm)
     assert (run.frames().phases["phases_run"] == run.frames().phases["phase"] + 1).all()
     assert not [e for e in events_of(run.db) if "recovered" in e.data or e.kind is Kind.PHASE_FAILED]
 
 
-def test_a_phase_that_has_ended_is_not_lost_with_the_worker_that_still_sends_it(proxy, monkeypatch, tmp_path) -> None:
+def test_a_phase_that_has_ended_is_not_lost_with_the_worker_that_still_sends_it(
+    proxy, monkeypatch, tmp_path, own_place
+) -> None:
     with workers(proxy, monkeypatch, tmp_path) as client:
         gate = Gate(proxy, 1)
         scheduler = FullRuns(RandomSearcher(SPACE), 1, 40)
-        run = study_of(client, tmp_path / "kb.db", scheduler=scheduler, checkpoints=ROOT).start()
+        run = study_of(client, tmp_path / "kb.db", scheduler=scheduler, checkpoints=own_place).start()
         assert gate.held.wait(300)
         watch(run, Kind.PHASE_ENDED, 1)
         for pid in client.run(os.getpid).values():
@@ -206,11 +214,11 @@ def test_a_phase_that_has_ended_is_not_lost_with_the_worker_that_still_sends_it(
     assert not [e for e in events_of(run.db) if "recovered" in e.data]
 
 
-def test_a_study_outlives_a_store_that_fails_now_and_then(proxy, monkeypatch, tmp_path) -> None:
+def test_a_study_outlives_a_store_that_fails_now_and_then(proxy, monkeypatch, tmp_path, own_place) -> None:
     with workers(proxy, monkeypatch, tmp_path) as client:
         proxy.fault = lambda n: ("refuse", "pass", "reset", "pass", "cut", "pass")[n % 6]
         scheduler = FullRuns(RandomSearcher(SPACE), 3, 3)
-        run = study_of(client, tmp_path / "kb.db", scheduler=scheduler, checkpoints=ROOT).run()
+        run = study_of(client, tmp_path / "kb.db", scheduler=scheduler, checkpoints=own_place).run()
     assert proxy.faults > 10
     assert (run.frames().phases["phases_run"] == run.frames().phases["phase"] + 1).all()
     assert not [e for e in events_of(run.db) if "recovered" in e.data or e.kind is Kind.PHASE_FAILED]
