@@ -202,10 +202,6 @@ class CheckpointStore:
         _parts(name)
         self._there.pin(name)
 
-    def holds_any(self) -> bool:
-        """Tell whether there is a trial's folder."""
-        return self._there.holds_any()
-
     def disk_use(self) -> int:
         """Add up the bytes of every checkpoint there is."""
         return self._there.disk_use()

@@ -82,7 +82,7 @@ class Place:
         """Phases of which there is a checkpoint, oldest first."""
         files, path = self._at(folder)
         try:
-            names = [str(entry).rpartition("/")[2] for entry in files.ls(path, detail=False)]
+            names = _names(files, path)
         except FileNotFoundError:
             return []
         return sorted(int(n[6:]) for n in names if n.startswith("phase-") and n[6:].isdigit())
@@ -114,7 +114,7 @@ class Place:
         """Tell whether there is any trial's folder; not where the place cannot be reached, which is told later."""
         files, path = _at(self.root)
         try:
-            return any(str(entry).rpartition("/")[2].startswith("trial-") for entry in files.ls(path, detail=False))
+            return any(name.startswith("trial-") for name in _names(files, path))
         except Exception:  # noqa: BLE001  whatever the library behind the URL raises
             return False
 
@@ -150,6 +150,10 @@ def _at(url: str) -> tuple[Any, str]:
     except (ImportError, ValueError) as err:  # of a package that is missing, or a protocol that is none
         raise InvalidInput(f"checkpoints cannot be kept at {url}: {err}") from None
     return place
+
+
+def _names(files: Any, path: str) -> list[str]:
+    return [str(entry).rpartition("/")[2] for entry in files.ls(path, detail=False)]
 
 
 def _make_folder(files: Any, path: str) -> None:

@@ -1,10 +1,9 @@
 """How long a phase lasts: in episodes, frames, updates or seconds, always said."""
 
-import math
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass
-from numbers import Real
 
+from workbench.core.checks import POSITIVE
 from workbench.core.errors import InvalidInput
 
 
@@ -31,7 +30,7 @@ class Budget:
 
     def __post_init__(self) -> None:
         given = {unit: amount for unit, amount in asdict(self).items() if amount is not None}
-        if len(given) != 1 or not all(_is_amount(amount) for amount in given.values()):
+        if len(given) != 1 or not all(map(POSITIVE.fits, given.values())):
             raise InvalidInput(
                 "a phase budget is one positive number of episodes, frames, updates or seconds, "
                 f"got {given or 'none'}: write for example Budget(frames=100_000)"
@@ -50,7 +49,3 @@ class Budget:
     def spent(self, used: Mapping[str, float]) -> bool:
         """Tell whether `used`, counted by the same names since the phase began, fills the budget."""
         return used[self.unit] >= self.amount
-
-
-def _is_amount(amount: object) -> bool:
-    return isinstance(amount, Real) and not isinstance(amount, bool) and 0 < float(amount) < math.inf

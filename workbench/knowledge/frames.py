@@ -311,7 +311,8 @@ def _row(number: int, trial: TrialRecord, study: str) -> dict[str, Any]:
     """A row of the frame `trials`: what is not known of a trial has no entry."""
     known = {"trial": number, "state": standing_in(study, trial.standing), "parent": trial.parent}
     entries = {name: value for name in _IN_RECORD if (value := getattr(trial, name)) is not None}
-    return {**{name: value for name, value in trial.config.items() if name not in TRIALS}, **known, **entries}
+    config = {name: value for name, value in trial.config.items() if name not in TRIALS}
+    return {**config, **known, **entries}
 
 
 def _hyperparameters(config: Config) -> Config:

@@ -11,6 +11,7 @@ import numpy as np
 import numpy.typing as npt
 import pandas as pd
 
+from workbench.core.domains import scalar
 from workbench.core.errors import InvalidInput, SchedulerError, unknown
 from workbench.core.protocols import Config
 
@@ -157,8 +158,8 @@ def _table(frame: pd.DataFrame, known: pd.DataFrame, times: Sequence[str]) -> Cu
     else:
         stretches = np.diff(steps, prepend=0.0)
         durations = np.broadcast_to(stretches / stretches.mean(), shape)
-    configs = [{str(k): _plain(v) for k, v in row.items()} for row in known.to_dict("records")]
-    return CurveTable(configs, [_plain(s) for s in seeds], steps, scores, durations, bool(times))
+    configs = [{str(k): scalar(v) for k, v in row.items()} for row in known.to_dict("records")]
+    return CurveTable(configs, [scalar(s) for s in seeds], steps, scores, durations, bool(times))
 
 
 def _read(path: str | Path) -> pd.DataFrame:
@@ -300,7 +301,3 @@ def _most_common(counted: Mapping[Any, Any]) -> Any:
 def _listed(values: Collection[Any]) -> str:
     texts = [str(v) for v in sorted(values)]
     return ", ".join(texts if len(texts) <= 6 else [*texts[:5], "…", texts[-1]])
-
-
-def _plain(value: Any) -> Any:
-    return value.item() if hasattr(value, "item") else value

@@ -159,8 +159,10 @@ class Study:
         return StudyRun(self, resume=resume)
 
     def _check_place(self) -> None:
+        from workbench.cluster.place import Place
+
         is_new = unique_name(self.name, self.db) == self.name  # else it is refused for that
-        if is_new and self.checkpoints is not None and self.checkpoint_store.holds_any():
+        if is_new and self.checkpoints is not None and Place(self.checkpoints).holds_any():
             raise StudyError(
                 f"{self.checkpoints} holds checkpoints already, which would mix with those of study {self.name!r}: "
                 "give it a place of its own, or remove them"

@@ -203,13 +203,12 @@ function drawParallel(canvas, { store, own, colors }) {
   const scored = own.order.filter((t) => t.last !== null);
   if (!scored.length) return none(pen, width, height, colors, "no phase of a visible trial has ended yet");
   const names = [...store.meta.hyperparameters.filter((name) => new Set(scored.map((t) => t.config[name])).size > 1), "score"];
-  const has = (t, name) => ![null, undefined].includes(valueOf(t, name)); // some hyperparameters apply to some trials only
-  const scales = new Map(names.map((name) => [name, rangeOf(scored.filter((t) => has(t, name)).map((t) => valueOf(t, name)))]));
+  const scales = new Map(names.map((name) => [name, rangeOf(scored.filter((t) => hasValue(t, name)).map((t) => valueOf(t, name)))]));
   const box = { left: 40, top: 32, width: width - 80, height: height - 48 };
   const px = (k) => box.left + (names.length > 1 ? (k * box.width) / (names.length - 1) : box.width / 2);
   const py = (name, value) => box.top + box.height * (1 - scales.get(name).share(value));
   pen.lineWidth = 1;
-  const lines = scored.map((t) => ({ trial: t.trial, t, ys: names.map((name) => (has(t, name) ? py(name, valueOf(t, name)) : NaN)) }));
+  const lines = scored.map((t) => ({ trial: t.trial, t, ys: names.map((name) => (hasValue(t, name) ? py(name, valueOf(t, name)) : NaN)) }));
   lines.sort((a, b) => own.selected.has(a.trial) - own.selected.has(b.trial));
   for (const { trial, t, ys } of lines) {
     const path = () => {

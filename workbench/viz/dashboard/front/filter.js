@@ -18,6 +18,11 @@ function valueOf(trial, name) {
   return name in MEASURES ? MEASURES[name](trial) : trial.config[name];
 }
 
+// Whether a trial has it: a score comes with its first phase, and some hyperparameters apply to some trials only.
+function hasValue(trial, name) {
+  return ![null, undefined].includes(valueOf(trial, name));
+}
+
 // "3,5-9" as a test of numbers.
 function numbersIn(words) {
   const parts = words.split(",").filter(Boolean).map((part) => part.split("-").map(Number));
@@ -32,15 +37,14 @@ function rangeIn(words) {
 
 function comparison(name, sign, words) {
   const limit = Number(words);
-  const has = (t) => ![null, undefined].includes(valueOf(t, name)); // no score, or a hyperparameter that does not apply
   const than = { "<": (v) => v < limit, ">": (v) => v > limit, "<=": (v) => v <= limit, ">=": (v) => v >= limit }[sign];
-  if (than) return words !== "" && Number.isFinite(limit) ? (t) => has(t) && than(valueOf(t, name)) : null;
+  if (than) return words !== "" && Number.isFinite(limit) ? (t) => hasValue(t, name) && than(valueOf(t, name)) : null;
   if (words.includes("..")) {
     const { low, high } = rangeIn(words);
-    return (t) => has(t) && valueOf(t, name) >= low && valueOf(t, name) <= high;
+    return (t) => hasValue(t, name) && valueOf(t, name) >= low && valueOf(t, name) <= high;
   }
   const wanted = words.toLowerCase().split(",");
-  return (t) => has(t) && wanted.some((word) => (Number.isFinite(Number(word)) && word !== "" ? Number(word) === Number(valueOf(t, name)) : String(valueOf(t, name)).toLowerCase().startsWith(word)));
+  return (t) => hasValue(t, name) && wanted.some((word) => (Number.isFinite(Number(word)) && word !== "" ? Number(word) === Number(valueOf(t, name)) : String(valueOf(t, name)).toLowerCase().startsWith(word)));
 }
 
 function textOf(trial) {
