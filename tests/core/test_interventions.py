@@ -56,6 +56,15 @@ def answers(log) -> list[tuple]:
     return [(e.data["action"], e.data["accepted"]) for e in log if e.kind is Kind.INTERVENTION]
 
 
+class Clocked(SimulatedExecutor):
+    """A little time passes whenever somebody looks at the clock, as it does on a real cluster."""
+
+    @property
+    def now(self) -> float:
+        self._now += 1e-6
+        return self._now
+
+
 FULL = FullRuns(RandomSearcher(SPACE), 4, 4)
 
 
@@ -156,6 +165,23 @@ def test_what_makes_no_sense_is_refused_with_its_reason_and_changes_nothing(wish
     assert says in answer.data["why"]
     calm = run(copy.deepcopy(FULL))
     assert [e for e in log if e.kind is not Kind.INTERVENTION] == list(calm)
+
+
+@pytest.mark.parametrize(
+    ("action", "trial"), [("pause", 0), ("pause", 1), ("stop", 1), ("extend", 0), ("pause study", None)]
+)
+@pytest.mark.parametrize("n", range(1, 9))
+def test_what_was_begun_before_an_answer_is_logged_before_it(action, trial, n) -> None:
+    log, turns = MemoryLog(), iter(range(100))  # what is paused would be waited for
+    executor = Clocked(RandomTimes(3), VirtualCluster(2))
+    executor.open(0.0)
+    wishes = [(ended(n), action, trial, {"phases": 1} if action == "extend" else {})]
+    if action == "pause study":
+        wishes += [(ended(n), "resume study", None), (ended(n), "pause", 1)]
+    inbox = Person(log, *wishes)
+    drive(copy.deepcopy(FULL), executor, log, inbox=inbox, stop=lambda: next(turns, None) is None)
+    assert not inbox.wishes
+    assert list(out_of_order(log)) == []
 
 
 def test_interventions_survive_the_death_of_the_driver_at_every_event() -> None:

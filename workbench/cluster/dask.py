@@ -166,6 +166,10 @@ class DaskExecutor:
             if (events := self._book.take_events()) or self.now >= until:
                 return events
 
+    def caused(self) -> Sequence[Event]:
+        """Return the events of the calls since `wait`."""
+        return self._book.take_events()
+
     def _listen(self, most_s: float) -> None:
         """Take in what the cluster tells, waiting for a first word if nothing has happened; then look at the clock."""
         block = not self._book.events

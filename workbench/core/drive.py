@@ -87,6 +87,8 @@ class _Driver:
         for request in requests:
             if request.id in self.ledger.requests:
                 continue
+            while caused := self.executor.caused():  # it came before the answer, and is logged before it
+                self._take(caused)
             events = judge(
                 request,
                 self.ledger,
@@ -165,14 +167,18 @@ class _Driver:
         return True
 
     def collect(self, poll_s: float) -> None:
-        """Wait for events, log them with the decisions they cause, and carry these out.
+        """Wait for events, log them with the decisions they cause, and carry these out."""
+        self._take(self.executor.wait(poll_s))
+
+    def _take(self, events: Iterable[Event]) -> None:
+        """Log events with the decisions they cause, and carry these out.
 
         One report at a time, slots it frees being filled before the next is heard, even where several came at once: so
         what is decided depends on their order alone, and is the same in real and in virtual time.
         """
         batch: list[Event] = []
         report = None
-        for event in self.executor.wait(poll_s):
+        for event in events:
             if report is not None:
                 self.fill()
             batch.append(event)

@@ -339,6 +339,9 @@ class Executor(Protocol):
     def wait(self, timeout_s: float | None = None) -> Sequence[Event]:
         """Return what has happened since, in order; empty after `timeout_s`, or when nothing is under way."""
 
+    def caused(self) -> Sequence[Event]:
+        """Return what the calls since `wait` have caused, such as phases begun, without listening for more."""
+
     def close(self) -> None:
         """Release every trial and slot this executor holds."""
 

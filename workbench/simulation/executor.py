@@ -131,6 +131,10 @@ class SimulatedExecutor:
                 self._begin_all(book.seat_waiting(self._now))
         return book.take_events()
 
+    def caused(self) -> Sequence[Event]:
+        """Return the events of the calls since `wait`."""
+        return self._book.take_events()
+
     def close(self) -> None:
         """Nothing to release."""
 
