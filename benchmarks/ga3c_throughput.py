@@ -24,6 +24,8 @@ is a median over the repeats:
 - ``against_pps, against_cpu_us`` and the ratios to them, ``ratio_pps_against, ratio_cpu_us_against``: with ``--against
   CHECKOUT``, what the default of that older checkout does in turn with this one's, each in a process of its own
 
+Freed memory is kept, as on a worker of a study, for the peers too.
+
 Run with ``python benchmarks/ga3c_throughput.py``, some five minutes; needs the extra ``bench``.
 """
 
@@ -52,6 +54,7 @@ from workbench.algos.rl.games import find_game
 from workbench.algos.rl.rollout import Rollout
 from workbench.algos.rl.settings import Settings
 from workbench.algos.rl.trial import play_for
+from workbench.cluster.memory import keep_freed_memory
 from workbench.core import machine
 
 GAME, T_MAX, SB3_ENVS, SB3_STEPS = "Pong", 5, 16, 5
@@ -64,6 +67,8 @@ NO_OPENCV = "skipped: Stable-Baselines3's Atari wrappers need OpenCV, which is n
 AGAINST = """
 import inspect, json, sys
 sys.path[:0] = [sys.argv[1], sys.argv[1] + "/benchmarks"]
+from workbench.cluster.memory import keep_freed_memory
+keep_freed_memory()
 import ga3c_throughput as there
 given = there.GA3C.from_json(json.loads(sys.argv[2])), float(sys.argv[3]), set()
 print(json.dumps(there.trial_pps(*given[: len(inspect.signature(there.trial_pps).parameters)])))
@@ -184,7 +189,8 @@ def network_pps(settings: GA3C, seconds: float, cores: int, train: bool) -> floa
     torch.set_num_threads(1)
     batch = settings.min_training_batch if train else PREDICT_BATCH
     rng = np.random.default_rng(0)
-    obs = rng.integers(0, 256, (batch, 4, 84, 84), dtype=np.uint8)
+    obs = find_game(GAME).room(batch)
+    obs[...] = rng.integers(0, 256, obs.shape)
     zeros = np.zeros(batch, np.int64)
     rollout = Rollout(obs, zeros, rng.normal(size=batch).astype(np.float32), zeros)
     learners = [settings({}, number).learner for number in range(cores)]
@@ -246,6 +252,7 @@ def main() -> None:
     parser.add_argument("--base", type=json.loads, help="JSON of GA3C settings to compare with in the same run")
     parser.add_argument("--against", metavar="CHECKOUT", help="an older checkout to compare the defaults with in turn")
     given = parser.parse_args()
+    keep_freed_memory()
     cores, precisions = machine.cores(), set[str]()
     rows = [measure(given, cores, precisions) for _ in range(given.repeats)]
     result: dict[str, object] = {k: round(statistics.median(row[k] for row in rows), 3) for k in rows[0]}

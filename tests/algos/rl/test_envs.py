@@ -5,9 +5,11 @@ from itertools import pairwise
 import gymnasium
 import numpy as np
 import pytest
+import torch
 
 from workbench.algos.rl.envs import checked_actions, make_agents
 from workbench.algos.rl.games import Rules, find_game
+from workbench.algos.rl.rollout import Segments
 from workbench.core.errors import InvalidInput
 
 
@@ -111,6 +113,23 @@ def test_pong_plays_as_the_plain_emulator_does():
     else:
         pytest.fail("the game never ended")
     agents.close()
+
+
+@pytest.mark.parametrize(("name", "rgb"), [("Pong", False), ("AirRaid", False), ("Pong", True)])
+def test_pictures_lie_with_channels_last_in_memory_whoever_makes_them_and_in_rollouts_too(name, rgb):
+    game = find_game(name, rgb=rgb)
+    agents = make_agents(game, 2, 0, n_threads=1)
+    raw = agents._first[0]
+    obs = agents.recv().obs
+    agents.close()
+    if rgb:  # (B, stack, side, side, 3): the colours of a frame stand together, the newest frame last
+        assert all((obs[:, 3 * k + colour] == raw[:, k, :, :, colour]).all() for k in range(4) for colour in range(3))
+    segments = Segments(game, 3, 2)
+    segments.obs[[0, 2], 1], segments.lengths[:] = obs, 2
+    rollout = segments.rollout([2, 0], 0.9)
+    assert (rollout.obs[[3, 1]] == obs).all()
+    for pictures in (obs, segments.obs[0], rollout.obs):
+        assert torch.from_numpy(pictures).is_contiguous(memory_format=torch.channels_last)
 
 
 def test_closed_environments_say_so():

@@ -25,6 +25,13 @@ def test_the_small_network_is_the_papers():
     assert shapes == [(16, 4, 8, 8), (32, 16, 4, 4), (256, 2592), (7, 256)]
 
 
+def test_what_a_network_says_is_up_to_the_pixels_not_to_how_they_lie_in_memory():
+    model = make_model(find_game("Pong"))
+    obs = torch.randint(0, 256, (2, 4, 84, 84), dtype=torch.uint8)
+    one, other = model(obs), model(obs.contiguous(memory_format=torch.channels_last))
+    assert all((a == b).all() for a, b in zip(one, other, strict=True))
+
+
 @pytest.mark.parametrize(("network", "planes"), [("small", 4), ("large-1", 4), ("ba3c-32", 12)])
 def test_bytes_are_scaled_inside(network, planes):
     model = make_model(find_game("Pong", rgb=planes == 12), network)

@@ -88,7 +88,8 @@ def load_weights(model: ActorCritic, state: dict[str, Any], wanted: str, path: s
         actions = "" if head is None else f", {len(head) - 1} actions"
         raise InvalidInput(
             f"the checkpoint in {path} is of another network: it holds {saved}{actions}; this one is {wanted}, "
-            f"{len(model.head.weight) - 1} actions. Pass the game and the network it was trained with"
+            f"{len(model.head.weight) - 1} actions. Pass the game and the network it was trained with; what older "
+            "versions saved of pixels cannot be read"
         )
     model.load_state_dict(state["model"])
 

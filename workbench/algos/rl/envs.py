@@ -17,6 +17,7 @@ from typing import Any, Protocol
 
 import gymnasium
 import numpy as np
+import torch
 from ale_py.vector_env import AtariVectorEnv
 from gymnasium.vector import AutoresetMode, SyncVectorEnv, VectorEnv
 
@@ -36,7 +37,7 @@ class Step:
     ----------
     env_ids : ndarray of int, (B,)
     obs : ndarray, (B, *obs_shape)
-        Owned by the receiver; never written again by the environment.
+        Owned by the receiver; never written again by the environment. Atari's lie with channels last in memory.
     rewards : ndarray of float32, (B,)
         Raw, of the transition that led to `obs`.
     terminated, truncated : ndarray of bool, (B,)
@@ -152,7 +153,9 @@ class AtariAgents:
         if self._frames is not None:
             obs = self._frames.show(obs[:, 0], ids, started)
         elif obs.ndim == 5:  # in colour: (B, stack, side, side, 3)
-            obs = np.ascontiguousarray(obs.transpose(0, 1, 4, 2, 3)).reshape(len(ids), *self.game.obs_shape)
+            obs = np.moveaxis(obs.transpose(0, 2, 3, 1, 4).reshape(*obs.shape[:1], *obs.shape[2:4], -1), -1, 1)
+        else:
+            obs = torch.from_numpy(obs).contiguous(memory_format=torch.channels_last).numpy()
         return Step(ids, obs, rewards.astype(np.float32), terminated, truncated, started)
 
     def send(self, actions: np.ndarray) -> None:

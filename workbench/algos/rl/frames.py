@@ -13,6 +13,7 @@ from torch import Tensor
 SCREEN = (210, 160)  # pixels of nearly all Atari games, height and width
 SIDE, STACK = 84, 4  # of what a network sees, as `ale_py` and DQN have it
 ROWS_IN, ROWS_OUT = 5, 2  # 210 : 84
+_PIXEL = np.dtype("<u4")  # a pixel of the four frames, a byte each, the newest the highest
 
 
 class Frames:
@@ -25,7 +26,7 @@ class Frames:
 
     def __init__(self, n_envs: int) -> None:
         self._product = area_product()
-        self._last = np.zeros((n_envs, STACK - 1, SIDE, SIDE), np.uint8)
+        self._last = np.zeros((n_envs, SIDE, SIDE), _PIXEL)
 
     def show(self, screens: np.ndarray, env_ids: np.ndarray, started: np.ndarray) -> np.ndarray:
         """Put the newest frames behind those shown before; a new game's first has black ones before it.
@@ -39,15 +40,18 @@ class Frames:
         Returns
         -------
         ndarray of uint8, (B, 4, 84, 84)
-            Nobody else's.
+            Nobody else's; channels last in memory.
         """
-        shown = np.empty((len(screens), STACK, SIDE, SIDE), np.uint8)
-        newest = self._product(torch.from_numpy(screens)).numpy()
-        for frames, new, number, fresh in zip(shown, newest, env_ids.tolist(), started.tolist(), strict=True):
-            frames[:-1] = 0 if fresh else self._last[number]  # one by one: indexing by arrays goes through a copy
-            frames[-1] = new
-            self._last[number] = frames[1:]
-        return shown
+        shown = self._product(torch.from_numpy(screens)).numpy().astype(_PIXEL)
+        shown <<= 8 * (STACK - 1)
+        for newest, number, fresh in zip(shown, env_ids.tolist(), started.tolist(), strict=True):
+            last = self._last[number]  # one by one: indexing by arrays goes through a copy
+            if fresh:
+                last[...] = 0
+            last >>= 8
+            last |= newest
+            newest[...] = last
+        return shown.view(np.uint8).reshape(len(shown), SIDE, SIDE, STACK).transpose(0, 3, 1, 2)
 
 
 class AreaProduct:

@@ -58,6 +58,16 @@ class Game:
     native: bool = False
     screen: tuple[int, int] | None = None
 
+    def room(self, *shape: int) -> np.ndarray:
+        """Make room for observations, (*shape, *obs_shape), of pictures with the channels last in memory.
+
+        So layers read them fastest; NumPy and torch keep that order in what is copied, joined or chosen from it.
+        """
+        if len(self.obs_shape) != 3:
+            return np.zeros((*shape, *self.obs_shape), self.obs_dtype)
+        channels, height, width = self.obs_shape
+        return np.moveaxis(np.zeros((*shape, height, width, channels), self.obs_dtype), -1, -3)
+
 
 @dataclass(frozen=True, slots=True)
 class Rules:

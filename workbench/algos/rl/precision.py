@@ -42,7 +42,8 @@ def faster_precision(game: Game, network: str, device: torch.device) -> Precisio
     precisions: tuple[Precision, Precision] = ("float32", "bfloat16")
     learners = {precision: _learner(game, network, device, precision) for precision in precisions}
     rng = np.random.default_rng(0)
-    obs = rng.integers(0, 256, (BATCH, *game.obs_shape), dtype=np.uint8)
+    obs = game.room(BATCH)
+    obs[...] = rng.integers(0, 256, obs.shape)
     actions = rng.integers(0, game.n_actions, BATCH)
     rollout = Rollout(obs, actions, rng.normal(size=BATCH).astype(np.float32), np.zeros(BATCH, np.int64))
     threads = torch.get_num_threads()

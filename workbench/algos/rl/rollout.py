@@ -55,7 +55,7 @@ class Segments:
 
     def __init__(self, game: Game, n: int, t_max: int) -> None:
         self.n, self.t_max = n, t_max
-        self.obs = np.zeros((n, t_max, *game.obs_shape), game.obs_dtype)
+        self.obs = game.room(n, t_max)
         self.actions = np.zeros((n, t_max), np.int64)
         self.versions = np.zeros((n, t_max), np.int64)
         self.rewards = np.zeros((n, t_max), np.float32)

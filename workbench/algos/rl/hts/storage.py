@@ -34,11 +34,11 @@ class Storage:
 
     def __init__(self, game: Game, n_steps: int, n_agents: int) -> None:
         shape = (n_steps, n_agents)
-        self.obs = np.zeros((*shape, *game.obs_shape), game.obs_dtype)
+        self.obs = game.room(*shape)
         self.actions, self.versions = np.zeros(shape, np.int64), np.zeros(shape, np.int64)
         self.log_probs, self.values, self.rewards = (np.zeros(shape, np.float32) for _ in range(3))
         self.terminated, self.truncated, self.played = (np.zeros(shape, bool) for _ in range(3))
-        self.last_obs = np.zeros((n_agents, *game.obs_shape), game.obs_dtype)
+        self.last_obs = game.room(n_agents)
 
     def __len__(self) -> int:
         return len(self.actions)
