@@ -199,10 +199,8 @@ class SimulatedExecutor:
         """The slot dies under a phase, or the phase is found to hang and the slot is restarted."""
         silent_s = self.cluster.hazards.stall_s if what == "stall" else None
         self._book.slot_lost(attempt.slot, self._now, silent_s=silent_s)
-        self._enter(self.cluster.hazards.restart_s, self._bring_back, attempt.slot, None)
-
-    def _bring_back(self, slot: Slot, _: None) -> None:
-        self._book.slot_joined(slot, self._now)
+        after_s = self.cluster.hazards.restart_s
+        self._enter(after_s, self._book.slot_joined, attempt.slot, self._now + after_s)
 
 
 def _scored(model: PhaseModel) -> Callable[[Job], Ran]:
