@@ -13,6 +13,7 @@ from torch import Tensor
 SCREEN = (210, 160)  # pixels of nearly all Atari games, height and width
 SIDE, STACK = 84, 4  # of what a network sees, as `ale_py` and DQN have it
 ROWS_IN, ROWS_OUT = 5, 2  # 210 : 84
+COLUMNS_IN, COLUMNS_OUT = 40, 21  # 160 : 84
 _PIXEL = np.dtype("<u4")  # a pixel of the four frames, a byte each, the newest the highest
 
 
@@ -55,22 +56,24 @@ class Frames:
 
 
 class AreaProduct:
-    """Averages screens over areas: 5 rows of pixels times a matrix are 2 rows of the frame."""
+    """Averages screens over areas: a piece of 5 × 40 pixels, times a matrix, is a piece of 2 × 21 of the frame."""
 
     def __init__(self) -> None:
-        rows, columns = overlaps(ROWS_IN, ROWS_OUT), overlaps(SCREEN[1], SIDE)  # (5, 2), (160, 84)
-        weights = (rows[:, None, :, None] * columns[None, :, None, :]).reshape(ROWS_IN * SCREEN[1], ROWS_OUT * SIDE)
+        rows, columns = overlaps(ROWS_IN, ROWS_OUT), overlaps(COLUMNS_IN, COLUMNS_OUT)  # (5, 2), (40, 21)
+        n_in, n_out = ROWS_IN * COLUMNS_IN, ROWS_OUT * COLUMNS_OUT
+        weights = (rows[:, None, :, None] * columns[None, :, None, :]).reshape(n_in, n_out)
         self._weights = torch.ops.onednn.qlinear_prepack(torch.from_numpy(weights.T.astype(np.int8, order="C")), None)
-        self._scales = torch.full((ROWS_OUT * SIDE,), float(1 / weights[:, 0].sum()))
-        self._zeros = torch.zeros(ROWS_OUT * SIDE, dtype=torch.int64)
+        self._scales = torch.full((n_out,), float(1 / weights[:, 0].sum()))
+        self._zeros = torch.zeros(n_out, dtype=torch.int64)
 
     def __call__(self, screens: Tensor) -> Tensor:
         """Return the frames, (B, 84, 84), of screens (B, 210, 160), both uint8; sums are exact and then rounded."""
-        fives = screens.reshape(-1, ROWS_IN * SCREEN[1])
-        given = fives, 1.0, 0, self._weights, self._scales, self._zeros
+        side_by_side, eights = SCREEN[1] // COLUMNS_IN, COLUMNS_IN // 8  # bytes go eight at a time
+        pieces = screens.view(torch.int64).reshape(-1, ROWS_IN, side_by_side, eights).transpose(1, 2)
+        given = pieces.reshape(-1, ROWS_IN * eights).view(torch.uint8), 1.0, 0, self._weights, self._scales, self._zeros
         as_bytes = torch.ops.onednn.qlinear_pointwise(*given, None, 1.0, 0, torch.uint8, "none", [], "")
-        frames: Tensor = as_bytes.view(-1, SIDE, SIDE)
-        return frames
+        made: Tensor = as_bytes.view(-1, side_by_side, ROWS_OUT, COLUMNS_OUT).transpose(1, 2)
+        return made.reshape(-1, SIDE, SIDE)
 
 
 @cache
