@@ -1,21 +1,24 @@
-"""What a study engine costs as its cluster grows: phases that train nothing on 2, 16 and 64 worker processes.
+"""What a study engine costs as its cluster grows: phases that train nothing on 2, 16, 64 and 300 workers.
 
-The workers, each under a nanny, and Dask's scheduler live in a process of their own; this one is the driver. Events,
-decisions and checkpoints are written to disk. Everything shares the machine's cores, so phases a second say more about
-the machine than about the engine; the driver's processor time a phase does not. One JSON line a size, then one of all:
+Up to 64 workers are processes, each under a nanny; they and Dask's scheduler are children of a process of their own.
+More workers share processes, `CROWD` in each and without a nanny, for 300 processes do not fit in 24 GiB. This process
+is the driver. Events, decisions and checkpoints are written to disk. Everything shares the machine's cores, so phases a
+second say more about the machine than about the engine; the driver's processor time a phase does not. One JSON line a
+size, then one of all:
 
 - ``phases_per_s``, ``driver_us_per_phase`` (all threads of the driver, Dask's client among them), ``driver_mib`` (at
   the end) and ``up_s`` (until all workers were there)
 - ``lost_noticed_s``: until the driver had written down that 30 workers, or half of them, killed at once, were lost
+- ``a_process``: workers in each of their processes
 - ``watched_us_per_phase``: the same study once more, with its dashboard in another process looking twice a second
 - ``flatness``: largest over smallest of ``driver_us_per_phase``
 
-A slot is a process, for a trial may keep threads and a GPU of its own; 300 of them take more than 24 GiB.
 
-    python benchmarks/engine_scale.py [--workers 2 16 64] [--phases 3]
+    python benchmarks/engine_scale.py [--workers 2 16 64 300] [--phases 3]
 """
 
 import argparse
+import asyncio
 import json
 import logging
 import os
@@ -28,8 +31,10 @@ from multiprocessing import get_context
 from multiprocessing.connection import Connection
 from typing import Any
 
+import dask
 import psutil
-from distributed import Client
+from distributed import Client, LocalCluster, Worker
+from distributed.security import Security
 from engine_overhead import NoOp
 
 from workbench import Choice, FullRuns, RandomSearcher, Space
@@ -41,6 +46,9 @@ from workbench.core.protocols import Kind
 from workbench.knowledge import StudyLog
 
 KILLED, LOOK_S = 30, 0.5
+CROWD, ALONE = 30, 64  # workers in a process where they share one; most that have one each
+QUIET = {"distributed.worker.profile.enabled": False, "distributed.admin.tick.interval": "1s",
+         "distributed.admin.system-monitor.interval": "2s", "distributed.worker.http.routes": []}  # fmt: skip
 
 
 def host(n_workers: int, line: Connection) -> None:
@@ -49,6 +57,39 @@ def host(n_workers: int, line: Connection) -> None:
     with local_client(n_workers) as client:
         line.send((client.scheduler.address, client.security, list(client.run(os.getpid).values())))
         line.recv()
+
+
+def crowded_host(n_workers: int, line: Connection) -> None:
+    """Keep a cluster up whose workers share processes; tell of it as `host` does."""
+    logging.disable()
+    context, security = get_context("spawn"), Security.temporary()
+    with (
+        dask.config.set(QUIET),
+        LocalCluster(n_workers=0, security=security, dashboard_address=None) as cluster,
+        Client(cluster) as client,
+    ):
+        at = cluster.scheduler_address
+        crowds = [
+            context.Process(target=crowd, args=(min(CROWD, n_workers - first), at, security), daemon=True)
+            for first in range(0, n_workers, CROWD)
+        ]
+        for process in crowds:
+            process.start()
+        client.wait_for_workers(n_workers, timeout=300)
+        line.send((at, security, [process.pid for process in crowds]))
+        line.recv()
+
+
+def crowd(n_workers: int, address: str, security: Security) -> None:
+    """Be so many workers of a cluster, until it has gone."""
+    logging.disable()
+
+    async def serve() -> None:
+        workers = [await Worker(address, nthreads=1, security=security, dashboard=False) for _ in range(n_workers)]
+        await asyncio.gather(*(worker.finished() for worker in workers))
+
+    with dask.config.set(QUIET):
+        asyncio.run(serve())
 
 
 def watch(db: str, line: Connection) -> None:
@@ -99,8 +140,8 @@ def driven(scheduler: Any, executor: DaskExecutor, log: StudyLog) -> tuple[float
     return time.perf_counter() - wall, time.process_time() - cpu
 
 
-def noticed(client: Client, pids: list[int]) -> float:
-    """Kill workers at once; give the seconds until the executor has told of all of them."""
+def noticed(client: Client, pids: list[int], n_workers: int) -> float:
+    """Kill processes at once; give the seconds until the executor has told of all their workers."""
     with tempfile.TemporaryDirectory() as folder:
         executor = DaskExecutor(client, NoOp, CheckpointStore(folder))
         executor.open(0.0)
@@ -108,7 +149,7 @@ def noticed(client: Client, pids: list[int]) -> float:
         for pid in pids:
             os.kill(pid, signal.SIGKILL)
         began, lost = time.perf_counter(), 0
-        while lost < len(pids):
+        while lost < n_workers:
             lost += sum(event.kind is Kind.SLOT_LOST for event in executor.wait(1.0))
         seconds = time.perf_counter() - began
         executor.close()
@@ -117,8 +158,8 @@ def noticed(client: Client, pids: list[int]) -> float:
 
 def measured(n_workers: int, n_phases: int) -> dict[str, Any]:
     """Measure a cluster of one size."""
-    began = time.perf_counter()
-    with beside(host, n_workers) as line:
+    began, a_process = time.perf_counter(), 1 if n_workers <= ALONE else CROWD
+    with beside(host if a_process == 1 else crowded_host, n_workers) as line:
         address, security, pids = line.recv()
         up_s = round(time.perf_counter() - began, 1)
         with Client(address, security=security, set_as_default=False) as client:
@@ -127,9 +168,11 @@ def measured(n_workers: int, n_phases: int) -> dict[str, Any]:
             alone = study(client, n_trials, n_phases)
             watched = study(client, n_trials, n_phases, watched=True)
             memory = psutil.Process().memory_info().rss
-            lost_s = noticed(client, pids[: min(KILLED, n_workers // 2)])
+            n_lost = min(KILLED, n_workers // 2)
+            lost_s = noticed(client, pids[: n_lost // a_process], n_lost)
     return {
         "workers": n_workers,
+        "a_process": a_process,
         "trials": n_trials,
         "up_s": up_s,
         **alone,
@@ -141,7 +184,7 @@ def measured(n_workers: int, n_phases: int) -> dict[str, Any]:
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--workers", type=int, nargs="+", default=[2, 16, 64])
+    parser.add_argument("--workers", type=int, nargs="+", default=[2, 16, 64, 300])
     parser.add_argument("--phases", type=int, default=3, help="of each trial")
     given = parser.parse_args()
     found = []

@@ -15,10 +15,13 @@ from pathlib import Path
 import numpy as np
 import psutil
 import pytest
+from distributed import Client, LocalCluster
 
 from tests.cluster.conftest import stalls_once
 from tests.support import SPACE, Deterministic, MemoryLog, score_of, until
 from workbench.algos.search import FullRuns, HyperTrick, RandomSearcher
+from workbench.cluster.checkpoints import CheckpointStore
+from workbench.cluster.dask import DaskExecutor
 from workbench.core.drive import drive
 from workbench.core.protocols import Job, Kind, Verdict
 
@@ -87,6 +90,22 @@ class _Misbehaving(Deterministic):
         raise FloatingPointError("loss is nan")
 
 
+BUILT: list[int] = []
+TOGETHER = threading.Barrier(3)
+
+
+class MeetsOthers(Deterministic):
+    """Waits in every phase for two others, which must be in this process."""
+
+    def __init__(self, config, seed) -> None:
+        super().__init__(config, seed)
+        BUILT.append(seed)
+
+    def train_phase(self, progress):
+        TOGETHER.wait(60)
+        return super().train_phase(progress)
+
+
 def verdicts(log) -> list[tuple]:
     return sorted((e.trial, e.phase, e.data["verdict"]) for e in log if e.kind is Kind.DECISION)
 
@@ -102,6 +121,20 @@ def test_a_study_runs_to_its_end_with_scores_that_depend_on_config_and_seed_alon
         assert event.data["score"] == score_of(run["config"], run["seed"], event.phase)
         # the live trial was kept, or brought back from its checkpoint: it has run every phase before this one
         assert event.data["metrics"]["phases_run"] == event.phase + 1
+
+
+def test_several_workers_of_one_process_keep_a_trial_each(tmp_path) -> None:
+    log = MemoryLog()
+    with (
+        LocalCluster(n_workers=3, threads_per_worker=1, processes=False, dashboard_address=None) as cluster,
+        Client(cluster) as client,
+    ):
+        executor = DaskExecutor(client, MeetsOthers, CheckpointStore(str(tmp_path)))
+        executor.open(0.0)
+        assert drive(FullRuns(RandomSearcher(SPACE), 3, 4), executor, log)
+        executor.close()
+    assert len(BUILT) == 3
+    assert [e.data["metrics"]["phases_run"] for e in log if e.kind is Kind.PHASE_ENDED and e.trial == 0] == [1, 2, 3, 4]
 
 
 def test_a_continued_trial_stays_on_its_worker_and_both_workers_are_used(executor_of) -> None:

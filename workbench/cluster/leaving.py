@@ -5,7 +5,6 @@ import os
 import signal
 import threading
 import time
-from collections.abc import Callable
 from contextlib import suppress
 from typing import Any
 
@@ -15,17 +14,18 @@ from distributed.diagnostics.plugin import WorkerPlugin
 from distributed.utils import sync
 
 from workbench.cluster.sharing import LEAVING
+from workbench.cluster.uploads import Uploads
 
 _LEAVE_S = 25.0  # what a phase has to come to a sign of progress and save; Dask's nanny may leave it less
 
 
 class Leaving:
-    """Whether this worker has been told to leave, and whether it has said that nothing more will be heard of it.
+    """Whether a worker has been told to leave, and whether it has said that nothing more will be heard of it.
 
     Parameters
     ----------
-    busy : callable
-        Tells whether something is still on its way from here.
+    uploads : Uploads
+        What may still be on its way from there.
 
     Attributes
     ----------
@@ -33,13 +33,13 @@ class Leaving:
         Held while a phase runs, or its trial is closed.
     """
 
-    def __init__(self, busy: Callable[[], bool]) -> None:
-        self.busy = busy
+    def __init__(self, uploads: Uploads) -> None:
+        self._uploads = uploads
         self.lock = threading.Lock()
         self._told = threading.Event()
         self._left = threading.Event()
         self._topics: set[str] = set()  # of the drivers that have had something run here
-        self._watched: set[Worker] = set()
+        self._watched = False
 
     @property
     def told(self) -> bool:
@@ -57,11 +57,9 @@ class Leaving:
 
     def watch(self, worker: Worker, topic: str) -> None:
         """See to it that this worker leaves in order, and that the driver of this topic hears of it."""
-        if worker not in self._watched:
-            self._told.clear()
-            self._left.clear()
+        if not self._watched:
             sync(worker.loop, worker.plugin_add, InOrder(self), name=InOrder.name)
-            self._watched.add(worker)
+            self._watched = True
         self._topics.add(topic)
 
     def tell(self, worker: Worker, topic: str, message: dict[str, Any]) -> None:
@@ -75,7 +73,7 @@ class Leaving:
     async def finish(self, worker: Worker) -> None:
         """Wait for what runs and what is being sent; then tell the drivers that the worker has left."""
         until = time.monotonic() + _LEAVE_S
-        while (self.lock.locked() or self.busy()) and time.monotonic() < until:
+        while (self.lock.locked() or self._uploads.busy) and time.monotonic() < until:
             await asyncio.sleep(0.05)
         if self.lock.acquire(blocking=False):  # else a phase that showed no sign is cut short
             self._left.set()

@@ -1,10 +1,12 @@
 """What happens on a Dask worker: it keeps one live trial, or one rank of it, and runs its phases as ordinary tasks."""
 
 import math
+import threading
 import time
 from typing import Any, cast
+from weakref import WeakKeyDictionary
 
-from distributed import get_worker
+from distributed import Worker, get_worker
 from distributed.comm import get_address_host
 
 from workbench.cluster.checkpoints import DISK_FULL
@@ -30,11 +32,32 @@ class ToldToLeave(BaseException):
     """Raised out of `progress` when the worker has been told to leave; not for trainables to catch."""
 
 
-_resident = Resident()
-_uploads = Uploads()
-_leaving = Leaving(lambda: _uploads.busy)
-_cancelled: set[tuple[str, str]] = set()  # (topic of a study, name of an attempt or all)
-_driver: dict[str, str] = {}  # study → topic of the one driver that counts
+class _Kept:
+    """What one worker keeps from task to task.
+
+    Attributes
+    ----------
+    resident, uploads, leaving
+    cancelled : set of (str, str)
+        Topic of a study, and name of an attempt or "" for all.
+    driver : dict
+        Study → topic of the one driver that counts.
+    """
+
+    def __init__(self) -> None:
+        self.resident, self.uploads = Resident(), Uploads()
+        self.leaving = Leaving(self.uploads)
+        self.cancelled: set[tuple[str, str]] = set()
+        self.driver: dict[str, str] = {}
+
+
+_kept: "WeakKeyDictionary[Worker, _Kept]" = WeakKeyDictionary()  # a process may hold several workers
+_kept_lock = threading.Lock()
+
+
+def _kept_by(worker: Worker) -> _Kept:
+    with _kept_lock:
+        return _kept.setdefault(worker, _Kept())
 
 
 def run_phase(task: PhaseTask) -> dict[str, Any]:
@@ -55,52 +78,54 @@ def run_phase(task: PhaseTask) -> dict[str, Any]:
     What is returned goes to the driver as a message too: fetching it would hang if the worker died in between.
     """
     worker = get_worker()
-    with _leaving.lock:
-        _leaving.watch(worker, task.topic)
-        if _leaving.left:
+    here = _kept_by(worker)
+    with here.leaving.lock:
+        here.leaving.watch(worker, task.topic)
+        if here.leaving.left:
             return {}
-        result = _run(task)
-        _leaving.tell(worker, task.topic, {**task.label, "result": result})
+        result = _run(task, here)
+        here.leaving.tell(worker, task.topic, {**task.label, "result": result})
         return result
 
 
-def _run(task: PhaseTask) -> dict[str, Any]:
+def _run(task: PhaseTask, here: _Kept) -> dict[str, Any]:
     keep_freed_memory()
+    resident = here.resident
     try:
         began = time.monotonic()
-        reporter = _Reporter(task)
-        trainable, again, recovered = _resident.bring_up(task)
+        reporter = _Reporter(task, here)
+        trainable, again, recovered = resident.bring_up(task)
         try:
             _meet(task, trainable, again)
-            _resident.set_behind(again > 0)
+            resident.set_behind(again > 0)
             for _ in range(again):
                 trainable.train_phase(lambda _: reporter.say())  # proof of life only: these phases have been reported
-            _resident.set_behind(False)
+            resident.set_behind(False)
             measured = trainable.train_phase(reporter)
         finally:
             if task.n_ranks > 1:
                 cast(GangTrainable, trainable).leave()
-        _resident.has_run(task)
+        resident.has_run(task)
         if task.rank:
             return {}
         metrics, returns = parted(measured)
         check_score(metrics)
         ended = time.monotonic()
-        checkpoint = _save(task, trainable, task.job.phase, metrics["score"], reporter)
-        _resident.forget_part(task)
+        checkpoint = _save(task, here, trainable, metrics["score"], reporter)
+        resident.forget_part(task)
         about: dict[str, Any] = {"recovered": recovered} if recovered else {}
         about |= {RETURNS: returns} if returns else {}
         about |= {"wall_s": time.monotonic() - began, "save_s": time.monotonic() - ended}
         return {
             "metrics": metrics,
             "checkpoint": checkpoint,
-            "on_its_way": checkpoint in _uploads.under_way(task.study),
+            "on_its_way": checkpoint in here.uploads.under_way(task.study),
             **about,
         }
     except BaseException as err:  # noqa: BLE001  whatever a trial does, be it sys.exit, it fails alone
         text, place = traceback_now(), carried(place_of(err), MOST_ERROR)
-        left = {"left": _resident.save_part(task)} if isinstance(err, ToldToLeave) else {}
-        _resident.close()
+        left = {"left": resident.save_part(task)} if isinstance(err, ToldToLeave) else {}
+        resident.close()
         # What the workbench itself refuses, and numbers that blew up, come out the same a second time.
         retry = not isinstance(err, (WorkbenchError, FloatingPointError))
         about = {"error": one_line(err), "place": place, "traceback": text}
@@ -109,19 +134,21 @@ def _run(task: PhaseTask) -> dict[str, Any]:
 
 def release(study: str) -> None:
     """Close the live trial, if there is one of this study."""
-    with _leaving.lock:  # it may overtake a phase that is being cancelled
-        _resident.close(study)
+    here = _kept_by(get_worker())
+    with here.leaving.lock:  # it may overtake a phase that is being cancelled
+        here.resident.close(study)
 
 
-def cancel(topic: str, attempt: str = "") -> None:
+def cancel(topic: str, attempt: str = "", *, dask_worker: Worker) -> None:
     """Make a study's phases, or one attempt at one, stop at the next sign of progress; runs beside their thread."""
-    _cancelled.add((topic, attempt))
+    _kept_by(dask_worker).cancelled.add((topic, attempt))
 
 
-def supersede(study: str, topic: str) -> list[str]:
+def supersede(study: str, topic: str, *, dask_worker: Worker) -> list[str]:
     """Make the phases of every other driver of the study stop, for it has a new one; name what is being sent."""
-    _driver[study] = topic
-    return _uploads.under_way(study)
+    here = _kept_by(dask_worker)
+    here.driver[study] = topic
+    return here.uploads.under_way(study)
 
 
 def _meet(task: PhaseTask, trainable: Trainable, again: int) -> None:
@@ -141,18 +168,18 @@ def _meet(task: PhaseTask, trainable: Trainable, again: int) -> None:
     here.log_event(task.topic, {**task.label, "meet": address, "again": again})
 
 
-def _save(task: PhaseTask, trainable: Trainable, phase: int, score: float, reporter: "_Reporter") -> str:
+def _save(task: PhaseTask, here: _Kept, trainable: Trainable, score: float, reporter: "_Reporter") -> str:
     """Save a checkpoint; on a full disk wait, showing life, until there is space or the driver wants no more.
 
     What goes to a URL is sent while the worker goes on, once the one before it has arrived. So no more than one phase
     can be lost with the machine, and none with the process.
     """
-    store, trial = task.store, task.job.trial
-    _uploads.wait(reporter.say)
-    _uploads.refuse(task.study, trial)
+    store, trial, uploads = task.store, task.job.trial, here.uploads
+    uploads.wait(reporter.say)
+    uploads.refuse(task.study, trial)
     while True:
         try:
-            name = store.set_down(trainable, trial, phase, score)
+            name = store.set_down(trainable, trial, task.job.phase, score)
             break
         except OSError as err:
             if err.errno not in DISK_FULL:
@@ -160,17 +187,17 @@ def _save(task: PhaseTask, trainable: Trainable, phase: int, score: float, repor
         reporter.say("waiting for disk space to save a checkpoint")
         time.sleep(_DISK_RETRY_S)
     if store.remote:
-        proved, here = _uploads.is_proved(store), get_worker()
+        proved, worker = uploads.is_proved(store), get_worker()
 
         def tell(name: str, error: str) -> None:
-            topic = _driver.get(task.study, task.topic)  # there may be another driver by then
-            _leaving.tell(here, topic, {**task.label, "arrived": name, "error": carried(error, MOST_ERROR)})
+            topic = here.driver.get(task.study, task.topic)  # there may be another driver by then
+            here.leaving.tell(worker, topic, {**task.label, "arrived": name, "error": carried(error, MOST_ERROR)})
 
-        _uploads.begin(store, task.study, trial, name, tell)
+        uploads.begin(store, task.study, trial, name, tell)
         if not proved:
             try:
-                _uploads.wait(reporter.say)
-                _uploads.refuse(task.study, trial)
+                uploads.wait(reporter.say)
+                uploads.refuse(task.study, trial)
             except OSError as err:
                 raise InvalidInput(str(err)) from None  # a second attempt would train all the phase to hear the same
     return name
@@ -179,8 +206,8 @@ def _save(task: PhaseTask, trainable: Trainable, phase: int, score: float, repor
 class _Reporter:
     """The `progress` callable: sends metrics to the driver as structured events, a few times a second at most."""
 
-    def __init__(self, task: PhaseTask) -> None:
-        self._task = task
+    def __init__(self, task: PhaseTask, here: _Kept) -> None:
+        self._task, self._here = task, here
         self._name = attempt_name(task.job, task.attempt)
         self._worker = get_worker()
         self._last = -math.inf
@@ -195,7 +222,7 @@ class _Reporter:
 
     def _send(self, metrics: Metrics, note: str = "") -> None:
         self._refuse_if_unwanted()
-        _uploads.refuse(self._task.study, self._task.job.trial)
+        self._here.uploads.refuse(self._task.study, self._task.job.trial)
         now = time.monotonic()
         if now - self._last < _REPORT_EVERY_S and not note:
             return
@@ -204,9 +231,9 @@ class _Reporter:
         self._worker.log_event(self._task.topic, {**message, "note": note} if note else message)
 
     def _refuse_if_unwanted(self) -> None:
-        topic = self._task.topic
-        unwanted = (topic, "") in _cancelled or (topic, self._name) in _cancelled
-        if _leaving.told:
+        topic, here = self._task.topic, self._here
+        unwanted = (topic, "") in here.cancelled or (topic, self._name) in here.cancelled
+        if here.leaving.told:
             raise ToldToLeave(f"the worker {self._worker.name} was told to leave")
-        if unwanted or _driver.get(self._task.study, topic) != topic:
+        if unwanted or here.driver.get(self._task.study, topic) != topic:
             raise PhaseCancelled
