@@ -263,7 +263,7 @@ def small(preset: str) -> dict:
         trainable |= {"min_games": 1, "max_episode_frames": 40, "noop_max": 0}
     for name in ("start_from", "evaluate_every", "evaluate_games"):
         trainable.pop(name, None)
-    for name, most in (("n_ranks", 2), ("n_awaited", 1), ("n_agents", 2)):
+    for name, most in (("n_ranks", 2), ("n_servers", 2), ("n_awaited", 1), ("n_agents", 2)):
         if name in trainable:
             trainable[name] = most
     if trainable["kind"] == "ga3c":
