@@ -22,7 +22,7 @@ from pathlib import Path
 import torch
 from stable_baselines3 import PPO
 
-from workbench.algos.rl.sb3.settings import SB3
+from workbench.algos.rl.sb3.factory import SB3
 from workbench.cluster.measured import numbers
 from workbench.core.budget import Budget
 

@@ -6,9 +6,11 @@ import re
 import resource
 import subprocess
 import sys
+from graphlib import TopologicalSorter
 from importlib import import_module
 from pathlib import Path
 
+import grimp
 import pytest
 
 from tests.floors import drawn, floor_plan
@@ -60,6 +62,11 @@ def test_the_floors_hold() -> None:
     linter = Path(sys.executable).with_name("lint-imports")
     done = subprocess.run([linter, "--no-cache"], capture_output=True, text=True, cwd=ROOT, check=False)
     assert done.returncode == 0, done.stdout
+
+
+def test_no_files_import_each_other_in_a_circle_not_even_later_or_for_types_alone() -> None:
+    graph = grimp.build_graph("workbench", cache_dir=None)
+    TopologicalSorter({name: graph.find_modules_directly_imported_by(name) for name in graph.modules}).prepare()
 
 
 def test_the_floor_plan_is_the_contract_s() -> None:

@@ -7,7 +7,7 @@ from workbench.algos.rl.a3c.trial import A3C as A3C
 from workbench.algos.rl.ba3c.trial import BA3C as BA3C
 from workbench.algos.rl.ga3c.trial import GA3C as GA3C
 from workbench.algos.rl.hts.trial import HTS as HTS
-from workbench.algos.rl.sb3.settings import SB3 as SB3
+from workbench.algos.rl.sb3.factory import SB3 as SB3
 from workbench.algos.rl.watch import watch as watch
 from workbench.algos.search import ASHA as ASHA
 from workbench.algos.search import MFPBT as MFPBT

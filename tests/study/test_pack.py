@@ -19,7 +19,7 @@ from workbench.core.protocols import Event, Kind
 from workbench.knowledge import StudyLog, check
 from workbench.study.file import study_from
 from workbench.study.pack import needed
-from workbench.study.study import checkpoint_store
+from workbench.study.plan import checkpoint_store
 
 HALVING = SuccessiveHalving(RandomSearcher(SPACE), 8, 3, eta=2)
 

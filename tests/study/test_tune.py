@@ -30,7 +30,7 @@ def test_a_low_score_may_be_the_good_one_and_one_as_good_as_wanted_the_end(here)
 
 
 def test_it_ends_when_its_time_is_up(here) -> None:
-    found = tune(own.climb, SPACE, hours=1 / 3600, **here)
+    found = tune(own.climb, SPACE, hours=4 / 3600, **here)
     assert found.spec["scheduler"] | {"searcher": None} == found.spec["scheduler"] | {"searcher": None, "kind": "asha"}
     assert found.spec["scheduler"]["variant"] == "stopping"
     assert found.frames.state == "ended"

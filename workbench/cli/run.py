@@ -103,9 +103,9 @@ def _add_confirm(commands: Any) -> None:
 
 
 def _confirm(arguments: argparse.Namespace) -> int:
-    from workbench.study.confirm import confirm
     from workbench.study.file import recorded_study
     from workbench.study.results import Results
+    from workbench.study.run import confirm
 
     with _cluster(arguments.cluster) as client:
         where = {"nodes": arguments.nodes, "client": client, "checkpoints": arguments.checkpoints}

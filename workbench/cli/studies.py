@@ -99,7 +99,7 @@ def _add_carrying(commands: Any) -> None:
 
 def _studies(arguments: argparse.Namespace) -> int:
     from workbench.knowledge import KnowledgeBase
-    from workbench.study.study import checkpoint_store
+    from workbench.study.plan import checkpoint_store
 
     with KnowledgeBase(arguments.db) as kb:
         if not len(kb):
@@ -138,7 +138,7 @@ def _show(arguments: argparse.Namespace) -> int:
 
 def _delete(arguments: argparse.Namespace) -> int:
     from workbench.knowledge import KnowledgeBase, delete
-    from workbench.study.study import checkpoint_store
+    from workbench.study.plan import checkpoint_store
 
     with KnowledgeBase(arguments.db) as kb:
         what = repr(kb[arguments.name])

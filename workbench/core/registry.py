@@ -38,7 +38,7 @@ TRAINABLES = {
     "hts": "workbench.algos.rl.hts.trial:HTS",
     "quadratic": "workbench.algos.quadratic:Quadratic",
     "replay": "workbench.algos.replay:Replay",
-    "sb3": "workbench.algos.rl.sb3.settings:SB3",
+    "sb3": "workbench.algos.rl.sb3.factory:SB3",
 }
 
 _QUEUES = {"n_groups", "agents_ready", "n_predictors", "n_trainers", "min_training_batch", "training_queue"}

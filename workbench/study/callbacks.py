@@ -1,17 +1,13 @@
 """What else hears of a study's events while it is driven: callbacks, in the driver's thread."""
 
 import warnings
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 from workbench.core.protocols import Event
 
 if TYPE_CHECKING:
-    from workbench.study.study import Study
-
-Callback = Callable[[Sequence[Event]], None]
-"""Called with the events of every append to the log, in order, once they are written; progress inside phases is among
-them. It may have ``begin(study, past)``, called first, with the events of earlier drivers, and ``close()``."""
+    from workbench.study.plan import Plan
 
 
 class Callbacks:
@@ -19,12 +15,12 @@ class Callbacks:
 
     Parameters
     ----------
-    study : Study
+    study : Plan
     past : sequence of Event
         What earlier drivers have logged.
     """
 
-    def __init__(self, study: "Study", past: Sequence[Event]) -> None:
+    def __init__(self, study: "Plan", past: Sequence[Event]) -> None:
         self._name = study.name
         self._called: list[Any] = list(study.callbacks)
         self._each("begin", study, past)

@@ -17,7 +17,8 @@ from workbench.core.record import code_named, in_drawn_order, own_classes, sched
 from workbench.core.registry import SCHEDULERS, SEARCHERS
 from workbench.core.space import Space
 from workbench.study.own import imported, trainable_from, with_own
-from workbench.study.study import Study, nodes_here
+from workbench.study.plan import nodes_here
+from workbench.study.study import Study
 
 _STUDY_KEYS = {
     "name",

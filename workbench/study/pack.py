@@ -21,7 +21,7 @@ from workbench.core.errors import CheckpointError, InvalidInput, StudyError
 from workbench.core.ledger import RAN_OUT, Ledger
 from workbench.core.protocols import Event, Kind
 from workbench.core.record import own_classes, versions
-from workbench.study.study import checkpoint_store
+from workbench.study.plan import checkpoint_store
 
 if TYPE_CHECKING:
     from workbench.cluster.checkpoints import CheckpointStore

@@ -4,10 +4,10 @@ from math import isnan
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from workbench.study.results import Results
+    from workbench.study.findings import Findings
 
 
-def summary_rows(results: "Results") -> dict[str, str]:
+def summary_rows(results: "Findings") -> dict[str, str]:
     """Give a study's outcome as labels and words, for a terminal, a notebook or a report."""
     s = results.summary
     best = {"best score": "no score yet"}
@@ -38,7 +38,7 @@ def summary_rows(results: "Results") -> dict[str, str]:
     }
 
 
-def _confirmed_row(results: "Results") -> dict[str, str]:
+def _confirmed_row(results: "Findings") -> dict[str, str]:
     """Say what was confirmed, beside what was claimed of the same configuration."""
     from workbench.analysis import claims
 
@@ -60,7 +60,7 @@ def _confirmed_row(results: "Results") -> dict[str, str]:
     }
 
 
-def _front_row(results: "Results") -> dict[str, str]:
+def _front_row(results: "Findings") -> dict[str, str]:
     if (second := results.frames.aim.second) is None:
         return {}
     rows = results.front[results.front["on_front"]]
@@ -68,7 +68,7 @@ def _front_row(results: "Results") -> dict[str, str]:
     return {"front": "; ".join(members) or f"no phase has ended with a metric {second}"}
 
 
-def _failures(results: "Results") -> dict[str, str]:
+def _failures(results: "Findings") -> dict[str, str]:
     from workbench.analysis import failure_lines
 
     lines = failure_lines(results.frames.trials)

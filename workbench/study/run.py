@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 
     from workbench.core.interventions import Request
     from workbench.knowledge import Inbox, StudyLog
-    from workbench.study.study import Study
+    from workbench.study.plan import Plan
 
 
 class StudyRun(AttachedStudy):
@@ -34,7 +34,7 @@ class StudyRun(AttachedStudy):
     If the process ends before it, the study is interrupted; `Study.start` with `resume` goes on with it.
     """
 
-    def __init__(self, study: "Study", *, resume: bool = False, only_confirm: bool = False) -> None:
+    def __init__(self, study: "Plan", *, resume: bool = False, only_confirm: bool = False) -> None:
         from workbench.knowledge import StudyLog
 
         self._only_confirm = only_confirm
@@ -125,8 +125,6 @@ class StudyRun(AttachedStudy):
         InvalidInput
             `top` or `seeds` is no whole number >= 1.
         """
-        from workbench.study.confirm import confirm
-
         self.wait()
         return confirm(self.study, top, seeds)
 
@@ -195,6 +193,16 @@ class StudyRun(AttachedStudy):
         data = {"error": _said(hopeless) if isinstance(err, FirstTrialsFailed) else repr(err)}
         with suppress(Exception):  # the log itself may be what failed
             watched.append([Event(Kind.STUDY_INTERRUPTED, self._progress.at, data=data)])
+
+
+def confirm(study: "Plan", top: int = 3, seeds: int = 10) -> "pd.DataFrame":
+    """Confirm a study's best configurations; see `StudyRun.confirm`."""
+    from workbench.study.confirm import ask_to_confirm
+    from workbench.study.results import Results
+
+    ask_to_confirm(study, top, seeds)
+    StudyRun(study, resume=True, only_confirm=True).wait()
+    return Results.open(study.db, study.name).confirmed
 
 
 def _requests(log: "StudyLog", inbox: "Inbox") -> "Sequence[Request]":

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 from workbench.core.errors import CheckpointError, DatabaseError, InvalidInput, StudyError
 from workbench.core.places import DEFAULT_DB, check_study_name, is_study_name, private_folder
 from workbench.study.pack import ABOUT, CHECKPOINTS, FORMAT, LOG, Pack, file_errors, unmendable
-from workbench.study.study import checkpoint_store
+from workbench.study.plan import checkpoint_store
 
 if TYPE_CHECKING:
     from workbench.cluster.checkpoints import CheckpointStore

@@ -1,16 +1,10 @@
 """Studies for other tools (Optuna, TensorBoard, MLflow, Weights & Biases, CSV); written once, or as a callback."""
 
-from collections.abc import Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 from workbench.core.errors import unknown
 from workbench.knowledge import KnowledgeBase
-from workbench.study.export.exporter import Exporter
-
-if TYPE_CHECKING:
-    from workbench.core.protocols import Event
-    from workbench.knowledge import RecordedStudy
+from workbench.study.export.exporter import Exporter, whole_log
 
 FORMATS = ("optuna", "tensorboard", "mlflow", "wandb", "csv")
 
@@ -70,20 +64,6 @@ def exporter_of(to: str, place: str) -> Exporter:
 def default_place(db: str | Path, name: str, to: str) -> str:
     """Name the place beside the knowledge base where an export goes."""
     return str(Path(db).absolute().parent / f"{name}.{to}{'.db' if to in ('optuna', 'mlflow') else ''}")
-
-
-def whole_log(study: "RecordedStudy") -> "Sequence[Event]":
-    """Give a study's events, with the points inside its phases as the events they were once told as."""
-    from workbench.core.protocols import Event, Kind
-
-    events = study.events()
-    ends = {(e.trial, e.phase, e.at) for e in events if e.kind is Kind.PHASE_ENDED}
-    points: dict[tuple[int, int, float], dict[str, float]] = {}
-    for row in study.metrics().to_dict("records"):
-        if (place := (row["trial"], row["phase"], row["at_s"])) not in ends:
-            points.setdefault(place, {})[row["name"]] = row["value"]
-    inner = [Event(Kind.PROGRESS, at, trial, phase, data={"metrics": m}) for (trial, phase, at), m in points.items()]
-    return sorted([*events, *inner], key=lambda event: event.at)
 
 
 __all__ = ["FORMATS", "Exporter", "export"]

@@ -12,6 +12,7 @@ from workbench.core.ledger import Ledger
 from workbench.core.protocols import Event, Kind
 
 if TYPE_CHECKING:
+    from workbench.knowledge import RecordedStudy
     from workbench.study.study import Study
 
 
@@ -24,7 +25,6 @@ class Exporter(ABC):
     def begin(self, study: "Study", past: Sequence[Event]) -> None:
         """Replace what is there by what earlier drivers have logged."""
         from workbench.knowledge import KnowledgeBase
-        from workbench.study.export import whole_log
 
         with KnowledgeBase(study.db) as kb:
             recorded = kb[study.name]
@@ -100,3 +100,15 @@ def needed(module: str, package: str) -> Any:
         raise InvalidInput(
             f"this export needs {package}, which is not installed: pip install 'rl-workbench[export]'"
         ) from None
+
+
+def whole_log(study: "RecordedStudy") -> list[Event]:
+    """Give a study's events, with the points inside its phases as the events they were once told as."""
+    events = study.events()
+    ends = {(e.trial, e.phase, e.at) for e in events if e.kind is Kind.PHASE_ENDED}
+    points: dict[tuple[int, int, float], dict[str, float]] = {}
+    for row in study.metrics().to_dict("records"):
+        if (place := (row["trial"], row["phase"], row["at_s"])) not in ends:
+            points.setdefault(place, {})[row["name"]] = row["value"]
+    inner = [Event(Kind.PROGRESS, at, trial, phase, data={"metrics": m}) for (trial, phase, at), m in points.items()]
+    return sorted([*events, *inner], key=lambda event: event.at)

@@ -16,7 +16,7 @@ stable_baselines3 = pytest.importorskip("stable_baselines3")
 from stable_baselines3.common.vec_env import DummyVecEnv  # noqa: E402
 
 from workbench.algos.rl.sb3 import settings as settings_module  # noqa: E402
-from workbench.algos.rl.sb3.settings import SB3  # noqa: E402
+from workbench.algos.rl.sb3.factory import SB3  # noqa: E402
 
 NET = {"policy_kwargs": {"net_arch": [8]}}
 SMALL_PPO = {"n_steps": 32, "batch_size": 32, "n_epochs": 1, **NET}

@@ -13,7 +13,7 @@ from stable_baselines3.common.utils import get_device
 from stable_baselines3.common.vec_env import DummyVecEnv, VecEnv, VecNormalize
 
 from workbench.algos.rl.episodes import Episodes
-from workbench.algos.rl.sb3.settings import SB3, algorithm_class
+from workbench.algos.rl.sb3.settings import SB3Settings, algorithm_class
 from workbench.core.errors import InvalidInput, WorkbenchError
 
 
@@ -39,7 +39,7 @@ class Counted(gymnasium.Wrapper):
         return obs, reward, terminated, truncated, info
 
 
-def make_environments(settings: SB3, episodes: Episodes) -> VecEnv:
+def make_environments(settings: SB3Settings, episodes: Episodes) -> VecEnv:
     """Make the environments of a trial, whose games are counted into `episodes`."""
     with _readable(settings):
         env: VecEnv = DummyVecEnv([lambda: Counted(settings.recipe.make(), episodes)] * settings.n_envs)
@@ -48,7 +48,7 @@ def make_environments(settings: SB3, episodes: Episodes) -> VecEnv:
         return env
 
 
-def make_model(settings: SB3, env: VecEnv, seed: int, **given: Any) -> BaseAlgorithm:
+def make_model(settings: SB3Settings, env: VecEnv, seed: int, **given: Any) -> BaseAlgorithm:
     """Make the model; what SB3 refuses is one line."""
     algorithm = algorithm_class(settings.algorithm)
     arguments = settings.arguments()
@@ -75,7 +75,7 @@ def _fitting_policy(algorithm: Any, env: VecEnv) -> str:
 
 
 @contextmanager
-def _readable(settings: SB3) -> Generator[None, None, None]:
+def _readable(settings: SB3Settings) -> Generator[None, None, None]:
     """Say in one line what SB3 refuses, and of which algorithm and environment."""
     try:
         yield

@@ -20,7 +20,7 @@ from workbench.algos.rl.episodes import Episodes, PhaseEnd
 from workbench.algos.rl.games import ATARI_EPISODE_FRAMES
 from workbench.algos.rl.sb3.checkpoint import read, write
 from workbench.algos.rl.sb3.make import make_environments, make_model
-from workbench.algos.rl.sb3.settings import SB3
+from workbench.algos.rl.sb3.settings import SB3Settings
 from workbench.algos.rl.trial import LAST_RETURNS, PROGRESS_S, derived
 from workbench.core.protocols import Measured, Metrics, Progress
 
@@ -37,7 +37,7 @@ class SB3Trial:
 
     Parameters
     ----------
-    settings : SB3
+    settings : SB3Settings
         With the trial's config already in.
     seed : int
 
@@ -47,7 +47,7 @@ class SB3Trial:
         Stable-Baselines3's own: ``trial.model.predict(obs)``, ``trial.model.save(path)``.
     """
 
-    def __init__(self, settings: SB3, seed: int) -> None:
+    def __init__(self, settings: SB3Settings, seed: int) -> None:
         self.settings, self.seed = settings, seed
         self.episodes = Episodes(settings.n_envs, settings.score_window)
         self._draws = _Draws()
@@ -68,7 +68,7 @@ class SB3Trial:
         self._closed = False
 
     @classmethod
-    def try_out(cls, settings: SB3) -> None:
+    def try_out(cls, settings: SB3Settings) -> None:
         """Make the model but for its networks and buffers, so that a study that cannot run is refused at once."""
         env = make_environments(settings, Episodes(settings.n_envs, 1))
         try:

@@ -1,0 +1,72 @@
+"""Any algorithm of Stable-Baselines3 or sb3-contrib as a study takes it: settings, and a factory of trials."""
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from workbench.algos.rl.sb3.settings import SB3Settings
+from workbench.core.protocols import Config
+
+if TYPE_CHECKING:
+    from workbench.algos.rl.sb3.trial import SB3Trial
+
+
+@dataclass(frozen=True)
+class SB3(SB3Settings):
+    """An algorithm of Stable-Baselines3 or sb3-contrib, and a factory of trials.
+
+    Trials learn as the algorithm's own ``learn`` does: phases change nothing of it. A phase ends where a rollout does,
+    so a phase of PPO is a whole number of ``n_steps × n_envs``.
+
+    Parameters
+    ----------
+    algorithm : str
+        ``PPO``, ``DQN``, ``SAC``, ``TD3``, ``TQC``, …
+    env : str
+        A Gymnasium id (``LunarLander-v3``, ``my_module:Env-v0``) of any environment that the algorithm takes.
+    phase : Budget
+        Length of one phase, at least: it ends when this is spent and `min_games` games have ended in it. A step of the
+        environment counts as a frame.
+    hyperparameters : Mapping
+        Of the algorithm, by its own names, as far as they are not its defaults and no search space has them;
+        ``policy_kwargs`` is one. Where SB3 wants an object there is a word: ``"lin_0.001"`` for a value that falls to 0
+        over `total_frames`, a number for ``action_noise`` (the standard deviation of normal noise), a class's name for
+        ``…_class`` and ``…_fn`` (``"HerReplayBuffer"``, ``"ReLU"``, ``"my_module:Extractor"``). A search space may also
+        name what is in ``policy_kwargs``: ``policy_kwargs.net_arch``.
+    policy : str or None
+        ``MlpPolicy``, ``CnnPolicy``, ``MultiInputPolicy``, …; by default what fits the observations.
+    n_envs : int
+        Environments played side by side, in one process.
+    env_kwargs, wrappers
+        How an environment is made: see `Recipe`.
+    normalize : bool
+        Put SB3's ``VecNormalize`` around the environments; scores are of raw rewards all the same.
+    total_frames : int or None
+        Frames over which schedules run, DQN's exploration among them: those a whole trial is expected to take. By
+        default those of ten phases, or 100 000 where phases are not counted in frames.
+    min_games, score_window
+        As of every system: see `Settings`.
+    keep_replay : bool
+        Whether checkpoints hold the replay buffer, as far as it is filled. Without it, a trial that goes on from one
+        begins with an empty one.
+    torch_threads : int
+        Cores one tensor operation may use; set for the whole process when a phase starts.
+    device : str
+        ``auto``, ``cpu``, ``cuda`` …, as SB3 takes it.
+
+    Examples
+    --------
+    >>> SB3("PPO", "LunarLander-v3", phase=Budget(frames=20_000))  # doctest: +SKIP
+    """
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        from workbench.algos.rl.sb3.trial import SB3Trial
+
+        SB3Trial.try_out(self)
+
+    def __call__(self, config: Config, seed: int) -> "SB3Trial":
+        """Build a trial from its configuration, hyperparameters of the algorithm, and its seed."""
+        from workbench.algos.rl.sb3.trial import SB3Trial
+
+        self.check(config)
+        return SB3Trial(self.with_config(config), seed)

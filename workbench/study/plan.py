@@ -1,0 +1,166 @@
+"""What a study is: a scheduler, a trainable, a place and limits, checked; and what they come to."""
+
+import math
+from collections.abc import Callable, Generator, Iterator, Sequence
+from contextlib import AbstractContextManager, contextmanager, nullcontext
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from workbench.algos.function.factory import as_factory
+from workbench.algos.search.seeded import Seeded
+from workbench.core.aim import Aim
+from workbench.core.checks import POSITIVE, check, whole
+from workbench.core.describe import describe
+from workbench.core.errors import InvalidInput
+from workbench.core.failures import short
+from workbench.core.machine import layout, slots_here
+from workbench.core.places import DEFAULT_DB, check_study_name
+from workbench.core.protocols import Event, Executor, Scheduler, TrainableFactory, ranks_needed
+from workbench.core.registry import REGISTRY
+
+if TYPE_CHECKING:
+    from distributed import Client
+
+    from workbench.cluster.checkpoints import CheckpointStore
+
+Callback = Callable[[Sequence[Event]], None]
+"""Called with the events of every append to the log, in order, once they are written; progress inside phases is among
+them. It may have ``begin(study, past)``, called first, with the events of earlier drivers, and ``close()``."""
+
+
+@dataclass(frozen=True)
+class Plan:
+    """The settings of a `Study`, which says what each is; checked."""
+
+    name: str
+    scheduler: Scheduler
+    trainable: TrainableFactory | Callable[..., Iterator[Any]]
+    db: str | Path = DEFAULT_DB
+    nodes: int | None = None
+    client: "Client | None" = None
+    seed: int = 0
+    seeds: int = 1
+    judged_by: str = "mean"
+    checkpoints: str | None = None
+    max_retries: int = 2
+    stall_s: float = 300.0
+    fail_fast: bool = True
+    mode: str = "max"
+    max_hours: float | None = None
+    target_score: float | None = None
+    second: str | None = None
+    second_mode: str = "max"
+    callbacks: "Sequence[Callback]" = ()
+    gpus_per_slot: float | None = None
+    weight: float = 1.0
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "db", Path(self.db))
+        object.__setattr__(self, "trainable", as_factory(self.trainable))
+        if self.seeds != 1 and not isinstance(self.scheduler, Seeded):
+            object.__setattr__(self, "scheduler", Seeded(self.scheduler, self.seeds, self.judged_by))
+        check_study_name(self.name)
+        if self.nodes is None and self.client is None:
+            object.__setattr__(self, "nodes", nodes_here(self.trainable, self.gpus_per_slot))
+        if self.nodes is not None and (
+            isinstance(self.nodes, bool) or not isinstance(self.nodes, int) or self.nodes < 1
+        ):
+            raise InvalidInput(f"a study needs a whole number of nodes >= 1, got {self.nodes!r}")
+        if isinstance(self.weight, bool) or not isinstance(self.weight, int | float) or not 0 < self.weight < math.inf:
+            raise InvalidInput(f"a study's weight is a number above 0, got {self.weight!r}")
+        if not isinstance(self.fail_fast, bool):
+            raise InvalidInput(f"fail_fast is true or false, got {self.fail_fast!r}")
+        if self.client is None and (self.nodes or 0) < (n_ranks := ranks_needed(self.trainable)):
+            raise InvalidInput(
+                f"a trial needs a gang of {n_ranks} nodes, the study has {self.nodes}: raise nodes, or lower n_ranks"
+            )
+        check(self, whole(0), "seed", "max_retries")
+        check(self, POSITIVE, "stall_s")
+        if isinstance(self.scheduler, type) or not (hasattr(self.scheduler, "ask") and hasattr(self.scheduler, "tell")):
+            raise InvalidInput(f"a study's scheduler is an object such as HyperTrick(…), got {short(self.scheduler)}")
+        if not (isinstance(self.callbacks, Sequence) and all(map(callable, self.callbacks))):
+            raise InvalidInput(f"callbacks is a list of functions of a list of events, got {self.callbacks!r}")
+        _ = self.aim  # checks what it is made of
+        self._check_space()
+
+    @property
+    def spec(self) -> dict[str, Any]:
+        """What the log keeps of this study, in JSON's types."""
+        return {
+            "scheduler": describe(self.scheduler, REGISTRY),
+            "trainable": describe(self.trainable, REGISTRY),
+            "seed": self.seed,
+        }
+
+    @property
+    def layout(self) -> str:
+        """Say what its slots get of this machine; nothing of a cluster that is no part of it."""
+        return "" if self.nodes is None or self.client is not None else layout(self.nodes)
+
+    @property
+    def aim(self) -> Aim:
+        """What the study is after, and what ends it early."""
+        return Aim(self.mode, self.target_score, self.max_hours, self.second, self.second_mode)
+
+    def _check_space(self) -> None:
+        rule = self.scheduler.scheduler if isinstance(self.scheduler, Seeded) else self.scheduler
+        space = getattr(getattr(rule, "searcher", None), "space", None)
+        if space is None:
+            return
+        from workbench.knowledge.frames import RESERVED
+
+        if reserved := sorted(set(space) & RESERVED):
+            raise InvalidInput(f"hyperparameters cannot be called {', '.join(reserved)}: the tables use these names")
+        check = getattr(self.trainable, "check", None)
+        if check is not None:
+            check(list(space))
+
+    @contextmanager
+    def executor(self, identity: str = "") -> Generator[Executor, None, None]:
+        """Bring up what the study runs on; `identity` tells its phases from other studies' on the same cluster."""
+        from workbench.cluster.dask import DaskExecutor
+        from workbench.cluster.local import local_client
+
+        cluster: AbstractContextManager[Client] = (
+            local_client(self.nodes or 1, gpus_per_slot=self.gpus_per_slot)
+            if self.client is None
+            else nullcontext(self.client)
+        )
+        with cluster as client:
+            executor = DaskExecutor(
+                client,
+                as_factory(self.trainable),
+                self.checkpoint_store,
+                self.max_retries,
+                self.stall_s,
+                identity,
+                self.weight,
+            )
+            try:
+                yield executor
+            finally:
+                executor.close()
+
+    @property
+    def checkpoint_store(self) -> "CheckpointStore":
+        """Where its checkpoints are; `disk_use()` tells how much they take."""
+        return replace(checkpoint_store(self.db, self.name, self.checkpoints), mode=self.mode)
+
+
+def nodes_here(trainable: object, gpus_per_slot: float | None = None) -> int:
+    """Give the workers of a local cluster that nobody has told how many there should be."""
+    nodes = slots_here(ranks_needed(trainable))
+    if gpus_per_slot is None:
+        return nodes
+    from workbench.cluster.gpus import most_nodes
+
+    return max(1, min(nodes, most_nodes(gpus_per_slot)))
+
+
+def checkpoint_store(db: str | Path, name: str, elsewhere: str | None = None) -> "CheckpointStore":
+    """Give a study's checkpoints: beside its knowledge base, unless they were put elsewhere."""
+    from workbench.cluster.checkpoints import CheckpointStore
+
+    beside = Path(db).parent / f"{Path(db).stem}.checkpoints" / name
+    return CheckpointStore(elsewhere or str(beside.absolute()))
