@@ -42,6 +42,15 @@ def test_a_released_hold_counts_once():
     assert table[["began", "continued", "stopped"]].to_numpy().tolist() == [[1, 0, 1]]
 
 
+def test_decisions_on_trials_left_out_do_not_count():
+    rows = [(3.0, n, 0, "stop", "finished", {}) for n in (0, 1)]
+    decisions = pd.DataFrame(rows, columns=["at_s", "trial", "phase", "verdict", "mode", "reason"])
+    trials = pd.DataFrame({"trial": [0], "state": ["finished"], "mode": ["finished"]})
+    phases = pd.DataFrame({"trial": [0], "phase": [0], "ended_s": [2.0]})
+    table = survival(trials, phases, decisions)
+    assert table[["began", "finished", "reported"]].to_numpy().tolist() == [[1, 1, 1]]
+
+
 def test_the_last_collected_report_opens_selection():
     reason = {"reported": 4, "collecting_reports": 4.5}
     rows = [(3.0, 0, 0, "continue", "collecting", reason)]

@@ -21,7 +21,7 @@ def survival(
     Parameters
     ----------
     trials, phases, decisions : DataFrame
-        As in `workbench.knowledge.Frames`.
+        As in `workbench.knowledge.Frames`; decisions on other trials than these do not count.
     n_phases : int, optional
         The paper's Np, so that phases nobody has reached yet get their row too; by default only phases begun.
 
@@ -46,6 +46,7 @@ def survival(
 
         began = continued + stopped + finished + failed + running.
     """
+    decisions = decisions[decisions["trial"].isin(trials["trial"])]
     last = int(phases["phase"].max()) + 1 if len(phases) else 0
     n = max(n_phases or 0, last)
     counts = _counts(trials, phases, decisions[decisions["phase"].notna()], n)

@@ -17,6 +17,7 @@ _CURVES = {
     "ba3c-stability": ("variant", {"synchronous": "BA3C, synchronous", "asynchronous": "asynchronous"}),
 }
 _FEW = 5  # seeds
+_ALIKE = 1.02  # lengths
 _SCORES = (
     "Scores are the last ones, a seed each, or of many seeds their median and range; of a study the best of",
     "its trials, lucky among as many.",
@@ -57,7 +58,9 @@ def _last_scores(root: str | Path) -> Iterator[tuple[str, ...]]:
             if not words or value in words
         ]
         game = rows["game"].iloc[0] if "game" in rows else "CartPole-v1"
-        yield f"`{kept.name}`", str(game), f"{last['frames'].median():,.0f} frames", "; ".join(scores)
+        ends = last.groupby(column)["frames"].median()
+        length = f"{ends.min():,.0f}" + (f" to {ends.max():,.0f}" if ends.max() > _ALIKE * ends.min() else "")
+        yield f"`{kept.name}`", str(game), f"{length} frames", "; ".join(scores)
 
 
 def _written(scores: list[float]) -> str:

@@ -61,7 +61,7 @@ def drawn_of(results: "Findings") -> dict[str, go.Figure]:
             analysis.partial_dependence(f.trials, f.phases, f.hyperparameters, fitted=importance), str(importance)
         ),
         "landscape": figures.landscape(
-            analysis.landscape(f.trials, f.phases, f.hyperparameters, fitted=importance), str(importance)
+            analysis.landscape(f.trials, f.phases, f.hyperparameters, fitted=importance), str(importance), f.aim.mode
         ),
     }
     if f.aim.second is not None:

@@ -29,7 +29,14 @@ def test_speedups_lag_and_returns_stand_beside_the_published(tmp_path) -> None:
 
 def test_scores_are_compared_at_as_many_frames_and_at_the_same_time(tmp_path) -> None:
     rows = [
-        {"method": "a2c", "concurrent": concurrent, "seed": seed, "seconds": seconds, "score": score + seed * n}
+        {
+            "method": "a2c",
+            "concurrent": concurrent,
+            "seed": seed,
+            "seconds": seconds,
+            "frames": score,
+            "score": score + seed * n,
+        }
         for seed in range(3)
         for n, concurrent in enumerate((True, False), 1)
         for seconds, score in ((1.0 * n, 20.0), (2.0 * n, 100.0))  # the baseline takes twice as long
@@ -40,6 +47,25 @@ def test_scores_are_compared_at_as_many_frames_and_at_the_same_time(tmp_path) ->
         "as many steps train as well as without concurrency": "agrees",
         "in the same wall time scores are higher than the synchronous baseline's": "agrees",
     }
+
+
+def test_what_a_system_played_beyond_the_others_frames_does_not_count(tmp_path) -> None:
+    rows = [
+        {
+            "method": "ppo",
+            "concurrent": concurrent,
+            "seed": seed,
+            "seconds": 1.0 * frames,
+            "frames": frames,
+            "score": score,
+        }
+        for seed in range(3)
+        for concurrent, last in ((True, 40), (False, 30))
+        for frames, score in ((20, 100.0 + seed), (last, 100.0 + seed + 10 * (last - 20)))  # both rise alike
+    ]
+    keep_table(tmp_path / "hts-return", rows, ABOUT)
+    claim = "as many steps train as well as without concurrency"
+    assert verdicts(tmp_path, "HTS-RL", "Conclusion")[claim] == ("agrees", pytest.approx(0.0))
 
 
 @pytest.mark.parametrize(("other", "verdict"), [("a", "agrees"), ("b", "differs")])

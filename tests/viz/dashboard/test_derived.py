@@ -40,6 +40,8 @@ class Drawn:
         elif self.next < TRIALS:
             trial, phase, self.next = self.next, 0, self.next + 1
             config = {"config": {"lr": float(self.rng.random())}, "parent": None, "seed": trial}
+            if trial and self.rng.random() < 0.2:  # a part of the study, none of the search
+                config |= {"own_phases": PHASES, "by": "person", "confirms": True, "candidate": 0}
             yield self.event(Kind.RUN, trial, 0, data=config)
         else:
             return
@@ -130,10 +132,10 @@ def followed(seed):
         if k % 20:
             continue
         frames = reader.frames(None)
-        told = analysis.survival(frames.trials, frames.phases, frames.decisions, PHASES)
+        told = analysis.survival(analysis.searching(frames.trials), frames.searched, frames.decisions, PHASES)
         assert fates.survival(PHASES) == plain(told)
-        assert fates.best == [[*row] for row in analysis.best_so_far(frames.phases).itertuples(index=False)]
-        assert bool(fates.failures()) == ("failed" in set(frames.trials["state"]))
+        assert fates.best == [[*row] for row in analysis.best_so_far(frames.searched).itertuples(index=False)]
+        assert bool(fates.failures()) == ("failed" in set(analysis.searching(frames.trials)["state"]))
         used, now = analysis.occupancy(frames.spans, frames.slots, frames.wall_s), time.now()
         assert (now.lived, now.ran, now.lost, now.held) == pytest.approx((used.alive, used.ran, used.lost, used.held))
         assert now.shares(now.at_s) == pytest.approx((used.share, used.idle / used.alive), abs=1e-4)

@@ -10,6 +10,7 @@ from workbench.viz.figures import (
     compare_importance,
     compare_survival,
     compare_time_to_best,
+    theme,
 )
 
 HOSTILE = "<script>alert(1)</script>"
@@ -68,6 +69,12 @@ def test_importance_stands_beside_the_words_of_those_that_have_none():
     assert np.allclose([bar.error_x.array[0], bar.error_x.arrayminus[0]], [0.1, 0.2])
     assert "two: no skill &lt;script" in fig.layout.xaxis.title.text
     assert "no skill" in compare_importance({"two": table[:0]}, {"two": "no skill"}).layout.annotations[0].text
+
+
+def test_a_study_has_its_colour_though_another_has_no_importance(frames):
+    table = pd.DataFrame([["lr", 0.7, 0.5, 0.8, 0.1, 0.0, 0.2]], columns=COLUMNS)
+    (bar,) = compare_importance({"one": table[:0], "two": table}, {"one": "no skill", "two": "R² 0.5"}).data
+    assert bar.marker.color == theme.STUDY_COLORS[1]
 
 
 def test_time_to_best_stands_within_the_whole(frames, nothing):

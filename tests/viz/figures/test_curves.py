@@ -2,7 +2,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from workbench.viz.figures import best_so_far, learning_curves
+from workbench.viz.figures import best_so_far, learning_curves, theme
 from workbench.viz.figures.curves import joined_lines, phase_ends
 
 
@@ -36,6 +36,13 @@ def test_coloured_by_a_hyperparameter_on_a_log_scale(frames, curves):
     assert list(fig.data[-1].marker.colorbar.ticktext) == ["1e-05", "0.0001", "0.001", "0.01"]
     assert list(fig.data[-1].marker.colorbar.tickvals) == pytest.approx([0, 1 / 3, 2 / 3, 1])
     assert fig.layout.xaxis.title.text == "frames &lt;i&gt;"
+
+
+def test_trials_to_which_a_hyperparameter_does_not_apply_are_drawn_too(frames, curves):
+    trials = frames.trials.assign(lr=frames.trials["lr"].where(frames.trials["trial"] != 0))
+    lines = [trace for trace in learning_curves(curves, trials, color="lr").data if trace.mode == "lines"]
+    assert len(lines) == 4
+    assert lines[0].line.color == theme.GREY
 
 
 def test_coloured_by_a_word(frames, curves):

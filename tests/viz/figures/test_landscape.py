@@ -21,6 +21,11 @@ def test_a_panel_a_phase_with_a_star_on_its_best() -> None:
     assert [(star.x[0], star.y[0]) for star in stars] == [(1e-4, 1.0)] * 2
 
 
+def test_the_star_is_on_the_lowest_where_low_scores_are_good() -> None:
+    stars = [t for t in figures.landscape(TABLE, "", "min").data if t.type == "scatter"]
+    assert [(star.x[0], star.y[0]) for star in stars] == [(1e-4, 0.0)] * 2
+
+
 def test_without_numbers_it_says_why() -> None:
     fig = figures.landscape(TABLE.iloc[:0], "no importance: 3 trials have a score, 20 are needed")
     assert "20 are needed" in fig.layout.annotations[0].text

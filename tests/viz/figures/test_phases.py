@@ -58,6 +58,16 @@ def test_panels_hold_the_trials_that_ended_the_phase():
     assert "size: t_max, 2 to 100" in [trace.name for trace in fig.data]
 
 
+@pytest.mark.parametrize(
+    ("third", "words"),
+    [(["sgd", "<adam>"], "&lt;adam&gt; to sgd"), ([None, "sgd"], "sgd to sgd"), ([True, False], "False to True")],
+)
+def test_the_third_hyperparameter_may_be_a_word(third, words):
+    phases, trials = _study(2)
+    fig = space_by_phase(phases, trials.assign(t_max=pd.Series(third, dtype=object)), ["lr", "gamma", "t_max"])
+    assert f"size: t_max, {words}" in [trace.name for trace in fig.data]
+
+
 def test_of_many_phases_the_first_the_last_and_some_between():
     phases, trials = _study(9)
     shown = space_by_phase(phases, trials, ["lr", "gamma"], most_panels=3).layout.annotations

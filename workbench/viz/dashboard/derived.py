@@ -135,6 +135,8 @@ class SlotTime:
 class Fates:
     """What became of the trials in each phase, as `analysis.survival` counts it, and the best scores on the way.
 
+    Trials that confirm others are no part of the search, and of neither.
+
     Parameters
     ----------
     ledger : Ledger
@@ -162,7 +164,7 @@ class Fates:
     def take(self, event: Event) -> None:
         """Count what an event changes."""
         kind, trial, phase = event.kind, event.trial, event.phase
-        if trial is None:
+        if trial is None or (trial in self._ledger and self._ledger.trials[trial].confirms):
             return
         if kind is Kind.PHASE_STARTED and phase is not None:
             self._once("began", trial, phase)

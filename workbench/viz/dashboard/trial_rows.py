@@ -44,9 +44,9 @@ class TrialRows:
         return [self.of(number) for number in self.leading(most, "best_score")]
 
     def leading(self, most: int, by: Literal["best_score", "last_score"]) -> list[int]:
-        """Number the best trials, at most so many."""
+        """Number the best trials of the search, at most so many."""
         ledger = self._reader.ledger
-        scores = ((finite(getattr(trial, by)), n) for n, trial in ledger.trials.items())
+        scores = ((finite(getattr(trial, by)), n) for n, trial in ledger.trials.items() if not trial.confirms)
         return [n for _, n in nsmallest(most, ((-ledger.aim.sign * s, n) for s, n in scores if s is not None))]
 
     def of(self, number: int) -> dict[str, Any]:
@@ -60,6 +60,7 @@ class TrialRows:
             "last": finite(trial.last_score),
             "best": finite(trial.best_score),
             "parent": trial.parent,
+            "confirms": trial.confirms,
             "why": self._lines.why(number),
             "error": (trial.error or "")[:LONGEST],
             "config": trial.config,

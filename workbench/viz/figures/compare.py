@@ -173,7 +173,9 @@ def compare_importance(tables: Mapping[str, pd.DataFrame], remarks: Mapping[str,
     silent = [f"{theme.text(name)}: {theme.text(remarks[name])}" for name in tables if name not in known]
     notes = "<br>".join(["share of the forest's variance reduction", *silent])
     fig.update_xaxes(title=notes, title_font={"size": 11})
-    for k, (name, table) in enumerate(known.items()):
+    for k, (name, table) in enumerate(tables.items()):  # of all: a study has one colour in every figure
+        if name not in known:
+            continue
         value = table["importance"]
         fig.add_trace(
             go.Bar(

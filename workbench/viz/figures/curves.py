@@ -162,7 +162,8 @@ def _value_groups(trials: pd.DataFrame, name: str) -> dict[str, tuple[str, list[
     colors = theme.value_colors(_BINS)
     share = shares(trials[name], scale_of(trials[name]))
     bins = (share * (_BINS - 1)).round()
-    return {str(k): (colors[k], trials.loc[bins == k, "trial"].tolist()) for k in range(_BINS)}
+    groups = {str(k): (colors[k], trials.loc[bins == k, "trial"].tolist()) for k in range(_BINS)}
+    return {"does not apply": (theme.GREY, trials.loc[bins.isna(), "trial"].tolist()), **groups}
 
 
 def _lines(lines: pd.DataFrame, name: str, shade: str, *, in_legend: bool) -> go.Scatter:

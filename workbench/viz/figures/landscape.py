@@ -9,7 +9,7 @@ from workbench.viz.figures.hyperparameters import value_axis
 from workbench.viz.figures.scales import positions, scale_of
 
 
-def landscape(table: pd.DataFrame, remark: str) -> go.Figure:
+def landscape(table: pd.DataFrame, remark: str, mode: str = "max") -> go.Figure:
     """Draw a panel a phase: what a forest predicts over two hyperparameters, and a star on its best.
 
     Every panel has the colours of its own scores, from its lowest to its highest: scores grow with the phases, and what
@@ -21,6 +21,8 @@ def landscape(table: pd.DataFrame, remark: str) -> go.Figure:
         Of `workbench.analysis.landscape`: phase, trials, two hyperparameters, score. Empty: the words are shown.
     remark : str
         Why there is none.
+    mode : str
+        "max", or "min" where low scores are good.
     """
     title = "Predicted score over the two hyperparameters that matter most, phase by phase"
     if table.empty:
@@ -41,7 +43,7 @@ def landscape(table: pd.DataFrame, remark: str) -> go.Figure:
             row=1,
             col=k,
         )
-        best = rows["score"].idxmax()
+        best = rows["score"].idxmin() if mode == "min" else rows["score"].idxmax()
         marker = {"symbol": "star", "size": 14, "color": "white", "line": {"width": 1, "color": "black"}}
         fig.add_trace(
             go.Scatter(x=[x[best]], y=[y[best]], mode="markers", marker=marker, hoverinfo="skip"), row=1, col=k

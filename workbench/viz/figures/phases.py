@@ -93,8 +93,7 @@ def space_by_phase(
         value_axis(fig.update_yaxes, names[1] if k == 1 else "", up, row=1, col=k)
     fig.update_xaxes(matches="x")
     if len(names) > 2:
-        ends = [theme.number(float(value)) for value in (points[names[2]].min(), points[names[2]].max())]
-        fig.add_trace(theme.legend_marker(f"size: {theme.text(names[2])}, {ends[0]} to {ends[1]}", "circle"))
+        fig.add_trace(theme.legend_marker(f"size: {theme.text(names[2])}, {_ends(points[names[2]])}", "circle"))
     theme.explain_crosses(fig, points["cut"])
     bar = {"title": {"text": "score", "side": "right"}, "thickness": 12, "outlinewidth": 0}
     return fig.update_layout(coloraxis={"colorscale": theme.scale(), "colorbar": bar}, legend_y=1.1, margin_t=100)
@@ -122,6 +121,14 @@ def _sizes(points: pd.DataFrame, names: Sequence[str]) -> "pd.Series[float]":
         return pd.Series(9.0, index=points.index)
     small, large = _SIZES
     return small + (large - small) * shares(points[names[2]], scale_of(points[names[2]])).fillna(0.5)
+
+
+def _ends(values: pd.Series) -> str:
+    """Name the smallest and the largest value, in the sense of their axis."""
+    scale = scale_of(values)
+    if scale.kind == "category":
+        return f"{theme.text(scale.order[0])} to {theme.text(scale.order[-1])}"
+    return f"{theme.number(float(values.min()))} to {theme.number(float(values.max()))}"
 
 
 def _spaced(phases: Sequence[int], most: int) -> list[int]:

@@ -23,7 +23,7 @@ function headline(store) {
 }
 
 function leaderOf(store) {
-  const scored = [...store.trials.values()].filter((t) => t.best !== null);
+  const scored = [...store.trials.values()].filter((t) => t.best !== null && !t.confirms);
   if (!scored.length) return null;
   const sign = store.meta.minimise ? -1 : 1;
   return scored.reduce((a, b) => (sign * (b.best - a.best) > 0 ? b : a));

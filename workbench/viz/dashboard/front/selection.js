@@ -18,11 +18,13 @@ function inOrder(trials, { by, down }) {
   });
 }
 
-// Give every trial its rank by its last score, the best first; those without a score come last.
+// Give every trial its rank by its last score, the best first; those without a score come last, and those that confirm others.
 function rank(store) {
   const sign = store.meta.minimise ? -1 : 1;
-  const scored = [...store.trials.values()].sort((a, b) => sign * ((b.last ?? -sign * Infinity) - (a.last ?? -sign * Infinity)) || a.trial - b.trial);
-  scored.forEach((trial, k) => (trial.rank = trial.last === null ? null : k + 1));
+  const lost = -sign * Infinity;
+  const scoreOf = (trial) => (trial.confirms ? lost : (trial.last ?? lost));
+  const scored = [...store.trials.values()].sort((a, b) => sign * (scoreOf(b) - scoreOf(a)) || a.trial - b.trial);
+  scored.forEach((trial, k) => (trial.rank = scoreOf(trial) === lost ? null : k + 1));
 }
 
 function makeSelection(model, store) {
