@@ -6,7 +6,7 @@ from collections import Counter
 import pytest
 
 from tests.support import SPACE, MemoryLog, RandomTimes
-from workbench.algos.search import FullRuns, HyperTrick, RandomSearcher
+from workbench.algos.search import PBT, FullRuns, HyperTrick, RandomSearcher
 from workbench.core.drive import drive, replay
 from workbench.core.interventions import Request
 from workbench.core.ledger import Ledger, TrialState
@@ -217,3 +217,45 @@ def test_notes_and_tags_are_written_down_and_change_nothing() -> None:
     log = run(copy.deepcopy(FULL), *wishes)
     assert answers(log) == [("tag", True), ("note", True), ("tag", False), ("note", False)]
     assert [phases(log, trial) for trial in range(4)] == [[0, 1, 2, 3]] * 4
+
+
+def test_a_paused_study_is_confirmed_over_several_phases() -> None:
+    log, turns = MemoryLog(), iter(range(60))
+    executor = SimulatedExecutor(RandomTimes(3), VirtualCluster(2))
+    executor.open(0.0)
+    person = Person(log, (ended(4), "pause study", None))
+    drive(copy.deepcopy(FULL), executor, log, inbox=person, stop=lambda: next(turns, None) is None)
+    scheduler, turns = copy.deepcopy(FULL), iter(range(200))
+    ledger = replay(scheduler, log)
+    executor = SimulatedExecutor(RandomTimes(3), VirtualCluster(2))
+    executor.open(ledger.at)
+    asked = Person(log, (ended(4), "clone", 0, {"confirms": True, "phases": 3}))
+    asked.n = 1
+    over = drive(
+        scheduler,
+        executor,
+        log,
+        ledger=ledger,
+        inbox=asked,
+        only_confirm=True,
+        stop=lambda: next(turns, None) is None,
+    )
+    assert over
+    (confirming,) = (trial for trial, record in ledger.trials.items() if record.confirms)
+    assert phases(log, confirming) == [0, 1, 2]
+    assert ledger.paused
+
+
+def test_a_copy_takes_the_weights_the_scheduler_knows_of_not_those_of_phases_a_person_added() -> None:
+    """Finished members are extended by a person; whoever copies them later goes on from their last own phase."""
+    for seed in range(4):
+        log = MemoryLog()
+        executor = SimulatedExecutor(RandomTimes(seed), VirtualCluster(3))
+        executor.open(0.0)
+        population = PBT(RandomSearcher(SPACE, seed=seed), 6, 4, share=0.5, seed=seed)
+        wishes = [(ended(8 + n), "extend", trial, {"phases": 3}) for n, trial in enumerate(range(6))]
+        assert drive(population, executor, log, inbox=Person(log, *wishes))
+        known = Ledger(log)
+        copies = [record for record in known.trials.values() if record.parent is not None]
+        assert copies
+        assert all(record.parent_phase < 4 for record in copies)

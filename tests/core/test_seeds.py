@@ -1,6 +1,8 @@
 """Every trial's own seed."""
 
-from workbench.core.seeds import trial_seed
+import numpy as np
+
+from workbench.core.seeds import scheduler_generator, trial_seed
 
 
 def test_trial_seeds_depend_on_study_and_trial_alone() -> None:
@@ -8,3 +10,10 @@ def test_trial_seeds_depend_on_study_and_trial_alone() -> None:
     assert len(set(seeds)) == len(seeds)
     assert seeds[0] == trial_seed(0, 0)
     assert all(0 <= seed < 2**31 for seed in seeds)
+
+
+def test_a_scheduler_draws_nothing_that_its_searcher_of_the_same_seed_draws() -> None:
+    for seed in range(50):
+        own = scheduler_generator(seed).random(50)
+        assert (own == scheduler_generator(seed).random(50)).all()
+        assert not set(own) & set(np.random.default_rng(seed).random(500))

@@ -7,7 +7,7 @@ import pytest
 
 from workbench.algos.search import HyperTrick
 from workbench.core.errors import InvalidInput
-from workbench.simulation import arrival_bias, compare, regrets, wins_and_losses
+from workbench.simulation import arrival_bias, compare, regrets, scenario_from, wins_and_losses
 
 
 def test_a_comparison_is_the_same_whatever_the_processes_and_pairs_its_numbers(small) -> None:
@@ -54,3 +54,17 @@ def test_hypertrick_is_faster_than_running_everything_and_finds_less(small) -> N
     assert found.difference("makespan", "hypertrick", "all").high < 0
     assert found.difference("best_score", "hypertrick", "all").high <= 0
     assert isinstance(scenario.scheduler("hypertrick", 0), HyperTrick)
+
+
+def test_a_scheduler_all_of_whose_trials_fail_has_no_regret_and_ends_no_comparison() -> None:
+    scenario = scenario_from(
+        {
+            "curves": {"kind": "synthetic", "n_phases": 2},
+            "space": {"lr": {"log_uniform": [1e-5, 1e-2]}},
+            "cluster": {"nodes": 2, "crash_rate": 50.0, "max_retries": 0},
+            "scheduler": {"kind": "hypertrick", "n_trials": 2},
+        }
+    )
+    found = compare(scenario, 2)
+    assert np.isnan(found.values["hypertrick", "best_score"]).all()
+    assert np.isnan(found.regret["hypertrick"]).all()

@@ -11,6 +11,8 @@ from hypothesis import strategies as st
 from tests.support import SPACE, MemoryLog, RandomTimes
 from workbench.algos.search import FullRuns, HyperTrick, RandomSearcher
 from workbench.algos.search.hypertrick import expected_completion_rate
+from workbench.cluster.attempts import Attempt
+from workbench.cluster.slots import Slot
 from workbench.core.drive import Ledger, TrialState, drive
 from workbench.core.errors import InvalidInput
 from workbench.core.protocols import Job, Kind, Verdict
@@ -226,3 +228,14 @@ def test_senseless_clusters_are_refused(bad) -> None:
 def test_senseless_hazards_are_refused(bad) -> None:
     with pytest.raises(InvalidInput):
         Hazards(**bad)
+
+
+def test_accidents_share_no_draws_with_configurations_and_node_speeds() -> None:
+    """A list of numbers loses its last zeros as a seed, and the first attempts of all are made of zeros."""
+    hazards = Hazards(crash_rate=1.0)
+    for seed in range(20):
+        executor = SimulatedExecutor(Steady(), VirtualCluster(1, hazards=hazards, seed=seed))
+        job = Job(0, 0, {}, 0)
+        accidents = {executor._accident(Attempt(job, 0, Slot(0, (0,), ("n",)), 0.0, False))[0]}
+        for others in (seed, [seed, 0], [seed, 2], [seed, 0, 0, 1]):
+            assert hazards.draw(np.random.default_rng(others), 1)[0] not in accidents

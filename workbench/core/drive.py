@@ -76,9 +76,7 @@ class _Driver:
         self.only_confirm = only_confirm
         self.seated: set[int] = set()  # trials the executor holds
         under_way = ledger.in_state(TrialState.RUNNING)
-        self.backlog = deque(  # trials to seat before any new one
-            trial for trial in under_way if ledger.trials[trial].confirms or not only_confirm
-        )
+        self.backlog = deque(filter(self._may_run, under_way))  # trials to seat before any new one
         self.detached = set(ledger.in_state(TrialState.HELD))  # held when an earlier driver ended: on no slot now
         self.deferred: list[int] = []  # trials let go on while the study is paused, on their slots
 
@@ -210,12 +208,12 @@ class _Driver:
                         "ask for it instead"
                     )
                 self.detached.remove(trial)
-                if state is TrialState.RUNNING:
+                if state is TrialState.RUNNING and self._may_run(trial):
                     self.backlog.append(trial)
 
     def _apply_seated(self, trial: int, verdict: Verdict, state: TrialState) -> None:
         if verdict is Verdict.CONTINUE:
-            if self.ledger.paused:
+            if self.ledger.paused and not self.only_confirm:
                 self.deferred.append(trial)
             else:
                 self._let_go_on(trial)
@@ -235,6 +233,10 @@ class _Driver:
     def _seat(self, trial: int) -> None:
         self.seated.add(trial)
         self.executor.start(self.ledger.job(trial))
+
+    def _may_run(self, trial: int) -> bool:
+        """Tell whether a trial is one of those that this driver runs."""
+        return not self.only_confirm or self.ledger.trials[trial].confirms
 
     def _is_set_aside(self, trial: int | None) -> bool:
         return trial is not None and trial in self.ledger and self.ledger.state(trial) is TrialState.SET_ASIDE

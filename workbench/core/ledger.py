@@ -59,6 +59,7 @@ class TrialRecord:
     own_phases: int = 0  # phases left to run for a person, of which the scheduler does not hear
     own: bool = False
     phases: int = 0  # completed, those of its parent included
+    heard: tuple[str | None, int] = (None, 0)  # checkpoint and phases as the scheduler knows of them
     last_score: float | None = None
     best_score: float | None = None
     ended_s: float | None = None
@@ -166,9 +167,10 @@ class Ledger:
             trial.candidate, trial.confirms = data.get("candidate", number), data.get("confirms", False)
         if parent != number:  # a trial that is taken up again keeps the parent it came from
             trial.parent = data.get("clone_of") if parent is None else parent
-            if parent is not None:  # every phase's end leaves a checkpoint: the parent's newest is taken
-                trial.checkpoint = self.trials[parent].checkpoint
-                trial.parent_phase = self.trials[parent].phases - 1
+            if parent is not None:  # every phase's end leaves a checkpoint: the newest that the scheduler heard of
+                trial.heard = self.trials[parent].heard
+                trial.checkpoint, phases = trial.heard
+                trial.parent_phase = phases - 1
         trial.phase, trial.slot, trial.pausing = event.phase or 0, event.slot, False
         trial.own_phases = int(data.get("own_phases", 0))
         trial.own = trial.own_phases > 0
@@ -177,6 +179,8 @@ class Ledger:
     def _see_phase_ended(self, number: int, event: Event) -> None:
         trial, score = self.trials[number], event.data["score"]
         trial.checkpoint, trial.phases = event.data.get("checkpoint"), (event.phase or 0) + 1
+        if not trial.own:
+            trial.heard = trial.checkpoint, trial.phases
         trial.last_score = score
         if self.aim.better(score, trial.best_score):  # else it cannot be the study's best either
             trial.best_score = score

@@ -145,6 +145,8 @@ class Scheduler(Protocol):
     - ``expectation(self) -> Expectation | None``: how many trials it expects to begin each phase, and the fewest.
     - ``grow(self, n_trials) -> None``: let there be more trials than before, from now on; what is decided stays.
     - ``scores_in_reasons``, a tuple: which entries of its reasons are scores. A study that minimises turns them back.
+    - ``trials_in_reasons``, a tuple: which entries of its reasons are numbers of trials. Under several seeds its trials
+      are candidates, and the log is to name trials.
     - ``explain(reason) -> str``, a static method: a decision's reason in words, see `Explain`. `reason` is the reason's
       data as the log keeps it, ``mode`` among it; keys that an older version did not write may be missing.
     """

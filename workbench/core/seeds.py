@@ -15,3 +15,11 @@ def trial_seed(study_seed: int, trial: int) -> int:
         In [0, 2**31), which every library here accepts.
     """
     return int(np.random.SeedSequence([study_seed, trial]).generate_state(1)[0] >> 1)
+
+
+def scheduler_generator(seed: int) -> np.random.Generator:
+    """Give a scheduler its draws: none of its searcher's, which has the same seed and draws configurations from it.
+
+    Were they the same, the draw that orders equal scores would follow a hyperparameter.
+    """
+    return np.random.default_rng(np.random.SeedSequence(seed, spawn_key=(1,)))

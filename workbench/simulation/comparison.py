@@ -257,8 +257,9 @@ def _one(scenario: Scenario, number: int) -> _Repetition:
     repetition = scenario.repetition(number)
     outcomes = {label: repetition.run(label) for label in scenario.schedulers}
     grid = np.linspace(0.0, max(o.makespan for o in outcomes.values()), _POINTS + 1)
-    best = max(repetition.best_possible(), *(o.best_score for o in outcomes.values()))
-    worst = min(float(o.scores.min()) for o in outcomes.values())
+    told = [o for o in outcomes.values() if len(o.scores)]  # of others every trial has failed
+    best = max([repetition.best_possible(), *(o.best_score for o in told)])
+    worst = min((float(o.scores.min()) for o in told), default=float("nan"))
     return _Repetition(
         {(label, m): float(getattr(o, m)) for label, o in outcomes.items() for m in MEASURES},
         {label: o.busy_slots(grid) / o.slots for label, o in outcomes.items()},

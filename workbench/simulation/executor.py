@@ -169,7 +169,9 @@ class SimulatedExecutor:
 
     def _accident(self, attempt: Attempt) -> tuple[float, str]:
         """Draw what goes wrong with an attempt, and when."""
-        identity = [self.cluster.seed, attempt.job.trial, attempt.job.phase, attempt.number]
+        identity = np.random.SeedSequence(
+            self.cluster.seed, spawn_key=(2, attempt.job.trial, attempt.job.phase, attempt.number)
+        )  # as a list its last zeros would not count: the first attempt would share the draws of configurations
         return self.cluster.hazards.draw(np.random.default_rng(identity), self.cluster.n_ranks)
 
     def _enter(self, after_s: float, happen: Callable[[Any, Any], None], about: Attempt | Slot, data: Any) -> None:

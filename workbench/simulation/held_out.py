@@ -312,7 +312,9 @@ def _one(scenario: Scenario, shares: Sequence[float], to_end: bool, number: int)
             rows = study.run(marks, smooth, to_end)
         for label, chosen, n in zip(labels, rows, smooth, strict=True):
             regret = [at_random if row < 0 else draw.regrets[row] for row in chosen]
-            outcome = study.claimed(chosen[-1], n), float(draw.worth[chosen[-1]]), study.race.now * speed / draw.whole
+            last = chosen[-1]  # none where nothing has been reported
+            known = (study.claimed(last, n), float(draw.worth[last])) if last >= 0 else (math.nan, math.nan)
+            outcome = *known, study.race.now * speed / draw.whole
             by_label[label] = [*regret, *outcome]
     return by_label
 

@@ -143,3 +143,32 @@ def test_the_learning_rate_falls_to_0_over_the_frames_asked_for_and_stays_there(
     assert again.learner.optimizer.lr == 0
     assert all(map(torch.equal, before, again.model.parameters()))
     again.close()
+
+
+def test_a_trial_that_starts_from_anothers_weights_begins_its_own_phases_and_falling_rate(tmp_path) -> None:
+    settings = {"n_agents": 4, "n_groups": 1, "lockstep": True, "min_games": 1}
+    first = GA3C("CartPole-v1", Budget(frames=1000), **settings)({}, 1)
+    enough = iter(range(60))
+
+    def in_mid_phase() -> None:
+        if next(enough, None) is None:
+            raise StoppedError
+
+    first._report_if_due = in_mid_phase  # asked at every step
+    with pytest.raises(StoppedError):
+        first.train_phase(lambda metrics: None)
+    first.save(tmp_path)
+    steps, games = first.steps, first.finished
+    first.close()
+    second = GA3C("CartPole-v1", Budget(frames=1000), start_from=str(tmp_path), anneal_frames=4000, **settings)({}, 2)
+    metrics = second.train_phase(lambda metrics: None)
+    assert metrics["frames"] - steps >= 1000
+    assert metrics["games"] == second.finished - games
+    assert second.learner.optimizer.lr == pytest.approx(second.settings.learning_rate * 0.75, rel=0.05)
+    second.save(tmp_path)
+    second.close()
+    third = GA3C("CartPole-v1", Budget(frames=1000), anneal_frames=4000, **settings)({}, 2)
+    third.load(tmp_path)  # the same trial, or a copy of it, goes on with the rate
+    third.train_phase(lambda metrics: None)
+    assert third.learner.optimizer.lr == pytest.approx(third.settings.learning_rate * 0.5, rel=0.1)
+    third.close()

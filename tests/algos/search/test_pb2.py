@@ -63,3 +63,9 @@ def test_where_one_place_is_best_its_members_gather_there() -> None:
         return float(np.mean(np.abs(np.array(late) - 0.7)))
 
     assert gathered(PB2, kappa=0.3) < 0.2
+
+
+def test_it_learns_however_few_scores_a_test_compares() -> None:
+    scheduler = PB2(LINE, 2, 5, last_scores=1)
+    play(scheduler, 2)
+    assert scheduler._seen

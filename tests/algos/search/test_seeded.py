@@ -4,11 +4,17 @@ import math
 
 import pytest
 
-from tests.support import SPACE
-from workbench.algos.search import FullRuns, HyperTrick, ListSearcher, RandomSearcher, Seeded, SuccessiveHalving
+from tests.support import SPACE, MemoryLog, RandomTimes
+from workbench.algos.search import PBT, FullRuns, HyperTrick, ListSearcher, RandomSearcher, Seeded, SuccessiveHalving
 from workbench.algos.search.seeded import interquartile_mean
+from workbench.analysis import lineage
+from workbench.core.domains import Uniform
+from workbench.core.drive import drive
 from workbench.core.errors import InvalidInput
-from workbench.core.protocols import Report, Verdict
+from workbench.core.protocols import Kind, Report, Verdict
+from workbench.knowledge.frames import frames_of
+from workbench.simulation.cluster import VirtualCluster
+from workbench.simulation.executor import SimulatedExecutor
 
 CONFIGS = [{"lr": 10.0**-n} for n in range(4)]
 
@@ -82,3 +88,41 @@ def test_settings_are_checked() -> None:
 def test_the_interquartile_mean_by_hand() -> None:
     assert interquartile_mean([9.0, 1.0, 2.0, 3.0]) == 2.5
     assert interquartile_mean([1.0, 2.0, 6.0]) == 3.0
+
+
+@pytest.mark.parametrize("order", [[3, 4, 5, 0, 1, 2], [5, 4, 3, 0, 1, 2]])
+def test_a_t_test_hears_all_seeds_whoever_reported_last(order) -> None:
+    """Two of the second candidate's three seeds are far above the first candidate's; its last is as low as these."""
+    seeded = Seeded(PBT({"lr": Uniform(0.1, 1)}, 2, 6, exploit="t-test", last_scores=12), 3)
+    runs, told = [seeded.ask() for _ in range(6)], {}
+    high = {run.trial: run.candidate == 1 and run.trial != 5 for run in runs}
+    for trial in order:
+        returns = tuple(100.0 * high[trial] + k for k in range(10))
+        told |= seeded.tell(Report(trial, 0, sum(returns) / 10, False, returns))
+    compared = seeded.scheduler._members[1].returns
+    assert sum(compared) / len(compared) == pytest.approx(7.5 + 200 / 3)  # the last four of each
+    assert told[2].verdict is Verdict.STOP
+
+
+def test_reasons_name_trials_where_a_copy_begins() -> None:
+    log, scheduler = MemoryLog(), Seeded(PBT(SPACE, 4, 5, share=0.25), 3)
+    executor = SimulatedExecutor(RandomTimes(1), VirtualCluster(5))
+    executor.open(0.0)
+    assert drive(scheduler, executor, log)
+    runs = {e.trial: e.data for e in log if e.kind is Kind.RUN and e.data["parent"] != e.trial}
+    copies = [data for data in runs.values() if data["parent"] is not None]
+    stops = [e for e in log if e.kind is Kind.DECISION and "donor" in e.data and e.data["verdict"] == "stop"]
+    assert len(stops) == len(copies) > 6
+    assert sorted(e.data["donor"] for e in stops) == sorted(data["parent"] for data in copies)
+    frames = frames_of(log)
+    known = lineage(frames.trials, frames.phases, frames.decisions)
+    assert known["member"].nunique() == 12
+    repeated = Seeded(SuccessiveHalving(ListSearcher(CONFIGS), 4, 4, eta=2, restart=True), 2)
+    told, log = {}, MemoryLog()
+    executor = SimulatedExecutor(RandomTimes(1), VirtualCluster(8))
+    executor.open(0.0)
+    assert drive(repeated, executor, log)
+    configs = {e.trial: e.data["config"] for e in log if e.kind is Kind.RUN}
+    told = [(e.trial, e.data["repeats"]) for e in log if e.kind is Kind.DECISION and "repeats" in e.data]
+    assert told
+    assert all(configs[trial] == configs[first] for trial, first in told)

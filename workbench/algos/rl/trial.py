@@ -86,8 +86,10 @@ class Trial(ABC):
         self._before: dict[str, Any] = {"episodes": 0, "steps": 0, "updates": 0, "seconds": 0.0}  # when the phase began
         self._within = False  # whether a phase has begun and not ended
         self._loaded_within: dict[str, Any] | None = None  # where the phase began that a checkpoint stands in
+        self._began_at = 0  # steps that the weights had seen when the trial began
         if settings.start_from is not None:
             self.load(Path(settings.start_from))
+            self._began_at, self._loaded_within = self._steps_before, None
 
     @property
     def model(self) -> ActorCritic:
@@ -165,6 +167,7 @@ class Trial(ABC):
             "rules": asdict(self.settings.rules),
             "seed": self.seed,
             "steps": self.steps,
+            "began_at": self._began_at,
             "updates": self.learner.updates,
             "episodes": self.episodes.state_dict(),
             "generators": [generator.bit_generator.state for generator in self._generators],
@@ -193,7 +196,7 @@ class Trial(ABC):
         load_weights(self.model, state, f"{network_name(self.game, self.settings.network)} for {self.game.name}", path)
         self.learner.optimizer.load_state_dict(state["optimizer"])
         counters = state["counters"]
-        self._steps_before = counters["steps"]
+        self._steps_before, self._began_at = counters["steps"], counters.get("began_at", 0)
         self.learner.updates = counters["updates"]
         self.episodes.load_state_dict(counters["episodes"])
         self._loaded_within = counters.get("within")
@@ -367,7 +370,7 @@ def play_for(trial: Any, seconds: float) -> dict[str, float]:
 def anneal(trial: Trial, settings: RMSPropSettings) -> None:
     """Let a trial learn at the rate of the frames played so far, if its settings have the rate fall."""
     if settings.anneal_frames is not None:
-        played = trial.steps * trial.game.frames_per_step / settings.anneal_frames
+        played = (trial.steps - trial._began_at) * trial.game.frames_per_step / settings.anneal_frames
         trial.learner.optimizer.lr = settings.learning_rate * max(0.0, 1 - played)
 
 

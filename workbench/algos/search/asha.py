@@ -6,13 +6,12 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-import numpy as np
-
 from workbench.algos.search.rungs import check_eta, phases_in_all, rung_ends, rung_words, rungs_by_eta
 from workbench.algos.search.searchers import Searched, searcher_of
 from workbench.algos.search.trials import Trials
 from workbench.core.checks import COUNT, check, check_named
 from workbench.core.protocols import Decision, Report, Run, Verdict
+from workbench.core.seeds import scheduler_generator
 from workbench.core.showing import settings_html
 
 VARIANTS = ("promotion", "stopping")
@@ -70,7 +69,7 @@ class ASHA:
         check_named(self, "variant", VARIANTS)
         self._trials = Trials(self.searcher, self.n_trials)
         self.n_trials = self._trials.n_left
-        self._rng = np.random.default_rng(self.seed)
+        self._rng = scheduler_generator(self.seed)
         self._rungs = [_Rung(end, self.eta) for end in rung_ends(self.n_phases, self.eta, self.min_phases)]
 
     @property

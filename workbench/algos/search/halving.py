@@ -66,6 +66,7 @@ class SuccessiveHalving:
     _bracket: "Bracket" = field(init=False, repr=False, compare=False)
     _trials: Trials = field(init=False, repr=False, compare=False)
 
+    trials_in_reasons = ("repeats",)
     _repr_html_ = settings_html
 
     def __post_init__(self) -> None:

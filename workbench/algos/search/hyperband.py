@@ -63,6 +63,7 @@ class Hyperband:
     _brackets: list[Bracket] = field(init=False, repr=False, compare=False)
     _bracket_of: dict[int, Bracket] = field(init=False, default_factory=dict, repr=False, compare=False)
 
+    trials_in_reasons = ("repeats",)
     _repr_html_ = settings_html
 
     def __post_init__(self) -> None:

@@ -5,7 +5,6 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-import numpy as np
 from sortedcontainers import SortedList
 
 from workbench.algos.search.searchers import Searched, searcher_of
@@ -13,6 +12,7 @@ from workbench.algos.search.trials import Trials
 from workbench.core.checks import COUNT, check
 from workbench.core.errors import InvalidInput
 from workbench.core.protocols import Decision, Expectation, Report, Run, Verdict
+from workbench.core.seeds import scheduler_generator
 from workbench.core.showing import reason_text, settings_html
 
 
@@ -58,7 +58,7 @@ class HyperTrick:
         check_rate(self.eviction_rate)
         self._trials = Trials(self.searcher, self.n_trials)
         self.n_trials = self._trials.n_left
-        self._rng = np.random.default_rng(self.seed)
+        self._rng = scheduler_generator(self.seed)
         self._scores = [SortedList() for _ in range(self.n_phases)]  # of each phase: (score, draw)
         self._threshold = math.sqrt(self.eviction_rate)
         self._plan()

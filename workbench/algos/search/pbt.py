@@ -14,6 +14,7 @@ from workbench.algos.search.trials import Trials
 from workbench.core.checks import COUNT, FROM_ZERO, PART, check, check_named
 from workbench.core.errors import InvalidInput, SchedulerError
 from workbench.core.protocols import Config, Decision, Report, Run, Verdict
+from workbench.core.seeds import scheduler_generator
 from workbench.core.showing import reason_text, settings_html
 from workbench.core.space import Space
 
@@ -99,6 +100,7 @@ class PBT:
     _member_of: "dict[int, Member]" = field(init=False, default_factory=dict, repr=False, compare=False)
     _waiting: "list[tuple[int, int, Member]]" = field(init=False, default_factory=list, repr=False, compare=False)
 
+    trials_in_reasons = ("donor", "config_of")
     _repr_html_ = settings_html
 
     def __post_init__(self) -> None:
@@ -118,7 +120,7 @@ class PBT:
         if not self.factors or not all(0 < f < math.inf for f in self.factors):
             raise InvalidInput(f"PBT needs one or more positive factors, got {self.factors}: try (0.8, 1.2)")
         self._space: Space = space
-        self._rng = np.random.default_rng(self.seed)
+        self._rng = scheduler_generator(self.seed)
         self._turn = 0  # counts who has waited
         self._trials = Trials(self.searcher, self.population)
         self._members = [Member(i) for i in range(self._trials.n_left)]
@@ -190,7 +192,7 @@ class PBT:
         if report.failed:
             return {report.trial: self._replace_failed(member)}
         score = -math.inf if math.isnan(report.score) else report.score
-        member.scores = [*member.scores, score][-self.last_scores :]
+        member.scores = [*member.scores, score][-max(self.last_scores, 2) :]  # a rise takes two
         member.returns = [*member.returns, *report.returns][-self.last_scores :]
         member.weights = report.trial
         if member.phase == self.n_phases:
@@ -290,7 +292,7 @@ class PBT:
 
         a, b = other.returns, member.returns
         if min(len(a), len(b)) < 2:
-            a, b = ([s for s in m.scores if math.isfinite(s)] for m in (other, member))
+            a, b = ([s for s in m.scores[-self.last_scores :] if math.isfinite(s)] for m in (other, member))
         if min(len(a), len(b)) < 2 or np.mean(a) <= np.mean(b):
             return None
         with warnings.catch_warnings():

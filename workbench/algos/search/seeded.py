@@ -4,6 +4,7 @@ import math
 from collections import deque
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
+from itertools import zip_longest
 from typing import Any
 
 import numpy as np
@@ -174,18 +175,27 @@ class Seeded:
 
     def _carry_out(self, candidate: "_Candidate", decision: Decision, reporter: int) -> dict[int, Decision]:
         """Apply a verdict on a candidate to its trials: the reporter may keep its slot, the others are paused."""
-        verdict, reason = decision.verdict, {**decision.reason, "candidate": candidate.number}
-        trials = list(candidate.alive)
+        verdict, trials = decision.verdict, list(candidate.alive)
+        told = {
+            trial: Decision(verdict, {**self._of_trial(i, decision.reason), "candidate": candidate.number})
+            for i, trial in enumerate(trials)
+        }
         if verdict is Verdict.CONTINUE:
             self._line_up(candidate, but=reporter)
             if reporter not in trials:
                 return {}
             candidate.running.add(reporter)
-            return {reporter: Decision(verdict, reason)}
+            return {reporter: told[reporter]}
         if verdict is Verdict.STOP:
             candidate.end()
-            return {trial: Decision(verdict, reason) for trial in trials}
-        return {trial: Decision(Verdict.PAUSE, reason) for trial in trials}
+            return told
+        return {trial: Decision(Verdict.PAUSE, decision.reason) for trial, decision in told.items()}
+
+    def _of_trial(self, place: int, reason: Mapping[str, Any]) -> Mapping[str, Any]:
+        """Name the trials of candidates that a reason is about: whose weights the trial in this place of a copy has."""
+        names = set(getattr(self.scheduler, "trials_in_reasons", ())) & reason.keys()
+        of = {name: self._candidates[reason[name]] for name in names if reason[name] is not None}
+        return {**reason, **{name: candidate.donors(place + 1)[place] for name, candidate in of.items()}}
 
 
 @dataclass(eq=False)
@@ -214,7 +224,8 @@ class _Candidate:
 
     def donors(self, n: int) -> list[int | None]:
         """Name the trials whose weights `n` trials of a copy start from, in turn."""
-        return [self.judged[i % len(self.judged)] for i in range(n)]
+        known = self.judged or self.alive
+        return [known[i % len(known)] if known else None for i in range(n)]
 
     def start(self, trial: int) -> None:
         self.unstarted -= 1
@@ -251,8 +262,10 @@ class _Candidate:
         if not self.reports:
             return Report(self.number, self.phase, math.nan, failed=True)
         self.judged = sorted(self.reports)
-        reports = self.reports.values()
-        returns = tuple(value for report in reports for value in report.returns)
+        reports = [self.reports[trial] for trial in self.judged]  # whoever reported first
+        # the latest of each first: so that the last few, which PBT compares, are of all
+        latest = zip_longest(*(reversed(report.returns) for report in reports))
+        returns = tuple(value for some in reversed(list(latest)) for value in some if value is not None)
         seconds = sum([report.seconds for report in reports])
         return Report(self.number, self.phase, judge([report.score for report in reports]), False, returns, seconds)
 

@@ -14,6 +14,7 @@ from workbench.algos.search.trials import Trials
 from workbench.core.checks import COUNT, PART, check, check_value
 from workbench.core.errors import InvalidInput
 from workbench.core.protocols import Decision, Report, Run, Verdict
+from workbench.core.seeds import scheduler_generator
 from workbench.core.showing import reason_text, settings_html
 
 MOST = 1000
@@ -78,6 +79,7 @@ class Sure:
     _candidates: "list[_Candidate]" = field(init=False, default_factory=list, repr=False, compare=False)
     _candidate_of: "dict[int, _Candidate]" = field(init=False, default_factory=dict, repr=False, compare=False)
 
+    trials_in_reasons = ("leader",)
     _repr_html_ = settings_html
 
     def __post_init__(self) -> None:
@@ -97,7 +99,7 @@ class Sure:
         self._window = max(1, round(self.smooth * self.n_phases))
         self._trials = Trials(self.searcher, self.n_configs)
         self.n_configs = self._trials.n_left
-        self._orders = np.random.default_rng(self.seed).random(self.n_configs)  # of equals: a plateau would stop none
+        self._orders = scheduler_generator(self.seed).random(self.n_configs)  # of equals: a plateau would stop none
         self._means = np.zeros(self.n_configs)
         self._surrogate: Surrogate | None = None  # until the first is asked for
         self._unstarted: list[int] = []

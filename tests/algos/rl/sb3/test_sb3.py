@@ -407,3 +407,19 @@ def test_what_dqn_counts_to_its_next_target_and_explores_by_comes_back(tmp_path)
     assert drawn[0] == drawn[1] != drawn[2]  # not the first actions again
     for trial in (first, second, third, fresh):
         trial.close()
+
+
+def test_n_step_returns_do_not_run_from_a_game_cut_off_into_the_next(tmp_path):
+    """Of the last row kept the return is its own reward and no more: what follows is another game's."""
+    hyperparameters = {"n_steps": 5, "learning_starts": 10, "buffer_size": 2000, "gamma": 1.0}
+    factory = SB3("DQN", "CartPole-v1", Budget(frames=120), hyperparameters, min_games=1)
+    first, second = factory({}, 0), factory({}, 0)
+    first.train_phase(silent)
+    first.save(tmp_path)
+    second.load(tmp_path)
+    seam = second.model.replay_buffer.pos - 1
+    second.train_phase(silent)
+    sample = second.model.replay_buffer._get_samples(np.array([seam]))
+    assert sample.rewards.tolist() == [[1.0]]
+    for trial in (first, second):
+        trial.close()

@@ -264,12 +264,14 @@ def _undone_if_cut_short(trial: BA3CTrial) -> Iterator[None]:
     if trial.rank or trial.settings.n_servers == 1:
         yield
         return
-    updates, steps = trial.learner.updates, trial._steps
+    updates, steps, finished = trial.learner.updates, trial._steps, trial._finished
+    episodes = trial.episodes.state_dict()
     try:
         with undone_if_cut_short(_state(trial.learner)):
             yield
     except BaseException:
-        trial.learner.updates, trial._steps = updates, steps
+        trial.learner.updates, trial._steps, trial._finished = updates, steps, finished
+        trial.episodes.load_state_dict(episodes)
         Trial.close(trial)  # experiences of weights that are no more are not trained on
         raise
 

@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 import torch
 from stable_baselines3.common.base_class import BaseAlgorithm
+from stable_baselines3.common.buffers import NStepReplayBuffer
 from stable_baselines3.common.vec_env import VecNormalize
 from stable_baselines3.her.her_replay_buffer import HerReplayBuffer
 
@@ -170,5 +171,9 @@ def _cut(buffer: Any, kept: Mapping[str, Any]) -> None:
         buffer._current_ep_start[:] = kept["current"].numpy()
         if (buffer._current_ep_start != buffer.pos).any():
             buffer.truncate_last_trajectory()
-    elif buffer.optimize_memory_usage and (buffer.full or buffer.pos):
+    elif not (buffer.full or buffer.pos):
+        return
+    elif buffer.optimize_memory_usage:
         buffer.dones[buffer.pos - 1] = True
+    elif isinstance(buffer, NStepReplayBuffer):
+        buffer.timeouts[buffer.pos - 1] = 1 - buffer.dones[buffer.pos - 1]

@@ -14,8 +14,9 @@ if TYPE_CHECKING:
 class SB3(SB3Settings):
     """An algorithm of Stable-Baselines3 or sb3-contrib, and a factory of trials.
 
-    Trials learn as the algorithm's own ``learn`` does: phases change nothing of it. A phase ends where a rollout does,
-    so a phase of PPO is a whole number of ``n_steps × n_envs``.
+    Trials learn as the algorithm's own ``learn`` does: phases change nothing of it, but with ``use_sde``, and in
+    ARS, which draw before a rollout and draw again where a phase begins. A phase ends where a rollout does, so a phase
+    of PPO is a whole number of ``n_steps × n_envs``.
 
     Parameters
     ----------
