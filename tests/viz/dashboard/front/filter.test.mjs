@@ -116,6 +116,13 @@ test("trials side by side show where they differ", () => {
   assert.deepEqual(rows.find(([name]) => name === "learning_rate"), ["learning_rate", ["0.001", "1.0e-5"]]);
 });
 
+test("trials side by side have their whole numbers in full", () => {
+  const [one, other] = [65536, 65540].map((batch_size, k) => trial(k, { config: { batch_size, seed: 123456 } }));
+  const { same, rows } = front.differences([one, other]);
+  assert.deepEqual(same, ["seed = 123456"]);
+  assert.deepEqual(rows.at(-1), ["batch_size", ["65536", "65540"]]);
+});
+
 test("a file of the visible trials can be read by a spreadsheet, and is no formula there", () => {
   const hostile = trial(7, { rank: 1, state: "failed", last: -2.5, error: '=1+1 "x", y', config: { learning_rate: 1e-3 }, tags: ["good"], notes: [{ text: "=2" }] });
   const [head, row] = front.csvOf([hostile], ["learning_rate"]).split("\r\n");

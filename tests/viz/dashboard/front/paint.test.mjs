@@ -21,6 +21,29 @@ test("numbers are short", () => {
   assert.deepEqual(written, ["0", "1235", "1.2e-4", "-2.5e7", "1.0e6", "21", "–", "–"]);
 });
 
+test("whole numbers of a configuration are written in full, others are short", () => {
+  assert.deepEqual([65536, 12345, 1048576, -2000000, 0, 0.00025, 0.1234567, 1e20].map(front.written), ["65536", "12345", "1048576", "-2000000", "0", "2.5e-4", "0.1235", "1.0e20"]);
+  assert.deepEqual(["adam", true, undefined].map(front.written), ["adam", "true", "–"]);
+});
+
+test("ticks have the digits of their step", () => {
+  const labels = (low, high, wanted) => front.tickLabels(front.niceTicks(low, high, wanted));
+  assert.deepEqual(labels(12000, 12030, 6), ["12000", "12005", "12010", "12015", "12020", "12025", "12030"]);
+  assert.deepEqual(labels(0.98761, 0.98789, 3), ["0.9877", "0.9878"]);
+  assert.deepEqual(labels(0.98761, 0.98765, 4), ["0.98762", "0.98764"]);
+  assert.deepEqual(labels(-0.1, 0.3, 4), ["-0.1", "0", "0.1", "0.2", "0.3"]);
+  assert.deepEqual(labels(0, 2e6, 4), ["0", "500000", "1.0e6", "1.5e6", "2.0e6"]);
+  assert.deepEqual(labels(3000001, 3000003, 2), ["3000001", "3000002", "3000003"]);
+  assert.deepEqual(labels(1e-5, 3e-5, 2), ["1.0e-5", "2.0e-5", "3.0e-5"]);
+  assert.deepEqual([labels(12005, 12005, 1), labels(0, 0, 1)], [["12005"], ["0"]]);
+});
+
+test("an axis never says the same of two ticks", () => {
+  const { canvas, words } = makeCanvas();
+  front.axes(canvas.getContext("2d"), { left: 50, top: 10, width: 500, height: 200 }, { low: 12000, high: 12030, title: "x" }, { low: 0.98761, high: 0.98789, title: "y" }, COLORS);
+  assert.equal(new Set(words()).size, words().length);
+});
+
 test("times are clocks, and axes have the unit that suits them", () => {
   assert.deepEqual([0, 59.6, 61, 3600, 36061, null, undefined].map(front.duration), ["0:00", "1:00", "1:01", "1:00:00", "10:01:01", "–", "–"]);
   assert.deepEqual([10, 300, 10800].map((s) => front.clock(s).unit), ["s", "min", "h"]);

@@ -129,6 +129,20 @@ test("scores against a hyperparameter: its value and phase, those cut off crosse
   assert.equal(calls.filter(([name]) => name === "arc").length, 1);
 });
 
+test("whole hyperparameters are told in full, in tips, cells and at the ends of axes", () => {
+  const trials = [65536, 65540].map((lr, k) => trial(k, { phases: 1, last: k, config: { lr } }));
+  const store = storeOf({ trials });
+  const told = (view) => found(view(makeCanvas().canvas, scene(store)));
+  assert.ok(told(front.drawScores).get(0).includes("lr = 65536"));
+  assert.ok(told(front.drawParallel).get(1).includes("lr = 65540"));
+  const { canvas, words } = makeCanvas();
+  front.drawParallel(canvas, scene(store));
+  assert.ok(["65536", "65540"].every((end) => words().includes(end)));
+  const cell = { style: { setProperty() {} } };
+  front.valueCell(cell, 1048576, null);
+  assert.equal(cell.textContent, "1048576");
+});
+
 test("the nearest mark wins, within 12 pixels", () => {
   const marks = [{ x: 10, y: 10 }, { x: 16, y: 10 }];
   assert.equal(front.nearestOf(marks, 14, 10), marks[1]);

@@ -161,7 +161,7 @@ function nearestPoint(curves, at, py, mx, my) {
 // A trial in words: its state, why the last verdict on it fell, its configuration.
 function whatItIs(trial) {
   if (!trial) return [];
-  const config = Object.entries(trial.config).map(([name, value]) => `${name} = ${typeof value === "number" ? short(value) : value}`);
+  const config = Object.entries(trial.config).map(([name, value]) => `${name} = ${written(value)}`);
   return [`${trial.state}${trial.why ? `: ${trial.why}` : ""}`, ...config];
 }
 
@@ -188,7 +188,7 @@ function drawScores(canvas, { store, own, colors, look }) {
   pen.globalAlpha = 1;
   const hit = (mx, my) => {
     const mark = nearestOf(marks, mx, my);
-    return mark && { trial: mark.trial, words: [`last score ${short(mark.score)}`, `${name} = ${typeof mark.value === "number" ? short(mark.value) : mark.value}`] };
+    return mark && { trial: mark.trial, words: [`last score ${short(mark.score)}`, `${name} = ${written(mark.value)}`] };
   };
   hit.brush = (x0, y0, x1, y1) => {
     const inside = marks.filter((m) => m.x >= x0 && m.x <= x1 && m.y >= y0 && m.y <= y1);
@@ -234,9 +234,10 @@ function drawParallel(canvas, { store, own, colors }) {
     pen.textBaseline = "bottom";
     pen.fillText(name, px(k), box.top - 13);
     const { low, high } = scales.get(name);
-    pen.fillText(typeof high === "number" ? short(high) : String(high), px(k), box.top);
+    const end = name === "score" ? short : written;
+    pen.fillText(end(high), px(k), box.top);
     pen.textBaseline = "top";
-    pen.fillText(typeof low === "number" ? short(low) : String(low), px(k), box.top + box.height + 1);
+    pen.fillText(end(low), px(k), box.top + box.height + 1);
   });
   const axisAt = (mx) => names.reduce((best, _, k) => (Math.abs(px(k) - mx) < Math.abs(px(best) - mx) ? k : best), 0);
   const hit = (mx, my) => {

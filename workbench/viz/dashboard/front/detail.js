@@ -13,7 +13,7 @@ function makeDetail(parent, store, own) {
     if (trial.parent !== null) rows.push(["comes from", `trial ${trial.parent}`]); // its weights, or a clone's configuration
     if (trial.why) rows.push(["last verdict", trial.why]);
     if (trial.error) rows.push(["error", trial.error]);
-    for (const [name, value] of Object.entries(trial.config)) rows.push([name, typeof value === "number" ? short(value) : String(value)]);
+    for (const [name, value] of Object.entries(trial.config)) rows.push([name, written(value)]);
     const table = make("table", "", facing);
     for (const [name, value] of rows) {
       const row = make("tr", "", table);
@@ -52,11 +52,10 @@ function makeDetail(parent, store, own) {
 // What trials have in common, in words, and rows of where they differ: name, then a value a trial.
 function differences(trials) {
   const names = [...new Set(trials.flatMap((t) => Object.keys(t.config)))];
-  const words = (value) => (typeof value === "number" ? short(value) : value === undefined ? "–" : String(value));
   const differs = (name) => new Set(trials.map((t) => t.config[name])).size > 1;
-  const measured = [["state", (t) => t.state], ["phases", (t) => words(t.phases)], ["last score", (t) => short(t.last ?? NaN)], ["best score", (t) => short(t.best ?? NaN)]];
+  const measured = [["state", (t) => t.state], ["phases", (t) => written(t.phases)], ["last score", (t) => short(t.last ?? NaN)], ["best score", (t) => short(t.best ?? NaN)]];
   return {
-    same: names.filter((name) => !differs(name)).map((name) => `${name} = ${words(trials[0].config[name])}`),
-    rows: [...measured.map(([name, of]) => [name, trials.map(of)]), ...names.filter(differs).map((name) => [name, trials.map((t) => words(t.config[name]))])],
+    same: names.filter((name) => !differs(name)).map((name) => `${name} = ${written(trials[0].config[name])}`),
+    rows: [...measured.map(([name, of]) => [name, trials.map(of)]), ...names.filter(differs).map((name) => [name, trials.map((t) => written(t.config[name]))])],
   };
 }

@@ -150,7 +150,7 @@ function renderStudy(given) {
     function header() {
       root.dataset.state = store.now.state;
       const leader = leaderOf(store);
-      const config = leader && Object.entries(leader.config).map(([key, value]) => `${key} ${typeof value === "number" ? short(value) : value}`).join(", ");
+      const config = leader && Object.entries(leader.config).map(([key, value]) => `${key} ${written(value)}`).join(", ");
       leads.hidden = !leader;
       leads.textContent = leader ? `▲ trial ${leader.trial}: ${short(leader.best)} (${config})` : "";
       leads.onclick = () => own.select([leader.trial]);

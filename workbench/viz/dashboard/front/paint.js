@@ -79,6 +79,28 @@ function short(value) {
   return String(Number(value.toPrecision(4)));
 }
 
+// A hyperparameter's value: whole numbers in full, as 65536 and 65540 are two batch sizes.
+function written(value) {
+  if (value === undefined) return "–";
+  return typeof value !== "number" || Number.isSafeInteger(value) ? String(value) : short(value);
+}
+
+// Labels of evenly set ticks, with the digits of their step: any fewer, and two ticks may read alike.
+function tickLabels(ticks) {
+  const step = ticks.length > 1 ? ticks[1] - ticks[0] : Math.abs(ticks[0]) / 1e4;
+  return ticks.map((tick) => tickLabel(tick, step));
+}
+
+function tickLabel(value, step) {
+  const size = Math.abs(value);
+  if (!(size > step / 2)) return "0";
+  const power = (number) => Math.floor(Math.log10(number) + 1e-9);
+  const plain = String(Number(value.toFixed(Math.min(100, Math.max(0, -power(step))))));
+  if (size >= 1e-3 && size < 1e6) return plain;
+  const brief = value.toExponential(Math.min(100, Math.max(1, power(size) - power(step)))).replace("e+", "e");
+  return size >= 1e6 && plain.length <= brief.length ? plain : brief;
+}
+
 function clock(longest) {
   if (longest < 300) return { unit: "s", seconds: 1 };
   return longest < 10800 ? { unit: "min", seconds: 60 } : { unit: "h", seconds: 3600 };
@@ -90,6 +112,13 @@ function duration(seconds) {
   const [h, m, s] = [Math.floor(whole / 3600), Math.floor(whole / 60) % 60, whole % 60];
   const two = (part) => String(part).padStart(2, "0");
   return h ? `${h}:${two(m)}:${two(s)}` : `${m}:${two(s)}`;
+}
+
+// Where an axis has ticks, and what stands there: about so many, unless it brings its own.
+function marksOf({ ticks, labels, low, high, whole }, wanted) {
+  if (ticks) return { ticks, labels: labels ?? ticks.map(short) };
+  const nice = niceTicks(low, high, wanted, whole);
+  return { ticks: nice, labels: tickLabels(nice) };
 }
 
 // Draw axes in a box and return how values become pixels. x and y: {low, high, title, ticks?, labels?, log?, whole?}
@@ -106,17 +135,19 @@ function axes(pen, box, x, y, colors) {
   pen.lineWidth = 1;
   pen.textBaseline = "middle";
   pen.textAlign = "right";
-  (y.ticks ?? niceTicks(y.low, y.high, box.height / 30, y.whole)).forEach((value, k) => {
+  const ys = marksOf(y, box.height / 30);
+  ys.ticks.forEach((value, k) => {
     const at = Math.round(py(value)) + 0.5;
     if (!y.ticks) rule(pen, box.left, at, box.left + box.width, at);
-    pen.fillText(y.labels ? y.labels[k] : short(value), box.left - 6, at, box.left - 8);
+    pen.fillText(ys.labels[k], box.left - 6, at, box.left - 8);
   });
   pen.textBaseline = "top";
   pen.textAlign = "center";
-  (x.ticks ?? niceTicks(x.low, x.high, box.width / 80, x.whole)).forEach((value, k) => {
+  const xs = marksOf(x, box.width / 80);
+  xs.ticks.forEach((value, k) => {
     const at = Math.round(px(value)) + 0.5;
     if (!x.bare) rule(pen, at, box.top, at, box.top + box.height);
-    pen.fillText(x.labels ? x.labels[k] : short(value), at, box.top + box.height + 4);
+    pen.fillText(xs.labels[k], at, box.top + box.height + 4);
   });
   pen.fillText(x.title, box.left + box.width / 2, box.top + box.height + (x.low2 ? 30 : 17));
   pen.save();

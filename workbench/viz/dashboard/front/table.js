@@ -71,7 +71,7 @@ function sparkline(cell, store, t) {
 }
 
 function valueCell(cell, value, scale) {
-  cell.textContent = value === undefined ? "–" : typeof value === "number" ? short(value) : String(value);
+  cell.textContent = written(value);
   const share = scale?.(value) ?? null;
   cell.style.setProperty("--wb-share", share === null ? "0%" : `${(100 * share).toFixed(1)}%`);
 }
