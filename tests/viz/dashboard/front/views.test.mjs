@@ -187,6 +187,27 @@ test("a rectangle over curves, points and axes becomes the filter", () => {
   assert.deepEqual(nothing, ["trial:", ""]);
 });
 
+test("a stretch of an axis leaves the trials that it covers, and no others", () => {
+  const left = (values, from, to) => {
+    const trials = values.map((lr, k) => trial(k, { phases: 1, last: values[values.length - 1 - k], config: { lr } }));
+    const store = storeOf({ trials });
+    const { brush } = front.drawParallel(makeCanvas().canvas, scene(store));
+    const [top, height] = [32, 172 - 48];
+    const tokens = [30, 590].map((x) => brush(x, top + height * (1 - to), x + 20, top + height * (1 - from))[1]); // lr, score
+    return tokens.map((filter) => scene(store, { filter }).own.order.map((t) => valueOf(t, filter)).sort((a, b) => a - b));
+  };
+  const valueOf = (t, filter) => (filter.startsWith("lr:") ? t.config.lr : t.last);
+  const twice = (values) => [values, values];
+  const scores = [1001.2, 1002.4, 1003.1, 1004.0];
+  assert.deepEqual(left(scores, 0.5, 1.1), twice([1003.1, 1004.0]));
+  assert.deepEqual(left(scores, -0.1, 0.5), twice([1001.2, 1002.4]));
+  assert.deepEqual(left([-0.9829, -0.9824, -0.9815, -0.9811], 0.5, 1), twice([-0.9815, -0.9811]));
+  assert.deepEqual(left([3e6 + 1, 3e6 + 2, 3e6 + 3], 0.4, 0.6), twice([3e6 + 2]));
+  assert.deepEqual(left([1e-9, 2e-9, 3e-9], 0.4, 1.01), twice([2e-9, 3e-9]));
+  assert.deepEqual(left([0.000123456, 0.001, 0.0123456], 0.4, 1), twice([0.001, 0.0123456])); // by decades
+  assert.deepEqual(left([16384, 65536, 1048576], 0.2, 1), twice([65536, 1048576]));
+});
+
 test("a line leaves out the axes of what its trial does not have", () => {
   const done = { state: "stopped", phases: 1 };
   const trials = [trial(5, { ...done, last: 10, config: { lr: 0.1, momentum: 0.5 } }), trial(6, { ...done, last: -10, config: { lr: 0.2 } }), trial(7, { ...done, last: 0, config: { lr: 0.3, momentum: 0.9 } })];

@@ -248,15 +248,16 @@ function drawParallel(canvas, { store, own, colors }) {
   };
   hit.brush = (x0, y0, x1, y1) => {
     const name = names[axisAt((x0 + x1) / 2)];
-    const { value } = scales.get(name);
-    if (!value) return brushed(lines.filter(({ ys }) => ys[names.indexOf(name)] >= y0 && ys[names.indexOf(name)] <= y1));
-    const end = (y) => Number(value(1 - (y - box.top) / box.height).toPrecision(3));
-    return [`${name}:`, `${name}:${end(y1)}..${end(y0)}`];
+    const { end } = scales.get(name);
+    if (!end) return brushed(lines.filter(({ ys }) => ys[names.indexOf(name)] >= y0 && ys[names.indexOf(name)] <= y1));
+    const share = (y) => 1 - (y - box.top) / box.height;
+    return [`${name}:`, `${name}:${end(share(y1), Math.floor)}..${end(share(y0), Math.ceil)}`];
   };
   return hit;
 }
 
-// Where values lie along an axis, 0 to 1, logarithmic over a factor of 20; words by their order.
+// Where values lie along an axis, 0 to 1, logarithmic over a factor of 20; words by their order. Of numbers `end` gives the
+// end of a brush, rounded outward by less than a pixel: whatever lies under the brush passes its filter.
 function rangeOf(values) {
   if (values.some((v) => typeof v !== "number")) {
     const order = [...new Set(values)].sort((a, b) => String(a).localeCompare(String(b)));
@@ -267,7 +268,19 @@ function rangeOf(values) {
   const log = low > 0 && high / low > 20;
   const [to, back] = log ? [Math.log10, (v) => 10 ** v] : [(v) => v, (v) => v];
   const length = to(high) - to(low) || 1;
-  return { low, high, share: (v) => (to(v) - to(low)) / length, value: (share) => back(to(low) + share * length) };
+  const end = (share, outward) => {
+    const value = back(to(low) + share * length);
+    return rounded(value, log ? value : length, outward);
+  };
+  return { low, high, share: (v) => (to(v) - to(low)) / length, end };
+}
+
+// A number rounded up or down to a thousandth of a size, in the decimals that it then has.
+function rounded(value, size, outward) {
+  const places = 3 - Math.floor(Math.log10(size));
+  const unit = 10 ** Math.abs(places);
+  if (places <= 0) return outward(value / unit) * unit;
+  return Number((outward(value * unit) / unit).toFixed(Math.min(100, places)));
 }
 
 // Marks of a logarithmic axis: by decades, of fewer than two and a bit also between them, at least at its ends.
