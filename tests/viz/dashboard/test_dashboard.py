@@ -175,6 +175,8 @@ def test_what_is_made_visible_becomes_the_filter_and_what_a_page_says_does_not(b
     assert board.filter == "trial:3,5-7,9"
     board.set_state({"filter": "state:running", "visible": [4, 2]})
     assert (board.filter, board.visible) == ("state:running", [4, 2])
+    board.visible = []
+    assert board.filter == "trial:"  # which leaves none
     board.visible = None
     assert board.filter == ""
 

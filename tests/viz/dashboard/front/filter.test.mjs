@@ -66,6 +66,42 @@ test("what is not understood is said and leaves the rest", () => {
   assert.equal(own.problem, "not understood: lr>fast");
 });
 
+test("the others are left of the best, too", () => {
+  const { own, left } = opened();
+  assert.deepEqual(left("-top:2"), [1, 3]); // what has no score is not among the best
+  assert.deepEqual([...own.among], [1, 3]);
+  assert.deepEqual(left("score>1 -top:1"), [2]);
+  assert.deepEqual(left("top:2 -top:1"), [2]);
+});
+
+test("a list of no trials leaves none, and what is no list is said", () => {
+  const { model, own, left } = opened();
+  assert.deepEqual([left("trial:"), own.problem], [[], ""]);
+  assert.deepEqual(model.get("visible"), []);
+  assert.deepEqual(left("-trial:"), [0, 2, 1, 3]);
+  for (const query of ["trial:3-", "trial:x", "trial:-2"]) {
+    assert.deepEqual([left(query).length, own.problem], [4, `not understood: ${query}`]);
+  }
+});
+
+test("a sign that a name does not know is not understood", () => {
+  const { store, own, left } = opened(table([0, 0, 0, 0, 0, 10, 1]));
+  for (const query of ["time>5", "time=5", "time:5..x", "top=2", "top:", "top>1", "-top=2", "state>running", "tag<x", "toString<x", "lr:1..x", "lr:1..2..3"]) {
+    assert.deepEqual([left(query).length, own.problem], [4, `not understood: ${query}`]);
+  }
+  assert.deepEqual(left("state=running"), [3]);
+  assert.deepEqual(left("time:5.."), [0]);
+  store.meta.hyperparameters = ["learning_rate", "net", "top"]; // unless it is a hyperparameter's
+  store.trials.set(1, trial(1, { last: 1, config: { top: 7 } }));
+  assert.deepEqual([left("top>5"), left("top:1")], [[1], [0]]);
+});
+
+test("a stretch of time that is not understood zooms nothing", () => {
+  const { model, own } = opened();
+  const zoomed = (query) => (model.set("filter", query), front.stretchOf(own, 10));
+  assert.deepEqual([zoomed("time:2..5"), zoomed("time:2..x"), zoomed("lr>1")], [[2, 5], [0, 10], [0, 10]]);
+});
+
 test("what is visible is told in the table's order, and nothing of everything", () => {
   const { model, own, left } = opened();
   left("");

@@ -6,9 +6,12 @@ const COMPARED = /^([^\s<>=:]+)(<=|>=|<|>|=|:)(.*)$/;
 // The numbers of a trial that can be asked for, besides its hyperparameters.
 const MEASURES = { score: (t) => t.last, last: (t) => t.last, best: (t) => t.best, phases: (t) => t.phases, rank: (t) => t.rank, trial: (t) => t.trial };
 
+// What else can be asked for, and the signs it knows; after another sign the name is a hyperparameter's or nobody's.
+const ASKED = { state: ":=", tag: ":=", time: ":", top: ":" };
+
 // A name as people write it: in full, as a beginning, or by the first letters of its words (lr for learning_rate).
 function nameOf(key, names) {
-  if (key in MEASURES || ["state", "time", "top", "tag"].includes(key) || names.includes(key)) return key;
+  if (key in MEASURES || names.includes(key)) return key;
   const initials = (name) => name.split(/[_\W]+/).map((word) => word[0]).join("");
   const meant = [(n) => n.startsWith(key), (n) => initials(n) === key].map((fits) => names.filter(fits)).find((found) => found.length === 1);
   return meant ? meant[0] : null;
@@ -23,16 +26,19 @@ function hasValue(trial, name) {
   return ![null, undefined].includes(valueOf(trial, name));
 }
 
-// "3,5-9" as a test of numbers.
+// "3,5-9" as a test of numbers; of no number, nothing passes.
 function numbersIn(words) {
-  const parts = words.split(",").filter(Boolean).map((part) => part.split("-").map(Number));
-  if (!parts.length || parts.flat().some((n) => !Number.isInteger(n))) return null;
+  const written = words.split(",").filter(Boolean);
+  if (!written.every((part) => /^\d+(-\d+)?$/.test(part))) return null;
+  const parts = written.map((part) => part.split("-").map(Number));
   return (n) => parts.some(([from, to = from]) => n >= from && n <= to);
 }
 
+// "60..300" as two ends, either of which may be left open; null if they are no numbers.
 function rangeIn(words) {
-  const [low, high = low] = words.split("..").map((end) => (end === "" ? NaN : Number(end)));
-  return { low: Number.isNaN(low) ? -Infinity : low, high: Number.isNaN(high) ? Infinity : high };
+  const [low, high = low, ...more] = words.split("..");
+  if (more.length || [low, high].some((end) => Number.isNaN(Number(end)))) return null;
+  return { low: low === "" ? -Infinity : Number(low), high: high === "" ? Infinity : Number(high) };
 }
 
 function comparison(name, sign, words) {
@@ -40,8 +46,8 @@ function comparison(name, sign, words) {
   const than = { "<": (v) => v < limit, ">": (v) => v > limit, "<=": (v) => v <= limit, ">=": (v) => v >= limit }[sign];
   if (than) return words !== "" && Number.isFinite(limit) ? (t) => hasValue(t, name) && than(valueOf(t, name)) : null;
   if (words.includes("..")) {
-    const { low, high } = rangeIn(words);
-    return (t) => hasValue(t, name) && valueOf(t, name) >= low && valueOf(t, name) <= high;
+    const range = rangeIn(words);
+    return range && ((t) => hasValue(t, name) && valueOf(t, name) >= range.low && valueOf(t, name) <= range.high);
   }
   const wanted = words.toLowerCase().split(",");
   return (t) => hasValue(t, name) && wanted.some((word) => (Number.isFinite(Number(word)) && word !== "" ? Number(word) === Number(valueOf(t, name)) : String(valueOf(t, name)).toLowerCase().startsWith(word)));
@@ -54,34 +60,35 @@ function textOf(trial) {
 function testOf(token, names) {
   const found = COMPARED.exec(token);
   if (!found) return (t) => textOf(t).includes(token.toLowerCase());
-  const name = nameOf(found[1], names);
-  const [, , sign, words] = found;
+  const [, key, sign, words] = found;
+  if (Object.hasOwn(ASKED, key) && ASKED[key].includes(sign)) return asked(key, words);
+  const name = nameOf(key, names);
   if (name === null) return null;
-  if (name === "time") {
-    const { low, high } = rangeIn(words);
-    return (t, spans) => (spans.get(t.trial) ?? []).some(({ from, to }) => from <= high && !(to < low));
-  }
   if (name === "trial" && sign === ":" && !words.includes("..")) {
     const among = numbersIn(words);
     return among && ((t) => among(t.trial));
   }
-  if (name === "tag") {
-    const wanted = words.toLowerCase().split(",");
-    return (t) => (t.tags ?? []).some((tag) => wanted.includes(tag.toLowerCase()));
-  }
-  if (name === "state") return (t) => words.toLowerCase().split(",").includes(t.state.replace(" ", "-"));
   return comparison(name, sign, words);
 }
 
-// Read a filter: tests that all must hold, how many of the best to keep, and what could not be understood.
+// A test of what is neither a measure nor a hyperparameter; null: not understood, as `top` without a number.
+function asked(key, words) {
+  const wanted = words.toLowerCase().split(",");
+  if (key === "tag") return (t) => (t.tags ?? []).some((tag) => wanted.includes(tag.toLowerCase()));
+  if (key === "state") return (t) => wanted.includes(t.state.replace(" ", "-"));
+  const range = key === "time" ? rangeIn(words) : null;
+  return range && ((t, spans) => (spans.get(t.trial) ?? []).some(({ from, to }) => from <= range.high && !(to < range.low)));
+}
+
+// Read a filter: tests that all must hold, how many of the best to keep and to leave out, what could not be understood.
 function parseFilter(query, names) {
-  const read = { tests: [], top: null, problem: "" };
+  const read = { tests: [], top: null, butTop: null, problem: "" };
   for (const token of query.split(/\s+/).filter(Boolean)) {
     const no = token.startsWith("-") && token.length > 1;
     const plain = no ? token.slice(1) : token;
     const top = /^top:(\d+)$/.exec(plain);
     const test = top ? null : testOf(plain, names);
-    if (top) read.top = Number(top[1]);
+    if (top) read[no ? "butTop" : "top"] = Number(top[1]);
     else if (test) read.tests.push(no ? (...given) => !test(...given) : test);
     else read.problem = `not understood: ${token}`;
   }

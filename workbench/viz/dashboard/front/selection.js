@@ -27,6 +27,13 @@ function rank(store) {
   scored.forEach((trial, k) => (trial.rank = scoreOf(trial) === lost ? null : k + 1));
 }
 
+// Of these trials the best, so many, but for the very best of them, so many; null: no such limit.
+function amongBest(trials, top, butTop) {
+  const best = inOrder(trials.filter((t) => t.rank !== null), BY_RANK);
+  const out = new Set(best.slice(0, butTop ?? 0));
+  return (top === null ? trials : best.slice(0, top)).filter((t) => !out.has(t));
+}
+
 function makeSelection(model, store) {
   const own = {
     sort: BY_RANK,
@@ -49,13 +56,14 @@ function makeSelection(model, store) {
     if (key === reckoned) return;
     reckoned = key;
     rank(store);
-    const { tests, top, problem } = parseFilter(own.filter(), store.meta.hyperparameters);
+    const { tests, top, butTop, problem } = parseFilter(own.filter(), store.meta.hyperparameters);
     own.problem = problem;
     const spans = own.filter().includes("time:") ? spansByTrial(store) : new Map();
     let found = [...store.trials.values()].filter((trial) => tests.every((test) => test(trial, spans)));
-    if (top !== null) found = inOrder(found.filter((t) => t.rank !== null), BY_RANK).slice(0, top);
+    const ranked = top !== null || butTop !== null;
+    if (ranked) found = amongBest(found, top, butTop);
     own.order = inOrder(found, own.sort);
-    own.among = tests.length || top !== null ? new Set(found.map((t) => t.trial)) : null;
+    own.among = tests.length || ranked ? new Set(found.map((t) => t.trial)) : null;
     tell();
   };
 

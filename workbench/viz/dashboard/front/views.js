@@ -43,8 +43,9 @@ function slotRows(slots) {
 // The stretch of the study's time that the Gantt chart shows: the filter's, or all of it.
 function stretchOf(own, now) {
   const token = own.filter().split(/\s+/).find((word) => word.startsWith("time:"));
-  if (!token) return [0, now];
-  const { low, high } = rangeIn(token.slice(5));
+  const range = token && rangeIn(token.slice(5));
+  if (!range) return [0, now];
+  const { low, high } = range;
   return [Math.max(0, low), Math.min(now, high)];
 }
 
