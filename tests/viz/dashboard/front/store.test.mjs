@@ -49,6 +49,21 @@ test("what ran when its study ended is cut off, and runs again when that goes on
   assert.deepEqual(states(), ["running", "stopped"]);
 });
 
+test("what waits for a slot when its study goes on is cut off no more, though no row comes of it", (t) => {
+  const { model, store } = opened(t);
+  const states = () => [...store.trials.values()].map(({ state }) => state);
+  model.tell(message("snapshot", 7, { trials: [trial(0), trial(1), trial(2, { state: "held" })] }), NOTHING);
+  model.tell(message("delta", 8, { state: "interrupted" }), NOTHING);
+  assert.deepEqual(states(), ["cut off", "cut off", "held"]);
+  const before = store.version;
+  model.tell(message("delta", 9, { state: "running", trials: [trial(0)] }), NOTHING);
+  assert.deepEqual(states(), ["running", "running", "held"]);
+  assert.ok(store.version > before + 1); // the rows are drawn anew
+  model.tell(message("delta", 10, { state: "abandoned" }), NOTHING);
+  model.tell(message("delta", 11, { state: "paused" }), NOTHING);
+  assert.deepEqual(states(), ["running", "running", "held"]);
+});
+
 test("a delta that was lost brings a snapshot, and what comes before it is not applied", (t) => {
   const { model, store } = opened(t);
   model.tell(message("snapshot", 7), NOTHING);

@@ -11,7 +11,7 @@ function makeStore(model) {
     number: null, // of the last message applied; null while waiting for a snapshot
     now: null, // the small things: state, clock, counts, slots, survival, best
     meta: null,
-    trials: new Map(), // trial → row
+    trials: new Map(), // trial → row; `told` is its state but for the study's
     spans: [], // index → {slot, trial, phase, from, to, outcome}
     curves: new Map(), // trial → {x: [], y: [], end: [], frames: []}
     rates: [], // samples: seconds, then a value a name in meta.rates
@@ -111,11 +111,13 @@ function makeStore(model) {
   return store;
 }
 
-// Nothing runs any more: no row comes of trials that ran when their study ended.
-function cutOff(store) {
+// A trial does not run where nothing does, and does again when its study goes on: no row comes of it either time.
+function stand(store) {
+  const alive = ["running", "paused"].includes(store.now.state);
   for (const trial of store.trials.values()) {
-    if (trial.state !== "running") continue;
-    trial.state = "cut off";
+    const state = trial.told === "running" && !alive ? "cut off" : trial.told;
+    if (state === trial.state) continue;
+    trial.state = state;
     store.version++;
   }
 }
@@ -125,12 +127,12 @@ function apply(store, content, buffers) {
   store.now = content.type === "delta" ? { ...store.now, ...small } : small;
   if (trials.length || content.type === "snapshot") store.version++;
   for (const trial of trials) {
-    store.trials.set(trial.trial, trial);
+    store.trials.set(trial.trial, { ...trial, told: trial.state });
     for (const name of Object.keys(trial.config)) {
       if (!store.meta.hyperparameters.includes(name)) store.meta.hyperparameters.push(name);
     }
   }
-  if (!["running", "paused"].includes(store.now.state)) cutOff(store);
+  stand(store);
   const [anew, samples] = content.rates;
   store.rates = anew ? samples : store.rates.concat(samples);
   const forgotten = new Set(content.void ?? []); // lines whose place another took
