@@ -104,6 +104,13 @@ def test_a_brush_becomes_the_filter_and_a_legend_hides(tab, running):
     drawn(tab)
     assert state(tab, "filter") == "-state:stopped"
     assert tab.locator(".wb-toggle input").first.is_checked()
+    tab.locator(".wb-state[data-state=running]").click()
+    drawn(tab)
+    tab.locator(".wb-toggle input").first.uncheck()  # the other hidden ones stay hidden
+    assert state(tab, "filter") == "-state:running"
+    drawn(tab)
+    tab.locator(".wb-toggle input").first.check()
+    assert state(tab, "filter") == "-state:running,stopped"
 
 
 def test_what_is_visible_is_taken_along(tab, running):

@@ -146,6 +146,18 @@ test("tokens replace those that begin alike, and numbers are written in runs", (
   assert.equal(front.listed([9, 3, 5, 6, 7]), "3,5-7,9");
 });
 
+test("a state is hidden beside those that are, and shown without them", () => {
+  const { model, own } = opened();
+  model.set("filter", "-state:failed lr>0 -state:set-aside");
+  front.hideState(own, "stopped", true);
+  assert.equal(own.filter(), "lr>0 -state:failed,set-aside,stopped");
+  assert.deepEqual(front.hiddenStates(own.filter()), ["failed", "set aside", "stopped"]);
+  front.hideState(own, "set aside", false);
+  assert.equal(own.filter(), "lr>0 -state:failed,stopped");
+  for (const state of ["failed", "stopped"]) front.hideState(own, state, false);
+  assert.equal(own.filter(), "lr>0");
+});
+
 test("trials side by side show where they differ", () => {
   const { same, rows } = front.differences([TRIALS[0], TRIALS[2]]);
   assert.deepEqual(same, ["net = small"]);

@@ -56,17 +56,21 @@ function stateLegend(place, store, own) {
       button.style.setProperty("--wb-swatch", store.meta.states[state]);
       button.setAttribute("aria-pressed", String(!hidden.includes(state)));
       button.title = "show or hide in every view";
-      button.onclick = () => {
-        const now = hidden.includes(state) ? hidden.filter((s) => s !== state) : [...hidden, state];
-        own.brush("-state:", now.length ? `-state:${now.map((s) => s.replace(" ", "-")).join(",")}` : "");
-      };
+      button.onclick = () => hideState(own, state, !hidden.includes(state));
     }
   });
 }
 
 function hiddenStates(query) {
-  const token = query.split(/\s+/).find((word) => word.startsWith("-state:"));
-  return token ? token.slice(7).split(",").map((s) => s.replace("-", " ")) : [];
+  const tokens = query.split(/\s+/).filter((word) => word.startsWith("-state:"));
+  return tokens.flatMap((token) => token.slice(7).split(",")).filter(Boolean).map((s) => s.replace("-", " "));
+}
+
+// Hide a state or show it; the other hidden ones stay as they are.
+function hideState(own, state, hide) {
+  const others = hiddenStates(own.filter()).filter((s) => s !== state);
+  const hidden = hide ? [...others, state] : others;
+  own.brush("-state:", hidden.length ? `-state:${hidden.map((s) => s.replace(" ", "-")).join(",")}` : "");
 }
 
 // What the bar above the table holds: the filter, what it hides most often, and the looks of the curves.
@@ -87,7 +91,7 @@ function filterBar(parent, store, own) {
     event.stopPropagation();
     if (event.key === "Escape") own.setFilter("");
   };
-  hide.onchange = () => own.brush("-state:", hide.checked ? "-state:stopped" : "");
+  hide.onchange = () => hideState(own, "stopped", hide.checked);
   top.onchange = () => own.brush("top:", top.value ? `top:${top.value}` : "");
   const legend = stateLegend(states, store, own);
   return {
