@@ -67,6 +67,16 @@ test("a bar of the Gantt chart is found under the pointer, waste is hatched", ()
   assert.equal(calls.filter(([name]) => name === "clip").length, 1);
 });
 
+test("no phase is darker than an earlier one, also beyond those that were meant", () => {
+  const spans = table(...[0, 1, 2].map((phase) => [phase, 0, 7, phase, 4 * phase, 4 * phase + 4, 0]));
+  const store = storeOf({ slots: [[0, "a", 0, null]], at_s: 12 }, [spans, table()]);
+  const { canvas } = makeCanvas();
+  const [pen, fills] = [canvas.getContext("2d"), []];
+  pen.fillRect = () => fills.push(pen.fillStyle);
+  front.drawGantt(canvas, scene(store, { expanded: false }));
+  assert.deepEqual(fills.slice(1), ["#111", "#222", "#222"]); // after the slot's own bar
+});
+
 test("HyperTrick's modes have the paper's names", () => {
   const phase = { mode: "collecting", reported: 3, collecting_reports: 7.5 };
   assert.deepEqual([front.modeOf(phase, true), front.modeOf(phase, false)], ["DCM 3/7.5", "DCM"]);

@@ -75,7 +75,7 @@ function drawGantt(canvas, { store, own, colors, look }) {
     const [from, to] = [at(bar.from), at(until)];
     const place = { x: from, y: top.get(bar.slot), width: Math.max(1, to - from - 0.7), height: row - 1, bar };
     pen.globalAlpha = own.visible(bar.trial) ? 1 : 0.2;
-    pen.fillStyle = colors.phases[bar.phase % colors.phases.length];
+    pen.fillStyle = colors.phases[Math.min(bar.phase, colors.phases.length - 1)];
     pen.fillRect(place.x, place.y, place.width, place.height);
     if (WASTED.includes(bar.outcome)) hatch(pen, place, store.meta.states[bar.outcome === "lost" ? "failed" : bar.outcome] ?? colors.soft, colors);
     if (look.expanded && place.width > 26) numbered(pen, place, bar.trial, colors);
