@@ -53,7 +53,7 @@ class Viewer:
         same_spans = self.spans.keys() == other.spans.keys() and all(
             np.array_equal(self.spans[k], other.spans[k], equal_nan=True) for k in self.spans
         )
-        state = [{k: v for k, v in viewer.now.items() if k not in ("trials", "log", "void", "dropped", "meta", "rates")}
+        state = [{k: v for k, v in viewer.now.items() if k not in ("trials", "log", "void", "dropped", "rates")}
                  for viewer in (self, other)]  # fmt: skip
         return same_spans and state[0] == state[1] and all(getattr(self, n) == getattr(other, n) for n in names)
 
@@ -297,6 +297,37 @@ def test_a_study_of_unknown_size_says_so_until_its_first_event_tells():
     meta = board.snapshot()[0]["meta"]
     assert (meta["n_trials"], meta["n_phases"], meta["expected"], meta["minimum"]) == (6, 3, [6, 4, 2], [6, 3, 1])
     assert board.state()["expected_phases"] == 12
+
+
+def test_a_study_that_grows_tells_its_new_size_once():
+    board = _board()
+    board.take(_news([*in_order(), Event(Kind.STUDY_ENDED, 20.0)]))
+    viewer = Viewer(board.snapshot())
+    board.take_as_sent()
+    size = Size(6, 6, 2, 10.0, [6.0, 4.0], [6.0, 3.0])
+    board.take(_news([Event(Kind.STUDY_RESUMED, 20.0, data={"size": size.to_json()})]))
+    viewer.take(board.delta())
+    assert (viewer.now["meta"]["n_trials"], viewer.now["meta"]["expected"]) == (6, [6.0, 4.0])
+    board.take(_news([Event(Kind.PROGRESS, 21.0, 3, 0, data={"metrics": {"score": 1.0}})]))
+    assert "meta" not in board.delta()[0]
+
+
+def test_what_only_the_first_event_tells_reaches_who_came_before_it():
+    board = Board(NAME, Size())
+    viewer = Viewer(board.snapshot())
+    board.take_as_sent()
+    board.take(_news([Event(Kind.STUDY_STARTED, 0.0, data={"aim": Aim(mode="min").to_json()}), *in_order()[1:]]))
+    viewer.take(board.delta())
+    assert viewer.now["meta"]["minimise"] is True
+    assert viewer == Viewer(board.snapshot())
+
+
+def test_phases_beyond_those_that_were_meant_have_greys_of_their_own():
+    board = _board()
+    board.take(_news([*in_order(), Event(Kind.PHASE_STARTED, 21.0, 0, 2, 0)]))
+    meta = board.snapshot()[0]["meta"]
+    assert meta["n_phases"] == 2
+    assert len(set(meta["phases_on_light"])) == len(set(meta["phases_on_dark"])) == 3
 
 
 def test_reasons_are_in_the_words_of_the_scheduler():

@@ -82,6 +82,9 @@ class Board:
         self._lines_sent = 0
         self._touched: set[int] = set()
         self._numbers: dict[str, Any] = {}  # what only events change
+        self._meta: dict[str, Any] = {}  # too
+        self._names: dict[str, None] = {}  # of hyperparameters, in the order they came
+        self._phases_seen = 0
         self._phases_left: tuple[float, float] | None = None
         self._slot_time = SlotTime(self._reader, self._spans)
         self._usage = self._slot_time.now()
@@ -99,7 +102,7 @@ class Board:
         for event in news.events:
             self._event(event)
         if news.events:
-            self._numbers = {}
+            self._numbers, self._meta = {}, {}
             self._slot_time.take(news.events)
         if len(news.points):
             self.ledger.at = max(self.ledger.at, float(news.points["at"].max()))
@@ -198,8 +201,10 @@ class Board:
         yield content, [self._spans.all().tobytes(), self.curves.all().tobytes()]
 
     def _head(self) -> dict[str, Any]:
-        whole = {"meta": self.meta(), "rates": [True, self.rates.samples], "log": self._lines.since(0)}
-        return {**self.state(), **whole}
+        return {**self._small(), "rates": [True, self.rates.samples], "log": self._lines.since(0)}
+
+    def _small(self) -> dict[str, Any]:
+        return {**self.state(), "meta": self.meta()}
 
     def delta(self) -> Message | None:
         """Give what changed since the last delta, and take it as sent; ``None`` if nothing did."""
@@ -207,21 +212,21 @@ class Board:
             return None
         spans = self._spans.changes()
         dropped, points = self.curves.changes()
-        state = self.state()
+        small = self._small()
         content = {
-            **{name: value for name, value in state.items() if name not in self._sent or value != self._sent[name]},
+            **{name: value for name, value in small.items() if name not in self._sent or value != self._sent[name]},
             "trials": [self.rows.of(number) for number in sorted(self._touched) if number in self.ledger],
             "log": self._lines.since(self._lines_sent),
             "void": self._lines.take_void(),
             "dropped": dropped,
             "rates": self.rates.changes(),
         }
-        self.take_as_sent(state)
+        self.take_as_sent(small)
         return content, [spans.tobytes(), points.tobytes()]
 
-    def take_as_sent(self, state: dict[str, Any] | None = None) -> None:
-        """Every viewer has all there is, by a snapshot say; `state`: the small things, where they are at hand."""
-        self._sent = self.state() if state is None else state
+    def take_as_sent(self, small: dict[str, Any] | None = None) -> None:
+        """Every viewer has all there is, by a snapshot say; `small`: the small things, where they are at hand."""
+        self._sent = self._small() if small is None else small
         self._curves.take_as_sent()
         self.rates.changes()
         self._spans.changes()
@@ -239,7 +244,10 @@ class Board:
         self.rows.take(event)
         if event.trial is not None:
             self._touched.add(event.trial)
-            if event.kind is not Kind.RUN:
+            if event.kind is Kind.RUN:
+                self._names |= dict.fromkeys(name for name in event.data["config"] if name != CONFIG_ID)
+            else:
+                self._phases_seen = max(self._phases_seen, 1 + (event.phase or 0))
                 self._unplaced.append((event, self.ledger.paused))
 
     def _place(self) -> None:
@@ -261,20 +269,25 @@ class Board:
     # -- telling ----------------------------------------------------------------------------------------------
 
     def meta(self) -> dict[str, Any]:
-        """Give what hardly ever changes: names, sizes, colours."""
-        n_phases = self.size.n_phases or 1 + max((phase for _, phase in self._reader.phases), default=0)
-        names = {name: None for trial in self.ledger.trials.values() for name in trial.config if name != CONFIG_ID}
+        """Give what changes rarely, as when a study is resumed with more trials: names, sizes, colours."""
+        if not self._meta:
+            self._meta = self._reckoned_meta()
+        return self._meta
+
+    def _reckoned_meta(self) -> dict[str, Any]:
+        n_phases = self.size.n_phases or max(1, self._phases_seen)
+        n_greys = max(n_phases, self._phases_seen)  # of a trial that was extended, phases beyond those that were meant
         return {
             "name": self.name,
             "n_trials": self.size.n_trials,
             "n_phases": self.size.n_phases,
             "expected": list(self._given[0] or self.size.began),
             "minimum": list(self._given[1] or self.size.fewest),
-            "hyperparameters": list(names),
+            "hyperparameters": list(self._names),
             "states": theme.STATE_COLORS,
             "minimise": self.ledger.aim.mode == "min",  # the one place where the page reads the direction of scores
-            "phases_on_light": theme.phase_greys(n_phases, dark=False),
-            "phases_on_dark": theme.phase_greys(n_phases, dark=True),
+            "phases_on_light": theme.phase_greys(n_greys, dark=False),
+            "phases_on_dark": theme.phase_greys(n_greys, dark=True),
             "outcomes": OUTCOMES,
             "rates": NAMES,
         }

@@ -37,6 +37,18 @@ test("a delta in order is applied, and everyone who draws is told", (t) => {
   assert.equal(drawn, 2);
 });
 
+test("names and sizes are those told last", (t) => {
+  const { model, store } = opened(t);
+  model.tell(message("snapshot", 7, { trials: [trial(0)] }), NOTHING);
+  const before = store.version;
+  const grown = { ...META, n_trials: 8, expected: [8, 6], hyperparameters: ["lr", "gamma"], minimise: true };
+  model.tell(message("delta", 8, { meta: structuredClone(grown), trials: [trial(1, { config: { net: "small" } })] }), NOTHING);
+  assert.deepEqual(store.meta, { ...grown, hyperparameters: ["lr", "gamma", "net"] });
+  assert.ok(store.version > before); // or ranks would stay as they were
+  model.tell(message("delta", 9), NOTHING);
+  assert.equal(store.meta.n_trials, 8);
+});
+
 test("what ran when its study ended is cut off, and runs again when that goes on", (t) => {
   const { model, store } = opened(t);
   const states = () => [...store.trials.values()].map(({ state }) => state);

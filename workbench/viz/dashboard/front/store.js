@@ -57,7 +57,6 @@ function makeStore(model) {
     listen();
     if (content.type === "asked" || content.type === "refused") return answered(content);
     if (content.type === "snapshot") {
-      store.meta = content.meta;
       store.trials.clear();
       store.curves.clear();
       store.spans = [];
@@ -123,9 +122,10 @@ function stand(store) {
 }
 
 function apply(store, content, buffers) {
-  const { trials, ...small } = content; // of the small things a delta tells those that have changed
+  const { trials, meta, ...small } = content; // of the small things a delta tells those that have changed
+  if (meta) store.meta = meta;
   store.now = content.type === "delta" ? { ...store.now, ...small } : small;
-  if (trials.length || content.type === "snapshot") store.version++;
+  if (trials.length || meta) store.version++;
   for (const trial of trials) {
     store.trials.set(trial.trial, { ...trial, told: trial.state });
     for (const name of Object.keys(trial.config)) {
