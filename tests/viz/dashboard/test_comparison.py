@@ -1,5 +1,8 @@
 """Several studies in one view."""
 
+import json
+from queue import Queue
+
 import numpy as np
 import pytest
 
@@ -69,6 +72,19 @@ def test_it_is_sent_again_only_when_something_is_new(both, logs):
     states = {(t["config"]["study"], t["state"]) for t in told(both)[0]["trials"]}
     assert {("one", "running"), ("two", "cut off")} <= states  # of what ran in both
     assert ("two", "running") not in states
+
+
+def test_studies_that_go_on_after_their_end_are_followed(db, logs, monkeypatch):
+    monkeypatch.setattr("workbench.viz.dashboard.live._RARELY_S", 0.01)
+    for log in logs:
+        log.append([Event(Kind.STUDY_ENDED, 20.0)])
+    shown, states = Comparison(db, "one", "two", refresh_s=0.01), Queue()
+    shown.send = lambda _, buffers=None: buffers and states.put(json.loads(buffers[-1])["state"])
+    shown._wake.set()
+    assert states.get(timeout=60) == "ended"  # once more
+    logs[0].append([Event(Kind.STUDY_RESUMED, 20.0)])
+    assert states.get(timeout=60) == "running"
+    shown.close()
 
 
 def test_what_cannot_be_compared_is_said(db, logs):

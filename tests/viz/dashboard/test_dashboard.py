@@ -9,8 +9,10 @@ import pytest
 from tests.viz.dashboard.conftest import NAME, in_order
 from workbench.core.errors import DatabaseError, StudyError
 from workbench.core.protocols import Event, Kind
-from workbench.knowledge import Inbox
+from workbench.core.size import Size
+from workbench.knowledge import Controls, Inbox
 from workbench.viz.dashboard import Dashboard
+from workbench.viz.dashboard.estimator import Estimator
 from workbench.viz.dashboard.feed import Feed
 from workbench.viz.dashboard.front import BOOT, CODE, CSS
 from workbench.viz.dashboard.stored import VIEW
@@ -38,10 +40,13 @@ class _Telling(Dashboard):
             self.said.append({**content, **(json.loads(buffers[-1]) if buffers else {})})
             self.heard.notify_all()
 
-    def until(self, kind):
+    def until(self, kind, **told):
+        def found():
+            return [m for m in self.said if m["type"] == kind and told.items() <= m.items()]
+
         with self.heard:
-            assert self.heard.wait_for(lambda: any(m["type"] == kind for m in self.said), timeout=120)
-            return [m for m in self.said if m["type"] == kind][-1]
+            assert self.heard.wait_for(found, timeout=120)
+            return found()[-1]
 
 
 def test_deltas_are_numbered_and_quiet_looks_beat(board, log):
@@ -125,16 +130,70 @@ def test_close_ends_the_thread_and_leaves_the_study_alone(db, log):
     dashboard.close()  # twice is fine
 
 
-def test_the_thread_ends_with_the_study_and_answers_still(db, log):
+def test_an_end_is_told_once_more_and_then_nothing_but_to_views_that_come(db, log):
     log.append([*in_order(), Event(Kind.STUDY_ENDED, 20.0)])
     dashboard = _Telling(db, NAME, refresh_s=FOREVER)
     dashboard._wake.set()  # no need to wait for the last word
-    dashboard._thread.join(120)
-    assert not dashboard.running
-    assert dashboard.said[-1]["type"] == "snapshot"  # once more at the end
+    assert dashboard.until("snapshot")["state"] == "ended"
+    dashboard.refresh()
+    dashboard.refresh()
+    assert [m["type"] for m in dashboard.said] == ["snapshot"]
     dashboard.said.clear()
     dashboard._handle_custom_msg({"type": "snapshot"}, [])
-    assert dashboard.said[0]["state"] == "ended"
+    assert dashboard.until("snapshot")["state"] == "ended"
+    dashboard.close()
+    assert not dashboard.running
+    assert len(dashboard.said) == 1
+
+
+def test_a_study_that_goes_on_after_its_end_is_followed(db, log, monkeypatch):
+    monkeypatch.setattr("workbench.viz.dashboard.live._RARELY_S", 0.01)
+    log.append([*in_order(), Event(Kind.STUDY_ENDED, 20.0)])
+    dashboard = _Telling(db, NAME, refresh_s=0.01)
+    dashboard._wake.set()
+    dashboard.until("snapshot", state="ended")
+    size = Size(6, 6, 2, 10.0, [6.0, 4.0], [6.0, 3.0])
+    log.append([Event(Kind.STUDY_RESUMED, 20.0, data={"size": size.to_json()})])
+    assert dashboard.until("delta", state="running")["meta"]["n_trials"] == 6
+    dashboard.until("beat")  # by which a page knows that the kernel lives
+    log.append([Event(Kind.RUN, 21.0, 4, 0, data={"config": {"lr": 0.1}, "parent": None, "seed": 4})])
+    dashboard.until("delta", trials_started=5)
+    dashboard.said.clear()
+    log.append([Event(Kind.STUDY_ENDED, 22.0)])
+    dashboard.until("delta", state="ended")
+    dashboard._wake.set()
+    dashboard.until("snapshot", state="ended")  # once more, again
+    dashboard.close()
+
+
+def test_a_note_on_a_study_that_is_over_is_told(db, log, monkeypatch):
+    monkeypatch.setattr("workbench.viz.dashboard.live._RARELY_S", 0.01)
+    log.append([*in_order(), Event(Kind.STUDY_ENDED, 20.0)])
+    log.close()  # its driver has gone
+    dashboard = _Telling(db, NAME, refresh_s=0.01)
+    dashboard._wake.set()
+    dashboard.until("snapshot", state="ended")
+    Controls(db, NAME).tag("good")
+    dashboard.until("delta", tags=["good"])
+    dashboard.close()
+
+
+class _Slow(Estimator):
+    """Its answers come after the study's end."""
+
+    def look(self, phases_ended, frames):
+        self.looks = getattr(self, "looks", 0) + 1
+        if self.looks > 3:
+            self.answers = [{"phase": None, "rows": [], "told": "late"}]
+
+
+def test_importance_that_is_reckoned_longer_than_a_study_lasts_is_told(db, log, monkeypatch):
+    monkeypatch.setattr("workbench.viz.dashboard.live._RARELY_S", 0.01)
+    monkeypatch.setattr("workbench.viz.dashboard.dashboard.Estimator", _Slow)
+    log.append([*in_order(), Event(Kind.STUDY_ENDED, 20.0)])
+    dashboard = _Telling(db, NAME, refresh_s=0.01)
+    dashboard._wake.set()
+    assert dashboard.until("delta")["importance"][0]["told"] == "late"
     dashboard.close()
 
 
@@ -199,13 +258,20 @@ class _Cell:
 
     def __init__(self):
         self.shown = []
+        self.replaced = threading.Condition()
 
     def __call__(self, data, *, raw, display_id=None):
         self.shown.append(data)
         return self if display_id else None
 
     def update(self, data, *, raw):
-        self.shown[0] = data
+        with self.replaced:
+            self.shown[0] = data
+            self.replaced.notify_all()
+
+    def until(self, words):
+        with self.replaced:
+            assert self.replaced.wait_for(lambda: words in self.shown[0]["text/html"], timeout=60)
 
 
 def test_a_notebook_keeps_the_last_state_beside_the_view(board, log, monkeypatch):
@@ -218,9 +284,8 @@ def test_a_notebook_keeps_the_last_state_beside_the_view(board, log, monkeypatch
     assert f'data-of="{board._key}"' in page["text/html"]  # by which the living view hides it
     log.append([*in_order(), Event(Kind.STUDY_ENDED, 20.0)])
     board._wake.set()
-    board._thread.join(60)
-    assert "ended" in cell.shown[0]["text/html"]
-    assert "4 trials begun" in cell.shown[0]["text/html"]
+    cell.until("ended")
+    cell.until("4 trials begun")
 
 
 @pytest.fixture
@@ -243,8 +308,7 @@ def test_a_long_log_is_not_waited_for_where_a_dashboard_is_made_and_shown(db, lo
     assert not board.said
     long_log.set()
     assert [trial["trial"] for trial in board.until("snapshot")["trials"]] == [0, 1, 2, 3]
-    board._thread.join(60)
-    assert "4 trials begun" in cell.shown[0]["text/html"]
+    cell.until("4 trials begun")
     board.close()
 
 
@@ -312,8 +376,7 @@ def test_ten_viewers_never_lock_the_study_out(db, log):
     log.append([Event(Kind.STUDY_ENDED, 20.0)])
     for viewer in viewers:
         viewer._wake.set()
-        viewer._thread.join(60)
-        assert viewer.said[-1]["state"] == "ended"
+        viewer.until("snapshot", state="ended")
         assert viewer.error == ""
         viewer.close()
 

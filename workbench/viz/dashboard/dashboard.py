@@ -1,6 +1,5 @@
 """The live dashboard: one widget, one thread that looks at the log, any number of views."""
 
-import threading
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -114,7 +113,7 @@ class Dashboard(Explored):
         self.controls = Controls(db, name)
         self._estimator = Estimator()
         super().__init__(name, refresh_s)
-        self.observe(lambda _: self._switched(), ["importance"])
+        self.observe(lambda _: self._wake.set(), ["importance"])
 
     def still(self) -> "Still":
         """Picture the study as it stands now, without a widget: it outlives the kernel in a stored notebook."""
@@ -167,21 +166,6 @@ class Dashboard(Explored):
         self._feed.close()
         self._estimator.close()
 
-    def _switched(self) -> None:
-        """Importance was switched; after the end of a study no look at the log is due any more."""
-        if self.importance and not self.running:
-            threading.Thread(target=self._estimate_late, name="importance", daemon=True).start()
-        self._wake.set()
-
-    def _estimate_late(self) -> None:
-        self._estimator.wait()
-        self._estimator.look(self._board.ledger.phases_ended, self._board.frames)
-        self._estimator.wait()
-        with self._lock:
-            if not self._closing:
-                self._board.learn(importance=self._estimator.answers)
-                self._tell_all()
-
     def _ask(self, content: dict[str, Any]) -> None:
         """Put a wish into the study's inbox and say so; the answer will come by the log."""
         trial = content.get("trial")
@@ -195,5 +179,3 @@ class Dashboard(Explored):
         else:
             self._wire.say({"type": "asked", "request": request, "action": content["action"], "trial": trial})
             self._wake.set()
-            if not self.running:  # a note on a study that is over
-                self.refresh()

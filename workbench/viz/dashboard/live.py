@@ -14,6 +14,7 @@ from workbench.viz.dashboard.stored import VIEW, Stored
 from workbench.viz.dashboard.wire import Wire
 
 _ONCE_MORE_S = 1.0  # the last state is sent again after this: a front end may have dropped it
+_RARELY_S = 5.0  # between two looks once all has ended: a study may be resumed, confirmed, or given a note
 
 
 class Live(anywidget.AnyWidget):  # type: ignore[misc]
@@ -40,6 +41,7 @@ class Live(anywidget.AnyWidget):  # type: ignore[misc]
     _version = traitlets.Unicode(VERSION).tag(sync=True)  # of the front end
 
     _thread: threading.Thread | None = None
+    _unsure = True  # whether views may have missed the last word: none follows an end that would tell them of a loss
     _is_read = True  # what is shown; a long log is read by the thread, beside the front end that comes up
 
     def __init__(self, title: str, refresh_s: float) -> None:
@@ -76,7 +78,7 @@ class Live(anywidget.AnyWidget):  # type: ignore[misc]
 
     @property
     def running(self) -> bool:
-        """Whether the thread still looks at the log: until all has ended or the widget is closed."""
+        """Whether the thread looks at the log: until the widget is closed."""
         return self._thread is not None and self._thread.is_alive()
 
     def _repr_mimebundle_(self, **kwargs: Any) -> Any:
@@ -98,19 +100,24 @@ class Live(anywidget.AnyWidget):  # type: ignore[misc]
     # -- the watching thread ------------------------------------------------------------------------------------
 
     def _watch(self) -> None:
-        """Look at the log until all has ended; a thread, since a task would stand still while a cell runs."""
+        """Look at the log, rarely once all has ended; a thread, since a task would stand still while a cell runs."""
         while not self._closing:
             with self._lock:
-                if self._look() and not self._asked:
-                    break
+                over = self._look()
+            if over and self._unsure:
+                self._tell_again()
             self._stored.update()
-            self._wake.wait(self._refresh_s)
+            self._wake.wait(max(self._refresh_s, _RARELY_S) if over else self._refresh_s)
             self._wake.clear()
-        if not self._closing:
-            self._wake.wait(_ONCE_MORE_S)
+        self._stored.update(now=True)
+
+    def _tell_again(self) -> None:
+        """Say the last word once more; who wakes the thread meanwhile is looked after next."""
+        self._wake.wait(_ONCE_MORE_S)
         with self._lock:
             if not self._closing:
                 self._tell_all()
+                self._unsure = False
         self._stored.update(now=True)
 
     def _look(self) -> bool:
@@ -122,12 +129,18 @@ class Live(anywidget.AnyWidget):  # type: ignore[misc]
             trouble = f"{type(err).__name__}: {err}"
         if trouble != self.error:
             self.error = trouble
+        over = self._is_over()
         if self._asked:
-            self._asked = False
             self._tell_all()
-        else:
-            self._wire.delta(self._delta())
-        return self._is_over() and not trouble
+            self._unsure |= not over
+            return over
+        news = self._delta()
+        if news is not None:
+            self._stored.outdated = True
+        if news is not None or not over:
+            self._unsure = True
+            self._wire.delta(news)
+        return over
 
     def _heard(self, _: Any, content: Any, __: Any) -> None:
         """A view wants a snapshot, the front end, or something done. Runs on any thread the kernel likes: be brief."""
@@ -140,14 +153,13 @@ class Live(anywidget.AnyWidget):  # type: ignore[misc]
             self._tell_soon()
 
     def _tell_soon(self) -> None:
-        """Have the thread look and tell everything; where it has ended, do so here."""
+        """Have the thread look and tell everything."""
         self._asked = True
         self._wake.set()
-        if not self.running:
-            with self._lock:
-                self._tell_all() if self._closing else self._look()
 
     def _tell_all(self) -> None:
+        self._asked = False
+        self._stored.outdated = True
         parts = self._snapshot()
         self._wire.snapshot(next(parts))
         for part in parts:
@@ -172,7 +184,7 @@ class Live(anywidget.AnyWidget):  # type: ignore[misc]
         raise NotImplementedError
 
     def _is_over(self) -> bool:
-        """Tell whether nothing will ever change."""
+        """Tell whether all has ended, so that nothing changes unless it is taken up again."""
         return False
 
     def _ask(self, content: dict[str, Any]) -> None:

@@ -24,12 +24,18 @@ class Stored:
         What it shows.
     draw : callable
         Gives the state as HTML.
+
+    Attributes
+    ----------
+    outdated : bool
+        Whether there is news since the page was drawn; without, it is not drawn again.
     """
 
     def __init__(self, key: str, name: str, draw: Callable[[], str]) -> None:
         self._key, self._name, self._draw = key, name, draw
         self._shown: list[Any] = []  # display handles
         self._last, self._due = "", 0.0
+        self.outdated = True
 
     def show(self, view: dict[str, Any], *, drawn: bool = True) -> None:
         """Show the page and, below it, the view that hides it; if not `drawn`, the page follows with an `update`."""
@@ -43,9 +49,9 @@ class Stored:
 
     def update(self, *, now: bool = False) -> None:
         """Replace the page, if there is something new and some time has passed, or `now`."""
-        if not self._shown or (not now and time.monotonic() < self._due):
+        if not self._shown or not self.outdated or (not now and time.monotonic() < self._due):
             return
-        self._due = time.monotonic() + _EVERY_S
+        self._due, self.outdated = time.monotonic() + _EVERY_S, False
         drawn = self._draw()
         if drawn == self._last:
             return
