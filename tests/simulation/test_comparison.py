@@ -68,3 +68,11 @@ def test_a_scheduler_all_of_whose_trials_fail_has_no_regret_and_ends_no_comparis
     found = compare(scenario, 2)
     assert np.isnan(found.values["hypertrick", "best_score"]).all()
     assert np.isnan(found.regret["hypertrick"]).all()
+
+
+def test_a_regret_is_read_at_the_moment_it_is_told_of(small) -> None:
+    found = compare(small, 2)
+    falls = np.tile(100.0 - np.arange(1, 101), (2, 1))  # after k hundredths of the time: 100 - k
+    shown = replace(found, regret={"hypertrick": falls, "all": falls})
+    assert [shown.regret_at("all", share).value for share in (0.1, 0.25, 0.5, 0.9, 1.0)] == [90, 75, 50, 10, 0]
+    assert found.regret["all"].shape == (2, 100)

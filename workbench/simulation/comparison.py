@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 MEASURES = ("makespan", "occupancy", "completion_rate", "time_to_best", "best_score", "phases", "trials", "retries")
 _BETTER = {"makespan": -1, "time_to_best": -1, "best_score": 1, "occupancy": 1}  # the sign of an improvement
-_POINTS = 50  # of a curve over time
+_POINTS = 100  # of a curve over time: the k-th, from 1, stands for k / 100 of it
 _RESAMPLES = 2000
 _CHUNK = 5  # repetitions a process takes at a time: with more, one of them would end long before the others
 
@@ -81,7 +81,7 @@ class Comparison:
         """
         import pandas as pd
 
-        column = min(int(share * _POINTS), _POINTS - 1)
+        column = _column(share)
         rows = []
         for other in (name for name in self.labels if name != label):
             gaps = {m: self.values[label, m] - self.values[other, m] for m in _BETTER}
@@ -125,7 +125,7 @@ class Comparison:
     def regret_at(self, label: str, share: float) -> Interval:
         """Give the regret after a share of the longest study's time: after equal node-hours for all."""
         self._check(label)
-        column = min(int(share * _POINTS), _POINTS - 1)
+        column = _column(share)
         return bootstrap_interval(self.regret[label][:, column], resamples=_RESAMPLES)
 
     def _check(self, label: str) -> None:
@@ -266,6 +266,11 @@ def _one(scenario: Scenario, number: int) -> _Repetition:
         {label: best - np.maximum(o.best_by(grid[1:]), worst) for label, o in outcomes.items()},
         grid[1:],
     )
+
+
+def _column(share: float) -> int:
+    """Find the moment that a share of the time comes to."""
+    return max(min(round(share * _POINTS), _POINTS) - 1, 0)
 
 
 def _bands(label: str, curves: Array, grid: Array) -> "pd.DataFrame":
