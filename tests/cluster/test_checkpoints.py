@@ -146,3 +146,17 @@ def test_stores_whose_names_only_begin_alike_hold_nothing_in_common(tmp_path) ->
     here.load(fresh, names[0])
     assert fresh.phase == 1
     assert not (tmp_path / "a::b").exists()
+
+
+@pytest.mark.parametrize("pattern", ["night[12]", "night*", "night?"])
+def test_no_store_touches_another_whose_name_fits_its_own_as_a_pattern(tmp_path, pattern) -> None:
+    others = [CheckpointStore(str(tmp_path / name)) for name in ("night1", "night2")]
+    names = [other.save(trained(1), 0, 0) for other in others]
+    mine = CheckpointStore(str(tmp_path / pattern))
+    for phase in range(4):
+        mine.load(trained(0), mine.save(trained(phase + 1), 0, phase))
+    mine.remove()
+    assert [other.has(name) for other, name in zip(others, names, strict=True)] == [True, True]
+    for url in (f"memory://{tmp_path.name}/{pattern}", f"file://{tmp_path}/{pattern}"):  # fsspec would expand it
+        with pytest.raises(InvalidInput, match="would stand for other places as well"):
+            CheckpointStore(url)

@@ -223,6 +223,8 @@ def test_a_scheduler_that_breaks_its_word_ends_the_study_with_its_error(study_of
         ({"name": "../x"}, InvalidInput, "a study's name"),
         ({"name": "Ω" * 101}, InvalidInput, "200 bytes at most"),
         ({"name": "名" * 80}, InvalidInput, "200 bytes at most"),
+        ({"checkpoints": "memory://night[12]"}, InvalidInput, r"without \* \? or \[.* got 'memory://night\[12\]'"),
+        ({"checkpoints": "file:///runs/*"}, InvalidInput, "would stand for other places as well"),
         ({"seed": -1}, InvalidInput, "seed"),
         ({"max_retries": 1.5}, InvalidInput, "Study needs max_retries a whole number from 0, got 1.5"),
         ({"stall_s": "soon"}, InvalidInput, "Study needs stall_s a number above 0, got 'soon'"),

@@ -15,6 +15,7 @@ from fsspec.implementations.local import LocalFileSystem
 
 from workbench.cluster.manifest import MANIFEST
 from workbench.core.errors import InvalidInput, WorkbenchError
+from workbench.core.places import check_checkpoints
 
 _WAITS_S = (1.0, 2.0, 4.0, 8.0, 16.0, 32.0)  # between tries to reach a URL
 _OBJECT_STORES = {"s3", "s3a", "gs", "gcs", "az", "abfs", "abfss"}
@@ -27,9 +28,17 @@ class Place:
     Parameters
     ----------
     root : str
+
+    Raises
+    ------
+    InvalidInput
+        It is a URL that fsspec would take for a pattern.
     """
 
     root: str
+
+    def __post_init__(self) -> None:
+        check_checkpoints(self.root)
 
     @property
     def remote(self) -> bool:

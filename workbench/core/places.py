@@ -44,6 +44,15 @@ def check_study_name(name: object) -> None:
         raise InvalidInput(f"{_STUDY_NAME}, got {name!r}")
 
 
+def check_checkpoints(place: str) -> None:
+    """Refuse a URL of checkpoints that would also stand for others: fsspec takes these characters for a pattern."""
+    if "://" in place and set(place) & set("*?["):
+        raise InvalidInput(
+            f"the URL of a place of checkpoints is one without * ? or [, which would stand for other places as well, "
+            f"got {place!r}: name another"
+        )
+
+
 def private_folder(path: Path) -> Path:
     """Make a folder that nobody else may look into, whatever the umask, and those above that are missing."""
     for folder in (*reversed(path.parents), path):

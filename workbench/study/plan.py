@@ -15,7 +15,7 @@ from workbench.core.describe import describe
 from workbench.core.errors import InvalidInput
 from workbench.core.failures import short
 from workbench.core.machine import layout, slots_here
-from workbench.core.places import DEFAULT_DB, check_study_name
+from workbench.core.places import DEFAULT_DB, check_checkpoints, check_study_name
 from workbench.core.protocols import Event, Executor, Scheduler, TrainableFactory, ranks_needed
 from workbench.core.registry import REGISTRY
 
@@ -61,6 +61,7 @@ class Plan:
         if self.seeds != 1 and not isinstance(self.scheduler, Seeded):
             object.__setattr__(self, "scheduler", Seeded(self.scheduler, self.seeds, self.judged_by))
         check_study_name(self.name)
+        check_checkpoints(self.checkpoints or "")
         if self.nodes is None and self.client is None:
             object.__setattr__(self, "nodes", nodes_here(self.trainable, self.gpus_per_slot))
         if self.nodes is not None and (
