@@ -92,6 +92,14 @@ def test_the_commit_that_runs_is_told_and_whether_its_files_differ(tmp_path, mon
     record.commit.cache_clear()
 
 
+def test_a_command_s_word_that_is_no_text_keeps_no_study_from_starting(tmp_path, monkeypatch) -> None:
+    monkeypatch.setattr(sys, "argv", ["/bin/workbench", "run", "caf\udce9.toml", "größe"])
+    kept(tmp_path / "kb.db", study_from(read_preset("cartpole"), db=tmp_path / "kb.db"))
+    with KnowledgeBase(tmp_path / "kb.db") as kb:
+        began = kb["cartpole"].events()[0]
+    assert began.data["argv"] == ["workbench", "run", "caf\\udce9.toml", "größe"]
+
+
 @pytest.mark.parametrize("old", [False, True], ids=["new log", "old log"])
 @pytest.mark.parametrize("preset", presets())
 def test_every_preset_is_made_again_by_its_name(tmp_path, preset, old) -> None:

@@ -41,16 +41,22 @@ def provenance(nodes: int | None, **parts: Any) -> dict[str, Any]:
     **parts
         The scheduler and the trainable, by these names; a mark of the code of each is kept.
     """
+    words = [Path(sys.argv[0]).name, *sys.argv[1:]] if sys.argv and sys.argv[0] else []
     return {
         "unix": time.time(),
         "nodes": nodes,
         "python": platform.python_version(),
         "machine": platform.platform(),
-        "argv": [Path(sys.argv[0]).name, *sys.argv[1:]] if sys.argv and sys.argv[0] else [],
+        "argv": [_as_text(word) for word in words],
         "versions": versions(),
         "commit": commit(),
         "code": {part: source_mark(thing) for part, thing in parts.items()},
     }
+
+
+def _as_text(word: str) -> str:
+    """Give a word of a command so that it can be written down: half a surrogate pair stands for a byte of no text."""
+    return word.encode("utf-8", "backslashreplace").decode()
 
 
 def versions() -> dict[str, str | None]:
