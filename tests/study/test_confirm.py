@@ -9,6 +9,8 @@ from workbench.cli.main import main
 from workbench.core.errors import InvalidInput, StudyError
 from workbench.core.protocols import Event, Kind
 from workbench.knowledge import StudyLog, check
+from workbench.study.attached import AttachedStudy
+from workbench.study.run import confirm
 
 
 def study_of(client, tmp_path, **changes) -> Study:
@@ -91,6 +93,38 @@ def test_a_study_that_stands_still_is_confirmed_and_ends_as_it_did(client, tmp_p
     with KnowledgeBase(study.db) as kb:
         ends = [e.data for e in kb["a study"].events() if e.kind is Kind.STUDY_ENDED]
     assert ends == [{"why": why}, {"why": why}]
+
+
+def test_a_confirmation_whose_cluster_did_not_come_up_is_made_up_for_and_no_more(client, tmp_path, monkeypatch) -> None:
+    """Its requests wait, and are counted when it is asked again; its error is not the end of the search."""
+    study = study_of(client, tmp_path, scheduler=FullRuns(RandomSearcher(SPACE), 3, 1))
+    run = study.run()
+
+    def fails(*_, **__):
+        raise OSError("no cluster")
+
+    with monkeypatch.context() as patch:
+        patch.setattr("workbench.cluster.dask.DaskExecutor", fails)
+        with pytest.raises(OSError, match="no cluster"):
+            run.confirm(top=1, seeds=3)
+    assert run.frames().state == "ended"
+    AttachedStudy(study.db, study.name).wait()
+    with KnowledgeBase(study.db) as kb:
+        assert "no cluster" in kb["a study"].events()[-2].data["error"]
+    assert run.confirm(top=1, seeds=3)["confirmed_on"].tolist() == [3]
+    assert run.frames().trials["confirms"].sum() == 3
+    assert run.frames().state == "ended"
+    AttachedStudy(study.db, study.name).wait()
+
+
+def test_a_study_that_is_being_driven_is_not_asked_to_confirm(client, tmp_path) -> None:
+    study = study_of(client, tmp_path, scheduler=FullRuns(RandomSearcher(SPACE), 1, 1))
+    study.run()
+    log = StudyLog(study.db, study.name, study.spec, resume=True)
+    with pytest.raises(StudyError, match=r"is being driven by process .*: stop it, or confirm it once it is over"):
+        confirm(study, top=1, seeds=1)
+    log.close()
+    assert not list(tmp_path.rglob("*.inbox/*"))
 
 
 def test_lucky_fresh_seeds_are_the_best_of_nothing(client, tmp_path) -> None:

@@ -1,17 +1,26 @@
 """What is to be trained again on fresh seeds: the best configurations of a study, asked for as a part of it."""
 
+from collections import Counter
+from pathlib import Path
+
 from workbench.analysis import claims
 from workbench.core.errors import InvalidInput, StudyError
-from workbench.knowledge.inbox import Controls
+from workbench.knowledge.inbox import Controls, waiting_to_confirm
+from workbench.knowledge.lock import driver_of
 from workbench.study.findings import Findings
 from workbench.study.plan import Plan
 
 
 def ask_to_confirm(study: Plan, top: int, seeds: int) -> None:
-    """Ask for the trials that a study's best configurations lack; see `StudyRun.confirm`."""
+    """Ask for the trials that a study's best configurations lack; see `StudyRun.confirm`.
+
+    What was asked for before and still waits, for the driver that was to answer it did not come up, counts as begun.
+    """
     for name, value in (("top", top), ("seeds", seeds)):
         if isinstance(value, bool) or not isinstance(value, int) or value < 1:
             raise InvalidInput(f"confirm takes a whole number >= 1 as {name}, got {value!r}")
+    if driver := driver_of(Path(study.db), study.name):  # it would take the requests for its own
+        raise StudyError(f"study {study.name!r} is being driven by {driver}: stop it, or confirm it once it is over")
     found = Findings.open(study.db, study.name)
     if found.has_lineage:
         raise StudyError(
@@ -22,7 +31,10 @@ def ask_to_confirm(study: Plan, top: int, seeds: int) -> None:
     if best.empty:
         raise StudyError(f"study {study.name!r} has nothing to confirm: no phase has ended")
     trials, controls = found.frames.trials, Controls(study.db, study.name)
-    begun = trials[trials["confirms"].astype(bool) & (trials["state"] != "failed")].groupby("candidate").size()
+    begun = Counter(trials.loc[trials["confirms"].astype(bool) & (trials["state"] != "failed"), "candidate"])
+    candidates = dict(zip(trials["trial"], trials["candidate"], strict=True))
+    for trial, n in waiting_to_confirm(study.db, study.name).items():
+        begun[candidates.get(trial)] += n
     for candidate, trial, phases in best[["candidate", "trial", "phases"]].itertuples(index=False, name=None):
-        for _ in range(seeds - int(begun.get(candidate, 0))):
+        for _ in range(seeds - begun[candidate]):
             controls.confirm(int(trial), int(phases))

@@ -181,27 +181,41 @@ class StudyRun(AttachedStudy):
             )
             watched.append([replace(_last_end(past), at=at) if self._only_confirm else over])
         except BaseException as err:  # noqa: BLE001  handed to whoever waits
-            self._end_badly(err, watched, hopeless)
+            self._end_badly(err, watched, hopeless, past)
         finally:
             log.close()
             callbacks.close()
             self._over.set()
 
-    def _end_badly(self, err: BaseException, watched: WatchedLog, hopeless: Hopeless) -> None:
+    def _end_badly(self, err: BaseException, watched: WatchedLog, hopeless: Hopeless, past: Sequence[Event]) -> None:
         self.error = err
         self._progress.state = "interrupted"
         data = {"error": _said(hopeless) if isinstance(err, FirstTrialsFailed) else repr(err)}
         with suppress(Exception):  # the log itself may be what failed
-            watched.append([Event(Kind.STUDY_INTERRUPTED, self._progress.at, data=data)])
+            at = self._progress.at
+            ends = [replace(_last_end(past), at=at)] if self._only_confirm else []
+            watched.append([Event(Kind.STUDY_INTERRUPTED, at, data=data), *ends])
+
+
+def start_to_confirm(study: "Plan", top: int, seeds: int) -> StudyRun:
+    """Confirm a study's best configurations in a background thread; see `StudyRun.confirm`."""
+    from workbench.study.confirm import ask_to_confirm
+
+    ask_to_confirm(study, top, seeds)
+    return StudyRun(study, resume=True, only_confirm=True)
 
 
 def confirm(study: "Plan", top: int = 3, seeds: int = 10) -> "pd.DataFrame":
     """Confirm a study's best configurations; see `StudyRun.confirm`."""
-    from workbench.study.confirm import ask_to_confirm
     from workbench.study.results import Results
 
-    ask_to_confirm(study, top, seeds)
-    StudyRun(study, resume=True, only_confirm=True).wait()
+    run = start_to_confirm(study, top, seeds)
+    try:
+        run.wait()
+    except KeyboardInterrupt:
+        run.stop()
+        run.wait()
+        raise
     return Results.open(study.db, study.name).confirmed
 
 
