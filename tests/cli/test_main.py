@@ -7,6 +7,7 @@ import signal
 import subprocess
 import sys
 import time
+import tomllib
 from contextlib import suppress
 from importlib.metadata import version
 from pathlib import Path
@@ -15,12 +16,14 @@ import dask
 import pytest
 from distributed import Client, LocalCluster
 
+from tests.support import simulate
 from workbench.algos.rl.ga3c.trial import GA3C
 from workbench.cli.main import main
 from workbench.core.budget import Budget
 from workbench.core.domains import Choice
 from workbench.core.errors import DatabaseError
-from workbench.core.protocols import Kind
+from workbench.core.protocols import Event, Kind
+from workbench.core.record import provenance
 from workbench.knowledge import KnowledgeBase, Recording, StudyLog
 from workbench.study.file import read_file, read_preset, study_from
 
@@ -177,6 +180,22 @@ def n_begun(db: str) -> int:
     return 0
 
 
+def ended(command: list[str], how: signal.Signals, begun: int) -> str:
+    """Run a command, end it once so many phases have begun, and give what it has printed."""
+    environment = {**os.environ, "PYTHONUNBUFFERED": "1"}
+    running = subprocess.Popen(
+        command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, env=environment, start_new_session=True
+    )
+    while not (Path("kb.db").exists() and n_begun("kb.db") == begun):
+        assert running.poll() is None
+        time.sleep(0.1)
+    os.killpg(running.pid, how) if how is signal.SIGINT else running.send_signal(how)  # as a terminal's Ctrl-C does
+    out, err = running.communicate(timeout=300)
+    assert running.returncode == 130
+    assert "Traceback" not in err
+    return out
+
+
 @pytest.mark.parametrize(
     ("how", "study", "named"),
     [
@@ -189,20 +208,27 @@ def test_a_study_is_ended_cleanly_and_resume_goes_on(folder, how, study, named) 
     (folder / "waiting.py").write_text(WAITING)
     places = ["--db", "kb.db", "--checkpoints", str(folder / "shared")]
     command = [sys.executable, "-m", "workbench", "run", "study.toml", *places]
-    environment = {**os.environ, "PYTHONUNBUFFERED": "1"}
-    running = subprocess.Popen(
-        command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, env=environment, start_new_session=True
-    )
-    while not (Path("kb.db").exists() and n_begun("kb.db") == 2):
-        assert running.poll() is None
-        time.sleep(0.1)
-    os.killpg(running.pid, how) if how is signal.SIGINT else running.send_signal(how)  # as a terminal's Ctrl-C does
-    out, err = running.communicate(timeout=300)
-    assert running.returncode == 130
-    assert "Traceback" not in err
+    out = ended(command, how, 2)
     assert f"go on with: workbench run --resume --name tiny{named} {' '.join(places)}\n" in out
     with KnowledgeBase("kb.db") as kb:
         assert kb["tiny"].frames().state == "interrupted"
+
+
+@pytest.mark.parametrize("how", [signal.SIGINT, pytest.param(signal.SIGTERM, marks=pytest.mark.slow)])
+def test_a_confirmation_is_ended_cleanly_and_leaves_the_study_as_it_was(folder, monkeypatch, how) -> None:
+    (folder / "waits_again.py").write_text(WAITING)
+    monkeypatch.syspath_prepend(folder)
+    study = study_from(tomllib.loads(OWN.replace("waiting:", "waits_again:").replace("2_000", "1")), db="kb.db")
+    searched = simulate(study.scheduler, slots=1)
+    log = StudyLog(study.db, study.name, study.spec)
+    began = Event(Kind.STUDY_STARTED, 0.0, data=provenance(1, scheduler=study.scheduler))
+    log.append([began, *searched, Event(Kind.STUDY_ENDED, searched[-1].at)])
+    log.close()
+    given = ["--top", "1", "--seeds", "2", "--nodes", "1", "--trainable", "waits_again:train", "--db", "kb.db", "tiny"]
+    out = ended([sys.executable, "-m", "workbench", "confirm", *given], how, n_begun("kb.db") + 1)
+    assert f"interrupted; go on with: workbench confirm {' '.join(given)}\n" in out
+    with KnowledgeBase("kb.db") as kb:
+        assert kb["tiny"].frames().state == "ended"
 
 
 @pytest.mark.parametrize(

@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from workbench.cli.options import add_db, add_study, completed, studies_of
-from workbench.cli.words import in_shell, resume_command
+from workbench.cli.words import confirm_command, in_shell, resume_command
 from workbench.core.places import DEFAULT_DB
 
 if TYPE_CHECKING:
@@ -90,6 +90,9 @@ def add_parsers(commands: Any) -> None:
     _add_confirm(commands)
 
 
+_CONFIRM_OPTIONS = ("top", "seeds", "nodes", "cluster", "checkpoints", "trainable", "db")
+
+
 def _add_confirm(commands: Any) -> None:
     confirm = commands.add_parser("confirm", help="train a study's best configurations again on fresh seeds")
     add_study(confirm)
@@ -105,14 +108,17 @@ def _add_confirm(commands: Any) -> None:
 def _confirm(arguments: argparse.Namespace) -> int:
     from workbench.study.file import recorded_study
     from workbench.study.results import Results
-    from workbench.study.run import confirm
+    from workbench.study.run import start_to_confirm
 
     with _cluster(arguments.cluster) as client:
         where = {"nodes": arguments.nodes, "client": client, "checkpoints": arguments.checkpoints}
         study = recorded_study(arguments.db, arguments.name, None, trainable=arguments.trainable, **where)
-        confirm(study, arguments.top, arguments.seeds)
+        interrupted = _watch(start_to_confirm(study, arguments.top, arguments.seeds), quiet=True)
     print(Results.open(study.db, study.name))
-    return 0
+    if interrupted:
+        given = {f"--{name}": getattr(arguments, name) for name in _CONFIRM_OPTIONS}
+        print(f"interrupted; go on with: {confirm_command(study.name, given)}")
+    return 130 if interrupted else 0
 
 
 def _presets() -> list[str]:

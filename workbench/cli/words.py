@@ -40,5 +40,16 @@ def resume_command(name: str, spec: Mapping[str, Any], where: Mapping[str, Any])
     from workbench.core.record import own_classes
 
     options = {"--name": name, "--trainable": next(iter(own_classes(spec["trainable"])), None), **where}
-    words = [f"{option} {shlex.quote(str(value))}" for option, value in options.items() if value is not None]
-    return " ".join(["workbench run --resume", *words])
+    return " ".join(["workbench run --resume", *_given(options)])
+
+
+def confirm_command(name: str, options: Mapping[str, Any]) -> str:
+    """Write the command that confirms a study's best; options that are ``None`` are left out."""
+    last = ["--", name] if name.startswith("-") else [name]
+    return " ".join(["workbench confirm", *_given(options), *map(shlex.quote, last)])
+
+
+def _given(options: Mapping[str, Any]) -> list[str]:
+    """Write options with their values; one that begins as options do would be taken for an option."""
+    values = {option: str(value) for option, value in options.items() if value is not None}
+    return [f"{option}{'=' if value.startswith('-') else ' '}{shlex.quote(value)}" for option, value in values.items()]
