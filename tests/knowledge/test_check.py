@@ -1,6 +1,10 @@
+import os
 import sqlite3
+import stat
 import threading
 from contextlib import closing
+from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 
@@ -115,3 +119,31 @@ def test_a_backup_taken_while_the_log_grows_is_whole(db, tmp_path) -> None:
     with pytest.raises(InvalidInput, match="exists"):
         backup(db, copies[0])
     assert not list(tmp_path.glob(".*part"))
+
+
+def test_a_backup_is_nobody_else_s_whatever_the_umask(db, tmp_path) -> None:
+    write(db, "one", a_study())
+    before = os.umask(0o022)
+    try:
+        assert stat.S_IMODE(backup(db, tmp_path / "folder" / "copy.db").stat().st_mode) == 0o600
+    finally:
+        os.umask(before)
+    assert [p.name for p in (tmp_path / "folder").iterdir()] == ["copy.db"]
+
+
+def test_a_backup_that_cannot_be_written_is_one_line(db, tmp_path, monkeypatch) -> None:
+    write(db, "one", a_study())
+    (tmp_path / "file").touch()
+
+    def full(_: Path) -> None:
+        raise sqlite3.OperationalError("database or disk is full")
+
+    def refused(target: Path) -> None:
+        with pytest.raises(DatabaseError, match=rf"{db} cannot be copied to {target} \(.+\): choose another place"):
+            backup(db, target)
+        assert not list(tmp_path.glob(".*.part"))
+
+    refused(tmp_path / "file" / "copy.db")
+    refused(tmp_path / f"{'long' * 70}.db")
+    monkeypatch.setitem(backup.__globals__, "sqlite3", SimpleNamespace(connect=full, Error=sqlite3.Error))
+    refused(tmp_path / "full.db")

@@ -3,14 +3,14 @@
 import os
 import sqlite3
 from collections.abc import Iterator
-from contextlib import closing
+from contextlib import closing, suppress
 from dataclasses import dataclass, replace
 from pathlib import Path
 
 from workbench.core.errors import DatabaseError, InvalidInput
 from workbench.core.ledger import Ledger
 from workbench.core.protocols import Event, Kind
-from workbench.knowledge.lock import driver_of
+from workbench.knowledge.lock import driver_of, private
 from workbench.knowledge.reader import KnowledgeBase
 from workbench.knowledge.schema import Unfinished, database_errors, open_for_reading, open_for_writing
 from workbench.knowledge.writer import StudyLog
@@ -110,20 +110,29 @@ def backup(path: str | Path, target: str | Path) -> Path:
     ------
     InvalidInput
         The target exists.
+    DatabaseError
+        The knowledge base cannot be read, or its copy not be written there.
     """
-    target = Path(target)
-    if target.exists():
-        raise InvalidInput(f"{target} exists: choose another name for the backup")
-    target.parent.mkdir(parents=True, exist_ok=True)
+    path, target = Path(path), Path(target)
     part = target.with_name(f".{target.name}.part")
-    part.unlink(missing_ok=True)
     try:
-        with closing(open_for_reading(Path(path))) as source, closing(sqlite3.connect(part)) as copy:
-            source.backup(copy)
-            copy.execute("PRAGMA journal_mode = DELETE")  # one file, to be carried away
+        with closing(open_for_reading(path)) as source:
+            if target.exists():
+                raise InvalidInput(f"{target} exists: choose another name for the backup")
+            target.parent.mkdir(parents=True, exist_ok=True)
+            part.unlink(missing_ok=True)
+            open(part, "xb", opener=private).close()  # private from the first byte, as the knowledge base itself
+            with closing(sqlite3.connect(part)) as copy:
+                source.backup(copy)
+                copy.execute("PRAGMA journal_mode = DELETE")  # one file, to be carried away
         os.replace(part, target)
+    except (OSError, sqlite3.Error) as err:
+        why = getattr(err, "strerror", None) or err
+        do = "choose another place, make space, or see workbench check"
+        raise DatabaseError(f"{path} cannot be copied to {target} ({why}): {do}") from None
     finally:
-        part.unlink(missing_ok=True)
+        with suppress(OSError):
+            part.unlink()
     return target
 
 
