@@ -69,3 +69,10 @@ def test_a_file_or_an_address_that_is_not_there_is_told(tmp_path, monkeypatch) -
         pass
     with pytest.raises(InvalidInput, match="no scheduler file"), cluster_client(str(tmp_path / "none.json")):
         pass
+
+
+@pytest.mark.parametrize("text", ["{}", "[]", '{"address": 5}'])
+def test_a_scheduler_file_that_says_no_address_is_refused_in_one_line(tmp_path, text) -> None:
+    (tmp_path / "odd.json").write_text(text)
+    with pytest.raises(InvalidInput, match="is not a Dask scheduler's file"), cluster_client(f"{tmp_path}/odd.json"):
+        pass

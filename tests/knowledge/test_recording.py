@@ -50,6 +50,14 @@ def test_a_recording_names_no_folder_of_the_machine_it_came_from(tmp_path) -> No
     assert began.data["argv"] == ["workbench", "run", "--db=kb.db", "--out", "out", "a/b.toml"]
 
 
+@pytest.mark.parametrize("about", ["[]", "null", '{"format": "1"}', '{"format": 1, "name": "one"}', "[" * 100_000])
+def test_a_recording_s_provenance_that_is_none_is_one_line(db, tmp_path, about) -> None:
+    folder = record(db, "one", tmp_path / "out")
+    (folder / "provenance.json").write_text(about)
+    with pytest.raises(DatabaseError, match=rf"no (whole )?recording in {folder}"):
+        Recording.open(folder)
+
+
 @pytest.mark.parametrize("damage", ["missing", "truncated", "newer"])
 def test_a_damaged_recording_is_refused(db, tmp_path, damage) -> None:
     folder = record(db, "one", tmp_path / "out")

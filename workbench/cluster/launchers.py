@@ -2,6 +2,7 @@
 
 import asyncio
 import importlib
+import json
 import os
 import time
 import tomllib
@@ -89,6 +90,7 @@ def cluster_client(where: str) -> Iterator[Client]:
         return
     if where.endswith(".json"):
         _wait_for(Path(where))
+        _check_scheduler_file(where)
     try:
         there = {"scheduler_file": where} if where.endswith(".json") else {"address": where}
         client = Client(**there, set_as_default=False)
@@ -162,6 +164,19 @@ def _wait_for(file: Path) -> None:
                 f"no scheduler file {file} after {_FILE_S:g} s: a Dask scheduler writes it when it is told to"
             )
         time.sleep(0.2)
+
+
+def _check_scheduler_file(file: str) -> None:
+    """Refuse a file that says no address; one that cannot be read is told by whoever connects."""
+    try:
+        told = json.loads(Path(file).read_text(encoding="utf-8"))
+    except (OSError, ValueError):
+        return
+    if not (isinstance(told, dict) and isinstance(told.get("address"), str)):
+        raise InvalidInput(
+            f"{file} is not a Dask scheduler's file, which says its address: name the file that dask scheduler has "
+            "written, or the address itself"
+        )
 
 
 def _read(file: str) -> Mapping[str, Any]:

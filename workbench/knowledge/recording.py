@@ -52,12 +52,14 @@ class Recording:
         folder = Path(folder)
         try:
             about = json.loads((folder / "provenance.json").read_text(encoding="utf-8"))
+            if not (isinstance(about, dict) and isinstance(about.get("format"), int)):
+                raise DatabaseError(f"no recording in {folder}: its provenance.json says no format: record it again")
             if about["format"] > _FORMAT:
                 raise DatabaseError(f"{folder} has format {about['format']}, this workbench reads up to {_FORMAT}")
             events = pd.read_parquet(folder / "events.parquet")[_EVENTS]
             metrics = pd.read_parquet(folder / "metrics.parquet")[METRICS]
             return cls(about["name"], about["spec"], about, [_event(row) for row in events.itertuples()], metrics)
-        except (OSError, KeyError, ValueError) as err:
+        except (OSError, KeyError, ValueError, TypeError, AttributeError, RecursionError) as err:
             raise DatabaseError(f"no whole recording in {folder} ({' '.join(str(err).split())})") from None
 
     def events(self) -> list[Event]:
