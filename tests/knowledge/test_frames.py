@@ -25,6 +25,17 @@ def test_configurations_stand_as_they_were_logged_where_some_lack_a_hyperparamet
     assert all(type(frames.configs[t][name]) is type(value) for t, c in configs.items() for name, value in c.items())
 
 
+def test_hyperparameters_that_parquet_has_no_type_for_are_written_as_text(tmp_path) -> None:
+    configs = [{"batch": 32, "wide": 2**70, "lr": 1, "name": "a"}, {"batch": "auto", "wide": 1, "lr": 0.5}]
+    frames = frames_of([Event(Kind.RUN, 0.0, t, 0, data={**RUN, "config": c}) for t, c in enumerate(configs)])
+    frames.export(tmp_path, "parquet")
+    trials = pd.read_parquet(tmp_path / "trials.parquet")
+    assert trials["batch"].tolist() == ["32", "auto"]
+    assert trials["wide"].tolist() == [str(2**70), "1"]
+    assert trials["lr"].tolist() == [1.0, 0.5]
+    assert trials["name"].isna().tolist() == [False, True]
+
+
 def test_trials_that_confirm_others_are_no_part_of_the_search() -> None:
     again = {**RUN, "candidate": 0, "confirms": True}
     events = [Event(Kind.RUN, 0.0, 0, 0, data=RUN), Event(Kind.RUN, 0.0, 1, 0, data=again)]

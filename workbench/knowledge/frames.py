@@ -133,7 +133,8 @@ class Frames:
         folder : path
             Made if it is missing.
         format : {"csv", "parquet"}
-            Columns that hold a dict become JSON.
+            Columns that hold a dict become JSON. In Parquet, whose columns have one type each, those that hold several,
+            or whole numbers beyond 64 bits, become text.
         """
         if format not in ("csv", "parquet"):
             raise unknown("format", str(format), ("csv", "parquet"))
@@ -148,7 +149,7 @@ class Frames:
             if format == "csv":
                 for_a_sheet(flat).to_csv(path, index=False)
             else:
-                flat.to_parquet(path, index=False)
+                _of_one_type(flat).to_parquet(path, index=False)
             written.append(path)
         return written
 
@@ -160,6 +161,24 @@ def for_a_sheet(frame: pd.DataFrame) -> pd.DataFrame:
         return f"'{value}" if isinstance(value, str) and value.startswith(("=", "+", "-", "@", "\t", "\r")) else value
 
     return frame.rename(columns=harmless).map(harmless)
+
+
+def _of_one_type(frame: pd.DataFrame) -> pd.DataFrame:
+    """Make text of the values of columns that Parquet has no type for."""
+    import pyarrow as pa
+
+    def as_text(value: object) -> str | None:
+        return None if value is None or value is pd.NA or value != value else str(value)
+
+    odd = {}
+    for name in map(str, frame.columns):
+        if not pd.api.types.is_object_dtype(frame[name]):
+            continue
+        try:
+            pa.Array.from_pandas(frame[name])
+        except (pa.ArrowException, OverflowError):
+            odd[name] = frame[name].map(as_text)
+    return frame.assign(**odd)
 
 
 def _as_json(value: object) -> str | None:
