@@ -75,6 +75,21 @@ def test_everything_goes_to_files(explorer, tmp_path) -> None:
     assert all(path.stat().st_size > 1_000_000 for path in files[1:])
 
 
+def test_studies_called_nearly_alike_keep_a_file_each(tmp_path, monkeypatch) -> None:
+    for name in ("a b", "a-b", "A:b", "a-b-2"):
+        log = StudyLog(
+            tmp_path / "kb.db", name, {"scheduler": {"kind": "full", "n_trials": 4, "n_phases": 2}, "seed": 0}
+        )
+        log.append(EVENTS)
+        log.close()
+    monkeypatch.setattr("workbench.viz.figures.write_figure", lambda figure, path: path)
+    drawn = Explorer(tmp_path / "kb.db").write(tmp_path / "out")[1:]
+    assert len({str(file).casefold() for file in drawn}) == len(drawn)
+    alone = [file.stem for file in drawn if file.stem.startswith("parallel")]
+    names = ["a-b", "a-b-2", "A-b-3", "a-b-2-2"]
+    assert alone == [f"parallel-coordinates-{name}" for name in names]
+
+
 def test_a_study_that_is_not_there(explorer, tmp_path) -> None:
     with pytest.raises(StudyError, match="unknown study"):
         Explorer(tmp_path / "kb.db", "none")

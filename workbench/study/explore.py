@@ -1,9 +1,10 @@
 """Several studies side by side: numbers, figures, files."""
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from functools import cached_property
 from html import escape
+from itertools import chain, count
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -107,8 +108,9 @@ class Explorer:
         target.mkdir(parents=True, exist_ok=True)
         for_a_sheet(self.table).to_csv(target / "studies.csv", index=False)
         files = [target / "studies.csv"]
-        for name, fig in self.figures().items():
-            files += [write_figure(fig, target / f"{_file_name(name)}.{kind}") for kind in kinds]
+        figures = self.figures()
+        for stem, fig in zip(_file_names(figures), figures.values(), strict=True):
+            files += [write_figure(fig, target / f"{stem}.{kind}") for kind in kinds]
         return files
 
     def _own_figures(self, name: str) -> "dict[str, go.Figure]":
@@ -138,5 +140,13 @@ class Explorer:
         return str(self.table.to_html(index=False, float_format="{:.4g}".format))
 
 
-def _file_name(figure: str) -> str:
-    return re.sub(r"[^\w.-]+", "-", figure).strip("-")[:120]
+def _file_names(figures: Iterable[str]) -> list[str]:
+    """Name a file after each figure; one whose name is taken, as of studies called alike, gets a number."""
+    names: list[str] = []
+    taken: set[str] = set()  # in one case: some file systems know no other
+    for figure in figures:
+        stem = re.sub(r"[^\w.-]+", "-", figure).strip("-")[:120]
+        name = next(n for n in chain([stem], (f"{stem}-{i}" for i in count(2))) if n.casefold() not in taken)
+        taken.add(name.casefold())
+        names.append(name)
+    return names
