@@ -254,6 +254,17 @@ def test_a_place_of_checkpoints_belongs_to_one_study(study_of, tmp_path) -> None
     replace(study, scheduler=FullRuns(RandomSearcher(SPACE), 1, 1)).run(resume=True)
 
 
+def test_knowledge_bases_of_one_stem_do_not_mix_their_studies_checkpoints(study_of, tmp_path) -> None:
+    begun = study_of(scheduler=FullRuns(RandomSearcher(SPACE), 1, 1))
+    begun.run()
+    with pytest.raises(StudyError, match=r"kb\.checkpoints/a study holds checkpoints already, which would mix with"):
+        study_of(db=tmp_path / "kb.sqlite").start()
+    assert not (tmp_path / "kb.sqlite").exists()
+    begun.run(resume=True)
+    again = study_of(name="another", db=tmp_path / "kb.sqlite", scheduler=FullRuns(RandomSearcher(SPACE), 1, 1))
+    assert again.run().frames().state == "ended"
+
+
 @pytest.mark.parametrize(("place", "says"), [("nonsense://x", "Protocol not known"), ("oss://x", "ossfs")])
 def test_a_place_that_cannot_be_reached_is_refused_before_anything_starts(study_of, tmp_path, place, says) -> None:
     with pytest.raises(InvalidInput, match=f"checkpoints cannot be kept at {place}: .*{says}"):

@@ -96,9 +96,10 @@ class Study(Plan):
         from workbench.cluster.place import Place
 
         is_new = unique_name(self.name, self.db) == self.name  # else it is refused for that
-        if is_new and self.checkpoints is not None and Place(self.checkpoints).holds_any():
+        place = self.checkpoints or self.checkpoint_store.root  # kb.db and kb.sqlite have one place
+        if is_new and Place(place).holds_any():
             raise StudyError(
-                f"{self.checkpoints} holds checkpoints already, which would mix with those of study {self.name!r}: "
+                f"{place} holds checkpoints already, which would mix with those of study {self.name!r}: "
                 "give it a place of its own, or remove them"
             )
 
