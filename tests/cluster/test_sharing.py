@@ -2,9 +2,10 @@
 
 import threading
 from contextlib import closing
+from types import SimpleNamespace
 
 import pytest
-from distributed import Client, LocalCluster
+from distributed import Client, LocalCluster, Status
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -13,7 +14,7 @@ from tests.support import SPACE, Deterministic, MemoryLog
 from workbench.algos.search import FullRuns, RandomSearcher
 from workbench.cluster.checkpoints import CheckpointStore
 from workbench.cluster.dask import DaskExecutor
-from workbench.cluster.sharing import Claim, deal, shares
+from workbench.cluster.sharing import Claim, Sharing, deal, shares
 from workbench.core.drive import drive
 from workbench.core.protocols import Job, Kind, Verdict
 
@@ -43,6 +44,45 @@ def test_no_worker_is_dealt_twice_and_none_is_kept_from_who_wants_it(n, drawn) -
         assert sum(dealt.values()) >= min(n, sum(claim.wanted for claim in claims.values()))
         for name, share in shares(n, claims).items():
             assert dealt[name] >= int(share + 1e-9)
+
+
+class Scheduler:
+    """What `Sharing` knows of Dask's scheduler: workers w0, w1, …, each of which is up."""
+
+    def __init__(self, n: int) -> None:
+        self.handlers: dict = {}
+        self.workers = {f"w{k}": SimpleNamespace(name=k, host="h", status=Status.running) for k in range(n)}
+
+    def adaptive_target(self, target_duration=None) -> int:
+        return 0
+
+
+def sharing_of(n: int) -> tuple[Sharing, Scheduler]:
+    sharing, scheduler = Sharing(), Scheduler(n)
+    sharing.start(scheduler)
+    return sharing, scheduler
+
+
+def ask(sharing: Sharing, study: str, wanted: int, held=()) -> dict:
+    """Let a study ask, which holds these and has a trial in a phase on the first of them."""
+    return sharing.workers(study, f"driver of {study}", 1.0, wanted, 1, list(held), list(held)[:1])
+
+
+def test_a_study_that_holds_more_than_it_wants_hides_no_other_ones_need() -> None:
+    """Of 8 workers A holds w0 to w6 and wants 1, B holds w7 and wants none, C holds none and wants 1.
+
+    What is wanted is dealt out first, 1, 0 and 1, then the other 6 evenly: 3, 2 and 3. So B is short of one worker that
+    it does not want, C of one that it does, and A, who holds 4 too many, owes that one.
+    """
+    sharing, _ = sharing_of(8)
+    assert len(ask(sharing, "A", 7)["workers"]) == 8  # it is alone
+    assert ask(sharing, "B", 1)["workers"] == {}
+    held = [f"w{k}" for k in range(7)]
+    ask(sharing, "A", 7, held)
+    assert list(ask(sharing, "B", 1)["workers"]) == ["w7"]
+    ask(sharing, "B", 0, ["w7"])
+    assert ask(sharing, "C", 1) == {"workers": {}, "surplus": 0, "left": [], "gone": []}
+    assert ask(sharing, "A", 1, held)["surplus"] == 1
 
 
 @pytest.fixture

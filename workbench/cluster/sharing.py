@@ -135,7 +135,8 @@ class Sharing(SchedulerPlugin):  # type: ignore[misc]  # Dask has no types
         dealt = deal(len(running), claims)
         free = [address for address in running if address not in self._holder]
         short = {name: dealt[name] - claim.held for name, claim in claims.items() if dealt[name] > claim.held}
-        elsewhere = sum(min(n, claims[name].wanted - claims[name].held) for name, n in short.items() if name != driver)
+        needs = {name: max(claims[name].wanted - claims[name].held, 0) for name in short if name != driver}
+        elsewhere = sum(min(short[name], need) for name, need in needs.items())
         for address in free[: short.get(driver, 0)]:
             self._holder[address] = driver
         surplus = min(max(claims[driver].held - dealt[driver], 0), max(elsewhere - len(free), 0))
