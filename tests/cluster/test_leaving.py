@@ -1,10 +1,13 @@
 """Workers that are told to leave: they save at the next sign of progress, and it costs no attempt and no step."""
 
+import errno
 import os
 import signal
+import threading
 from collections import Counter
 from collections.abc import Callable
 from pathlib import Path
+from types import SimpleNamespace
 
 import dask
 import pytest
@@ -13,10 +16,13 @@ from distributed import Client, LocalCluster
 from tests.clusters.trials import Paced
 from tests.support import SPACE, MemoryLog
 from workbench.algos.search import FullRuns, RandomSearcher
+from workbench.cluster import worker
 from workbench.cluster.checkpoints import CheckpointStore
 from workbench.cluster.dask import DaskExecutor
+from workbench.cluster.leaving import Leaving
+from workbench.cluster.task import PhaseTask
 from workbench.core.drive import drive
-from workbench.core.protocols import Kind
+from workbench.core.protocols import Job, Kind
 
 
 def steps_of(file: Path) -> Counter[tuple[str, ...]]:
@@ -79,3 +85,76 @@ def test_a_worker_at_the_end_of_its_lifetime_costs_no_attempt_and_no_step(tmp_pa
     assert {e.data["why"] for e in log if e.kind is Kind.PHASE_FAILED} == {"left"}
     assert set(steps_of(steps).values()) == {1}
     assert len(steps_of(steps)) == 200
+
+
+class Alone:
+    """A worker without a cluster, and what it has said."""
+
+    def __init__(self, monkeypatch) -> None:
+        self.here, self.said = worker._Kept(), []
+        self.on_note: Callable[[], object] = lambda: None
+        monkeypatch.setattr(worker, "get_worker", lambda: SimpleNamespace(name="w", log_event=self._log_event))
+        monkeypatch.setattr(Leaving, "tell", lambda *message: None)
+
+    def _log_event(self, topic: str, message: dict) -> None:
+        if "note" in message:
+            self.said.append(message["note"])
+            self.on_note()
+
+    def run(self, store: CheckpointStore, how: Paced, trial: int = 0, on_end=lambda: None, save=None) -> dict:
+        """Run phase 0 of a trial, calling `on_end` when it has ended; `save` takes the place of the trial's own."""
+
+        def factory(config, seed):
+            made = how(config, seed)
+            train = made.train_phase
+            made.train_phase = lambda progress: (train(progress), on_end())[0]
+            made.save = save or made.save
+            return made
+
+        job = Job(trial, 0, {"lr": 1e-3}, trial)
+        return worker._run(PhaseTask(job, factory, store, "study", "topic", 0), self.here)
+
+
+def test_a_phase_that_has_ended_is_saved_whole_though_the_one_before_it_is_still_being_sent(
+    monkeypatch, tmp_path
+) -> None:
+    store, alone, arrived = CheckpointStore(f"file://{tmp_path}/c"), Alone(monkeypatch), threading.Event()
+    name = store.set_down(Paced()({}, 5), 5, 0)
+    alone.on_note = arrived.set
+    try:
+        alone.here.uploads.begin(store, "study", 5, name, lambda *told: arrived.wait(60))
+        result = alone.run(store, Paced(10, 0.0), on_end=alone.here.leaving.begin)
+    finally:
+        arrived.set()
+    assert alone.said == [f"waiting for checkpoint {name} to arrive"]
+    assert result["metrics"]["total"] == 10
+    alone.here.uploads.wait(lambda note: None)
+    fresh = Paced()({}, 0)
+    store.load(fresh, result["checkpoint"])
+    assert (fresh.phase, fresh.total) == (1, 10)
+    assert not list(tmp_path.rglob("*.part"))
+
+
+def test_a_phase_that_finds_the_disk_full_at_its_end_begins_again_elsewhere(monkeypatch, tmp_path) -> None:
+    """No part of a phase is left of one that has ended: the next worker would train another whole one upon it."""
+    store, alone = CheckpointStore(str(tmp_path)), Alone(monkeypatch)
+    full = [True]
+
+    def save(path: Path) -> None:
+        (path / "at.json").write_text("[1, 0, 10]")
+        if full.pop():
+            full.append(False)
+            raise OSError(errno.ENOSPC, "No space left on device")
+
+    result = alone.run(store, Paced(10, 0.0), on_end=alone.here.leaving.begin, save=save)
+    assert (result["left"], result["error"]) == (False, "ToldToLeave: the worker w was told to leave")
+    assert not list(tmp_path.rglob("at.json"))
+    assert Alone(monkeypatch).run(store, Paced(10, 0.0))["metrics"]["total"] == 10
+
+
+def test_a_trial_that_still_lives_on_a_leaving_worker_is_no_part_of_the_next_one(monkeypatch, tmp_path) -> None:
+    store, alone = CheckpointStore(str(tmp_path)), Alone(monkeypatch)
+    alone.run(store, Paced(10, 0.0), trial=0)
+    alone.here.leaving.begin()
+    assert alone.run(store, Paced(10, 0.0), trial=1)["left"] is False
+    assert not list(tmp_path.rglob("*.part"))

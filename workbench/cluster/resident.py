@@ -19,7 +19,7 @@ class _Live:
     next_phase: int
     trainable: Trainable
     from_part: bool = False  # whether it was brought up within a phase
-    behind: bool = False  # whether it still runs phases again that come before the due one
+    within: bool = False  # whether it is in the due phase, not yet before it nor already at its end
 
 
 class Resident:
@@ -52,13 +52,13 @@ class Resident:
             return self._recover(task, err)
         return trainable, 0, ""
 
-    def set_behind(self, behind: bool) -> None:
-        """Note whether phases are run again that come before the due one."""
-        self._here.behind = behind
+    def begins(self) -> None:
+        """Note that the due phase begins, after any that had to be run again before it."""
+        self._here.within = True
 
     def has_run(self, task: PhaseTask) -> None:
         """Note that a phase has been run: the next one may go on here."""
-        self._here.next_phase = task.job.phase + 1
+        self._here.within, self._here.next_phase = False, task.job.phase + 1
 
     def forget_part(self, task: PhaseTask) -> None:
         """Remove the part of a phase that the trial went on from, once the phase is saved whole."""
@@ -67,9 +67,12 @@ class Resident:
             task.store.remove_part(task.store.part(task.job.trial, task.job.phase))
 
     def save_part(self, task: PhaseTask) -> bool:
-        """Save a trial whose phase has been ended from without, if it can go on within it; tell whether it was."""
+        """Save a trial whose phase has been ended from without, if it can go on within it; tell whether it was.
+
+        At the phase's end it is no part of it any more: whoever went on from there would train a phase too many.
+        """
         live = self._live
-        if live is None or live.behind or not _goes_on_within(task, live.trainable):
+        if live is None or not live.within or not _goes_on_within(task, live.trainable):
             return False
         with suppress(Exception):  # what cannot be saved is lost, and the worker leaves in any case
             task.store.save_part(live.trainable, task.job.trial, task.job.phase)

@@ -97,15 +97,14 @@ def _run(task: PhaseTask, here: _Kept) -> dict[str, Any]:
         trainable, again, recovered = resident.bring_up(task)
         try:
             _meet(task, trainable, again)
-            resident.set_behind(again > 0)
             for _ in range(again):
                 trainable.train_phase(lambda _: reporter.say())  # proof of life only: these phases have been reported
-            resident.set_behind(False)
+            resident.begins()
             measured = trainable.train_phase(reporter)
+            resident.has_run(task)
         finally:
             if task.n_ranks > 1:
                 cast(GangTrainable, trainable).leave()
-        resident.has_run(task)
         if task.rank:
             return {}
         metrics, returns = parted(measured)
@@ -172,10 +171,11 @@ def _save(task: PhaseTask, here: _Kept, trainable: Trainable, score: float, repo
     """Save a checkpoint; on a full disk wait, showing life, until there is space or the driver wants no more.
 
     What goes to a URL is sent while the worker goes on, once the one before it has arrived. So no more than one phase
-    can be lost with the machine, and none with the process.
+    can be lost with the machine, and none with the process. The phase has ended: a worker that is told to leave saves
+    it first, unless the disk is full. Then, and if it runs out of time, another runs the phase again.
     """
     store, trial, uploads = task.store, task.job.trial, here.uploads
-    uploads.wait(reporter.say)
+    uploads.wait(reporter.say_saving)
     uploads.refuse(task.study, trial)
     while True:
         try:
@@ -198,6 +198,8 @@ def _save(task: PhaseTask, here: _Kept, trainable: Trainable, score: float, repo
             try:
                 uploads.wait(reporter.say)
                 uploads.refuse(task.study, trial)
+            except ToldToLeave:
+                pass  # nobody trains on here, and `Leaving.finish` lets it arrive
             except OSError as err:
                 raise InvalidInput(str(err)) from None  # a second attempt would train all the phase to hear the same
     return name
@@ -220,8 +222,12 @@ class _Reporter:
         """Show life without a metric, and say why there is none."""
         self._send({}, note)
 
-    def _send(self, metrics: Metrics, note: str = "") -> None:
-        self._refuse_if_unwanted()
+    def say_saving(self, note: str) -> None:
+        """Show life while a phase that has ended is saved, which a worker that was told to leave does first."""
+        self._send({}, note, leaves=False)
+
+    def _send(self, metrics: Metrics, note: str = "", *, leaves: bool = True) -> None:
+        self._refuse_if_unwanted(leaves)
         self._here.uploads.refuse(self._task.study, self._task.job.trial)
         now = time.monotonic()
         if now - self._last < _REPORT_EVERY_S and not note:
@@ -230,10 +236,10 @@ class _Reporter:
         message = {**self._task.label, "metrics": numbers(metrics)}
         self._worker.log_event(self._task.topic, {**message, "note": note} if note else message)
 
-    def _refuse_if_unwanted(self) -> None:
+    def _refuse_if_unwanted(self, leaves: bool = True) -> None:
         topic, here = self._task.topic, self._here
         unwanted = (topic, "") in here.cancelled or (topic, self._name) in here.cancelled
-        if here.leaving.told:
+        if leaves and here.leaving.told:
             raise ToldToLeave(f"the worker {self._worker.name} was told to leave")
         if unwanted or here.driver.get(self._task.study, topic) != topic:
             raise PhaseCancelled
