@@ -210,6 +210,29 @@ def test_a_restart_of_the_cluster_by_somebody_else_costs_no_attempt() -> None:
     assert [(s.attempt.slot, s.attempt.number) for s in book.time_passed(4.0)] == [(first, 0)]
 
 
+def test_no_two_attempts_bear_the_same_mark_though_they_may_bear_the_same_number() -> None:
+    book, _ = book_of(1)
+    (first,) = begun(book, 0)
+    book.attempt_lost(first, "crash", "the worker died: cancelled", 1.0, rank=0, counts=False)
+    ((second,),) = book.seat_waiting(1.0)
+    assert book.drop(0) == [Cancel(second, stop=True)]
+    (third,) = begun(book, 0)  # stopped by a person, and given more phases
+    book.phase_ended(third, 2.0, ENDED)
+    ((fourth,),) = book.verdict(0, Verdict.CONTINUE, 2.0)
+    assert [(a.job.phase, a.number) for a in (first, second, third, fourth)] == [(0, 0), (0, 0), (0, 0), (1, 0)]
+    assert [a.mark for a in (first, second, third, fourth)] == [0, 1, 2, 3]
+
+
+def test_the_ranks_that_are_left_are_stopped_when_one_leaves() -> None:
+    book, _ = book_of(2, n_ranks=2)
+    (attempt,) = begun(book, 0)
+    book.sign(attempt, 0.0, rank=1)
+    left = {"error": "", "traceback": "", "place": "", "retry": True, "left": False}
+    assert book.rank_ended(attempt, 1.0, 1, left) == [Cancel(attempt, stop=True)]
+    ((again,),) = book.seat_waiting(1.0)
+    assert (again.number, again.mark) == (0, 1)
+
+
 def test_a_suspicion_gives_way_to_the_true_cause() -> None:
     book, (slot,) = book_of(1, n_ranks=2)
     (attempt,) = begun(book, 0)

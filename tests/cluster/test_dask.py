@@ -18,6 +18,7 @@ import pytest
 from distributed import Client, LocalCluster
 
 from tests.cluster.conftest import stalls_once
+from tests.cluster.test_recovery import RunsWhile
 from tests.support import SPACE, Deterministic, MemoryLog, score_of, until
 from workbench.algos.search import FullRuns, HyperTrick, RandomSearcher
 from workbench.cluster.checkpoints import CheckpointStore
@@ -267,6 +268,19 @@ def test_a_dropped_trial_ends_in_mid_phase_and_its_slot_serves_another(executor_
     executor.start(Job(1, 0, {"lr": 1e-3}, 0, slot=0))
     events = until(executor, Kind.PROGRESS)  # of trial 1: its worker has let go of trial 0
     assert {e.trial for e in events if e.trial is not None} == {1}
+
+
+def test_a_trial_that_is_stopped_in_mid_phase_and_started_again_is_not_stopped_twice(executor_of, tmp_path) -> None:
+    (tmp_path / "go").touch()
+    executor = executor_of(RunsWhile(str(tmp_path / "go")))
+    executor.start(Job(0, 0, {"lr": 1e-3}, 0, slot=0))
+    until(executor, Kind.PROGRESS)
+    executor.drop(0)
+    executor.start(Job(0, 0, {"lr": 1e-3}, 0, slot=0))
+    events = until(executor, Kind.PROGRESS)  # of the second start: the worker runs one phase at a time
+    (tmp_path / "go").unlink()
+    events += until(executor, Kind.PHASE_ENDED)
+    assert {e.kind for e in events} == {Kind.PHASE_STARTED, Kind.PROGRESS, Kind.PHASE_ENDED}
 
 
 def test_what_the_cluster_remembers_does_not_grow_with_the_phases(client, executor_of) -> None:

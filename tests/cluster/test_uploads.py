@@ -19,7 +19,7 @@ ONE, TWO = "trial-00001/phase-000", "trial-00002/phase-000"
 
 
 def attempt(checkpoint: str | None, alive: bool = False) -> Attempt:
-    return Attempt(Job(1, 1, {}, 0, checkpoint), 0, Slot(0, ("a",), ("a",)), 0.0, alive)
+    return Attempt(Job(1, 1, {}, 0, checkpoint), 0, Slot(0, ("a",), ("a",)), 0.0, alive, 0)
 
 
 def test_who_must_read_what_is_on_its_way_waits_for_it() -> None:

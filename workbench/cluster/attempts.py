@@ -5,6 +5,7 @@ back (instructions), and what has come of it is written down (events). It has no
 is), no thread, no input or output, and knows nothing of Dask: the real and the simulated executor keep the same book.
 """
 
+import itertools
 import math
 from collections import deque
 from collections.abc import Mapping
@@ -23,7 +24,9 @@ class Attempt:
     ----------
     job : Job
     number : int
-        0 for the first attempt at the phase.
+        0 for the first attempt at the phase; a trial that was dropped and is started again begins at 0 again.
+    mark : int
+        Of this attempt alone among all that the book has ever begun.
     slot : Slot
     alive : bool
         Whether the trial lives on the slot: not before its first phase there has ended, nor once the slot was lost.
@@ -39,10 +42,10 @@ class Attempt:
         When its worker was taken out of service because it was told to leave: it may still be saving.
     """
 
-    __slots__ = ("alive", "checkpoint", "job", "left", "number", "signs", "slot", "suspicion", "under_way")
+    __slots__ = ("alive", "checkpoint", "job", "left", "mark", "number", "signs", "slot", "suspicion", "under_way")
 
-    def __init__(self, job: Job, number: int, slot: Slot, now: float, alive: bool) -> None:
-        self.job, self.number, self.slot, self.alive = job, number, slot, alive
+    def __init__(self, job: Job, number: int, slot: Slot, now: float, alive: bool, mark: int) -> None:
+        self.job, self.number, self.slot, self.alive, self.mark = job, number, slot, alive, mark
         self.under_way = True
         self.signs = {0: now}
         self.suspicion: tuple[float, str, str] | None = None
@@ -110,6 +113,7 @@ class Attempts:
         self.seats = Seats()
         self.waiting: deque[tuple[Job, int]] = deque()
         self._attempts: dict[int, Attempt] = {}  # by trial: the last on the slot it holds
+        self._marks = itertools.count()
         self.events: list[Event] = []
 
     @property
@@ -300,8 +304,7 @@ class Attempts:
         self.events.append(Event(kind, now, job.trial, job.phase, attempt.slot.index, data))
         if again:
             self.waiting.append((job, number))
-        # To stop an attempt is to forbid its name: one that does not count leaves it to the next.
-        return [Cancel(attempt, stop=counts and len(attempt.slot.names) > 1)]
+        return [Cancel(attempt, stop=len(attempt.slot.names) > 1)]
 
     def driver_was_away(self, seconds: float) -> None:
         """Leave out a time in which nobody listened: silence then was the driver's own."""
@@ -339,7 +342,7 @@ class Attempts:
             if not self.seats.n_free:
                 raise SchedulerError(f"trial {job.trial} cannot start: none of the {self.seats.n_up} slots is free")
             slot = self.seats.take(job.trial, job.slot)
-        attempt = self._attempts[job.trial] = Attempt(job, number, slot, now, alive)
+        attempt = self._attempts[job.trial] = Attempt(job, number, slot, now, alive, next(self._marks))
         self.events.append(Event(Kind.PHASE_STARTED, now, job.trial, job.phase, slot.index))
         return Submit(attempt)
 

@@ -20,6 +20,7 @@ class PhaseTask:
     topic : str
         Where progress goes; each driver has one of its own.
     attempt : int
+        The attempt's mark, which no other of the same driver's bears.
     rank, n_ranks : int
         Which rank of the trial this worker runs, and of how many.
     address : str
@@ -45,6 +46,6 @@ class PhaseTask:
         return {"trial": self.job.trial, "phase": self.job.phase, "attempt": self.attempt, "rank": self.rank}
 
 
-def attempt_name(job: Job, number: int) -> str:
-    """Name one attempt at one phase of one trial."""
-    return f"trial-{job.trial}-phase-{job.phase}-attempt-{number}"
+def attempt_name(job: Job, mark: int) -> str:
+    """Name one attempt at one phase of one trial; to forbid the name forbids no other."""
+    return f"trial-{job.trial}-phase-{job.phase}-attempt-{mark}"

@@ -68,7 +68,7 @@ class Tasks:
             self._checkpoints,
             self._study,
             topic,
-            attempt.number,
+            attempt.mark,
             rank,
             self._n_ranks,
             address,
@@ -81,8 +81,8 @@ class Tasks:
 
     def cancel(self, attempt: Attempt, stop: bool) -> None:
         """Take back what has not begun; what runs stops, if it must, at its next sign of progress."""
-        if stop:
-            name = attempt_name(attempt.job, attempt.number)
+        if stop and self._line.unbroken:  # a new line supersedes whatever a broken one has left
+            name = attempt_name(attempt.job, attempt.mark)
             self._line.cancel_attempt(name, list(attempt.slot.addresses))
         tasks = self._running.pop(attempt.job.trial, None)
         for future in tasks.futures.values() if tasks is not None else ():
@@ -111,9 +111,7 @@ class Tasks:
     def of(self, message: Mapping[str, Any]) -> Attempt | None:
         """Give the attempt that a worker speaks of, unless there has been another since."""
         tasks = self._running.get(message["trial"])
-        if tasks is None or (tasks.attempt.job.phase, tasks.attempt.number) != (message["phase"], message["attempt"]):
-            return None
-        return tasks.attempt
+        return tasks.attempt if tasks is not None and tasks.attempt.mark == message["attempt"] else None
 
     def under_way_on(self, address: str) -> list[tuple[Attempt, int]]:
         """Give the attempts that a worker has a rank of, and which."""
