@@ -8,7 +8,9 @@ import platform
 import re
 import resource
 import signal
+import socket
 import threading
+import time
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -136,6 +138,27 @@ def test_several_workers_of_one_process_keep_a_trial_each(tmp_path) -> None:
         executor.close()
     assert len(BUILT) == 3
     assert [e.data["metrics"]["phases_run"] for e in log if e.kind is Kind.PHASE_ENDED and e.trial == 0] == [1, 2, 3, 4]
+
+
+def test_a_restarted_worker_is_used_again_though_it_is_back_at_the_same_address(tmp_path) -> None:
+    with socket.create_server(("127.0.0.1", 0)) as free:
+        port = free.getsockname()[1]
+    log, hung = MemoryLog(), tmp_path / "once"
+    with (
+        LocalCluster(n_workers=1, threads_per_worker=1, dashboard_address=None, host="127.0.0.1",
+                     worker_port=port) as cluster,
+        Client(cluster, set_as_default=False) as client,
+    ):  # fmt: skip
+        executor = DaskExecutor(client, Misbehaves(str(hung), "hang"), CheckpointStore(str(tmp_path / "c")))
+        executor.open(0.0)
+        stalls_once(executor, lambda: hung.exists() and not any(e.kind is Kind.PHASE_FAILED for e in log))
+        given_up_after = time.monotonic() + 120
+        assert drive(FullRuns(RandomSearcher(SPACE), 1, 2), executor, log,
+                     stop=lambda: time.monotonic() > given_up_after)  # fmt: skip
+        assert [address.rpartition(":")[2] for address in client.scheduler_info()["workers"]] == [str(port)]
+        executor.close()
+    assert [e.data["why"] for e in log if e.kind is Kind.PHASE_FAILED] == ["stall"]
+    assert [e.slot for e in log if e.kind is Kind.SLOT_JOINED] == [0, 0]
 
 
 def test_a_continued_trial_stays_on_its_worker_and_both_workers_are_used(executor_of) -> None:

@@ -14,7 +14,7 @@ from tests.support import SPACE, Deterministic, MemoryLog
 from workbench.algos.search import FullRuns, RandomSearcher
 from workbench.cluster.checkpoints import CheckpointStore
 from workbench.cluster.dask import DaskExecutor
-from workbench.cluster.sharing import Claim, Sharing, deal, shares
+from workbench.cluster.sharing import LEAVING, Claim, Sharing, deal, shares
 from workbench.core.drive import drive
 from workbench.core.protocols import Job, Kind, Verdict
 
@@ -51,7 +51,12 @@ class Scheduler:
 
     def __init__(self, n: int) -> None:
         self.handlers: dict = {}
-        self.workers = {f"w{k}": SimpleNamespace(name=k, host="h", status=Status.running) for k in range(n)}
+        self.workers: dict = {}
+        for k in range(n):
+            self.begin(f"w{k}", f"life of w{k}")
+
+    def begin(self, address: str, life: str) -> None:
+        self.workers[address] = SimpleNamespace(name=address, host="h", status=Status.running, server_id=life)
 
     def adaptive_target(self, target_duration=None) -> int:
         return 0
@@ -65,7 +70,8 @@ def sharing_of(n: int) -> tuple[Sharing, Scheduler]:
 
 def ask(sharing: Sharing, study: str, wanted: int, held=()) -> dict:
     """Let a study ask, which holds these and has a trial in a phase on the first of them."""
-    return sharing.workers(study, f"driver of {study}", 1.0, wanted, 1, list(held), list(held)[:1])
+    lives = {address: f"life of {address}" for address in held}
+    return sharing.workers(study, f"driver of {study}", 1.0, wanted, 1, lives, list(held)[:1], list(lives.values()))
 
 
 def test_a_study_that_holds_more_than_it_wants_hides_no_other_ones_need() -> None:
@@ -83,6 +89,25 @@ def test_a_study_that_holds_more_than_it_wants_hides_no_other_ones_need() -> Non
     ask(sharing, "B", 0, ["w7"])
     assert ask(sharing, "C", 1) == {"workers": {}, "surplus": 0, "left": [], "gone": []}
     assert ask(sharing, "A", 1, held)["surplus"] == 1
+
+
+def test_who_has_left_is_known_by_its_life_for_another_may_come_to_its_address() -> None:
+    sharing, scheduler = sharing_of(2)
+    ask(sharing, "A", 2)
+    sharing.log_event(LEAVING, {"life": "life of w0"})
+    sharing.log_event("all", {"action": "remove-worker", "worker": "w1", "expected": True})
+    told = ask(sharing, "A", 2, ["w0", "w1"])
+    assert (sorted(told["left"]), told["gone"]) == (["life of w0", "life of w1"], [])
+    for address in ("w0", "w1"):
+        sharing.remove_worker(scheduler, address)
+        scheduler.begin(address, f"2nd of {address}")
+        sharing.add_worker(scheduler, address)
+    told = ask(sharing, "A", 2, ["w0", "w1"])
+    assert [worker["life"] for worker in told["workers"].values()] == ["2nd of w0", "2nd of w1"]
+    assert sorted(told["left"]) == sorted(told["gone"]) == ["life of w0", "life of w1"]
+    sharing.log_event("all", {"action": "remove-worker", "worker": "w0", "expected": False})  # it has died
+    known = {"w0": "2nd of w0", "w1": "2nd of w1"}
+    assert sharing.workers("A", "driver of A", 1.0, 2, 1, known, [])["left"] == []
 
 
 @pytest.fixture

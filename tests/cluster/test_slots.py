@@ -5,9 +5,12 @@ from workbench.cluster.slots import Slot, Slots
 
 
 def told(*workers: str, **status: str) -> dict[str, dict[str, str]]:
-    """What the scheduler knows of workers written as name@host; the address is tcp://name."""
+    """What the scheduler knows of workers written as name@host; the address is tcp://name, the life that of name."""
     named = [worker.split("@") for worker in workers]
-    return {f"tcp://{n}": {"name": n, "host": host, "status": status.get(n, "running")} for n, host in named}
+    return {
+        f"tcp://{n}": {"name": n, "host": host, "life": f"life of {n}", "status": status.get(n, "running")}
+        for n, host in named
+    }
 
 
 def in_service(joined: list[Slot]) -> list[Slot]:
@@ -31,7 +34,7 @@ def test_each_worker_is_a_slot_and_on_one_machine_a_node() -> None:
 def test_workers_given_up_or_not_running_make_no_slot() -> None:
     slots = Slots(1)
     workers = told("a@h", "b@h", "c@h", b="closing_gracefully")
-    assert [slot.names for slot in slots.form(workers, given_up={"tcp://a"})] == [("c",)]
+    assert [slot.names for slot in slots.form(workers, given_up={"life of a"})] == [("c",)]
 
 
 def test_a_gang_takes_workers_of_one_host_first_and_those_left_over_wait() -> None:
@@ -52,9 +55,21 @@ def test_a_slot_that_has_lost_a_rank_comes_back_under_its_number() -> None:
     assert slots.with_lost_workers(told("a@x")) == []
     assert slots.form(told("a@x"), given_up=set()) == []
     assert slots.addresses == []
-    back = {**told("a@x"), "tcp://b, restarted": {"name": "b", "host": "x"}}
+    back = {**told("a@x"), "tcp://b, restarted": {"name": "b", "host": "x", "life": "2nd of b"}}
     assert slots.form(back, given_up=set()) == [slot]
     assert (slot.index, slot.addresses) == (0, ("tcp://a", "tcp://b, restarted"))
+
+
+def test_a_worker_that_is_back_at_its_address_is_another_one() -> None:
+    slots = Slots(1)
+    (slot,) = in_service(slots.form(told("a@x"), given_up=set()))
+    assert slots.held == {"tcp://a": "life of a"}
+    back = {"tcp://a": {"name": "a", "host": "x", "life": "2nd of a"}}
+    assert slots.with_lost_workers(back) == [(slot, [0])]
+    slot.up = False
+    assert slots.form(told("a@x"), given_up={"life of a"}) == []
+    assert slots.form(back, given_up={"life of a"}) == [slot]
+    assert (slot.addresses, slot.lives) == (("tcp://a",), ("2nd of a",))
 
 
 def test_a_large_gang_names_the_first_and_the_last_of_its_nodes() -> None:

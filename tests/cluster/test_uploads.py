@@ -24,7 +24,7 @@ def attempt(checkpoint: str | None, alive: bool = False) -> Attempt:
 
 def test_who_must_read_what_is_on_its_way_waits_for_it() -> None:
     arrivals = Arrivals()
-    arrivals.sent(ONE, "tcp://a", True)
+    arrivals.sent(ONE, "a", True)
     reader, other = attempt(ONE), attempt(TWO)
     assert [arrivals.must_wait(one) for one in (reader, other, attempt(None), attempt(ONE, alive=True))] == [
         True,
@@ -42,22 +42,22 @@ def test_who_must_read_what_is_on_its_way_waits_for_it() -> None:
 def test_what_arrived_before_it_was_said_to_be_sent_has_arrived() -> None:
     arrivals = Arrivals()
     arrivals.arrived(ONE)
-    arrivals.sent(ONE, "tcp://a", True)
+    arrivals.sent(ONE, "a", True)
     assert not arrivals.must_wait(attempt(ONE))
     arrivals.arrived(TWO)
-    arrivals.sent(TWO, "tcp://a", False)
-    arrivals.sent(TWO, "tcp://a", True)  # another attempt at the phase
+    arrivals.sent(TWO, "a", False)
+    arrivals.sent(TWO, "a", True)  # another attempt at the phase
     assert arrivals.must_wait(attempt(TWO))
 
 
 def test_what_a_lost_worker_was_sending_is_waited_for_no_more() -> None:
     arrivals = Arrivals(leave_s=40)
-    arrivals.begin({ONE: "tcp://a", TWO: "tcp://b"})
+    arrivals.begin({ONE: "a", TWO: "b"})
     arrivals.must_wait(attempt(ONE))
-    assert sorted(arrivals.senders) == ["tcp://a", "tcp://b"]
-    assert arrivals.lost(["tcp://a"], ["tcp://a"], now=0.0) == []  # it goes in order, and may still send
-    assert arrivals.lost(["tcp://a"], ["tcp://a"], now=41.0) == [ONE]
-    assert arrivals.lost(["tcp://a"], [], now=42.0) == [ONE]
+    assert sorted(arrivals.senders) == ["a", "b"]
+    assert arrivals.lost(["a"], ["a"], now=0.0) == []  # it goes in order, and may still send
+    assert arrivals.lost(["a"], ["a"], now=41.0) == [ONE]
+    assert arrivals.lost(["a"], [], now=42.0) == [ONE]
     assert len(arrivals.arrived(ONE)) == 1
     arrivals.must_wait(attempt(TWO))
     arrivals.forget_waiting()

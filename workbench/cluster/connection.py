@@ -79,7 +79,7 @@ class Connection:
         Returns
         -------
         dict
-            Checkpoint on its way → address of the worker that sends it.
+            Checkpoint on its way → life of the worker that sends it (`slots.Worker`).
 
         Raises
         ------
@@ -100,7 +100,7 @@ class Connection:
         self._own.subscribe_topic(self.topic, lambda event: self._on_message(event[1]))
         answer = self._tell(lambda own: own.run(worker.supersede, self._study, self.topic, on_error="ignore"))
         with suppress(OSError, TimeoutError, CancelledError):
-            return {name: address for address, names in answer.result(answer_s).items() for name in names or ()}
+            return {name: life for sent in answer.result(answer_s).values() for name, life in (sent or {}).items()}
         return {}
 
     def workers(self, **claim: Any) -> Mapping[str, Any] | None:

@@ -85,7 +85,7 @@ class DaskExecutor:
         self._wanted = 1  # slots, so that a cluster that grows when it is asked to has a beginning
         self._n_ranks = ranks_needed(self.factory)
         self._slots = Slots(self._n_ranks)
-        self._restarting: set[str] = set()  # addresses given up for good; a restarted worker has a new one
+        self._restarting: set[str] = set()  # lives given up for good: a restarted worker has a new one
         self._tasks = Tasks(
             self._line,
             self.factory,
@@ -223,7 +223,7 @@ class DaskExecutor:
                 case Cancel(attempt, stop):
                     self._tasks.cancel(attempt, stop)
                 case Restart(slot, rank):
-                    self._restarting.add(slot.addresses[rank])
+                    self._restarting.add(slot.lives[rank])
                     self._line.restart(slot.addresses[rank])
                 case Release(slot):
                     self._tasks.release(slot)
@@ -254,11 +254,12 @@ class DaskExecutor:
         self._carry_out(self._book.attempt_lost(attempt, "crash", error, self.now, rank=rank, counts=counts))
 
     def _take(self, attempt: Attempt, rank: int, result: Mapping[str, Any]) -> None:
+        life = self._tasks.life_of(attempt, rank)
         if "left" in result:
-            self._restarting.add(attempt.slot.addresses[rank])
+            self._restarting.add(life)
         outcome = {key: value for key, value in result.items() if key != "on_its_way"}
         if "checkpoint" in result and attempt.under_way:
-            self._arrivals.sent(result["checkpoint"], attempt.slot.addresses[rank], result["on_its_way"])
+            self._arrivals.sent(result["checkpoint"], life, result["on_its_way"])
         self._carry_out(self._book.rank_ended(attempt, self.now, rank, outcome))
         if not attempt.under_way:
             self._tasks.forget(attempt)
@@ -305,14 +306,14 @@ class DaskExecutor:
                 weight=self.weight,
                 wanted=self._wanted * self._n_ranks,
                 unit=self._n_ranks,
-                held=[*self._slots.addresses, *(worker.address for worker in self._slots.apart.values())],
+                held=self._slots.held,
                 busy=self._slots.busy,
                 sending=self._arrivals.senders,
             )
         if status is None:
             return  # out of reach for the moment: what we know stands until the next look
         for slot, ranks in self._slots.with_lost_workers(status["workers"]):
-            left = all(slot.addresses[rank] in status["left"] for rank in ranks)
+            left = all(slot.lives[rank] in status["left"] for rank in ranks)
             ended = "" if slot.trial is None or left else ending_of(self.client, slot.addresses[ranks[0]])
             self._carry_out(self._book.slot_lost(slot, self.now, ranks[0], ended=ended, left=left))
         self._arrived(self._arrivals.lost(status["gone"], status["left"], self.now))

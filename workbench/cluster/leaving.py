@@ -80,7 +80,7 @@ class Leaving:
             self.lock.release()
             with suppress(OSError, TimeoutError):
                 for topic in self._topics:
-                    await worker.scheduler.log_event(topic=topic, msg={"left": worker.address})
+                    await worker.scheduler.log_event(topic=topic, msg={"left": worker.id})
 
 
 class InOrder(WorkerPlugin):  # type: ignore[misc]
@@ -111,5 +111,5 @@ class InOrder(WorkerPlugin):  # type: ignore[misc]
 
     async def teardown(self, worker: Worker) -> None:
         self._leaving.begin()
-        worker.log_event(LEAVING, {"worker": worker.address})
+        worker.log_event(LEAVING, {"life": worker.id})
         await self._leaving.finish(worker)

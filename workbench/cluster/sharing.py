@@ -90,7 +90,10 @@ class Sharing(SchedulerPlugin):  # type: ignore[misc]  # Dask has no types
         self._scheduler = scheduler
         self._drivers: dict[str, _Driver] = {}
         self._holder: dict[str, str] = {}  # address → driver
-        self._left: deque[str] = deque(maxlen=10_000)  # addresses of workers that have said so, or were told to go
+        self._lives = {
+            address: ws.server_id for address, ws in scheduler.workers.items()
+        }  # an address may be used again
+        self._left: deque[str] = deque(maxlen=10_000)  # lives of workers that have said so, or were told to go
         self._counted = self._turned = time.monotonic()
         self._turn: dict[str, float] = {}  # what each was owed when the turn began
         scheduler.handlers["workbench_workers"] = self.workers
@@ -104,17 +107,20 @@ class Sharing(SchedulerPlugin):  # type: ignore[misc]  # Dask has no types
         weight: float,
         wanted: int,
         unit: int,
-        held: Collection[str],
+        held: Mapping[str, str],
         busy: Collection[str],
         sending: Collection[str] = (),
     ) -> dict[str, Any]:
         """Hear what a study holds and could use; `driver` is the one that speaks for it, and the only one from now on.
 
+        What it has are addresses, each with the life of the worker that it knows there: another may be there by now.
+        `busy` are addresses, `sending` are lives.
+
         Returns
         -------
         dict
-            ``workers``: those that it may use, address → name, host, status; ``surplus``: how many of them it should
-            give back, as soon as no trial is in a phase there; ``left``: those it held, or that are ``sending`` its
+            ``workers``: those that it may use, address → name, host, life; ``surplus``: how many of them it should
+            give back, as soon as no trial is in a phase there; ``left``: lives it held, or that are ``sending`` its
             checkpoints, that had said that they go; ``gone``: those that were sending and are not there.
         """
         self._count()
@@ -142,13 +148,13 @@ class Sharing(SchedulerPlugin):  # type: ignore[misc]  # Dask has no types
         surplus = min(max(claims[driver].held - dealt[driver], 0), max(elsewhere - len(free), 0))
         return {
             "workers": {
-                address: {"name": ws.name, "host": ws.host}
+                address: {"name": ws.name, "host": ws.host, "life": ws.server_id}
                 for address, ws in known.items()
                 if self._holder.get(address) == driver
             },
             "surplus": surplus,
-            "left": [address for address in {*held, *sending} if address in self._left],
-            "gone": [address for address in sending if address not in known],
+            "left": [life for life in {*held.values(), *sending} if life in self._left],
+            "gone": [*{*sending} - {ws.server_id for ws in known.values()}],
         }
 
     def leave(self, driver: str) -> None:
@@ -160,10 +166,17 @@ class Sharing(SchedulerPlugin):  # type: ignore[misc]  # Dask has no types
         for driver in [name for name in self._drivers if client.startswith(f"Client-{name}-")]:
             self.leave(driver)
 
+    def add_worker(self, scheduler: Scheduler, worker: str) -> None:
+        self._lives[worker] = scheduler.workers[worker].server_id
+
+    def remove_worker(self, scheduler: Scheduler, worker: str, **about: Any) -> None:
+        self._lives.pop(worker, None)  # Dask has logged before that it is removed
+
     def log_event(self, topic: str, msg: Any) -> None:
-        expected = topic == "all" and msg.get("action") == "remove-worker" and msg.get("expected")
-        if topic == LEAVING or expected:
-            self._left.append(msg["worker"])
+        if topic == LEAVING:
+            self._left.append(msg["life"])
+        elif topic == "all" and msg.get("action") == "remove-worker" and msg.get("expected"):
+            self._left.append(self._lives.get(msg["worker"], ""))
 
     def adaptive_target(self, target_duration: float | None = None) -> int:
         """Say how many workers are wanted: what Dask makes of its tasks, or what the studies could use."""

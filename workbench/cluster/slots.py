@@ -9,9 +9,10 @@ from typing import Any
 class Worker:
     """A worker process that is up."""
 
-    name: Any  # it survives a restart by the nanny, the address does not
+    name: Any  # it survives a restart by the nanny; the address may
     node: str
     address: str
+    life: str  # what Dask calls this process, and no other
 
 
 @dataclass(slots=True, eq=False)
@@ -22,7 +23,7 @@ class Slot:
     ----------
     names, nodes : tuple
         Of the workers, in the order of their ranks.
-    addresses : tuple of str
+    addresses, lives : tuple of str
         Of the workers, as they were when the slot last came up; empty in a simulation.
     up : bool
         Whether all its workers are. The book of attempts keeps this, and what follows.
@@ -36,6 +37,7 @@ class Slot:
     names: tuple[Any, ...]
     nodes: tuple[str, ...]
     addresses: tuple[str, ...] = ()
+    lives: tuple[str, ...] = ()
     up: bool = False
     trial: int | None = None
     dirty: bool = False
@@ -72,14 +74,26 @@ class Slots:
         return [address for slot in self._slots if slot.up for address in slot.addresses]
 
     @property
+    def held(self) -> dict[str, str]:
+        """Address → life, of all workers of slots that are up, or that wait for others to form one."""
+        in_slots = {
+            at: life for slot in self._slots if slot.up for at, life in zip(slot.addresses, slot.lives, strict=True)
+        }
+        return in_slots | {worker.address: worker.life for worker in self.apart.values()}
+
+    @property
     def busy(self) -> list[str]:
         """Addresses of all workers that hold a trial."""
         return [address for slot in self._slots if slot.up and slot.trial is not None for address in slot.addresses]
 
-    def with_lost_workers(self, workers: Collection[str]) -> list[tuple[Slot, list[int]]]:
-        """Give the slots whose workers are not all among these addresses, and the ranks that are missing."""
+    def with_lost_workers(self, workers: Mapping[str, Any]) -> list[tuple[Slot, list[int]]]:
+        """Give the slots whose workers are not all among these (as of `form`), and the ranks that are missing.
+
+        A worker that is back at its address is another one, and what the old one ran is lost.
+        """
+        lives = {info["life"] for info in workers.values()}
         missing = [
-            (slot, [rank for rank, address in enumerate(slot.addresses) if address not in workers])
+            (slot, [rank for rank, life in enumerate(slot.lives) if life not in lives])
             for slot in self._slots
             if slot.up
         ]
@@ -93,7 +107,7 @@ class Slots:
         workers : Mapping
             Address → what Dask's scheduler knows of the worker.
         given_up : collection of str
-            Addresses that are not to be used.
+            Lives of workers that are not to be used.
 
         Returns
         -------
@@ -102,22 +116,24 @@ class Slots:
         """
         grouped = set(self.addresses)
         self.apart = {
-            info["name"]: Worker(info["name"], _node_of(info), address)
+            info["name"]: Worker(info["name"], _node_of(info), address, info["life"])
             for address, info in workers.items()
-            if address not in grouped and address not in given_up and info.get("status", "running") == "running"
+            if address not in grouped and info["life"] not in given_up and info.get("status", "running") == "running"
         }
         joined = []
         for slot in self._slots:
             if not slot.up and all(name in self.apart for name in slot.names):
-                slot.addresses = tuple(self.apart.pop(name).address for name in slot.names)
+                back = [self.apart.pop(name) for name in slot.names]
+                slot.addresses, slot.lives = tuple(m.address for m in back), tuple(m.life for m in back)
                 joined.append(slot)
         apart = list(self.apart.values())
         if self._n_ranks > 1:
             apart.sort(key=lambda member: (member.node, str(member.name)))
         while len(apart) >= self._n_ranks:
             members, apart = apart[: self._n_ranks], apart[self._n_ranks :]
-            names, nodes, addresses = zip(*((m.name, m.node, m.address) for m in members), strict=True)
-            joined.append(Slot(len(self._slots), names, nodes, addresses))
+            of_each = ((m.name, m.node, m.address, m.life) for m in members)
+            names, nodes, addresses, lives = zip(*of_each, strict=True)
+            joined.append(Slot(len(self._slots), names, nodes, addresses, lives))
             self._slots.append(joined[-1])
         self.apart = {member.name: member for member in apart}
         return joined

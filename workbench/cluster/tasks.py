@@ -21,7 +21,7 @@ from workbench.core.protocols import TrainableFactory
 @dataclass(frozen=True, slots=True)
 class _Tasks:
     attempt: Attempt
-    addresses: tuple[str, ...]  # of the workers, which may be others when the slot is back
+    lives: tuple[str, ...]  # of the workers, which are others when the slot is back
     futures: dict[int, Future]  # by rank
 
 
@@ -57,7 +57,7 @@ class Tasks:
 
     def begin(self, attempt: Attempt) -> None:
         """Take an attempt in, in the place of the trial's last; none of its ranks runs yet."""
-        self._running[attempt.job.trial] = _Tasks(attempt, attempt.slot.addresses, {})
+        self._running[attempt.job.trial] = _Tasks(attempt, attempt.slot.lives, {})
 
     def submit(self, attempt: Attempt, rank: int, address: str = "", again: int = 0) -> None:
         """Submit a rank's task; that of rank 0 comes first, the others' when it has said where it is (`address`)."""
@@ -113,10 +113,14 @@ class Tasks:
         tasks = self._running.get(message["trial"])
         return tasks.attempt if tasks is not None and tasks.attempt.mark == message["attempt"] else None
 
-    def under_way_on(self, address: str) -> list[tuple[Attempt, int]]:
+    def life_of(self, attempt: Attempt, rank: int) -> str:
+        """Name the process that was given this rank of the trial's last attempt."""
+        return self._running[attempt.job.trial].lives[rank]
+
+    def under_way_on(self, life: str) -> list[tuple[Attempt, int]]:
         """Give the attempts that a worker has a rank of, and which."""
         return [
-            (tasks.attempt, tasks.addresses.index(address))
+            (tasks.attempt, tasks.lives.index(life))
             for tasks in self._running.values()
-            if address in tasks.addresses and tasks.attempt.under_way
+            if life in tasks.lives and tasks.attempt.under_way
         ]

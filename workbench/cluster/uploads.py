@@ -80,7 +80,7 @@ class Arrivals:
     def __init__(self, leave_s: float = 0.0) -> None:
         self._leave_s = leave_s  # what a worker that goes in order may still take to send
         self._gone: dict[str, float] = {}  # since when its worker is gone
-        self._from: dict[str, str] = {}  # checkpoint → address of the worker that sends it
+        self._from: dict[str, str] = {}  # checkpoint → life of the worker that sends it
         self._early: set[str] = set()  # arrived before it was said that they were sent
         self._waiting: list[Attempt] = []
 
@@ -91,12 +91,12 @@ class Arrivals:
         """Begin anew with what the workers say that they are sending."""
         self._from, self._early = dict(on_their_way), set()
 
-    def sent(self, name: str, address: str, on_its_way: bool) -> None:
+    def sent(self, name: str, life: str, on_its_way: bool) -> None:
         """A worker has ended a phase; its checkpoint may be on its way."""
         if name in self._early:
             self._early.remove(name)
         elif on_its_way:
-            self._from[name] = address
+            self._from[name] = life
 
     def must_wait(self, attempt: Attempt) -> bool:
         """Put an attempt off that has to read what only another worker has: its trial lives nowhere."""
@@ -121,13 +121,13 @@ class Arrivals:
 
     @property
     def senders(self) -> list[str]:
-        """Addresses of the workers that are sending."""
+        """Lives of the workers that are sending."""
         return [*set(self._from.values())]
 
     def lost(self, gone: Container[str], left: Container[str], now: float) -> Iterable[str]:
         """Name the checkpoints that will not arrive: their worker is gone, and has not just left in order."""
         lost = []
-        for name in [name for name, address in self._from.items() if address in gone]:
+        for name in [name for name, life in self._from.items() if life in gone]:
             since = self._gone.setdefault(name, now)
             if self._from[name] not in left or now - since > self._leave_s:
                 lost.append(name)

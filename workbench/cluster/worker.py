@@ -143,11 +143,11 @@ def cancel(topic: str, attempt: str = "", *, dask_worker: Worker) -> None:
     _kept_by(dask_worker).cancelled.add((topic, attempt))
 
 
-def supersede(study: str, topic: str, *, dask_worker: Worker) -> list[str]:
-    """Make the phases of every other driver of the study stop, for it has a new one; name what is being sent."""
+def supersede(study: str, topic: str, *, dask_worker: Worker) -> dict[str, str]:
+    """Make the phases of every other driver of the study stop, for it has a new one; name what is sent, and by whom."""
     here = _kept_by(dask_worker)
     here.driver[study] = topic
-    return here.uploads.under_way(study)
+    return dict.fromkeys(here.uploads.under_way(study), dask_worker.id)
 
 
 def _meet(task: PhaseTask, trainable: Trainable, again: int) -> None:
