@@ -128,15 +128,9 @@ class Sharing(SchedulerPlugin):  # type: ignore[misc]  # Dask has no types
             self.leave(other)
         mine = self._drivers.setdefault(driver, _Driver(study=study))
         mine.weight, mine.wanted, mine.unit, mine.busy, mine.seen = weight, wanted, unit, set(busy), time.monotonic()
-        known = self._scheduler.workers
-        for address, holder in list(self._holder.items()):
-            if address not in known or (holder == driver and address not in held):
-                del self._holder[address]
-        for address in held:
-            if address in known:
-                self._holder.setdefault(address, driver)
+        self._note_held(driver, held)
         self._forget()
-        claims = self._claims()
+        known, claims = self._scheduler.workers, self._claims()
         running = [address for address, ws in known.items() if ws.status.name == "running"]
         dealt = deal(len(running), claims)
         free = [address for address in running if address not in self._holder]
@@ -190,6 +184,16 @@ class Sharing(SchedulerPlugin):  # type: ignore[misc]  # Dask has no types
         """Say which workers may be closed: those without a trial."""
         busy = set().union(*(claim.busy for claim in self._drivers.values()))
         return [ws for ws in workers if ws.address not in busy and not ws.processing]
+
+    def _note_held(self, driver: str, held: Collection[str]) -> None:
+        """Write down which addresses a driver has, and that all others are free that it had or nobody is at."""
+        known = self._scheduler.workers
+        for address, holder in list(self._holder.items()):
+            if address not in known or (holder == driver and address not in held):
+                del self._holder[address]
+        for address in held:
+            if address in known:
+                self._holder.setdefault(address, driver)
 
     def _claims(self) -> dict[str, Claim]:
         for name, claim in self._drivers.items():
