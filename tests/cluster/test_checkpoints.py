@@ -159,4 +159,4 @@ def test_no_store_touches_another_whose_name_fits_its_own_as_a_pattern(tmp_path,
     assert [other.has(name) for other, name in zip(others, names, strict=True)] == [True, True]
     for url in (f"memory://{tmp_path.name}/{pattern}", f"file://{tmp_path}/{pattern}"):  # fsspec would expand it
         with pytest.raises(InvalidInput, match="would stand for other places as well"):
-            CheckpointStore(url)
+            CheckpointStore(url).remove()

@@ -40,19 +40,11 @@ class CheckpointStore:
         How many checkpoints of a trial to keep, the newest first.
     mode : str
         ``max`` or ``min``: which score is the best.
-
-    Raises
-    ------
-    InvalidInput
-        `root` is a URL that would stand for other places as well.
     """
 
     root: str
     keep: int = 2
     mode: str = "max"
-
-    def __post_init__(self) -> None:
-        _ = self._there  # checks what it is made of
 
     def save(self, trainable: Trainable, trial: int, phase: int, score: float | None = None) -> str:
         """Write a trial's state as of the end of `phase`, and return the checkpoint's name.

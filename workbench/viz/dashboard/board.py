@@ -8,7 +8,7 @@ import numpy.typing as npt
 import pandas as pd
 
 from workbench.core.garbage import uncollected
-from workbench.core.protocols import Config, Event, Explain, Kind
+from workbench.core.protocols import Event, Explain, Kind
 from workbench.core.showing import reason_text
 from workbench.core.size import Size
 from workbench.knowledge import Frames
@@ -147,10 +147,6 @@ class Board:
         """Whether points of the log are still to come; until then curves go through the ends of phases alone."""
         return bool(self._waiting)
 
-    def config(self, trial: int) -> Config | None:
-        """Give a trial's hyperparameters; ``None`` if there is no such trial."""
-        return self.ledger.trials[trial].config if trial in self.ledger else None
-
     def frames(self) -> Frames:
         """The documented frames, without metrics."""
         return self._reader.frames(pd.DataFrame(columns=METRICS))
@@ -270,14 +266,11 @@ class Board:
 
     def meta(self) -> dict[str, Any]:
         """Give what changes rarely, as when a study is resumed with more trials: names, sizes, colours."""
-        if not self._meta:
-            self._meta = self._reckoned_meta()
-        return self._meta
-
-    def _reckoned_meta(self) -> dict[str, Any]:
+        if self._meta:
+            return self._meta
         n_phases = self.size.n_phases or max(1, self._phases_seen)
         n_greys = max(n_phases, self._phases_seen)  # of a trial that was extended, phases beyond those that were meant
-        return {
+        self._meta = {
             "name": self.name,
             "n_trials": self.size.n_trials,
             "n_phases": self.size.n_phases,
@@ -291,3 +284,4 @@ class Board:
             "outcomes": OUTCOMES,
             "rates": NAMES,
         }
+        return self._meta

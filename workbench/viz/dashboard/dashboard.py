@@ -171,7 +171,8 @@ class Dashboard(Explored):
         trial = content.get("trial")
         with self._lock:
             self._read()
-            config = self._board.config(trial) if isinstance(trial, int) else None
+            known = self._board.ledger.trials.get(trial) if isinstance(trial, int) else None
+            config = None if known is None else known.config
         try:
             request = ask(self.controls, content, config)
         except (WorkbenchError, OSError) as err:
