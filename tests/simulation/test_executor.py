@@ -236,6 +236,6 @@ def test_accidents_share_no_draws_with_configurations_and_node_speeds() -> None:
     for seed in range(20):
         executor = SimulatedExecutor(Steady(), VirtualCluster(1, hazards=hazards, seed=seed))
         job = Job(0, 0, {}, 0)
-        accidents = {executor._accident(Attempt(job, 0, Slot(0, (0,), ("n",)), 0.0, False))[0]}
+        accidents = {executor._accident(Attempt(job, 0, Slot(0, (0,), ("n",)), 0.0, False, 0))[0]}
         for others in (seed, [seed, 0], [seed, 2], [seed, 0, 0, 1]):
             assert hazards.draw(np.random.default_rng(others), 1)[0] not in accidents
