@@ -168,7 +168,7 @@ def pong_agent(root: Path) -> Pairs:
     if (root / PONG_WHOLE).is_dir():
         agents = [*agents[:PONG_LATE], *evaluations_of(root / PONG_WHOLE)]
         millions = Recording.open(root / PONG_WHOLE).frames().trials["phases"].max()  # of a million frames each
-        yield _pong(agents, f"{found}; the last, played again, after {millions}")
+        yield _pong(agents, f"{found}; the last, played again, after {millions} million frames")
 
 
 def _pong(agents: Sequence[dict[str, Any]], what: str) -> Pair:
