@@ -18,15 +18,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class Findings:
-    """A study's numbers so far.
-
-    Parameters
-    ----------
-    name : str
-    spec : Mapping
-        As recorded in the log: scheduler, trainable, seed.
-    frames : Frames
-    """
+    """A study's numbers so far; `Results` says what it is made of."""
 
     name: str
     spec: Mapping[str, Any]
