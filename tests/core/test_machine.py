@@ -105,6 +105,7 @@ def test_workers_of_a_local_cluster_know_their_share(monkeypatch) -> None:
         return {name: os.environ.get(name) for name in ("WORKBENCH_CORES", "OMP_NUM_THREADS", "MKL_NUM_THREADS")}
 
     monkeypatch.setattr("workbench.core.machine.cores", lambda: 6)
+    monkeypatch.delenv("WORKBENCH_CORES", raising=False)
     monkeypatch.delenv("OMP_NUM_THREADS", raising=False)
     monkeypatch.setenv("MKL_NUM_THREADS", "7")  # somebody knows better
     with local_client(2) as client:
@@ -117,7 +118,10 @@ def test_a_cluster_of_another_size_in_the_same_process_has_its_own_share(monkeyp
     from workbench.cluster.local import local_client
 
     monkeypatch.setattr("workbench.core.machine.cores", lambda: 6)
+    monkeypatch.delenv("WORKBENCH_CORES", raising=False)
     monkeypatch.delenv("OMP_NUM_THREADS", raising=False)
     for nodes, share in ((2, "3"), (1, "6")):
         with local_client(nodes) as client:
+            client.restart_workers(list(client.scheduler_info(n_workers=-1)["workers"]))
             assert set(client.run(lambda: os.environ["OMP_NUM_THREADS"]).values()) == {share}
+            assert "WORKBENCH_CORES" not in os.environ, "this process's environment is not the workers'"

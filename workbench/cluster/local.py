@@ -27,29 +27,9 @@ _WORKER = "Dask Worker process"  # what a nanny calls its worker's process
 _ENDING_S = 1.0
 _UP_S = 120.0  # in which all workers must have come up
 _THREADS = (CORES, "OMP_NUM_THREADS", "MKL_NUM_THREADS", "OPENBLAS_NUM_THREADS")
+_BEFORE = "distributed.nanny.pre-spawn-environ"
 _FILES, _FILES_A_NODE = 100, 20  # open at most, in the process that starts the cluster
 _SOCKET_PATH = 70  # characters of a temporary folder's path above which a socket in it gets too long a name
-
-
-class _Poison:
-    """What Dask has put into this process's environment on its way to the workers', taken out again.
-
-    It stays there after the cluster has gone, and would stand above what the next cluster, of another size, is given.
-    """
-
-    def __init__(self) -> None:
-        self._put: dict[str, str] = {}
-
-    def given(self, value: str) -> dict[str, str]:
-        """Take out what is left of earlier clusters; give the settings by which Dask puts in a new one's."""
-        for name, put in self._put.items():
-            if os.environ.get(name) == put:
-                del os.environ[name]
-        self._put = {name: value for name in _THREADS if name not in os.environ}
-        return {f"distributed.nanny.pre-spawn-environ.{name}": value for name in _THREADS}
-
-
-_POISON = _Poison()
 
 
 class ToldNanny(Nanny):  # type: ignore[misc]
@@ -131,7 +111,7 @@ def local_client(
     if isinstance(nodes, bool) or not isinstance(nodes, int) or nodes < 1:
         raise InvalidInput(f"a cluster needs a whole number of nodes >= 1, got {nodes!r}")
     _allow_files(_FILES + _FILES_A_NODE * nodes)
-    share = cores_a_slot(nodes)
+    share = {name: str(cores_a_slot(nodes)) for name in _THREADS if name not in os.environ}
     settings: dict[str, Any] = {
         "distributed.worker.multiprocessing-method": _method(),
         "distributed.worker.daemon": False,  # trials may start processes of their own
@@ -148,8 +128,9 @@ def local_client(
         "distributed.scheduler.worker-ttl": None,
         # Dask's 15 s are less than a worker may need to come up on a loaded machine; its nanny was given up meanwhile.
         "distributed.deploy.lost-worker-timeout": "60s",
+        # Threads would be written into this process's environment, at each start of a worker, and outlive the cluster.
+        _BEFORE: {k: v for k, v in dask.config.get(_BEFORE).items() if k not in _THREADS},
     }
-    settings |= _POISON.given(str(share))
     if not dashboard:
         settings["distributed.scheduler.http.routes"] = []
     with dask.config.set(settings), _WITHOUT_MAIN:
@@ -159,6 +140,7 @@ def local_client(
             n_workers=0,
             threads_per_worker=1,
             worker_class=ToldNanny,
+            env=share,
             host="127.0.0.1",
             dashboard_address="127.0.0.1:0",
             worker_dashboard_address="127.0.0.1:0",
