@@ -108,13 +108,21 @@ test("what is visible is told in the table's order, and nothing of everything", 
   assert.equal(model.get("visible") ?? null, null);
   left("net:large");
   assert.deepEqual(model.get("visible"), [1, 3]);
-  own.setSort("learning_rate");
+  own.setSort("config.learning_rate");
   left("");
   assert.deepEqual(model.get("visible"), [2, 3, 0, 1]);
-  own.setSort("learning_rate");
+  own.setSort("config.learning_rate");
   assert.deepEqual(left(""), [1, 0, 3, 2]);
-  own.setSort("learning_rate"); // the third click goes back to the ranks
+  own.setSort("config.learning_rate"); // the third click goes back to the ranks
   assert.deepEqual(left(""), [0, 2, 1, 3]);
+});
+
+test("a hyperparameter may be called as a column of the table is", () => {
+  const { store, own, left } = opened();
+  for (const [k, best] of [3, 1, 2, 4].entries()) store.trials.set(k, trial(k, { last: k, best: k, config: { best } }));
+  own.setSort("config.best");
+  assert.deepEqual(left(""), [1, 2, 0, 3]);
+  assert.deepEqual(["lr", "best", "time", "tag", "two words", "a:b", "-lr"].map(front.canBeAsked), [true, false, false, false, false, false, false]);
 });
 
 test("a study that minimises has its least score first", () => {
@@ -161,7 +169,7 @@ test("a state is hidden beside those that are, and shown without them", () => {
 test("trials side by side show where they differ", () => {
   const { same, rows } = front.differences([TRIALS[0], TRIALS[2]]);
   assert.deepEqual(same, ["net = small"]);
-  assert.deepEqual(rows.find(([name]) => name === "learning_rate"), ["learning_rate", ["0.001", "1.0e-5"]]);
+  assert.deepEqual(rows.find(([name]) => name === "learning_rate"), ["learning_rate", ["0.001", "1e-5"]]);
 });
 
 test("trials side by side have their whole numbers in full", () => {

@@ -17,12 +17,12 @@ test("ticks are round numbers within the range", () => {
 });
 
 test("numbers are short", () => {
-  const written = [0, 1234.567, 0.00012, -2.5e7, 1e6, 21, NaN, Infinity].map(front.short);
-  assert.deepEqual(written, ["0", "1235", "1.2e-4", "-2.5e7", "1.0e6", "21", "–", "–"]);
+  const written = [0, 1234.567, 0.00012, 0.000234567, -2.5e7, 1e6, 999999.9, 21, NaN, Infinity].map(front.short);
+  assert.deepEqual(written, ["0", "1235", "1.2e-4", "2.346e-4", "-2.5e7", "1e6", "1e6", "21", "–", "–"]);
 });
 
 test("whole numbers of a configuration are written in full, others are short", () => {
-  assert.deepEqual([65536, 12345, 1048576, -2000000, 0, 0.00025, 0.1234567, 1e20].map(front.written), ["65536", "12345", "1048576", "-2000000", "0", "2.5e-4", "0.1235", "1.0e20"]);
+  assert.deepEqual([65536, 12345, 1048576, -2000000, 0, 0.00025, 0.1234567, 1e20].map(front.written), ["65536", "12345", "1048576", "-2000000", "0", "2.5e-4", "0.1235", "1e20"]);
   assert.deepEqual(["adam", true, undefined].map(front.written), ["adam", "true", "–"]);
 });
 

@@ -197,6 +197,17 @@ test("a rectangle over curves, points and axes becomes the filter", () => {
   assert.deepEqual(nothing, ["trial:", ""]);
 });
 
+test("a stretch of an axis whose name the filter does not mean leaves its trials by their numbers", () => {
+  for (const name of ["time", "score", "best", "two words"]) {
+    const trials = [1, 2, 3].map((value, k) => trial(k, { phases: 1, last: 10 - k, config: { [name]: value } }));
+    const store = storeOf({ trials });
+    store.meta.hyperparameters = [name];
+    const { brush } = front.drawParallel(makeCanvas().canvas, scene(store));
+    assert.deepEqual(brush(30, 0, 50, 100), ["trial:", "trial:1-2"]); // 2 and 3 are the upper half
+    assert.equal(brush(590, 0, 610, 100)[0], "score:");
+  }
+});
+
 test("a stretch of an axis leaves the trials that it covers, and no others", () => {
   const left = (values, from, to) => {
     const trials = values.map((lr, k) => trial(k, { phases: 1, last: values[values.length - 1 - k], config: { lr } }));

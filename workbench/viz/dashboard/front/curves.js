@@ -202,13 +202,14 @@ function drawParallel(canvas, { store, own, colors }) {
   const { pen, width, height } = ready(canvas, TAB);
   const scored = own.order.filter((t) => t.last !== null);
   if (!scored.length) return none(pen, width, height, colors, "no phase of a visible trial has ended yet");
-  const names = [...store.meta.hyperparameters.filter((name) => new Set(scored.map((t) => t.config[name])).size > 1), "score"];
-  const scales = new Map(names.map((name) => [name, rangeOf(scored.filter((t) => hasValue(t, name)).map((t) => valueOf(t, name)))]));
+  const varied = store.meta.hyperparameters.filter((name) => new Set(scored.map((t) => t.config[name])).size > 1);
+  const axis = (name, of, end) => ({ name, of: (t) => of(t) ?? null, end, scale: rangeOf(scored.map(of).filter((v) => (v ?? null) !== null)) });
+  const drawn = [...varied.map((name) => axis(name, (t) => t.config[name], written)), axis("score", (t) => t.last, short)];
   const box = { left: 40, top: 32, width: width - 80, height: height - 48 };
-  const px = (k) => box.left + (names.length > 1 ? (k * box.width) / (names.length - 1) : box.width / 2);
-  const py = (name, value) => box.top + box.height * (1 - scales.get(name).share(value));
+  const px = (k) => box.left + (drawn.length > 1 ? (k * box.width) / (drawn.length - 1) : box.width / 2);
+  const py = ({ of, scale }, t) => (of(t) === null ? NaN : box.top + box.height * (1 - scale.share(of(t)))); // what does not apply is no place
   pen.lineWidth = 1;
-  const lines = scored.map((t) => ({ trial: t.trial, t, ys: names.map((name) => (hasValue(t, name) ? py(name, valueOf(t, name)) : NaN)) }));
+  const lines = scored.map((t) => ({ trial: t.trial, t, ys: drawn.map((one) => py(one, t)) }));
   lines.sort((a, b) => own.selected.has(a.trial) - own.selected.has(b.trial));
   for (const { trial, t, ys } of lines) {
     const path = () => {
@@ -228,30 +229,29 @@ function drawParallel(canvas, { store, own, colors }) {
   pen.setLineDash([]);
   pen.globalAlpha = 1;
   pen.fillStyle = pen.strokeStyle = colors.ink;
-  names.forEach((name, k) => {
+  drawn.forEach(({ name, end, scale: { low, high } }, k) => {
     rule(pen, px(k), box.top, px(k), box.top + box.height);
     pen.textAlign = "center";
     pen.textBaseline = "bottom";
     pen.fillText(name, px(k), box.top - 13);
-    const { low, high } = scales.get(name);
-    const end = name === "score" ? short : written;
     pen.fillText(end(high), px(k), box.top);
     pen.textBaseline = "top";
     pen.fillText(end(low), px(k), box.top + box.height + 1);
   });
-  const axisAt = (mx) => names.reduce((best, _, k) => (Math.abs(px(k) - mx) < Math.abs(px(best) - mx) ? k : best), 0);
+  const axisAt = (mx) => drawn.reduce((best, _, k) => (Math.abs(px(k) - mx) < Math.abs(px(best) - mx) ? k : best), 0);
   const hit = (mx, my) => {
-    const k = Math.max(0, Math.min(names.length - 2, names.findIndex((_, j) => px(j) > mx) - 1));
+    const k = Math.max(0, drawn.findLastIndex((_, j) => j < drawn.length - 1 && px(j) <= mx));
     const share = (mx - px(k)) / (px(k + 1) - px(k) || 1);
     const found = nearestOf(lines.map((line) => ({ x: mx, y: line.ys[k] + share * ((line.ys[k + 1] ?? line.ys[k]) - line.ys[k]), ...line })), mx, my);
     return found && { trial: found.trial, words: [`last score ${short(found.t.last)}`, ...whatItIs(found.t)] };
   };
   hit.brush = (x0, y0, x1, y1) => {
-    const name = names[axisAt((x0 + x1) / 2)];
-    const { end } = scales.get(name);
-    if (!end) return brushed(lines.filter(({ ys }) => ys[names.indexOf(name)] >= y0 && ys[names.indexOf(name)] <= y1));
+    const k = axisAt((x0 + x1) / 2);
+    const { name, scale } = drawn[k];
+    const asked = k === drawn.length - 1 || canBeAsked(name);
+    if (!scale.end || !asked) return brushed(lines.filter(({ ys }) => ys[k] >= y0 && ys[k] <= y1));
     const share = (y) => 1 - (y - box.top) / box.height;
-    return [`${name}:`, `${name}:${end(share(y1), Math.floor)}..${end(share(y0), Math.ceil)}`];
+    return [`${name}:`, `${name}:${scale.end(share(y1), Math.floor)}..${scale.end(share(y0), Math.ceil)}`];
   };
   return hit;
 }

@@ -11,14 +11,19 @@ const ASKED = { state: ":=", tag: ":=", time: ":", top: ":" };
 
 // A name as people write it: in full, as a beginning, or by the first letters of its words (lr for learning_rate).
 function nameOf(key, names) {
-  if (key in MEASURES || names.includes(key)) return key;
+  if (Object.hasOwn(MEASURES, key) || names.includes(key)) return key;
   const initials = (name) => name.split(/[_\W]+/).map((word) => word[0]).join("");
   const meant = [(n) => n.startsWith(key), (n) => initials(n) === key].map((fits) => names.filter(fits)).find((found) => found.length === 1);
   return meant ? meant[0] : null;
 }
 
 function valueOf(trial, name) {
-  return name in MEASURES ? MEASURES[name](trial) : trial.config[name];
+  return Object.hasOwn(MEASURES, name) ? MEASURES[name](trial) : trial.config[name];
+}
+
+// Whether the filter means this hyperparameter by `name:`, and not what else has that name, or nothing at all.
+function canBeAsked(name) {
+  return COMPARED.exec(`${name}:`)?.[1] === name && !name.startsWith("-") && !Object.hasOwn(MEASURES, name) && !Object.hasOwn(ASKED, name);
 }
 
 // Whether a trial has it: a score comes with its first phase, and some hyperparameters apply to some trials only.

@@ -72,11 +72,12 @@ function niceTicks(low, high, wanted, whole) {
   return ticks;
 }
 
+// With four significant digits.
 function short(value) {
   if (!Number.isFinite(value)) return "–";
-  const size = Math.abs(value);
-  if (size >= 1e6 || (size > 0 && size < 1e-3)) return value.toExponential(1).replace("e+", "e");
-  return String(Number(value.toPrecision(4)));
+  const brief = Number(value.toPrecision(4));
+  const size = Math.abs(brief);
+  return size >= 1e6 || (size > 0 && size < 1e-3) ? brief.toExponential().replace("e+", "e") : String(brief);
 }
 
 // A hyperparameter's value: whole numbers in full, as 65536 and 65540 are two batch sizes.

@@ -2,10 +2,11 @@
 // model, so that Python reads and sets them too.
 
 const BY_RANK = { by: "rank", down: false };
+const SET = "config."; // what begins a sorting by a hyperparameter: one may be called `best`
 
 function sortValue(trial, by) {
   if (by === "state" || by === "why") return trial[by];
-  return valueOf(trial, by) ?? null;
+  return (by.startsWith(SET) ? trial.config[by.slice(SET.length)] : MEASURES[by](trial)) ?? null;
 }
 
 function inOrder(trials, { by, down }) {
