@@ -2,6 +2,7 @@
 
 import argparse
 import json
+import sys
 from pathlib import Path
 from typing import Any
 
@@ -114,10 +115,12 @@ def _studies(arguments: argparse.Namespace) -> int:
 
 def _report(arguments: argparse.Namespace) -> int:
     from workbench.study.results import Results
+    from workbench.viz.figures.report import is_device
 
     db = Path(arguments.db)
     out = Path(arguments.out) if arguments.out else db.parent / f"{arguments.name}.html"
-    print(Results.open(db, arguments.name).write_report(out, whole=arguments.whole))
+    written = Results.open(db, arguments.name).write_report(out, whole=arguments.whole)
+    print(written, file=sys.stderr if is_device(out) else sys.stdout)  # the page itself may be what goes to stdout
     return 0
 
 

@@ -1,4 +1,5 @@
 import json
+import os
 import re
 import tomllib
 from html import unescape
@@ -193,6 +194,19 @@ def test_write_replaces_whole(tmp_path):
     write_report(target, "two", {}, {})
     assert "<h1>two</h1>" in target.read_text(encoding="utf-8")
     assert [path.name for path in target.parent.iterdir()] == ["report.html"]
+
+
+def test_a_pipe_and_what_stdout_is_are_written_to(tmp_path):
+    kept, ends = tmp_path / "page.html", os.pipe()
+    with kept.open("w") as file, os.fdopen(ends[0]) as out, os.fdopen(ends[1], "w") as into:
+        for opened in (file, into):
+            place = f"/dev/fd/{opened.fileno()}"
+            assert report.is_device(place)
+            write_report(place, "one", {}, {})
+        into.close()
+        assert "<h1>one</h1>" in kept.read_text() == out.read()
+    assert list(tmp_path.iterdir()) == [kept]
+    assert not report.is_device(kept)
 
 
 def test_a_failed_write_leaves_the_old_report(tmp_path, monkeypatch):

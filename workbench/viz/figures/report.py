@@ -170,7 +170,7 @@ def write_report(
 ) -> Path:
     """Write `report_html` to a file, and `LIBRARY` beside it unless it is to be whole.
 
-    A report already there is replaced, whole or not at all.
+    A report already there is replaced, whole or not at all; a device or a pipe is written to, and has `LIBRARY` inside.
 
     Returns
     -------
@@ -179,11 +179,21 @@ def write_report(
     """
     target = Path(path).absolute()
     target.parent.mkdir(parents=True, exist_ok=True)
+    whole = whole or is_device(target)
     page = report_html(title, summary, figures, tables, note=note, settings=settings, whole=whole)
+    if is_device(target):
+        target.write_text(page, encoding="utf-8")
+        return target
     library = target.with_name(LIBRARY)
     if figures and not whole and not library.is_file():
         _write_whole(library, get_plotlyjs())
     return _write_whole(target, page)
+
+
+def is_device(path: str | Path) -> bool:
+    """Tell what can only be written to, not replaced: devices, pipes, and ``/dev/stdout`` even where it is a file."""
+    target = Path(path).absolute()
+    return target.exists() and (target.is_relative_to("/dev") or not (target.is_file() or target.is_dir()))
 
 
 def _write_whole(target: Path, page: str) -> Path:
