@@ -125,6 +125,12 @@ def test_intervals_of_few_runs_are_student_s() -> None:
     assert verdicts.mean_of([2.0]) == (2, -math.inf, math.inf)
 
 
+def test_what_holds_in_all_of_a_few_runs_need_not_hold_in_most() -> None:
+    assert verdicts.share_of([True] * 6) == pytest.approx((100, 100 * 0.025 ** (1 / 6), 100))  # 54 %
+    assert verdicts.share_of([True] * 4) == pytest.approx((100, 100 * 0.025 ** (1 / 4), 100))  # 40 %
+    assert verdicts.share_of([True, False]) == pytest.approx((50, 100 * (1 - 0.975**0.5), 100 * 0.975**0.5))
+
+
 def test_gains_are_told_in_per_cent_of_the_other_s_mean() -> None:
     ours, theirs = [11.0, 12.0, 13.0], [9.0, 10.0, 11.0]
     gap = verdicts.percent(ours, theirs)

@@ -58,28 +58,28 @@ def test_cartpole_stands_beside_claims_and_not_for_feudal_networks(tmp_path) -> 
 
 def test_populations_of_all_sizes_gain_and_few_founders_are_left(tmp_path) -> None:
     """Gains of 5, 20, 30 and 50 %, and more in later repetitions; of 80 members now one founder is left, now two."""
-    sizes = {10: (105.0, (1, 1, 1, 1)), 20: (120.0, (1, 1, 1, 1)), 40: (130.0, (2, 3, 2, 3)), 80: (150.0, (1, 2, 1, 2))}
+    sizes = {10: (105.0, (1, 1)), 20: (120.0, (1, 1)), 40: (130.0, (2, 3)), 80: (150.0, (1, 2))}
     rows = [
         {"population": size, "phases": 10, "repeat": n, "final": final + n * size / 20, "random_final": 100.0}
-        | {"founders": left[n]}
+        | {"founders": left[n % 2]}
         for size, (final, left) in sizes.items()
-        for n in range(4)
+        for n in range(6)
     ]
     keep_table(tmp_path / "pbt-population", rows, ABOUT)
     pairs = [(number.what, ours.verdict, ours.value) for number, ours in by_size(tmp_path)]
     more, small, large = (claim.what for claim in CLAIMS if claim.where == "Fig. 5(a)")
     assert [(what, verdict, round(value, 9)) for what, verdict, value in pairs[:5]] == [
-        (more, "agrees", 21.5),
-        (more, "agrees", 33.0),
-        (more, "agrees", 56.0),
-        (small, "agrees", 15.75),
-        (large, "agrees", 34.5),
+        (more, "agrees", 22.5),
+        (more, "agrees", 35.0),
+        (more, "agrees", 60.0),
+        (small, "agrees", 16.25),
+        (large, "agrees", 37.5),
     ]
     assert [(verdict, value) for _, verdict, value in pairs[5:]] == [
-        ("agrees", 1.0),
-        ("agrees", 1.0),
-        ("differs", 2.5),
-        ("undecided", 1.5),
+        ("agrees", 100),
+        ("agrees", 100),
+        ("differs", 0),
+        ("undecided", 50),
     ]
 
 
@@ -99,7 +99,7 @@ def test_a_gan_of_digits_is_asked_to_surpass_the_best_by_hand(tmp_path) -> None:
     assert "linear rates" in tuned.why
     assert (tournament.verdict, tournament.value) == ("undecided", pytest.approx(0))
     assert (generator.verdict, generator.value) == ("undecided", pytest.approx(-1))
-    assert (discriminator.verdict, descent.verdict, descent.value) == ("differs", "differs", 5)
+    assert (discriminator.verdict, descent.verdict, descent.value) == ("differs", "undecided", 0)  # of three
     assert further.verdict == "differs"  # 2, 3.3 and 4.6 doublings higher
     assert further.value == pytest.approx(np.mean(np.log2([4, 5 / 0.5, 6 / 0.25])))
     numbers = verdicts(tmp_path, "PBT", "Table 4") | verdicts(tmp_path, "PBT", "Sec. 4.3")

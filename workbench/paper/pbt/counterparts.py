@@ -9,10 +9,7 @@ from workbench.paper.experiment import RecordedTable
 from workbench.paper.numbers import Counterpart, Pair, Pairs, find
 from workbench.paper.pbt.gans import best_by_hand
 from workbench.paper.pbt.published import CLAIMS, NUMBERS, STEEPER
-from workbench.paper.verdicts import above, below, better, by_construction, mean_of, paired_percent
-
-ONE = 1.5
-"""Founders, on average: fewer are nearer to one than to two."""
+from workbench.paper.verdicts import above, below, better, by_construction, mean_of, paired_percent, share_of
 
 
 def toy_problem(root: Path) -> Pairs:
@@ -115,11 +112,15 @@ def digits_gan(root: Path) -> Pairs:
 
 
 def _descent(kept: RecordedTable, runs: Any, on: str) -> Pair:
-    """Ask of runs of one size, of fewer phases than the paper's, whether all members at the end descend from one."""
+    """Ask of runs of one size, of fewer phases than the paper's, whether all members at the end descend from one.
+
+    In most repetitions they have to: so it is if the founders left are fewer than 1.5 on average.
+    """
     size, phases = int(runs["population"].iloc[0]), int(runs["phases"].iloc[0])
-    why = f"founders left of {size} after {phases} phases (the paper's GANs: 45, 200), {on}, {len(runs)} repetitions"
+    why = f"repetitions that leave one founder of {size} after {phases} phases (the paper's GANs: 45, 200), {on}, "
     number = find(CLAIMS, "Fig. 6", "all final agents descend from one first agent")
-    return below(number, mean_of(runs["founders"]), ONE, kept.origin, why, "founders")
+    share = share_of(runs["founders"] == 1)
+    return above(number, share, 50, kept.origin, f"{why}{len(runs)} repetitions", "%")
 
 
 _COMPARED = (
