@@ -3,7 +3,7 @@ import pandas as pd
 import pytest
 
 from workbench.viz.figures import best_so_far, learning_curves, theme
-from workbench.viz.figures.curves import joined_lines, phase_ends
+from workbench.viz.figures.curves import config_lines, joined_lines, phase_ends
 
 
 def test_one_joined_line_a_state(frames, curves):
@@ -27,6 +27,11 @@ def test_phase_ends_tell_config_and_why(frames, curves):
         "<br>stop (selecting)<br>rank 0.25"
     )
     assert ends["last"].to_dict() == {(0, 0): False, (0, 1): False, (1, 0): True, (2, 0): False}
+
+
+def test_whole_numbers_are_told_in_full_and_what_does_not_apply_not_at_all():
+    config = {"width": 65536.0, "lr": 0.00012346, "momentum": float("nan"), "net": None, "deep": True}
+    assert config_lines(config, list(config)) == "<br>width = 65536<br>lr = 0.0001235<br>deep = True"
 
 
 def test_coloured_by_a_hyperparameter_on_a_log_scale(frames, curves):

@@ -173,6 +173,7 @@ def test_cells():
     table = report.table_html(pd.DataFrame({"a": [1.23456, None], "b": ["<i>", None], "c": [{"k": 0.5}, {}]}))
     assert '<td class="number">1.235</td><td>&lt;i&gt;</td><td>k = 0.5</td>' in table
     assert '<td class="number">–</td><td>–</td><td>–</td>' in table
+    assert ">1048576<" in report.table_html(pd.DataFrame({"batch": [1048576.0, None]}))
     assert ">-inf<" in report.table_html(pd.DataFrame({"score": [float("-inf"), 1.0]}))
 
 

@@ -33,3 +33,13 @@ def test_ticks_are_round():
     assert labels == ["0", "5", "10"]
     assert places == [0, 0.5, 1]
     assert ticks(pd.Series([3.0]), scale_of(pd.Series([3.0]))) == ([0.5], ["3"])
+
+
+def test_no_two_marks_or_categories_read_alike():
+    scores = pd.Series([1e6 + 0.1, 1e6 + 0.9])
+    labels = ticks(scores, scale_of(scores))[1]
+    assert "1000000.5" in labels
+    assert len(set(labels)) == len(labels) >= 7
+    near = pd.Series([0.9, 0.9999999, 0.99999999, 0.9])
+    assert scale_of(near) == ("category", ["0.9", "0.9999999", "0.99999999"])
+    assert positions(near, scale_of(near)).tolist() == [0, 1, 2, 0]

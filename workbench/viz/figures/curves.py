@@ -134,8 +134,9 @@ def phase_ends(
 
 
 def config_lines(row: Mapping[Any, Any], hyperparameters: Sequence[str]) -> str:
-    """Write a configuration as lines of a hover text (HTML, escaped)."""
-    return "".join(f"<br>{theme.text(name)} = {theme.number(row[name])}" for name in hyperparameters)
+    """Write a configuration as lines of a hover text (HTML, escaped); what does not apply has none."""
+    known = [name for name in hyperparameters if row[name] is not None and row[name] == row[name]]
+    return "".join(f"<br>{theme.text(name)} = {theme.setting(row[name])}" for name in known)
 
 
 def _reasons(decisions: pd.DataFrame) -> dict[tuple[int, int], str]:

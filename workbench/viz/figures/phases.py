@@ -128,7 +128,7 @@ def _ends(values: pd.Series) -> str:
     scale = scale_of(values)
     if scale.kind == "category":
         return f"{theme.text(scale.order[0])} to {theme.text(scale.order[-1])}"
-    return f"{theme.number(float(values.min()))} to {theme.number(float(values.max()))}"
+    return f"{theme.setting(float(values.min()))} to {theme.setting(float(values.max()))}"
 
 
 def _spaced(phases: Sequence[int], most: int) -> list[int]:

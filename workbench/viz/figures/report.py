@@ -231,7 +231,7 @@ def cell_html(value: Any) -> str:
     if value is None or value is pd.NaT or (isinstance(value, float) and value != value):
         return "–"
     if isinstance(value, float):
-        return escape(f"{value:.0f}" if value.is_integer() and abs(value) < 1e6 else f"{value:.4g}")
+        return escape(f"{value:.0f}" if value.is_integer() and abs(value) < 2**53 else f"{value:.4g}")
     return escape(str(value))
 
 

@@ -40,7 +40,7 @@ def scale_of(values: pd.Series) -> Scale:
     if 2 < len(numbers) <= _FEW and len(known) > len(numbers):
         gaps = np.diff(numbers)
         if gaps.max() / gaps.min() > len(numbers):
-            return Scale("category", [f"{number:g}" for number in numbers])
+            return Scale("category", [_word(number) for number in numbers])
     return Scale("linear", [])
 
 
@@ -75,8 +75,12 @@ def ticks(values: pd.Series, scale: Scale) -> tuple[list[float], list[str]]:
     step = 10 ** np.floor(np.log10(high - low))
     step = step / 2 if (high - low) / step < 3 else step
     marks = [k * step for k in range(int(np.ceil(low / step)), int(np.floor(high / step)) + 1)]
-    return [(mark - low) / (high - low) for mark in marks], [f"{mark:.4g}" for mark in marks]
+    digits = 2 + int(np.log10(max(abs(low), abs(high)) / step))  # any fewer, and two marks may read alike
+    return [(mark - low) / (high - low) for mark in marks], [f"{mark:.{max(4, digits)}g}" for mark in marks]
 
 
 def _word(value: object) -> str:
-    return f"{value:g}" if isinstance(value, (int, float, np.number)) and not isinstance(value, bool) else str(value)
+    """Write a category; two numbers never read alike."""
+    if isinstance(value, (bool, np.bool_)) or not isinstance(value, (int, float, np.number)):
+        return str(value)
+    return f"{value:g}" if float(f"{value:g}") == value else f"{value:.15g}"

@@ -44,6 +44,8 @@ Look = Mapping[str, Any]
 
 LEGEND_PHASES = 12  # more phases than this are read off a colour bar
 
+_EXACT = 2**53  # whole numbers up to here are told apart as floats
+
 _SEQUENCE = "Viridis"
 _SEQUENCE_RANGE = (0.26, 0.84)  # further out it vanishes on JupyterLab's dark ground, or on white
 
@@ -136,6 +138,13 @@ def number(value: object) -> str:
     if isinstance(value, bool) or not isinstance(value, (int, float)):
         return text(value)
     return f"{value:.4g}" if isinstance(value, float) else str(value)
+
+
+def setting(value: object) -> str:
+    """Write a hyperparameter's value: whole numbers in full, also where trials without one made them fractions."""
+    if isinstance(value, float) and value.is_integer() and abs(value) < _EXACT:
+        return str(int(value))
+    return number(value)
 
 
 class Clock(NamedTuple):
