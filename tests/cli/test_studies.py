@@ -108,6 +108,16 @@ def test_a_study_that_is_being_driven_is_not_deleted(folder, capsys) -> None:
         assert list(kb) == ["mine", "other"]
 
 
+@pytest.mark.parametrize("url", ["ftp://127.0.0.1:1/study", "none://study"])
+def test_delete_leaves_a_study_whose_checkpoints_are_out_of_reach(folder, capsys, url) -> None:
+    before = files(folder)
+    assert main(["delete", "mine", "--db", "kb.db", "--yes", "--checkpoints", url]) == 2
+    (line,) = capsys.readouterr().err.splitlines()
+    assert line.startswith("workbench: ")
+    assert url in line
+    assert files(folder) == before
+
+
 @pytest.mark.parametrize("command", ["show", "delete", "report", "schedule", "record"])
 def test_a_name_that_is_mistaken_makes_nothing(folder, capsys, command) -> None:
     before = files(folder)

@@ -148,6 +148,19 @@ def test_stores_whose_names_only_begin_alike_hold_nothing_in_common(tmp_path) ->
     assert not (tmp_path / "a::b").exists()
 
 
+@pytest.mark.parametrize("url", [False, True])
+def test_what_is_no_checkpoint_is_neither_counted_nor_removed(tmp_path, url) -> None:
+    """Whoever names a place may have other things there."""
+    store = CheckpointStore(f"file://{tmp_path}" if url else str(tmp_path))
+    (tmp_path / "thesis").mkdir()
+    (tmp_path / "thesis" / "trial-00000.tex").write_bytes(bytes(5000))
+    assert store.disk_use() == 0
+    store.save(trained(1), 0, 0)
+    assert store.disk_use() < 1000
+    store.remove()
+    assert [path.name for path in tmp_path.rglob("*")] == ["thesis", "trial-00000.tex"]
+
+
 @pytest.mark.parametrize("pattern", ["night[12]", "night*", "night?"])
 def test_no_store_touches_another_whose_name_fits_its_own_as_a_pattern(tmp_path, pattern) -> None:
     others = [CheckpointStore(str(tmp_path / name)) for name in ("night1", "night2")]

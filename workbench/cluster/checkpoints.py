@@ -209,7 +209,8 @@ class CheckpointStore:
     def remove(self) -> None:
         """Remove every checkpoint there is."""
         self._there.remove()
-        shutil.rmtree(self._here, ignore_errors=True)
+        if self.remote:
+            shutil.rmtree(self._here, ignore_errors=True)
 
     def _place(self, trainable: Trainable, target: Path, about: Mapping[str, Any]) -> None:
         scratch = target.with_name(f".{target.name}.{uuid.uuid4().hex[:8]}")

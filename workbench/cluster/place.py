@@ -2,10 +2,11 @@
 
 import json
 import os
+import re
 import shutil
 import time
-from collections.abc import Callable
-from contextlib import suppress
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -14,10 +15,11 @@ import fsspec
 from fsspec.implementations.local import LocalFileSystem
 
 from workbench.cluster.manifest import MANIFEST
-from workbench.core.errors import InvalidInput, WorkbenchError
+from workbench.core.errors import CheckpointError, InvalidInput, WorkbenchError
 from workbench.core.places import check_checkpoints
 
 _WAITS_S = (1.0, 2.0, 4.0, 8.0, 16.0, 32.0)  # between tries to reach a URL
+_TRIAL = re.compile(r"trial-\d+")
 _OBJECT_STORES = {"s3", "s3a", "gs", "gcs", "az", "abfs", "abfss"}
 
 
@@ -121,27 +123,46 @@ class Place:
 
     def holds_any(self) -> bool:
         """Tell whether there is any trial's folder; not where the place cannot be reached, which is told later."""
-        files, path = _at(self.root)
         try:
-            return any(name.startswith("trial-") for name in _names(files, path))
-        except Exception:  # noqa: BLE001  whatever the library behind the URL raises
+            return bool(self._trials())
+        except CheckpointError:
             return False
 
     def disk_use(self) -> int:
-        """Add up the bytes of all that is there."""
+        """Add up the bytes of all checkpoints there; raises `CheckpointError` where it cannot be reached."""
+        trials = self._trials()
         if not self.remote:
-            return sum(_size(Path(folder) / name) for folder, _, names in os.walk(self.root) for name in names)
-        files, path = _at(self.root)
-        try:
-            return sum(int(entry["size"] or 0) for entry in files.find(path, detail=True).values())
-        except FileNotFoundError:  # there is none yet
-            return 0
+            return sum(_size(Path(at) / name) for trial in trials for at, _, names in os.walk(trial) for name in names)
+        with _reached(self.root):
+            files, _ = _at(self.root)
+            found = (entry for trial in trials for entry in files.find(trial, detail=True).values())
+            return sum(int(entry["size"] or 0) for entry in found)
 
     def remove(self) -> None:
-        """Remove all that is there."""
-        files, path = _at(self.root)
-        if files.exists(path):
-            files.rm(path, recursive=True)
+        """Remove all checkpoints, and the folder if nothing else is in it: it may have been somebody's before.
+
+        Raises
+        ------
+        CheckpointError
+            It cannot be reached, or refuses.
+        """
+        trials = self._trials()
+        with _reached(self.root):
+            files, path = _at(self.root)
+            for trial in trials:
+                files.rm(trial, recursive=True)
+            with suppress(Exception):  # it is not empty, or no folder at all, as in an object store
+                files.rmdir(path)
+
+    def _trials(self) -> list[str]:
+        """List the folders of trials there; raises `CheckpointError` where it cannot be reached."""
+        with _reached(self.root):
+            files, path = _at(self.root)
+            try:
+                entries = [str(entry).rstrip("/") for entry in files.ls(path, detail=False)]
+            except FileNotFoundError:  # there is none yet
+                return []
+        return [entry for entry in entries if _TRIAL.fullmatch(entry.rpartition("/")[2])]
 
     def _at(self, name: str) -> tuple[Any, str]:
         return _at(f"{self.root}/{name}")
@@ -187,9 +208,23 @@ def _patiently(act: Callable[[], None], what: str) -> None:
             raise
         except Exception as err:
             if wait_s is None or isinstance(err, (FileNotFoundError, PermissionError)):
-                why = " ".join(str(err).split()) or type(err).__name__
-                raise OSError(f"{what}: {why}") from err
+                raise OSError(f"{what}: {_why(err)}") from err
             time.sleep(wait_s)
+
+
+@contextmanager
+def _reached(root: str) -> Iterator[None]:
+    """Tell in one line whatever the library behind a URL, or the system, makes of a place that is out of reach."""
+    try:
+        yield
+    except WorkbenchError:
+        raise
+    except Exception as err:
+        raise CheckpointError(f"checkpoints at {root} are out of reach ({_why(err)}): try again later") from err
+
+
+def _why(err: Exception) -> str:
+    return " ".join(str(err).split()) or type(err).__name__
 
 
 def _size(file: Path) -> int:
