@@ -8,8 +8,9 @@ from workbench.core.toml import toml_lines
 
 words = st.text(st.characters(codec="utf-8"), max_size=8)
 plain = st.one_of(st.booleans(), st.integers(-(2**63), 2**63 - 1), st.floats(allow_nan=False), words)
+mixed = st.lists(st.one_of(plain, st.dictionaries(words, plain, max_size=2)), max_size=3)
 tables = st.recursive(
-    st.dictionaries(words, st.one_of(plain, st.lists(plain, max_size=3)), max_size=4),
+    st.dictionaries(words, st.one_of(plain, mixed), max_size=4),
     lambda inner: st.dictionaries(words, st.one_of(plain, inner, st.lists(inner, min_size=1, max_size=2)), max_size=3),
     max_leaves=6,
 )
@@ -19,6 +20,12 @@ tables = st.recursive(
 @given(tables)
 def test_what_is_written_is_read_back(table) -> None:
     assert tomllib.loads("\n".join(toml_lines(table))) == table
+
+
+def test_a_list_may_hold_words_beside_tables() -> None:
+    """As wrappers do, some of which have arguments."""
+    wrappers = {"wrappers": ["a:One", {"a:Two": {"n": 3, "words": ["x", {"y": True}]}}]}
+    assert tomllib.loads("\n".join(toml_lines(wrappers))) == wrappers
 
 
 def test_what_is_not_there_is_left_out() -> None:

@@ -27,12 +27,15 @@ def toml_lines(table: Mapping[str, Any], path: str = "") -> Iterator[str]:
 
 
 def _is_table(value: Any) -> bool:
-    return isinstance(value, Mapping) or (isinstance(value, list) and any(isinstance(part, Mapping) for part in value))
+    tables = value if isinstance(value, list) else [value]
+    return bool(tables) and all(isinstance(part, Mapping) for part in tables)
 
 
 def _value(value: Any) -> str:
     if isinstance(value, list):
         return f"[{', '.join(map(_value, value))}]"
+    if isinstance(value, Mapping):  # in a list of several kinds
+        return f"{{{', '.join(f'{_key(key)} = {_value(part)}' for key, part in value.items() if part is not None)}}}"
     if isinstance(value, float):
         return repr(value)  # nan and inf are TOML's words too
     return _quoted(value)
