@@ -97,6 +97,17 @@ def test_figures_have_pictures_beside_them_for_pages_that_do_not_know_plotly(tmp
     assert main(["pictures", str(tmp_path / "none.ipynb")]) == 2
 
 
+@pytest.mark.parametrize("text", ["", "[study]", "{}", "[]", "\xff"])
+def test_what_is_no_notebook_is_told_in_one_line(tmp_path, capsys, text) -> None:
+    path = tmp_path / "study.toml"
+    path.write_bytes(text.encode("latin-1"))
+    for command in ("notebook", "pictures"):
+        assert main([command, str(path)]) == 2
+        (line,) = capsys.readouterr().err.splitlines()
+        assert f"{path} cannot be read as a notebook (" in line
+    assert path.read_bytes() == text.encode("latin-1")
+
+
 def test_without_a_browser_a_notebook_is_kept_and_that_is_said(tmp_path, monkeypatch, capsys) -> None:
     monkeypatch.setattr("shutil.which", lambda _: None)
     source = f"from IPython.display import display\ndisplay({{{_FIGURE!r}: {{'data': [], 'layout': {{}}}}}}, raw=True)"

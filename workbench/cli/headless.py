@@ -58,7 +58,7 @@ def execute(path: str | Path, out: str | Path | None = None, parameters: Mapping
         By Ctrl-C or SIGTERM, as the running cell was; a second one ends the kernel. The copy is kept as far as it came.
     """
     source = Path(path)
-    notebook = nbformat.read(source, as_version=4)
+    notebook = read_notebook(source)
     _set_parameters(notebook, parameters or {})
     target = Path(out) if out else source.resolve().parents[1] / "data" / "runs" / source.name
     target.parent.mkdir(parents=True, exist_ok=True)
@@ -86,6 +86,16 @@ def execute(path: str | Path, out: str | Path | None = None, parameters: Mapping
             print(f"its figures have no pictures beside them: {err}", file=sys.stderr)
         nbformat.write(notebook, target)
     return target
+
+
+def read_notebook(path: str | Path) -> Any:
+    """Read a notebook; raises `InvalidInput` where it is none."""
+    try:
+        return nbformat.read(path, as_version=4)
+    except OSError:
+        raise
+    except Exception as err:  # noqa: BLE001  whatever its readers make of what is no notebook
+        raise InvalidInput(f"{path} cannot be read as a notebook ({' '.join(str(err).split())[:100]})") from None
 
 
 def add_pictures(notebook: Any) -> int:

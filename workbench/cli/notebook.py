@@ -58,9 +58,9 @@ def _pictures(arguments: argparse.Namespace) -> int:
     path = _there(arguments.path)
     import nbformat
 
-    from workbench.cli.headless import add_pictures
+    from workbench.cli.headless import add_pictures, read_notebook
 
-    notebook = nbformat.read(path, as_version=4)
+    notebook = read_notebook(path)
     drawn = add_pictures(notebook)
     nbformat.write(notebook, path)
     print(f"{drawn} pictures put into {path}")
