@@ -49,6 +49,21 @@ def test_a_driver_that_died_is_found_and_mended(db) -> None:
         assert kb["one"].events()[:-1] == a_study()[:9]
 
 
+def test_a_study_that_ends_while_it_is_looked_at_stays_as_it_ended(db, monkeypatch) -> None:
+    driver = StudyLog(db, "one", {})
+    driver.append(a_study()[:9])
+
+    def ends(*_: object) -> bool:
+        driver.append([Event(Kind.STUDY_ENDED, 99.0)])
+        driver.close()
+        return False
+
+    monkeypatch.setitem(check.__globals__, "is_driven", ends)
+    assert repair(db) == []
+    with KnowledgeBase(db) as kb:
+        assert kb["one"].frames().state == "ended"
+
+
 def test_a_file_whose_making_was_interrupted_is_told_and_made(db) -> None:
     with closing(sqlite3.connect(db)) as connection:
         connection.execute("PRAGMA journal_mode = WAL")  # the first thing that making one does

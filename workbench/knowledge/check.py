@@ -83,24 +83,27 @@ def repair(path: str | Path) -> list[Finding]:
     """
     path = Path(path)
     try:
-        mended = [finding for finding in check(path) if finding.repairable]
+        found = [finding for finding in check(path) if finding.repairable]
     except Unfinished as err:
         open_for_writing(path).close()
         return [Finding("", str(err).partition(":")[0], repairable=True), *repair(path)]
-    for finding in mended:
-        if finding.study:
-            with KnowledgeBase(path) as kb:
-                spec = kb[finding.study].spec
-            log = StudyLog(path, finding.study, spec, resume=True)
-            try:
-                at = max((event.at for event in log.events()), default=0.0)
-                log.append([Event(Kind.STUDY_INTERRUPTED, at, data={"error": "marked by repair: its driver had died"})])
-            finally:
-                log.close()
-        else:
-            with closing(open_for_writing(path)) as connection:
-                connection.execute(f"DELETE FROM metrics WHERE {_ORPHAN}")
-    return mended
+    return [finding for finding in found if _mend(path, finding.study)]
+
+
+def _mend(path: Path, study: str) -> bool:
+    """Mend what was found of a study, or of the whole file; tell whether there was anything left to mend."""
+    if not study:
+        with closing(open_for_writing(path)) as connection, database_errors(path):
+            return connection.execute(f"DELETE FROM metrics WHERE {_ORPHAN}").rowcount > 0
+    with KnowledgeBase(path) as kb:
+        spec = kb[study].spec
+    with closing(StudyLog(path, study, spec, resume=True)) as log:
+        events = log.events()
+        if not _left_running(events):  # its driver was alive, and has ended it since it was looked at
+            return False
+        at = max(event.at for event in events)
+        log.append([Event(Kind.STUDY_INTERRUPTED, at, data={"error": "marked by repair: its driver had died"})])
+    return True
 
 
 def backup(path: str | Path, target: str | Path) -> Path:
