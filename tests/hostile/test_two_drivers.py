@@ -1,5 +1,6 @@
 """Two drivers of one study, by whatever way they came to be: the log is one driver's work, and stays so."""
 
+import errno
 import os
 import signal
 import subprocess
@@ -55,6 +56,17 @@ def test_after_the_lock_was_removed_whoever_comes_second_goes_on_and_the_first_e
     second.append(events[5:8])
     assert [e.kind for e in second.events()] == [e.kind for e in [*events[:5], second.events()[5], *events[5:8]]]
     second.close()
+
+
+def test_a_file_system_without_locks_is_told_and_makes_nobody_a_driver(db, monkeypatch) -> None:
+    def unknown(*_: object) -> None:
+        raise OSError(errno.ENOLCK, os.strerror(errno.ENOLCK))
+
+    StudyLog(db, "pong", {}).close()
+    monkeypatch.setattr("fcntl.flock", unknown)
+    assert driver_of(db, "pong") is None
+    with pytest.raises(DatabaseError, match=r"pong.lock cannot be locked \(No locks available\): put it on another"):
+        StudyLog(db, "pong", {}, resume=True)
 
 
 def test_a_lock_that_may_not_be_opened_counts_as_held() -> None:

@@ -12,9 +12,10 @@ from pathlib import Path
 from typing import IO
 from urllib.parse import quote
 
-from workbench.core.errors import StudyError
+from workbench.core.errors import DatabaseError, StudyError
 
 _LONGEST_LOCK = 120  # characters of a lock's name that the study's takes: names of files have 255 bytes
+_TAKEN = (BlockingIOError, PermissionError)  # what a lock that another holds is told as, also on network file systems
 _LONGEST_HOLDER = 4096  # bytes of what a driver writes into its lock
 
 
@@ -85,11 +86,14 @@ def claim(path: Path, name: str) -> IO[str]:
         file = open(lock, "a+", opener=private)  # noqa: SIM115  held as long as the study is driven
         try:
             _lock(file)
-        except OSError:
+        except _TAKEN:
             file.seek(0)
             holder = file.readline().strip() or "an unknown process"
             file.close()
             raise StudyError(f"study {name!r} is being driven by {holder}: stop that driver first") from None
+        except OSError as err:  # the file system knows no locks
+            file.close()
+            raise DatabaseError(f"{lock} cannot be locked ({err.strerror}): put it on another disk") from None
         if _is_at(file, lock):
             break
         file.close()  # removed between being opened and being locked: what is locked is nobody's
@@ -132,8 +136,10 @@ def holder_of(lock: Path) -> str | None:
         return ""
     try:
         fcntl.flock(file, fcntl.LOCK_SH | fcntl.LOCK_NB)
-    except OSError:
+    except _TAKEN:
         return os.read(file, _LONGEST_HOLDER).decode(errors="replace").strip()
+    except OSError:  # the file system knows no locks: nobody can have taken one
+        return None
     finally:
         os.close(file)
     return None
@@ -159,7 +165,7 @@ def _lock(file: IO[str], tries: int = 10) -> None:
     for left in range(tries, 0, -1):
         try:
             return fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except OSError:
+        except _TAKEN:
             if left == 1:
                 raise
             time.sleep(0.01)
