@@ -14,6 +14,7 @@ from tests.browser.lab import MISSING, browser_page, chromium
 from tests.browser.standing import events_of
 from workbench.analysis import importance
 from workbench.core.describe import describe
+from workbench.core.errors import InvalidInput
 from workbench.core.protocols import Event, Kind
 from workbench.core.registry import REGISTRY
 from workbench.core.size import size_of
@@ -208,6 +209,12 @@ def test_a_pipe_and_what_stdout_is_are_written_to(tmp_path):
         assert "<h1>one</h1>" in kept.read_text() == out.read()
     assert list(tmp_path.iterdir()) == [kept]
     assert not report.is_device(kept)
+
+
+def test_a_folder_is_no_place_for_a_page(tmp_path):
+    with pytest.raises(InvalidInput, match="is a folder: give a name in it"):
+        write_report(tmp_path, "one", {}, {})
+    assert not list(tmp_path.iterdir())
 
 
 def test_a_failed_write_leaves_the_old_report(tmp_path, monkeypatch):

@@ -12,6 +12,7 @@ import pandas as pd
 import plotly.graph_objects as go
 from plotly.offline import get_plotlyjs, get_plotlyjs_version
 
+from workbench.core.errors import InvalidInput
 from workbench.core.toml import toml_lines
 
 MOST_ROWS = 5000
@@ -176,8 +177,15 @@ def write_report(
     -------
     Path
         Where it was written, absolute. Missing folders are made.
+
+    Raises
+    ------
+    InvalidInput
+        A folder has this name.
     """
     target = Path(path).absolute()
+    if target.is_dir():
+        raise InvalidInput(f"a report is one file, and {target} is a folder: give a name in it")
     target.parent.mkdir(parents=True, exist_ok=True)
     whole = whole or is_device(target)
     page = report_html(title, summary, figures, tables, note=note, settings=settings, whole=whole)
