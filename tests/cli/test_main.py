@@ -164,6 +164,21 @@ def test_a_file_the_system_does_not_give_is_one_line(capsys, monkeypatch, tmp_pa
     assert capsys.readouterr().err == f"workbench: {tmp_path / 'none' / 'kb.db'}: No such file or directory\n"
 
 
+@pytest.mark.skipif(not Path("/dev/full").is_char_device(), reason="no file that is always full")
+def test_a_full_disk_is_one_line_wherever_it_is_met(capsys, monkeypatch, tmp_path) -> None:
+    def written(*_: object) -> None:
+        with open("/dev/full", "w") as file:
+            file.write("all of it")
+
+    monkeypatch.setattr("workbench.knowledge.check", written)
+    assert main(["check"]) == 2
+    assert capsys.readouterr().err == "workbench: No space left on device: make space\n"
+    command = [sys.executable, "-m", "workbench", "run", "--preset", "list"]
+    with open("/dev/full", "w") as full:
+        ended = subprocess.run(command, stdout=full, stderr=subprocess.PIPE, text=True, timeout=120)
+    assert (ended.returncode, ended.stderr) == (2, "workbench: No space left on device: make space\n")
+
+
 def test_who_stops_reading_what_is_printed_ends_it_without_a_word(tmp_path) -> None:
     StudyLog(tmp_path / "kb.db", "one", {}).close()
     reader, writer = os.pipe()

@@ -4,6 +4,7 @@ Everything heavy is imported only by the command that needs it.
 """
 
 import argparse
+import errno
 import os
 import select
 import sys
@@ -13,6 +14,7 @@ from typing import Any
 from workbench.cli import evaluate, lab, notebook, paper, run, simulate, studies
 from workbench.cli.words import in_shell
 
+_DISK = {errno.ENOSPC, errno.EDQUOT, errno.EFBIG}  # told of no file where it is the writing that fails
 _FAMILIES = (run, studies, lab, evaluate, notebook, paper, simulate)
 
 
@@ -39,22 +41,31 @@ def main(argv: Sequence[str] | None = None) -> int:
     except BrokenPipeError:
         if not _is_unread():
             raise
+        _print_no_more()
         return 141
     except OSError as err:
-        if err.filename is None:
+        where = err.filename2 or err.filename  # of two, where something was to be put
+        if where is None and err.errno not in _DISK:
             raise
-        print(f"workbench: {in_shell(str(err.filename))}: {err.strerror}", file=sys.stderr)
+        said = f"{in_shell(str(where))}: {err.strerror}" if where else f"{os.strerror(err.errno or 0)}: make space"
+        print(f"workbench: {said}", file=sys.stderr)
+        _print_no_more()
         return 2
 
 
 def _is_unread() -> bool:
-    """Tell whether whoever read what is printed has gone, as `head` goes; then print no more."""
+    """Tell whether whoever read what is printed has gone, as `head` goes."""
     poll = select.poll()
     poll.register(sys.stdout.fileno(), 0)
-    unread = any(seen & select.POLLERR for _, seen in poll.poll(0))
-    if unread:
+    return any(seen & select.POLLERR for _, seen in poll.poll(0))
+
+
+def _print_no_more() -> None:
+    """Give up what is still to be printed, if it cannot be: Python would try again at the end, and fail aloud."""
+    try:
+        sys.stdout.flush()
+    except OSError:
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-    return unread
 
 
 def _parser() -> argparse.ArgumentParser:
