@@ -108,7 +108,7 @@ def test_a_table_of_curves_under_a_scheduler(folder, capsys, kind) -> None:
     assert told(capsys, *table, "--scheduler", kind, "--nodes", "2") == found
 
 
-def test_a_simulated_study_is_kept_marked_and_reported(folder, capsys) -> None:
+def test_a_simulated_study_is_kept_marked_and_reported(folder, capsys, monkeypatch) -> None:
     assert main(["simulate", "small.toml", "--db", "kb.db"]) == 0
     capsys.readouterr()
     results = Results.open("kb.db", "small hypertrick")
@@ -120,7 +120,11 @@ def test_a_simulated_study_is_kept_marked_and_reported(folder, capsys) -> None:
     assert main(["report", "small all", "--db", "kb.db"]) == 0
     capsys.readouterr()
     assert "simulated: nothing was trained" in (folder / "small all.html").read_text()
-    assert "exists" in refused(capsys, "simulate", "small.toml", "--db", "kb.db")
+    assert "was simulated" in refused(capsys, "run", "--resume", "--name", "small all", "--db", "kb.db")
+    monkeypatch.setattr("workbench.simulation.compare", None)  # nothing is computed that could not be kept
+    several = ["simulate", "small.toml", "--repeats", "9", "--db", "kb.db"]
+    assert refused(capsys, *several).endswith("exists in kb.db: choose another name, --name …, or another --db …")
+    assert "a study's name is" in refused(capsys, *several, "--name", "a/b")
 
 
 @pytest.mark.parametrize(

@@ -4,6 +4,7 @@ import argparse
 import json
 from collections.abc import Mapping
 from dataclasses import replace
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
@@ -82,6 +83,8 @@ def run(arguments: argparse.Namespace) -> int:
     scenario = _scenario(arguments)
     if scenario.seeds is not None:
         return _held_out(scenario, arguments)
+    if arguments.db:
+        _check_names(scenario, arguments)
     by_label: dict[str, Mapping[str, Any]]
     differences: dict[str, Mapping[str, Any]] = {}
     if scenario.repeats > 1:
@@ -199,12 +202,27 @@ def _keep(scenario: "Scenario", arguments: argparse.Namespace) -> None:
     from workbench.simulation import keep
 
     repetition = scenario.repetition()
-    for label in scenario.schedulers:
+    for label, name in _kept_names(scenario, arguments).items():
         events: list[Event] = []
         repetition.run(label, events)
-        name = arguments.name or scenario.name
         spec = {"scheduler": describe(repetition.scheduler(label), REGISTRY), "seed": scenario.seed, **scenario.spec}
-        keep(arguments.db, name if len(scenario.schedulers) == 1 else f"{name} {label}", spec, events)
+        keep(arguments.db, name, spec, events)
+
+
+def _check_names(scenario: "Scenario", arguments: argparse.Namespace) -> None:
+    """Refuse what could not be kept before hours of repetitions, not after."""
+    from workbench.core.places import check_study_name
+    from workbench.study.unpack import refuse_taken
+
+    for name in _kept_names(scenario, arguments).values():
+        check_study_name(name)
+        refuse_taken(Path(arguments.db), name)
+
+
+def _kept_names(scenario: "Scenario", arguments: argparse.Namespace) -> dict[str, str]:
+    """Give the study that each scheduler's log is kept as."""
+    name = arguments.name or scenario.name
+    return {label: name if len(scenario.schedulers) == 1 else f"{name} {label}" for label in scenario.schedulers}
 
 
 def _numbers(outcome: "Outcome") -> dict[str, float | None]:

@@ -166,6 +166,8 @@ def study_from_record(name: str, spec: Mapping[str, Any], trainable: str | None 
     InvalidInput
         Its scheduler, searcher or trainable is not one of the workbench's: pass the objects to `Study` instead.
     """
+    if spec.get("simulated"):
+        raise InvalidInput(f"study {name!r} was simulated, and nothing trained that could go on: simulate it again")
     recorded = without_retired(spec["trainable"])
     if trainable is None and (mine := own_classes(recorded)):
         there = "" if mine[0].startswith("__main__:") else f"name it, trainable={mine[0]!r}, or "

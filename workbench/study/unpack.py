@@ -55,7 +55,7 @@ def unpack(
         _extract(archive, members[LOG], scratch / LOG)
         _check_log(scratch / LOG, pack)
         called = name or pack.name
-        _refuse_taken(db, called)
+        refuse_taken(db, called)
         _take_in(archive, members, pack, scratch, db, called, checkpoint_store(db, called, checkpoints))
     return replace(pack, name=called)
 
@@ -154,7 +154,8 @@ def _check_log(log: Path, pack: Pack) -> None:
         raise InvalidInput(f"{LOG}: {wrong}")
 
 
-def _refuse_taken(db: Path, name: str) -> None:
+def refuse_taken(db: Path, name: str) -> None:
+    """Raise `StudyError` where a study of the knowledge base has this name."""
     from workbench.knowledge import KnowledgeBase
 
     if db.exists():
