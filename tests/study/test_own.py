@@ -137,6 +137,7 @@ def test_a_study_file_names_code_of_one_s_own_and_a_database_alone_imports_none(
         ("my_module_of_a_test:trian", "unknown name in module my_module_of_a_test 'trian': did you mean 'train'"),
         ("my_module_of_a_test.deeper:train", "cannot be imported|there is no module"),
         ("faulty:train", r"faulty cannot be imported: ValueError: no data \(faulty.py:1 in <module>\)"),
+        ("script:train", r"script cannot be imported: SystemExit: 0 \(script.py:2 in <module>\)"),
         ("tests.own:json", "it takes no settings"),
     ],
 )
@@ -144,6 +145,7 @@ def test_what_cannot_be_imported_is_one_line(folder, capsys, kind, says) -> None
     import re
 
     (folder / "faulty.py").write_text("raise ValueError('no data')")
+    (folder / "script.py").write_text("import sys\nsys.exit(0)")
     (folder / "study.toml").write_text(FILE.replace("my_module_of_a_test:train", kind))
     assert main(["run", "study.toml", "--db", "kb.db"]) == 2
     (line,) = capsys.readouterr().err.splitlines()

@@ -78,7 +78,7 @@ def _module(name: str, here: str) -> ModuleType:
         raise InvalidInput(f"there is no module {err.name!r}, neither in {here} nor installed") from None
     except WorkbenchError:
         raise
-    except Exception as err:  # noqa: BLE001  whatever the user's code does
+    except (Exception, SystemExit) as err:  # noqa: BLE001  whatever the user's code does, ending itself among it
         error = " ".join(f"{type(err).__name__}: {err}".split())
         raise InvalidInput(f"{name} cannot be imported: {error} ({place_of(err)})") from None
 
