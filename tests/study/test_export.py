@@ -46,6 +46,13 @@ def test_optuna_opens_it_with_params_states_and_scores(db) -> None:
         export(db, "mine", "optuna", url)
 
 
+@pytest.mark.parametrize("place", ["no/such/folder.db", "none://here"])
+def test_a_place_that_optuna_cannot_open_is_told_in_one_line(db, place) -> None:
+    pytest.importorskip("optuna")
+    with pytest.raises(InvalidInput, match=r"cannot be opened for an export \(.*\): choose another place"):
+        export(db, "exported", "optuna", place)
+
+
 def test_optuna_knows_the_space_also_of_a_study_with_several_seeds(tmp_path) -> None:
     optuna = pytest.importorskip("optuna")
     keep(tmp_path / "kb.db", "seeds", Seeded(FullRuns(RandomSearcher(SPACE), 2, 1), seeds=2))

@@ -2,12 +2,13 @@
 
 import shutil
 from abc import ABC, abstractmethod
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from importlib import import_module
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from workbench.core.errors import InvalidInput
+from workbench.core.errors import InvalidInput, WorkbenchError
 from workbench.core.ledger import Ledger
 from workbench.core.protocols import Event, Kind
 
@@ -90,6 +91,18 @@ def own_folder(folder: Path) -> None:
     shutil.rmtree(folder, ignore_errors=True)
     folder.mkdir(parents=True)
     mark.touch()
+
+
+@contextmanager
+def opening(place: str) -> Iterator[None]:
+    """Tell in one line what another tool makes of a place that it cannot open."""
+    try:
+        yield
+    except WorkbenchError:
+        raise
+    except Exception as err:  # noqa: BLE001  each tool has its own
+        why = f"{type(err).__name__}: {err}".partition("\n")[0]
+        raise InvalidInput(f"{place} cannot be opened for an export ({why}): choose another place") from None
 
 
 def needed(module: str, package: str) -> Any:

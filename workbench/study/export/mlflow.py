@@ -3,7 +3,7 @@
 from workbench.core.errors import InvalidInput
 from workbench.core.ledger import TrialState
 from workbench.core.protocols import Event, Kind
-from workbench.study.export.exporter import Exporter, needed, numbers_of
+from workbench.study.export.exporter import Exporter, needed, numbers_of, opening
 
 _MARK = "rl-workbench.study"
 _MOST = 500  # metrics, parameters or tags in one request
@@ -28,10 +28,11 @@ class MLflowExport(Exporter):
     def _clear(self) -> None:
         mlflow = needed("mlflow", "MLflow")
         self._entities = mlflow.entities
-        client = self._client = mlflow.MlflowClient(tracking_uri=self.uri)
         self._runs: dict[int, str] = {}
         self._waiting: dict[int, list[object]] = {}
-        there = client.get_experiment_by_name(self.name)
+        with opening(self.uri):
+            client = self._client = mlflow.MlflowClient(tracking_uri=self.uri)
+            there = client.get_experiment_by_name(self.name)
         if there is None:
             self._experiment = client.create_experiment(self.name, tags={_MARK: self.name})
             return

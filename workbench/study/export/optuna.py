@@ -9,7 +9,7 @@ from workbench.core.errors import InvalidInput, WorkbenchError
 from workbench.core.ledger import TrialState
 from workbench.core.protocols import Scalar
 from workbench.core.space import Space
-from workbench.study.export.exporter import Exporter, needed
+from workbench.study.export.exporter import Exporter, needed, opening
 
 _MARK = "rl-workbench"
 
@@ -32,7 +32,8 @@ class OptunaExport(Exporter):
 
     def _clear(self) -> None:
         optuna = self._optuna = needed("optuna", "Optuna")
-        self._storage = optuna.storages.get_storage(self.url)
+        with opening(self.url):
+            self._storage = optuna.storages.get_storage(self.url)
         self._numbers: dict[int, int] = {}  # trial → Optuna's
         self._told: dict[int, int] = {}  # trial → phases told
         self._over: set[int] = set()
