@@ -519,7 +519,7 @@ def test_a_worker_that_is_told_to_leave_costs_no_attempt_and_its_slot_is_not_use
     book, (first, _) = book_of(2, max_retries=0)
     (attempt,) = begun(book, 7)
     book.take_events()
-    book.rank_ended(attempt, 1.0, 0, {"error": "", "traceback": "", "place": "", "retry": True, "left": True})
+    book.rank_ended(attempt, 1.0, 0, LEFT)
     assert told(book) == [("slot_lost", 0), ("phase_failed", 7, "left", 0)]
     ((again,),) = book.seat_waiting(1.0)
     assert (again.number, again.slot.index, first.up) == (0, 1, False)
@@ -562,6 +562,41 @@ def test_a_phase_that_ends_after_its_worker_was_struck_off_has_ended() -> None:
     assert told(book) == [("phase_ended", 7)]
     assert book.verdict(7, Verdict.CONTINUE, 2.0) == []
     assert [waiting.phase for waiting, _ in book.waiting] == [1]
+
+
+LEFT = {"error": "", "traceback": "", "place": "", "retry": True, "left": True}
+
+
+def left_and_followed() -> tuple[Attempts, Slot, Attempt]:
+    """A worker was told to leave, and its successor is there before its last word has come."""
+    book, (slot,) = book_of(1, max_retries=0, leave_s=30.0)
+    (attempt,) = begun(book, 7)
+    book.slot_lost(slot, 1.0, 0, left=True)
+    book.slot_joined(slot, 1.0)
+    book.take_events()
+    return book, slot, attempt
+
+
+def test_the_last_word_of_a_worker_takes_no_successor_out_of_service() -> None:
+    book, slot, attempt = left_and_followed()
+    book.rank_ended(attempt, 2.0, 0, LEFT)
+    assert told(book) == [("phase_failed", 7, "left", 0)]
+    assert slot.up
+
+
+def test_a_phase_that_ended_on_a_worker_that_left_does_not_live_on_its_successor() -> None:
+    book, slot, attempt = left_and_followed()
+    book.rank_ended(attempt, 2.0, 0, {k: v for k, v in ENDED.items() if k != "score"})
+    ((following,),) = book.verdict(7, Verdict.CONTINUE, 2.0)
+    assert (following.slot, following.alive) == (slot, False)
+
+
+def test_the_death_of_a_successor_costs_no_attempt_of_the_worker_that_left() -> None:
+    book, slot, attempt = left_and_followed()
+    assert book.slot_lost(slot, 2.0, 0) == []
+    assert told(book) == [("slot_lost", 0)]
+    book.rank_ended(attempt, 3.0, 0, {k: v for k, v in ENDED.items() if k != "score"})
+    assert told(book) == [("phase_ended", 7)]
 
 
 def test_slots_are_given_back_free_ones_at_once_and_others_as_phases_end() -> None:

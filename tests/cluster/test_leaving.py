@@ -17,9 +17,11 @@ from tests.clusters.trials import Paced
 from tests.support import SPACE, MemoryLog
 from workbench.algos.search import FullRuns, RandomSearcher
 from workbench.cluster import worker
+from workbench.cluster.attempts import Attempts
 from workbench.cluster.checkpoints import CheckpointStore
 from workbench.cluster.dask import DaskExecutor
 from workbench.cluster.leaving import Leaving
+from workbench.cluster.slots import Slot
 from workbench.cluster.task import PhaseTask
 from workbench.core.drive import drive
 from workbench.core.protocols import Job, Kind
@@ -150,6 +152,29 @@ def test_a_phase_that_finds_the_disk_full_at_its_end_begins_again_elsewhere(monk
     assert (result["left"], result["error"]) == (False, "ToldToLeave: the worker w was told to leave")
     assert not list(tmp_path.rglob("at.json"))
     assert Alone(monkeypatch).run(store, Paced(10, 0.0))["metrics"]["total"] == 10
+
+
+class Gone:
+    """A worker that has said that nothing more will be heard of it."""
+
+    def __init__(self) -> None:
+        leaving = worker._kept_by(self).leaving
+        leaving._watched = True
+        leaving._left.set()
+
+
+def test_a_phase_that_reaches_a_worker_which_has_left_begins_elsewhere(monkeypatch, tmp_path) -> None:
+    """Its answer may come before the word that the worker has left."""
+    gone = Gone()
+    monkeypatch.setattr(worker, "get_worker", lambda: gone)
+    book, job = Attempts(max_retries=0), Job(3, 0, {"lr": 1e-3}, 3)
+    book.slot_joined(Slot(0, ("w",), ("host",)), 0.0)
+    ((attempt,),) = book.start(job, 0.0)
+    book.rank_ended(
+        attempt, 1.0, 0, worker.run_phase(PhaseTask(job, Paced(), CheckpointStore(str(tmp_path)), "study", "topic", 0))
+    )
+    assert book.events[-1].data["error"] == "the worker on host was told to leave; the trial begins the phase again"
+    assert [(waiting.trial, number) for waiting, number in book.waiting] == [(3, 0)]
 
 
 def test_a_trial_that_still_lives_on_a_leaving_worker_is_no_part_of_the_next_one(monkeypatch, tmp_path) -> None:

@@ -213,19 +213,22 @@ class Attempts:
         attempt = self._attempts[slot.trial]
         attempt.alive = False
         where = slot.node if rank is None else slot.nodes[rank]
-        if left:
+        if left and attempt.left is None:
             attempt.left = now
+        if attempt.left is not None:  # a worker in the place of one that left has no part in this attempt
             return []
         if silent_s is None:
             return self.attempt_lost(attempt, "crash", f"the worker on {where} died{ended}", now, rank=rank)
         error = f"no sign of progress for {silent_s:.0f} s on {where}; worker restarted"
         return self.attempt_lost(attempt, "stall", error, now, rank=rank)
 
-    def worker_left(self, attempt: Attempt, rank: int, now: float) -> list[Cancel]:
-        """Give up an attempt of which nothing more will be heard: a worker of it left before the phase had begun."""
+    def worker_left(
+        self, attempt: Attempt, rank: int, now: float, how: str = "left before the phase had begun"
+    ) -> list[Cancel]:
+        """Give up an attempt of which nothing more will be heard: a worker of it left, or is about to."""
         if attempt.left is None:  # else the slot was taken out of service then, and may be back
             self.slot_lost(attempt.slot, now, rank, left=True)
-        error = f"the worker on {attempt.slot.nodes[rank]} left before the phase had begun"
+        error = f"the worker on {attempt.slot.nodes[rank]} {how}"
         return self.attempt_lost(attempt, "left", error, now, rank=rank, counts=False)
 
     def out_of_reach(self, now: float) -> list[Cancel]:
@@ -260,10 +263,8 @@ class Attempts:
             attempt.suspicion = attempt.suspicion or (now, error, result["traceback"])
             return []
         if (saved := result.get("left")) is not None:
-            where, kept = attempt.slot.nodes[rank], "saved within the phase" if saved else "begins the phase again"
-            error = f"the worker on {where} was told to leave; the trial {kept}"
-            self.slot_lost(attempt.slot, now, rank, left=True)
-            return self.attempt_lost(attempt, "left", error, now, rank=rank, counts=False)
+            kept = "saved within the phase" if saved else "begins the phase again"
+            return self.worker_left(attempt, rank, now, f"was told to leave; the trial {kept}")
         details = {name: result[name] for name in ("traceback", "place", "retry")}
         return self.attempt_lost(attempt, "exception", result["error"], now, rank=rank, **details)
 
@@ -271,7 +272,7 @@ class Attempts:
         """Hold the trial on its slot, a verdict being due; `data` is the event's."""
         if not attempt.under_way:
             return
-        attempt.under_way, attempt.alive = False, True
+        attempt.under_way, attempt.alive = False, attempt.left is None
         attempt.checkpoint = data["checkpoint"]
         job = attempt.job
         self.events.append(Event(Kind.PHASE_ENDED, now, job.trial, job.phase, attempt.slot.index, data))

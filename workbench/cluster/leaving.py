@@ -79,7 +79,7 @@ class Leaving:
             self._left.set()
             self.lock.release()
             with suppress(OSError, TimeoutError):
-                for topic in self._topics:
+                for topic in [*self._topics]:  # a task that comes too late may add to them
                     await worker.scheduler.log_event(topic=topic, msg={"left": worker.id})
 
 

@@ -81,8 +81,8 @@ def run_phase(task: PhaseTask) -> dict[str, Any]:
     here = _kept_by(worker)
     with here.leaving.lock:
         here.leaving.watch(worker, task.topic)
-        if here.leaving.left:
-            return {}
+        if here.leaving.left:  # this may be heard before the word that it has
+            return {"error": "the worker had left", "left": False}
         result = _run(task, here)
         here.leaving.tell(worker, task.topic, {**task.label, "result": result})
         return result
