@@ -113,7 +113,7 @@ def test_importance_comes_by_itself_once_there_are_enough_trials_unless_it_is_sw
     assert board._estimator._thread is None
     board.importance = True
     board.refresh()
-    board._estimator.wait()
+    board._estimator._thread.join()
     board.refresh()
     told = next(m["importance"] for m in reversed(board.said) if m.get("importance"))
     assert [answer["phase"] for answer in told] == [None, 0]

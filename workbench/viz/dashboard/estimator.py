@@ -50,11 +50,6 @@ class Estimator:
         self._thread = threading.Thread(target=self._compute, args=(frames(),), name="importance", daemon=True)
         self._thread.start()
 
-    def wait(self) -> None:
-        """Wait for the computation under way."""
-        if self._thread is not None:
-            self._thread.join()
-
     def close(self) -> None:
         """End the computation under way."""
         process = self._process
