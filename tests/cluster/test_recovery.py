@@ -24,8 +24,8 @@ from workbench.core.protocols import Job, Kind, Verdict
 CONFIG = {"lr": 1e-3}
 
 
-def run_phase(executor, phase: int, checkpoint: str | None = None, trial: int = 0):
-    executor.start(Job(trial, phase, CONFIG, 0, checkpoint))
+def run_phase(executor, phase: int, checkpoint: str | None = None, trial: int = 0, keep: bool = False):
+    executor.start(Job(trial, phase, CONFIG, 0, checkpoint, keep=keep))
     (ended,) = [e for e in until(executor, Kind.PHASE_ENDED) if e.kind is Kind.PHASE_ENDED]
     executor.apply(trial, Verdict.PAUSE)
     return ended
@@ -61,7 +61,7 @@ def test_with_no_whole_checkpoint_left_a_trial_begins_again(executor_of, tmp_pat
 def test_a_donors_checkpoint_is_still_there_when_the_donor_has_gone_on(executor_of, tmp_path) -> None:
     executor = executor_of(Deterministic)
     donor = run_phase(executor, 0, trial=0).data["checkpoint"]
-    child = run_phase(executor, 1, donor, trial=1)
+    child = run_phase(executor, 1, donor, trial=1, keep=True)
     assert child.data["metrics"]["phases_run"] == 2
     checkpoint = donor
     for phase in range(1, 5):

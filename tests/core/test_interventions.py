@@ -246,6 +246,38 @@ def test_a_paused_study_is_confirmed_over_several_phases() -> None:
     assert ledger.paused
 
 
+class Noted(SimulatedExecutor):
+    """Notes the jobs that are started."""
+
+    def __init__(self, *settings) -> None:
+        super().__init__(*settings)
+        self.jobs = []
+
+    def start(self, job) -> None:
+        self.jobs.append(job)
+        super().start(job)
+
+
+def test_what_a_scheduler_may_copy_is_kept_when_a_person_has_its_trial_go_on() -> None:
+    """And what a copy starts from; nothing that a trial of its own goes on from, nor the phases a person added."""
+    log, executor = MemoryLog(), Noted(RandomTimes(3), VirtualCluster(2))
+    executor.open(0.0)
+    wishes = [(ended(n), "extend", 0, {"phases": 2}) for n in (4, 6)]
+    assert drive(FullRuns(RandomSearcher(SPACE), 2, 2), executor, log, inbox=Person(log, *wishes))
+    assert [(job.trial, job.phase, job.keep) for job in executor.jobs] == [
+        (0, 0, False),
+        (1, 0, False),
+        (0, 2, True),
+        (0, 4, False),
+    ]
+    executor = Noted(RandomTimes(3), VirtualCluster(2))
+    executor.open(0.0)
+    assert drive(PBT(RandomSearcher(SPACE), 4, 4, share=0.5), executor, MemoryLog())
+    copies = [job for job in executor.jobs if job.keep]
+    assert copies
+    assert copies == [job for job in executor.jobs if job.checkpoint and f"trial-{job.trial}/" not in job.checkpoint]
+
+
 def test_a_copy_takes_the_weights_the_scheduler_knows_of_not_those_of_phases_a_person_added() -> None:
     """Finished members are extended by a person; whoever copies them later goes on from their last own phase."""
     for seed in range(4):

@@ -132,7 +132,7 @@ class DaskExecutor:
 
     def start(self, job: Job) -> None:
         """Run the job's phase on a free worker, on the one it names if that is free."""
-        if job.checkpoint is not None and not job.checkpoint.startswith(f"trial-{job.trial:05d}/"):
+        if job.keep and job.checkpoint is not None:
             _pin(self.checkpoints, job.checkpoint)
         self._carry_out(self._book.start(job, self.now))
 
@@ -328,7 +328,7 @@ class DaskExecutor:
 
 
 def _pin(checkpoints: CheckpointStore, name: str) -> None:
-    """Keep a donor's checkpoint, at a URL in the background; if this fails, its newest two are kept anyway."""
+    """Keep a checkpoint that others start from, at a URL in the background; should this fail, the newest two are."""
 
     def pin() -> None:
         with suppress(Exception):

@@ -246,9 +246,13 @@ class Ledger:
         return len(self.trials)
 
     def job(self, number: int) -> Job:
-        """Say what an executor needs to run this trial's current phase."""
+        """Say what an executor needs to run this trial's current phase.
+
+        Kept are a parent's checkpoint, and that which the scheduler knows of when a person adds phases to a trial.
+        """
         t = self.trials[number]
-        return Job(number, t.phase, t.config, t.seed, t.checkpoint, t.slot)
+        keep = t.checkpoint is not None and (not t.phases or (t.own and t.checkpoint == t.heard[0]))
+        return Job(number, t.phase, t.config, t.seed, t.checkpoint, t.slot, keep)
 
     def phase(self, number: int) -> int:
         """Tell which phase a trial is in, or ended last."""

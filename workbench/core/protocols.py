@@ -239,7 +239,10 @@ def ranks_needed(factory: object) -> int:
 
 @dataclass(slots=True)
 class Job:
-    """What an executor needs to put a trial on a slot: the driver's answer to a `Run`."""
+    """What an executor needs to put a trial on a slot: the driver's answer to a `Run`.
+
+    With `keep` its checkpoint must outlive the phases that follow it: other trials may start from there.
+    """
 
     trial: int
     phase: int
@@ -247,6 +250,7 @@ class Job:
     seed: int
     checkpoint: str | None = None
     slot: int | None = None
+    keep: bool = False
 
 
 class Kind(StrEnum):
