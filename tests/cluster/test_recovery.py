@@ -11,11 +11,12 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from distributed import Client
+from distributed import Client, LocalCluster
 
 from tests.support import SPACE, Deterministic, MemoryLog, score_of, small_disk, until
 from workbench.algos.search import FullRuns, RandomSearcher
 from workbench.cluster.checkpoints import CheckpointStore
+from workbench.cluster.connection import Connection
 from workbench.cluster.dask import DaskExecutor
 from workbench.cluster.local import local_client
 from workbench.core.drive import drive
@@ -67,6 +68,23 @@ def test_a_donors_checkpoint_is_still_there_when_the_donor_has_gone_on(executor_
     for phase in range(1, 5):
         checkpoint = run_phase(executor, phase, checkpoint).data["checkpoint"]
     CheckpointStore(str(tmp_path / "checkpoints")).load(Deterministic(CONFIG, 0), donor)
+
+
+def test_a_scheduler_that_is_away_for_long_costs_no_threads(monkeypatch) -> None:
+    """It is asked again every few seconds, for as long as the study lasts."""
+    monkeypatch.setattr("workbench.cluster.connection._AGAIN_S", 0.1)
+    with (
+        LocalCluster(n_workers=0, processes=False, dashboard_address=None) as cluster,
+        Client(cluster, set_as_default=False) as client,
+    ):
+        line = Connection(client, "study", lambda: None, lambda message: None)
+        line._address = "tcp://127.0.0.1:1"
+        before = threading.active_count()
+        for _ in range(5):
+            line._tried = 0.0
+            assert not line.reconnect()
+        assert threading.active_count() < before + 5
+        line.close()
 
 
 @dataclass(frozen=True)

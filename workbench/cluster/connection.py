@@ -11,6 +11,7 @@ from contextlib import suppress
 from typing import Any
 
 from distributed import Client, Future
+from distributed.comm import connect
 
 from workbench.cluster import worker
 from workbench.cluster.sharing import Sharing
@@ -61,8 +62,9 @@ class Connection:
             return False
         old = self._own
         try:
+            self._tell(self._reach).result(2 * _AGAIN_S)
             self._connect({"timeout": _AGAIN_S})
-        except (OSError, TimeoutError):
+        except (OSError, TimeoutError, CancelledError):
             self._tried = time.monotonic()
             return False
         threading.Thread(target=old.close, kwargs={"timeout": _AGAIN_S}, daemon=True).start()
@@ -171,6 +173,11 @@ class Connection:
         message = event[1]
         if isinstance(message, dict) and message.get("action") in ("add-worker", "remove-worker"):
             self._on_workers()
+
+    async def _reach(self, own: Client) -> None:
+        """Raise `OSError` if nobody is there: a client that finds nobody leaves its thread and its files behind."""
+        comm = await connect(self._address, timeout=_AGAIN_S, **own.connection_args)
+        comm.abort()
 
     def _connect(self, limits: Mapping[str, Any]) -> None:
         self.topic = f"workbench-{self._study}-{uuid.uuid4().hex[:8]}"
