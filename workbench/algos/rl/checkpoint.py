@@ -52,7 +52,7 @@ def read_checkpoint(path: str | Path, device: str | torch.device = "cpu") -> dic
 
 _COUNTERS = {
     "game": str, "network": str, "rules": dict, "seed": int, "steps": int, "updates": int, "episodes": dict,
-    "generators": list,
+    "generators": list, "kept": dict,
 }  # fmt: skip
 
 

@@ -87,6 +87,7 @@ class Trial(ABC):
         self._within = False  # whether a phase has begun and not ended
         self._loaded_within: dict[str, Any] | None = None  # where the phase began that a checkpoint stands in
         self._began_at = 0  # steps that the weights had seen when the trial began
+        self.kept: dict[str, float] = {}  # what a system has measured of these weights, for later phases to tell
         if settings.start_from is not None:
             self.load(Path(settings.start_from))
             self._began_at, self._loaded_within = self._steps_before, None
@@ -171,6 +172,7 @@ class Trial(ABC):
             "updates": self.learner.updates,
             "episodes": self.episodes.state_dict(),
             "generators": [generator.bit_generator.state for generator in self._generators],
+            "kept": self.kept,
         }
         if self._within:
             counters["within"] = {**self._before, "seconds": -self._seconds}
@@ -199,7 +201,7 @@ class Trial(ABC):
         self._steps_before, self._began_at = counters["steps"], counters.get("began_at", 0)
         self.learner.updates = counters["updates"]
         self.episodes.load_state_dict(counters["episodes"])
-        self._loaded_within = counters.get("within")
+        self._loaded_within, self.kept = counters.get("within"), counters.get("kept", {})
         if counters["seed"] == self.seed:
             for generator, saved in zip(self._generators, counters["generators"], strict=False):
                 generator.bit_generator.state = saved

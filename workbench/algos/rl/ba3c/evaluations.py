@@ -22,17 +22,12 @@ class Evaluations:
         Updates → the seed of the games played then.
     settings : dict
         Of `evaluate`, those that are the same every time.
-
-    Attributes
-    ----------
-    score : float
-        Mean return of the last one's games; NaN before the first.
     """
 
     def __init__(
         self, every: int | None, n_games: int, game: Game, seed: Callable[[int], int], settings: dict[str, Any]
     ) -> None:
-        self.every, self.n_games, self.score = every, n_games, float("nan")
+        self.every, self.n_games = every, n_games
         self._game, self._seed, self._settings = game, seed, settings
         self._made = 0
 
@@ -40,12 +35,18 @@ class Evaluations:
         """Go on from so many updates: what was due by then has been played."""
         self._made = updates // (self.every or 1)
 
-    def play_if_due(self, updates: int, model: ActorCritic, meanwhile: Callable[[], object]) -> None:
-        """Play if since the last time another `every` updates have been made; `meanwhile` is called at every step."""
+    def play_if_due(self, updates: int, model: ActorCritic, meanwhile: Callable[[], object]) -> dict[str, float]:
+        """Play if since the last time another `every` updates have been made; `meanwhile` is called at every step.
+
+        Returns
+        -------
+        dict
+            ``eval_score``, the mean return of the games; empty if none was due.
+        """
         if self.every is None or updates // self.every == self._made:
-            return
+            return {}
         self._made = updates // self.every
         played = evaluate(
             model, self._game, self.n_games, seed=self._seed(updates), meanwhile=meanwhile, **self._settings
         )
-        self.score = played.mean
+        return {"eval_score": played.mean}

@@ -143,7 +143,7 @@ class BA3CTrial(Trial):
             over = self._is_over(stats.seconds)
             for summary in self._peers.collect(player.summary(), self._report_if_due, last=over):
                 self.episodes.merge(summary["returns"], summary["lengths"])
-            self._evaluations.play_if_due(player.version, player.acting, self._report_if_due)
+            self.kept |= self._evaluations.play_if_due(player.version, player.acting, self._report_if_due)
 
     def _run_by_servers(self) -> None:
         """Bring gradients and fetch weights, as every rank; and serve a slice of them, if that is this rank's duty."""
@@ -166,7 +166,7 @@ class BA3CTrial(Trial):
                 player.take(weights)
                 if self.rank:
                     self.learner.updates, self._steps, self._finished = weights.version, weights.steps, weights.episodes
-                self._evaluations.play_if_due(player.version, player.acting, self._report_if_due)
+                self.kept |= self._evaluations.play_if_due(player.version, player.acting, self._report_if_due)
                 over = weights.over
             if server is not None:
                 server.wait_until_over(alive)
@@ -242,9 +242,7 @@ class BA3CTrial(Trial):
         before = (earlier.seconds, earlier.sums["trained"]) if earlier else (0.0, 0.0)
         metrics["data_points_per_s"] = (reading.sums["trained"] - before[1]) / max(reading.seconds - before[0], 1e-9)
         metrics["n_ranks"], metrics["dropped"] = self.settings.n_ranks, self.dropped
-        if np.isfinite(self._evaluations.score):
-            metrics["eval_score"] = self._evaluations.score
-        return metrics
+        return metrics | (self.kept if self.settings.evaluate_every else {})
 
 
 def _adam(learner: Learner) -> SharedAdam:
