@@ -98,20 +98,52 @@ def test_agents_wait_while_the_queue_is_full(monkeypatch):
         gate.wait()
         train()
 
-    def progress(metrics):
+    def look():
         seen.append(trial.steps)
         if len(seen) > 5 and len(set(seen[-5:])) == 1:
             gate.set()
         if trial.learner.updates:
             raise StoppedError
 
-    trial._train = held_up
+    trial._train, trial._adjust = held_up, look
     held_up.__name__ = "train"
     with pytest.raises(StoppedError):
-        trial.train_phase(progress)
+        trial.train_phase(lambda metrics: None)
     trial.close()
     assert seen[5] <= (4 + 3) * 5
     assert trial.steps > seen[5]
+
+
+@pytest.mark.parametrize(
+    "factory", [GA3C("CartPole-v1", n_agents=2), A3C("CartPole-v1", n_agents=2), HTS("CartPole-v1", n_agents=2)]
+)
+def test_a_game_that_hangs_in_its_thread_is_no_sign_of_life(factory, monkeypatch) -> None:
+    """Looked at again and again while all games hang: what is silent for too long is replaced by the executor."""
+    hanging, going_on, reports = threading.Barrier(2 + 1), threading.Event(), []
+    looks = iter(range(20))
+
+    def recv(agents):
+        hanging.wait()
+        going_on.wait()
+        raise StoppedError
+
+    def wait(workers, seconds):
+        look = next(looks, None)
+        if look == 0:
+            hanging.wait()  # from here on nothing moves
+        if look is not None:
+            return False
+        going_on.set()
+        return workers._stop.wait()
+
+    trial = factory({}, 0)
+    trial._open()  # HTS's executors look at their games once before the phase begins
+    monkeypatch.setattr("workbench.algos.rl.envs.GymnasiumAgents.recv", recv)
+    monkeypatch.setattr("workbench.algos.rl.workers.Workers.wait", wait)
+    with pytest.raises(StoppedError):
+        trial.train_phase(reports.append)
+    trial.close()
+    assert len(reports) == 1  # the one that says where the phase begins
 
 
 @pytest.mark.parametrize(

@@ -54,6 +54,8 @@ class Learner:
     ----------
     updates : int
         Updates so far; also the version of the weights.
+    descents : int
+        Steps along gradients in this process, of which an update of PPO makes many: a sign of life.
     """
 
     def __init__(
@@ -72,7 +74,7 @@ class Learner:
         self.precision = precision
         self.entropy_beta, self.value_weight, self.reduction = entropy_beta, value_weight, reduction
         self.log_epsilon = log_epsilon
-        self.updates = 0
+        self.updates = self.descents = 0
         self._lock = threading.Lock()
         self._streams = threading.local()
 
@@ -149,6 +151,7 @@ class Learner:
         """
         norm = self.optimizer.step(grads) if np.isfinite(loss) else float("nan")
         self.refuse_divergence(loss, norm)
+        self.descents += 1
         return norm
 
     def refuse_divergence(self, loss: float, norm: float) -> None:

@@ -118,8 +118,8 @@ class Trial(ABC):
         Parameters
         ----------
         progress : callable
-            Called about twice a second in this thread, first after half a second, with the metrics below as
-            they are now and the rates since the last call. What it raises ends the phase, cleanly.
+            Called about twice a second in this thread while the trial gets on, first after half a second, with the
+            metrics below as they are now and the rates since the last call. What it raises ends the phase, cleanly.
 
         Returns
         -------
@@ -227,6 +227,8 @@ class Trial(ABC):
     ) -> None:
         """Run a phase in threads, until one of them ends it or fails, or `progress` raises; wait for all of them.
 
+        Progress is reported only where there is some: an environment that hangs in its thread is no sign of life.
+
         Parameters
         ----------
         start : callable
@@ -236,11 +238,14 @@ class Trial(ABC):
         release : callable
             Wakes those that wait, when the phase is over.
         """
-        self._workers = Workers()
+        self._workers, seen = Workers(), None
         try:
             start()
             while not self._workers.wait(PROGRESS_S):
-                self._report()
+                now = self.steps, self.learner.descents
+                if now != seen:
+                    self._report()
+                seen = now
                 look()
         finally:
             self._workers.stop()

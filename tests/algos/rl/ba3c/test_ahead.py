@@ -108,3 +108,24 @@ def wait_for_the_next_batch(rank) -> None:
         return taken(*args)
 
     rank.player.gather, rank.learner.gradients = gathered, first
+
+
+def test_a_game_that_hangs_in_the_thread_that_plays_is_no_sign_of_life():
+    (rank,) = ranks_of(BA3C(**CARTPOLE, n_ranks=1, plays_on=True))
+    rank._open()
+    signs = []
+
+    class Hanging:
+        def next(self, alive):
+            for _ in range(3):
+                alive()
+            rank._groups[0].steps += 1
+            for _ in range(3):
+                alive()
+            raise ZeroDivisionError
+
+    rank.player._alive, rank.player._ahead = lambda: signs.append(rank.player._opened().steps), Hanging()
+    with pytest.raises(ZeroDivisionError):
+        rank.player.contribution(0.0)
+    rank.close()
+    assert signs == [1]

@@ -78,7 +78,7 @@ class Player:
         self._left: Played | None = None  # played ahead and not used in its phase
         self._ended: tuple[list[float], list[int]] = ([], [])  # episodes of the last contribution
         self._free = list(range(segments.n))
-        self._counted_steps = self._counted_episodes = 0
+        self._counted_steps = self._counted_episodes = self._seen_steps = 0
 
     def open(self, group: AgentGroup) -> None:
         """Play in new environments; what was played in others and not trained on is forgotten."""
@@ -122,7 +122,7 @@ class Player:
 
     def contribution(self, seconds: float) -> np.ndarray:
         """Play a batch; return its gradient and the stats, (P + N_STATS,), with the seconds of the phase so far."""
-        played = self.played() if self._ahead is None else self._ahead.next(self._alive)
+        played = self.played() if self._ahead is None else self._ahead.next(self._alive_if_playing)
         rollout, self._ended = played.rollout, (played.returns, played.lengths)
         grads, loss = self.learner.gradients(rollout, self.acting)
         n = len(rollout)
@@ -147,6 +147,12 @@ class Player:
         """Act on these weights from now on."""
         put(list(self.acting.parameters()), weights.numbers)
         self.version = weights.version
+
+    def _alive_if_playing(self) -> None:
+        """Show life for the thread that plays: an environment that hangs in it is no sign of any."""
+        if (steps := self._opened().steps) != self._seen_steps:
+            self._seen_steps = steps
+            self._alive()
 
     def _opened(self) -> AgentGroup:
         if self._group is None:
