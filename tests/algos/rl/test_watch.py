@@ -47,6 +47,22 @@ def test_what_is_drawn():
     assert (bars == BLUE).all()  # the third action has it all
 
 
+def test_of_frames_in_colour_the_newest_is_drawn_with_all_its_planes():
+    game = find_game("Pong", rgb=True)
+    obs = np.zeros(game.obs_shape, np.uint8)
+    obs[:9], obs[9] = 255, 90  # the newest is red alone
+    thought = Thought(obs, np.full(6, 1 / 6), 0.0, 0.0, 0, 0.0, 0.0)
+    assert (np.asarray(draw(game, [thought], action_names(game)))[:SCREEN] == 30 * 249 // 255).all()
+
+
+@pytest.mark.parametrize("n_features", [1, 24, 25, 45, 500])
+def test_observations_of_any_number_of_features_are_drawn(n_features):
+    thought = Thought(np.ones(n_features, np.float32), np.full(2, 0.5), 0.0, 0.0, 0, 0.0, 0.0)
+    image = np.asarray(draw(find_game("CartPole-v1"), [thought], ["left", "right"]))
+    bars = (image[:SCREEN, WIDTH // 2 + 50] == BLUE).astype(int)
+    assert (np.diff(bars) == 1).sum() == (n_features if n_features <= 24 else 23)
+
+
 def test_actions_have_the_emulators_names():
     assert action_names(find_game("Pong")) == ["noop", "fire", "right", "left", "rightfire", "leftfire"]
     assert action_names(find_game("CartPole-v1")) == ["action 0", "action 1"]

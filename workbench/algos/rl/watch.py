@@ -19,11 +19,13 @@ from PIL import Image, ImageDraw
 from workbench.algos.rl.agents import sample
 from workbench.algos.rl.checkpoint import load_agent
 from workbench.algos.rl.envs import make_agents
+from workbench.algos.rl.frames import STACK
 from workbench.algos.rl.games import DEFAULT_RULES, Game, Rules
 from workbench.algos.rl.model import ActorCritic
 from workbench.core.errors import InvalidInput, unknown
 
 WIDTH, SCREEN, PANEL = 336, 336, 132  # pixels: of all, of the game, of what is drawn under it
+LEAST_ROW = 14  # pixels of a feature's bar and words
 HISTORY = 120  # steps the curves show
 GREYS = 250  # palette entries 0 … 249 are greys, those behind them the colours below
 WHITE, BLUE, ORANGE, GREEN, RED, DIM = 249, 250, 251, 252, 253, 254
@@ -183,7 +185,8 @@ def draw(game: Game, history: list[Thought], names: list[str]) -> Image.Image:
     image.putpalette(_palette())
     pen = ImageDraw.Draw(image)
     if game.atari:
-        screen = np.kron(now.obs[-1].astype(np.uint16) * (GREYS - 1) // 255, np.ones((4, 4), np.uint16))
+        newest = now.obs[-len(now.obs) // STACK :].mean(0).astype(np.uint16)  # one plane, or three in colour
+        screen = np.kron(newest * (GREYS - 1) // 255, np.ones((4, 4), np.uint16))
         image.paste(Image.fromarray(screen.astype(np.uint8)), (0, 0))
     elif now.obs.ndim == 3:
         image.paste(_picture(now.obs), (0, 0))
@@ -241,9 +244,12 @@ def _picture(obs: np.ndarray) -> Image.Image:
 
 
 def _draw_features(pen: ImageDraw.ImageDraw, obs: np.ndarray) -> None:
-    """Observations that are no picture: a bar a feature, from the middle, tanh-shortened."""
-    height = min(40, SCREEN // len(obs))
-    for row, value in enumerate(obs[: SCREEN // height]):
+    """Observations that are no picture: a bar a feature, as many as fit, from the middle, tanh-shortened."""
+    height = max(LEAST_ROW, min(40, SCREEN // len(obs)))
+    shown = obs if len(obs) * height <= SCREEN else obs[: SCREEN // height - 1]
+    if len(shown) < len(obs):
+        pen.text((6, len(shown) * height + 4), f"and {len(obs) - len(shown)} more", fill=DIM)
+    for row, value in enumerate(shown):
         y, length = row * height + 4, float(np.tanh(value)) * (WIDTH / 2 - 70)
         pen.text((6, y + 4), f"{row}: {float(value):+.2f}", fill=WHITE)
         pen.rectangle((WIDTH / 2 + min(0.0, length), y, WIDTH / 2 + max(0.0, length), y + height - 8), fill=BLUE)
