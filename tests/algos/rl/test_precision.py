@@ -3,6 +3,7 @@
 import pytest
 import torch
 
+from tests.algos.rl.test_environment import SPACES
 from workbench.algos.rl import precision
 from workbench.algos.rl.a3c.trial import A3C
 from workbench.algos.rl.ba3c.trial import BA3C
@@ -31,6 +32,11 @@ def test_the_faster_one_is_taken_and_measured_once_a_process(measured):
     assert GA3C("Pong", device="cpu")({}, 0).learner.precision == "bfloat16"
     precision.faster_precision.cache_clear()
     assert GA3C("Pong", device="cpu")({}, 0).learner.precision == "float32"
+
+
+def test_so_it_is_with_pictures_and_grids_of_ones_own(measured):
+    made = {"space": SPACES["grid"][0]}
+    assert GA3C("Sampled-v0", device="cpu", env_kwargs=made)({}, 0).learner.precision == "bfloat16"
 
 
 def test_without_units_nothing_is_tried(measured, monkeypatch):

@@ -1,6 +1,7 @@
 """What the layers compute in where nobody says: bfloat16 if the processor has units for it and is faster so."""
 
 import time
+from dataclasses import replace
 from functools import cache
 from statistics import median
 from typing import Literal
@@ -26,7 +27,7 @@ def choose_precision(
         return asked
     if repeatable or len(game.obs_shape) < 3 or not has_bfloat16_units(device):
         return "float32"
-    return faster_precision(game, network, device)
+    return faster_precision(replace(game, recipe=None), network, device)  # how it is made is no key of a cache
 
 
 def has_bfloat16_units(device: torch.device) -> bool:
