@@ -48,6 +48,7 @@ class Sampled(gymnasium.Env):
 
 gymnasium.register("Sampled-v0", Sampled)
 
+
 SPACES = {
     "discrete": (spaces.Discrete(5), (5,), "mlp-separate"),
     "several discrete": (spaces.MultiDiscrete([2, 3]), (5,), "mlp-separate"),
@@ -219,6 +220,13 @@ def test_a_checkpoint_alone_has_no_module_imported(own_module, tmp_path):
 def test_modules_a_file_names_are_found_wherever_they_stand():
     described = ["CartPole-v1", "far.away:Env-v0", [FLATTEN, {"wraps:W": {"n": 3}}], "ALE/Pong-v5", None, 3]
     assert list(modules_to_import(described)) == ["far.away", "wraps"]
+
+
+def test_of_networks_whose_weights_have_the_same_shapes_the_saved_one_plays(tmp_path):
+    space = spaces.Box(0, 255, (44, 44, 3), np.uint8)
+    GA3C("Sampled-v0", Budget(updates=1), network="large-3", env_kwargs={"space": space})({}, 0).save(tmp_path)
+    agent = load_agent(tmp_path, find_game("Sampled-v0", env_kwargs={"space": space}))
+    assert agent.model.trunk[0].stride == (3, 3)
 
 
 def test_a_picture_can_be_watched(tmp_path):

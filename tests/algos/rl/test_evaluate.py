@@ -109,6 +109,12 @@ def test_a_checkpoint_of_another_network_is_refused_in_words(tmp_path):
         assert torch.equal(trial.model.head.weight, before)
 
 
+def test_a_checkpoint_of_stable_baselines3_is_no_broken_one(tmp_path):
+    torch.save({"parameters": {}, "counters": "{}"}, tmp_path / CHECKPOINT)
+    with pytest.raises(InvalidInput, match="is of Stable-Baselines3"):
+        load_agent(tmp_path)
+
+
 def test_checkpoints_that_are_missing_or_cut_short(tmp_path):
     with pytest.raises(InvalidInput, match=r"there is no checkpoint in .*expected a directory with a file trial\.pt"):
         read_checkpoint(tmp_path)

@@ -33,9 +33,16 @@ def read_checkpoint(path: str | Path, device: str | torch.device = "cpu") -> dic
         raise InvalidInput(f"there is no checkpoint in {path}: expected a directory with a file {CHECKPOINT}")
     try:
         state: dict[str, Any] = torch.load(file, map_location=device, weights_only=True)
+        if "parameters" in state:
+            raise InvalidInput(
+                f"the checkpoint {file} is of Stable-Baselines3: its own trial loads it, trial.load(path), and "
+                "trial.model plays"
+            )
         counters = json.loads(state["counters"])
         _check(state, counters)
         return state | {"counters": counters}
+    except InvalidInput:
+        raise
     except (
         OSError,
         RuntimeError,
@@ -121,7 +128,8 @@ def load_agent(path: str | Path, game: str | Game | None = None, device: str = "
     """
     state = read_checkpoint(path, device)
     env = _game_of(state["counters"], path) if game is None else find_game(game) if isinstance(game, str) else game
-    for network in networks_of(env):
+    saved = state["counters"].get("network")  # the first to try: other strides may have weights of the same shapes
+    for network in sorted(networks_of(env), key=lambda name: name != saved):
         shown = find_game(env.name, rgb=True) if reads_rgb(network) else env
         model = make_model(shown, network)
         if _fits(model, state):
