@@ -49,6 +49,14 @@ class Sampled(gymnasium.Env):
 gymnasium.register("Sampled-v0", Sampled)
 
 
+class Paired(gymnasium.Wrapper):
+    """Takes actions that neither the systems here nor SB3's algorithms give."""
+
+    def __init__(self, env):
+        super().__init__(env)
+        self.action_space = spaces.Dict(one=spaces.Discrete(2), two=spaces.Discrete(2))
+
+
 SPACES = {
     "discrete": (spaces.Discrete(5), (5,), "mlp-separate"),
     "several discrete": (spaces.MultiDiscrete([2, 3]), (5,), "mlp-separate"),
@@ -144,6 +152,10 @@ REFUSED = {
     "one wrapper": ({"game": "CartPole-v1", "wrappers": FLATTEN}, r"wrappers is a list.*write \['gymnasium"),
     "atari": ({"game": "Pong", "wrappers": [FLATTEN]}, r"ale_py's own threads.*SB3\('PPO', 'ALE/Pong-v5'"),
     "class": ({"game": Sampled}, r"a game goes by its name.*gymnasium.register\('Mine-v0', MyEnv\)"),
+    "several actions": (
+        {"game": "Sampled-v0", "wrappers": [Paired]},
+        r"Sampled-v0 has actions Dict.*, discrete ones are needed here: make them discrete by a wrapper",
+    ),
     "text": (
         {"game": "Sampled-v0", "env_kwargs": {"space": spaces.Graph(spaces.Discrete(2), None)}},
         r"Sampled-v0 has observations Graph.*wrapper",

@@ -112,9 +112,11 @@ def readable(env: gymnasium.Env) -> gymnasium.Env:
     name = env.spec.id if env.spec is not None else type(env.unwrapped).__name__
     actions, space = env.action_space, env.observation_space
     if not isinstance(actions, spaces.Discrete):
+        by_sb3 = isinstance(actions, spaces.Box | spaces.MultiDiscrete | spaces.MultiBinary)
         raise InvalidInput(
-            f"{name} has actions {actions}, discrete ones are needed here: tune it by SB3, SB3('PPO', {name!r}) or "
-            "SB3('SAC', …), or make them discrete by a wrapper, wrappers=['my_module:MyWrapper']"
+            f"{name} has actions {actions}, discrete ones are needed here: "
+            + (f"tune it by SB3, SB3('PPO', {name!r}), or " if by_sb3 else "")
+            + "make them discrete by a wrapper, wrappers=['my_module:MyWrapper']"
         )
     first = int(actions.start)
     if first:
