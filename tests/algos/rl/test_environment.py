@@ -14,6 +14,7 @@ from gymnasium import spaces
 from workbench.algos.rl.checkpoint import load_agent
 from workbench.algos.rl.environment import Recipe, longest_of
 from workbench.algos.rl.envs import make_agents
+from workbench.algos.rl.evaluate import evaluate
 from workbench.algos.rl.ga3c.trial import GA3C
 from workbench.algos.rl.games import Rules, find_game
 from workbench.algos.rl.model import make_model, network_name
@@ -239,6 +240,13 @@ def test_of_networks_whose_weights_have_the_same_shapes_the_saved_one_plays(tmp_
     GA3C("Sampled-v0", Budget(updates=1), network="large-3", env_kwargs={"space": space})({}, 0).save(tmp_path)
     agent = load_agent(tmp_path, find_game("Sampled-v0", env_kwargs={"space": space}))
     assert agent.model.trunk[0].stride == (3, 3)
+
+
+def test_an_evaluation_of_a_game_that_never_ends_is_refused(monkeypatch):
+    monkeypatch.setattr("workbench.algos.rl.games.ATARI_EPISODE_FRAMES", 20)
+    game, steps = find_game("Sampled-v0", env_kwargs={"length": 10**9}), iter(range(30))
+    with pytest.raises(InvalidInput, match=r"a game of Sampled-v0 has not ended in 20 steps.*max_episode_frames"):
+        evaluate(make_model(game), game, 2, meanwhile=lambda: next(steps))
 
 
 def test_a_picture_can_be_watched(tmp_path):

@@ -10,6 +10,7 @@ from workbench.algos.rl.agents import sample
 from workbench.algos.rl.envs import Agents, make_agents
 from workbench.algos.rl.games import DEFAULT_RULES, Game, Rules
 from workbench.algos.rl.model import ActorCritic
+from workbench.core.errors import InvalidInput
 
 AT_ONCE = 32  # games played side by side
 
@@ -117,6 +118,11 @@ def evaluate(
         See `make_agents`.
     meanwhile : callable
         Called at every step; what it raises ends the games.
+
+    Raises
+    ------
+    InvalidInput
+        A game does not end: it has no limit and is longer than Atari's longest.
     """
     generator = np.random.default_rng([seed, 1])
     returns, lengths = [], []
@@ -125,7 +131,7 @@ def evaluate(
         start = int(np.random.SeedSequence([seed, 0, first]).generate_state(1)[0] >> 1)
         agents = make_agents(game, n, start, rules, n_threads=n_threads)
         try:
-            played = _play_once(model, agents, greedy, generator, meanwhile)
+            played = _play_once(model, agents, rules.longest(game), greedy, generator, meanwhile)
         finally:
             agents.close()
         returns.append(played[0])
@@ -136,6 +142,7 @@ def evaluate(
 def _play_once(
     model: ActorCritic,
     agents: Agents,
+    longest: int,
     greedy: bool,
     generator: np.random.Generator,
     meanwhile: Callable[[], object],
@@ -150,6 +157,11 @@ def _play_once(
         counted = playing[step.env_ids] & ~step.started
         returns[step.env_ids] += np.where(counted, step.rewards, 0)
         lengths[step.env_ids] += counted
+        if lengths.max() > longest:
+            raise InvalidInput(
+                f"a game of {agents.game.name} has not ended in {longest} steps, and whole games are played: give it a "
+                "limit, Rules(max_episode_frames=1000) or env_kwargs={'max_episode_steps': 1000}"
+            )
         playing[step.env_ids[counted & (step.terminated | step.truncated)]] = False
         if not playing.any():
             return returns, lengths
