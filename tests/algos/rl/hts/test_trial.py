@@ -144,6 +144,17 @@ def test_the_policy_lag_is_exactly_one_update(concurrent, lag):
     trial.close()
 
 
+@pytest.mark.parametrize("method", ["a2c", "ppo"])
+@pytest.mark.parametrize("concurrent", [True, False])
+def test_an_interval_of_resets_alone_has_nothing_to_learn_from(method, concurrent):
+    trial = tiny(
+        max_episode_frames=2, sync_interval=1, n_agents=2, method=method, concurrent=concurrent, phase={"updates": 6}
+    )({}, 0)
+    metrics = trial.train_phase(silent)
+    trial.close()
+    assert (metrics["updates"], metrics["train_batch_mean"]) == (6, 2)
+
+
 def test_a_broken_promise_of_lag_is_an_error():
     trial = tiny()({}, 0)
     trial.train_phase(silent)

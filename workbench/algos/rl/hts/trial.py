@@ -177,6 +177,9 @@ class HTSTrial(Trial):
         RuntimeError
             The policy lag is not what the data flow promises.
         """
+        if not self._learning.played.any():  # every step only reset an environment
+            self._learnt = self._first_update = True  # what comes next has no update to lag behind
+            return
         began = time.perf_counter()
         _, last_values = self.learner.predict(self._learning.last_obs, self._delayed)
         update = (self._ppo if self.settings.method == "ppo" else self._a2c)(last_values)
