@@ -9,8 +9,10 @@ from torch import nn
 from torch.nn import functional
 
 from workbench.algos.digits.data import CLASSES, PIXELS, Part, load
-from workbench.algos.digits.trial import Ranges, TorchTrial, check_names, check_settings, take_step
+from workbench.algos.digits.trial import TorchTrial, check_phase, take_step
 from workbench.core.budget import Budget
+from workbench.core.checks import DECAY, FROM_ZERO, POSITIVE, check, whole
+from workbench.core.errors import refuse_unknown
 from workbench.core.protocols import Config
 
 
@@ -43,20 +45,16 @@ class DigitsClassifier:
     hidden: int = 64
 
     def __post_init__(self) -> None:
-        check_settings(
-            self,
-            learning_rate=Ranges.ABOVE_0,
-            momentum=Ranges.BELOW_1,
-            weight_decay=Ranges.FROM_0,
-            dropout=Ranges.BELOW_1,
-            batch_size=Ranges.COUNT,
-            hidden=Ranges.COUNT,
-        )
+        check(self, POSITIVE, "learning_rate")
+        check(self, FROM_ZERO, "weight_decay")
+        check(self, DECAY, "momentum", "dropout")
+        check(self, whole(1), "batch_size", "hidden")
+        check_phase(self)
 
     @classmethod
     def check(cls, config_names: Iterable[str]) -> None:
         """Refuse a hyperparameter that no trial could take, before a study starts."""
-        check_names(cls.__name__, config_names, cls.tunable)
+        refuse_unknown(f"hyperparameter of {cls.__name__}", config_names, cls.tunable)
 
     def __call__(self, config: Config, seed: int) -> "ClassifierTrial":
         """Build a trial from its configuration (names in `tunable`) and its seed."""

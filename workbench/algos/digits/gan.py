@@ -12,9 +12,10 @@ from torch.nn import functional
 
 from workbench.algos.digits.classifier import make_classifier
 from workbench.algos.digits.data import CLASSES, PIXELS, load
-from workbench.algos.digits.trial import Ranges, TorchTrial, check_names, check_settings, take_step
+from workbench.algos.digits.trial import TorchTrial, check_phase, take_step
 from workbench.core.budget import Budget
-from workbench.core.checks import check_named
+from workbench.core.checks import DECAY, POSITIVE, check, check_named, whole
+from workbench.core.errors import refuse_unknown
 from workbench.core.protocols import Config
 
 LOSSES = ("non-saturating", "wgan-gp")
@@ -66,21 +67,17 @@ class DigitsGAN:
     critic_steps: int = 1
 
     def __post_init__(self) -> None:
-        check_settings(
-            self,
-            generator_learning_rate=Ranges.ABOVE_0,
-            discriminator_learning_rate=Ranges.ABOVE_0,
-            beta1=Ranges.BELOW_1,
-            batch_size=Ranges.FROM_2,  # of one image there is no spread to normalise by
-            latent=Ranges.COUNT,
-            critic_steps=Ranges.COUNT,
-        )
+        check(self, POSITIVE, "generator_learning_rate", "discriminator_learning_rate")
+        check(self, DECAY, "beta1")
+        check(self, whole(2), "batch_size")  # of one image there is no spread to normalise by
+        check(self, whole(1), "latent", "critic_steps")
+        check_phase(self)
         check_named(self, "loss", LOSSES)
 
     @classmethod
     def check(cls, config_names: Iterable[str]) -> None:
         """Refuse a hyperparameter that no trial could take, before a study starts."""
-        check_names(cls.__name__, config_names, cls.tunable)
+        refuse_unknown(f"hyperparameter of {cls.__name__}", config_names, cls.tunable)
 
     def __call__(self, config: Config, seed: int) -> "GANTrial":
         """Build a trial from its configuration (names in `tunable`) and its seed."""

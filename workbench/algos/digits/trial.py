@@ -4,16 +4,16 @@ import math
 import pickle
 import time
 from abc import ABC, abstractmethod
-from collections.abc import Generator, Iterable, Mapping
+from collections.abc import Generator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Any, ClassVar
+from typing import Any
 
 import torch
 from torch import nn
 
 from workbench.core.budget import Budget
-from workbench.core.errors import InvalidInput, unknown
+from workbench.core.errors import InvalidInput
 from workbench.core.protocols import Metrics, Progress
 
 CHECKPOINT = "trial.pt"
@@ -153,30 +153,8 @@ def take_step(optimizer: torch.optim.Optimizer, loss: torch.Tensor) -> None:
     optimizer.step()
 
 
-def check_names(kind: str, names: Iterable[str], tunable: tuple[str, ...]) -> None:
-    """Refuse a hyperparameter that no trial of this kind could take."""
-    for name in names:
-        if name not in tunable:
-            raise unknown(f"hyperparameter of {kind}", name, tunable)
-
-
-class Ranges:
-    """What numbers settings may be, with the words for the error."""
-
-    ABOVE_0: ClassVar[tuple[str, Any]] = ("a number above 0", lambda v: 0 < v < math.inf)
-    FROM_0: ClassVar[tuple[str, Any]] = ("a number from 0", lambda v: 0 <= v < math.inf)
-    BELOW_1: ClassVar[tuple[str, Any]] = ("in [0, 1)", lambda v: 0 <= v < 1)
-    FROM_2: ClassVar[tuple[str, Any]] = ("a whole number from 2", lambda v: isinstance(v, int) and v >= 2)
-    COUNT: ClassVar[tuple[str, Any]] = ("a whole number from 1", lambda v: isinstance(v, int) and v >= 1)
-
-
-def check_settings(settings: object, **ranges: tuple[str, Any]) -> None:
-    """Raise `InvalidInput` unless every setting named fits, and `phase` is counted in updates."""
-    kind = type(settings).__name__
-    for name, (words, fits) in ranges.items():
-        value = getattr(settings, name)
-        if isinstance(value, bool) or not isinstance(value, int | float) or not fits(value):
-            raise InvalidInput(f"{kind} needs {name} {words}, got {value!r}")
-    phase = getattr(settings, "phase", None)
-    if not isinstance(phase, Budget) or phase.unit != "updates":
-        raise InvalidInput(f"{kind} counts its phases in updates: write Budget(updates=100), got {phase!r}")
+def check_phase(settings: Any) -> None:
+    """Raise `InvalidInput` unless `phase` is counted in updates."""
+    if not isinstance(settings.phase, Budget) or settings.phase.unit != "updates":
+        kind = type(settings).__name__
+        raise InvalidInput(f"{kind} counts its phases in updates: write Budget(updates=100), got {settings.phase!r}")
