@@ -39,7 +39,7 @@ def test_a_new_worker_has_imported_dask_alone_and_knows_what_has_become_of_the_e
 
 def test_numpy_in_a_worker_has_the_threads_of_its_cluster_and_random_numbers_of_its_own(monkeypatch) -> None:
     monkeypatch.setattr("workbench.core.machine.cores", lambda: 2)
-    monkeypatch.delenv("OMP_NUM_THREADS", raising=False)
+    monkeypatch.delenv("OPENBLAS_NUM_THREADS", raising=False)  # which Dask's own clusters set, and leave
     drawn = set()
     for nodes, threads in ((2, 1), (1, 2)):
         with local_client(nodes) as client:

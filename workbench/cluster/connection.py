@@ -145,7 +145,7 @@ class Connection:
     def close(self) -> None:
         """Hang up."""
         if self.unbroken:
-            with suppress(OSError, TimeoutError):
+            with suppress(OSError, TimeoutError, ValueError):  # the last: nobody has listened yet
                 self._own.unsubscribe_topic("all")
         self._own.close(timeout=_AGAIN_S)
 

@@ -148,11 +148,11 @@ def test_evaluation_plays_greedy_games_every_so_many_updates_and_does_not_touch_
 
 def test_the_last_evaluation_is_told_by_a_trial_that_goes_on_from_a_checkpoint(tmp_path):
     """Until the next is due, as by one that stays on its worker."""
-    first = cartpole(evaluate_every=5, evaluate_games=2).rank({}, 0, 0)
+    first = cartpole(n_ranks=1, evaluate_every=5, evaluate_games=2).rank({}, 0, 0)
     measured = first.train_phase(silent)["eval_score"]
     first.save(tmp_path)
     first.close()
-    again = cartpole(evaluate_every=10_000).rank({}, 0, 0)
+    again = cartpole(n_ranks=1, evaluate_every=10_000).rank({}, 0, 0)
     again.load(tmp_path)
     assert again.train_phase(silent)["eval_score"] == measured
     again.close()
