@@ -9,6 +9,7 @@ import subprocess
 import sys
 import warnings
 from dataclasses import replace
+from importlib.metadata import version
 from pathlib import Path
 
 import pytest
@@ -243,11 +244,11 @@ def test_a_rule_that_was_corrected_since_is_named_as_the_cause(tmp_path, monkeyp
     monkeypatch.setattr("workbench.core.record.source_mark", lambda thing: "another")
     with pytest.raises(SchedulerError) as told:
         study.start(resume=True)
-    said = str(told.value)
-    assert "'cartpole' was recorded by another version of HyperTrick (rl-workbench 0.1.0, code" in said
+    said, ours = str(told.value), f"rl-workbench {version('rl-workbench')}"
+    assert f"'cartpole' was recorded by another version of HyperTrick ({ours}, code" in said
     assert "whose rule was corrected since: start another study, or resume it with the rl-workbench that" in said
     make_old(tmp_path / "kb.db")
-    with pytest.raises(SchedulerError, match=r"another version of HyperTrick \(rl-workbench 0.1.0\), whose rule was"):
+    with pytest.raises(SchedulerError, match=rf"another version of HyperTrick \({ours}\), whose rule was"):
         study.start(resume=True)
 
 
