@@ -28,7 +28,7 @@ from workbench import (
 from workbench.core.errors import DatabaseError, InvalidInput, SchedulerError, StudyError
 from workbench.core.protocols import Event, Kind
 from workbench.core.size import Size
-from workbench.knowledge import DiskFull, check
+from workbench.knowledge import DiskFull, check, record
 from workbench.study.progress import Progress
 
 
@@ -252,6 +252,20 @@ def test_a_place_of_checkpoints_belongs_to_one_study(study_of, tmp_path) -> None
     with pytest.raises(StudyError, match="exists"):
         replace(study).start()  # its own are no reason
     replace(study, scheduler=FullRuns(RandomSearcher(SPACE), 1, 1)).run(resume=True)
+
+
+def test_a_study_is_not_resumed_without_its_checkpoints_that_were_put_elsewhere(study_of, tmp_path) -> None:
+    place = str(tmp_path / "elsewhere")
+    study_of(checkpoints=place).run()
+    with pytest.raises(StudyError, match=f"has its checkpoints at {place}: resume it with checkpoints='{place}'"):
+        study_of().start(resume=True)
+    study_of(checkpoints=place).run(resume=True)
+    beside = Path(study_of().checkpoint_store.root)
+    beside.parent.mkdir(exist_ok=True)
+    (tmp_path / "elsewhere").rename(beside)  # moved beside the knowledge base
+    study_of().run(resume=True)
+    record(tmp_path / "kb.db", "a study", tmp_path / "kept")
+    assert str(tmp_path) not in (tmp_path / "kept" / "provenance.json").read_text()
 
 
 def test_knowledge_bases_of_one_stem_do_not_mix_their_studies_checkpoints(study_of, tmp_path) -> None:

@@ -126,8 +126,8 @@ def _provenance(
 
 
 def _public(data: Any) -> dict[str, Any]:
-    """Leave out what belongs to one machine: the paths in tracebacks and in the command."""
-    public = {key: value for key, value in data.items() if key != "traceback"}
+    """Leave out what belongs to one machine: paths in tracebacks and in the command, the place of checkpoints."""
+    public = {key: value for key, value in data.items() if key not in ("traceback", "checkpoints")}
     if "argv" in public:
         public["argv"] = [re.sub(r"^(-[\w-]+=)?/.*?([^/]*)/*$", r"\1\2", word) for word in public["argv"]]
     return public

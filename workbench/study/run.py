@@ -27,6 +27,8 @@ if TYPE_CHECKING:
     from workbench.knowledge import Inbox, StudyLog
     from workbench.study.plan import Plan
 
+_BEGUN = (Kind.STUDY_STARTED, Kind.STUDY_RESUMED)
+
 
 class StudyRun(AttachedStudy):
     """A study driven by a thread of this process, or over. Made by `Study.start`.
@@ -77,9 +79,12 @@ class StudyRun(AttachedStudy):
             study.nodes if study.client is None else None, scheduler=study.scheduler, trainable=study.trainable
         )
         warn_of_new_code(study.name, past, record)
+        _check_place(study, past)
         for event in past:
             self._progress.see(event)
         record = {**record, "aim": study.aim.to_json()}
+        if study.checkpoints is not None:
+            record["checkpoints"] = study.checkpoints
         if raised is not None:
             record["n_trials"] = raised
         if raised is not None or not past:
@@ -229,6 +234,14 @@ def _last_end(past: Sequence[Event]) -> Event:
     """Give how the search ended: trials that confirm others change nothing of it."""
     ends = (event for event in reversed(past) if event.kind in (Kind.STUDY_ENDED, Kind.STUDY_INTERRUPTED))
     return next(ends, Event(Kind.STUDY_INTERRUPTED, 0.0, data={}))
+
+
+def _check_place(study: "Plan", past: Sequence[Event]) -> None:
+    """Refuse to go on without the checkpoints that were put elsewhere: every trial would begin again from its start."""
+    places = (event.data.get("checkpoints") for event in reversed(past) if event.kind in _BEGUN)
+    place = next(filter(None, places), None)
+    if study.checkpoints is None and place and not Path(study.checkpoint_store.root).exists():
+        raise StudyError(f"study {study.name!r} has its checkpoints at {place}: resume it with checkpoints={place!r}")
 
 
 def _absolute(checkpoints: str | None) -> str | None:
