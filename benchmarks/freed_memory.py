@@ -18,7 +18,7 @@ import sys
 from dask import config
 
 from workbench.algos.rl.ga3c.trial import GA3C
-from workbench.algos.rl.trial import play_for
+from workbench.algos.rl.meter import play_for
 from workbench.cluster.memory import keep_freed_memory
 
 WAYS = ("plain", "dask", "kept")

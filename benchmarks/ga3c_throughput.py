@@ -51,9 +51,9 @@ from ale_py.vector_env import AtariVectorEnv
 from workbench.algos.rl.a3c.trial import A3C
 from workbench.algos.rl.ga3c.trial import GA3C
 from workbench.algos.rl.games import find_game
+from workbench.algos.rl.meter import play_for
 from workbench.algos.rl.rollout import Rollout
 from workbench.algos.rl.settings import Settings
-from workbench.algos.rl.trial import play_for
 from workbench.cluster.memory import keep_freed_memory
 from workbench.core import machine
 

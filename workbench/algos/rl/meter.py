@@ -2,10 +2,13 @@
 
 import threading
 import time
+from contextlib import suppress
+from typing import Any
 
 import numpy as np
 
 from workbench.algos.rl.learner import Update
+from workbench.core.protocols import Metrics
 
 LOSSES = ("policy_loss", "value_loss", "entropy", "grad_norm")
 MAX_LAG = 4096  # updates; what lags more is counted here
@@ -95,3 +98,33 @@ class Reading:
             for name in LOSSES:
                 metrics[name] = grown[name] / updates
         return metrics
+
+
+class _Enough(Exception):
+    """Ends a stretch of `play_for`."""
+
+
+def play_for(trial: Any, seconds: float) -> dict[str, float]:
+    """Play and train for so many seconds, at least, however long a phase is and whether games end, to measure speed.
+
+    Parameters
+    ----------
+    trial : Trial or LocalGang
+        It may go on afterwards.
+    seconds : float
+
+    Returns
+    -------
+    dict
+        What `progress` is given, over the whole time, and ``seconds``.
+    """
+    measured = getattr(trial, "chief", trial).measured
+
+    def progress(metrics: Metrics) -> None:
+        if metrics and measured()["seconds"] >= seconds:  # a gang that is coming up has none
+            raise _Enough
+
+    with suppress(_Enough):
+        trial.train_phase(progress)
+    final: dict[str, float] = measured()
+    return final

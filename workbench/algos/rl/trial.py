@@ -3,7 +3,6 @@
 import json
 from abc import ABC, abstractmethod
 from collections.abc import Callable
-from contextlib import suppress
 from dataclasses import asdict
 from pathlib import Path
 from typing import Any
@@ -153,7 +152,12 @@ class Trial(ABC):
         self._within = False
         ended: dict[str, Any] = {"returns": self.episodes.since(self._before["episodes"])[0][-LAST_RETURNS:]}
         ended |= self.episodes.means(self._before["episodes"])
-        return self._metrics(self._meter.reading(), None) | ended | {"seconds": self._seconds}
+        return self.measured() | ended
+
+    def measured(self) -> dict[str, float]:
+        """Return what `progress` is given, over the whole phase so far, and its ``seconds``, elsewhere too."""
+        reading = self._meter.reading()
+        return self._metrics(reading, None) | {"seconds": reading.seconds - self._before["seconds"]}
 
     def save(self, path: Path) -> None:
         """Write weights, optimiser statistics, counters and generators into the directory `path`.
@@ -175,7 +179,7 @@ class Trial(ABC):
             "kept": self.kept,
         }
         if self._within:
-            counters["within"] = {**self._before, "seconds": -self._seconds}
+            counters["within"] = {**self._before, "seconds": self._before["seconds"] - self._meter.seconds}
         state = {
             "model": self.model.state_dict(),
             "optimizer": self.learner.optimizer.state_dict(),
@@ -318,11 +322,6 @@ class Trial(ABC):
             }
         )
 
-    @property
-    def _seconds(self) -> float:
-        """Wall time of this phase, elsewhere too."""
-        return self._meter.seconds - float(self._before["seconds"])
-
     def _report(self) -> None:
         reading = self._meter.reading()
         self._progress(self._metrics(reading, self._last))
@@ -342,36 +341,6 @@ class Trial(ABC):
             "games": self.finished - self._before["episodes"],
             **self.episodes.means(),
         } | reading.since(earlier)
-
-
-class _Enough(Exception):
-    """Ends a stretch of `play_for`."""
-
-
-def play_for(trial: Any, seconds: float) -> dict[str, float]:
-    """Play and train for so many seconds, at least, however long a phase is and whether games end, to measure speed.
-
-    Parameters
-    ----------
-    trial : Trial or LocalGang
-        It may go on afterwards.
-    seconds : float
-
-    Returns
-    -------
-    dict
-        What `progress` is given, over the whole time, and ``seconds``.
-    """
-    chief: Trial = getattr(trial, "chief", trial)
-
-    def progress(metrics: Metrics) -> None:
-        if metrics and chief._meter.seconds >= seconds:  # a gang that is coming up has none
-            raise _Enough
-
-    with suppress(_Enough):
-        trial.train_phase(progress)
-    reading = chief._meter.reading()
-    return chief._metrics(reading, None) | {"seconds": reading.seconds}
 
 
 def anneal(trial: Trial, settings: RMSPropSettings) -> None:

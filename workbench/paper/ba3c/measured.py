@@ -16,7 +16,7 @@ from workbench.algos.rl.ba3c.exchange import AllReduce, open_store_socket
 from workbench.algos.rl.ba3c.local_gang import HOST, LocalGang
 from workbench.algos.rl.ba3c.rank import BA3CTrial
 from workbench.algos.rl.ba3c.trial import BA3C
-from workbench.algos.rl.trial import play_for
+from workbench.algos.rl.meter import play_for
 from workbench.core.budget import Budget
 from workbench.core.machine import cores
 from workbench.core.pool import deaf, end_without_a_word

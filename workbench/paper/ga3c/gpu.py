@@ -16,7 +16,7 @@ from typing import Any
 
 from workbench.algos.rl.a3c.trial import A3C
 from workbench.algos.rl.ga3c.trial import GA3C
-from workbench.algos.rl.trial import play_for
+from workbench.algos.rl.meter import play_for
 from workbench.core.machine import cores
 from workbench.core.pool import process_pool
 from workbench.paper.experiment import Rows

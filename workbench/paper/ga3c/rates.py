@@ -11,7 +11,7 @@ from typing import Any
 
 from workbench.algos.rl.a3c.trial import A3C
 from workbench.algos.rl.ga3c.trial import GA3C, GA3CTrial
-from workbench.algos.rl.trial import play_for
+from workbench.algos.rl.meter import play_for
 from workbench.paper.experiment import Rows
 from workbench.paper.ga3c.published import TABLE_2
 
