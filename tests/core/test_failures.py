@@ -29,6 +29,7 @@ class Faulty:
 
 LINE = next(n for n, line in enumerate(Path(__file__).read_text().splitlines(), 1) if "raise ValueError(f" in line)
 CAUSE = f"(test_failures.py:{LINE} in __call__)"
+SAID = r"the first [3-7] trials failed alike"  # three are enough; more may have failed in the same moment
 
 
 @pytest.fixture
@@ -43,14 +44,14 @@ def study_of(client, tmp_path):
 
 def test_a_study_whose_first_trials_fail_alike_stops_says_so_and_goes_on_once_corrected(study_of, tmp_path) -> None:
     run = study_of(max_retries=1).start()
-    with pytest.raises(FirstTrialsFailed, match="the first 3 trials failed alike: ValueError: no rate of") as told:
+    with pytest.raises(FirstTrialsFailed, match=rf"{SAID}: ValueError: no rate of") as told:
         run.wait(60)
     assert CAUSE in str(told.value)
     frames = run.frames()
     assert frames.state == "interrupted"
     failed = int((frames.trials["state"] == "failed").sum())
     assert 3 <= failed < 8
-    with pytest.raises(StudyError, match="the first 3 trials failed alike"):
+    with pytest.raises(StudyError, match=SAID):
         AttachedStudy(tmp_path / "kb.db", "faulty").wait()
     (tmp_path / "corrected").touch()
     again = study_of(max_retries=1).run(resume=True).frames()
