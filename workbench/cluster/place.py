@@ -91,11 +91,7 @@ class Place:
 
     def phases(self, folder: str) -> list[int]:
         """Phases of which there is a checkpoint, oldest first."""
-        files, path = self._at(folder)
-        try:
-            names = _names(files, path)
-        except FileNotFoundError:
-            return []
+        names = _names(*self._at(folder))
         return sorted(int(n[6:]) for n in names if n.startswith("phase-") and n[6:].isdigit())
 
     def score(self, name: str) -> float | None:
@@ -158,11 +154,7 @@ class Place:
         """List the folders of trials there; raises `CheckpointError` where it cannot be reached."""
         with _reached(self.root):
             files, path = _at(self.root)
-            try:
-                entries = [str(entry).rstrip("/") for entry in files.ls(path, detail=False)]
-            except FileNotFoundError:  # there is none yet
-                return []
-        return [entry for entry in entries if _TRIAL.fullmatch(entry.rpartition("/")[2])]
+            return [f"{path}/{name}" for name in _names(files, path) if _TRIAL.fullmatch(name)]
 
     def _at(self, name: str) -> tuple[Any, str]:
         return _at(f"{self.root}/{name}")
@@ -183,7 +175,11 @@ def _at(url: str) -> tuple[Any, str]:
 
 
 def _names(files: Any, path: str) -> list[str]:
-    return [str(entry).rpartition("/")[2] for entry in files.ls(path, detail=False)]
+    """Name what is in a folder; nothing where there is none yet."""
+    try:
+        return [str(entry).rstrip("/").rpartition("/")[2] for entry in files.ls(path, detail=False)]
+    except FileNotFoundError:
+        return []
 
 
 def _make_folder(files: Any, path: str) -> None:
