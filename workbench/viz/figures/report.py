@@ -14,6 +14,7 @@ from plotly.offline import get_plotlyjs, get_plotlyjs_version
 
 from workbench.core.errors import InvalidInput
 from workbench.core.toml import toml_lines
+from workbench.viz.figures import theme
 
 MOST_ROWS = 5000
 
@@ -239,7 +240,7 @@ def cell_html(value: Any) -> str:
     if value is None or value is pd.NaT or (isinstance(value, float) and value != value):
         return "–"
     if isinstance(value, float):
-        return escape(f"{value:.0f}" if value.is_integer() and abs(value) < 2**53 else f"{value:.4g}")
+        return theme.setting(value)
     return escape(str(value))
 
 
