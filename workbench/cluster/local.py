@@ -112,6 +112,31 @@ def local_client(
         raise InvalidInput(f"a cluster needs a whole number of nodes >= 1, got {nodes!r}")
     _allow_files(_FILES + _FILES_A_NODE * nodes)
     share = {name: str(cores_a_slot(nodes)) for name in _THREADS if name not in os.environ}
+    with dask.config.set(_settings(dashboard)), _WITHOUT_MAIN:
+        cluster = LocalWithGPUs(
+            gpus_for(nodes, gpus_per_slot),
+            gpus_per_slot,
+            n_workers=0,
+            threads_per_worker=1,
+            worker_class=ToldNanny,
+            env=share,
+            host="127.0.0.1",
+            dashboard_address="127.0.0.1:0",
+            worker_dashboard_address="127.0.0.1:0",
+            scheduler_kwargs={"dashboard": dashboard},
+            memory_limit=memory_limit,
+            security=Security.temporary(),
+            silence_logs=logging.ERROR,
+        )
+        with cluster, Client(cluster, set_as_default=False) as client:
+            cluster.scale(nodes)
+            _wait_for(client, nodes)
+            with _kept_up(cluster):
+                yield client
+
+
+def _settings(dashboard: bool) -> dict[str, Any]:
+    """Give Dask's settings for as long as there is a local cluster."""
     settings: dict[str, Any] = {
         "distributed.worker.multiprocessing-method": _method(),
         "distributed.worker.daemon": False,  # trials may start processes of their own
@@ -133,27 +158,7 @@ def local_client(
     }
     if not dashboard:
         settings["distributed.scheduler.http.routes"] = []
-    with dask.config.set(settings), _WITHOUT_MAIN:
-        cluster = LocalWithGPUs(
-            gpus_for(nodes, gpus_per_slot),
-            gpus_per_slot,
-            n_workers=0,
-            threads_per_worker=1,
-            worker_class=ToldNanny,
-            env=share,
-            host="127.0.0.1",
-            dashboard_address="127.0.0.1:0",
-            worker_dashboard_address="127.0.0.1:0",
-            scheduler_kwargs={"dashboard": dashboard},
-            memory_limit=memory_limit,
-            security=Security.temporary(),
-            silence_logs=logging.ERROR,
-        )
-        with cluster, Client(cluster, set_as_default=False) as client:
-            cluster.scale(nodes)
-            _wait_for(client, nodes)
-            with _kept_up(cluster):
-                yield client
+    return settings
 
 
 def _method() -> str:
