@@ -79,7 +79,7 @@ class StudyRun(AttachedStudy):
             study.nodes if study.client is None else None, scheduler=study.scheduler, trainable=study.trainable
         )
         warn_of_new_code(study.name, past, record)
-        _check_place(study, past)
+        _refuse_without_checkpoints(study, past)
         for event in past:
             self._progress.see(event)
         record = {**record, "aim": study.aim.to_json()}
@@ -236,7 +236,7 @@ def _last_end(past: Sequence[Event]) -> Event:
     return next(ends, Event(Kind.STUDY_INTERRUPTED, 0.0, data={}))
 
 
-def _check_place(study: "Plan", past: Sequence[Event]) -> None:
+def _refuse_without_checkpoints(study: "Plan", past: Sequence[Event]) -> None:
     """Refuse to go on without the checkpoints that were put elsewhere: every trial would begin again from its start."""
     places = (event.data.get("checkpoints") for event in reversed(past) if event.kind in _BEGUN)
     place = next(filter(None, places), None)
