@@ -49,6 +49,16 @@ class PeerLost(Exception):
     """A process of a trial has lost another one of the same trial: the cause lies there, not here."""
 
 
+def first_line(err: BaseException) -> str:
+    """Give the first line of what an error says, or its kind where it says nothing.
+
+    >>> first_line(ValueError("bad file\\nat byte 3")), first_line(EOFError())
+    ('bad file', 'EOFError')
+    """
+    said = str(err).strip()
+    return said.splitlines()[0] if said else type(err).__name__
+
+
 def refuse_unknown(what: str, given: Iterable[str], allowed: Collection[str], most: int = 8) -> None:
     """Raise the error of `unknown` for the first of the names given that is not allowed."""
     for name in given:

@@ -12,7 +12,7 @@ import numpy.typing as npt
 import pandas as pd
 
 from workbench.core.domains import scalar
-from workbench.core.errors import InvalidInput, SchedulerError, unknown
+from workbench.core.errors import InvalidInput, SchedulerError, first_line, unknown
 from workbench.core.protocols import Config
 
 NEEDED = ("config_id", "seed", "step", "score")
@@ -166,7 +166,7 @@ def _read(path: str | Path) -> pd.DataFrame:
     try:
         return pd.read_parquet(path) if Path(path).suffix in (".parquet", ".pq") else pd.read_csv(path, comment="#")
     except (OSError, ValueError) as err:  # pandas' and pyarrow's own errors are ValueErrors
-        reason = err.strerror if isinstance(err, OSError) and err.strerror else str(err).splitlines()[0]
+        reason = err.strerror if isinstance(err, OSError) and err.strerror else first_line(err)
         raise InvalidInput(f"cannot read the table {path}: {reason}") from None
 
 

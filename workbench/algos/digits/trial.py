@@ -13,7 +13,7 @@ import torch
 from torch import nn
 
 from workbench.core.budget import Budget
-from workbench.core.errors import InvalidInput
+from workbench.core.errors import InvalidInput, first_line
 from workbench.core.protocols import Metrics, Progress
 
 CHECKPOINT = "trial.pt"
@@ -123,8 +123,8 @@ class TorchTrial(ABC):
             if state["seed"] == self.seed:
                 self._draws = state["draws"]
         except (OSError, RuntimeError, KeyError, ValueError, EOFError, pickle.UnpicklingError) as err:
-            reason = str(err).splitlines()[0] if str(err) else type(err).__name__
-            raise InvalidInput(f"no checkpoint of a {type(self).__name__} can be read in {path}: {reason}") from None
+            kind = type(self).__name__
+            raise InvalidInput(f"no checkpoint of a {kind} can be read in {path}: {first_line(err)}") from None
 
     def close(self) -> None:  # noqa: B027  part of the contract
         """Nothing to release."""

@@ -9,7 +9,7 @@ import torch
 
 from workbench.algos.rl.games import Game, Rules, find_game
 from workbench.algos.rl.model import ActorCritic, make_model, networks_of, reads_rgb
-from workbench.core.errors import InvalidInput
+from workbench.core.errors import InvalidInput, first_line
 from workbench.core.record import modules_to_import
 
 CHECKPOINT = "trial.pt"
@@ -53,8 +53,7 @@ def read_checkpoint(path: str | Path, device: str | torch.device = "cpu") -> dic
         ValueError,
         pickle.UnpicklingError,
     ) as err:
-        reason = str(err).splitlines()[0] if str(err) else type(err).__name__
-        raise InvalidInput(f"the checkpoint {file} cannot be read, it may be cut short: {reason}") from None
+        raise InvalidInput(f"the checkpoint {file} cannot be read, it may be cut short: {first_line(err)}") from None
 
 
 _COUNTERS = {

@@ -17,7 +17,7 @@ import torch.distributed
 from torch import Tensor
 
 from workbench.algos.rl.ba3c.connection import ALIVE_S
-from workbench.core.errors import PeerLost
+from workbench.core.errors import PeerLost, first_line
 
 dist: Any = torch.distributed  # in part untyped
 _MEET_S = 60.0  # for ranks that are all there already
@@ -120,7 +120,7 @@ class AllReduce:
             met = dist.TCPStore(*where, timeout=limit, wait_for_workers=False, **fd)
             self._group: Any = _process_group(met, rank, n_ranks, host, device, limit)
         except RuntimeError as err:
-            raise PeerLost(f"the process group did not come about: {_first_line(err)}") from None
+            raise PeerLost(f"the process group did not come about: {first_line(err)}") from None
 
     def sum(self, array: np.ndarray, alive: Callable[[], object]) -> np.ndarray:
         """Return the sum over ranks, the same bits on every rank; `alive` is called while others are awaited."""
@@ -133,7 +133,7 @@ class AllReduce:
                 alive()
             work.wait()
         except RuntimeError as err:
-            raise PeerLost(f"a rank was lost in the all-reduce: {_first_line(err)}") from None
+            raise PeerLost(f"a rank was lost in the all-reduce: {first_line(err)}") from None
         return tensor.cpu().numpy()
 
     def close(self) -> None:
@@ -152,7 +152,3 @@ def _process_group(store: Any, rank: int, n_ranks: int, host: str, device: torch
     gloo._devices = [dist.ProcessGroupGloo.create_device(hostname=host)]  # by itself it may take another network
     gloo._timeout = limit
     return dist.ProcessGroupGloo(store, rank, n_ranks, gloo)
-
-
-def _first_line(err: BaseException) -> str:
-    return str(err).splitlines()[0] if str(err) else type(err).__name__

@@ -15,7 +15,7 @@ from stable_baselines3.common.vec_env import VecNormalize
 from stable_baselines3.her.her_replay_buffer import HerReplayBuffer
 
 from workbench.algos.rl.checkpoint import CHECKPOINT
-from workbench.core.errors import InvalidInput
+from workbench.core.errors import InvalidInput, first_line
 
 _LEARNED = ("log_ent_coef",)  # other variables are hyperparameters, and those are a trial's own
 _STATISTICS = ("mean", "var", "count")
@@ -72,8 +72,7 @@ def read(path: Path, model: BaseAlgorithm, algorithm: str) -> tuple[dict[str, An
     except InvalidInput:
         raise
     except (OSError, RuntimeError, KeyError, ValueError, TypeError, EOFError, pickle.UnpicklingError) as err:
-        reason = str(err).splitlines()[0] if str(err) else type(err).__name__
-        raise InvalidInput(f"no checkpoint of {algorithm} can be read in {path}: {reason}") from None
+        raise InvalidInput(f"no checkpoint of {algorithm} can be read in {path}: {first_line(err)}") from None
     return counters, state["draws"]
 
 
