@@ -43,7 +43,7 @@ from workbench.core.describe import describe, explain_of
 from workbench.core.drive import drive, replay
 from workbench.core.errors import InvalidInput, SchedulerError
 from workbench.core.ledger import Ledger, TrialState
-from workbench.core.protocols import Kind, Report, Verdict, expectation_of
+from workbench.core.protocols import Config, Kind, Report, Verdict, expectation_of
 from workbench.core.registry import REGISTRY
 from workbench.simulation.cluster import VirtualCluster
 from workbench.simulation.executor import SimulatedExecutor
@@ -378,6 +378,32 @@ def test_sizes_are_true_where_the_searcher_runs_out(scheduler) -> None:
     assert len({run.trial for run in world.runs}) == scheduler.n_trials or isinstance(
         getattr(scheduler, "scheduler", scheduler), PBT
     )
+
+
+class Short(RandomSearcher):
+    """Runs out after five configurations, and does not say so beforehand."""
+
+    def suggest(self, trial: int) -> Config | None:
+        return super().suggest(trial) if trial < 5 else None
+
+
+SHORT = {  # of those that need not know beforehand how many there will be
+    "random": lambda: FullRuns(Short(SPACE), 7, 3),
+    "hypertrick": lambda: HyperTrick(Short(SPACE), 12, 4, 0.25),
+    "asha": lambda: ASHA(Short(SPACE), 14, 9),
+    "pasha": lambda: PASHA(Short(SPACE), 14, 9),
+    "sure": lambda: Sure(Short(SPACE), 12, 9, finalists=2, seeds=2, warmup=4),
+    "portfolio": lambda: Portfolio(Short(SPACE), 4, (8, 4, 2), (0.5, 0.25, 0.0)),
+    "median": lambda: MedianStopping(Short(SPACE), 12, 4),
+    "seeded": lambda: Seeded(ASHA(Short(SPACE), 14, 9), 2),
+}
+
+
+@pytest.mark.parametrize("name", SHORT)
+@pytest.mark.parametrize("slots", [1, 2, 20])
+def test_a_searcher_that_runs_out_before_its_time_ends_the_study(name, slots) -> None:
+    world = play(SHORT[name](), slots)
+    assert len({run.config["lr"] for run in world.runs}) == 5
 
 
 def test_every_reason_has_words_that_name_no_other_scheduler_s_modes(scheduler) -> None:

@@ -146,7 +146,7 @@ class ASHA:
 
     def _close(self, reporter: int | None) -> dict[int, Decision]:
         """Stop all who wait once nothing can change their places any more."""
-        if self._trials.n_running or self._trials.n_left > 0 or self._promotable() is not None:
+        if self._trials.n_running or self._promotable() is not None or self._trials.more_to_come:
             return {}
         for trial in self._paused:
             self._trials.end(trial)

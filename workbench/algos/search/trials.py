@@ -26,6 +26,7 @@ class Trials:
         self._suggested: dict[int, int] = {}  # trial → number of the suggestion it runs
         self.drawn: list[Config] = []  # from the searcher, in order
         self.configs: list[Config] = []
+        self._ahead = False
 
     def __len__(self) -> int:
         return len(self.configs)
@@ -38,7 +39,13 @@ class Trials:
     @property
     def n_left(self) -> int:
         """Configurations still to come."""
-        return self._limit - len(self.drawn)
+        return self._limit - len(self.drawn) + self._ahead
+
+    @property
+    def more_to_come(self) -> bool:
+        """Whether there is another configuration: it is drawn ahead, for a searcher may run out before its limit."""
+        self._ahead = self.draw() is not None
+        return self._ahead
 
     @property
     def n_running(self) -> int:
@@ -51,6 +58,9 @@ class Trials:
 
     def draw(self) -> Config | None:
         """Take the next configuration from the searcher, to begin it later; ``None`` when none is left."""
+        if self._ahead:
+            self._ahead = False
+            return self.drawn[-1]
         if self.n_left <= 0:
             return None
         config = self._searcher.suggest(len(self.drawn))
