@@ -6,6 +6,7 @@ import gymnasium
 import numpy as np
 import pytest
 import torch
+from gymnasium.wrappers import TransformObservation, TransformReward
 
 from workbench.algos.rl.envs import checked_actions, make_agents
 from workbench.algos.rl.games import Rules, find_game
@@ -130,6 +131,21 @@ def test_pictures_lie_with_channels_last_in_memory_whoever_makes_them_and_in_rol
     assert (rollout.obs[[3, 1]] == obs).all()
     for pictures in (obs, segments.obs[0], rollout.obs):
         assert torch.from_numpy(pictures).is_contiguous(memory_format=torch.channels_last)
+
+
+@pytest.mark.parametrize(
+    ("wrapper", "told"),
+    [
+        (lambda env: TransformReward(env, lambda reward: np.inf), "a reward"),
+        (lambda env: TransformObservation(env, lambda obs: obs * np.float32("nan"), None), "an observation"),
+    ],
+)
+@pytest.mark.filterwarnings("ignore")
+def test_an_environment_that_gives_no_numbers_is_named_and_not_the_learning(wrapper, told):
+    agents = make_agents(find_game("CartPole-v1", wrappers=[wrapper]), 2, 0)
+    with pytest.raises(InvalidInput, match=rf"CartPole-v1 has given {told} that is NaN or infinite"):
+        play(agents, 2, np.random.default_rng(0))
+    agents.close()
 
 
 def test_closed_environments_say_so():

@@ -197,8 +197,14 @@ class GymnasiumAgents:
             obs, rewards, terminated, truncated, _ = self._env.step(self._actions)
         started = self._fresh
         self._fresh = (terminated | truncated) & ~started
-        obs = np.asarray(obs, self.game.obs_dtype)
-        return Step(self._ids, obs, np.asarray(rewards, np.float32), terminated, truncated, started)
+        obs, rewards = np.asarray(obs, self.game.obs_dtype), np.asarray(rewards, np.float32)
+        for what, given in (("an observation", obs), ("a reward", rewards)):
+            if given.dtype.kind == "f" and not np.isfinite(given).all():
+                raise InvalidInput(
+                    f"{self.game.name} has given {what} that is NaN or infinite: mend its step() or reset(), "
+                    "no agent can learn from it"
+                )
+        return Step(self._ids, obs, rewards, terminated, truncated, started)
 
     def send(self, actions: np.ndarray) -> None:
         """Keep the actions for the next `recv`."""
