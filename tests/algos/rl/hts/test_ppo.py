@@ -119,6 +119,9 @@ def test_an_update_counts_once_and_repeats_with_its_generator():
     assert not all(torch.equal(a, b) for a, b in zip(trial.model.parameters(), other.model.parameters(), strict=True))
 
 
-def test_more_minibatches_than_experiences_are_as_many():
-    trial, _, _ = updated(n_minibatches=1000)
+def test_minibatches_hold_two_experiences_at_least():
+    """An advantage that is brought to mean 0 all alone is 0, and no policy is learned from it."""
+    trial, update, (rollout, _, _) = updated(n_epochs=1, n_minibatches=1000)
     assert all(torch.isfinite(p).all() for p in trial.model.parameters())
+    assert trial.learner.descents == len(rollout) // 2
+    assert update.policy_loss != 0

@@ -77,6 +77,8 @@ def proximal_update(
     generator : numpy.random.Generator
         Shuffles the experiences, anew in each epoch.
     n_epochs, n_minibatches : int
+        A minibatch holds two experiences or more, though there be fewer of them: the advantage of one, less its mean,
+        is 0.
     clip_ratio : float
 
     Raises
@@ -85,7 +87,7 @@ def proximal_update(
         Loss or gradients are NaN or infinite.
     """
     lags = learner.updates - rollout.versions
-    parts = min(n_minibatches, len(rollout))
+    parts = min(n_minibatches, max(1, len(rollout) // 2))
     shuffled = (part for _ in range(n_epochs) for part in np.array_split(generator.permutation(len(rollout)), parts))
     sums = np.zeros(4)
     with learner.stream(0):
