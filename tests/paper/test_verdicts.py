@@ -4,6 +4,7 @@ import math
 
 import numpy as np
 import pytest
+from scipy import stats
 
 from workbench.analysis.bootstrap import Interval
 from workbench.paper import verdicts
@@ -133,13 +134,47 @@ def test_what_holds_in_all_of_a_few_runs_need_not_hold_in_most() -> None:
 
 def test_gains_are_told_in_per_cent_of_the_other_s_mean() -> None:
     ours, theirs = [11.0, 12.0, 13.0], [9.0, 10.0, 11.0]
-    gap = verdicts.percent(ours, theirs)
-    # Welch's of equal deviations 1 and n = 3: t(0.975, 4) = 2.7764
-    assert gap == pytest.approx((20, 20 - 27.764 * (2 / 3) ** 0.5, 20 + 27.764 * (2 / 3) ** 0.5), abs=1e-2)
-    assert verdicts.paired_percent(ours, theirs) == (20, 20, 20)
+    # variances of the means 1/3, t(0.975, 4)^2 = 7.7086; so a = 100 - 2.5695, b = 120, c = 144 - 2.5695
+    root = (120**2 - 97.4305 * 141.4305) ** 0.5
+    limits = [100 * ((120 + sign * root) / 97.4305 - 1) for sign in (-1, 1)]
+    assert verdicts.percent(ours, theirs) == pytest.approx((20, *limits), abs=1e-2)
+    below = verdicts.percent(np.negative(ours), np.negative(theirs))  # as scores of Pong
+    assert below == pytest.approx((-20, -limits[1], -limits[0]), abs=1e-2)
     assert verdicts.negated(Interval(1, 0, 3)) == (-1, -3, 0)
-    assert verdicts.percent([3.0], [2.0]) == (50, -math.inf, math.inf)
+
+
+def test_gains_of_what_does_not_vary_and_of_single_runs() -> None:
     assert verdicts.percent([3.0, 3.0], [2.0, 2.0]) == (50, 50, 50)
+    assert verdicts.paired_percent([3.0, 3.3, 3.6], [2.0, 2.2, 2.4]) == pytest.approx((50, 50, 50))
+    for gain in (verdicts.percent, verdicts.paired_percent):
+        assert gain([3.0], [2.0]) == (50, -math.inf, math.inf)
+        assert gain([3.0, 4.0], [0.5, 9.0])[1:] == (-math.inf, math.inf), "each may be 0"
+
+
+def test_over_what_may_be_next_to_nothing_a_gain_has_no_upper_limit() -> None:
+    ours, theirs = [490.0, 500.0, 495.0], [10.0, 60.0, 110.0]
+    _, low, high = verdicts.percent(ours, theirs)
+    assert low > 0
+    assert high == math.inf
+    assert verdicts.percent(np.negative(ours), np.negative(theirs))[1:] == (-math.inf, -low)
+
+
+@pytest.mark.parametrize(
+    ("gain", "test"),
+    [
+        (verdicts.percent, lambda ours, theirs: stats.ttest_ind(ours, theirs, equal_var=False)),
+        (verdicts.paired_percent, stats.ttest_rel),
+    ],
+)
+def test_a_gain_leaves_0_out_just_where_the_test_of_the_difference_does_and_errs_as_rarely(gain, test) -> None:
+    draw, wrong = np.random.default_rng(0), []
+    for _ in range(500):
+        alike = draw.normal(0, 10, 5)
+        ours, theirs = draw.normal(150, 30, 5) + alike, draw.normal(100, 20, 5) + alike
+        _, low, high = gain(ours, theirs)
+        assert (low <= 0 <= high) == (test(ours, theirs).pvalue >= 0.05)
+        wrong.append(not low <= 50 <= high)
+    assert np.mean(wrong) == pytest.approx(0.05, abs=0.025)
 
 
 def test_with_three_seeds_one_interval_in_twenty_errs_as_the_page_says() -> None:

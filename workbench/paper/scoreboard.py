@@ -34,8 +34,8 @@ VERDICTS = """\
 
 *Computed* is a formula, *simulated* is virtual time, *measured* is a recording in `data/`, made by the command in the
 row at the scale behind it. **Ours of scale minutes are small**: two cores, mostly CartPole, few seeds. A *derived*
-number follows from others in the paper's text. Intervals over seeds are Student's and Welch's, wider than the
-bootstraps of few seeds on other pages.
+number follows from others in the paper's text. Intervals over seeds are Student's and Welch's, of gains in per cent
+Fieller's: wider than the bootstraps of few seeds on other pages.
 """
 
 
@@ -179,8 +179,8 @@ def _line(row: Row, ours: Ours, papers: bool, published: bool) -> str:
 def _found(ours: Ours) -> str:
     value = _digits(ours.value, 4)
     if ours.interval is not None:
-        sure = all(map(math.isfinite, ours.interval))
-        value += f" [{', '.join(_digits(end, 3) for end in ours.interval)}]" if sure else " [one run]"
+        ends = [_digits(end, 3) if math.isfinite(end) else "no limit" for end in ours.interval]
+        value += f" [{', '.join(ends)}]"
     value = f"{value} {ours.unit}".strip()
     return value if ours.chance is None else f"{value}, chance {100 * ours.chance:.2g} %"
 
