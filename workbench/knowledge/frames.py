@@ -39,7 +39,7 @@ DECISIONS = ["at_s", "trial", "phase", "verdict", "mode", "reason"]
 METRICS = ["seq", "trial", "phase", "at_s", "name", "value"]
 INTERVENTIONS = ["at_s", "trial", "action", "accepted", "why", "by", "data"]
 SLOTS = ["slot", "node", "joined_s", "lost_s"]
-RESERVED = frozenset({*TRIALS, "phase", "score", "trials", "step", "member", "founder", "previous", "copied"})
+RESERVED = frozenset({*TRIALS, "phase", "score", "trials", "step", "member", "founder", "previous", "copied", "study"})
 """What no hyperparameter may be called: columns of the tables that it would stand in."""
 FRAMES = ["trials", "phases", "spans", "decisions", "interventions", "metrics", "slots"]
 
