@@ -7,7 +7,7 @@ last 100 finished games, read in the same way from every system; ``finals`` by s
 The systems (``--systems``):
 
 - ``default``: GA3C as it comes, its threads running freely in two groups
-- ``before``: with the old default's network, start and RMSProp: one trunk, uniform, epsilon inside the root
+- ``before``: with the network, start and RMSProp of 0.1.0: one trunk, uniform, epsilon inside the root, squares from 0
 - ``a2c``: Stable-Baselines3's, as many experiences an update (``min_training_batch / t_max`` environments, ``t_max``
   steps of each), with GA3C's learning rate, discount, entropy bonus, value weight, clipping and RMSProp
 
@@ -37,7 +37,7 @@ from workbench.paper.experiment import RecordedTable
 WINDOW = 100  # games
 RECORDINGS = ("ga3c-against-sb3", "ga3c-against-sb3-atari", "ga3c-defaults-atari")
 SYSTEMS = ("default", "before", "a2c")
-BEFORE = {"init": "uniform", "eps_inside_root": True}
+BEFORE = {"init": "uniform", "eps_inside_root": True, "initial_square": 0.0}
 Curve = list[tuple[int, float, int]]  # frames, score, games the score is the mean of
 
 

@@ -195,7 +195,8 @@ class RMSPropSettings(Settings):
         Frames over which the learning rate falls from its value to 0, linearly, as A3C (Mnih et al., 2016, supplement);
         counted from the trial's beginning over all its phases. By default it does not fall.
     rmsprop_decay, rmsprop_eps, eps_inside_root, initial_square, max_grad_norm
-        See `SharedRMSProp`.
+        See `SharedRMSProp`. By default `initial_square` is 0 where networks read vectors, and 1e-4 where they have
+        convolutions, far above their squared gradients: from 0 the first steps silence most of their features.
     """
 
     tunable: ClassVar[tuple[str, ...]] = (
@@ -212,25 +213,28 @@ class RMSPropSettings(Settings):
     rmsprop_decay: float = 0.99
     rmsprop_eps: float = 1e-5
     eps_inside_root: bool = False
-    initial_square: float = 0.0
+    initial_square: float | None = None
     max_grad_norm: float | None = 0.5
 
     def __post_init__(self) -> None:
         super().__post_init__()
         check(self, whole(1).or_none(), "anneal_frames")
         check(self, POSITIVE, "rmsprop_eps")
-        check(self, FROM_ZERO, "initial_square")
+        check(self, FROM_ZERO.or_none(), "initial_square")
         check(self, POSITIVE.or_none(), "max_grad_norm")
         check(self, DECAY, "rmsprop_decay")
 
     def make_optimizer(self, params: Iterable[torch.Tensor]) -> SharedRMSProp:
         """Make what steps the weights."""
+        params, initial_square = list(params), self.initial_square
+        if initial_square is None:
+            initial_square = 1e-4 if any(weight.dim() == 4 for weight in params) else 0.0
         return SharedRMSProp(
             params,
             self.learning_rate,
             decay=self.rmsprop_decay,
             eps=self.rmsprop_eps,
             eps_inside_root=self.eps_inside_root,
-            initial_square=self.initial_square,
+            initial_square=initial_square,
             max_norm=self.max_grad_norm,
         )

@@ -308,6 +308,23 @@ def test_the_authors_settings_are_those_of_their_code():
     assert all(getattr(ours, name) != value for name, value in AUTHORS.items())  # no more than what differs
 
 
+def test_the_first_steps_leave_a_network_of_pictures_as_it_is():
+    """From accumulators of 0 they are of ten learning rates, and values end up far from any return."""
+    losses = {}
+    for initial_square in (None, 0.0):
+        settings = GA3C(
+            "Pong", phase=Budget(frames=10_000), lockstep=True, initial_square=initial_square, n_agents=16, min_games=1,
+            max_episode_frames=1000, emulator_threads=1,
+        )  # fmt: skip
+        trial = settings({}, seed=0)
+        losses[initial_square] = trial.train_phase(lambda metrics: None)["value_loss"]
+        trial.close()
+    assert losses[None] < 0.3
+    assert losses[0.0] > 3 * losses[None]
+    starts = {game: GA3C(game)({}, 0).learner.optimizer.square_avg[0].max().item() for game in ("Pong", "CartPole-v1")}
+    assert starts == {"Pong": pytest.approx(1e-4), "CartPole-v1": 0}
+
+
 def test_a_checkpoint_of_the_shared_network_is_refused_in_one_line_and_still_plays(tmp_path):
     shared = GA3C("CartPole-v1", network="mlp")({}, 0)
     shared.save(tmp_path)
