@@ -165,6 +165,9 @@ def _play_once(
         playing[step.env_ids[counted & (step.terminated | step.truncated)]] = False
         if not playing.any():
             return returns, lengths
-        with torch.inference_mode():
-            policy = torch.softmax(model(torch.from_numpy(step.obs).to(device))[0], 1).cpu().numpy()
+        live = playing[step.env_ids]
+        policy = np.full((len(live), agents.game.n_actions), 1 / agents.game.n_actions, np.float32)
+        with torch.inference_mode():  # games that are over play on at random
+            logits, _ = model(torch.from_numpy(step.obs[live]).to(device))
+            policy[live] = torch.softmax(logits, 1).cpu().numpy()
         agents.send(policy.argmax(1) if greedy else sample(policy, generator))
