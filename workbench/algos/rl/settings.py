@@ -195,8 +195,8 @@ class RMSPropSettings(Settings):
         Frames over which the learning rate falls from its value to 0, linearly, as A3C (Mnih et al., 2016, supplement);
         counted from the trial's beginning over all its phases. By default it does not fall.
     rmsprop_decay, rmsprop_eps, eps_inside_root, initial_square, max_grad_norm
-        See `SharedRMSProp`. By default `initial_square` is 0 where networks read vectors, and 1e-4 where they have
-        convolutions, far above their squared gradients: from 0 the first steps silence most of their features.
+        See `SharedRMSProp`. By default `initial_square` is 0 where networks read vectors, and 1 where they have
+        convolutions, as in the authors' code: from 0 the first steps silence most of their features.
     """
 
     tunable: ClassVar[tuple[str, ...]] = (
@@ -228,7 +228,7 @@ class RMSPropSettings(Settings):
         """Make what steps the weights."""
         params, initial_square = list(params), self.initial_square
         if initial_square is None:
-            initial_square = 1e-4 if any(weight.dim() == 4 for weight in params) else 0.0
+            initial_square = 1.0 if any(weight.dim() == 4 for weight in params) else 0.0
         return SharedRMSProp(
             params,
             self.learning_rate,

@@ -322,7 +322,7 @@ def test_the_first_steps_leave_a_network_of_pictures_as_it_is():
     assert losses[None] < 0.3
     assert losses[0.0] > 3 * losses[None]
     starts = {game: GA3C(game)({}, 0).learner.optimizer.square_avg[0].max().item() for game in ("Pong", "CartPole-v1")}
-    assert starts == {"Pong": pytest.approx(1e-4), "CartPole-v1": 0}
+    assert starts == {"Pong": 1, "CartPole-v1": 0}
 
 
 def test_a_checkpoint_of_the_shared_network_is_refused_in_one_line_and_still_plays(tmp_path):
