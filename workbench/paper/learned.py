@@ -3,6 +3,7 @@
 from collections.abc import Iterator
 from pathlib import Path
 from statistics import median
+from typing import Any
 
 from workbench.core.places import DATA
 from workbench.paper.evaluated import evaluated
@@ -40,12 +41,15 @@ def page_of_what_was_learned(root: str | Path = DATA) -> str:
 
 
 def _agents(root: Path) -> Iterator[tuple[str, ...]]:
-    """Agents that were evaluated by the protocol of their paper."""
+    """Agents that were evaluated by the protocol of their paper, a row a game."""
+    by_game: dict[str, dict[str, list[dict[str, Any]]]] = {}
     for name, evaluations in evaluated(root):
-        n, means = len(evaluations), ", ".join(f"{evaluation['mean']:.1f}" for evaluation in evaluations)
-        games = f"{evaluations[0]['n_episodes']} games"
-        score = f"{means}, the mean of {games}" if n == 1 else f"{means}, the means of {games} each"
-        yield f"`{name}`", evaluations[0]["game"], "one agent of GA3C" if n == 1 else f"{n} agents of GA3C", score
+        by_game.setdefault(evaluations[0]["game"], {})[name] = evaluations
+    for game, known in by_game.items():
+        means = "; ".join(", ".join(f"{each['mean']:.1f}" for each in agents) for agents in known.values())
+        n, n_games = sum(map(len, known.values())), {each["n_episodes"] for agents in known.values() for each in agents}
+        words = f"{means}: means of {' or '.join(map(str, sorted(n_games)))} games"
+        yield ", ".join(f"`{name}`" for name in known), game, f"{n} agent{'s' * (n > 1)} of GA3C", words
 
 
 def _last_scores(root: str | Path) -> Iterator[tuple[str, ...]]:
