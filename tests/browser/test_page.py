@@ -88,6 +88,22 @@ def test_keys_select_clear_and_filter(tab, running):
     assert tab.evaluate("document.activeElement.type") == "search"
 
 
+def test_keys_faster_than_the_page_is_drawn_are_not_lost(tab, running):
+    stand(tab, running)
+    drawn(tab)
+    rows(tab).first.click()
+    drawn(tab)
+    [first] = state(tab, "selected")
+    tab.evaluate("""() => {
+      const grid = document.querySelector(".wb-table");
+      const press = (shiftKey) => grid.dispatchEvent(new KeyboardEvent("keydown", { key: "ArrowDown", shiftKey }));
+      press(false);
+      press(true);
+    }""")
+    assert len(state(tab, "selected")) == 2
+    assert first not in state(tab, "selected")
+
+
 def test_a_brush_becomes_the_filter_and_a_legend_hides(tab, running):
     stand(tab, running)
     drawn(tab)

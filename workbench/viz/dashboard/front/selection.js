@@ -91,6 +91,7 @@ function makeSelection(model, store) {
     for (const callback of store.changed) callback();
   };
   own.select = (numbers) => {
+    own.selected = new Set(numbers); // a second key may come before the next frame
     model.set("selected", [...numbers]);
     model.save_changes();
   };
