@@ -15,6 +15,7 @@ from workbench import PBT, HyperTrick, KnowledgeBase, RandomSearcher, Study, Suc
 from workbench.cli.main import main
 from workbench.core.errors import DatabaseError, InvalidInput, StudyError
 from workbench.core.ledger import Ledger
+from workbench.core.machine import slots_here
 from workbench.core.protocols import Event, Kind
 from workbench.knowledge import StudyLog, check
 from workbench.study.file import study_from
@@ -166,9 +167,8 @@ def test_from_a_shell_what_to_do_next_is_said(tmp_path, monkeypatch, capsys) -> 
     assert "runs mine:train, code of your own, which is not in the pack" in said
     assert "torch was 0.4 there, is " in said
     assert main(["unpack", "moved/one.pack", "--db", "there/kb.db", "--name", "an other"]) == 0
-    assert "go on with: workbench run --resume --name 'an other' --trainable mine:train --db there/kb.db" in (
-        capsys.readouterr().out
-    )
+    then = "go on with: workbench run --resume --name 'an other' --trainable mine:train --db there/kb.db"
+    assert f"{then} --nodes {slots_here()}\n" in capsys.readouterr().out
     with KnowledgeBase("kb.db") as old, KnowledgeBase("there/kb.db") as new:
         assert new["an other"].events() == old["one"].events()
         same = ["trial", "phase", "at_s", "name", "value"]

@@ -221,10 +221,12 @@ def _pack(arguments: argparse.Namespace) -> int:
 
 
 def _unpack(arguments: argparse.Namespace) -> int:
+    from workbench.core.machine import slots_here
     from workbench.study.unpack import unpack
 
     unpacked = unpack(arguments.file, arguments.db, name=arguments.name, checkpoints=arguments.checkpoints)
     where = {"--db": arguments.db, "--checkpoints": arguments.checkpoints}
+    where["--nodes"] = slots_here()  # not those of the machine that it comes from
     print(unpacked)
     print(f"go on with: {resume_command(unpacked.name, unpacked.spec, where)}")
     return 0

@@ -13,7 +13,7 @@ from workbench.core.describe import Registry, build, made, settings_of, without_
 from workbench.core.errors import InvalidInput, refuse_unknown, unknown
 from workbench.core.ledger import Ledger
 from workbench.core.protocols import ranks_needed
-from workbench.core.record import code_named, in_drawn_order, own_classes, scheduler_from_record
+from workbench.core.record import code_named, in_drawn_order, last_settings, own_classes, scheduler_from_record
 from workbench.core.registry import SCHEDULERS, SEARCHERS
 from workbench.core.space import Space
 from workbench.study.own import imported, trainable_from, with_own
@@ -124,6 +124,8 @@ def study_from(table: Mapping[str, Any], **overrides: Any) -> Study:
 def recorded_study(db: str | Path, name: str, n_trials: int | None = None, **settings: Any) -> Study:
     """Build a study again that a knowledge base holds, to resume it by its name; with more trials by `n_trials`.
 
+    Settings that are not given, the nodes of a local cluster among them, are those of its last driver.
+
     Raises
     ------
     DatabaseError, StudyError
@@ -143,7 +145,10 @@ def recorded_study(db: str | Path, name: str, n_trials: int | None = None, **set
             "warm_start(searcher, db, name)"
         )
     given = {key: value for key, value in settings.items() if value is not None}
-    study = study_from_record(name, in_drawn_order(spec, events), db=db, **{**asdict(Ledger(events).aim), **given})
+    known = {**asdict(Ledger(events).aim), **last_settings(events)}
+    if "client" in given:
+        known.pop("nodes", None)  # its workers are the nodes
+    study = study_from_record(name, in_drawn_order(spec, events), db=db, **{**known, **given})
     if n_trials is None:
         return study
     return replace(study, scheduler=replace(study.scheduler, n_trials=n_trials))  # type: ignore[type-var]

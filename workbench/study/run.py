@@ -14,7 +14,7 @@ from workbench.core.errors import FirstTrialsFailed, StudyError
 from workbench.core.failures import Hopeless
 from workbench.core.ledger import Ledger
 from workbench.core.protocols import Event, Kind, Scheduler
-from workbench.core.record import provenance, take_up, warn_of_new_code
+from workbench.core.record import RUN_SETTINGS, provenance, take_up, warn_of_new_code
 from workbench.core.size import size_of
 from workbench.study.attached import AttachedStudy
 from workbench.study.callbacks import Callbacks
@@ -82,7 +82,8 @@ class StudyRun(AttachedStudy):
         _refuse_without_checkpoints(study, past)
         for event in past:
             self._progress.see(event)
-        record = {**record, "aim": study.aim.to_json()}
+        settings = {key: getattr(study, key) for key in RUN_SETTINGS}
+        record = {**record, "aim": study.aim.to_json(), "settings": settings}
         if study.checkpoints is not None:
             record["checkpoints"] = study.checkpoints
         if raised is not None:
