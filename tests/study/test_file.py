@@ -4,18 +4,22 @@ import contextlib
 import io
 import os
 import tomllib
+from decimal import Decimal
+from functools import partial
 from pathlib import Path
 
+import numpy as np
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
+from tests import own
 from tests.cli.test_main import STUDY
 from tests.core.test_record import kept
 from workbench import HyperTrick, Study, Uniform
 from workbench.algos.quadratic import Quadratic
 from workbench.cli.main import main
-from workbench.core.errors import WorkbenchError
+from workbench.core.errors import InvalidInput, WorkbenchError
 from workbench.study.file import recorded_study, study_from
 
 QUICK = settings(max_examples=150, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
@@ -155,3 +159,16 @@ def test_a_study_whose_log_is_older_than_its_settings_goes_on_with_the_defaults(
     again = recorded_study("x.db", "old")
     usual = Study("usual", study.scheduler, study.trainable)
     assert (again.stall_s, again.nodes) == (usual.stall_s, usual.nodes)
+
+
+def test_settings_of_one_s_own_code_come_back_as_they_were_or_are_refused(folder) -> None:
+    for name, step in (("p", np.float32(0.5)), ("q", Decimal("0.5"))):
+        kept("x.db", Study(name, HyperTrick(QUADRATIC, 3, 2), partial(own.climb, step=step), "x.db", nodes=1))
+    again = recorded_study("x.db", "p", trainable="tests.own:climb")
+    assert again.trainable.function.keywords == {"step": 0.5}
+    with pytest.raises(
+        InvalidInput, match=r"step of study 'q' was an object .* resume it with its file, or from Python"
+    ):
+        recorded_study("x.db", "q", trainable="tests.own:climb")
+    with pytest.raises(InvalidInput, match="makes none import: resume it with its file"):  # naming it would not do
+        recorded_study("x.db", "q")

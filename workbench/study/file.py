@@ -169,16 +169,23 @@ def study_from_record(name: str, spec: Mapping[str, Any], trainable: str | None 
     Raises
     ------
     InvalidInput
-        Its scheduler, searcher or trainable is not one of the workbench's: pass the objects to `Study` instead.
+        Its scheduler, searcher or trainable is not one of the workbench's, or a setting is an object of which the
+        record has only the class: pass the objects to `Study` instead.
     """
     if spec.get("simulated"):
         raise InvalidInput(f"study {name!r} was simulated, and nothing trained that could go on: simulate it again")
     recorded = without_retired(spec["trainable"])
     if trainable is None and (mine := own_classes(recorded)):
-        there = "" if mine[0].startswith("__main__:") else f"name it, trainable={mine[0]!r}, or "
+        nameable = mine == [recorded.get("kind")] and not mine[0].startswith("__main__:")
+        there = "" if not nameable else f"name it, trainable={mine[0]!r}, or "
         raise InvalidInput(
             f"study {name!r} runs {mine[0]}, code of your own, which a knowledge base alone makes none import: {there}"
             f"resume it with its file, or from Python, Study({name!r}, scheduler, trainable).run(resume=True)"
+        )
+    if lost := [key for key, value in recorded.items() if own_classes(value)]:
+        raise InvalidInput(
+            f"{lost[0]} of study {name!r} was an object that its record cannot make again: resume it with its file, or "
+            f"from Python, Study({name!r}, scheduler, trainable, db=…).run(resume=True)"
         )
     if (named := code_named(recorded)) and trainable is None:
         raise InvalidInput(
