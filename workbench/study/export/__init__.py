@@ -4,7 +4,7 @@ from pathlib import Path
 
 from workbench.core.errors import unknown
 from workbench.knowledge import KnowledgeBase
-from workbench.study.export.exporter import Exporter, whole_log
+from workbench.study.export.exporter import Exporter, own_folder, whole_log
 
 FORMATS = ("optuna", "tensorboard", "mlflow", "wandb", "csv")
 
@@ -19,8 +19,8 @@ def export(db: str | Path, name: str, to: str, out: str | Path | None = None) ->
     to : str
         ``optuna``, ``tensorboard``, ``mlflow``, ``wandb`` (offline) or ``csv``.
     out : path or str, optional
-        Where to: for ``optuna`` and ``mlflow`` a file or the URL of a storage or a server, else a folder; by default
-        beside the knowledge base.
+        Where to: for ``optuna`` and ``mlflow`` a file or the URL of a storage or a server, else a folder, which is
+        empty, missing or an earlier export of the study; by default beside the knowledge base.
 
     Returns
     -------
@@ -33,7 +33,9 @@ def export(db: str | Path, name: str, to: str, out: str | Path | None = None) ->
     with KnowledgeBase(db) as kb:
         study = kb[name]
         if to == "csv":
-            study.frames().export(place)
+            frames = study.frames()
+            own_folder(Path(place), name)
+            frames.export(place)
             return place
         exporter = exporter_of(to, place)
         exporter.open(name, study.spec, study.created_unix)
