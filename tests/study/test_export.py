@@ -13,6 +13,7 @@ from workbench.algos.search.seeded import Seeded
 from workbench.cli.main import main
 from workbench.core.errors import InvalidInput
 from workbench.study.export import FORMATS, export, exporter_of
+from workbench.study.export.mlflow import MLflowExport, name_there
 
 
 @pytest.fixture
@@ -90,6 +91,18 @@ def test_tensorboards_own_reader_finds_every_score(db) -> None:
     (db.parent / "mine" / "thesis.tex").touch()
     with pytest.raises(InvalidInput, match="holds something else: choose another folder"):
         export(db, "exported", "tensorboard", db.parent / "mine")
+
+
+@pytest.mark.parametrize(("to", "says"), [("tensorbord", "did you mean 'tensorboard'"), ("csv", "unknown exporter")])
+def test_an_exporter_that_there_is_not_is_refused_with_those_there_are(to, says) -> None:
+    with pytest.raises(InvalidInput, match=rf"{says}.*known: mlflow, optuna, tensorboard, wandb"):
+        exporter_of(to, "x")
+    assert isinstance(exporter_of("mlflow", "x"), MLflowExport)
+
+
+def test_names_that_mlflow_refuses_are_written_otherwise() -> None:
+    names = ["top-5 (%)", "acc@1", "live/loss", "größe", "a b:c.d-e_f", "x\ty"]
+    assert [*map(name_there, names)] == ["top-5 ___", "acc_1", "live/loss", "größe", "a b:c.d-e_f", "x_y"]
 
 
 @pytest.mark.parametrize("to", ["csv", "tensorboard"])

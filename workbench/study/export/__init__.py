@@ -1,12 +1,19 @@
 """Studies for other tools (Optuna, TensorBoard, MLflow, Weights & Biases, CSV); written once, or as a callback."""
 
+from importlib import import_module
 from pathlib import Path
 
 from workbench.core.errors import unknown
 from workbench.knowledge import KnowledgeBase
 from workbench.study.export.exporter import Exporter, own_folder, whole_log
 
-FORMATS = ("optuna", "tensorboard", "mlflow", "wandb", "csv")
+_EXPORTERS = {
+    "optuna": "OptunaExport",
+    "tensorboard": "TensorBoardExport",
+    "mlflow": "MLflowExport",
+    "wandb": "WandbExport",
+}
+FORMATS = (*_EXPORTERS, "csv")
 
 
 def export(db: str | Path, name: str, to: str, out: str | Path | None = None) -> str:
@@ -45,22 +52,11 @@ def export(db: str | Path, name: str, to: str, out: str | Path | None = None) ->
 
 
 def exporter_of(to: str, place: str) -> Exporter:
-    """Make an exporter by its name; each module is imported only when it is asked for."""
-    if to == "optuna":
-        from workbench.study.export.optuna import OptunaExport
-
-        return OptunaExport(place)
-    if to == "tensorboard":
-        from workbench.study.export.tensorboard import TensorBoardExport
-
-        return TensorBoardExport(place)
-    if to == "wandb":
-        from workbench.study.export.wandb import WandbExport
-
-        return WandbExport(place)
-    from workbench.study.export.mlflow import MLflowExport
-
-    return MLflowExport(place)
+    """Make an exporter by its name, one of `FORMATS` but ``csv``; its module is imported only when it is asked for."""
+    if to not in _EXPORTERS:
+        raise unknown("exporter", to, _EXPORTERS)
+    exporter: Exporter = getattr(import_module(f"workbench.study.export.{to}"), _EXPORTERS[to])(place)
+    return exporter
 
 
 def default_place(db: str | Path, name: str, to: str) -> str:
