@@ -66,6 +66,12 @@ def last_settings(events: Sequence[Event]) -> dict[str, Any]:
     return {}
 
 
+def recorded_place(events: Sequence[Event]) -> str | None:
+    """Give the place where a study's last driver had its checkpoints, if that is not beside the knowledge base."""
+    place = next((event.data.get("checkpoints") for event in reversed(events) if event.kind in _BEGUN), None)
+    return place if isinstance(place, str) and place else None
+
+
 def _as_text(word: str) -> str:
     """Give a word of a command so that it can be written down: half a surrogate pair stands for a byte of no text."""
     return word.encode("utf-8", "backslashreplace").decode()
