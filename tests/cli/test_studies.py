@@ -70,6 +70,20 @@ def test_show_gives_the_best_configuration_and_the_failures_as_toml_and_as_json(
     assert json.loads(capsys.readouterr().out) == shown
 
 
+def test_show_writes_null_for_a_number_that_json_does_not_have(folder, capsys) -> None:
+    log = StudyLog(folder / "kb.db", "mine", SPEC, resume=True)
+    best = {"score": float("inf"), "metrics": {}}
+    log.append([Event(Kind.STUDY_RESUMED, 9.0), Event(Kind.PHASE_ENDED, 9.0, 1, 0, 0, best)])
+    log.close()
+    assert main(["show", "mine", "--db", "kb.db", "--json"]) == 0
+
+    def refused(word: str) -> None:
+        raise ValueError(word)
+
+    shown = json.loads(capsys.readouterr().out, parse_constant=refused)
+    assert shown["best"] == {"trial": 1, "score": None, "config": CONFIGS[1]}
+
+
 @pytest.mark.parametrize(
     ("answer", "agreed"), [("", False), ("n\n", False), ("y\n", True), ("Yes\n", True), (None, True)]
 )

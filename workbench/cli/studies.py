@@ -2,6 +2,7 @@
 
 import argparse
 import json
+import math
 import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -154,8 +155,20 @@ def _show(arguments: argparse.Namespace) -> int:
     if numbers["best_trial"] is not None:
         summary["best"] = {name: numbers[f"best_{name}"] for name in ("trial", "score", "config")}
     summary["failures"] = failed.to_dict("records")
-    print(json.dumps(summary, indent=1, ensure_ascii=False) if arguments.json else "\n".join(toml_lines(summary)))
+    if arguments.json:
+        print(json.dumps(_with_nulls(summary), indent=1, ensure_ascii=False, allow_nan=False))
+    else:
+        print("\n".join(toml_lines(summary)))
     return 0
+
+
+def _with_nulls(value: Any) -> Any:
+    """Write numbers that JSON has no word for as null."""
+    if isinstance(value, dict):
+        return {key: _with_nulls(part) for key, part in value.items()}
+    if isinstance(value, list):
+        return [_with_nulls(part) for part in value]
+    return None if isinstance(value, float) and not math.isfinite(value) else value
 
 
 def _delete(arguments: argparse.Namespace) -> int:
