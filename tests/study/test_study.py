@@ -30,6 +30,7 @@ from workbench.core.protocols import Event, Kind
 from workbench.core.size import Size
 from workbench.knowledge import DiskFull, check, record
 from workbench.study.progress import Progress
+from workbench.study.run import StudyRun
 
 
 @pytest.fixture
@@ -89,16 +90,17 @@ def test_a_run_can_be_awaited(study_of) -> None:
 
 @dataclass(frozen=True)
 class WaitsForFile:
-    """In phase 1, makes progress until a file appears."""
+    """In one phase, makes progress until a file appears."""
 
     path: str
+    phase: int = 1
 
     def __call__(self, config, seed):
         trial = Deterministic(config, seed)
         train = trial.train_phase
 
         def train_phase(progress):
-            while trial.phase == 1 and not Path(self.path).exists():
+            while trial.phase == self.phase and not Path(self.path).exists():
                 progress({"waiting": 1.0})
             return train(progress)
 
@@ -252,6 +254,27 @@ def test_a_place_of_checkpoints_belongs_to_one_study(study_of, tmp_path) -> None
     with pytest.raises(StudyError, match="exists"):
         replace(study).start()  # its own are no reason
     replace(study, scheduler=FullRuns(RandomSearcher(SPACE), 1, 1)).run(resume=True)
+
+
+def test_of_two_studies_begun_at_one_place_before_either_has_saved_the_second_is_refused(study_of, tmp_path) -> None:
+    place, go = str(tmp_path / "weights"), tmp_path / "go"
+    first = study_of(
+        checkpoints=place, scheduler=FullRuns(RandomSearcher(SPACE), 1, 2), trainable=WaitsForFile(str(go), 0)
+    )
+    run = first.start()
+    other = study_of(name="another", checkpoints=place)
+    with pytest.raises(StudyError, match=r"is another study's place of checkpoints.*: give study 'another' a place of"):
+        other.start()
+    with pytest.raises(StudyError, match="is another study's place of checkpoints"):
+        StudyRun(other)  # as one that looked at the place before the first had marked it
+    assert study_of(name="third", checkpoints=str(tmp_path / "other")).run().frames().state == "ended"
+    with pytest.raises(StudyError, match="is another study's place of checkpoints"):
+        study_of(name="third", checkpoints=place).start(resume=True)
+    go.touch()
+    assert run.wait(300)
+    first.run(resume=True)
+    first.checkpoint_store.remove()
+    assert not (tmp_path / "weights").exists()
 
 
 def test_a_study_is_not_resumed_without_its_checkpoints_that_were_put_elsewhere(study_of, tmp_path) -> None:

@@ -12,7 +12,7 @@ from workbench.algos.search.seeded import Seeded
 from workbench.core.aim import Aim
 from workbench.core.checks import POSITIVE, check, whole
 from workbench.core.describe import describe
-from workbench.core.errors import InvalidInput
+from workbench.core.errors import InvalidInput, StudyError
 from workbench.core.failures import short
 from workbench.core.machine import layout, slots_here
 from workbench.core.places import DEFAULT_DB, check_checkpoints, check_study_name
@@ -165,3 +165,11 @@ def checkpoint_store(db: str | Path, name: str, elsewhere: str | None = None) ->
 
     beside = Path(db).parent / f"{Path(db).stem}.checkpoints" / name
     return CheckpointStore(elsewhere or str(beside.absolute()))
+
+
+def anothers_place(place: str, name: str) -> StudyError:
+    """Say that another study's checkpoints go to a place."""
+    return StudyError(
+        f"{place} is another study's place of checkpoints, as {place}/.study says: give study {name!r} a place of its "
+        "own, or remove that file if the other study is gone"
+    )

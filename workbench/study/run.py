@@ -18,6 +18,7 @@ from workbench.core.record import provenance, take_up, warn_of_new_code
 from workbench.core.size import size_of
 from workbench.study.attached import AttachedStudy
 from workbench.study.callbacks import Callbacks
+from workbench.study.plan import anothers_place
 from workbench.study.progress import Progress, WatchedLog
 
 if TYPE_CHECKING:
@@ -56,6 +57,7 @@ class StudyRun(AttachedStudy):
         try:
             past = log.events()
             scheduler, ledger, began = self._take_up(scheduler, log.spec, past)
+            _claim_place(study, log.identity)
         except BaseException:
             log.close()
             raise
@@ -242,6 +244,14 @@ def _refuse_without_checkpoints(study: "Plan", past: Sequence[Event]) -> None:
     place = next(filter(None, places), None)
     if study.checkpoints is None and place and not Path(study.checkpoint_store.root).exists():
         raise StudyError(f"study {study.name!r} has its checkpoints at {place}: resume it with checkpoints={place!r}")
+
+
+def _claim_place(study: "Plan", identity: str) -> None:
+    """Take a place that was named, for this study alone: another may have begun there and not have saved anything."""
+    from workbench.cluster.place import Place
+
+    if study.checkpoints is not None and Place(study.checkpoints).claim(identity) not in ("", identity):
+        raise anothers_place(study.checkpoints, study.name)
 
 
 def _absolute(checkpoints: str | None) -> str | None:

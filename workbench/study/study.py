@@ -9,7 +9,7 @@ from workbench.core.errors import InvalidInput, StudyError
 from workbench.core.places import DEFAULT_DB
 from workbench.core.showing import settings_html
 from workbench.study.attached import AttachedStudy
-from workbench.study.plan import Plan
+from workbench.study.plan import Plan, anothers_place
 from workbench.study.run import StudyRun
 
 if TYPE_CHECKING:
@@ -84,7 +84,7 @@ class Study(Plan):
         ------
         StudyError
             The study exists (and `resume` is false), does not exist (and `resume` is true), or is being driven; or its
-            place of checkpoints holds another's.
+            place of checkpoints is another's.
         SchedulerError
             The log of a study to resume does not fit the scheduler.
         """
@@ -102,6 +102,8 @@ class Study(Plan):
                 f"{place} holds checkpoints already, which would mix with those of study {self.name!r}: "
                 "give it a place of its own, or remove them"
             )
+        if is_new and self.checkpoints is not None and Place(place).owner():
+            raise anothers_place(place, self.name)
 
     def launch(self, *, resume: bool = False) -> AttachedStudy:
         """Run the study in a process of its own, and return once it is under way there.
