@@ -158,7 +158,7 @@ class StudyRun(AttachedStudy):
         from workbench.knowledge import Inbox
 
         study, hopeless = self.study, Hopeless()
-        callbacks = Callbacks(study, past)
+        callbacks = Callbacks(study)
         watched = WatchedLog(log, self._progress, self._stopping, hopeless, callbacks)
         fail_fast = study.fail_fast and not self._progress.phases_ended
 
@@ -166,6 +166,7 @@ class StudyRun(AttachedStudy):
             return None if self._only_confirm else study.aim.why_over(ledger.best and ledger.best[0], executor.now)
 
         try:
+            callbacks.begin(study, past)
             watched.append([began])
             ledger.see(began)
             with study.executor(log.identity) as executor:
@@ -190,9 +191,11 @@ class StudyRun(AttachedStudy):
         except BaseException as err:  # noqa: BLE001  handed to whoever waits
             self._end_badly(err, watched, hopeless, past)
         finally:
-            log.close()
-            callbacks.close()
-            self._over.set()
+            try:
+                log.close()
+                callbacks.close()
+            finally:
+                self._over.set()  # whatever else has failed: somebody waits for it
 
     def _end_badly(self, err: BaseException, watched: WatchedLog, hopeless: Hopeless, past: Sequence[Event]) -> None:
         self.error = err
