@@ -25,9 +25,10 @@ if TYPE_CHECKING:
     import pandas as pd
 
     from workbench.core.interventions import Request
-    from workbench.knowledge import Inbox, StudyLog
+    from workbench.knowledge import StudyLog
     from workbench.study.plan import Plan
 
+_STOP = "stop study"
 _BEGUN = (Kind.STUDY_STARTED, Kind.STUDY_RESUMED)
 
 
@@ -38,7 +39,7 @@ class StudyRun(AttachedStudy):
     """
 
     def __init__(self, study: "Plan", *, resume: bool = False, only_confirm: bool = False) -> None:
-        from workbench.knowledge import StudyLog
+        from workbench.knowledge import Inbox, StudyLog
 
         self._only_confirm = only_confirm
         self.db, self.name = Path(study.db).absolute(), study.name  # whatever folder the process goes to
@@ -54,7 +55,10 @@ class StudyRun(AttachedStudy):
         self._stopping = threading.Event()
         self._over = threading.Event()
         log = StudyLog(self.db, study.name, study.spec, resume=resume)
+        self._inbox = Inbox(self.db, study.name)
         try:
+            self._inbox.waiting([_STOP])  # of a driver that has ended
+            self._inbox.done()
             past = log.events()
             scheduler, ledger, began = self._take_up(scheduler, log.spec, past)
             _claim_place(study, log.identity)
@@ -136,6 +140,11 @@ class StudyRun(AttachedStudy):
         return confirm(self.study, top, seeds)
 
     @property
+    def stopped(self) -> bool:
+        """Whether it was asked to end, here by `stop` or from elsewhere."""
+        return self._stopping.is_set()
+
+    @property
     def running(self) -> bool:
         """Whether the study is still being driven."""
         return not self._over.is_set()
@@ -155,8 +164,6 @@ class StudyRun(AttachedStudy):
     def _drive(
         self, scheduler: Scheduler, log: "StudyLog", ledger: Ledger, past: Sequence[Event], began: Event
     ) -> None:
-        from workbench.knowledge import Inbox
-
         study, hopeless = self.study, Hopeless()
         callbacks = Callbacks(study)
         watched = WatchedLog(log, self._progress, self._stopping, hopeless, callbacks)
@@ -177,10 +184,11 @@ class StudyRun(AttachedStudy):
                     watched,
                     seed=study.seed,
                     ledger=ledger,
-                    inbox=partial(_requests, log, Inbox(self.db, self.name)),
+                    inbox=partial(self._requests, log, ledger),
                     only_confirm=self._only_confirm,
                     stop=lambda: self._stopping.is_set() or (fail_fast and bool(hopeless.cause)) or bool(why_over()),
                 )
+                self._inbox.done()
                 at, why = executor.now, None if ended or self._stopping.is_set() else why_over()
             if not ended and fail_fast and hopeless.cause:
                 raise FirstTrialsFailed(f"study {self.name!r} stopped: {_said(hopeless)}")
@@ -196,6 +204,14 @@ class StudyRun(AttachedStudy):
                 callbacks.close()
             finally:
                 self._over.set()  # whatever else has failed: somebody waits for it
+
+    def _requests(self, log: "StudyLog", ledger: Ledger) -> "Sequence[Request]":
+        """Take what people ask; asked about twice a second, so that here it is noticed too when the log has gone."""
+        log.check_there()
+        requests = self._inbox()
+        if any(request.action == _STOP and request.id not in ledger.requests for request in requests):
+            self._stopping.set()
+        return requests
 
     def _end_badly(self, err: BaseException, watched: WatchedLog, hopeless: Hopeless, past: Sequence[Event]) -> None:
         self.error = err
@@ -227,12 +243,6 @@ def confirm(study: "Plan", top: int = 3, seeds: int = 10) -> "pd.DataFrame":
         run.wait()
         raise
     return Results.open(study.db, study.name).confirmed
-
-
-def _requests(log: "StudyLog", inbox: "Inbox") -> "Sequence[Request]":
-    """Take what people ask; asked about twice a second, so that here it is noticed too when the log has gone."""
-    log.check_there()
-    return inbox()
 
 
 def _last_end(past: Sequence[Event]) -> Event:
