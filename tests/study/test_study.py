@@ -28,7 +28,7 @@ from workbench import (
 from workbench.core.errors import DatabaseError, InvalidInput, SchedulerError, StudyError
 from workbench.core.protocols import Event, Kind
 from workbench.core.size import Size
-from workbench.knowledge import DiskFull, check, record
+from workbench.knowledge import DiskFull, StudyLog, check, record
 from workbench.study.progress import Progress
 from workbench.study.run import StudyRun
 
@@ -267,9 +267,6 @@ def test_of_two_studies_begun_at_one_place_before_either_has_saved_the_second_is
         other.start()
     with pytest.raises(StudyError, match="is another study's place of checkpoints"):
         StudyRun(other)  # as one that looked at the place before the first had marked it
-    assert study_of(name="third", checkpoints=str(tmp_path / "other")).run().frames().state == "ended"
-    with pytest.raises(StudyError, match="is another study's place of checkpoints"):
-        study_of(name="third", checkpoints=place).start(resume=True)
     go.touch()
     assert run.wait(300)
     first.run(resume=True)
@@ -285,10 +282,25 @@ def test_a_study_is_not_resumed_without_its_checkpoints_that_were_put_elsewhere(
     study_of(checkpoints=place).run(resume=True)
     beside = Path(study_of().checkpoint_store.root)
     beside.parent.mkdir(exist_ok=True)
+    mistyped = tmp_path / "elsewere"
+    with pytest.raises(StudyError, match=rf"elsewere holds no checkpoints.* resume it with checkpoints='{place}', or"):
+        study_of(checkpoints=str(mistyped)).start(resume=True)
+    assert not mistyped.exists()
     (tmp_path / "elsewhere").rename(beside)  # moved beside the knowledge base
     study_of().run(resume=True)
+    with pytest.raises(StudyError, match=rf"last had its own at {beside}: resume it without checkpoints=…, or"):
+        study_of(checkpoints=str(mistyped)).start(resume=True)
     record(tmp_path / "kb.db", "a study", tmp_path / "kept")
     assert str(tmp_path) not in (tmp_path / "kept" / "provenance.json").read_text()
+
+
+def test_a_study_that_has_no_checkpoint_yet_is_resumed_wherever_they_are_to_go(study_of, tmp_path) -> None:
+    """As one that has moved in its first phase: the place it named is on another machine."""
+    study = study_of(checkpoints=str(tmp_path / "elsewhere"), scheduler=FullRuns(RandomSearcher(SPACE), 1, 1))
+    log = StudyLog(study.db, study.name, study.spec)
+    log.append([Event(Kind.STUDY_STARTED, 0.0, data={"checkpoints": study.checkpoints, "aim": study.aim.to_json()})])
+    log.close()
+    assert replace(study, checkpoints=None).run(resume=True).frames().state == "ended"
 
 
 def test_knowledge_bases_of_one_stem_do_not_mix_their_studies_checkpoints(study_of, tmp_path) -> None:

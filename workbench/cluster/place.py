@@ -125,6 +125,13 @@ class Place:
         except CheckpointError:
             return False
 
+    def lacks_all(self) -> bool:
+        """Tell whether there surely is no trial's folder; not where it cannot be reached, which is told later."""
+        try:
+            return not self._trials()
+        except CheckpointError:
+            return False
+
     def claim(self, identity: str) -> str:
         """Mark the place as one study's, unless it is marked; return the identity in the mark, as `owner` does."""
         with suppress(Exception):  # it has a mark, or cannot be reached

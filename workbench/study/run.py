@@ -18,7 +18,7 @@ from workbench.core.record import provenance, take_up, warn_of_new_code
 from workbench.core.size import size_of
 from workbench.study.attached import AttachedStudy
 from workbench.study.callbacks import Callbacks
-from workbench.study.plan import anothers_place
+from workbench.study.plan import anothers_place, checkpoint_store
 from workbench.study.progress import Progress, WatchedLog
 
 if TYPE_CHECKING:
@@ -253,10 +253,25 @@ def _last_end(past: Sequence[Event]) -> Event:
 
 def _refuse_without_checkpoints(study: "Plan", past: Sequence[Event]) -> None:
     """Refuse to go on without the checkpoints that were put elsewhere: every trial would begin again from its start."""
-    places = (event.data.get("checkpoints") for event in reversed(past) if event.kind in _BEGUN)
-    place = next(filter(None, places), None)
-    if study.checkpoints is None and place and not Path(study.checkpoint_store.root).exists():
-        raise StudyError(f"study {study.name!r} has its checkpoints at {place}: resume it with checkpoints={place!r}")
+    from workbench.cluster.place import Place
+
+    if not any(event.data.get("checkpoint") for event in past):
+        return  # there are none
+    places = [event.data.get("checkpoints") for event in reversed(past) if event.kind in _BEGUN]
+    place, newest, here = next(filter(None, places), None), next(iter(places), None), study.checkpoint_store.root
+    if study.checkpoints is None:
+        if place and not Path(here).exists():
+            raise StudyError(
+                f"study {study.name!r} has its checkpoints at {place}: resume it with checkpoints={place!r}"
+            )
+        return
+    last = checkpoint_store(study.db, study.name, newest).root
+    if here != last and Place(here).lacks_all():
+        how = f"with checkpoints={last!r}" if newest else "without checkpoints=…"
+        raise StudyError(
+            f"{here} holds no checkpoints, and study {study.name!r} last had its own at {last}: resume it {how}, or "
+            "bring them there first"
+        )
 
 
 def _claim_place(study: "Plan", identity: str) -> None:
