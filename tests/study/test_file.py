@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from tests.cli.test_main import STUDY
 from workbench.cli.main import main
-from workbench.core.errors import WorkbenchError
+from workbench.core.errors import InvalidInput, WorkbenchError
 from workbench.study.file import study_from
 
 QUICK = settings(max_examples=150, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
@@ -80,6 +80,14 @@ def test_a_wrong_value_anywhere_in_a_study_file_is_refused_in_one_line(folder, p
         study_from(table)  # some values are right
     except WorkbenchError as err:
         assert len(str(err).splitlines()) == 1  # noqa: PT017  either outcome is right
+    assert list(folder.iterdir()) == []
+
+
+def test_a_file_names_no_client(folder) -> None:
+    table = tomllib.loads(STUDY)
+    table["study"]["client"] = "tcp://127.0.0.1:8786"
+    with pytest.raises(InvalidInput, match=r"unknown setting of \[study\] 'client'"):
+        study_from(table)
     assert list(folder.iterdir()) == []
 
 

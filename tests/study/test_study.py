@@ -11,6 +11,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 import pytest
+from distributed import Client
 
 from tests.support import SPACE, Deterministic, small_disk
 from workbench import (
@@ -227,6 +228,8 @@ def test_a_scheduler_that_breaks_its_word_ends_the_study_with_its_error(study_of
         ({"name": "名" * 80}, InvalidInput, "200 bytes at most"),
         ({"checkpoints": "memory://night[12]"}, InvalidInput, r"without \* \? or \[.* got 'memory://night\[12\]'"),
         ({"checkpoints": "file:///runs/*"}, InvalidInput, "would stand for other places as well"),
+        ({"checkpoints": 3}, InvalidInput, "in a directory or at a URL, got 3"),
+        ({"client": "tcp://127.0.0.1:8786"}, InvalidInput, r"got 'tcp://127.0.0.1:8786': pass Client\('tcp://…'\) or"),
         ({"seed": -1}, InvalidInput, "seed"),
         ({"max_retries": 1.5}, InvalidInput, "Study needs max_retries a whole number from 0, got 1.5"),
         ({"stall_s": "soon"}, InvalidInput, "Study needs stall_s a number above 0, got 'soon'"),
@@ -241,6 +244,17 @@ def test_bad_settings_are_refused_before_anything_starts(study_of, tmp_path, cha
     with pytest.raises(error, match=says):
         study_of(**changes)
     assert list(tmp_path.iterdir()) == []
+
+
+def test_a_client_that_has_been_closed_is_refused(study_of, client) -> None:
+    closed = Client(client.scheduler.address, security=client.security, set_as_default=False)
+    closed.close()
+    with pytest.raises(InvalidInput, match=r"client is a distributed\.Client of a running cluster, got <Client"):
+        study_of(client=closed)
+
+
+def test_a_place_of_checkpoints_may_be_a_path(study_of, tmp_path) -> None:
+    assert study_of(checkpoints=tmp_path / "weights").checkpoints == str(tmp_path / "weights")
 
 
 def test_a_place_of_checkpoints_belongs_to_one_study(study_of, tmp_path) -> None:

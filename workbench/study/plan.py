@@ -1,6 +1,7 @@
 """What a study is: a scheduler, a trainable, a place and limits, checked; and what they come to."""
 
 import math
+import os
 from collections.abc import Callable, Generator, Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager, nullcontext
 from dataclasses import dataclass, replace
@@ -61,7 +62,7 @@ class Plan:
         if self.seeds != 1 and not isinstance(self.scheduler, Seeded):
             object.__setattr__(self, "scheduler", Seeded(self.scheduler, self.seeds, self.judged_by))
         check_study_name(self.name)
-        check_checkpoints(self.checkpoints or "")
+        self._check_where()
         if self.nodes is None and self.client is None:
             object.__setattr__(self, "nodes", nodes_here(self.trainable, self.gpus_per_slot))
         if self.nodes is not None and (
@@ -103,6 +104,22 @@ class Plan:
     def aim(self) -> Aim:
         """What the study is after, and what ends it early."""
         return Aim(self.mode, self.target_score, self.max_hours, self.second, self.second_mode)
+
+    def _check_where(self) -> None:
+        if isinstance(self.checkpoints, os.PathLike):
+            object.__setattr__(self, "checkpoints", os.fspath(self.checkpoints))
+        if not isinstance(self.checkpoints, str | None):
+            raise InvalidInput(f"a study's checkpoints are in a directory or at a URL, got {self.checkpoints!r}")
+        check_checkpoints(self.checkpoints or "")
+        if self.client is None:
+            return
+        from distributed import Client
+
+        if not isinstance(self.client, Client) or self.client.scheduler is None:
+            raise InvalidInput(
+                f"a study's client is a distributed.Client of a running cluster, got {short(self.client)}: "
+                "pass Client('tcp://…') or Client(cluster)"
+            )
 
     def _check_space(self) -> None:
         rule = self.scheduler.scheduler if isinstance(self.scheduler, Seeded) else self.scheduler

@@ -48,7 +48,7 @@ class Study(Plan):
         Trials of each configuration, which differ in their seed and are judged together: see `Seeded`.
     judged_by : str
         ``mean``, ``median`` or ``iqm`` of their scores.
-    checkpoints : str, optional
+    checkpoints : str or path, optional
         A directory all workers see, or an fsspec URL, instead of the place beside `db`.
     max_retries : int
         Further attempts at a phase after a crash or a stall.
