@@ -449,6 +449,10 @@ def test_what_is_left_is_never_more_than_the_time_a_study_may_take():
     assert "about 0:27 left" in str(progress)
     progress.see(Event(Kind.INTERVENTION, 10.0, data={"action": "pause study", "accepted": True}))
     assert (progress.state, progress.eta_s) == ("paused", None)
+    progress.see(Event(Kind.STUDY_INTERRUPTED, 10.0, data={}))
+    assert "paused" not in str(progress)
+    progress.see(Event(Kind.STUDY_RESUMED, 10.0, data={}))
+    assert str(progress).endswith(" · paused by a person: controls.resume_study(), or the dashboard, lets it go on")
 
 
 def test_bars_are_full_when_a_study_has_ended_though_trials_still_wait():
