@@ -9,9 +9,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from workbench.algos.function.factory import as_factory
-from workbench.algos.search.seeded import Seeded
+from workbench.algos.search.seeded import JUDGES, Seeded
 from workbench.core.aim import Aim
-from workbench.core.checks import POSITIVE, check, whole
+from workbench.core.checks import POSITIVE, check, check_named, whole
 from workbench.core.describe import describe
 from workbench.core.errors import InvalidInput, StudyError
 from workbench.core.failures import short
@@ -59,6 +59,7 @@ class Plan:
     def __post_init__(self) -> None:
         object.__setattr__(self, "db", Path(self.db))
         object.__setattr__(self, "trainable", as_factory(self.trainable))
+        check_named(self, "judged_by", tuple(JUDGES))
         if self.seeds != 1 and not isinstance(self.scheduler, Seeded):
             object.__setattr__(self, "scheduler", Seeded(self.scheduler, self.seeds, self.judged_by))
         check_study_name(self.name)
@@ -113,6 +114,10 @@ class Plan:
         check_checkpoints(self.checkpoints or "")
         if self.client is None:
             return
+        if self.gpus_per_slot is not None:
+            from workbench.cluster.gpus import check_share
+
+            check_share(self.gpus_per_slot)  # of a local cluster it is checked against the GPUs there are
         from distributed import Client
 
         if not isinstance(self.client, Client) or self.client.scheduler is None:

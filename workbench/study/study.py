@@ -37,7 +37,8 @@ class Study(Plan):
         (`BA3C.n_ranks`). By default one a core that this process may use, fewer where that leaves each less than 1 GiB
         of memory or the GPUs do not suffice. Ignored when `client` is given.
     gpus_per_slot : float, optional
-        GPUs of this machine that each worker process of the local cluster sees; below 1 several share one.
+        GPUs of this machine that each worker process of the local cluster sees; below 1 several share one. Not used
+        when `client` is given.
     client : distributed.Client, optional
         Of any running Dask cluster; it is left running.
     weight : float
