@@ -138,6 +138,13 @@ def test_what_cannot_be_launched_is_refused_here(client, tmp_path) -> None:
         replace(study, client=None, trainable=lambda config, seed: lock).launch()
     with pytest.raises(DatabaseError, match="no knowledge base"):
         AttachedStudy(tmp_path / "kb.db", "no")
+    (tmp_path / "file").touch()
+    here = replace(study, client=None, nodes=1)
+    with pytest.raises(DatabaseError, match=r"file/x\.db cannot be made .*: choose another place"):
+        replace(here, db=tmp_path / "file" / "x.db").launch()
+    with pytest.raises(DatabaseError, match="no knowledge base"):
+        replace(here, db=tmp_path / "new" / "x.db").launch(resume=True)
+    assert [path.name for path in tmp_path.iterdir()] == ["file"]
 
 
 def test_a_study_in_a_thread_says_so(client, tmp_path) -> None:
