@@ -25,6 +25,7 @@ from workbench.core.errors import DatabaseError
 from workbench.core.protocols import Event, Kind
 from workbench.core.record import provenance
 from workbench.knowledge import KnowledgeBase, Recording, StudyLog
+from workbench.study.attached import AttachedStudy
 from workbench.study.file import read_file, read_preset, study_from
 
 STUDY = """
@@ -195,7 +196,7 @@ def n_begun(db: str) -> int:
     return 0
 
 
-def ended(command: list[str], how: signal.Signals, begun: int) -> str:
+def ended(command: list[str], how: signal.Signals | None, begun: int) -> str:
     """Run a command, end it once so many phases have begun, and give what it has printed."""
     environment = {**os.environ, "PYTHONUNBUFFERED": "1"}
     running = subprocess.Popen(
@@ -204,7 +205,10 @@ def ended(command: list[str], how: signal.Signals, begun: int) -> str:
     while not (Path("kb.db").exists() and n_begun("kb.db") == begun):
         assert running.poll() is None
         time.sleep(0.1)
-    os.killpg(running.pid, how) if how is signal.SIGINT else running.send_signal(how)  # as a terminal's Ctrl-C does
+    if how is None:
+        AttachedStudy("kb.db", "tiny").stop()
+    else:
+        os.killpg(running.pid, how) if how is signal.SIGINT else running.send_signal(how)  # as a terminal's Ctrl-C does
     out, err = running.communicate(timeout=300)
     assert running.returncode == 130
     assert "Traceback" not in err
@@ -216,6 +220,7 @@ def ended(command: list[str], how: signal.Signals, begun: int) -> str:
     [
         (signal.SIGINT, OWN, " --trainable waiting:train"),
         pytest.param(signal.SIGTERM, ENDLESS, "", marks=pytest.mark.slow),
+        pytest.param(None, ENDLESS, "", marks=pytest.mark.slow),
     ],
 )
 def test_a_study_is_ended_cleanly_and_resume_goes_on(folder, how, study, named) -> None:

@@ -5,6 +5,7 @@ import torch
 
 from tests.support import Deterministic
 from workbench.cluster.checkpoints import CheckpointStore
+from workbench.cluster.place import Place
 from workbench.core.errors import CheckpointError, InvalidInput
 
 
@@ -159,6 +160,22 @@ def test_what_is_no_checkpoint_is_neither_counted_nor_removed(tmp_path, url) -> 
     assert store.disk_use() < 1000
     store.remove()
     assert [path.name for path in tmp_path.rglob("*")] == ["thesis", "trial-00000.tex"]
+
+
+@pytest.mark.parametrize("url", ["{}/place", "file://{}/place", "memory://{}/place"])
+def test_a_place_is_marked_as_the_study_s_that_claims_it_first(tmp_path, url) -> None:
+    place = Place(url.format(tmp_path))
+    assert place.owner() == ""
+    assert [place.claim(identity) for identity in ("one", "other", "one")] == ["one", "one", "one"]
+    assert not place.holds_any()
+    place.remove()
+    assert place.claim("other") == "other"
+
+
+def test_a_place_that_cannot_be_reached_is_nobody_s(tmp_path) -> None:
+    """Whoever saves there is told."""
+    (tmp_path / "file").touch()
+    assert Place(str(tmp_path / "file" / "place")).claim("one") == ""
 
 
 @pytest.mark.parametrize("pattern", ["night[12]", "night*", "night?"])

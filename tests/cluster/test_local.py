@@ -37,6 +37,32 @@ def test_a_new_worker_has_imported_dask_alone_and_knows_what_has_become_of_the_e
     subprocess.run([sys.executable, "-c", _TWO_CLUSTERS], check=True)
 
 
+_OVERLAPPING = """
+import copy, logging
+import dask
+from tests.cluster.test_local import seen
+from workbench.cluster.local import local_client
+
+(handler,) = logging.getLogger("distributed").handlers
+before, level = copy.deepcopy(dask.config.config), handler.level
+first, second = local_client(1), local_client(1)
+first.__enter__()
+client = second.__enter__()
+first.__exit__(None, None, None)
+assert dask.config.get("distributed.worker.preload") == ["workbench.cluster.forked"]
+assert handler.level == logging.ERROR
+client.restart()
+assert seen(client, "__import__('multiprocessing').current_process().daemon") is False
+second.__exit__(None, None, None)
+assert (dask.config.config, handler.level) == (before, level)
+"""
+
+
+def test_of_two_clusters_that_overlap_the_first_to_end_takes_nothing_from_the_other() -> None:
+    """In a process of its own: in this one the tests' shared cluster may hold the settings."""
+    subprocess.run([sys.executable, "-c", _OVERLAPPING], check=True)
+
+
 def test_numpy_in_a_worker_has_the_threads_of_its_cluster_and_random_numbers_of_its_own(monkeypatch) -> None:
     monkeypatch.setattr("workbench.core.machine.cores", lambda: 2)
     monkeypatch.delenv("OPENBLAS_NUM_THREADS", raising=False)  # which Dask's own clusters set, and leave
@@ -85,6 +111,7 @@ def test_an_interrupt_of_a_cell_or_a_terminal_is_not_for_workers(client) -> None
 
 def test_workers_come_up_where_the_path_of_a_socket_would_be_too_long(tmp_path, monkeypatch) -> None:
     (deep := tmp_path / ("d" * 100)).mkdir()
+    monkeypatch.setattr(local, "_HELD", local._Held())  # or the tests' shared cluster has chosen for this one
     monkeypatch.setattr(tempfile, "tempdir", str(deep))
     with local_client(1) as client:
         assert seen(client, "6 * 7") == 42

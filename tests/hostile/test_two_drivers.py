@@ -2,7 +2,6 @@
 
 import errno
 import os
-import signal
 import subprocess
 import sys
 import tempfile
@@ -13,7 +12,7 @@ import pytest
 from tests.knowledge.studies import a_study
 from workbench.core.errors import DatabaseError, StudyError
 from workbench.core.protocols import Event, Kind
-from workbench.knowledge import StudyLog, check, driver_of, repair, signal_driver
+from workbench.knowledge import StudyLog, check, driver_of, repair
 from workbench.knowledge.lock import lock_path
 
 
@@ -135,29 +134,6 @@ def test_a_forked_child_does_not_keep_the_lock(db) -> None:
         StudyLog(db, "pong", {}, resume=True).close()
     finally:
         child.communicate()
-
-
-def test_stop_never_signals_a_process_that_is_not_the_driver(db, driver, monkeypatch) -> None:
-    bystander = subprocess.Popen(["sleep", "60"])
-    try:
-        lock = lock_path(db, "pong")
-        told = lock.read_text()
-        lock.write_text(told.replace(f"process {os.getpid()} ", f"process {bystander.pid} "))
-        with pytest.raises(StudyError, match="out of reach from here: stop it there"):
-            signal_driver(db, "pong", signal.SIGTERM)
-        assert bystander.poll() is None
-        lock.write_text(told.replace(f"process {os.getpid()} ", "process 999999999 "))
-        with pytest.raises(StudyError, match="out of reach"):
-            signal_driver(db, "pong", signal.SIGTERM)
-        lock.write_text(told)
-        assert signal_driver(db, "pong", 0)
-        monkeypatch.delattr(os, "pidfd_open")  # as on macOS
-        assert signal_driver(db, "pong", 0)
-        driver.close()
-        assert not signal_driver(db, "pong", signal.SIGTERM)
-    finally:
-        bystander.kill()
-        bystander.wait()
 
 
 def test_of_a_log_that_two_drivers_wrote_in_turns_it_is_said_what_repair_cannot(db) -> None:

@@ -1,6 +1,8 @@
 """Studies in other tools, opened with these tools: written once, and kept up to date by callbacks."""
 
 import json
+import sys
+import warnings
 from io import BytesIO
 
 import pytest
@@ -179,3 +181,24 @@ def test_callbacks_keep_exports_up_to_date_and_one_that_raises_is_called_no_more
     runs = tracked.search_runs([tracked.get_experiment_by_name("live").experiment_id])
     assert sorted(run.data.metrics["score"] for run in runs) == sorted(trials["last_score"])
     assert "live/frames" in runs[0].data.metrics
+
+
+class Leaves:
+    """A callback that means to end the process, at its first or its last word."""
+
+    def __init__(self, when: str) -> None:
+        setattr(self, when, lambda *_: sys.exit(3))
+
+    def __call__(self, events) -> None:
+        pass
+
+
+def test_a_study_is_over_whatever_its_callbacks_make_of_its_begin_and_its_end(client, tmp_path) -> None:
+    callbacks = [Leaves("begin"), Leaves("close")]
+    scheduler = FullRuns(RandomSearcher(SPACE), 1, 1)
+    study = Study("left", scheduler, Deterministic, tmp_path / "kb.db", client=client, callbacks=callbacks)
+    with warnings.catch_warnings():
+        warnings.filterwarnings("error", "study 'left': the callback Leaves")
+        run = study.start()
+        assert run.wait(300)
+    assert run.frames().state == "ended"

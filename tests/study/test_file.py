@@ -90,6 +90,14 @@ def test_a_wrong_value_anywhere_in_a_study_file_is_refused_in_one_line(folder, p
     assert list(folder.iterdir()) == []
 
 
+def test_a_file_names_no_client(folder) -> None:
+    table = tomllib.loads(STUDY)
+    table["study"]["client"] = "tcp://127.0.0.1:8786"
+    with pytest.raises(InvalidInput, match=r"unknown setting of \[study\] 'client'"):
+        study_from(table)
+    assert list(folder.iterdir()) == []
+
+
 @QUICK
 @given(
     place=st.sampled_from(PLACES),

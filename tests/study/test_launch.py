@@ -16,6 +16,7 @@ from tests.support import SPACE, Deterministic
 from workbench import AttachedStudy, FullRuns, RandomSearcher, Study
 from workbench.core.errors import DatabaseError, InvalidInput, StudyError
 from workbench.knowledge import driver_of, output_path
+from workbench.knowledge.inbox import inbox_path
 
 ROOT = Path(__file__).parents[2]
 
@@ -105,6 +106,29 @@ def test_a_launched_study_is_stopped_resumed_and_missed(client, certified, tmp_p
     assert output_path(db, "away").exists()
 
 
+def test_a_study_in_a_thread_is_stopped_from_elsewhere_and_its_process_lives_on(client, tmp_path) -> None:
+    study = Study(
+        "here", FullRuns(RandomSearcher(SPACE), 2, 2), WaitsForFile(str(go := tmp_path / "go")), tmp_path / "kb.db",
+        client=client,
+    )  # fmt: skip
+    run = study.start()
+    away = AttachedStudy(study.db, "here")
+    away.controls.pause(7)  # an answer tells that it hears
+    while run.frames().interventions.empty:
+        assert not run.wait(0.05)
+    away.stop()
+    assert run.wait(300)
+    assert run.stopped
+    frames = run.frames()
+    assert frames.state == "interrupted"
+    assert frames.interventions[["action", "accepted"]].values.tolist()[-1] == ["stop study", True]
+    assert not list(inbox_path(study.db, "here").glob("*.json"))
+    away.stop()  # nobody is there to be asked
+    away.controls.stop_study()  # nor is who drives it next
+    go.touch()
+    assert study.run(resume=True).progress.state == "ended"
+
+
 def test_what_cannot_be_launched_is_refused_here(client, tmp_path) -> None:
     study = Study("no", FullRuns(RandomSearcher(SPACE), 3, 2), Deterministic, tmp_path / "kb.db", client=client)
     with pytest.raises(InvalidInput, match="would end with it; connect"):
@@ -114,6 +138,13 @@ def test_what_cannot_be_launched_is_refused_here(client, tmp_path) -> None:
         replace(study, client=None, trainable=lambda config, seed: lock).launch()
     with pytest.raises(DatabaseError, match="no knowledge base"):
         AttachedStudy(tmp_path / "kb.db", "no")
+    (tmp_path / "file").touch()
+    here = replace(study, client=None, nodes=1)
+    with pytest.raises(DatabaseError, match=r"file/x\.db cannot be made .*: choose another place"):
+        replace(here, db=tmp_path / "file" / "x.db").launch()
+    with pytest.raises(DatabaseError, match="no knowledge base"):
+        replace(here, db=tmp_path / "new" / "x.db").launch(resume=True)
+    assert [path.name for path in tmp_path.iterdir()] == ["file"]
 
 
 def test_a_study_in_a_thread_says_so(client, tmp_path) -> None:

@@ -13,6 +13,7 @@ from tests.cli.test_studies import files
 from tests.support import SPACE, Deterministic
 from workbench import PBT, HyperTrick, KnowledgeBase, RandomSearcher, Study, SuccessiveHalving, pack, unpack
 from workbench.cli.main import main
+from workbench.cluster.place import Place
 from workbench.core.errors import DatabaseError, InvalidInput, StudyError
 from workbench.core.ledger import Ledger
 from workbench.core.machine import slots_here
@@ -206,6 +207,22 @@ def test_under_its_name_it_is_the_same_study_under_another_another(tmp_path, nam
         identities.append(log.identity)
         log.close()
     assert (identities[0] == identities[1]) is same
+
+
+def test_the_place_that_its_checkpoints_are_put_into_is_its_own(tmp_path) -> None:
+    logged(tmp_path / "kb.db")
+    pack(tmp_path / "kb.db", "one", tmp_path / "p")
+    mine, others = str(tmp_path / "mine"), str(tmp_path / "others")
+    Place(others).claim("another's")
+    with pytest.raises(StudyError, match="is another study's place of checkpoints"):
+        unpack(tmp_path / "p", tmp_path / "new.db", checkpoints=others)
+    assert Place(others).owner() == "another's"
+    unpack(tmp_path / "p", tmp_path / "new.db", name="other", checkpoints=mine)
+    with KnowledgeBase(tmp_path / "new.db") as kb:
+        spec = kb["other"].spec
+    log = StudyLog(tmp_path / "new.db", "other", spec, resume=True)
+    assert Place(mine).owner() == log.identity
+    log.close()
 
 
 def test_a_study_that_runs_is_not_packed_and_one_that_is_packed_cannot_be_driven(tmp_path, monkeypatch) -> None:

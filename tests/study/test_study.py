@@ -11,6 +11,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 import pytest
+from distributed import Client
 
 from tests.support import SPACE, Deterministic, small_disk
 from workbench import (
@@ -28,8 +29,9 @@ from workbench import (
 from workbench.core.errors import DatabaseError, InvalidInput, SchedulerError, StudyError
 from workbench.core.protocols import Event, Kind
 from workbench.core.size import Size
-from workbench.knowledge import DiskFull, check, record
+from workbench.knowledge import DiskFull, StudyLog, check, record
 from workbench.study.progress import Progress
+from workbench.study.run import StudyRun
 
 
 @pytest.fixture
@@ -89,16 +91,17 @@ def test_a_run_can_be_awaited(study_of) -> None:
 
 @dataclass(frozen=True)
 class WaitsForFile:
-    """In phase 1, makes progress until a file appears."""
+    """In one phase, makes progress until a file appears."""
 
     path: str
+    phase: int = 1
 
     def __call__(self, config, seed):
         trial = Deterministic(config, seed)
         train = trial.train_phase
 
         def train_phase(progress):
-            while trial.phase == 1 and not Path(self.path).exists():
+            while trial.phase == self.phase and not Path(self.path).exists():
                 progress({"waiting": 1.0})
             return train(progress)
 
@@ -225,6 +228,13 @@ def test_a_scheduler_that_breaks_its_word_ends_the_study_with_its_error(study_of
         ({"name": "名" * 80}, InvalidInput, "200 bytes at most"),
         ({"checkpoints": "memory://night[12]"}, InvalidInput, r"without \* \? or \[.* got 'memory://night\[12\]'"),
         ({"checkpoints": "file:///runs/*"}, InvalidInput, "would stand for other places as well"),
+        ({"judged_by": "bogus"}, InvalidInput, "unknown judged_by 'bogus'"),
+        ({"judged_by": 3}, InvalidInput, "unknown judged_by '3'"),
+        ({"judged_by": ["mean"]}, InvalidInput, "unknown judged_by"),
+        ({"gpus_per_slot": "many"}, InvalidInput, "share of one GPU below 1, got 'many'"),
+        ({"gpus_per_slot": float("inf")}, InvalidInput, "share of one GPU below 1, got inf"),
+        ({"checkpoints": 3}, InvalidInput, "in a directory or at a URL, got 3"),
+        ({"client": "tcp://127.0.0.1:8786"}, InvalidInput, r"got 'tcp://127.0.0.1:8786': pass Client\('tcp://…'\) or"),
         ({"seed": -1}, InvalidInput, "seed"),
         ({"max_retries": 1.5}, InvalidInput, "Study needs max_retries a whole number from 0, got 1.5"),
         ({"stall_s": "soon"}, InvalidInput, "Study needs stall_s a number above 0, got 'soon'"),
@@ -241,6 +251,17 @@ def test_bad_settings_are_refused_before_anything_starts(study_of, tmp_path, cha
     assert list(tmp_path.iterdir()) == []
 
 
+def test_a_client_that_has_been_closed_is_refused(study_of, client) -> None:
+    closed = Client(client.scheduler.address, security=client.security, set_as_default=False)
+    closed.close()
+    with pytest.raises(InvalidInput, match=r"client is a distributed\.Client of a running cluster, got <Client"):
+        study_of(client=closed)
+
+
+def test_a_place_of_checkpoints_may_be_a_path(study_of, tmp_path) -> None:
+    assert study_of(checkpoints=tmp_path / "weights").checkpoints == str(tmp_path / "weights")
+
+
 def test_a_place_of_checkpoints_belongs_to_one_study(study_of, tmp_path) -> None:
     place = str(tmp_path / "weights")
     study = study_of(checkpoints=place, scheduler=FullRuns(RandomSearcher(SPACE), 1, 1))
@@ -254,6 +275,24 @@ def test_a_place_of_checkpoints_belongs_to_one_study(study_of, tmp_path) -> None
     replace(study, scheduler=FullRuns(RandomSearcher(SPACE), 1, 1)).run(resume=True)
 
 
+def test_of_two_studies_begun_at_one_place_before_either_has_saved_the_second_is_refused(study_of, tmp_path) -> None:
+    place, go = str(tmp_path / "weights"), tmp_path / "go"
+    first = study_of(
+        checkpoints=place, scheduler=FullRuns(RandomSearcher(SPACE), 1, 2), trainable=WaitsForFile(str(go), 0)
+    )
+    run = first.start()
+    other = study_of(name="another", checkpoints=place)
+    with pytest.raises(StudyError, match=r"is another study's place of checkpoints.*: give study 'another' a place of"):
+        other.start()
+    with pytest.raises(StudyError, match="is another study's place of checkpoints"):
+        StudyRun(other)  # as one that looked at the place before the first had marked it
+    go.touch()
+    assert run.wait(300)
+    first.run(resume=True)
+    first.checkpoint_store.remove()
+    assert not (tmp_path / "weights").exists()
+
+
 def test_a_study_is_not_resumed_without_its_checkpoints_that_were_put_elsewhere(study_of, tmp_path) -> None:
     place = str(tmp_path / "elsewhere")
     study_of(checkpoints=place).run()
@@ -262,10 +301,25 @@ def test_a_study_is_not_resumed_without_its_checkpoints_that_were_put_elsewhere(
     study_of(checkpoints=place).run(resume=True)
     beside = Path(study_of().checkpoint_store.root)
     beside.parent.mkdir(exist_ok=True)
+    mistyped = tmp_path / "elsewere"
+    with pytest.raises(StudyError, match=rf"elsewere holds no checkpoints.* resume it with checkpoints='{place}', or"):
+        study_of(checkpoints=str(mistyped)).start(resume=True)
+    assert not mistyped.exists()
     (tmp_path / "elsewhere").rename(beside)  # moved beside the knowledge base
     study_of().run(resume=True)
+    with pytest.raises(StudyError, match=rf"last had its own at {beside}: resume it without checkpoints=…, or"):
+        study_of(checkpoints=str(mistyped)).start(resume=True)
     record(tmp_path / "kb.db", "a study", tmp_path / "kept")
     assert str(tmp_path) not in (tmp_path / "kept" / "provenance.json").read_text()
+
+
+def test_a_study_that_has_no_checkpoint_yet_is_resumed_wherever_they_are_to_go(study_of, tmp_path) -> None:
+    """As one that has moved in its first phase: the place it named is on another machine."""
+    study = study_of(checkpoints=str(tmp_path / "elsewhere"), scheduler=FullRuns(RandomSearcher(SPACE), 1, 1))
+    log = StudyLog(study.db, study.name, study.spec)
+    log.append([Event(Kind.STUDY_STARTED, 0.0, data={"checkpoints": study.checkpoints, "aim": study.aim.to_json()})])
+    log.close()
+    assert replace(study, checkpoints=None).run(resume=True).frames().state == "ended"
 
 
 def test_knowledge_bases_of_one_stem_do_not_mix_their_studies_checkpoints(study_of, tmp_path) -> None:
@@ -400,6 +454,10 @@ def test_what_is_left_is_never_more_than_the_time_a_study_may_take():
     assert "about 0:27 left" in str(progress)
     progress.see(Event(Kind.INTERVENTION, 10.0, data={"action": "pause study", "accepted": True}))
     assert (progress.state, progress.eta_s) == ("paused", None)
+    progress.see(Event(Kind.STUDY_INTERRUPTED, 10.0, data={}))
+    assert "paused" not in str(progress)
+    progress.see(Event(Kind.STUDY_RESUMED, 10.0, data={}))
+    assert str(progress).endswith(" · paused by a person: controls.resume_study(), or the dashboard, lets it go on")
 
 
 def test_bars_are_full_when_a_study_has_ended_though_trials_still_wait():

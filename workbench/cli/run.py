@@ -209,7 +209,7 @@ def _study(arguments: argparse.Namespace, client: "Client | None") -> "Study":
 
 
 def _watch(run: "StudyRun", *, quiet: bool) -> bool:
-    """Follow the study to its end; Ctrl-C, or a batch system's SIGTERM, ends it cleanly. Tell whether one did."""
+    """Follow the study to its end; Ctrl-C, a batch system's SIGTERM or a request ends it cleanly. Tell if one did."""
     import signal
 
     signal.signal(signal.SIGTERM, signal.default_int_handler)
@@ -219,5 +219,4 @@ def _watch(run: "StudyRun", *, quiet: bool) -> bool:
         print("\nending the study; press Ctrl-C again to leave at once", file=sys.stderr)
         run.stop()
         run.wait()
-        return True
-    return False
+    return run.stopped

@@ -24,9 +24,7 @@ def gpus_for(nodes: int, per_slot: float | None) -> list[str]:
     """
     if per_slot is None:
         return []
-    number = isinstance(per_slot, (int, float)) and not isinstance(per_slot, bool)
-    if not number or not (0 < per_slot < 1 or (per_slot >= 1 and per_slot == int(per_slot))):
-        raise InvalidInput(f"gpus_per_slot is a whole number >= 1, or a share of one GPU below 1, got {per_slot!r}")
+    check_share(per_slot)
     given = os.environ.get(_VISIBLE)
     devices = _listed() if given is None else [name.strip() for name in given.split(",") if name.strip()]
     if _most_nodes(len(devices), per_slot) < nodes:
@@ -35,6 +33,13 @@ def gpus_for(nodes: int, per_slot: float | None) -> list[str]:
             "lower nodes or gpus_per_slot (0.5: two to a GPU)"
         )
     return devices
+
+
+def check_share(per_slot: object) -> None:
+    """Refuse what is no number of GPUs that a slot can have."""
+    number = per_slot if isinstance(per_slot, (int, float)) and not isinstance(per_slot, bool) else 0
+    if not (0 < number < 1 or (number >= 1 and number % 1 == 0)):
+        raise InvalidInput(f"gpus_per_slot is a whole number >= 1, or a share of one GPU below 1, got {per_slot!r}")
 
 
 def most_nodes(per_slot: float) -> int:

@@ -7,7 +7,7 @@ import signal
 import threading
 import time
 from collections.abc import Iterator
-from contextlib import contextmanager, suppress
+from contextlib import ExitStack, contextmanager, suppress
 from multiprocessing import get_context, spawn
 from tempfile import gettempdir
 from typing import Any
@@ -28,6 +28,8 @@ _ENDING_S = 1.0
 _UP_S = 120.0  # in which all workers must have come up
 _THREADS = (CORES, "OMP_NUM_THREADS", "MKL_NUM_THREADS", "OPENBLAS_NUM_THREADS")
 _BEFORE = "distributed.nanny.pre-spawn-environ"
+_PAGES = "distributed.scheduler.http.routes"
+_QUIET = logging.ERROR
 _FILES, _FILES_A_NODE = 100, 20  # open at most, in the process that starts the cluster
 _SOCKET_PATH = 70  # characters of a temporary folder's path above which a socket in it gets too long a name
 
@@ -112,22 +114,23 @@ def local_client(
         raise InvalidInput(f"a cluster needs a whole number of nodes >= 1, got {nodes!r}")
     _allow_files(_FILES + _FILES_A_NODE * nodes)
     share = {name: str(cores_a_slot(nodes)) for name in _THREADS if name not in os.environ}
-    with dask.config.set(_settings(dashboard)), _WITHOUT_MAIN:
-        cluster = LocalWithGPUs(
-            gpus_for(nodes, gpus_per_slot),
-            gpus_per_slot,
-            n_workers=0,
-            threads_per_worker=1,
-            worker_class=ToldNanny,
-            env=share,
-            host="127.0.0.1",
-            dashboard_address="127.0.0.1:0",
-            worker_dashboard_address="127.0.0.1:0",
-            scheduler_kwargs={"dashboard": dashboard},
-            memory_limit=memory_limit,
-            security=Security.temporary(),
-            silence_logs=logging.ERROR,
-        )
+    with _HELD:
+        with _pages(dashboard):
+            cluster = LocalWithGPUs(
+                gpus_for(nodes, gpus_per_slot),
+                gpus_per_slot,
+                n_workers=0,
+                threads_per_worker=1,
+                worker_class=ToldNanny,
+                env=share,
+                host="127.0.0.1",
+                dashboard_address="127.0.0.1:0",
+                worker_dashboard_address="127.0.0.1:0",
+                scheduler_kwargs={"dashboard": dashboard},
+                memory_limit=memory_limit,
+                security=Security.temporary(),
+                silence_logs=_QUIET,
+            )
         with cluster, Client(cluster, set_as_default=False) as client:
             cluster.scale(nodes)
             _wait_for(client, nodes)
@@ -135,9 +138,16 @@ def local_client(
                 yield client
 
 
-def _settings(dashboard: bool) -> dict[str, Any]:
+@contextmanager
+def _pages(dashboard: bool) -> Iterator[None]:
+    """Have the one scheduler that starts meanwhile serve Dask's own pages, or none, on logs and tasks."""
+    with _STARTING, dask.config.set({_PAGES: _HELD.pages if dashboard else []}):
+        yield
+
+
+def _settings() -> dict[str, Any]:
     """Give Dask's settings for as long as there is a local cluster."""
-    settings: dict[str, Any] = {
+    return {
         "distributed.worker.multiprocessing-method": _method(),
         "distributed.worker.daemon": False,  # trials may start processes of their own
         "distributed.worker.preload": ["workbench.cluster.forked"],
@@ -156,9 +166,6 @@ def _settings(dashboard: bool) -> dict[str, Any]:
         # Threads would be written into this process's environment, at each start of a worker, and outlive the cluster.
         _BEFORE: {k: v for k, v in dask.config.get(_BEFORE).items() if k not in _THREADS},
     }
-    if not dashboard:
-        settings["distributed.scheduler.http.routes"] = []
-    return settings
 
 
 def _method() -> str:
@@ -186,35 +193,56 @@ def _wait_for(client: Client, nodes: int) -> None:
         ) from None
 
 
-class _WithoutMain:
-    """Keeps workers from importing the script that starts them, as long as there is a local cluster.
+class _Held:
+    """What holds for this process as long as there is a local cluster: until the last of them has ended.
 
-    What is defined there travels to them whole, as from a notebook's cell. If they imported it they would run it, and
-    start studies of their own unless it stood under ``if __name__ == "__main__"``. Other processes are left alone.
+    Dask's settings are the process's: were they each cluster's, the first to end would take them from the others.
     """
 
     def __init__(self) -> None:
-        self._lock, self._clusters = threading.Lock(), 0
-        self._original = spawn.get_preparation_data
+        self._lock, self._clusters, self._stack = threading.Lock(), 0, ExitStack()
+        self.pages: list[str] = []
 
     def __enter__(self) -> None:
         with self._lock:
+            if not self._clusters:
+                self.pages = dask.config.get(_PAGES)
+                with ExitStack() as stack:
+                    stack.enter_context(dask.config.set(_settings()))
+                    for logger in ("distributed", "bokeh"):  # before clusters and nannies do, which then change nothing
+                        stack.enter_context(distributed.utils.silence_logging_cmgr(_QUIET, logger))
+                    stack.enter_context(_without_main())
+                    self._stack = stack.pop_all()
             self._clusters += 1
-            if self._clusters == 1:
-                self._original, spawn.get_preparation_data = spawn.get_preparation_data, self._prepared
 
     def __exit__(self, *_: object) -> None:
         with self._lock:
             self._clusters -= 1
             if not self._clusters:
-                spawn.get_preparation_data = self._original
+                self._stack.close()
 
-    def _prepared(self, name: str) -> dict[str, Any]:
-        preparation: dict[str, Any] = self._original(name)
+
+@contextmanager
+def _without_main() -> Iterator[None]:
+    """Keep workers from importing the script that starts them.
+
+    What is defined there travels to them whole, as from a notebook's cell. If they imported it they would run it, and
+    start studies of their own unless it stood under ``if __name__ == "__main__"``. Other processes are left alone.
+    """
+    original = spawn.get_preparation_data
+
+    def prepared(name: str) -> dict[str, Any]:
+        preparation: dict[str, Any] = original(name)
         return {k: v for k, v in preparation.items() if not (name.startswith(_WORKER) and k.startswith("init_main"))}
 
+    spawn.get_preparation_data = prepared
+    try:
+        yield
+    finally:
+        spawn.get_preparation_data = original
 
-_WITHOUT_MAIN = _WithoutMain()
+
+_HELD, _STARTING = _Held(), threading.Lock()
 
 
 def _allow_files(needed: int) -> None:

@@ -16,10 +16,11 @@ from fsspec.implementations.local import LocalFileSystem
 
 from workbench.cluster.manifest import MANIFEST
 from workbench.core.errors import CheckpointError, InvalidInput, WorkbenchError
-from workbench.core.places import check_checkpoints
+from workbench.core.places import check_checkpoints, private_folder
 
 _WAITS_S = (1.0, 2.0, 4.0, 8.0, 16.0, 32.0)  # between tries to reach a URL
 _TRIAL = re.compile(r"trial-\d+")
+_MARK = ".study"  # holds the identity of the study whose place it is
 _OBJECT_STORES = {"s3", "s3a", "gs", "gcs", "az", "abfs", "abfss"}
 
 
@@ -124,6 +125,33 @@ class Place:
         except CheckpointError:
             return False
 
+    def lacks_all(self) -> bool:
+        """Tell whether there surely is no trial's folder; not where it cannot be reached, which is told later."""
+        try:
+            return not self._trials()
+        except CheckpointError:
+            return False
+
+    def claim(self, identity: str) -> str:
+        """Mark the place as one study's, unless it is marked; return the identity in the mark, as `owner` does."""
+        with suppress(Exception):  # it has a mark, or cannot be reached
+            files, path = self._at(_MARK)
+            if self.remote:
+                _make_folder(files, path.rpartition("/")[0])
+                files.pipe_file(path, identity.encode(), mode="create")
+            else:
+                private_folder(Path(self.root))
+                with open(os.open(path, os.O_CREAT | os.O_EXCL | os.O_WRONLY, 0o600), "w") as mark:
+                    mark.write(identity)
+        return self.owner()
+
+    def owner(self) -> str:
+        """Give the identity of the study whose place it is; empty: nobody's, or out of reach, which is told later."""
+        with suppress(Exception):
+            files, path = self._at(_MARK)
+            return str(files.cat_file(path).decode())
+        return ""
+
     def disk_use(self) -> int:
         """Add up the bytes of all checkpoints there; raises `CheckpointError` where it cannot be reached."""
         trials = self._trials()
@@ -147,6 +175,8 @@ class Place:
             files, path = _at(self.root)
             for trial in trials:
                 files.rm(trial, recursive=True)
+            if files.exists(f"{path}/{_MARK}"):
+                files.rm(f"{path}/{_MARK}")
             with suppress(Exception):  # it is not empty, or no folder at all, as in an object store
                 files.rmdir(path)
 

@@ -13,7 +13,9 @@ from workbench.core.seeds import trial_seed
 
 REMARKS = ("note", "tag", "untag")
 """What is only written down: nothing changes by it, so it needs no driver."""
-ACTIONS = ("stop", "pause", "resume", "extend", "clone", "pause study", "resume study", "scale", *REMARKS)
+ACTIONS = (
+    "stop", "pause", "resume", "extend", "clone", "pause study", "resume study", "stop study", "scale", *REMARKS
+)  # fmt: skip
 _MOST_PHASES = 10_000
 _LONGEST_NOTE = 2000  # characters
 _TAG = re.compile(r"(?!-)[^\s,:<>=]{1,40}")
@@ -90,6 +92,8 @@ def _checked(request: Request, ledger: Ledger, n_phases: int) -> dict[str, Any]:
     if request.action in ("pause study", "resume study"):
         if ledger.paused == (request.action == "pause study"):
             raise InvalidInput(f"the study is {'paused' if ledger.paused else 'not paused'} already")
+        return {}
+    if request.action == "stop study":
         return {}
     if request.action == "scale":
         return {"nodes": _count(request, "nodes", None)}

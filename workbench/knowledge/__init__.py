@@ -7,7 +7,7 @@ from workbench.knowledge.carry import carry
 from workbench.knowledge.check import backup, check, repair
 from workbench.knowledge.frames import Frames, frames_of
 from workbench.knowledge.inbox import Controls, Inbox
-from workbench.knowledge.lock import driver_of, holder_of, lock_path, output_path, signal_driver
+from workbench.knowledge.lock import driver_of, holder_of, lock_path, output_path
 from workbench.knowledge.reader import KnowledgeBase, RecordedStudy, RecordedTrial
 from workbench.knowledge.recording import Recording, record
 from workbench.knowledge.remove import delete
@@ -34,5 +34,4 @@ __all__ = [
     "output_path",
     "record",
     "repair",
-    "signal_driver",
 ]

@@ -11,11 +11,11 @@ from workbench.knowledge.schema import database_errors, open_for_reading, open_f
 from workbench.knowledge.writer import transaction
 
 
-def carry(source: Path, name: str, target: Path, new_name: str | None = None) -> None:
+def carry(source: Path, name: str, target: Path, new_name: str | None = None) -> str:
     """Copy a study into another knowledge base, whole or not at all; the other is made if it is missing.
 
     Under its own name it is the same study, and its next driver ends what an earlier one left running on a cluster;
-    under a new one it is another.
+    under a new one it is another. Returns its identity there.
 
     Raises
     ------
@@ -41,9 +41,10 @@ def carry(source: Path, name: str, target: Path, new_name: str | None = None) ->
             raise StudyError(f"study {called!r} exists in {target}: choose another name, name=…")
         query = "SELECT id, created_unix, spec, identity FROM studies WHERE name = ?"
         old, created, spec, identity = there.execute(query, (name,)).fetchone()
+        identity = identity if called == name else uuid.uuid4().hex[:16]
         new = here.execute(
             "INSERT INTO studies (name, created_unix, spec, identity) VALUES (?, ?, ?, ?)",
-            (called, created, spec, identity if called == name else uuid.uuid4().hex[:16]),
+            (called, created, spec, identity),
         ).lastrowid
         query = "SELECT ?, at_s, kind, trial, phase, slot, data FROM events WHERE study = ? ORDER BY seq"
         here.executemany(
@@ -61,3 +62,4 @@ def carry(source: Path, name: str, target: Path, new_name: str | None = None) ->
             "VALUES (?, ?, ?, ?, (SELECT id FROM metric_names WHERE name = ?), ?)",
             there.execute(query, (new, old)),
         )
+    return str(identity)

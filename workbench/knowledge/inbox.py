@@ -154,6 +154,10 @@ class Controls:
         """Go on after `pause_study`."""
         return send(self.db, self.study, "resume study")
 
+    def stop_study(self) -> str:
+        """End the study now; the phases under way are lost, and it can be resumed."""
+        return send(self.db, self.study, "stop study")
+
     def scale(self, nodes: int) -> str:
         """Ask the cluster for a number of nodes, where it can be scaled."""
         return send(self.db, self.study, "scale", nodes=nodes)

@@ -3,7 +3,6 @@
 import fcntl
 import hashlib
 import os
-import signal
 import socket
 import time
 import weakref
@@ -43,42 +42,6 @@ def driver_of(path: Path, name: str) -> str | None:
     return None if holder is None else holder.partition("\n")[0] or "an unknown process"
 
 
-def signal_driver(path: Path, name: str, number: int) -> bool:
-    """Send a signal to the process that drives a study; tell whether there is one.
-
-    It goes to that process or to none: the process is taken hold of first, and then asked for once more. Where a system
-    has no means to, as macOS, it goes to the number that stands in the lock, which is held.
-
-    Raises
-    ------
-    StudyError
-        It is on another machine, or cannot be told from others.
-    """
-    lock = lock_path(path, name)
-    written = holder_of(lock)
-    if written is None:
-        return False
-    holder, _, mark = written.strip().partition("\n")
-    words = holder.split()
-    if words[:1] != ["process"] or words[3:4] != [socket.gethostname()] or mark != _began(words[1]):
-        who = holder or "an unknown process"
-        raise StudyError(f"study {name!r} is driven by {who}, out of reach from here: stop it there")
-    try:
-        if not hasattr(os, "pidfd_open"):
-            os.kill(int(words[1]), number)
-            return True
-        process = os.pidfd_open(int(words[1]))
-    except ProcessLookupError:
-        return False
-    try:
-        if holder_of(lock) != written:
-            return False
-        signal.pidfd_send_signal(process, number)
-    finally:
-        os.close(process)
-    return True
-
-
 def claim(path: Path, name: str) -> IO[str]:
     """Take the study's lock file; the operating system frees it when its holder dies, however it dies."""
     lock = lock_path(path, name)
@@ -101,7 +64,7 @@ def claim(path: Path, name: str) -> IO[str]:
     holder = f"process {os.getpid()} on {socket.gethostname()} since {time.strftime('%Y-%m-%d %H:%M:%S')}\n"
     with suppress(OSError):  # should the disk not take it: the lock holds all the same
         os.ftruncate(file.fileno(), 0)
-        os.write(file.fileno(), f"{holder}{_began(str(os.getpid()))}".encode())
+        os.write(file.fileno(), holder.encode())
     return file
 
 
@@ -143,14 +106,6 @@ def holder_of(lock: Path) -> str | None:
     finally:
         os.close(file)
     return None
-
-
-def _began(pid: str) -> str:
-    """When a process began, in ticks since the machine did: with its number it is no other's. Empty if unknown."""
-    try:
-        return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[19]
-    except (OSError, IndexError):
-        return ""
 
 
 def _is_at(file: IO[str], path: Path) -> bool:

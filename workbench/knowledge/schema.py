@@ -73,8 +73,8 @@ def open_for_writing(path: Path) -> sqlite3.Connection:
     """
     if path.is_dir():
         raise DatabaseError(f"{path} is a folder, and a knowledge base is a file: name one in it, {path / 'study.db'}")
+    make_folder(path)
     try:
-        path.parent.mkdir(parents=True, exist_ok=True)
         with suppress(FileExistsError):  # private from the first byte; what SQLite puts beside it takes over its rights
             os.close(os.open(path, os.O_CREAT | os.O_EXCL | os.O_WRONLY, 0o600))
     except OSError as err:
@@ -94,6 +94,14 @@ def open_for_writing(path: Path) -> sqlite3.Connection:
         connection.close()
         raise
     return connection
+
+
+def make_folder(path: Path) -> None:
+    """Make the folder of a knowledge base; raises `DatabaseError` where there can be none."""
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+    except OSError as err:
+        raise DatabaseError(f"{path} cannot be made ({err.strerror}): choose another place") from None
 
 
 def open_for_reading(path: Path) -> sqlite3.Connection:

@@ -1,7 +1,6 @@
 """A study seen through its knowledge base: whoever drives it, wherever, this process can look, wait and ask."""
 
 import asyncio
-import signal
 import sys
 import time
 from collections.abc import Generator
@@ -79,14 +78,24 @@ class AttachedStudy:
     def stop(self) -> None:
         """Ask the study to end now; phases under way are lost, everything reported is kept. It can be resumed.
 
+        Its driver hears it within a second, wherever it is; the process lives on if it does more than drive the study.
+
         Raises
         ------
         StudyError
-            Its driver is on another machine, out of reach.
+            The request cannot be written beside the knowledge base.
         """
-        from workbench.knowledge import signal_driver
+        from workbench.knowledge import driver_of
 
-        signal_driver(self.db, self.name, signal.SIGTERM)
+        if (driver := driver_of(self.db, self.name)) is None:
+            return
+        try:
+            self.controls.stop_study()
+        except OSError as err:
+            raise StudyError(
+                f"study {self.name!r} cannot be asked to stop beside {self.db} ({err.strerror}): make space there, or "
+                f"end {driver}"
+            ) from None
 
     @property
     def running(self) -> bool:

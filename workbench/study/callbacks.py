@@ -2,6 +2,7 @@
 
 import warnings
 from collections.abc import Sequence
+from contextlib import suppress
 from typing import TYPE_CHECKING, Any
 
 from workbench.core.protocols import Event
@@ -16,13 +17,14 @@ class Callbacks:
     Parameters
     ----------
     study : Plan
-    past : sequence of Event
-        What earlier drivers have logged.
     """
 
-    def __init__(self, study: "Plan", past: Sequence[Event]) -> None:
+    def __init__(self, study: "Plan") -> None:
         self._name = study.name
         self._called: list[Any] = list(study.callbacks)
+
+    def begin(self, study: "Plan", past: Sequence[Event]) -> None:
+        """Tell what is to be driven, and what earlier drivers have logged."""
         self._each("begin", study, past)
 
     def __call__(self, events: Sequence[Event]) -> None:
@@ -37,12 +39,12 @@ class Callbacks:
         for callback in list(self._called):
             try:
                 getattr(callback, method, _nothing)(*args)
-            except Exception as err:  # noqa: BLE001  whatever somebody's callback does, the study goes on
+            except (Exception, SystemExit) as err:  # noqa: BLE001  whatever somebody's callback does, the study goes on
                 self._called.remove(callback)
                 what = getattr(callback, "__name__", type(callback).__name__)
-                warnings.warn(
-                    f"study {self._name!r}: the callback {what} raised {err!r} and is called no more", stacklevel=2
-                )
+                said = f"study {self._name!r}: the callback {what} raised {err!r} and is called no more"
+                with suppress(Exception):  # where warnings are errors
+                    warnings.warn(said, stacklevel=2)
 
 
 def _nothing(*_: Any) -> None:

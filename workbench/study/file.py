@@ -98,8 +98,9 @@ def study_from(table: Mapping[str, Any], **overrides: Any) -> Study:
         The first thing that is wrong, with its name.
     """
     refuse_unknown("table in a study file", table, _TABLES)
-    settings = {**_table(table, "study"), **{k: v for k, v in overrides.items() if v is not None}}
-    refuse_unknown("setting of [study]", [key for key in settings if key != "client"], _STUDY_KEYS)
+    overrides = {k: v for k, v in overrides.items() if v is not None}
+    settings = {**_table(table, "study"), **overrides}
+    refuse_unknown("setting of [study]", [*_table(table, "study"), *(overrides.keys() - {"client"})], _STUDY_KEYS)
     if "name" not in settings:
         raise InvalidInput('the study has no name: add name = "…" to [study], or pass name=…')
     seed = settings.get("seed", 0)

@@ -36,16 +36,13 @@ def launch(study: Any, *, resume: bool, scheduler_address: str | None) -> None:
     StudyError
         What `Study.start` raises, or the process did not come up.
     """
-    from workbench.knowledge import output_path
     from workbench.knowledge.lock import private
 
     try:
         payload = pickle.dumps(sys.path) + cloudpickle.dumps((study, resume, scheduler_address))
     except Exception as err:  # noqa: BLE001  pickling runs whatever code an object brings along
         raise InvalidInput(f"study {study.name!r} cannot be sent to another process ({err}): use start()") from None
-    db = Path(study.db)
-    db.parent.mkdir(parents=True, exist_ok=True)
-    said = output_path(db, study.name)
+    said = _output(Path(study.db), study.name, resume=resume)
     hears, tells = os.pipe()
     with open(said, "ab", opener=private) as out:
         child = subprocess.Popen(
@@ -68,6 +65,24 @@ def launch(study: Any, *, resume: bool, scheduler_address: str | None) -> None:
     error = pickle.loads(message)
     if error is not None:
         raise error
+
+
+def _output(db: Path, name: str, *, resume: bool) -> Path:
+    """Name the file of what the process has to say, its folder made.
+
+    Raises
+    ------
+    DatabaseError, StudyError
+        There can be no such folder, or no study that could be resumed: to look for it makes nothing.
+    """
+    from workbench.knowledge import KnowledgeBase, output_path
+    from workbench.knowledge.schema import Unfinished, make_folder
+
+    if resume:
+        with suppress(Unfinished), KnowledgeBase(db) as kb:  # what was interrupted, the driver mends
+            kb[name]
+    make_folder(db)
+    return output_path(db, name)
 
 
 def main(tells: int) -> int:

@@ -1,6 +1,7 @@
 """What a study is: a scheduler, a trainable, a place and limits, checked; and what they come to."""
 
 import math
+import os
 from collections.abc import Callable, Generator, Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager, nullcontext
 from dataclasses import dataclass, replace
@@ -8,11 +9,11 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from workbench.algos.function.factory import as_factory
-from workbench.algos.search.seeded import Seeded
+from workbench.algos.search.seeded import JUDGES, Seeded
 from workbench.core.aim import Aim
-from workbench.core.checks import POSITIVE, check, whole
+from workbench.core.checks import POSITIVE, check, check_named, whole
 from workbench.core.describe import describe
-from workbench.core.errors import InvalidInput
+from workbench.core.errors import InvalidInput, StudyError
 from workbench.core.failures import short
 from workbench.core.machine import layout, slots_here
 from workbench.core.places import DEFAULT_DB, check_checkpoints, check_study_name
@@ -58,10 +59,11 @@ class Plan:
     def __post_init__(self) -> None:
         object.__setattr__(self, "db", Path(self.db))
         object.__setattr__(self, "trainable", as_factory(self.trainable))
+        check_named(self, "judged_by", tuple(JUDGES))
         if self.seeds != 1 and not isinstance(self.scheduler, Seeded):
             object.__setattr__(self, "scheduler", Seeded(self.scheduler, self.seeds, self.judged_by))
         check_study_name(self.name)
-        check_checkpoints(self.checkpoints or "")
+        self._check_where()
         if self.nodes is None and self.client is None:
             object.__setattr__(self, "nodes", nodes_here(self.trainable, self.gpus_per_slot))
         if self.nodes is not None and (
@@ -103,6 +105,26 @@ class Plan:
     def aim(self) -> Aim:
         """What the study is after, and what ends it early."""
         return Aim(self.mode, self.target_score, self.max_hours, self.second, self.second_mode)
+
+    def _check_where(self) -> None:
+        if isinstance(self.checkpoints, os.PathLike):
+            object.__setattr__(self, "checkpoints", os.fspath(self.checkpoints))
+        if not isinstance(self.checkpoints, str | None):
+            raise InvalidInput(f"a study's checkpoints are in a directory or at a URL, got {self.checkpoints!r}")
+        check_checkpoints(self.checkpoints or "")
+        if self.client is None:
+            return
+        if self.gpus_per_slot is not None:
+            from workbench.cluster.gpus import check_share
+
+            check_share(self.gpus_per_slot)  # of a local cluster it is checked against the GPUs there are
+        from distributed import Client
+
+        if not isinstance(self.client, Client) or self.client.scheduler is None:
+            raise InvalidInput(
+                f"a study's client is a distributed.Client of a running cluster, got {short(self.client)}: "
+                "pass Client('tcp://…') or Client(cluster)"
+            )
 
     def _check_space(self) -> None:
         rule = self.scheduler.scheduler if isinstance(self.scheduler, Seeded) else self.scheduler
@@ -165,3 +187,11 @@ def checkpoint_store(db: str | Path, name: str, elsewhere: str | None = None) ->
 
     beside = Path(db).parent / f"{Path(db).stem}.checkpoints" / name
     return CheckpointStore(elsewhere or str(beside.absolute()))
+
+
+def anothers_place(place: str, name: str) -> StudyError:
+    """Say that another study's checkpoints go to a place."""
+    return StudyError(
+        f"{place} is another study's place of checkpoints, as {place}/.study says: give study {name!r} a place of its "
+        "own, or remove that file if the other study is gone"
+    )

@@ -129,6 +129,8 @@ class Progress:
         fps = f" · {self.frames_per_s:,.0f} frames/s" if self.frames_per_s else ""
         over = f" · ended: {self.why_over}" if self.why_over else ""
         over += f" · {self.message}" if self.message and self.state in ("running", "paused") else ""
+        if self.state == "paused":
+            over += " · paused by a person: controls.resume_study(), or the dashboard, lets it go on"
         n_trials = "of unknown number" if self.n_trials is None else self.n_trials
         trials = f"{n_trials}, {self.trials_started} started, {self.trials_ended} ended"
         of = "an unknown number" if expected is None else f"about {expected:.0f}"

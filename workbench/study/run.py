@@ -19,14 +19,17 @@ from workbench.core.record import RUN_SETTINGS, provenance, recorded_place, take
 from workbench.core.size import size_of
 from workbench.study.attached import AttachedStudy
 from workbench.study.callbacks import Callbacks
+from workbench.study.plan import anothers_place, checkpoint_store
 from workbench.study.progress import Progress, WatchedLog
 
 if TYPE_CHECKING:
     import pandas as pd
 
     from workbench.core.interventions import Request
-    from workbench.knowledge import Inbox, StudyLog
+    from workbench.knowledge import StudyLog
     from workbench.study.plan import Plan
+
+_STOP = "stop study"
 
 
 class StudyRun(AttachedStudy):
@@ -36,7 +39,7 @@ class StudyRun(AttachedStudy):
     """
 
     def __init__(self, study: "Plan", *, resume: bool = False, only_confirm: bool = False) -> None:
-        from workbench.knowledge import StudyLog
+        from workbench.knowledge import Inbox, StudyLog
 
         self._only_confirm = only_confirm
         self.db, self.name = Path(study.db).absolute(), study.name  # whatever folder the process goes to
@@ -52,9 +55,13 @@ class StudyRun(AttachedStudy):
         self._stopping = threading.Event()
         self._over = threading.Event()
         log = StudyLog(self.db, study.name, study.spec, resume=resume)
+        self._inbox = Inbox(self.db, study.name)
         try:
+            self._inbox.waiting([_STOP])  # of a driver that has ended
+            self._inbox.done()
             past = log.events()
             scheduler, ledger, began = self._take_up(scheduler, log.spec, past)
+            _claim_place(study, log.identity)
         except BaseException:
             log.close()
             raise
@@ -134,6 +141,11 @@ class StudyRun(AttachedStudy):
         return confirm(self.study, top, seeds)
 
     @property
+    def stopped(self) -> bool:
+        """Whether it was asked to end, here by `stop` or from elsewhere."""
+        return self._stopping.is_set()
+
+    @property
     def running(self) -> bool:
         """Whether the study is still being driven."""
         return not self._over.is_set()
@@ -153,10 +165,8 @@ class StudyRun(AttachedStudy):
     def _drive(
         self, scheduler: Scheduler, log: "StudyLog", ledger: Ledger, past: Sequence[Event], began: Event
     ) -> None:
-        from workbench.knowledge import Inbox
-
         study, hopeless = self.study, Hopeless()
-        callbacks = Callbacks(study, past)
+        callbacks = Callbacks(study)
         watched = WatchedLog(log, self._progress, self._stopping, hopeless, callbacks)
         fail_fast = study.fail_fast and not self._progress.phases_ended
 
@@ -164,6 +174,7 @@ class StudyRun(AttachedStudy):
             return None if self._only_confirm else study.aim.why_over(ledger.best and ledger.best[0], executor.now)
 
         try:
+            callbacks.begin(study, past)
             watched.append([began])
             ledger.see(began)
             with study.executor(log.identity) as executor:
@@ -174,10 +185,11 @@ class StudyRun(AttachedStudy):
                     watched,
                     seed=study.seed,
                     ledger=ledger,
-                    inbox=partial(_requests, log, Inbox(self.db, self.name)),
+                    inbox=partial(self._requests, log, ledger),
                     only_confirm=self._only_confirm,
                     stop=lambda: self._stopping.is_set() or (fail_fast and bool(hopeless.cause)) or bool(why_over()),
                 )
+                self._inbox.done()
                 at, why = executor.now, None if ended or self._stopping.is_set() else why_over()
             if not ended and fail_fast and hopeless.cause:
                 raise FirstTrialsFailed(f"study {self.name!r} stopped: {_said(hopeless)}")
@@ -188,9 +200,19 @@ class StudyRun(AttachedStudy):
         except BaseException as err:  # noqa: BLE001  handed to whoever waits
             self._end_badly(err, watched, hopeless, past)
         finally:
-            log.close()
-            callbacks.close()
-            self._over.set()
+            try:
+                log.close()
+                callbacks.close()
+            finally:
+                self._over.set()  # whatever else has failed: somebody waits for it
+
+    def _requests(self, log: "StudyLog", ledger: Ledger) -> "Sequence[Request]":
+        """Take what people ask; asked about twice a second, so that here it is noticed too when the log has gone."""
+        log.check_there()
+        requests = self._inbox()
+        if any(request.action == _STOP and request.id not in ledger.requests for request in requests):
+            self._stopping.set()
+        return requests
 
     def _end_badly(self, err: BaseException, watched: WatchedLog, hopeless: Hopeless, past: Sequence[Event]) -> None:
         self.error = err
@@ -224,12 +246,6 @@ def confirm(study: "Plan", top: int = 3, seeds: int = 10) -> "pd.DataFrame":
     return Results.open(study.db, study.name).confirmed
 
 
-def _requests(log: "StudyLog", inbox: "Inbox") -> "Sequence[Request]":
-    """Take what people ask; asked about twice a second, so that here it is noticed too when the log has gone."""
-    log.check_there()
-    return inbox()
-
-
 def _last_end(past: Sequence[Event]) -> Event:
     """Give how the search ended: trials that confirm others change nothing of it."""
     ends = (event for event in reversed(past) if event.kind in (Kind.STUDY_ENDED, Kind.STUDY_INTERRUPTED))
@@ -238,9 +254,32 @@ def _last_end(past: Sequence[Event]) -> Event:
 
 def _refuse_without_checkpoints(study: "Plan", past: Sequence[Event]) -> None:
     """Refuse to go on without the checkpoints that were put elsewhere: every trial would begin again from its start."""
-    place = recorded_place(past)
-    if study.checkpoints is None and place and not Path(study.checkpoint_store.root).exists():
-        raise StudyError(f"study {study.name!r} has its checkpoints at {place}: resume it with checkpoints={place!r}")
+    from workbench.cluster.place import Place
+
+    if not any(event.data.get("checkpoint") for event in past):
+        return  # there are none
+    place, here = recorded_place(past), study.checkpoint_store.root
+    if study.checkpoints is None:
+        if place and not Path(here).exists():
+            raise StudyError(
+                f"study {study.name!r} has its checkpoints at {place}: resume it with checkpoints={place!r}"
+            )
+        return
+    last = checkpoint_store(study.db, study.name, place).root
+    if here != last and Place(here).lacks_all():
+        how = f"with checkpoints={last!r}" if place else "without checkpoints=…"
+        raise StudyError(
+            f"{here} holds no checkpoints, and study {study.name!r} last had its own at {last}: resume it {how}, or "
+            "bring them there first"
+        )
+
+
+def _claim_place(study: "Plan", identity: str) -> None:
+    """Take a place that was named, for this study alone: another may have begun there and not have saved anything."""
+    from workbench.cluster.place import Place
+
+    if study.checkpoints is not None and Place(study.checkpoints).claim(identity) not in ("", identity):
+        raise anothers_place(study.checkpoints, study.name)
 
 
 def _said(hopeless: Hopeless) -> str:

@@ -9,7 +9,7 @@ from workbench.core.errors import InvalidInput, StudyError
 from workbench.core.places import DEFAULT_DB
 from workbench.core.showing import settings_html
 from workbench.study.attached import AttachedStudy
-from workbench.study.plan import Plan
+from workbench.study.plan import Plan, anothers_place
 from workbench.study.run import StudyRun
 
 if TYPE_CHECKING:
@@ -37,7 +37,8 @@ class Study(Plan):
         (`BA3C.n_ranks`). By default one a core that this process may use, fewer where that leaves each less than 1 GiB
         of memory or the GPUs do not suffice. Ignored when `client` is given.
     gpus_per_slot : float, optional
-        GPUs of this machine that each worker process of the local cluster sees; below 1 several share one.
+        GPUs of this machine that each worker process of the local cluster sees; below 1 several share one. Not used
+        when `client` is given.
     client : distributed.Client, optional
         Of any running Dask cluster; it is left running.
     weight : float
@@ -48,7 +49,7 @@ class Study(Plan):
         Trials of each configuration, which differ in their seed and are judged together: see `Seeded`.
     judged_by : str
         ``mean``, ``median`` or ``iqm`` of their scores.
-    checkpoints : str, optional
+    checkpoints : str or path, optional
         A directory all workers see, or an fsspec URL, instead of the place beside `db`.
     max_retries : int
         Further attempts at a phase after a crash or a stall.
@@ -84,7 +85,7 @@ class Study(Plan):
         ------
         StudyError
             The study exists (and `resume` is false), does not exist (and `resume` is true), or is being driven; or its
-            place of checkpoints holds another's.
+            place of checkpoints is another's.
         SchedulerError
             The log of a study to resume does not fit the scheduler.
         """
@@ -102,6 +103,8 @@ class Study(Plan):
                 f"{place} holds checkpoints already, which would mix with those of study {self.name!r}: "
                 "give it a place of its own, or remove them"
             )
+        if is_new and self.checkpoints is not None and Place(place).owner():
+            raise anothers_place(place, self.name)
 
     def launch(self, *, resume: bool = False) -> AttachedStudy:
         """Run the study in a process of its own, and return once it is under way there.

@@ -9,16 +9,12 @@ from collections.abc import Iterator, Mapping
 from contextlib import ExitStack, closing, contextmanager
 from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 from workbench.core.errors import CheckpointError, DatabaseError, InvalidInput, StudyError
 from workbench.core.places import DEFAULT_DB, absolute_place, check_study_name, is_study_name, private_folder
 from workbench.core.protocols import Kind
 from workbench.study.pack import ABOUT, CHECKPOINTS, FORMAT, LOG, Pack, file_errors, unmendable
-from workbench.study.plan import checkpoint_store
-
-if TYPE_CHECKING:
-    from workbench.cluster.checkpoints import CheckpointStore
+from workbench.study.plan import anothers_place, checkpoint_store
 
 _MOST_ABOUT = 1 << 24  # bytes
 
@@ -59,7 +55,7 @@ def unpack(
         _tell_place(scratch / LOG, checkpoints)
         called = name or pack.name
         refuse_taken(db, called)
-        _take_in(archive, members, pack, scratch, db, called, checkpoint_store(db, called, checkpoints))
+        _take_in(archive, members, pack, scratch, db, called, checkpoints)
     return replace(pack, name=called)
 
 
@@ -70,17 +66,21 @@ def _take_in(
     scratch: Path,
     db: Path,
     called: str,
-    store: "CheckpointStore",
+    elsewhere: str | None,
 ) -> None:
     """Put the checkpoints into their place and then the study into the knowledge base; or nothing at all."""
+    from workbench.cluster.place import Place
     from workbench.knowledge import carry
     from workbench.knowledge.lock import claim, lock_path
 
+    store = checkpoint_store(db, called, elsewhere)
     db.parent.mkdir(parents=True, exist_ok=True)
     with claim(db, called):
         try:
             if store.disk_use():
                 raise StudyError(f"there are checkpoints in {store.root} already: remove them, or choose name=…")
+            if elsewhere is not None and Place(elsewhere).owner():
+                raise anothers_place(elsewhere, called)
             try:
                 for checkpoint in pack.checkpoints:
                     prefix, folder = f"{CHECKPOINTS}/{checkpoint}/", scratch / "checkpoint"
@@ -88,7 +88,9 @@ def _take_in(
                         _extract(archive, members[member], folder / member.removeprefix(prefix))
                     store.put(folder, checkpoint)
                     shutil.rmtree(folder, ignore_errors=True)
-                carry(scratch / LOG, pack.name, db, called)
+                identity = carry(scratch / LOG, pack.name, db, called)
+                if elsewhere is not None:
+                    Place(elsewhere).claim(identity)
             except BaseException:
                 store.remove()
                 raise

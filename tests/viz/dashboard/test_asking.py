@@ -20,6 +20,7 @@ CONFIG = {"lr": 0.001, "t_max": 5, "net": "small", "clip": True}
         ({"action": "clone", "trial": 3, "config": {"lr": "1e-4"}}, ("clone", 3, {"config": {"lr": 1e-4}})),
         ({"action": "pause study"}, ("pause study", None, {})),
         ({"action": "resume study"}, ("resume study", None, {})),
+        ({"action": "stop study"}, ("stop study", None, {})),
         ({"action": "scale", "nodes": 4}, ("scale", None, {"nodes": 4})),
     ],
 )

@@ -27,10 +27,8 @@ def ask(controls: Controls, content: Mapping[str, Any], config: Config | None) -
         It makes no sense, whatever state the study is in; whether it makes sense now, the study decides.
     """
     action = content.get("action")
-    if action == "pause study":
-        return controls.pause_study()
-    if action == "resume study":
-        return controls.resume_study()
+    if action in ("pause study", "resume study", "stop study"):
+        return str(getattr(controls, action.replace(" ", "_"))())
     if action == "scale":
         return controls.scale(_whole(content, "nodes"))
     if action not in ACTIONS:
