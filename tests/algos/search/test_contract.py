@@ -263,6 +263,18 @@ def _cuts(log: MemoryLog) -> list[int]:
     ]
 
 
+@pytest.mark.parametrize("name", [name for name in SCHEDULERS if hasattr(SCHEDULERS[name](), "grow")])
+def test_a_study_that_has_ended_goes_on_with_more_trials(name) -> None:
+    log = simulate(scheduler := SCHEDULERS[name](), slots=N_SLOTS)
+    scheduler.grow(2 * scheduler.n_trials)
+    ledger = Ledger(log)
+    executor = SimulatedExecutor(RandomTimes(0), VirtualCluster(N_SLOTS))
+    executor.open(ledger.at)
+    assert drive(scheduler, executor, log, ledger=ledger)
+    assert len(ledger) == scheduler.n_trials
+    assert {ledger.state(trial) for trial in ledger.trials} == {TrialState.STOPPED}
+
+
 def test_asking_when_there_is_nothing_to_start_changes_nothing(scheduler) -> None:
     runs = []
     while (run := scheduler.ask()) is not None:

@@ -155,6 +155,8 @@ class ASHA:
             for trial in sorted(self._paused)
         }
         self._paused.clear()
+        for rung in self._rungs:
+            rung.close()
         return decisions
 
 
@@ -202,3 +204,7 @@ class _Rung:
     def promote(self) -> int:
         """Take out the best trial that waits."""
         return self._waiting.pop(0)[2]
+
+    def close(self) -> None:
+        """Take out all who wait; their scores stay, for others to be ranked with."""
+        self._waiting.clear()
