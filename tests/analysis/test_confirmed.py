@@ -27,6 +27,13 @@ def test_claims_are_means_over_seeds_of_those_that_ran_furthest_first() -> None:
     assert claims(trials_of(*CHOSEN), "min")["candidate"].tolist() == [0, 1, 2]
 
 
+def test_one_lucky_seed_stands_after_means_of_as_many_phases() -> None:
+    steady = [(0, False, 3, score) for score in (8.0, 9.0, 10.0, 11.0)]
+    rows = [*steady, (1, False, 3, 99.0), (2, False, 3, 8.0), (2, False, 3, 9.0), (3, False, 1, 0.0)]
+    assert claims(trials_of(*rows))["candidate"].tolist() == [0, 2, 1, 3]
+    assert claims(trials_of(*rows), "min")["candidate"].tolist() == [2, 0, 1, 3]
+
+
 def test_fresh_seeds_reverse_what_luck_had_chosen() -> None:
     lucky = [(1, True, 3, score) for score in (1.0, 2.0, 3.0, 4.0, 100.0)]
     steady = [(0, True, 3, score) for score in (8.0, 9.0, 10.0, 11.0)]

@@ -27,13 +27,16 @@ def claims(trials: pd.DataFrame, mode: str = "max") -> pd.DataFrame:
     DataFrame
         The best first: candidate, trial (its first), phases (that its seeds ran), claimed (mean of their last scores),
         claimed_on (seeds).
-        Those whose seeds ran further stand before others, for scores after few phases promise less.
+        Those whose seeds ran further stand before others, for scores after few phases promise less; and of those that ran
+        as far, those with fewer than half of the most seeds after the others, for one lucky seed outdoes a mean of many.
     """
     chosen = searching(trials).dropna(subset=["last_score"])
     rows = chosen.groupby("candidate").agg(
         trial=("trial", "min"), phases=("phases", "min"), claimed=("last_score", "mean"), claimed_on=("trial", "size")
     )
-    return rows.reset_index().sort_values(["phases", "claimed"], ascending=[False, mode == "min"], ignore_index=True)
+    few = 2 * rows["claimed_on"] < rows.groupby("phases")["claimed_on"].transform("max")
+    ranked = rows.assign(few=few).sort_values(["phases", "few", "claimed"], ascending=[False, True, mode == "min"])
+    return ranked.drop(columns="few").reset_index()
 
 
 def confirmed(trials: pd.DataFrame, mode: str = "max") -> pd.DataFrame:

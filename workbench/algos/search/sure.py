@@ -144,10 +144,12 @@ class Sure:
         """Name a trial of the configuration to take as things stand; ``None`` before the first report.
 
         While configurations are left to start it is the one with the best estimate, from then on the one whose ended
-        trials have the best mean score.
+        trials have the best mean score, of those with at least half as many as the one that has most: the best of many
+        single seeds is a lucky one.
         """
         if self._ended and not self._unstarted:
-            return self._ended[0].trials[0]
+            most = max(len(c.finals) for c in self._ended)
+            return next(c for c in self._ended if 2 * len(c.finals) >= most).trials[0]
         if self._surrogate is None or not self._surrogate.n_seen:
             return None
         seen = self._surrogate.seen
