@@ -18,7 +18,8 @@ def claims(trials: pd.DataFrame, mode: str = "max") -> pd.DataFrame:
     Parameters
     ----------
     trials : DataFrame
-        Of `Frames`; trials that confirm others are left out.
+        Of `Frames`; left out are trials that confirm others, and those that failed or that a person stopped, unless a
+        configuration has no other.
     mode : str
         ``max`` or ``min``.
 
@@ -31,6 +32,8 @@ def claims(trials: pd.DataFrame, mode: str = "max") -> pd.DataFrame:
         as far, those with fewer than half of the most seeds after the others, for one lucky seed outdoes a mean of many.
     """
     chosen = searching(trials).dropna(subset=["last_score"])
+    fell = (chosen["state"] == "failed") | (chosen["mode"] == "person")
+    chosen = chosen[~fell | fell.groupby(chosen["candidate"]).transform("all")]
     rows = chosen.groupby("candidate").agg(
         trial=("trial", "min"), phases=("phases", "min"), claimed=("last_score", "mean"), claimed_on=("trial", "size")
     )
