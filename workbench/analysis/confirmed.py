@@ -28,8 +28,8 @@ def claims(trials: pd.DataFrame, mode: str = "max") -> pd.DataFrame:
     DataFrame
         The best first: candidate, trial (its first), phases (that its seeds ran), claimed (mean of their last scores),
         claimed_on (seeds).
-        Those whose seeds ran further stand before others, for scores after few phases promise less; and of those that ran
-        as far, those with fewer than half of the most seeds after the others, for one lucky seed outdoes a mean of many.
+        Those whose seeds ran further stand before others, for scores after few phases promise less. Of those that ran
+        as far, those with fewer than half of the most seeds stand after others: one lucky seed outdoes a mean of many.
     """
     chosen = searching(trials).dropna(subset=["last_score"])
     fell = (chosen["state"] == "failed") | (chosen["mode"] == "person")
