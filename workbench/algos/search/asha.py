@@ -198,8 +198,10 @@ class _Rung:
         self.n += 1
 
     def drop(self, trial: int) -> None:
-        """Take out a trial that waits and will not be promoted; it still counts."""
-        self._waiting = [entry for entry in self._waiting if entry[2] != trial]
+        """Take out a trial that waits and was stopped: as one that failed, it still counts, below all others."""
+        entry = next(entry for entry in self._waiting if entry[2] == trial)
+        self._waiting.remove(entry)
+        self._keys.remove(entry[:2])
 
     def promote(self) -> int:
         """Take out the best trial that waits."""
