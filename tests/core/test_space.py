@@ -68,6 +68,15 @@ def test_what_is_off_the_steps_or_beyond_the_ends_lies_outside(outside) -> None:
     assert not Uniform(0, 0.3).contains(outside)
 
 
+def test_numpy_s_numbers_lie_in_a_domain_as_python_s_do() -> None:
+    assert Uniform(1, 9, step=1).contains(np.int64(3))
+    assert LogUniform(0.1, 1.0).contains(np.float32(0.25))
+    assert Choice([True, False]).contains(np.bool_(True))
+    assert not Choice([1, 2]).contains(np.bool_(True))
+    assert not Uniform(0, 1).contains(np.bool_(True))
+    assert not Uniform(1, 9, step=1).contains(np.float64(2.5))
+
+
 def test_grid_is_the_product_with_the_last_name_fastest() -> None:
     space = Space({"a": Uniform(0, 1), "b": Choice(["x", "y"])})
     assert space.grid({"a": 2, "b": 2}) == [

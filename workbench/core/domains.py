@@ -66,6 +66,7 @@ class _Range(Domain):
             raise InvalidInput(f"{self} needs 0 < step <= high - low")
 
     def contains(self, value: object) -> bool:
+        value = scalar(value)
         if isinstance(value, bool) or not isinstance(value, (int, float)):
             return False
         if self.step is None:
@@ -183,6 +184,7 @@ class Choice(Domain):
         return [self.values[int(i)] for i in picks]
 
     def contains(self, value: object) -> bool:
+        value = scalar(value)
         return any(value == v and isinstance(value, bool) == isinstance(v, bool) for v in self.values)
 
     def perturb(self, value: Scalar, factor: float, rng: np.random.Generator) -> Scalar:

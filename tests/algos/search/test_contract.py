@@ -5,7 +5,7 @@ import json
 import math
 from collections import Counter, deque
 from collections.abc import Mapping
-from dataclasses import fields
+from dataclasses import fields, replace
 from importlib.util import find_spec
 from itertools import takewhile
 
@@ -45,6 +45,7 @@ from workbench.core.errors import InvalidInput, SchedulerError
 from workbench.core.ledger import Ledger, TrialState
 from workbench.core.protocols import Config, Kind, Report, Verdict, expectation_of
 from workbench.core.registry import REGISTRY
+from workbench.core.size import size_of
 from workbench.simulation.cluster import VirtualCluster
 from workbench.simulation.executor import SimulatedExecutor
 from workbench.study.file import scheduler_from_record
@@ -204,6 +205,24 @@ def test_settings_survive_a_round_trip_through_json(scheduler) -> None:
         scheduler.expected_phases,
     )
     assert again.ask() == scheduler.ask()
+
+
+def with_numpy_numbers(thing):
+    """The same settings, each number one of NumPy's."""
+    given = {f.name: getattr(thing, f.name) for f in fields(thing) if f.init}
+    kinds = {int: np.int64, float: np.float64}
+    numbers = {name: kinds[type(value)](value) for name, value in given.items() if type(value) in kinds}
+    return replace(thing, **numbers)
+
+
+def test_settings_may_be_numpy_s_numbers(scheduler) -> None:
+    again = with_numpy_numbers(copy.deepcopy(scheduler))
+    log, size = simulate(again, slots=N_SLOTS), size_of(again)
+    told = json.dumps([size.to_json(), *([e.kind, e.at, e.trial, e.phase, e.slot, e.data] for e in log)])
+    plain = simulate(scheduler, slots=N_SLOTS)
+    assert told == json.dumps(
+        [size_of(scheduler).to_json(), *([e.kind, e.at, e.trial, e.phase, e.slot, e.data] for e in plain)]
+    )
 
 
 def test_replaying_the_log_gives_the_same_answers(scheduler) -> None:

@@ -114,7 +114,8 @@ class PBT:
             raise InvalidInput(f"PBT needs 0 < share <= 0.5, got {self.share}: top and bottom may not overlap")
         if not (self.copy_config or self.copy_weights):
             raise InvalidInput("PBT copies weights, hyperparameters or both: for neither, set exploit='none'")
-        space = getattr(self.searcher, "space", None) if self.space is None else Space.of(self.space)
+        self.space = None if self.space is None else Space.of(self.space)
+        space = getattr(self.searcher, "space", None) if self.space is None else self.space
         if space is None:
             raise InvalidInput("PBT changes hyperparameters within a space, and this searcher has none: pass space=…")
         if not self.factors or not all(0 < f < math.inf for f in self.factors):

@@ -157,7 +157,7 @@ class Seeded:
         if run.parent == run.trial:
             self._line_up(self._candidates[run.trial])
             return
-        candidate = _Candidate(run.trial, run.config, run.phase, self.seeds)
+        candidate = _Candidate(run.trial, run.config, run.phase, int(self.seeds))
         self._candidates.append(candidate)
         parents = [None] * self.seeds if run.parent is None else self._candidates[run.parent].donors(self.seeds)
         self._due.extend(_Due(candidate, None, parent) for parent in parents)
