@@ -215,6 +215,18 @@ def with_numpy_numbers(thing):
     return replace(thing, **numbers)
 
 
+@pytest.mark.parametrize("seed", [None, -1, 1.5, "3", True])
+def test_a_seed_is_a_whole_number(seed) -> None:
+    """Without one, what was drawn could not be drawn again, and the study not be resumed."""
+    examples = [make() for make in SCHEDULERS.values()]
+    examples += [scheduler.searcher for scheduler in examples if hasattr(scheduler, "searcher")]
+    seeded = {type(example): example for example in examples if hasattr(example, "seed")}
+    assert {RandomSearcher, EvolutionSearcher, HyperTrick, ASHA, PBT, Portfolio, Sure} <= seeded.keys()
+    for kind, example in seeded.items():
+        with pytest.raises(InvalidInput, match=f"{kind.__name__} needs seed a whole number from 0, got {seed!r}"):
+            replace(example, seed=seed)
+
+
 def test_settings_may_be_numpy_s_numbers(scheduler) -> None:
     again = with_numpy_numbers(copy.deepcopy(scheduler))
     log, size = simulate(again, slots=N_SLOTS), size_of(again)

@@ -9,7 +9,7 @@ from typing import Any
 from workbench.algos.search.rungs import check_eta, phases_in_all, rung_ends, rung_words, rungs_by_eta
 from workbench.algos.search.searchers import Searched, searcher_of
 from workbench.algos.search.trials import Trials
-from workbench.core.checks import COUNT, check, check_named
+from workbench.core.checks import COUNT, SEED, check, check_named
 from workbench.core.protocols import Decision, Report, Run, Verdict
 from workbench.core.seeds import scheduler_generator
 from workbench.core.showing import settings_html
@@ -63,6 +63,7 @@ class ASHA:
     _repr_html_ = settings_html
 
     def __post_init__(self) -> None:
+        check(self, SEED, "seed")
         self.searcher = searcher_of(self, self.searcher, self.seed)
         check(self, COUNT, "n_trials", "n_phases", "min_phases")
         check_eta(self, self.eta)

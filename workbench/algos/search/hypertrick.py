@@ -9,7 +9,7 @@ from sortedcontainers import SortedList
 
 from workbench.algos.search.searchers import Searched, searcher_of
 from workbench.algos.search.trials import Trials
-from workbench.core.checks import COUNT, check, is_number
+from workbench.core.checks import COUNT, SEED, check, is_number
 from workbench.core.errors import InvalidInput
 from workbench.core.protocols import Decision, Expectation, Report, Run, Verdict
 from workbench.core.seeds import scheduler_generator
@@ -53,6 +53,7 @@ class HyperTrick:
     _repr_html_ = settings_html
 
     def __post_init__(self) -> None:
+        check(self, SEED, "seed")
         self.searcher = searcher_of(self, self.searcher, self.seed)
         check(self, COUNT, "n_trials", "n_phases")
         check_rate(self.eviction_rate)

@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 
-from workbench.core.checks import COUNT, check
+from workbench.core.checks import COUNT, SEED, check
 from workbench.core.domains import Choice, Domain, LogUniform
 from workbench.core.errors import InvalidInput
 from workbench.core.protocols import Config, Report, Scalar
@@ -56,6 +56,7 @@ class SMACSearcher:
     _repr_html_ = settings_html
 
     def __post_init__(self) -> None:
+        check(self, SEED, "seed")
         self.space = Space.of(self.space)
         check(self, COUNT, "n_random", "candidates")
         if find_spec("smac") is None:

@@ -11,7 +11,7 @@ from workbench.algos.search.rungs import check_eta
 from workbench.algos.search.searchers import Searched, searcher_of
 from workbench.algos.search.surrogate import Indices, Surrogate
 from workbench.algos.search.trials import Trials
-from workbench.core.checks import COUNT, PART, check, check_value
+from workbench.core.checks import COUNT, PART, SEED, check, check_value
 from workbench.core.errors import InvalidInput
 from workbench.core.protocols import Decision, Report, Run, Verdict
 from workbench.core.seeds import scheduler_generator
@@ -83,6 +83,7 @@ class Sure:
     _repr_html_ = settings_html
 
     def __post_init__(self) -> None:
+        check(self, SEED, "seed")
         self.searcher = searcher_of(self, self.searcher, self.seed)
         self.rungs = tuple(self.rungs)
         check(self, COUNT, "n_configs", "n_phases")
