@@ -60,6 +60,10 @@ def test_the_surrogate_starts_what_is_like_the_good_ones() -> None:
     assert np.mean(started[-10:]) < 12
 
 
+def test_an_older_log_s_repetition_has_the_same_words() -> None:
+    assert Sure.explain({"mode": "repeating", "candidate": 3}) == Sure.explain({"mode": "repeating", "repeats": 3})
+
+
 def test_a_plateau_stops_as_many_as_ever() -> None:
     """Where all scores are equal, a draw orders them."""
     same = [len(play(Sure(SPACE, 30, 10, seeds=1), 4, score=lambda *_: 1.0).reports) for _ in range(2)]

@@ -79,7 +79,7 @@ class Sure:
     _candidates: "list[_Candidate]" = field(init=False, default_factory=list, repr=False, compare=False)
     _candidate_of: "dict[int, _Candidate]" = field(init=False, default_factory=dict, repr=False, compare=False)
 
-    trials_in_reasons = ("leader",)
+    trials_in_reasons = ("leader", "repeats")
     _repr_html_ = settings_html
 
     def __post_init__(self) -> None:
@@ -129,16 +129,17 @@ class Sure:
 
         >>> Sure.explain({"mode": "dropped", "place": 15, "reported": 40, "kept": 14, "leader": 3})
         'dropped: place 15 of 40, the first 14 go on; trial 3 leads'
-        >>> Sure.explain({"mode": "repeating", "candidate": 3})
+        >>> Sure.explain({"mode": "repeating", "repeats": 3})
         'repeating: the configuration of trial 3, with another seed'
         """
-        known = dict.fromkeys(("place", "reported", "kept", "leader", "candidate"), "?") | dict(reason)
+        known = dict.fromkeys(("place", "reported", "kept", "leader"), "?") | dict(reason)
         if reason.get("mode") in ("dropped", "promoted"):
             return "{mode}: place {place} of {reported}, the first {kept} go on; trial {leader} leads".format(**known)
         if reason.get("mode") == "left":
             return "left: place {place} of {reported}, but no more than the finalists are left".format(**known)
         if reason.get("mode") == "repeating":
-            return "{mode}: the configuration of trial {candidate}, with another seed".format(**known)
+            first = reason.get("repeats", reason.get("candidate", "?"))  # older logs call it so
+            return f"repeating: the configuration of trial {first}, with another seed"
         return reason_text(reason)
 
     def leader(self) -> int | None:
@@ -224,7 +225,7 @@ class Sure:
         if report.phase == self.n_phases - 1:
             return Decision(Verdict.STOP, {"mode": "finished", **leader})
         if report.trial != candidate.trials[0]:
-            return Decision(Verdict.CONTINUE, {"mode": "repeating", "candidate": candidate.trials[0], **leader})
+            return Decision(Verdict.CONTINUE, {"mode": "repeating", "repeats": candidate.trials[0], **leader})
         mean, order = self._means[candidate.number], self._orders[candidate.number]
         ahead = (self._means[seen] > mean) | ((self._means[seen] == mean) & (self._orders[seen] > order))
         place, kept = int(np.count_nonzero(ahead)) + 1, self._kept(report.phase + 1, len(seen))
