@@ -4,11 +4,11 @@ from dataclasses import replace
 
 import pytest
 
-from tests.support import SPACE, Deterministic
-from workbench.algos.search import FullRuns, RandomSearcher
+from tests.support import SPACE, Deterministic, RandomTimes, simulate
+from workbench.algos.search import FullRuns, RandomSearcher, Seeded, SuccessiveHalving
 from workbench.core.errors import InvalidInput
-from workbench.core.protocols import Kind
-from workbench.simulation import compare, preset, scenario_from
+from workbench.core.protocols import Event, Kind
+from workbench.simulation import compare, keep, preset, scenario_from
 from workbench.study.file import parse
 from workbench.study.study import Study
 
@@ -65,6 +65,37 @@ def test_what_could_be_found_is_looked_for_among_all_configurations_that_may_be_
     repetition = replace(small, schedulers=schedulers).repetition(1)
     full = replace(small, schedulers={label: {**d, "kind": "full"} for label, d in schedulers.items()}).repetition(1)
     assert repetition.best_possible() == max(full.run(label).best_score for label in schedulers)
+
+
+def recorded(path, scheduler, events=()) -> dict[str, str]:
+    """Keep a study's log, and describe its curves."""
+    log = simulate(scheduler, RandomTimes(), slots=1)
+    keep(path, "done", {"scheduler": {}, "trainable": {}}, [*log, *events(log[-1].at)] if events else log)
+    return {"kind": "study", "db": str(path), "name": "done"}
+
+
+def test_a_study_in_which_trials_were_stopped_is_replayed_with_repetitions(tmp_path) -> None:
+    curves = recorded(tmp_path / "kb.db", SuccessiveHalving(SPACE, 8, 4, 2))
+    described = {"kind": "halving", "eta": 2, "searcher": {"kind": "list"}}
+    scenario = scenario_from({"curves": curves, "scheduler": described, "cluster": {"nodes": 1}})
+    assert scenario.repetition().best_possible() == scenario.repetition().run("halving").best_score
+    assert (compare(scenario, 2).regret["halving"][:, -1] == 0).all()
+
+
+def test_seeds_and_confirmations_of_a_recorded_study_are_no_configurations(tmp_path) -> None:
+    def confirmed(at):
+        data = {"config": {"lr": 0.5, "gamma": 0.9}, "parent": None, "seed": 9, "candidate": 0}
+        yield Event(Kind.RUN, at, 4, 0, data=data | {"by": "person", "confirms": True, "own_phases": 3})
+        for phase in range(3):
+            yield Event(Kind.PHASE_STARTED, at, 4, phase, 0)
+            yield Event(Kind.PHASE_ENDED, at + 1, 4, phase, 0, {"score": 99.0})
+
+    curves = recorded(tmp_path / "kb.db", Seeded(FullRuns(SPACE, 2, 2), 2), confirmed)
+    scenario = scenario_from({"curves": curves, "scheduler": {"kind": "full"}, "cluster": {"nodes": 1}})
+    assert (len(scenario.source.configs), scenario.source.n_phases) == (2, 2)
+    model = scenario.source.model(0)
+    scores = [model.phase(trial, 1, config, 0)[1] for trial, config in enumerate(scenario.source.configs)]
+    assert scores == [RandomTimes().phase(trial, 1, {}, 0)[1] for trial in (0, 2)]
 
 
 @pytest.mark.parametrize("kind", ["pbt", "pb2"])

@@ -196,12 +196,14 @@ class ReplayedStudy:
     ) -> None:
         self.name = name
         self.configs: list[dict[str, Any]] = []
+        self._numbers: list[int] = []  # of the trials that ran them
         self._trial_of: dict[str, int] = {}
         for row in trials.sort_values("trial").to_dict("records"):
             config = {key: row[key] for key in hyperparameters if row[key] == row[key]}
             self.configs.append(config)
+            self._numbers.append(int(row["trial"]))
             self._trial_of.setdefault(_text(config), int(row["trial"]))
-        done = phases[phases["ended_s"].notna()]
+        done = phases[phases["ended_s"].notna() & phases["trial"].isin(self._numbers)]
         self._phases = {
             (int(trial), int(phase)): (float(seconds), float(score))
             for trial, phase, seconds, score in zip(
@@ -216,11 +218,15 @@ class ReplayedStudy:
         """Phases of the longest trial."""
         return 1 + max(phase for _, phase in self._phases)
 
+    def known(self, config: Config, phase: int) -> bool:
+        """Tell whether a configuration's phase was recorded."""
+        return (self._trial_of.get(_text(config)), phase) in self._phases
+
     def phase(self, trial: int, phase: int, config: Config, seed: int) -> tuple[float, float]:
         """Give what was recorded for this configuration; of equal ones, for the trial of that number if it is one."""
         known = self._trial_of.get(_text(config))
         if trial < len(self.configs) and self.configs[trial] == config:
-            known = trial
+            known = self._numbers[trial]
         if known is None:
             raise SchedulerError(
                 f"study {self.name!r} never ran the configuration {dict(config)}: it cannot be replayed"

@@ -221,7 +221,8 @@ class Repetition:
     def best_possible(self) -> float:
         """Find the best score in the full curves of the configurations that any scheduler may try.
 
-        A searcher that learns is left out: what it might come to is not known beforehand.
+        A searcher that learns is left out: what it might come to is not known beforehand. So are phases that a replayed
+        study has not recorded.
         """
         plain = [label for label in self.scenario.schedulers if not self.scenario.learns(label)]
         n_configs: dict[str, int] = {}  # of searchers that give the same configurations, the most that are asked for
@@ -234,8 +235,10 @@ class Repetition:
         for which, searcher in searchers.items():
             suggested = map(searcher.suggest, range(n_configs[which]))
             configs += [config for config in suggested if config is not None]
-        phases = range(self.scenario.source.n_phases)
-        return max((self.model.phase(0, p, config, 0)[1] for config in configs for p in phases), default=-math.inf)
+        model, known = self.model, getattr(self.model, "known", lambda config, phase: True)
+        full = ((config, phase) for config in configs for phase in range(self.scenario.source.n_phases))
+        scores = (model.phase(0, phase, config, 0)[1] for config, phase in full if known(config, phase))
+        return max(scores, default=-math.inf)
 
 
 def presets() -> list[str]:

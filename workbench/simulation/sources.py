@@ -77,12 +77,15 @@ def _tabled(settings: dict[str, Any], space: Space | None) -> CurveSource:
 
 
 def _study(settings: dict[str, Any], space: Space | None) -> CurveSource:
+    from workbench.analysis import searching
     from workbench.knowledge import KnowledgeBase
 
     with KnowledgeBase(settings["db"]) as kb:
         frames = kb[settings["name"]].frames()
     phases = frames.phases.assign(score=frames.aim.sign * frames.phases["score"])  # simulated schedulers maximise
-    study = ReplayedStudy(frames.trials, phases, frames.hyperparameters, settings["name"])
+    trials = searching(frames.trials).sort_values(["phases", "trial"], ascending=[False, True])
+    trials = trials.drop_duplicates("candidate")  # of a configuration's seeds the one that ran furthest
+    study = ReplayedStudy(trials, phases, frames.hyperparameters, settings["name"])
     return CurveSource(study.n_phases, study.configs, partial(_same, study))
 
 
