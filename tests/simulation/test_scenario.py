@@ -108,6 +108,19 @@ def test_a_recorded_study_has_no_curves_of_configurations_that_are_made_up(tmp_p
         scenario.repetition().run(kind)
 
 
+SYNTHETIC = (
+    '[curves]\nkind = "synthetic"\nn_phases = 3\n{}\n[space]\nx = {{uniform = [0, 1]}}\n[scheduler]\nkind = "full"'
+)
+
+
+@pytest.mark.parametrize("smooth", [0, -1, "a", 1.5])
+def test_so_many_latest_scores_are_averaged_as_can_be_counted(small, smooth) -> None:
+    label = next(iter(small.schedulers))
+    scenario = replace(small, schedulers={label: {"kind": "full", "smooth": smooth}})
+    with pytest.raises(InvalidInput, match=f"needs smooth of {label!r} a whole number from 1"):
+        scenario.smooth_of(label)
+
+
 def run_first(table) -> None:
     scenario = scenario_from(parse(table.encode(), "file"))
     scenario.repetition().run(next(iter(scenario.schedulers)))
@@ -124,6 +137,17 @@ def run_first(table) -> None:
         ('[curves]\nkind = "table"\npath = "absent.csv"\n[scheduler]\nkind = "full"', "cannot read the table"),
         ("[cluster]\nnodse = 3\n[curves]", "did you mean 'nodes'"),
         ("[simulation]\nrepeat = 3\n[curves]", "did you mean 'repeats'"),
+        ("scheduler = 3\n[curves]", r"scheduler in a simulation file is a table, got 3: write \[scheduler\]"),
+        ('[curves]\nkind = "synthetic"\nn_phases = 3\n[schedulers]\na = "full"', "'a' is a table with a kind"),
+        ('[cluster]\nstall_s = "300"\n[curves]', "Hazards needs stall_s a number above 0, got '300'"),
+        ('[cluster]\nnodes = 2\nspeeds = ["a", "b"]\n[curves]', "needs speeds a number above 0, got 'a'"),
+        ("[cluster]\nspeeds = 2\n[curves]", r"\[cluster\] cannot be made of"),
+        (SYNTHETIC.format('phase_s = "1"'), "needs phase_s a number above 0, got '1'"),
+        (SYNTHETIC.format("cost_of_quality = 'x'"), "needs cost_of_quality a number, got 'x'"),
+        (
+            '[curves]\nkind = "table"\npath = "x"\nonly = 3\n[scheduler]\nkind = "full"',
+            r"only of \[curves\] is a table",
+        ),
         (
             '[simulation]\nrepeats = 0\n[curves]\n[scheduler]\nkind = "full"',
             "repeats a whole number from 1 to 1000000, got 0",

@@ -39,6 +39,7 @@ def is_number(value: object) -> TypeGuard[float]:
 
 COUNT = whole(1, 1_000_000)  # so many can be planned for
 SEED = whole(0)  # without one, a study could not be resumed
+FINITE = Rule("a number", lambda value: is_number(value) and math.isfinite(value))
 POSITIVE = Rule("a number above 0", lambda value: is_number(value) and 0 < value < math.inf)
 FROM_ZERO = Rule("a number from 0", lambda value: is_number(value) and 0 <= value < math.inf)
 PART = Rule("in [0, 1]", lambda value: is_number(value) and 0 <= value <= 1)

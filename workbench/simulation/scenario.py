@@ -13,8 +13,8 @@ from typing import Any
 import numpy as np
 
 from workbench.algos.search import Hyperband, Seeded
-from workbench.core.checks import COUNT, check
-from workbench.core.describe import build, settings_of
+from workbench.core.checks import COUNT, check, check_value
+from workbench.core.describe import build, made, settings_of
 from workbench.core.domains import Choice
 from workbench.core.errors import InvalidInput, refuse_unknown
 from workbench.core.protocols import Config, Event, Scheduler, Searcher
@@ -73,6 +73,9 @@ class Scenario:
     def __post_init__(self) -> None:
         if not self.schedulers:
             raise InvalidInput("a simulation needs a scheduler: add a table [scheduler] with a kind")
+        for label, described in self.schedulers.items():
+            if not isinstance(described, Mapping):
+                raise InvalidInput(f"scheduler {label!r} is a table with a kind and settings, got {described!r}")
         check(self, COUNT, "repeats")
         check(self, COUNT.or_none(), "seeds")
         if isinstance(self.seed, bool) or not isinstance(self.seed, int) or self.seed < 0:
@@ -136,7 +139,11 @@ class Scenario:
 
     def smooth_of(self, label: str) -> int:
         """Say how many latest scores of a trial are averaged where a scheduler names no leader of its own."""
-        return 1 if self._smooths(label) else int(self.schedulers[label].get("smooth", 1))
+        if self._smooths(label):
+            return 1
+        smooth: int = self.schedulers[label].get("smooth", 1)
+        check_value(self, COUNT, f"smooth of {label!r}", smooth)
+        return smooth
 
     def alike(self) -> list[list[str]]:
         """Group the schedulers that are the same but for `smooth_of`."""
@@ -260,6 +267,9 @@ def scenario_from(table: Mapping[str, Any]) -> Scenario:
         The first thing that is wrong, with its name.
     """
     refuse_unknown("table in a simulation file", table, _TABLES)
+    for name, given in table.items():
+        if not isinstance(given, Mapping):
+            raise InvalidInput(f"{name} in a simulation file is a table, got {given!r}: write [{name}]")
     if "curves" not in table:
         raise InvalidInput("a simulation needs a table [curves] with a kind, one of " + ", ".join(sorted(SOURCES)))
     if "scheduler" in table and "schedulers" in table:
@@ -279,7 +289,8 @@ def cluster_from(table: Mapping[str, Any]) -> VirtualCluster:
     allowed = hazards | {f.name for f in fields(VirtualCluster)} - {"hazards", "seed"}
     refuse_unknown("setting of [cluster]", table, allowed)
     plain = {key: value for key, value in table.items() if key not in hazards}
-    return VirtualCluster(**plain, hazards=Hazards(**{key: table[key] for key in table if key in hazards}))
+    wrong = made("[cluster]", Hazards, {key: table[key] for key in table if key in hazards})
+    return made("[cluster]", VirtualCluster, {**plain, "hazards": wrong})  # type: ignore[no-any-return]
 
 
 def _ordered(configs: list[dict[str, Any]], order: Any) -> list[dict[str, Any]]:
