@@ -1,17 +1,20 @@
 """A notebook without a browser: what fails in it is named."""
 
 import base64
+import errno
 import signal
 import struct
 import subprocess
 import sys
+from pathlib import Path
 
 import pytest
 
 from tests.browser.lab import MISSING, chromium
 from tests.notebooks import execute, outputs, read, written
 from workbench.cli.main import main
-from workbench.core.errors import WorkbenchError
+from workbench.core.errors import InvalidInput, WorkbenchError
+from workbench.core.places import NOTEBOOKS
 
 _FIGURE = "application/vnd.plotly.v1+json"
 
@@ -114,3 +117,38 @@ def test_without_a_browser_a_notebook_is_kept_and_that_is_said(tmp_path, monkeyp
     execute(written(tmp_path / "one.ipynb", source), tmp_path / "out.ipynb")
     assert _FIGURE in outputs(tmp_path / "out.ipynb")
     assert "install chromium" in capsys.readouterr().err
+
+
+def test_a_notebook_stays_whole_where_its_pictures_find_no_space(tmp_path, monkeypatch, capsys) -> None:
+    path = written(tmp_path / "mine.ipynb", "1")
+    path.write_text(path.read_text().replace("\n ", "\n   "))  # as somebody else writes it
+    before = path.read_bytes()
+    assert main(["pictures", str(path)]) == 0  # nothing was drawn, nothing is written
+    assert path.read_bytes() == before
+
+    def full(notebook, file) -> None:
+        Path(file).write_text("{")
+        raise OSError(errno.ENOSPC, "No space left on device")
+
+    monkeypatch.setattr("workbench.cli.headless.add_pictures", lambda notebook: 1)
+    with monkeypatch.context() as patch:
+        patch.setattr("nbformat.write", full)
+        assert main(["pictures", str(path)]) == 2
+    assert "make space" in capsys.readouterr().err
+    assert path.read_bytes() == before
+    path.chmod(0o640)
+    assert main(["pictures", str(path)]) == 0
+    assert path.read_bytes() != before
+    assert path.stat().st_mode & 0o777 == 0o640
+    assert [file.name for file in tmp_path.iterdir()] == ["mine.ipynb"]
+
+
+def test_a_copy_goes_to_the_working_directory_or_beside_the_notebooks_of_the_project(tmp_path, monkeypatch) -> None:
+    from workbench.cli.headless import default_place
+
+    for folder in (Path("/"), tmp_path):
+        monkeypatch.chdir(folder)
+        assert default_place(Path("my.ipynb")) == default_place(Path("work/my.ipynb")) == Path("data/runs/my.ipynb")
+    assert default_place(NOTEBOOKS / "01.ipynb") == NOTEBOOKS.parent / "data" / "runs" / "01.ipynb"
+    with pytest.raises(InvalidInput, match="would be replaced by its executed copy: name another place, --out"):
+        default_place(Path("data/runs/my.ipynb"))

@@ -9,6 +9,7 @@ import pytest
 from tests.browser.lab import MISSING, browser_page, chromium, isolated
 from tests.browser.standing import write_studies
 from workbench.cli.lab import _notebook_of
+from workbench.cli.main import main
 
 
 @pytest.mark.slow
@@ -25,6 +26,15 @@ def test_the_page_is_begun_once_and_what_people_write_in_it_stays(tmp_path) -> N
     assert k == 1
     assert again.cells[1].source.startswith("mine")
     assert len(again.cells) == 2
+
+
+def test_a_page_that_is_damaged_is_told_before_anything_runs(tmp_path, monkeypatch, capsys) -> None:
+    launched = []
+    monkeypatch.setattr("jupyterlab.labapp.LabApp.launch_instance", launched.append)
+    (tmp_path / "home.ipynb").write_text("{")
+    assert main(["lab", "--db", str(tmp_path / "kb.db")]) == 2
+    assert f"{tmp_path / 'home.ipynb'} cannot be read as a notebook" in capsys.readouterr().err
+    assert launched == []
 
 
 @pytest.mark.slow

@@ -281,6 +281,8 @@ def test_a_bad_study_file_is_one_line_and_exit_code_2(folder, capsys, change, sa
         (["run", "study.toml", "--nodes", "-1"], "nodes >= 1, got -1"),
         (["run", "study.toml", "--seed", "-1"], "a seed is"),
         (["run", "study.toml", "--cluster", "tcp://127.0.0.1:9", "--nodes", "2"], "--nodes is of the local cluster"),
+        (["run", "study.toml", "--cluster", "tcp://127.0.0.1:9", "--gpus-per-slot", "1"], "--gpus-per-slot is of the"),
+        (["confirm", "tiny", "--cluster", "tcp://127.0.0.1:9", "--nodes", "7"], "--nodes is of the local cluster"),
         (["run", "study.toml", "--record", "."], "--record wants a folder that does not"),
         (["run", "--resume", "--name", "tiny", "--db", "none.db"], "no knowledge base at none.db"),
         (["studies", "--db", "study.toml"], "cannot be read as a knowledge base"),

@@ -25,14 +25,14 @@ def files(folder: Path) -> list[Path]:
     return sorted(path for path in folder.rglob("*") if not path.name.endswith(("-shm", "-wal")))
 
 
-def recorded(db: Path, name: str) -> None:
+def recorded(db: Path, name: str, place: str | None = None) -> None:
     log = StudyLog(db, name, SPEC)
-    log.append(
-        [Event(Kind.STUDY_STARTED, 0.0), Event(Kind.SLOT_JOINED, 0.0, slot=0, data={"node": "a", "worker": "a"})]
-    )
+    began = Event(Kind.STUDY_STARTED, 0.0, data={} if place is None else {"checkpoints": place})
+    log.append([began, Event(Kind.SLOT_JOINED, 0.0, slot=0, data={"node": "a", "worker": "a"})])
     for trial, config in enumerate([*CONFIGS, CONFIGS[0]]):
         run = {"config": config, "seed": 1, "parent": None}
-        ended = Event(Kind.PHASE_ENDED, 2.0 + trial, trial, 0, 0, {"score": -trial, "metrics": {"score": -trial}})
+        said = {"score": -trial, "metrics": {"score": -trial}, "checkpoint": f"trial-{trial:05d}/phase-000"}
+        ended = Event(Kind.PHASE_ENDED, 2.0 + trial, trial, 0, 0, said)
         failed = {"why": "exception", "error": "ValueError: bad", "place": "own.py:3 in train", "attempt": 0}
         log.append(
             [
@@ -68,6 +68,20 @@ def test_show_gives_the_best_configuration_and_the_failures_as_toml_and_as_json(
     assert tomllib.loads(capsys.readouterr().out) == shown
     assert main(["show", "mine", "--db", "kb.db", "--json"]) == 0
     assert json.loads(capsys.readouterr().out) == shown
+
+
+def test_show_writes_null_for_a_number_that_json_does_not_have(folder, capsys) -> None:
+    log = StudyLog(folder / "kb.db", "mine", SPEC, resume=True)
+    best = {"score": float("inf"), "metrics": {}}
+    log.append([Event(Kind.STUDY_RESUMED, 9.0), Event(Kind.PHASE_ENDED, 9.0, 1, 0, 0, best)])
+    log.close()
+    assert main(["show", "mine", "--db", "kb.db", "--json"]) == 0
+
+    def refused(word: str) -> None:
+        raise ValueError(word)
+
+    shown = json.loads(capsys.readouterr().out, parse_constant=refused)
+    assert shown["best"] == {"trial": 1, "score": None, "config": CONFIGS[1]}
 
 
 @pytest.mark.parametrize(
@@ -116,6 +130,29 @@ def test_delete_leaves_a_study_whose_checkpoints_are_out_of_reach(folder, capsys
     assert line.startswith("workbench: ")
     assert url in line
     assert files(folder) == before
+
+
+def test_checkpoints_that_were_put_elsewhere_are_counted_and_deleted_with_their_study(folder, capsys) -> None:
+    shared = folder / "shared"
+    recorded(folder / "kb.db", "far", str(shared))
+    recorded(folder / "kb.db", "at a url", "ftp://127.0.0.1:1/study")
+    phase = shared / "trial-00000" / "phase-000"
+    phase.mkdir(parents=True)
+    (phase / "state.pt").write_bytes(bytes(3 << 20))
+    assert main(["studies", "--db", "kb.db"]) == 0
+    assert [row.split()[-1] for row in capsys.readouterr().out.splitlines()[1:]] == ["0.0", "0.0", "3.0", "remote"]
+    shared.rename(folder / "away")
+    for name, says in (("far", f"at {shared}, which is not there: bring it back"), ("at a url", "out of reach")):
+        assert main(["delete", name, "--db", "kb.db", "--yes"]) == 2
+        assert says in capsys.readouterr().err
+    (folder / "away").rename(shared)
+    assert main(["delete", "far", "--db", "kb.db", "--yes"]) == 0
+    assert f"checkpoints of 3.0 MiB in {shared}" in capsys.readouterr().out
+    assert not shared.exists()
+    recorded(folder / "kb.db", "far", str(shared))
+    assert main(["delete", "far", "--db", "kb.db", "--yes", "--checkpoints", str(shared)]) == 0  # they are gone
+    with KnowledgeBase("kb.db") as kb:
+        assert list(kb) == ["mine", "other", "at a url"]
 
 
 @pytest.mark.parametrize("command", ["show", "delete", "report", "schedule", "record"])

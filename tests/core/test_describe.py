@@ -1,5 +1,9 @@
 """Settings as plain tables, and built again from them."""
 
+from decimal import Decimal
+from pathlib import Path, PurePosixPath
+
+import numpy as np
 import pytest
 
 from workbench.algos.search import GridSearcher, HyperTrick, RandomSearcher
@@ -45,3 +49,17 @@ def test_a_bad_description_is_refused_with_what_to_do(described, says) -> None:
     searcher = GridSearcher(Space({"lr": LogUniform(1e-5, 1e-2)}), 3)
     with pytest.raises(InvalidInput, match=says):
         build("scheduler", described, SCHEDULERS, searcher=searcher)
+
+
+def test_paths_and_numbers_of_numpy_are_kept_as_values() -> None:
+    settings = {"folder": PurePosixPath("/data/set"), "noise": np.float32(0.5), "n": np.int64(3), "on": np.bool_(True)}
+    described = describe(settings | {"here": Path("x"), "odd": Decimal(1)}, REGISTRY)
+    assert described == {
+        "folder": "/data/set",
+        "noise": 0.5,
+        "n": 3,
+        "on": True,
+        "here": "x",
+        "odd": {"kind": "decimal:Decimal"},
+    }
+    assert {type(value) for value in described.values()} == {str, float, int, bool, dict}

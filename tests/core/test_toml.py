@@ -30,4 +30,5 @@ def test_a_list_may_hold_words_beside_tables() -> None:
 
 def test_what_is_not_there_is_left_out() -> None:
     assert list(toml_lines({"a": None, "b": {"c": None, "d": [1, 2.5]}})) == ["\n[b]", "d = [1, 2.5]"]
+    assert tomllib.loads("\n".join(toml_lines({"a": [1, None, {"b": None}], "c": [None]}))) == {"a": [1, {}], "c": []}
     assert math.isnan(tomllib.loads("\n".join(toml_lines({"x": math.nan})))["x"])

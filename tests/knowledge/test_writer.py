@@ -87,6 +87,12 @@ def test_a_study_is_neither_overwritten_nor_resumed_as_another(db, name, spec, r
         StudyLog(db, name, spec, resume=resume)
 
 
+def test_a_path_of_which_an_older_record_has_only_the_class_is_no_difference(db) -> None:
+    spec = {"trainable": {"kind": "mine:train", "folder": {"kind": "pathlib:PosixPath"}}}
+    StudyLog(db, "one", spec).close()
+    StudyLog(db, "one", {"trainable": {"kind": "mine:train", "folder": "/data/set"}}, resume=True).close()
+
+
 @pytest.mark.parametrize(
     ("change", "says"),
     [

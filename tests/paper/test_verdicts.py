@@ -159,6 +159,13 @@ def test_over_what_may_be_next_to_nothing_a_gain_has_no_upper_limit() -> None:
     assert verdicts.percent(np.negative(ours), np.negative(theirs))[1:] == (-math.inf, -low)
 
 
+def test_over_what_may_be_next_to_nothing_no_gain_is_told_where_no_difference_is() -> None:
+    ours, theirs = [0.82, 0.17, 1.08, 0.53, 0.61, 2.07], [-0.18, 0.25, 0.70, -0.01, 0.41, 1.89]
+    assert verdicts.paired_percent(ours, theirs)[1:] == (-math.inf, math.inf)
+    gap, low, high = verdicts.paired_percent([1, 5.2, -3, 2.1], [0.5, 4.6, -3.6, 1.6])  # 0.5 to 0.6 more each
+    assert 0 < low < gap < high == math.inf
+
+
 @pytest.mark.parametrize(
     ("gain", "test"),
     [
@@ -168,12 +175,13 @@ def test_over_what_may_be_next_to_nothing_a_gain_has_no_upper_limit() -> None:
 )
 def test_a_gain_leaves_0_out_just_where_the_test_of_the_difference_does_and_errs_as_rarely(gain, test) -> None:
     draw, wrong = np.random.default_rng(0), []
-    for _ in range(500):
-        alike = draw.normal(0, 10, 5)
-        ours, theirs = draw.normal(150, 30, 5) + alike, draw.normal(100, 20, 5) + alike
-        _, low, high = gain(ours, theirs)
+    for k in range(500):
+        alike, their_mean = draw.normal(0, 10, 5), 100 if k % 2 else 10  # which of 10 may be 0
+        ours, theirs = draw.normal(1.5 * their_mean, 30, 5) + alike, draw.normal(their_mean, 20, 5) + alike
+        value, low, high = gain(ours, theirs)
+        assert low <= value <= high
         assert (low <= 0 <= high) == (test(ours, theirs).pvalue >= 0.05)
-        wrong.append(not low <= 50 <= high)
+        wrong += [not low <= 50 <= high] if k % 2 else []
     assert np.mean(wrong) == pytest.approx(0.05, abs=0.025)
 
 

@@ -13,6 +13,7 @@ from workbench.algos.search.seeded import Seeded
 from workbench.cli.main import main
 from workbench.core.errors import InvalidInput
 from workbench.study.export import FORMATS, export, exporter_of
+from workbench.study.export.mlflow import MLflowExport, name_there
 
 
 @pytest.fixture
@@ -92,6 +93,42 @@ def test_tensorboards_own_reader_finds_every_score(db) -> None:
         export(db, "exported", "tensorboard", db.parent / "mine")
 
 
+@pytest.mark.parametrize(("to", "says"), [("tensorbord", "did you mean 'tensorboard'"), ("csv", "unknown exporter")])
+def test_an_exporter_that_there_is_not_is_refused_with_those_there_are(to, says) -> None:
+    with pytest.raises(InvalidInput, match=rf"{says}.*known: mlflow, optuna, tensorboard, wandb"):
+        exporter_of(to, "x")
+    assert isinstance(exporter_of("mlflow", "x"), MLflowExport)
+
+
+def test_names_that_mlflow_refuses_are_written_otherwise() -> None:
+    names = ["top-5 (%)", "acc@1", "live/loss", "größe", "a b:c.d-e_f", "x\ty"]
+    assert [*map(name_there, names)] == ["top-5 ___", "acc_1", "live/loss", "größe", "a b:c.d-e_f", "x_y"]
+
+
+@pytest.mark.parametrize("to", ["csv", "tensorboard"])
+def test_an_export_takes_nothing_that_is_not_its_own(db, to) -> None:
+    if to == "tensorboard":
+        pytest.importorskip("tensorboard")
+    keep(db, "other", FullRuns(RandomSearcher(SPACE), 2, 1))
+    mine = db.parent / "mine"
+    mine.mkdir()
+    (mine / "trials.csv").write_text("by hand")
+    with pytest.raises(InvalidInput, match="holds something else: choose another folder"):
+        export(db, "exported", to, mine)
+    assert [path.name for path in mine.iterdir()] == ["trials.csv"]
+    out = db.parent / "out"
+    export(db, "exported", to, out)
+    before = sorted(out.rglob("*"))
+    with pytest.raises(InvalidInput, match="holds an export of study 'exported', not of 'other': choose another"):
+        export(db, "other", to, out)
+    assert sorted(out.rglob("*")) == before
+    (out / "notes.txt").write_text("by hand")
+    (out / "trial-00099").mkdir()  # of a time when there were more
+    export(db, "exported", to, out)
+    assert (out / "notes.txt").read_text() == "by hand"
+    assert (out / "trial-00099").exists() == (to == "csv")
+
+
 def test_mlflow_reads_its_runs(db) -> None:
     mlflow = pytest.importorskip("mlflow")
     place = export(db, "exported", "mlflow")
@@ -114,6 +151,7 @@ def test_the_command_writes_csv_beside_the_database(db, capsys) -> None:
     folder = db.parent / "exported.csv"
     assert capsys.readouterr().out.strip() == str(folder)
     assert len((folder / "trials.csv").read_text().splitlines()) == 1 + 8
+    assert main(["export", "exported", "--to", "csv", "--db", str(db)]) == 0  # it replaces the first
     assert FORMATS == ("optuna", "tensorboard", "mlflow", "wandb", "csv")
 
 

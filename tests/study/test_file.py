@@ -4,16 +4,23 @@ import contextlib
 import io
 import os
 import tomllib
+from decimal import Decimal
+from functools import partial
 from pathlib import Path
 
+import numpy as np
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
+from tests import own
 from tests.cli.test_main import STUDY
+from tests.core.test_record import kept
+from workbench import HyperTrick, Study, Uniform
+from workbench.algos.quadratic import Quadratic
 from workbench.cli.main import main
-from workbench.core.errors import WorkbenchError
-from workbench.study.file import study_from
+from workbench.core.errors import InvalidInput, WorkbenchError
+from workbench.study.file import recorded_study, study_from
 
 QUICK = settings(max_examples=150, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
 
@@ -131,3 +138,37 @@ words = st.one_of(
 def test_any_arguments_are_refused_in_one_line(folder, command, rest) -> None:
     refusal(command, *rest)
     assert list(folder.iterdir()) == []
+
+
+QUADRATIC = {"h0": Uniform(0, 1), "h1": Uniform(0, 1)}
+
+
+def test_a_study_goes_on_by_its_name_with_the_settings_of_its_last_driver(folder, client, one_cluster) -> None:
+    set_by_hand = {"stall_s": 3600.0, "max_retries": 0, "fail_fast": False, "weight": 3.0, "nodes": 1}
+    Study("s", HyperTrick(QUADRATIC, 2, 1), Quadratic(), db="x.db", **set_by_hand).run()
+    again = recorded_study("x.db", "s", max_retries=1)
+    assert {name: getattr(again, name) for name in set_by_hand} == set_by_hand | {"max_retries": 1}
+    assert recorded_study("x.db", "s", client=client).nodes is None
+    again.run(resume=True)
+    assert recorded_study("x.db", "s").max_retries == 1
+
+
+def test_a_study_whose_log_is_older_than_its_settings_goes_on_with_the_defaults(folder) -> None:
+    study = Study("old", HyperTrick(QUADRATIC, 3, 2), Quadratic(), db="x.db", nodes=1, stall_s=3600.0)
+    kept(study.db, study)
+    again = recorded_study("x.db", "old")
+    usual = Study("usual", study.scheduler, study.trainable)
+    assert (again.stall_s, again.nodes) == (usual.stall_s, usual.nodes)
+
+
+def test_settings_of_one_s_own_code_come_back_as_they_were_or_are_refused(folder) -> None:
+    for name, step in (("p", np.float32(0.5)), ("q", Decimal("0.5"))):
+        kept("x.db", Study(name, HyperTrick(QUADRATIC, 3, 2), partial(own.climb, step=step), "x.db", nodes=1))
+    again = recorded_study("x.db", "p", trainable="tests.own:climb")
+    assert again.trainable.function.keywords == {"step": 0.5}
+    with pytest.raises(
+        InvalidInput, match=r"step of study 'q' was an object .* resume it with its file, or from Python"
+    ):
+        recorded_study("x.db", "q", trainable="tests.own:climb")
+    with pytest.raises(InvalidInput, match="makes none import: resume it with its file"):  # naming it would not do
+        recorded_study("x.db", "q")

@@ -15,7 +15,9 @@ from workbench import PBT, HyperTrick, KnowledgeBase, RandomSearcher, Study, Suc
 from workbench.cli.main import main
 from workbench.core.errors import DatabaseError, InvalidInput, StudyError
 from workbench.core.ledger import Ledger
+from workbench.core.machine import slots_here
 from workbench.core.protocols import Event, Kind
+from workbench.core.record import recorded_place
 from workbench.knowledge import StudyLog, check
 from workbench.study.file import study_from
 from workbench.study.pack import needed
@@ -106,12 +108,13 @@ def test_only_what_a_study_still_needs_is_packed(client, tmp_path) -> None:
     assert about["spec"]["scheduler"]["kind"] == "hypertrick"
 
 
-def logged(db, *more: Event, spec=None) -> None:
+def logged(db, *more: Event, spec=None, place=None) -> None:
     """Write a study of two trials, one of them stopped, with the checkpoints it tells of."""
     log = StudyLog(db, "one", spec or {"scheduler": {"kind": "full"}, "trainable": {"kind": "mine:train"}, "seed": 0})
-    log.append([Event(Kind.STUDY_STARTED, 0.0, data={"versions": {"torch": "0.4", "numpy": None}})])
+    began = {"versions": {"torch": "0.4", "numpy": None}} | ({} if place is None else {"checkpoints": place})
+    log.append([Event(Kind.STUDY_STARTED, 0.0, data=began)])
     for trial in (0, 1):
-        name = checkpoint_store(db, "one").save(Deterministic({}, 0), trial, 0, float(trial))
+        name = checkpoint_store(db, "one", place).save(Deterministic({}, 0), trial, 0, float(trial))
         run = {"config": {"lr": 0.1}, "seed": 1, "parent": None}
         ended = {"score": float(trial), "metrics": {"score": float(trial), "loss": 0.5}, "checkpoint": name}
         log.append(
@@ -166,14 +169,28 @@ def test_from_a_shell_what_to_do_next_is_said(tmp_path, monkeypatch, capsys) -> 
     assert "runs mine:train, code of your own, which is not in the pack" in said
     assert "torch was 0.4 there, is " in said
     assert main(["unpack", "moved/one.pack", "--db", "there/kb.db", "--name", "an other"]) == 0
-    assert "go on with: workbench run --resume --name 'an other' --trainable mine:train --db there/kb.db" in (
-        capsys.readouterr().out
-    )
+    then = "go on with: workbench run --resume --name 'an other' --trainable mine:train --db there/kb.db"
+    assert f"{then} --nodes {slots_here()}\n" in capsys.readouterr().out
     with KnowledgeBase("kb.db") as old, KnowledgeBase("there/kb.db") as new:
         assert new["an other"].events() == old["one"].events()
         same = ["trial", "phase", "at_s", "name", "value"]
         assert new["an other"].metrics()[same].equals(old["one"].metrics()[same])
         assert new["an other"].created_unix == old["one"].created_unix
+
+
+def test_checkpoints_are_packed_from_where_the_log_has_them_and_it_says_where_they_are_now(tmp_path) -> None:
+    db, there = tmp_path / "kb.db", tmp_path / "there.db"
+    logged(db, place=str(tmp_path / "shared"))
+    assert len(pack(db, "one", tmp_path / "p").checkpoints) == 1
+    unpack(tmp_path / "p", there, name="beside")
+    unpack(tmp_path / "p", there, name="elsewhere", checkpoints=str(tmp_path / "new"))
+    with KnowledgeBase(there) as kb:
+        places = {name: recorded_place(kb[name].events()) for name in kb}
+    assert places == {"beside": None, "elsewhere": str(tmp_path / "new")}
+    assert pack(there, "elsewhere", tmp_path / "q").checkpoints == ("trial-00001/phase-000",)
+    shutil.rmtree(tmp_path / "shared")
+    with pytest.raises(StudyError, match=rf"is to be had .*: bring them back to {tmp_path / 'shared'}, or say where"):
+        pack(db, "one", tmp_path / "r")
 
 
 @pytest.mark.parametrize(("name", "same"), [(None, True), ("other", False)])

@@ -4,7 +4,9 @@ import ast
 import asyncio
 import base64
 import json
+import os
 import re
+import shutil
 import signal
 import sys
 import time
@@ -17,6 +19,7 @@ from nbclient import NotebookClient
 from nbclient.exceptions import CellExecutionError, DeadKernelError
 
 from workbench.core.errors import InvalidInput, WorkbenchError
+from workbench.core.places import DEFAULT_DB, NOTEBOOKS
 
 _EVERY_S = 10.0  # between two lines of a progress bar
 _FIGURE = "application/vnd.plotly.v1+json"
@@ -41,7 +44,8 @@ def execute(path: str | Path, out: str | Path | None = None, parameters: Mapping
     path : path
         The notebook; it is not changed.
     out : path, optional
-        Where the copy goes; by default ``data/runs/`` beside the notebooks' folder.
+        Where the copy goes; by default ``data/runs/`` of the working directory, or, of the notebooks that come with
+        the project, beside their folder.
     parameters : Mapping of str to str
         Values, as Python literals, for names assigned in the cell tagged ``parameters``.
 
@@ -60,7 +64,7 @@ def execute(path: str | Path, out: str | Path | None = None, parameters: Mapping
     source = Path(path)
     notebook = read_notebook(source)
     _set_parameters(notebook, parameters or {})
-    target = Path(out) if out else source.resolve().parents[1] / "data" / "runs" / source.name
+    target = Path(out) if out else default_place(source)
     target.parent.mkdir(parents=True, exist_ok=True)
     client = _Talking(
         notebook,
@@ -86,6 +90,27 @@ def execute(path: str | Path, out: str | Path | None = None, parameters: Mapping
             print(f"its figures have no pictures beside them: {err}", file=sys.stderr)
         nbformat.write(notebook, target)
     return target
+
+
+def default_place(source: Path) -> Path:
+    """Name where the executed copy of a notebook goes; never over the notebook itself."""
+    folder = NOTEBOOKS.parent if source.resolve().is_relative_to(NOTEBOOKS.resolve()) else Path()
+    target = folder / DEFAULT_DB.with_name(source.name)
+    if target.resolve() == source.resolve():
+        raise InvalidInput(f"{source} would be replaced by its executed copy: name another place, --out FILE")
+    return target
+
+
+def replace_notebook(path: Path, notebook: Any) -> None:
+    """Write a notebook over what is there, whole or not at all."""
+    path = path.resolve()
+    part = path.with_name(f".{path.name}.part")
+    try:
+        nbformat.write(notebook, part)
+        shutil.copymode(path, part)
+        os.replace(part, path)
+    finally:
+        part.unlink(missing_ok=True)
 
 
 def read_notebook(path: str | Path) -> Any:

@@ -20,12 +20,13 @@ def add_parsers(commands: Any) -> None:
 
 
 def _lab(arguments: argparse.Namespace) -> int:
+    db, here = Path(arguments.db).absolute(), Path.cwd()
+    _notebook_of(db.parent / "home.ipynb", db.name)  # one that is damaged is told before anything runs
     from jupyterlab.labapp import LabApp
     from tornado.ioloop import IOLoop
 
     from workbench.core.places import private_folder
 
-    db, here = Path(arguments.db).absolute(), Path.cwd()
     private_folder(db.parent)
     root = here if db.is_relative_to(here) else db.parent
     page = (db.parent / "home.ipynb").relative_to(root).as_posix()
@@ -62,7 +63,9 @@ def _notebook_of(path: Path, db: str) -> tuple[Any, int]:
     """Read the page, or begin it; what people wrote in it stays. Give the number of the cell that shows the studies."""
     import nbformat
 
-    notebook = nbformat.read(path, as_version=4) if path.is_file() else nbformat.v4.new_notebook()
+    from workbench.cli.headless import read_notebook
+
+    notebook = read_notebook(path) if path.is_file() else nbformat.v4.new_notebook()
     for k, cell in enumerate(notebook.cells):
         if cell.cell_type == "code" and _TAG in cell.metadata.get("tags", []):
             return notebook, k

@@ -56,13 +56,11 @@ def _notebook(arguments: argparse.Namespace) -> int:
 
 def _pictures(arguments: argparse.Namespace) -> int:
     path = _there(arguments.path)
-    import nbformat
-
-    from workbench.cli.headless import add_pictures, read_notebook
+    from workbench.cli.headless import add_pictures, read_notebook, replace_notebook
 
     notebook = read_notebook(path)
-    drawn = add_pictures(notebook)
-    nbformat.write(notebook, path)
+    if drawn := add_pictures(notebook):
+        replace_notebook(path, notebook)
     print(f"{drawn} pictures put into {path}")
     return 0
 

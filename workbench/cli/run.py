@@ -2,6 +2,7 @@
 
 import argparse
 import sys
+from collections.abc import Mapping
 from contextlib import AbstractContextManager, nullcontext
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -110,6 +111,7 @@ def _confirm(arguments: argparse.Namespace) -> int:
     from workbench.study.results import Results
     from workbench.study.run import start_to_confirm
 
+    _check_cluster(arguments.cluster, {"--nodes": arguments.nodes})
     with _cluster(arguments.cluster) as client:
         where = {"nodes": arguments.nodes, "client": client, "checkpoints": arguments.checkpoints}
         study = recorded_study(arguments.db, arguments.name, None, trainable=arguments.trainable, **where)
@@ -139,8 +141,7 @@ def _run(arguments: argparse.Namespace) -> int:
         raise InvalidInput("give a study file or a --preset, not both")
     if arguments.record and Path(arguments.record).exists():
         raise InvalidInput(f"{arguments.record} exists: --record wants a folder that does not")
-    if arguments.cluster and arguments.nodes is not None:
-        raise InvalidInput("--nodes is of the local cluster: leave it out, the workers of --cluster are the nodes")
+    _check_cluster(arguments.cluster, {"--nodes": arguments.nodes, "--gpus-per-slot": arguments.gpus_per_slot})
     with _cluster(arguments.cluster) as client:
         study = _study(arguments, client)
         run = study.start(resume=arguments.resume)
@@ -161,6 +162,17 @@ def _run(arguments: argparse.Namespace) -> int:
     if failed:
         print(f"workbench: {in_shell(failed)}", file=sys.stderr)
     return 130 if interrupted else 1 if results.summary["best_trial"] is None else 0
+
+
+def _check_cluster(where: str | None, local: Mapping[str, Any]) -> None:
+    """Refuse options of a local cluster where another one is named."""
+    from workbench.core.errors import InvalidInput
+
+    if where is not None and (given := [option for option, value in local.items() if value is not None]):
+        raise InvalidInput(
+            f"{given[0]} is of the local cluster: leave it out, the workers of --cluster are the nodes, with the GPUs "
+            "that they were started with"
+        )
 
 
 def _cluster(where: str | None) -> "AbstractContextManager[Client | None]":

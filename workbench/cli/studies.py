@@ -2,12 +2,20 @@
 
 import argparse
 import json
+import math
 import sys
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from workbench.cli.options import add_db, add_study
 from workbench.cli.words import resume_command
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from workbench.core.protocols import Event
+
+_ELSEWHERE = "where they are, if not where the study's log has them"
 
 
 def add_parsers(commands: Any) -> None:
@@ -47,7 +55,7 @@ def _add_tending(commands: Any) -> None:
     delete = commands.add_parser("delete", help="remove a study and its checkpoints for good, once you have said yes")
     add_study(delete)
     delete.add_argument("--yes", action="store_true", help="do not ask")
-    delete.add_argument("--checkpoints", metavar="PLACE", help="where they are, if they were put elsewhere")
+    delete.add_argument("--checkpoints", metavar="PLACE", help=_ELSEWHERE)
     delete.set_defaults(command=_delete)
 
     check = commands.add_parser("check", help="look for damage in a knowledge base; exit code 1 if there is any")
@@ -87,7 +95,7 @@ def _add_carrying(commands: Any) -> None:
     pack = commands.add_parser("pack", help="write a study that is not running to one file, to go on elsewhere")
     add_study(pack)
     pack.add_argument("file", metavar="FILE", help="where to; must not exist")
-    pack.add_argument("--checkpoints", metavar="PLACE", help="where they are, if they were put elsewhere")
+    pack.add_argument("--checkpoints", metavar="PLACE", help=_ELSEWHERE)
     pack.set_defaults(command=_pack)
 
     unpack = commands.add_parser("unpack", help="take up a packed study, to be resumed here")
@@ -100,17 +108,29 @@ def _add_carrying(commands: Any) -> None:
 
 def _studies(arguments: argparse.Namespace) -> int:
     from workbench.knowledge import KnowledgeBase
-    from workbench.study.plan import checkpoint_store
 
     with KnowledgeBase(arguments.db) as kb:
         if not len(kb):
             print(f"{kb.path} holds no study yet")
             return 0
         studies = kb.studies
-    used = [f"{checkpoint_store(kb.path, name).disk_use() / 2**20:.1f}" for name in studies["name"]]
+        used = [_used(kb.path, name, kb[name].events()) for name in studies["name"]]
     told = studies.assign(created=studies["created"].dt.floor("s"), checkpoints_mib=used)
     print(told.to_string(index=False, float_format="{:.6g}".format))
     return 0
+
+
+def _used(db: Path, name: str, events: "Sequence[Event]") -> str:
+    """Tell the MiB of a study's checkpoints; a list of studies waits for no network."""
+    from workbench.core.errors import CheckpointError
+    from workbench.core.record import recorded_place
+    from workbench.study.plan import checkpoint_store
+
+    store = checkpoint_store(db, name, recorded_place(events))
+    try:
+        return "remote" if store.remote else f"{store.disk_use() / 2**20:.1f}"
+    except CheckpointError:
+        return "unreachable"
 
 
 def _report(arguments: argparse.Namespace) -> int:
@@ -135,17 +155,32 @@ def _show(arguments: argparse.Namespace) -> int:
     if numbers["best_trial"] is not None:
         summary["best"] = {name: numbers[f"best_{name}"] for name in ("trial", "score", "config")}
     summary["failures"] = failed.to_dict("records")
-    print(json.dumps(summary, indent=1, ensure_ascii=False) if arguments.json else "\n".join(toml_lines(summary)))
+    if arguments.json:
+        print(json.dumps(_with_nulls(summary), indent=1, ensure_ascii=False, allow_nan=False))
+    else:
+        print("\n".join(toml_lines(summary)))
     return 0
 
 
+def _with_nulls(value: Any) -> Any:
+    """Write numbers that JSON has no word for as null."""
+    if isinstance(value, dict):
+        return {key: _with_nulls(part) for key, part in value.items()}
+    if isinstance(value, list):
+        return [_with_nulls(part) for part in value]
+    return None if isinstance(value, float) and not math.isfinite(value) else value
+
+
 def _delete(arguments: argparse.Namespace) -> int:
+    from workbench.core.record import recorded_place
     from workbench.knowledge import KnowledgeBase, delete
     from workbench.study.plan import checkpoint_store
 
     with KnowledgeBase(arguments.db) as kb:
-        what = repr(kb[arguments.name])
-    store = checkpoint_store(arguments.db, arguments.name, arguments.checkpoints)
+        what, events = repr(kb[arguments.name]), kb[arguments.name].events()
+    store = checkpoint_store(arguments.db, arguments.name, arguments.checkpoints or recorded_place(events))
+    if not arguments.checkpoints:
+        _refuse_to_leave(arguments.name, recorded_place(events), events)
     what += f"; checkpoints of {store.disk_use() / 2**20:.1f} MiB in {store.root}"
     print(what)
     if not arguments.yes and not _agreed("delete it for good, with its checkpoints? [y/N] "):
@@ -155,6 +190,18 @@ def _delete(arguments: argparse.Namespace) -> int:
     store.remove()
     print("deleted")
     return 0
+
+
+def _refuse_to_leave(name: str, place: str | None, events: "Sequence[Event]") -> None:
+    """Refuse to delete a study whose checkpoints are on a disk that is not there now; a URL tells so itself."""
+    from workbench.core.errors import CheckpointError
+
+    written = any(event.data.get("checkpoint") for event in events)
+    if place and written and "://" not in place and not Path(place).exists():
+        raise CheckpointError(
+            f"study {name!r} has its checkpoints at {place}, which is not there: bring it back, or, if they are gone, "
+            f"say so with checkpoints={place!r}"
+        )
 
 
 def _agreed(question: str) -> bool:
@@ -221,10 +268,12 @@ def _pack(arguments: argparse.Namespace) -> int:
 
 
 def _unpack(arguments: argparse.Namespace) -> int:
+    from workbench.core.machine import slots_here
     from workbench.study.unpack import unpack
 
     unpacked = unpack(arguments.file, arguments.db, name=arguments.name, checkpoints=arguments.checkpoints)
     where = {"--db": arguments.db, "--checkpoints": arguments.checkpoints}
+    where["--nodes"] = slots_here()  # not those of the machine that it comes from
     print(unpacked)
     print(f"go on with: {resume_command(unpacked.name, unpacked.spec, where)}")
     return 0

@@ -9,7 +9,10 @@ from collections.abc import Callable, Mapping
 from dataclasses import MISSING, fields, is_dataclass
 from functools import partial
 from importlib import import_module
+from pathlib import PurePath
 from typing import Any
+
+import numpy as np
 
 from workbench.core.budget import Budget
 from workbench.core.errors import InvalidInput, WorkbenchError, refuse_unknown, unknown
@@ -23,7 +26,7 @@ Registry = Mapping[str, str]
 
 
 def describe(thing: Any, registry: Registry) -> Any:
-    """Turn an object into JSON's types; `build` turns it back.
+    """Turn an object into JSON's types; `build` turns it back. Paths become text, NumPy's numbers Python's.
 
     A class outside the registry is described by its import path, as a record: `build` refuses it, because
     nothing read from a database may name code to run.
@@ -42,6 +45,10 @@ def describe(thing: Any, registry: Registry) -> Any:
     if is_dataclass(thing) and not isinstance(thing, type):
         settings = {f.name: describe(getattr(thing, f.name), registry) for f in fields(thing) if f.init}
         return {"kind": _kind(type(thing), registry), **settings}
+    if isinstance(thing, PurePath):
+        return str(thing)
+    if isinstance(thing, np.generic):
+        thing = thing.item()
     if thing is None or isinstance(thing, (bool, int, float, str)):
         return thing
     return {"kind": _kind(thing if hasattr(thing, "__qualname__") else type(thing), registry)}

@@ -53,6 +53,11 @@ def check_checkpoints(place: str) -> None:
         )
 
 
+def absolute_place(place: str | None) -> str | None:
+    """Name a place of checkpoints so that it is the same from every folder."""
+    return place if place is None or "://" in place else str(Path(place).absolute())
+
+
 def private_folder(path: Path) -> Path:
     """Make a folder that nobody else may look into, whatever the umask, and those above that are missing."""
     for folder in (*reversed(path.parents), path):

@@ -7,7 +7,7 @@ from typing import Any
 
 
 def toml_lines(table: Mapping[str, Any], path: str = "") -> Iterator[str]:
-    """Write values first, then tables; what is ``None`` is left out, since TOML has no word for it.
+    """Write values first, then tables; what is ``None`` is left out, of lists too, since TOML has no word for it.
 
     Parameters
     ----------
@@ -33,7 +33,7 @@ def _is_table(value: Any) -> bool:
 
 def _value(value: Any) -> str:
     if isinstance(value, list):
-        return f"[{', '.join(map(_value, value))}]"
+        return f"[{', '.join(_value(part) for part in value if part is not None)}]"
     if isinstance(value, Mapping):  # in a list of several kinds
         return f"{{{', '.join(f'{_key(key)} = {_value(part)}' for key, part in value.items() if part is not None)}}}"
     if isinstance(value, float):

@@ -22,6 +22,7 @@ from workbench.knowledge.schema import HELD, database_errors, open_for_writing
 # Space can be lacking for the rows, for the file they go through, or for the index of that file. A quota that is used
 # up is told as an error of writing.
 _FULL = {sqlite3.SQLITE_FULL, sqlite3.SQLITE_IOERR_WRITE, sqlite3.SQLITE_IOERR_SHMSIZE, sqlite3.SQLITE_IOERR_TRUNCATE}
+_VALUES_LOST = ("pathlib:", "numpy:")  # kinds that older records have in place of paths and of NumPy's numbers
 
 
 class DiskFull(DatabaseError):
@@ -232,6 +233,9 @@ def _difference(where: str, recorded: Any, given: Any) -> tuple[str, Any, Any] |
     One that is new since the study was recorded, and stands among others of a kind, is none.
     """
     parts: Iterable[tuple[str, Any, Any]]
+    lost = isinstance(recorded, dict) and recorded.keys() == {"kind"} and str(recorded["kind"]).startswith(_VALUES_LOST)
+    if lost and not isinstance(given, (dict, list)):
+        return None
     if isinstance(recorded, dict) and isinstance(given, dict):
         if "kind" not in recorded and recorded.keys() != given.keys():
             return where, recorded, given

@@ -183,8 +183,8 @@ def paired_percent(values: npt.ArrayLike, others: npt.ArrayLike) -> Interval:
 def _more(ours: float, theirs: float, spread: npt.NDArray[Any] | None = None, freedom: float = 1) -> Interval:
     """Give by how many per cent one mean is above another, and Fieller's limits (1954), given the means' covariance.
 
-    They hold every ratio r for which ours - r theirs may be 0, if theirs has the sign that it shows. Where theirs may
-    be next to 0 there is no limit on one side, and where ours may be 0 too on none.
+    They hold every ratio r for which ours - r theirs may be 0. Where theirs may be 0 itself there is no limit away from
+    a difference that is told, if theirs has the sign that it shows; and none at all where no difference is told.
     """
     gap = 100 * (ours - theirs) / abs(theirs)
     if spread is None:
@@ -194,8 +194,10 @@ def _more(ours: float, theirs: float, spread: npt.NDArray[Any] | None = None, fr
     root = math.sqrt(max(0.0, b**2 - a * c))
     if a > 0:
         ratios = [(b - root) / a, (b + root) / a]
-    elif c > 0:
-        ratios = sorted([c / (b + math.copysign(root, b)), math.copysign(math.inf, b)])
+    elif a < 0 < a - 2 * b + c:  # not for r = 1
+        q = b + math.copysign(root, b)
+        least, most = sorted([q / a, c / q])
+        ratios = [most, math.inf] if ours / theirs > 1 else [-math.inf, least]
     else:
         ratios = [-math.inf, math.inf]
     low, high = sorted(math.copysign(100, theirs) * (ratio - 1) for ratio in ratios)

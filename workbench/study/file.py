@@ -13,7 +13,7 @@ from workbench.core.describe import Registry, build, made, settings_of, without_
 from workbench.core.errors import InvalidInput, refuse_unknown, unknown
 from workbench.core.ledger import Ledger
 from workbench.core.protocols import ranks_needed
-from workbench.core.record import code_named, in_drawn_order, own_classes, scheduler_from_record
+from workbench.core.record import code_named, in_drawn_order, last_settings, own_classes, scheduler_from_record
 from workbench.core.registry import SCHEDULERS, SEARCHERS
 from workbench.core.space import Space
 from workbench.study.own import imported, trainable_from, with_own
@@ -124,6 +124,8 @@ def study_from(table: Mapping[str, Any], **overrides: Any) -> Study:
 def recorded_study(db: str | Path, name: str, n_trials: int | None = None, **settings: Any) -> Study:
     """Build a study again that a knowledge base holds, to resume it by its name; with more trials by `n_trials`.
 
+    Settings that are not given, the nodes of a local cluster among them, are those of its last driver.
+
     Raises
     ------
     DatabaseError, StudyError
@@ -143,7 +145,10 @@ def recorded_study(db: str | Path, name: str, n_trials: int | None = None, **set
             "warm_start(searcher, db, name)"
         )
     given = {key: value for key, value in settings.items() if value is not None}
-    study = study_from_record(name, in_drawn_order(spec, events), db=db, **{**asdict(Ledger(events).aim), **given})
+    known = {**asdict(Ledger(events).aim), **last_settings(events)}
+    if "client" in given:
+        known.pop("nodes", None)  # its workers are the nodes
+    study = study_from_record(name, in_drawn_order(spec, events), db=db, **{**known, **given})
     if n_trials is None:
         return study
     return replace(study, scheduler=replace(study.scheduler, n_trials=n_trials))  # type: ignore[type-var]
@@ -164,16 +169,23 @@ def study_from_record(name: str, spec: Mapping[str, Any], trainable: str | None 
     Raises
     ------
     InvalidInput
-        Its scheduler, searcher or trainable is not one of the workbench's: pass the objects to `Study` instead.
+        Its scheduler, searcher or trainable is not one of the workbench's, or a setting is an object of which the
+        record has only the class: pass the objects to `Study` instead.
     """
     if spec.get("simulated"):
         raise InvalidInput(f"study {name!r} was simulated, and nothing trained that could go on: simulate it again")
     recorded = without_retired(spec["trainable"])
     if trainable is None and (mine := own_classes(recorded)):
-        there = "" if mine[0].startswith("__main__:") else f"name it, trainable={mine[0]!r}, or "
+        nameable = mine == [recorded.get("kind")] and not mine[0].startswith("__main__:")
+        there = "" if not nameable else f"name it, trainable={mine[0]!r}, or "
         raise InvalidInput(
             f"study {name!r} runs {mine[0]}, code of your own, which a knowledge base alone makes none import: {there}"
             f"resume it with its file, or from Python, Study({name!r}, scheduler, trainable).run(resume=True)"
+        )
+    if lost := [key for key, value in recorded.items() if own_classes(value)]:
+        raise InvalidInput(
+            f"{lost[0]} of study {name!r} was an object that its record cannot make again: resume it with its file, or "
+            f"from Python, Study({name!r}, scheduler, trainable, db=…).run(resume=True)"
         )
     if (named := code_named(recorded)) and trainable is None:
         raise InvalidInput(

@@ -20,7 +20,7 @@ from typing import TYPE_CHECKING, Any
 from workbench.core.errors import CheckpointError, InvalidInput, StudyError
 from workbench.core.ledger import RAN_OUT, Ledger
 from workbench.core.protocols import Event, Kind
-from workbench.core.record import own_classes, versions
+from workbench.core.record import own_classes, recorded_place, versions
 from workbench.study.plan import checkpoint_store
 
 if TYPE_CHECKING:
@@ -86,7 +86,7 @@ def pack(db: str | Path, name: str, file: str | Path, *, checkpoints: str | None
     file : path
         Must not exist.
     checkpoints : str, optional
-        Where its checkpoints are, if they were put elsewhere.
+        Where its checkpoints are, if not where its last driver had them.
 
     Raises
     ------
@@ -102,8 +102,8 @@ def pack(db: str | Path, name: str, file: str | Path, *, checkpoints: str | None
     if file.exists():
         raise InvalidInput(f"{file} exists: choose another file")
     with KnowledgeBase(db) as kb:
-        kb[name]  # a name that is mistaken makes no lock
-    store = checkpoint_store(db, name, checkpoints)
+        place = recorded_place(kb[name].events())  # a name that is mistaken makes no lock
+    store = checkpoint_store(db, name, checkpoints or place)
     part = file.with_name(f".{file.name}.part")
     with file_errors(f"study {name!r} cannot be packed into {file}"), ExitStack() as stack:
         stack.callback(claim(db, name).close)  # whoever wants to drive it now is refused
@@ -194,7 +194,10 @@ def _add_checkpoints(
         else:
             lost += name in wanted
     if refused and not added:
-        raise StudyError(f"none of the checkpoints is to be had ({refused}): say where they are, checkpoints=…")
+        raise StudyError(
+            f"none of the checkpoints is to be had ({refused}): bring them back to {store.root}, or say where they "
+            "are, checkpoints=…"
+        )
     return tuple(added), lost
 
 

@@ -13,8 +13,9 @@ from workbench.core.drive import drive
 from workbench.core.errors import FirstTrialsFailed, StudyError
 from workbench.core.failures import Hopeless
 from workbench.core.ledger import Ledger
+from workbench.core.places import absolute_place
 from workbench.core.protocols import Event, Kind, Scheduler
-from workbench.core.record import provenance, take_up, warn_of_new_code
+from workbench.core.record import RUN_SETTINGS, provenance, recorded_place, take_up, warn_of_new_code
 from workbench.core.size import size_of
 from workbench.study.attached import AttachedStudy
 from workbench.study.callbacks import Callbacks
@@ -26,8 +27,6 @@ if TYPE_CHECKING:
     from workbench.core.interventions import Request
     from workbench.knowledge import Inbox, StudyLog
     from workbench.study.plan import Plan
-
-_BEGUN = (Kind.STUDY_STARTED, Kind.STUDY_RESUMED)
 
 
 class StudyRun(AttachedStudy):
@@ -41,7 +40,7 @@ class StudyRun(AttachedStudy):
 
         self._only_confirm = only_confirm
         self.db, self.name = Path(study.db).absolute(), study.name  # whatever folder the process goes to
-        self.study = study = replace(study, db=self.db, checkpoints=_absolute(study.checkpoints))
+        self.study = study = replace(study, db=self.db, checkpoints=absolute_place(study.checkpoints))
         if study.client is None and study.gpus_per_slot is not None:
             from workbench.cluster.gpus import gpus_for
 
@@ -82,7 +81,8 @@ class StudyRun(AttachedStudy):
         _refuse_without_checkpoints(study, past)
         for event in past:
             self._progress.see(event)
-        record = {**record, "aim": study.aim.to_json()}
+        settings = {key: getattr(study, key) for key in RUN_SETTINGS}
+        record = {**record, "aim": study.aim.to_json(), "settings": settings}
         if study.checkpoints is not None:
             record["checkpoints"] = study.checkpoints
         if raised is not None:
@@ -238,14 +238,9 @@ def _last_end(past: Sequence[Event]) -> Event:
 
 def _refuse_without_checkpoints(study: "Plan", past: Sequence[Event]) -> None:
     """Refuse to go on without the checkpoints that were put elsewhere: every trial would begin again from its start."""
-    places = (event.data.get("checkpoints") for event in reversed(past) if event.kind in _BEGUN)
-    place = next(filter(None, places), None)
+    place = recorded_place(past)
     if study.checkpoints is None and place and not Path(study.checkpoint_store.root).exists():
         raise StudyError(f"study {study.name!r} has its checkpoints at {place}: resume it with checkpoints={place!r}")
-
-
-def _absolute(checkpoints: str | None) -> str | None:
-    return checkpoints if checkpoints is None or "://" in checkpoints else str(Path(checkpoints).absolute())
 
 
 def _said(hopeless: Hopeless) -> str:

@@ -2,16 +2,18 @@
 
 import json
 import shutil
+import sqlite3
 import tempfile
 import zipfile
 from collections.abc import Iterator, Mapping
-from contextlib import ExitStack, contextmanager
+from contextlib import ExitStack, closing, contextmanager
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from workbench.core.errors import CheckpointError, DatabaseError, InvalidInput, StudyError
-from workbench.core.places import DEFAULT_DB, check_study_name, is_study_name, private_folder
+from workbench.core.places import DEFAULT_DB, absolute_place, check_study_name, is_study_name, private_folder
+from workbench.core.protocols import Kind
 from workbench.study.pack import ABOUT, CHECKPOINTS, FORMAT, LOG, Pack, file_errors, unmendable
 from workbench.study.plan import checkpoint_store
 
@@ -54,6 +56,7 @@ def unpack(
         scratch = Path(stack.enter_context(tempfile.TemporaryDirectory()))
         _extract(archive, members[LOG], scratch / LOG)
         _check_log(scratch / LOG, pack)
+        _tell_place(scratch / LOG, checkpoints)
         called = name or pack.name
         refuse_taken(db, called)
         _take_in(archive, members, pack, scratch, db, called, checkpoint_store(db, called, checkpoints))
@@ -152,6 +155,17 @@ def _check_log(log: Path, pack: Pack) -> None:
         raise InvalidInput(f"{LOG} holds another study than {ABOUT} says: do not trust it")
     if wrong:
         raise InvalidInput(f"{LOG}: {wrong}")
+
+
+def _tell_place(log: Path, place: str | None) -> None:
+    """Let the log say where its checkpoints are now: the place it still names is that of the study that was packed."""
+    with closing(sqlite3.connect(log)) as connection, connection:
+        query = f"SELECT seq, data FROM events WHERE kind IN ('{Kind.STUDY_STARTED}', '{Kind.STUDY_RESUMED}')"
+        for seq, text in connection.execute(query).fetchall():
+            data = json.loads(text)
+            data.pop("checkpoints", None)
+            told = data if place is None else {**data, "checkpoints": absolute_place(place)}
+            connection.execute("UPDATE events SET data = ? WHERE seq = ?", (json.dumps(told, ensure_ascii=False), seq))
 
 
 def refuse_taken(db: Path, name: str) -> None:

@@ -81,20 +81,21 @@ def test_a_choice_s_gain_is_over_random_search_with_the_same_seed() -> None:
     assert (row["score"], row["gain"], row["gain_low"], row["gain_high"]) == (7.0, pytest.approx(2.0), 1.0, 3.0)
 
 
-def test_ratios_are_taken_within_a_repetition():
+def test_ratios_are_those_of_the_means():
     rows = [
-        ("exploit", "truncation", 200.0, 100.0),
-        ("exploit", "truncation", 300.0, 300.0),
+        ("exploit", "truncation", 150.0, 100.0),
+        ("exploit", "truncation", 130.0, 110.0),
         ("exploit", "none", 90.0, 100.0),
-        ("exploit", "none", 270.0, 300.0),
+        ("exploit", "none", 99.0, 110.0),
     ]
     found = improvements(pd.DataFrame(rows, columns=["design", "value", "final", "random_final"]))
     assert found[["group", "name", "source"]].values.tolist() == [
         ["exploit", "truncation", "simulated"],
         ["exploit", "none", "simulated"],
     ]
-    assert found["value"].tolist() == pytest.approx([1.5, 0.9])
-    assert found.loc[0, ["low", "high"]].tolist() == [1, 2]
+    assert found["value"].tolist() == pytest.approx([280 / 210, 0.9])
+    assert found.loc[1, ["low", "high"]].tolist() == pytest.approx([0.9, 0.9])
+    assert found["low"][0] < 1 < found["high"][0]
 
 
 def test_the_paper_gains_from_twenty_members_on():

@@ -1,3 +1,5 @@
+import itertools
+
 import numpy as np
 import pandas as pd
 
@@ -92,6 +94,8 @@ def test_the_best_score_stands_above_the_nodes_on_one_clock(frames):
     axes = [fig.layout[name] for name in ("xaxis", "xaxis2", "xaxis3")]
     assert {tuple(axis.range) for axis in axes} == {(0.0, 2 * frames.wall_s)}
     assert {axis.matches or "x3" for axis in axes} == {"x3"}
+    rooms = [fig.layout[name].domain for name in ("yaxis3", "yaxis2", "yaxis")]  # from below
+    assert all(below[1] < above[0] for below, above in itertools.pairwise(rooms))
     bars = [trace for trace in fig.data if trace.type == "bar" and trace.customdata is not None]
     assert {trace.texttemplate for trace in bars} == {"%{customdata}"}
     ended = max(base + x for trace in fig.data if trace.xaxis == "x2" and trace.base is not None

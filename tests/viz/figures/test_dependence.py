@@ -17,6 +17,13 @@ def test_a_panel_a_hyperparameter_with_its_band_and_its_scale() -> None:
     assert sum(trace.fill == "tonexty" for trace in fig.data) == 2
 
 
+def test_values_that_crowd_stand_apart_though_each_comes_once() -> None:
+    table = pd.DataFrame({"hyperparameter": "gamma", "value": [0.9, 0.95, 0.99, 0.999], "score": 1.0})
+    fig = figures.partial_dependence(table.assign(low=0.9, high=1.1), "")
+    assert list(fig.layout.xaxis.ticktext) == ["0.9", "0.95", "0.99", "0.999"]
+    assert {trace.mode for trace in fig.data} == {"lines", "lines+markers"}, "bounds are no estimates"
+
+
 def test_without_numbers_it_says_why() -> None:
     fig = figures.partial_dependence(TABLE.iloc[:0], "no importance: 3 trials have a score, 20 are needed")
     assert "20 are needed" in fig.layout.annotations[0].text

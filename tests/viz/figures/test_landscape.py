@@ -16,6 +16,7 @@ def test_a_panel_a_phase_with_a_star_on_its_best() -> None:
     ]
     assert fig.layout.xaxis.type == "log"
     assert list(fig.layout.yaxis.ticktext) == ["&lt;b&gt;", "a"]
+    assert fig.layout.xaxis2.matches == "x"
     maps, stars = [t for t in fig.data if t.type == "heatmap"], [t for t in fig.data if t.type == "scatter"]
     assert [list(one.z) for one in maps] == [list(TABLE.loc[TABLE["phase"] == phase, "score"]) for phase in (0, 5)]
     assert [(star.x[0], star.y[0]) for star in stars] == [(1e-4, 1.0)] * 2

@@ -7,6 +7,7 @@ from tests.analysis.test_lineage import EVENTS
 from workbench.analysis import lineage, phylogeny, schedule_of, schedules
 from workbench.knowledge import frames_of
 from workbench.viz.figures import hyperparameters_over_time, member_lineage, phylogenetic_tree, population_curves, theme
+from workbench.viz.figures.lineage import founder_inks
 
 
 @pytest.fixture
@@ -37,6 +38,20 @@ def test_members_are_coloured_by_the_founder_of_their_weights(known):
     marks = next(trace for trace in fig.data if trace.customdata is not None)
     assert marks.customdata.tolist() == [3, 4]
     assert "with the weights of trial 3 after its phase 1" in marks.hovertext[1]
+
+
+def test_no_two_founders_share_a_colour_and_the_best_spread_have_one():
+    founders = pd.Series([*range(10), 9, 9, 8])
+    inks = founder_inks(founders)
+    assert inks[9] == theme.BLUE
+    assert [inks[founder] for founder in (5, 6, 7)] == [theme.GREY] * 3
+    assert len(set(inks.values())) == 8
+    rows = pd.DataFrame({"founder": founders, "trial": founders.index, "member": founders.index % 10, "parent": None})
+    fig = member_lineage(rows.assign(started_s=0.0, ended_s=1.0, copied=False), 1.0)
+    assert [trace.name for trace in fig.data] == [
+        *(f"from trial {n}" for n in (0, 1, 2, 3, 4, 8, 9)),
+        "from other trials",
+    ]
 
 
 def test_a_copy_has_a_line_from_its_donor(known):

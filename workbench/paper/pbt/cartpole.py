@@ -15,6 +15,7 @@ from workbench.core.protocols import Config, Event, Kind, Scheduler
 from workbench.core.space import Space
 from workbench.knowledge import frames_of
 from workbench.paper.pbt.published import TABLE_1, pbt_gain
+from workbench.paper.verdicts import paired_percent
 from workbench.simulation.trained import simulate_training
 
 SPACE = Space(
@@ -147,7 +148,7 @@ def design_space(runs: pd.DataFrame, measure: str = "final") -> pd.DataFrame:
 
 
 def improvements(rows: pd.DataFrame, measure: str = "final", source: str = "simulated") -> pd.DataFrame:
-    """Give every choice's score over random search's, the mean of the repetitions' ratios, for `figures.estimates`.
+    """Give every choice's mean score over random search's, for `figures.estimates`.
 
     Parameters
     ----------
@@ -160,12 +161,11 @@ def improvements(rows: pd.DataFrame, measure: str = "final", source: str = "simu
     Returns
     -------
     DataFrame
-        group (the design), name, value, low, high (95 % bootstrap interval), source.
+        group (the design), name, value, low, high (Fieller's 95 %, the repetitions being paired), source.
     """
-    ratio = rows[measure] / rows[f"random_{measure}"]
     estimates = [
-        (design, value, *bootstrap_interval(part.to_numpy(), "mean"), source)
-        for (design, value), part in ratio.groupby([rows["design"], rows["value"]], sort=False)
+        (design, value, *(1 + gain / 100 for gain in paired_percent(part[measure], part[f"random_{measure}"])), source)
+        for (design, value), part in rows.groupby(["design", "value"], sort=False)
     ]
     return pd.DataFrame(estimates, columns=_ESTIMATES)
 

@@ -5,6 +5,7 @@ from typing import Any
 
 import numpy as np
 
+from workbench.analysis.bootstrap import Interval
 from workbench.paper.experiment import RecordedTable
 from workbench.paper.numbers import Counterpart, Pair, Pairs, find
 from workbench.paper.pbt.gans import best_by_hand
@@ -44,15 +45,15 @@ def design(root: Path) -> Pairs:
     kept = RecordedTable.open("pbt-design", root)
     runs = kept.frame.set_index(["design", "value", "repeat"]).sort_index()
     final: Any = runs["final"]
-    gains = 100 * (final / runs["random_final"] - 1)  # over random search with as many members
+    rivals: Any = runs["random_final"]
     on = f"final score, CartPole, {kept.frame['repeat'].nunique()} paired repetitions"
     number = find(CLAIMS, "Fig. 5(a)", "20 members and more gain over random search")
-    gain = mean_of(gains["population", "20"])
-    rival = runs["random_final"]["population", "20"]
+    rival = rivals["population", "20"]
+    gain = paired_percent(final["population", "20"], rival)
     yield better(number, gain, kept.origin, f"20 members, over random search; {on}", rival=rival)
     number = find(CLAIMS, "Fig. 5(a)", "small populations, 10 or fewer, gain less than 20")
     for size in ("10", "5"):
-        more = mean_of(gains["population", "20"] - gains["population", size])
+        more = _gained_more(*((final["population", n], rivals["population", n]) for n in ("20", size)))
         why = f"gain over random search with 20 less with {size}; {on}"
         yield better(number, more, kept.origin, why, "points", rival=final["population", size])
     for where, claim, first, second in _COMPARED:
@@ -65,20 +66,19 @@ def by_size(root: Path) -> Pairs:
     """Populations of several sizes on CartPole: what they gain (Fig. 5a), and whose descendants are left (Fig. 6)."""
     kept = RecordedTable.open("pbt-population", root)
     runs = kept.frame.set_index(["population", "repeat"]).sort_index()
-    gains: Any = 100 * (runs["final"] / runs["random_final"] - 1)  # over random search with as many members
+    final, rivals = (runs[column] for column in ("final", "random_final"))
     on = f"final score, CartPole, {kept.frame['repeat'].nunique()} paired repetitions"
     number = find(CLAIMS, "Fig. 5(a)", "20 members and more gain over random search")
     for size in (20, 40, 80):
-        rival: Any = runs["random_final"][size]
-        why = f"{size} members, over random search; {on}"
-        yield better(number, mean_of(gains[size]), kept.origin, why, rival=rival)
+        gain = paired_percent(final[size], rivals[size])
+        yield better(number, gain, kept.origin, f"{size} members, over random search; {on}", rival=rivals[size])
     for claim, more, less in (
         ("small populations, 10 or fewer, gain less than 20", 20, 10),
         ("populations larger than 20 fare even better", 80, 20),
     ):
         why = f"gain over random search with {more} less with {less}; {on}"
-        gap, rival = mean_of(gains[more] - gains[less]), runs["final"][less]
-        yield better(find(CLAIMS, "Fig. 5(a)", claim), gap, kept.origin, why, "points", rival=rival)
+        gap = _gained_more(*((final[n], rivals[n]) for n in (more, less)))
+        yield better(find(CLAIMS, "Fig. 5(a)", claim), gap, kept.origin, why, "points", rival=final[less])
     for size in sorted(set(kept.frame["population"])):
         yield _descent(kept, kept.frame[kept.frame["population"] == size], "CartPole")
 
@@ -109,6 +109,19 @@ def digits_gan(root: Path) -> Pairs:
     why = f"the discriminator's last rate over its first, less the generator's; digits, {len(finals)} repetitions"
     yield below(find(CLAIMS, "Fig. 7", STEEPER), further, 0.0, kept.origin, why, "doublings")
     yield _descent(kept, truncation, "a GAN of digits")
+
+
+def _gained_more(*sizes: tuple[Any, Any]) -> Interval:
+    """Tell by how many points the first size's gain over random search, in per cent, is above the second's.
+
+    A gain is that of the means: to the first order a repetition's part in it is what stands in `parts`, and their
+    interval is Student's.
+    """
+    parts = []
+    for scores, rivals in sizes:
+        ratio = scores.mean() / rivals.mean()
+        parts.append(100 * (ratio + (scores - ratio * rivals) / rivals.mean()))
+    return mean_of(parts[0] - parts[1])
 
 
 def _descent(kept: RecordedTable, runs: Any, on: str) -> Pair:

@@ -1,12 +1,19 @@
 """Studies for other tools (Optuna, TensorBoard, MLflow, Weights & Biases, CSV); written once, or as a callback."""
 
+from importlib import import_module
 from pathlib import Path
 
 from workbench.core.errors import unknown
 from workbench.knowledge import KnowledgeBase
-from workbench.study.export.exporter import Exporter, whole_log
+from workbench.study.export.exporter import Exporter, own_folder, whole_log
 
-FORMATS = ("optuna", "tensorboard", "mlflow", "wandb", "csv")
+_EXPORTERS = {
+    "optuna": "OptunaExport",
+    "tensorboard": "TensorBoardExport",
+    "mlflow": "MLflowExport",
+    "wandb": "WandbExport",
+}
+FORMATS = (*_EXPORTERS, "csv")
 
 
 def export(db: str | Path, name: str, to: str, out: str | Path | None = None) -> str:
@@ -19,8 +26,8 @@ def export(db: str | Path, name: str, to: str, out: str | Path | None = None) ->
     to : str
         ``optuna``, ``tensorboard``, ``mlflow``, ``wandb`` (offline) or ``csv``.
     out : path or str, optional
-        Where to: for ``optuna`` and ``mlflow`` a file or the URL of a storage or a server, else a folder; by default
-        beside the knowledge base.
+        Where to: for ``optuna`` and ``mlflow`` a file or the URL of a storage or a server, else a folder, which is
+        empty, missing or an earlier export of the study; by default beside the knowledge base.
 
     Returns
     -------
@@ -33,7 +40,9 @@ def export(db: str | Path, name: str, to: str, out: str | Path | None = None) ->
     with KnowledgeBase(db) as kb:
         study = kb[name]
         if to == "csv":
-            study.frames().export(place)
+            frames = study.frames()
+            own_folder(Path(place), name)
+            frames.export(place)
             return place
         exporter = exporter_of(to, place)
         exporter.open(name, study.spec, study.created_unix)
@@ -43,22 +52,11 @@ def export(db: str | Path, name: str, to: str, out: str | Path | None = None) ->
 
 
 def exporter_of(to: str, place: str) -> Exporter:
-    """Make an exporter by its name; each module is imported only when it is asked for."""
-    if to == "optuna":
-        from workbench.study.export.optuna import OptunaExport
-
-        return OptunaExport(place)
-    if to == "tensorboard":
-        from workbench.study.export.tensorboard import TensorBoardExport
-
-        return TensorBoardExport(place)
-    if to == "wandb":
-        from workbench.study.export.wandb import WandbExport
-
-        return WandbExport(place)
-    from workbench.study.export.mlflow import MLflowExport
-
-    return MLflowExport(place)
+    """Make an exporter by its name, one of `FORMATS` but ``csv``; its module is imported only when it is asked for."""
+    if to not in _EXPORTERS:
+        raise unknown("exporter", to, _EXPORTERS)
+    exporter: Exporter = getattr(import_module(f"workbench.study.export.{to}"), _EXPORTERS[to])(place)
+    return exporter
 
 
 def default_place(db: str | Path, name: str, to: str) -> str:

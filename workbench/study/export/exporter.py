@@ -83,14 +83,28 @@ def numbers_of(event: Event) -> dict[str, float]:
     return numbers | ({"score": float(event.data["score"])} if event.kind is Kind.PHASE_ENDED else {})
 
 
-def own_folder(folder: Path) -> None:
-    """Make an empty folder, in place of an earlier export's; anything else that is there is refused."""
+def own_folder(folder: Path, name: str, made: str = "") -> None:
+    """Take a folder for a study's export, less what an earlier one made there; anything else is refused, or stays.
+
+    Parameters
+    ----------
+    folder : Path
+        Made if it is missing.
+    name : str
+        The study's, which marks the folder.
+    made : str
+        Pattern of the names of the folders that such an export makes.
+    """
     mark = folder / ".rl-workbench"
     if folder.exists() and any(folder.iterdir()) and not mark.exists():
         raise InvalidInput(f"{folder} holds something else: choose another folder")
-    shutil.rmtree(folder, ignore_errors=True)
-    folder.mkdir(parents=True)
-    mark.touch()
+    whose = mark.read_text(errors="replace") if mark.exists() else ""  # earlier versions wrote no name
+    if whose not in ("", name):
+        raise InvalidInput(f"{folder} holds an export of study {whose!r}, not of {name!r}: choose another folder")
+    for earlier in folder.glob(made) if made else ():
+        shutil.rmtree(earlier, ignore_errors=True)
+    folder.mkdir(parents=True, exist_ok=True)
+    mark.write_text(name)
 
 
 @contextmanager

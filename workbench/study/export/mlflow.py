@@ -1,5 +1,7 @@
 """A study as an experiment of MLflow's: a run a trial."""
 
+import re
+
 from workbench.core.errors import InvalidInput
 from workbench.core.ledger import TrialState
 from workbench.core.protocols import Event, Kind
@@ -13,7 +15,7 @@ class MLflowExport(Exporter):
     """Keep an experiment named as the study, in a database or on a server; runs of an earlier export are deleted.
 
     Metrics at the ends of phases have the phase as their step, the score among them; those inside phases stand under
-    ``live/`` with the seconds of the study's clock.
+    ``live/`` with the seconds of the study's clock. What MLflow takes in no name becomes ``_``.
 
     Parameters
     ----------
@@ -49,11 +51,15 @@ class MLflowExport(Exporter):
         ended, at = event.kind is Kind.PHASE_ENDED, round(1000 * self.unix(event.at))
         step = (event.phase or 0) if ended else round(event.at)
         self._waiting.setdefault(event.trial, []).extend(
-            self._entities.Metric(name if ended else f"live/{name}", value, at, step)
+            self._entities.Metric(name_there(name if ended else f"live/{name}"), value, at, step)
             for name, value in numbers_of(event).items()
         )
 
     def _trial(self, number: int) -> None:
+        with opening(self.uri):
+            self._write(number)
+
+    def _write(self, number: int) -> None:
         trial = self.ledger.trials[number]
         if number not in self._runs:
             tags = {_MARK: self.name, "trial": str(number), "seed": str(trial.seed), "parent": str(trial.parent)}
@@ -61,7 +67,7 @@ class MLflowExport(Exporter):
                 self._experiment, round(1000 * self.unix(trial.started_s)), tags, f"trial {number}"
             )
             self._runs[number] = run.info.run_id
-            params = [self._entities.Param(name, str(value)) for name, value in trial.config.items()]
+            params = [self._entities.Param(name_there(name), str(value)) for name, value in trial.config.items()]
             self._client.log_batch(self._runs[number], params=params)
         run_id, metrics = self._runs[number], self._waiting.pop(number, [])
         for begin in range(0, len(metrics), _MOST):
@@ -70,3 +76,12 @@ class MLflowExport(Exporter):
             self._client.set_tag(run_id, "state", trial.standing)
             status = "FAILED" if trial.state is TrialState.FAILED else "FINISHED"
             self._client.set_terminated(run_id, status, round(1000 * self.unix(trial.ended_s or 0.0)))
+
+
+def name_there(name: str) -> str:
+    """Give the name of a metric or a parameter as MLflow takes it.
+
+    >>> name_there("top-5 (%)"), name_there("live/acc@1")
+    ('top-5 ___', 'live/acc_1')
+    """
+    return re.sub(r"[^/\w.\- :]", "_", name)

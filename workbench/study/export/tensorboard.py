@@ -17,7 +17,7 @@ class TensorBoardExport(Exporter):
     Parameters
     ----------
     place : str
-        The folder; one that is not empty must be an earlier export.
+        The folder; one that is not empty must be an earlier export of the study.
     """
 
     def __init__(self, place: str) -> None:
@@ -27,7 +27,7 @@ class TensorBoardExport(Exporter):
         needed("tensorboard", "TensorBoard")
         from torch.utils.tensorboard import SummaryWriter
 
-        own_folder(self.folder)
+        own_folder(self.folder, self.name, "trial-[0-9]*")
         self._make, self._writers, self._told = SummaryWriter, dict[int, Any](), dict[int, float]()
 
     def _writer(self, trial: int) -> Any:

@@ -17,7 +17,7 @@ class WandbExport(Exporter):
     Parameters
     ----------
     place : str
-        The folder; one that is not empty must be an earlier export.
+        The folder; one that is not empty must be an earlier export of the study.
     """
 
     def __init__(self, place: str) -> None:
@@ -25,7 +25,7 @@ class WandbExport(Exporter):
 
     def _clear(self) -> None:
         self._wandb = needed("wandb", "Weights & Biases")
-        own_folder(self.folder)
+        own_folder(self.folder, self.name, "wandb")
         self._runs: dict[int, Any] = {}
         self._waiting: dict[int, list[dict[str, float]]] = {}
 

@@ -77,8 +77,8 @@ def best_and_nodes(
     fig = make_subplots(
         len(parts), 1, shared_xaxes=True, row_heights=heights, vertical_spacing=50 / sum(heights), subplot_titles=titles
     )
-    layout = theme.figure("Best score and nodes on one clock", sum(heights) + 200)["layout"]
-    fig.update_layout(layout.to_plotly_json()).update_layout(barmode="overlay", bargap=0, legend={"y": 1.06})
+    layout = theme.figure("Best score and nodes on one clock", sum(heights) + 210)["layout"]
+    fig.update_layout(layout.to_plotly_json(), barmode="overlay", bargap=0, legend={"y": 1.06}, margin_t=120)
     explained: set[str] = set()
     for row, part in enumerate(parts, 1):
         for trace in part.data:
@@ -87,7 +87,8 @@ def best_and_nodes(
             elif trace.showlegend is not False:
                 explained.add(trace.name)
             fig.add_trace(trace, row=row, col=1)
-        fig.update_yaxes(part.layout.yaxis.to_plotly_json() | {"anchor": None, "domain": None}, row=row, col=1)
+        look = part.layout.yaxis.to_plotly_json()
+        fig.update_yaxes({key: look[key] for key in look if key not in ("anchor", "domain")}, row=row, col=1)
     unit = theme.clock(longest)
     fig.update_xaxes(range=[0, longest / unit.seconds or 1])
     return fig.update_xaxes(title=f"time since the study began [{unit.unit}]", row=len(parts), col=1)

@@ -27,12 +27,13 @@ def partial_dependence(table: pd.DataFrame, remark: str) -> go.Figure:
     fig.update_layout(theme.figure(title, 360).layout, showlegend=False)
     for k, name in enumerate(names, 1):
         rows = table[table["hyperparameter"] == name]
-        scale = scale_of(rows["value"])
+        scale = scale_of(rows["value"].repeat(2))  # each stands here once, though many configurations have it
         value_axis(fig.update_xaxes, name, scale, row=1, col=k)
         at = positions(rows["value"], scale)
         for bound, fill in (("low", None), ("high", "tonexty")):
             line = {"width": 0, "color": theme.BLUE}
-            fig.add_trace(go.Scatter(x=at, y=rows[bound], line=line, fill=fill, hoverinfo="skip"), row=1, col=k)
+            edge = go.Scatter(x=at, y=rows[bound], mode="lines", line=line, fill=fill, hoverinfo="skip")
+            fig.add_trace(edge, row=1, col=k)
         hover = "%{y:.4g}<br>95 %: %{customdata[0]:.4g} to %{customdata[1]:.4g}<extra></extra>"
         fig.add_trace(
             go.Scatter(

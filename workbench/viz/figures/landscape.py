@@ -50,4 +50,4 @@ def landscape(table: pd.DataFrame, remark: str, mode: str = "max") -> go.Figure:
         )
         value_axis(fig.update_xaxes, across, scales[across], row=1, col=k)
         value_axis(fig.update_yaxes, up if k == 1 else "", scales[up], row=1, col=k)
-    return fig
+    return fig.update_xaxes(matches="x")  # where the star lies is compared

@@ -10,8 +10,9 @@ _ROW = 16  # pixels a member or a trial, where there are many
 
 
 def founder_inks(founders: pd.Series) -> dict[int, str]:
-    """Give each founder a colour of the palette, in the order of their numbers; with many, colours come again."""
-    return {int(founder): INKS[n % len(INKS)] for n, founder in enumerate(sorted(founders.unique()))}
+    """Give the founders of most trials a colour each, and those that no colour is left for grey."""
+    most = founders.value_counts(sort=False).sort_index().sort_values(ascending=False, kind="stable").index
+    return {int(founder): INKS[n] if n < len(INKS) else theme.GREY for n, founder in enumerate(most)}
 
 
 def member_lineage(lineage: pd.DataFrame, wall_s: float) -> go.Figure:
@@ -37,8 +38,11 @@ def member_lineage(lineage: pd.DataFrame, wall_s: float) -> go.Figure:
         return theme.empty_note(fig, "no trial has begun yet")
     inks = founder_inks(lineage["founder"])
     member_of = dict(zip(lineage["trial"], lineage["member"], strict=True))
-    for founder, group in lineage.groupby("founder"):
-        fig.add_trace(_lives(group, int(str(founder)), inks, unit, wall_s))
+    rest = lineage["founder"].map(inks) == theme.GREY
+    for founder, group in lineage[~rest].groupby("founder"):
+        fig.add_trace(_lives(group, f"from trial {founder}", inks[int(str(founder))], unit, wall_s))
+    if rest.any():
+        fig.add_trace(_lives(lineage[rest], "from other trials", theme.GREY, unit, wall_s))
     copies = lineage[lineage["copied"]]
     if len(copies):
         fig.add_trace(_jumps(copies, member_of, unit))
@@ -90,16 +94,15 @@ def _has_best(tree: pd.DataFrame, founder: object) -> bool:
     return bool(tree.loc[tree["founder"] == founder, "best"].any())
 
 
-def _lives(group: pd.DataFrame, founder: int, inks: dict[int, str], unit: theme.Clock, wall_s: float) -> go.Scatter:
-    """Join the lines of all trials with weights of one founder; None ends a line."""
+def _lives(group: pd.DataFrame, name: str, ink: str, unit: theme.Clock, wall_s: float) -> go.Scatter:
+    """Join the lines of these trials; None ends a line."""
     x: list[float | None] = []
     y: list[float | None] = []
     for row in group.to_dict("records"):
         end = wall_s if pd.isna(row["ended_s"]) else row["ended_s"]
         x += [row["started_s"] / unit.seconds, end / unit.seconds, None]
         y += [row["member"], row["member"], None]
-    line = {"color": inks[founder], "width": 4}
-    return go.Scatter(x=x, y=y, mode="lines", line=line, name=f"from trial {founder}", hoverinfo="skip")
+    return go.Scatter(x=x, y=y, mode="lines", line={"color": ink, "width": 4}, name=name, hoverinfo="skip")
 
 
 def _jumps(copies: pd.DataFrame, member_of: dict[int, int], unit: theme.Clock) -> go.Scatter:
