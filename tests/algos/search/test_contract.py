@@ -229,6 +229,7 @@ def test_a_seed_is_a_whole_number(seed) -> None:
 
 def test_settings_may_be_numpy_s_numbers(scheduler) -> None:
     again = with_numpy_numbers(copy.deepcopy(scheduler))
+    assert json.dumps(describe(again, REGISTRY)) == json.dumps(describe(scheduler, REGISTRY))
     log, size = simulate(again, slots=N_SLOTS), size_of(again)
     told = json.dumps([size.to_json(), *([e.kind, e.at, e.trial, e.phase, e.slot, e.data] for e in log)])
     plain = simulate(scheduler, slots=N_SLOTS)
