@@ -11,7 +11,7 @@ from workbench.analysis.reliable import interquartile_mean
 def trials_of(*rows: tuple[int, bool, int, float]) -> pd.DataFrame:
     """Make a table of (candidate, confirms, phases, last score)."""
     table = pd.DataFrame(rows, columns=["candidate", "confirms", "phases", "last_score"])
-    return table.assign(trial=range(len(table)))
+    return table.assign(trial=range(len(table)), state="stopped", mode="finished")
 
 
 CHOSEN = [(0, False, 3, 10.0), (1, False, 3, 30.0), (1, False, 3, 50.0), (2, False, 1, 99.0), (3, False, 0, np.nan)]
@@ -25,6 +25,24 @@ def test_claims_are_means_over_seeds_of_those_that_ran_furthest_first() -> None:
         {"candidate": 2, "trial": 3, "phases": 1, "claimed": 99.0, "claimed_on": 1},
     ]
     assert claims(trials_of(*CHOSEN), "min")["candidate"].tolist() == [0, 1, 2]
+
+
+@pytest.mark.parametrize("fell", [{"state": "failed", "mode": "failed"}, {"mode": "person"}])
+def test_a_seed_that_fell_does_not_sink_its_configuration(fell) -> None:
+    rows = [(0, False, 3, 9.0), (0, False, 3, 9.0), (0, False, 1, 0.0), *[(1, False, 3, 5.0)] * 3, (2, False, 2, 7.0)]
+    table = trials_of(*rows)
+    table.loc[table["trial"].isin([2, 6]), list(fell)] = list(fell.values())
+    best, second, alone = claims(table).to_dict("records")
+    assert best == {"candidate": 0, "trial": 0, "phases": 3, "claimed": 9.0, "claimed_on": 2}
+    assert second == {"candidate": 1, "trial": 3, "phases": 3, "claimed": 5.0, "claimed_on": 3}
+    assert alone == {"candidate": 2, "trial": 6, "phases": 2, "claimed": 7.0, "claimed_on": 1}  # it has no other
+
+
+def test_one_lucky_seed_stands_after_means_of_as_many_phases() -> None:
+    steady = [(0, False, 3, score) for score in (8.0, 9.0, 10.0, 11.0)]
+    rows = [*steady, (1, False, 3, 99.0), (2, False, 3, 8.0), (2, False, 3, 9.0), (3, False, 1, 0.0)]
+    assert claims(trials_of(*rows))["candidate"].tolist() == [0, 2, 1, 3]
+    assert claims(trials_of(*rows), "min")["candidate"].tolist() == [2, 0, 1, 3]
 
 
 def test_fresh_seeds_reverse_what_luck_had_chosen() -> None:

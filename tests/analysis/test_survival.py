@@ -33,6 +33,15 @@ def test_a_trial_cut_short_counts_in_the_phase_it_was_in(state, mode, failed, st
     assert table["running"].tolist() == [0, 0]
 
 
+def test_a_trial_that_was_set_aside_and_then_stopped_counts_once():
+    rows = [(3.0, 0, 0, "continue", "collecting", {}), (5.0, 0, 1, "stop", "failed", {})]
+    decisions = pd.DataFrame(rows, columns=["at_s", "trial", "phase", "verdict", "mode", "reason"])
+    trials = pd.DataFrame({"trial": [0], "state": ["stopped"], "mode": ["person"]})
+    phases = pd.DataFrame({"trial": [0], "phase": [0], "ended_s": [3.0]})
+    table = survival(trials, phases, decisions)
+    assert table[["began", "continued", "stopped", "running"]].to_numpy().tolist() == [[1, 0, 1, 0]]
+
+
 def test_a_released_hold_counts_once():
     rows = [(3.0, 0, 0, "hold", "rung", {}), (9.0, 0, 0, "stop", "rung", {})]
     decisions = pd.DataFrame(rows, columns=["at_s", "trial", "phase", "verdict", "mode", "reason"])

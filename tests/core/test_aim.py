@@ -4,6 +4,7 @@ import json
 import math
 from dataclasses import dataclass
 
+import numpy as np
 import pytest
 
 from tests.support import SPACE, MemoryLog, RandomTimes
@@ -98,6 +99,11 @@ def test_a_score_that_is_not_a_number_is_the_best_of_nothing() -> None:
     events += [Event(Kind.PHASE_ENDED, 1.0 + k, 0, k, data={"score": s}) for k, s in enumerate((math.nan, 4.0, 2.0))]
     assert Ledger(events).best == (4.0, 0)
     assert Ledger([MINIMISE, *events]).best == (2.0, 0)
+
+
+def test_numpy_s_numbers_are_written_as_python_s() -> None:
+    aim = Aim(target_score=np.float32(3.0), max_hours=np.int64(2))
+    assert json.loads(json.dumps(aim.to_json())) == Aim(target_score=3.0, max_hours=2).to_json()
 
 
 def test_a_target_and_a_time_end_a_study() -> None:

@@ -6,7 +6,7 @@ from collections import Counter
 import pytest
 
 from tests.support import SPACE, MemoryLog, RandomTimes
-from workbench.algos.search import PBT, FullRuns, HyperTrick, RandomSearcher
+from workbench.algos.search import PBT, FullRuns, HyperTrick, RandomSearcher, Seeded
 from workbench.core.drive import drive, replay
 from workbench.core.interventions import Request
 from workbench.core.ledger import Ledger, TrialState
@@ -85,6 +85,27 @@ def test_a_paused_trial_ends_its_phase_and_waits_until_it_is_resumed() -> None:
     before = [e for e in log[: log.index(resumed)] if e.trial == 0 and e.kind is Kind.PHASE_ENDED]
     assert 1 <= len(before) <= 2
     assert phases(log, 0) == [0, 1, 2, 3]
+
+
+THREE_SEEDS = Seeded(FullRuns(RandomSearcher(SPACE), 1, 3), 3)  # trials 1 and 2 end the first phase before 0
+
+
+def test_a_paused_trial_waits_for_the_person_also_where_its_scheduler_pauses_it() -> None:
+    turns = []
+    later = lambda log: turns.append(len(log)) or len(turns) > 50  # noqa: E731
+    log = run(copy.deepcopy(THREE_SEEDS), (ended(1), "pause", 2), (later, "resume", 2), slots=3)
+    assert answers(log) == [("pause", True), ("resume", True)]
+    paused, resumed = (log.index(e) for e in log if e.kind is Kind.INTERVENTION)
+    meanwhile = log[paused:resumed]
+    assert [e.data["verdict"] for e in meanwhile if e.kind is Kind.DECISION and e.trial == 2] == ["pause"]
+    assert [e.kind for e in meanwhile if e.trial == 2][-1] is Kind.RUN
+    assert phases(log, 2) == [0, 1, 2]
+
+
+def test_a_wish_to_pause_can_be_taken_back_while_the_scheduler_has_paused_the_trial() -> None:
+    log = run(copy.deepcopy(THREE_SEEDS), (ended(1), "pause", 2), (ended(2), "resume", 2), slots=3)
+    assert answers(log) == [("pause", True), ("resume", True)]
+    assert phases(log, 2) == [0, 1, 2]
 
 
 def test_a_trial_that_is_over_can_be_extended_without_the_scheduler_hearing_of_it() -> None:

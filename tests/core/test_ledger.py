@@ -144,7 +144,7 @@ def test_the_random_logs_hold_what_they_are_meant_to() -> None:
     assert wanted | {Kind.PHASE_FAILED, Kind.TRIAL_FAILED, Kind.STUDY_RESUMED, Kind.SLOT_LOST} <= seen.keys()
 
 
-def test_a_trial_the_scheduler_paused_and_asks_for_again_is_no_longer_set_aside_for_a_person() -> None:
+def test_a_trial_that_went_on_in_an_older_log_though_a_person_had_paused_it_runs() -> None:
     begun = {"config": {"lr": 0.1}, "seed": 0}
     ended = {"score": 1.0, "checkpoint": "x"}
     log = [
@@ -154,6 +154,9 @@ def test_a_trial_the_scheduler_paused_and_asks_for_again_is_no_longer_set_aside_
         Event(Kind.PHASE_ENDED, 1.0, 0, 0, 0, ended),
         Event(Kind.DECISION, 1.0, 0, 0, data={"verdict": "pause", "mode": "barrier"}),
         Event(Kind.RUN, 2.0, 0, 1, data={**begun, "parent": 0}),
+    ]
+    assert Ledger(log).state(0) is TrialState.SET_ASIDE
+    log += [
         Event(Kind.PHASE_STARTED, 2.0, 0, 1, 0),
         Event(Kind.PHASE_ENDED, 3.0, 0, 1, 0, ended),
         Event(Kind.DECISION, 3.0, 0, 1, data={"verdict": "continue", "mode": "collecting"}),

@@ -2,7 +2,7 @@ import json
 
 import numpy as np
 import pytest
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from workbench.core.domains import Choice, LogUniform, Uniform
@@ -45,6 +45,36 @@ def test_uniform_step_counts_from_low() -> None:
     assert domain.grid(10) == [0.5, 1.0, 1.5, 2.0]
     assert domain.contains(1.5)
     assert not domain.contains(1.6)
+
+
+@given(
+    st.floats(-1e6, 1e6), st.integers(1, 10_000), st.floats(1e-4, 100), st.floats(0, 0.99), st.integers(0, 2**32 - 1)
+)
+@example(0.0, 3, 0.1, 0.0, 0)  # 3 times 0.1 is more than 0.3
+@example(0.1, 5, 0.1, 0.0, 0)
+def test_what_a_domain_with_a_step_draws_lies_in_it(low, n, step, rest, seed) -> None:
+    rng = np.random.default_rng(seed)
+    high = round(low + (n + rest) * step, 9)
+    kinds = [Uniform, LogUniform] if low > 0 else [Uniform]
+    for domain in [kind(low, high, step) for kind in kinds if step <= high - low]:
+        drawn = [*(domain.sample(rng) for _ in range(5)), *domain.grid(3), domain.perturb(high, 1.2, rng)]
+        assert all(domain.contains(value) for value in drawn)
+        assert not any(domain.contains(value + step / 3) for value in drawn)
+
+
+@pytest.mark.parametrize("outside", [0.35, 0.4, -0.1, 0.3001, 10**400, float("inf"), float("nan"), "0.1", True])
+def test_what_is_off_the_steps_or_beyond_the_ends_lies_outside(outside) -> None:
+    assert not Uniform(0, 0.3, step=0.1).contains(outside)
+    assert not Uniform(0, 0.3).contains(outside)
+
+
+def test_numpy_s_numbers_lie_in_a_domain_as_python_s_do() -> None:
+    assert Uniform(1, 9, step=1).contains(np.int64(3))
+    assert LogUniform(0.1, 1.0).contains(np.float32(0.25))
+    assert Choice([True, False]).contains(np.bool_(True))
+    assert not Choice([1, 2]).contains(np.bool_(True))
+    assert not Uniform(0, 1).contains(np.bool_(True))
+    assert not Uniform(1, 9, step=1).contains(np.float64(2.5))
 
 
 def test_grid_is_the_product_with_the_last_name_fastest() -> None:

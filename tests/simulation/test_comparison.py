@@ -43,6 +43,8 @@ def test_schedulers_are_set_side_by_side(small) -> None:
 
 def test_the_bias_towards_the_early_is_the_same_whatever_the_processes(small) -> None:
     unrelated = small.with_curves(family="unrelated")
+    with pytest.raises(InvalidInput, match="did you mean 'hypertrick'"):
+        arrival_bias(unrelated, "hypertrik", 2)
     one, two = (arrival_bias(unrelated, "hypertrick", 30, 3, processes=n) for n in (1, 2))
     assert one.equals(two)
     assert one["share_run"].iloc[0] > one["share_run"].iloc[-1]

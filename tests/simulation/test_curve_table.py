@@ -27,6 +27,14 @@ def written(tmp_path):
     return write
 
 
+def test_what_is_kept_may_be_named_by_a_number(tmp_path) -> None:
+    rows = "".join(f"a,0,{step},{env}.5,{env}\n" for env in (0, 1) for step in (1, 2))
+    (tmp_path / "t.csv").write_text(f"config_id,seed,step,score,env\n{rows}")
+    assert read_table(tmp_path / "t.csv", only={"env": 1}).scores.max() == 1.5
+    with pytest.raises(InvalidInput, match="unknown value of env in t"):
+        read_table(tmp_path / "t.csv", only={"env": 2})
+
+
 @pytest.mark.parametrize("name", ["curves.csv", "curves.parquet"])
 def test_a_table_gives_its_curves_back(written, name) -> None:
     table = read_table(written(rows(lr=[0.1] * 6 + [0.2] * 6), name))

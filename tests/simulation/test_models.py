@@ -73,6 +73,22 @@ def test_senseless_settings_are_refused(bad) -> None:
         SyntheticCurves(SPACE, 4, **bad)
 
 
+@pytest.mark.parametrize(
+    ("text", "says"),
+    [
+        ("", "cannot read the cost table .*No columns"),
+        ("t_max,wall_s\n5\n1,2,3\n", "cannot read the cost table .*Expected 2 fields"),
+        ("t_max,wall_s\na,1\nb,2\n", "holds numbers: could not convert"),
+        ("t_max,wall_s\n", "needs increasing values"),
+    ],
+)
+def test_a_cost_table_that_is_none_is_refused_in_one_line(tmp_path, text, says) -> None:
+    (tmp_path / "cost.csv").write_text(text)
+    with pytest.raises(InvalidInput, match=says) as caught:
+        CostTable.read(tmp_path / "cost.csv", "t_max")
+    assert "\n" not in str(caught.value)
+
+
 def replayed(log) -> ReplayedStudy:
     frames = frames_of(log)
     return ReplayedStudy(frames.trials, frames.phases, frames.hyperparameters, "first")

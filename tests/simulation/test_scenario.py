@@ -4,11 +4,11 @@ from dataclasses import replace
 
 import pytest
 
-from tests.support import SPACE, Deterministic
-from workbench.algos.search import FullRuns, RandomSearcher
+from tests.support import SPACE, Deterministic, RandomTimes, simulate
+from workbench.algos.search import FullRuns, RandomSearcher, Seeded, SuccessiveHalving
 from workbench.core.errors import InvalidInput
-from workbench.core.protocols import Kind
-from workbench.simulation import compare, preset, scenario_from
+from workbench.core.protocols import Event, Kind
+from workbench.simulation import compare, keep, preset, scenario_from
 from workbench.study.file import parse
 from workbench.study.study import Study
 
@@ -67,6 +67,37 @@ def test_what_could_be_found_is_looked_for_among_all_configurations_that_may_be_
     assert repetition.best_possible() == max(full.run(label).best_score for label in schedulers)
 
 
+def recorded(path, scheduler, events=()) -> dict[str, str]:
+    """Keep a study's log, and describe its curves."""
+    log = simulate(scheduler, RandomTimes(), slots=1)
+    keep(path, "done", {"scheduler": {}, "trainable": {}}, [*log, *events(log[-1].at)] if events else log)
+    return {"kind": "study", "db": str(path), "name": "done"}
+
+
+def test_a_study_in_which_trials_were_stopped_is_replayed_with_repetitions(tmp_path) -> None:
+    curves = recorded(tmp_path / "kb.db", SuccessiveHalving(SPACE, 8, 4, 2))
+    described = {"kind": "halving", "eta": 2, "searcher": {"kind": "list"}}
+    scenario = scenario_from({"curves": curves, "scheduler": described, "cluster": {"nodes": 1}})
+    assert scenario.repetition().best_possible() == scenario.repetition().run("halving").best_score
+    assert (compare(scenario, 2).regret["halving"][:, -1] == 0).all()
+
+
+def test_seeds_and_confirmations_of_a_recorded_study_are_no_configurations(tmp_path) -> None:
+    def confirmed(at):
+        data = {"config": {"lr": 0.5, "gamma": 0.9}, "parent": None, "seed": 9, "candidate": 0}
+        yield Event(Kind.RUN, at, 4, 0, data=data | {"by": "person", "confirms": True, "own_phases": 3})
+        for phase in range(3):
+            yield Event(Kind.PHASE_STARTED, at, 4, phase, 0)
+            yield Event(Kind.PHASE_ENDED, at + 1, 4, phase, 0, {"score": 99.0})
+
+    curves = recorded(tmp_path / "kb.db", Seeded(FullRuns(SPACE, 2, 2), 2), confirmed)
+    scenario = scenario_from({"curves": curves, "scheduler": {"kind": "full"}, "cluster": {"nodes": 1}})
+    assert (len(scenario.source.configs), scenario.source.n_phases) == (2, 2)
+    model = scenario.source.model(0)
+    scores = [model.phase(trial, 1, config, 0)[1] for trial, config in enumerate(scenario.source.configs)]
+    assert scores == [RandomTimes().phase(trial, 1, {}, 0)[1] for trial in (0, 2)]
+
+
 @pytest.mark.parametrize("kind", ["pbt", "pb2"])
 def test_a_recorded_study_has_no_curves_of_configurations_that_are_made_up(tmp_path, kind) -> None:
     study = Study("done", FullRuns(RandomSearcher(SPACE), 2, 2), Deterministic, tmp_path / "kb.db", nodes=1)
@@ -75,6 +106,19 @@ def test_a_recorded_study_has_no_curves_of_configurations_that_are_made_up(tmp_p
     scenario = scenario_from({"curves": curves, "schedulers": {kind: {"kind": kind, "population": 2}}})
     with pytest.raises(InvalidInput, match="curves of its own alone"):
         scenario.repetition().run(kind)
+
+
+SYNTHETIC = (
+    '[curves]\nkind = "synthetic"\nn_phases = 3\n{}\n[space]\nx = {{uniform = [0, 1]}}\n[scheduler]\nkind = "full"'
+)
+
+
+@pytest.mark.parametrize("smooth", [0, -1, "a", 1.5])
+def test_so_many_latest_scores_are_averaged_as_can_be_counted(small, smooth) -> None:
+    label = next(iter(small.schedulers))
+    scenario = replace(small, schedulers={label: {"kind": "full", "smooth": smooth}})
+    with pytest.raises(InvalidInput, match=f"needs smooth of {label!r} a whole number from 1"):
+        scenario.smooth_of(label)
 
 
 def run_first(table) -> None:
@@ -93,6 +137,17 @@ def run_first(table) -> None:
         ('[curves]\nkind = "table"\npath = "absent.csv"\n[scheduler]\nkind = "full"', "cannot read the table"),
         ("[cluster]\nnodse = 3\n[curves]", "did you mean 'nodes'"),
         ("[simulation]\nrepeat = 3\n[curves]", "did you mean 'repeats'"),
+        ("scheduler = 3\n[curves]", r"scheduler in a simulation file is a table, got 3: write \[scheduler\]"),
+        ('[curves]\nkind = "synthetic"\nn_phases = 3\n[schedulers]\na = "full"', "'a' is a table with a kind"),
+        ('[cluster]\nstall_s = "300"\n[curves]', "Hazards needs stall_s a number above 0, got '300'"),
+        ('[cluster]\nnodes = 2\nspeeds = ["a", "b"]\n[curves]', "needs speeds a number above 0, got 'a'"),
+        ("[cluster]\nspeeds = 2\n[curves]", r"\[cluster\] cannot be made of"),
+        (SYNTHETIC.format('phase_s = "1"'), "needs phase_s a number above 0, got '1'"),
+        (SYNTHETIC.format("cost_of_quality = 'x'"), "needs cost_of_quality a number, got 'x'"),
+        (
+            '[curves]\nkind = "table"\npath = "x"\nonly = 3\n[scheduler]\nkind = "full"',
+            r"only of \[curves\] is a table",
+        ),
         (
             '[simulation]\nrepeats = 0\n[curves]\n[scheduler]\nkind = "full"',
             "repeats a whole number from 1 to 1000000, got 0",

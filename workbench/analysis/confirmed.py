@@ -18,7 +18,8 @@ def claims(trials: pd.DataFrame, mode: str = "max") -> pd.DataFrame:
     Parameters
     ----------
     trials : DataFrame
-        Of `Frames`; trials that confirm others are left out.
+        Of `Frames`; left out are trials that confirm others, and those that failed or that a person stopped, unless a
+        configuration has no other.
     mode : str
         ``max`` or ``min``.
 
@@ -27,13 +28,18 @@ def claims(trials: pd.DataFrame, mode: str = "max") -> pd.DataFrame:
     DataFrame
         The best first: candidate, trial (its first), phases (that its seeds ran), claimed (mean of their last scores),
         claimed_on (seeds).
-        Those whose seeds ran further stand before others, for scores after few phases promise less.
+        Those whose seeds ran further stand before others, for scores after few phases promise less. Of those that ran
+        as far, those with fewer than half of the most seeds stand after others: one lucky seed outdoes a mean of many.
     """
     chosen = searching(trials).dropna(subset=["last_score"])
+    fell = (chosen["state"] == "failed") | (chosen["mode"] == "person")
+    chosen = chosen[~fell | fell.groupby(chosen["candidate"]).transform("all")]
     rows = chosen.groupby("candidate").agg(
         trial=("trial", "min"), phases=("phases", "min"), claimed=("last_score", "mean"), claimed_on=("trial", "size")
     )
-    return rows.reset_index().sort_values(["phases", "claimed"], ascending=[False, mode == "min"], ignore_index=True)
+    few = 2 * rows["claimed_on"] < rows.groupby("phases")["claimed_on"].transform("max")
+    ranked = rows.assign(few=few).sort_values(["phases", "few", "claimed"], ascending=[False, True, mode == "min"])
+    return ranked.drop(columns="few").reset_index()
 
 
 def confirmed(trials: pd.DataFrame, mode: str = "max") -> pd.DataFrame:

@@ -1,6 +1,6 @@
 """How many trials reach each phase, and what became of them there."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Set
 from typing import Any
 
 import numpy as np
@@ -97,26 +97,32 @@ def _counts(
 ) -> dict[str, npt.NDArray[np.intp]]:
     """Count, in each of n phases, what `survival` tells."""
     begun = phases[["trial", "phase", "ended_s"]].drop_duplicates(["trial", "phase"], keep="last")
-    final = _last_verdicts(decisions)
+    failed = trials.loc[trials["state"] == "failed", "trial"]
+    by_hand = trials.loc[(trials["state"] == "stopped") & (trials["mode"] == "person"), "trial"]
+    failed_in, stopped_in = _last_phases(failed, phases), _last_phases(by_hand, phases)
+    final = _last_verdicts(decisions, {*zip(failed, failed_in, strict=True), *zip(by_hand, stopped_in, strict=True)})
     judged = final["phase"].to_numpy(int)
     fates = np.array([fate_after(*verdict) for verdict in zip(final["verdict"], final["mode"], strict=True)], object)
-    by_hand = trials.loc[(trials["state"] == "stopped") & (trials["mode"] == "person"), "trial"]
     counts = {
         "began": _count(begun["phase"].to_numpy(int), n),
         "completed": _count(begun["phase"].to_numpy(int)[begun["ended_s"].notna().to_numpy()], n),
         "continued": _count(judged[fates == "continued"], n),
-        "stopped": _count(judged[fates == "stopped"], n) + _count(_last_phases(by_hand, phases), n),
+        "stopped": _count(judged[fates == "stopped"], n) + _count(stopped_in, n),
         "finished": _count(judged[fates == "finished"], n),
-        "failed": _count(_last_phases(trials.loc[trials["state"] == "failed", "trial"], phases), n),
+        "failed": _count(failed_in, n),
     }
     decided = sum(counts[fate] for fate in ("continued", "stopped", "finished", "failed"))
     counts["running"] = np.maximum(counts["began"] - decided, 0)
     return counts
 
 
-def _last_verdicts(decisions: pd.DataFrame) -> pd.DataFrame:
-    """Keep the last verdict on each trial and phase: a hold that was released does not count twice."""
-    return decisions.drop_duplicates(["trial", "phase"], keep="last")
+def _last_verdicts(decisions: pd.DataFrame, ends: Set[tuple[int, int]]) -> pd.DataFrame:
+    """Keep the last verdict on each trial and phase: a hold that was released does not count twice.
+
+    Nor does a trial that was let go on, set aside, and then stopped by a person: `ends` has its last phase.
+    """
+    last = decisions.drop_duplicates(["trial", "phase"], keep="last")
+    return last[[pair not in ends for pair in zip(last["trial"], last["phase"], strict=True)]] if ends else last
 
 
 def _last_phases(trials: pd.Series, phases: pd.DataFrame) -> npt.NDArray[np.intp]:

@@ -5,6 +5,8 @@ from collections.abc import Mapping
 from dataclasses import asdict, dataclass, fields, replace
 from typing import Any
 
+from workbench.core.checks import is_number
+from workbench.core.domains import scalar
 from workbench.core.errors import InvalidInput
 from workbench.core.protocols import Decision, Report
 
@@ -39,12 +41,14 @@ class Aim:
     second_mode: str = "max"
 
     def __post_init__(self) -> None:
+        for name in ("target_score", "max_hours"):
+            object.__setattr__(self, name, scalar(getattr(self, name)))
         for name in ("mode", "second_mode"):
             if getattr(self, name) not in MODES:
                 raise InvalidInput(f"{name} is one of {', '.join(MODES)}, got {getattr(self, name)!r}")
-        if self.target_score is not None and not _is_number(self.target_score):
+        if self.target_score is not None and not _is_finite(self.target_score):
             raise InvalidInput(f"target_score is a finite number, got {self.target_score!r}")
-        if self.max_hours is not None and not (_is_number(self.max_hours) and self.max_hours > 0):
+        if self.max_hours is not None and not (_is_finite(self.max_hours) and self.max_hours > 0):
             raise InvalidInput(f"the hours of a study (max_hours) are a number above 0 or None, got {self.max_hours!r}")
         if self.second is not None and (not isinstance(self.second, str) or self.second in ("", "score")):
             raise InvalidInput(f"second names a metric that trials return beside score, got {self.second!r}")
@@ -105,5 +109,5 @@ class Aim:
 _USUAL = Aim()
 
 
-def _is_number(value: object) -> bool:
-    return isinstance(value, (int, float)) and not isinstance(value, bool) and math.isfinite(value)
+def _is_finite(value: object) -> bool:
+    return is_number(value) and math.isfinite(value)

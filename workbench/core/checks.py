@@ -3,7 +3,7 @@
 import math
 from collections.abc import Callable, Collection
 from numbers import Integral, Real
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, TypeGuard
 
 from workbench.core.errors import InvalidInput, unknown
 
@@ -25,23 +25,26 @@ def whole(least: int, most: int | None = None) -> Rule:
     def fits(value: object) -> bool:
         return (
             isinstance(value, Integral)
-            and _number(value)
+            and is_number(value)
             and least <= int(value) <= (math.inf if most is None else most)
         )
 
     return Rule(f"a whole number from {least}" + ("" if most is None else f" to {most}"), fits)
 
 
-def _number(value: object) -> bool:
+def is_number(value: object) -> TypeGuard[float]:
+    """Tell whether a value is a real number, NumPy's too; true and false are none."""
     return isinstance(value, Real) and not isinstance(value, bool)
 
 
 COUNT = whole(1, 1_000_000)  # so many can be planned for
-POSITIVE = Rule("a number above 0", lambda value: _number(value) and 0 < value < math.inf)
-FROM_ZERO = Rule("a number from 0", lambda value: _number(value) and 0 <= value < math.inf)
-PART = Rule("in [0, 1]", lambda value: _number(value) and 0 <= value <= 1)
-SHARE = Rule("in (0, 1]", lambda value: _number(value) and 0 < value <= 1)
-DECAY = Rule("in [0, 1)", lambda value: _number(value) and 0 <= value < 1)
+SEED = whole(0)  # without one, a study could not be resumed
+FINITE = Rule("a number", lambda value: is_number(value) and math.isfinite(value))
+POSITIVE = Rule("a number above 0", lambda value: is_number(value) and 0 < value < math.inf)
+FROM_ZERO = Rule("a number from 0", lambda value: is_number(value) and 0 <= value < math.inf)
+PART = Rule("in [0, 1]", lambda value: is_number(value) and 0 <= value <= 1)
+SHARE = Rule("in (0, 1]", lambda value: is_number(value) and 0 < value <= 1)
+DECAY = Rule("in [0, 1)", lambda value: is_number(value) and 0 <= value < 1)
 
 
 def check(owner: object, rule: Rule, *names: str) -> None:

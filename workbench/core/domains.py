@@ -66,12 +66,15 @@ class _Range(Domain):
             raise InvalidInput(f"{self} needs 0 < step <= high - low")
 
     def contains(self, value: object) -> bool:
-        if isinstance(value, bool) or not isinstance(value, (int, float)) or not self.low <= value <= self.high:
+        value = scalar(value)
+        if isinstance(value, bool) or not isinstance(value, (int, float)):
             return False
         if self.step is None:
-            return True
-        steps = (value - self.low) / self.step
-        return math.isclose(steps, round(steps), abs_tol=1e-9)
+            return self.low <= value <= self.high
+        if not self.low - self.step <= value <= self.high + self.step:
+            return False
+        # its last step may lie beyond the end by a rounding: 3 times 0.1 is more than 0.3
+        return math.isclose(value, float(self._on_step(value)), rel_tol=1e-12, abs_tol=1e-9 * self.step)
 
     def perturb(self, value: Scalar, factor: float, rng: np.random.Generator) -> Scalar:
         return self._moved(float(value), float(value) * factor, (factor - 1) * (-1 if float(value) < 0 else 1))
@@ -181,6 +184,7 @@ class Choice(Domain):
         return [self.values[int(i)] for i in picks]
 
     def contains(self, value: object) -> bool:
+        value = scalar(value)
         return any(value == v and isinstance(value, bool) == isinstance(v, bool) for v in self.values)
 
     def perturb(self, value: Scalar, factor: float, rng: np.random.Generator) -> Scalar:

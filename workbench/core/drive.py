@@ -135,7 +135,8 @@ class _Driver:
                 self._seat(self.backlog.popleft())
             elif not self.only_confirm and (run := self.scheduler.ask()) is not None:
                 self._record([_run_event(run, self.seed, executor.now)])
-                self._seat(run.trial)
+                if not self._is_set_aside(run.trial):
+                    self._seat(run.trial)
             else:
                 return
 

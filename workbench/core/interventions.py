@@ -125,7 +125,8 @@ def _checked_trial(request: Request, trial: int, ledger: Ledger, n_phases: int) 
         raise InvalidInput(f"trial {trial} is over ({state}): nothing to {request.action}")
     if request.action == "pause" and state is not TrialState.RUNNING:
         raise InvalidInput(f"trial {trial} is {state}: only a running trial can be paused")
-    if request.action == "resume" and state not in (TrialState.SET_ASIDE, TrialState.RUNNING):
+    wished = ledger.trials[trial].pausing  # also of one that the scheduler has paused or holds meanwhile
+    if request.action == "resume" and not wished and state not in (TrialState.SET_ASIDE, TrialState.RUNNING):
         raise InvalidInput(f"trial {trial} is {state}: only a trial that a person has paused can be resumed")
     if request.action == "extend":
         if state is not TrialState.STOPPED:

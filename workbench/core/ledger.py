@@ -135,6 +135,10 @@ class Ledger:
         if event.at > self.at:
             self.at = event.at
         if kind is Kind.PHASE_STARTED:
+            if number is not None and number in self._in[TrialState.SET_ASIDE]:
+                # in older logs it went on as soon as its scheduler asked for it
+                self.trials[number].pausing = False
+                self._enter(number, TrialState.RUNNING, event.at)
             return
         if kind is Kind.INTERVENTION:
             self._see_intervention(event)
@@ -171,10 +175,10 @@ class Ledger:
                 trial.heard = self.trials[parent].heard
                 trial.checkpoint, phases = trial.heard
                 trial.parent_phase = phases - 1
-        trial.phase, trial.slot, trial.pausing = event.phase or 0, event.slot, False
+        trial.phase, trial.slot = event.phase or 0, event.slot
         trial.own_phases = int(data.get("own_phases", 0))
         trial.own = trial.own_phases > 0
-        self._enter(number, TrialState.RUNNING, event.at)
+        self._enter(number, TrialState.SET_ASIDE if trial.pausing else TrialState.RUNNING, event.at)
 
     def _see_phase_ended(self, number: int, event: Event) -> None:
         trial, score = self.trials[number], event.data["score"]

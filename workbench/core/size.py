@@ -4,6 +4,7 @@ from collections.abc import Mapping, Sequence, Sized
 from dataclasses import asdict, dataclass, fields
 from typing import Any
 
+from workbench.core.domains import scalar
 from workbench.core.protocols import Scheduler, expectation_of
 
 
@@ -42,7 +43,8 @@ class Size:
 
     def to_json(self) -> dict[str, Any]:
         """Describe it in JSON's types, as ``size`` in the log's ``study_started``."""
-        return asdict(self) | {"began": list(self.began), "fewest": list(self.fewest)}
+        plain = {name: scalar(value) for name, value in asdict(self).items()}
+        return plain | {"began": [*map(scalar, self.began)], "fewest": [*map(scalar, self.fewest)]}
 
     def phases_left(self, began: Sequence[int], completed: Sequence[int]) -> tuple[float, float]:
         """Estimate how many phases are still to end, from the trials that began each phase so far and completed it.

@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
-from workbench.core.checks import COUNT, FROM_ZERO, check, whole
+from workbench.core.checks import COUNT, FROM_ZERO, POSITIVE, check, check_value, whole
 from workbench.core.errors import InvalidInput
 
 
@@ -36,8 +36,7 @@ class Hazards:
         check(self, FROM_ZERO, "crash_rate", "hang_rate")
         check(self, FROM_ZERO, "restart_s")
         check(self, whole(0), "max_retries")
-        if not self.stall_s > 0:
-            raise InvalidInput(f"stall_s must be more than 0, got {self.stall_s}")
+        check(self, POSITIVE, "stall_s")
 
     def draw(self, rng: np.random.Generator, n_ranks: int = 1) -> tuple[float, str]:
         """Draw how long a phase runs before something goes wrong on one of its workers, seconds, and what it is."""
@@ -98,8 +97,8 @@ class VirtualCluster:
                 f"{len(self.speeds)} speeds are listed for {self.nodes} nodes, with speed_spread={self.speed_spread}: "
                 "list one a node and leave speed_spread out"
             )
-        if not all(math.isfinite(speed) and speed > 0 for speed in self.speeds or ()):
-            raise InvalidInput(f"a simulated cluster needs positive speeds, got {self.speeds}")
+        for speed in self.speeds or ():
+            check_value(self, POSITIVE, "speeds", speed)
 
     @property
     def n_slots(self) -> int:

@@ -173,6 +173,8 @@ def arrival_bias(
     """
     import pandas as pd
 
+    if label not in scenario.schedulers:
+        raise unknown("scheduler of the simulation", label, scenario.schedulers)
     shares = spread_over_processes(partial(_shares_run, scenario, label, groups), repeats, processes)
     intervals = [bootstrap_interval(column, "mean", resamples=_RESAMPLES) for column in np.array(shares).T]
     rows = [(group + 1, *interval) for group, interval in enumerate(intervals)]

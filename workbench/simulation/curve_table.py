@@ -180,7 +180,7 @@ def _renamed(frame: pd.DataFrame, columns: Mapping[str, str], name: str) -> pd.D
 
 
 def _kept(frame: pd.DataFrame, only: Mapping[str, str], name: str) -> pd.DataFrame:
-    for column, value in only.items():
+    for column, value in ((column, str(value)) for column, value in only.items()):  # a file may say 0 for "0"
         if column not in frame:
             raise unknown(f"column of {name}", column, (c for c in frame.columns if c != "row"))
         texts = frame[column].astype(str)

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import numpy.typing as npt
 
-from workbench.core.checks import COUNT, FROM_ZERO, PART, check
+from workbench.core.checks import COUNT, FINITE, FROM_ZERO, PART, POSITIVE, check
 from workbench.core.domains import Choice, Domain, LogUniform
 from workbench.core.errors import InvalidInput, SchedulerError, unknown
 from workbench.core.protocols import Config
@@ -83,12 +83,16 @@ class CostTable:
 
         try:
             frame = pd.read_csv(path, comment="#")
-        except OSError as err:
-            raise InvalidInput(f"cannot read the cost table {path}: {err.strerror or err}") from None
+        except (OSError, ValueError) as err:  # pandas' own are of the second kind
+            raise InvalidInput(f"cannot read the cost table {path}: {getattr(err, 'strerror', None) or err}") from None
         for column in (hyperparameter, "wall_s"):
             if column not in frame:
                 raise unknown(f"column of the cost table {path}: it needs", column, map(str, frame.columns))
-        least = frame.groupby(hyperparameter)["wall_s"].min().sort_index()
+        try:
+            numbers = frame[[hyperparameter, "wall_s"]].astype(float)
+        except ValueError as err:
+            raise InvalidInput(f"the cost table {path} holds numbers: {err}") from None
+        least = numbers.groupby(hyperparameter)["wall_s"].min().sort_index()
         return cls(hyperparameter, [float(v) for v in least.index], [float(v) for v in least / least.mean()])
 
 
@@ -138,8 +142,8 @@ class SyntheticCurves:
         check(self, COUNT, "n_phases")
         check(self, PART, "crossing", "luck")
         check(self, FROM_ZERO, "noise", "cost_noise")
-        if self.phase_s <= 0:
-            raise InvalidInput(f"SyntheticCurves needs phase_s > 0, got {self.phase_s}")
+        check(self, POSITIVE, "phase_s")
+        check(self, FINITE, "cost_of_quality")
         # of a stream of its own: [seed, 0] is seed, of which searchers draw their first configurations
         self._best = np.random.default_rng([self.seed, 0, 0, 1]).uniform(0.2, 0.8, len(self.space))
         self._done = np.arange(1, self.n_phases + 1) / self.n_phases  # share of the phases
@@ -196,12 +200,14 @@ class ReplayedStudy:
     ) -> None:
         self.name = name
         self.configs: list[dict[str, Any]] = []
+        self._numbers: list[int] = []  # of the trials that ran them
         self._trial_of: dict[str, int] = {}
         for row in trials.sort_values("trial").to_dict("records"):
             config = {key: row[key] for key in hyperparameters if row[key] == row[key]}
             self.configs.append(config)
+            self._numbers.append(int(row["trial"]))
             self._trial_of.setdefault(_text(config), int(row["trial"]))
-        done = phases[phases["ended_s"].notna()]
+        done = phases[phases["ended_s"].notna() & phases["trial"].isin(self._numbers)]
         self._phases = {
             (int(trial), int(phase)): (float(seconds), float(score))
             for trial, phase, seconds, score in zip(
@@ -216,11 +222,15 @@ class ReplayedStudy:
         """Phases of the longest trial."""
         return 1 + max(phase for _, phase in self._phases)
 
+    def known(self, config: Config, phase: int) -> bool:
+        """Tell whether a configuration's phase was recorded."""
+        return (self._trial_of.get(_text(config)), phase) in self._phases
+
     def phase(self, trial: int, phase: int, config: Config, seed: int) -> tuple[float, float]:
         """Give what was recorded for this configuration; of equal ones, for the trial of that number if it is one."""
         known = self._trial_of.get(_text(config))
         if trial < len(self.configs) and self.configs[trial] == config:
-            known = trial
+            known = self._numbers[trial]
         if known is None:
             raise SchedulerError(
                 f"study {self.name!r} never ran the configuration {dict(config)}: it cannot be replayed"

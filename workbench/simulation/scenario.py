@@ -13,8 +13,8 @@ from typing import Any
 import numpy as np
 
 from workbench.algos.search import Hyperband, Seeded
-from workbench.core.checks import COUNT, check
-from workbench.core.describe import build, settings_of
+from workbench.core.checks import COUNT, check, check_value
+from workbench.core.describe import build, made, settings_of
 from workbench.core.domains import Choice
 from workbench.core.errors import InvalidInput, refuse_unknown
 from workbench.core.protocols import Config, Event, Scheduler, Searcher
@@ -73,6 +73,9 @@ class Scenario:
     def __post_init__(self) -> None:
         if not self.schedulers:
             raise InvalidInput("a simulation needs a scheduler: add a table [scheduler] with a kind")
+        for label, described in self.schedulers.items():
+            if not isinstance(described, Mapping):
+                raise InvalidInput(f"scheduler {label!r} is a table with a kind and settings, got {described!r}")
         check(self, COUNT, "repeats")
         check(self, COUNT.or_none(), "seeds")
         if isinstance(self.seed, bool) or not isinstance(self.seed, int) or self.seed < 0:
@@ -136,7 +139,11 @@ class Scenario:
 
     def smooth_of(self, label: str) -> int:
         """Say how many latest scores of a trial are averaged where a scheduler names no leader of its own."""
-        return 1 if self._smooths(label) else int(self.schedulers[label].get("smooth", 1))
+        if self._smooths(label):
+            return 1
+        smooth: int = self.schedulers[label].get("smooth", 1)
+        check_value(self, COUNT, f"smooth of {label!r}", smooth)
+        return smooth
 
     def alike(self) -> list[list[str]]:
         """Group the schedulers that are the same but for `smooth_of`."""
@@ -221,7 +228,8 @@ class Repetition:
     def best_possible(self) -> float:
         """Find the best score in the full curves of the configurations that any scheduler may try.
 
-        A searcher that learns is left out: what it might come to is not known beforehand.
+        A searcher that learns is left out: what it might come to is not known beforehand. So are phases that a replayed
+        study has not recorded.
         """
         plain = [label for label in self.scenario.schedulers if not self.scenario.learns(label)]
         n_configs: dict[str, int] = {}  # of searchers that give the same configurations, the most that are asked for
@@ -234,8 +242,10 @@ class Repetition:
         for which, searcher in searchers.items():
             suggested = map(searcher.suggest, range(n_configs[which]))
             configs += [config for config in suggested if config is not None]
-        phases = range(self.scenario.source.n_phases)
-        return max((self.model.phase(0, p, config, 0)[1] for config in configs for p in phases), default=-math.inf)
+        model, known = self.model, getattr(self.model, "known", lambda config, phase: True)
+        full = ((config, phase) for config in configs for phase in range(self.scenario.source.n_phases))
+        scores = (model.phase(0, phase, config, 0)[1] for config, phase in full if known(config, phase))
+        return max(scores, default=-math.inf)
 
 
 def presets() -> list[str]:
@@ -257,6 +267,9 @@ def scenario_from(table: Mapping[str, Any]) -> Scenario:
         The first thing that is wrong, with its name.
     """
     refuse_unknown("table in a simulation file", table, _TABLES)
+    for name, given in table.items():
+        if not isinstance(given, Mapping):
+            raise InvalidInput(f"{name} in a simulation file is a table, got {given!r}: write [{name}]")
     if "curves" not in table:
         raise InvalidInput("a simulation needs a table [curves] with a kind, one of " + ", ".join(sorted(SOURCES)))
     if "scheduler" in table and "schedulers" in table:
@@ -276,7 +289,8 @@ def cluster_from(table: Mapping[str, Any]) -> VirtualCluster:
     allowed = hazards | {f.name for f in fields(VirtualCluster)} - {"hazards", "seed"}
     refuse_unknown("setting of [cluster]", table, allowed)
     plain = {key: value for key, value in table.items() if key not in hazards}
-    return VirtualCluster(**plain, hazards=Hazards(**{key: table[key] for key in table if key in hazards}))
+    wrong = made("[cluster]", Hazards, {key: table[key] for key in table if key in hazards})
+    return made("[cluster]", VirtualCluster, {**plain, "hazards": wrong})  # type: ignore[no-any-return]
 
 
 def _ordered(configs: list[dict[str, Any]], order: Any) -> list[dict[str, Any]]:

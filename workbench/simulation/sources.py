@@ -6,6 +6,7 @@ from functools import lru_cache, partial
 from typing import Any
 
 from workbench.core.checks import check_value, whole
+from workbench.core.describe import made
 from workbench.core.errors import InvalidInput, refuse_unknown, unknown
 from workbench.core.places import located
 from workbench.core.space import Space
@@ -63,11 +64,14 @@ def _synthetic(settings: dict[str, Any], space: Space | None) -> CurveSource:
 
 
 def _family(settings: dict[str, Any], space: Space, seed: int) -> PhaseModel:
-    return SyntheticCurves.family(space=space, **settings, seed=seed)
+    return made("[curves]", partial(SyntheticCurves.family, space=space, seed=seed), settings)  # type: ignore[no-any-return]
 
 
 def _tabled(settings: dict[str, Any], space: Space | None) -> CurveSource:
     path, configs = located(settings["path"]), settings.get("configs")
+    for key in ("columns", "only"):
+        if not isinstance(table := settings.get(key, {}), Mapping):
+            raise InvalidInput(f"{key} of [curves] is a table, got {table!r}")
     columns, only = (tuple(sorted(settings.get(key, {}).items())) for key in ("columns", "only"))
     table = _read_table(str(path), None if configs is None else str(located(configs)), columns, only)
     if (redraw := settings.get("redraw")) is not None:
@@ -77,12 +81,15 @@ def _tabled(settings: dict[str, Any], space: Space | None) -> CurveSource:
 
 
 def _study(settings: dict[str, Any], space: Space | None) -> CurveSource:
+    from workbench.analysis import searching
     from workbench.knowledge import KnowledgeBase
 
     with KnowledgeBase(settings["db"]) as kb:
         frames = kb[settings["name"]].frames()
     phases = frames.phases.assign(score=frames.aim.sign * frames.phases["score"])  # simulated schedulers maximise
-    study = ReplayedStudy(frames.trials, phases, frames.hyperparameters, settings["name"])
+    trials = searching(frames.trials).sort_values(["phases", "trial"], ascending=[False, True])
+    trials = trials.drop_duplicates("candidate")  # of a configuration's seeds the one that ran furthest
+    study = ReplayedStudy(trials, phases, frames.hyperparameters, settings["name"])
     return CurveSource(study.n_phases, study.configs, partial(_same, study))
 
 

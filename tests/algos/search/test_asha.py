@@ -63,6 +63,28 @@ def test_whoever_waits_is_stopped_when_the_last_trial_is_over() -> None:
     assert scheduler.ask() is None
 
 
+def test_who_was_stopped_at_the_end_is_not_promoted_among_more_trials() -> None:
+    scheduler = ASHA(SEARCHER, 2, 3)
+    scheduler.ask(), scheduler.ask()
+    told(scheduler, 0, 0, 5.0)
+    assert told(scheduler, 1, 0, 1.0) == {1: ("stop", "dropped"), 0: ("stop", "dropped")}
+    scheduler.grow(4)
+    assert scheduler.ask().trial == 2
+    assert told(scheduler, 2, 0, 4.0) == {2: ("pause", "waiting")}  # 0 is the top third of three, and over
+    assert scheduler.ask().trial == 3
+    assert told(scheduler, 3, 0, 9.0) == {3: ("continue", "promoted")}
+
+
+def test_a_trial_that_a_person_stops_while_it_waits_keeps_no_place_above_others() -> None:
+    scheduler = ASHA(SEARCHER, 3, 3)
+    scheduler.ask(), scheduler.ask(), scheduler.ask()
+    told(scheduler, 0, 0, 9.0)
+    told(scheduler, 1, 0, 5.0)
+    assert told(scheduler, 0, 0, math.nan, failed=True) == {0: ("stop", "failed")}
+    assert told(scheduler, 2, 0, 4.0) == {2: ("pause", "waiting")}
+    assert scheduler.ask().trial == 1  # the best of three, of which 0 counts as the last
+
+
 def test_stopping_worked_by_hand() -> None:
     """The first always goes on; after it whoever is in the top third of those so far, one at least."""
     scheduler = ASHA(SEARCHER, 6, 3, variant="stopping")

@@ -5,7 +5,7 @@ import json
 import math
 from collections import Counter, deque
 from collections.abc import Mapping
-from dataclasses import fields
+from dataclasses import fields, replace
 from importlib.util import find_spec
 from itertools import takewhile
 
@@ -45,6 +45,7 @@ from workbench.core.errors import InvalidInput, SchedulerError
 from workbench.core.ledger import Ledger, TrialState
 from workbench.core.protocols import Config, Kind, Report, Verdict, expectation_of
 from workbench.core.registry import REGISTRY
+from workbench.core.size import size_of
 from workbench.simulation.cluster import VirtualCluster
 from workbench.simulation.executor import SimulatedExecutor
 from workbench.study.file import scheduler_from_record
@@ -206,6 +207,37 @@ def test_settings_survive_a_round_trip_through_json(scheduler) -> None:
     assert again.ask() == scheduler.ask()
 
 
+def with_numpy_numbers(thing):
+    """The same settings, each number one of NumPy's."""
+    given = {f.name: getattr(thing, f.name) for f in fields(thing) if f.init}
+    kinds = {int: np.int64, float: np.float64}
+    numbers = {name: kinds[type(value)](value) for name, value in given.items() if type(value) in kinds}
+    return replace(thing, **numbers)
+
+
+@pytest.mark.parametrize("seed", [None, -1, 1.5, "3", True])
+def test_a_seed_is_a_whole_number(seed) -> None:
+    """Without one, what was drawn could not be drawn again, and the study not be resumed."""
+    examples = [make() for make in SCHEDULERS.values()]
+    examples += [scheduler.searcher for scheduler in examples if hasattr(scheduler, "searcher")]
+    seeded = {type(example): example for example in examples if hasattr(example, "seed")}
+    assert {RandomSearcher, EvolutionSearcher, HyperTrick, ASHA, PBT, Portfolio, Sure} <= seeded.keys()
+    for kind, example in seeded.items():
+        with pytest.raises(InvalidInput, match=f"{kind.__name__} needs seed a whole number from 0, got {seed!r}"):
+            replace(example, seed=seed)
+
+
+def test_settings_may_be_numpy_s_numbers(scheduler) -> None:
+    again = with_numpy_numbers(copy.deepcopy(scheduler))
+    assert json.dumps(describe(again, REGISTRY)) == json.dumps(describe(scheduler, REGISTRY))
+    log, size = simulate(again, slots=N_SLOTS), size_of(again)
+    told = json.dumps([size.to_json(), *([e.kind, e.at, e.trial, e.phase, e.slot, e.data] for e in log)])
+    plain = simulate(scheduler, slots=N_SLOTS)
+    assert told == json.dumps(
+        [size_of(scheduler).to_json(), *([e.kind, e.at, e.trial, e.phase, e.slot, e.data] for e in plain)]
+    )
+
+
 def test_replaying_the_log_gives_the_same_answers(scheduler) -> None:
     fresh = copy.deepcopy(scheduler)
     log = simulate(scheduler, slots=N_SLOTS)
@@ -261,6 +293,18 @@ def _cuts(log: MemoryLog) -> list[int]:
         for i in range(len(log) + 1)
         if i == 0 or (log[i - 1].kind is not Kind.PHASE_ENDED and (i == len(log) or log[i].kind is not Kind.DECISION))
     ]
+
+
+@pytest.mark.parametrize("name", [name for name in SCHEDULERS if hasattr(SCHEDULERS[name](), "grow")])
+def test_a_study_that_has_ended_goes_on_with_more_trials(name) -> None:
+    log = simulate(scheduler := SCHEDULERS[name](), slots=N_SLOTS)
+    scheduler.grow(2 * scheduler.n_trials)
+    ledger = Ledger(log)
+    executor = SimulatedExecutor(RandomTimes(0), VirtualCluster(N_SLOTS))
+    executor.open(ledger.at)
+    assert drive(scheduler, executor, log, ledger=ledger)
+    assert len(ledger) == scheduler.n_trials
+    assert {ledger.state(trial) for trial in ledger.trials} == {TrialState.STOPPED}
 
 
 def test_asking_when_there_is_nothing_to_start_changes_nothing(scheduler) -> None:

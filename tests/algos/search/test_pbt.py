@@ -9,9 +9,11 @@ from scipy import stats
 from tests.algos.search.arena import play
 from tests.support import SPACE
 from workbench.algos.search import PBT, ListSearcher, RandomSearcher
+from workbench.core.describe import describe
 from workbench.core.domains import LogUniform, Uniform
 from workbench.core.errors import InvalidInput
 from workbench.core.protocols import Report
+from workbench.core.registry import REGISTRY
 from workbench.core.space import Space
 
 X = Space({"x": Uniform(0.0, 100.0)})
@@ -19,6 +21,11 @@ X = Space({"x": Uniform(0.0, 100.0)})
 
 def population(n, n_phases=4, **settings) -> PBT:
     return PBT(ListSearcher([{"x": 10.0 * (i + 1)} for i in range(n)]), n, n_phases, space=X, **settings)
+
+
+def test_its_space_may_be_a_dict_of_dimensions() -> None:
+    scheduler = PBT(ListSearcher([{"x": 1.0}] * 2), 2, 2, space=dict(X))
+    assert describe(scheduler, REGISTRY)["space"] == X.to_json()
 
 
 def begun(n, **settings) -> PBT:

@@ -5,7 +5,16 @@ import math
 import pytest
 
 from tests.support import SPACE, MemoryLog, RandomTimes
-from workbench.algos.search import PBT, FullRuns, HyperTrick, ListSearcher, RandomSearcher, Seeded, SuccessiveHalving
+from workbench.algos.search import (
+    PBT,
+    FullRuns,
+    HyperTrick,
+    ListSearcher,
+    RandomSearcher,
+    Seeded,
+    SuccessiveHalving,
+    Sure,
+)
 from workbench.algos.search.seeded import interquartile_mean
 from workbench.analysis import lineage
 from workbench.core.domains import Uniform
@@ -42,6 +51,25 @@ def test_one_candidate_by_hand() -> None:
     assert (again.trial, again.parent, again.phase, again.candidate) == (0, 0, 1, 0)
     assert verdicts(seeded.tell(Report(1, 1, 2.0))) == {1: "pause"}
     assert verdicts(seeded.tell(Report(0, 1, 2.0))) == {0: "stop", 1: "stop"}
+
+
+def test_a_repetition_that_its_scheduler_asks_for_belongs_to_the_candidate_it_repeats() -> None:
+    """Two configurations, two seeds each: candidate 1 is the better, and Sure repeats it with two more trials."""
+    seeded = Seeded(Sure(ListSearcher(CONFIGS), 2, 2, finalists=1, seeds=2), 2)
+    runs = [seeded.ask() for _ in range(4)]
+    for phase in range(2):
+        for trial in range(4):
+            seeded.tell(Report(trial, phase, float(trial)))
+        runs += [] if phase else [seeded.ask(), seeded.ask()]
+    assert [run.candidate for run in runs] == [0, 0, 1, 1, 0, 1]
+    repeats = [seeded.ask(), seeded.ask()]
+    assert [(run.trial, run.config, run.candidate) for run in repeats] == [(4, CONFIGS[1], 1), (5, CONFIGS[1], 1)]
+    assert seeded.tell(Report(4, 0, 2.0))[4].reason["candidate"] == 1
+    why = seeded.tell(Report(5, 0, 2.0))[5].reason
+    assert (why["candidate"], why["repeats"]) == (1, 3)  # 3 is the second trial of that candidate, as 5 is of its own
+    assert Seeded.explain(why, Sure.explain) == "repeating: the configuration of trial 3, with another seed"
+    again = seeded.ask()
+    assert (again.trial, again.candidate) == (4, 1)
 
 
 @pytest.mark.parametrize(("judged_by", "winner"), [("mean", 1), ("median", 0)])

@@ -12,6 +12,7 @@ import pytest
 from tests.algos.search.test_informed import NETWORK, names_what_applies
 from tests.algos.search.test_searchers import SPACE, best_of_last, goodness
 from workbench.algos.search import InformedSearcher, RandomSearcher, SMACSearcher
+from workbench.algos.search.smac import _exact
 from workbench.core.domains import Choice, LogUniform, Uniform
 from workbench.core.errors import InvalidInput
 from workbench.core.protocols import Report
@@ -114,6 +115,25 @@ def test_it_gives_points_of_a_space_with_conditions_and_a_constraint() -> None:
         config = searcher.suggest(trial)
         assert names_what_applies(config)
         searcher.observe(Report(trial, 0, config["width"] + config.get("momentum", 0.0)))
+
+
+MIXED = Space(  # b depends on a choice and a number, y on b
+    {"a": Choice(["p", "q"]), "n": Uniform(1, 3, step=1), "b": Choice([1, 2]), "x": Uniform(0, 1), "y": Uniform(0, 1)},
+    only_if={"b": {"a": "p", "n": 2}, "x": {"a": "p"}, "y": {"b": 1}},
+)
+
+
+def test_conditions_that_smac_cannot_write_are_left_to_the_space() -> None:
+    assert _exact(MIXED) == {"a", "n", "x"}
+
+
+def test_it_gives_points_of_a_space_with_conditions_on_numbers() -> None:
+    pytest.importorskip("smac")
+    known = ({"a": "p", "n": 1, "x": 0.5}, {"a": "p", "n": 2, "b": 1, "x": 0.5, "y": 0.5}, {"a": "q", "n": 2})
+    searcher = InformedSearcher(SMACSearcher(MIXED, n_random=4, candidates=50), first=known)
+    for trial in range(14):
+        MIXED.validate(config := searcher.suggest(trial))
+        searcher.observe(Report(trial, 0, config["n"] + config.get("x", 0.0)))
 
 
 def test_a_space_of_few_points_is_drawn_from_again_when_smac_has_given_all() -> None:

@@ -60,6 +60,10 @@ def test_the_surrogate_starts_what_is_like_the_good_ones() -> None:
     assert np.mean(started[-10:]) < 12
 
 
+def test_an_older_log_s_repetition_has_the_same_words() -> None:
+    assert Sure.explain({"mode": "repeating", "candidate": 3}) == Sure.explain({"mode": "repeating", "repeats": 3})
+
+
 def test_a_plateau_stops_as_many_as_ever() -> None:
     """Where all scores are equal, a draw orders them."""
     same = [len(play(Sure(SPACE, 30, 10, seeds=1), 4, score=lambda *_: 1.0).reports) for _ in range(2)]
@@ -110,6 +114,20 @@ def test_a_repetition_that_fails_puts_its_configuration_below_all_others() -> No
     assert (scheduler.ask().candidate, scheduler.ask().candidate) == (0, 1)
     told(scheduler, 2, 0, math.nan, failed=True)
     assert scheduler.leader() == 1
+
+
+def test_the_leader_is_no_single_lucky_seed_where_others_have_many() -> None:
+    """One finalist, repeated; a trial with a lucky score ends while the repetitions run."""
+    scheduler = Sure(ListSearcher(CONFIGS), 2, 1, finalists=1, seeds=3)
+    for trial in range(2):
+        assert scheduler.ask().trial == trial
+    told(scheduler, 0, 0, 1.0)
+    assert [scheduler.ask().candidate for _ in range(2)] == [0, 0]
+    told(scheduler, 2, 0, 1.0)
+    told(scheduler, 1, 0, 9.0)
+    assert scheduler.leader() == 1  # one seed beside two
+    told(scheduler, 3, 0, 1.0)
+    assert scheduler.leader() == 0  # beside three
 
 
 def test_as_many_as_there_are_finalists_stay_also_while_others_are_to_start() -> None:

@@ -9,7 +9,7 @@ from typing import Any
 from workbench.algos.search.rungs import check_eta, phases_in_all, rung_ends, rung_words, rungs_by_eta
 from workbench.algos.search.searchers import Searched, searcher_of
 from workbench.algos.search.trials import Trials
-from workbench.core.checks import COUNT, check, check_named
+from workbench.core.checks import COUNT, SEED, check, check_named
 from workbench.core.protocols import Decision, Report, Run, Verdict
 from workbench.core.seeds import scheduler_generator
 from workbench.core.showing import settings_html
@@ -63,6 +63,7 @@ class ASHA:
     _repr_html_ = settings_html
 
     def __post_init__(self) -> None:
+        check(self, SEED, "seed")
         self.searcher = searcher_of(self, self.searcher, self.seed)
         check(self, COUNT, "n_trials", "n_phases", "min_phases")
         check_eta(self, self.eta)
@@ -155,6 +156,8 @@ class ASHA:
             for trial in sorted(self._paused)
         }
         self._paused.clear()
+        for rung in self._rungs:
+            rung.close()
         return decisions
 
 
@@ -196,9 +199,15 @@ class _Rung:
         self.n += 1
 
     def drop(self, trial: int) -> None:
-        """Take out a trial that waits and will not be promoted; it still counts."""
-        self._waiting = [entry for entry in self._waiting if entry[2] != trial]
+        """Take out a trial that waits and was stopped: as one that failed, it still counts, below all others."""
+        entry = next(entry for entry in self._waiting if entry[2] == trial)
+        self._waiting.remove(entry)
+        self._keys.remove(entry[:2])
 
     def promote(self) -> int:
         """Take out the best trial that waits."""
         return self._waiting.pop(0)[2]
+
+    def close(self) -> None:
+        """Take out all who wait; their scores stay, for others to be ranked with."""
+        self._waiting.clear()

@@ -9,7 +9,7 @@ from sortedcontainers import SortedList
 
 from workbench.algos.search.searchers import Searched, searcher_of
 from workbench.algos.search.trials import Trials
-from workbench.core.checks import COUNT, check
+from workbench.core.checks import COUNT, SEED, check, is_number
 from workbench.core.errors import InvalidInput
 from workbench.core.protocols import Decision, Expectation, Report, Run, Verdict
 from workbench.core.seeds import scheduler_generator
@@ -53,6 +53,7 @@ class HyperTrick:
     _repr_html_ = settings_html
 
     def __post_init__(self) -> None:
+        check(self, SEED, "seed")
         self.searcher = searcher_of(self, self.searcher, self.seed)
         check(self, COUNT, "n_trials", "n_phases")
         check_rate(self.eviction_rate)
@@ -146,7 +147,7 @@ class HyperTrick:
 
 def check_rate(eviction_rate: float) -> None:
     """Raise `InvalidInput` unless 0 < r < 1."""
-    if isinstance(eviction_rate, bool) or not isinstance(eviction_rate, (int, float)) or not 0 < eviction_rate < 1:
+    if not is_number(eviction_rate) or not 0 < eviction_rate < 1:
         raise InvalidInput(f"eviction_rate is a share between 0 and 1, both excluded, got {eviction_rate!r}: try 0.25")
 
 

@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from workbench.core.checks import COUNT, check, check_named
+from workbench.core.checks import COUNT, SEED, check, check_named
 from workbench.core.domains import Choice, Domain, LogUniform
 from workbench.core.errors import InvalidInput
 from workbench.core.protocols import Config, Report, Scalar
@@ -53,6 +53,7 @@ class OptunaSearcher:
     _repr_html_ = settings_html
 
     def __post_init__(self) -> None:
+        check(self, SEED, "seed")
         self.space = Space.of(self.space)
         check(self, COUNT, "n_random")
         check_named(self, "sampler", SAMPLERS)

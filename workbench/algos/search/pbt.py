@@ -11,7 +11,7 @@ import numpy as np
 
 from workbench.algos.search.searchers import Searched, searcher_of
 from workbench.algos.search.trials import Trials
-from workbench.core.checks import COUNT, FROM_ZERO, PART, check, check_named
+from workbench.core.checks import COUNT, FROM_ZERO, PART, SEED, check, check_named
 from workbench.core.errors import InvalidInput, SchedulerError
 from workbench.core.protocols import Config, Decision, Report, Run, Verdict
 from workbench.core.seeds import scheduler_generator
@@ -104,6 +104,7 @@ class PBT:
     _repr_html_ = settings_html
 
     def __post_init__(self) -> None:
+        check(self, SEED, "seed")
         self.searcher = searcher_of(self, self.searcher, self.seed)
         self.factors = tuple(self.factors)
         check(self, COUNT, "population", "n_phases", "last_scores")
@@ -114,7 +115,8 @@ class PBT:
             raise InvalidInput(f"PBT needs 0 < share <= 0.5, got {self.share}: top and bottom may not overlap")
         if not (self.copy_config or self.copy_weights):
             raise InvalidInput("PBT copies weights, hyperparameters or both: for neither, set exploit='none'")
-        space = getattr(self.searcher, "space", None) if self.space is None else Space.of(self.space)
+        self.space = None if self.space is None else Space.of(self.space)
+        space = getattr(self.searcher, "space", None) if self.space is None else self.space
         if space is None:
             raise InvalidInput("PBT changes hyperparameters within a space, and this searcher has none: pass space=…")
         if not self.factors or not all(0 < f < math.inf for f in self.factors):

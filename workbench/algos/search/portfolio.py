@@ -9,7 +9,7 @@ from workbench.algos.search.hyperband import bracket_table, completion_rate
 from workbench.algos.search.hypertrick import HyperTrick, eviction_rate_for
 from workbench.algos.search.searchers import Searched, searcher_of
 from workbench.algos.search.trials import Trials
-from workbench.core.checks import COUNT, check, check_value
+from workbench.core.checks import COUNT, SEED, check, check_value
 from workbench.core.errors import InvalidInput
 from workbench.core.protocols import Config, Decision, Expectation, Report, Run, Verdict
 from workbench.core.showing import settings_html
@@ -48,6 +48,7 @@ class Portfolio:
     _repr_html_ = settings_html
 
     def __post_init__(self) -> None:
+        check(self, SEED, "seed")
         self.searcher = searcher_of(self, self.searcher, self.seed)
         self.sizes, self.eviction_rates = tuple(self.sizes), tuple(self.eviction_rates)
         check(self, COUNT, "n_phases")

@@ -5,6 +5,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from workbench.core.checks import is_number
 from workbench.core.errors import InvalidInput
 from workbench.core.showing import reason_text
 
@@ -75,5 +76,5 @@ def phases_in_all(rungs: Sequence[Rung], *, restart: bool) -> int:
 
 def check_eta(scheduler: object, eta: float) -> None:
     """Raise `InvalidInput` unless eta >= 2: below, rungs would fall on the same phase."""
-    if isinstance(eta, bool) or not isinstance(eta, (int, float)) or not 2 <= eta < math.inf:
+    if not is_number(eta) or not 2 <= eta < math.inf:
         raise InvalidInput(f"{type(scheduler).__name__} needs a number eta >= 2, got {eta!r}: 3 is usual")

@@ -5,6 +5,7 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
+from workbench.core.checks import SEED, check
 from workbench.core.domains import Domain
 from workbench.core.errors import InvalidInput
 from workbench.core.failures import short
@@ -46,6 +47,7 @@ class RandomSearcher:
     _repr_html_ = settings_html
 
     def __post_init__(self) -> None:
+        check(self, SEED, "seed")
         self.space = Space.of(self.space)
         self._rng = np.random.default_rng(self.seed)
 

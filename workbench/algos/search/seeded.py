@@ -124,7 +124,7 @@ class Seeded:
     def tell(self, report: Report) -> Mapping[int, Decision]:
         """Join the report to those of its candidate; the last one of a phase settles it for all."""
         candidate = self._take(report)
-        number = candidate.number
+        number = candidate.shown
         answers: dict[int, Decision] = {}
         if candidate.settled:
             for judged, decision in self.scheduler.tell(candidate.joined(JUDGES[self.judged_by])).items():
@@ -157,7 +157,8 @@ class Seeded:
         if run.parent == run.trial:
             self._line_up(self._candidates[run.trial])
             return
-        candidate = _Candidate(run.trial, run.config, run.phase, self.seeds)
+        shown = run.trial if run.candidate is None else run.candidate
+        candidate = _Candidate(run.trial, shown, run.config, run.phase, int(self.seeds))
         self._candidates.append(candidate)
         parents = [None] * self.seeds if run.parent is None else self._candidates[run.parent].donors(self.seeds)
         self._due.extend(_Due(candidate, None, parent) for parent in parents)
@@ -171,13 +172,13 @@ class Seeded:
         trial = len(self._candidate_of)
         self._candidate_of[trial] = candidate
         candidate.start(trial)
-        return Run(trial, candidate.config, parent, candidate.phase, candidate=candidate.number)
+        return Run(trial, candidate.config, parent, candidate.phase, candidate=candidate.shown)
 
     def _carry_out(self, candidate: "_Candidate", decision: Decision, reporter: int) -> dict[int, Decision]:
         """Apply a verdict on a candidate to its trials: the reporter may keep its slot, the others are paused."""
         verdict, trials = decision.verdict, list(candidate.alive)
         told = {
-            trial: Decision(verdict, {**self._of_trial(i, decision.reason), "candidate": candidate.number})
+            trial: Decision(verdict, {**self._of_trial(i, decision.reason), "candidate": candidate.shown})
             for i, trial in enumerate(trials)
         }
         if verdict is Verdict.CONTINUE:
@@ -202,7 +203,8 @@ class Seeded:
 class _Candidate:
     """One configuration's trials, which are in the same phase."""
 
-    number: int
+    number: int  # its scheduler's trial
+    shown: int  # the same, or of a repetition that of the candidate it repeats
     config: Config
     phase: int
     unstarted: int
@@ -234,7 +236,7 @@ class _Candidate:
 
     def resume(self, trial: int) -> Run:
         self.running.add(trial)
-        return Run(trial, self.config, parent=trial, phase=self.phase, candidate=self.number)
+        return Run(trial, self.config, parent=trial, phase=self.phase, candidate=self.shown)
 
     def begin_next(self) -> None:
         self.phase += 1

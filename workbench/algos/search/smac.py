@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 
-from workbench.core.checks import COUNT, check
+from workbench.core.checks import COUNT, SEED, check
 from workbench.core.domains import Choice, Domain, LogUniform
 from workbench.core.errors import InvalidInput
 from workbench.core.protocols import Config, Report, Scalar
@@ -56,6 +56,7 @@ class SMACSearcher:
     _repr_html_ = settings_html
 
     def __post_init__(self) -> None:
+        check(self, SEED, "seed")
         self.space = Space.of(self.space)
         check(self, COUNT, "n_random", "candidates")
         if find_spec("smac") is None:
@@ -165,15 +166,27 @@ def _written(space: Space, seed: int) -> Any:
         else:
             ends = float(domain.grid(2)[0]), float(domain.grid(2)[-1])
             written.add(library.Float(name, ends, log=isinstance(domain, LogUniform)))
+    exact = _exact(space)
     for name, parents in space.only_if.items():
         conditions = []
-        for parent, values in parents.items():
-            if isinstance(domain := space[parent], Choice):
-                numbers = [str(domain.values.index(value)) for value in values]
-                conditions.append(library.InCondition(written[name], written[parent], numbers))
+        for parent, values in parents.items() if name in exact else ():
+            numbers = [str(space[parent].values.index(value)) for value in values]  # type: ignore[attr-defined]
+            conditions.append(library.InCondition(written[name], written[parent], numbers))
         if conditions:
             written.add(conditions[0] if len(conditions) == 1 else library.AndConjunction(*conditions))
     return written
+
+
+def _exact(space: Space) -> set[str]:
+    """Name what applies under conditions that can be written: on choices, which themselves apply under such.
+
+    The rest SMAC has in every configuration: half a condition would want a value where it does not apply.
+    """
+    exact: set[str] = set()
+    for name in space:  # after what it depends on
+        if all(parent in exact and isinstance(space[parent], Choice) for parent in space.only_if.get(name, {})):
+            exact.add(name)
+    return exact
 
 
 def _forest(written: Any, seed: int) -> Any:

@@ -11,7 +11,7 @@ from workbench.algos.search.rungs import check_eta
 from workbench.algos.search.searchers import Searched, searcher_of
 from workbench.algos.search.surrogate import Indices, Surrogate
 from workbench.algos.search.trials import Trials
-from workbench.core.checks import COUNT, PART, check, check_value
+from workbench.core.checks import COUNT, PART, SEED, check, check_value
 from workbench.core.errors import InvalidInput
 from workbench.core.protocols import Decision, Report, Run, Verdict
 from workbench.core.seeds import scheduler_generator
@@ -79,10 +79,11 @@ class Sure:
     _candidates: "list[_Candidate]" = field(init=False, default_factory=list, repr=False, compare=False)
     _candidate_of: "dict[int, _Candidate]" = field(init=False, default_factory=dict, repr=False, compare=False)
 
-    trials_in_reasons = ("leader",)
+    trials_in_reasons = ("leader", "repeats")
     _repr_html_ = settings_html
 
     def __post_init__(self) -> None:
+        check(self, SEED, "seed")
         self.searcher = searcher_of(self, self.searcher, self.seed)
         self.rungs = tuple(self.rungs)
         check(self, COUNT, "n_configs", "n_phases")
@@ -128,26 +129,29 @@ class Sure:
 
         >>> Sure.explain({"mode": "dropped", "place": 15, "reported": 40, "kept": 14, "leader": 3})
         'dropped: place 15 of 40, the first 14 go on; trial 3 leads'
-        >>> Sure.explain({"mode": "repeating", "candidate": 3})
+        >>> Sure.explain({"mode": "repeating", "repeats": 3})
         'repeating: the configuration of trial 3, with another seed'
         """
-        known = dict.fromkeys(("place", "reported", "kept", "leader", "candidate"), "?") | dict(reason)
+        known = dict.fromkeys(("place", "reported", "kept", "leader"), "?") | dict(reason)
         if reason.get("mode") in ("dropped", "promoted"):
             return "{mode}: place {place} of {reported}, the first {kept} go on; trial {leader} leads".format(**known)
         if reason.get("mode") == "left":
             return "left: place {place} of {reported}, but no more than the finalists are left".format(**known)
         if reason.get("mode") == "repeating":
-            return "{mode}: the configuration of trial {candidate}, with another seed".format(**known)
+            first = reason.get("repeats", reason.get("candidate", "?"))  # older logs call it so
+            return f"repeating: the configuration of trial {first}, with another seed"
         return reason_text(reason)
 
     def leader(self) -> int | None:
         """Name a trial of the configuration to take as things stand; ``None`` before the first report.
 
         While configurations are left to start it is the one with the best estimate, from then on the one whose ended
-        trials have the best mean score.
+        trials have the best mean score, of those with at least half as many as the one that has most: the best of many
+        single seeds is a lucky one.
         """
         if self._ended and not self._unstarted:
-            return self._ended[0].trials[0]
+            most = max(len(c.finals) for c in self._ended)
+            return next(c for c in self._ended if 2 * len(c.finals) >= most).trials[0]
         if self._surrogate is None or not self._surrogate.n_seen:
             return None
         seen = self._surrogate.seen
@@ -221,7 +225,7 @@ class Sure:
         if report.phase == self.n_phases - 1:
             return Decision(Verdict.STOP, {"mode": "finished", **leader})
         if report.trial != candidate.trials[0]:
-            return Decision(Verdict.CONTINUE, {"mode": "repeating", "candidate": candidate.trials[0], **leader})
+            return Decision(Verdict.CONTINUE, {"mode": "repeating", "repeats": candidate.trials[0], **leader})
         mean, order = self._means[candidate.number], self._orders[candidate.number]
         ahead = (self._means[seen] > mean) | ((self._means[seen] == mean) & (self._orders[seen] > order))
         place, kept = int(np.count_nonzero(ahead)) + 1, self._kept(report.phase + 1, len(seen))

@@ -47,7 +47,7 @@ class TopK:
         self._trials = Trials(self.searcher, self.n_trials)
         self.n_trials = n = self._trials.n_left
         first = [Rung(n, self.after)] if self.after < self.n_phases and self.kept < n else []
-        self._bracket = Bracket([*first, Rung(min(self.kept, n) if first else n, self.n_phases)], self._trials)
+        self._bracket = Bracket([*first, Rung(min(int(self.kept), n) if first else n, self.n_phases)], self._trials)
 
     @property
     def expected_phases(self) -> float:

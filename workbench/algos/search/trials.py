@@ -33,7 +33,7 @@ class Trials:
 
     def grow(self, limit: int) -> int:
         """Let there be more trials; tell how many configurations there can be now."""
-        self._limit = min(limit, len(self._searcher)) if isinstance(self._searcher, Sized) else limit
+        self._limit = min(int(limit), len(self._searcher)) if isinstance(self._searcher, Sized) else int(limit)
         return self._limit
 
     @property

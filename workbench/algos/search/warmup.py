@@ -4,7 +4,7 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
-from workbench.core.checks import COUNT, PART, check
+from workbench.core.checks import COUNT, PART, SEED, check
 from workbench.core.protocols import Config
 from workbench.core.showing import settings_html
 from workbench.core.space import Space
@@ -33,6 +33,7 @@ class LearningSearcher:
     _repr_html_ = settings_html
 
     def __post_init__(self) -> None:
+        check(self, SEED, "seed")
         self.space = Space.of(self.space)
         check(self, COUNT, "warmup")
         check(self, PART, "random")

@@ -177,10 +177,11 @@ class Fates:
             if sign * score > (sign * self.best[-1][1] if self.best else -math.inf):
                 self.best.append([event.at, score, trial, phase])
             return
+        self._reopen(trial)
         if kind is Kind.DECISION and phase is not None:
             self._decided(trial, phase, event.data)
         record = self._ledger.trials.get(trial)
-        if record is not None and (record.state.over or trial in self._end):
+        if record is not None and record.state.over:
             self._ended(trial, record.standing, record.mode)
 
     def survival(self, n_phases: int | None) -> list[dict[str, Any]]:
@@ -224,15 +225,20 @@ class Fates:
             self._mode[phase] = mode, data
 
     def _ended(self, trial: int, standing: str, mode: str | None) -> None:
-        """Count the end of a trial that no verdict tells of: in the last phase that it began."""
-        by_hand = standing == TrialState.STOPPED and mode == "person"
-        fate = standing if by_hand or standing == TrialState.FAILED else ""
-        before = self._end.pop(trial, None)
-        if before is not None:
-            self._counts[before[0]][before[1]] -= 1
-        if fate:
-            self._end[trial] = fate, self._furthest.get(trial, 0)
-            self._counts[fate][self._furthest.get(trial, 0)] += 1
+        """Count the end of a trial that no verdict tells of: in the last phase that it began, in place of a verdict."""
+        if standing == TrialState.FAILED or (standing == TrialState.STOPPED and mode == "person"):
+            self._end[trial] = standing, (phase := self._furthest.get(trial, 0))
+            self._counts[standing][phase] += 1
+            if verdict := self._verdict.get((trial, phase)):
+                self._counts[verdict][phase] -= 1
+
+    def _reopen(self, trial: int) -> None:
+        """Take back what `_ended` counted."""
+        if trial in self._end:
+            fate, phase = self._end.pop(trial)
+            self._counts[fate][phase] -= 1
+            if verdict := self._verdict.get((trial, phase)):
+                self._counts[verdict][phase] += 1
 
 
 def counted(reader: FrameReader, fates: Fates, size: Size) -> dict[str, Any]:
