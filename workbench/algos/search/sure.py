@@ -146,11 +146,12 @@ class Sure:
         """Name a trial of the configuration to take as things stand; ``None`` before the first report.
 
         While configurations are left to start it is the one with the best estimate, from then on the one whose ended
-        trials have the best mean score, of those with at least half as many as the one that has most: the best of many
-        single seeds is a lucky one.
+        trials have the best mean score; when no repetition runs, of those with at least half of the most seeds, for the
+        best of many single seeds is a lucky one.
         """
         if self._ended and not self._unstarted:
-            most = max(len(c.finals) for c in self._ended)
+            over = all(len(c.finals) == len(c.trials) for c in self._ended)
+            most = max(len(c.finals) for c in self._ended) if over else 1
             return next(c for c in self._ended if 2 * len(c.finals) >= most).trials[0]
         if self._surrogate is None or not self._surrogate.n_seen:
             return None
