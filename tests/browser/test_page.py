@@ -104,6 +104,70 @@ def test_keys_faster_than_the_page_is_drawn_are_not_lost(tab, running):
     assert first not in state(tab, "selected")
 
 
+def wishes(tab):
+    """What was asked of the kernel: actions with their trials."""
+    asked = tab.evaluate("window.model.sent.filter((sent) => sent.type === 'ask')")
+    return [(sent["action"], sent["trial"]) for sent in asked]
+
+
+def at_once(tab, *steps):
+    """Click things or have Python select trials, all within one frame, as on a page that is busy drawing."""
+    act = "step => (Array.isArray(step) ? window.model.set('selected', step) : document.querySelector(step).click())"
+    tab.evaluate(f"steps => steps.forEach({act})", list(steps))
+
+
+def row_of(trial):
+    return f".wb-body [data-trial='{trial}']"
+
+
+def test_buttons_act_on_the_trial_selected_now(tab, running):
+    stand(tab, running, filter="state:running")
+    drawn(tab)
+    first, second, third = (int(row.get_attribute("data-trial")) for row in rows(tab).all()[:3])
+    stop = ".wb-controls button[title^=Stop]"
+    rows(tab).first.click()
+    drawn(tab)
+    assert tab.locator(".wb-controls").first.text_content().startswith(f"trial {first}:")
+    at_once(tab, row_of(second), stop)
+    assert wishes(tab) == [("stop", second)]
+    drawn(tab)
+    assert tab.locator(".wb-controls").first.text_content().startswith(f"trial {second}:")
+    at_once(tab, [third], stop, [], stop)
+    assert wishes(tab) == [("stop", second), ("stop", third)]
+
+
+def test_a_clone_s_form_is_the_selected_trial_s(tab, running):
+    stand(tab, running, filter="state:running")
+    drawn(tab)
+    first, second = (int(row.get_attribute("data-trial")) for row in rows(tab).all()[:2])
+    rows(tab).first.click()
+    drawn(tab)
+    at_once(tab, row_of(second), ".wb-controls button[title^='Start a trial']")
+    drawn(tab)
+    configs = {trial["trial"]: trial["config"] for trial in running.snapshot()[0]["trials"]}
+    name = tab.locator(".wb-form input[data-name=learning_rate]")
+    assert float(name.input_value()) == configs[second]["learning_rate"]
+    name.fill("0.5")
+    at_once(tab, [first], ".wb-form button")
+    [sent] = tab.evaluate("window.model.sent.filter((sent) => sent.type === 'ask')")
+    assert (sent["action"], sent["trial"], sent["config"]) == ("clone", second, {"learning_rate": "0.5"})
+
+
+def test_of_several_trials_buttons_act_on_the_one_touched_last(tab, running):
+    stand(tab, running)
+    drawn(tab)
+    numbers = [int(row.get_attribute("data-trial")) for row in rows(tab).all()[:4]]
+    rows(tab).nth(3).click()
+    rows(tab).first.click(modifiers=["Shift"])
+    assert state(tab, "selected") == [*numbers[1:], numbers[0]]
+    drawn(tab)
+    assert tab.locator(".wb-controls").first.text_content().startswith(f"trial {numbers[0]}:")
+    rows(tab).first.click()
+    tab.keyboard.press("Shift+ArrowDown")
+    tab.keyboard.press("Shift+ArrowUp")
+    assert state(tab, "selected") == [numbers[1], numbers[0]]
+
+
 def test_a_brush_becomes_the_filter_and_a_legend_hides(tab, running):
     stand(tab, running)
     drawn(tab)

@@ -141,7 +141,7 @@ function renderStudy(given) {
     const { gantt, unzoom, expectation, reading, views } = glance(main, own, look, touched);
     const more = moreTabs(main, model, store, own, look, touched);
     const detail = makeDetail(side, store, own);
-    const controls = trialControls(side, store);
+    const controls = trialControls(side, store, own);
     const remarks = remarkForm(side, store, own);
     const study = studyControls(side, store);
     make("h4", "", side, "Latest verdicts");
@@ -171,7 +171,7 @@ function renderStudy(given) {
       more.update();
       table();
       detail();
-      controls(store.trials.get(own.focus()) ?? null);
+      controls();
       remarks();
       study();
       const told = store.log.filter((line) => line.list === "decisions");

@@ -87,6 +87,11 @@ function scalesOf(store) {
   return scales;
 }
 
+// The same numbers with this one at the end, where the trial stands that buttons act on.
+function withLast(numbers, trial) {
+  return [...numbers.filter((n) => n !== trial), trial];
+}
+
 function makeTable(parent, store, own) {
   const grid = make("div", "wb-table", parent);
   grid.setAttribute("role", "grid");
@@ -147,7 +152,7 @@ function makeTable(parent, store, own) {
 
   function extend(trial) {
     const [a, b] = [active, trial].map((n) => own.order.findIndex((t) => t.trial === n)).sort((x, y) => x - y);
-    own.select(own.order.slice(Math.max(0, a), b + 1).map((t) => t.trial));
+    own.select(withLast(own.order.slice(Math.max(0, a), b + 1).map((t) => t.trial), trial));
   }
 
   // A row keeps its element as long as it is in sight, so that scrolling writes only the rows that come into it.
@@ -193,7 +198,7 @@ function makeTable(parent, store, own) {
     const trial = own.order[to]?.trial;
     if (trial === undefined) return;
     active = trial;
-    own.select(extended ? [...new Set([...own.selected, trial])] : [trial]);
+    own.select(extended ? withLast([...own.selected], trial) : [trial]);
     const top = to * ROW;
     const room = grid.clientHeight - 2 * ROW;
     if (top < grid.scrollTop) grid.scrollTop = top;
