@@ -168,6 +168,36 @@ def test_of_several_trials_buttons_act_on_the_one_touched_last(tab, running):
     assert state(tab, "selected") == [numbers[1], numbers[0]]
 
 
+def test_arrows_leave_from_what_was_selected_elsewhere(tab, running):
+    stand(tab, running)
+    drawn(tab)
+    numbers = [int(row.get_attribute("data-trial")) for row in rows(tab).all()[:6]]
+    rows(tab).first.click()
+    drawn(tab)
+    at_once(tab, [numbers[4]])  # from Python, or by a curve
+    drawn(tab)
+    assert tab.locator(".wb-table").get_attribute("aria-activedescendant").endswith(f"-{numbers[4]}")
+    tab.keyboard.press("ArrowDown")
+    assert state(tab, "selected") == [numbers[5]]
+    at_once(tab, [numbers[3]])
+    rows(tab).nth(1).click(modifiers=["Shift"])
+    assert state(tab, "selected") == [numbers[2], numbers[3], numbers[1]]
+    tab.keyboard.press("Escape")
+    tab.keyboard.press("ArrowDown")
+    assert state(tab, "selected") == [numbers[4]]  # from where they had been
+
+
+def test_a_stretch_from_a_trial_that_is_filtered_out_is_a_plain_click(tab, running):
+    stand(tab, running)
+    drawn(tab)
+    numbers = [int(row.get_attribute("data-trial")) for row in rows(tab).all()[:6]]
+    rows(tab).nth(1).click()
+    tab.evaluate("number => window.model.set('filter', `-trial:${number}`)", numbers[1])
+    drawn(tab)
+    rows(tab).nth(3).click(modifiers=["Shift"])
+    assert state(tab, "selected") == [numbers[4]]
+
+
 def test_a_brush_becomes_the_filter_and_a_legend_hides(tab, running):
     stand(tab, running)
     drawn(tab)

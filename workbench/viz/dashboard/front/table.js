@@ -108,7 +108,7 @@ function makeTable(parent, store, own) {
   let columns = [];
   let scales = new Map();
   let [scaled, known] = [-1, ""]; // trials that the scales are of, and the columns
-  let active = null; // the trial that the arrow keys move from
+  let active = null; // the trial last clicked or reached by keys
   let due = 0;
   let pool = 0; // rows there are elements for
   let version = 0; // of what the rows show
@@ -143,16 +143,21 @@ function makeTable(parent, store, own) {
     return (rows[k] = row);
   }
 
+  // The trial that keys and stretches leave from: the active one, unless others were selected elsewhere since.
+  const current = () => (own.selected.has(active) ? active : (own.focus() ?? active));
+  const placeOf = (trial) => own.order.findIndex((t) => t.trial === trial);
+
   function choose(trial, event) {
-    if (event.shiftKey && active !== null) return extend(trial);
+    if (event.shiftKey && placeOf(current()) >= 0) return extend(trial);
     active = trial;
     own.choose(trial, event.ctrlKey || event.metaKey);
     grid.focus({ preventScroll: true });
   }
 
   function extend(trial) {
-    const [a, b] = [active, trial].map((n) => own.order.findIndex((t) => t.trial === n)).sort((x, y) => x - y);
-    own.select(withLast(own.order.slice(Math.max(0, a), b + 1).map((t) => t.trial), trial));
+    active = current();
+    const [a, b] = [active, trial].map(placeOf).sort((x, y) => x - y);
+    own.select(withLast(own.order.slice(a, b + 1).map((t) => t.trial), trial));
   }
 
   // A row keeps its element as long as it is in sight, so that scrolling writes only the rows that come into it.
@@ -183,8 +188,9 @@ function makeTable(parent, store, own) {
       row.removeAttribute("id");
       delete row.dataset.key;
     }
-    const shown = active !== null && rows.some((row) => row && !row.hidden && Number(row.dataset.trial) === active);
-    if (shown) grid.setAttribute("aria-activedescendant", `${id}-${active}`);
+    const at = current();
+    const shown = at !== null && rows.some((row) => row && !row.hidden && Number(row.dataset.trial) === at);
+    if (shown) grid.setAttribute("aria-activedescendant", `${id}-${at}`);
     else grid.removeAttribute("aria-activedescendant");
   }
 
@@ -193,7 +199,7 @@ function makeTable(parent, store, own) {
   };
 
   function move(by, extended) {
-    const at = own.order.findIndex((t) => t.trial === (active ?? own.focus()));
+    const at = placeOf(current());
     const to = Math.max(0, Math.min(own.order.length - 1, at < 0 ? 0 : at + by));
     const trial = own.order[to]?.trial;
     if (trial === undefined) return;
