@@ -1,5 +1,6 @@
 """The dashboard's page in a browser, without a notebook: what is seen, touched, and read out."""
 
+import json
 from pathlib import Path
 
 import pytest
@@ -254,6 +255,25 @@ def test_a_dead_kernel_is_said_and_switches_the_buttons_off(tab, running):
     assert tab.locator(".wb-facts").text_content().startswith("no kernel")
     assert "frames/s" not in tab.locator(".wb-facts").text_content()
     assert tab.locator(".wb-controls:not([hidden]) button:enabled").count() == 0
+
+
+def test_every_column_can_be_scrolled_to(tab, running):
+    content, tables = json.loads(json.dumps(running.snapshot()[0])), running.snapshot()[1]
+    more = {f"entropy_weight_{k}": 0.01 for k in range(8)}
+    for trial in content["trials"]:
+        trial["config"] |= more
+    content["meta"]["hyperparameters"] += [*more]
+    tab.set_viewport_size({"width": 1100, "height": 900})
+    try:
+        show(tab, [model_of((content, tables))])
+        rows(tab).first.wait_for()
+        table = tab.locator(".wb-table")
+        table.evaluate("grid => (grid.scrollLeft = 1e6)")
+        end = "part => part.getBoundingClientRect().right"
+        for last in (tab.locator(".wb-head > div").last, rows(tab).first.locator("> div").last):
+            assert last.evaluate(end) <= table.evaluate(end)
+    finally:
+        tab.set_viewport_size({"width": 1440, "height": 900})
 
 
 def test_a_failure_is_told_in_one_line(tab):

@@ -130,6 +130,8 @@ function makeTable(parent, store, own) {
     }
     const template = columns.map((c) => c.width).join(" ");
     grid.style.setProperty("--wb-columns", template);
+    const least = columns.map((c) => parseFloat(c.width.replace("minmax(", ""))).reduce((sum, pixels) => sum + pixels);
+    grid.style.setProperty("--wb-least", `${least}px`); // or what lies beyond a row's end cannot be scrolled to
     grid.setAttribute("aria-colcount", String(names.length));
     rows.splice(0).forEach((row) => row?.remove());
   });
