@@ -276,6 +276,23 @@ def test_every_column_can_be_scrolled_to(tab, running):
         tab.set_viewport_size({"width": 1440, "height": 900})
 
 
+def test_no_phase_s_pip_is_cut_off(tab):
+    content, tables = board_of(40).snapshot()
+    for trial, pips in zip(content["trials"], [*(n * "s" for n in range(1, 31)), 99 * "s", 180 * "f"], strict=False):
+        trial["pips"] = pips
+    show(tab, [model_of((content, tables))])
+    tab.locator(".wb-table").evaluate("grid => (grid.style.height = '900px')")
+    tab.wait_for_function("n => document.querySelectorAll('.wb-body .wb-row').length >= n", arg=len(content["trials"]))
+    told = rows(tab).evaluate_all("""rows => rows.map(({ children }) => {
+      const [cell, words] = [children[3], children[3].textContent];
+      return [cell.getAttribute("aria-label").split(",").length, words, cell.scrollWidth <= cell.clientWidth];
+    })""")
+    told = {phases: (words, fits) for phases, words, fits in told}
+    assert told.keys() >= {*range(1, 31), 99, 180}
+    assert [phases for phases, (_, fits) in told.items() if not fits] == []
+    assert (told[6][0], told[7][0], told[30][0], told[180][0]) == (6 * "■", "+3■■■■", "+26■■■■", "+177★★★")
+
+
 def test_a_failure_is_told_in_one_line(tab):
     lost = [Event(Kind.PHASE_FAILED, k, 0, 0, 0, {"why": "exception", "error": "bad"}) for k in (1.0, 2.0)]
     board = board_of(12, 0.05, more=(*lost, Event(Kind.TRIAL_FAILED, 3.0, 0, 0, 0, {"error": "bad", "attempt": 2})))

@@ -40,8 +40,9 @@ function pipCell(cell, t) {
   cell.replaceChildren();
   cell.setAttribute("aria-label", [...t.pips].map((pip, phase) => `phase ${phase} ${PIPS[pip]?.[0] ?? ""}`).join(", ") || "no phase");
   const pips = [...t.pips];
-  if (pips.length > 9) make("span", "wb-soft", cell, `+${pips.length - 8}`);
-  for (const pip of pips.slice(pips.length > 9 ? -8 : 0)) make("i", `wb-pip wb-pip-${pip}`, cell, PIPS[pip]?.[1] ?? "·");
+  const last = pips.length > 99 ? 3 : pips.length > 6 ? 4 : 6; // what the column has room for
+  if (pips.length > last) make("span", "wb-soft", cell, `+${pips.length - last}`);
+  for (const pip of pips.slice(-last)) make("i", `wb-pip wb-pip-${pip}`, cell, PIPS[pip]?.[1] ?? "·");
 }
 
 const SVG = "http\u003a//www.w3.org/2000/svg"; // a name, not an address: nothing is loaded
