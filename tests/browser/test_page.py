@@ -70,6 +70,22 @@ def test_columns_sort_and_the_order_is_told(tab, running):
     assert tab.locator("[aria-sort=ascending]").text_content().startswith("t_max")
 
 
+def test_columns_are_sorted_by_keys(tab, running):
+    stand(tab, running)
+    drawn(tab)
+    tab.locator(".wb-table").focus()
+    for _ in range(2):
+        tab.keyboard.press("Tab")
+    for direction in ("ascending", "descending"):
+        tab.keyboard.press("Enter")
+        drawn(tab)
+        assert tab.locator(f"[aria-sort={direction}]").text_content().startswith("trial")
+        assert tab.evaluate("document.activeElement.title") == "sort by trial"  # it keeps the focus
+    assert faults(tab, ".wb-table") == []
+    tab.keyboard.press("ArrowDown")
+    assert state(tab, "selected") == [state(tab, "visible")[0]]
+
+
 def test_keys_select_clear_and_filter(tab, running):
     stand(tab, running)
     drawn(tab)

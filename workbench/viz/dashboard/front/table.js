@@ -115,6 +115,8 @@ function makeTable(parent, store, own) {
   let version = 0; // of what the rows show
 
   const headed = whenChanged((names, by, down) => {
+    const before = head.getRootNode().activeElement;
+    const focused = head.contains(before) && before.dataset.by;
     head.replaceChildren();
     for (const column of columns) {
       const cell = make("div", column.number ? "wb-number" : "", head);
@@ -124,9 +126,11 @@ function makeTable(parent, store, own) {
       if (!column.by) cell.textContent = words;
       else {
         const button = make("button", "", cell, words);
-        button.tabIndex = -1;
+        button.type = "button";
+        button.dataset.by = column.by;
         button.title = `sort by ${column.name}`;
         button.onclick = () => own.setSort(column.by);
+        if (column.by === focused) button.focus({ preventScroll: true });
       }
     }
     const template = columns.map((c) => c.width).join(" ");
