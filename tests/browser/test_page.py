@@ -240,6 +240,24 @@ def test_a_brush_becomes_the_filter_and_a_legend_hides(tab, running):
     assert state(tab, "filter") == "-state:running,stopped"
 
 
+def test_only_a_press_of_the_primary_button_begun_on_a_figure_selects(tab, running):
+    stand(tab, running)
+    drawn(tab)
+    box = tab.locator(".wb-gantt canvas").bounding_box()
+    heading = tab.locator("h4", has_text="Slots over time").bounding_box()
+    bar = (box["x"] + 300, box["y"] + 11)  # of the first slot
+    for button in ("right", "middle"):
+        tab.mouse.click(*bar, button=button)
+        assert state(tab, "selected") == []
+    tab.mouse.move(heading["x"], heading["y"])
+    tab.mouse.down()
+    tab.mouse.move(*bar)
+    tab.mouse.up()
+    assert state(tab, "selected") == []
+    tab.mouse.click(*bar)
+    assert len(state(tab, "selected")) == 1
+
+
 def test_what_is_visible_is_taken_along(tab, running):
     stand(tab, running, filter="top:5")
     drawn(tab)
