@@ -65,6 +65,15 @@ def test_axe_finds_nothing_serious_in_home_and_comparison(tab, db):
     assert faults(tab, ".wb-home") == []
 
 
+def test_home_says_that_its_kernel_has_died_and_that_it_is_back(tab, db):
+    stand_home(tab, db)
+    assert tab.locator(".wb-home > .wb-trouble").text_content() == ""
+    tab.evaluate("clearInterval(window.beating)")
+    tab.locator(".wb-home > .wb-trouble", has_text="no word from the kernel since").wait_for(timeout=20_000)
+    tab.evaluate("window.model.tell({ type: 'beat', number: 0 }, [])")
+    assert tab.locator(".wb-home > .wb-trouble").text_content() == ""
+
+
 def test_notes_and_tags_are_asked_for_the_selected_trials_or_the_study(tab):
     said = {"by": "person", "accepted": True}
     more = (

@@ -81,6 +81,10 @@ def test_a_view_that_attaches_does_not_wait_for_the_points(db, log, monkeypatch)
     board.close()
 
 
+def test_a_page_is_told_how_often_a_word_comes(board):
+    assert board.get_state()["_every"] == FOREVER
+
+
 def test_messages_that_are_not_ours_are_passed_over(board):
     for content in ("snapshot", {"type": "drop tables"}, None):
         board._handle_custom_msg(content, [])

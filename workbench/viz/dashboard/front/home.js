@@ -20,6 +20,7 @@ function renderHome({ model, el, find }) {
   const place = make("div", "wb-open", root);
   let told = null;
   let [shown, leave, timer] = ["", null, null];
+  let [heardAt, silent, silence] = [null, false, null];
 
   const choose = (names) => {
     model.set("selected", names);
@@ -37,7 +38,8 @@ function renderHome({ model, el, find }) {
   });
 
   function draw() {
-    trouble.textContent = model.get("error") ?? "";
+    trouble.textContent = [gone({ silent, now: told, heardAt }), model.get("error")].filter(Boolean).join("; ");
+    root.classList.toggle("wb-silent", silent);
     if (!told) return;
     const query = model.get("filter") ?? "";
     if (input.value.trim() !== query.trim()) input.value = query;
@@ -62,7 +64,17 @@ function renderHome({ model, el, find }) {
     if (child) leave = render({ model: child, el: place, find });
   }
 
+  function listen() {
+    clearTimeout(silence);
+    const was = silent;
+    silent = false;
+    silence = setTimeout(() => draw((silent = true)), patience(model));
+    if (was) draw();
+  }
+
   function hear(content) {
+    heardAt = new Date();
+    listen();
     if (content.type !== "snapshot") return;
     clearTimeout(timer);
     told = content;
@@ -81,9 +93,11 @@ function renderHome({ model, el, find }) {
   const unheed = [heed(model, ["filter", "selected", "error"], draw), heed(model, ["_shown"], open)];
   const hidden = hideStill(model.get("_key"));
   ask();
+  listen();
   open();
   return () => {
     clearTimeout(timer);
+    clearTimeout(silence);
     leave?.();
     hidden.remove();
     model.off("msg:custom", hear);
