@@ -9,6 +9,7 @@ from tests.browser.lab import MISSING, chromium, faults
 from tests.browser.standing import board_of, stand, stand_home, write_studies
 from tests.browser.test_page import drawn, rows, state
 from workbench.core.protocols import Event, Kind
+from workbench.knowledge import StudyLog
 
 pytestmark = pytest.mark.skipif(chromium() is None, reason=MISSING)
 
@@ -56,6 +57,18 @@ def test_studies_side_by_side_are_brushed_together(tab, db):
     assert visible
     assert len({number // 100_000 for number in visible}) == 1  # one study's trials are left, in every view
     assert rows(tab).first.locator("[role=gridcell]").nth(7).text_content() in ("monday", "wednesday")
+
+
+def test_a_simulated_study_is_marked_and_goes_by_its_name(tab, tmp_path):
+    db = tmp_path / "kb.db"
+    write_studies(db, monday=1.0)
+    StudyLog(db, "played", {"scheduler": {"kind": "full", "n_trials": 4, "n_phases": 2}, "simulated": True}).close()
+    stand_home(tab, db, "monday", "played")
+    tab.wait_for_selector(".wb-sides tbody tr")
+    assert tab.locator(".wb-sides tbody strong").all_text_contents() == [" monday", " played (simulated)"]
+    assert tab.locator(".wb-open .wb-title").text_content() == "monday, played (simulated)"
+    tab.get_by_role("button", name="played (simulated)").click()
+    assert state(tab, "selected") == ["played"]
 
 
 def test_axe_finds_nothing_serious_in_home_and_comparison(tab, db):

@@ -107,7 +107,7 @@ function renderHome({ model, el, find }) {
 
 function hasWord(study, word) {
   if (word.startsWith("tag:")) return study.tags.some((tag) => tag.toLowerCase() === word.slice(4));
-  return [study.name, study.state, study.what, ...study.tags].join(" ").toLowerCase().includes(word);
+  return [study.title, study.state, study.what, ...study.tags].join(" ").toLowerCase().includes(word);
 }
 
 const STUDY_STATES = { running: "running", paused: "paused", ended: "finished", interrupted: "stopped", abandoned: "failed" }; // → whose mark and hue
@@ -120,7 +120,7 @@ function studyRow(row, study, selected, choose) {
   tick.setAttribute("aria-label", `compare ${study.name}`);
   tick.dataset.of = `tick ${study.name}`;
   tick.onchange = () => choose(tick.checked ? [...selected, study.name] : selected.filter((name) => name !== study.name));
-  const name = make("button", "wb-name", make("td", "", row), study.name);
+  const name = make("button", "wb-name", make("td", "", row), study.title);
   name.type = "button";
   name.dataset.of = `open ${study.name}`;
   name.onclick = () => choose(open && selected.length === 1 ? [] : [study.name]);
