@@ -70,6 +70,14 @@ def test_show_gives_the_best_configuration_and_the_failures_as_toml_and_as_json(
     assert json.loads(capsys.readouterr().out) == shown
 
 
+def test_a_simulated_study_is_marked(folder, capsys) -> None:
+    StudyLog("kb.db", "played", {**SPEC, "simulated": True}).close()
+    assert main(["studies", "--db", "kb.db"]) == 0
+    assert [line.split()[:2] for line in capsys.readouterr().out.splitlines()][3] == ["played", "(simulated)"]
+    assert main(["show", "played", "--db", "kb.db"]) == 0
+    assert tomllib.loads(capsys.readouterr().out)["simulated"] is True
+
+
 @pytest.mark.parametrize(
     ("answer", "agreed"), [("", False), ("n\n", False), ("y\n", True), ("Yes\n", True), (None, True)]
 )

@@ -99,6 +99,7 @@ def _add_carrying(commands: Any) -> None:
 
 
 def _studies(arguments: argparse.Namespace) -> int:
+    from workbench.core.showing import titled
     from workbench.knowledge import KnowledgeBase
     from workbench.study.plan import checkpoint_store
 
@@ -107,8 +108,9 @@ def _studies(arguments: argparse.Namespace) -> int:
             print(f"{kb.path} holds no study yet")
             return 0
         studies = kb.studies
+        names = [titled(name, kb[name].spec) for name in studies["name"]]
     used = [f"{checkpoint_store(kb.path, name).disk_use() / 2**20:.1f}" for name in studies["name"]]
-    told = studies.assign(created=studies["created"].dt.floor("s"), checkpoints_mib=used)
+    told = studies.assign(name=names, created=studies["created"].dt.floor("s"), checkpoints_mib=used)
     print(told.to_string(index=False, float_format="{:.6g}".format))
     return 0
 
@@ -134,6 +136,8 @@ def _show(arguments: argparse.Namespace) -> int:
     summary: dict[str, Any] = {"study": arguments.name, "state": results.frames.state, "trials": numbers["trials"]}
     if numbers["best_trial"] is not None:
         summary["best"] = {name: numbers[f"best_{name}"] for name in ("trial", "score", "config")}
+    if results.spec.get("simulated"):
+        summary["simulated"] = True
     summary["failures"] = failed.to_dict("records")
     print(json.dumps(summary, indent=1, ensure_ascii=False) if arguments.json else "\n".join(toml_lines(summary)))
     return 0
