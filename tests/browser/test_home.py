@@ -38,6 +38,20 @@ def test_a_click_opens_a_study_two_ticks_compare_and_words_filter(tab, db):
     tab.wait_for_selector(".wb-open .wb", state="detached")
 
 
+def test_one_of_two_homes_keeps_the_focus(tab, db):
+    stand_home(tab, db)
+    tab.evaluate("""() => {
+      const el = document.createElement("div");
+      document.body.append(el);
+      window.front.render({ model: window.model, el });
+    }""")
+    tab.wait_for_function("document.querySelectorAll('.wb-studies tbody').length === 2")
+    tab.get_by_role("checkbox", name="compare monday").first.focus()
+    tab.evaluate("window.model.set('filter', 'ended')")
+    assert tab.evaluate("document.querySelector('.wb-studies').contains(document.activeElement)")
+    assert tab.evaluate("document.activeElement.dataset.of") == "tick monday"
+
+
 def test_studies_side_by_side_are_brushed_together(tab, db):
     stand_home(tab, db, "monday", "wednesday")
     tab.wait_for_selector(".wb-sides tbody tr")

@@ -28,7 +28,8 @@ function renderHome({ model, el, find }) {
   };
   const rows = whenChanged((studies, selected, states) => {
     for (const [state, color] of Object.entries(states)) root.style.setProperty(`--wb-${state.replace(" ", "-")}`, color);
-    const focused = table.getRootNode().activeElement?.dataset?.of;
+    const before = table.getRootNode().activeElement;
+    const focused = table.contains(before) && before.dataset.of; // another view of the same may have it
     table.replaceChildren();
     const heads = make("tr", "", make("thead", "", table));
     for (const words of ["compare", "study", "state", "progress", "trials", "best score", "time", "began", "of what", "tags"]) make("th", "", heads, words).scope = "col";
