@@ -269,6 +269,30 @@ def test_what_is_visible_is_taken_along(tab, running):
     assert Path(kept.value.path()).read_bytes().startswith(b"\x89PNG")
 
 
+def test_what_follows_a_filter_at_once_goes_by_it(tab, running):
+    stand(tab, running)
+    drawn(tab)
+    tab.evaluate("""() => {
+      window.model.set("filter", "state:stopped");
+      const key = new KeyboardEvent("keydown", { key: "End" });
+      document.querySelector(".wb-table").dispatchEvent(key);
+    }""")
+    selected, visible = state(tab, "selected"), state(tab, "visible")
+    assert selected == visible[-1:]
+    assert len(visible) < len(running.snapshot()[0]["trials"])
+    click = """words => {
+      window.model.set("filter", "trial:3");
+      [...document.querySelectorAll("button")].find(({ textContent }) => textContent === words).click();
+    }"""
+    for button in ("CSV", "SVG"):
+        stand(tab, running)
+        drawn(tab)
+        with tab.expect_download() as kept:
+            tab.evaluate(click, button)
+        told = Path(kept.value.path()).read_text()
+        assert told.count("\n") == 1 if button == "CSV" else told.count("<path") < 40
+
+
 def test_a_figure_s_buttons_do_not_cover_its_choices(tab, running):
     tab.set_viewport_size({"width": 1150, "height": 900})
     try:

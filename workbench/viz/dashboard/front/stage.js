@@ -258,7 +258,10 @@ function stage({ model, el }, label, build) {
   };
   for (const view of views) {
     pointed(view, root, tip, store, own);
-    pictureButtons(view, () => ({ store, own, look: built.look, colors: withPhases(inks(root), store.meta) }));
+    pictureButtons(view, () => {
+      own.update(); // the filter may be newer than what is drawn
+      return { store, own, look: built.look, colors: withPhases(inks(root), store.meta) };
+    });
   }
   store.changed.add(later);
   const unheed = heed(model, ["selected", "filter", "error", "importance"], touched);

@@ -155,7 +155,7 @@ function makeTable(parent, store, own) {
   const placeOf = (trial) => own.order.findIndex((t) => t.trial === trial);
 
   function choose(trial, event) {
-    if (event.shiftKey && placeOf(current()) >= 0) return extend(trial);
+    if (event.shiftKey && [current(), trial].every((n) => placeOf(n) >= 0)) return extend(trial);
     active = trial;
     own.choose(trial, event.ctrlKey || event.metaKey);
     grid.focus({ preventScroll: true });
@@ -206,8 +206,9 @@ function makeTable(parent, store, own) {
   };
 
   function move(by, extended) {
+    own.update(); // filter and order may be newer than what is drawn
     const at = placeOf(current());
-    const to = Math.max(0, Math.min(own.order.length - 1, at < 0 ? 0 : at + by));
+    const to = Math.max(0, Math.min(own.order.length - 1, at + by));
     const trial = own.order[to]?.trial;
     if (trial === undefined) return;
     active = trial;
