@@ -293,6 +293,13 @@ def test_what_follows_a_filter_at_once_goes_by_it(tab, running):
         assert told.count("\n") == 1 if button == "CSV" else told.count("<path") < 40
 
 
+def test_a_state_s_button_clicked_twice_hides_nothing(tab, running):
+    stand(tab, running)
+    drawn(tab)
+    at_once(tab, *2 * [".wb-state[data-state=stopped]"])
+    assert state(tab, "filter") == ""
+
+
 def test_a_figure_s_buttons_do_not_cover_its_choices(tab, running):
     tab.set_viewport_size({"width": 1150, "height": 900})
     try:

@@ -56,7 +56,7 @@ function stateLegend(place, store, own) {
       button.style.setProperty("--wb-swatch", store.meta.states[state]);
       button.setAttribute("aria-pressed", String(!hidden.includes(state)));
       button.title = "show or hide in every view";
-      button.onclick = () => hideState(own, state, !hidden.includes(state));
+      button.onclick = () => hideState(own, state, !hiddenStates(own.filter()).includes(state));
     }
   });
 }
