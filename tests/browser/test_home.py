@@ -9,6 +9,7 @@ from tests.browser.lab import MISSING, chromium, faults
 from tests.browser.standing import board_of, stand, stand_home, write_studies
 from tests.browser.test_page import drawn, rows, state
 from workbench.core.protocols import Event, Kind
+from workbench.knowledge import StudyLog
 
 pytestmark = pytest.mark.skipif(chromium() is None, reason=MISSING)
 
@@ -37,6 +38,20 @@ def test_a_click_opens_a_study_two_ticks_compare_and_words_filter(tab, db):
     tab.wait_for_selector(".wb-open .wb", state="detached")
 
 
+def test_one_of_two_homes_keeps_the_focus(tab, db):
+    stand_home(tab, db)
+    tab.evaluate("""() => {
+      const el = document.createElement("div");
+      document.body.append(el);
+      window.front.render({ model: window.model, el });
+    }""")
+    tab.wait_for_function("document.querySelectorAll('.wb-studies tbody').length === 2")
+    tab.get_by_role("checkbox", name="compare monday").first.focus()
+    tab.evaluate("window.model.set('filter', 'ended')")
+    assert tab.evaluate("document.querySelector('.wb-studies').contains(document.activeElement)")
+    assert tab.evaluate("document.activeElement.dataset.of") == "tick monday"
+
+
 def test_studies_side_by_side_are_brushed_together(tab, db):
     stand_home(tab, db, "monday", "wednesday")
     tab.wait_for_selector(".wb-sides tbody tr")
@@ -58,11 +73,32 @@ def test_studies_side_by_side_are_brushed_together(tab, db):
     assert rows(tab).first.locator("[role=gridcell]").nth(7).text_content() in ("monday", "wednesday")
 
 
+def test_a_simulated_study_is_marked_and_goes_by_its_name(tab, tmp_path):
+    db = tmp_path / "kb.db"
+    write_studies(db, monday=1.0)
+    StudyLog(db, "played", {"scheduler": {"kind": "full", "n_trials": 4, "n_phases": 2}, "simulated": True}).close()
+    stand_home(tab, db, "monday", "played")
+    tab.wait_for_selector(".wb-sides tbody tr")
+    assert tab.locator(".wb-sides tbody strong").all_text_contents() == [" monday", " played (simulated)"]
+    assert tab.locator(".wb-open .wb-title").text_content() == "monday, played (simulated)"
+    tab.get_by_role("button", name="played (simulated)").click()
+    assert state(tab, "selected") == ["played"]
+
+
 def test_axe_finds_nothing_serious_in_home_and_comparison(tab, db):
     stand_home(tab, db, "monday", "wednesday")
     tab.wait_for_selector(".wb-sides tbody tr")
     drawn(tab)
     assert faults(tab, ".wb-home") == []
+
+
+def test_home_says_that_its_kernel_has_died_and_that_it_is_back(tab, db):
+    stand_home(tab, db)
+    assert tab.locator(".wb-home > .wb-trouble").text_content() == ""
+    tab.evaluate("clearInterval(window.beating)")
+    tab.locator(".wb-home > .wb-trouble", has_text="no word from the kernel since").wait_for(timeout=20_000)
+    tab.evaluate("window.model.tell({ type: 'beat', number: 0 }, [])")
+    assert tab.locator(".wb-home > .wb-trouble").text_content() == ""
 
 
 def test_notes_and_tags_are_asked_for_the_selected_trials_or_the_study(tab):

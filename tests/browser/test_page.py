@@ -1,5 +1,6 @@
 """The dashboard's page in a browser, without a notebook: what is seen, touched, and read out."""
 
+import json
 from pathlib import Path
 
 import pytest
@@ -69,6 +70,22 @@ def test_columns_sort_and_the_order_is_told(tab, running):
     assert tab.locator("[aria-sort=ascending]").text_content().startswith("t_max")
 
 
+def test_columns_are_sorted_by_keys(tab, running):
+    stand(tab, running)
+    drawn(tab)
+    tab.locator(".wb-table").focus()
+    for _ in range(2):
+        tab.keyboard.press("Tab")
+    for direction in ("ascending", "descending"):
+        tab.keyboard.press("Enter")
+        drawn(tab)
+        assert tab.locator(f"[aria-sort={direction}]").text_content().startswith("trial")
+        assert tab.evaluate("document.activeElement.title") == "sort by trial"  # it keeps the focus
+    assert faults(tab, ".wb-table") == []
+    tab.keyboard.press("ArrowDown")
+    assert state(tab, "selected") == [state(tab, "visible")[0]]
+
+
 def test_keys_select_clear_and_filter(tab, running):
     stand(tab, running)
     drawn(tab)
@@ -104,6 +121,100 @@ def test_keys_faster_than_the_page_is_drawn_are_not_lost(tab, running):
     assert first not in state(tab, "selected")
 
 
+def wishes(tab):
+    """What was asked of the kernel: actions with their trials."""
+    asked = tab.evaluate("window.model.sent.filter((sent) => sent.type === 'ask')")
+    return [(sent["action"], sent["trial"]) for sent in asked]
+
+
+def at_once(tab, *steps):
+    """Click things or have Python select trials, all within one frame, as on a page that is busy drawing."""
+    act = "step => (Array.isArray(step) ? window.model.set('selected', step) : document.querySelector(step).click())"
+    tab.evaluate(f"steps => steps.forEach({act})", list(steps))
+
+
+def row_of(trial):
+    return f".wb-body [data-trial='{trial}']"
+
+
+def test_buttons_act_on_the_trial_selected_now(tab, running):
+    stand(tab, running, filter="state:running")
+    drawn(tab)
+    first, second, third = (int(row.get_attribute("data-trial")) for row in rows(tab).all()[:3])
+    stop = ".wb-controls button[title^=Stop]"
+    rows(tab).first.click()
+    drawn(tab)
+    assert tab.locator(".wb-controls").first.text_content().startswith(f"trial {first}:")
+    at_once(tab, row_of(second), stop)
+    assert wishes(tab) == [("stop", second)]
+    drawn(tab)
+    assert tab.locator(".wb-controls").first.text_content().startswith(f"trial {second}:")
+    at_once(tab, [third], stop, [], stop)
+    assert wishes(tab) == [("stop", second), ("stop", third)]
+
+
+def test_a_clone_s_form_is_the_selected_trial_s(tab, running):
+    stand(tab, running, filter="state:running")
+    drawn(tab)
+    first, second = (int(row.get_attribute("data-trial")) for row in rows(tab).all()[:2])
+    rows(tab).first.click()
+    drawn(tab)
+    at_once(tab, row_of(second), ".wb-controls button[title^='Start a trial']")
+    drawn(tab)
+    configs = {trial["trial"]: trial["config"] for trial in running.snapshot()[0]["trials"]}
+    name = tab.locator(".wb-form input[data-name=learning_rate]")
+    assert float(name.input_value()) == configs[second]["learning_rate"]
+    name.fill("0.5")
+    at_once(tab, [first], ".wb-form button")
+    [sent] = tab.evaluate("window.model.sent.filter((sent) => sent.type === 'ask')")
+    assert (sent["action"], sent["trial"], sent["config"]) == ("clone", second, {"learning_rate": "0.5"})
+
+
+def test_of_several_trials_buttons_act_on_the_one_touched_last(tab, running):
+    stand(tab, running)
+    drawn(tab)
+    numbers = [int(row.get_attribute("data-trial")) for row in rows(tab).all()[:4]]
+    rows(tab).nth(3).click()
+    rows(tab).first.click(modifiers=["Shift"])
+    assert state(tab, "selected") == [*numbers[1:], numbers[0]]
+    drawn(tab)
+    assert tab.locator(".wb-controls").first.text_content().startswith(f"trial {numbers[0]}:")
+    rows(tab).first.click()
+    tab.keyboard.press("Shift+ArrowDown")
+    tab.keyboard.press("Shift+ArrowUp")
+    assert state(tab, "selected") == [numbers[1], numbers[0]]
+
+
+def test_arrows_leave_from_what_was_selected_elsewhere(tab, running):
+    stand(tab, running)
+    drawn(tab)
+    numbers = [int(row.get_attribute("data-trial")) for row in rows(tab).all()[:6]]
+    rows(tab).first.click()
+    drawn(tab)
+    at_once(tab, [numbers[4]])  # from Python, or by a curve
+    drawn(tab)
+    assert tab.locator(".wb-table").get_attribute("aria-activedescendant").endswith(f"-{numbers[4]}")
+    tab.keyboard.press("ArrowDown")
+    assert state(tab, "selected") == [numbers[5]]
+    at_once(tab, [numbers[3]])
+    rows(tab).nth(1).click(modifiers=["Shift"])
+    assert state(tab, "selected") == [numbers[2], numbers[3], numbers[1]]
+    tab.keyboard.press("Escape")
+    tab.keyboard.press("ArrowDown")
+    assert state(tab, "selected") == [numbers[4]]  # from where they had been
+
+
+def test_a_stretch_from_a_trial_that_is_filtered_out_is_a_plain_click(tab, running):
+    stand(tab, running)
+    drawn(tab)
+    numbers = [int(row.get_attribute("data-trial")) for row in rows(tab).all()[:6]]
+    rows(tab).nth(1).click()
+    tab.evaluate("number => window.model.set('filter', `-trial:${number}`)", numbers[1])
+    drawn(tab)
+    rows(tab).nth(3).click(modifiers=["Shift"])
+    assert state(tab, "selected") == [numbers[4]]
+
+
 def test_a_brush_becomes_the_filter_and_a_legend_hides(tab, running):
     stand(tab, running)
     drawn(tab)
@@ -129,6 +240,24 @@ def test_a_brush_becomes_the_filter_and_a_legend_hides(tab, running):
     assert state(tab, "filter") == "-state:running,stopped"
 
 
+def test_only_a_press_of_the_primary_button_begun_on_a_figure_selects(tab, running):
+    stand(tab, running)
+    drawn(tab)
+    box = tab.locator(".wb-gantt canvas").bounding_box()
+    heading = tab.locator("h4", has_text="Slots over time").bounding_box()
+    bar = (box["x"] + 300, box["y"] + 11)  # of the first slot
+    for button in ("right", "middle"):
+        tab.mouse.click(*bar, button=button)
+        assert state(tab, "selected") == []
+    tab.mouse.move(heading["x"], heading["y"])
+    tab.mouse.down()
+    tab.mouse.move(*bar)
+    tab.mouse.up()
+    assert state(tab, "selected") == []
+    tab.mouse.click(*bar)
+    assert len(state(tab, "selected")) == 1
+
+
 def test_what_is_visible_is_taken_along(tab, running):
     stand(tab, running, filter="top:5")
     drawn(tab)
@@ -138,6 +267,37 @@ def test_what_is_visible_is_taken_along(tab, running):
     with tab.expect_download() as kept:
         tab.get_by_role("button", name="PNG").first.click()
     assert Path(kept.value.path()).read_bytes().startswith(b"\x89PNG")
+
+
+def test_what_follows_a_filter_at_once_goes_by_it(tab, running):
+    stand(tab, running)
+    drawn(tab)
+    tab.evaluate("""() => {
+      window.model.set("filter", "state:stopped");
+      const key = new KeyboardEvent("keydown", { key: "End" });
+      document.querySelector(".wb-table").dispatchEvent(key);
+    }""")
+    selected, visible = state(tab, "selected"), state(tab, "visible")
+    assert selected == visible[-1:]
+    assert len(visible) < len(running.snapshot()[0]["trials"])
+    click = """words => {
+      window.model.set("filter", "trial:3");
+      [...document.querySelectorAll("button")].find(({ textContent }) => textContent === words).click();
+    }"""
+    for button in ("CSV", "SVG"):
+        stand(tab, running)
+        drawn(tab)
+        with tab.expect_download() as kept:
+            tab.evaluate(click, button)
+        told = Path(kept.value.path()).read_text()
+        assert told.count("\n") == 1 if button == "CSV" else told.count("<path") < 40
+
+
+def test_a_state_s_button_clicked_twice_hides_nothing(tab, running):
+    stand(tab, running)
+    drawn(tab)
+    at_once(tab, *2 * [".wb-state[data-state=stopped]"])
+    assert state(tab, "filter") == ""
 
 
 def test_a_figure_s_buttons_do_not_cover_its_choices(tab, running):
@@ -160,6 +320,42 @@ def test_a_dead_kernel_is_said_and_switches_the_buttons_off(tab, running):
     assert tab.locator(".wb-facts").text_content().startswith("no kernel")
     assert "frames/s" not in tab.locator(".wb-facts").text_content()
     assert tab.locator(".wb-controls:not([hidden]) button:enabled").count() == 0
+
+
+def test_every_column_can_be_scrolled_to(tab, running):
+    content, tables = json.loads(json.dumps(running.snapshot()[0])), running.snapshot()[1]
+    more = {f"entropy_weight_{k}": 0.01 for k in range(8)}
+    for trial in content["trials"]:
+        trial["config"] |= more
+    content["meta"]["hyperparameters"] += [*more]
+    tab.set_viewport_size({"width": 1100, "height": 900})
+    try:
+        show(tab, [model_of((content, tables))])
+        rows(tab).first.wait_for()
+        table = tab.locator(".wb-table")
+        table.evaluate("grid => (grid.scrollLeft = 1e6)")
+        end = "part => part.getBoundingClientRect().right"
+        for last in (tab.locator(".wb-head > div").last, rows(tab).first.locator("> div").last):
+            assert last.evaluate(end) <= table.evaluate(end)
+    finally:
+        tab.set_viewport_size({"width": 1440, "height": 900})
+
+
+def test_no_phase_s_pip_is_cut_off(tab):
+    content, tables = board_of(40).snapshot()
+    for trial, pips in zip(content["trials"], [*(n * "s" for n in range(1, 31)), 99 * "s", 180 * "f"], strict=False):
+        trial["pips"] = pips
+    show(tab, [model_of((content, tables))])
+    tab.locator(".wb-table").evaluate("grid => (grid.style.height = '900px')")
+    tab.wait_for_function("n => document.querySelectorAll('.wb-body .wb-row').length >= n", arg=len(content["trials"]))
+    told = rows(tab).evaluate_all("""rows => rows.map(({ children }) => {
+      const [cell, words] = [children[3], children[3].textContent];
+      return [cell.getAttribute("aria-label").split(",").length, words, cell.scrollWidth <= cell.clientWidth];
+    })""")
+    told = {phases: (words, fits) for phases, words, fits in told}
+    assert told.keys() >= {*range(1, 31), 99, 180}
+    assert [phases for phases, (_, fits) in told.items() if not fits] == []
+    assert (told[6][0], told[7][0], told[30][0], told[180][0]) == (6 * "■", "+3■■■■", "+26■■■■", "+177★★★")
 
 
 def test_a_failure_is_told_in_one_line(tab):

@@ -84,6 +84,14 @@ def test_show_writes_null_for_a_number_that_json_does_not_have(folder, capsys) -
     assert shown["best"] == {"trial": 1, "score": None, "config": CONFIGS[1]}
 
 
+def test_a_simulated_study_is_marked(folder, capsys) -> None:
+    StudyLog("kb.db", "played", {**SPEC, "simulated": True}).close()
+    assert main(["studies", "--db", "kb.db"]) == 0
+    assert [line.split()[:2] for line in capsys.readouterr().out.splitlines()][3] == ["played", "(simulated)"]
+    assert main(["show", "played", "--db", "kb.db"]) == 0
+    assert tomllib.loads(capsys.readouterr().out)["simulated"] is True
+
+
 @pytest.mark.parametrize(
     ("answer", "agreed"), [("", False), ("n\n", False), ("y\n", True), ("Yes\n", True), (None, True)]
 )

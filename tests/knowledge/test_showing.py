@@ -41,6 +41,14 @@ def test_what_the_log_says_is_escaped(kb):
     assert repr(kb[NAME]) == f"study {NAME!r}: abandoned, 4 trials, 4 phases ended"
 
 
+def test_a_simulated_study_is_marked(tmp_path):
+    StudyLog(tmp_path / "kb.db", "played", {"simulated": True}).close()
+    with KnowledgeBase(tmp_path / "kb.db") as kb:
+        assert repr(kb["played"]).startswith("study 'played' (simulated): ")
+        assert "played (simulated)" in kb._repr_html_()
+        assert kb.studies["name"].tolist() == ["played"]  # what code looks for
+
+
 @pytest.mark.parametrize(("kind", "read"), [("csv", pd.read_csv), ("parquet", pd.read_parquet)])
 def test_frames_go_to_files_and_come_back(tmp_path, kind, read):
     frames = frames_of(EVENTS)

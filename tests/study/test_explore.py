@@ -48,6 +48,23 @@ def test_a_row_a_study(explorer) -> None:
     assert HOSTILE not in explorer._repr_html_()
 
 
+def test_a_simulated_study_is_marked_wherever_people_look(tmp_path) -> None:
+    for name, more in (("bred", {}), ("played", {"simulated": True})):
+        spec = {"scheduler": {"kind": "full", "n_trials": 4, "n_phases": 2}, "seed": 0, **more}
+        log = StudyLog(tmp_path / "kb.db", name, spec)
+        log.append(POPULATION)
+        log.close()
+    explorer = Explorer(tmp_path / "kb.db")
+    assert explorer.table["study"].tolist() == ["bred", "played"]  # what code looks for
+    for shown in (repr(explorer), explorer._repr_html_()):
+        assert "played (simulated)" in shown
+        assert "bred (simulated)" not in shown
+    drawn = explorer.figures()
+    assert "played (simulated)" in {trace.name for trace in drawn["best so far"].data}
+    assert drawn["parallel coordinates: played (simulated)"].layout.title.text.endswith(": played (simulated)")
+    assert "played (simulated)" in explorer.write(tmp_path / "out", [])[0].read_text()
+
+
 def test_recorded_studies_compare_as_those_of_the_log(explorer, tmp_path) -> None:
     folders = [record(tmp_path / "kb.db", name, tmp_path / f"{n}") for n, name in enumerate(explorer.results)]
     pd.testing.assert_frame_equal(Explorer.of_recordings(*folders).table, explorer.table)

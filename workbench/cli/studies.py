@@ -107,6 +107,7 @@ def _add_carrying(commands: Any) -> None:
 
 
 def _studies(arguments: argparse.Namespace) -> int:
+    from workbench.core.showing import titled
     from workbench.knowledge import KnowledgeBase
 
     with KnowledgeBase(arguments.db) as kb:
@@ -115,7 +116,8 @@ def _studies(arguments: argparse.Namespace) -> int:
             return 0
         studies = kb.studies
         used = [_used(kb.path, name, kb[name].events()) for name in studies["name"]]
-    told = studies.assign(created=studies["created"].dt.floor("s"), checkpoints_mib=used)
+        names = [titled(name, kb[name].spec) for name in studies["name"]]
+    told = studies.assign(name=names, created=studies["created"].dt.floor("s"), checkpoints_mib=used)
     print(told.to_string(index=False, float_format="{:.6g}".format))
     return 0
 
@@ -154,6 +156,8 @@ def _show(arguments: argparse.Namespace) -> int:
     summary: dict[str, Any] = {"study": arguments.name, "state": results.frames.state, "trials": numbers["trials"]}
     if numbers["best_trial"] is not None:
         summary["best"] = {name: numbers[f"best_{name}"] for name in ("trial", "score", "config")}
+    if results.spec.get("simulated"):
+        summary["simulated"] = True
     summary["failures"] = failed.to_dict("records")
     if arguments.json:
         print(json.dumps(_with_nulls(summary), indent=1, ensure_ascii=False, allow_nan=False))

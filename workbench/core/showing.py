@@ -34,6 +34,15 @@ def reason_text(reason: Mapping[str, Any]) -> str:
     return ": ".join(part for part in (mode, rest) if part)
 
 
+def titled(name: str, spec: Mapping[str, Any]) -> str:
+    """Name a study for people, by what was set out to run: one in which nothing trained is marked.
+
+    >>> titled("monday", {"simulated": True})
+    'monday (simulated)'
+    """
+    return f"{name} (simulated)" if spec.get("simulated") else name
+
+
 _OF_EVERY = {"finished": "ran all its phases", "failed": "no attempt left"}
 
 

@@ -17,6 +17,7 @@ import pandas as pd
 from workbench.core.errors import DatabaseError, InvalidInput, StudyError, unknown
 from workbench.core.places import is_study_name
 from workbench.core.protocols import Event, Kind
+from workbench.core.showing import titled
 from workbench.knowledge.frames import Frames, frames_of
 from workbench.knowledge.lock import driver_of
 from workbench.knowledge.schema import database_errors, open_for_reading
@@ -104,7 +105,8 @@ class KnowledgeBase:
         return f"KnowledgeBase({str(self.path)!r}): {len(self)} studies"
 
     def _repr_html_(self) -> str:
-        return f"<p>{escape(str(self.path))}</p>{self.studies.to_html(index=False, float_format='{:.4g}'.format)}"
+        shown = self.studies.assign(name=lambda told: [titled(name, self[name].spec) for name in told["name"]])
+        return f"<p>{escape(str(self.path))}</p>{shown.to_html(index=False, float_format='{:.4g}'.format)}"
 
 
 @dataclass(frozen=True)
@@ -242,7 +244,8 @@ class RecordedStudy:
     def __repr__(self) -> str:
         frames = self.frames()
         ended = int(frames.phases["ended_s"].notna().sum())
-        return f"study {self.name!r}: {frames.state}, {len(frames.trials)} trials, {ended} phases ended"
+        what = titled(f"study {self.name!r}", self.spec)
+        return f"{what}: {frames.state}, {len(frames.trials)} trials, {ended} phases ended"
 
     def _repr_html_(self) -> str:
         shown = self.frames().trials.drop(columns=["seed", "error"])

@@ -8,6 +8,7 @@ from itertools import chain, count
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from workbench.core.showing import titled
 from workbench.knowledge import KnowledgeBase
 from workbench.knowledge.frames import for_a_sheet
 from workbench.study.results import Results
@@ -83,21 +84,23 @@ class Explorer:
         from workbench import analysis
         from workbench.viz import figures
 
-        frames = {name: results.frames for name, results in self.results.items()}
+        titles = self._titles
+        frames = {titles[name]: results.frames for name, results in self.results.items()}
+        best = {titles[name]: table for name, table in self._best.items()}
         until = {name: f.wall_s for name, f in frames.items()}
         survival = {
             name: analysis.survival(analysis.searching(f.trials), f.searched, f.decisions) for name, f in frames.items()
         }
         curves = {name: analysis.learning_curves(f.phases, f.metrics) for name, f in frames.items()}
-        tables = {name: importance.table for name, importance in self.importance.items()}
-        words = {name: str(importance) for name, importance in self.importance.items()}
+        tables = {titles[name]: importance.table for name, importance in self.importance.items()}
+        words = {titles[name]: str(importance) for name, importance in self.importance.items()}
         return {
-            "best so far": figures.compare_best(self._best, until),
-            "time to best": figures.compare_time_to_best(self._best, until),
+            "best so far": figures.compare_best(best, until),
+            "time to best": figures.compare_time_to_best(best, until),
             "learning curves": figures.compare_curves(curves),
             "survival": figures.compare_survival(survival),
             "importance": figures.compare_importance(tables, words),
-            **{f"{what}: {name}": fig for name in frames for what, fig in self._own_figures(name).items()},
+            **{f"{what}: {titles[name]}": fig for name in titles for what, fig in self._own_figures(name).items()},
         }
 
     def write(self, folder: str | Path, kinds: Sequence[str] = ("html",)) -> list[Path]:
@@ -106,7 +109,7 @@ class Explorer:
 
         target = Path(folder)
         target.mkdir(parents=True, exist_ok=True)
-        for_a_sheet(self.table).to_csv(target / "studies.csv", index=False)
+        for_a_sheet(self._shown).to_csv(target / "studies.csv", index=False)
         files = [target / "studies.csv"]
         figures = self.figures()
         for stem, fig in zip(_file_names(figures), figures.values(), strict=True):
@@ -123,7 +126,7 @@ class Explorer:
         drawn = {"parallel coordinates": figures.parallel_coordinates(f.trials, f.hyperparameters, f.aim.mode)}
         drawn |= population_of(results)
         for fig in drawn.values():
-            fig.update_layout(title_text=f"{fig.layout.title.text}: {escape(name, quote=False)}")
+            fig.update_layout(title_text=f"{fig.layout.title.text}: {escape(self._titles[name], quote=False)}")
         return drawn
 
     @cached_property
@@ -133,11 +136,19 @@ class Explorer:
         frames = {name: results.frames for name, results in self.results.items()}
         return {name: analysis.best_so_far(f.searched, f.aim.mode) for name, f in frames.items()}
 
+    @property
+    def _shown(self) -> "pd.DataFrame":
+        return self.table.assign(study=[*self._titles.values()])
+
+    @property
+    def _titles(self) -> dict[str, str]:
+        return {name: titled(name, results.spec) for name, results in self.results.items()}
+
     def __repr__(self) -> str:
-        return self.table.to_string(index=False, float_format="{:.4g}".format)
+        return self._shown.to_string(index=False, float_format="{:.4g}".format)
 
     def _repr_html_(self) -> str:
-        return str(self.table.to_html(index=False, float_format="{:.4g}".format))
+        return str(self._shown.to_html(index=False, float_format="{:.4g}".format))
 
 
 def _file_names(figures: Iterable[str]) -> list[str]:

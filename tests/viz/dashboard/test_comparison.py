@@ -60,6 +60,19 @@ def test_the_best_score_stands_against_node_hours(both):
     assert one["node_h"] >= hours[-1]
 
 
+def test_a_simulated_study_is_marked(db, logs):
+    log = StudyLog(db, "played", {**SPEC, "simulated": True})
+    log.append(in_order())
+    log.close()
+    shown = Comparison(db, "one", "played", refresh_s=FOREVER)
+    content, _ = told(shown)
+    assert content["meta"]["name"] == "one, played (simulated)"
+    assert [study["title"] for study in content["studies"]] == ["one", "played (simulated)"]
+    assert {trial["config"]["study"] for trial in content["trials"]} == {"one", "played"}  # as the filter asks for it
+    assert "<td>played (simulated)</td>" in shown._repr_html_()
+    shown.close()
+
+
 def test_it_is_sent_again_only_when_something_is_new(both, logs):
     both.refresh()
     kinds = []

@@ -6,11 +6,11 @@ import weakref
 import numpy as np
 import pytest
 
-from tests.viz.dashboard.conftest import NAME, in_order
+from tests.viz.dashboard.conftest import NAME, SPEC, in_order
 from workbench.core.errors import DatabaseError, StudyError
 from workbench.core.protocols import Event, Kind
 from workbench.core.size import Size
-from workbench.knowledge import Controls, Inbox
+from workbench.knowledge import Controls, Inbox, StudyLog
 from workbench.viz.dashboard import Dashboard
 from workbench.viz.dashboard.estimator import Estimator
 from workbench.viz.dashboard.feed import Feed
@@ -79,6 +79,10 @@ def test_a_view_that_attaches_does_not_wait_for_the_points(db, log, monkeypatch)
     with board.heard:  # then they follow by themselves
         assert board.heard.wait_for(lambda: board.said[-1].get("reading") is False, timeout=120)
     board.close()
+
+
+def test_a_page_is_told_how_often_a_word_comes(board):
+    assert board.get_state()["_every"] == FOREVER
 
 
 def test_messages_that_are_not_ours_are_passed_over(board):
@@ -326,6 +330,19 @@ def test_a_still_has_no_widget_in_it(board, log):
     assert still._repr_html_() == board._repr_html_()
     assert repr(still) == f"{NAME}: running"
     assert not hasattr(still, "_repr_mimebundle_")
+
+
+def test_a_simulated_study_is_marked(db):
+    log = StudyLog(db, "played", {**SPEC, "simulated": True})
+    log.append(in_order())
+    dashboard = Dashboard(db, "played", refresh_s=FOREVER)
+    content, _ = next(dashboard._snapshot())
+    assert content["meta"]["name"] == "played (simulated)"
+    still = dashboard.still()
+    assert "<strong>played (simulated)</strong>" in still.html
+    assert still.text == "played (simulated): running"
+    dashboard.close()
+    log.close()
 
 
 def test_the_best_trial_of_a_still_is_a_whole_number(board, log):

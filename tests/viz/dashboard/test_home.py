@@ -60,6 +60,14 @@ def test_studies_are_told_with_progress_and_best_score_and_only_when_something_i
     assert page.said[-1]["studies"][0]["state"] == "abandoned"
 
 
+def test_a_simulated_study_is_marked(page, db):
+    StudyLog(db, "played", {**SPEC, "simulated": True}).close()
+    page.refresh()
+    [study] = page.said[-1]["studies"]
+    assert (study["name"], study["title"]) == ("played", "played (simulated)")
+    assert "<td>played (simulated)</td>" in page._repr_html_()
+
+
 def test_one_study_is_opened_several_are_compared_and_what_cannot_be_is_said(page, db):
     for name in ("one", "two"):
         write(db, name, Event(Kind.STUDY_ENDED, 20.0)).close()

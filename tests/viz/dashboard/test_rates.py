@@ -48,7 +48,26 @@ def test_a_late_word_of_a_trial_that_has_left_does_not_count():
     rates.drop(0, 1.5)
     rates.take(points((0, 0.5, "pps", 5.0)), 2.0)
     rates.take(points((0, 1.0, "pps", 7.0)), 4.0)
-    assert [(s[0], s[PPS]) for s in rates.samples] == [(1, 5)]
+    assert [(s[0], s[PPS]) for s in rates.samples] == [(1, 5), (2, None), (3, None), (4, None)]
+
+
+def test_an_hour_in_which_nothing_ran_stays_empty_also_when_samples_are_thinned():
+    rates = running(0)
+    rates.take(points(*((0, at, "pps", 100.0) for at in range(100))), 100.0)
+    rates.drop(0, 100.5)
+    rates.take(points(), 101.0)
+    rates.join(0)  # and in the news of one look an hour, and all that follows
+    rates.take(points(*((0, at, "pps", 100.0) for at in range(3701, 3801))), 3800.0)
+    told = {sample[0]: sample[PPS] for sample in rates.samples}
+    assert {value for at, value in told.items() if at < 95 or at > 3715} == {100}
+    assert {value for at, value in told.items() if 105 < at < 3685} == {None}
+    assert len(told) > MOST / 4
+
+
+def test_what_never_tells_a_rate_takes_no_samples():
+    rates = running(0)
+    rates.take(points((0, 5.0, "score", 1.0)), 100.0)
+    assert rates.samples == []
 
 
 def test_samples_are_sent_once_and_again_when_they_are_thinned():

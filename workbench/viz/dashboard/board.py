@@ -46,6 +46,8 @@ class Board:
         Puts its scheduler's reasons into words.
     expected, minimum : sequence of float, optional
         Trials expected to begin each phase, and the fewest that can, instead of what the size tells.
+    title : str, optional
+        The study for people to read, where that is more than its name.
 
     Attributes
     ----------
@@ -67,8 +69,10 @@ class Board:
         *,
         expected: Sequence[float] = (),
         minimum: Sequence[float] = (),
+        title: str = "",
     ) -> None:
         self.name = name
+        self.title = title or name
         self._given = expected, minimum
         self._size = size
         self.driven = True
@@ -271,7 +275,7 @@ class Board:
         n_phases = self.size.n_phases or max(1, self._phases_seen)
         n_greys = max(n_phases, self._phases_seen)  # of a trial that was extended, phases beyond those that were meant
         self._meta = {
-            "name": self.name,
+            "name": self.title,
             "n_trials": self.size.n_trials,
             "n_phases": self.size.n_phases,
             "expected": list(self._given[0] or self.size.began),

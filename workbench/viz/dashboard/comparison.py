@@ -15,6 +15,7 @@ from workbench.core.garbage import uncollected
 from workbench.core.ledger import standing_in
 from workbench.core.record import size_of_record
 from workbench.core.registry import REGISTRY
+from workbench.core.showing import titled
 from workbench.viz.dashboard.board import Board, Message
 from workbench.viz.dashboard.estimator import Estimator
 from workbench.viz.dashboard.explored import Explored
@@ -69,7 +70,7 @@ class Comparison(Explored):
         if len(modes) > 1:
             self._leave()
             raise InvalidInput("studies that minimise cannot stand beside studies that maximise: compare others")
-        super().__init__(", ".join(names), refresh_s)
+        super().__init__(", ".join(board.title for _, board in self._studies.values()), refresh_s)
 
     # -- what it shows -------------------------------------------------------------------------------------------
 
@@ -127,7 +128,7 @@ class Comparison(Explored):
         for _, board in self._studies.values():
             now = board.state()
             best = now["best"][-1][1] if now["best"] else None
-            row = {"study": board.name, "state": now["state"], "trials": now["trials_started"]}
+            row = {"study": board.title, "state": now["state"], "trials": now["trials_started"]}
             yield row | {"phases": now["phases_ended"], "best score": best, "seconds": round(now["at_s"])}
 
     def _is_over(self) -> bool:
@@ -141,7 +142,7 @@ class Comparison(Explored):
 
 def _board(name: str, feed: Feed) -> Board:
     spec = feed.spec
-    return Board(name, size_of_record(spec), explain_of(spec.get("scheduler"), REGISTRY))
+    return Board(name, size_of_record(spec), explain_of(spec.get("scheduler"), REGISTRY), title=titled(name, spec))
 
 
 def _side(k: int, board: Board, now: dict[str, Any]) -> dict[str, Any]:
@@ -153,6 +154,7 @@ def _side(k: int, board: Board, now: dict[str, Any]) -> dict[str, Any]:
     return {
         **{name: now[name] for name in kept},
         "name": board.name,
+        "title": board.title,
         "importance": board.importance,
         "color": theme.STUDY_COLORS[k % len(theme.STUDY_COLORS)],
         "best": np.column_stack([hours[:-1], best[:, 1], best[:, 0]]).round(6).tolist(),

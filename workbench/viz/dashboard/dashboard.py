@@ -13,6 +13,7 @@ from workbench.core.garbage import uncollected
 from workbench.core.protocols import Explain
 from workbench.core.record import size_of_record
 from workbench.core.registry import REGISTRY
+from workbench.core.showing import titled
 from workbench.knowledge import Controls
 from workbench.viz.dashboard.asking import ask
 from workbench.viz.dashboard.board import Board, Message
@@ -105,20 +106,21 @@ class Dashboard(Explored):
         spec = self._feed.spec
         size = size_of_record(spec)
         explain = explain or explain_of(spec.get("scheduler"), REGISTRY)
-        self._board = Board(name, size, explain, expected=expected, minimum=minimum)
+        title = titled(name, spec)
+        self._board = Board(name, size, explain, expected=expected, minimum=minimum, title=title)
         self._viewed = False  # whether any view has been told of the study
         self._is_read = False
         if self._feed.n_events <= _AT_ONCE:
             self._read()
         self.controls = Controls(db, name)
         self._estimator = Estimator()
-        super().__init__(name, refresh_s)
+        super().__init__(title, refresh_s)
         self.observe(lambda _: self._wake.set(), ["importance"])
 
     def still(self) -> "Still":
         """Picture the study as it stands now, without a widget: it outlives the kernel in a stored notebook."""
         with self._lock:
-            return Still(self._html(), f"{self._board.name}: {self._board.state()['state']}")
+            return Still(self._html(), f"{self._board.title}: {self._board.state()['state']}")
 
     # -- what it shows -------------------------------------------------------------------------------------------
 

@@ -12,6 +12,7 @@ from workbench.core.ledger import Ledger
 from workbench.core.places import DEFAULT_DB
 from workbench.core.protocols import Kind
 from workbench.core.record import size_of_record
+from workbench.core.showing import titled
 from workbench.knowledge import KnowledgeBase, RecordedStudy, driver_of
 from workbench.knowledge.frames import intervention_row
 from workbench.knowledge.remarks import tags_of
@@ -106,8 +107,8 @@ class Home(Live):
         yield {"studies": self._sent or [], **colors}, []
 
     def _html(self) -> str:
-        names = ("name", "state", "trials", "phases", "best", "seconds", "began")
-        return studies_table({name: row[name] for name in names} for row in self._rows())
+        names = ("state", "trials", "phases", "best", "seconds", "began")
+        return studies_table({"name": row["title"], **{name: row[name] for name in names}} for row in self._rows())
 
     def _rows(self) -> list[dict[str, Any]]:
         return [study.row() for study in reversed(self._studies.values())]
@@ -142,6 +143,7 @@ class _Followed:
         kinds = (spec.get(part) for part in ("scheduler", "trainable"))
         return {
             "name": self._study.name,
+            "title": titled(self._study.name, spec),
             "state": ledger.standing(driven=self._driven),
             "trials": len(ledger),
             "phases": ledger.phases_ended,

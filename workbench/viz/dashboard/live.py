@@ -38,6 +38,7 @@ class Live(anywidget.AnyWidget):  # type: ignore[misc]
     error = traitlets.Unicode("").tag(sync=True)
     _kind = traitlets.Unicode("dashboard").tag(sync=True)  # the page that draws it
     _key = traitlets.Unicode("").tag(sync=True)  # by which the views of one model find their store
+    _every = traitlets.Float(0.5).tag(sync=True)  # seconds between two looks: a page takes silence for death by it
     _version = traitlets.Unicode(VERSION).tag(sync=True)  # of the front end
 
     _thread: threading.Thread | None = None
@@ -51,7 +52,7 @@ class Live(anywidget.AnyWidget):  # type: ignore[misc]
         self._wake = threading.Event()
         self._asked = False  # whether a viewer waits for a snapshot
         self._closing = False
-        super().__init__(_key=uuid4().hex)
+        super().__init__(_key=uuid4().hex, _every=refresh_s)
         self._stored = Stored(self._key, title, self._repr_html_)
         # ipykernel sends what a view says to the shell its widget last spoke from. This one speaks from a thread of its
         # own, which counts as the main shell, and there a pressed button would wait for the end of the running cell.

@@ -121,7 +121,7 @@ class Rates:
         counts[0] += self._count
         sums, counts = sums.cumsum(axis=0), counts.cumsum(axis=0)
         for at_s, total, known in zip(due, sums, counts, strict=False):
-            if known.any():
+            if known.any() or self.samples:  # where nothing runs later on, there is a gap and no line across it
                 self.samples.append([round(float(at_s), 1), *map(_value, NAMES, total, known)])
         self._sum, self._count = np.where(counts[-1] > 0, sums[-1], 0.0), counts[-1]
         if len(due):

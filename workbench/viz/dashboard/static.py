@@ -31,7 +31,7 @@ def static_html(board: Board) -> str:
     ]
     return (
         "<div style='font-size:13px'>"
-        f"<strong>{escape(board.name)}</strong>: {' · '.join(part for part in numbers if part)}"
+        f"<strong>{escape(board.title)}</strong>: {' · '.join(part for part in numbers if part)}"
         f"{gantt_svg(*board.bars(_MOST_BARS), now['at_s'])}{_survival_table(now['survival'])}"
         f"{_best_table(board.rows.best(_BEST), now['state'])}</div>"
     )

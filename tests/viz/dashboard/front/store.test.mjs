@@ -177,6 +177,16 @@ test("a kernel that says nothing is told to be silent, until it speaks again", (
   assert.equal(store.silent, false); // nothing more is to come
 });
 
+test("a kernel that looks rarely may be silent for longer", (t) => {
+  const { model, store, later } = opened(t);
+  model.state._every = 8;
+  model.tell(message("snapshot", 7), NOTHING);
+  later(23_999);
+  assert.equal(store.silent, false);
+  later(24_000);
+  assert.equal(store.silent, true);
+});
+
 test("without any kernel it is said as well", (t) => {
   const { store, later } = opened(t);
   later(6000);

@@ -181,6 +181,18 @@ test("rates: one of several columns, where it was reported", () => {
   assert.deepEqual(told.get(null), ["30 predictions/s", "at 0:05"]);
 });
 
+test("rates: no line across a time in which nobody told any", () => {
+  const store = storeOf({ rates: [true, [[1, null, 1], [2, 5, 1], [3, 6, 1], [4, null, 1], [5, 7, 1], [6, null, 1]]] });
+  const lines = (rate) => {
+    const { canvas, calls } = makeCanvas();
+    front.drawRates(canvas, scene(store, { rate }));
+    const path = calls.slice(calls.findLastIndex(([name]) => name === "beginPath"));
+    return path.map(([name]) => name).filter((name) => name.endsWith("To")).join(" ");
+  };
+  assert.equal(lines("frames_per_s"), "moveTo lineTo lineTo moveTo lineTo");
+  assert.equal(lines("pps"), `moveTo${" lineTo".repeat(6)}`);
+});
+
 test("a rectangle over curves, points and axes becomes the filter", () => {
   const done = { state: "stopped", phases: 1 };
   const trials = [trial(5, { ...done, last: 10, config: { lr: 0.1 } }), trial(6, { ...done, last: -10, config: { lr: 0.2 } })];

@@ -47,7 +47,7 @@ function sideRow(row, study) {
   name.scope = "row";
   const swatch = make("span", "wb-swatch", name, "●");
   swatch.style.color = study.color;
-  make("strong", "", name, ` ${study.name}`);
+  make("strong", "", name, ` ${study.title}`);
   const last = study.best[study.best.length - 1];
   const why = study.importance.find((found) => found.phase === null);
   const cells = [
@@ -89,7 +89,7 @@ function drawCost(canvas, { store, colors }) {
   for (const mark of marks) dot(pen, mark, 3, mark.study.color);
   return (mx, my) => {
     const mark = nearestOf(marks, mx, my);
-    return mark && { trial: null, words: [mark.study.name, `best score ${short(mark.score)}`, `after ${short(mark.hours)} node-hours`] };
+    return mark && { trial: null, words: [mark.study.title, `best score ${short(mark.score)}`, `after ${short(mark.hours)} node-hours`] };
   };
 }
 
@@ -124,6 +124,6 @@ function drawSides(canvas, { store, colors }) {
   });
   return (mx, my) => {
     const bar = bars.find((b) => my >= b.y && my <= b.y + b.height && mx >= box.left);
-    return bar ? { trial: null, words: [bar.study.name, bar.row.hyperparameter, `importance ${short(bar.row.importance)} (95 %: ${short(bar.row.low)} to ${short(bar.row.high)})`] } : null;
+    return bar ? { trial: null, words: [bar.study.title, bar.row.hyperparameter, `importance ${short(bar.row.importance)} (95 %: ${short(bar.row.low)} to ${short(bar.row.high)})`] } : null;
   };
 }

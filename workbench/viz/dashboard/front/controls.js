@@ -25,23 +25,14 @@ function answers(store) {
   return ["running", "paused"].includes(store.now.state) && !store.silent;
 }
 
-function trialControls(parent, store) {
-  const row = make("div", "wb-controls", parent);
+// What a clone begins with, to be changed: the configuration of the trial that it was opened for.
+function cloneForm(parent, store) {
   const form = make("div", "wb-form", parent);
-  let trial = null;
-  const ask = (action, more) => store.wish(action, { trial: trial.trial, ...more });
-  const stop = button(row, "Stop", "Stop it now; the phase under way is lost", () => ask("stop"));
-  const pause = button(row, "Pause", "Set it aside when its phase ends", () => ask("pause"));
-  const resume = button(row, "Resume", "Let it go on", () => ask("resume"));
-  const extend = button(row, "Extend", "Run it for some phases more", () => ask("extend", { phases: Math.round(Number(phases.value)) }));
-  const phases = number(row, "by phases", 1);
-  const clone = button(row, "Clone …", "Start a trial of its own with this configuration, changed", () => (form.hidden = !form.hidden));
   form.hidden = true;
-  let inputs = new Map();
-  const rebuilt = whenChanged((_, config) => {
+  const rebuilt = whenChanged((trial, config) => {
     form.replaceChildren();
     form.hidden = true;
-    inputs = new Map();
+    const inputs = new Map();
     for (const [name, value] of Object.entries(config)) {
       const label = make("label", "", form);
       make("span", "", label, name);
@@ -52,19 +43,40 @@ function trialControls(parent, store) {
       inputs.set(name, input);
     }
     button(form, "Start the clone", "", () => {
-      const config = {};
-      for (const [name, input] of inputs) if (input.value !== String(trial.config[name])) config[name] = input.value;
-      ask("clone", { config });
+      const changed = {};
+      for (const [name, input] of inputs) if (input.value !== String(config[name])) changed[name] = input.value;
+      store.wish("clone", { trial, config: changed });
       form.hidden = true;
     });
   });
-  return (chosen) => {
-    trial = chosen;
+  return { form, rebuilt };
+}
+
+function trialControls(parent, store, own) {
+  const row = make("div", "wb-controls", parent);
+  const whose = make("span", "", row);
+  const { form, rebuilt } = cloneForm(parent, store);
+  const ask = (action, more) => {
+    const trial = own.focus(); // now: the page may still show the one before
+    if (trial !== null) store.wish(action, { trial, ...more });
+  };
+  const stop = button(row, "Stop", "Stop it now; the phase under way is lost", () => ask("stop"));
+  const pause = button(row, "Pause", "Set it aside when its phase ends", () => ask("pause"));
+  const resume = button(row, "Resume", "Let it go on", () => ask("resume"));
+  const extend = button(row, "Extend", "Run it for some phases more", () => ask("extend", { phases: Math.round(Number(phases.value)) }));
+  const phases = number(row, "by phases", 1);
+  const clone = button(row, "Clone …", "Start a trial of its own with this configuration, changed", () => {
+    update(); // the form too may still be the one before's
+    form.hidden = row.hidden || !form.hidden;
+  });
+  function update() {
+    const trial = store.trials.get(own.focus()) ?? null;
     row.hidden = !trial;
     if (!trial) {
       form.hidden = true;
       return;
     }
+    whose.textContent = `trial ${trial.trial}:`;
     rebuilt(trial.trial, trial.config);
     const driven = answers(store);
     const over = ["stopped", "finished"].includes(trial.state);
@@ -74,7 +86,8 @@ function trialControls(parent, store) {
     extend.disabled = phases.disabled = !driven || !over;
     clone.disabled = !driven;
     form.querySelectorAll("button").forEach((made) => (made.disabled = !driven));
-  };
+  }
+  return update;
 }
 
 function studyControls(parent, store) {

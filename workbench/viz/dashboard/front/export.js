@@ -25,7 +25,10 @@ function csvButton(parent, store, own) {
   const button = make("button", "", parent, "CSV");
   button.type = "button";
   button.title = "the visible trials as a file";
-  button.onclick = () => download(new Blob([csvOf(own.order, store.meta.hyperparameters)], { type: "text/csv" }), "trials.csv");
+  button.onclick = () => {
+    own.update(); // the filter may be newer than what is drawn
+    download(new Blob([csvOf(own.order, store.meta.hyperparameters)], { type: "text/csv" }), "trials.csv");
+  };
 }
 
 function pictureButtons({ head, canvas, label, paint }, scene) {

@@ -20,6 +20,7 @@ function renderHome({ model, el, find }) {
   const place = make("div", "wb-open", root);
   let told = null;
   let [shown, leave, timer] = ["", null, null];
+  let [heardAt, silent, silence] = [null, false, null];
 
   const choose = (names) => {
     model.set("selected", names);
@@ -27,7 +28,8 @@ function renderHome({ model, el, find }) {
   };
   const rows = whenChanged((studies, selected, states) => {
     for (const [state, color] of Object.entries(states)) root.style.setProperty(`--wb-${state.replace(" ", "-")}`, color);
-    const focused = table.getRootNode().activeElement?.dataset?.of;
+    const before = table.getRootNode().activeElement;
+    const focused = table.contains(before) && before.dataset.of; // another view of the same may have it
     table.replaceChildren();
     const heads = make("tr", "", make("thead", "", table));
     for (const words of ["compare", "study", "state", "progress", "trials", "best score", "time", "began", "of what", "tags"]) make("th", "", heads, words).scope = "col";
@@ -37,7 +39,8 @@ function renderHome({ model, el, find }) {
   });
 
   function draw() {
-    trouble.textContent = model.get("error") ?? "";
+    trouble.textContent = [gone({ silent, now: told, heardAt }), model.get("error")].filter(Boolean).join("; ");
+    root.classList.toggle("wb-silent", silent);
     if (!told) return;
     const query = model.get("filter") ?? "";
     if (input.value.trim() !== query.trim()) input.value = query;
@@ -62,7 +65,17 @@ function renderHome({ model, el, find }) {
     if (child) leave = render({ model: child, el: place, find });
   }
 
+  function listen() {
+    clearTimeout(silence);
+    const was = silent;
+    silent = false;
+    silence = setTimeout(() => draw((silent = true)), patience(model));
+    if (was) draw();
+  }
+
   function hear(content) {
+    heardAt = new Date();
+    listen();
     if (content.type !== "snapshot") return;
     clearTimeout(timer);
     told = content;
@@ -81,9 +94,11 @@ function renderHome({ model, el, find }) {
   const unheed = [heed(model, ["filter", "selected", "error"], draw), heed(model, ["_shown"], open)];
   const hidden = hideStill(model.get("_key"));
   ask();
+  listen();
   open();
   return () => {
     clearTimeout(timer);
+    clearTimeout(silence);
     leave?.();
     hidden.remove();
     model.off("msg:custom", hear);
@@ -93,7 +108,7 @@ function renderHome({ model, el, find }) {
 
 function hasWord(study, word) {
   if (word.startsWith("tag:")) return study.tags.some((tag) => tag.toLowerCase() === word.slice(4));
-  return [study.name, study.state, study.what, ...study.tags].join(" ").toLowerCase().includes(word);
+  return [study.title, study.state, study.what, ...study.tags].join(" ").toLowerCase().includes(word);
 }
 
 const STUDY_STATES = { running: "running", paused: "paused", ended: "finished", interrupted: "stopped", abandoned: "failed" }; // → whose mark and hue
@@ -106,7 +121,7 @@ function studyRow(row, study, selected, choose) {
   tick.setAttribute("aria-label", `compare ${study.name}`);
   tick.dataset.of = `tick ${study.name}`;
   tick.onchange = () => choose(tick.checked ? [...selected, study.name] : selected.filter((name) => name !== study.name));
-  const name = make("button", "wb-name", make("td", "", row), study.name);
+  const name = make("button", "wb-name", make("td", "", row), study.title);
   name.type = "button";
   name.dataset.of = `open ${study.name}`;
   name.onclick = () => choose(open && selected.length === 1 ? [] : [study.name]);

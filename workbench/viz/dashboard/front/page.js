@@ -56,7 +56,7 @@ function stateLegend(place, store, own) {
       button.style.setProperty("--wb-swatch", store.meta.states[state]);
       button.setAttribute("aria-pressed", String(!hidden.includes(state)));
       button.title = "show or hide in every view";
-      button.onclick = () => hideState(own, state, !hidden.includes(state));
+      button.onclick = () => hideState(own, state, !hiddenStates(own.filter()).includes(state));
     }
   });
 }
@@ -141,7 +141,7 @@ function renderStudy(given) {
     const { gantt, unzoom, expectation, reading, views } = glance(main, own, look, touched);
     const more = moreTabs(main, model, store, own, look, touched);
     const detail = makeDetail(side, store, own);
-    const controls = trialControls(side, store);
+    const controls = trialControls(side, store, own);
     const remarks = remarkForm(side, store, own);
     const study = studyControls(side, store);
     make("h4", "", side, "Latest verdicts");
@@ -171,7 +171,7 @@ function renderStudy(given) {
       more.update();
       table();
       detail();
-      controls(store.trials.get(own.focus()) ?? null);
+      controls();
       remarks();
       study();
       const told = store.log.filter((line) => line.list === "decisions");

@@ -36,12 +36,18 @@ function amongBest(trials, top, butTop) {
 }
 
 function makeSelection(model, store) {
+  let [known, chosen] = [null, new Set()]; // what the model holds, as a set
   const own = {
     sort: BY_RANK,
     order: [], // visible trials as the table has them
     among: null, // the same as a set of numbers; null: every trial
     problem: "", // of the filter
-    selected: new Set(),
+    // Asked of the model: a click or key may follow another, or what Python sets, before the next frame.
+    get selected() {
+      const numbers = model.get("selected") ?? known;
+      if (numbers !== known) [known, chosen] = [numbers, new Set(numbers)];
+      return chosen;
+    },
     touched: false, // by a person since it was drawn: then it is drawn at once
     filter: () => model.get("filter") ?? "",
     visible: (number) => own.among === null || own.among.has(number),
@@ -52,7 +58,6 @@ function makeSelection(model, store) {
 
   // Reckon anew what is visible, if trials, filter or order have changed.
   own.update = () => {
-    own.selected = new Set(model.get("selected") ?? []);
     const key = [store.version, own.sort.by, own.sort.down, own.filter().includes("time:") ? store.now.at_s : "", own.filter()].join("/");
     if (key === reckoned) return;
     reckoned = key;
@@ -91,7 +96,6 @@ function makeSelection(model, store) {
     for (const callback of store.changed) callback();
   };
   own.select = (numbers) => {
-    own.selected = new Set(numbers); // a second key may come before the next frame
     model.set("selected", [...numbers]);
     model.save_changes();
   };

@@ -102,7 +102,7 @@ function tabs(parent, names, changed) {
 // Tips under the pointer, clicks that select, and rectangles that are dragged into the filter.
 function pointed(view, root, tip, store, own) {
   const { canvas } = view;
-  let from = null;
+  let from = null; // where the primary button was pressed on this figure
   const box = make("div", "wb-brush", canvas.parentElement);
   const within = (event) => {
     const frame = canvas.getBoundingClientRect();
@@ -111,12 +111,12 @@ function pointed(view, root, tip, store, own) {
   const under = (event) => view.hit?.(...within(event)) ?? null;
   const stretch = ([x, y]) => [Math.min(x, from[0]), Math.min(y, from[1]), Math.max(x, from[0]), Math.max(y, from[1])];
   canvas.onpointerdown = (event) => {
-    if (event.button || !view.hit?.brush) return;
+    if (event.button) return;
     from = within(event);
-    canvas.setPointerCapture?.(event.pointerId);
+    if (view.hit?.brush) canvas.setPointerCapture?.(event.pointerId);
   };
   canvas.onpointermove = (event) => {
-    if (from) {
+    if (from && view.hit?.brush) {
       const [x0, y0, x1, y1] = stretch(within(event));
       box.style.display = x1 - x0 > 4 || y1 - y0 > 4 ? "block" : "none";
       Object.assign(box.style, { left: `${x0}px`, top: `${y0}px`, width: `${x1 - x0}px`, height: `${y1 - y0}px` });
@@ -130,9 +130,13 @@ function pointed(view, root, tip, store, own) {
     tip.style.left = `${Math.min(event.clientX - frame.left + 14, frame.width - 190)}px`;
     tip.style.top = `${event.clientY - frame.top + 14}px`;
   };
-  canvas.onpointerleave = () => (tip.style.display = "none");
+  canvas.onpointerleave = canvas.onpointercancel = () => {
+    from = null;
+    box.style.display = tip.style.display = "none";
+  };
   canvas.onpointerup = (event) => {
-    const rectangle = from && stretch(within(event));
+    if (event.button || !from) return; // another button, or a press begun elsewhere
+    const rectangle = view.hit?.brush && stretch(within(event)); // the figure may be another by now
     from = null;
     box.style.display = "none";
     if (rectangle && (rectangle[2] - rectangle[0] > 4 || rectangle[3] - rectangle[1] > 4)) {
@@ -254,7 +258,10 @@ function stage({ model, el }, label, build) {
   };
   for (const view of views) {
     pointed(view, root, tip, store, own);
-    pictureButtons(view, () => ({ store, own, look: built.look, colors: withPhases(inks(root), store.meta) }));
+    pictureButtons(view, () => {
+      own.update(); // the filter may be newer than what is drawn
+      return { store, own, look: built.look, colors: withPhases(inks(root), store.meta) };
+    });
   }
   store.changed.add(later);
   const unheed = heed(model, ["selected", "filter", "error", "importance"], touched);

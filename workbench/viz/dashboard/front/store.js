@@ -2,8 +2,13 @@
 // late, or a page that is loaded again, draws what the kernel knows, not what it happened to hear.
 
 const RETRY_MS = 1500;
-const SILENT_MS = 6000; // a kernel that lives says something every half second, also while a cell runs
+const SILENT_MS = 6000; // a kernel that lives says something whenever it looks at the log, also while a cell runs
 const MOST_POINTS = 120000; // of all trials; more are thinned, and extremes stay
+
+// How long a kernel that lives may be silent: it says how often it looks.
+function patience(model) {
+  return Math.max(SILENT_MS, 3000 * (model.get("_every") ?? 0));
+}
 
 function makeStore(model) {
   const store = {
@@ -32,7 +37,7 @@ function makeStore(model) {
     clearTimeout(silence);
     const was = store.silent;
     store.silent = false;
-    if (store.now?.state !== "ended") silence = setTimeout(fallSilent, SILENT_MS);
+    if (store.now?.state !== "ended") silence = setTimeout(fallSilent, patience(store.model));
     if (was) for (const callback of store.changed) callback();
   }
 

@@ -40,8 +40,9 @@ function pipCell(cell, t) {
   cell.replaceChildren();
   cell.setAttribute("aria-label", [...t.pips].map((pip, phase) => `phase ${phase} ${PIPS[pip]?.[0] ?? ""}`).join(", ") || "no phase");
   const pips = [...t.pips];
-  if (pips.length > 9) make("span", "wb-soft", cell, `+${pips.length - 8}`);
-  for (const pip of pips.slice(pips.length > 9 ? -8 : 0)) make("i", `wb-pip wb-pip-${pip}`, cell, PIPS[pip]?.[1] ?? "·");
+  const last = pips.length > 99 ? 3 : pips.length > 6 ? 4 : 6; // what the column has room for
+  if (pips.length > last) make("span", "wb-soft", cell, `+${pips.length - last}`);
+  for (const pip of pips.slice(-last)) make("i", `wb-pip wb-pip-${pip}`, cell, PIPS[pip]?.[1] ?? "·");
 }
 
 const SVG = "http\u003a//www.w3.org/2000/svg"; // a name, not an address: nothing is loaded
@@ -87,6 +88,11 @@ function scalesOf(store) {
   return scales;
 }
 
+// The same numbers with this one at the end, where the trial stands that buttons act on.
+function withLast(numbers, trial) {
+  return [...numbers.filter((n) => n !== trial), trial];
+}
+
 function makeTable(parent, store, own) {
   const grid = make("div", "wb-table", parent);
   grid.setAttribute("role", "grid");
@@ -103,12 +109,14 @@ function makeTable(parent, store, own) {
   let columns = [];
   let scales = new Map();
   let [scaled, known] = [-1, ""]; // trials that the scales are of, and the columns
-  let active = null; // the trial that the arrow keys move from
+  let active = null; // the trial last clicked or reached by keys
   let due = 0;
   let pool = 0; // rows there are elements for
   let version = 0; // of what the rows show
 
   const headed = whenChanged((names, by, down) => {
+    const before = head.getRootNode().activeElement;
+    const focused = head.contains(before) && before.dataset.by;
     head.replaceChildren();
     for (const column of columns) {
       const cell = make("div", column.number ? "wb-number" : "", head);
@@ -118,13 +126,17 @@ function makeTable(parent, store, own) {
       if (!column.by) cell.textContent = words;
       else {
         const button = make("button", "", cell, words);
-        button.tabIndex = -1;
+        button.type = "button";
+        button.dataset.by = column.by;
         button.title = `sort by ${column.name}`;
         button.onclick = () => own.setSort(column.by);
+        if (column.by === focused) button.focus({ preventScroll: true });
       }
     }
     const template = columns.map((c) => c.width).join(" ");
     grid.style.setProperty("--wb-columns", template);
+    const least = columns.map((c) => parseFloat(c.width.replace("minmax(", ""))).reduce((sum, pixels) => sum + pixels);
+    grid.style.setProperty("--wb-least", `${least}px`); // or what lies beyond a row's end cannot be scrolled to
     grid.setAttribute("aria-colcount", String(names.length));
     rows.splice(0).forEach((row) => row?.remove());
   });
@@ -138,16 +150,21 @@ function makeTable(parent, store, own) {
     return (rows[k] = row);
   }
 
+  // The trial that keys and stretches leave from: the active one, unless others were selected elsewhere since.
+  const current = () => (own.selected.has(active) ? active : (own.focus() ?? active));
+  const placeOf = (trial) => own.order.findIndex((t) => t.trial === trial);
+
   function choose(trial, event) {
-    if (event.shiftKey && active !== null) return extend(trial);
+    if (event.shiftKey && [current(), trial].every((n) => placeOf(n) >= 0)) return extend(trial);
     active = trial;
     own.choose(trial, event.ctrlKey || event.metaKey);
     grid.focus({ preventScroll: true });
   }
 
   function extend(trial) {
-    const [a, b] = [active, trial].map((n) => own.order.findIndex((t) => t.trial === n)).sort((x, y) => x - y);
-    own.select(own.order.slice(Math.max(0, a), b + 1).map((t) => t.trial));
+    active = current();
+    const [a, b] = [active, trial].map(placeOf).sort((x, y) => x - y);
+    own.select(withLast(own.order.slice(a, b + 1).map((t) => t.trial), trial));
   }
 
   // A row keeps its element as long as it is in sight, so that scrolling writes only the rows that come into it.
@@ -178,8 +195,9 @@ function makeTable(parent, store, own) {
       row.removeAttribute("id");
       delete row.dataset.key;
     }
-    const shown = active !== null && rows.some((row) => row && !row.hidden && Number(row.dataset.trial) === active);
-    if (shown) grid.setAttribute("aria-activedescendant", `${id}-${active}`);
+    const at = current();
+    const shown = at !== null && rows.some((row) => row && !row.hidden && Number(row.dataset.trial) === at);
+    if (shown) grid.setAttribute("aria-activedescendant", `${id}-${at}`);
     else grid.removeAttribute("aria-activedescendant");
   }
 
@@ -188,12 +206,13 @@ function makeTable(parent, store, own) {
   };
 
   function move(by, extended) {
-    const at = own.order.findIndex((t) => t.trial === (active ?? own.focus()));
-    const to = Math.max(0, Math.min(own.order.length - 1, at < 0 ? 0 : at + by));
+    own.update(); // filter and order may be newer than what is drawn
+    const at = placeOf(current());
+    const to = Math.max(0, Math.min(own.order.length - 1, at + by));
     const trial = own.order[to]?.trial;
     if (trial === undefined) return;
     active = trial;
-    own.select(extended ? [...new Set([...own.selected, trial])] : [trial]);
+    own.select(extended ? withLast([...own.selected], trial) : [trial]);
     const top = to * ROW;
     const room = grid.clientHeight - 2 * ROW;
     if (top < grid.scrollTop) grid.scrollTop = top;

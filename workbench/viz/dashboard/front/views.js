@@ -356,9 +356,15 @@ function drawRates(canvas, { store, own, colors, look }) {
   pen.strokeStyle = colors.neutral;
   pen.lineWidth = 1.5;
   pen.beginPath();
-  known.forEach((sample) => pen.lineTo(px(sample[0] / unit.seconds), py(sample[column])));
+  const marks = [];
+  store.rates.forEach((sample, k) => {
+    if (sample[column] === null) return;
+    const mark = { x: px(sample[0] / unit.seconds), y: py(sample[column]), sample };
+    if ((store.rates[k - 1]?.[column] ?? null) === null) pen.moveTo(mark.x - 1, mark.y); // no line across a gap; one alone is a dot
+    pen.lineTo(mark.x, mark.y);
+    marks.push(mark);
+  });
   pen.stroke();
-  const marks = known.map((sample) => ({ x: px(sample[0] / unit.seconds), y: py(sample[column]), sample }));
   return (mx, my) => {
     const mark = nearestOf(marks, mx, my);
     return mark && { trial: null, words: [`${short(mark.sample[column])} ${RATES[name].split(",")[0]}`, `at ${duration(mark.sample[0])}`] };
