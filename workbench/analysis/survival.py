@@ -122,7 +122,8 @@ def _last_verdicts(decisions: pd.DataFrame, ends: Set[tuple[int, int]]) -> pd.Da
     Nor does a trial that was let go on, set aside, and then stopped by a person: `ends` has its last phase.
     """
     last = decisions.drop_duplicates(["trial", "phase"], keep="last")
-    return last[[pair not in ends for pair in zip(last["trial"], last["phase"], strict=True)]] if ends else last
+    kept = [pair not in ends for pair in zip(last["trial"], last["phase"], strict=True)]
+    return last[np.array(kept, bool)]  # an empty list would be taken for names of columns
 
 
 def _last_phases(trials: pd.Series, phases: pd.DataFrame) -> npt.NDArray[np.intp]:
