@@ -18,9 +18,8 @@ function renderHome({ model, el, find }) {
   const scroll = make("div", "wb-studies", root);
   const table = make("table", "", scroll);
   const place = make("div", "wb-open", root);
-  let told = null;
+  const heard = { now: null, heardAt: null, silent: false }; // the last snapshot, and when the kernel last spoke
   let [shown, leave, timer] = ["", null, null];
-  let [heardAt, silent, silence] = [null, false, null];
 
   const choose = (names) => {
     model.set("selected", names);
@@ -39,8 +38,9 @@ function renderHome({ model, el, find }) {
   });
 
   function draw() {
-    trouble.textContent = [gone({ silent, now: told, heardAt }), model.get("error")].filter(Boolean).join("; ");
-    root.classList.toggle("wb-silent", silent);
+    trouble.textContent = [gone(heard), model.get("error")].filter(Boolean).join("; ");
+    root.classList.toggle("wb-silent", heard.silent);
+    const told = heard.now;
     if (!told) return;
     const query = model.get("filter") ?? "";
     if (input.value.trim() !== query.trim()) input.value = query;
@@ -65,20 +65,13 @@ function renderHome({ model, el, find }) {
     if (child) leave = render({ model: child, el: place, find });
   }
 
-  function listen() {
-    clearTimeout(silence);
-    const was = silent;
-    silent = false;
-    silence = setTimeout(() => draw((silent = true)), patience(model));
-    if (was) draw();
-  }
-
+  const ear = makeEar(heard, () => patience(model), draw);
   function hear(content) {
-    heardAt = new Date();
-    listen();
+    heard.heardAt = new Date();
+    ear.listen();
     if (content.type !== "snapshot") return;
     clearTimeout(timer);
-    told = content;
+    heard.now = content;
     draw();
   }
   function ask() {
@@ -94,11 +87,11 @@ function renderHome({ model, el, find }) {
   const unheed = [heed(model, ["filter", "selected", "error"], draw), heed(model, ["_shown"], open)];
   const hidden = hideStill(model.get("_key"));
   ask();
-  listen();
+  ear.listen();
   open();
   return () => {
     clearTimeout(timer);
-    clearTimeout(silence);
+    ear.close();
     leave?.();
     hidden.remove();
     model.off("msg:custom", hear);

@@ -10,6 +10,27 @@ function patience(model) {
   return Math.max(SILENT_MS, 3000 * (model.get("_every") ?? 0));
 }
 
+// Waits for the kernel's next word: buttons lead nowhere and numbers grow old when it is gone; it may come back. What
+// `heard` has as `silent` changes by it; `wait` gives the longest silence in ms, null where no more is to come.
+function makeEar(heard, wait, changed) {
+  let timer = null;
+  const fallSilent = () => {
+    heard.silent = true;
+    changed();
+  };
+  return {
+    listen() {
+      clearTimeout(timer);
+      const was = heard.silent;
+      heard.silent = false;
+      const ms = wait();
+      if (ms !== null) timer = setTimeout(fallSilent, ms);
+      if (was) changed();
+    },
+    close: () => clearTimeout(timer),
+  };
+}
+
 function makeStore(model) {
   const store = {
     model: null, // the handle that it hears and speaks through
@@ -30,21 +51,8 @@ function makeStore(model) {
     silent: false, // whether it has been silent for too long, though there is more to come
   };
   let timer = null;
-  let silence = null;
-
-  // Buttons lead nowhere and numbers grow old when the kernel is gone; it may come back.
-  function listen() {
-    clearTimeout(silence);
-    const was = store.silent;
-    store.silent = false;
-    if (store.now?.state !== "ended") silence = setTimeout(fallSilent, patience(store.model));
-    if (was) for (const callback of store.changed) callback();
-  }
-
-  function fallSilent() {
-    store.silent = true;
-    for (const callback of store.changed) callback();
-  }
+  const tell = () => store.changed.forEach((callback) => callback());
+  const ear = makeEar(store, () => (store.now?.state === "ended" ? null : patience(store.model)), tell);
 
   function ask() {
     if (timer !== null) return;
@@ -59,7 +67,7 @@ function makeStore(model) {
   function hear(head, buffers) {
     const content = buffers?.[2] ? { ...head, ...unpacked(buffers[2]) } : head;
     store.heardAt = new Date();
-    listen();
+    ear.listen();
     if (content.type === "asked" || content.type === "refused") return answered(content);
     if (content.type === "snapshot") {
       store.trials.clear();
@@ -77,8 +85,8 @@ function makeStore(model) {
     store.number = content.number;
     if (content.type === "beat") return; // nothing to draw anew
     apply(store, content, buffers);
-    listen();
-    for (const callback of store.changed) callback();
+    ear.listen();
+    tell();
   }
 
   function answered({ type, why, request, action, trial }) {
@@ -86,14 +94,14 @@ function makeStore(model) {
     store.refused = type === "refused" ? why : "";
     const there = store.log.some((line) => line.request === request); // the log may have been faster
     if (type === "asked" && !there) store.asked.set(request, trial === null || trial === undefined ? action : `${action} trial ${trial}`);
-    for (const callback of store.changed) callback();
+    tell();
   }
 
   store.wish = (action, more) => {
     store.refused = "";
     store.wished.push(action);
     store.model.send({ type: "ask", action, ...more });
-    for (const callback of store.changed) callback();
+    tell();
   };
 
   // Hear through another handle on the same model; what was missed meanwhile comes with a snapshot.
@@ -104,10 +112,10 @@ function makeStore(model) {
     clearTimeout(timer);
     timer = null;
     ask();
-    listen();
+    ear.listen();
   };
   store.close = () => {
-    clearTimeout(silence);
+    ear.close();
     clearTimeout(timer);
     store.model.off("msg:custom", hear);
   };
