@@ -2,7 +2,6 @@
 
 import argparse
 import json
-import math
 import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -107,6 +106,7 @@ def _add_carrying(commands: Any) -> None:
 
 
 def _studies(arguments: argparse.Namespace) -> int:
+    from workbench.core.protocols import BEGUN
     from workbench.core.showing import titled
     from workbench.knowledge import KnowledgeBase
 
@@ -115,7 +115,7 @@ def _studies(arguments: argparse.Namespace) -> int:
             print(f"{kb.path} holds no study yet")
             return 0
         studies = kb.studies
-        used = [_used(kb.path, name, kb[name].events()) for name in studies["name"]]
+        used = [_used(kb.path, name, kb[name].events(*BEGUN)) for name in studies["name"]]
         names = [titled(name, kb[name].spec) for name in studies["name"]]
     told = studies.assign(name=names, created=studies["created"].dt.floor("s"), checkpoints_mib=used)
     print(told.to_string(index=False, float_format="{:.6g}".format))
@@ -148,6 +148,7 @@ def _report(arguments: argparse.Namespace) -> int:
 
 def _show(arguments: argparse.Namespace) -> int:
     from workbench.analysis import failures
+    from workbench.core.showing import finite_only
     from workbench.core.toml import toml_lines
     from workbench.study.results import Results
 
@@ -160,19 +161,10 @@ def _show(arguments: argparse.Namespace) -> int:
         summary["simulated"] = True
     summary["failures"] = failed.to_dict("records")
     if arguments.json:
-        print(json.dumps(_with_nulls(summary), indent=1, ensure_ascii=False, allow_nan=False))
+        print(json.dumps(finite_only(summary, lambda _: None), indent=1, ensure_ascii=False, allow_nan=False))
     else:
         print("\n".join(toml_lines(summary)))
     return 0
-
-
-def _with_nulls(value: Any) -> Any:
-    """Write numbers that JSON has no word for as null."""
-    if isinstance(value, dict):
-        return {key: _with_nulls(part) for key, part in value.items()}
-    if isinstance(value, list):
-        return [_with_nulls(part) for part in value]
-    return None if isinstance(value, float) and not math.isfinite(value) else value
 
 
 def _delete(arguments: argparse.Namespace) -> int:
@@ -181,10 +173,12 @@ def _delete(arguments: argparse.Namespace) -> int:
     from workbench.study.plan import checkpoint_store
 
     with KnowledgeBase(arguments.db) as kb:
-        what, events = repr(kb[arguments.name]), kb[arguments.name].events()
-    store = checkpoint_store(arguments.db, arguments.name, arguments.checkpoints or recorded_place(events))
+        study = kb[arguments.name]
+        what, events = repr(study), study.events()
+    place = arguments.checkpoints or recorded_place(events)
     if not arguments.checkpoints:
-        _refuse_to_leave(arguments.name, recorded_place(events), events)
+        _refuse_to_leave(arguments.name, place, events)
+    store = checkpoint_store(arguments.db, arguments.name, place)
     what += f"; checkpoints of {store.disk_use() / 2**20:.1f} MiB in {store.root}"
     print(what)
     if not arguments.yes and not _agreed("delete it for good, with its checkpoints? [y/N] "):
@@ -199,9 +193,9 @@ def _delete(arguments: argparse.Namespace) -> int:
 def _refuse_to_leave(name: str, place: str | None, events: "Sequence[Event]") -> None:
     """Refuse to delete a study whose checkpoints are on a disk that is not there now; a URL tells so itself."""
     from workbench.core.errors import CheckpointError
+    from workbench.core.record import has_checkpoints
 
-    written = any(event.data.get("checkpoint") for event in events)
-    if place and written and "://" not in place and not Path(place).exists():
+    if place and has_checkpoints(events) and "://" not in place and not Path(place).exists():
         raise CheckpointError(
             f"study {name!r} has its checkpoints at {place}, which is not there: bring it back, or, if they are gone, "
             f"say so with checkpoints={place!r}"

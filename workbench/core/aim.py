@@ -5,7 +5,7 @@ from collections.abc import Mapping
 from dataclasses import asdict, dataclass, fields, replace
 from typing import Any
 
-from workbench.core.checks import is_number
+from workbench.core.checks import FINITE, POSITIVE
 from workbench.core.domains import scalar
 from workbench.core.errors import InvalidInput
 from workbench.core.protocols import Decision, Report
@@ -46,9 +46,9 @@ class Aim:
         for name in ("mode", "second_mode"):
             if getattr(self, name) not in MODES:
                 raise InvalidInput(f"{name} is one of {', '.join(MODES)}, got {getattr(self, name)!r}")
-        if self.target_score is not None and not _is_finite(self.target_score):
+        if self.target_score is not None and not FINITE.fits(self.target_score):
             raise InvalidInput(f"target_score is a finite number, got {self.target_score!r}")
-        if self.max_hours is not None and not (_is_finite(self.max_hours) and self.max_hours > 0):
+        if self.max_hours is not None and not POSITIVE.fits(self.max_hours):
             raise InvalidInput(f"the hours of a study (max_hours) are a number above 0 or None, got {self.max_hours!r}")
         if self.second is not None and (not isinstance(self.second, str) or self.second in ("", "score")):
             raise InvalidInput(f"second names a metric that trials return beside score, got {self.second!r}")
@@ -107,7 +107,3 @@ class Aim:
 
 
 _USUAL = Aim()
-
-
-def _is_finite(value: object) -> bool:
-    return is_number(value) and math.isfinite(value)

@@ -12,9 +12,8 @@ from importlib import import_module
 from pathlib import PurePath
 from typing import Any
 
-import numpy as np
-
 from workbench.core.budget import Budget
+from workbench.core.domains import scalar
 from workbench.core.errors import InvalidInput, WorkbenchError, refuse_unknown, unknown
 from workbench.core.protocols import Explain
 from workbench.core.registry import RETIRED
@@ -47,8 +46,7 @@ def describe(thing: Any, registry: Registry) -> Any:
         return {"kind": _kind(type(thing), registry), **settings}
     if isinstance(thing, PurePath):
         return str(thing)
-    if isinstance(thing, np.generic):
-        thing = thing.item()
+    thing = scalar(thing)
     if thing is None or isinstance(thing, (bool, int, float, str)):
         return thing
     return {"kind": _kind(thing if hasattr(thing, "__qualname__") else type(thing), registry)}

@@ -273,6 +273,8 @@ class Kind(StrEnum):
     INTERVENTION = "intervention"  # what a person asked, and the answer
 
 
+BEGUN = (Kind.STUDY_STARTED, Kind.STUDY_RESUMED)
+"""With these a driver takes a study up."""
 _REPORTING = frozenset({Kind.PHASE_ENDED, Kind.TRIAL_FAILED, Kind.TRIAL_STOPPED})
 
 

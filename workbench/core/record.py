@@ -19,7 +19,7 @@ from workbench.core.drive import replay
 from workbench.core.errors import SchedulerError, StudyError, WorkbenchError
 from workbench.core.ledger import Ledger
 from workbench.core.places import CHECKOUT
-from workbench.core.protocols import Event, Kind, Scheduler
+from workbench.core.protocols import BEGUN, Event, Kind, Scheduler
 from workbench.core.registry import REGISTRY, SCHEDULERS, SEARCHERS
 from workbench.core.size import Size, size_of
 from workbench.core.source import source_mark
@@ -29,7 +29,6 @@ _PACKAGES = (_PACKAGE, "torch", "ale-py", "gymnasium", "distributed", "numpy")
 AT_HAND = ("gymnasium", "ale_py", "stable_baselines3", "sb3_contrib", "torch")  # packages whose code may be named
 _NAMING = ("game", "env", "wrappers", "hyperparameters")  # settings that may name code, "my_module:Name"
 _MOST_PERMUTED = 6  # hyperparameters: 720 orders
-_BEGUN = (Kind.STUDY_STARTED, Kind.STUDY_RESUMED)
 RUN_SETTINGS = ("stall_s", "max_retries", "fail_fast", "weight", "gpus_per_slot")
 """Settings that may change when a study is resumed; kept with every start and resume."""
 
@@ -60,7 +59,7 @@ def provenance(nodes: int | None, **parts: Any) -> dict[str, Any]:
 def last_settings(events: Sequence[Event]) -> dict[str, Any]:
     """Give `RUN_SETTINGS`, and the nodes, of a study's last driver; nothing where its log is older than they are."""
     for event in reversed(events):
-        if event.kind in _BEGUN and "settings" in event.data:
+        if event.kind in BEGUN and "settings" in event.data:
             settings = event.data["settings"]
             return {"nodes": event.data.get("nodes")} | {key: settings[key] for key in RUN_SETTINGS if key in settings}
     return {}
@@ -68,8 +67,13 @@ def last_settings(events: Sequence[Event]) -> dict[str, Any]:
 
 def recorded_place(events: Sequence[Event]) -> str | None:
     """Give the place where a study's last driver had its checkpoints, if that is not beside the knowledge base."""
-    place = next((event.data.get("checkpoints") for event in reversed(events) if event.kind in _BEGUN), None)
+    place = next((event.data.get("checkpoints") for event in reversed(events) if event.kind in BEGUN), None)
     return place if isinstance(place, str) and place else None
+
+
+def has_checkpoints(events: Sequence[Event]) -> bool:
+    """Tell whether a study has written any checkpoint."""
+    return any(event.data.get("checkpoint") for event in events)
 
 
 def _as_text(word: str) -> str:
@@ -220,7 +224,7 @@ def _as_begun(
 
 def warn_of_new_code(name: str, past: Sequence[Event], now: Mapping[str, Any]) -> None:
     """Warn if the code of a study is not what its last driver ran; `now` is the `provenance` of this one."""
-    last = next((e.data for e in reversed(past) if e.kind in _BEGUN), {})
+    last = next((e.data for e in reversed(past) if e.kind in BEGUN), {})
     before, code = last.get("code", {}), now["code"]
     changed = [part for part in code if before.get(part) and code[part] and before[part] != code[part]]
     was, here = last.get("versions", {}).get(_PACKAGE), now["versions"][_PACKAGE]

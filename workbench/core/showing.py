@@ -1,6 +1,7 @@
 """Objects made of settings, shown as the last line of a notebook's cell."""
 
-from collections.abc import Mapping
+import math
+from collections.abc import Callable, Mapping
 from dataclasses import fields, is_dataclass
 from html import escape
 from typing import Any
@@ -41,6 +42,19 @@ def titled(name: str, spec: Mapping[str, Any]) -> str:
     'monday (simulated)'
     """
     return f"{name} (simulated)" if spec.get("simulated") else name
+
+
+def finite_only(value: Any, instead: Callable[[float], Any]) -> Any:
+    """Put something in the place of the numbers that JSON has no word for, within tables and lists too.
+
+    >>> finite_only({"rates": [0.5, float("inf")]}, str)
+    {'rates': [0.5, 'inf']}
+    """
+    if isinstance(value, Mapping):
+        return {name: finite_only(part, instead) for name, part in value.items()}
+    if isinstance(value, (list, tuple)):
+        return [finite_only(part, instead) for part in value]
+    return instead(value) if isinstance(value, float) and not math.isfinite(value) else value
 
 
 _OF_EVERY = {"finished": "ran all its phases", "failed": "no attempt left"}

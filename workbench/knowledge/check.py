@@ -9,7 +9,7 @@ from pathlib import Path
 
 from workbench.core.errors import DatabaseError, InvalidInput
 from workbench.core.ledger import Ledger
-from workbench.core.protocols import Event, Kind
+from workbench.core.protocols import BEGUN, Event, Kind
 from workbench.knowledge.lock import driver_of, private
 from workbench.knowledge.reader import KnowledgeBase
 from workbench.knowledge.schema import Unfinished, database_errors, open_for_reading, open_for_writing
@@ -205,4 +205,4 @@ def _orphans(connection: sqlite3.Connection) -> int:
 
 def _left_running(events: list[Event]) -> bool:
     driver = [e.kind for e in events if e.kind.startswith("study_")]
-    return bool(driver) and driver[-1] in (Kind.STUDY_STARTED, Kind.STUDY_RESUMED)
+    return bool(driver) and driver[-1] in BEGUN

@@ -136,10 +136,10 @@ class RecordedStudy:
         with database_errors(self._path):
             return int(self._connection.execute(query, (self._id,)).fetchone()[0])
 
-    def events(self) -> list[Event]:
-        """Read all events in order."""
+    def events(self, *kinds: Kind) -> list[Event]:
+        """Read all events in order, or those of some kinds alone."""
         with database_errors(self._path):
-            return decode_events(self._connection, self._id)
+            return decode_events(self._connection, self._id, kinds=kinds)
 
     def events_since(self, seq: int) -> tuple[list[Event], int]:
         """Read the events logged after number `seq` (0: all), and the number to ask with next time."""
@@ -289,12 +289,15 @@ class RecordedTrial:
         return f"<p>{escape(repr(self))}</p>{''.join(tables)}"
 
 
-def decode_events(connection: sqlite3.Connection, study: int, after: int = 0, last: int | None = None) -> list[Event]:
+def decode_events(
+    connection: sqlite3.Connection, study: int, after: int = 0, last: int | None = None, kinds: Sequence[Kind] = ()
+) -> list[Event]:
     """Read a study's events back from its rows, those numbered from `after` (excluded) to `last` (included)."""
-    rows = connection.execute(
-        "SELECT kind, at_s, trial, phase, slot, data FROM events WHERE study = ? AND seq > ? AND seq <= ? ORDER BY seq",
-        (study, after, sys.maxsize if last is None else last),
-    ).fetchall()
+    query = "SELECT kind, at_s, trial, phase, slot, data FROM events WHERE study = ? AND seq > ? AND seq <= ?"
+    if kinds:
+        query += f" AND kind IN ({', '.join('?' * len(kinds))})"
+    parameters = (study, after, sys.maxsize if last is None else last, *kinds)
+    rows = connection.execute(f"{query} ORDER BY seq", parameters).fetchall()
     # at once: of very many, one by one takes twice as long
     payloads = json.loads(f"[{','.join(row[5] for row in rows)}]")
     events = [

@@ -13,7 +13,7 @@ import numpy as np
 import pandas as pd
 
 from workbench.core.errors import DatabaseError, InvalidInput
-from workbench.core.protocols import Event, Kind
+from workbench.core.protocols import BEGUN, Event, Kind
 from workbench.knowledge.frames import METRICS, Frames, frames_of
 from workbench.knowledge.reader import KnowledgeBase
 
@@ -112,7 +112,7 @@ def record(db: str | Path, name: str, folder: str | Path, *, points: int = 500, 
 def _provenance(
     name: str, spec: dict[str, Any], created: float, events: list[Event], points: int, note: str
 ) -> dict[str, Any]:
-    drivers = [e.data for e in events if e.kind in (Kind.STUDY_STARTED, Kind.STUDY_RESUMED)]
+    drivers = [e.data for e in events if e.kind in BEGUN]
     return {
         "format": _FORMAT,
         "name": name,

@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING, Any
 
 from workbench.core.errors import CheckpointError, InvalidInput, StudyError
 from workbench.core.ledger import RAN_OUT, Ledger
-from workbench.core.protocols import Event, Kind
+from workbench.core.protocols import BEGUN, Event, Kind
 from workbench.core.record import own_classes, recorded_place, versions
 from workbench.study.plan import checkpoint_store
 
@@ -102,7 +102,7 @@ def pack(db: str | Path, name: str, file: str | Path, *, checkpoints: str | None
     if file.exists():
         raise InvalidInput(f"{file} exists: choose another file")
     with KnowledgeBase(db) as kb:
-        place = recorded_place(kb[name].events())  # a name that is mistaken makes no lock
+        place = recorded_place(kb[name].events(*BEGUN))  # a name that is mistaken makes no lock
     store = checkpoint_store(db, name, checkpoints or place)
     part = file.with_name(f".{file.name}.part")
     with file_errors(f"study {name!r} cannot be packed into {file}"), ExitStack() as stack:
@@ -214,5 +214,5 @@ def _about(packed: Pack, events: Iterable[Event]) -> dict[str, Any]:
 
 
 def _versions_of(events: Iterable[Event]) -> dict[str, str]:
-    versions = [e.data.get("versions", {}) for e in events if e.kind in (Kind.STUDY_STARTED, Kind.STUDY_RESUMED)]
+    versions = [e.data.get("versions", {}) for e in events if e.kind in BEGUN]
     return {name: version for name, version in (versions[-1] if versions else {}).items() if version is not None}

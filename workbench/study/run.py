@@ -15,7 +15,7 @@ from workbench.core.failures import Hopeless
 from workbench.core.ledger import Ledger
 from workbench.core.places import absolute_place
 from workbench.core.protocols import Event, Kind, Scheduler
-from workbench.core.record import RUN_SETTINGS, provenance, recorded_place, take_up, warn_of_new_code
+from workbench.core.record import RUN_SETTINGS, has_checkpoints, provenance, recorded_place, take_up, warn_of_new_code
 from workbench.core.size import size_of
 from workbench.study.attached import AttachedStudy
 from workbench.study.callbacks import Callbacks
@@ -256,7 +256,7 @@ def _refuse_without_checkpoints(study: "Plan", past: Sequence[Event]) -> None:
     """Refuse to go on without the checkpoints that were put elsewhere: every trial would begin again from its start."""
     from workbench.cluster.place import Place
 
-    if not any(event.data.get("checkpoint") for event in past):
+    if not has_checkpoints(past):
         return  # there are none
     place, here = recorded_place(past), study.checkpoint_store.root
     if study.checkpoints is None:

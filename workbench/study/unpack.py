@@ -12,7 +12,7 @@ from pathlib import Path
 
 from workbench.core.errors import CheckpointError, DatabaseError, InvalidInput, StudyError
 from workbench.core.places import DEFAULT_DB, absolute_place, check_study_name, is_study_name, private_folder
-from workbench.core.protocols import Kind
+from workbench.core.protocols import BEGUN
 from workbench.study.pack import ABOUT, CHECKPOINTS, FORMAT, LOG, Pack, file_errors, unmendable
 from workbench.study.plan import anothers_place, checkpoint_store
 
@@ -162,8 +162,8 @@ def _check_log(log: Path, pack: Pack) -> None:
 def _tell_place(log: Path, place: str | None) -> None:
     """Let the log say where its checkpoints are now: the place it still names is that of the study that was packed."""
     with closing(sqlite3.connect(log)) as connection, connection:
-        query = f"SELECT seq, data FROM events WHERE kind IN ('{Kind.STUDY_STARTED}', '{Kind.STUDY_RESUMED}')"
-        for seq, text in connection.execute(query).fetchall():
+        query = f"SELECT seq, data FROM events WHERE kind IN ({', '.join('?' * len(BEGUN))})"
+        for seq, text in connection.execute(query, BEGUN).fetchall():
             data = json.loads(text)
             data.pop("checkpoints", None)
             told = data if place is None else {**data, "checkpoints": absolute_place(place)}

@@ -168,12 +168,13 @@ def _written(space: Space, seed: int) -> Any:
             written.add(library.Float(name, ends, log=isinstance(domain, LogUniform)))
     exact = _exact(space)
     for name, parents in space.only_if.items():
+        if name not in exact:
+            continue
         conditions = []
-        for parent, values in parents.items() if name in exact else ():
+        for parent, values in parents.items():
             numbers = [str(space[parent].values.index(value)) for value in values]  # type: ignore[attr-defined]
             conditions.append(library.InCondition(written[name], written[parent], numbers))
-        if conditions:
-            written.add(conditions[0] if len(conditions) == 1 else library.AndConjunction(*conditions))
+        written.add(conditions[0] if len(conditions) == 1 else library.AndConjunction(*conditions))
     return written
 
 

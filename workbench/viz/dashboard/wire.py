@@ -2,10 +2,10 @@
 
 import contextlib
 import json
-import math
 from collections.abc import Callable, Mapping
 from typing import Any
 
+from workbench.core.showing import finite_only
 from workbench.viz.dashboard.board import Message
 
 
@@ -61,12 +61,4 @@ def packed(content: Mapping[str, Any]) -> bytes:
     try:
         return json.dumps(content, allow_nan=False).encode()
     except ValueError:
-        return json.dumps(_in_words(content)).encode()
-
-
-def _in_words(value: Any) -> Any:
-    if isinstance(value, Mapping):
-        return {name: _in_words(part) for name, part in value.items()}
-    if isinstance(value, (list, tuple)):
-        return [_in_words(part) for part in value]
-    return str(value) if isinstance(value, float) and not math.isfinite(value) else value
+        return json.dumps(finite_only(content, str)).encode()
