@@ -3,6 +3,12 @@ import pytest
 
 from workbench.analysis import completion_rate, phase_modes, survival
 
+LET_GO_ON, FAILED_NEXT = (3.0, 0, 0, "continue", "collecting", {}), (5.0, 0, 1, "stop", "failed", {})
+
+
+def decided(*rows):
+    return pd.DataFrame(rows, columns=["at_s", "trial", "phase", "verdict", "mode", "reason"])
+
 
 def test_counts_worked_by_hand(frames):
     table = survival(frames.trials, frames.phases, frames.decisions, n_phases=3).set_index("phase")
@@ -25,45 +31,38 @@ def test_what_began_is_all_accounted_for(frames):
 def test_a_trial_cut_short_counts_in_the_phase_it_was_in(state, mode, failed, stopped):
     trials = pd.DataFrame({"trial": [0], "state": [state], "mode": [mode]})
     phases = pd.DataFrame({"trial": [0, 0], "phase": [0, 1], "ended_s": [3.0, float("nan")]})
-    rows = [(3.0, 0, 0, "continue", "collecting", {}), (5.0, 0, 1, "stop", "failed", {})]
-    decisions = pd.DataFrame(rows, columns=["at_s", "trial", "phase", "verdict", "mode", "reason"])
-    table = survival(trials, phases, decisions)
+    table = survival(trials, phases, decided(LET_GO_ON, FAILED_NEXT))
     assert table["failed"].tolist() == failed
     assert table["stopped"].tolist() == stopped
     assert table["running"].tolist() == [0, 0]
 
 
 def test_a_trial_that_was_set_aside_and_then_stopped_counts_once():
-    rows = [(3.0, 0, 0, "continue", "collecting", {}), (5.0, 0, 1, "stop", "failed", {})]
-    decisions = pd.DataFrame(rows, columns=["at_s", "trial", "phase", "verdict", "mode", "reason"])
     trials = pd.DataFrame({"trial": [0], "state": ["stopped"], "mode": ["person"]})
     phases = pd.DataFrame({"trial": [0], "phase": [0], "ended_s": [3.0]})
-    table = survival(trials, phases, decisions)
+    table = survival(trials, phases, decided(LET_GO_ON, FAILED_NEXT))
     assert table[["began", "continued", "stopped", "running"]].to_numpy().tolist() == [[1, 0, 1, 0]]
 
 
 def test_a_released_hold_counts_once():
     rows = [(3.0, 0, 0, "hold", "rung", {}), (9.0, 0, 0, "stop", "rung", {})]
-    decisions = pd.DataFrame(rows, columns=["at_s", "trial", "phase", "verdict", "mode", "reason"])
     trials = pd.DataFrame({"trial": [0], "state": ["stopped"], "mode": ["rung"]})
     phases = pd.DataFrame({"trial": [0], "phase": [0], "ended_s": [2.0]})
-    table = survival(trials, phases, decisions)
+    table = survival(trials, phases, decided(*rows))
     assert table[["began", "continued", "stopped"]].to_numpy().tolist() == [[1, 0, 1]]
 
 
 def test_decisions_on_trials_left_out_do_not_count():
     rows = [(3.0, n, 0, "stop", "finished", {}) for n in (0, 1)]
-    decisions = pd.DataFrame(rows, columns=["at_s", "trial", "phase", "verdict", "mode", "reason"])
     trials = pd.DataFrame({"trial": [0], "state": ["finished"], "mode": ["finished"]})
     phases = pd.DataFrame({"trial": [0], "phase": [0], "ended_s": [2.0]})
-    table = survival(trials, phases, decisions)
+    table = survival(trials, phases, decided(*rows))
     assert table[["began", "finished", "reported"]].to_numpy().tolist() == [[1, 1, 1]]
 
 
 def test_the_last_collected_report_opens_selection():
     reason = {"reported": 4, "collecting_reports": 4.5}
-    rows = [(3.0, 0, 0, "continue", "collecting", reason)]
-    decisions = pd.DataFrame(rows, columns=["at_s", "trial", "phase", "verdict", "mode", "reason"])
+    decisions = decided((3.0, 0, 0, "continue", "collecting", reason))
     assert phase_modes(decisions)["mode"].tolist() == ["selecting"]  # the fifth report is above 4.5
     reason["collecting_reports"] = 5.0
     assert phase_modes(decisions)["mode"].tolist() == ["collecting"]
