@@ -47,6 +47,12 @@ def test_uniform_step_counts_from_low() -> None:
     assert not domain.contains(1.6)
 
 
+def test_one_step_fits_whatever_is_lost_by_rounding() -> None:
+    assert Uniform(1.0, 1.0001, step=0.0001).grid(2) == pytest.approx([1.0, 1.0001])
+    with pytest.raises(InvalidInput, match="0 < step <= high - low"):
+        Uniform(1.0, 1.0001, step=0.00011)
+
+
 @given(
     st.floats(-1e6, 1e6), st.integers(1, 10_000), st.floats(1e-4, 100), st.floats(0, 0.99), st.integers(0, 2**32 - 1)
 )
@@ -160,7 +166,8 @@ def test_a_choice_moves_to_a_neighbour() -> None:
         (lambda: Space.from_json({"lr": {"uniform": ["a", "b"]}}), "'lr'"),
         (lambda: PAPER.validate({"learning_rate": 1.0}), "names"),
         (lambda: PAPER.validate({"learning_rate": 1.0, "t_max": 5, "gamma": 0.9}), "learning_rate=1.0"),
-        (lambda: PAPER.grid({"t_max": 3}), "count of 1 or more"),
+        (lambda: PAPER.grid({"t_max": 3}), "whole number from 1 for each"),
+        (lambda: PAPER.grid(2.0), "whole number from 1 for each"),
     ],
 )
 def test_bad_ranges_are_refused_by_name(make, says) -> None:

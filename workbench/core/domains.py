@@ -62,7 +62,7 @@ class _Range(Domain):
             raise InvalidInput(
                 f"{self} is {'empty' if self.low == self.high else 'inverted'}: low must be less than high"
             )
-        if self.step is not None and not 0 < self.step <= self.high - self.low:
+        if self.step is not None and not (self.step > 0 and (self.high - self.low) / self.step >= 1 - 1e-9):
             raise InvalidInput(f"{self} needs 0 < step <= high - low")
 
     def contains(self, value: object) -> bool:

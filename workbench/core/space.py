@@ -6,6 +6,7 @@ from typing import Any
 
 import numpy as np
 
+from workbench.core.checks import whole
 from workbench.core.domains import Domain, domain_from_json, meant, written
 from workbench.core.errors import InvalidInput
 from workbench.core.protocols import Config, Scalar
@@ -116,8 +117,8 @@ class Space(Mapping[str, Domain]):
     def grid(self, per_axis: int | Mapping[str, int]) -> list[dict[str, Scalar]]:
         """Enumerate the product of `per_axis` values a hyperparameter; the last name varies fastest."""
         counts = per_axis if isinstance(per_axis, Mapping) else dict.fromkeys(self, per_axis)
-        if set(counts) != set(self) or min(counts.values()) < 1:
-            raise InvalidInput(f"a grid needs a count of 1 or more for each of {list(self)}, got {dict(counts)}")
+        if set(counts) != set(self) or not all(map(whole(1).fits, counts.values())):
+            raise InvalidInput(f"a grid needs a whole number from 1 for each of {list(self)}, got {dict(counts)}")
         axes = [domain.grid(counts[name]) for name, domain in self.items()]
         configs: dict[tuple[tuple[str, Scalar], ...], dict[str, Scalar]] = {}
         for every in product(*axes):
