@@ -1,5 +1,7 @@
 """Ours beside the HyperTrick paper's numbers and claims."""
 
+import json
+
 import pytest
 
 from tests.paper.recorded import ABOUT, verdicts
@@ -97,3 +99,16 @@ def test_who_goes_on_is_asked_of_pairs(tmp_path, shares, verdict) -> None:
     keep_table(tmp_path / "curves-evictions", rows, ABOUT)
     found = verdicts(tmp_path, "HyperTrick", "Sec. 5.2.2")
     assert [told for told, _ in found.values()] == 2 * [verdict]
+
+
+def test_how_long_pong_agents_of_similar_scores_play_by_gamma(tmp_path) -> None:
+    agents = {"pong-tuned": [(19, 2000), (8, 9000)], "pong-tuned-third": [(17, 2200)], "pong-best": [(18, 1800)]}
+    agents |= {"pong-long": [(16, 2000)], "pong-annealed": [(15, 4000), (16, 4000)]}
+    for name, found in agents.items():
+        (tmp_path / name).mkdir()
+        lines = [json.dumps({"mean": mean, "mean_length": length}) for mean, length in found]
+        (tmp_path / name / "evaluations.jsonl").write_text("\n".join(lines))
+    claims = verdicts(tmp_path, "HyperTrick", "Sec. 5.3")
+    assert claims == {
+        "gamma changes the policy that is learned, not the learning rate": ("not comparable", pytest.approx(-50))
+    }
