@@ -139,11 +139,27 @@ test("a wish is pending until the kernel hears it, asked until the log answers",
   const { model, store } = opened(t);
   model.tell(message("snapshot", 1), NOTHING);
   store.wish("stop", { trial: 3 });
-  assert.deepEqual([store.wished, model.sent.at(-1)], [["stop"], { type: "ask", action: "stop", trial: 3 }]);
+  assert.deepEqual([store.wished, model.sent.at(-1)], [["stop trial 3"], { type: "ask", action: "stop", trial: 3 }]);
   model.tell({ type: "asked", request: "r1", action: "stop", trial: 3 });
   assert.deepEqual([store.wished, [...store.asked]], [[], [["r1", "stop trial 3"]]]);
   model.tell(message("delta", 2, { log: [{ at: 1, list: "decisions", request: "r1" }] }), NOTHING);
   assert.equal(store.asked.size, 0);
+});
+
+test("what was asked last is awaited, by action and trial, until the log answers", (t) => {
+  const { model, store } = opened(t);
+  const awaited = () => [store.awaits("stop", 3), store.awaits("stop", 4), store.awaits("pause study")];
+  model.tell(message("snapshot", 1), NOTHING);
+  store.wish("stop", { trial: 3 });
+  assert.deepEqual(awaited(), [true, false, false]);
+  model.tell({ type: "asked", request: "r1", action: "stop", trial: 3 });
+  assert.deepEqual(awaited(), [true, false, false]);
+  store.wish("pause study");
+  assert.deepEqual(awaited(), [false, false, true]);
+  model.tell({ type: "asked", request: "r2", action: "pause study", trial: null });
+  const log = ["r1", "r2"].map((request) => ({ at: 1, list: "decisions", request }));
+  model.tell(message("delta", 2, { log }), NOTHING);
+  assert.deepEqual(awaited(), [false, false, false]);
 });
 
 test("an answer that overtook the confirmation is not waited for", (t) => {

@@ -60,9 +60,10 @@ function trialControls(parent, store, own) {
     const trial = own.focus(); // now: the page may still show the one before
     if (trial !== null) store.wish(action, { trial, ...more });
   };
-  const stop = button(row, "Stop", "Stop it now; the phase under way is lost", () => ask("stop"));
-  const pause = button(row, "Pause", "Set it aside when its phase ends", () => ask("pause"));
-  const resume = button(row, "Resume", "Let it go on", () => ask("resume"));
+  const once = (action) => !store.awaits(action, own.focus()) && ask(action);
+  const stop = button(row, "Stop", "Stop it now; the phase under way is lost", () => once("stop"));
+  const pause = button(row, "Pause", "Set it aside when its phase ends", () => once("pause"));
+  const resume = button(row, "Resume", "Let it go on", () => once("resume"));
   const extend = button(row, "Extend", "Run it for some phases more", () => ask("extend", { phases: Math.round(Number(phases.value)) }));
   const phases = number(row, "by phases", 1);
   const clone = button(row, "Clone …", "Start a trial of its own with this configuration, changed", () => {
@@ -92,8 +93,9 @@ function trialControls(parent, store, own) {
 
 function studyControls(parent, store) {
   const row = make("div", "wb-controls", parent);
-  const pause = button(row, "Pause study", "Running phases end, no further ones begin", () => store.wish("pause study"));
-  const resume = button(row, "Resume study", "Go on", () => store.wish("resume study"));
+  const once = (action) => !store.awaits(action) && store.wish(action);
+  const pause = button(row, "Pause study", "Running phases end, no further ones begin", () => once("pause study"));
+  const resume = button(row, "Resume study", "Go on", () => once("resume study"));
   const scale = button(row, "Scale", "Ask the cluster for a number of nodes", () => store.wish("scale", { nodes: Math.round(Number(nodes.value)) }));
   const nodes = number(row, "to nodes", 1);
   const told = make("span", "wb-waiting", row);

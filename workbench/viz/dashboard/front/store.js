@@ -31,6 +31,10 @@ function makeEar(heard, wait, changed) {
   };
 }
 
+function wordsOf(action, trial) {
+  return trial === null || trial === undefined ? action : `${action} trial ${trial}`;
+}
+
 function makeStore(model) {
   const store = {
     model: null, // the handle that it hears and speaks through
@@ -42,7 +46,7 @@ function makeStore(model) {
     curves: new Map(), // trial → {x: [], y: [], end: [], frames: []}
     rates: [], // samples: seconds, then a value a name in meta.rates
     log: [], // lines, each of one of two lists: decisions and troubles
-    wished: [], // actions the kernel has not even heard of: a running cell may hold them up
+    wished: [], // what the kernel has not even heard of: a running cell may hold it up
     asked: new Map(), // request → what a person asked here, until the log answers
     refused: "", // why the last wish could not even be sent
     changed: new Set(), // callbacks
@@ -93,13 +97,16 @@ function makeStore(model) {
     store.wished.shift();
     store.refused = type === "refused" ? why : "";
     const there = store.log.some((line) => line.request === request); // the log may have been faster
-    if (type === "asked" && !there) store.asked.set(request, trial === null || trial === undefined ? action : `${action} trial ${trial}`);
+    if (type === "asked" && !there) store.asked.set(request, wordsOf(action, trial));
     tell();
   }
 
+  // Whether this was asked last and waits for its answer: asked again, it would be refused.
+  store.awaits = (action, trial) => [...store.asked.values(), ...store.wished].at(-1) === wordsOf(action, trial);
+
   store.wish = (action, more) => {
     store.refused = "";
-    store.wished.push(action);
+    store.wished.push(wordsOf(action, more?.trial));
     store.model.send({ type: "ask", action, ...more });
     tell();
   };
