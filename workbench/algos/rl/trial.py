@@ -88,8 +88,7 @@ class Trial(ABC):
         self._began_at = 0  # steps that the weights had seen when the trial began
         self.kept: dict[str, float] = {}  # what a system has measured of these weights, for later phases to tell
         if settings.start_from is not None:
-            self.load(Path(settings.start_from))
-            self._began_at, self._loaded_within = self._steps_before, None
+            self._start_from(Path(settings.start_from))
 
     @property
     def model(self) -> ActorCritic:
@@ -217,6 +216,11 @@ class Trial(ABC):
             group.close()
         self._groups = []
         self.episodes.abandon()
+
+    def _start_from(self, path: Path) -> None:
+        """Begin with a checkpoint's weights and counters; phases, and a rate that falls, begin here."""
+        self.load(path)
+        self._began_at, self._loaded_within = self._steps_before, None
 
     @abstractmethod
     def _run(self) -> None:

@@ -105,6 +105,28 @@ def test_every_rank_counts_the_games_and_steps_of_all(how):
     close(ranks)
 
 
+class StoppedError(Exception):
+    pass
+
+
+def test_a_trial_that_starts_from_another_in_mid_phase_has_a_whole_phase_of_its_own(tmp_path, monkeypatch):
+    monkeypatch.setattr("workbench.algos.rl.trial.PROGRESS_S", 0.0)
+
+    def in_mid_phase(metrics):
+        if metrics["updates"] == 15:
+            raise StoppedError
+
+    donor = cartpole(20, n_ranks=1)({}, 0)
+    with pytest.raises(StoppedError):
+        donor.train_phase(in_mid_phase)
+    donor.save(tmp_path)
+    trial = cartpole(20, n_ranks=1, start_from=str(tmp_path))({}, 1)
+    metrics = trial.train_phase(silent)
+    assert metrics["updates"] == 15 + 20
+    assert metrics["games"] == metrics["episodes"] - donor.finished
+    close([donor, trial])
+
+
 # -- the straggler rule ---------------------------------------------------------------------------------------------
 
 

@@ -5,6 +5,7 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
 from functools import partial
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -58,7 +59,7 @@ class BA3CTrial(Trial):
             {"greedy": BA3C_PROTOCOL.greedy, "rules": settings.rules, "n_threads": settings.emulator_threads},
         )
         if settings.start_from is not None and rank == 0:  # the others get it from here
-            self.load(settings.start_from)
+            self._start_from(Path(settings.start_from))
 
     # -- the gang ---------------------------------------------------------------------------------------------
 
