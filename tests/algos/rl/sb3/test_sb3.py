@@ -275,6 +275,19 @@ def test_running_means_come_back(tmp_path):
     copy.train_phase(silent)
 
 
+@pytest.mark.parametrize("name", ["ppo", "dqn"])
+def test_a_trials_model_is_saved_and_loaded_as_any_of_sb3s(name, tmp_path):
+    trial = KINDS[name]({}, 0)
+    trial.train_phase(silent)
+    trial.model.save(tmp_path / "best.zip")
+    loaded = type(trial.model).load(tmp_path / "best.zip", gymnasium.make("CartPole-v1"))
+    own = torch.cat([w.flatten() for w in loaded.policy.state_dict().values()])
+    torch.testing.assert_close(own, weights(trial), rtol=0, atol=0)
+    loaded.learn(64)
+    assert loaded._current_progress_remaining == pytest.approx(0.0, abs=0.05)  # of these 64 steps, not of the trial's
+    trial.close()
+
+
 def test_a_checkpoint_never_runs_code(tmp_path):
     class Evil:
         def __reduce__(self):

@@ -27,6 +27,7 @@ from workbench.core.protocols import Measured, Metrics, Progress
 FOR_EVER = 2**62  # steps: phases end by the callback
 PHASES = 10  # that schedules run over where nobody says
 STEPS = 100_000  # or so many steps
+_OURS = ("_update_current_progress_remaining", "_excluded_save_params")  # put over a model's own methods
 
 
 class SB3Trial:
@@ -55,7 +56,7 @@ class SB3Trial:
         with self._draws.lent():
             self.model = make_model(settings, make_environments(settings, self.episodes), seed)
         self.model.set_logger(Logger(None, []))
-        vars(self.model)["_update_current_progress_remaining"] = self._schedule
+        vars(self.model).update(_update_current_progress_remaining=self._schedule, _excluded_save_params=self._left_out)
         for optimizer in _optimizers(self.model):
             optimizer.register_step_post_hook(lambda *_: self._sign())  # rollouts apart, an update may take minutes
         self._end = PhaseEnd(
@@ -201,6 +202,10 @@ class SB3Trial:
         phase = self.settings.phase
         default = PHASES * phase.amount if phase.unit == "frames" else STEPS
         self.model._current_progress_remaining = max(0.0, 1.0 - num_timesteps / (self.settings.total_frames or default))
+
+    def _left_out(self) -> list[str]:
+        """Name what `model.save` is to leave out: also what is the trial's own, which cannot be pickled."""
+        return [*type(self.model)._excluded_save_params(self.model), *_OURS]
 
     def _refuse_nonsense(self) -> None:
         losses = {name: value for name, value in self.model.logger.name_to_value.items() if name.endswith("loss")}
