@@ -71,6 +71,27 @@ class Picture(gymnasium.Env):
 gymnasium.register("SB3Goal-v0", Goal)
 
 
+class Lives(gymnasium.Env):
+    """Three lives of two steps, each step worth 5."""
+
+    observation_space, action_space = spaces.Box(0, 1, (1,), np.float32), spaces.Discrete(2)
+    ale = property(lambda self: self)
+
+    def lives(self):
+        return 3 - self.t // 2
+
+    def reset(self, *, seed=None, options=None):
+        self.t = 0
+        return np.zeros(1, np.float32), {}
+
+    def step(self, action):
+        self.t += 1
+        return np.zeros(1, np.float32), 5.0, self.t == 6, False, {}
+
+
+gymnasium.register("SB3Lives-v0", Lives)
+
+
 class Text(Picture):
     observation_space = spaces.Text(3)
 
@@ -186,6 +207,28 @@ def test_scores_are_of_the_games_that_ended_in_the_phase_in_raw_rewards():
         assert metrics["returns"] == played[-10:]
         ended += metrics["games"]
         assert metrics["episodes"] == ended
+    trial.close()
+
+
+@pytest.mark.parametrize("wrappers", [["EpisodicLifeEnv"], ["ClipRewardEnv"], ["EpisodicLifeEnv", "ClipRewardEnv"]])
+def test_scores_are_of_whole_games_in_raw_rewards_where_learning_is_of_lives_and_of_clipped_ones(wrappers):
+    factory = SB3(
+        "PPO",
+        "SB3Lives-v0",
+        Budget(frames=32),
+        SMALL_PPO,
+        min_games=1,
+        wrappers=[f"stable_baselines3.common.atari_wrappers:{name}" for name in wrappers],
+    )
+    trial, learned = factory({}, 0), []
+    played, train = trial.model.rollout_buffer, trial.model.train
+    trial.model.train = lambda: (learned.extend([played.rewards.copy(), played.episode_starts.copy()]), train())
+    metrics = trial.train_phase(silent)
+    assert (metrics["score"], metrics["episode_length"]) == (30.0, 6.0)
+    rewards, starts = learned
+    assert set(rewards.flatten()) == ({1.0} if "ClipRewardEnv" in wrappers else {5.0})
+    # three lives of a game of six steps, of which SB3 does not see the two that begin the second and the third
+    assert starts.sum() == (3 * 8 if "EpisodicLifeEnv" in wrappers else 6)
     trial.close()
 
 

@@ -6,6 +6,7 @@ from typing import Any
 
 import gymnasium
 import numpy as np
+from stable_baselines3.common.atari_wrappers import ClipRewardEnv, EpisodicLifeEnv
 from stable_baselines3.common.base_class import BaseAlgorithm
 from stable_baselines3.common.noise import NormalActionNoise
 from stable_baselines3.common.preprocessing import is_image_space
@@ -39,10 +40,23 @@ class Counted(gymnasium.Wrapper):
         return obs, reward, terminated, truncated, info
 
 
+def counted(env: gymnasium.Env, episodes: Episodes) -> gymnasium.Env:
+    """Count an environment's games into `episodes`, within what cuts them into lives and clips their rewards."""
+    above, inner = None, env
+    while isinstance(inner, gymnasium.Wrapper):
+        if isinstance(inner, EpisodicLifeEnv | ClipRewardEnv):
+            above = inner
+        inner = inner.env
+    if above is None:
+        return Counted(env, episodes)
+    above.env = Counted(above.env, episodes)
+    return env
+
+
 def make_environments(settings: SB3Settings, episodes: Episodes) -> VecEnv:
     """Make the environments of a trial, whose games are counted into `episodes`."""
     with _readable(settings):
-        env: VecEnv = DummyVecEnv([lambda: Counted(settings.recipe.make(), episodes)] * settings.n_envs)
+        env: VecEnv = DummyVecEnv([lambda: counted(settings.recipe.make(), episodes)] * settings.n_envs)
         if settings.normalize:
             env = VecNormalize(env, gamma=settings.hyperparameters.get("gamma", 0.99))
         return env
