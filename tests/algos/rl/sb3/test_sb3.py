@@ -68,7 +68,29 @@ class Picture(gymnasium.Env):
         return self.observation_space.sample(), 2.0, False, self.t == 3, {}
 
 
+class Broken(Goal):
+    """Gives NaN or infinity in its third step, or when it begins its second game."""
+
+    def __init__(self, where):
+        self.where, self.games = where, 0
+
+    def reset(self, *, seed=None, options=None):
+        obs, info = super().reset(seed=seed)
+        self.games += 1
+        return self._broken(obs, self.where == "reset" and self.games == 2), info
+
+    def step(self, action):
+        obs, reward, *ends = super().step(action)
+        third = self.t == 3
+        reward = np.inf if self.where == "reward" and third else reward
+        return self._broken(obs, self.where == "obs" and third), reward, *ends
+
+    def _broken(self, obs, now):
+        return {**obs, "observation": np.full(2, np.nan, np.float32)} if now else obs
+
+
 gymnasium.register("SB3Goal-v0", Goal)
+gymnasium.register("SB3Broken-v0", Broken)
 
 
 class Lives(gymnasium.Env):
@@ -356,6 +378,28 @@ def test_training_that_blows_up_is_said_to_diverge():
     trial = ppo(hyperparameters={**SMALL_PPO, "max_grad_norm": 1e30})({"learning_rate": 1e30}, 0)
     with pytest.raises(FloatingPointError, match=r"diverged.*smaller learning rate"):
         train(trial, 5)
+
+
+@pytest.mark.parametrize("algorithm", ["PPO", "SAC"])
+@pytest.mark.parametrize(
+    ("where", "told"), [("obs", "an observation"), ("reset", "an observation"), ("reward", "a reward")]
+)
+def test_an_environment_that_gives_no_number_is_named(algorithm, where, told):
+    settings = SMALL_PPO if algorithm == "PPO" else OFF
+    trial = SB3(algorithm, "SB3Broken-v0", Budget(frames=64), settings, min_games=1, env_kwargs={"where": where})({}, 0)
+    with pytest.raises(InvalidInput, match=rf"SB3Broken-v0 has given {told} that is NaN or infinite"):
+        trial.train_phase(silent)
+    trial.close()
+
+
+def test_a_game_given_actions_that_are_no_numbers_is_not_to_blame():
+    trial = KINDS["td3 with noise"]({}, 0)
+    trial.train_phase(silent)
+    with torch.no_grad():
+        next(trial.model.actor.parameters()).fill_(np.nan)
+    with pytest.raises(FloatingPointError, match=r"training diverged: a weight is no longer a number"):
+        trial.train_phase(silent)
+    trial.close()
 
 
 def test_words_stand_for_the_objects_that_sb3_wants():

@@ -111,7 +111,7 @@ class SB3Trial:
                 self.model.learn(FOR_EVER, _PhaseCallback(self), log_interval=None, reset_num_timesteps=False)  # type: ignore[arg-type]
             except _PhaseOver:
                 pass
-            except ValueError:  # torch's distributions refuse what is no number
+            except ValueError:  # torch's distributions refuse what is no number, and games give it back
                 self._refuse_nonsense()
                 raise
         self._refuse_nonsense()
