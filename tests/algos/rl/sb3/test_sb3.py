@@ -327,6 +327,19 @@ def test_replay_buffers_come_back_whole_and_into_another_size_the_newest(tmp_pat
     assert empty.model.replay_buffer.size() == 0
 
 
+def test_her_without_its_replay_buffer_waits_for_a_game_before_it_learns_on(tmp_path):
+    factory = SB3(**{**vars(KINDS["her"]), "keep_replay": False})
+    first, second = factory({}, 0), factory({}, 0)
+    updates = first.train_phase(silent)["updates"]
+    first.save(tmp_path)
+    second.load(tmp_path)
+    metrics = second.train_phase(silent)
+    assert metrics["frames"] == 80
+    assert metrics["updates"] - updates == 40 // 4 - 1  # games are of five steps, rollouts of four
+    for trial in (first, second):
+        trial.close()
+
+
 def test_running_means_come_back(tmp_path):
     donor, copy = KINDS["ppo on several"]({}, 0), KINDS["ppo on several"]({}, 1)
     donor.train_phase(silent)
@@ -340,12 +353,12 @@ def test_running_means_come_back(tmp_path):
     copy.train_phase(silent)
 
 
-@pytest.mark.parametrize("name", ["ppo", "dqn"])
+@pytest.mark.parametrize("name", ["ppo", "dqn", "her"])
 def test_a_trials_model_is_saved_and_loaded_as_any_of_sb3s(name, tmp_path):
     trial = KINDS[name]({}, 0)
     trial.train_phase(silent)
     trial.model.save(tmp_path / "best.zip")
-    loaded = type(trial.model).load(tmp_path / "best.zip", gymnasium.make("CartPole-v1"))
+    loaded = type(trial.model).load(tmp_path / "best.zip", gymnasium.make(trial.settings.env))
     own = torch.cat([w.flatten() for w in loaded.policy.state_dict().values()])
     torch.testing.assert_close(own, weights(trial), rtol=0, atol=0)
     loaded.learn(64)

@@ -14,6 +14,7 @@ import torch
 from stable_baselines3.common.base_class import BaseAlgorithm
 from stable_baselines3.common.callbacks import BaseCallback
 from stable_baselines3.common.logger import Logger
+from stable_baselines3.her.her_replay_buffer import HerReplayBuffer
 
 from workbench.algos.rl.environment import longest_of
 from workbench.algos.rl.episodes import Episodes, PhaseEnd
@@ -27,7 +28,7 @@ from workbench.core.protocols import Measured, Metrics, Progress
 FOR_EVER = 2**62  # steps: phases end by the callback
 PHASES = 10  # that schedules run over where nobody says
 STEPS = 100_000  # or so many steps
-_OURS = ("_update_current_progress_remaining", "_excluded_save_params")  # put over a model's own methods
+_OURS = ("_update_current_progress_remaining", "_excluded_save_params", "train")  # put over a model's own methods
 
 
 class SB3Trial:
@@ -57,6 +58,8 @@ class SB3Trial:
             self.model = make_model(settings, make_environments(settings, self.episodes), seed)
         self.model.set_logger(Logger(None, []))
         vars(self.model).update(_update_current_progress_remaining=self._schedule, _excluded_save_params=self._left_out)
+        if isinstance(getattr(self.model, "replay_buffer", None), HerReplayBuffer):
+            vars(self.model)["train"] = self._train_on_whole_games
         for optimizer in _optimizers(self.model):
             optimizer.register_step_post_hook(lambda *_: self._sign())  # rollouts apart, an update may take minutes
         self._end = PhaseEnd(
@@ -202,6 +205,12 @@ class SB3Trial:
         phase = self.settings.phase
         default = PHASES * phase.amount if phase.unit == "frames" else STEPS
         self.model._current_progress_remaining = max(0.0, 1.0 - num_timesteps / (self.settings.total_frames or default))
+
+    def _train_on_whole_games(self, gradient_steps: int, batch_size: int) -> None:
+        """Train, but not before a game has ended: HER draws from whole ones, and a buffer may begin empty again."""
+        model: Any = self.model
+        if model.replay_buffer.ep_length.any():
+            type(model).train(model, gradient_steps, batch_size)
 
     def _left_out(self) -> list[str]:
         """Name what `model.save` is to leave out: also what is the trial's own, which cannot be pickled."""
