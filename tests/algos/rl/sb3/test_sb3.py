@@ -473,6 +473,25 @@ def test_what_cannot_be_is_one_line(case):
     assert "\n" not in str(caught.value)
 
 
+@pytest.mark.parametrize(
+    ("algorithm", "hyperparameters"),
+    [
+        ("RecurrentPPO", {"n_steps": 33, "batch_size": 32}),
+        ("RecurrentPPO", {"n_steps": 32, "batch_size": 1}),
+        ("MaskablePPO", {"n_steps": 65, "batch_size": 64}),
+        ("A2C", {"n_steps": 1, "normalize_advantage": True}),
+    ],
+)
+def test_a_batch_of_one_that_would_be_divided_by_its_deviation_is_refused(algorithm, hyperparameters):
+    if algorithm != "A2C":
+        pytest.importorskip("sb3_contrib")
+    with pytest.raises(InvalidInput, match=rf"{algorithm} divides advantages.*one stands alone.*other sizes"):
+        SB3(algorithm, "CartPole-v1", hyperparameters=hyperparameters)
+    SB3(algorithm, "CartPole-v1", hyperparameters={**hyperparameters, "normalize_advantage": False})
+    fitting = {"n_steps": 32} if algorithm == "A2C" else {"n_steps": 32, "batch_size": 32}
+    SB3(algorithm, "CartPole-v1", hyperparameters={**hyperparameters, **fitting})
+
+
 def test_a_hyperparameter_in_the_wrong_place_is_told_where_it_stands():
     with pytest.raises(InvalidInput, match=r"no setting 'n_steps'.*hyperparameters={'n_steps': 128}"):
         SB3("PPO", "CartPole-v1", n_steps=128)

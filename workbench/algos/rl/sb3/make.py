@@ -18,6 +18,8 @@ from workbench.algos.rl.episodes import Episodes
 from workbench.algos.rl.sb3.settings import SB3Settings, algorithm_class
 from workbench.core.errors import InvalidInput, WorkbenchError
 
+_DIVIDE_BY_DEVIATION = ("A2C", "MaskablePPO", "RecurrentPPO")  # also one alone; SB3's PPO does not, TRPO refuses it
+
 
 class Counted(gymnasium.Wrapper):
     """Counts raw returns of whole games into `episodes`; refuses what is no number, in the environment's name."""
@@ -84,7 +86,22 @@ def make_model(settings: SB3Settings, env: VecEnv, seed: int, **given: Any) -> B
         device = get_device(settings.device)
         policy = settings.policy or _fitting_policy(algorithm, env)
         made: BaseAlgorithm = algorithm(policy, env, seed=seed, device=device, verbose=0, **arguments, **given)
-        return made
+    _refuse_lone_advantages(settings, made)
+    return made
+
+
+def _refuse_lone_advantages(settings: SB3Settings, model: Any) -> None:
+    """Refuse batches of one experience where advantages are divided by their deviation, which one alone has not."""
+    if settings.algorithm not in _DIVIDE_BY_DEVIATION or not model.normalize_advantage:
+        return
+    played = model.n_steps * settings.n_envs
+    batch = getattr(model, "batch_size", played)
+    if (played % batch or min(batch, played)) == 1:
+        raise InvalidInput(
+            f"{settings.algorithm} divides advantages by their deviation within a batch, and of {played} experiences "
+            f"(n_steps × n_envs) in batches of {batch} one stands alone, which has none: choose other sizes, or "
+            "normalize_advantage=False"
+        )
 
 
 def _fitting_policy(algorithm: Any, env: VecEnv) -> str:
