@@ -13,6 +13,7 @@ from workbench.core.checks import (
     PART,
     POSITIVE,
     SHARE,
+    TRUTH,
     check,
     check_named,
     check_value,
@@ -47,6 +48,14 @@ def test_what_a_setting_may_be(rule, good, bad, words) -> None:
         with pytest.raises(InvalidInput) as refused:
             check(Thing(fine=1, n=value), rule, "n")
         assert str(refused.value) == f"Thing needs n {words}, got {value!r}"
+
+
+def test_a_switch_is_true_or_false_and_no_word_or_number() -> None:
+    for value in (True, False, np.bool_(True)):
+        check_value(Thing(), TRUTH, "n", value)
+    for value in (1, 0, "false", None):
+        with pytest.raises(InvalidInput, match=f"Thing needs n true or false, got {value!r}"):
+            check_value(Thing(), TRUTH, "n", value)
 
 
 def test_a_setting_may_be_left_out_where_that_is_allowed() -> None:

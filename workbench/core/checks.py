@@ -5,6 +5,8 @@ from collections.abc import Callable, Collection
 from numbers import Integral, Real
 from typing import Any, NamedTuple, TypeGuard
 
+import numpy as np
+
 from workbench.core.errors import InvalidInput, unknown
 
 
@@ -37,6 +39,7 @@ def is_number(value: object) -> TypeGuard[float]:
     return isinstance(value, Real) and not isinstance(value, bool)
 
 
+TRUTH = Rule("true or false", lambda value: isinstance(value, (bool, np.bool_)))
 COUNT = whole(1, 1_000_000)  # so many can be planned for
 SEED = whole(0)  # without one, a study could not be resumed
 FINITE = Rule("a number", lambda value: is_number(value) and math.isfinite(value))

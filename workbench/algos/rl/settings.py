@@ -14,7 +14,7 @@ from workbench.algos.rl.loss import Reduction
 from workbench.algos.rl.model import Init, check_network, reads_rgb
 from workbench.algos.rl.optim import Optimizer, SharedRMSProp
 from workbench.core.budget import Budget
-from workbench.core.checks import DECAY, FROM_ZERO, POSITIVE, SHARE, check, check_named, whole
+from workbench.core.checks import DECAY, FROM_ZERO, POSITIVE, SHARE, TRUTH, check, check_named, whole
 from workbench.core.errors import InvalidInput, refuse_unknown, unknown
 from workbench.core.protocols import Scalar
 
@@ -111,6 +111,8 @@ class Settings:
         check(self, FROM_ZERO, "entropy_beta", "value_weight", "log_epsilon")
         check(self, SHARE, "gamma")
         check(self, DECAY, "repeat_action_probability")
+        check(self, TRUTH, *(setting.name for setting in dataclasses.fields(self) if setting.type is bool))
+        check(self, TRUTH.or_none(), "clip_rewards")
         check_named(self, "init", get_args(Init))
         check_named(self, "reduction", get_args(Reduction))
         check_named(self, "precision", ("auto", *get_args(Precision)))
@@ -135,7 +137,13 @@ class Settings:
     @property
     def rules(self) -> Rules:
         """How this trial's games are played, in training and in evaluation."""
-        return Rules(self.noop_max, self.max_episode_frames, self.repeat_action_probability, self.fire_on_reset)
+        most = self.max_episode_frames  # NumPy's numbers are neither the emulator's nor JSON's
+        return Rules(
+            noop_max=int(self.noop_max),
+            max_episode_frames=None if most is None else int(most),
+            repeat_action_probability=float(self.repeat_action_probability),
+            fire_on_reset=bool(self.fire_on_reset),
+        )
 
     @property
     def repeatable(self) -> bool:

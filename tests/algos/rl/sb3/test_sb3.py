@@ -497,6 +497,11 @@ def test_a_hyperparameter_in_the_wrong_place_is_told_where_it_stands():
         SB3("PPO", "CartPole-v1", n_steps=128)
 
 
+def test_what_is_neither_true_nor_false_is_refused():
+    with pytest.raises(InvalidInput, match="SB3 needs normalize true or false, got 'no'"):
+        SB3("PPO", "CartPole-v1", normalize="no")
+
+
 def test_libraries_that_are_missing_are_one_line(monkeypatch):
     def missing(module):
         raise ModuleNotFoundError(module)
