@@ -17,6 +17,7 @@ from workbench.core.checks import (
     check,
     check_named,
     check_value,
+    plain_seed,
     whole,
 )
 from workbench.core.errors import InvalidInput
@@ -56,6 +57,13 @@ def test_a_switch_is_true_or_false_and_no_word_or_number() -> None:
     for value in (1, 0, "false", None):
         with pytest.raises(InvalidInput, match=f"Thing needs n true or false, got {value!r}"):
             check_value(Thing(), TRUTH, "n", value)
+
+
+def test_a_seed_comes_back_plain() -> None:
+    assert type(plain_seed(np.uint32(7))) is int
+    for value in (-1, 1.0, None, True):
+        with pytest.raises(InvalidInput, match=f"a seed is a whole number from 0, got {value!r}"):
+            plain_seed(value)
 
 
 def test_a_setting_may_be_left_out_where_that_is_allowed() -> None:

@@ -66,6 +66,13 @@ def check_value(owner: object, rule: Rule, name: str, value: object) -> None:
         raise InvalidInput(f"{type(owner).__name__} needs {name} {rule.words}, got {value!r}")
 
 
+def plain_seed(seed: object) -> int:
+    """Give a seed as a plain number, which JSON and every library take; refuse what is none."""
+    if not SEED.fits(seed):
+        raise InvalidInput(f"a seed is {SEED.words}, got {seed!r}")
+    return int(seed)  # type: ignore[call-overload, no-any-return]
+
+
 def check_named(owner: object, name: str, allowed: Collection[str]) -> None:
     """Refuse a setting that is none of the names allowed."""
     if (got := getattr(owner, name)) not in allowed:

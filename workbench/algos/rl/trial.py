@@ -23,6 +23,7 @@ from workbench.algos.rl.precision import choose_precision
 from workbench.algos.rl.rollout import Segments
 from workbench.algos.rl.settings import RMSPropSettings, Settings
 from workbench.algos.rl.workers import Workers
+from workbench.core.checks import plain_seed
 from workbench.core.machine import cores_a_slot
 from workbench.core.protocols import Metrics, Progress
 
@@ -60,7 +61,7 @@ class Trial(ABC):
         most_agents: int | None = None,
         n_segments: int | None = None,
     ) -> None:
-        self.settings, self.seed, self.n_groups = settings, seed, n_groups
+        self.settings, self.seed, self.n_groups = settings, plain_seed(seed), n_groups
         self.game = settings.found_game()
         self.clips_rewards = self.game.atari if settings.clip_rewards is None else settings.clip_rewards
         self.learner = _learner(settings, self.game, seed)

@@ -23,6 +23,7 @@ from workbench.algos.rl.sb3.checkpoint import read, write
 from workbench.algos.rl.sb3.make import make_environments, make_model
 from workbench.algos.rl.sb3.settings import SB3Settings
 from workbench.algos.rl.trial import LAST_RETURNS, PROGRESS_S, derived
+from workbench.core.checks import plain_seed
 from workbench.core.protocols import Measured, Metrics, Progress
 
 FOR_EVER = 2**62  # steps: phases end by the callback
@@ -50,12 +51,12 @@ class SB3Trial:
     """
 
     def __init__(self, settings: SB3Settings, seed: int) -> None:
-        self.settings, self.seed = settings, seed
+        self.settings, self.seed = settings, plain_seed(seed)
         self.episodes = Episodes(settings.n_envs, settings.score_window)
         self._draws = _Draws()
         torch.set_num_threads(settings.torch_threads)
         with self._draws.lent():
-            self.model = make_model(settings, make_environments(settings, self.episodes), seed)
+            self.model = make_model(settings, make_environments(settings, self.episodes), self.seed)
         self.model.set_logger(Logger(None, []))
         vars(self.model).update(_update_current_progress_remaining=self._schedule, _excluded_save_params=self._left_out)
         if isinstance(getattr(self.model, "replay_buffer", None), HerReplayBuffer):
