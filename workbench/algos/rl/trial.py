@@ -180,6 +180,8 @@ class Trial(ABC):
         }
         if self._within:
             counters["within"] = {**self._before, "seconds": self._before["seconds"] - self._meter.seconds}
+        elif self._loaded_within is not None:  # saved again before it went on
+            counters["within"] = self._loaded_within
         state = {
             "model": self.model.state_dict(),
             "optimizer": self.learner.optimizer.state_dict(),
