@@ -138,6 +138,7 @@ class BA3CTrial(Trial):
             stats = Stats.of(numbers[-N_STATS:])
             mean = unflat(numbers[:-N_STATS] / self.settings.n_ranks, list(self.model.parameters()))
             self._make(stats, partial(self.learner.step, mean))
+            self.learner.settle()
             player.version = self.learner.updates
             self._steps += int(stats.steps)
             self._finished += int(stats.episodes)
