@@ -40,6 +40,7 @@ def is_number(value: object) -> TypeGuard[float]:
 
 
 TRUTH = Rule("true or false", lambda value: isinstance(value, (bool, np.bool_)))
+WORD = Rule("a word", lambda value: isinstance(value, str))
 COUNT = whole(1, 1_000_000)  # so many can be planned for
 SEED = whole(0)  # without one, a study could not be resumed
 FINITE = Rule("a number", lambda value: is_number(value) and math.isfinite(value))

@@ -3,6 +3,7 @@
 import dataclasses
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
+from os import PathLike
 from typing import Any, ClassVar, Literal, Self, get_args
 
 import torch
@@ -14,7 +15,7 @@ from workbench.algos.rl.loss import Reduction
 from workbench.algos.rl.model import Init, check_network, reads_rgb
 from workbench.algos.rl.optim import Optimizer, SharedRMSProp
 from workbench.core.budget import Budget
-from workbench.core.checks import DECAY, FROM_ZERO, POSITIVE, SHARE, TRUTH, check, check_named, whole
+from workbench.core.checks import DECAY, FROM_ZERO, POSITIVE, SHARE, TRUTH, WORD, Rule, check, check_named, whole
 from workbench.core.errors import InvalidInput, refuse_unknown, unknown
 from workbench.core.protocols import Scalar
 
@@ -113,6 +114,8 @@ class Settings:
         check(self, DECAY, "repeat_action_probability")
         check(self, TRUTH, *(setting.name for setting in dataclasses.fields(self) if setting.type is bool))
         check(self, TRUTH.or_none(), "clip_rewards")
+        check(self, WORD, "network")
+        check(self, Rule("a directory", lambda value: isinstance(value, str | PathLike)).or_none(), "start_from")
         check_named(self, "init", get_args(Init))
         check_named(self, "reduction", get_args(Reduction))
         check_named(self, "precision", ("auto", *get_args(Precision)))
@@ -186,8 +189,8 @@ class Settings:
             return torch.device("cuda" if torch.cuda.is_available() else "cpu")
         try:
             device = torch.device(self.device)
-        except RuntimeError:
-            raise unknown("device", self.device, ["auto", "cpu", "cuda"]) from None
+        except (RuntimeError, TypeError, ValueError):
+            raise unknown("device", str(self.device), ["auto", "cpu", "cuda"]) from None
         if device.type not in ("cpu", "cuda") or (device.type == "cuda" and not torch.cuda.is_available()):
             raise InvalidInput(f"device {self.device!r} is not available here: use 'auto' or 'cpu'")
         return device

@@ -497,6 +497,13 @@ def test_a_hyperparameter_in_the_wrong_place_is_told_where_it_stands():
         SB3("PPO", "CartPole-v1", n_steps=128)
 
 
+def test_what_is_no_word_is_refused():
+    with pytest.raises(InvalidInput, match=r"SB3 needs algorithm a word, got \['PPO'\]"):
+        SB3(["PPO"], "CartPole-v1")
+    with pytest.raises(InvalidInput, match=r"SB3 needs policy a word, or None, got 3"):
+        SB3("PPO", "CartPole-v1", policy=3)
+
+
 def test_what_is_neither_true_nor_false_is_refused():
     with pytest.raises(InvalidInput, match="SB3 needs normalize true or false, got 'no'"):
         SB3("PPO", "CartPole-v1", normalize="no")
