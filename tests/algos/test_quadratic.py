@@ -35,8 +35,11 @@ def test_a_copy_takes_theta_and_keeps_its_own_direction(tmp_path) -> None:
     ("settings", "says"),
     [
         ({"phase": Budget(seconds=1)}, "counts its phases in updates"),
-        ({"learning_rate": 0.0}, "learning_rate > 0"),
+        ({"learning_rate": 0.0}, "learning_rate a number above 0, got 0.0"),
+        ({"learning_rate": "fast"}, "learning_rate a number above 0, got 'fast'"),
         ({"theta": (1.0,)}, "two finite numbers"),
+        ({"theta": 1.0}, "two finite numbers"),
+        ({"theta": ("0.9", 0.9)}, "two finite numbers"),
     ],
 )
 def test_settings_that_cannot_be_are_refused(settings, says) -> None:

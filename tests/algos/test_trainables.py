@@ -81,6 +81,21 @@ def test_a_trial_goes_on_from_a_checkpoint_into_the_next_phase(factory, tmp_path
     second.close()
 
 
+def test_a_trial_under_way_goes_back_to_its_checkpoint_and_saves_into_it_again(factory, tmp_path) -> None:
+    trial, fresh = factory({}, 0), factory({}, 0)
+    trial.train_phase(silent)
+    trial.save(tmp_path)
+    fresh.load(tmp_path)
+    trial.train_phase(silent)
+    trial.load(tmp_path)
+    trial.save(tmp_path)
+    for one in (trial, fresh):
+        one.train_phase(silent)
+    assert trial.train_phase(silent)["updates"] == fresh.train_phase(silent)["updates"]
+    trial.close()
+    fresh.close()
+
+
 def test_another_trial_may_go_on_from_it_with_a_seed_of_its_own(factory, tmp_path) -> None:
     donor, copy = factory({}, 0), factory({}, 1)
     before = donor.train_phase(silent)

@@ -13,9 +13,11 @@ from workbench.core.checks import (
     PART,
     POSITIVE,
     SHARE,
+    TRUTH,
     check,
     check_named,
     check_value,
+    plain_seed,
     whole,
 )
 from workbench.core.errors import InvalidInput
@@ -47,6 +49,21 @@ def test_what_a_setting_may_be(rule, good, bad, words) -> None:
         with pytest.raises(InvalidInput) as refused:
             check(Thing(fine=1, n=value), rule, "n")
         assert str(refused.value) == f"Thing needs n {words}, got {value!r}"
+
+
+def test_a_switch_is_true_or_false_and_no_word_or_number() -> None:
+    for value in (True, False, np.bool_(True)):
+        check_value(Thing(), TRUTH, "n", value)
+    for value in (1, 0, "false", None):
+        with pytest.raises(InvalidInput, match=f"Thing needs n true or false, got {value!r}"):
+            check_value(Thing(), TRUTH, "n", value)
+
+
+def test_a_seed_comes_back_plain() -> None:
+    assert type(plain_seed(np.uint32(7))) is int
+    for value in (-1, 1.0, None, True):
+        with pytest.raises(InvalidInput, match=f"a seed is a whole number from 0, got {value!r}"):
+            plain_seed(value)
 
 
 def test_a_setting_may_be_left_out_where_that_is_allowed() -> None:

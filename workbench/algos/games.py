@@ -101,7 +101,7 @@ class GamesTrial:
         """Write every agent into a folder of its own."""
         for k, trial in enumerate(self._trials.values()):
             inner = Path(path) / f"game-{k}"
-            inner.mkdir()
+            inner.mkdir(exist_ok=True)
             trial.save(inner)
 
     def load(self, path: Path) -> None:

@@ -2,7 +2,7 @@
 
 import json
 import math
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import ClassVar
@@ -10,6 +10,7 @@ from typing import ClassVar
 import numpy as np
 
 from workbench.core.budget import Budget
+from workbench.core.checks import FINITE, POSITIVE, check
 from workbench.core.errors import InvalidInput, unknown
 from workbench.core.protocols import Config, Metrics, Progress
 
@@ -39,13 +40,13 @@ class Quadratic:
     theta: tuple[float, float] = (0.9, 0.9)
 
     def __post_init__(self) -> None:
-        object.__setattr__(self, "theta", tuple(self.theta))
         if not isinstance(self.phase, Budget) or self.phase.unit != "updates":
             raise InvalidInput(f"Quadratic counts its phases in updates: write Budget(updates=4), got {self.phase!r}")
-        if not 0 < self.learning_rate < math.inf:
-            raise InvalidInput(f"Quadratic needs learning_rate > 0, got {self.learning_rate!r}")
-        if len(self.theta) != 2 or not np.isfinite(self.theta).all():
-            raise InvalidInput(f"Quadratic starts at two finite numbers theta, got {self.theta}")
+        check(self, POSITIVE, "learning_rate")
+        theta = self.theta
+        if not isinstance(theta, Sequence | np.ndarray) or len(theta) != 2 or not all(map(FINITE.fits, theta)):
+            raise InvalidInput(f"Quadratic starts at two finite numbers theta, got {theta!r}")
+        object.__setattr__(self, "theta", tuple(theta))
 
     @classmethod
     def check(cls, config_names: Iterable[str]) -> None:

@@ -130,7 +130,7 @@ class ReplayTrial:
     def save(self, path: Path) -> None:
         """Write the trial within, and how far the schedule has come."""
         inner = Path(path) / _INNER
-        inner.mkdir()
+        inner.mkdir(exist_ok=True)
         self._trial.save(inner)
         (Path(path) / _STATE).write_text(json.dumps({"phase": self.phase}))
 

@@ -5,6 +5,8 @@ from collections.abc import Callable, Collection
 from numbers import Integral, Real
 from typing import Any, NamedTuple, TypeGuard
 
+import numpy as np
+
 from workbench.core.errors import InvalidInput, unknown
 
 
@@ -37,6 +39,8 @@ def is_number(value: object) -> TypeGuard[float]:
     return isinstance(value, Real) and not isinstance(value, bool)
 
 
+TRUTH = Rule("true or false", lambda value: isinstance(value, (bool, np.bool_)))
+WORD = Rule("a word", lambda value: isinstance(value, str))
 COUNT = whole(1, 1_000_000)  # so many can be planned for
 SEED = whole(0)  # without one, a study could not be resumed
 FINITE = Rule("a number", lambda value: is_number(value) and math.isfinite(value))
@@ -61,6 +65,13 @@ def check_value(owner: object, rule: Rule, name: str, value: object) -> None:
         good = False
     if not good:
         raise InvalidInput(f"{type(owner).__name__} needs {name} {rule.words}, got {value!r}")
+
+
+def plain_seed(seed: object) -> int:
+    """Give a seed as a plain number, which JSON and every library take; refuse what is none."""
+    if not SEED.fits(seed):
+        raise InvalidInput(f"a seed is {SEED.words}, got {seed!r}")
+    return int(seed)  # type: ignore[call-overload, no-any-return]
 
 
 def check_named(owner: object, name: str, allowed: Collection[str]) -> None:

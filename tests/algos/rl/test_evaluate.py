@@ -62,6 +62,19 @@ def test_evaluation_leaves_every_generator_and_weight_alone():
     assert all(torch.equal(a, b) for a, b in zip(trial.model.parameters(), before[3], strict=True))
 
 
+def test_no_games_and_what_is_no_seed_are_refused_in_a_line(tmp_path, capsys):
+    trial = GA3C("CartPole-v1")({}, np.int64(1))
+    trial.save(tmp_path)  # a plain seed: NumPy's is none of JSON's numbers
+    for n_games in (0, -1, 2.5):
+        with pytest.raises(InvalidInput, match=f"n_episodes games, a whole number from 1, got {n_games}"):
+            evaluate(trial.model, trial.game, n_games)
+    assert main(["evaluate", str(tmp_path), "--seed", "-1"]) == 2
+    assert "a seed is a whole number from 0, got -1" in capsys.readouterr().err
+    for refused in (lambda: watch(tmp_path, tmp_path / "game.gif", seed=-1), lambda: GA3C("CartPole-v1")({}, -1)):
+        with pytest.raises(InvalidInput, match="a seed is a whole number from 0, got -1"):
+            refused()
+
+
 def test_normalised_scores():
     assert normalised(-18, "pong") == 0
     assert normalised(16, "pong") == 1

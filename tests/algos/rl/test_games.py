@@ -22,6 +22,14 @@ def test_gymnasium_games():
     assert (game.obs_shape, game.n_actions, game.frames_per_step, game.atari) == ((4,), 2, 1, False)
 
 
+@pytest.mark.parametrize("name", ["PongNoFrameskip-v4", "Breakout-v0"])
+def test_atari_s_bare_screens_need_wrappers_or_the_game_s_own_name(name):
+    with pytest.raises(InvalidInput, match=rf"{name} shows Atari's bare screens, \(210, 160, 3\).*as in 'Pong'"):
+        find_game(name)
+    assert find_game(name, env_kwargs={"obs_type": "ram"}).obs_shape == (128,)
+    assert find_game(name, wrappers=["gymnasium.wrappers:FlattenObservation"]).obs_shape == (210 * 160 * 3,)
+
+
 def test_an_unknown_game_names_its_neighbours():
     with pytest.raises(InvalidInput, match=r"unknown game 'Pogn': did you mean 'pong'"):
         find_game("Pogn")

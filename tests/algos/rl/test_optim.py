@@ -122,3 +122,10 @@ def test_clipping_by_the_average_norm_divides_by_the_number_of_elements():
     torch.testing.assert_close(clip_by_average_norm(grad, 0.1), grad * (0.1 / 2.5))
     wide = torch.full((10_000,), 1.0)  # norm 100, average norm 0.01: a large tensor is hardly ever clipped
     assert clip_by_average_norm(wide, 0.1) is wide
+
+
+def test_all_that_adam_remembers_lies_where_its_weights_do():
+    """Ranks join it with the weights into one array; `meta` stands for a GPU."""
+    adam = SharedAdam([torch.zeros(3, device="meta"), torch.zeros(2, 2, device="meta")], 0.1)
+    kept = [tensor.reshape(-1) for tensors in adam.state_dict().values() for tensor in tensors]
+    assert torch.cat([*(w.reshape(-1) for w in adam.params), *kept]).device.type == "meta"

@@ -192,6 +192,12 @@ def test_a_trial_that_starts_from_anothers_weights_begins_its_own_phases_and_fal
     first.save(tmp_path)
     steps, games = first.steps, first.finished
     first.close()
+    again = GA3C("CartPole-v1", Budget(frames=1000), **settings)({}, 1)
+    again.load(tmp_path)
+    again.save(tmp_path)  # it has not gone on, and stands within the phase as before
+    again.load(tmp_path)
+    assert again.train_phase(lambda metrics: None)["frames"] < steps + 1000
+    again.close()
     second = GA3C("CartPole-v1", Budget(frames=1000), start_from=str(tmp_path), anneal_frames=4000, **settings)({}, 2)
     metrics = second.train_phase(lambda metrics: None)
     assert metrics["frames"] - steps >= 1000

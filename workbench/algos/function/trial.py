@@ -72,12 +72,15 @@ class FunctionTrial:
         CheckpointError
             There is none.
         """
-        self._state = load_state(Path(path), self._name)
+        state = load_state(Path(path), self._name)
+        self.close()  # what is under way goes on from elsewhere
+        self._state = state
 
     def close(self) -> None:
-        """Close the generator, which runs its ``finally`` blocks."""
+        """Close the generator, which runs its ``finally`` blocks; another phase begins a new one."""
         if self._generator is not None:
             self._thread.close(getattr(self._generator, "close", lambda: None))
+            self._thread = _Thread(f"trial of {self._name}")
         self._generator = self._state = None
 
     def _next(self) -> Any:

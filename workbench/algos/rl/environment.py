@@ -98,6 +98,20 @@ def longest_of(env: gymnasium.Env) -> int | None:
     return min(limits, default=None)
 
 
+def check_finite(name: str, what: str, given: np.ndarray) -> None:
+    """Refuse what an environment gives if it is no number: it would be told of training as if that had diverged.
+
+    Raises
+    ------
+    InvalidInput
+        It is NaN or infinite.
+    """
+    if given.dtype.kind == "f" and not np.isfinite(given).all():
+        raise InvalidInput(
+            f"{name} has given {what} that is NaN or infinite: mend its step() or reset(), no agent can learn from it"
+        )
+
+
 def readable(env: gymnasium.Env) -> gymnasium.Env:
     """Wrap an environment, by Gymnasium's own wrappers, so that the networks here can play it.
 

@@ -22,7 +22,7 @@ from ale_py.vector_env import AtariVectorEnv
 from gymnasium.vector import AutoresetMode, SyncVectorEnv, VectorEnv
 
 from workbench.algos.rl.emulators import keep_emulators, open_emulators
-from workbench.algos.rl.environment import readable
+from workbench.algos.rl.environment import check_finite, readable
 from workbench.algos.rl.frames import SCREEN, SIDE, STACK, Frames, own_frames_pay
 from workbench.algos.rl.games import ATARI_FRAMESKIP, DEFAULT_RULES, Game, Rules
 from workbench.core.errors import InvalidInput
@@ -198,12 +198,8 @@ class GymnasiumAgents:
         started = self._fresh
         self._fresh = (terminated | truncated) & ~started
         obs, rewards = np.asarray(obs, self.game.obs_dtype), np.asarray(rewards, np.float32)
-        for what, given in (("an observation", obs), ("a reward", rewards)):
-            if given.dtype.kind == "f" and not np.isfinite(given).all():
-                raise InvalidInput(
-                    f"{self.game.name} has given {what} that is NaN or infinite: mend its step() or reset(), "
-                    "no agent can learn from it"
-                )
+        check_finite(self.game.name, "an observation", obs)
+        check_finite(self.game.name, "a reward", rewards)
         return Step(self._ids, obs, rewards, terminated, truncated, started)
 
     def send(self, actions: np.ndarray) -> None:

@@ -10,6 +10,7 @@ from workbench.algos.rl.agents import sample
 from workbench.algos.rl.envs import Agents, make_agents
 from workbench.algos.rl.games import DEFAULT_RULES, Game, Rules
 from workbench.algos.rl.model import ActorCritic
+from workbench.core.checks import plain_seed, whole
 from workbench.core.errors import InvalidInput
 
 AT_ONCE = 32  # games played side by side
@@ -122,8 +123,12 @@ def evaluate(
     Raises
     ------
     InvalidInput
-        A game does not end: it has no limit and is longer than Atari's longest.
+        A game does not end: it has no limit and is longer than Atari's longest. Or there are no games to play, or what
+        is given as the seed is none.
     """
+    if not whole(1).fits(n_episodes):
+        raise InvalidInput(f"an evaluation plays n_episodes games, {whole(1).words}, got {n_episodes!r}")
+    seed = plain_seed(seed)
     generator = np.random.default_rng([seed, 1])
     returns, lengths = [], []
     for first in range(0, n_episodes, AT_ONCE):

@@ -109,7 +109,8 @@ def find_game(
     Raises
     ------
     InvalidInput
-        The game is not known or cannot be made, or its actions are not discrete, or no network can read it.
+        The game is not known or cannot be made, or its actions are not discrete, or no network can read it. Or it is an
+        Atari game by Gymnasium's older names, ``PongNoFrameskip-v4``, whose frames nothing stacks.
     """
     if not isinstance(name, str):
         raise InvalidInput(f"a game goes by its name, got {name!r}: gymnasium.register('Mine-v0', MyEnv) gives it one")
@@ -118,7 +119,7 @@ def find_game(
     roms = {_folded(rom): rom for rom in ale_py.roms.get_all_rom_ids()}
     rom = roms.get(_folded(name.removeprefix("ALE/").removesuffix("-v5")))
     if rom is None:
-        own = [i for i in gymnasium.registry if "/" not in i]
+        own = [i for i in gymnasium.registry if "/" not in i and not _is_bare_atari(i)]
         raise unknown("game", name.rpartition(":")[2], [*roms.values(), *own])
     if env_kwargs or wrappers:
         raise InvalidInput(
@@ -143,10 +144,21 @@ def _folded(name: str) -> str:
     return "".join(c for c in name.lower() if c.isalnum())
 
 
+def _is_bare_atari(name: str) -> bool:
+    """Tell whether an id is one of those by which Gymnasium itself steps Atari's games, ``PongNoFrameskip-v4``."""
+    return str(gymnasium.registry[name].entry_point).startswith("ale_py")
+
+
 def _gymnasium_game(recipe: Recipe) -> Game:
     """Make an environment once to read its spaces; refuse what the networks here cannot play."""
     plain = recipe.make()
     try:
+        screen = plain.observation_space.shape or ()
+        if _is_bare_atari(recipe.id.rpartition(":")[2]) and not recipe.wrappers and len(screen) > 1:
+            raise InvalidInput(
+                f"{recipe.id} shows Atari's bare screens, {screen} each and none before it, from which nobody learns: "
+                "name the game alone, as in 'Pong', or put wrappers around it that shrink and stack its frames"
+            )
         env = readable(plain)
         actions, obs = env.action_space, env.observation_space
         assert isinstance(actions, gymnasium.spaces.Discrete)

@@ -178,6 +178,11 @@ class Learner:
             tensor = tensor.pin_memory()
         return tensor.to(self.device, non_blocking=True)
 
+    def settle(self) -> None:
+        """Wait for a GPU: each thread has a stream there, and others are to find the weights complete."""
+        if self.device.type == "cuda":
+            torch.cuda.synchronize(self.device)
+
     def stream(self, priority: int) -> AbstractContextManager[object]:
         """Give each thread a CUDA stream of its own: predictions, of priority -1, do not queue behind training."""
         if self.device.type != "cuda":

@@ -150,7 +150,7 @@ class SharedAdam(Optimizer):
     ) -> None:
         super().__init__(params, lr)
         self.beta1, self.beta2, self.eps, self.max_average_norm = beta1, beta2, eps, max_average_norm
-        self.steps = torch.zeros(())
+        self.steps = torch.zeros((), device=self._weights[0].device)  # what ranks agree on is joined
         self.mean = [torch.zeros_like(w) for w in self._weights]
         self.square = [torch.zeros_like(w) for w in self._weights]
 

@@ -3,6 +3,7 @@
 import dataclasses
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
+from os import PathLike
 from typing import Any, ClassVar, Literal, Self, get_args
 
 import torch
@@ -14,7 +15,7 @@ from workbench.algos.rl.loss import Reduction
 from workbench.algos.rl.model import Init, check_network, reads_rgb
 from workbench.algos.rl.optim import Optimizer, SharedRMSProp
 from workbench.core.budget import Budget
-from workbench.core.checks import DECAY, FROM_ZERO, POSITIVE, SHARE, check, check_named, whole
+from workbench.core.checks import DECAY, FROM_ZERO, POSITIVE, SHARE, TRUTH, WORD, Rule, check, check_named, whole
 from workbench.core.errors import InvalidInput, refuse_unknown, unknown
 from workbench.core.protocols import Scalar
 
@@ -111,6 +112,10 @@ class Settings:
         check(self, FROM_ZERO, "entropy_beta", "value_weight", "log_epsilon")
         check(self, SHARE, "gamma")
         check(self, DECAY, "repeat_action_probability")
+        check(self, TRUTH, *(setting.name for setting in dataclasses.fields(self) if setting.type is bool))
+        check(self, TRUTH.or_none(), "clip_rewards")
+        check(self, WORD, "network")
+        check(self, Rule("a directory", lambda value: isinstance(value, str | PathLike)).or_none(), "start_from")
         check_named(self, "init", get_args(Init))
         check_named(self, "reduction", get_args(Reduction))
         check_named(self, "precision", ("auto", *get_args(Precision)))
@@ -135,7 +140,13 @@ class Settings:
     @property
     def rules(self) -> Rules:
         """How this trial's games are played, in training and in evaluation."""
-        return Rules(self.noop_max, self.max_episode_frames, self.repeat_action_probability, self.fire_on_reset)
+        most = self.max_episode_frames  # NumPy's numbers are neither the emulator's nor JSON's
+        return Rules(
+            noop_max=int(self.noop_max),
+            max_episode_frames=None if most is None else int(most),
+            repeat_action_probability=float(self.repeat_action_probability),
+            fire_on_reset=bool(self.fire_on_reset),
+        )
 
     @property
     def repeatable(self) -> bool:
@@ -178,8 +189,8 @@ class Settings:
             return torch.device("cuda" if torch.cuda.is_available() else "cpu")
         try:
             device = torch.device(self.device)
-        except RuntimeError:
-            raise unknown("device", self.device, ["auto", "cpu", "cuda"]) from None
+        except (RuntimeError, TypeError, ValueError):
+            raise unknown("device", str(self.device), ["auto", "cpu", "cuda"]) from None
         if device.type not in ("cpu", "cuda") or (device.type == "cuda" and not torch.cuda.is_available()):
             raise InvalidInput(f"device {self.device!r} is not available here: use 'auto' or 'cpu'")
         return device

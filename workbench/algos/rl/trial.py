@@ -23,6 +23,7 @@ from workbench.algos.rl.precision import choose_precision
 from workbench.algos.rl.rollout import Segments
 from workbench.algos.rl.settings import RMSPropSettings, Settings
 from workbench.algos.rl.workers import Workers
+from workbench.core.checks import plain_seed
 from workbench.core.machine import cores_a_slot
 from workbench.core.protocols import Metrics, Progress
 
@@ -60,7 +61,7 @@ class Trial(ABC):
         most_agents: int | None = None,
         n_segments: int | None = None,
     ) -> None:
-        self.settings, self.seed, self.n_groups = settings, seed, n_groups
+        self.settings, self.seed, self.n_groups = settings, plain_seed(seed), n_groups
         self.game = settings.found_game()
         self.clips_rewards = self.game.atari if settings.clip_rewards is None else settings.clip_rewards
         self.learner = _learner(settings, self.game, seed)
@@ -88,8 +89,7 @@ class Trial(ABC):
         self._began_at = 0  # steps that the weights had seen when the trial began
         self.kept: dict[str, float] = {}  # what a system has measured of these weights, for later phases to tell
         if settings.start_from is not None:
-            self.load(Path(settings.start_from))
-            self._began_at, self._loaded_within = self._steps_before, None
+            self._start_from(Path(settings.start_from))
 
     @property
     def model(self) -> ActorCritic:
@@ -180,6 +180,8 @@ class Trial(ABC):
         }
         if self._within:
             counters["within"] = {**self._before, "seconds": self._before["seconds"] - self._meter.seconds}
+        elif self._loaded_within is not None:  # saved again before it went on
+            counters["within"] = self._loaded_within
         state = {
             "model": self.model.state_dict(),
             "optimizer": self.learner.optimizer.state_dict(),
@@ -217,6 +219,11 @@ class Trial(ABC):
             group.close()
         self._groups = []
         self.episodes.abandon()
+
+    def _start_from(self, path: Path) -> None:
+        """Begin with a checkpoint's weights and counters; phases, and a rate that falls, begin here."""
+        self.load(path)
+        self._began_at, self._loaded_within = self._steps_before, None
 
     @abstractmethod
     def _run(self) -> None:

@@ -22,6 +22,7 @@ from workbench.algos.rl.envs import make_agents
 from workbench.algos.rl.frames import STACK
 from workbench.algos.rl.games import DEFAULT_RULES, Game, Rules
 from workbench.algos.rl.model import ActorCritic
+from workbench.core.checks import plain_seed
 from workbench.core.errors import InvalidInput, unknown
 
 WIDTH, SCREEN, PANEL = 336, 336, 132  # pixels: of all, of the game, of what is drawn under it
@@ -144,6 +145,7 @@ def play(
     model: ActorCritic, game: Game, seed: int, greedy: bool, max_steps: int, rules: Rules = DEFAULT_RULES
 ) -> Iterator[Thought]:
     """Play one game from its start to its end, or for `max_steps`, with generators of its own."""
+    seed = plain_seed(seed)
     generator = np.random.default_rng([seed, 1])
     threads = torch.get_num_threads()
     torch.set_num_threads(1)  # for one observation, more threads only wait for each other

@@ -105,6 +105,48 @@ def test_every_rank_counts_the_games_and_steps_of_all(how):
     close(ranks)
 
 
+class StoppedError(Exception):
+    pass
+
+
+def test_a_trial_that_starts_from_another_in_mid_phase_has_a_whole_phase_of_its_own(tmp_path, monkeypatch):
+    monkeypatch.setattr("workbench.algos.rl.trial.PROGRESS_S", 0.0)
+
+    def in_mid_phase(metrics):
+        if metrics["updates"] == 15:
+            raise StoppedError
+
+    donor = cartpole(20, n_ranks=1)({}, 0)
+    with pytest.raises(StoppedError):
+        donor.train_phase(in_mid_phase)
+    donor.save(tmp_path)
+    trial = cartpole(20, n_ranks=1, start_from=str(tmp_path))({}, 1)
+    metrics = trial.train_phase(silent)
+    assert metrics["updates"] == 15 + 20
+    assert metrics["games"] == metrics["episodes"] - donor.finished
+    close([donor, trial])
+
+
+@pytest.mark.parametrize("how", [{}, {"n_awaited": 1}])
+def test_a_gpu_is_waited_for_between_new_weights_and_the_next_actions(how):
+    """On a GPU both are under way in streams of their own; there is none here: what is called says it."""
+    ranks = ranks_of(cartpole(3, n_ranks=2, **how))
+    called: list[str] = []
+    learner, player = ranks[1].learner, ranks[1].player
+    changes = (player, "take") if how else (learner, "step")
+
+    def noting(owner, name):
+        real = getattr(owner, name)
+        setattr(owner, name, lambda *given: (called.append(name), real(*given))[1])
+
+    for owner, name in (changes, (learner, "settle"), (learner, "predict")):
+        noting(owner, name)
+    train(ranks)
+    close(ranks)
+    after = [called[i + 1] for i, name in enumerate(called) if name == changes[1]]
+    assert set(after) == {"settle"}
+
+
 # -- the straggler rule ---------------------------------------------------------------------------------------------
 
 

@@ -14,6 +14,7 @@ from workbench.algos.rl.checkpoint import load_agent
 from workbench.algos.rl.evaluate import evaluate
 from workbench.algos.rl.ga3c.settings import AUTHORS
 from workbench.algos.rl.ga3c.trial import GA3C
+from workbench.algos.rl.games import Rules
 from workbench.algos.rl.learner import DivergenceError
 from workbench.core.budget import Budget
 from workbench.core.errors import InvalidInput
@@ -242,12 +243,27 @@ def test_configs_are_checked_before_anything_starts():
         ({"n_groups": 9, "n_agents": 8}, "9 groups of agents need as many agents, got 8"),
         ({"init": "xavier"}, "unknown init"),
         ({"device": "gpu"}, "unknown device"),
+        ({"device": None}, "unknown device 'None'"),
+        ({"network": ["small"]}, r"network a word, got \['small'\]"),
+        ({"start_from": 3}, "start_from a directory, or None, got 3"),
         ({"phase": 100}, "phase is a Budget"),
+        ({"lockstep": "false"}, "GA3C needs lockstep true or false, got 'false'"),
+        ({"fire_on_reset": 1}, "fire_on_reset true or false, got 1"),
+        ({"clip_rewards": "no"}, "clip_rewards true or false, or None, got 'no'"),
     ],
 )
 def test_settings_are_checked(setting, message):
     with pytest.raises(InvalidInput, match=message):
         GA3C(**setting)
+
+
+def test_numpys_numbers_are_played_by_and_saved(tmp_path):
+    numbers = {"noop_max": np.int64(3), "max_episode_frames": np.int64(40), "fire_on_reset": np.bool_(True)}
+    trial = GA3C("Pong", n_agents=1, n_groups=1, repeat_action_probability=np.float32(0.25), **numbers)({}, 0)
+    trial._open()
+    trial.save(tmp_path)
+    assert load_agent(tmp_path).rules == Rules(3, 40, 0.25, True)
+    trial.close()
 
 
 def test_evaluation_touches_nothing_and_repeats():

@@ -59,7 +59,9 @@ def test_slow_environments_sleep_for_their_slowest_and_play_the_same(monkeypatch
     [
         ({"law": "weibull"}, "unknown law of step times"),
         ({"mean_s": -1}, "mean_s from 0"),
+        ({"mean_s": "1"}, "mean_s from 0, got '1'"),
         ({"cv": math.inf}, "cv a number from 0"),
+        ({"cv": None}, "cv a number from 0"),
         ({"law": "constant", "cv": 1.0}, "0 if constant"),
     ],
 )

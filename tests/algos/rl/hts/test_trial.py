@@ -425,6 +425,10 @@ def test_it_is_pickled_and_described_in_json():
         ({"clip_ratio": 0}, r"clip_ratio in \(0, 1\), got 0"),
         ({"step_time_law": "weibull"}, "unknown law of step times 'weibull'"),
         ({"step_time_cv": -1}, "cv a number from 0"),
+        (
+            {"method": "ppo", "sync_interval": 1, "n_agents": 1},
+            "a rollout of one experience.*teaches its policy nothing",
+        ),
     ],
 )
 def test_settings_are_checked(setting, message):

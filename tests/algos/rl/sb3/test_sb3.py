@@ -68,7 +68,50 @@ class Picture(gymnasium.Env):
         return self.observation_space.sample(), 2.0, False, self.t == 3, {}
 
 
+class Broken(Goal):
+    """Gives NaN or infinity in its third step, or when it begins its second game."""
+
+    def __init__(self, where):
+        self.where, self.games = where, 0
+
+    def reset(self, *, seed=None, options=None):
+        obs, info = super().reset(seed=seed)
+        self.games += 1
+        return self._broken(obs, self.where == "reset" and self.games == 2), info
+
+    def step(self, action):
+        obs, reward, *ends = super().step(action)
+        third = self.t == 3
+        reward = np.inf if self.where == "reward" and third else reward
+        return self._broken(obs, self.where == "obs" and third), reward, *ends
+
+    def _broken(self, obs, now):
+        return {**obs, "observation": np.full(2, np.nan, np.float32)} if now else obs
+
+
 gymnasium.register("SB3Goal-v0", Goal)
+gymnasium.register("SB3Broken-v0", Broken)
+
+
+class Lives(gymnasium.Env):
+    """Three lives of two steps, each step worth 5."""
+
+    observation_space, action_space = spaces.Box(0, 1, (1,), np.float32), spaces.Discrete(2)
+    ale = property(lambda self: self)
+
+    def lives(self):
+        return 3 - self.t // 2
+
+    def reset(self, *, seed=None, options=None):
+        self.t = 0
+        return np.zeros(1, np.float32), {}
+
+    def step(self, action):
+        self.t += 1
+        return np.zeros(1, np.float32), 5.0, self.t == 6, False, {}
+
+
+gymnasium.register("SB3Lives-v0", Lives)
 
 
 class Text(Picture):
@@ -189,6 +232,28 @@ def test_scores_are_of_the_games_that_ended_in_the_phase_in_raw_rewards():
     trial.close()
 
 
+@pytest.mark.parametrize("wrappers", [["EpisodicLifeEnv"], ["ClipRewardEnv"], ["EpisodicLifeEnv", "ClipRewardEnv"]])
+def test_scores_are_of_whole_games_in_raw_rewards_where_learning_is_of_lives_and_of_clipped_ones(wrappers):
+    factory = SB3(
+        "PPO",
+        "SB3Lives-v0",
+        Budget(frames=32),
+        SMALL_PPO,
+        min_games=1,
+        wrappers=[f"stable_baselines3.common.atari_wrappers:{name}" for name in wrappers],
+    )
+    trial, learned = factory({}, 0), []
+    played, train = trial.model.rollout_buffer, trial.model.train
+    trial.model.train = lambda: (learned.extend([played.rewards.copy(), played.episode_starts.copy()]), train())
+    metrics = trial.train_phase(silent)
+    assert (metrics["score"], metrics["episode_length"]) == (30.0, 6.0)
+    rewards, starts = learned
+    assert set(rewards.flatten()) == ({1.0} if "ClipRewardEnv" in wrappers else {5.0})
+    # three lives of a game of six steps, of which SB3 does not see the two that begin the second and the third
+    assert starts.sum() == (3 * 8 if "EpisodicLifeEnv" in wrappers else 6)
+    trial.close()
+
+
 def test_progress_shows_life_and_what_it_raises_ends_the_phase(monkeypatch):
     class EnoughError(Exception):
         pass
@@ -262,6 +327,19 @@ def test_replay_buffers_come_back_whole_and_into_another_size_the_newest(tmp_pat
     assert empty.model.replay_buffer.size() == 0
 
 
+def test_her_without_its_replay_buffer_waits_for_a_game_before_it_learns_on(tmp_path):
+    factory = SB3(**{**vars(KINDS["her"]), "keep_replay": False})
+    first, second = factory({}, 0), factory({}, 0)
+    updates = first.train_phase(silent)["updates"]
+    first.save(tmp_path)
+    second.load(tmp_path)
+    metrics = second.train_phase(silent)
+    assert metrics["frames"] == 80
+    assert metrics["updates"] - updates == 40 // 4 - 1  # games are of five steps, rollouts of four
+    for trial in (first, second):
+        trial.close()
+
+
 def test_running_means_come_back(tmp_path):
     donor, copy = KINDS["ppo on several"]({}, 0), KINDS["ppo on several"]({}, 1)
     donor.train_phase(silent)
@@ -273,6 +351,19 @@ def test_running_means_come_back(tmp_path):
     assert own.ret_rms.var == theirs.ret_rms.var
     assert isinstance(own.ret_rms.var, float | np.ndarray)
     copy.train_phase(silent)
+
+
+@pytest.mark.parametrize("name", ["ppo", "dqn", "her"])
+def test_a_trials_model_is_saved_and_loaded_as_any_of_sb3s(name, tmp_path):
+    trial = KINDS[name]({}, 0)
+    trial.train_phase(silent)
+    trial.model.save(tmp_path / "best.zip")
+    loaded = type(trial.model).load(tmp_path / "best.zip", gymnasium.make(trial.settings.env))
+    own = torch.cat([w.flatten() for w in loaded.policy.state_dict().values()])
+    torch.testing.assert_close(own, weights(trial), rtol=0, atol=0)
+    loaded.learn(64)
+    assert loaded._current_progress_remaining == pytest.approx(0.0, abs=0.05)  # of these 64 steps, not of the trial's
+    trial.close()
 
 
 def test_a_checkpoint_never_runs_code(tmp_path):
@@ -300,6 +391,28 @@ def test_training_that_blows_up_is_said_to_diverge():
     trial = ppo(hyperparameters={**SMALL_PPO, "max_grad_norm": 1e30})({"learning_rate": 1e30}, 0)
     with pytest.raises(FloatingPointError, match=r"diverged.*smaller learning rate"):
         train(trial, 5)
+
+
+@pytest.mark.parametrize("algorithm", ["PPO", "SAC"])
+@pytest.mark.parametrize(
+    ("where", "told"), [("obs", "an observation"), ("reset", "an observation"), ("reward", "a reward")]
+)
+def test_an_environment_that_gives_no_number_is_named(algorithm, where, told):
+    settings = SMALL_PPO if algorithm == "PPO" else OFF
+    trial = SB3(algorithm, "SB3Broken-v0", Budget(frames=64), settings, min_games=1, env_kwargs={"where": where})({}, 0)
+    with pytest.raises(InvalidInput, match=rf"SB3Broken-v0 has given {told} that is NaN or infinite"):
+        trial.train_phase(silent)
+    trial.close()
+
+
+def test_a_game_given_actions_that_are_no_numbers_is_not_to_blame():
+    trial = KINDS["td3 with noise"]({}, 0)
+    trial.train_phase(silent)
+    with torch.no_grad():
+        next(trial.model.actor.parameters()).fill_(np.nan)
+    with pytest.raises(FloatingPointError, match=r"training diverged: a weight is no longer a number"):
+        trial.train_phase(silent)
+    trial.close()
 
 
 def test_words_stand_for_the_objects_that_sb3_wants():
@@ -360,9 +473,40 @@ def test_what_cannot_be_is_one_line(case):
     assert "\n" not in str(caught.value)
 
 
+@pytest.mark.parametrize(
+    ("algorithm", "hyperparameters"),
+    [
+        ("RecurrentPPO", {"n_steps": 33, "batch_size": 32}),
+        ("RecurrentPPO", {"n_steps": 32, "batch_size": 1}),
+        ("MaskablePPO", {"n_steps": 65, "batch_size": 64}),
+        ("A2C", {"n_steps": 1, "normalize_advantage": True}),
+    ],
+)
+def test_a_batch_of_one_that_would_be_divided_by_its_deviation_is_refused(algorithm, hyperparameters):
+    if algorithm != "A2C":
+        pytest.importorskip("sb3_contrib")
+    with pytest.raises(InvalidInput, match=rf"{algorithm} divides advantages.*one stands alone.*other sizes"):
+        SB3(algorithm, "CartPole-v1", hyperparameters=hyperparameters)
+    SB3(algorithm, "CartPole-v1", hyperparameters={**hyperparameters, "normalize_advantage": False})
+    fitting = {"n_steps": 32} if algorithm == "A2C" else {"n_steps": 32, "batch_size": 32}
+    SB3(algorithm, "CartPole-v1", hyperparameters={**hyperparameters, **fitting})
+
+
 def test_a_hyperparameter_in_the_wrong_place_is_told_where_it_stands():
     with pytest.raises(InvalidInput, match=r"no setting 'n_steps'.*hyperparameters={'n_steps': 128}"):
         SB3("PPO", "CartPole-v1", n_steps=128)
+
+
+def test_what_is_no_word_is_refused():
+    with pytest.raises(InvalidInput, match=r"SB3 needs algorithm a word, got \['PPO'\]"):
+        SB3(["PPO"], "CartPole-v1")
+    with pytest.raises(InvalidInput, match=r"SB3 needs policy a word, or None, got 3"):
+        SB3("PPO", "CartPole-v1", policy=3)
+
+
+def test_what_is_neither_true_nor_false_is_refused():
+    with pytest.raises(InvalidInput, match="SB3 needs normalize true or false, got 'no'"):
+        SB3("PPO", "CartPole-v1", normalize="no")
 
 
 def test_libraries_that_are_missing_are_one_line(monkeypatch):

@@ -146,6 +146,7 @@ class Player:
     def take(self, weights: Weights) -> None:
         """Act on these weights from now on."""
         put(list(self.acting.parameters()), weights.numbers)
+        self.learner.settle()
         self.version = weights.version
 
     def _alive_if_playing(self) -> None:

@@ -5,6 +5,7 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
 from functools import partial
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -58,7 +59,7 @@ class BA3CTrial(Trial):
             {"greedy": BA3C_PROTOCOL.greedy, "rules": settings.rules, "n_threads": settings.emulator_threads},
         )
         if settings.start_from is not None and rank == 0:  # the others get it from here
-            self.load(settings.start_from)
+            self._start_from(Path(settings.start_from))
 
     # -- the gang ---------------------------------------------------------------------------------------------
 
@@ -137,6 +138,7 @@ class BA3CTrial(Trial):
             stats = Stats.of(numbers[-N_STATS:])
             mean = unflat(numbers[:-N_STATS] / self.settings.n_ranks, list(self.model.parameters()))
             self._make(stats, partial(self.learner.step, mean))
+            self.learner.settle()
             player.version = self.learner.updates
             self._steps += int(stats.steps)
             self._finished += int(stats.episodes)

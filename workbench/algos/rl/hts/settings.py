@@ -6,6 +6,7 @@ from typing import ClassVar, Literal, get_args
 from workbench.algos.rl.hts.step_time import Law, StepTime
 from workbench.algos.rl.settings import RMSPropSettings
 from workbench.core.checks import PART, Rule, check, check_named, whole
+from workbench.core.errors import InvalidInput
 
 Method = Literal["a2c", "ppo"]
 
@@ -69,6 +70,11 @@ class HTSSettings(RMSPropSettings):
         check(self, PART, "gae_lambda")
         check(self, Rule("in (0, 1)", lambda value: 0 < value < 1), "clip_ratio")
         check_named(self, "method", get_args(Method))
+        if self.method == "ppo" and self.sync_interval * self.n_agents == 1:
+            raise InvalidInput(
+                "PPO measures advantages from their mean: a rollout of one experience, sync_interval=1 of n_agents=1, "
+                "teaches its policy nothing; take more of either, or method='a2c'"
+            )
         self.step_time()
 
     def step_time(self) -> StepTime:

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Literal, get_args
 import numpy as np
 
 from workbench.algos.rl.envs import Agents, Step
+from workbench.core.checks import FROM_ZERO
 from workbench.core.errors import InvalidInput, unknown
 
 if TYPE_CHECKING:
@@ -45,9 +46,9 @@ class StepTime:
     def __post_init__(self) -> None:
         if self.law not in LAWS:
             raise unknown("law of step times", self.law, LAWS)
-        if not 0 <= self.mean_s < math.inf:
+        if not FROM_ZERO.fits(self.mean_s):
             raise InvalidInput(f"StepTime needs mean_s from 0, got {self.mean_s!r}")
-        if not 0 <= self.cv < math.inf or (self.law == "constant" and self.cv != 0):
+        if not FROM_ZERO.fits(self.cv) or (self.law == "constant" and self.cv != 0):
             raise InvalidInput(f"StepTime needs cv a number from 0, and 0 if constant, got {self.cv!r} for {self.law}")
 
     @property

@@ -28,7 +28,6 @@ from dataclasses import dataclass
 from threading import Barrier, BrokenBarrierError
 
 import numpy as np
-import torch
 
 from workbench.algos.rl.envs import Agents
 from workbench.algos.rl.hts.executor import Executor
@@ -186,7 +185,7 @@ class HTSTrial(Trial):
         promised = 0 if self._first_update or not self.settings.concurrent else 1
         if (update.lags != promised).any():
             raise RuntimeError(f"HTS promises a policy lag of {promised}, found {np.unique(update.lags).tolist()}")
-        self._settle()
+        self.learner.settle()
         self._first_update = False
         self._learnt = True
         self._learning_s += time.perf_counter() - began
@@ -240,12 +239,7 @@ class HTSTrial(Trial):
     def _take_newest(self) -> None:
         """Act with the newest weights from now on."""
         self._acting_version = self.learner.pull(self._acting)
-        self._settle()
-
-    def _settle(self) -> None:
-        """Wait for a GPU: each thread has a stream there, and others are to find the weights complete."""
-        if self.learner.device.type == "cuda":
-            torch.cuda.synchronize(self.learner.device)
+        self.learner.settle()
 
     def _metrics(self, reading: Reading, earlier: Reading | None) -> dict[str, float]:
         metrics = super()._metrics(reading, earlier)

@@ -38,7 +38,8 @@ class SB3(SB3Settings):
     n_envs : int
         Environments played side by side, in one process.
     env_kwargs, wrappers
-        How an environment is made: see `Recipe`.
+        How an environment is made: see `Recipe`. Scores are of what a wrapped environment gives, but for SB3's
+        ``EpisodicLifeEnv`` and ``ClipRewardEnv``, ``AtariWrapper``'s among them: of whole games and raw rewards.
     normalize : bool
         Put SB3's ``VecNormalize`` around the environments; scores are of raw rewards all the same.
     total_frames : int or None

@@ -1,48 +1,74 @@
 """A model of Stable-Baselines3 and its environments, made; what SB3 refuses is one line."""
 
-from collections.abc import Generator
+from collections.abc import Generator, Mapping
 from contextlib import contextmanager
 from typing import Any
 
 import gymnasium
 import numpy as np
+from stable_baselines3.common.atari_wrappers import ClipRewardEnv, EpisodicLifeEnv
 from stable_baselines3.common.base_class import BaseAlgorithm
 from stable_baselines3.common.noise import NormalActionNoise
 from stable_baselines3.common.preprocessing import is_image_space
 from stable_baselines3.common.utils import get_device
 from stable_baselines3.common.vec_env import DummyVecEnv, VecEnv, VecNormalize
 
+from workbench.algos.rl.environment import check_finite
 from workbench.algos.rl.episodes import Episodes
 from workbench.algos.rl.sb3.settings import SB3Settings, algorithm_class
 from workbench.core.errors import InvalidInput, WorkbenchError
 
+_DIVIDE_BY_DEVIATION = ("A2C", "MaskablePPO", "RecurrentPPO")  # also one alone; SB3's PPO does not, TRPO refuses it
+
 
 class Counted(gymnasium.Wrapper):
-    """Counts raw returns of whole games into `episodes`."""
+    """Counts raw returns of whole games into `episodes`; refuses what is no number, in the environment's name."""
 
-    def __init__(self, env: gymnasium.Env, episodes: Episodes) -> None:
+    def __init__(self, env: gymnasium.Env, episodes: Episodes, name: str) -> None:
         super().__init__(env)
-        self._episodes = episodes
+        self._episodes, self._name = episodes, name
 
     def reset(self, **settings: Any) -> Any:
         """Begin a game; one that had not ended does not count."""
         self._total, self._steps = 0.0, 0
-        return self.env.reset(**settings)
+        obs, info = self.env.reset(**settings)
+        self._check(obs)
+        return obs, info
 
     def step(self, action: Any) -> Any:
         """Play on."""
         obs, reward, terminated, truncated, info = self.env.step(action)
+        self._check(obs)
+        check_finite(self._name, "a reward", np.asarray(reward))
         self._total += float(reward)
         self._steps += 1
         if terminated or truncated:
             self._episodes.merge([self._total], [self._steps])
         return obs, reward, terminated, truncated, info
 
+    def _check(self, obs: Any) -> None:
+        for part in obs.values() if isinstance(obs, Mapping) else (obs,):
+            if isinstance(part, np.ndarray):
+                check_finite(self._name, "an observation", part)
+
+
+def counted(env: gymnasium.Env, episodes: Episodes, name: str) -> gymnasium.Env:
+    """Count an environment's games into `episodes`, within what cuts them into lives and clips their rewards."""
+    above, inner = None, env
+    while isinstance(inner, gymnasium.Wrapper):
+        if isinstance(inner, EpisodicLifeEnv | ClipRewardEnv):
+            above = inner
+        inner = inner.env
+    if above is None:
+        return Counted(env, episodes, name)
+    above.env = Counted(above.env, episodes, name)
+    return env
+
 
 def make_environments(settings: SB3Settings, episodes: Episodes) -> VecEnv:
     """Make the environments of a trial, whose games are counted into `episodes`."""
     with _readable(settings):
-        env: VecEnv = DummyVecEnv([lambda: Counted(settings.recipe.make(), episodes)] * settings.n_envs)
+        env: VecEnv = DummyVecEnv([lambda: counted(settings.recipe.make(), episodes, settings.env)] * settings.n_envs)
         if settings.normalize:
             env = VecNormalize(env, gamma=settings.hyperparameters.get("gamma", 0.99))
         return env
@@ -60,7 +86,22 @@ def make_model(settings: SB3Settings, env: VecEnv, seed: int, **given: Any) -> B
         device = get_device(settings.device)
         policy = settings.policy or _fitting_policy(algorithm, env)
         made: BaseAlgorithm = algorithm(policy, env, seed=seed, device=device, verbose=0, **arguments, **given)
-        return made
+    _refuse_lone_advantages(settings, made)
+    return made
+
+
+def _refuse_lone_advantages(settings: SB3Settings, model: Any) -> None:
+    """Refuse batches of one experience where advantages are divided by their deviation, which one alone has not."""
+    if settings.algorithm not in _DIVIDE_BY_DEVIATION or not model.normalize_advantage:
+        return
+    played = model.n_steps * settings.n_envs
+    batch = getattr(model, "batch_size", played)
+    if (played % batch or min(batch, played)) == 1:
+        raise InvalidInput(
+            f"{settings.algorithm} divides advantages by their deviation within a batch, and of {played} experiences "
+            f"(n_steps × n_envs) in batches of {batch} one stands alone, which has none: choose other sizes, or "
+            "normalize_advantage=False"
+        )
 
 
 def _fitting_policy(algorithm: Any, env: VecEnv) -> str:

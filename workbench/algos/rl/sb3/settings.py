@@ -10,6 +10,7 @@ from typing import Any, Self
 
 from workbench.algos.rl.environment import Recipe, Wrapper, named, packed, unpacked
 from workbench.core.budget import Budget
+from workbench.core.checks import TRUTH, WORD, check
 from workbench.core.errors import InvalidInput, refuse_unknown, unknown
 from workbench.core.protocols import Config
 
@@ -62,6 +63,9 @@ class SB3Settings:
                 continue
             if isinstance(value, bool) or not isinstance(value, int) or value < 1:
                 raise InvalidInput(f"SB3 needs {name} a whole number from 1, got {value!r}")
+        check(self, TRUTH, "normalize", "keep_replay")
+        check(self, WORD, "algorithm")
+        check(self, WORD.or_none(), "policy")
         if not isinstance(self.phase, Budget):
             raise InvalidInput(f"phase is a Budget, got {self.phase!r}: write for example Budget(frames=100_000)")
         if not isinstance(self.env, str):

@@ -14,6 +14,7 @@ import torch
 from stable_baselines3.common.base_class import BaseAlgorithm
 from stable_baselines3.common.callbacks import BaseCallback
 from stable_baselines3.common.logger import Logger
+from stable_baselines3.her.her_replay_buffer import HerReplayBuffer
 
 from workbench.algos.rl.environment import longest_of
 from workbench.algos.rl.episodes import Episodes, PhaseEnd
@@ -22,11 +23,13 @@ from workbench.algos.rl.sb3.checkpoint import read, write
 from workbench.algos.rl.sb3.make import make_environments, make_model
 from workbench.algos.rl.sb3.settings import SB3Settings
 from workbench.algos.rl.trial import LAST_RETURNS, PROGRESS_S, derived
+from workbench.core.checks import plain_seed
 from workbench.core.protocols import Measured, Metrics, Progress
 
 FOR_EVER = 2**62  # steps: phases end by the callback
 PHASES = 10  # that schedules run over where nobody says
 STEPS = 100_000  # or so many steps
+_OURS = ("_update_current_progress_remaining", "_excluded_save_params", "train")  # put over a model's own methods
 
 
 class SB3Trial:
@@ -48,14 +51,16 @@ class SB3Trial:
     """
 
     def __init__(self, settings: SB3Settings, seed: int) -> None:
-        self.settings, self.seed = settings, seed
+        self.settings, self.seed = settings, plain_seed(seed)
         self.episodes = Episodes(settings.n_envs, settings.score_window)
         self._draws = _Draws()
         torch.set_num_threads(settings.torch_threads)
         with self._draws.lent():
-            self.model = make_model(settings, make_environments(settings, self.episodes), seed)
+            self.model = make_model(settings, make_environments(settings, self.episodes), self.seed)
         self.model.set_logger(Logger(None, []))
-        vars(self.model)["_update_current_progress_remaining"] = self._schedule
+        vars(self.model).update(_update_current_progress_remaining=self._schedule, _excluded_save_params=self._left_out)
+        if isinstance(getattr(self.model, "replay_buffer", None), HerReplayBuffer):
+            vars(self.model)["train"] = self._train_on_whole_games
         for optimizer in _optimizers(self.model):
             optimizer.register_step_post_hook(lambda *_: self._sign())  # rollouts apart, an update may take minutes
         self._end = PhaseEnd(
@@ -110,7 +115,7 @@ class SB3Trial:
                 self.model.learn(FOR_EVER, _PhaseCallback(self), log_interval=None, reset_num_timesteps=False)  # type: ignore[arg-type]
             except _PhaseOver:
                 pass
-            except ValueError:  # torch's distributions refuse what is no number
+            except ValueError:  # torch's distributions refuse what is no number, and games give it back
                 self._refuse_nonsense()
                 raise
         self._refuse_nonsense()
@@ -201,6 +206,16 @@ class SB3Trial:
         phase = self.settings.phase
         default = PHASES * phase.amount if phase.unit == "frames" else STEPS
         self.model._current_progress_remaining = max(0.0, 1.0 - num_timesteps / (self.settings.total_frames or default))
+
+    def _train_on_whole_games(self, gradient_steps: int, batch_size: int) -> None:
+        """Train, but not before a game has ended: HER draws from whole ones, and a buffer may begin empty again."""
+        model: Any = self.model
+        if model.replay_buffer.ep_length.any():
+            type(model).train(model, gradient_steps, batch_size)
+
+    def _left_out(self) -> list[str]:
+        """Name what `model.save` is to leave out: also what is the trial's own, which cannot be pickled."""
+        return [*type(self.model)._excluded_save_params(self.model), *_OURS]
 
     def _refuse_nonsense(self) -> None:
         losses = {name: value for name, value in self.model.logger.name_to_value.items() if name.endswith("loss")}
