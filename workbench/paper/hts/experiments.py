@@ -266,7 +266,7 @@ EXPERIMENTS: list[Experiment[Any]] = [
         source="measured",
         run=returns,
         scales={
-            "minutes": ReturnRuns(seeds=10),
+            "minutes": ReturnRuns(seeds=3),
             "hours": ReturnRuns(seeds=10, frames=200_000, phases=40),
             "paper": ReturnRuns(seeds=5, frames=40_000_000, phases=100, mean_ms=0, game="Pong"),
         },
@@ -277,7 +277,7 @@ EXPERIMENTS: list[Experiment[Any]] = [
         source="measured",
         run=as_many_steps,
         scales={
-            "minutes": StepRuns(seeds=20),
+            "minutes": StepRuns(seeds=8),
             "hours": StepRuns(seeds=20, frames=200_000),
             "paper": StepRuns(seeds=5, frames=40_000_000, phases=100, game="Pong"),
         },
