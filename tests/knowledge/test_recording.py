@@ -1,8 +1,10 @@
+import itertools
 import json
 
 import pytest
 
-from tests.knowledge.studies import a_study
+from tests.knowledge.studies import RUN, a_study
+from workbench.analysis import learning_curves
 from workbench.core.errors import DatabaseError, InvalidInput
 from workbench.core.protocols import Event, Kind
 from workbench.knowledge import KnowledgeBase, Recording, StudyLog, record
@@ -26,10 +28,30 @@ def test_a_recorded_study_reads_as_it_did(db, tmp_path) -> None:
     for name in ("trials", "phases", "spans", "decisions", "slots"):
         assert getattr(frames, name).equals(getattr(original, name)), name
     kept = frames.metrics[frames.metrics["name"] == "pps"]["value"].tolist()
-    assert kept == [float(n) for n in range(0, 1001, 100)]
+    assert (len(kept), kept[0], kept[-1]) == (11, 0.0, 1000.0)
+    assert 900.0 in kept  # beside the score of the phase's end
+    assert max(b - a for a, b in itertools.pairwise(kept)) <= 1.2 * 100
     assert (frames.metrics["name"] != "pps").sum() == 4  # shorter curves are kept whole
     about = json.loads((tmp_path / "out" / "provenance.json").read_text())
     assert (about["name"], about["spec"], about["note"], about["measured"]) == ("one", {"seed": 3}, "a test", True)
+
+
+@pytest.mark.parametrize("unscored", [37, 800])
+def test_recorded_curves_can_be_drawn_against_a_counter_that_was_logged_more_often(tmp_path, unscored) -> None:
+    """A score is there once a game has ended: thinned apart, score and frames hardly ever stood side by side."""
+    log = StudyLog(tmp_path / "kb.db", "one", {})
+    log.append(
+        [Event(Kind.STUDY_STARTED, 0.0), Event(Kind.RUN, 0.0, 0, 0, data=RUN), Event(Kind.PHASE_STARTED, 0.0, 0, 0)]
+    )
+    for n in range(1000):
+        score = {"score": float(n)} if n >= unscored else {}
+        log.append([Event(Kind.PROGRESS, 1.0 + n, 0, 0, data={"metrics": {"frames": 10.0 * n, **score}})])
+    log.close()
+    frames = Recording.open(record(tmp_path / "kb.db", "one", tmp_path / "out", points=500)).frames()
+    curve = learning_curves(frames.phases, frames.metrics, "frames")
+    assert len(curve) == min(500, 1000 - unscored)
+    assert (curve["x"] == 10 * curve["score"]).all()
+    assert (frames.metrics["name"] == "frames").sum() == 500
 
 
 def test_nothing_is_overwritten_and_nothing_half_written(db, tmp_path) -> None:

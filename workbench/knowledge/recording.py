@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import numpy.typing as npt
 import pandas as pd
 
 from workbench.core.errors import DatabaseError, InvalidInput
@@ -81,7 +82,8 @@ def record(db: str | Path, name: str, folder: str | Path, *, points: int = 500, 
     folder : path
         Must not exist.
     points : int
-        Most points kept of each metric of each trial, evenly over those there are, ends included.
+        Most points kept of each metric of each trial, evenly over those there are; a counter's are those beside the
+        score's that were kept, so that curves can be drawn against it.
     note : str
         A line on what was recorded and why.
     """
@@ -134,15 +136,32 @@ def _public(data: Any) -> dict[str, Any]:
 
 
 def _thinned(metrics: pd.DataFrame, points: int) -> pd.DataFrame:
-    """Keep at most `points` rows of each trial's each metric, evenly spaced."""
-    place = metrics.groupby(["trial", "name"]).cumcount()
-    size = metrics.groupby(["trial", "name"])["seq"].transform("size")
+    """Keep at most `points` rows of each trial's each metric, evenly spaced.
+
+    Curves are drawn against counters that were logged with the score: of a metric that is logged more often, rows from
+    the instants kept of scarcer ones come first.
+    """
     if metrics.empty:
         return metrics
-    bucket = np.floor(place * (points - 1) / np.maximum(size - 1, 1))
-    previous = np.floor((place - 1) * (points - 1) / np.maximum(size - 1, 1))
-    kept: pd.DataFrame = metrics[(size <= points) | (bucket != previous)]
-    return kept.reset_index(drop=True)
+    instants = metrics.groupby(["trial", "phase", "at_s"], sort=False).ngroup().to_numpy()
+    kept = np.zeros(len(metrics), bool)
+    for of_trial in metrics.groupby("trial").indices.values():
+        known: set[int] = set()
+        names = metrics["name"].iloc[of_trial].to_numpy()
+        for rows in sorted((of_trial[names == name] for name in pd.unique(names)), key=len):
+            beside = np.isin(instants[rows], list(known))
+            first = _evenly(rows[beside], points)
+            chosen = np.r_[first, _evenly(rows[~beside], points - len(first))]
+            kept[chosen] = True
+            known.update(instants[chosen].tolist())
+    return metrics[kept].reset_index(drop=True)
+
+
+def _evenly(rows: npt.NDArray[np.intp], most: int) -> npt.NDArray[np.intp]:
+    """Choose at most so many, evenly spaced; the first and the last among them, if it is two or more."""
+    if len(rows) <= most:
+        return rows
+    return rows[np.linspace(0, len(rows) - 1, most).round().astype(np.intp)]
 
 
 def _event(row: Any) -> Event:
