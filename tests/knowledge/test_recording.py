@@ -1,6 +1,7 @@
 import itertools
 import json
 
+import pandas as pd
 import pytest
 
 from tests.knowledge.studies import RUN, a_study
@@ -91,4 +92,42 @@ def test_a_damaged_recording_is_refused(db, tmp_path, damage) -> None:
         about = json.loads((folder / "provenance.json").read_text())
         (folder / "provenance.json").write_text(json.dumps({**about, "format": 99}))
     with pytest.raises(DatabaseError, match=r"recording in|reads up to"):
+        Recording.open(folder)
+
+
+STRANGE = {
+    "kind": ("run", {"kind": "dance"}),
+    "data": ("run", {"data": "[]"}),
+    "config": ("run", {"data": '{"config": 1, "seed": 0, "parent": null}'}),
+    "trial": ("phase_ended", {"trial": None}),
+    "many": ("run", {"trial": 1 << 40}),
+    "unknown": ("phase_ended", {"trial": 77}),
+    "score": ("phase_ended", {"data": '{"score": "high"}'}),
+    "verdict": ("decision", {"data": '{"verdict": "dance"}'}),
+    "time": ("phase_ended", {"at_s": float("nan")}),
+}
+
+
+@pytest.mark.parametrize("strange", STRANGE)
+def test_events_that_no_driver_writes_are_one_line(db, tmp_path, strange) -> None:
+    folder = record(db, "one", tmp_path / "out")
+    events = pd.read_parquet(folder / "events.parquet")
+    kind, changes = STRANGE[strange]
+    for column, value in changes.items():
+        events.loc[(events["kind"] == kind).idxmax(), column] = value
+    events.to_parquet(folder / "events.parquet")
+    with pytest.raises(DatabaseError, match=rf"no whole recording in {folder} \("):
+        Recording.open(folder).frames()
+
+
+def test_metrics_and_names_that_no_study_has_are_one_line(db, tmp_path) -> None:
+    folder = record(db, "one", tmp_path / "out")
+    about = json.loads((folder / "provenance.json").read_text())
+    for changes in ({"name": "../\x1b[31m"}, {"name": 1}, {"spec": []}):
+        (folder / "provenance.json").write_text(json.dumps(about | changes))
+        with pytest.raises(DatabaseError, match=rf"no whole recording in {folder} \("):
+            Recording.open(folder)
+    (folder / "provenance.json").write_text(json.dumps(about))
+    pd.read_parquet(folder / "metrics.parquet").assign(value="high").to_parquet(folder / "metrics.parquet")
+    with pytest.raises(DatabaseError, match=rf"no whole recording in {folder} \("):
         Recording.open(folder)
