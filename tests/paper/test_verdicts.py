@@ -107,6 +107,14 @@ def test_being_alike_where_all_have_nearly_all_there_is_proves_nothing() -> None
     assert verdict(verdicts.with_room(alike, [490, 500], 300)) == "agrees"
 
 
+def test_what_is_not_needed_without_it_is_not_made_needless() -> None:
+    free = verdicts.above(CLAIM, Interval(5, 1, 9), -10, FROM, "free less clipped", "%")
+    worse = verdicts.above(CLAIM, Interval(-50, -60, -40), -10, FROM, "free less clipped", "%")
+    gained, not_gained = Interval(5, 1, 9), Interval(5, -1, 9)
+    assert [verdict(verdicts.where_needed(free, gain)) for gain in (gained, not_gained)] == ["agrees", "undecided"]
+    assert [verdict(verdicts.where_needed(worse, gain)) for gain in (gained, not_gained)] == ["differs", "differs"]
+
+
 def test_values_rise_in_order_or_do_not() -> None:
     found = [verdict(verdicts.rising(CLAIM, v, FROM, "")) for v in ([1, 2, 3, 4, 5], [5, 4, 3, 2, 1], [1, 3, 2, 5, 4])]
     assert found == ["agrees", "differs", "undecided"]

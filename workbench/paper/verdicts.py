@@ -112,6 +112,15 @@ def with_room(pair: Pair, *scores: npt.ArrayLike) -> Pair:
     return number, replace(ours, verdict="undecided", why=f"{ours.why}{full[0]}")
 
 
+def where_needed(pair: Pair, gain: Interval) -> Pair:
+    """Leave undecided whether something makes another thing needless that nothing shows to be needed without it."""
+    number, ours = pair
+    if gain.low > 0:
+        return pair
+    verdict: Verdict = "undecided" if ours.verdict == "agrees" else ours.verdict
+    return number, replace(ours, verdict=verdict, why=f"{ours.why}; but nothing shows that without it they need be")
+
+
 def _full(scores: npt.ArrayLike) -> str:
     """Say so where scores are, on average, near the most there is."""
     near = float(np.mean(np.asarray(scores, float))) > (1 - NEARLY / 100) * CARTPOLE_MOST
