@@ -32,6 +32,8 @@ def test_the_difference_of_two_means_has_the_textbook_interval():
 def test_failed_runs_are_left_out():
     assert bootstrap_interval([2.0, math.nan, 2.0]) == (2.0, 2.0, 2.0)
     assert all(math.isnan(part) for part in bootstrap_interval([math.nan]))
+    assert bootstrap_difference([5.0, math.nan], [2.0, 2.0]) == (3.0, 3.0, 3.0)
+    assert all(math.isnan(part) for part in bootstrap_difference([], [2.0]))
 
 
 @pytest.mark.parametrize("n", [1, 2, 7, 10])

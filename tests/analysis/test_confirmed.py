@@ -68,3 +68,9 @@ def test_lower_is_better_where_the_study_minimises() -> None:
 def test_nothing_confirmed_is_an_empty_table(rows) -> None:
     assert len(confirmed(trials_of(*rows))) == 0
     assert interquartile_mean([1.0, 2.0]) == 1.5
+
+
+def test_one_fresh_seed_has_no_interval() -> None:
+    (row,) = confirmed(trials_of(*CHOSEN, (1, True, 3, 4.0))).to_dict("records")
+    assert (row["confirmed"], row["confirmed_on"]) == (4.0, 1)
+    assert np.isnan([row["low"], row["high"]]).all()

@@ -1,6 +1,7 @@
+import pandas as pd
 import pytest
 
-from workbench.analysis import best_so_far, learning_curves
+from workbench.analysis import best_so_far, learning_curves, training_began
 
 
 def _points(curves, trial):
@@ -31,6 +32,15 @@ def test_seconds_leave_out_pauses(frames):
     phases.loc[(phases["trial"] == 0) & (phases["phase"] == 1), ["started_s", "ended_s"]] = [50.0, 60.0]
     assert _points(learning_curves(phases, frames.metrics), 0)[-1] == (20.0, 5.0)
     assert _points(learning_curves(phases, frames.metrics, "clock"), 0)[-1] == (60.0, 5.0)
+
+
+def test_the_end_of_a_phase_is_no_report_by_which_its_beginning_is_told():
+    """A trial that reports once, late in its phase, has trained all the while."""
+    phases = pd.DataFrame({"trial": 0, "phase": [0, 1], "started_s": [0.0, 10.0], "ended_s": [10.0, 20.0]})
+    late = [(0, 9.0), (0, 10.0), (1, 19.0), (1, 20.0)]
+    metrics = pd.DataFrame(late, columns=["phase", "at_s"]).assign(trial=0, name="score", value=1.0)
+    assert training_began(phases, metrics).tolist() == [0.0, 10.0]
+    assert _points(learning_curves(phases.assign(score=2.0), metrics), 0) == [(9.0, 1), (10.0, 2), (19.0, 1), (20.0, 2)]
 
 
 def test_phase_ends_are_told_apart(frames):

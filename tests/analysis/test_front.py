@@ -13,7 +13,8 @@ ROWS = [  # trial, phase, score, size
     (3, 0, 3.0, 20.0),  # as small as 1, and worse
     (4, 0, 1.0, 5.0),
     (5, 0, 4.0, 20.0),  # equals 1
-    (6, 0, 8.0, float("nan")),
+    (6, 0, 9.0, 1.0),  # what it was before says nothing of its last phase
+    (6, 1, 8.0, float("nan")),
 ]
 PHASES = pd.DataFrame(ROWS, columns=["trial", "phase", "score", "size"]).assign(ended_s=1.0)
 

@@ -11,7 +11,7 @@ import pytest
 
 from workbench.analysis import importance
 from workbench.analysis.forests import LOWEST, forests_apart
-from workbench.analysis.importance import Forest, _explain, _redrawn, encoded
+from workbench.analysis.importance import Forest, _explain, _redrawn, drawn_again, encoded, rows_of_configurations
 
 
 def _study(n, score, seed=0):
@@ -96,6 +96,31 @@ def test_intervals_know_the_seeds() -> None:
     known, drawn = (importance(t, phases, NAMES, forests=4, resamples=40).table for t in (means, several))
     assert drawn["importance"].tolist() == pytest.approx(known["importance"].tolist())
     assert (drawn["high"] - drawn["low"]).sum() > 1.1 * (known["high"] - known["low"]).sum()
+
+
+def test_a_configuration_that_was_run_again_is_not_split_between_folds() -> None:
+    """Else a forest is asked what it has been told, and importance found in noise."""
+    trials, phases = _study(60, lambda t, rng: rng.normal(size=60), seed=3)
+    rungs = pd.concat([trials, *(trials.iloc[:n] for n in (20, 10, 5))], ignore_index=True)
+    rungs["trial"] = rungs["candidate"] = np.arange(len(rungs))
+    found = importance(rungs, phases, NAMES, forests=4, resamples=5)
+    assert found.trials == 95
+    assert found.problem.startswith("no forest predicts unseen trials")
+
+
+def test_draws_hold_all_rows_of_each_configuration_drawn() -> None:
+    x = np.array([[2.0, 1.0], [1.0, 1.0], [2.0, 1.0], [1.0, 2.0]])
+    rows = rows_of_configurations(x)
+    assert [of.tolist() for of in rows] == [[0, 2], [1], [3]]
+    draws = drawn_again(rows, 50, np.random.default_rng(0))
+    assert all(np.count_nonzero(draw == 0) == np.count_nonzero(draw == 2) for draw in draws)
+    assert {len(draw) for draw in draws} == {3, 4, 5, 6}
+
+
+@pytest.mark.filterwarnings("error")
+def test_one_score_that_differs_from_all_others_is_said_without_a_warning() -> None:
+    trials, phases = _study(30, lambda t, rng: np.arange(30) == 7)
+    assert importance(trials.astype({"last_score": float}), phases, NAMES, forests=2, resamples=2).trials == 30
 
 
 def test_a_seed_that_has_no_score_is_not_drawn() -> None:

@@ -1,12 +1,13 @@
 import json
 import math
 
+import pandas as pd
 import pytest
 
 from workbench.analysis import summarise
 
 
-def _summary(frames):
+def _summary(frames, **more):
     return summarise(
         frames.trials,
         frames.phases,
@@ -16,6 +17,7 @@ def _summary(frames):
         n_configs=3,
         n_phases=2,
         configs=frames.configs,
+        **more,
     )
 
 
@@ -36,3 +38,12 @@ def test_nothing_yet(nothing):
     assert found["best_trial"] is None
     assert math.isnan(found["best_score"])
     assert (found["alpha"], found["states"], found["retries"]) == (0.0, {}, 0)
+
+
+def test_phases_that_a_person_asked_for_are_none_of_the_search(frames, nothing):
+    last = frames.phases[frames.phases["ended_s"].notna()].iloc[-1]
+    extended = frames.decisions.iloc[-1:].assign(trial=last["trial"], phase=last["phase"], mode="extended")
+    assert _summary(frames, decisions=frames.decisions)["alpha"] == 0.5
+    found = _summary(frames, decisions=pd.concat([frames.decisions, extended], ignore_index=True))
+    assert (found["alpha"], found["phases"]) == (2 / 6, 3)
+    assert _summary(nothing, decisions=nothing.decisions)["alpha"] == 0.0

@@ -111,3 +111,17 @@ def test_a_driver_that_died_leaves_no_span_open_once_another_takes_up() -> None:
     assert frames.spans["outcome"].tolist() == ["lost", "lost"]
     assert frames.spans["ended_s"].tolist() == [5.0, 5.0]
     assert frames.slots["lost_s"].tolist() == [5.0, 5.0]
+
+
+HELD_TO = [
+    Event(Kind.TRIAL_STOPPED, 5.0, 0, 0, data={"by": "person"}),
+    Event(Kind.TRIAL_FAILED, 5.0, 0, 0, data={"error": "its worker died"}),
+    Event(Kind.STUDY_RESUMED, 5.0),
+]
+
+
+@pytest.mark.parametrize("last", HELD_TO, ids=lambda event: str(event.kind))
+def test_time_at_a_barrier_was_held_whatever_ended_it(last) -> None:
+    spans = frames_of([*a_study()[:13], last]).spans
+    assert spans.loc[spans["trial"] == 0, "outcome"].tolist() == ["lost", "ended", "held"]
+    assert spans["ended_s"].iloc[-1] == 5.0

@@ -1,8 +1,11 @@
+import itertools
 import json
 
+import pandas as pd
 import pytest
 
-from tests.knowledge.studies import a_study
+from tests.knowledge.studies import RUN, a_study
+from workbench.analysis import learning_curves
 from workbench.core.errors import DatabaseError, InvalidInput
 from workbench.core.protocols import Event, Kind
 from workbench.knowledge import KnowledgeBase, Recording, StudyLog, record
@@ -26,10 +29,30 @@ def test_a_recorded_study_reads_as_it_did(db, tmp_path) -> None:
     for name in ("trials", "phases", "spans", "decisions", "slots"):
         assert getattr(frames, name).equals(getattr(original, name)), name
     kept = frames.metrics[frames.metrics["name"] == "pps"]["value"].tolist()
-    assert kept == [float(n) for n in range(0, 1001, 100)]
+    assert (len(kept), kept[0], kept[-1]) == (11, 0.0, 1000.0)
+    assert 900.0 in kept  # beside the score of the phase's end
+    assert max(b - a for a, b in itertools.pairwise(kept)) <= 1.2 * 100
     assert (frames.metrics["name"] != "pps").sum() == 4  # shorter curves are kept whole
     about = json.loads((tmp_path / "out" / "provenance.json").read_text())
     assert (about["name"], about["spec"], about["note"], about["measured"]) == ("one", {"seed": 3}, "a test", True)
+
+
+@pytest.mark.parametrize("unscored", [37, 800])
+def test_recorded_curves_can_be_drawn_against_a_counter_that_was_logged_more_often(tmp_path, unscored) -> None:
+    """A score is there once a game has ended: thinned apart, score and frames hardly ever stood side by side."""
+    log = StudyLog(tmp_path / "kb.db", "one", {})
+    log.append(
+        [Event(Kind.STUDY_STARTED, 0.0), Event(Kind.RUN, 0.0, 0, 0, data=RUN), Event(Kind.PHASE_STARTED, 0.0, 0, 0)]
+    )
+    for n in range(1000):
+        score = {"score": float(n)} if n >= unscored else {}
+        log.append([Event(Kind.PROGRESS, 1.0 + n, 0, 0, data={"metrics": {"frames": 10.0 * n, **score}})])
+    log.close()
+    frames = Recording.open(record(tmp_path / "kb.db", "one", tmp_path / "out", points=500)).frames()
+    curve = learning_curves(frames.phases, frames.metrics, "frames")
+    assert len(curve) == min(500, 1000 - unscored)
+    assert (curve["x"] == 10 * curve["score"]).all()
+    assert (frames.metrics["name"] == "frames").sum() == 500
 
 
 def test_nothing_is_overwritten_and_nothing_half_written(db, tmp_path) -> None:
@@ -69,4 +92,42 @@ def test_a_damaged_recording_is_refused(db, tmp_path, damage) -> None:
         about = json.loads((folder / "provenance.json").read_text())
         (folder / "provenance.json").write_text(json.dumps({**about, "format": 99}))
     with pytest.raises(DatabaseError, match=r"recording in|reads up to"):
+        Recording.open(folder)
+
+
+STRANGE = {
+    "kind": ("run", {"kind": "dance"}),
+    "data": ("run", {"data": "[]"}),
+    "config": ("run", {"data": '{"config": 1, "seed": 0, "parent": null}'}),
+    "trial": ("phase_ended", {"trial": None}),
+    "many": ("run", {"trial": 1 << 40}),
+    "unknown": ("phase_ended", {"trial": 77}),
+    "score": ("phase_ended", {"data": '{"score": "high"}'}),
+    "verdict": ("decision", {"data": '{"verdict": "dance"}'}),
+    "time": ("phase_ended", {"at_s": float("nan")}),
+}
+
+
+@pytest.mark.parametrize("strange", STRANGE)
+def test_events_that_no_driver_writes_are_one_line(db, tmp_path, strange) -> None:
+    folder = record(db, "one", tmp_path / "out")
+    events = pd.read_parquet(folder / "events.parquet")
+    kind, changes = STRANGE[strange]
+    for column, value in changes.items():
+        events.loc[(events["kind"] == kind).idxmax(), column] = value
+    events.to_parquet(folder / "events.parquet")
+    with pytest.raises(DatabaseError, match=rf"no whole recording in {folder} \("):
+        Recording.open(folder).frames()
+
+
+def test_metrics_and_names_that_no_study_has_are_one_line(db, tmp_path) -> None:
+    folder = record(db, "one", tmp_path / "out")
+    about = json.loads((folder / "provenance.json").read_text())
+    for changes in ({"name": "../\x1b[31m"}, {"name": 1}, {"spec": []}):
+        (folder / "provenance.json").write_text(json.dumps(about | changes))
+        with pytest.raises(DatabaseError, match=rf"no whole recording in {folder} \("):
+            Recording.open(folder)
+    (folder / "provenance.json").write_text(json.dumps(about))
+    pd.read_parquet(folder / "metrics.parquet").assign(value="high").to_parquet(folder / "metrics.parquet")
+    with pytest.raises(DatabaseError, match=rf"no whole recording in {folder} \("):
         Recording.open(folder)

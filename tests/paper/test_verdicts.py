@@ -31,6 +31,7 @@ def verdict(pair) -> str:
         (61, 61.75, "differs"),
         (0.4, 0.39, "exact"),
         (332_295, 332_296, "differs"),
+        (1, math.nan, "differs"),
     ],
 )
 def test_a_formula_is_exact_to_the_printed_digits_or_differs(printed, value, found) -> None:
@@ -107,6 +108,14 @@ def test_being_alike_where_all_have_nearly_all_there_is_proves_nothing() -> None
     assert verdict(verdicts.with_room(alike, [490, 500], 300)) == "agrees"
 
 
+def test_what_is_not_needed_without_it_is_not_made_needless() -> None:
+    free = verdicts.above(CLAIM, Interval(5, 1, 9), -10, FROM, "free less clipped", "%")
+    worse = verdicts.above(CLAIM, Interval(-50, -60, -40), -10, FROM, "free less clipped", "%")
+    gained, not_gained = Interval(5, 1, 9), Interval(5, -1, 9)
+    assert [verdict(verdicts.where_needed(free, gain)) for gain in (gained, not_gained)] == ["agrees", "undecided"]
+    assert [verdict(verdicts.where_needed(worse, gain)) for gain in (gained, not_gained)] == ["differs", "differs"]
+
+
 def test_values_rise_in_order_or_do_not() -> None:
     found = [verdict(verdicts.rising(CLAIM, v, FROM, "")) for v in ([1, 2, 3, 4, 5], [5, 4, 3, 2, 1], [1, 3, 2, 5, 4])]
     assert found == ["agrees", "differs", "undecided"]
@@ -149,6 +158,15 @@ def test_gains_of_what_does_not_vary_and_of_single_runs() -> None:
     for gain in (verdicts.percent, verdicts.paired_percent):
         assert gain([3.0], [2.0]) == (50, -math.inf, math.inf)
         assert gain([3.0, 4.0], [0.5, 9.0])[1:] == (-math.inf, math.inf), "each may be 0"
+
+
+@pytest.mark.parametrize("gain", [verdicts.percent, verdicts.paired_percent])
+@pytest.mark.parametrize("others", [[0.0, 0.0], [1.0, -1.0]])
+def test_of_nothing_there_are_no_per_cent(gain, others) -> None:
+    value, *limits = gain([1.0, 2.0], others)
+    assert math.isnan(value)
+    assert limits == [-math.inf, math.inf]
+    assert verdict(verdicts.better(CLAIM, gain([1.0, 2.0], others), FROM, "")) == "undecided"
 
 
 def test_over_what_may_be_next_to_nothing_a_gain_has_no_upper_limit() -> None:

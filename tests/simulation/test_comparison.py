@@ -41,6 +41,13 @@ def test_schedulers_are_set_side_by_side(small) -> None:
     assert "makespan" not in wins_and_losses(comparisons, "hypertrick", 0.25, only="regret")
 
 
+def test_of_few_repetitions_nobody_is_told_better(small) -> None:
+    few, enough = (compare(small, repeats).standing("hypertrick") for repeats in (1, 6))
+    assert few["difference"].abs().max() > 0
+    assert set(few["verdict"]) == {"even"}
+    assert enough.set_index("measure").loc["makespan", "verdict"] == "better"
+
+
 def test_the_bias_towards_the_early_is_the_same_whatever_the_processes(small) -> None:
     unrelated = small.with_curves(family="unrelated")
     with pytest.raises(InvalidInput, match="did you mean 'hypertrick'"):

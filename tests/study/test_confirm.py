@@ -1,5 +1,7 @@
 """The best of a study on fresh seeds: from Python, from the shell, of studies with several seeds, taken up again."""
 
+import re
+
 import pytest
 
 from tests.support import SPACE, Deterministic, score_of
@@ -48,7 +50,8 @@ def test_asked_again_only_what_is_missing_runs(client, tmp_path) -> None:
     study = study_of(client, tmp_path, scheduler=FullRuns(RandomSearcher(SPACE), 3, 2), seeds=2)
     run = study.run()
     assert "claimed score" in str(run.results())  # the mean of two seeds
-    run.confirm(top=1, seeds=2)
+    run.confirm(top=1, seeds=1)
+    assert re.search(r"confirmed score +[-\d.]+ \(one seed, fresh; 2 seeds claimed", str(run.results()))  # no interval
     run.confirm(top=1, seeds=3)
     with KnowledgeBase(study.db) as kb:
         events = kb["a study"].events()

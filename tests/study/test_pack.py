@@ -3,6 +3,8 @@
 import json
 import os
 import shutil
+import sqlite3
+import sys
 import threading
 import zipfile
 from pathlib import Path
@@ -19,7 +21,8 @@ from workbench.core.ledger import Ledger
 from workbench.core.machine import slots_here
 from workbench.core.protocols import Event, Kind
 from workbench.core.record import recorded_place
-from workbench.knowledge import StudyLog, check
+from workbench.knowledge import StudyLog, carry, check
+from workbench.knowledge.schema import open_for_writing
 from workbench.study.file import study_from
 from workbench.study.pack import needed
 from workbench.study.plan import checkpoint_store
@@ -247,6 +250,35 @@ def test_a_study_that_runs_is_not_packed_and_one_that_is_packed_cannot_be_driven
     pack(tmp_path / "kb.db", "one", tmp_path / "p")
     assert meanwhile
     StudyLog(tmp_path / "kb.db", "one", spec, resume=True).close()
+
+
+def test_a_study_that_runs_is_carried_as_of_one_moment(tmp_path, monkeypatch) -> None:
+    """What its driver logs between the reading of its events and of its metrics is in neither."""
+    log = StudyLog(tmp_path / "kb.db", "one", {})
+
+    def begins(trial: int) -> None:
+        run = Event(Kind.RUN, 1.0, trial, 0, data={"config": {}, "seed": 0, "parent": None})
+        log.append([run, Event(Kind.PROGRESS, 2.0, trial, 0, 0, {"metrics": {"score": 1.0}})])
+
+    def goes_on(statement: str) -> None:
+        if "INTO metric_names" in statement:
+            begins(7)
+
+    log.append([Event(Kind.STUDY_STARTED, 0.0)])
+    begins(0)
+
+    def watched(path: Path) -> sqlite3.Connection:
+        connection = open_for_writing(path)
+        connection.set_trace_callback(goes_on)
+        return connection
+
+    monkeypatch.setattr(sys.modules[carry.__module__], "open_for_writing", watched)
+    carry(tmp_path / "kb.db", "one", tmp_path / "other.db")
+    log.close()
+    assert [finding.study for finding in check(tmp_path / "other.db")] == ["one"]  # nobody drives it; no metric is lost
+    for file, trials in (("other.db", [0]), ("kb.db", [0, 7])):
+        with KnowledgeBase(tmp_path / file) as kb:
+            assert kb["one"].metrics()["trial"].tolist() == trials
 
 
 def test_what_is_there_already_is_left_alone(tmp_path) -> None:

@@ -74,9 +74,11 @@ def bootstrap_difference(
     """Estimate the difference of two means, ``values`` less ``others``, of runs that are not paired.
 
     Both sides are drawn again, each with replacement (percentile bootstrap). With three runs a side the interval is
-    too narrow: say n with it.
+    too narrow: say n with it. NaN (a failed run) is left out.
     """
-    sides = [np.asarray(side, dtype=float) for side in (values, others)]
+    sides = [(runs := np.asarray(side, dtype=float))[np.isfinite(runs)] for side in (values, others)]
+    if not all(side.size for side in sides):
+        return Interval(float("nan"), float("nan"), float("nan"))
     generator = np.random.default_rng(seed)
     ours, theirs = (side[generator.integers(side.size, size=(resamples, side.size))].mean(1) for side in sides)
     tail = (1 - confidence) / 2

@@ -54,7 +54,7 @@ def confirmed(trials: pd.DataFrame, mode: str = "max") -> pd.DataFrame:
     -------
     DataFrame
         A row a confirmed configuration, the best by its fresh seeds first: the columns of `claims`, then confirmed
-        (interquartile mean of the fresh seeds' last scores), low, high (its 95 % bootstrap interval),
+        (interquartile mean of the fresh seeds' last scores), low, high (its 95 % bootstrap interval; NaN of one seed),
         confirmed_on (seeds), beaten_by_first (probability that a run of the first row's is better than one of this
         row's; NaN in the first).
         Fresh seeds that failed or have not run as far as the claim are not counted.
@@ -72,6 +72,8 @@ def confirmed(trials: pd.DataFrame, mode: str = "max") -> pd.DataFrame:
             continue
         last = scores[candidate] = runs["last_score"].to_numpy(float)
         interval = stratified_interval(interquartile_mean, last)
+        if len(last) == 1:  # drawn again it is always the same, which says nothing of others
+            interval = interval._replace(low=float("nan"), high=float("nan"))
         estimate = {"confirmed": interval.value, "low": interval.low, "high": interval.high, "confirmed_on": len(last)}
         rows.append(claim | estimate)
     return _ranked(rows, scores, mode)

@@ -72,7 +72,8 @@ def best_so_far(phases: pd.DataFrame, mode: str = "max") -> pd.DataFrame:
 def training_began(phases: pd.DataFrame, metrics: pd.DataFrame) -> pd.Series:
     """Tell when training began in each phase: one interval between reports before the first report.
 
-    What lies before it is the start of the worker: importing, building the environments, loading a checkpoint.
+    What lies before it is the start of the worker: importing, building the environments, loading a checkpoint. The end
+    of a phase, at which its metrics are kept as well, is no report: it may come long or shortly after the only one.
 
     Parameters
     ----------
@@ -84,9 +85,10 @@ def training_began(phases: pd.DataFrame, metrics: pd.DataFrame) -> pd.Series:
     Series
         Seconds on the study's clock, in the order of `phases`; of a phase with fewer than two reports its start.
     """
-    started = phases[["trial", "phase", "started_s"]].astype(float)
+    started = phases[["trial", "phase", "started_s", "ended_s"]].astype(float)
     reports = metrics[["trial", "phase", "at_s"]].astype(float).merge(started, on=["trial", "phase"])
-    reports = reports[reports["at_s"] >= reports["started_s"]].drop_duplicates(["trial", "phase", "at_s"])
+    inside = (reports["at_s"] >= reports["started_s"]) & ~(reports["at_s"] >= reports["ended_s"])
+    reports = reports[inside].drop_duplicates(["trial", "phase", "at_s"])
     reports = reports.sort_values("at_s", kind="stable")
     key = ["trial", "phase"]
     order = reports.groupby(key).cumcount()

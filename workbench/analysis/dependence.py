@@ -7,7 +7,16 @@ import numpy as np
 import numpy.typing as npt
 import pandas as pd
 
-from workbench.analysis.importance import Floats, Forest, Importance, encoded, explained, importance
+from workbench.analysis.importance import (
+    Floats,
+    Forest,
+    Importance,
+    drawn_again,
+    encoded,
+    explained,
+    importance,
+    rows_of_configurations,
+)
 
 COLUMNS = ["hyperparameter", "value", "score", "low", "high"]
 _MOST_VALUES = 20
@@ -54,7 +63,7 @@ def partial_dependence(
     names = [name for name in hyperparameters if name in set(fitted.table["hyperparameter"])]
     x = np.column_stack([encoded(rows[name]) for name in names])
     rng = np.random.default_rng(seed)
-    draws = [np.arange(len(y)), *rng.integers(len(y), size=(_RESAMPLES, len(y)))]
+    draws = [np.arange(len(y)), *drawn_again(rows_of_configurations(x), _RESAMPLES, rng)]
     forests = [Forest(fitted.settings, x[draw], y[draw]) for draw in draws]
     parts = []
     for name in fitted.table["hyperparameter"].head(most):

@@ -13,7 +13,8 @@ def front(phases: pd.DataFrame, second: str, mode: str = "max", second_mode: str
     phases : DataFrame
         As in `workbench.knowledge.Frames`.
     second : str
-        The column that holds the metric; without it, or where it is missing, nothing is said of a trial.
+        The column that holds the metric; without it, or where it is missing in the last phase, nothing is said of a
+        trial.
     mode, second_mode : str
         ``max`` or ``min``: which score, and which value of the metric, is better.
 
@@ -25,8 +26,8 @@ def front(phases: pd.DataFrame, second: str, mode: str = "max", second_mode: str
     """
     if second not in phases.columns:
         return pd.DataFrame(columns=FRONT)
-    both = phases.loc[phases["ended_s"].notna(), ["trial", "phase", "score", second]].dropna()
-    last = both.sort_values("phase").groupby("trial").tail(1).rename(columns={second: "second"})
+    ended = phases.loc[phases["ended_s"].notna(), ["trial", "phase", "score", second]]
+    last = ended.sort_values("phase").groupby("trial").tail(1).dropna().rename(columns={second: "second"})
     last = last.astype({"trial": int, "phase": int, "score": float, "second": float})
     order = [mode == "min", second_mode == "min"]
     last = last.sort_values(["score", "second", "trial"], ascending=[*order, True], ignore_index=True)

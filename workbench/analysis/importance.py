@@ -74,8 +74,9 @@ def importance(
 
     Random forests of varied settings are compared by 10-fold cross-validation; of those that do not overfit the best is
     taken. The target is the last score each trial reported, stopped early or not: leaving out the stopped ones would
-    hide what makes trials bad. A configuration with several seeds counts once, by their mean. Values over a wide
-    positive range (learning rates) are taken by their logarithm.
+    hide what makes trials bad. A configuration with several seeds counts once, by their mean; one that was run again,
+    as by Hyperband from the start in every rung, is never split between what a forest knows and what it is asked.
+    Values over a wide positive range (learning rates) are taken by their logarithm.
 
     Parameters
     ----------
@@ -154,6 +155,18 @@ def encoded(values: pd.Series) -> Floats:
     return np.where(np.isnan(column), low - (high - low) - 1, column)
 
 
+def rows_of_configurations(x: Floats) -> Folds:
+    """List the rows of each configuration, in the order of their first ones [configurations]."""
+    _, first, number = np.unique(x, axis=0, return_index=True, return_inverse=True)
+    return [np.flatnonzero(number.ravel() == k) for k in np.argsort(first)]
+
+
+def drawn_again(rows: Folds, resamples: int, rng: np.random.Generator) -> Folds:
+    """Draw as many configurations as there are, with replacement; give the rows of each draw [resamples]."""
+    draws = rng.integers(len(rows), size=(resamples, len(rows)))
+    return [np.concatenate([rows[k] for k in draw]) for draw in draws]
+
+
 def _scores(trials: pd.DataFrame, phases: pd.DataFrame, phase: int | None) -> pd.Series:
     """Give the score to explain of every trial that has one, by trial."""
     if phase is None:
@@ -168,7 +181,11 @@ def _explain(xs: bytes, ys: bytes, names: tuple[str, ...], forests: int, resampl
     by_seed = np.frombuffer(ys).reshape(len(x), -1)
     y = _over_seeds(by_seed)
     rng = np.random.default_rng(seed)
-    folds = np.array_split(rng.permutation(len(y)), FOLDS)
+    rows = rows_of_configurations(x)
+    folds = [
+        np.concatenate([rows[k] for k in part])
+        for part in np.array_split(rng.permutation(len(rows)), min(FOLDS, len(rows)))
+    ]
     tried = []
     for settings in _varied(forests, rng):
         outside, own = _validate(settings, x, y, folds)
@@ -179,7 +196,10 @@ def _explain(xs: bytes, ys: bytes, names: tuple[str, ...], forests: int, resampl
     if r2 <= 0:
         words = f"no forest predicts unseen trials better than their mean does (R² {r2:.2f}, {len(y)} trials)"
         return Importance(problem=words, **known)
-    columns = [list(names), *_shares(best, x, by_seed, resamples, rng), *_permuted(best, x, y, folds, resamples, rng)]
+    shares = _shares(best, x, by_seed, drawn_again(rows, resamples, rng), rng)
+    harms = _harms(best, x, y, folds, rng)
+    falls = _permuted(harms / np.mean((y - y.mean()) ** 2), drawn_again(rows, resamples, rng))
+    columns = [list(names), *shares, *falls]
     table = pd.DataFrame(dict(zip(COLUMNS, columns, strict=True)))
     return Importance(table.sort_values("importance", ascending=False, ignore_index=True), overfits=not sound, **known)
 
@@ -250,13 +270,12 @@ def _validate(settings: dict[str, Any], x: Floats, y: Floats, folds: Folds) -> t
 
 
 def _shares(
-    settings: dict[str, Any], x: Floats, by_seed: Floats, resamples: int, rng: np.random.Generator
+    settings: dict[str, Any], x: Floats, by_seed: Floats, draws: Folds, rng: np.random.Generator
 ) -> tuple[Floats, Floats, Floats]:
     """Importances of a forest on all configurations, and of forests on draws of them → value, low, high [features].
 
     Of each that is drawn the seeds are drawn again, too: how it would have scored with others is not known better.
     """
-    draws = rng.integers(len(x), size=(resamples, len(x)))
     again = np.array([Forest(settings, x[draw], _redrawn(by_seed[draw], rng)).shares() for draw in draws])
     low, high = np.quantile(again, [0.025, 0.975], axis=0)
     return Forest(settings, x, _over_seeds(by_seed)).shares(), low, high
@@ -272,17 +291,11 @@ def _redrawn(by_seed: Floats, rng: np.random.Generator) -> Floats:
     return means
 
 
-def _permuted(
-    settings: dict[str, Any],
-    x: Floats,
-    y: Floats,
-    folds: Folds,
-    resamples: int,
-    rng: np.random.Generator,
-    repeats: int = 5,
-) -> tuple[Floats, Floats, Floats]:
-    """Fall of R² on unseen trials when one column is shuffled; intervals over trials drawn again."""
-    harm = np.zeros(x.shape)  # by trial and feature, in squared units of the score
+def _harms(
+    settings: dict[str, Any], x: Floats, y: Floats, folds: Folds, rng: np.random.Generator, repeats: int = 5
+) -> Floats:
+    """Rise of the squared error on each unseen trial when one column is shuffled [n, features]."""
+    harm = np.zeros(x.shape)
     for held_out in folds:
         rest = np.setdiff1d(np.arange(len(y)), held_out)
         forest = Forest(settings, x[rest], y[rest])
@@ -292,11 +305,17 @@ def _permuted(
                 shuffled = x[held_out].copy()
                 shuffled[:, feature] = rng.choice(x[:, feature], len(held_out))
                 harm[held_out, feature] += ((forest.predict(shuffled) - y[held_out]) ** 2 - before) / repeats
-    fall = harm / np.mean((y - y.mean()) ** 2)
-    draws = rng.integers(len(y), size=(resamples, len(y)))
-    low, high = np.quantile(fall[draws].mean(axis=1), [0.025, 0.975], axis=0)
+    return harm
+
+
+def _permuted(fall: Floats, draws: Folds) -> tuple[Floats, Floats, Floats]:
+    """Fall of R² on unseen trials by shuffling each column; intervals over draws → value, low, high [features]."""
+    low, high = np.quantile([fall[draw].mean(axis=0) for draw in draws], [0.025, 0.975], axis=0)
     return fall.mean(axis=0), low, high
 
 
 def _r2(truth: Floats, guess: Floats) -> float:
+    """Of trials that all scored the same a forest knows all there is: 1."""
+    if np.ptp(truth) == 0:
+        return 1.0
     return float(1 - np.sum((truth - guess) ** 2) / np.sum((truth - truth.mean()) ** 2))

@@ -22,6 +22,7 @@ def summarise(
     n_phases: int | None,
     configs: Mapping[int, Config],
     mode: str = "max",
+    decisions: pd.DataFrame | None = None,
 ) -> dict[str, Any]:
     """Sum up a study, running or ended.
 
@@ -37,6 +38,9 @@ def summarise(
         Trial → configuration.
     mode : str
         ``max`` or ``min``: which score is the best.
+    decisions : DataFrame, optional
+        As in `workbench.knowledge.Frames`. They tell which phases a person asked for, those of clones and those that
+        trials were extended by: none of W0·Np.
 
     Returns
     -------
@@ -47,7 +51,10 @@ def summarise(
         (completed), retries (attempts lost), states (dict: state → trials).
     """
     searched = phases[phases["trial"].isin(searching(trials)["trial"])]
-    n_ended = int(searched["ended_s"].notna().sum())
+    ended = searched[searched["ended_s"].notna()]
+    asked = ended.iloc[:0] if decisions is None else decisions[decisions["mode"] == "extended"]
+    own = {*zip(asked["trial"], asked["phase"], strict=True)}
+    n_ended = sum(pair not in own for pair in zip(ended["trial"], ended["phase"], strict=True))
     used, counts = occupancy(spans, slots, wall_s), _counts(trials, phases)
     return {
         **_best(searched, configs, mode),

@@ -37,6 +37,7 @@ def carry(source: Path, name: str, target: Path, new_name: str | None = None) ->
         database_errors(target),
         transaction(here),
     ):
+        there.execute("BEGIN")  # events and metrics are of one moment, though a driver goes on writing
         if here.execute("SELECT 1 FROM studies WHERE name = ?", (called,)).fetchone():
             raise StudyError(f"study {called!r} exists in {target}: choose another name, name=…")
         query = "SELECT id, created_unix, spec, identity FROM studies WHERE name = ?"

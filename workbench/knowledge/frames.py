@@ -275,7 +275,7 @@ class FrameReader:
     def _close_span(self, event: Event, outcome: str) -> None:
         span = self.open_span.pop(event.trial, None)  # type: ignore[arg-type]
         if span is not None:
-            span.update(ended_s=event.at, outcome=outcome)
+            _end(span, event.at, outcome)
 
     def _slot_lost(self, event: Event) -> None:
         for row in reversed(self.slots):
@@ -286,7 +286,7 @@ class FrameReader:
     def _taken_up(self, event: Event) -> None:
         """A driver begins: whatever an earlier one left under way was lost with it."""
         for span in self.open_span.values():
-            span.update(ended_s=event.at, outcome="lost")
+            _end(span, event.at, "lost")
         self.open_span.clear()
         for row in self.slots:
             row.setdefault("lost_s", event.at)
@@ -309,6 +309,11 @@ class FrameReader:
             why_over=self.ledger.why_over,
             configs={number: _hyperparameters(trial.config) for number, trial in self.ledger.trials.items()},
         )
+
+
+def _end(span: dict[str, Any], at: float, outcome: str) -> None:
+    """End a span; nothing that ran ends with the wait of a held trial, whatever ends that."""
+    span.update(ended_s=at, outcome="held" if span["outcome"] == "held" else outcome)
 
 
 def _decision_row(event: Event) -> dict[str, Any]:

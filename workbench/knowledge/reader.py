@@ -305,11 +305,11 @@ def decode_events(
         for (kind, at, trial, phase, slot, _), data in zip(rows, payloads, strict=True)
     ]
     for event in events:
-        _check(event)
+        check_event(event)
     return events
 
 
-def _check(event: Event) -> None:
+def check_event(event: Event) -> None:
     """Raise `ValueError` for what no driver writes, so that no viewer has to be ready for it."""
     kind, data = event.kind, event.data
     if not isinstance(data, dict) or not math.isfinite(event.at):

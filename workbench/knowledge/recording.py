@@ -4,20 +4,26 @@ import json
 import os
 import re
 import shutil
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
 import numpy as np
+import numpy.typing as npt
 import pandas as pd
 
 from workbench.core.errors import DatabaseError, InvalidInput
+from workbench.core.places import is_study_name
 from workbench.core.protocols import BEGUN, Event, Kind
 from workbench.knowledge.frames import METRICS, Frames, frames_of
-from workbench.knowledge.reader import KnowledgeBase
+from workbench.knowledge.reader import KnowledgeBase, check_event
+from workbench.knowledge.schema import NONSENSE
 
 _EVENTS = ["at_s", "kind", "trial", "phase", "slot", "data"]
+_TYPES = {"seq": "int64", "trial": "int64", "phase": "int64", "at_s": "float64", "value": "float64"}  # of metrics
 _FORMAT = 1
 
 
@@ -37,6 +43,7 @@ class Recording:
     name: str
     spec: dict[str, Any]
     provenance: dict[str, Any]
+    _folder: Path
     _events: list[Event]
     _metrics: pd.DataFrame
 
@@ -50,25 +57,32 @@ class Recording:
             There is none in that folder, it is damaged, or of a newer format.
         """
         folder = Path(folder)
-        try:
+        with _damage(folder):
             about = json.loads((folder / "provenance.json").read_text(encoding="utf-8"))
             if not (isinstance(about, dict) and isinstance(about.get("format"), int)):
                 raise DatabaseError(f"no recording in {folder}: its provenance.json says no format: record it again")
             if about["format"] > _FORMAT:
                 raise DatabaseError(f"{folder} has format {about['format']}, this workbench reads up to {_FORMAT}")
-            events = pd.read_parquet(folder / "events.parquet")[_EVENTS]
-            metrics = pd.read_parquet(folder / "metrics.parquet")[METRICS]
-            return cls(about["name"], about["spec"], about, [_event(row) for row in events.itertuples()], metrics)
-        except (OSError, KeyError, ValueError, TypeError, AttributeError, RecursionError) as err:
-            raise DatabaseError(f"no whole recording in {folder} ({' '.join(str(err).split())})") from None
+            if not (is_study_name(about["name"]) and isinstance(about["spec"], dict)):
+                raise ValueError(f"a study {about['name']!r} of {type(about['spec']).__name__}")
+            events = [_event(row) for row in pd.read_parquet(folder / "events.parquet")[_EVENTS].itertuples()]
+            metrics = pd.read_parquet(folder / "metrics.parquet")[METRICS].astype(_TYPES)
+            return cls(about["name"], about["spec"], about, folder, events, metrics)
 
     def events(self) -> list[Event]:
         """Give the events in order, tracebacks and paths left out."""
         return list(self._events)
 
     def frames(self) -> Frames:
-        """Derive the documented frames; nobody drives a recording."""
-        return frames_of(self._events, self._metrics, driven=False)
+        """Derive the documented frames; nobody drives a recording.
+
+        Raises
+        ------
+        DatabaseError
+            Its events are such as no driver writes.
+        """
+        with _damage(self._folder):
+            return frames_of(self._events, self._metrics, driven=False)
 
 
 def record(db: str | Path, name: str, folder: str | Path, *, points: int = 500, note: str = "") -> Path:
@@ -81,7 +95,8 @@ def record(db: str | Path, name: str, folder: str | Path, *, points: int = 500, 
     folder : path
         Must not exist.
     points : int
-        Most points kept of each metric of each trial, evenly over those there are, ends included.
+        Most points kept of each metric of each trial, evenly over those there are; a counter's are those beside the
+        score's that were kept, so that curves can be drawn against it.
     note : str
         A line on what was recorded and why.
     """
@@ -134,17 +149,46 @@ def _public(data: Any) -> dict[str, Any]:
 
 
 def _thinned(metrics: pd.DataFrame, points: int) -> pd.DataFrame:
-    """Keep at most `points` rows of each trial's each metric, evenly spaced."""
-    place = metrics.groupby(["trial", "name"]).cumcount()
-    size = metrics.groupby(["trial", "name"])["seq"].transform("size")
+    """Keep at most `points` rows of each trial's each metric, evenly spaced.
+
+    Curves are drawn against counters that were logged with the score: of a metric that is logged more often, rows from
+    the instants kept of scarcer ones come first.
+    """
     if metrics.empty:
         return metrics
-    bucket = np.floor(place * (points - 1) / np.maximum(size - 1, 1))
-    previous = np.floor((place - 1) * (points - 1) / np.maximum(size - 1, 1))
-    kept: pd.DataFrame = metrics[(size <= points) | (bucket != previous)]
-    return kept.reset_index(drop=True)
+    instants = metrics.groupby(["trial", "phase", "at_s"], sort=False).ngroup().to_numpy()
+    kept = np.zeros(len(metrics), bool)
+    for of_trial in metrics.groupby("trial").indices.values():
+        known: set[int] = set()
+        names = metrics["name"].iloc[of_trial].to_numpy()
+        for rows in sorted((of_trial[names == name] for name in pd.unique(names)), key=len):
+            beside = np.isin(instants[rows], list(known))
+            first = _evenly(rows[beside], points)
+            chosen = np.r_[first, _evenly(rows[~beside], points - len(first))]
+            kept[chosen] = True
+            known.update(instants[chosen].tolist())
+    return metrics[kept].reset_index(drop=True)
+
+
+def _evenly(rows: npt.NDArray[np.intp], most: int) -> npt.NDArray[np.intp]:
+    """Choose at most so many, evenly spaced; the first and the last among them, if it is two or more."""
+    if len(rows) <= most:
+        return rows
+    return rows[np.linspace(0, len(rows) - 1, most).round().astype(np.intp)]
 
 
 def _event(row: Any) -> Event:
     trial, phase, slot = (None if pd.isna(v) else int(v) for v in (row.trial, row.phase, row.slot))
-    return Event(Kind(row.kind), float(row.at_s), trial, phase, slot, json.loads(row.data))
+    event = Event(Kind(row.kind), float(row.at_s), trial, phase, slot, json.loads(row.data))
+    check_event(event)
+    return event
+
+
+@contextmanager
+def _damage(folder: Path) -> Iterator[None]:
+    """Turn whatever a damaged recording makes of reading it into one readable error."""
+    try:
+        yield
+    except (OSError, *NONSENSE) as err:
+        what = " ".join(f"{type(err).__name__}: {err}".split())[:200]
+        raise DatabaseError(f"no whole recording in {folder} ({what})") from None

@@ -54,7 +54,7 @@ class Unfinished(DatabaseError):
 
 
 # what reading nonsense raises, deep nesting and numbers without bounds among it
-_NONSENSE = (
+NONSENSE = (
     LookupError, ValueError, TypeError, AttributeError, AssertionError, StopIteration, ArithmeticError, RecursionError
 )  # fmt: skip
 HELD = {sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED}
@@ -165,7 +165,7 @@ def database_errors(path: Path) -> Iterator[None]:
             raise Unfinished(f"a write to {path} was interrupted: run workbench repair") from None
         what = f"{path} cannot be read as a knowledge base ({err})"
         raise DatabaseError(f"{what}: restore a backup or choose another file") from None
-    except _NONSENSE as err:
+    except NONSENSE as err:
         what = f"{path} holds what no driver has written ({type(err).__name__}: {' '.join(str(err).split())[:200]})"
         raise DatabaseError(f"{what}: run workbench check, restore a backup") from None
 

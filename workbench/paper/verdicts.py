@@ -42,7 +42,7 @@ def exact(number: Published, value: float, origin: Origin, why: str = "") -> Pai
         raise ValueError(f"{number.what!r} is a claim in words: compare it with within, above or below")
     half_digit = 0.5 * 10.0 ** -len(f"{number.value:.10g}".partition(".")[2]) + 1e-9
     verdict: Verdict = "by construction" if number.derived else "exact"
-    if abs(value - number.value) > half_digit:
+    if not abs(value - number.value) <= half_digit:  # NaN is no number's equal
         verdict = "differs"
     return number, Ours(value, origin, verdict, why, number.unit)
 
@@ -110,6 +110,15 @@ def with_room(pair: Pair, *scores: npt.ArrayLike) -> Pair:
     if not all(full := [_full(of) for of in scores]):
         return pair
     return number, replace(ours, verdict="undecided", why=f"{ours.why}{full[0]}")
+
+
+def where_needed(pair: Pair, gain: Interval) -> Pair:
+    """Leave undecided whether something makes another thing needless that nothing shows to be needed without it."""
+    number, ours = pair
+    if gain.low > 0:
+        return pair
+    verdict: Verdict = "undecided" if ours.verdict == "agrees" else ours.verdict
+    return number, replace(ours, verdict=verdict, why=f"{ours.why}; but nothing shows that without it they need be")
 
 
 def _full(scores: npt.ArrayLike) -> str:
@@ -185,7 +194,10 @@ def _more(ours: float, theirs: float, spread: npt.NDArray[Any] | None = None, fr
 
     They hold every ratio r for which ours - r theirs may be 0. Where theirs may be 0 itself there is no limit away from
     a difference that is told, if theirs has the sign that it shows; and none at all where no difference is told.
+    Of 0 there are no per cent.
     """
+    if theirs == 0:
+        return Interval(math.nan, -math.inf, math.inf)
     gap = 100 * (ours - theirs) / abs(theirs)
     if spread is None:
         return Interval(gap, -math.inf, math.inf)

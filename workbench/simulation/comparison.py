@@ -21,6 +21,7 @@ MEASURES = ("makespan", "occupancy", "completion_rate", "time_to_best", "best_sc
 _BETTER = {"makespan": -1, "time_to_best": -1, "best_score": 1, "occupancy": 1}  # the sign of an improvement
 _POINTS = 100  # of a curve over time: the k-th, from 1, stands for k / 100 of it
 _RESAMPLES = 2000
+_FEWEST = 6  # repetitions: so many lie on one side of 0 by chance one time in 32, five one in 16
 _CHUNK = 5  # repetitions a process takes at a time: with more, one of them would end long before the others
 
 Array = npt.NDArray[np.float64]
@@ -77,7 +78,8 @@ class Comparison:
         -------
         DataFrame
             One row a measure and other scheduler: measure, against, difference (median of the paired differences), low,
-            high (95 % bootstrap interval), verdict: better, worse, or even when the interval holds 0.
+            high (95 % bootstrap interval), verdict: better, worse, or even when the interval holds 0; of fewer than
+            six repetitions nothing else is said, for all of them lie on one side of 0 by chance too often.
         """
         import pandas as pd
 
@@ -89,8 +91,8 @@ class Comparison:
             for measure, gap in gaps.items():
                 interval = bootstrap_interval(gap, resamples=_RESAMPLES)
                 sign = _BETTER.get(measure, -1)
-                verdict = "better" if sign * interval.low > 0 < sign * interval.high else "even"
-                verdict = "worse" if sign * interval.low < 0 > sign * interval.high else verdict
+                beyond = sign * np.sign([interval.low, interval.high]).sum() if gap.size >= _FEWEST else 0
+                verdict = "better" if beyond == 2 else "worse" if beyond == -2 else "even"
                 rows.append((measure, other, *interval, verdict))
         return pd.DataFrame(rows, columns=["measure", "against", "difference", "low", "high", "verdict"])
 

@@ -58,6 +58,7 @@ class Findings:
             n_phases=size.n_phases,
             configs=f.configs,
             mode=f.aim.mode,
+            decisions=f.decisions,
         )
         if size.completion is not None:
             numbers["alpha_expected"], numbers["alpha_minimum"] = size.completion, size.fewest_completion

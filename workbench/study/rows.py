@@ -50,12 +50,14 @@ def _confirmed_row(results: "Findings") -> dict[str, str]:
         text = f"{number(best['claimed'].item())} (configuration of trial {best['trial'].item()}, mean of "
         return {"claimed score": f"{text}{_seeds(best['claimed_on'].item())} that the study chose it by)"}
     first = rows.iloc[0]
-    interval = f"{number(float(first['confirmed']))} [{first['low']:.4g}, {first['high']:.4g}]"
+    score, n = number(float(first["confirmed"])), int(first["confirmed_on"])
+    if n > 1:
+        score += f" [{first['low']:.4g}, {first['high']:.4g}]"
     config = results.frames.configs[int(first["trial"])]
     text = ", ".join(f"{name} = {number(value)}" for name, value in config.items())
     on = f"{_seeds(int(first['claimed_on']))} claimed {number(float(first['claimed']))}"
     return {
-        "confirmed score": f"{interval} (middle mean of {_seeds(int(first['confirmed_on']))}, fresh; {on})",
+        "confirmed score": f"{score} ({'middle mean of ' * (n > 1)}{_seeds(n)}, fresh; {on})",
         "confirmed config": f"{text} (configuration of trial {first['trial']:.0f})",
     }
 

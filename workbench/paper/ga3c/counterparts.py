@@ -22,6 +22,7 @@ from workbench.paper.verdicts import (
     paired_percent,
     percent,
     rising,
+    where_needed,
     with_room,
     within,
 )
@@ -50,8 +51,10 @@ def networks(root: Path) -> Pairs:
         )
     least, most = rows["ratio_low"].min(), rows["ratio_high"].max()
     middle = Interval(float(rows["ratio"].median()), float(least), float(most))
-    why = f"ratio of PPS without a GPU, by batches alone; least and most of {rows['repeats'].iloc[0]} turns, 5 networks"
-    yield above(_claim("Sec. 6", "GA3C is significantly faster than A3C on the same machine"), middle, 1, origin, why)
+    why = "no GPU, to which the paper owes it: ratio of PPS, by batches alone; "
+    why += f"least and most of {rows['repeats'].iloc[0]} turns, 5 networks"
+    number = _claim("Sec. 6", "GA3C is significantly faster than A3C on the same machine")
+    yield not_comparable(number, middle.value, origin, why, "ratio", middle)
     growth = float(stats.kendalltau(range(len(rows)), rows["ratio"]).statistic)
     number = _claim("Sec. 5.1", "the larger the network, the more GA3C gains over A3C")
     yield not_comparable(
@@ -148,12 +151,13 @@ def log_epsilon(root: Path) -> Pairs:
     kept = RecordedTable.open("ga3c-log-epsilon", root)
     speeds = kept.frame.groupby(["seed", "variant"])["score"].mean().unstack()
     on = f"mean score over as many frames; CartPole, free threads, settings of the paper's code, {len(speeds)} seeds"
-    gap = paired_percent(speeds["epsilon"], speeds["none"])
+    gain = paired_percent(speeds["epsilon"], speeds["none"])
     why = f"1e-6 less none, gradients not clipped; {on}"
-    yield better(_claim("Eq. 5", "epsilon in the logarithm steadies learning"), gap, kept.origin, why)
+    yield better(_claim("Eq. 5", "epsilon in the logarithm steadies learning"), gain, kept.origin, why)
     gap = paired_percent(speeds["epsilon"], speeds["epsilon, clipped"])
     why = f"1e-6, gradients free less clipped to a norm of 0.5; {on}"
-    yield above(_claim("Eq. 5", "with it gradients need not be clipped"), gap, -NEARLY, kept.origin, why, "%")
+    pair = above(_claim("Eq. 5", "with it gradients need not be clipped"), gap, -NEARLY, kept.origin, why, "%")
+    yield where_needed(pair, gain)
 
 
 def pong_agent(root: Path) -> Pairs:
