@@ -2,7 +2,9 @@
 
 import subprocess
 import sys
+import threading
 import warnings
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -59,6 +61,20 @@ def test_a_wrong_function_is_told_by_name_and_line_before_anything_is_written_or
     where = {"db": tmp_path / "new" / "kb.db", "client": client}
     with pytest.raises(InvalidInput, match=r"<lambda> \(test_own.py:\d+\) has no yield of its own"):
         Study("wrong", FullRuns(SPACE, 6, 2), lambda config: 0.5, **where)
+    assert not (tmp_path / "new").exists()
+
+    lock = threading.Lock()
+
+    def locked(config):
+        with lock:
+            yield 0.5
+
+    wrong = Study("wrong", FullRuns(SPACE, 6, 2), locked, **where)
+    for start in (wrong.start, replace(wrong, client=None, nodes=1).launch):
+        with pytest.raises(
+            InvalidInput, match=r"locked \(test_own.py:\d+\) cannot be sent to .*lock.*: make .* within"
+        ):
+            start()
     assert not (tmp_path / "new").exists()
 
     def words(config):

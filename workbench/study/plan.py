@@ -13,7 +13,7 @@ from workbench.algos.search.seeded import JUDGES, Seeded
 from workbench.core.aim import Aim
 from workbench.core.checks import POSITIVE, check, check_named, whole
 from workbench.core.describe import describe
-from workbench.core.errors import InvalidInput, StudyError
+from workbench.core.errors import InvalidInput, StudyError, first_line
 from workbench.core.failures import short
 from workbench.core.machine import layout, slots_here
 from workbench.core.places import DEFAULT_DB, check_checkpoints, check_study_name
@@ -138,6 +138,24 @@ class Plan:
         check = getattr(self.trainable, "check", None)
         if check is not None:
             check(list(space))
+
+    def check_travels(self) -> None:
+        """Refuse what is trained if it cannot be sent to workers, in the way Dask will send it.
+
+        Raises
+        ------
+        InvalidInput
+            With what of it cannot be pickled.
+        """
+        import cloudpickle
+
+        try:
+            cloudpickle.dumps(self.trainable)
+        except Exception as err:  # noqa: BLE001  pickling runs whatever code an object brings along
+            raise InvalidInput(
+                f"{short(self.trainable)} cannot be sent to workers ({first_line(err)}): "
+                "make files, connections, locks and generators within it, not outside"
+            ) from None
 
     @contextmanager
     def executor(self, identity: str = "") -> Generator[Executor, None, None]:
