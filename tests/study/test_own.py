@@ -3,6 +3,7 @@
 import subprocess
 import sys
 import threading
+import tomllib
 import warnings
 from dataclasses import replace
 
@@ -15,6 +16,7 @@ from workbench import ASHA, PBT, FullRuns, KnowledgeBase, LogUniform, Study
 from workbench.cli.main import main
 from workbench.core.errors import FirstTrialsFailed, InvalidInput
 from workbench.study.file import recorded_study
+from workbench.study.own import trainable_from
 
 SPACE = {"lr": LogUniform(1e-3, 1.0)}
 
@@ -106,6 +108,11 @@ n_phases = 2
 kind = "my_module_of_a_test:train"
 step = 2.0
 """
+WITHIN = """
+kind = "replay"
+schedule = "best.json"
+trainable = {kind = "my_module_of_a_test:train", step = 2.0}
+"""
 MODULE = """
 def train(config, seed, step=1.0):
     for phase in range(2):
@@ -123,6 +130,16 @@ def folder(tmp_path, monkeypatch):
     (tmp_path / "my_module_of_a_test.py").write_text(MODULE)
     yield tmp_path
     sys.modules.pop("my_module_of_a_test", None)
+
+
+def test_a_study_file_names_code_of_one_s_own_that_is_replayed_or_an_agent_of_several(folder) -> None:
+    (folder / "best.json").write_text('{"phases": [{"config": {"lr": 0.5}}]}')
+    replay = trainable_from(tomllib.loads(WITHIN))({}, 0)
+    agent = {"kind": "my_module_of_a_test:train", "step": 2.0}
+    games = trainable_from({"kind": "games", "agents": {"one": agent}, "between": {"one": [0, 2]}})({"lr": 0.5}, 0)
+    for trial, score in ((replay, 1.0), (games, 0.5)):
+        assert trial.train_phase(lambda metrics: None)["score"] == score
+        trial.close()
 
 
 @pytest.mark.slow

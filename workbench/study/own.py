@@ -41,7 +41,7 @@ def trainable_from(described: Mapping[str, Any]) -> TrainableFactory:
     """
     kind = described.get("kind") if isinstance(described, Mapping) else None
     if not isinstance(kind, str) or ":" not in kind:
-        factory: TrainableFactory = build("trainable", described, TRAINABLES)
+        factory: TrainableFactory = build("trainable", _with_own_within(described), TRAINABLES)
         return factory
     thing, settings = imported(kind), {key: value for key, value in described.items() if key != "kind"}
     if isinstance(thing, type) and is_dataclass(thing) and not hasattr(thing, "train_phase"):
@@ -49,6 +49,24 @@ def trainable_from(described: Mapping[str, Any]) -> TrainableFactory:
     if settings and not callable(thing):
         raise InvalidInput(f"{kind!r} is {thing!r}: it takes no settings, got {', '.join(settings)}")
     return as_factory(partial(thing, **settings) if settings else thing)
+
+
+def _with_own_within(described: Mapping[str, Any]) -> Mapping[str, Any]:
+    """Build the code of one's own that a table names within: what is replayed, the agents of several games."""
+    if not isinstance(described, Mapping):
+        return described
+    return {
+        key: trainable_from(value)
+        if key == "trainable" and _is_own(value)
+        else {name: trainable_from(agent) if _is_own(agent) else agent for name, agent in value.items()}
+        if key == "agents" and isinstance(value, Mapping)
+        else value
+        for key, value in described.items()
+    }
+
+
+def _is_own(described: Any) -> bool:
+    return isinstance(described, Mapping) and ":" in str(described.get("kind"))
 
 
 def imported(kind: str) -> Any:
