@@ -82,6 +82,13 @@ class Plan:
         check(self, POSITIVE, "stall_s")
         if isinstance(self.scheduler, type) or not (hasattr(self.scheduler, "ask") and hasattr(self.scheduler, "tell")):
             raise InvalidInput(f"a study's scheduler is an object such as HyperTrick(…), got {short(self.scheduler)}")
+        if missing := [
+            name for name in ("n_trials", "n_phases", "expected_phases") if not hasattr(self.scheduler, name)
+        ]:
+            raise InvalidInput(
+                f"{type(self.scheduler).__name__} lacks {', '.join(missing)}: a scheduler has n_trials, n_phases, "
+                "expected_phases, ask() and tell(report)"
+            )
         if not (isinstance(self.callbacks, Sequence) and all(map(callable, self.callbacks))):
             raise InvalidInput(f"callbacks is a list of functions of a list of events, got {self.callbacks!r}")
         _ = self.aim  # checks what it is made of
