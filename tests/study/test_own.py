@@ -172,6 +172,7 @@ def test_a_study_file_names_code_of_one_s_own_and_a_database_alone_imports_none(
         ("faulty:train", r"faulty cannot be imported: ValueError: no data \(faulty.py:1 in <module>\)"),
         ("script:train", r"script cannot be imported: SystemExit: 0 \(script.py:2 in <module>\)"),
         ("tests.own:json", "it takes no settings"),
+        ("my_module_of_a_test.train", 'unknown trainable .*; code of your own is written "module:name"'),
     ],
 )
 def test_what_cannot_be_imported_is_one_line(folder, capsys, kind, says) -> None:

@@ -41,6 +41,8 @@ def trainable_from(described: Mapping[str, Any]) -> TrainableFactory:
     """
     kind = described.get("kind") if isinstance(described, Mapping) else None
     if not isinstance(kind, str) or ":" not in kind:
+        if isinstance(kind, str) and kind not in TRAINABLES:
+            raise InvalidInput(f'{unknown("trainable", kind, TRAINABLES)}; code of your own is written "module:name"')
         factory: TrainableFactory = build("trainable", _with_own_within(described), TRAINABLES)
         return factory
     thing, settings = imported(kind), {key: value for key, value in described.items() if key != "kind"}

@@ -126,6 +126,8 @@ def test_what_is_no_trainable_at_all() -> None:
         (own.Climber({}, 0), "got <tests.own.Climber"),
         (Half, "Half lacks save, load: .* where path is a directory"),
         (Builds, r"objects build trials: pass one, Builds\(…\)"),
+        (partial(own.climb, stepp=2), r"keyword argument of climb \(own.py:\d+\) 'stepp': did you mean 'step'"),
+        (partial(own.Climber, width=2), "keyword argument of Climber.* 'width'; known: step$"),
     ]:
         with pytest.raises(InvalidInput, match=says):
             as_factory(wrong)
