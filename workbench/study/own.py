@@ -3,7 +3,6 @@
 Nothing that a knowledge base says is ever imported: only who writes a file or a command names code to run.
 """
 
-import os
 import sys
 from collections.abc import Mapping
 from dataclasses import is_dataclass
@@ -16,6 +15,7 @@ from workbench.algos.function.factory import as_factory
 from workbench.core.describe import Registry, build
 from workbench.core.errors import InvalidInput, WorkbenchError, unknown
 from workbench.core.failures import place_of
+from workbench.core.places import import_from_here
 from workbench.core.protocols import TrainableFactory
 from workbench.core.registry import TRAINABLES
 
@@ -80,9 +80,7 @@ def imported(kind: str) -> Any:
         There is no such module or name, or it cannot be imported; with the line that fails.
     """
     module, _, name = kind.partition(":")
-    here = os.getcwd()
-    if here not in sys.path:  # a command's own folder stands there instead; workers are given the same path
-        sys.path.insert(0, here)
+    here = import_from_here()
     try:
         return reduce(getattr, name.split("."), _module(module, here))
     except AttributeError:
