@@ -23,6 +23,15 @@ def test_the_score_is_the_mean_of_normalised_scores_and_each_is_reported() -> No
     assert heard == [{"slow/updates": 1}, {"fast/updates": 1}]
 
 
+def test_an_agent_may_be_a_function() -> None:
+    def rising(config):
+        yield from (1.0, 2.0)
+
+    trial = Games({"one": rising}, {"one": (0, 4)})({}, 0)
+    assert [trial.train_phase(lambda metrics: None)["score"] for _ in range(2)] == [0.25, 0.5]
+    trial.close()
+
+
 def test_each_game_starts_from_a_seed_of_its_own() -> None:
     seeds = []
     watched = {name: lambda config, seed: (seeds.append(seed), Climber(config, seed))[1] for name in ("a", "b")}

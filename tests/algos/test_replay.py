@@ -83,6 +83,25 @@ def test_schedules_that_cannot_be_replayed_are_refused(arguments, says) -> None:
         Replay(*arguments)
 
 
+def test_a_function_is_replayed_and_one_that_only_a_file_names_is_not_imported(tmp_path) -> None:
+    def climb(config, state=None):
+        height = state or 0.0
+        while True:
+            height += config["h0"]
+            yield height, height
+
+    trial = Replay([{"h0": 1.0}, {"h0": 10.0}], climb)({}, 0)
+    assert [trial.train_phase(silent)["score"] for _ in range(3)] == [1.0, 11.0, 21.0]
+    trial.close()
+    file = tmp_path / "best.json"
+    file.write_text(json.dumps({"trainable": {"kind": "mine:climb"}, "phases": [{"config": {"h0": 1.0}}]}))
+    with pytest.raises(
+        InvalidInput, match=r"is of mine:climb, code of your own, .*trainable = {kind = \"mine:climb\"}"
+    ):
+        Replay(file)
+    assert Replay(file, climb).configs == ({"h0": 1.0},)
+
+
 def test_a_file_of_something_else_is_refused(tmp_path) -> None:
     (tmp_path / "x.json").write_text("[1, 2]")
     with pytest.raises(InvalidInput, match="is no schedule"):

@@ -137,7 +137,11 @@ def test_a_simulated_study_is_kept_marked_and_reported(folder, capsys, monkeypat
         (["--table", "curves.csv", "--scheduler", "full"], "no column 'score'"),
         (["--table", "curves.csv", "--column", "score=x", "--scheduler", "full"], "unknown column of curves.csv 'x'"),
         (["--table", "curves.csv", "--column", "score=r", "--scheduler", "hypertrik"], "did you mean 'hypertrick'"),
-        (["small.toml", "--set", "eta=3", "--scheduler", "full"], "no scheduler here has a setting 'eta'"),
+        (
+            ["small.toml", "--set", "eta=3", "--scheduler", "full"],
+            "has a setting 'eta', only n_phases, n_trials",
+        ),
+        (["small.toml", "--scheduler", "full,nowhere:Mine"], "there is no module 'nowhere'"),
         (["small.toml", "--configs", "configs.csv"], "go with --table"),
         (["small.toml", "--nodes", "0"], "nodes a whole number from 1 to 1000000"),
     ],

@@ -5,10 +5,11 @@ import math
 
 import numpy as np
 import pytest
+import torch
 
 from tests.support import SPACE, Deterministic, MemoryLog
 from workbench.algos.search import FullRuns, RandomSearcher
-from workbench.cluster.measured import parted
+from workbench.cluster.measured import numbers, parted
 from workbench.core.drive import drive
 from workbench.core.errors import WorkbenchError
 from workbench.core.protocols import Event, Kind
@@ -29,6 +30,17 @@ def test_returns_are_parted_from_the_metrics_and_only_the_last_finite_ones_kept(
     assert metrics == {"score": 2.0}
     assert returns == [float(i) for i in range(2, 12)]
     assert parted({"score": 1.0}) == ({"score": 1.0}, [])
+
+
+def test_a_loss_that_has_its_gradient_is_a_number_without_a_warning(recwarn) -> None:
+    torch.set_warn_always(True)
+    try:
+        assert numbers({"loss": torch.ones(1, requires_grad=True)}) == {"loss": 1.0}
+    finally:
+        torch.set_warn_always(False)
+    assert not recwarn.list
+    with pytest.raises(WorkbenchError, match=r"every metric is one number, got .*tensor"):
+        numbers({"loss": torch.ones(2)})
 
 
 @pytest.mark.parametrize("wrong", [3.0, "123", ["a"], [[1.0]], {"a": 1.0}, None])

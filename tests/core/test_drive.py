@@ -190,3 +190,51 @@ def test_numbers_of_numpy_in_a_configuration_are_logged_as_plain_ones() -> None:
     configs = [e.data["config"] for e in log if e.kind is Kind.RUN]
     assert json.loads(json.dumps(configs[0])) == {"x": 0, "y": 0.5, "z": True}
     replay(OfNumpy(Verdict.STOP), log)
+
+
+def test_numbers_of_numpy_in_a_reason_are_logged_as_plain_ones() -> None:
+    class OfNumpy(Duel):
+        def tell(self, report):
+            decisions = super().tell(report)
+            return {trial: Decision(d.verdict, {**d.reason, "rank": np.int64(3)}) for trial, d in decisions.items()}
+
+    _, log = driven(OfNumpy(Verdict.STOP), slots=1)
+    reasons = [e.data for e in log if e.kind is Kind.DECISION]
+    assert {json.loads(json.dumps(reason))["rank"] for reason in reasons} == {3}
+
+
+@pytest.mark.parametrize(
+    ("wrong", "said"),
+    [
+        ({"x": 1}, r"ask\(\) of Mistaken gave {'x': 1}: give Run\(trial, config\)"),
+        (Run(0, 0, {"x": 1}), r"ask\(\) of Mistaken gave Run\(trial=0, config=0.*: give Run\(trial, config\)"),
+        (Run(0, {"x": 1}), "Mistaken asks for trial 0, which is running: a new one has a number of its own"),
+    ],
+)
+def test_a_scheduler_that_asks_for_what_is_no_trial_is_told_so(wrong, said) -> None:
+    class Mistaken(Barrier):
+        def ask(self):
+            return super().ask() if not self.started else wrong
+
+    with pytest.raises(SchedulerError, match=said):
+        driven(Mistaken(Verdict.PAUSE), slots=2)
+
+
+@pytest.mark.parametrize(
+    ("wrong", "said"),
+    [
+        (None, r"tell\(\) of Mistaken gave None: give {trial: Decision"),
+        (Decision(Verdict.STOP), r"tell\(\) of Mistaken gave Decision.*: give {trial: Decision"),
+        ({0: Verdict.STOP}, r"tell\(\) of Mistaken gave {0: .*: give {trial: Decision"),
+        ({0: Decision("stop")}, r"tell\(\) of Mistaken gave {0: .*: give {trial: Decision"),
+        ({0: Decision(Verdict.STOP), 9: Decision(Verdict.STOP)}, "answers for trial 9, which it has not asked for"),
+        ({}, "gave no decision for trial 0, whose report it was"),
+    ],
+)
+def test_a_scheduler_whose_answer_is_no_decision_is_told_so(wrong, said) -> None:
+    class Mistaken(Barrier):
+        def tell(self, report):
+            return wrong
+
+    with pytest.raises(SchedulerError, match=said):
+        driven(Mistaken(Verdict.PAUSE), slots=1)

@@ -282,12 +282,20 @@ def test_conditions_are_written_down_and_a_constraint_only_by_its_name() -> None
         ({"a": {"b": 1.0}}, "'a' depends on 'b'"),
         ({"b": {"a": 3}}, "'b' applies only if a = 3, which Choice"),
         ({"b": "a"}, "only_if of 'b'"),
-        ({"z": {"a": 1}}, "only_if of 'z'"),
+        ({"z": {"a": 1}}, "unknown hyperparameter in only_if 'z'; known: a, b"),
     ],
 )
 def test_conditions_that_cannot_be_are_refused(only_if, said) -> None:
     with pytest.raises(InvalidInput, match=said):
         Space({"a": Choice([1, 2]), "b": Uniform(0, 1)}, only_if)
+
+
+def test_a_constraint_that_fails_is_told_with_the_configuration_and_what_does_not_apply_there() -> None:
+    space = Space(dict(NETWORK), NETWORK.only_if, constraint=lambda config: config["momentum"] > 0.5)
+    with pytest.raises(InvalidInput, match=r"the constraint raised KeyError: 'momentum' for {.*}; what does not apply"):
+        space.allows({"optimizer": "none", "width": 2})
+    with pytest.raises(InvalidInput, match=r"raised ZeroDivisionError: .* for {'x': 0\.\d+}$"):
+        Space({"x": Uniform(0, 1)}, constraint=lambda config: 1 / 0).sample(np.random.default_rng(0))
 
 
 def test_a_constraint_that_nothing_keeps_is_an_error_and_not_an_endless_search() -> None:

@@ -54,6 +54,12 @@ def test_no_trial_runs_in_a_study_that_is_over(last) -> None:
     assert frames_of([*events, Event(last, 1.0)]).trials["state"].tolist() == ["cut off"]
 
 
+def test_frames_are_shown_in_a_line_with_the_rows_of_each() -> None:
+    shown = repr(frames_of(a_study()))
+    assert shown.startswith("Frames(ended, 9 s; rows: trials 3, phases 4, spans 6, ")
+    assert shown.endswith("slots 3)")
+
+
 def test_frames_of_a_small_study() -> None:
     frames = frames_of(a_study())
     trials = frames.trials.set_index("trial")

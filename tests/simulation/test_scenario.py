@@ -26,6 +26,15 @@ def test_schedulers_of_a_repetition_meet_the_same_configurations_curves_and_spee
     assert small.repetition(6).cluster.node_speeds() != repetition.cluster.node_speeds()
 
 
+def test_a_scheduler_of_one_s_own_is_compared_by_module_and_name(small) -> None:
+    kinds = {"ours": "hypertrick", "mine": "workbench.algos.search:HyperTrick"}
+    scenario = replace(small, schedulers={label: {"kind": kind, "n_trials": 9} for label, kind in kinds.items()})
+    found = compare(scenario, repeats=2, processes=1)
+    assert found.table().nunique().max() == 1  # the settings left out are filled in alike
+    with pytest.raises(InvalidInput, match="there is no module 'nowhere'"):
+        replace(small, schedulers={"mine": {"kind": "nowhere:Mine"}}).scheduler("mine", 0)
+
+
 def test_hyperband_goes_round_as_often_as_there_are_configurations_for() -> None:
     toy = replace(
         preset("toy-grid"), schedulers={"once": {"kind": "hyperband", "rounds": 1}, "all": {"kind": "hyperband"}}

@@ -10,6 +10,7 @@ from workbench.algos.quadratic import Quadratic
 from workbench.cli.main import main
 from workbench.core.errors import InvalidInput, StudyError
 from workbench.core.protocols import Event, Kind
+from workbench.core.seeds import trial_seed
 from workbench.knowledge import StudyLog, check
 from workbench.study.attached import AttachedStudy
 from workbench.study.run import confirm
@@ -40,6 +41,17 @@ def test_the_best_are_trained_again_on_fresh_seeds_and_the_page_says_so_first(cl
     assert shown.index("confirmed score") < shown.index("best score")
     assert "Claimed and confirmed" in run.report().read_text()
     assert check(tmp_path / "kb.db") == []
+
+
+def test_the_best_schedule_is_of_the_search_and_not_of_a_lucky_fresh_seed(client, tmp_path) -> None:
+    searched = [trial_seed(0, trial) for trial in (0, 1)]
+
+    def lucky(config, seed):
+        yield float(seed not in searched)
+
+    run = study_of(client, tmp_path, scheduler=FullRuns(RandomSearcher(SPACE), 2, 1), trainable=lucky).run()
+    run.confirm(top=1, seeds=2)
+    assert run.results().best_schedule()["trial"].tolist() == [0]
 
 
 def trials_mean(trials, candidate: int) -> float:

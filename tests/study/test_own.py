@@ -2,7 +2,10 @@
 
 import subprocess
 import sys
+import threading
+import tomllib
 import warnings
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -13,6 +16,7 @@ from workbench import ASHA, PBT, FullRuns, KnowledgeBase, LogUniform, Study
 from workbench.cli.main import main
 from workbench.core.errors import FirstTrialsFailed, InvalidInput
 from workbench.study.file import recorded_study
+from workbench.study.own import trainable_from
 
 SPACE = {"lr": LogUniform(1e-3, 1.0)}
 
@@ -61,6 +65,20 @@ def test_a_wrong_function_is_told_by_name_and_line_before_anything_is_written_or
         Study("wrong", FullRuns(SPACE, 6, 2), lambda config: 0.5, **where)
     assert not (tmp_path / "new").exists()
 
+    lock = threading.Lock()
+
+    def locked(config):
+        with lock:
+            yield 0.5
+
+    wrong = Study("wrong", FullRuns(SPACE, 6, 2), locked, **where)
+    for start in (wrong.start, replace(wrong, client=None, nodes=1).launch):
+        with pytest.raises(
+            InvalidInput, match=r"locked \(test_own.py:\d+\) cannot be sent to .*lock.*: make .* within"
+        ):
+            start()
+    assert not (tmp_path / "new").exists()
+
     def words(config):
         yield "0.5"
 
@@ -90,6 +108,11 @@ n_phases = 2
 kind = "my_module_of_a_test:train"
 step = 2.0
 """
+WITHIN = """
+kind = "replay"
+schedule = "best.json"
+trainable = {kind = "my_module_of_a_test:train", step = 2.0}
+"""
 MODULE = """
 def train(config, seed, step=1.0):
     for phase in range(2):
@@ -107,6 +130,16 @@ def folder(tmp_path, monkeypatch):
     (tmp_path / "my_module_of_a_test.py").write_text(MODULE)
     yield tmp_path
     sys.modules.pop("my_module_of_a_test", None)
+
+
+def test_a_study_file_names_code_of_one_s_own_that_is_replayed_or_an_agent_of_several(folder) -> None:
+    (folder / "best.json").write_text('{"phases": [{"config": {"lr": 0.5}}]}')
+    replay = trainable_from(tomllib.loads(WITHIN))({}, 0)
+    agent = {"kind": "my_module_of_a_test:train", "step": 2.0}
+    games = trainable_from({"kind": "games", "agents": {"one": agent}, "between": {"one": [0, 2]}})({"lr": 0.5}, 0)
+    for trial, score in ((replay, 1.0), (games, 0.5)):
+        assert trial.train_phase(lambda metrics: None)["score"] == score
+        trial.close()
 
 
 @pytest.mark.slow
@@ -139,6 +172,7 @@ def test_a_study_file_names_code_of_one_s_own_and_a_database_alone_imports_none(
         ("faulty:train", r"faulty cannot be imported: ValueError: no data \(faulty.py:1 in <module>\)"),
         ("script:train", r"script cannot be imported: SystemExit: 0 \(script.py:2 in <module>\)"),
         ("tests.own:json", "it takes no settings"),
+        ("my_module_of_a_test.train", 'unknown trainable .*; code of your own is written "module:name"'),
     ],
 )
 def test_what_cannot_be_imported_is_one_line(folder, capsys, kind, says) -> None:

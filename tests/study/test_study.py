@@ -34,6 +34,18 @@ from workbench.study.progress import Progress
 from workbench.study.run import StudyRun
 
 
+class Sizeless:
+    """A scheduler that does not say how many trials it will ask for."""
+
+    n_phases = 2
+
+    def ask(self):
+        return None
+
+    def tell(self, report):
+        return {}
+
+
 @pytest.fixture
 def study_of(client, tmp_path):
     def make(**changes) -> Study:
@@ -240,6 +252,7 @@ def test_a_scheduler_that_breaks_its_word_ends_the_study_with_its_error(study_of
         ({"stall_s": "soon"}, InvalidInput, "Study needs stall_s a number above 0, got 'soon'"),
         ({"scheduler": HyperTrick}, InvalidInput, "scheduler is an object such as HyperTrick"),
         ({"scheduler": "hypertrick"}, InvalidInput, "scheduler is an object such as HyperTrick"),
+        ({"scheduler": Sizeless()}, InvalidInput, "Sizeless lacks n_trials, expected_phases: a scheduler has n_trials"),
         ({"callbacks": print}, InvalidInput, "callbacks"),
         ({"scheduler": FullRuns(RandomSearcher(Space({"score": LogUniform(1, 2)})), 3, 2)}, InvalidInput, "ed score"),
         ({"scheduler": FullRuns(RandomSearcher(Space({"seed": LogUniform(1, 2)})), 3, 2)}, InvalidInput, "called seed"),

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from workbench.algos.function.factory import as_factory
 from workbench.core.describe import build
 from workbench.core.errors import InvalidInput
 from workbench.core.protocols import Config, Measured, Progress, Trainable, TrainableFactory
@@ -23,7 +24,8 @@ class Games:
     Parameters
     ----------
     agents : Mapping of str to TrainableFactory
-        A game's name → what is trained on it: an object, or a table with its ``kind`` and settings.
+        A game's name → what is trained on it: an object, code of your own as `Study` takes it, or a table with its
+        ``kind`` and settings.
     between : Mapping of str to (float, float)
         A game's name → (low, high), the scores that count as 0 and 1. Every game needs them.
 
@@ -126,7 +128,7 @@ def _built(name: object, agent: Any) -> TrainableFactory:
         raise InvalidInput(f"{name}: pass what is trained, an object or a table with its kind, got {agent!r}")
     if getattr(factory, "n_ranks", 1) != 1:
         raise InvalidInput(f"{name}: a trial over several games runs on one worker, {agent!r} takes {factory.n_ranks}")
-    return factory  # type: ignore[no-any-return]
+    return as_factory(factory)
 
 
 def _bounds(name: str, bounds: Any) -> tuple[float, float]:

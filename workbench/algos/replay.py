@@ -4,15 +4,17 @@ import json
 import os
 import stat
 import tempfile
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from workbench.algos.function.factory import as_factory
 from workbench.core.describe import build
 from workbench.core.errors import InvalidInput
 from workbench.core.protocols import Config, Measured, Progress, Trainable, TrainableFactory
+from workbench.core.record import own_classes
 from workbench.core.registry import TRAINABLES
 
 _STATE = "replay.json"
@@ -31,8 +33,9 @@ class Replay:
     ----------
     schedule : path, or sequence of Mapping
         A file that `Results.write_schedule` wrote, or one configuration a phase.
-    trainable : TrainableFactory, or Mapping, optional
-        What is trained: an object, or a table with its ``kind`` and settings; by default what the file's study trained.
+    trainable : TrainableFactory, function, class or Mapping, optional
+        What is trained: an object, code of your own as `Study` takes it, or a table with its ``kind`` and settings; by
+        default what the file's study trained, unless that was code of your own.
 
     Examples
     --------
@@ -40,12 +43,18 @@ class Replay:
     """
 
     schedule: str | Path | Sequence[Config]
-    trainable: TrainableFactory | Mapping[str, Any] | None = None
+    trainable: TrainableFactory | Callable[..., Iterator[Any]] | Mapping[str, Any] | None = None
 
     def __post_init__(self) -> None:
         schedule, trainable = self.schedule, self.trainable
         if isinstance(schedule, str | Path):
-            schedule, recorded = read_schedule(schedule)
+            path = schedule
+            schedule, recorded = read_schedule(path)
+            if trainable is None and recorded and (mine := own_classes(recorded)):
+                raise InvalidInput(
+                    f"{path} is of {mine[0]}, code of your own, which a schedule alone makes none import: pass it, "
+                    f'Replay({str(path)!r}, trainable), or name it in a study file, trainable = {{kind = "{mine[0]}"}}'
+                )
             trainable = recorded if trainable is None else trainable
         if isinstance(trainable, Mapping):
             trainable = build("trainable", trainable, TRAINABLES)
@@ -61,7 +70,7 @@ class Replay:
             if set(config) != names:
                 raise InvalidInput(f"phase {phase} of the schedule names {sorted(config)}, phase 0 {sorted(names)}")
         object.__setattr__(self, "schedule", tuple(dict(config) for config in schedule))
-        object.__setattr__(self, "trainable", trainable)
+        object.__setattr__(self, "trainable", as_factory(trainable))
         self._check_inner(names)
 
     def check(self, config_names: Iterable[str]) -> None:

@@ -179,20 +179,24 @@ def _schedulers(
     from workbench.core.describe import settings_of
     from workbench.core.errors import InvalidInput, unknown
     from workbench.core.registry import SCHEDULERS
+    from workbench.study.own import with_own
 
     schedulers: dict[str, Mapping[str, Any]] = dict(written)
     if arguments.scheduler:
         schedulers = {kind: written.get(kind, {"kind": kind}) for kind in arguments.scheduler.split(",")}
-    heard = set()
+    heard, settings = set(), set()
     for label, described in schedulers.items():
-        if described.get("kind") not in SCHEDULERS:
-            raise unknown("scheduler", str(described.get("kind")), SCHEDULERS)
-        takes = settings_of("scheduler", described, SCHEDULERS)
+        registry = with_own(described, SCHEDULERS)
+        if described.get("kind") not in registry:
+            raise unknown("scheduler", str(described.get("kind")), registry)
+        takes = settings_of("scheduler", described, registry)
+        settings |= takes
         changes = {key: _value(text) for key, text in arguments.set if key in takes}
         heard |= set(changes)
         schedulers[label] = {**described, **changes}
     if unheard := [key for key, _ in arguments.set if key not in heard]:
-        raise InvalidInput(f"no scheduler here has a setting {unheard[0]!r}")
+        known = ", ".join(sorted(settings - {"searcher"}))
+        raise InvalidInput(f"no scheduler here has a setting {unheard[0]!r}, only {known}")
     return schedulers
 
 

@@ -25,10 +25,10 @@ def numbers(metrics: Mapping[str, Any]) -> dict[str, float]:
         raise WorkbenchError(f"a phase has at most {_MOST_METRICS:,} metrics, got {len(metrics):,}: report fewer")
     try:
         found = {
-            str(name): value if type(value) is int and value in _WHOLE else float(value)
+            str(name): value if type(value) is int and value in _WHOLE else _float(value)
             for name, value in metrics.items()
         }
-    except (TypeError, ValueError, OverflowError) as err:
+    except (TypeError, ValueError, OverflowError, RuntimeError) as err:
         shown = carried(repr(dict(metrics)), 200)
         raise WorkbenchError(f"every metric is one number, got {shown}: {err}") from None
     for name in found:
@@ -41,6 +41,10 @@ def numbers(metrics: Mapping[str, Any]) -> dict[str, float]:
                 f"a metric cannot be called {name!r}: the table of phases uses this name, choose another"
             )
     return found
+
+
+def _float(value: Any) -> float:
+    return float(value.item() if hasattr(value, "item") else value)  # float(loss) warns of its gradient
 
 
 def carried(text: str, most: int) -> str:

@@ -2,9 +2,11 @@
 
 from collections import deque
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from typing import Any
 
 from workbench.core.domains import scalar
 from workbench.core.errors import SchedulerError
+from workbench.core.failures import short
 from workbench.core.interventions import Request, judge
 from workbench.core.ledger import Ledger, TrialState
 from workbench.core.protocols import Decision, Event, Executor, Kind, Log, Report, Run, Scheduler, Verdict
@@ -52,8 +54,8 @@ def drive(
     Raises
     ------
     SchedulerError
-        When trials are held or paused, and nothing is left that could release them; or when the scheduler lets a
-        paused trial continue instead of asking for it.
+        When trials are held or paused, and nothing is left that could release them; when the scheduler lets a
+        paused trial continue instead of asking for it; or when it answers with what is no run and no decision.
     """
     driver = _Driver(scheduler, executor, log, seed, Ledger() if ledger is None else ledger, only_confirm)
     while not stop():
@@ -133,7 +135,7 @@ class _Driver:
         while executor.n_free > 0 and (self.only_confirm or not self.ledger.paused):
             if self.backlog:
                 self._seat(self.backlog.popleft())
-            elif not self.only_confirm and (run := self.scheduler.ask()) is not None:
+            elif not self.only_confirm and (run := _ask(self.scheduler, self.ledger)) is not None:
                 self._record([_run_event(run, self.seed, executor.now)])
                 if not self._is_set_aside(run.trial):
                     self._seat(run.trial)
@@ -286,11 +288,51 @@ def waits_for_ever(scheduler: Scheduler, held: int, paused: int, n_slots: int) -
     )
 
 
+def _ask(scheduler: Scheduler, ledger: Ledger) -> Run | None:
+    """Ask for the next trial, and refuse what is none: the scheduler may be anybody's."""
+    run: Any = scheduler.ask()
+    if run is None or (isinstance(run, Run) and isinstance(run.config, Mapping) and _may_begin(run.trial, ledger)):
+        return run
+    name = type(scheduler).__name__
+    if isinstance(run, Run) and isinstance(run.config, Mapping):
+        raise SchedulerError(
+            f"{name} asks for trial {run.trial}, which is {ledger.state(run.trial)}: a new one has a number of its "
+            "own, and only a paused one is asked for again"
+        )
+    raise SchedulerError(
+        f"ask() of {name} gave {short(run)}: give Run(trial, config), config being a dict, or None to start nothing now"
+    )
+
+
+def _may_begin(trial: int, ledger: Ledger) -> bool:
+    return trial not in ledger or ledger.state(trial) in (TrialState.PAUSED, TrialState.SET_ASIDE)
+
+
+def _checked(decisions: Any, scheduler: Scheduler, report: Report, ledger: Ledger) -> Mapping[int, Decision]:
+    """Refuse what is no answer to a report, and one that leaves the reporter waiting."""
+    name = type(scheduler).__name__
+    if not isinstance(decisions, Mapping) or not all(
+        isinstance(decision, Decision) and isinstance(decision.verdict, Verdict) for decision in decisions.values()
+    ):
+        raise SchedulerError(
+            f"tell() of {name} gave {short(decisions)}: give {{trial: Decision(Verdict.CONTINUE, {{'mode': …}})}}"
+        )
+    if unknown := [trial for trial in decisions if trial not in ledger]:
+        raise SchedulerError(f"tell() of {name} answers for trial {short(unknown[0])}, which it has not asked for")
+    if report.trial not in decisions and not report.failed:
+        raise SchedulerError(
+            f"tell() of {name} gave no decision for trial {report.trial}, whose report it was: it may continue, hold, "
+            "pause or stop"
+        )
+    return decisions
+
+
 def _tell(scheduler: Scheduler, report: Report, ledger: Ledger) -> Mapping[int, Decision]:
     """Hand a report to the scheduler; of trials that run for a person it does not hear, the loop answers itself."""
     left = ledger.own_phases(report.trial)
     if left is None:
-        decisions, scores = scheduler.tell(ledger.aim.inward(report)), getattr(scheduler, "scores_in_reasons", ())
+        scores = getattr(scheduler, "scores_in_reasons", ())
+        decisions = _checked(scheduler.tell(ledger.aim.inward(report)), scheduler, report, ledger)
         return (
             {trial: ledger.aim.outward(decision, scores) for trial, decision in decisions.items()}
             if scores
@@ -309,7 +351,7 @@ def _decision_events(decisions: Mapping[int, Decision], report: Report, at: floa
             at,
             trial,
             report.phase if trial == report.trial else ledger.phase(trial),
-            data={"verdict": str(d.verdict), **d.reason},
+            data={"verdict": str(d.verdict), **{key: scalar(value) for key, value in d.reason.items()}},
         )
         for trial, d in decisions.items()
     ]

@@ -8,7 +8,7 @@ import numpy as np
 
 from workbench.core.checks import whole
 from workbench.core.domains import Domain, domain_from_json, meant, written
-from workbench.core.errors import InvalidInput
+from workbench.core.errors import InvalidInput, unknown
 from workbench.core.protocols import Config, Scalar
 
 
@@ -81,8 +81,21 @@ class Space(Mapping[str, Domain]):
         )
 
     def allows(self, config: Config) -> bool:
-        """Tell whether the constraint holds, if there is one."""
-        return self.constraint is None or bool(self.constraint(dict(config)))
+        """Tell whether the constraint holds, if there is one.
+
+        Raises
+        ------
+        InvalidInput
+            It failed: with what it raised and for which configuration.
+        """
+        if self.constraint is None:
+            return True
+        try:
+            return bool(self.constraint(dict(config)))
+        except Exception as err:
+            absent = [name for name in self if name not in config]
+            hint = f"; what does not apply there is absent, as config.get({absent[0]!r}) tells" if absent else ""
+            raise InvalidInput(f"the constraint raised {type(err).__name__}: {err} for {dict(config)}{hint}") from err
 
     def once(self, value: Callable[[str, Domain], Scalar]) -> dict[str, Scalar]:
         """Ask for the value of every hyperparameter that applies, in order."""
@@ -200,7 +213,9 @@ _TRIES = 1000
 def _conditions(name: str, condition: Any, domains: Mapping[str, Domain]) -> dict[str, tuple[Scalar, ...]]:
     """Check what a hyperparameter depends on, and write single values as lists of one."""
     order = list(domains)
-    if name not in domains or not isinstance(condition, Mapping) or not condition:
+    if name not in domains:
+        raise unknown("hyperparameter in only_if", name, domains)
+    if not isinstance(condition, Mapping) or not condition:
         raise InvalidInput(f"only_if of {name!r}: write {{name = value}} or {{name = [values]}}, got {condition!r}")
     parents = {}
     for parent, values in condition.items():

@@ -100,6 +100,10 @@ class Frames:
     why_over: str = ""
     configs: Mapping[int, Config] = field(default_factory=dict, repr=False)
 
+    def __repr__(self) -> str:
+        rows = ", ".join(f"{name} {len(getattr(self, name))}" for name in FRAMES)
+        return f"Frames({self.state}, {self.wall_s:.4g} s; rows: {rows})"
+
     @property
     def searched(self) -> pd.DataFrame:
         """`phases` without those of trials that confirm others, which are no part of the search."""

@@ -27,6 +27,7 @@ from workbench.simulation.outcome import Outcome
 from workbench.simulation.run import simulate
 from workbench.simulation.sources import SOURCES, CurveSource, read_curves
 from workbench.study import file
+from workbench.study.own import with_own
 
 _TABLES = {"simulation", "cluster", "curves", "space", "searcher", "scheduler", "schedulers"}
 _PERTURBING = {"pbt", "mfpbt", "pb2"}
@@ -104,9 +105,9 @@ class Scenario:
         configs = self.source.configs
         others = _OF_A_SCENARIO - ({"smooth"} if self._smooths(label) else set())
         described = {key: value for key, value in self.schedulers[label].items() if key not in others}
-        seeds = self.seeds_of(label)
-        if described.get("kind") in SCHEDULERS:
-            allowed = settings_of("scheduler", described, SCHEDULERS)
+        seeds, registry = self.seeds_of(label), with_own(described, SCHEDULERS)
+        if described.get("kind") in registry:
+            allowed = settings_of("scheduler", described, registry)
             filled: dict[str, Any] = {
                 "n_phases": self.source.n_phases,
                 "n_nodes": self.cluster.n_slots,
@@ -119,7 +120,7 @@ class Scenario:
             if configs is not None:
                 filled |= _sizes(len(configs))
             described = {key: value for key, value in filled.items() if key in allowed} | described
-        scheduler: Scheduler = build("scheduler", described, SCHEDULERS, searcher=self.searcher_of(label, seed))
+        scheduler: Scheduler = build("scheduler", described, registry, searcher=self.searcher_of(label, seed))
         if isinstance(scheduler, Hyperband) and configs is not None and "rounds" not in described:
             scheduler = replace(scheduler, rounds=len(configs) // scheduler.n_configs)
         several: Any = scheduler if seeds == 1 else Seeded(scheduler, seeds)
@@ -155,8 +156,9 @@ class Scenario:
 
     def _smooths(self, label: str) -> bool:
         """Tell whether ``smooth`` is a setting of the scheduler itself, as it is of `Sure`."""
-        kind = self.schedulers[label].get("kind")
-        return kind in SCHEDULERS and "smooth" in settings_of("scheduler", {"kind": kind}, SCHEDULERS)
+        named = {"kind": self.schedulers[label].get("kind")}
+        registry = with_own(named, SCHEDULERS)
+        return named["kind"] in registry and "smooth" in settings_of("scheduler", named, registry)
 
     def searcher_of(self, label: str, seed: int) -> Any:
         """Build the searcher that a scheduler gets in a repetition.

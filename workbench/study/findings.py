@@ -132,10 +132,13 @@ class Findings:
         InvalidInput
             There is no such trial.
         """
-        from workbench.analysis import best_trial, schedule_of
+        from workbench.analysis import best_trial, schedule_of, searching
 
         f, known = self.frames, self.lineage
-        chosen = best_trial(self.schedules, f.aim.mode) if trial is None else trial
+        chosen = trial
+        if trial is None:
+            schedules, searched = self.schedules, searching(f.trials)["trial"]  # lucky fresh seeds claim nothing
+            chosen = best_trial(schedules[schedules["trial"].isin(searched)], f.aim.mode)
         if chosen is None:
             raise StudyError(f"study {self.name!r} has no schedule yet: no phase has ended")
         if chosen not in set(known["trial"]):

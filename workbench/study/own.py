@@ -3,7 +3,6 @@
 Nothing that a knowledge base says is ever imported: only who writes a file or a command names code to run.
 """
 
-import os
 import sys
 from collections.abc import Mapping
 from dataclasses import is_dataclass
@@ -16,6 +15,7 @@ from workbench.algos.function.factory import as_factory
 from workbench.core.describe import Registry, build
 from workbench.core.errors import InvalidInput, WorkbenchError, unknown
 from workbench.core.failures import place_of
+from workbench.core.places import import_from_here
 from workbench.core.protocols import TrainableFactory
 from workbench.core.registry import TRAINABLES
 
@@ -41,7 +41,9 @@ def trainable_from(described: Mapping[str, Any]) -> TrainableFactory:
     """
     kind = described.get("kind") if isinstance(described, Mapping) else None
     if not isinstance(kind, str) or ":" not in kind:
-        factory: TrainableFactory = build("trainable", described, TRAINABLES)
+        if isinstance(kind, str) and kind not in TRAINABLES:
+            raise InvalidInput(f'{unknown("trainable", kind, TRAINABLES)}; code of your own is written "module:name"')
+        factory: TrainableFactory = build("trainable", _with_own_within(described), TRAINABLES)
         return factory
     thing, settings = imported(kind), {key: value for key, value in described.items() if key != "kind"}
     if isinstance(thing, type) and is_dataclass(thing) and not hasattr(thing, "train_phase"):
@@ -49,6 +51,24 @@ def trainable_from(described: Mapping[str, Any]) -> TrainableFactory:
     if settings and not callable(thing):
         raise InvalidInput(f"{kind!r} is {thing!r}: it takes no settings, got {', '.join(settings)}")
     return as_factory(partial(thing, **settings) if settings else thing)
+
+
+def _with_own_within(described: Mapping[str, Any]) -> Mapping[str, Any]:
+    """Build the code of one's own that a table names within: what is replayed, the agents of several games."""
+    if not isinstance(described, Mapping):
+        return described
+    return {
+        key: trainable_from(value)
+        if key == "trainable" and _is_own(value)
+        else {name: trainable_from(agent) if _is_own(agent) else agent for name, agent in value.items()}
+        if key == "agents" and isinstance(value, Mapping)
+        else value
+        for key, value in described.items()
+    }
+
+
+def _is_own(described: Any) -> bool:
+    return isinstance(described, Mapping) and ":" in str(described.get("kind"))
 
 
 def imported(kind: str) -> Any:
@@ -60,9 +80,7 @@ def imported(kind: str) -> Any:
         There is no such module or name, or it cannot be imported; with the line that fails.
     """
     module, _, name = kind.partition(":")
-    here = os.getcwd()
-    if here not in sys.path:  # a command's own folder stands there instead; workers are given the same path
-        sys.path.insert(0, here)
+    here = import_from_here()
     try:
         return reduce(getattr, name.split("."), _module(module, here))
     except AttributeError:

@@ -13,7 +13,7 @@ from workbench.algos.search.seeded import JUDGES, Seeded
 from workbench.core.aim import Aim
 from workbench.core.checks import POSITIVE, check, check_named, whole
 from workbench.core.describe import describe
-from workbench.core.errors import InvalidInput, StudyError
+from workbench.core.errors import InvalidInput, StudyError, first_line
 from workbench.core.failures import short
 from workbench.core.machine import layout, slots_here
 from workbench.core.places import DEFAULT_DB, check_checkpoints, check_study_name
@@ -82,6 +82,13 @@ class Plan:
         check(self, POSITIVE, "stall_s")
         if isinstance(self.scheduler, type) or not (hasattr(self.scheduler, "ask") and hasattr(self.scheduler, "tell")):
             raise InvalidInput(f"a study's scheduler is an object such as HyperTrick(…), got {short(self.scheduler)}")
+        if missing := [
+            name for name in ("n_trials", "n_phases", "expected_phases") if not hasattr(self.scheduler, name)
+        ]:
+            raise InvalidInput(
+                f"{type(self.scheduler).__name__} lacks {', '.join(missing)}: a scheduler has n_trials, n_phases, "
+                "expected_phases, ask() and tell(report)"
+            )
         if not (isinstance(self.callbacks, Sequence) and all(map(callable, self.callbacks))):
             raise InvalidInput(f"callbacks is a list of functions of a list of events, got {self.callbacks!r}")
         _ = self.aim  # checks what it is made of
@@ -138,6 +145,24 @@ class Plan:
         check = getattr(self.trainable, "check", None)
         if check is not None:
             check(list(space))
+
+    def check_travels(self) -> None:
+        """Refuse what is trained if it cannot be sent to workers, in the way Dask will send it.
+
+        Raises
+        ------
+        InvalidInput
+            With what of it cannot be pickled.
+        """
+        import cloudpickle
+
+        try:
+            cloudpickle.dumps(self.trainable)
+        except Exception as err:  # noqa: BLE001  pickling runs whatever code an object brings along
+            raise InvalidInput(
+                f"{short(self.trainable)} cannot be sent to workers ({first_line(err)}): "
+                "make files, connections, locks and generators within it, not outside"
+            ) from None
 
     @contextmanager
     def executor(self, identity: str = "") -> Generator[Executor, None, None]:

@@ -48,6 +48,7 @@ class StudyRun(AttachedStudy):
             from workbench.cluster.gpus import gpus_for
 
             gpus_for(study.nodes or 1, study.gpus_per_slot)  # before anything is written
+        study.check_travels()
         scheduler = copy.deepcopy(study.scheduler)
         size = size_of(scheduler)
         self._progress = Progress(size)

@@ -86,6 +86,8 @@ class Study(Plan):
         StudyError
             The study exists (and `resume` is false), does not exist (and `resume` is true), or is being driven; or its
             place of checkpoints is another's.
+        InvalidInput
+            What is trained cannot be sent to workers.
         SchedulerError
             The log of a study to resume does not fit the scheduler.
         """
@@ -121,6 +123,7 @@ class Study(Plan):
         """
         from workbench.study.launch import launch
 
+        self.check_travels()  # start() could not send it either
         address = None
         if self.client is not None:
             if self.client.cluster is not None:

@@ -16,6 +16,8 @@ from workbench.core.errors import CheckpointError, InvalidInput
 from workbench.core.registry import REGISTRY
 from workbench.core.source import source_mark
 
+LOSS = torch.ones(1, requires_grad=True)
+
 
 def silent(metrics):
     pass
@@ -38,7 +40,8 @@ def test_a_phase_is_a_yield() -> None:
     assert phases(own.forgetful) == [{"score": 0.5}, {"score": 1.0}, {"score": 1.5}]
 
 
-@pytest.mark.parametrize("score", [1, 1.0, np.float32(1), np.int64(1), np.array(1.0), torch.tensor(1.0), True])
+@pytest.mark.parametrize("score", [1, 1.0, np.float32(1), np.int64(1), np.array(1.0), torch.tensor(1.0), LOSS, True])
+@pytest.mark.filterwarnings("error")
 def test_a_score_is_any_library_s_number(score) -> None:
     def train(config):
         yield score
@@ -123,6 +126,8 @@ def test_what_is_no_trainable_at_all() -> None:
         (own.Climber({}, 0), "got <tests.own.Climber"),
         (Half, "Half lacks save, load: .* where path is a directory"),
         (Builds, r"objects build trials: pass one, Builds\(…\)"),
+        (partial(own.climb, stepp=2), r"keyword argument of climb \(own.py:\d+\) 'stepp': did you mean 'step'"),
+        (partial(own.Climber, width=2), "keyword argument of Climber.* 'width'; known: step$"),
     ]:
         with pytest.raises(InvalidInput, match=says):
             as_factory(wrong)

@@ -4,6 +4,7 @@ import pickle
 import subprocess
 import sys
 import types
+from pathlib import Path
 
 import cloudpickle
 import gymnasium
@@ -215,6 +216,12 @@ def test_a_module_is_imported_for_the_environment_it_registers(own_module):
     assert (game.name, game.obs_shape, game.n_actions) == ("own_module:Elsewhere-v0", (3,), 2)
 
 
+def test_a_module_of_the_working_directory_is_imported_though_a_command_has_another_path(own_module, monkeypatch):
+    monkeypatch.chdir(Path(sys.path[0]))
+    monkeypatch.setattr(sys, "path", sys.path[1:])
+    assert find_game("own_module:Elsewhere-v0").n_actions == 2
+
+
 def test_a_checkpoint_alone_has_no_module_imported(own_module, tmp_path):
     trial = GA3C("own_module:Elsewhere-v0", Budget(updates=1), n_agents=2, lockstep=True, wrappers=[FLATTEN])({}, 0)
     trial.train_phase(lambda _: None)
@@ -227,6 +234,8 @@ def test_a_checkpoint_alone_has_no_module_imported(own_module, tmp_path):
     with pytest.raises(InvalidInput, match=r"code of own_module.*import own_module first"):
         load_agent(tmp_path)
     assert "own_module" not in sys.modules
+    named = load_agent(tmp_path, "own_module:Elsewhere-v0")  # by whoever gives the name
+    assert named.game.recipe.wrappers == [FLATTEN]  # as it was trained
     assert load_agent(tmp_path, find_game("own_module:Elsewhere-v0")).game.n_actions == 2
 
 

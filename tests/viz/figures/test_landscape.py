@@ -22,6 +22,12 @@ def test_a_panel_a_phase_with_a_star_on_its_best() -> None:
     assert [(star.x[0], star.y[0]) for star in stars] == [(1e-4, 1.0)] * 2
 
 
+def test_panels_over_words_leave_their_vertical_axis_to_the_values() -> None:
+    fig = figures.landscape(TABLE[["phase", "trials", "net", "rate", "score"]], "")
+    assert {axis.matches for axis in fig.select_xaxes()} == {None}
+    assert {tuple(axis.range) for axis in fig.select_xaxes()} == {(-0.5, 1.5)}
+
+
 def test_the_star_is_on_the_lowest_where_low_scores_are_good() -> None:
     stars = [t for t in figures.landscape(TABLE, "", "min").data if t.type == "scatter"]
     assert [(star.x[0], star.y[0]) for star in stars] == [(1e-4, 0.0)] * 2

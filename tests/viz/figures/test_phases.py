@@ -79,6 +79,16 @@ def test_a_word_from_the_log_is_an_axis_and_escaped(frames):
     assert "&lt;script&gt;alert(1)&lt;/script&gt;" in fig.layout.yaxis.ticktext
 
 
+def test_panels_over_words_leave_their_vertical_axis_to_the_values(frames):
+    """Plotly gives it no range where horizontal axes match and have ranges of their own: no point was seen."""
+    fig = space_by_phase(frames.phases, frames.trials, ["net", "lr"])
+    axes = list(fig.select_xaxes())
+    assert {axis.matches for axis in axes} == {None}
+    assert len({tuple(axis.range) for axis in axes}) == 1
+    other = space_by_phase(frames.phases, frames.trials, ["lr", "net"])
+    assert {axis.matches for axis in other.select_xaxes()} == {"x"}
+
+
 @pytest.mark.parametrize("names", [["lr"], ["lr", "net"]])
 def test_nothing_to_draw_is_told(names, nothing):
     trials = nothing.trials.assign(lr=[], net=[])

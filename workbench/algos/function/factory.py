@@ -7,7 +7,7 @@ from functools import partial
 from typing import Any
 
 from workbench.algos.function.trial import FunctionTrial
-from workbench.core.errors import InvalidInput
+from workbench.core.errors import InvalidInput, unknown
 from workbench.core.failures import named, short
 from workbench.core.protocols import Config, TrainableFactory
 
@@ -22,6 +22,8 @@ def as_factory(thing: Any) -> TrainableFactory:
     InvalidInput
         It is none; the message names it, and its line.
     """
+    if isinstance(thing, partial):
+        _check_keywords(thing)
     if isinstance(thing, type):
         _check_class(thing)
     elif not isinstance(thing, Function) and _yields(thing):
@@ -118,6 +120,21 @@ def _check_class(cls: type) -> None:
         f"{cls.__name__} lacks {', '.join(missing)}: a trial's class has __init__(config, seed), "
         "train_phase(progress), save(path) and load(path), where path is a directory, and close()"
     )
+
+
+def _check_keywords(given: "partial[Any]") -> None:
+    """Refuse keyword arguments that the function or class does not have."""
+    try:
+        takes = list(inspect.signature(given.func).parameters.values())
+    except ValueError:  # of some that are written in C nothing is known
+        return
+    names = [p.name for p in takes if p.kind in (p.POSITIONAL_OR_KEYWORD, p.KEYWORD_ONLY)]
+    if any(p.kind is p.VAR_KEYWORD for p in takes):
+        return
+    for name in given.keywords:
+        if name not in names:
+            own = set(names[1:]) - {"seed", "state"}  # the first is the configuration
+            raise unknown(f"keyword argument of {named(given)}", name, own)
 
 
 def _check_plain(function: Callable[..., Any]) -> None:

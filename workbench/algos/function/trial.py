@@ -112,7 +112,8 @@ class FunctionTrial:
     def _number(self, name: Any, value: Any) -> float | int:
         with suppress(TypeError, ValueError, RuntimeError):
             if not isinstance(value, (str, bytes)):
-                return value if type(value) is int else float(value)
+                plain = getattr(value, "item", lambda: value)()  # float(loss) warns where PyTorch keeps its gradient
+                return plain if type(plain) is int else float(plain)
         of = "" if name == "score" else f" as {name!r}"
         raise self._refused(f'yielded {short(value)}{of}: yield a number, or {{"score": number, …}}, or score, state')
 

@@ -7,6 +7,7 @@ from typing import Any, NamedTuple
 
 import torch
 
+from workbench.algos.rl.environment import registered
 from workbench.algos.rl.games import Game, Rules, find_game
 from workbench.algos.rl.model import ActorCritic, make_model, networks_of, reads_rgb
 from workbench.core.errors import InvalidInput, first_line
@@ -117,7 +118,8 @@ def load_agent(path: str | Path, game: str | Game | None = None, device: str = "
         A directory written by `Trial.save`.
     game : str or Game, optional
         What to play, if the checkpoint does not say, or to play another game with as many actions; as `find_game` gives
-        it, where it takes arguments or wrappers.
+        it, where it takes arguments or wrappers. The name that the checkpoint has stands for its game with the
+        arguments and wrappers it was trained with, and has the module in it imported.
     device : str
 
     Raises
@@ -126,7 +128,10 @@ def load_agent(path: str | Path, game: str | Game | None = None, device: str = "
         The game is not known, or no network for it has these weights.
     """
     state = read_checkpoint(path, device)
-    env = _game_of(state["counters"], path) if game is None else find_game(game) if isinstance(game, str) else game
+    if game is None or game == state["counters"].get("game"):
+        env = _game_of(state["counters"], path, named=game is not None)
+    else:
+        env = find_game(game) if isinstance(game, str) else game
     saved = state["counters"].get("network")  # the first to try: other strides may have weights of the same shapes
     for network in sorted(networks_of(env), key=lambda name: name != saved):
         shown = find_game(env.name, rgb=True) if reads_rgb(network) else env
@@ -140,15 +145,18 @@ def load_agent(path: str | Path, game: str | Game | None = None, device: str = "
     return Agent(model.to(device), shown, rules)
 
 
-def _game_of(counters: dict[str, Any], path: str | Path) -> Game:
-    """Find the game that a checkpoint says it plays; nothing that it names is imported that has not been already."""
+def _game_of(counters: dict[str, Any], path: str | Path, *, named: bool) -> Game:
+    """Find the game that a checkpoint says it plays; nothing is imported that a person has not named or imported."""
     name, kwargs, wrappers = (counters.get(key) for key in ("game", "env_kwargs", "wrappers"))
     if name is None:
         raise InvalidInput(f"the checkpoint in {path} does not say which game it plays: pass game='Pong', for example")
-    for module in modules_to_import([name, wrappers or ()]):
+    if named and ":" in name:
+        registered(name)
+    for module in modules_to_import([wrappers or (), *([] if named else [name])]):
+        again = f", or name the game as well: --game {name}, game={name!r}" if module == name.rpartition(":")[0] else ""
         raise InvalidInput(
             f"the checkpoint in {path} plays {name} with code of {module}, which a file alone may not have run: "
-            f"import {module} first"
+            f"import {module} first{again}"
         )
     return find_game(name, env_kwargs=kwargs or {}, wrappers=wrappers or ())
 

@@ -19,6 +19,7 @@ from gymnasium.wrappers import FlattenObservation, TimeLimit, TransformAction, T
 
 from workbench.core.errors import InvalidInput
 from workbench.core.failures import place_of
+from workbench.core.places import import_from_here
 from workbench.core.record import AT_HAND
 
 Wrapper = str | Mapping[str, Mapping[str, Any]] | Callable[..., gymnasium.Env]
@@ -188,6 +189,7 @@ def named(what: str, path: str) -> Any:
 
 
 def _imported(module: str, what: str) -> Any:
+    import_from_here()
     try:
         return importlib.import_module(module)
     except Exception as err:  # noqa: BLE001  importing runs whatever code a module holds

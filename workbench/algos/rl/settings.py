@@ -120,7 +120,10 @@ class Settings:
         check_named(self, "reduction", get_args(Reduction))
         check_named(self, "precision", ("auto", *get_args(Precision)))
         if not isinstance(self.phase, Budget):
-            raise InvalidInput(f"phase is a Budget, got {self.phase!r}: write for example Budget(frames=100_000)")
+            raise InvalidInput(
+                f"phase is a Budget, got {self.phase!r}: write for example "
+                "Budget(frames=100_000), in a study file {frames = 100_000}"
+            )
         check_network(self.found_game(), self.network)
         self.torch_device()
 

@@ -93,6 +93,14 @@ def value_axis(update: Callable[..., object], name: str, scale: Scale, **place: 
         update(tickfont={"size": 10}, tickangle=turn, **place)
 
 
+def match_across(fig: go.Figure, scale: Scale) -> go.Figure:
+    """Give the panels one horizontal axis; words have one already, as each has the same range.
+
+    Where axes that match have a range of their own, plotly forgets to find that of the vertical axes.
+    """
+    return fig if scale.kind == "category" else fig.update_xaxes(matches="x")
+
+
 def _panel_points(
     points: pd.DataFrame, hyperparameter: str, scale: Scale, colors: list[str], **legend: Any
 ) -> go.Scatter:

@@ -5,7 +5,7 @@ import plotly.graph_objects as go
 from plotly.subplots import make_subplots
 
 from workbench.viz.figures import theme
-from workbench.viz.figures.hyperparameters import value_axis
+from workbench.viz.figures.hyperparameters import match_across, value_axis
 from workbench.viz.figures.scales import positions, scale_of
 
 
@@ -50,4 +50,4 @@ def landscape(table: pd.DataFrame, remark: str, mode: str = "max") -> go.Figure:
         )
         value_axis(fig.update_xaxes, across, scales[across], row=1, col=k)
         value_axis(fig.update_yaxes, up if k == 1 else "", scales[up], row=1, col=k)
-    return fig.update_xaxes(matches="x")  # where the star lies is compared
+    return match_across(fig, scales[across])  # where the star lies is compared

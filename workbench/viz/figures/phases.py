@@ -11,7 +11,7 @@ import plotly.graph_objects as go
 from plotly.subplots import make_subplots
 
 from workbench.viz.figures import theme
-from workbench.viz.figures.hyperparameters import scored_points, value_axis
+from workbench.viz.figures.hyperparameters import match_across, scored_points, value_axis
 from workbench.viz.figures.scales import Scale, positions, scale_of, shares
 
 _MOST_COUNTS = 30  # or so, of trials above the phases they ended: of more phases only some have room
@@ -91,7 +91,7 @@ def space_by_phase(
         fig.add_trace(_places(group, names, across, up), row=1, col=k)
         value_axis(fig.update_xaxes, names[0], across, row=1, col=k)
         value_axis(fig.update_yaxes, names[1] if k == 1 else "", up, row=1, col=k)
-    fig.update_xaxes(matches="x")
+    match_across(fig, across)
     if len(names) > 2:
         fig.add_trace(theme.legend_marker(f"size: {theme.text(names[2])}, {_ends(points[names[2]])}", "circle"))
     theme.explain_crosses(fig, points["cut"])

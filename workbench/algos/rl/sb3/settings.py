@@ -67,7 +67,10 @@ class SB3Settings:
         check(self, WORD, "algorithm")
         check(self, WORD.or_none(), "policy")
         if not isinstance(self.phase, Budget):
-            raise InvalidInput(f"phase is a Budget, got {self.phase!r}: write for example Budget(frames=100_000)")
+            raise InvalidInput(
+                f"phase is a Budget, got {self.phase!r}: write for example "
+                "Budget(frames=100_000), in a study file {frames = 100_000}"
+            )
         if not isinstance(self.env, str):
             raise InvalidInput(
                 f"an environment goes by its id, got {self.env!r}: gymnasium.register('Mine-v0', MyEnv) gives it one"
