@@ -133,9 +133,12 @@ def test_what_cannot_be_launched_is_refused_here(client, tmp_path) -> None:
     study = Study("no", FullRuns(RandomSearcher(SPACE), 3, 2), Deterministic, tmp_path / "kb.db", client=client)
     with pytest.raises(InvalidInput, match="would end with it; connect"):
         study.launch()
-    lock = threading.Lock()
-    with pytest.raises(InvalidInput, match=r"cannot be sent to .* use start\(\)"):
+    lock, searcher = threading.Lock(), RandomSearcher(SPACE)
+    with pytest.raises(InvalidInput, match="cannot be sent to workers"):
         replace(study, client=None, trainable=lambda config, seed: lock).launch()
+    searcher.lock = lock
+    with pytest.raises(InvalidInput, match=r"cannot be sent to .* use start\(\)"):
+        replace(study, client=None, scheduler=FullRuns(searcher, 3, 2)).launch()
     with pytest.raises(DatabaseError, match="no knowledge base"):
         AttachedStudy(tmp_path / "kb.db", "no")
     (tmp_path / "file").touch()
