@@ -49,3 +49,12 @@ class Budget:
     def spent(self, used: Mapping[str, float]) -> bool:
         """Tell whether `used`, counted by the same names since the phase began, fills the budget."""
         return used[self.unit] >= self.amount
+
+
+def check_budget(phase: object) -> None:
+    """Refuse a phase whose length is no `Budget`."""
+    if not isinstance(phase, Budget):
+        raise InvalidInput(
+            f"phase is a Budget, got {phase!r}: write for example "
+            "Budget(frames=100_000), in a study file {frames = 100_000}"
+        )

@@ -14,7 +14,7 @@ from workbench.algos.rl.learner import Precision
 from workbench.algos.rl.loss import Reduction
 from workbench.algos.rl.model import Init, check_network, reads_rgb
 from workbench.algos.rl.optim import Optimizer, SharedRMSProp
-from workbench.core.budget import Budget
+from workbench.core.budget import Budget, check_budget
 from workbench.core.checks import DECAY, FROM_ZERO, POSITIVE, SHARE, TRUTH, WORD, Rule, check, check_named, whole
 from workbench.core.errors import InvalidInput, refuse_unknown, unknown
 from workbench.core.protocols import Scalar
@@ -119,11 +119,7 @@ class Settings:
         check_named(self, "init", get_args(Init))
         check_named(self, "reduction", get_args(Reduction))
         check_named(self, "precision", ("auto", *get_args(Precision)))
-        if not isinstance(self.phase, Budget):
-            raise InvalidInput(
-                f"phase is a Budget, got {self.phase!r}: write for example "
-                "Budget(frames=100_000), in a study file {frames = 100_000}"
-            )
+        check_budget(self.phase)
         check_network(self.found_game(), self.network)
         self.torch_device()
 

@@ -9,7 +9,7 @@ from importlib import import_module
 from typing import Any, Self
 
 from workbench.algos.rl.environment import Recipe, Wrapper, named, packed, unpacked
-from workbench.core.budget import Budget
+from workbench.core.budget import Budget, check_budget
 from workbench.core.checks import TRUTH, WORD, check
 from workbench.core.errors import InvalidInput, refuse_unknown, unknown
 from workbench.core.protocols import Config
@@ -66,11 +66,7 @@ class SB3Settings:
         check(self, TRUTH, "normalize", "keep_replay")
         check(self, WORD, "algorithm")
         check(self, WORD.or_none(), "policy")
-        if not isinstance(self.phase, Budget):
-            raise InvalidInput(
-                f"phase is a Budget, got {self.phase!r}: write for example "
-                "Budget(frames=100_000), in a study file {frames = 100_000}"
-            )
+        check_budget(self.phase)
         if not isinstance(self.env, str):
             raise InvalidInput(
                 f"an environment goes by its id, got {self.env!r}: gymnasium.register('Mine-v0', MyEnv) gives it one"
