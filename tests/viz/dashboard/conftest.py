@@ -1,3 +1,5 @@
+import json
+import threading
 from pathlib import Path
 
 import pytest
@@ -15,6 +17,28 @@ def in_order() -> list[Event]:
     points = [Event(Kind.PROGRESS, at, trial, phase, data={"metrics": {name: value, "frames": 200.0 * at}})
               for _, trial, phase, at, name, value in POINTS]  # fmt: skip
     return sorted([*EVENTS, *points], key=lambda event: event.at)
+
+
+class Telling:
+    """What a live view says, kept: to be mixed into it, and waited for where its thread speaks."""
+
+    def __init__(self, *args, **settings):
+        self.said = []
+        self.heard = threading.Condition()
+        super().__init__(*args, **settings)
+
+    def send(self, content, buffers=None):
+        with self.heard:
+            self.said.append({**content, **(json.loads(buffers[-1]) if buffers else {})})
+            self.heard.notify_all()
+
+    def until(self, kind, **told):
+        def found():
+            return [m for m in self.said if m["type"] == kind and told.items() <= m.items()]
+
+        with self.heard:
+            assert self.heard.wait_for(found, timeout=120)
+            return found()[-1]
 
 
 @pytest.fixture

@@ -6,7 +6,7 @@ from queue import Queue
 import numpy as np
 import pytest
 
-from tests.viz.dashboard.conftest import SPEC, in_order
+from tests.viz.dashboard.conftest import SPEC, Telling, in_order
 from workbench.core.errors import InvalidInput, StudyError
 from workbench.core.protocols import Event, Kind
 from workbench.knowledge import StudyLog
@@ -26,9 +26,14 @@ def logs(db):
         log.close()
 
 
+class _Telling(Telling, Comparison):
+    pass
+
+
 @pytest.fixture
 def both(db, logs):
-    shown = Comparison(db, "one", "two", refresh_s=FOREVER)
+    shown = _Telling(db, "one", "two", refresh_s=FOREVER)
+    shown.until("beat")  # its thread has had its first look, and has no more to say
     yield shown
     shown.close()
 

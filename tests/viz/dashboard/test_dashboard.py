@@ -1,12 +1,11 @@
 import gc
-import json
 import threading
 import weakref
 
 import numpy as np
 import pytest
 
-from tests.viz.dashboard.conftest import NAME, SPEC, in_order
+from tests.viz.dashboard.conftest import NAME, SPEC, Telling, in_order
 from workbench.core.errors import DatabaseError, StudyError
 from workbench.core.protocols import Event, Kind
 from workbench.core.size import Size
@@ -29,24 +28,8 @@ def board(db, log):
     dashboard.close()
 
 
-class _Telling(Dashboard):
-    def __init__(self, *args, **settings):
-        self.said = []
-        self.heard = threading.Condition()
-        super().__init__(*args, **settings)
-
-    def send(self, content, buffers=None):
-        with self.heard:
-            self.said.append({**content, **(json.loads(buffers[-1]) if buffers else {})})
-            self.heard.notify_all()
-
-    def until(self, kind, **told):
-        def found():
-            return [m for m in self.said if m["type"] == kind and told.items() <= m.items()]
-
-        with self.heard:
-            assert self.heard.wait_for(found, timeout=120)
-            return found()[-1]
+class _Telling(Telling, Dashboard):
+    pass
 
 
 def test_deltas_are_numbered_and_quiet_looks_beat(board, log):

@@ -2,7 +2,7 @@
 
 import pytest
 
-from tests.viz.dashboard.conftest import SPEC, in_order
+from tests.viz.dashboard.conftest import SPEC, Telling, in_order
 from workbench import home
 from workbench.core.protocols import Event, Kind
 from workbench.knowledge import Controls, StudyLog
@@ -11,13 +11,8 @@ from workbench.viz.dashboard import Comparison, Dashboard, Home
 FOREVER = 3600.0
 
 
-class _Telling(Home):
-    def __init__(self, *args, **settings):
-        self.said = []
-        super().__init__(*args, **settings)
-
-    def send(self, content, buffers=None):
-        self.said.append(content)
+class _Telling(Telling, Home):
+    pass
 
 
 def write(db, name, *more):
@@ -29,6 +24,7 @@ def write(db, name, *more):
 @pytest.fixture
 def page(db):
     shown = _Telling(db, refresh_s=FOREVER)
+    shown.until("snapshot")  # its thread has had its first look, and has no more to say
     yield shown
     shown.close()
 
