@@ -28,6 +28,7 @@ def later_python() -> str | None:
 
 
 @pytest.mark.slow
+@pytest.mark.timeout(1800)  # it installs packages, and runs some thousand tests
 def test_what_needs_no_torch_passes_on_python_3_13(tmp_path) -> None:
     python = later_python()
     if python is None:

@@ -314,6 +314,7 @@ def test_every_preset_is_interrupted_and_resumed_by_its_name_in_another_process(
 
 
 @pytest.mark.slow
+@pytest.mark.timeout(1800)
 def test_a_preset_is_interrupted_and_resumed_by_its_name_from_the_command_line(tmp_path) -> None:
     """As a user does: the preset's own space, scheduler and name; its trials smaller."""
     table = small("cartpole")
@@ -336,14 +337,14 @@ def test_a_preset_is_interrupted_and_resumed_by_its_name_from_the_command_line(t
     assert running.stderr is not None
     next(line for line in running.stderr if " started" in line)
     running.send_signal(signal.SIGINT)
-    running.communicate(timeout=60)
+    running.communicate(timeout=600)
     done = subprocess.run(
         [*workbench, "--resume", "--name", "cartpole", "--quiet"],
         cwd=tmp_path,
         env=environment,
         capture_output=True,
         text=True,
-        timeout=120,
+        timeout=600,
     )
     assert done.returncode == 0, done.stderr
     assert "replay differs" not in done.stderr

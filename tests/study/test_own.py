@@ -159,7 +159,7 @@ def test_a_study_file_names_code_of_one_s_own_and_a_database_alone_imports_none(
     assert "my_module_of_a_test" not in sys.modules
     named = recorded_study("kb.db", "mine", trainable="my_module_of_a_test:train", nodes=1)
     assert named.run(resume=True).progress.state == "ended"
-    assert main(["run", "--resume", "--name", "mine", "--trainable", "tests.own:forgetful", *where]) == 2
+    assert main(["run", "--resume", "--name", "mine", "--trainable", "tests.own:climb", *where]) == 2
     assert "was started with trainable" in capsys.readouterr().err
 
 
