@@ -9,11 +9,10 @@ from scipy import stats
 
 from workbench.analysis.bootstrap import Interval
 from workbench.analysis.variants import final_scores, split
-from workbench.paper.evaluated import evaluated, mean_score
 from workbench.paper.experiment import RecordedTable
+from workbench.paper.ga3c.agents import agents
 from workbench.paper.ga3c.published import CLAIMS, NUMBERS, TABLE_2
-from workbench.paper.ga3c.table_3 import TABLE_3
-from workbench.paper.numbers import Counterpart, Origin, Pairs, Published, find
+from workbench.paper.numbers import Counterpart, Pairs, Published, find
 from workbench.paper.verdicts import (
     NEARLY,
     above,
@@ -34,13 +33,6 @@ TRAINING_BATCHES = {
     "ga3c-training-batch-atari": "Ms. Pac-Man, free threads, summed gradients",
 }
 ADJUSTED = "adjusted, from 4"
-# Recording → its game in Table 3, its length in million frames, and how its configuration was found.
-AGENTS = {
-    "pong-long": ("pong", 30, "the best configuration of pong-hypertrick, the best of four tried"),
-    "seaquest-agent": ("seaquest", 14, "A2C's usual settings, the first tried"),
-    "amidar-agent": ("amidar", 14, "A2C's usual settings, the first tried"),
-    "up-n-down-agent": ("up_n_down", 14, "A2C's usual settings, the first tried"),
-}
 _FASTER_IS_BETTER = "who plays more frames in the same time scores higher"
 
 
@@ -166,20 +158,6 @@ def log_epsilon(root: Path) -> Pairs:
     why = f"1e-6, gradients free less clipped to a norm of 0.5; {on}"
     pair = above(_claim("Eq. 5", "with it gradients need not be clipped"), gap, -NEARLY, kept.origin, why, "%")
     yield where_needed(pair, gain)
-
-
-def agents(root: Path) -> Pairs:
-    """Agents' games (Table 3): all of a recording's above what the paper's came to, over agents or over one's games."""
-    for name, evaluations in evaluated(root):
-        if name not in AGENTS:
-            continue
-        game, millions, found = AGENTS[name]
-        n, games = len(evaluations), evaluations[0]["n_episodes"]
-        of = f"{games} games each of {n} seeds" if n > 1 else f"{games} games of one agent"
-        origin = Origin("measured", f"workbench run --preset {name} --record data/{name}", "hours")
-        number = find(NUMBERS, "Table 3", f"after one day, {game}")
-        why = f"{of} of {found}, after {millions} million frames"
-        yield above(number, mean_score(evaluations), TABLE_3[game].ga3c, origin, why)
 
 
 def _claim(where: str, what: str) -> Published:

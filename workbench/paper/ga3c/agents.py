@@ -1,0 +1,80 @@
+"""Single agents on games of GA3C's Table 3, a recording each: what they came to, and the way there."""
+
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import pandas as pd
+
+from workbench.analysis import learning_curves
+from workbench.core.places import DATA
+from workbench.knowledge import Recording
+from workbench.paper.evaluated import evaluated, mean_score
+from workbench.paper.ga3c.published import NUMBERS
+from workbench.paper.ga3c.table_3 import TABLE_3, normalised
+from workbench.paper.numbers import Origin, Pairs, find
+from workbench.paper.verdicts import above
+
+
+class Agent(NamedTuple):
+    """Its game, its length, and how its configuration was found."""
+
+    game: str
+    million_frames: int
+    found: str
+
+
+_USUAL = "A2C's usual settings, the first tried"
+AGENTS = {
+    "pong-long": Agent("pong", 30, "the best configuration of pong-hypertrick, the best of four tried"),
+    "seaquest-agent": Agent("seaquest", 14, _USUAL),
+    "amidar-agent": Agent("amidar", 14, _USUAL),
+    "up-n-down-agent": Agent("up_n_down", 14, _USUAL),
+}
+
+
+def agents(root: Path) -> Pairs:
+    """Agents' games (Table 3): all of a recording's above what the paper's came to, over agents or over one's games."""
+    for name, agent, evaluations in _recorded(root):
+        n, games = len(evaluations), evaluations[0]["n_episodes"]
+        of = f"{games} games each of {n} seeds" if n > 1 else f"{games} games of one agent"
+        origin = Origin("measured", f"workbench run --preset {name} --record data/{name}", "hours")
+        number = find(NUMBERS, "Table 3", f"after one day, {agent.game}")
+        why = f"{of} of {agent.found}, after {agent.million_frames} million frames"
+        yield above(number, mean_score(evaluations), TABLE_3[agent.game].ga3c, origin, why)
+
+
+def played(root: str | Path = DATA) -> pd.DataFrame:
+    """Give what each agent came to by the paper's protocol.
+
+    Returns
+    -------
+    DataFrame
+        game, million_frames, mean, std, lowest, highest, n_episodes (games), published (GA3C's mean after a day), share
+        (of the way from random play to that); a row an agent.
+    """
+    rows = [
+        {"game": agent.game, "million_frames": agent.million_frames}
+        | {key: one[key] for key in ("mean", "std", "lowest", "highest", "n_episodes")}
+        | {"published": TABLE_3[agent.game].ga3c, "share": normalised(one["mean"], agent.game, "ga3c")}
+        for _, agent, evaluations in _recorded(root)
+        for one in evaluations
+    ]
+    return pd.DataFrame(rows)
+
+
+def ways(root: str | Path = DATA) -> pd.DataFrame:
+    """Give the scores at the ends of phases: variant (the game), seed, frames, score (0 random play, 1 the paper's)."""
+    parts = []
+    for name, agent, _ in _recorded(root):
+        frames = Recording.open(Path(root) / name).frames()
+        ends = learning_curves(frames.phases, frames.metrics, "frames").query("phase_end")
+        share = [normalised(score, agent.game, "ga3c") for score in ends["score"]]
+        parts.append(pd.DataFrame({"variant": agent.game, "seed": ends["trial"], "frames": ends["x"], "score": share}))
+    return pd.concat(parts, ignore_index=True)
+
+
+def _recorded(root: str | Path) -> Iterator[tuple[str, Agent, list[dict[str, Any]]]]:
+    for name, evaluations in evaluated(root):
+        if name in AGENTS:
+            yield name, AGENTS[name], evaluations
