@@ -152,3 +152,16 @@ def test_a_copy_goes_to_the_working_directory_or_beside_the_notebooks_of_the_pro
     assert default_place(NOTEBOOKS / "01.ipynb") == NOTEBOOKS.parent / "data" / "runs" / "01.ipynb"
     with pytest.raises(InvalidInput, match="would be replaced by its executed copy: name another place, --out"):
         default_place(Path("data/runs/my.ipynb"))
+
+
+def test_the_last_word_of_each_of_two_bars_is_said(tmp_path, capsys) -> None:
+    cell = """
+from IPython.display import display
+one, other = display("one begins", display_id=True), display("other begins", display_id=True)
+for bar, state in ((one, "half"), (other, "half"), (one, "over"), (other, "over")):
+    bar.update(f"{'one' if bar is one else 'other'} is {state}")
+"""
+    execute(written(tmp_path / "two.ipynb", cell), tmp_path / "out.ipynb")
+    said = capsys.readouterr().out
+    assert "one is over" in said
+    assert "other is over" in said

@@ -156,9 +156,9 @@ class _Talking(NotebookClient):
 
     interrupted = False
     _quiet_until = 0.0
-    _unsaid = ""  # the bar as it is, where that has not been written yet
 
     def __init__(self, *args: Any, **settings: Any) -> None:
+        self._unsaid: dict[str, str] = {}  # display → its text as it is, where that has not been written yet
         super().__init__(*args, on_notebook_start=self._listen, on_cell_start=self._go_on, **settings)
 
     async def _listen(self, notebook: Any) -> None:
@@ -182,12 +182,15 @@ class _Talking(NotebookClient):
             sys.stdout.write(msg["content"]["text"])
             sys.stdout.flush()
         elif msg["msg_type"] == "update_display_data":
-            self._unsaid = msg["content"]["data"].get("text/plain", "") + "\n"
+            content = msg["content"]
+            self._unsaid[content.get("transient", {}).get("display_id", "")] = (
+                content["data"].get("text/plain", "") + "\n"
+            )
         over = msg["msg_type"] == "status" and msg["content"]["execution_state"] == "idle"
         if self._unsaid and (over or time.monotonic() >= self._quiet_until):
-            sys.stdout.write(self._unsaid)
+            sys.stdout.writelines(self._unsaid.values())
             sys.stdout.flush()
-            self._unsaid, self._quiet_until = "", time.monotonic() + _EVERY_S
+            self._unsaid, self._quiet_until = {}, time.monotonic() + _EVERY_S
         return super().process_message(msg, cell, cell_index)
 
 
