@@ -137,11 +137,10 @@ def test_agents_games_decide_by_their_interval(tmp_path, means, verdict) -> None
     assert verdicts(tmp_path, "GA3C", "Table 3")["after one day, pong"] == (verdict, mean)
 
 
-def test_an_agent_of_another_game_is_held_to_what_the_paper_s_came_to(tmp_path) -> None:
-    for name, mean in (("seaquest-agent", 1800), ("amidar-agent", 100), ("of-another-paper", 0)):
+def test_an_agent_that_learned_for_a_shorter_time_than_the_paper_s_is_shown_and_not_judged(tmp_path) -> None:
+    for name, mean in (("seaquest-agent", 1800), ("of-another-paper", 0)):
         (tmp_path / name).mkdir()
         (tmp_path / name / EVALUATIONS).write_text(f'{{"mean": {mean}, "std": 90, "n_episodes": 30}}')
     found = verdicts(tmp_path, "GA3C", "Table 3")
-    assert found["after one day, seaquest"] == ("agrees", 1800)
-    assert found["after one day, amidar"] == ("differs", 100)
-    assert found["after one day, pong"] == ("not run", None)
+    assert found["after one day, seaquest"] == ("not comparable", 1800)
+    assert found["after one day, amidar"] == found["after one day, pong"] == ("not run", None)
