@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from workbench.algos.function.state import load_state, save_state
+from workbench.core.domains import number
 from workbench.core.errors import InvalidInput
 from workbench.core.failures import short
 from workbench.core.protocols import RETURNS, Measured, Progress
@@ -112,8 +113,7 @@ class FunctionTrial:
     def _number(self, name: Any, value: Any) -> float | int:
         with suppress(TypeError, ValueError, RuntimeError):
             if not isinstance(value, (str, bytes)):
-                plain = getattr(value, "item", lambda: value)()  # float(loss) warns where PyTorch keeps its gradient
-                return plain if type(plain) is int else float(plain)
+                return number(value)
         of = "" if name == "score" else f" as {name!r}"
         raise self._refused(f'yielded {short(value)}{of}: yield a number, or {{"score": number, …}}, or score, state')
 
