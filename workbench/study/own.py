@@ -53,22 +53,16 @@ def trainable_from(described: Mapping[str, Any]) -> TrainableFactory:
     return as_factory(partial(thing, **settings) if settings else thing)
 
 
-def _with_own_within(described: Mapping[str, Any]) -> Mapping[str, Any]:
-    """Build the code of one's own that a table names within: what is replayed, the agents of several games."""
+def _with_own_within(described: Any) -> Any:
+    """Build the code of one's own that a table names within, however deep: what is replayed, an agent of several."""
     if not isinstance(described, Mapping):
         return described
     return {
         key: trainable_from(value)
-        if key == "trainable" and _is_own(value)
-        else {name: trainable_from(agent) if _is_own(agent) else agent for name, agent in value.items()}
-        if key == "agents" and isinstance(value, Mapping)
-        else value
+        if isinstance(value, Mapping) and ":" in str(value.get("kind"))
+        else _with_own_within(value)
         for key, value in described.items()
     }
-
-
-def _is_own(described: Any) -> bool:
-    return isinstance(described, Mapping) and ":" in str(described.get("kind"))
 
 
 def imported(kind: str) -> Any:
