@@ -17,6 +17,7 @@ from stable_baselines3.common.vec_env import DummyVecEnv  # noqa: E402
 
 from workbench.algos.rl.sb3 import settings as settings_module  # noqa: E402
 from workbench.algos.rl.sb3.factory import SB3  # noqa: E402
+from workbench.algos.rl.sb3.trial import Draws  # noqa: E402
 
 NET = {"policy_kwargs": {"net_arch": [8]}}
 SMALL_PPO = {"n_steps": 32, "batch_size": 32, "n_epochs": 1, **NET}
@@ -338,6 +339,42 @@ def test_her_without_its_replay_buffer_waits_for_a_game_before_it_learns_on(tmp_
     assert metrics["updates"] - updates == 40 // 4 - 1  # games are of five steps, rollouts of four
     for trial in (first, second):
         trial.close()
+
+
+def drawn(draws, device):
+    with draws.lent():
+        return [random.random(), np.random.random(), torch.rand(1).item(), torch.rand(1, generator=device).item()]
+
+
+def test_a_devices_own_generator_is_lent_saved_and_restored_as_the_others_are():
+    device = torch.Generator()  # as a GPU's, beside the CPU's
+    shared = {"torch": torch.default_generator, "cuda": device}
+    mine, other, on_cpu = Draws(shared), Draws(shared), Draws({"torch": torch.default_generator})
+    drawn(mine, device)
+    saved, before = mine.state(), device.get_state()
+    numbers = drawn(mine, device)
+    assert torch.equal(device.get_state(), before)  # given back as it was
+    other.restore(saved)
+    assert drawn(other, device) == numbers
+    on_cpu.restore(saved)
+    other.restore(on_cpu.state())  # which holds none of a GPU's
+    assert drawn(other, device)[:3] == numbers[:3]
+    assert set(on_cpu.state()) == {"python", "numpy", "torch"}
+
+
+@pytest.mark.skipif(not torch.cuda.is_available(), reason="no CUDA device here")
+def test_what_is_drawn_on_a_gpu_comes_back(tmp_path):
+    factory = SB3(**{**vars(KINDS["sac"]), "device": "cuda"})
+    first, second = factory({}, 0), factory({}, 0)
+    first.train_phase(silent)
+    first.save(tmp_path)
+    second.load(tmp_path)
+    actions = []
+    for trial in (first, second):
+        with trial._draws.lent():
+            actions.append(torch.rand(3, device="cuda").tolist())
+        trial.close()
+    assert actions[0] == actions[1]
 
 
 def test_running_means_come_back(tmp_path):

@@ -14,6 +14,7 @@ import torch
 from stable_baselines3.common.base_class import BaseAlgorithm
 from stable_baselines3.common.callbacks import BaseCallback
 from stable_baselines3.common.logger import Logger
+from stable_baselines3.common.utils import get_device
 from stable_baselines3.her.her_replay_buffer import HerReplayBuffer
 
 from workbench.algos.rl.environment import longest_of
@@ -53,7 +54,7 @@ class SB3Trial:
     def __init__(self, settings: SB3Settings, seed: int) -> None:
         self.settings, self.seed = settings, plain_seed(seed)
         self.episodes = Episodes(settings.n_envs, settings.score_window)
-        self._draws = _Draws()
+        self._draws = Draws(_generators(get_device(settings.device)))
         torch.set_num_threads(settings.torch_threads)
         with self._draws.lent():
             self.model = make_model(settings, make_environments(settings, self.episodes), self.seed)
@@ -254,10 +255,17 @@ class _PhaseCallback(BaseCallback):
             raise _PhaseOver
 
 
-class _Draws:
-    """A trial's own states of the generators that a whole process shares."""
+class Draws:
+    """A trial's own states of the generators that a whole process shares.
 
-    def __init__(self) -> None:
+    Parameters
+    ----------
+    generators : Mapping of str to torch.Generator
+        PyTorch's, by the names that they have in a checkpoint.
+    """
+
+    def __init__(self, generators: Mapping[str, torch.Generator]) -> None:
+        self._generators = generators
         self._state = self._now()
 
     @contextmanager
@@ -274,23 +282,33 @@ class _Draws:
     def state(self) -> dict[str, Any]:
         """Give the states, of plain numbers and tensors."""
         python, (_, keys, *rest), own = self._state
-        return {"python": list(python[1]), "numpy": [keys.tolist(), *map(float, rest)], "torch": own}
+        return {"python": list(python[1]), "numpy": [keys.tolist(), *map(float, rest)], **own}
 
     def restore(self, state: Mapping[str, Any]) -> None:
-        """Take over what `state` gave."""
+        """Take over what `state` gave; a generator that it does not have, of another device, stays as it is."""
         keys, position, has_gauss, gauss = state["numpy"]
         numpy = ("MT19937", np.array(keys, np.uint32), int(position), int(has_gauss), gauss)
-        self._state = ((3, tuple(state["python"]), None), numpy, state["torch"])
+        own = {name: state.get(name, now) for name, now in self._state[2].items()}
+        self._state = ((3, tuple(state["python"]), None), numpy, own)
 
-    @staticmethod
-    def _now() -> tuple[Any, Any, torch.Tensor]:
-        return random.getstate(), np.random.get_state(), torch.get_rng_state()
+    def _now(self) -> tuple[Any, Any, dict[str, torch.Tensor]]:
+        own = {name: generator.get_state() for name, generator in self._generators.items()}
+        return random.getstate(), np.random.get_state(), own
 
-    @staticmethod
-    def _set(state: tuple[Any, Any, torch.Tensor]) -> None:
+    def _set(self, state: tuple[Any, Any, Mapping[str, torch.Tensor]]) -> None:
         random.setstate(state[0])
         np.random.set_state(state[1])
-        torch.set_rng_state(state[2])
+        for name, generator in self._generators.items():
+            generator.set_state(state[2][name])
+
+
+def _generators(device: torch.device) -> dict[str, torch.Generator]:
+    """Give the generators of PyTorch's that what runs on a device draws from."""
+    generators = {"torch": torch.default_generator}
+    if device.type == "cuda":
+        current = torch.cuda.current_device()  # there are none before CUDA is begun, as it is for this answer
+        generators["cuda"] = torch.cuda.default_generators[current if device.index is None else device.index]
+    return generators
 
 
 def _logged(model: BaseAlgorithm) -> dict[str, float]:
