@@ -329,7 +329,8 @@ def test_replay_buffers_come_back_whole_and_into_another_size_the_newest(tmp_pat
 
 
 def test_her_without_its_replay_buffer_waits_for_a_game_before_it_learns_on(tmp_path):
-    factory = SB3(**{**vars(KINDS["her"]), "keep_replay": False})
+    her = {**OFF, "replay_buffer_class": "HerReplayBuffer", "learning_starts": 0}
+    factory = SB3("SAC", "SB3Goal-v0", Budget(frames=40), her, min_games=1, keep_replay=False)
     first, second = factory({}, 0), factory({}, 0)
     updates = first.train_phase(silent)["updates"]
     first.save(tmp_path)
@@ -339,6 +340,29 @@ def test_her_without_its_replay_buffer_waits_for_a_game_before_it_learns_on(tmp_
     assert metrics["updates"] - updates == 40 // 4 - 1  # games are of five steps, rollouts of four
     for trial in (first, second):
         trial.close()
+
+
+@pytest.mark.parametrize("seed", [0, 1])  # as one that is resumed, and as one that PBT copies
+@pytest.mark.parametrize("name", ["dqn", "sac", "her"])
+def test_without_its_replay_buffer_a_trial_learns_once_that_holds_learning_starts_steps_again(name, seed, tmp_path):
+    factory = SB3(**{**vars(KINDS[name]), "keep_replay": False})
+    first, second = factory({}, 0), factory({}, seed)
+    before = first.train_phase(silent)
+    assert before["updates"] == before["frames"] // 4 - 20 // 4
+    first.save(tmp_path)
+    second.load(tmp_path)
+    after = second.train_phase(silent)
+    assert after["updates"] - before["updates"] == (after["frames"] - before["frames"]) // 4 - 20 // 4
+    for trial in (first, second):
+        trial.close()
+
+
+def test_a_replay_buffer_too_small_for_learning_starts_is_enough_when_it_is_full():
+    factory = SB3("DQN", "CartPole-v1", Budget(frames=60), {**OFF, "buffer_size": 10}, min_games=1)
+    trial = factory({}, 0)
+    metrics = trial.train_phase(silent)
+    assert metrics["updates"] == metrics["frames"] // 4 - 20 // 4
+    trial.close()
 
 
 def drawn(draws, device):

@@ -60,8 +60,8 @@ class SB3Trial:
             self.model = make_model(settings, make_environments(settings, self.episodes), self.seed)
         self.model.set_logger(Logger(None, []))
         vars(self.model).update(_update_current_progress_remaining=self._schedule, _excluded_save_params=self._left_out)
-        if isinstance(getattr(self.model, "replay_buffer", None), HerReplayBuffer):
-            vars(self.model)["train"] = self._train_on_whole_games
+        if getattr(self.model, "replay_buffer", None) is not None:
+            vars(self.model)["train"] = self._train_on_enough
         for optimizer in _optimizers(self.model):
             optimizer.register_step_post_hook(lambda *_: self._sign())  # rollouts apart, an update may take minutes
         self._end = PhaseEnd(
@@ -208,10 +208,16 @@ class SB3Trial:
         default = PHASES * phase.amount if phase.unit == "frames" else STEPS
         self.model._current_progress_remaining = max(0.0, 1.0 - num_timesteps / (self.settings.total_frames or default))
 
-    def _train_on_whole_games(self, gradient_steps: int, batch_size: int) -> None:
-        """Train, but not before a game has ended: HER draws from whole ones, and a buffer may begin empty again."""
+    def _train_on_enough(self, gradient_steps: int, batch_size: int) -> None:
+        """Train, but not before the replay buffer, which may have begun empty again, holds what learning starts with.
+
+        SB3 asks for `learning_starts` steps since the trial's first, which one that goes on from a checkpoint has long
+        had; and HER draws from whole games.
+        """
         model: Any = self.model
-        if model.replay_buffer.ep_length.any():
+        buffer = model.replay_buffer
+        enough = buffer.full or buffer.size() * buffer.n_envs > model.learning_starts
+        if enough and (not isinstance(buffer, HerReplayBuffer) or buffer.ep_length.any()):
             type(model).train(model, gradient_steps, batch_size)
 
     def _left_out(self) -> list[str]:
