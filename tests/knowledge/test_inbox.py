@@ -14,9 +14,10 @@ from hypothesis import strategies as st
 from tests.support import SPACE, RandomTimes
 from workbench.algos.search import FullRuns, RandomSearcher
 from workbench.core.drive import drive
+from workbench.core.errors import InvalidInput
 from workbench.core.interventions import ACTIONS
 from workbench.core.protocols import Kind
-from workbench.knowledge import Inbox, KnowledgeBase, StudyLog
+from workbench.knowledge import Controls, Inbox, KnowledgeBase, StudyLog
 from workbench.knowledge.inbox import send
 from workbench.knowledge.lock import lock_path
 from workbench.simulation.cluster import VirtualCluster
@@ -110,6 +111,17 @@ def test_what_is_no_file_is_left_alone(tmp_path) -> None:
     events = study_beside(tmp_path / "kb.db", drop)
     assert not [e for e in events if e.kind is Kind.INTERVENTION]
     assert sum(e.kind is Kind.PHASE_ENDED for e in events) == 12
+
+
+@pytest.mark.parametrize("trial", ["a", "1", 1.0, True, -1, [0]])
+def test_what_is_no_number_of_a_trial_is_refused_at_the_call(tmp_path, trial) -> None:
+    StudyLog(tmp_path / "kb.db", "one", {}).close()
+    controls = Controls(tmp_path / "kb.db", "one")
+    says = f"takes the number of a trial, a whole number from 0, got {re.escape(repr(trial))}$"
+    for ask in (controls.stop, controls.confirm, lambda trial: controls.note("odd", trial)):
+        with pytest.raises(InvalidInput, match=says):
+            ask(trial)
+    assert not Inbox(tmp_path / "kb.db", "one")()
 
 
 @pytest.mark.parametrize(
