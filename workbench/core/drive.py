@@ -11,6 +11,7 @@ from workbench.core.interventions import Request, judge
 from workbench.core.ledger import Ledger, TrialState
 from workbench.core.protocols import Decision, Event, Executor, Kind, Log, Report, Run, Scheduler, Verdict
 from workbench.core.seeds import trial_seed
+from workbench.core.space import space_of
 
 
 def drive(
@@ -97,6 +98,7 @@ class _Driver:
                 n_phases=self.scheduler.n_phases,
                 study_seed=self.seed,
                 scale=self.executor.scale,
+                space=space_of(self.scheduler),
             )
             resumed = request.action == "resume" and self._is_set_aside(request.trial)
             batch: list[Event] = []

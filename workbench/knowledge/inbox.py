@@ -142,7 +142,10 @@ class Controls:
         return send(self.db, self.study, "extend", trial, phases=phases)
 
     def clone(self, trial: int, config: Config | None = None, phases: int | None = None) -> str:
-        """Start a trial of its own with another's configuration, changed; the scheduler does not hear of it."""
+        """Start a trial of its own with another's configuration, changed; the scheduler does not hear of it.
+
+        It is a point of the study's space, if there is one; what no longer applies after the change is left out.
+        """
         more = {} if phases is None else {"phases": phases}
         return send(self.db, self.study, "clone", trial, config=dict(config or {}), **more)
 

@@ -19,6 +19,7 @@ from workbench.core.machine import layout, slots_here
 from workbench.core.places import DEFAULT_DB, check_checkpoints, check_study_name
 from workbench.core.protocols import Event, Executor, Scheduler, TrainableFactory, ranks_needed
 from workbench.core.registry import REGISTRY
+from workbench.core.space import space_of
 
 if TYPE_CHECKING:
     from distributed import Client
@@ -134,9 +135,7 @@ class Plan:
             )
 
     def _check_space(self) -> None:
-        rule = self.scheduler.scheduler if isinstance(self.scheduler, Seeded) else self.scheduler
-        space = getattr(getattr(rule, "searcher", None), "space", None)
-        if space is None:
+        if (space := space_of(self.scheduler)) is None:
             return
         from workbench.knowledge.frames import RESERVED
 
