@@ -80,7 +80,7 @@ def test_metrics_that_belong_to_nothing_are_found_and_removed(db) -> None:
     with sqlite3.connect(db) as connection:
         connection.execute("INSERT INTO metrics (study, at_s, trial, phase, name, value) VALUES (1, 0, 99, 0, 1, 0)")
     (found,) = check(db)
-    assert str(found) == "1 metrics belong to no study or trial (repair mends this)"
+    assert str(found) == "1 metric of no study or trial (repair mends this)"
     repair(db)
     assert check(db) == []
 

@@ -11,6 +11,7 @@ from workbench.core.interventions import Request, judge
 from workbench.core.ledger import Ledger, TrialState
 from workbench.core.protocols import Decision, Event, Executor, Kind, Log, Report, Run, Scheduler, Verdict
 from workbench.core.seeds import trial_seed
+from workbench.core.showing import so_many
 from workbench.core.space import space_of
 
 
@@ -286,7 +287,7 @@ def waits_for_ever(scheduler: Scheduler, held: int, paused: int, n_slots: int) -
     """Say that nothing is left that could release the trials that wait."""
     name = type(scheduler).__name__
     return SchedulerError(
-        f"{name} waits for ever: no trial runs, {held} are held and {paused} paused on {n_slots} slots"
+        f"{name} waits for ever: no trial runs, {held} are held and {paused} paused on {so_many(n_slots, 'slot')}"
     )
 
 

@@ -10,6 +10,7 @@ from pathlib import Path
 from workbench.core.errors import DatabaseError, InvalidInput
 from workbench.core.ledger import Ledger
 from workbench.core.protocols import BEGUN, Event, Kind
+from workbench.core.showing import so_many
 from workbench.knowledge.lock import driver_of, private
 from workbench.knowledge.reader import KnowledgeBase
 from workbench.knowledge.schema import Unfinished, database_errors, open_for_reading, open_for_writing
@@ -56,7 +57,7 @@ def check(path: str | Path) -> list[Finding]:
     with closing(open_for_reading(path)) as connection, database_errors(path):
         findings = [Finding("", f"integrity: {line}") for line in _integrity(connection, path)]
         findings += [
-            Finding("", f"{n} metrics belong to no study or trial", repairable=True)
+            Finding("", f"{so_many(n, 'metric')} of no study or trial", repairable=True)
             for n in (_orphans(connection),)
             if n
         ]

@@ -14,6 +14,7 @@ from workbench.core.domains import number
 from workbench.core.errors import InvalidInput
 from workbench.core.failures import short
 from workbench.core.protocols import RETURNS, Measured, Progress
+from workbench.core.showing import so_many
 
 _SIGN_S = 2.0  # between two signs of life
 _CLOSE_S = 10.0
@@ -92,7 +93,7 @@ class FunctionTrial:
             return next(self._generator)
         except StopIteration as end:
             returned = "" if end.value is None else f" and returned {short(end.value)}, which is not used,"
-            count = {0: "without a yield", 1: "after 1 yield"}.get(self._yields, f"after {self._yields} yields")
+            count = f"after {so_many(self._yields, 'yield')}" if self._yields else "without a yield"
             raise InvalidInput(
                 f"{self._name} ended {count}{returned} and another phase was due: yield once in each of the "
                 "scheduler's n_phases; to yield more often does no harm"
