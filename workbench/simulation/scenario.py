@@ -183,15 +183,17 @@ class Scenario:
                 np.random.default_rng([seed, 3]).permutation(len(configs)) if described["kind"] == "shuffled" else None
             )
             return build("searcher", {"kind": "list"}, SEARCHERS, configs=_ordered(configs, order))
-        if self.space is None:
+        registry = with_own(described, SEARCHERS)
+        left = settings_of("searcher", described, registry) - described.keys()
+        if self.space is None and "space" in left:
             raise InvalidInput(f"a {described['kind']} searcher needs a [space]")
-        takes_seed = "seed" in settings_of("searcher", described, SEARCHERS) and "seed" not in described
-        filled = {"seed": seed} if takes_seed else {}
-        return build("searcher", described, SEARCHERS, space=self.space, **filled)
+        given = {"space": self.space, "seed": seed}
+        return build("searcher", described, registry, **{name: given[name] for name in left & given.keys()})
 
     def learns(self, label: str) -> bool:
-        """Tell whether the configurations a scheduler gets depend on what was reported."""
-        return self._searcher(label)["kind"] in _LEARNING
+        """Tell whether the configurations a scheduler gets depend on what was reported; one's own searcher's may."""
+        kind = self._searcher(label)["kind"]
+        return kind in _LEARNING or ":" in kind
 
     def _searcher(self, label: str) -> dict[str, Any]:
         described = self.schedulers[label].get("searcher", self.searcher)
