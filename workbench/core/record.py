@@ -131,9 +131,9 @@ def own_classes(spec: Mapping[str, Any]) -> list[str]:
 
 def code_named(trainable: Mapping[str, Any]) -> list[str]:
     """Name the modules that the settings of a recorded trainable would have imported, and that nobody has yet."""
-    inner = trainable.get("trainable")  # of what is replayed
     modules = [module for setting in _NAMING for module in modules_to_import(trainable.get(setting))]
-    return modules + (code_named(inner) if isinstance(inner, Mapping) else [])
+    within = (part for part in trainable.values() if isinstance(part, Mapping))  # what is replayed, agents of several
+    return modules + [module for part in within for module in code_named(part)]
 
 
 def modules_to_import(described: Any) -> Iterator[str]:
