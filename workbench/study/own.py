@@ -74,14 +74,21 @@ def imported(kind: str) -> Any:
         There is no such module or name, or it cannot be imported; with the line that fails.
     """
     module, _, name = kind.partition(":")
-    here = import_from_here()
     try:
-        return reduce(getattr, name.split("."), _module(module, here))
+        return reduce(getattr, name.split("."), imported_module(module))
     except AttributeError:
         raise unknown(f"name in module {module}", name, _public(sys.modules[module])) from None
 
 
-def _module(name: str, here: str) -> ModuleType:
+def imported_module(name: str) -> ModuleType:
+    """Import a module, from the working directory too.
+
+    Raises
+    ------
+    InvalidInput
+        As `imported`.
+    """
+    here = import_from_here()
     try:
         return import_module(name)
     except ModuleNotFoundError as err:
