@@ -1,12 +1,14 @@
 """GPUs handed out to the workers of the local cluster: what the processes see."""
 
+import math
 import os
 
+import numpy as np
 import pytest
 
 from tests.support import SPACE, Deterministic
 from workbench import FullRuns, RandomSearcher, Study
-from workbench.cluster.gpus import gpus_for
+from workbench.cluster.gpus import check_share, gpus_for
 from workbench.cluster.local import local_client
 from workbench.core.errors import InvalidInput
 
@@ -45,5 +47,8 @@ def test_too_few_gpus_are_refused_before_anything_is_written(monkeypatch, tmp_pa
     monkeypatch.setenv("CUDA_VISIBLE_DEVICES", "")
     with pytest.raises(InvalidInput, match="only 0 GPUs can be seen"):
         gpus_for(1, 1)
-    with pytest.raises(InvalidInput, match=r"whole number >= 1, or a share of one GPU below 1, got 1.5"):
-        gpus_for(1, 1.5)
+    for wrong in (1.5, 0, -1, True, "1", math.nan, math.inf):
+        with pytest.raises(InvalidInput, match=rf"whole number >= 1, or a share of one GPU below 1, got {wrong!r}"):
+            check_share(wrong)
+    for share in (0.5, 1, 2.0, np.float32(0.5), np.int64(3)):
+        check_share(share)

@@ -2,6 +2,7 @@
 
 from dataclasses import replace
 
+import numpy as np
 import pytest
 
 from tests.support import SPACE, Deterministic, RandomTimes, simulate
@@ -140,6 +141,13 @@ def test_a_recorded_study_has_no_curves_of_configurations_that_are_made_up(tmp_p
 SYNTHETIC = (
     '[curves]\nkind = "synthetic"\nn_phases = 3\n{}\n[space]\nx = {{uniform = [0, 1]}}\n[scheduler]\nkind = "full"'
 )
+
+
+@pytest.mark.parametrize("seed", [-1, 1.0, True, "a", None])
+def test_a_seed_is_a_whole_number_or_numpys(small, seed) -> None:
+    with pytest.raises(InvalidInput, match=f"a seed is a whole number from 0, got {seed!r}"):
+        replace(small, seed=seed)
+    assert type(replace(small, seed=np.int64(3)).seed) is int
 
 
 @pytest.mark.parametrize("smooth", [0, -1, "a", 1.5])

@@ -9,6 +9,7 @@ from typing import Any
 
 from distributed import LocalCluster
 
+from workbench.core.checks import is_number
 from workbench.core.errors import InvalidInput
 from workbench.core.showing import so_many
 
@@ -38,8 +39,7 @@ def gpus_for(nodes: int, per_slot: float | None) -> list[str]:
 
 def check_share(per_slot: object) -> None:
     """Refuse what is no number of GPUs that a slot can have."""
-    number = per_slot if isinstance(per_slot, (int, float)) and not isinstance(per_slot, bool) else 0
-    if not (0 < number < 1 or (number >= 1 and number % 1 == 0)):
+    if not is_number(per_slot) or not (0 < per_slot < 1 or (per_slot >= 1 and per_slot % 1 == 0)):
         raise InvalidInput(f"gpus_per_slot is a whole number >= 1, or a share of one GPU below 1, got {per_slot!r}")
 
 
