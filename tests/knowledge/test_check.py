@@ -136,6 +136,16 @@ def test_a_backup_taken_while_the_log_grows_is_whole(db, tmp_path) -> None:
     assert not list(tmp_path.glob(".*part"))
 
 
+def test_a_backup_whose_checkpoints_would_be_the_original_s_is_refused(db, tmp_path) -> None:
+    write(db, "one", a_study())
+    (tmp_path / "link").symlink_to(db.parent)
+    for target in (db.with_suffix(".sqlite"), db.with_suffix(""), tmp_path / "link" / f"{db.stem}.bak"):
+        with pytest.raises(InvalidInput, match=f"share the checkpoints in {db.stem}.checkpoints with {db.name}"):
+            backup(db, target)
+        assert not target.exists()
+    backup(db, tmp_path / "elsewhere" / db.name)
+
+
 def test_a_backup_is_nobody_else_s_whatever_the_umask(db, tmp_path) -> None:
     write(db, "one", a_study())
     before = os.umask(0o022)
