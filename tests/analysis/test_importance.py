@@ -66,7 +66,7 @@ def test_noise_is_not_explained():
 @pytest.mark.parametrize(
     ("n", "names", "score", "words"),
     [
-        (19, NAMES, lambda t, rng: t["lr"], "19 trials have a score, 20 are needed"),
+        (19, NAMES, lambda t, rng: t["lr"], "19 trials with a score, 20 are needed"),
         (30, ["fixed"], lambda t, rng: t["lr"], "no hyperparameter was varied"),
         (30, NAMES, lambda t, rng: 1.0, "all scores are the same"),
     ],

@@ -105,7 +105,8 @@ def test_delete_asks_first_and_takes_all_of_the_study_and_nothing_else(
         monkeypatch.setattr("sys.stdin", io.StringIO(answer))
     assert main(["delete", "mine", "--db", "kb.db", *options]) == (0 if agreed else 1)
     said = capsys.readouterr().out
-    assert "study 'mine': ended, 3 trials, 2 phases ended; checkpoints of 0.0 MiB in" in said
+    beside = folder / "kb.checkpoints" / "mine"
+    assert f"study 'mine': ended, 3 trials, 2 phases ended; checkpoints of 0.0 MiB in {beside}\n" in said
     if not agreed:
         assert "nothing was deleted" in said
         assert files(folder) == before
@@ -155,7 +156,8 @@ def test_checkpoints_that_were_put_elsewhere_are_counted_and_deleted_with_their_
         assert says in capsys.readouterr().err
     (folder / "away").rename(shared)
     assert main(["delete", "far", "--db", "kb.db", "--yes"]) == 0
-    assert f"checkpoints of 3.0 MiB in {shared}" in capsys.readouterr().out
+    shown = f"checkpoints of 3.0 MiB in {shared}, which are also those of any copy of this knowledge base\n"
+    assert shown in capsys.readouterr().out
     assert not shared.exists()
     recorded(folder / "kb.db", "far", str(shared))
     assert main(["delete", "far", "--db", "kb.db", "--yes", "--checkpoints", str(shared)]) == 0  # they are gone

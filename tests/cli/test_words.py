@@ -26,6 +26,7 @@ LIBRARY = [p for p in Path(workbench.__file__).parent.rglob("*.py") if "cli" not
         ("run a study with db='a b/x.db'", "run a study with --db 'a b/x.db'"),
         ("name it, trainable='my:train', or", "name it, --trainable my:train, or"),
         ("or pass name=…", "or pass --name …"),
+        ("with its file, or from Python, after import my.own", "with its file, or with --import my.own"),
         ("map one with columns={'step': …}", "map one with --column step=NAME"),
         ("choose one with only={'env': …}", "choose one with --only env=VALUE"),
         (
@@ -45,6 +46,12 @@ def test_a_command_that_is_suggested_names_the_study_whatever_it_is_called(name)
     for command in (resume, confirm):
         parsed = _parser().parse_args(shlex.split(command)[1:])
         assert (parsed.name, parsed.db) == (name, "-k.db")
+
+
+def test_a_command_that_is_suggested_names_modules_of_one_s_own_though_they_are_imported() -> None:
+    spec = {"trainable": {"kind": "ga3c", "game": f"{__name__}:Mine-v0", "wrappers": ["-odd:Wrapper", "gymnasium:Env"]}}
+    command = resume_command("mine", spec, {})
+    assert getattr(_parser().parse_args(shlex.split(command)[1:]), "import") == [__name__, "-odd"]
 
 
 def test_no_message_of_the_library_speaks_the_shell() -> None:

@@ -340,7 +340,7 @@ def test_slots_are_cleared_once_and_only_when_nobody_has_taken_them() -> None:
 def test_what_cannot_be_is_refused_in_one_line() -> None:
     book, _ = book_of(1)
     (attempt,) = begun(book, 0)
-    with pytest.raises(SchedulerError, match="trial 1 cannot start: none of the 1 slots is free"):
+    with pytest.raises(SchedulerError, match="trial 1 cannot start: no slot of 1 is free"):
         book.start(job(1), 0.0)
     with pytest.raises(SchedulerError, match="trial 0 cannot start: it holds slot 0 already"):
         book.start(job(0), 0.0)

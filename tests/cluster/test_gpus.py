@@ -1,12 +1,14 @@
 """GPUs handed out to the workers of the local cluster: what the processes see."""
 
+import math
 import os
 
+import numpy as np
 import pytest
 
 from tests.support import SPACE, Deterministic
 from workbench import FullRuns, RandomSearcher, Study
-from workbench.cluster.gpus import gpus_for
+from workbench.cluster.gpus import check_share, gpus_for
 from workbench.cluster.local import local_client
 from workbench.core.errors import InvalidInput
 
@@ -22,7 +24,7 @@ def test_every_worker_sees_gpus_of_its_own_also_one_that_was_replaced(monkeypatc
         assert sorted(first.values()) == ["4,5", "6,7"]
         client.restart_workers(list(first)[:1])
         assert sorted(client.run(seen).values()) == ["4,5", "6,7"]
-        with pytest.raises(InvalidInput, match="with 2 GPUs a slot there can be 2 nodes here, not 3"):
+        with pytest.raises(InvalidInput, match="with gpus_per_slot = 2 there can be 2 nodes here, not 3"):
             client.cluster.scale(3)
     assert seen() == "4,5,6,7"
 
@@ -35,7 +37,7 @@ def test_a_gpu_is_shared_where_each_takes_a_part(monkeypatch) -> None:
 
 def test_too_few_gpus_are_refused_before_anything_is_written(monkeypatch, tmp_path) -> None:
     monkeypatch.setenv("CUDA_VISIBLE_DEVICES", "0")
-    with pytest.raises(InvalidInput, match="2 nodes with 1 GPUs each are too many for the 1 that can be seen here"):
+    with pytest.raises(InvalidInput, match="only 1 GPU can be seen here, too few for 2 nodes with 1 each"):
         Study("a", FullRuns(RandomSearcher(SPACE), 1, 1), Deterministic, tmp_path / "kb.db", 2, gpus_per_slot=1).start()
     study = Study("a", FullRuns(RandomSearcher(SPACE), 1, 1), Deterministic, tmp_path / "kb.db", gpus_per_slot=1)
     assert study.nodes == 1  # not told how many, it takes what the GPUs suffice for
@@ -43,7 +45,10 @@ def test_too_few_gpus_are_refused_before_anything_is_written(monkeypatch, tmp_pa
     assert gpus_for(2, 0.5) == ["0"]
     assert gpus_for(8, None) == []
     monkeypatch.setenv("CUDA_VISIBLE_DEVICES", "")
-    with pytest.raises(InvalidInput, match="for the 0 that can be seen"):
+    with pytest.raises(InvalidInput, match="only 0 GPUs can be seen"):
         gpus_for(1, 1)
-    with pytest.raises(InvalidInput, match=r"whole number >= 1, or a share of one GPU below 1, got 1.5"):
-        gpus_for(1, 1.5)
+    for wrong in (1.5, 0, -1, True, "1", math.nan, math.inf):
+        with pytest.raises(InvalidInput, match=rf"whole number >= 1, or a share of one GPU below 1, got {wrong!r}"):
+            check_share(wrong)
+    for share in (0.5, 1, 2.0, np.float32(0.5), np.int64(3)):
+        check_share(share)

@@ -43,6 +43,12 @@ def test_a_loss_that_has_its_gradient_is_a_number_without_a_warning(recwarn) -> 
         numbers({"loss": torch.ones(2)})
 
 
+def test_a_whole_number_of_any_library_stays_whole_as_far_as_a_message_holds_it() -> None:
+    found = numbers({"numpy": np.int64(3), "torch": torch.tensor(3), "plain": 3, "long": 2**70, "true": np.bool_(True)})
+    assert found == {"numpy": 3, "torch": 3, "plain": 3, "long": 2.0**70, "true": 1.0}
+    assert [type(value) for value in found.values()] == [int, int, int, float, float]
+
+
 @pytest.mark.parametrize("wrong", [3.0, "123", ["a"], [[1.0]], {"a": 1.0}, None])
 def test_returns_that_are_no_sequence_of_numbers_are_refused(wrong) -> None:
     with pytest.raises(WorkbenchError, match=r"metrics\['returns'\] holds .*, a sequence of numbers, got"):

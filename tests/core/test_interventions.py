@@ -6,11 +6,13 @@ from collections import Counter
 import pytest
 
 from tests.support import SPACE, MemoryLog, RandomTimes
-from workbench.algos.search import PBT, FullRuns, HyperTrick, RandomSearcher, Seeded
+from workbench.algos.search import PBT, FullRuns, HyperTrick, InformedSearcher, ListSearcher, RandomSearcher, Seeded
+from workbench.core.domains import Choice, LogUniform, Uniform
 from workbench.core.drive import drive, replay
 from workbench.core.interventions import Request
 from workbench.core.ledger import Ledger, TrialState
 from workbench.core.protocols import Kind
+from workbench.core.space import Space
 from workbench.knowledge.check import out_of_order
 from workbench.simulation.cluster import VirtualCluster
 from workbench.simulation.executor import SimulatedExecutor
@@ -122,12 +124,49 @@ def test_a_trial_that_is_over_can_be_extended_without_the_scheduler_hearing_of_i
 
 
 def test_a_clone_runs_on_its_own_with_the_edited_config() -> None:
-    log = run(copy.deepcopy(FULL), (ended(1), "clone", 0, {"config": {"lr": 0.5}, "phases": 2}))
+    log = run(copy.deepcopy(FULL), (ended(1), "clone", 0, {"config": {"lr": 0.005}, "phases": 2}))
     clone = next(e for e in log if e.kind is Kind.RUN and e.data.get("by") == "person")
     assert clone.trial == 4
-    assert clone.data["config"] == {**next(e for e in log if e.kind is Kind.RUN).data["config"], "lr": 0.5}
+    assert clone.data["config"] == {**next(e for e in log if e.kind is Kind.RUN).data["config"], "lr": 0.005}
     assert phases(log, 4) == [0, 1]
     assert [phases(log, t) for t in range(4)] == [[0, 1, 2, 3]] * 4
+
+
+def test_a_clone_has_what_applies_after_the_change_and_no_more() -> None:
+    momentum = {"optimizer": ["sgd", "nesterov"]}
+    space = Space(
+        {**SPACE, "optimizer": Choice(["sgd", "nesterov", "adam"]), "momentum": Uniform(0, 1)}, {"momentum": momentum}
+    )
+    first = [
+        {"lr": 1e-3, "gamma": 0.9, "optimizer": "sgd", "momentum": 0.5},
+        {"lr": 1e-3, "gamma": 0.9, "optimizer": "adam"},
+    ]
+    searcher = InformedSearcher(RandomSearcher(space), first)
+    wishes = [
+        (0, {"optimizer": "adam"}),
+        (1, {"optimizer": "nesterov", "momentum": 0.25}),
+        (1, {"optimizer": "nesterov"}),  # it lacks a momentum
+        (0, {"optimizer": "adam", "momentum": 0.25}),  # which adam has not
+    ]
+    log = run(FullRuns(searcher, 2, 2), *((ended(1), "clone", trial, {"config": config}) for trial, config in wishes))
+    assert [accepted for _, accepted in answers(log)] == [True, True, False, False]
+    clones = [e.data["config"] for e in log if e.kind is Kind.RUN and e.data.get("by") == "person"]
+    assert clones == [first[1], {**first[1], "optimizer": "nesterov", "momentum": 0.25}]
+
+
+def test_a_clone_of_a_population_s_member_stays_within_the_population_s_space() -> None:
+    wider = Space({"lr": LogUniform(1e-5, 1.0), "gamma": SPACE["gamma"]})
+    wishes = [(ended(1), "clone", 0, {"config": {"lr": lr}, "phases": 1}) for lr in (0.5, 2.0)]
+    log = run(PBT(RandomSearcher(SPACE), 4, 2, share=0.5, space=wider), *wishes)
+    assert [accepted for _, accepted in answers(log)] == [True, False]
+
+
+def test_where_there_is_no_space_a_clone_s_hyperparameters_are_of_the_kind_they_were() -> None:
+    wishes = [(ended(1), "clone", 0, {"config": {"lr": lr}}) for lr in (50, 0.5, "0.5", True, [0.5], 10**400)]
+    log = run(FullRuns(ListSearcher([{"lr": 0.1, "gamma": 0.9}] * 2), 2, 2), *wishes)
+    assert [accepted for _, accepted in answers(log)] == [True] * 2 + [False] * 4
+    refused = [e.data["why"] for e in log if e.kind is Kind.INTERVENTION and not e.data["accepted"]]
+    assert refused[0] == "lr is 0.1 in trial 0; a clone cannot have '0.5'"
 
 
 def test_a_paused_study_begins_nothing_until_it_is_resumed() -> None:
@@ -173,6 +212,10 @@ def test_a_trial_set_aside_and_resumed_while_the_study_is_paused_runs_each_phase
         (("extend", 0, {"phases": 2}), "trial 0 is running"),
         (("clone", 0, {"config": {"lrr": 1}}), "did you mean 'lr'"),
         (("clone", 0, {"config": 3}), "hyperparameters by name"),
+        (
+            ("clone", 0, {"config": {"lr": 0.5}}),
+            "lr=0.5 lies outside LogUniform(low=1e-05, high=0.01, step=None): a clone stays within its study's space",
+        ),
         (("clone", 0, {"phases": 0}), "whole number of phases"),
         (("scale", None, {"nodes": 3}), "keeps its 2 slots"),
         (("scale", None, {"nodes": "many"}), "whole number of nodes"),

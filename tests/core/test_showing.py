@@ -1,6 +1,6 @@
 from dataclasses import dataclass, field
 
-from workbench.core.showing import settings_html
+from workbench.core.showing import settings_html, so_many
 
 HOSTILE = "<script>alert(1)</script>"
 
@@ -27,6 +27,11 @@ class Outer:
     long: str = "x" * 1000
 
     _repr_html_ = settings_html
+
+
+def test_what_is_counted_is_one_or_several() -> None:
+    assert [so_many(n, "checkpoint") for n in (0, 1, 2)] == ["0 checkpoints", "1 checkpoint", "2 checkpoints"]
+    assert [so_many(n, "study") for n in (1, 2)] == ["1 study", "2 studies"]
 
 
 def test_settings_are_shown_escaped_and_those_within_show_themselves() -> None:

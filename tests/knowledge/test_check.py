@@ -80,7 +80,7 @@ def test_metrics_that_belong_to_nothing_are_found_and_removed(db) -> None:
     with sqlite3.connect(db) as connection:
         connection.execute("INSERT INTO metrics (study, at_s, trial, phase, name, value) VALUES (1, 0, 99, 0, 1, 0)")
     (found,) = check(db)
-    assert str(found) == "1 metrics belong to no study or trial (repair mends this)"
+    assert str(found) == "1 metric of no study or trial (repair mends this)"
     repair(db)
     assert check(db) == []
 
@@ -134,6 +134,16 @@ def test_a_backup_taken_while_the_log_grows_is_whole(db, tmp_path) -> None:
     with pytest.raises(InvalidInput, match="exists"):
         backup(db, copies[0])
     assert not list(tmp_path.glob(".*part"))
+
+
+def test_a_backup_whose_checkpoints_would_be_the_original_s_is_refused(db, tmp_path) -> None:
+    write(db, "one", a_study())
+    (tmp_path / "link").symlink_to(db.parent)
+    for target in (db.with_suffix(".sqlite"), db.with_suffix(""), tmp_path / "link" / f"{db.stem}.bak"):
+        with pytest.raises(InvalidInput, match=f"share the checkpoints in {db.stem}.checkpoints with {db.name}"):
+            backup(db, target)
+        assert not target.exists()
+    backup(db, tmp_path / "elsewhere" / db.name)
 
 
 def test_a_backup_is_nobody_else_s_whatever_the_umask(db, tmp_path) -> None:

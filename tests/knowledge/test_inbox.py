@@ -14,9 +14,10 @@ from hypothesis import strategies as st
 from tests.support import SPACE, RandomTimes
 from workbench.algos.search import FullRuns, RandomSearcher
 from workbench.core.drive import drive
+from workbench.core.errors import InvalidInput
 from workbench.core.interventions import ACTIONS
 from workbench.core.protocols import Kind
-from workbench.knowledge import Inbox, KnowledgeBase, StudyLog
+from workbench.knowledge import Controls, Inbox, KnowledgeBase, StudyLog
 from workbench.knowledge.inbox import send
 from workbench.knowledge.lock import lock_path
 from workbench.simulation.cluster import VirtualCluster
@@ -112,24 +113,38 @@ def test_what_is_no_file_is_left_alone(tmp_path) -> None:
     assert sum(e.kind is Kind.PHASE_ENDED for e in events) == 12
 
 
+@pytest.mark.parametrize("trial", ["a", "1", 1.0, True, -1, [0]])
+def test_what_is_no_number_of_a_trial_is_refused_at_the_call(tmp_path, trial) -> None:
+    StudyLog(tmp_path / "kb.db", "one", {}).close()
+    controls = Controls(tmp_path / "kb.db", "one")
+    says = f"takes the number of a trial, a whole number from 0, got {re.escape(repr(trial))}$"
+    for ask in (controls.stop, controls.confirm, lambda trial: controls.note("odd", trial)):
+        with pytest.raises(InvalidInput, match=says):
+            ask(trial)
+    assert not Inbox(tmp_path / "kb.db", "one")()
+
+
 @pytest.mark.parametrize(
     ("changes", "says"),
     [
-        ({"lr": "0.1"}, "lr is .* in trial 0; a clone cannot have '0.1'"),
-        ({"lr": True}, "a clone cannot have True"),
-        ({"lr": [0.1]}, r"a clone cannot have \[0.1\]"),
-        ({"lr": 10**400}, "a clone cannot have 1000"),
-        ({"lr": 1}, None),
-        ({"lr": np.int64(1)}, None),
+        ({"lr": "0.001"}, "lr='0.001' lies outside LogUniform"),
+        ({"lr": True}, "lr=True lies outside"),
+        ({"lr": [0.001]}, r"lr=\[0.001\] lies outside"),
+        ({"lr": 10**400}, "lr=1000"),
+        ({"lr": 1}, "lr=1 lies outside"),
+        ({"lr": 0.001}, None),
+        ({"lr": np.float32(2**-10)}, None),
     ],
 )
-def test_a_clone_s_hyperparameters_are_of_the_kind_they_were(tmp_path, changes, says) -> None:
+def test_a_clone_s_hyperparameters_are_of_the_study_s_space(tmp_path, changes, says) -> None:
     path = tmp_path / "kb.db"
     events = study_beside(path, lambda folder: send(path, "one", "clone", 0, config=changes, phases=1))
     (answer,) = (e for e in events if e.kind is Kind.INTERVENTION)
     if says is None:
         assert answer.data["accepted"]
-        assert [e.data["config"]["lr"] for e in events if e.kind is Kind.RUN and e.data.get("clone_of") == 0] == [1]
+        assert [e.data["config"]["lr"] for e in events if e.kind is Kind.RUN and e.data.get("clone_of") == 0] == [
+            changes["lr"]
+        ]
     else:
         assert not answer.data["accepted"]
         assert re.search(says, answer.data["why"])

@@ -2,6 +2,7 @@
 
 from dataclasses import replace
 
+import numpy as np
 import pytest
 
 from tests.support import SPACE, Deterministic, RandomTimes, simulate
@@ -64,6 +65,26 @@ def test_a_scheduler_may_have_a_searcher_of_its_own(small) -> None:
         replace(small, schedulers={"x": {"kind": "full", "searcher": "grid"}}).scheduler("x", 0)
 
 
+def test_a_searcher_of_one_s_own_is_named_by_its_module(small) -> None:
+    own = "workbench.algos.search:"
+    searchers = [{"kind": f"{own}RandomSearcher"}, {"kind": f"{own}GridSearcher", "per_axis": 2}]
+    searchers.append({"kind": f"{own}ListSearcher", "configs": [{"learning_rate": 1e-3, "t_max": 5}] * 9})  # no space
+    schedulers = {str(k): {"kind": "full", "n_trials": 4, "searcher": one} for k, one in enumerate(searchers)}
+    scenario = replace(small, schedulers={"ours": {"kind": "full", "n_trials": 4}, **schedulers})
+    made = [scenario.scheduler(label, 5).searcher for label in scenario.schedulers]
+    assert [type(searcher).__name__ for searcher in made[1:]] == ["RandomSearcher", "GridSearcher", "ListSearcher"]
+    assert made[1] == made[0]  # space and seed are filled in alike
+    assert [scenario.learns(label) for label in scenario.schedulers] == [False, True, True, True]  # it is not known
+    found = compare(scenario, repeats=2, processes=1).table()
+    assert found.loc["ours"].equals(found.loc["0"])
+    with pytest.raises(InvalidInput, match="there is no module 'nowhere'"):
+        replace(small, searcher={"kind": "nowhere:Mine"}).scheduler("all", 0)
+    with pytest.raises(InvalidInput, match="unknown searcher 'grit': did you mean 'grid'"):
+        replace(small, searcher={"kind": "grit"}).scheduler("all", 0)
+    with pytest.raises(InvalidInput, match=r"a workbench.algos.search:GridSearcher searcher needs a \[space\]"):
+        replace(preset("toy-grid"), searcher=searchers[1]).scheduler("full", 0)
+
+
 def test_what_could_be_found_is_looked_for_among_all_configurations_that_may_be_tried(small) -> None:
     """Nobody's learning or luck: the best of what the two plain searchers would give, in full."""
     schedulers = {
@@ -120,6 +141,13 @@ def test_a_recorded_study_has_no_curves_of_configurations_that_are_made_up(tmp_p
 SYNTHETIC = (
     '[curves]\nkind = "synthetic"\nn_phases = 3\n{}\n[space]\nx = {{uniform = [0, 1]}}\n[scheduler]\nkind = "full"'
 )
+
+
+@pytest.mark.parametrize("seed", [-1, 1.0, True, "a", None])
+def test_a_seed_is_a_whole_number_or_numpys(small, seed) -> None:
+    with pytest.raises(InvalidInput, match=f"a seed is a whole number from 0, got {seed!r}"):
+        replace(small, seed=seed)
+    assert type(replace(small, seed=np.int64(3)).seed) is int
 
 
 @pytest.mark.parametrize("smooth", [0, -1, "a", 1.5])

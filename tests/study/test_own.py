@@ -136,8 +136,9 @@ def test_a_study_file_names_code_of_one_s_own_that_is_replayed_or_an_agent_of_se
     (folder / "best.json").write_text('{"phases": [{"config": {"lr": 0.5}}]}')
     replay = trainable_from(tomllib.loads(WITHIN))({}, 0)
     agent = {"kind": "my_module_of_a_test:train", "step": 2.0}
-    games = trainable_from({"kind": "games", "agents": {"one": agent}, "between": {"one": [0, 2]}})({"lr": 0.5}, 0)
-    for trial, score in ((replay, 1.0), (games, 0.5)):
+    games = {"kind": "games", "agents": {"one": agent}, "between": {"one": [0, 2]}}
+    deeper = trainable_from({"kind": "replay", "schedule": "best.json", "trainable": games})({}, 0)
+    for trial, score in ((replay, 1.0), (trainable_from(games)({"lr": 0.5}, 0), 0.5), (deeper, 0.5)):
         assert trial.train_phase(lambda metrics: None)["score"] == score
         trial.close()
 

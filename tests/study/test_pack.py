@@ -169,7 +169,7 @@ def test_from_a_shell_what_to_do_next_is_said(tmp_path, monkeypatch, capsys) -> 
     logged(tmp_path / "kb.db")
     assert main(["pack", "one", "moved/one.pack", "--db", "kb.db"]) == 0
     said = capsys.readouterr().out
-    assert "moved/one.pack: study 'one', 1 checkpoints" in said
+    assert "moved/one.pack: study 'one', 1 checkpoint\n" in said
     assert "runs mine:train, code of your own, which is not in the pack" in said
     assert "torch was 0.4 there, is " in said
     assert main(["unpack", "moved/one.pack", "--db", "there/kb.db", "--name", "an other"]) == 0
@@ -326,7 +326,7 @@ def test_a_checkpoint_that_is_damaged_gives_way_to_the_one_before_and_that_is_sa
     (tmp_path / "kb.checkpoints" / "one" / name / "phase.txt").write_text("9")
     said = pack(tmp_path / "kb.db", "one", tmp_path / "p")
     assert (said.checkpoints, said.lost) == (("trial-00001/phase-000",), 1)
-    assert "1 trials have lost their newest checkpoint" in str(said)
+    assert "newest checkpoint of 1 trial lost" in str(said)
     assert unpack(tmp_path / "p", tmp_path / "new.db").lost == 1
 
 

@@ -10,6 +10,7 @@ import sys
 from dataclasses import dataclass, replace
 from pathlib import Path
 
+import numpy as np
 import pytest
 from distributed import Client
 
@@ -262,6 +263,15 @@ def test_bad_settings_are_refused_before_anything_starts(study_of, tmp_path, cha
     with pytest.raises(error, match=says):
         study_of(**changes)
     assert list(tmp_path.iterdir()) == []
+
+
+def test_numpys_numbers_may_stand_among_a_study_s_settings(study_of) -> None:
+    numbers = {"max_retries": np.int64(1), "stall_s": np.float32(300), "gpus_per_slot": np.float32(0.5)}
+    run = study_of(scheduler=FullRuns(RandomSearcher(SPACE), 1, 1), seed=np.int64(3), **numbers).run()
+    with KnowledgeBase(run.db) as kb:
+        assert kb["a study"].spec["seed"] == 3
+        settings = kb["a study"].events(Kind.STUDY_STARTED)[0].data["settings"]
+    assert [settings[name] for name in ("max_retries", "stall_s", "gpus_per_slot")] == [1, 300.0, 0.5]
 
 
 def test_a_client_that_has_been_closed_is_refused(study_of, client) -> None:

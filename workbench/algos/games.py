@@ -12,6 +12,7 @@ from workbench.core.errors import InvalidInput
 from workbench.core.protocols import Config, Measured, Progress, Trainable, TrainableFactory
 from workbench.core.registry import TRAINABLES
 from workbench.core.seeds import trial_seed
+from workbench.core.showing import so_many
 
 
 @dataclass(frozen=True)
@@ -110,7 +111,8 @@ class GamesTrial:
         """Go on from a checkpoint of the same games."""
         folders = sorted(Path(path).glob("game-*"))
         if len(folders) != len(self._trials):
-            raise InvalidInput(f"there is no checkpoint of {len(self._trials)} games in {path}: it has {len(folders)}")
+            wanted = so_many(len(self._trials), "game")
+            raise InvalidInput(f"there is no checkpoint of {wanted} in {path}: it has {len(folders)}")
         for k, trial in enumerate(self._trials.values()):
             trial.load(Path(path) / f"game-{k}")
 

@@ -4,6 +4,7 @@ import pandas as pd
 
 from workbench.core.errors import plain
 from workbench.core.failures import error_key
+from workbench.core.showing import so_many
 
 
 def failures(trials: pd.DataFrame) -> pd.DataFrame:
@@ -31,6 +32,6 @@ def failures(trials: pd.DataFrame) -> pd.DataFrame:
 def failure_lines(trials: pd.DataFrame) -> list[str]:
     """Write `failures` one a line: "ValueError: bad (train.py:12 in build), 8 trials"."""
     return [
-        f"{plain(error)}, {n} trial{'s' if n > 1 else ''}"
+        f"{plain(error)}, {so_many(n, 'trial')}"
         for error, n in failures(trials)[["error", "trials"]].itertuples(index=False)
     ]

@@ -9,6 +9,8 @@ import numpy as np
 import numpy.typing as npt
 import pandas as pd
 
+from workbench.core.showing import so_many
+
 Floats = npt.NDArray[np.float64]
 Folds = list[npt.NDArray[np.int64]]
 
@@ -97,7 +99,7 @@ def importance(
     y = _over_seeds(by_seed)
     names = [name for name in hyperparameters if rows[name].astype(str).nunique() > 1]
     if len(y) < FEWEST_TRIALS:
-        return Importance(problem=f"{len(y)} trials have a score, {FEWEST_TRIALS} are needed", trials=len(y))
+        return Importance(problem=f"{so_many(len(y), 'trial')} with a score, {FEWEST_TRIALS} are needed", trials=len(y))
     if not names:
         return Importance(problem="no hyperparameter was varied", trials=len(y))
     if np.ptp(y) == 0:

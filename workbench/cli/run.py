@@ -66,6 +66,7 @@ def add_parsers(commands: Any) -> None:
     run.add_argument(
         "--trainable", metavar="MODULE:NAME", help="code of your own, a function or class, to --resume a study of it"
     )
+    _add_import(run)
     completed(run.add_argument("--name", help="name of the study, instead of the file's"), studies_of)
     run.add_argument("--nodes", type=int, metavar="N", help="worker processes, one trial each")
     run.add_argument("--gpus-per-slot", type=float, metavar="G", help="GPUs that each worker sees; 0.5: two share one")
@@ -91,7 +92,7 @@ def add_parsers(commands: Any) -> None:
     _add_confirm(commands)
 
 
-_CONFIRM_OPTIONS = ("top", "seeds", "nodes", "cluster", "checkpoints", "trainable", "db")
+_CONFIRM_OPTIONS = ("top", "seeds", "nodes", "cluster", "checkpoints", "trainable", "import", "db")
 
 
 def _add_confirm(commands: Any) -> None:
@@ -103,7 +104,19 @@ def _add_confirm(commands: Any) -> None:
     confirm.add_argument("--cluster", metavar="ADDRESS", help="a Dask scheduler's, instead of a local cluster")
     confirm.add_argument("--checkpoints", metavar="PLACE", help="where they are, if they were put elsewhere")
     confirm.add_argument("--trainable", metavar="MODULE:NAME", help="code of your own, a function or class")
+    _add_import(confirm)
     confirm.set_defaults(command=_confirm)
+
+
+def _add_import(parser: argparse.ArgumentParser) -> None:
+    """Let a command that knows a study by its name alone be told which code of one's own it may run."""
+    parser.add_argument(
+        "--import",
+        action="append",
+        default=[],
+        metavar="MODULE",
+        help="code of your own that the study names, as an environment",
+    )
 
 
 def _confirm(arguments: argparse.Namespace) -> int:
@@ -112,6 +125,7 @@ def _confirm(arguments: argparse.Namespace) -> int:
     from workbench.study.run import start_to_confirm
 
     _check_cluster(arguments.cluster, {"--nodes": arguments.nodes})
+    _import(arguments)
     with _cluster(arguments.cluster) as client:
         where = {"nodes": arguments.nodes, "client": client, "checkpoints": arguments.checkpoints}
         study = recorded_study(arguments.db, arguments.name, None, trainable=arguments.trainable, **where)
@@ -121,6 +135,13 @@ def _confirm(arguments: argparse.Namespace) -> int:
         given = {f"--{name}": getattr(arguments, name) for name in _CONFIRM_OPTIONS}
         print(f"interrupted; go on with: {confirm_command(study.name, given)}")
     return 130 if interrupted else 0
+
+
+def _import(arguments: argparse.Namespace) -> None:
+    from workbench.study.own import imported_module
+
+    for module in getattr(arguments, "import"):
+        imported_module(module)
 
 
 def _presets() -> list[str]:
@@ -142,6 +163,7 @@ def _run(arguments: argparse.Namespace) -> int:
     if arguments.record and Path(arguments.record).exists():
         raise InvalidInput(f"{arguments.record} exists: --record wants a folder that does not")
     _check_cluster(arguments.cluster, {"--nodes": arguments.nodes, "--gpus-per-slot": arguments.gpus_per_slot})
+    _import(arguments)
     with _cluster(arguments.cluster) as client:
         study = _study(arguments, client)
         run = study.start(resume=arguments.resume)

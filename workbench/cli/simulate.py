@@ -7,6 +7,8 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from workbench.core.showing import so_many
+
 if TYPE_CHECKING:
     from workbench.analysis import Interval
     from workbench.core.protocols import Event
@@ -133,8 +135,9 @@ def _held_out(scenario: "Scenario", arguments: argparse.Namespace) -> int:
         "schedulers": {label: comparison.summary(label) for label in comparison.labels},
     }
     words = (
-        f"{scenario.name}: simulated, {scenario.cluster.nodes} nodes, {scenario.repeats} paired repetitions. Chosen by "
-        f"{comparison.seeds} seeds, judged by {comparison.held_out} others: mean regret [95 % interval] after shares "
+        f"{scenario.name}: simulated, {so_many(scenario.cluster.nodes, 'node')}, "
+        f"{so_many(scenario.repeats, 'paired repetition')}. Chosen by {so_many(comparison.seeds, 'seed')}, judged by "
+        f"{so_many(comparison.held_out, 'other')}: mean regret [95 % interval] after shares "
         "of the node time that all configurations take with one seed; 0 is the best there is, 1 the median"
     )
     print(json.dumps(result, indent=2) if arguments.json else f"{words}\n{comparison.table().to_string()}")
@@ -247,7 +250,7 @@ def _interval(interval: "Interval") -> dict[str, float | None]:
 
 
 def _table(scenario: "Scenario", by_label: Mapping[str, Mapping[str, Any]]) -> str:
-    head = f"{scenario.name}: simulated, {scenario.cluster.nodes} nodes, seed {scenario.seed}"
+    head = f"{scenario.name}: simulated, {so_many(scenario.cluster.nodes, 'node')}, seed {scenario.seed}"
     if scenario.repeats > 1:
         head += f", {scenario.repeats} paired repetitions: median [95 % interval]"
     lines = [head]

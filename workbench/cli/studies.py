@@ -65,7 +65,9 @@ def _add_tending(commands: Any) -> None:
     add_db(repair)
     repair.set_defaults(command=_repair)
 
-    backup = commands.add_parser("backup", help="copy a knowledge base, also while studies write to it")
+    backup = commands.add_parser(
+        "backup", help="copy a knowledge base without its checkpoints, also while studies write to it"
+    )
     backup.add_argument("target", metavar="FILE", help="where to; must not exist")
     add_db(backup)
     backup.set_defaults(command=_backup)
@@ -180,6 +182,7 @@ def _delete(arguments: argparse.Namespace) -> int:
         _refuse_to_leave(arguments.name, place, events)
     store = checkpoint_store(arguments.db, arguments.name, place)
     what += f"; checkpoints of {store.disk_use() / 2**20:.1f} MiB in {store.root}"
+    what += ", which are also those of any copy of this knowledge base" if place else ""  # its log names the place
     print(what)
     if not arguments.yes and not _agreed("delete it for good, with its checkpoints? [y/N] "):
         print("nothing was deleted")

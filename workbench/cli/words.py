@@ -11,6 +11,7 @@ _SHELL: dict[str, str | Callable[[re.Match[str]], str]] = {
     r"\bfail_fast=False": "--no-fail-fast",
     r"\bcolumns=\{'(\w+)': …\}": r"--column \1=NAME",
     r"\bonly=\{'(\w+)': …\}": r"--only \1=VALUE",
+    r"from Python, after import (\S+)": lambda found: f"with --import {shlex.quote(found[1])}",
     r"\b(db|name|trainable|checkpoints)=(?:'([^']*)'|…)": lambda found: (
         f"--{found[1]} {shlex.quote(found[2]) if found[2] else '…'}"
     ),
@@ -37,10 +38,11 @@ def resume_command(name: str, spec: Mapping[str, Any], where: Mapping[str, Any])
 
     Code of one's own that it trains with is named, for a knowledge base alone does not import it.
     """
-    from workbench.core.record import own_classes
+    from workbench.core.record import code_named, own_classes
 
-    options = {"--name": name, "--trainable": next(iter(own_classes(spec["trainable"])), None), **where}
-    return " ".join(["workbench run --resume", *_given(options)])
+    trainable = spec["trainable"]
+    own = {"--trainable": own_classes(trainable)[:1], "--import": [*dict.fromkeys(code_named(trainable, ()))]}
+    return " ".join(["workbench run --resume", *_given({"--name": name, **own, **where})])
 
 
 def confirm_command(name: str, options: Mapping[str, Any]) -> str:
@@ -50,6 +52,7 @@ def confirm_command(name: str, options: Mapping[str, Any]) -> str:
 
 
 def _given(options: Mapping[str, Any]) -> list[str]:
-    """Write options with their values; one that begins as options do would be taken for an option."""
-    values = {option: str(value) for option, value in options.items() if value is not None}
-    return [f"{option}{'=' if value.startswith('-') else ' '}{shlex.quote(value)}" for option, value in values.items()]
+    """Write options with their values, or several each; one that begins as options do would be taken for an option."""
+    several = {option: value if isinstance(value, list) else [value] for option, value in options.items()}
+    values = [(option, str(value)) for option, each in several.items() for value in each if value is not None]
+    return [f"{option}{'=' if value.startswith('-') else ' '}{shlex.quote(value)}" for option, value in values]

@@ -341,7 +341,7 @@ class Attempts:
         """Begin an attempt; without a slot of its own on the free one that the job names, else on the lowest."""
         if slot is None:
             if not self.seats.n_free:
-                raise SchedulerError(f"trial {job.trial} cannot start: none of the {self.seats.n_up} slots is free")
+                raise SchedulerError(f"trial {job.trial} cannot start: no slot of {self.seats.n_up} is free")
             slot = self.seats.take(job.trial, job.slot)
         attempt = self._attempts[job.trial] = Attempt(job, number, slot, now, alive, next(self._marks))
         self.events.append(Event(Kind.PHASE_STARTED, now, job.trial, job.phase, slot.index))

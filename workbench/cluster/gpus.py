@@ -9,7 +9,9 @@ from typing import Any
 
 from distributed import LocalCluster
 
+from workbench.core.checks import is_number
 from workbench.core.errors import InvalidInput
+from workbench.core.showing import so_many
 
 _VISIBLE = "CUDA_VISIBLE_DEVICES"
 
@@ -29,16 +31,15 @@ def gpus_for(nodes: int, per_slot: float | None) -> list[str]:
     devices = _listed() if given is None else [name.strip() for name in given.split(",") if name.strip()]
     if _most_nodes(len(devices), per_slot) < nodes:
         raise InvalidInput(
-            f"{nodes} nodes with {per_slot:g} GPUs each are too many for the {len(devices)} that can be seen here: "
-            "lower nodes or gpus_per_slot (0.5: two to a GPU)"
+            f"only {so_many(len(devices), 'GPU')} can be seen here, too few for {so_many(nodes, 'node')} with "
+            f"{per_slot:g} each: lower nodes or gpus_per_slot (0.5: two to a GPU)"
         )
     return devices
 
 
 def check_share(per_slot: object) -> None:
     """Refuse what is no number of GPUs that a slot can have."""
-    number = per_slot if isinstance(per_slot, (int, float)) and not isinstance(per_slot, bool) else 0
-    if not (0 < number < 1 or (number >= 1 and number % 1 == 0)):
+    if not is_number(per_slot) or not (0 < per_slot < 1 or (per_slot >= 1 and per_slot % 1 == 0)):
         raise InvalidInput(f"gpus_per_slot is a whole number >= 1, or a share of one GPU below 1, got {per_slot!r}")
 
 
@@ -77,5 +78,7 @@ class LocalWithGPUs(LocalCluster):  # type: ignore[misc]  # Dask has no types
 
     def scale(self, n: int = 0, **how: Any) -> Any:
         if self._per_slot is not None and n > (most := _most_nodes(len(self._gpus), self._per_slot)):
-            raise InvalidInput(f"with {self._per_slot:g} GPUs a slot there can be {most} nodes here, not {n}")
+            raise InvalidInput(
+                f"with gpus_per_slot = {self._per_slot:g} there can be {so_many(most, 'node')} here, not {n}"
+            )
         return super().scale(n, **how)

@@ -5,6 +5,7 @@ import traceback
 from collections.abc import Mapping
 from typing import Any
 
+from workbench.core.domains import number
 from workbench.core.errors import WorkbenchError
 from workbench.core.protocols import MOST_RETURNS, RESERVED_METRICS, RETURNS
 
@@ -24,10 +25,7 @@ def numbers(metrics: Mapping[str, Any]) -> dict[str, float]:
     if len(metrics) > _MOST_METRICS:
         raise WorkbenchError(f"a phase has at most {_MOST_METRICS:,} metrics, got {len(metrics):,}: report fewer")
     try:
-        found = {
-            str(name): value if type(value) is int and value in _WHOLE else _float(value)
-            for name, value in metrics.items()
-        }
+        found = {str(name): _number(value) for name, value in metrics.items()}
     except (TypeError, ValueError, OverflowError, RuntimeError) as err:
         shown = carried(repr(dict(metrics)), 200)
         raise WorkbenchError(f"every metric is one number, got {shown}: {err}") from None
@@ -43,8 +41,9 @@ def numbers(metrics: Mapping[str, Any]) -> dict[str, float]:
     return found
 
 
-def _float(value: Any) -> float:
-    return float(value.item() if hasattr(value, "item") else value)  # float(loss) warns of its gradient
+def _number(value: Any) -> float:
+    plain = number(value)
+    return plain if type(plain) is int and plain in _WHOLE else float(plain)
 
 
 def carried(text: str, most: int) -> str:

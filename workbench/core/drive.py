@@ -11,6 +11,8 @@ from workbench.core.interventions import Request, judge
 from workbench.core.ledger import Ledger, TrialState
 from workbench.core.protocols import Decision, Event, Executor, Kind, Log, Report, Run, Scheduler, Verdict
 from workbench.core.seeds import trial_seed
+from workbench.core.showing import so_many
+from workbench.core.space import space_of
 
 
 def drive(
@@ -97,6 +99,7 @@ class _Driver:
                 n_phases=self.scheduler.n_phases,
                 study_seed=self.seed,
                 scale=self.executor.scale,
+                space=space_of(self.scheduler),
             )
             resumed = request.action == "resume" and self._is_set_aside(request.trial)
             batch: list[Event] = []
@@ -284,7 +287,7 @@ def waits_for_ever(scheduler: Scheduler, held: int, paused: int, n_slots: int) -
     """Say that nothing is left that could release the trials that wait."""
     name = type(scheduler).__name__
     return SchedulerError(
-        f"{name} waits for ever: no trial runs, {held} are held and {paused} paused on {n_slots} slots"
+        f"{name} waits for ever: no trial runs, {held} are held and {paused} paused on {so_many(n_slots, 'slot')}"
     )
 
 

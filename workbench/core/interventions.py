@@ -6,10 +6,11 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from workbench.core.errors import InvalidInput, unknown
+from workbench.core.errors import InvalidInput, refuse_unknown, unknown
 from workbench.core.ledger import Ledger, TrialState
-from workbench.core.protocols import Event, Kind
+from workbench.core.protocols import Config, Event, Kind
 from workbench.core.seeds import trial_seed
+from workbench.core.space import Space
 
 REMARKS = ("note", "tag", "untag")
 """What is only written down: nothing changes by it, so it needs no driver."""
@@ -54,6 +55,7 @@ def judge(
     n_phases: int,
     study_seed: int,
     scale: Callable[[int], None],
+    space: object = None,
 ) -> list[Event]:
     """Answer a request with the events it causes, the first of which says whether it was accepted and why not.
 
@@ -65,10 +67,12 @@ def judge(
         Phases a clone runs if the request does not say.
     scale : callable
         Asks the cluster for a number of nodes; raises `InvalidInput` if it cannot be scaled.
+    space : Space, optional
+        What a clone with changes stays within.
     """
     extra: list[Event] = []
     try:
-        data = _checked(request, ledger, n_phases)
+        data = _checked(request, ledger, n_phases, space)
         if request.action == "scale":
             scale(data["nodes"])
         elif request.action == "stop":
@@ -85,7 +89,7 @@ def judge(
     return [Event(Kind.INTERVENTION, at, trial, data={**asked, **answer}), *extra]
 
 
-def _checked(request: Request, ledger: Ledger, n_phases: int) -> dict[str, Any]:
+def _checked(request: Request, ledger: Ledger, n_phases: int, space: object) -> dict[str, Any]:
     """Return the request's own data, or raise `InvalidInput` if it makes no sense now."""
     if request.action not in ACTIONS:
         raise unknown("action", request.action, ACTIONS)
@@ -101,7 +105,7 @@ def _checked(request: Request, ledger: Ledger, n_phases: int) -> dict[str, Any]:
         return _checked_remark(request)
     if request.trial is None or request.trial not in ledger:
         raise InvalidInput(f"there is no trial {request.trial}: the study has begun {len(ledger)}")
-    return _checked_trial(request, request.trial, ledger, n_phases)
+    return _checked_trial(request, request.trial, ledger, n_phases, space)
 
 
 def _checked_remark(request: Request) -> dict[str, Any]:
@@ -117,7 +121,7 @@ def _checked_remark(request: Request) -> dict[str, Any]:
     return {name: given}
 
 
-def _checked_trial(request: Request, trial: int, ledger: Ledger, n_phases: int) -> dict[str, Any]:
+def _checked_trial(request: Request, trial: int, ledger: Ledger, n_phases: int, space: object) -> dict[str, Any]:
     if request.action in REMARKS:
         return _checked_remark(request)
     state = ledger.state(trial)
@@ -136,19 +140,31 @@ def _checked_trial(request: Request, trial: int, ledger: Ledger, n_phases: int) 
         return {"phases": _count(request, "phases", None)}
     if request.action == "clone":
         changes = request.data.get("config", {})
-        config = ledger.job(trial).config
         if not isinstance(changes, Mapping):
             raise InvalidInput(f"the changes of a clone are hyperparameters by name, got {changes!r}")
-        for name in changes:
+        confirms = {"confirms": True} if request.data.get("confirms") is True and not changes else {}
+        config = _changed(trial, ledger.job(trial).config, changes, space)
+        return {"config": config, "phases": _count(request, "phases", n_phases), **confirms}
+    return {}
+
+
+def _changed(trial: int, config: Config, changes: Config, space: object) -> Config:
+    """Give a trial's configuration with a person's changes; what no longer applies after them is left out."""
+    whole = {**config, **changes}
+    if not changes or not isinstance(space, Space):
+        for name, value in changes.items():
             if name not in config:
                 raise unknown("hyperparameter", str(name), config)
-            if not _is_like(changes[name], config[name]):
-                raise InvalidInput(
-                    f"{name} is {config[name]!r} in trial {trial}; a clone cannot have {changes[name]!r}"
-                )
-        confirms = {"confirms": True} if request.data.get("confirms") is True and not changes else {}
-        return {"config": {**config, **changes}, "phases": _count(request, "phases", n_phases), **confirms}
-    return {}
+            if not _is_like(value, config[name]):
+                raise InvalidInput(f"{name} is {config[name]!r} in trial {trial}; a clone cannot have {value!r}")
+        return whole
+    refuse_unknown("hyperparameter", changes, space)
+    whole = {name: value for name, value in whole.items() if name in changes or space.applies(name, whole)}
+    try:
+        space.validate(whole)
+    except InvalidInput as err:
+        raise InvalidInput(f"{err}: a clone stays within its study's space, start a study with a wider one") from None
+    return whole
 
 
 def _is_like(value: object, known: object) -> bool:

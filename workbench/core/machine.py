@@ -5,6 +5,8 @@ from collections.abc import Iterator
 from contextlib import suppress
 from pathlib import Path
 
+from workbench.core.showing import so_many
+
 CORES = "WORKBENCH_CORES"
 """Environment variable: how many cores one slot of the cluster that this process belongs to may count on."""
 
@@ -56,12 +58,8 @@ def layout(slots: int) -> str:
     '2 slots with 1 core each, of the 2 cores and 23.5 GiB that can be used here'
     """
     n, each = cores(), cores_a_slot(slots)
-    of = f"of the {_counted(n, 'core')} and {memory() / 2**30:.1f} GiB that can be used here"
-    return f"{_counted(slots, 'slot')} with {_counted(each, 'core')} each, {of}"
-
-
-def _counted(n: int, what: str) -> str:
-    return f"{n} {what}{'' if n == 1 else 's'}"
+    of = f"of the {so_many(n, 'core')} and {memory() / 2**30:.1f} GiB that can be used here"
+    return f"{so_many(slots, 'slot')} with {so_many(each, 'core')} each, {of}"
 
 
 def _groups(root: Path, controller: str) -> Iterator[Path]:

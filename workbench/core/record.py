@@ -7,7 +7,7 @@ import subprocess
 import sys
 import time
 import warnings
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Container, Iterator, Mapping, Sequence
 from dataclasses import is_dataclass, replace
 from functools import cache
 from itertools import permutations, takewhile
@@ -129,14 +129,14 @@ def own_classes(spec: Mapping[str, Any]) -> list[str]:
     return [name for value in spec for name in own_classes(value)] if isinstance(spec, list) else []
 
 
-def code_named(trainable: Mapping[str, Any]) -> list[str]:
+def code_named(trainable: Mapping[str, Any], imported: Container[str] = sys.modules) -> list[str]:
     """Name the modules that the settings of a recorded trainable would have imported, and that nobody has yet."""
-    inner = trainable.get("trainable")  # of what is replayed
-    modules = [module for setting in _NAMING for module in modules_to_import(trainable.get(setting))]
-    return modules + (code_named(inner) if isinstance(inner, Mapping) else [])
+    modules = [module for setting in _NAMING for module in modules_to_import(trainable.get(setting), imported)]
+    within = (part for part in trainable.values() if isinstance(part, Mapping))  # what is replayed, agents of several
+    return modules + [module for part in within for module in code_named(part, imported)]
 
 
-def modules_to_import(described: Any) -> Iterator[str]:
+def modules_to_import(described: Any, imported: Container[str] = sys.modules) -> Iterator[str]:
     """Name the modules that a description out of a file would have imported, and that are not at hand.
 
     What is read from a database or a checkpoint may name code, but not make it run: only whoever has imported a module,
@@ -146,11 +146,11 @@ def modules_to_import(described: Any) -> Iterator[str]:
         described = [*described, *described.values()]
     if isinstance(described, str):
         module = described.rpartition(":")[0]
-        if module and module not in sys.modules and module.partition(".")[0] not in AT_HAND:
+        if module and module not in imported and module.partition(".")[0] not in AT_HAND:
             yield module
     elif isinstance(described, Sequence):
         for part in described:
-            yield from modules_to_import(part)
+            yield from modules_to_import(part, imported)
 
 
 # -- resuming -------------------------------------------------------------------------------------------------

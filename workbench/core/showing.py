@@ -44,6 +44,16 @@ def titled(name: str, spec: Mapping[str, Any]) -> str:
     return f"{name} (simulated)" if spec.get("simulated") else name
 
 
+def so_many(n: int, what: str) -> str:
+    """Count things in words.
+
+    >>> so_many(1, "checkpoint"), so_many(0, "checkpoint"), so_many(2, "study")
+    ('1 checkpoint', '0 checkpoints', '2 studies')
+    """
+    several = f"{what[:-1]}ies" if what.endswith("y") else f"{what}s"
+    return f"{n} {what if n == 1 else several}"
+
+
 def finite_only(value: Any, instead: Callable[[float], Any]) -> Any:
     """Put something in the place of the numbers that JSON has no word for, within tables and lists too.
 

@@ -207,6 +207,13 @@ class Space(Mapping[str, Domain]):
         return cls({name: domain_from_json(name, entry) for name, entry in entries.items()}, conditions)
 
 
+def space_of(scheduler: object) -> Any:
+    """Give the space that a scheduler's configurations are points of: its own or its searcher's, ``None`` without."""
+    rule = getattr(scheduler, "scheduler", scheduler)  # of one that runs another's trials
+    own = getattr(rule, "space", None)  # PBT's, which moves through it
+    return getattr(getattr(rule, "searcher", None), "space", None) if own is None else own
+
+
 _TRIES = 1000
 
 

@@ -10,6 +10,7 @@ from pathlib import Path
 from workbench.core.errors import DatabaseError, InvalidInput
 from workbench.core.ledger import Ledger
 from workbench.core.protocols import BEGUN, Event, Kind
+from workbench.core.showing import so_many
 from workbench.knowledge.lock import driver_of, private
 from workbench.knowledge.reader import KnowledgeBase
 from workbench.knowledge.schema import Unfinished, database_errors, open_for_reading, open_for_writing
@@ -56,7 +57,7 @@ def check(path: str | Path) -> list[Finding]:
     with closing(open_for_reading(path)) as connection, database_errors(path):
         findings = [Finding("", f"integrity: {line}") for line in _integrity(connection, path)]
         findings += [
-            Finding("", f"{n} metrics belong to no study or trial", repairable=True)
+            Finding("", f"{so_many(n, 'metric')} of no study or trial", repairable=True)
             for n in (_orphans(connection),)
             if n
         ]
@@ -107,12 +108,15 @@ def _mend(path: Path, study: str) -> bool:
 
 
 def backup(path: str | Path, target: str | Path) -> Path:
-    """Copy a knowledge base as it is at one moment, also while studies write to it.
+    """Copy a knowledge base as it is at one moment, also while studies write to it; without its checkpoints.
+
+    Studies that have their checkpoints in a place of their own name it in the copy too; what is deleted there is gone
+    for both.
 
     Raises
     ------
     InvalidInput
-        The target exists.
+        The target exists, or its checkpoints would be those of the original.
     DatabaseError
         The knowledge base cannot be read, or its copy not be written there.
     """
@@ -122,6 +126,11 @@ def backup(path: str | Path, target: str | Path) -> Path:
         with closing(open_for_reading(path)) as source:
             if target.exists():
                 raise InvalidInput(f"{target} exists: choose another name for the backup")
+            if len({file.parent.resolve() / file.stem for file in (path, target)}) == 1:
+                raise InvalidInput(
+                    f"{target} would share the checkpoints in {path.stem}.checkpoints with {path.name}, and what is "
+                    "deleted in one would be gone in the other: choose another name or folder for the backup"
+                )
             target.parent.mkdir(parents=True, exist_ok=True)
             part.unlink(missing_ok=True)
             open(part, "xb", opener=private).close()  # private from the first byte, as the knowledge base itself

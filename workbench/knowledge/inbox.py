@@ -15,8 +15,9 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from workbench.core.checks import whole
 from workbench.core.domains import scalar
-from workbench.core.errors import StudyError
+from workbench.core.errors import InvalidInput, StudyError
 from workbench.core.interventions import REMARKS, Request, judge
 from workbench.core.ledger import Ledger
 from workbench.core.protocols import Config, Kind
@@ -42,9 +43,13 @@ def send(db: str | Path, study: str, action: str, trial: int | None = None, **da
 
     Raises
     ------
+    InvalidInput
+        The trial is no number.
     DatabaseError, StudyError
         There is no such knowledge base, or no such study in it.
     """
+    if trial is not None and not (number := whole(0)).fits(trial):
+        raise InvalidInput(f"{action} takes the number of a trial, {number.words}, got {trial!r}")
     with KnowledgeBase(db) as kb:
         kb[study]  # a name that is mistaken makes no folder
     folder = inbox_path(Path(db), study)
@@ -137,7 +142,10 @@ class Controls:
         return send(self.db, self.study, "extend", trial, phases=phases)
 
     def clone(self, trial: int, config: Config | None = None, phases: int | None = None) -> str:
-        """Start a trial of its own with another's configuration, changed; the scheduler does not hear of it."""
+        """Start a trial of its own with another's configuration, changed; the scheduler does not hear of it.
+
+        It is a point of the study's space, if there is one; what no longer applies after the change is left out.
+        """
         more = {} if phases is None else {"phases": phases}
         return send(self.db, self.study, "clone", trial, config=dict(config or {}), **more)
 

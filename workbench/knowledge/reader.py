@@ -17,7 +17,7 @@ import pandas as pd
 from workbench.core.errors import DatabaseError, InvalidInput, StudyError, unknown
 from workbench.core.places import is_study_name
 from workbench.core.protocols import Event, Kind
-from workbench.core.showing import titled
+from workbench.core.showing import so_many, titled
 from workbench.knowledge.frames import Frames, frames_of
 from workbench.knowledge.lock import driver_of
 from workbench.knowledge.schema import database_errors, open_for_reading
@@ -102,7 +102,7 @@ class KnowledgeBase:
         self.close()
 
     def __repr__(self) -> str:
-        return f"KnowledgeBase({str(self.path)!r}): {len(self)} studies"
+        return f"KnowledgeBase({str(self.path)!r}): {so_many(len(self), 'study')}"
 
     def _repr_html_(self) -> str:
         shown = self.studies.assign(name=lambda told: [titled(name, self[name].spec) for name in told["name"]])
@@ -245,7 +245,7 @@ class RecordedStudy:
         frames = self.frames()
         ended = int(frames.phases["ended_s"].notna().sum())
         what = titled(f"study {self.name!r}", self.spec)
-        return f"{what}: {frames.state}, {len(frames.trials)} trials, {ended} phases ended"
+        return f"{what}: {frames.state}, {so_many(len(frames.trials), 'trial')}, {so_many(ended, 'phase')} ended"
 
     def _repr_html_(self) -> str:
         shown = self.frames().trials.drop(columns=["seed", "error"])

@@ -6,6 +6,7 @@ from statistics import median
 from typing import Any
 
 from workbench.core.places import DATA
+from workbench.core.showing import so_many
 from workbench.paper.evaluated import evaluated
 from workbench.paper.experiment import RecordedTable
 from workbench.paper.hypertrick.atari import GAMES, by_the_old_rule, learned, recorded_studies, scale_of
@@ -49,7 +50,7 @@ def _agents(root: Path) -> Iterator[tuple[str, ...]]:
         means = "; ".join(", ".join(f"{each['mean']:.1f}" for each in agents) for agents in known.values())
         n, n_games = sum(map(len, known.values())), {each["n_episodes"] for agents in known.values() for each in agents}
         words = f"{means}: means of {' or '.join(map(str, sorted(n_games)))} games"
-        yield ", ".join(f"`{name}`" for name in known), game, f"{n} agent{'s' * (n > 1)} of GA3C", words
+        yield ", ".join(f"`{name}`" for name in known), game, f"{so_many(n, 'agent')} of GA3C", words
 
 
 def _last_scores(root: str | Path) -> Iterator[tuple[str, ...]]:

@@ -8,6 +8,7 @@ import numpy as np
 
 from workbench.core.checks import COUNT, FROM_ZERO, POSITIVE, check, check_value, whole
 from workbench.core.errors import InvalidInput
+from workbench.core.showing import so_many
 
 
 @dataclass(frozen=True)
@@ -94,8 +95,8 @@ class VirtualCluster:
             )
         if self.speeds is not None and (len(self.speeds) != self.nodes or self.speed_spread):
             raise InvalidInput(
-                f"{len(self.speeds)} speeds are listed for {self.nodes} nodes, with speed_spread={self.speed_spread}: "
-                "list one a node and leave speed_spread out"
+                f"{so_many(len(self.speeds), 'speed')} for {so_many(self.nodes, 'node')}, and speed_spread = "
+                f"{self.speed_spread}: list one a node and leave speed_spread out"
             )
         for speed in self.speeds or ():
             check_value(self, POSITIVE, "speeds", speed)

@@ -14,6 +14,7 @@ import pandas as pd
 from workbench.core.domains import scalar
 from workbench.core.errors import InvalidInput, SchedulerError, first_line, unknown
 from workbench.core.protocols import Config
+from workbench.core.showing import so_many
 
 NEEDED = ("config_id", "seed", "step", "score")
 """Columns every table has; one of `TIMES` may be there too, any other column is a hyperparameter."""
@@ -84,7 +85,7 @@ class TableCurves:
         if curve is None:
             curve = self._curves[config["config_id"]] = self._curve(config["config_id"])
         if phase >= len(curve):
-            raise SchedulerError(f"phase {phase} was asked for, the table's curves have {len(curve)} steps")
+            raise SchedulerError(f"phase {phase} was asked for, the table's curves have {so_many(len(curve), 'step')}")
         return curve[phase]
 
     def _curve(self, config_id: Any) -> list[tuple[float, float]]:
@@ -257,8 +258,9 @@ def _check_complete(frame: pd.DataFrame, name: str) -> None:
         if own != usual:
             row, (config, seed) = last[curve], curve
             raise InvalidInput(
-                f"{name}, row {row}: the curve of config_id {config}, seed {seed} ends here with {len(own)} steps "
-                f"({own[0]:g} to {own[-1]:g}); the others have {len(usual)} ({usual[0]:g} to {usual[-1]:g})"
+                f"{name}, row {row}: the curve of config_id {config}, seed {seed} ends here with "
+                f"{so_many(len(own), 'step')} ({own[0]:g} to {own[-1]:g}); the others have {len(usual)} "
+                f"({usual[0]:g} to {usual[-1]:g})"
             )
     seeds: dict[Any, frozenset[Any]] = {}
     for config, seed in steps:

@@ -13,6 +13,7 @@ from workbench.cluster.seats import Release
 from workbench.cluster.slots import Slot
 from workbench.core.errors import InvalidInput
 from workbench.core.protocols import RETURNS, Config, Event, Job, Metrics, Verdict
+from workbench.core.showing import so_many
 from workbench.simulation.cluster import VirtualCluster
 
 
@@ -117,7 +118,7 @@ class SimulatedExecutor:
 
     def scale(self, nodes: int) -> None:
         """Refuse: a simulated cluster has the slots it was made with."""
-        raise InvalidInput(f"a simulated cluster keeps its {self.n_slots} slots, {nodes} were asked for")
+        raise InvalidInput(f"a simulated cluster keeps its {so_many(self.n_slots, 'slot')}, {nodes} were asked for")
 
     def wait(self, timeout_s: float | None = None) -> Sequence[Event]:
         """Jump to the next thing that happens; real time does not pass."""

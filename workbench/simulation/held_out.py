@@ -14,6 +14,7 @@ from workbench.analysis.bootstrap import Interval, bootstrap_interval
 from workbench.core.errors import InvalidInput, SchedulerError, unknown
 from workbench.core.garbage import uncollected
 from workbench.core.protocols import Config, Scheduler
+from workbench.core.showing import so_many
 from workbench.simulation.cluster import VirtualCluster
 from workbench.simulation.comparison import spread_over_processes
 from workbench.simulation.curve_table import CurveTable
@@ -149,8 +150,8 @@ def table_of(scenario: Scenario) -> CurveTable:
         raise InvalidInput("held-out seeds need curves of kind 'table', with several seeds a configuration")
     if len(table.seeds) <= scenario.n_seeds:
         raise InvalidInput(
-            f"the table has {len(table.seeds)} seeds a configuration, and {scenario.n_seeds} to choose by leave none "
-            f"held out: {len(table.seeds) - 1} at most"
+            f"the table has {so_many(len(table.seeds), 'seed')} a configuration, and {scenario.n_seeds} to choose by "
+            f"leave none held out: {len(table.seeds) - 1} at most"
         )
     cluster = scenario.cluster
     if cluster.hazards.any or cluster.startup_s or cluster.switch_s:

@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 
 from workbench.algos.search import Hyperband, Seeded
-from workbench.core.checks import COUNT, check, check_value
+from workbench.core.checks import COUNT, check, check_value, plain_seed
 from workbench.core.describe import build, made, settings_of
 from workbench.core.domains import Choice
 from workbench.core.errors import InvalidInput, refuse_unknown
@@ -79,8 +79,7 @@ class Scenario:
                 raise InvalidInput(f"scheduler {label!r} is a table with a kind and settings, got {described!r}")
         check(self, COUNT, "repeats")
         check(self, COUNT.or_none(), "seeds")
-        if isinstance(self.seed, bool) or not isinstance(self.seed, int) or self.seed < 0:
-            raise InvalidInput(f"a seed is a whole number >= 0, got {self.seed!r}")
+        object.__setattr__(self, "seed", plain_seed(self.seed))
 
     def with_curves(self, **settings: Any) -> "Scenario":
         """Give the same scenario with some settings of its curves changed: ``family="crossing"``."""
@@ -128,9 +127,8 @@ class Scenario:
 
     def seeds_of(self, label: str) -> int:
         """Say with how many seeds a scheduler may run a configuration."""
-        seeds = 1 if self.seeds is None else self.schedulers[label].get("seeds", self.seeds)
-        if isinstance(seeds, bool) or not isinstance(seeds, int) or seeds < 1:
-            raise InvalidInput(f"seeds of {label!r} is a whole number >= 1, got {seeds!r}")
+        seeds: int = 1 if self.seeds is None else self.schedulers[label].get("seeds", self.seeds)
+        check_value(self, COUNT, f"seeds of {label!r}", seeds)
         return seeds
 
     @property
@@ -183,15 +181,17 @@ class Scenario:
                 np.random.default_rng([seed, 3]).permutation(len(configs)) if described["kind"] == "shuffled" else None
             )
             return build("searcher", {"kind": "list"}, SEARCHERS, configs=_ordered(configs, order))
-        if self.space is None:
+        registry = with_own(described, SEARCHERS)
+        left = settings_of("searcher", described, registry) - described.keys()
+        if self.space is None and "space" in left:
             raise InvalidInput(f"a {described['kind']} searcher needs a [space]")
-        takes_seed = "seed" in settings_of("searcher", described, SEARCHERS) and "seed" not in described
-        filled = {"seed": seed} if takes_seed else {}
-        return build("searcher", described, SEARCHERS, space=self.space, **filled)
+        given = {"space": self.space, "seed": seed}
+        return build("searcher", described, registry, **{name: given[name] for name in left & given.keys()})
 
     def learns(self, label: str) -> bool:
-        """Tell whether the configurations a scheduler gets depend on what was reported."""
-        return self._searcher(label)["kind"] in _LEARNING
+        """Tell whether the configurations a scheduler gets depend on what was reported; one's own searcher's may."""
+        kind = self._searcher(label)["kind"]
+        return kind in _LEARNING or ":" in kind
 
     def _searcher(self, label: str) -> dict[str, Any]:
         described = self.schedulers[label].get("searcher", self.searcher)

@@ -53,22 +53,16 @@ def trainable_from(described: Mapping[str, Any]) -> TrainableFactory:
     return as_factory(partial(thing, **settings) if settings else thing)
 
 
-def _with_own_within(described: Mapping[str, Any]) -> Mapping[str, Any]:
-    """Build the code of one's own that a table names within: what is replayed, the agents of several games."""
+def _with_own_within(described: Any) -> Any:
+    """Build the code of one's own that a table names within, however deep: what is replayed, an agent of several."""
     if not isinstance(described, Mapping):
         return described
     return {
         key: trainable_from(value)
-        if key == "trainable" and _is_own(value)
-        else {name: trainable_from(agent) if _is_own(agent) else agent for name, agent in value.items()}
-        if key == "agents" and isinstance(value, Mapping)
-        else value
+        if isinstance(value, Mapping) and ":" in str(value.get("kind"))
+        else _with_own_within(value)
         for key, value in described.items()
     }
-
-
-def _is_own(described: Any) -> bool:
-    return isinstance(described, Mapping) and ":" in str(described.get("kind"))
 
 
 def imported(kind: str) -> Any:
@@ -80,14 +74,21 @@ def imported(kind: str) -> Any:
         There is no such module or name, or it cannot be imported; with the line that fails.
     """
     module, _, name = kind.partition(":")
-    here = import_from_here()
     try:
-        return reduce(getattr, name.split("."), _module(module, here))
+        return reduce(getattr, name.split("."), imported_module(module))
     except AttributeError:
         raise unknown(f"name in module {module}", name, _public(sys.modules[module])) from None
 
 
-def _module(name: str, here: str) -> ModuleType:
+def imported_module(name: str) -> ModuleType:
+    """Import a module, from the working directory too.
+
+    Raises
+    ------
+    InvalidInput
+        As `imported`.
+    """
+    here = import_from_here()
     try:
         return import_module(name)
     except ModuleNotFoundError as err:

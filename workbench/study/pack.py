@@ -21,6 +21,7 @@ from workbench.core.errors import CheckpointError, InvalidInput, StudyError
 from workbench.core.ledger import RAN_OUT, Ledger
 from workbench.core.protocols import BEGUN, Event, Kind
 from workbench.core.record import own_classes, recorded_place, versions
+from workbench.core.showing import so_many
 from workbench.study.plan import checkpoint_store
 
 if TYPE_CHECKING:
@@ -64,9 +65,9 @@ class Pack:
         return {name: (was, here[name]) for name, was in self.versions.items() if here.get(name, was) != was}
 
     def __str__(self) -> str:
-        lines = [f"{self.file}: study {self.name!r}, {len(self.checkpoints)} checkpoints"]
+        lines = [f"{self.file}: study {self.name!r}, {so_many(len(self.checkpoints), 'checkpoint')}"]
         if self.lost:
-            lines.append(f"{self.lost} trials have lost their newest checkpoint: older ones are taken")
+            lines.append(f"newest checkpoint of {so_many(self.lost, 'trial')} lost: an older one is taken")
         lines += [f"{name} was {was} there, is {here} here" for name, (was, here) in self.other_versions.items()]
         if mine := own_classes(self.spec):
             lines.append(f"it runs {', '.join(mine)}, code of your own, which is not in the pack: take it along")

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 from workbench.algos.function.factory import as_factory
 from workbench.algos.search.seeded import JUDGES, Seeded
 from workbench.core.aim import Aim
-from workbench.core.checks import POSITIVE, check, check_named, whole
+from workbench.core.checks import POSITIVE, check, check_named, plain_seed, whole
 from workbench.core.describe import describe
 from workbench.core.errors import InvalidInput, StudyError, first_line
 from workbench.core.failures import short
@@ -19,6 +19,7 @@ from workbench.core.machine import layout, slots_here
 from workbench.core.places import DEFAULT_DB, check_checkpoints, check_study_name
 from workbench.core.protocols import Event, Executor, Scheduler, TrainableFactory, ranks_needed
 from workbench.core.registry import REGISTRY
+from workbench.core.space import space_of
 
 if TYPE_CHECKING:
     from distributed import Client
@@ -78,7 +79,8 @@ class Plan:
             raise InvalidInput(
                 f"a trial needs a gang of {n_ranks} nodes, the study has {self.nodes}: raise nodes, or lower n_ranks"
             )
-        check(self, whole(0), "seed", "max_retries")
+        object.__setattr__(self, "seed", plain_seed(self.seed))
+        check(self, whole(0), "max_retries")
         check(self, POSITIVE, "stall_s")
         if isinstance(self.scheduler, type) or not (hasattr(self.scheduler, "ask") and hasattr(self.scheduler, "tell")):
             raise InvalidInput(f"a study's scheduler is an object such as HyperTrick(…), got {short(self.scheduler)}")
@@ -134,9 +136,7 @@ class Plan:
             )
 
     def _check_space(self) -> None:
-        rule = self.scheduler.scheduler if isinstance(self.scheduler, Seeded) else self.scheduler
-        space = getattr(getattr(rule, "searcher", None), "space", None)
-        if space is None:
+        if (space := space_of(self.scheduler)) is None:
             return
         from workbench.knowledge.frames import RESERVED
 

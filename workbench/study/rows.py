@@ -3,6 +3,8 @@
 from math import isnan
 from typing import TYPE_CHECKING, Any
 
+from workbench.core.showing import so_many
+
 if TYPE_CHECKING:
     from workbench.study.findings import Findings
 
@@ -31,7 +33,7 @@ def summary_rows(results: "Findings") -> dict[str, str]:
         **_front_row(results),
         "trials": f"{s['trials']}: {states}" if states else "none yet",
         **_failures(results),
-        "phases": f"{s['phases']} completed, {s['retries']} attempts lost",
+        "phases": f"{s['phases']} completed, {so_many(s['retries'], 'attempt')} lost",
         "occupancy": "no slot has joined" if isnan(s["occupancy"]) else f"{s['occupancy']:.1%} of the slots' time",
         "completion rate": alpha,
         "wall time": f"{s['wall_s']:.1f} s",

@@ -333,14 +333,38 @@ def test_minigrid_plays_with_a_wrapper_by_name_and_is_refused_with_the_way_out_w
 
 
 def test_a_knowledge_base_alone_has_no_module_imported(own_module):
+    from workbench.algos.games import Games
     from workbench.algos.search import FullRuns, ListSearcher
     from workbench.study.file import study_from_record
     from workbench.study.study import Study
 
     trainable = GA3C("own_module:Elsewhere-v0", Budget(updates=1), n_agents=2, lockstep=True)
-    study = Study("named", FullRuns(ListSearcher([{"gamma": 0.9}]), n_trials=1, n_phases=1), trainable)
+    scheduler = FullRuns(ListSearcher([{"gamma": 0.9}]), n_trials=1, n_phases=1)
+    study = Study("named", scheduler, trainable)
+    within = Study("within", scheduler, Games({"one": trainable}, {"one": (0, 1)}))
     assert study_from_record("named", study.spec).trainable == trainable
     del sys.modules["own_module"], gymnasium.registry["Elsewhere-v0"]
-    with pytest.raises(InvalidInput, match=r"'named' names code of own_module.*with its file.*import own_module"):
-        study_from_record("named", study.spec)
-    assert "own_module" not in sys.modules
+    for one in (study, within):
+        with pytest.raises(InvalidInput, match=r"names code of own_module.*with its file.*import own_module"):
+            study_from_record(one.name, one.spec)
+        assert "own_module" not in sys.modules
+
+
+def test_a_command_that_names_the_module_may_import_it(own_module, tmp_path, capsys):
+    from workbench.algos.search import FullRuns, ListSearcher
+    from workbench.cli.main import main
+    from workbench.knowledge import StudyLog
+    from workbench.study.study import Study
+
+    trainable = GA3C("own_module:Elsewhere-v0", Budget(updates=1), n_agents=2, lockstep=True)
+    study = Study("named", FullRuns(ListSearcher([{"gamma": 0.9}]), n_trials=1, n_phases=1), trainable)
+    StudyLog(tmp_path / "kb.db", "named", study.spec).close()
+    del sys.modules["own_module"], gymnasium.registry["Elsewhere-v0"]
+    command = ["confirm", "named", "--db", str(tmp_path / "kb.db")]
+    assert main(command) == 2
+    assert "names code of own_module, which a knowledge base alone" in (said := capsys.readouterr().err)
+    assert said.endswith("resume it with its file, or with --import own_module\n")
+    assert main([*command, "--import", "own_moduel"]) == 2
+    assert "there is no module 'own_moduel'" in capsys.readouterr().err
+    assert main([*command, "--import", "own_module"]) == 2
+    assert "has nothing to confirm: no phase has ended" in capsys.readouterr().err

@@ -204,5 +204,5 @@ def test_a_searcher_that_runs_out_without_saying_so_is_an_error() -> None:
         def observe(self, report):
             pass
 
-    with pytest.raises(SchedulerError, match="ran out with 1 trials of the first rung to come"):
+    with pytest.raises(SchedulerError, match="ran out with 1 trial of the first rung to come"):
         play(SuccessiveHalving(Short(), 3, 3), 3)

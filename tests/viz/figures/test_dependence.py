@@ -25,5 +25,5 @@ def test_values_that_crowd_stand_apart_though_each_comes_once() -> None:
 
 
 def test_without_numbers_it_says_why() -> None:
-    fig = figures.partial_dependence(TABLE.iloc[:0], "no importance: 3 trials have a score, 20 are needed")
+    fig = figures.partial_dependence(TABLE.iloc[:0], "no importance: 3 trials with a score, 20 are needed")
     assert "20 are needed" in fig.layout.annotations[0].text

@@ -34,5 +34,5 @@ def test_the_star_is_on_the_lowest_where_low_scores_are_good() -> None:
 
 
 def test_without_numbers_it_says_why() -> None:
-    fig = figures.landscape(TABLE.iloc[:0], "no importance: 3 trials have a score, 20 are needed")
+    fig = figures.landscape(TABLE.iloc[:0], "no importance: 3 trials with a score, 20 are needed")
     assert "20 are needed" in fig.layout.annotations[0].text

@@ -10,9 +10,11 @@ from pathlib import Path
 from typing import Any
 
 from workbench.algos.function.state import load_state, save_state
+from workbench.core.domains import number
 from workbench.core.errors import InvalidInput
 from workbench.core.failures import short
 from workbench.core.protocols import RETURNS, Measured, Progress
+from workbench.core.showing import so_many
 
 _SIGN_S = 2.0  # between two signs of life
 _CLOSE_S = 10.0
@@ -91,7 +93,7 @@ class FunctionTrial:
             return next(self._generator)
         except StopIteration as end:
             returned = "" if end.value is None else f" and returned {short(end.value)}, which is not used,"
-            count = {0: "without a yield", 1: "after 1 yield"}.get(self._yields, f"after {self._yields} yields")
+            count = f"after {so_many(self._yields, 'yield')}" if self._yields else "without a yield"
             raise InvalidInput(
                 f"{self._name} ended {count}{returned} and another phase was due: yield once in each of the "
                 "scheduler's n_phases; to yield more often does no harm"
@@ -112,8 +114,7 @@ class FunctionTrial:
     def _number(self, name: Any, value: Any) -> float | int:
         with suppress(TypeError, ValueError, RuntimeError):
             if not isinstance(value, (str, bytes)):
-                plain = getattr(value, "item", lambda: value)()  # float(loss) warns where PyTorch keeps its gradient
-                return plain if type(plain) is int else float(plain)
+                return number(value)
         of = "" if name == "score" else f" as {name!r}"
         raise self._refused(f'yielded {short(value)}{of}: yield a number, or {{"score": number, …}}, or score, state')
 

@@ -255,7 +255,7 @@ class Trial(ABC):
             while not self._workers.wait(PROGRESS_S):
                 now = self.steps, self.learner.descents
                 if now != seen:
-                    self._report()
+                    self._report_if_due(after_s=0)
                 seen = now
                 look()
         finally:
@@ -329,15 +329,12 @@ class Trial(ABC):
             }
         )
 
-    def _report(self) -> None:
-        reading = self._meter.reading()
-        self._progress(self._metrics(reading, self._last))
-        self._last = reading
-
-    def _report_if_due(self) -> None:
-        """Report if it is PROGRESS_S seconds since the last time; raises what ends the phase."""
-        if self._meter.seconds - (self._last.seconds if self._last else 0.0) >= PROGRESS_S:
-            self._report()
+    def _report_if_due(self, after_s: float = PROGRESS_S) -> None:
+        """Report if it is so many seconds since the last time; raises what ends the phase."""
+        if self._meter.seconds - (self._last.seconds if self._last else 0.0) >= after_s:
+            reading = self._meter.reading()
+            self._progress(self._metrics(reading, self._last))
+            self._last = reading
 
     def _metrics(self, reading: Reading, earlier: Reading | None) -> dict[str, float]:
         return {

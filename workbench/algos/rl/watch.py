@@ -24,6 +24,7 @@ from workbench.algos.rl.games import DEFAULT_RULES, Game, Rules
 from workbench.algos.rl.model import ActorCritic
 from workbench.core.checks import plain_seed
 from workbench.core.errors import InvalidInput, unknown
+from workbench.core.showing import so_many
 
 WIDTH, SCREEN, PANEL = 336, 336, 132  # pixels: of all, of the game, of what is drawn under it
 LEAST_ROW = 14  # pixels of a feature's bar and words
@@ -77,7 +78,7 @@ class Recording:
     def _repr_html_(self) -> str:
         mime = MIME[self.path.suffix]
         source = f"data:{mime};base64,{base64.b64encode(self.path.read_bytes()).decode()}"
-        caption = f"{self.path.stem}: score {self.score:g} after {self.steps} steps"
+        caption = f"{self.path.stem}: score {self.score:g} after {so_many(self.steps, 'step')}"
         if mime.startswith("video"):
             picture = f'<video controls loop src="{source}" width="{WIDTH}"></video>'
         else:

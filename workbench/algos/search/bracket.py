@@ -10,6 +10,7 @@ from workbench.algos.search.trials import Trials
 from workbench.core.checks import COUNT, check_value
 from workbench.core.errors import InvalidInput, SchedulerError
 from workbench.core.protocols import Decision, Report, Run, Verdict
+from workbench.core.showing import so_many
 
 
 class Bracket:
@@ -69,7 +70,7 @@ class Bracket:
         run = self._trials.new(slot)
         if run is None:
             raise SchedulerError(
-                f"the searcher ran out with {self._unstarted} trials of the first rung to come: "
+                f"the searcher ran out with {so_many(self._unstarted, 'trial')} of the first rung to come: "
                 "one that can run out needs a length"
             )
         self._unstarted -= 1

@@ -13,7 +13,7 @@ from workbench.core.checks import COUNT, SEED, check, is_number
 from workbench.core.errors import InvalidInput
 from workbench.core.protocols import Decision, Expectation, Report, Run, Verdict
 from workbench.core.seeds import scheduler_generator
-from workbench.core.showing import reason_text, settings_html
+from workbench.core.showing import reason_text, settings_html, so_many
 
 
 @dataclass
@@ -98,7 +98,7 @@ class HyperTrick:
         if mode == "selecting" and reason.keys() >= {"rank", "threshold", "reported"}:
             rank, threshold = reason["rank"], reason["threshold"]
             kept = "<" if rank < threshold else "≥"
-            return f"WSM: rank {rank:.2f} {kept} {threshold:.2f} among {reason['reported']} reports"
+            return f"WSM: rank {rank:.2f} {kept} {threshold:.2f} among {so_many(reason['reported'], 'report')}"
         return {"collecting": "DCM", "selecting": "WSM"}.get(str(mode)) or reason_text(reason)
 
     def grow(self, n_trials: int) -> None:
@@ -195,8 +195,8 @@ def eviction_rate_for(completion_rate: float, n_phases: int) -> float:
     """
     if n_phases < 2 or not 1 / n_phases < completion_rate < 1:
         raise InvalidInput(
-            f"over {n_phases} phases the completion rate lies between {1 / n_phases:.4g} and 1, both excluded, "
-            f"got {completion_rate!r}"
+            f"over {so_many(n_phases, 'phase')} the completion rate lies between {1 / n_phases:.4g} and 1, both "
+            f"excluded, got {completion_rate!r}"
         )
     low, high = 0.0, 1.0
     while (middle := (low + high) / 2) not in (low, high):

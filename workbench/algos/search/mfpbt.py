@@ -6,6 +6,7 @@ from typing import Any
 
 from workbench.algos.search.pbt import PBT, Member
 from workbench.core.errors import InvalidInput
+from workbench.core.showing import so_many
 
 
 @dataclass
@@ -39,8 +40,8 @@ class MFPBT(PBT):
         super().__post_init__()
         if len(self._members) < 2 * len(self.intervals):
             raise InvalidInput(
-                f"MFPBT with {len(self.intervals)} intervals needs {2 * len(self.intervals)} members or more, two in "
-                f"each sub-population, got {len(self._members)}"
+                f"MFPBT with {so_many(len(self.intervals), 'interval')} needs {2 * len(self.intervals)} members or "
+                f"more, two in each sub-population, got {len(self._members)}"
             )
 
     def _interval(self, member: Member) -> int:
@@ -72,5 +73,5 @@ class MFPBT(PBT):
         >>> MFPBT.explain({"mode": "exploited", "place": 5, "reported": 5, "member": 3, "donor": 7, "interval": 10})
         'exploited: member 3, place 5 of 5, copies trial 7, of those that evolve every 10 phases'
         """
-        words = PBT.explain(reason)
-        return f"{words}, of those that evolve every {reason['interval']} phases" if "interval" in reason else words
+        words, every = PBT.explain(reason), reason.get("interval")
+        return words if every is None else f"{words}, of those that evolve every {so_many(every, 'phase')}"

@@ -12,7 +12,7 @@ from workbench.algos.search.trials import Trials
 from workbench.core.checks import COUNT, SEED, check, check_value
 from workbench.core.errors import InvalidInput
 from workbench.core.protocols import Config, Decision, Expectation, Report, Run, Verdict
-from workbench.core.showing import settings_html
+from workbench.core.showing import settings_html, so_many
 
 
 @dataclass
@@ -55,7 +55,7 @@ class Portfolio:
         if not self.sizes or len(self.sizes) != len(self.eviction_rates):
             raise InvalidInput(
                 "Portfolio needs a size and an eviction rate for each HyperTrick, "
-                f"got {len(self.sizes)} sizes and {len(self.eviction_rates)} rates"
+                f"got {so_many(len(self.sizes), 'size')} and {so_many(len(self.eviction_rates), 'rate')}"
             )
         for size in self.sizes:
             check_value(self, COUNT, "sizes", size)

@@ -9,6 +9,7 @@ import pandas as pd
 from workbench.algos.rl.games import find_game
 from workbench.algos.rl.model import make_model
 from workbench.analysis.variants import score_table, split, worst_falls
+from workbench.core.showing import so_many
 from workbench.paper.ba3c.published import CLAIMS, FIG_6, NUMBERS
 from workbench.paper.experiment import RecordedTable
 from workbench.paper.numbers import Counterpart, Origin, Pairs, find
@@ -102,7 +103,7 @@ def width(root: Path) -> Pairs:
         rates = split(runs, "width")
         gap = percent(rates[16]["points_per_s"], rates[256]["points_per_s"])
         number = find(CLAIMS, "Sec. 2.5.1", "a narrower fully connected layer processes more data points a second")
-        why = f"width 16 less 256, Pong, {n} rank{'s' * (n > 1)}, {len(rates[16])} stretches each"
+        why = f"width 16 less 256, Pong, {so_many(n, 'rank')}, {len(rates[16])} stretches each"
         yield better(number, gap, kept.origin, why)
 
 

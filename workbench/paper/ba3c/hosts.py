@@ -14,6 +14,7 @@ from workbench.algos.rl.ba3c.rank import BA3CTrial
 from workbench.cluster.virtual_hosts import Host, hosts
 from workbench.core.budget import Budget
 from workbench.core.protocols import Config, Trainable
+from workbench.core.showing import so_many
 from workbench.paper.ba3c.measured import Sleeping
 from workbench.paper.ba3c.published import FIG_6
 from workbench.paper.ba3c.scaling import ScalingModel
@@ -147,7 +148,7 @@ def link_rates(rows: pd.DataFrame) -> pd.DataFrame:
         found.append(
             {
                 "group": f"{mbit_per_s:g} Mbit/s",
-                "name": _plural(n_ranks, "rank") + (f", {_plural(n_servers, 'server')}" if way == SERVERS else ""),
+                "name": so_many(n_ranks, "rank") + (f", {so_many(n_servers, 'server')}" if way == SERVERS else ""),
                 "value": speed.median(),
                 "low": speed.min(),
                 "high": speed.max(),
@@ -155,7 +156,3 @@ def link_rates(rows: pd.DataFrame) -> pd.DataFrame:
             }
         )
     return pd.DataFrame(found)
-
-
-def _plural(n: int, what: str) -> str:
-    return f"{n} {what}{'s' * (n > 1)}"

@@ -153,21 +153,6 @@ def _important(shares: dict[str, Interval], on: str, origin: Origin) -> Pairs:
     yield below(number, t_max, 33.3, origin, f"its share, a third if all were alike; {on}", "%")
 
 
-_FASTER = "HyperTrick generally ends earlier than Hyperband"
-_SOONER = "HyperTrick finds the best configuration in a significantly shorter time than Hyperband"
-_SIMILAR = "HyperTrick and Hyperband come to similar scores"
-_BUSIER = "HyperTrick keeps nodes busier than Hyperband"
-
-
-def _scaled(row: dict[str, Any], measure: str, factor: float) -> Interval:
-    low, high = sorted(factor * row[measure + end] for end in ("_low", "_high"))
-    return Interval(factor * row[measure], low, high)
-
-
-def _of(function: str) -> Origin:
-    return Origin("computed", function)
-
-
 def policies(root: Path) -> Pairs:
     """Tell what gamma changes of the policy (Sec. 5.3): how long agents of similar scores play a game of Pong."""
     agents = {gamma: [one for name in names for one in evaluations_of(root / name)] for gamma, names in AGENTS.items()}
@@ -182,6 +167,21 @@ def policies(root: Path) -> Pairs:
     claim = find(CLAIMS, "Sec. 5.3", "gamma changes the policy that is learned, not the learning rate")
     origin = Origin("measured", f"workbench run --preset {other} --record data/{other}", "hours")
     yield not_comparable(claim, longer.value, origin, why, "%", longer)
+
+
+_FASTER = "HyperTrick generally ends earlier than Hyperband"
+_SOONER = "HyperTrick finds the best configuration in a significantly shorter time than Hyperband"
+_SIMILAR = "HyperTrick and Hyperband come to similar scores"
+_BUSIER = "HyperTrick keeps nodes busier than Hyperband"
+
+
+def _scaled(row: dict[str, Any], measure: str, factor: float) -> Interval:
+    low, high = sorted(factor * row[measure + end] for end in ("_low", "_high"))
+    return Interval(factor * row[measure], low, high)
+
+
+def _of(function: str) -> Origin:
+    return Origin("computed", function)
 
 
 COUNTERPARTS: list[Counterpart] = [

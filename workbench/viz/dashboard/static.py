@@ -7,6 +7,7 @@ from typing import Any
 import pandas as pd
 
 from workbench.core.ledger import standing_in
+from workbench.core.showing import so_many
 from workbench.viz.dashboard.board import Board
 from workbench.viz.figures import theme
 from workbench.viz.figures.occupancy import slot_rows
@@ -22,8 +23,8 @@ def static_html(board: Board) -> str:
     best, share = now["best"], now["occupancy"]
     numbers = [
         escape(now["state"]),
-        f"{now['trials_started']} trials begun",
-        f"{now['phases_ended']} phases ended",
+        f"{so_many(now['trials_started'], 'trial')} begun",
+        f"{so_many(now['phases_ended'], 'phase')} ended",
         f"best score {best[-1][1]:.4g} (trial {best[-1][2]})" if best else "",
         "" if share is None else f"{share:.1%} of slot time occupied",
         f"{now['at_s']:.0f} s",

@@ -4,6 +4,7 @@ import pandas as pd
 import plotly.graph_objects as go
 from plotly.subplots import make_subplots
 
+from workbench.core.showing import so_many
 from workbench.viz.figures import theme
 from workbench.viz.figures.hyperparameters import match_across, value_axis
 from workbench.viz.figures.scales import positions, scale_of
@@ -31,7 +32,7 @@ def landscape(table: pd.DataFrame, remark: str, mode: str = "max") -> go.Figure:
     chosen = list(table["phase"].unique())
     scales = {name: scale_of(table[name]) for name in (across, up)}
     counts = table.groupby("phase")["trials"].first()
-    titles = [f"phase {phase}: {counts[phase]} configurations" for phase in chosen]
+    titles = [f"phase {phase}: {so_many(counts[phase], 'configuration')}" for phase in chosen]
     fig = make_subplots(1, len(chosen), shared_yaxes=True, horizontal_spacing=0.03, subplot_titles=titles)
     fig.update_layout(theme.figure(title, 380).layout, showlegend=False).update_annotations(font={"size": 13})
     for k, phase in enumerate(chosen, start=1):

@@ -10,6 +10,7 @@ import pandas as pd
 import plotly.graph_objects as go
 from plotly.subplots import make_subplots
 
+from workbench.core.showing import so_many
 from workbench.viz.figures import theme
 from workbench.viz.figures.hyperparameters import match_across, scored_points, value_axis
 from workbench.viz.figures.scales import Scale, positions, scale_of, shares
@@ -82,7 +83,7 @@ def space_by_phase(
     points["size"] = _sizes(points, names)
     chosen = _spaced(sorted(points["phase"].unique()), most_panels)
     ended = points.groupby("phase")["trial"].count()
-    titles = [f"phase {phase}: {ended[phase]} trial{'s' if ended[phase] > 1 else ''}" for phase in chosen]
+    titles = [f"phase {phase}: {so_many(ended[phase], 'trial')}" for phase in chosen]
     fig = make_subplots(1, len(chosen), shared_yaxes=True, horizontal_spacing=0.03, subplot_titles=titles)
     fig.update_layout(theme.figure("Search space, phase by phase").layout).update_annotations(font={"size": 13})
     across, up = (scale_of(trials[name]) for name in names[:2])

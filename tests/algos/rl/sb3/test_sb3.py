@@ -17,6 +17,7 @@ from stable_baselines3.common.vec_env import DummyVecEnv  # noqa: E402
 
 from workbench.algos.rl.sb3 import settings as settings_module  # noqa: E402
 from workbench.algos.rl.sb3.factory import SB3  # noqa: E402
+from workbench.algos.rl.sb3.trial import Draws  # noqa: E402
 
 NET = {"policy_kwargs": {"net_arch": [8]}}
 SMALL_PPO = {"n_steps": 32, "batch_size": 32, "n_epochs": 1, **NET}
@@ -328,7 +329,8 @@ def test_replay_buffers_come_back_whole_and_into_another_size_the_newest(tmp_pat
 
 
 def test_her_without_its_replay_buffer_waits_for_a_game_before_it_learns_on(tmp_path):
-    factory = SB3(**{**vars(KINDS["her"]), "keep_replay": False})
+    her = {**OFF, "replay_buffer_class": "HerReplayBuffer", "learning_starts": 0}
+    factory = SB3("SAC", "SB3Goal-v0", Budget(frames=40), her, min_games=1, keep_replay=False)
     first, second = factory({}, 0), factory({}, 0)
     updates = first.train_phase(silent)["updates"]
     first.save(tmp_path)
@@ -338,6 +340,65 @@ def test_her_without_its_replay_buffer_waits_for_a_game_before_it_learns_on(tmp_
     assert metrics["updates"] - updates == 40 // 4 - 1  # games are of five steps, rollouts of four
     for trial in (first, second):
         trial.close()
+
+
+@pytest.mark.parametrize("seed", [0, 1])  # as one that is resumed, and as one that PBT copies
+@pytest.mark.parametrize("name", ["dqn", "sac", "her"])
+def test_without_its_replay_buffer_a_trial_learns_once_that_holds_learning_starts_steps_again(name, seed, tmp_path):
+    factory = SB3(**{**vars(KINDS[name]), "keep_replay": False})
+    first, second = factory({}, 0), factory({}, seed)
+    before = first.train_phase(silent)
+    assert before["updates"] == before["frames"] // 4 - 20 // 4
+    first.save(tmp_path)
+    second.load(tmp_path)
+    after = second.train_phase(silent)
+    assert after["updates"] - before["updates"] == (after["frames"] - before["frames"]) // 4 - 20 // 4
+    for trial in (first, second):
+        trial.close()
+
+
+def test_a_replay_buffer_too_small_for_learning_starts_is_enough_when_it_is_full():
+    factory = SB3("DQN", "CartPole-v1", Budget(frames=60), {**OFF, "buffer_size": 10}, min_games=1)
+    trial = factory({}, 0)
+    metrics = trial.train_phase(silent)
+    assert metrics["updates"] == metrics["frames"] // 4 - 20 // 4
+    trial.close()
+
+
+def drawn(draws, device):
+    with draws.lent():
+        return [random.random(), np.random.random(), torch.rand(1).item(), torch.rand(1, generator=device).item()]
+
+
+def test_a_devices_own_generator_is_lent_saved_and_restored_as_the_others_are():
+    device = torch.Generator()  # as a GPU's, beside the CPU's
+    shared = {"torch": torch.default_generator, "cuda": device}
+    mine, other, on_cpu = Draws(shared), Draws(shared), Draws({"torch": torch.default_generator})
+    drawn(mine, device)
+    saved, before = mine.state(), device.get_state()
+    numbers = drawn(mine, device)
+    assert torch.equal(device.get_state(), before)  # given back as it was
+    other.restore(saved)
+    assert drawn(other, device) == numbers
+    on_cpu.restore(saved)
+    other.restore(on_cpu.state())  # which holds none of a GPU's
+    assert drawn(other, device)[:3] == numbers[:3]
+    assert set(on_cpu.state()) == {"python", "numpy", "torch"}
+
+
+@pytest.mark.skipif(not torch.cuda.is_available(), reason="no CUDA device here")
+def test_what_is_drawn_on_a_gpu_comes_back(tmp_path):
+    factory = SB3(**{**vars(KINDS["sac"]), "device": "cuda"})
+    first, second = factory({}, 0), factory({}, 0)
+    first.train_phase(silent)
+    first.save(tmp_path)
+    second.load(tmp_path)
+    actions = []
+    for trial in (first, second):
+        with trial._draws.lent():
+            actions.append(torch.rand(3, device="cuda").tolist())
+        trial.close()
+    assert actions[0] == actions[1]
 
 
 def test_running_means_come_back(tmp_path):

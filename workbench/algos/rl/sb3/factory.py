@@ -49,7 +49,7 @@ class SB3(SB3Settings):
         As of every system: see `Settings`.
     keep_replay : bool
         Whether checkpoints hold the replay buffer, as far as it is filled. Without it, a trial that goes on from one
-        begins with an empty one.
+        begins with an empty one: it plays by its policy, and learns once that holds over ``learning_starts`` steps.
     torch_threads : int
         Cores one tensor operation may use; set for the whole process when a phase starts.
     device : str

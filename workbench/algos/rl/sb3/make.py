@@ -17,6 +17,7 @@ from workbench.algos.rl.environment import check_finite
 from workbench.algos.rl.episodes import Episodes
 from workbench.algos.rl.sb3.settings import SB3Settings, algorithm_class
 from workbench.core.errors import InvalidInput, WorkbenchError
+from workbench.core.showing import so_many
 
 _DIVIDE_BY_DEVIATION = ("A2C", "MaskablePPO", "RecurrentPPO")  # also one alone; SB3's PPO does not, TRPO refuses it
 
@@ -98,9 +99,9 @@ def _refuse_lone_advantages(settings: SB3Settings, model: Any) -> None:
     batch = getattr(model, "batch_size", played)
     if (played % batch or min(batch, played)) == 1:
         raise InvalidInput(
-            f"{settings.algorithm} divides advantages by their deviation within a batch, and of {played} experiences "
-            f"(n_steps × n_envs) in batches of {batch} one stands alone, which has none: choose other sizes, or "
-            "normalize_advantage=False"
+            f"{settings.algorithm} divides advantages by their deviation within a batch, and of "
+            f"{so_many(played, 'experience')} (n_steps × n_envs) in batches of {batch} one stands alone, which has "
+            "none: choose other sizes, or normalize_advantage=False"
         )
 
 

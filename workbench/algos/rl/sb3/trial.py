@@ -14,6 +14,7 @@ import torch
 from stable_baselines3.common.base_class import BaseAlgorithm
 from stable_baselines3.common.callbacks import BaseCallback
 from stable_baselines3.common.logger import Logger
+from stable_baselines3.common.utils import get_device
 from stable_baselines3.her.her_replay_buffer import HerReplayBuffer
 
 from workbench.algos.rl.environment import longest_of
@@ -53,14 +54,14 @@ class SB3Trial:
     def __init__(self, settings: SB3Settings, seed: int) -> None:
         self.settings, self.seed = settings, plain_seed(seed)
         self.episodes = Episodes(settings.n_envs, settings.score_window)
-        self._draws = _Draws()
+        self._draws = Draws(_generators(get_device(settings.device)))
         torch.set_num_threads(settings.torch_threads)
         with self._draws.lent():
             self.model = make_model(settings, make_environments(settings, self.episodes), self.seed)
         self.model.set_logger(Logger(None, []))
         vars(self.model).update(_update_current_progress_remaining=self._schedule, _excluded_save_params=self._left_out)
-        if isinstance(getattr(self.model, "replay_buffer", None), HerReplayBuffer):
-            vars(self.model)["train"] = self._train_on_whole_games
+        if getattr(self.model, "replay_buffer", None) is not None:
+            vars(self.model)["train"] = self._train_on_enough
         for optimizer in _optimizers(self.model):
             optimizer.register_step_post_hook(lambda *_: self._sign())  # rollouts apart, an update may take minutes
         self._end = PhaseEnd(
@@ -207,10 +208,16 @@ class SB3Trial:
         default = PHASES * phase.amount if phase.unit == "frames" else STEPS
         self.model._current_progress_remaining = max(0.0, 1.0 - num_timesteps / (self.settings.total_frames or default))
 
-    def _train_on_whole_games(self, gradient_steps: int, batch_size: int) -> None:
-        """Train, but not before a game has ended: HER draws from whole ones, and a buffer may begin empty again."""
+    def _train_on_enough(self, gradient_steps: int, batch_size: int) -> None:
+        """Train, but not before the replay buffer, which may have begun empty again, holds what learning starts with.
+
+        SB3 asks for `learning_starts` steps since the trial's first, which one that goes on from a checkpoint has long
+        had; and HER draws from whole games.
+        """
         model: Any = self.model
-        if model.replay_buffer.ep_length.any():
+        buffer = model.replay_buffer
+        enough = buffer.full or buffer.size() * buffer.n_envs > model.learning_starts
+        if enough and (not isinstance(buffer, HerReplayBuffer) or buffer.ep_length.any()):
             type(model).train(model, gradient_steps, batch_size)
 
     def _left_out(self) -> list[str]:
@@ -254,10 +261,17 @@ class _PhaseCallback(BaseCallback):
             raise _PhaseOver
 
 
-class _Draws:
-    """A trial's own states of the generators that a whole process shares."""
+class Draws:
+    """A trial's own states of the generators that a whole process shares.
 
-    def __init__(self) -> None:
+    Parameters
+    ----------
+    generators : Mapping of str to torch.Generator
+        PyTorch's, by the names that they have in a checkpoint.
+    """
+
+    def __init__(self, generators: Mapping[str, torch.Generator]) -> None:
+        self._generators = generators
         self._state = self._now()
 
     @contextmanager
@@ -274,23 +288,33 @@ class _Draws:
     def state(self) -> dict[str, Any]:
         """Give the states, of plain numbers and tensors."""
         python, (_, keys, *rest), own = self._state
-        return {"python": list(python[1]), "numpy": [keys.tolist(), *map(float, rest)], "torch": own}
+        return {"python": list(python[1]), "numpy": [keys.tolist(), *map(float, rest)], **own}
 
     def restore(self, state: Mapping[str, Any]) -> None:
-        """Take over what `state` gave."""
+        """Take over what `state` gave; a generator that it does not have, of another device, stays as it is."""
         keys, position, has_gauss, gauss = state["numpy"]
         numpy = ("MT19937", np.array(keys, np.uint32), int(position), int(has_gauss), gauss)
-        self._state = ((3, tuple(state["python"]), None), numpy, state["torch"])
+        own = {name: state.get(name, now) for name, now in self._state[2].items()}
+        self._state = ((3, tuple(state["python"]), None), numpy, own)
 
-    @staticmethod
-    def _now() -> tuple[Any, Any, torch.Tensor]:
-        return random.getstate(), np.random.get_state(), torch.get_rng_state()
+    def _now(self) -> tuple[Any, Any, dict[str, torch.Tensor]]:
+        own = {name: generator.get_state() for name, generator in self._generators.items()}
+        return random.getstate(), np.random.get_state(), own
 
-    @staticmethod
-    def _set(state: tuple[Any, Any, torch.Tensor]) -> None:
+    def _set(self, state: tuple[Any, Any, Mapping[str, torch.Tensor]]) -> None:
         random.setstate(state[0])
         np.random.set_state(state[1])
-        torch.set_rng_state(state[2])
+        for name, generator in self._generators.items():
+            generator.set_state(state[2][name])
+
+
+def _generators(device: torch.device) -> dict[str, torch.Generator]:
+    """Give the generators of PyTorch's that what runs on a device draws from."""
+    generators = {"torch": torch.default_generator}
+    if device.type == "cuda":
+        current = torch.cuda.current_device()  # there are none before CUDA is begun, as it is for this answer
+        generators["cuda"] = torch.cuda.default_generators[current if device.index is None else device.index]
+    return generators
 
 
 def _logged(model: BaseAlgorithm) -> dict[str, float]:

@@ -126,7 +126,8 @@ function studyRow(row, study, selected, choose) {
   progress.setAttribute("role", "progressbar");
   progress.setAttribute("aria-label", `progress of ${study.name}`);
   if (share !== null) progress.setAttribute("aria-valuenow", String(Math.round(100 * share)));
-  make("span", "", progress, `${study.phases}${study.expected && study.state !== "ended" ? ` of about ${Math.round(study.expected)}` : ""} phases`);
+  const phases = study.expected && study.state !== "ended" ? `${study.phases} of about ${Math.round(study.expected)} phases` : soMany(study.phases, "phase");
+  make("span", "", progress, phases);
   for (const words of [study.trials, short(study.best ?? NaN), duration(study.seconds), study.began, study.what]) make("td", "", row, String(words));
   const tags = make("td", "", row);
   for (const tag of study.tags) make("span", "wb-chip", tags, tag);

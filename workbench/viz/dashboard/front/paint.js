@@ -80,6 +80,11 @@ function short(value) {
   return size >= 1e6 || (size > 0 && size < 1e-3) ? brief.toExponential().replace("e+", "e") : String(brief);
 }
 
+// Things counted in words: 1 trial, 2 trials.
+function soMany(n, what) {
+  return `${n} ${what}${n === 1 ? "" : "s"}`;
+}
+
 // A hyperparameter's value: whole numbers in full, as 65536 and 65540 are two batch sizes.
 function written(value) {
   if (value === undefined) return "–";
