@@ -116,6 +116,12 @@ def test_an_unknown_variant_is_refused() -> None:
         ASHA(SEARCHER, 3, 3, variant="pausing")
 
 
+def test_a_first_rung_beyond_the_last_phase_is_refused() -> None:
+    """It would have been the only one, and nobody stopped."""
+    with pytest.raises(InvalidInput, match="ASHA needs min_phases a whole number from 1 to 9, got 20"):
+        ASHA(SEARCHER, 9, 9, min_phases=20)
+
+
 def test_on_a_plateau_stopping_keeps_one_in_eta() -> None:
     """Equal scores are ordered by a draw; the earlier first, only one of 300 would pass each rung."""
     passed = []

@@ -6,10 +6,10 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from workbench.algos.search.rungs import check_eta, phases_in_all, rung_ends, rung_words, rungs_by_eta
+from workbench.algos.search.rungs import phases_in_all, rung_ends, rung_words, rungs_by_eta
 from workbench.algos.search.searchers import Searched, searcher_of
 from workbench.algos.search.trials import Trials
-from workbench.core.checks import COUNT, SEED, check, check_named
+from workbench.core.checks import COUNT, SEED, check, check_named, whole
 from workbench.core.protocols import Decision, Report, Run, Verdict
 from workbench.core.seeds import scheduler_generator
 from workbench.core.showing import settings_html
@@ -65,8 +65,8 @@ class ASHA:
     def __post_init__(self) -> None:
         check(self, SEED, "seed")
         self.searcher = searcher_of(self, self.searcher, self.seed)
-        check(self, COUNT, "n_trials", "n_phases", "min_phases")
-        check_eta(self, self.eta)
+        check(self, COUNT, "n_trials", "n_phases")
+        check(self, whole(1, self.n_phases), "min_phases")
         check_named(self, "variant", VARIANTS)
         self._trials = Trials(self.searcher, self.n_trials)
         self.n_trials = self._trials.n_left
