@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 
 from workbench.algos.search import Hyperband, Seeded
-from workbench.core.checks import COUNT, check, check_value
+from workbench.core.checks import COUNT, check, check_value, plain_seed
 from workbench.core.describe import build, made, settings_of
 from workbench.core.domains import Choice
 from workbench.core.errors import InvalidInput, refuse_unknown
@@ -79,8 +79,7 @@ class Scenario:
                 raise InvalidInput(f"scheduler {label!r} is a table with a kind and settings, got {described!r}")
         check(self, COUNT, "repeats")
         check(self, COUNT.or_none(), "seeds")
-        if isinstance(self.seed, bool) or not isinstance(self.seed, int) or self.seed < 0:
-            raise InvalidInput(f"a seed is a whole number >= 0, got {self.seed!r}")
+        plain_seed(self.seed)
 
     def with_curves(self, **settings: Any) -> "Scenario":
         """Give the same scenario with some settings of its curves changed: ``family="crossing"``."""
@@ -129,9 +128,8 @@ class Scenario:
     def seeds_of(self, label: str) -> int:
         """Say with how many seeds a scheduler may run a configuration."""
         seeds = 1 if self.seeds is None else self.schedulers[label].get("seeds", self.seeds)
-        if isinstance(seeds, bool) or not isinstance(seeds, int) or seeds < 1:
-            raise InvalidInput(f"seeds of {label!r} is a whole number >= 1, got {seeds!r}")
-        return seeds
+        check_value(self, COUNT, f"seeds of {label!r}", seeds)
+        return int(seeds)
 
     @property
     def n_seeds(self) -> int:

@@ -9,6 +9,7 @@ from typing import Any
 
 from workbench.algos.search.informed import InformedSearcher
 from workbench.core.aim import Aim
+from workbench.core.checks import plain_seed
 from workbench.core.describe import Registry, build, made, settings_of, without_retired
 from workbench.core.errors import InvalidInput, refuse_unknown, unknown
 from workbench.core.ledger import Ledger
@@ -103,9 +104,7 @@ def study_from(table: Mapping[str, Any], **overrides: Any) -> Study:
     refuse_unknown("setting of [study]", [*_table(table, "study"), *(overrides.keys() - {"client"})], _STUDY_KEYS)
     if "name" not in settings:
         raise InvalidInput('the study has no name: add name = "…" to [study], or pass name=…')
-    seed = settings.get("seed", 0)
-    if isinstance(seed, bool) or not isinstance(seed, int) or seed < 0:
-        raise InvalidInput(f"a seed is a whole number >= 0, got {seed!r}")
+    seed = plain_seed(settings.get("seed", 0))
     described = {"kind": "random", **_table(table, "searcher", {})}
     trainable = trainable_from(_table(table, "trainable"))
     nodes = None
