@@ -70,7 +70,7 @@ def test_training_that_diverges_fails_its_trial_alone(tmp_path) -> None:
     assert [e.trial for e in events if e.kind is Kind.TRIAL_FAILED] == [0, 1]
 
 
-@pytest.mark.parametrize("wrong", [{"phase_s": 0.0}, {"phase_s": math.inf}, {"spread": -1.0}])
+@pytest.mark.parametrize("wrong", [{"phase_s": 0.0}, {"phase_s": math.inf}, {"phase_s": "1"}, {"spread": -1.0}])
 def test_durations_that_cannot_be_are_refused(tmp_path, wrong) -> None:
     with pytest.raises(InvalidInput, match=r"TrainedPhases needs"):
         TrainedPhases(Deterministic, tmp_path, **wrong)

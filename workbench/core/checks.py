@@ -1,7 +1,7 @@
 """What settings must be: each check names whose they are, what came, and what is allowed."""
 
 import math
-from collections.abc import Callable, Collection
+from collections.abc import Callable, Collection, Iterable, Mapping
 from numbers import Integral, Real
 from typing import Any, NamedTuple, TypeGuard
 
@@ -40,6 +40,7 @@ def is_number(value: object) -> TypeGuard[float]:
 
 
 TRUTH = Rule("true or false", lambda value: isinstance(value, (bool, np.bool_)))
+TABLE = Rule("a table of hyperparameters", lambda value: isinstance(value, Mapping))
 WORD = Rule("a word", lambda value: isinstance(value, str))
 COUNT = whole(1, 1_000_000)  # so many can be planned for
 SEED = whole(0)  # without one, a study could not be resumed
@@ -65,6 +66,17 @@ def check_value(owner: object, rule: Rule, name: str, value: object) -> None:
         good = False
     if not good:
         raise InvalidInput(f"{type(owner).__name__} needs {name} {rule.words}, got {value!r}")
+
+
+def check_each(owner: object, rule: Rule, *names: str) -> None:
+    """Make each of these settings a tuple; refuse what is no list, and one that holds what does not fit."""
+    for name in names:
+        given = getattr(owner, name)
+        if isinstance(given, (str, Mapping)) or not isinstance(given, Iterable):
+            raise InvalidInput(f"{type(owner).__name__} needs {name} to be a list, each {rule.words}, got {given!r}")
+        setattr(owner, name, tuple(given))
+        for value in getattr(owner, name):
+            check_value(owner, rule, name, value)
 
 
 def plain_seed(seed: object) -> int:

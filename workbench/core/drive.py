@@ -2,11 +2,10 @@
 
 from collections import deque
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from typing import Any
 
+from workbench.core.answers import answered, asked
 from workbench.core.domains import scalar
 from workbench.core.errors import SchedulerError
-from workbench.core.failures import short
 from workbench.core.interventions import Request, judge
 from workbench.core.ledger import Ledger, TrialState
 from workbench.core.protocols import Decision, Event, Executor, Kind, Log, Report, Run, Scheduler, Verdict
@@ -138,7 +137,7 @@ class _Driver:
         while executor.n_free > 0 and (self.only_confirm or not self.ledger.paused):
             if self.backlog:
                 self._seat(self.backlog.popleft())
-            elif not self.only_confirm and (run := _ask(self.scheduler, self.ledger)) is not None:
+            elif not self.only_confirm and (run := asked(self.scheduler, self._state)) is not None:
                 self._record([_run_event(run, self.seed, executor.now)])
                 if not self._is_set_aside(run.trial):
                     self._seat(run.trial)
@@ -206,7 +205,7 @@ class _Driver:
             if state is TrialState.FAILED:
                 self.seated.discard(trial)  # the executor let go of it when it failed
             elif trial in self.seated:
-                self._apply_seated(trial, verdict, state)
+                self._apply_seated(trial, verdict)
             elif verdict is Verdict.CONTINUE and state is not TrialState.STOPPED:
                 if trial not in self.detached:
                     raise SchedulerError(
@@ -217,7 +216,7 @@ class _Driver:
                 if state is TrialState.RUNNING and self._may_run(trial):
                     self.backlog.append(trial)
 
-    def _apply_seated(self, trial: int, verdict: Verdict, state: TrialState) -> None:
+    def _apply_seated(self, trial: int, verdict: Verdict) -> None:
         if verdict is Verdict.CONTINUE:
             if self.ledger.paused and not self.only_confirm:
                 self.deferred.append(trial)
@@ -244,8 +243,11 @@ class _Driver:
         """Tell whether a trial is one of those that this driver runs."""
         return not self.only_confirm or self.ledger.trials[trial].confirms
 
+    def _state(self, trial: int) -> TrialState | None:
+        return self.ledger.state(trial) if trial in self.ledger else None
+
     def _is_set_aside(self, trial: int | None) -> bool:
-        return trial is not None and trial in self.ledger and self.ledger.state(trial) is TrialState.SET_ASIDE
+        return trial is not None and self._state(trial) is TrialState.SET_ASIDE
 
     def _record(self, events: list[Event]) -> None:
         if events:
@@ -291,51 +293,12 @@ def waits_for_ever(scheduler: Scheduler, held: int, paused: int, n_slots: int) -
     )
 
 
-def _ask(scheduler: Scheduler, ledger: Ledger) -> Run | None:
-    """Ask for the next trial, and refuse what is none: the scheduler may be anybody's."""
-    run: Any = scheduler.ask()
-    if run is None or (isinstance(run, Run) and isinstance(run.config, Mapping) and _may_begin(run.trial, ledger)):
-        return run
-    name = type(scheduler).__name__
-    if isinstance(run, Run) and isinstance(run.config, Mapping):
-        raise SchedulerError(
-            f"{name} asks for trial {run.trial}, which is {ledger.state(run.trial)}: a new one has a number of its "
-            "own, and only a paused one is asked for again"
-        )
-    raise SchedulerError(
-        f"ask() of {name} gave {short(run)}: give Run(trial, config), config being a dict, or None to start nothing now"
-    )
-
-
-def _may_begin(trial: int, ledger: Ledger) -> bool:
-    return trial not in ledger or ledger.state(trial) in (TrialState.PAUSED, TrialState.SET_ASIDE)
-
-
-def _checked(decisions: Any, scheduler: Scheduler, report: Report, ledger: Ledger) -> Mapping[int, Decision]:
-    """Refuse what is no answer to a report, and one that leaves the reporter waiting."""
-    name = type(scheduler).__name__
-    if not isinstance(decisions, Mapping) or not all(
-        isinstance(decision, Decision) and isinstance(decision.verdict, Verdict) for decision in decisions.values()
-    ):
-        raise SchedulerError(
-            f"tell() of {name} gave {short(decisions)}: give {{trial: Decision(Verdict.CONTINUE, {{'mode': …}})}}"
-        )
-    if unknown := [trial for trial in decisions if trial not in ledger]:
-        raise SchedulerError(f"tell() of {name} answers for trial {short(unknown[0])}, which it has not asked for")
-    if report.trial not in decisions and not report.failed:
-        raise SchedulerError(
-            f"tell() of {name} gave no decision for trial {report.trial}, whose report it was: it may continue, hold, "
-            "pause or stop"
-        )
-    return decisions
-
-
 def _tell(scheduler: Scheduler, report: Report, ledger: Ledger) -> Mapping[int, Decision]:
     """Hand a report to the scheduler; of trials that run for a person it does not hear, the loop answers itself."""
     left = ledger.own_phases(report.trial)
     if left is None:
         scores = getattr(scheduler, "scores_in_reasons", ())
-        decisions = _checked(scheduler.tell(ledger.aim.inward(report)), scheduler, report, ledger)
+        decisions = answered(scheduler.tell(ledger.aim.inward(report)), scheduler, report, ledger.trials)
         return (
             {trial: ledger.aim.outward(decision, scores) for trial, decision in decisions.items()}
             if scores

@@ -24,7 +24,7 @@ RESERVED_METRICS = frozenset({"trial", "phase", "slot", "node", "started_s", "en
 """Names that no metric may bear: columns of the frame of phases that do not come from the trial."""
 
 RETURNS = "returns"
-MOST_RETURNS = 10
+MOST_RETURNS = 10  # what PBT compares (1711.09846, Sec. 4.1.1)
 Measured = Mapping[str, float | Sequence[float]]
 """What `Trainable.train_phase` gives back: metrics, and under ``returns`` it may add the returns of the phase's last
 episodes, oldest first. Schedulers get the last `MOST_RETURNS` of them with the report; PBT's t-test compares them."""

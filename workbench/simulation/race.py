@@ -6,8 +6,10 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from itertools import count
 
+from workbench.core.answers import answered, asked
 from workbench.core.drive import waits_for_ever
 from workbench.core.errors import InvalidInput, SchedulerError
+from workbench.core.ledger import TrialState
 from workbench.core.protocols import Config, Decision, Event, Kind, Report, Run, Scheduler, Verdict
 from workbench.core.seeds import trial_seed
 from workbench.simulation.cluster import VirtualCluster
@@ -64,7 +66,7 @@ class Race:
         return not agenda
 
     def _fill(self) -> None:
-        while self._free and (run := self.scheduler.ask()) is not None:
+        while self._free and (run := asked(self.scheduler, self._state)) is not None:
             self._seat(run)
 
     def _seat(self, run: Run) -> None:
@@ -107,7 +109,7 @@ class Race:
             self._leave(trial)
             trial.over = True
             report = Report(number, trial.phase, math.nan, failed=True)
-        decisions = self.scheduler.tell(report)
+        decisions = answered(self.scheduler.tell(report), self.scheduler, report, self._trials)
         tally.events += 1 + len(decisions)
         return decisions
 
@@ -126,6 +128,14 @@ class Race:
                 self._begin(number, trial)
             else:
                 self._leave(trial)
+
+    def _state(self, number: int) -> TrialState | None:
+        trial = self._trials.get(number)
+        if trial is None:
+            return None
+        if trial.slot is None:
+            return TrialState.STOPPED if trial.over else TrialState.PAUSED
+        return TrialState.RUNNING if trial.at_work else TrialState.HELD
 
     def _leave(self, trial: "_Trial") -> None:
         assert trial.slot is not None  # it was seated

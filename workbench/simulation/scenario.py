@@ -127,9 +127,9 @@ class Scenario:
 
     def seeds_of(self, label: str) -> int:
         """Say with how many seeds a scheduler may run a configuration."""
-        seeds: int = 1 if self.seeds is None else self.schedulers[label].get("seeds", self.seeds)
+        seeds = 1 if self.seeds is None else self.schedulers[label].get("seeds", self.seeds)
         check_value(self, COUNT, f"seeds of {label!r}", seeds)
-        return seeds
+        return int(seeds)
 
     @property
     def n_seeds(self) -> int:

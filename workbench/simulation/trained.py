@@ -11,8 +11,7 @@ from pathlib import Path
 import numpy as np
 
 from workbench.cluster.measured import parted
-from workbench.core.checks import FROM_ZERO, check
-from workbench.core.errors import InvalidInput
+from workbench.core.checks import FROM_ZERO, POSITIVE, check
 from workbench.core.protocols import Event, Job, Metrics, Scheduler, TrainableFactory
 from workbench.simulation.cluster import VirtualCluster
 from workbench.simulation.executor import Ran, checkpoint_name
@@ -46,8 +45,7 @@ class TrainedPhases:
     seed: int = 0
 
     def __post_init__(self) -> None:
-        if self.phase_s is not None and not 0 < self.phase_s < math.inf:
-            raise InvalidInput(f"TrainedPhases needs phase_s > 0, or None for measured times, got {self.phase_s!r}")
+        check(self, POSITIVE.or_none(), "phase_s")
         check(self, FROM_ZERO, "spread")
 
     def run(self, job: Job) -> Ran:

@@ -116,6 +116,21 @@ def test_an_unknown_variant_is_refused() -> None:
         ASHA(SEARCHER, 3, 3, variant="pausing")
 
 
+def test_where_the_best_of_few_goes_on_its_reason_says_that_one_does() -> None:
+    scheduler = ASHA(SEARCHER, 3, 3, variant="stopping")
+    scheduler.ask(), scheduler.ask()
+    for trial, score in enumerate([1.0, 2.0]):  # the second is ahead of the first
+        (decision,) = scheduler.tell(Report(trial, 0, score)).values()
+        words = scheduler.explain(decision.reason)
+        assert words == f"promoted: place 1 of {trial + 1} in rung 0, where 1 go on"
+
+
+def test_a_first_rung_beyond_the_last_phase_is_refused() -> None:
+    """It would have been the only one, and nobody stopped."""
+    with pytest.raises(InvalidInput, match="ASHA needs min_phases a whole number from 1 to 9, got 20"):
+        ASHA(SEARCHER, 9, 9, min_phases=20)
+
+
 def test_on_a_plateau_stopping_keeps_one_in_eta() -> None:
     """Equal scores are ordered by a draw; the earlier first, only one of 300 would pass each rung."""
     passed = []

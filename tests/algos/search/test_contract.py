@@ -499,3 +499,13 @@ def test_a_space_or_its_dimensions_stand_for_a_random_searcher(given) -> None:
 def test_what_gives_no_configurations_is_refused(given) -> None:
     with pytest.raises(InvalidInput, match="HyperTrick draws configurations from a Space, a dict of dimensions"):
         HyperTrick(given, 4, 2)
+
+
+def test_switches_and_lists_of_another_kind_are_refused(scheduler) -> None:
+    """The word "no" would have switched something on."""
+    for setting in fields(scheduler):
+        value = getattr(scheduler, setting.name)
+        if setting.init and isinstance(value, (bool, tuple)):
+            wrong, says = ("no", "true or false") if isinstance(value, bool) else (5, "to be a list")
+            with pytest.raises(InvalidInput, match=f"needs {setting.name} {says}.*, got"):
+                replace(scheduler, **{setting.name: wrong})

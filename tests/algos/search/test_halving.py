@@ -183,7 +183,7 @@ def test_no_node_idles_while_a_survivor_or_a_new_trial_waits() -> None:
         ({"eta": 1.5}, "eta >= 2, got 1.5"),
         ({"eviction_rate": 1.0}, "share between 0 and 1"),
         ({"eviction_rate": 0.5, "min_phases": 2}, "leave min_phases out"),
-        ({"min_phases": 0}, "min_phases a whole number from 1 to 1000000"),
+        ({"min_phases": 28}, "min_phases a whole number from 1 to 27, got 28"),
     ],
 )
 def test_settings_that_cannot_be_carried_out_are_refused(settings, says) -> None:

@@ -114,6 +114,13 @@ def test_settings_that_cannot_be_carried_out_are_refused(settings, says) -> None
         Hyperband(SEARCHER, 27, **settings)
 
 
+@pytest.mark.parametrize(("eta", "formula", "says"), [(1, "journal", "eta >= 2"), (3, "paper", "unknown formula")])
+def test_a_table_of_no_brackets_is_refused(eta, formula, says) -> None:
+    """With eta 1 rungs never came to an end."""
+    with pytest.raises(InvalidInput, match=says):
+        bracket_table(9, eta, formula)
+
+
 def test_restarting_without_preemption_needs_no_particular_cluster() -> None:
     assert len(play(Hyperband(SEARCHER, 9, restart=True, allocation="none"), 2).reports) > 0
 

@@ -80,8 +80,17 @@ def test_on_a_deceptive_toy_the_patient_win() -> None:
 
 @pytest.mark.parametrize(
     ("settings", "words"),
-    [({"intervals": ()}, "intervals"), ({"intervals": (0,)}, "intervals"), ({}, "8 members or more")],
+    [
+        ({"intervals": ()}, "intervals"),
+        ({"intervals": (0,)}, "intervals"),
+        ({"intervals": "12"}, "a list"),
+        ({}, "8 members or more"),
+    ],
 )
 def test_settings_that_make_no_sense_are_refused(settings, words) -> None:
     with pytest.raises(InvalidInput, match=words):
         MFPBT(SPACE, 6, 8, **settings)
+
+
+def test_intervals_may_be_numpy_s() -> None:
+    assert MFPBT(SPACE, 4, 8, intervals=np.array([1, 2])).intervals == (1, 2)

@@ -45,3 +45,9 @@ def test_asha_is_what_it_comes_to_when_all_rungs_are_open() -> None:
 def test_what_stops_cannot_be_opened_again() -> None:
     with pytest.raises(InvalidInput, match="leave variant at 'promotion'"):
         PASHA(SPACE, 9, 9, variant="stopping")
+
+
+@pytest.mark.parametrize("percentile", ["90", 101, True])
+def test_a_percentile_is_one(percentile) -> None:
+    with pytest.raises(InvalidInput, match=r"PASHA needs percentile in \[0, 100\], got"):
+        PASHA(SPACE, 9, 9, percentile=percentile)

@@ -4,6 +4,7 @@ import pytest
 from tests.algos.search.arena import play
 from workbench.algos.search import PB2
 from workbench.core.domains import Uniform
+from workbench.core.errors import InvalidInput
 from workbench.core.space import Space
 
 LINE = Space({"x": Uniform(0.0, 1.0)})
@@ -69,3 +70,8 @@ def test_it_learns_however_few_scores_a_test_compares() -> None:
     scheduler = PB2(LINE, 2, 5, last_scores=1)
     play(scheduler, 2)
     assert scheduler._seen
+
+
+def test_a_kernel_without_a_length_is_refused() -> None:
+    with pytest.raises(InvalidInput, match=r"PB2 needs length in \(0, 1\], got 0"):
+        PB2(LINE, 2, 5, length=0)

@@ -287,6 +287,8 @@ def test_a_value_at_the_end_of_its_range_is_left_again() -> None:
         ({"share": 0.6}, "0 < share <= 0.5"),
         ({"resample": 1.5}, r"resample in \[0, 1\]"),
         ({"factors": ()}, "positive factors"),
+        ({"factors": (0.8, "1.2")}, "factors a number above 0, got '1.2'"),
+        ({"exploit": "t-test", "last_scores": 1}, "last_scores a whole number from 2"),
         ({"space": None}, "this searcher has none: pass space="),
     ],
 )

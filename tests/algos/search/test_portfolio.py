@@ -47,7 +47,8 @@ def test_a_portfolio_like_hyperband_has_its_sizes_and_its_alphas() -> None:
     [
         ((4, 2), (0.5,), "got 2 sizes and 1 rate"),
         ((), (), "got 0 sizes"),
-        ((4,), (1.0,), "share between 0 and 1"),
+        ((4,), (1.0,), r"eviction_rates in \[0, 1\), got 1.0"),
+        ((4,), (None,), r"eviction_rates in \[0, 1\), got None"),
         ((0,), (0.5,), "sizes a whole number from 1 to 1000000"),
     ],
 )

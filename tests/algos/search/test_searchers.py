@@ -6,7 +6,14 @@ import sys
 import numpy as np
 import pytest
 
-from workbench.algos.search import EvolutionSearcher, GridSearcher, HyperTrick, OptunaSearcher, RandomSearcher
+from workbench.algos.search import (
+    EvolutionSearcher,
+    GridSearcher,
+    HyperTrick,
+    ListSearcher,
+    OptunaSearcher,
+    RandomSearcher,
+)
 from workbench.core.domains import Choice, LogUniform, Uniform
 from workbench.core.errors import InvalidInput
 from workbench.core.protocols import Report
@@ -120,6 +127,12 @@ def test_searchers_take_a_plain_dict_for_a_space() -> None:
         assert searcher(dict(SPACE)).suggest(0) == searcher(SPACE).suggest(0)
     with pytest.raises(InvalidInput, match="hyperparameter 'x': got"):
         RandomSearcher({"x": (0, 1)})
+
+
+@pytest.mark.parametrize(("configs", "says"), [(3, "a list"), (["a"], "a table of hyperparameters"), ([], "got none")])
+def test_a_list_that_holds_no_configurations_is_refused(configs, says) -> None:
+    with pytest.raises(InvalidInput, match=says):
+        ListSearcher(configs)
 
 
 def test_a_trial_that_begins_anew_survives_no_phase_twice() -> None:

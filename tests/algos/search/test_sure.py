@@ -96,6 +96,7 @@ def test_a_score_that_is_no_number_and_a_failure_rank_below_all() -> None:
         ({"n_configs": 1001}, "1000 at most, got 1001"),
         ({"rungs": (0.3, 0.1)}, "rungs one after the other"),
         ({"rungs": (1.3,)}, "rungs"),
+        ({"rungs": 0.1}, "rungs to be a list"),
         ({"eta": 1}, "eta >= 2"),
         ({"seeds": 0}, "seeds"),
     ],

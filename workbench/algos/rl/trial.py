@@ -25,10 +25,10 @@ from workbench.algos.rl.settings import RMSPropSettings, Settings
 from workbench.algos.rl.workers import Workers
 from workbench.core.checks import plain_seed
 from workbench.core.machine import cores_a_slot
-from workbench.core.protocols import Metrics, Progress
+from workbench.core.protocols import MOST_RETURNS, Metrics, Progress
 
 PROGRESS_S = 0.5  # seconds between two calls of progress
-LAST_RETURNS = 10  # of a phase's games, kept beside its score: what PBT compares (1711.09846, Sec. 4.1.1)
+LAST_RETURNS = MOST_RETURNS  # of a phase's games, kept beside its score
 
 
 class Trial(ABC):

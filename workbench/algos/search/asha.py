@@ -6,10 +6,10 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from workbench.algos.search.rungs import check_eta, phases_in_all, rung_ends, rung_words, rungs_by_eta
+from workbench.algos.search.rungs import phases_in_all, rung_ends, rung_words, rungs_by_eta
 from workbench.algos.search.searchers import Searched, searcher_of
 from workbench.algos.search.trials import Trials
-from workbench.core.checks import COUNT, SEED, check, check_named
+from workbench.core.checks import COUNT, SEED, check, check_named, whole
 from workbench.core.protocols import Decision, Report, Run, Verdict
 from workbench.core.seeds import scheduler_generator
 from workbench.core.showing import settings_html
@@ -23,8 +23,8 @@ class ASHA:
 
     ``promotion`` (Algorithm 2): a trial that ends a rung is paused; a free node takes the best trial that is in the top
     1/eta of the highest rung that has such a trial and goes on with it, or else starts a new configuration.
-    ``stopping``: a trial that ends a rung goes on if it is in the top 1/eta of those that ended it so far, the first
-    one always, and is stopped otherwise; it needs no preemption.
+    ``stopping``: a trial that ends a rung goes on if it is in the top 1/eta of those that ended it so far, the best
+    of them always, and is stopped otherwise; it needs no preemption.
 
     The paper says nothing of equal scores. In ``promotion`` the earlier report ranks higher, and a rung's top 1/eta
     is as large as ever. In ``stopping`` a draw orders them: if the earlier ranked higher, nobody but the first would go
@@ -65,8 +65,8 @@ class ASHA:
     def __post_init__(self) -> None:
         check(self, SEED, "seed")
         self.searcher = searcher_of(self, self.searcher, self.seed)
-        check(self, COUNT, "n_trials", "n_phases", "min_phases")
-        check_eta(self, self.eta)
+        check(self, COUNT, "n_trials", "n_phases")
+        check(self, whole(1, self.n_phases), "min_phases")
         check_named(self, "variant", VARIANTS)
         self._trials = Trials(self.searcher, self.n_trials)
         self.n_trials = self._trials.n_left
@@ -110,30 +110,30 @@ class ASHA:
                 rung.drop(trial)
             else:
                 rung.add_failed()
-            return {trial: Decision(Verdict.STOP, {"mode": "failed"})} | self._close(trial)
+            return {trial: Decision(Verdict.STOP, {"mode": "failed"})} | self._close()
         if report.phase < rung.phases - 1:
             return {trial: Decision(Verdict.CONTINUE, {"mode": "rung", "rung": at})}
-        order = float(self._rng.random()) if self.variant == "stopping" else rung.n
-        place = rung.add(trial, report.score, order)
-        why = {"rung": at, "place": place, "reported": rung.n, "kept": rung.n_top}
+        stopping = self.variant == "stopping"
+        place = rung.add(trial, report.score, float(self._rng.random()) if stopping else rung.n)
+        why = {"rung": at, "place": place, "reported": rung.n, "kept": max(rung.n_top, int(stopping))}
         if rung.phases == self.n_phases:
             self._trials.end(trial)
-            return {trial: Decision(Verdict.STOP, {"mode": "finished", **why})} | self._close(trial)
-        if self.variant == "stopping":
-            return {trial: self._pass_or_stop(trial, at, place, why)}
+            return {trial: Decision(Verdict.STOP, {"mode": "finished", **why})} | self._close()
+        if stopping:
+            return {trial: self._pass_or_stop(trial, at, why)}
         if self._promotable() == at and rung.best == trial:
             rung.promote()
             self._rung_of[trial] = at + 1
             return {trial: Decision(Verdict.CONTINUE, {"mode": "promoted", **why})}
         self._trials.rest(trial)
         self._paused.add(trial)
-        return {trial: Decision(Verdict.PAUSE, {"mode": "waiting", **why})} | self._close(None)
+        return {trial: Decision(Verdict.PAUSE, {"mode": "waiting", **why})} | self._close()
 
     def _hear(self, report: Report) -> None:
         """What a variant with rungs of its own learns from a report, before it is judged."""
 
-    def _pass_or_stop(self, trial: int, at: int, place: int, why: Mapping[str, int]) -> Decision:
-        if place <= max(1, why["kept"]):
+    def _pass_or_stop(self, trial: int, at: int, why: Mapping[str, int]) -> Decision:
+        if why["place"] <= why["kept"]:
             self._rung_of[trial] = at + 1
             return Decision(Verdict.CONTINUE, {"mode": "promoted", **why})
         self._trials.end(trial)
@@ -145,7 +145,7 @@ class ASHA:
             return None
         return next((at for at in range(len(self._rungs) - 2, -1, -1) if self._rungs[at].may_promote), None)
 
-    def _close(self, reporter: int | None) -> dict[int, Decision]:
+    def _close(self) -> dict[int, Decision]:
         """Stop all who wait once nothing can change their places any more."""
         if self._trials.n_running or self._promotable() is not None or self._trials.more_to_come:
             return {}

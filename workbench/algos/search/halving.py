@@ -6,10 +6,10 @@ from typing import Any
 
 from workbench.algos.search.bracket import Bracket, Places, check_nodes
 from workbench.algos.search.hypertrick import check_rate
-from workbench.algos.search.rungs import Rung, check_eta, phases_in_all, rung_words, rungs_by_eta, rungs_by_rate
+from workbench.algos.search.rungs import Rung, phases_in_all, rung_words, rungs_by_eta, rungs_by_rate
 from workbench.algos.search.searchers import Searched, searcher_of
 from workbench.algos.search.trials import Trials
-from workbench.core.checks import COUNT, check, check_named
+from workbench.core.checks import COUNT, TRUTH, check, check_named, whole
 from workbench.core.errors import InvalidInput
 from workbench.core.protocols import Decision, Report, Run
 from workbench.core.showing import settings_html
@@ -71,7 +71,9 @@ class SuccessiveHalving:
 
     def __post_init__(self) -> None:
         self.searcher = searcher_of(self, self.searcher)
-        check(self, COUNT, "n_trials", "n_phases", "min_phases")
+        check(self, COUNT, "n_trials", "n_phases")
+        check(self, whole(1, self.n_phases), "min_phases")
+        check(self, TRUTH, "restart")
         check_named(self, "allocation", ALLOCATIONS)
         if self.n_configs is None:
             self.n_configs = self.n_trials
@@ -79,7 +81,6 @@ class SuccessiveHalving:
         self._trials = Trials(self.searcher, self.n_configs)
         self.n_configs = n = self._trials.n_left
         if self.eviction_rate is None:
-            check_eta(self, self.eta)
             rungs = rungs_by_eta(n, self.n_phases, self.eta, self.min_phases)
         else:
             check_rate(self.eviction_rate)

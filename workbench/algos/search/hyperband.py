@@ -6,11 +6,11 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from workbench.algos.search.bracket import Bracket, check_nodes
-from workbench.algos.search.rungs import Rung, check_eta, phases_in_all, rung_ends, rung_words
+from workbench.algos.search.rungs import Rung, phases_in_all, rung_ends, rung_words
 from workbench.algos.search.searchers import Searched, searcher_of
 from workbench.algos.search.trials import Trials
-from workbench.core.checks import COUNT, check, check_named
-from workbench.core.errors import InvalidInput
+from workbench.core.checks import COUNT, TRUTH, check, check_named
+from workbench.core.errors import InvalidInput, unknown
 from workbench.core.protocols import Decision, Report, Run
 from workbench.core.showing import settings_html
 
@@ -69,8 +69,8 @@ class Hyperband:
     def __post_init__(self) -> None:
         self.searcher = searcher_of(self, self.searcher)
         check(self, COUNT, "n_phases", "rounds")
-        check_eta(self, self.eta)
-        for name, allowed in (("formula", FORMULAS), ("order", ORDERS), ("allocation", ALLOCATIONS)):
+        check(self, TRUTH, "restart")
+        for name, allowed in (("order", ORDERS), ("allocation", ALLOCATIONS)):
             check_named(self, name, allowed)
         once = bracket_table(self.n_phases, self.eta, self.formula)
         table = once * self.rounds
@@ -144,6 +144,8 @@ def bracket_table(n_phases: int, eta: float = 3, formula: str = "hypertrick") ->
     >>> [[(r.n_trials, r.phases) for r in rungs] for rungs in bracket_table(9)]
     [[(9, 1), (3, 3), (1, 9)], [(3, 3), (1, 9)], [(3, 9)]]
     """
+    if formula not in FORMULAS:
+        raise unknown("formula", formula, FORMULAS)
     ends = rung_ends(n_phases, eta)
     s_max = len(ends) - 1
     table = []

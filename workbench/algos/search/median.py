@@ -9,7 +9,7 @@ from typing import Any
 
 from workbench.algos.search.searchers import Searched, searcher_of
 from workbench.algos.search.trials import Trials
-from workbench.core.checks import COUNT, check
+from workbench.core.checks import COUNT, TRUTH, check
 from workbench.core.protocols import Decision, Report, Run, Verdict
 from workbench.core.showing import reason_text, settings_html
 
@@ -52,6 +52,7 @@ class MedianStopping:
         self.searcher = searcher_of(self, self.searcher)
         check(self, COUNT, "n_trials", "n_phases")
         check(self, COUNT, "grace_phases", "min_reports")
+        check(self, TRUTH, "completed_only")
         self._trials = Trials(self.searcher, self.n_trials)
         self.n_trials = self._trials.n_left
         self._averages = [[] for _ in range(self.n_phases)]  # of each phase, sorted

@@ -5,6 +5,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from workbench.algos.search.pbt import PBT, Member
+from workbench.core.checks import COUNT, check_each
 from workbench.core.errors import InvalidInput
 from workbench.core.showing import so_many
 
@@ -33,10 +34,9 @@ class MFPBT(PBT):
     intervals: Sequence[int] = (1, 10, 25, 50)
 
     def __post_init__(self) -> None:
-        self.intervals = tuple(self.intervals)
-        whole = all(isinstance(n, int) and not isinstance(n, bool) and n >= 1 for n in self.intervals)
-        if not self.intervals or not whole:
-            raise InvalidInput(f"MFPBT needs intervals of 1 or more phases, got {self.intervals}: try (1, 2, 5)")
+        check_each(self, COUNT, "intervals")
+        if not self.intervals:
+            raise InvalidInput("MFPBT needs one or more intervals, got none: try (1, 2, 5)")
         super().__post_init__()
         if len(self._members) < 2 * len(self.intervals):
             raise InvalidInput(

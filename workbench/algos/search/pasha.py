@@ -7,8 +7,11 @@ from itertools import combinations, pairwise
 import numpy as np
 
 from workbench.algos.search.asha import ASHA
+from workbench.core.checks import Rule, check, is_number
 from workbench.core.errors import InvalidInput
 from workbench.core.protocols import Report
+
+_PERCENTILE = Rule("in [0, 100]", lambda value: is_number(value) and 0 <= value <= 100)
 
 
 @dataclass
@@ -35,8 +38,7 @@ class PASHA(ASHA):
         super().__post_init__()
         if self.variant != "promotion":
             raise InvalidInput(f"PASHA pauses and promotes: leave variant at 'promotion', got {self.variant!r}")
-        if not 0 <= self.percentile <= 100:
-            raise InvalidInput(f"PASHA needs 0 <= percentile <= 100, got {self.percentile}")
+        check(self, _PERCENTILE, "percentile")
         self._closed = self._rungs[2:]
         self._rungs = self._rungs[:2]
 

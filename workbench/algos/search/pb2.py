@@ -7,7 +7,7 @@ import numpy.typing as npt
 
 from workbench.algos.search.pbt import PBT, Member
 from workbench.algos.search.surrogate import positions
-from workbench.core.checks import COUNT, FROM_ZERO, PART, check
+from workbench.core.checks import COUNT, FROM_ZERO, PART, SHARE, check
 from workbench.core.protocols import Config
 
 Array = npt.NDArray[np.float64]
@@ -50,7 +50,8 @@ class PB2(PBT):
         super().__post_init__()
         check(self, COUNT, "draws", "warmup")
         check(self, FROM_ZERO, "kappa")
-        check(self, PART, "forget", "length")
+        check(self, PART, "forget")
+        check(self, SHARE, "length")
 
     def _learn(self, member: Member) -> None:
         """Note by how much the score rose in the phase; what a member has been given is known with its first."""

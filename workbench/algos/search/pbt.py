@@ -11,7 +11,7 @@ import numpy as np
 
 from workbench.algos.search.searchers import Searched, searcher_of
 from workbench.algos.search.trials import Trials
-from workbench.core.checks import COUNT, FROM_ZERO, PART, SEED, check, check_named
+from workbench.core.checks import COUNT, FROM_ZERO, PART, POSITIVE, SEED, TRUTH, check, check_each, check_named, whole
 from workbench.core.errors import InvalidInput, SchedulerError
 from workbench.core.protocols import Config, Decision, Report, Run, Verdict
 from workbench.core.seeds import scheduler_generator
@@ -106,10 +106,12 @@ class PBT:
     def __post_init__(self) -> None:
         check(self, SEED, "seed")
         self.searcher = searcher_of(self, self.searcher, self.seed)
-        self.factors = tuple(self.factors)
         check(self, COUNT, "population", "n_phases", "last_scores")
+        check(self, TRUTH, "explore", "copy_config", "copy_weights")
         check(self, FROM_ZERO, "burn_in")
         check_named(self, "exploit", EXPLOITS)
+        if self.exploit == "t-test":
+            check(self, whole(2), "last_scores")  # of one there is no spread, and nobody would ever copy
         check(self, PART, "share", "level", "resample", "noise")
         if not 0 < self.share <= 0.5:
             raise InvalidInput(f"PBT needs 0 < share <= 0.5, got {self.share}: top and bottom may not overlap")
@@ -119,8 +121,9 @@ class PBT:
         space = getattr(self.searcher, "space", None) if self.space is None else self.space
         if space is None:
             raise InvalidInput("PBT changes hyperparameters within a space, and this searcher has none: pass space=…")
-        if not self.factors or not all(0 < f < math.inf for f in self.factors):
-            raise InvalidInput(f"PBT needs one or more positive factors, got {self.factors}: try (0.8, 1.2)")
+        check_each(self, POSITIVE, "factors")
+        if not self.factors:
+            raise InvalidInput("PBT needs one or more positive factors, got none: try (0.8, 1.2)")
         self._space: Space = space
         self._rng = scheduler_generator(self.seed)
         self._turn = 0  # counts who has waited

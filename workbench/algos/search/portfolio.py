@@ -9,7 +9,7 @@ from workbench.algos.search.hyperband import bracket_table, completion_rate
 from workbench.algos.search.hypertrick import HyperTrick, eviction_rate_for
 from workbench.algos.search.searchers import Searched, searcher_of
 from workbench.algos.search.trials import Trials
-from workbench.core.checks import COUNT, SEED, check, check_value
+from workbench.core.checks import COUNT, DECAY, SEED, check, check_each
 from workbench.core.errors import InvalidInput
 from workbench.core.protocols import Config, Decision, Expectation, Report, Run, Verdict
 from workbench.core.showing import settings_html, so_many
@@ -50,15 +50,14 @@ class Portfolio:
     def __post_init__(self) -> None:
         check(self, SEED, "seed")
         self.searcher = searcher_of(self, self.searcher, self.seed)
-        self.sizes, self.eviction_rates = tuple(self.sizes), tuple(self.eviction_rates)
         check(self, COUNT, "n_phases")
+        check_each(self, COUNT, "sizes")
+        check_each(self, DECAY, "eviction_rates")
         if not self.sizes or len(self.sizes) != len(self.eviction_rates):
             raise InvalidInput(
                 "Portfolio needs a size and an eviction rate for each HyperTrick, "
                 f"got {so_many(len(self.sizes), 'size')} and {so_many(len(self.eviction_rates), 'rate')}"
             )
-        for size in self.sizes:
-            check_value(self, COUNT, "sizes", size)
         if isinstance(self.searcher, Sized) and len(self.searcher) < sum(self.sizes):
             raise InvalidInput(
                 f"Portfolio needs {sum(self.sizes)} configurations, the searcher has {len(self.searcher)}: "

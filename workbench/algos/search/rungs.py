@@ -42,6 +42,7 @@ def rung_words(reason: Mapping[str, Any]) -> str:
 
 def rung_ends(n_phases: int, eta: float, min_phases: int = 1) -> list[int]:
     """Phases at which rungs end: R, R/eta, R/eta², … down to `min_phases`, rounded down, in rising order."""
+    check_eta(eta)
     ends = [float(n_phases)]
     while ends[-1] / eta >= min_phases - 1e-9:
         ends.append(ends[-1] / eta)
@@ -74,7 +75,7 @@ def phases_in_all(rungs: Sequence[Rung], *, restart: bool) -> int:
     return sum(rung.n_trials * (rung.phases - (0 if restart else b)) for rung, b in zip(rungs, before, strict=True))
 
 
-def check_eta(scheduler: object, eta: float) -> None:
+def check_eta(eta: float) -> None:
     """Raise `InvalidInput` unless eta >= 2: below, rungs would fall on the same phase."""
     if not is_number(eta) or not 2 <= eta < math.inf:
-        raise InvalidInput(f"{type(scheduler).__name__} needs a number eta >= 2, got {eta!r}: 3 is usual")
+        raise InvalidInput(f"rungs need a number eta >= 2, got {eta!r}: 3 is usual")

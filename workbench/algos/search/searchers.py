@@ -5,7 +5,7 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
-from workbench.core.checks import SEED, check
+from workbench.core.checks import SEED, TABLE, check, check_each
 from workbench.core.domains import Domain
 from workbench.core.errors import InvalidInput
 from workbench.core.failures import short
@@ -105,6 +105,7 @@ class ListSearcher:
     _repr_html_ = settings_html
 
     def __post_init__(self) -> None:
+        check_each(self, TABLE, "configs")
         if not self.configs:
             raise InvalidInput("ListSearcher needs one or more configurations, got none")
 

@@ -11,7 +11,7 @@ from workbench.algos.search.rungs import check_eta
 from workbench.algos.search.searchers import Searched, searcher_of
 from workbench.algos.search.surrogate import Indices, Surrogate
 from workbench.algos.search.trials import Trials
-from workbench.core.checks import COUNT, PART, SEED, check, check_value
+from workbench.core.checks import COUNT, PART, SEED, check, check_each
 from workbench.core.errors import InvalidInput
 from workbench.core.protocols import Decision, Report, Run, Verdict
 from workbench.core.seeds import scheduler_generator
@@ -85,15 +85,13 @@ class Sure:
     def __post_init__(self) -> None:
         check(self, SEED, "seed")
         self.searcher = searcher_of(self, self.searcher, self.seed)
-        self.rungs = tuple(self.rungs)
         check(self, COUNT, "n_configs", "n_phases")
         check(self, COUNT, "finalists", "seeds", "warmup")
         if self.n_configs > MOST:
             raise InvalidInput(f"Sure holds each configuration against each, {MOST} at most, got {self.n_configs}")
-        check_eta(self, self.eta)
+        check_eta(self.eta)
         check(self, PART, "smooth")
-        for share in self.rungs:
-            check_value(self, PART, "rungs", share)
+        check_each(self, PART, "rungs")
         if list(self.rungs) != sorted(self.rungs):
             raise InvalidInput(f"Sure needs rungs one after the other, got {self.rungs}: try (0.1, 0.3)")
         self._ends = [max(1, round(share * self.n_phases)) for share in self.rungs]

@@ -1,0 +1,68 @@
+"""Whatever a scheduler asks for or answers that makes no sense is refused, by the loop and by races alike."""
+
+import pytest
+
+from tests.support import RandomTimes
+from workbench.core.errors import SchedulerError
+from workbench.core.protocols import Decision, Run, Verdict
+from workbench.simulation import simulate
+from workbench.simulation.cluster import VirtualCluster
+
+
+class Two:
+    """Two trials of one phase."""
+
+    n_trials, n_phases, expected_phases = 2, 1, 2.0
+
+    def __init__(self) -> None:
+        self.started = 0
+
+    def ask(self):
+        self.started += 1
+        return Run(self.started - 1, {"x": 1}) if self.started <= 2 else None
+
+    def tell(self, report):
+        return {report.trial: Decision(Verdict.STOP, {"mode": "finished"})}
+
+
+def refused(scheduler, events, said) -> None:
+    with pytest.raises(SchedulerError, match=said):
+        simulate(scheduler, RandomTimes(), VirtualCluster(2), events=events)
+
+
+@pytest.mark.parametrize("events", [None, []], ids=["raced", "logged"])
+@pytest.mark.parametrize(
+    ("wrong", "said"),
+    [
+        ({"x": 1}, r"ask\(\) of Mistaken gave {'x': 1}: give Run\(trial, config\)"),
+        (Run(0, 0, {"x": 1}), r"ask\(\) of Mistaken gave Run\(trial=0, config=0.*: give Run\(trial, config\)"),
+        (Run(0, {"x": 1}), "Mistaken asks for trial 0, which is running: a new one has a number of its own"),
+        (Run(1, {"x": 1}, parent=7), "trial 1 to go on from trial 7, which it has not asked for"),
+    ],
+)
+def test_a_scheduler_that_asks_for_what_is_no_trial_is_told_so(wrong, said, events) -> None:
+    class Mistaken(Two):
+        def ask(self):
+            return super().ask() if not self.started else wrong
+
+    refused(Mistaken(), events, said)
+
+
+@pytest.mark.parametrize("events", [None, []], ids=["raced", "logged"])
+@pytest.mark.parametrize(
+    ("wrong", "said"),
+    [
+        (None, r"tell\(\) of Mistaken gave None: give {trial: Decision"),
+        (Decision(Verdict.STOP), r"tell\(\) of Mistaken gave Decision.*: give {trial: Decision"),
+        ({0: Verdict.STOP}, r"tell\(\) of Mistaken gave {0: .*: give {trial: Decision"),
+        ({0: Decision("stop")}, r"tell\(\) of Mistaken gave {0: .*: give {trial: Decision"),
+        ({0: Decision(Verdict.STOP), 9: Decision(Verdict.STOP)}, "answers for trial 9, which it has not asked for"),
+        ({}, r"gave no decision for trial \d, whose report it was"),
+    ],
+)
+def test_a_scheduler_whose_answer_is_no_decision_is_told_so(wrong, said, events) -> None:
+    class Mistaken(Two):
+        def tell(self, report):
+            return wrong
+
+    refused(Mistaken(), events, said)

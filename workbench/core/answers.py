@@ -1,0 +1,60 @@
+"""What a scheduler may ask for and answer: it may be anybody's, and is told in one line what is wrong with it."""
+
+from collections.abc import Callable, Container, Mapping
+from typing import Any
+
+from workbench.core.errors import SchedulerError
+from workbench.core.failures import short
+from workbench.core.ledger import TrialState
+from workbench.core.protocols import Decision, Report, Run, Scheduler, Verdict
+
+
+def asked(scheduler: Scheduler, state: Callable[[int], TrialState | None]) -> Run | None:
+    """Ask for the next trial, and refuse what is none.
+
+    Parameters
+    ----------
+    scheduler : Scheduler
+    state : callable
+        Trial → where it stands; ``None``: nobody has asked for it.
+    """
+    run: Any = scheduler.ask()
+    if run is None:
+        return None
+    name = type(scheduler).__name__
+    if not isinstance(run, Run) or not isinstance(run.config, Mapping):
+        raise SchedulerError(
+            f"ask() of {name} gave {short(run)}: give Run(trial, config), config being a dict, or None to start "
+            "nothing now"
+        )
+    stands = state(run.trial)
+    if stands not in (None, TrialState.PAUSED, TrialState.SET_ASIDE):
+        raise SchedulerError(
+            f"{name} asks for trial {run.trial}, which is {stands}: a new one has a number of its own, and only a "
+            "paused one is asked for again"
+        )
+    if run.parent is not None and state(run.parent) is None:
+        raise SchedulerError(
+            f"{name} asks for trial {run.trial} to go on from trial {short(run.parent)}, which it has not asked for: "
+            "a parent is an earlier trial"
+        )
+    return run
+
+
+def answered(decisions: Any, scheduler: Scheduler, report: Report, known: Container[int]) -> Mapping[int, Decision]:
+    """Refuse what is no answer to a report, and one that leaves the reporter waiting; `known` has the trials so far."""
+    name = type(scheduler).__name__
+    if not isinstance(decisions, Mapping) or not all(
+        isinstance(decision, Decision) and isinstance(decision.verdict, Verdict) for decision in decisions.values()
+    ):
+        raise SchedulerError(
+            f"tell() of {name} gave {short(decisions)}: give {{trial: Decision(Verdict.CONTINUE, {{'mode': …}})}}"
+        )
+    if unknown := [trial for trial in decisions if trial not in known]:
+        raise SchedulerError(f"tell() of {name} answers for trial {short(unknown[0])}, which it has not asked for")
+    if report.trial not in decisions and not report.failed:
+        raise SchedulerError(
+            f"tell() of {name} gave no decision for trial {report.trial}, whose report it was: it may continue, hold, "
+            "pause or stop"
+        )
+    return decisions
