@@ -255,7 +255,7 @@ class Trial(ABC):
             while not self._workers.wait(PROGRESS_S):
                 now = self.steps, self.learner.descents
                 if now != seen:
-                    self._report_if_due(after_s=0)
+                    self._report_if_due(at_once=True)
                 seen = now
                 look()
         finally:
@@ -329,9 +329,9 @@ class Trial(ABC):
             }
         )
 
-    def _report_if_due(self, after_s: float = PROGRESS_S) -> None:
-        """Report if it is so many seconds since the last time; raises what ends the phase."""
-        if self._meter.seconds - (self._last.seconds if self._last else 0.0) >= after_s:
+    def _report_if_due(self, *, at_once: bool = False) -> None:
+        """Report if it is PROGRESS_S seconds since the last time, or at once; raises what ends the phase."""
+        if at_once or self._meter.seconds - (self._last.seconds if self._last else 0.0) >= PROGRESS_S:
             reading = self._meter.reading()
             self._progress(self._metrics(reading, self._last))
             self._last = reading
