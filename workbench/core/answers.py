@@ -43,18 +43,24 @@ def asked(scheduler: Scheduler, state: Callable[[int], TrialState | None]) -> Ru
 
 def answered(decisions: Any, scheduler: Scheduler, report: Report, known: Container[int]) -> Mapping[int, Decision]:
     """Refuse what is no answer to a report, and one that leaves the reporter waiting; `known` has the trials so far."""
-    name = type(scheduler).__name__
-    if not isinstance(decisions, Mapping) or not all(
-        isinstance(decision, Decision) and isinstance(decision.verdict, Verdict) for decision in decisions.values()
-    ):
-        raise SchedulerError(
-            f"tell() of {name} gave {short(decisions)}: give {{trial: Decision(Verdict.CONTINUE, {{'mode': …}})}}"
-        )
-    if unknown := [trial for trial in decisions if trial not in known]:
-        raise SchedulerError(f"tell() of {name} answers for trial {short(unknown[0])}, which it has not asked for")
+    if not isinstance(decisions, Mapping):
+        raise _no_decisions(decisions, scheduler)
+    for trial, decision in decisions.items():  # a loop, for millions of reports in virtual time
+        if not isinstance(decision, Decision) or not isinstance(decision.verdict, Verdict):
+            raise _no_decisions(decisions, scheduler)
+        if trial not in known:
+            name = type(scheduler).__name__
+            raise SchedulerError(f"tell() of {name} answers for trial {short(trial)}, which it has not asked for")
     if report.trial not in decisions and not report.failed:
         raise SchedulerError(
-            f"tell() of {name} gave no decision for trial {report.trial}, whose report it was: it may continue, hold, "
-            "pause or stop"
+            f"tell() of {type(scheduler).__name__} gave no decision for trial {report.trial}, whose report it was: it "
+            "may continue, hold, pause or stop"
         )
     return decisions
+
+
+def _no_decisions(answer: object, scheduler: Scheduler) -> SchedulerError:
+    return SchedulerError(
+        f"tell() of {type(scheduler).__name__} gave {short(answer)}: "
+        "give {trial: Decision(Verdict.CONTINUE, {'mode': …})}"
+    )
