@@ -27,6 +27,7 @@ from workbench.knowledge.frames import frames_of
 from workbench.knowledge.reader import POINT
 from workbench.paper.ba3c.hosts import link_rates
 from workbench.paper.catalogue import recorded
+from workbench.paper.ga3c.agents import ways
 from workbench.paper.hts.speedup import speedups
 from workbench.paper.hypertrick import toy_problem
 from workbench.paper.pbt import ablations, gans
@@ -66,6 +67,12 @@ def learned() -> go.Figure:
     kept = recorded("ga3c-against-sb3-atari")
     curves = kept.frame.assign(variant=kept.frame["system"].map({"default": "GA3C", "a2c": "Stable-Baselines3's A2C"}))
     return figures.bands(variant_bands(curves), f"Ms. Pac-Man · {kept.scale}", "frames", "score (last 100 games)")
+
+
+def agents_of_table_3() -> go.Figure:
+    title = "GA3C on games of Table 3: scores at the ends of phases; Pong's median and range of three seeds"
+    drawn = figures.bands(variant_bands(ways()), title, "frames", "0 random play, 1 the paper's agent")
+    return drawn.add_hline(1, line_dash="dot")
 
 
 def training_batch() -> go.Figure:
@@ -185,6 +192,7 @@ FIGURES: dict[str, Callable[[], go.Figure]] = {
     "hts-asynchronous": asynchronous,
     "compared": compared,
     "ga3c-learns": learned,
+    "ga3c-table-3": agents_of_table_3,
     "seeds": seeds_of_curves,
     "own": lambda: own_study().figures()["parallel coordinates"],
     "objectives": lambda: own_study().figures()["objectives"],
