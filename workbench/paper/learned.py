@@ -42,15 +42,26 @@ def page_of_what_was_learned(root: str | Path = DATA) -> str:
 
 
 def _agents(root: Path) -> Iterator[tuple[str, ...]]:
-    """Agents that were evaluated by the protocol of their paper, a row a game."""
+    """Agents that were evaluated by the protocol of their paper: a row a game, and one of the games with one agent."""
     by_game: dict[str, dict[str, list[dict[str, Any]]]] = {}
     for name, evaluations in evaluated(root):
         by_game.setdefault(evaluations[0]["game"], {})[name] = evaluations
+    lone: dict[str, list[dict[str, Any]]] = {}
     for game, known in by_game.items():
-        means = "; ".join(", ".join(f"{each['mean']:.1f}" for each in agents) for agents in known.values())
-        n, n_games = sum(map(len, known.values())), {each["n_episodes"] for agents in known.values() for each in agents}
-        words = f"{means}: means of {' or '.join(map(str, sorted(n_games)))} games"
-        yield ", ".join(f"`{name}`" for name in known), game, f"{so_many(n, 'agent')} of GA3C", words
+        if (n := sum(map(len, known.values()))) > 1:
+            yield _row_of_agents(known, game, f"{n} agents of GA3C")
+        else:
+            lone |= known
+    if lone:
+        games = ", ".join(only["game"] for (only,) in lone.values())
+        yield _row_of_agents(lone, games, f"{so_many(len(lone), 'agent')} of GA3C")
+
+
+def _row_of_agents(known: dict[str, list[dict[str, Any]]], games: str, agents: str) -> tuple[str, ...]:
+    means = "; ".join(", ".join(f"{each['mean']:.1f}" for each in of_one) for of_one in known.values())
+    n_games = sorted({each["n_episodes"] for of_one in known.values() for each in of_one})
+    words = f"{means}: means of {' or '.join(map(str, n_games))} games"
+    return ", ".join(f"`{name}`" for name in known), games, agents, words
 
 
 def _last_scores(root: str | Path) -> Iterator[tuple[str, ...]]:
