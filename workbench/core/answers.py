@@ -8,6 +8,8 @@ from workbench.core.failures import short
 from workbench.core.ledger import TrialState
 from workbench.core.protocols import Decision, Report, Run, Scheduler, Verdict
 
+_TABLES = (dict, Mapping)  # asking for a dict first is three times as fast, which virtual time notices
+
 
 def asked(scheduler: Scheduler, state: Callable[[int], TrialState | None]) -> Run | None:
     """Ask for the next trial, and refuse what is none.
@@ -22,7 +24,7 @@ def asked(scheduler: Scheduler, state: Callable[[int], TrialState | None]) -> Ru
     if run is None:
         return None
     name = type(scheduler).__name__
-    if not isinstance(run, Run) or not isinstance(run.config, Mapping):
+    if not isinstance(run, Run) or not isinstance(run.config, _TABLES):
         raise SchedulerError(
             f"ask() of {name} gave {short(run)}: give Run(trial, config), config being a dict, or None to start "
             "nothing now"
@@ -43,7 +45,7 @@ def asked(scheduler: Scheduler, state: Callable[[int], TrialState | None]) -> Ru
 
 def answered(decisions: Any, scheduler: Scheduler, report: Report, known: Container[int]) -> Mapping[int, Decision]:
     """Refuse what is no answer to a report, and one that leaves the reporter waiting; `known` has the trials so far."""
-    if not isinstance(decisions, Mapping):
+    if not isinstance(decisions, _TABLES):
         raise _no_decisions(decisions, scheduler)
     for trial, decision in decisions.items():  # a loop, for millions of reports in virtual time
         if not isinstance(decision, Decision) or not isinstance(decision.verdict, Verdict):
