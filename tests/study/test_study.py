@@ -267,11 +267,12 @@ def test_bad_settings_are_refused_before_anything_starts(study_of, tmp_path, cha
 
 def test_numpys_numbers_may_stand_among_a_study_s_settings(study_of) -> None:
     numbers = {"max_retries": np.int64(1), "stall_s": np.float32(300), "gpus_per_slot": np.float32(0.5)}
+    numbers |= {"nodes": np.int64(2), "weight": np.float64(0.5), "fail_fast": np.bool_(False)}
     run = study_of(scheduler=FullRuns(RandomSearcher(SPACE), 1, 1), seed=np.int64(3), **numbers).run()
     with KnowledgeBase(run.db) as kb:
         assert kb["a study"].spec["seed"] == 3
         settings = kb["a study"].events(Kind.STUDY_STARTED)[0].data["settings"]
-    assert [settings[name] for name in ("max_retries", "stall_s", "gpus_per_slot")] == [1, 300.0, 0.5]
+    assert [settings[name] for name in numbers if name != "nodes"] == [1, 300.0, 0.5, 0.5, False]
 
 
 def test_a_client_that_has_been_closed_is_refused(study_of, client) -> None:

@@ -13,6 +13,7 @@ from workbench.algos.search.seeded import JUDGES, Seeded
 from workbench.core.aim import Aim
 from workbench.core.checks import POSITIVE, check, check_named, plain_seed, whole
 from workbench.core.describe import describe
+from workbench.core.domains import scalar
 from workbench.core.errors import InvalidInput, StudyError, first_line
 from workbench.core.failures import short
 from workbench.core.machine import layout, slots_here
@@ -60,6 +61,8 @@ class Plan:
     def __post_init__(self) -> None:
         object.__setattr__(self, "db", Path(self.db))
         object.__setattr__(self, "trainable", as_factory(self.trainable))
+        for name in ("nodes", "weight", "fail_fast"):
+            object.__setattr__(self, name, scalar(getattr(self, name)))
         check_named(self, "judged_by", tuple(JUDGES))
         if self.seeds != 1 and not isinstance(self.scheduler, Seeded):
             object.__setattr__(self, "scheduler", Seeded(self.scheduler, self.seeds, self.judged_by))
