@@ -48,20 +48,19 @@ def _agents(root: Path) -> Iterator[tuple[str, ...]]:
         by_game.setdefault(evaluations[0]["game"], {})[name] = evaluations
     lone: dict[str, list[dict[str, Any]]] = {}
     for game, known in by_game.items():
-        if (n := sum(map(len, known.values()))) > 1:
-            yield _row_of_agents(known, game, f"{n} agents of GA3C")
+        if sum(map(len, known.values())) > 1:
+            yield _row_of_agents(known, game)
         else:
             lone |= known
     if lone:
-        games = ", ".join(only["game"] for (only,) in lone.values())
-        yield _row_of_agents(lone, games, f"{so_many(len(lone), 'agent')} of GA3C")
+        yield _row_of_agents(lone, ", ".join(only["game"] for (only,) in lone.values()))
 
 
-def _row_of_agents(known: dict[str, list[dict[str, Any]]], games: str, agents: str) -> tuple[str, ...]:
+def _row_of_agents(known: dict[str, list[dict[str, Any]]], games: str) -> tuple[str, ...]:
     means = "; ".join(", ".join(f"{each['mean']:.1f}" for each in of_one) for of_one in known.values())
-    n_games = sorted({each["n_episodes"] for of_one in known.values() for each in of_one})
-    words = f"{means}: means of {' or '.join(map(str, n_games))} games"
-    return ", ".join(f"`{name}`" for name in known), games, agents, words
+    lengths = [each["n_episodes"] for of_one in known.values() for each in of_one]
+    words = f"{means}: means of {' or '.join(map(str, sorted(set(lengths))))} games"
+    return ", ".join(f"`{name}`" for name in known), games, f"{so_many(len(lengths), 'agent')} of GA3C", words
 
 
 def _last_scores(root: str | Path) -> Iterator[tuple[str, ...]]:
