@@ -19,6 +19,7 @@ from workbench.core.failures import short
 from workbench.core.machine import layout, slots_here
 from workbench.core.places import DEFAULT_DB, check_checkpoints, check_study_name
 from workbench.core.protocols import Event, Executor, Scheduler, TrainableFactory, ranks_needed
+from workbench.core.record import RUN_SETTINGS
 from workbench.core.registry import REGISTRY
 from workbench.core.space import space_of
 
@@ -61,7 +62,7 @@ class Plan:
     def __post_init__(self) -> None:
         object.__setattr__(self, "db", Path(self.db))
         object.__setattr__(self, "trainable", as_factory(self.trainable))
-        for name in ("nodes", "weight", "fail_fast"):
+        for name in ("nodes", *RUN_SETTINGS):  # the log keeps them
             object.__setattr__(self, name, scalar(getattr(self, name)))
         check_named(self, "judged_by", tuple(JUDGES))
         if self.seeds != 1 and not isinstance(self.scheduler, Seeded):

@@ -9,7 +9,6 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from workbench.core.domains import scalar
 from workbench.core.drive import drive
 from workbench.core.errors import FirstTrialsFailed, StudyError
 from workbench.core.failures import Hopeless
@@ -90,7 +89,7 @@ class StudyRun(AttachedStudy):
         _refuse_without_checkpoints(study, past)
         for event in past:
             self._progress.see(event)
-        settings = {key: scalar(getattr(study, key)) for key in RUN_SETTINGS}
+        settings = {key: getattr(study, key) for key in RUN_SETTINGS}
         record = {**record, "aim": study.aim.to_json(), "settings": settings}
         if study.checkpoints is not None:
             record["checkpoints"] = study.checkpoints
