@@ -273,7 +273,7 @@ def _first_two(owner: npt.NDArray[np.intp], at: Floats) -> dict[int, Floats]:
 
 
 def _frames_at(points: npt.NDArray[Any], owner: npt.NDArray[np.intp], scored: npt.NDArray[np.bool_]) -> Floats:
-    """Give the frames that were reported with the scores `told`, beside them in the log; NaN where none were."""
+    """Give the frames that were reported with the points `scored`, beside them in the log; NaN where none were."""
     scores = np.flatnonzero(scored)
     frames = np.full(len(scores), np.nan)
     for step in (1, -1):
