@@ -6,6 +6,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
+from workbench.core.checks import is_number, whole
 from workbench.core.errors import InvalidInput, refuse_unknown, unknown
 from workbench.core.ledger import Ledger, TrialState
 from workbench.core.protocols import Config, Event, Kind
@@ -169,16 +170,16 @@ def _changed(trial: int, config: Config, changes: Config, space: object) -> Conf
 
 def _is_like(value: object, known: object) -> bool:
     """Tell whether a value may stand where another stands: a finite number for a number, else one of its type."""
-    if isinstance(known, bool) or not isinstance(known, (int, float)):
+    if not is_number(known):
         return type(value) is type(known)
-    return isinstance(value, (int, float)) and not isinstance(value, bool) and abs(value) <= sys.float_info.max
+    return is_number(value) and abs(value) <= sys.float_info.max
 
 
 def _count(request: Request, name: str, default: int | None) -> int:
     n = request.data.get(name, default)
-    if isinstance(n, bool) or not isinstance(n, int) or not 1 <= n <= _MOST_PHASES:
+    if not whole(1, _MOST_PHASES).fits(n):
         raise InvalidInput(f"to {request.action} takes a whole number of {name} from 1 to {_MOST_PHASES}, got {n!r}")
-    return n
+    return int(n)
 
 
 def _clone(

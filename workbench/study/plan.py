@@ -1,6 +1,5 @@
 """What a study is: a scheduler, a trainable, a place and limits, checked; and what they come to."""
 
-import math
 import os
 from collections.abc import Callable, Generator, Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager, nullcontext
@@ -11,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 from workbench.algos.function.factory import as_factory
 from workbench.algos.search.seeded import JUDGES, Seeded
 from workbench.core.aim import Aim
-from workbench.core.checks import POSITIVE, check, check_named, plain_seed, whole
+from workbench.core.checks import POSITIVE, TRUTH, check, check_named, plain_seed, whole
 from workbench.core.describe import describe
 from workbench.core.domains import scalar
 from workbench.core.errors import InvalidInput, StudyError, first_line
@@ -71,13 +70,11 @@ class Plan:
         self._check_where()
         if self.nodes is None and self.client is None:
             object.__setattr__(self, "nodes", nodes_here(self.trainable, self.gpus_per_slot))
-        if self.nodes is not None and (
-            isinstance(self.nodes, bool) or not isinstance(self.nodes, int) or self.nodes < 1
-        ):
+        if not whole(1).or_none().fits(self.nodes):
             raise InvalidInput(f"a study needs a whole number of nodes >= 1, got {self.nodes!r}")
-        if isinstance(self.weight, bool) or not isinstance(self.weight, int | float) or not 0 < self.weight < math.inf:
+        if not POSITIVE.fits(self.weight):
             raise InvalidInput(f"a study's weight is a number above 0, got {self.weight!r}")
-        if not isinstance(self.fail_fast, bool):
+        if not TRUTH.fits(self.fail_fast):
             raise InvalidInput(f"fail_fast is true or false, got {self.fail_fast!r}")
         if self.client is None and (self.nodes or 0) < (n_ranks := ranks_needed(self.trainable)):
             raise InvalidInput(
