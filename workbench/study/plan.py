@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 from workbench.algos.function.factory import as_factory
 from workbench.algos.search.seeded import JUDGES, Seeded
 from workbench.core.aim import Aim
+from workbench.core.answers import check_scheduler
 from workbench.core.checks import POSITIVE, TRUTH, check, check_named, plain_seed, whole
 from workbench.core.describe import describe
 from workbench.core.domains import scalar
@@ -83,15 +84,7 @@ class Plan:
         object.__setattr__(self, "seed", plain_seed(self.seed))
         check(self, whole(0), "max_retries")
         check(self, POSITIVE, "stall_s")
-        if isinstance(self.scheduler, type) or not (hasattr(self.scheduler, "ask") and hasattr(self.scheduler, "tell")):
-            raise InvalidInput(f"a study's scheduler is an object such as HyperTrick(…), got {short(self.scheduler)}")
-        if missing := [
-            name for name in ("n_trials", "n_phases", "expected_phases") if not hasattr(self.scheduler, name)
-        ]:
-            raise InvalidInput(
-                f"{type(self.scheduler).__name__} lacks {', '.join(missing)}: a scheduler has n_trials, n_phases, "
-                "expected_phases, ask() and tell(report)"
-            )
+        check_scheduler(self.scheduler)
         if not (isinstance(self.callbacks, Sequence) and all(map(callable, self.callbacks))):
             raise InvalidInput(f"callbacks is a list of functions of a list of events, got {self.callbacks!r}")
         _ = self.aim  # checks what it is made of
