@@ -51,6 +51,7 @@ ELSEWHERE = {  # what is no more than a part of something, and is tested as that
     "cluster/tasks.py": "cluster/test_dask.py",
     "cluster/worker.py": "cluster/test_dask.py",
     "core/domains.py": "core/test_space.py",
+    "core/imports.py": "study/test_own.py",
     "core/places.py": "paper/test_catalogue.py",
     "core/protocols.py": "algos/search/test_contract.py",
     "core/registry.py": "core/test_describe.py",

@@ -12,12 +12,13 @@ from workbench.core.aim import Aim
 from workbench.core.checks import plain_seed
 from workbench.core.describe import Registry, build, made, settings_of, without_retired
 from workbench.core.errors import InvalidInput, refuse_unknown, unknown
+from workbench.core.imports import imported
 from workbench.core.ledger import Ledger
 from workbench.core.protocols import ranks_needed
 from workbench.core.record import code_named, in_drawn_order, last_settings, own_classes, scheduler_from_record
 from workbench.core.registry import SCHEDULERS, SEARCHERS
 from workbench.core.space import Space
-from workbench.study.own import imported, trainable_from, with_own
+from workbench.study.own import trainable_from, with_own
 from workbench.study.plan import nodes_here
 from workbench.study.study import Study
 
