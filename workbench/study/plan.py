@@ -27,6 +27,7 @@ if TYPE_CHECKING:
     from distributed import Client
 
     from workbench.cluster.checkpoints import CheckpointStore
+    from workbench.knowledge import RecordedStudy
 
 Callback = Callable[[Sequence[Event]], None]
 """Called with the events of every append to the log, in order, once they are written; progress inside phases is among
@@ -208,9 +209,20 @@ def checkpoint_store(db: str | Path, name: str, elsewhere: str | None = None) ->
     return CheckpointStore(elsewhere or str(beside.absolute()))
 
 
-def anothers_place(place: str, name: str) -> StudyError:
+def anothers_place(place: str, name: str, cure: str = "") -> StudyError:
     """Say that another study's checkpoints go to a place."""
-    return StudyError(
-        f"{place} is another study's place of checkpoints, as {place}/.study says: give study {name!r} a place of its "
-        "own, or remove that file if the other study is gone"
-    )
+    cure = cure or f"give study {name!r} a place of its own, or remove that file if the other study is gone"
+    return StudyError(f"{place} is another study's place of checkpoints, as {place}/.study says: {cure}")
+
+
+def check_whose(place: str, study: "RecordedStudy") -> None:
+    """Refuse a place that was named for a study's checkpoints if its mark is another's.
+
+    Raises
+    ------
+    StudyError
+    """
+    from workbench.cluster.place import Place
+
+    if Place(place).owner() not in ("", study.identity):
+        raise anothers_place(place, study.name, f"name that of study {study.name!r}")

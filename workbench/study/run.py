@@ -276,7 +276,11 @@ def _refuse_without_checkpoints(study: "Plan", past: Sequence[Event]) -> None:
 
 
 def _claim_place(study: "Plan", identity: str) -> None:
-    """Take a place that was named, for this study alone: another may have begun there and not have saved anything."""
+    """Take a place that was named, for this study alone: another may have begun there and not have saved anything.
+
+    That beside the knowledge base gets no mark: two studies share it only if they are called alike in kb.db and in
+    kb.sqlite, and a mark would outlive a knowledge base that is thrown away.
+    """
     from workbench.cluster.place import Place
 
     if study.checkpoints is not None and Place(study.checkpoints).claim(identity) not in ("", identity):
