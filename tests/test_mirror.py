@@ -55,6 +55,7 @@ ELSEWHERE = {  # what is no more than a part of something, and is tested as that
     "core/places.py": "paper/test_catalogue.py",
     "core/protocols.py": "algos/search/test_contract.py",
     "core/registry.py": "core/test_describe.py",
+    "core/resume.py": "core/test_record.py",
     "knowledge/carry.py": "study/test_pack.py",
     "knowledge/lock.py": "hostile/test_two_drivers.py",
     "knowledge/remove.py": "cli/test_studies.py",

@@ -1,10 +1,11 @@
-"""Code of the user's own, named "module:name", and imported for it.
+"""Code of the user's own, named "module:name": imported, or only named, where it is a knowledge base that names it.
 
 Nothing that a knowledge base says is ever imported: only who writes a file or a command names code to run.
 """
 
 import os
 import sys
+from collections.abc import Container, Iterator, Mapping, Sequence
 from functools import reduce
 from importlib import import_module
 from types import ModuleType
@@ -12,6 +13,9 @@ from typing import Any
 
 from workbench.core.errors import InvalidInput, WorkbenchError, unknown
 from workbench.core.failures import place_of
+
+AT_HAND = ("gymnasium", "ale_py", "stable_baselines3", "sb3_contrib", "torch")  # packages whose code may be named
+_NAMING = ("game", "env", "wrappers", "hyperparameters")  # settings that may name code, "my_module:Name"
 
 
 def imported(path: str) -> Any:
@@ -70,3 +74,27 @@ def _import_from_here() -> str:
     if here not in sys.path:
         sys.path.insert(0, here)
     return here
+
+
+def code_named(trainable: Mapping[str, Any], imported: Container[str] = sys.modules) -> list[str]:
+    """Name the modules that the settings of a recorded trainable would have imported, and that nobody has yet."""
+    modules = [module for setting in _NAMING for module in modules_to_import(trainable.get(setting), imported)]
+    within = (part for part in trainable.values() if isinstance(part, Mapping))  # what is replayed, agents of several
+    return modules + [module for part in within for module in code_named(part, imported)]
+
+
+def modules_to_import(described: Any, imported: Container[str] = sys.modules) -> Iterator[str]:
+    """Name the modules that a description out of a file would have imported, and that are not at hand.
+
+    What is read from a database or a checkpoint may name code, but not make it run: only whoever has imported a module,
+    or names it again, may.
+    """
+    if isinstance(described, Mapping):
+        described = [*described, *described.values()]
+    if isinstance(described, str):
+        module = described.rpartition(":")[0]
+        if module and module not in imported and module.partition(".")[0] not in AT_HAND:
+            yield module
+    elif isinstance(described, Sequence):
+        for part in described:
+            yield from modules_to_import(part, imported)

@@ -12,11 +12,12 @@ from workbench.core.aim import Aim
 from workbench.core.checks import plain_seed
 from workbench.core.describe import Registry, build, made, settings_of, without_retired
 from workbench.core.errors import InvalidInput, refuse_unknown, unknown
-from workbench.core.imports import imported
+from workbench.core.imports import code_named, imported
 from workbench.core.ledger import Ledger
 from workbench.core.protocols import ranks_needed
-from workbench.core.record import code_named, in_drawn_order, last_settings, own_classes, scheduler_from_record
+from workbench.core.record import last_settings, own_classes, scheduler_from_record
 from workbench.core.registry import SCHEDULERS, SEARCHERS
+from workbench.core.resume import in_drawn_order
 from workbench.core.space import Space
 from workbench.study.own import trainable_from, with_own
 from workbench.study.plan import nodes_here

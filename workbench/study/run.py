@@ -15,7 +15,8 @@ from workbench.core.failures import Hopeless
 from workbench.core.ledger import Ledger
 from workbench.core.places import absolute_place
 from workbench.core.protocols import Event, Kind, Scheduler
-from workbench.core.record import RUN_SETTINGS, has_checkpoints, provenance, recorded_place, take_up, warn_of_new_code
+from workbench.core.record import RUN_SETTINGS, has_checkpoints, provenance, recorded_place
+from workbench.core.resume import take_up, warn_of_new_code
 from workbench.core.size import size_of
 from workbench.study.attached import AttachedStudy
 from workbench.study.callbacks import Callbacks

@@ -22,7 +22,7 @@ from workbench.algos.rl.model import make_model, network_name
 from workbench.algos.rl.watch import watch
 from workbench.core.budget import Budget
 from workbench.core.errors import InvalidInput
-from workbench.core.record import modules_to_import
+from workbench.core.imports import modules_to_import
 
 FLATTEN = "gymnasium.wrappers:FlattenObservation"
 

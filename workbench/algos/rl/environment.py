@@ -18,8 +18,7 @@ from gymnasium.wrappers import FlattenObservation, TimeLimit, TransformAction, T
 
 from workbench.core.errors import InvalidInput
 from workbench.core.failures import place_of
-from workbench.core.imports import imported, imported_module
-from workbench.core.record import AT_HAND
+from workbench.core.imports import AT_HAND, imported, imported_module
 
 Wrapper = str | Mapping[str, Mapping[str, Any]] | Callable[..., gymnasium.Env]
 """A wrapper by name (``"my_module:MyWrapper"``), by name with its arguments (``{"my_module:MyWrapper": {"n": 3}}``), or
