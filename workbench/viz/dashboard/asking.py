@@ -34,7 +34,7 @@ def ask(controls: Controls, content: Mapping[str, Any], config: Config | None) -
         return controls.scale(_whole(content, "nodes"))
     if action not in ACTIONS:
         raise unknown("action", str(action), ACTIONS)
-    trial = content.get("trial")
+    trial: Any = content.get("trial")
     if action in REMARKS and trial is None:
         return str(getattr(controls, action)(str(content.get("words", "")).strip()))
     if config is None or not whole(0).fits(trial):
@@ -81,7 +81,7 @@ def _like(old: Scalar, words: str, name: str) -> Scalar:
 
 
 def _whole(content: Mapping[str, Any], name: str) -> int:
-    value = content.get(name)
+    value: Any = content.get(name)
     if not whole(1).fits(value):
         raise InvalidInput(f"give a whole number of {name} >= 1, got {value!r}")
     return int(value)
