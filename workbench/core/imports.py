@@ -28,7 +28,7 @@ def imported(path: str) -> Any:
     """
     module, _, name = path.rpartition(":")
     if not module:
-        raise InvalidInput(f"code of your own is named by its module, 'my_module:{name}', got {path!r}")
+        raise InvalidInput(f"code is named by its module, 'my_module:{name}', got {path!r}")
     try:
         return reduce(getattr, name.split("."), imported_module(module))
     except AttributeError:
