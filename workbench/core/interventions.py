@@ -151,21 +151,21 @@ def _checked_trial(request: Request, trial: int, ledger: Ledger, n_phases: int, 
 
 def _changed(trial: int, config: Config, changes: Config, space: object) -> Config:
     """Give a trial's configuration with a person's changes; what no longer applies after them is left out."""
-    whole = {**config, **changes}
+    made = {**config, **changes}
     if not changes or not isinstance(space, Space):
         for name, value in changes.items():
             if name not in config:
                 raise unknown("hyperparameter", str(name), config)
             if not _is_like(value, config[name]):
                 raise InvalidInput(f"{name} is {config[name]!r} in trial {trial}; a clone cannot have {value!r}")
-        return whole
+        return made
     refuse_unknown("hyperparameter", changes, space)
-    whole = {name: value for name, value in whole.items() if name in changes or space.applies(name, whole)}
+    made = {name: value for name, value in made.items() if name in changes or space.applies(name, made)}
     try:
-        space.validate(whole)
+        space.validate(made)
     except InvalidInput as err:
         raise InvalidInput(f"{err}: a clone stays within its study's space, start a study with a wider one") from None
-    return whole
+    return made
 
 
 def _is_like(value: object, known: object) -> bool:

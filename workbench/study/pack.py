@@ -151,6 +151,7 @@ def needed(spec: Mapping[str, Any], events: Iterable[Event]) -> tuple[list[str],
 
 @contextmanager
 def file_errors(what: str) -> Iterator[None]:
+    """Tell in one line, beginning with `what`, of a file that cannot be read or written."""
     try:
         yield
     except OSError as err:
@@ -170,6 +171,7 @@ def _copy_log(db: Path, name: str, target: Path) -> None:
 
 
 def unmendable(log: Path) -> str:
+    """Say what of a knowledge base is wrong beyond repair; nothing where nothing is."""
     from workbench.knowledge import check
 
     return next((finding.what for finding in check(log) if not finding.repairable), "")
