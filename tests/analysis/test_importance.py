@@ -145,9 +145,28 @@ def test_a_forest_is_scikit_learns_to_the_bit(depth) -> None:
     assert Forest(settings, x, np.ones(40)).shares().tolist() == [0, 0, 0]
 
 
-def test_words_that_are_missing_stand_apart_from_all_there_are() -> None:
-    assert encoded(pd.Series(["b", None, "a", np.nan, "b"])).tolist() == [1, -1, 0, -1, 1]
+def test_where_a_hyperparameter_does_not_apply_it_has_the_median_of_its_values() -> None:
+    assert encoded(pd.Series([0.5, np.nan, 0.9, 0.6])).tolist() == [0.5, 0.6, 0.9, 0.6]
+    assert encoded(pd.Series([1e-5, np.nan, 1e-3])).tolist() == [-5, -4, -3]
+    assert encoded(pd.Series(["b", None, "a", np.nan, "b"])).tolist() == [1, 1, 0, 1, 1]
     assert encoded(pd.Series([np.nan, np.nan])).tolist() == [0, 0]
+    assert encoded(pd.Series([None, None], dtype=object)).tolist() == [0, 0]
+
+
+def test_one_that_has_a_single_value_is_there_or_not() -> None:
+    assert encoded(pd.Series([0.9, np.nan, 0.9])).tolist() == [0.9, 0.9 - 1, 0.9]
+    assert encoded(pd.Series([None, "on"])).tolist() == [-1, 0]
+
+
+def test_whether_a_hyperparameter_applies_counts_for_the_one_it_depends_on() -> None:
+    """Momentum, which only SGD has, changes nothing; it took up to 0.6 of the importance."""
+    trials, phases = _study(60, lambda t, rng: (t["net"] == "small") + rng.normal(0, 0.1, 60))
+    momentum = np.random.default_rng(1).uniform(0, 1, 60)
+    trials["momentum"] = np.where(trials["net"] == "small", momentum, np.nan)
+    shares = importance(trials, phases, [*NAMES, "momentum"], forests=3, resamples=3).table
+    shares = shares.set_index("hyperparameter")["importance"]
+    assert shares["net"] > 0.9
+    assert shares["momentum"] < 0.05
 
 
 def test_learning_rates_are_taken_by_their_logarithm():
@@ -155,9 +174,6 @@ def test_learning_rates_are_taken_by_their_logarithm():
     assert encoded(pd.Series([0.9, 0.99])).tolist() == [0.9, 0.99]
     assert encoded(pd.Series(["b", "a", "b"])).tolist() == [1, 0, 1]
     assert encoded(pd.Series([True, False])).tolist() == [1, 0]
-    assert len(set(encoded(pd.Series(["b", None, "a"])).tolist())) == 3
-    assert encoded(pd.Series([0.9, float("nan"), 0.99])).tolist()[1] < 0.9
-    assert encoded(pd.Series([1e-5, float("nan"), 1e-3])).tolist() == [-5, -8, -3]
 
 
 _KERNEL = """

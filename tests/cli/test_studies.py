@@ -10,6 +10,7 @@ from pathlib import Path
 import pytest
 
 from workbench.cli.main import main
+from workbench.cluster.place import Place
 from workbench.core.errors import StudyError
 from workbench.core.protocols import Event, Kind
 from workbench.knowledge import Controls, KnowledgeBase, StudyLog, check
@@ -139,6 +140,22 @@ def test_delete_leaves_a_study_whose_checkpoints_are_out_of_reach(folder, capsys
     assert line.startswith("workbench: ")
     assert url in line
     assert files(folder) == before
+
+
+def test_the_checkpoints_of_another_study_are_neither_deleted_nor_packed_with_one(folder, capsys) -> None:
+    recorded(folder / "kb.db", "far", str(folder / "shared"))
+    with KnowledgeBase("kb.db") as kb:
+        Place(str(folder / "shared")).claim(kb["far"].identity)
+    before = files(folder)
+    for command in (["delete", "mine", "--yes"], ["pack", "mine", "mine.pack"]):
+        assert main([*command, "--db", "kb.db", "--checkpoints", str(folder / "shared")]) == 2
+        (line,) = capsys.readouterr().err.splitlines()
+        assert line.endswith(
+            f"is another study's place of checkpoints, as {folder / 'shared'}/.study says: name that of study 'mine'"
+        )
+    assert files(folder) == before
+    assert main(["delete", "far", "--db", "kb.db", "--yes"]) == 0
+    assert not (folder / "shared").exists()
 
 
 def test_checkpoints_that_were_put_elsewhere_are_counted_and_deleted_with_their_study(folder, capsys) -> None:

@@ -49,7 +49,7 @@ def test_a_file_makes_a_cluster_that_grows_with_what_is_wanted_and_ends_with_its
     [
         ("kind = 3", r'a cluster file has kind = "dask_jobqueue:SLURMCluster"'),
         ("kind = 'distributed:LocalCluster'\nsettings = 3", "a cluster file has kind"),
-        ("kind =", "is not TOML"),
+        ("kind =", "is not a valid TOML file"),
         ("kind = 'distributed:LocalCluster'\n[setings]", "did you mean 'settings'"),
         ("kind = 'distributed:NoSuchCluster'", "is no MODULE:CLASS to be found here"),
         ("kind = 'nowhere.at.all:Cluster'", "is no MODULE:CLASS to be found here"),

@@ -34,7 +34,8 @@ from workbench.core import record
 from workbench.core.drive import replay
 from workbench.core.errors import InvalidInput, SchedulerError, StudyError
 from workbench.core.protocols import Event, Kind
-from workbench.core.record import in_drawn_order, provenance, scheduler_from_record, take_up
+from workbench.core.record import provenance, scheduler_from_record
+from workbench.core.resume import in_drawn_order, take_up
 from workbench.knowledge import StudyLog
 from workbench.study.file import presets, read_preset, recorded_study, study_from
 
@@ -241,7 +242,7 @@ def test_a_rule_that_was_corrected_since_is_named_as_the_cause(tmp_path, monkeyp
         return replace(decision, verdict="stop")
 
     monkeypatch.setattr(HyperTrick, "_judge", corrected)
-    monkeypatch.setattr("workbench.core.record.source_mark", lambda thing: "another")
+    monkeypatch.setattr("workbench.core.resume.source_mark", lambda thing: "another")
     with pytest.raises(SchedulerError) as told:
         study.start(resume=True)
     said, ours = str(told.value), f"rl-workbench {version('rl-workbench')}"

@@ -36,6 +36,16 @@ def test_hyperparameters_that_parquet_has_no_type_for_are_written_as_text(tmp_pa
     assert trials["name"].isna().tolist() == [False, True]
 
 
+@pytest.mark.parametrize("kind", ["csv", "parquet"])
+def test_a_metric_may_be_called_as_a_column_of_dicts_is(tmp_path, kind) -> None:
+    ended = {"score": 1.0, "metrics": {"score": 1.0, "data": 7.0, "reason": 3.0}, "checkpoint": None}
+    begun = [Event(Kind.RUN, 0.0, 0, 0, data=RUN), Event(Kind.PHASE_STARTED, 0.0, 0, 0, 0)]
+    frames = frames_of([*begun, Event(Kind.PHASE_ENDED, 1.0, 0, 0, 0, ended)])
+    frames.export(tmp_path, kind)
+    phases = getattr(pd, f"read_{kind}")(tmp_path / f"phases.{kind}")
+    assert phases[["data", "reason"]].values.tolist() == [[7.0, 3.0]]
+
+
 def test_trials_that_confirm_others_are_no_part_of_the_search() -> None:
     again = {**RUN, "candidate": 0, "confirms": True}
     events = [Event(Kind.RUN, 0.0, 0, 0, data=RUN), Event(Kind.RUN, 0.0, 1, 0, data=again)]

@@ -2,8 +2,8 @@
 
 import pytest
 
+from workbench.core.toml import parsed
 from workbench.simulation import scenario_from
-from workbench.study.file import parse
 
 FILE = """
 [simulation]
@@ -30,4 +30,4 @@ n_trials = 12
 
 @pytest.fixture
 def small():
-    return scenario_from(parse(FILE.encode(), "small"))
+    return scenario_from(parsed(FILE.encode(), "small"))

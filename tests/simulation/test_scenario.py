@@ -9,8 +9,8 @@ from tests.support import SPACE, Deterministic, RandomTimes, simulate
 from workbench.algos.search import FullRuns, RandomSearcher, Seeded, SuccessiveHalving
 from workbench.core.errors import InvalidInput
 from workbench.core.protocols import Event, Kind
+from workbench.core.toml import parsed
 from workbench.simulation import compare, keep, preset, scenario_from
-from workbench.study.file import parse
 from workbench.study.study import Study
 
 
@@ -159,7 +159,7 @@ def test_so_many_latest_scores_are_averaged_as_can_be_counted(small, smooth) -> 
 
 
 def run_first(table) -> None:
-    scenario = scenario_from(parse(table.encode(), "file"))
+    scenario = scenario_from(parsed(table.encode(), "file"))
     scenario.repetition().run(next(iter(scenario.schedulers)))
 
 

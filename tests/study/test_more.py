@@ -22,8 +22,8 @@ from workbench import (
 from workbench.core.describe import describe
 from workbench.core.errors import InvalidInput, SchedulerError, StudyError
 from workbench.core.protocols import Event, Kind
-from workbench.core.record import take_up
 from workbench.core.registry import REGISTRY
+from workbench.core.resume import take_up
 from workbench.knowledge import StudyLog
 from workbench.study.file import recorded_study, study_from
 

@@ -253,6 +253,7 @@ def test_a_scheduler_that_breaks_its_word_ends_the_study_with_its_error(study_of
         ({"stall_s": "soon"}, InvalidInput, "Study needs stall_s a number above 0, got 'soon'"),
         ({"scheduler": HyperTrick}, InvalidInput, "scheduler is an object such as HyperTrick"),
         ({"scheduler": "hypertrick"}, InvalidInput, "scheduler is an object such as HyperTrick"),
+        ({"scheduler": "hypertrick", "seeds": 3}, InvalidInput, "scheduler is an object such as HyperTrick"),
         ({"scheduler": Sizeless()}, InvalidInput, "Sizeless lacks n_trials, expected_phases: a scheduler has n_trials"),
         ({"callbacks": print}, InvalidInput, "callbacks"),
         ({"scheduler": FullRuns(RandomSearcher(Space({"score": LogUniform(1, 2)})), 3, 2)}, InvalidInput, "ed score"),

@@ -78,7 +78,8 @@ def importance(
     taken. The target is the last score each trial reported, stopped early or not: leaving out the stopped ones would
     hide what makes trials bad. A configuration with several seeds counts once, by their mean; one that was run again,
     as by Hyperband from the start in every rung, is never split between what a forest knows and what it is asked.
-    Values over a wide positive range (learning rates) are taken by their logarithm.
+    Values over a wide positive range (learning rates) are taken by their logarithm. Whether a hyperparameter applies
+    counts for the one that it depends on.
 
     Parameters
     ----------
@@ -143,18 +144,21 @@ def scores_by_seed(trials: pd.DataFrame, phases: pd.DataFrame, phase: int | None
 def encoded(values: pd.Series) -> Floats:
     """Turn a hyperparameter's values into numbers [n]: logarithms over a wide positive range, words by their order.
 
-    Where a hyperparameter does not apply it stands apart, below all others.
+    Where a hyperparameter does not apply it has the median of its values elsewhere: set apart, it would tell a forest
+    what it depends on, and take that one's importance. One that has a single value is set apart, for nothing else
+    tells where it is and where it is not.
     """
     if not pd.api.types.is_numeric_dtype(values) or pd.api.types.is_bool_dtype(values):
-        return pd.factorize(values.map(str).where(values.notna()), sort=True)[0].astype(float)  # -1 where there is none
-    numbers = values.to_numpy(float)
-    if np.isnan(numbers).all():
+        codes = pd.factorize(values.map(str).where(values.notna()), sort=True)[0]
+        numbers = np.where(codes < 0, np.nan, codes)
+    else:
+        numbers = values.to_numpy(float)
+    absent = np.isnan(numbers)
+    if absent.all():
         return np.zeros(len(numbers))
     low, high = np.nanmin(numbers), np.nanmax(numbers)
-    if wide := low > 0 and high / low > _LOG_RATIO:
-        low, high = np.log10(low), np.log10(high)
-    column = np.log10(numbers) if wide else numbers
-    return np.where(np.isnan(column), low - (high - low) - 1, column)
+    column = np.log10(numbers) if low > 0 and high / low > _LOG_RATIO else numbers
+    return np.where(absent, np.nanmedian(column) if low < high else low - 1, column)
 
 
 def rows_of_configurations(x: Floats) -> Folds:

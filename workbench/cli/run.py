@@ -138,7 +138,7 @@ def _confirm(arguments: argparse.Namespace) -> int:
 
 
 def _import(arguments: argparse.Namespace) -> None:
-    from workbench.study.own import imported_module
+    from workbench.core.imports import imported_module
 
     for module in getattr(arguments, "import"):
         imported_module(module)

@@ -172,15 +172,16 @@ def _show(arguments: argparse.Namespace) -> int:
 def _delete(arguments: argparse.Namespace) -> int:
     from workbench.core.record import recorded_place
     from workbench.knowledge import KnowledgeBase, delete
-    from workbench.study.plan import checkpoint_store
+    from workbench.study.plan import check_whose, checkpoint_store
 
     with KnowledgeBase(arguments.db) as kb:
         study = kb[arguments.name]
         what, events = repr(study), study.events()
-    place = arguments.checkpoints or recorded_place(events)
+        place = arguments.checkpoints or recorded_place(events)
+        store = checkpoint_store(arguments.db, arguments.name, place)
+        check_whose(store.root, study)
     if not arguments.checkpoints:
         _refuse_to_leave(arguments.name, place, events)
-    store = checkpoint_store(arguments.db, arguments.name, place)
     what += f"; checkpoints of {store.disk_use() / 2**20:.1f} MiB in {store.root}"
     what += ", which are also those of any copy of this knowledge base" if place else ""  # its log names the place
     print(what)

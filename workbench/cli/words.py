@@ -38,7 +38,8 @@ def resume_command(name: str, spec: Mapping[str, Any], where: Mapping[str, Any])
 
     Code of one's own that it trains with is named, for a knowledge base alone does not import it.
     """
-    from workbench.core.record import code_named, own_classes
+    from workbench.core.imports import code_named
+    from workbench.core.record import own_classes
 
     trainable = spec["trainable"]
     own = {"--trainable": own_classes(trainable)[:1], "--import": [*dict.fromkeys(code_named(trainable, ()))]}

@@ -25,11 +25,11 @@ from workbench.cluster.uploads import Arrivals
 from workbench.core.errors import InvalidInput
 from workbench.core.protocols import Event, Job, Kind, TrainableFactory, Verdict, ranks_needed
 
-_LOOK_S = 1.0
-_RECONCILE_S = 5.0
+_LOOK_S = 1.0  # between looks at the clock, where nothing happens
+_RECONCILE_S = 5.0  # between looks at the workers there are
+_EAGER_S = 1.0  # the same where more slots are wanted
 _RESULT_S = 5.0
 _CLOSE_S = 30.0
-_EAGER_S = 1.0  # the same where more slots are wanted
 _LEAVE_S = 40.0  # within which a worker that was told to leave says what became of its phase
 _CAUSE_S = 10.0  # within which the death of a worker becomes known, after its gang has noticed
 

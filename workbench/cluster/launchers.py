@@ -1,11 +1,9 @@
 """Clusters that a file describes: a Dask cluster class, its settings, and between what bounds it adapts."""
 
 import asyncio
-import importlib
 import json
 import os
 import time
-import tomllib
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
@@ -16,6 +14,8 @@ from distributed import Client
 from distributed.deploy import Adaptive
 
 from workbench.core.errors import InvalidInput, refuse_unknown
+from workbench.core.imports import imported
+from workbench.core.toml import read_toml
 
 _LOST_S = _FILE_S = _START_S = 60.0
 _LOOK_S = 5.0
@@ -180,12 +180,7 @@ def _check_scheduler_file(file: str) -> None:
 
 
 def _read(file: str) -> Mapping[str, Any]:
-    try:
-        table = tomllib.loads(Path(file).read_text())
-    except OSError as err:
-        raise InvalidInput(f"cannot read the cluster file {file}: {err.strerror or err}") from None
-    except (tomllib.TOMLDecodeError, UnicodeDecodeError) as err:
-        raise InvalidInput(f"{file} is not TOML: {err}") from None
+    table = read_toml(file, "cluster file")
     refuse_unknown(f"entry in {file}", table, _TABLES)
     odd = [name for name in ("settings", "adapt", "dask") if not isinstance(table.get(name, {}), dict)]
     if odd or not isinstance(table.get("kind"), str):
@@ -206,8 +201,9 @@ def _expanded(value: Any) -> Any:
 
 
 def _class_of(kind: str, file: str) -> Any:
-    module, _, name = kind.partition(":")
     try:
-        return getattr(importlib.import_module(module), name)
-    except (ImportError, AttributeError, ValueError) as err:
-        raise InvalidInput(f"{file}: kind = {kind!r} is no MODULE:CLASS to be found here ({err}): install it") from None
+        return imported(kind)
+    except InvalidInput as err:
+        raise InvalidInput(
+            f"{file}: kind = {kind!r} is no MODULE:CLASS to be found here ({err}): install it, or correct the name"
+        ) from None

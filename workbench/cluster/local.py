@@ -18,6 +18,7 @@ from distributed import Client, LocalCluster, Nanny
 from distributed.security import Security
 
 from workbench.cluster.gpus import LocalWithGPUs, gpus_for
+from workbench.core.checks import whole
 from workbench.core.errors import InvalidInput, StudyError
 from workbench.core.machine import CORES, cores_a_slot
 from workbench.core.pool import block_interrupts
@@ -110,7 +111,7 @@ def local_client(
     StudyError
         Workers that did not come up within two minutes.
     """
-    if isinstance(nodes, bool) or not isinstance(nodes, int) or nodes < 1:
+    if not whole(1).fits(nodes):
         raise InvalidInput(f"a cluster needs a whole number of nodes >= 1, got {nodes!r}")
     _allow_files(_FILES + _FILES_A_NODE * nodes)
     share = {name: str(cores_a_slot(nodes)) for name in _THREADS if name not in os.environ}

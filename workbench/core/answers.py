@@ -1,14 +1,25 @@
-"""What a scheduler may ask for and answer: it may be anybody's, and is told in one line what is wrong with it."""
+"""What a scheduler has, asks for and answers: it may be anybody's, and is told in one line what is wrong with it."""
 
 from collections.abc import Callable, Container, Mapping
 from typing import Any
 
-from workbench.core.errors import SchedulerError
+from workbench.core.errors import InvalidInput, SchedulerError
 from workbench.core.failures import short
 from workbench.core.ledger import TrialState
 from workbench.core.protocols import Decision, Report, Run, Scheduler, Verdict
 
 _TABLES = (dict, Mapping)  # asking for a dict first is three times as fast, which virtual time notices
+
+
+def check_scheduler(given: object) -> None:
+    """Refuse what is no scheduler, such as the name or the class of one, and what lacks a part of it."""
+    if isinstance(given, type) or not (hasattr(given, "ask") and hasattr(given, "tell")):
+        raise InvalidInput(f"a scheduler is an object such as HyperTrick(…), got {short(given)}")
+    if missing := [name for name in ("n_trials", "n_phases", "expected_phases") if not hasattr(given, name)]:
+        raise InvalidInput(
+            f"{type(given).__name__} lacks {', '.join(missing)}: a scheduler has n_trials, n_phases, "
+            "expected_phases, ask() and tell(report)"
+        )
 
 
 def asked(scheduler: Scheduler, state: Callable[[int], TrialState | None]) -> Run | None:

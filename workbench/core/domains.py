@@ -26,7 +26,7 @@ class Domain(Protocol):
     def contains(self, value: object) -> bool:
         """Tell whether `value` may be taken."""
 
-    def perturb(self, value: Scalar, factor: float, rng: np.random.Generator) -> Scalar:
+    def perturb(self, value: Scalar, factor: float) -> Scalar:
         """Multiply `value` by `factor` and bring it back into the domain; a choice moves to a neighbour.
 
         A value with a step moves by one step at least, away from 0 if the factor is above 1 and towards it if below:
@@ -76,7 +76,7 @@ class _Range(Domain):
         # its last step may lie beyond the end by a rounding: 3 times 0.1 is more than 0.3
         return math.isclose(value, float(self._on_step(value)), rel_tol=1e-12, abs_tol=1e-9 * self.step)
 
-    def perturb(self, value: Scalar, factor: float, rng: np.random.Generator) -> Scalar:
+    def perturb(self, value: Scalar, factor: float) -> Scalar:
         return self._moved(float(value), float(value) * factor, (factor - 1) * (-1 if float(value) < 0 else 1))
 
     @property
@@ -187,7 +187,7 @@ class Choice(Domain):
         value = scalar(value)
         return any(value == v and isinstance(value, bool) == isinstance(v, bool) for v in self.values)
 
-    def perturb(self, value: Scalar, factor: float, rng: np.random.Generator) -> Scalar:
+    def perturb(self, value: Scalar, factor: float) -> Scalar:
         at = self.values.index(value) + (factor > 1) - (factor < 1)
         return self.values[min(max(at, 0), len(self.values) - 1)]
 

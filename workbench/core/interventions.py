@@ -6,6 +6,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
+from workbench.core.checks import is_number, whole
 from workbench.core.errors import InvalidInput, refuse_unknown, unknown
 from workbench.core.ledger import Ledger, TrialState
 from workbench.core.protocols import Config, Event, Kind
@@ -150,35 +151,35 @@ def _checked_trial(request: Request, trial: int, ledger: Ledger, n_phases: int, 
 
 def _changed(trial: int, config: Config, changes: Config, space: object) -> Config:
     """Give a trial's configuration with a person's changes; what no longer applies after them is left out."""
-    whole = {**config, **changes}
+    made = {**config, **changes}
     if not changes or not isinstance(space, Space):
         for name, value in changes.items():
             if name not in config:
                 raise unknown("hyperparameter", str(name), config)
             if not _is_like(value, config[name]):
                 raise InvalidInput(f"{name} is {config[name]!r} in trial {trial}; a clone cannot have {value!r}")
-        return whole
+        return made
     refuse_unknown("hyperparameter", changes, space)
-    whole = {name: value for name, value in whole.items() if name in changes or space.applies(name, whole)}
+    made = {name: value for name, value in made.items() if name in changes or space.applies(name, made)}
     try:
-        space.validate(whole)
+        space.validate(made)
     except InvalidInput as err:
         raise InvalidInput(f"{err}: a clone stays within its study's space, start a study with a wider one") from None
-    return whole
+    return made
 
 
 def _is_like(value: object, known: object) -> bool:
     """Tell whether a value may stand where another stands: a finite number for a number, else one of its type."""
-    if isinstance(known, bool) or not isinstance(known, (int, float)):
+    if not is_number(known):
         return type(value) is type(known)
-    return isinstance(value, (int, float)) and not isinstance(value, bool) and abs(value) <= sys.float_info.max
+    return is_number(value) and abs(value) <= sys.float_info.max
 
 
 def _count(request: Request, name: str, default: int | None) -> int:
     n = request.data.get(name, default)
-    if isinstance(n, bool) or not isinstance(n, int) or not 1 <= n <= _MOST_PHASES:
+    if not whole(1, _MOST_PHASES).fits(n):
         raise InvalidInput(f"to {request.action} takes a whole number of {name} from 1 to {_MOST_PHASES}, got {n!r}")
-    return n
+    return int(n)
 
 
 def _clone(

@@ -1,7 +1,5 @@
 """Where things are: the project's own data, its notebooks, and the knowledge base unless another is named."""
 
-import os
-import sys
 from pathlib import Path
 
 from workbench.core.errors import InvalidInput
@@ -70,14 +68,3 @@ def private_folder(path: Path) -> Path:
 def located(path: str | Path) -> Path:
     """Find a file by its path, or by its name among the project's data."""
     return Path(path) if Path(path).is_file() or not (DATA / path).is_file() else DATA / path
-
-
-def import_from_here() -> str:
-    """Let modules of the working directory be imported, as a script's are, and name it.
-
-    A command's own folder stands in its place; workers are given the driver's path.
-    """
-    here = os.getcwd()
-    if here not in sys.path:
-        sys.path.insert(0, here)
-    return here

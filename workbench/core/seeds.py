@@ -14,7 +14,12 @@ def trial_seed(study_seed: int, trial: int) -> int:
     int
         In [0, 2**31), which every library here accepts.
     """
-    return int(np.random.SeedSequence([study_seed, trial]).generate_state(1)[0] >> 1)
+    return derived(study_seed, trial)
+
+
+def derived(seed: int, *keys: int) -> int:
+    """Derive a seed for one purpose from another, in [0, 2**31): independent between keys."""
+    return int(np.random.SeedSequence([seed, *keys]).generate_state(1)[0] >> 1)
 
 
 def scheduler_generator(seed: int) -> np.random.Generator:

@@ -162,7 +162,7 @@ class Space(Mapping[str, Domain]):
         def moved(name: str, domain: Domain) -> Scalar:
             if name not in config:  # it applies since what it depends on has moved
                 return domain.sample(rng)
-            return domain.perturb(config[name], factors[int(rng.integers(len(factors)))], rng)
+            return domain.perturb(config[name], factors[int(rng.integers(len(factors)))])
 
         return self.point(moved, instead=config)
 

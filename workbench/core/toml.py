@@ -1,9 +1,36 @@
-"""Settings written as TOML; the standard library reads it, but writes none."""
+"""Settings as TOML: files of them read, and tables written, which the standard library does not."""
 
 import json
 import re
+import tomllib
 from collections.abc import Iterator, Mapping
+from pathlib import Path
 from typing import Any
+
+from workbench.core.errors import InvalidInput
+
+
+def read_toml(path: str | Path, what: str) -> dict[str, Any]:
+    """Read a file; `what` says for the error what it was to be, as in "study file".
+
+    Raises
+    ------
+    InvalidInput
+        It is not there, or is no TOML.
+    """
+    try:
+        raw = Path(path).read_bytes()
+    except OSError as err:
+        raise InvalidInput(f"cannot read the {what} {path}: {err.strerror or err}") from None
+    return parsed(raw, str(path))
+
+
+def parsed(raw: bytes, source: str) -> dict[str, Any]:
+    """Read TOML; `source` names it in errors."""
+    try:
+        return tomllib.loads(raw.decode("utf-8"))
+    except (tomllib.TOMLDecodeError, UnicodeDecodeError) as err:
+        raise InvalidInput(f"{source} is not a valid TOML file: {err}") from None
 
 
 def toml_lines(table: Mapping[str, Any], path: str = "") -> Iterator[str]:

@@ -1,6 +1,5 @@
 """Documented pandas frames, derived from a study's events. `docs/log.md` lists every column with its unit."""
 
-import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -14,6 +13,7 @@ from workbench.core.ledger import Ledger, TrialRecord, TrialState, standing_in
 from workbench.core.protocols import RESERVED_METRICS, Config, Event, Kind
 from workbench.core.size import Size
 from workbench.knowledge.remarks import notes_of, tags_of
+from workbench.knowledge.sheets import with_json, write_frame
 
 CONFIG_ID = "config_id"  # names a configuration in a table of recorded curves; no hyperparameter
 TRIALS = [
@@ -41,6 +41,7 @@ INTERVENTIONS = ["at_s", "trial", "action", "accepted", "why", "by", "data"]
 SLOTS = ["slot", "node", "joined_s", "lost_s"]
 RESERVED = frozenset({*TRIALS, "phase", "score", "trials", "step", "member", "founder", "previous", "copied", "study"})
 """What no hyperparameter may be called: columns of the tables that it would stand in."""
+_DICTS = {"decisions": "reason", "interventions": "data"}  # frame → its column of dicts
 FRAMES = ["trials", "phases", "spans", "decisions", "interventions", "metrics", "slots"]
 
 
@@ -144,49 +145,11 @@ class Frames:
             raise unknown("format", str(format), ("csv", "parquet"))
         target = Path(folder)
         target.mkdir(parents=True, exist_ok=True)
-        written = []
-        for name in FRAMES:
+        written = [target / f"{name}.{format}" for name in FRAMES]
+        for name, path in zip(FRAMES, written, strict=True):
             frame: pd.DataFrame = getattr(self, name)
-            held = {c: frame[c].map(_as_json) for c in ("reason", "data") if c in frame and name != "trials"}
-            path = target / f"{name}.{format}"
-            flat = frame.assign(**held)
-            if format == "csv":
-                for_a_sheet(flat).to_csv(path, index=False)
-            else:
-                _of_one_type(flat).to_parquet(path, index=False)
-            written.append(path)
+            write_frame(frame if name not in _DICTS else with_json(frame, _DICTS[name]), path)
         return written
-
-
-def for_a_sheet(frame: pd.DataFrame) -> pd.DataFrame:
-    """Put an apostrophe before words that a spreadsheet would take for a formula; numbers stay as they are."""
-
-    def harmless(value: object) -> object:
-        return f"'{value}" if isinstance(value, str) and value.startswith(("=", "+", "-", "@", "\t", "\r")) else value
-
-    return frame.rename(columns=harmless).map(harmless)
-
-
-def _of_one_type(frame: pd.DataFrame) -> pd.DataFrame:
-    """Make text of the values of columns that Parquet has no type for."""
-    import pyarrow as pa
-
-    def as_text(value: object) -> str | None:
-        return None if value is None or value is pd.NA or value != value else str(value)
-
-    odd = {}
-    for name in map(str, frame.columns):
-        if not pd.api.types.is_object_dtype(frame[name]):
-            continue
-        try:
-            pa.Array.from_pandas(frame[name])
-        except (pa.ArrowException, OverflowError):
-            odd[name] = frame[name].map(as_text)
-    return frame.assign(**odd)
-
-
-def _as_json(value: object) -> str | None:
-    return json.dumps(value, sort_keys=True) if isinstance(value, dict) else None
 
 
 def frames_of(events: Sequence[Event], metrics: pd.DataFrame | None = None, *, driven: bool = True) -> Frames:

@@ -130,6 +130,13 @@ class RecordedStudy:
     _path: Path
 
     @property
+    def identity(self) -> str:
+        """Its own mark, which copies of the knowledge base share; empty in those of older versions."""
+        with database_errors(self._path):
+            row = self._connection.execute("SELECT identity FROM studies WHERE id = ?", (self._id,)).fetchone()
+        return str(row[0])
+
+    @property
     def n_events(self) -> int:
         """Events logged so far."""
         query = "SELECT count(*) FROM events WHERE study = ?"

@@ -223,7 +223,7 @@ class transaction:  # noqa: N801  a context manager, used like a function
 
 
 def _kept(settings: Any) -> Any:
-    """Leave out what may be raised; whether it may here is for `workbench.core.record.take_up` to say."""
+    """Leave out what may be raised; whether it may here is for `workbench.core.resume.take_up` to say."""
     return {k: v for k, v in settings.items() if k != "n_trials"} if isinstance(settings, dict) else settings
 
 

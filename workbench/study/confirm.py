@@ -4,6 +4,7 @@ from collections import Counter
 from pathlib import Path
 
 from workbench.analysis import claims
+from workbench.core.checks import whole
 from workbench.core.errors import InvalidInput, StudyError
 from workbench.knowledge.inbox import Controls, waiting_to_confirm
 from workbench.knowledge.lock import driver_of
@@ -17,7 +18,7 @@ def ask_to_confirm(study: Plan, top: int, seeds: int) -> None:
     What was asked for before and still waits, for the driver that was to answer it did not come up, counts as begun.
     """
     for name, value in (("top", top), ("seeds", seeds)):
-        if isinstance(value, bool) or not isinstance(value, int) or value < 1:
+        if not whole(1).fits(value):
             raise InvalidInput(f"confirm takes a whole number >= 1 as {name}, got {value!r}")
     if driver := driver_of(Path(study.db), study.name):  # it would take the requests for its own
         raise StudyError(f"study {study.name!r} is being driven by {driver}: stop it, or confirm it once it is over")

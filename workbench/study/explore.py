@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 from workbench.core.showing import titled
 from workbench.knowledge import KnowledgeBase
-from workbench.knowledge.frames import for_a_sheet
+from workbench.knowledge.sheets import for_a_sheet
 from workbench.study.results import Results
 
 if TYPE_CHECKING:

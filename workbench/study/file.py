@@ -1,6 +1,5 @@
 """Studies written down: TOML files, the presets that come with the package, and the record in the log."""
 
-import tomllib
 from collections.abc import Mapping
 from dataclasses import asdict, fields, replace
 from importlib import resources
@@ -12,12 +11,15 @@ from workbench.core.aim import Aim
 from workbench.core.checks import plain_seed
 from workbench.core.describe import Registry, build, made, settings_of, without_retired
 from workbench.core.errors import InvalidInput, refuse_unknown, unknown
+from workbench.core.imports import code_named, imported
 from workbench.core.ledger import Ledger
 from workbench.core.protocols import ranks_needed
-from workbench.core.record import code_named, in_drawn_order, last_settings, own_classes, scheduler_from_record
+from workbench.core.record import last_settings, own_classes, scheduler_from_record
 from workbench.core.registry import SCHEDULERS, SEARCHERS
+from workbench.core.resume import in_drawn_order
 from workbench.core.space import Space
-from workbench.study.own import imported, trainable_from, with_own
+from workbench.core.toml import parsed, read_toml
+from workbench.study.own import trainable_from, with_own
 from workbench.study.plan import nodes_here
 from workbench.study.study import Study
 
@@ -56,17 +58,13 @@ def read_preset(name: str, of: str = "study") -> dict[str, Any]:
 
 def read_file(path: str | Path, of: str = "study") -> dict[str, Any]:
     """Read a study file, or one of a simulation, as a table."""
-    try:
-        raw = Path(path).read_bytes()
-    except OSError as err:
-        raise InvalidInput(f"cannot read the study file {path}: {err.strerror or err}") from None
-    return _whole(parse(raw, str(path)), of)
+    return _whole(read_toml(path, f"{of} file"), of)
 
 
 def _preset(name: str, of: str) -> dict[str, Any]:
     if name not in presets(of):
         raise unknown("preset" if of == "study" else f"{of} preset", str(name), presets(of))
-    return parse((_PRESETS[of] / f"{name}.toml").read_bytes(), f"preset {name}")
+    return parsed((_PRESETS[of] / f"{name}.toml").read_bytes(), f"preset {name}")
 
 
 def _whole(table: dict[str, Any], of: str) -> dict[str, Any]:
@@ -217,14 +215,6 @@ def _built(what: str, described: Mapping[str, Any], registry: Registry, **given:
     known = settings_of(what, described, registry)
     filled = {k: v for k, v in given.items() if k in known and k not in described and v is not None}
     return build(what, described, registry, **filled)
-
-
-def parse(raw: bytes, source: str) -> dict[str, Any]:
-    """Read TOML; `source` names it in errors."""
-    try:
-        return tomllib.loads(raw.decode("utf-8"))
-    except (tomllib.TOMLDecodeError, UnicodeDecodeError) as err:
-        raise InvalidInput(f"{source} is not a valid TOML file: {err}") from None
 
 
 def _table(table: Mapping[str, Any], key: str, default: Mapping[str, Any] | None = None) -> Mapping[str, Any]:

@@ -1,21 +1,14 @@
-"""Code of the user's own, named "module:name" in a study file or on the command line, and imported for it.
+"""What code of the user's own, named "module:name" in a study file or on the command line, is in a study."""
 
-Nothing that a knowledge base says is ever imported: only who writes a file or a command names code to run.
-"""
-
-import sys
 from collections.abc import Mapping
 from dataclasses import is_dataclass
-from functools import partial, reduce
-from importlib import import_module
-from types import ModuleType
+from functools import partial
 from typing import Any
 
 from workbench.algos.function.factory import as_factory
 from workbench.core.describe import Registry, build
-from workbench.core.errors import InvalidInput, WorkbenchError, unknown
-from workbench.core.failures import place_of
-from workbench.core.places import import_from_here
+from workbench.core.errors import InvalidInput, unknown
+from workbench.core.imports import imported
 from workbench.core.protocols import TrainableFactory
 from workbench.core.registry import TRAINABLES
 
@@ -63,44 +56,3 @@ def _with_own_within(described: Any) -> Any:
         else _with_own_within(value)
         for key, value in described.items()
     }
-
-
-def imported(kind: str) -> Any:
-    """Import what "module:name" stands for, from the working directory too.
-
-    Raises
-    ------
-    InvalidInput
-        There is no such module or name, or it cannot be imported; with the line that fails.
-    """
-    module, _, name = kind.partition(":")
-    try:
-        return reduce(getattr, name.split("."), imported_module(module))
-    except AttributeError:
-        raise unknown(f"name in module {module}", name, _public(sys.modules[module])) from None
-
-
-def imported_module(name: str) -> ModuleType:
-    """Import a module, from the working directory too.
-
-    Raises
-    ------
-    InvalidInput
-        As `imported`.
-    """
-    here = import_from_here()
-    try:
-        return import_module(name)
-    except ModuleNotFoundError as err:
-        if err.name is None or not f"{name}.".startswith(f"{err.name}."):
-            raise InvalidInput(f"{name} cannot be imported: {err} ({place_of(err)})") from None
-        raise InvalidInput(f"there is no module {err.name!r}, neither in {here} nor installed") from None
-    except WorkbenchError:
-        raise
-    except (Exception, SystemExit) as err:  # noqa: BLE001  whatever the user's code does, ending itself among it
-        error = " ".join(f"{type(err).__name__}: {err}".split())
-        raise InvalidInput(f"{name} cannot be imported: {error} ({place_of(err)})") from None
-
-
-def _public(module: ModuleType) -> list[str]:
-    return [name for name, value in vars(module).items() if callable(value) and not name.startswith("_")]

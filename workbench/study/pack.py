@@ -22,7 +22,7 @@ from workbench.core.ledger import RAN_OUT, Ledger
 from workbench.core.protocols import BEGUN, Event, Kind
 from workbench.core.record import own_classes, recorded_place, versions
 from workbench.core.showing import so_many
-from workbench.study.plan import checkpoint_store
+from workbench.study.plan import check_whose, checkpoint_store
 
 if TYPE_CHECKING:
     from workbench.cluster.checkpoints import CheckpointStore
@@ -92,7 +92,8 @@ def pack(db: str | Path, name: str, file: str | Path, *, checkpoints: str | None
     Raises
     ------
     DatabaseError, StudyError
-        There is no such study, it is being driven or damaged, or none of its checkpoints is where they should be.
+        There is no such study, it is being driven or damaged, or none of its checkpoints is where they should be, or
+        another's are there.
     InvalidInput
         The file exists, or cannot be written.
     """
@@ -104,7 +105,8 @@ def pack(db: str | Path, name: str, file: str | Path, *, checkpoints: str | None
         raise InvalidInput(f"{file} exists: choose another file")
     with KnowledgeBase(db) as kb:
         place = recorded_place(kb[name].events(*BEGUN))  # a name that is mistaken makes no lock
-    store = checkpoint_store(db, name, checkpoints or place)
+        store = checkpoint_store(db, name, checkpoints or place)
+        check_whose(store.root, kb[name])
     part = file.with_name(f".{file.name}.part")
     with file_errors(f"study {name!r} cannot be packed into {file}"), ExitStack() as stack:
         stack.callback(claim(db, name).close)  # whoever wants to drive it now is refused
@@ -149,6 +151,7 @@ def needed(spec: Mapping[str, Any], events: Iterable[Event]) -> tuple[list[str],
 
 @contextmanager
 def file_errors(what: str) -> Iterator[None]:
+    """Tell in one line, beginning with `what`, of a file that cannot be read or written."""
     try:
         yield
     except OSError as err:
@@ -168,6 +171,7 @@ def _copy_log(db: Path, name: str, target: Path) -> None:
 
 
 def unmendable(log: Path) -> str:
+    """Say what of a knowledge base is wrong beyond repair; nothing where nothing is."""
     from workbench.knowledge import check
 
     return next((finding.what for finding in check(log) if not finding.repairable), "")

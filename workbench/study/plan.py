@@ -1,6 +1,5 @@
 """What a study is: a scheduler, a trainable, a place and limits, checked; and what they come to."""
 
-import math
 import os
 from collections.abc import Callable, Generator, Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager, nullcontext
@@ -11,7 +10,8 @@ from typing import TYPE_CHECKING, Any
 from workbench.algos.function.factory import as_factory
 from workbench.algos.search.seeded import JUDGES, Seeded
 from workbench.core.aim import Aim
-from workbench.core.checks import POSITIVE, check, check_named, plain_seed, whole
+from workbench.core.answers import check_scheduler
+from workbench.core.checks import POSITIVE, TRUTH, check, check_named, plain_seed, whole
 from workbench.core.describe import describe
 from workbench.core.domains import scalar
 from workbench.core.errors import InvalidInput, StudyError, first_line
@@ -27,6 +27,7 @@ if TYPE_CHECKING:
     from distributed import Client
 
     from workbench.cluster.checkpoints import CheckpointStore
+    from workbench.knowledge import RecordedStudy
 
 Callback = Callable[[Sequence[Event]], None]
 """Called with the events of every append to the log, in order, once they are written; progress inside phases is among
@@ -71,13 +72,11 @@ class Plan:
         self._check_where()
         if self.nodes is None and self.client is None:
             object.__setattr__(self, "nodes", nodes_here(self.trainable, self.gpus_per_slot))
-        if self.nodes is not None and (
-            isinstance(self.nodes, bool) or not isinstance(self.nodes, int) or self.nodes < 1
-        ):
+        if not whole(1).or_none().fits(self.nodes):
             raise InvalidInput(f"a study needs a whole number of nodes >= 1, got {self.nodes!r}")
-        if isinstance(self.weight, bool) or not isinstance(self.weight, int | float) or not 0 < self.weight < math.inf:
+        if not POSITIVE.fits(self.weight):
             raise InvalidInput(f"a study's weight is a number above 0, got {self.weight!r}")
-        if not isinstance(self.fail_fast, bool):
+        if not TRUTH.fits(self.fail_fast):
             raise InvalidInput(f"fail_fast is true or false, got {self.fail_fast!r}")
         if self.client is None and (self.nodes or 0) < (n_ranks := ranks_needed(self.trainable)):
             raise InvalidInput(
@@ -86,15 +85,7 @@ class Plan:
         object.__setattr__(self, "seed", plain_seed(self.seed))
         check(self, whole(0), "max_retries")
         check(self, POSITIVE, "stall_s")
-        if isinstance(self.scheduler, type) or not (hasattr(self.scheduler, "ask") and hasattr(self.scheduler, "tell")):
-            raise InvalidInput(f"a study's scheduler is an object such as HyperTrick(…), got {short(self.scheduler)}")
-        if missing := [
-            name for name in ("n_trials", "n_phases", "expected_phases") if not hasattr(self.scheduler, name)
-        ]:
-            raise InvalidInput(
-                f"{type(self.scheduler).__name__} lacks {', '.join(missing)}: a scheduler has n_trials, n_phases, "
-                "expected_phases, ask() and tell(report)"
-            )
+        check_scheduler(self.scheduler)
         if not (isinstance(self.callbacks, Sequence) and all(map(callable, self.callbacks))):
             raise InvalidInput(f"callbacks is a list of functions of a list of events, got {self.callbacks!r}")
         _ = self.aim  # checks what it is made of
@@ -218,9 +209,20 @@ def checkpoint_store(db: str | Path, name: str, elsewhere: str | None = None) ->
     return CheckpointStore(elsewhere or str(beside.absolute()))
 
 
-def anothers_place(place: str, name: str) -> StudyError:
+def anothers_place(place: str, name: str, cure: str = "") -> StudyError:
     """Say that another study's checkpoints go to a place."""
-    return StudyError(
-        f"{place} is another study's place of checkpoints, as {place}/.study says: give study {name!r} a place of its "
-        "own, or remove that file if the other study is gone"
-    )
+    cure = cure or f"give study {name!r} a place of its own, or remove that file if the other study is gone"
+    return StudyError(f"{place} is another study's place of checkpoints, as {place}/.study says: {cure}")
+
+
+def check_whose(place: str, study: "RecordedStudy") -> None:
+    """Refuse a place that was named for a study's checkpoints if its mark is another's.
+
+    Raises
+    ------
+    StudyError
+    """
+    from workbench.cluster.place import Place
+
+    if Place(place).owner() not in ("", study.identity):
+        raise anothers_place(place, study.name, f"name that of study {study.name!r}")

@@ -15,7 +15,8 @@ from workbench.core.failures import Hopeless
 from workbench.core.ledger import Ledger
 from workbench.core.places import absolute_place
 from workbench.core.protocols import Event, Kind, Scheduler
-from workbench.core.record import RUN_SETTINGS, has_checkpoints, provenance, recorded_place, take_up, warn_of_new_code
+from workbench.core.record import RUN_SETTINGS, has_checkpoints, provenance, recorded_place
+from workbench.core.resume import take_up, warn_of_new_code
 from workbench.core.size import size_of
 from workbench.study.attached import AttachedStudy
 from workbench.study.callbacks import Callbacks
@@ -276,7 +277,11 @@ def _refuse_without_checkpoints(study: "Plan", past: Sequence[Event]) -> None:
 
 
 def _claim_place(study: "Plan", identity: str) -> None:
-    """Take a place that was named, for this study alone: another may have begun there and not have saved anything."""
+    """Take a place that was named, for this study alone: another may have begun there and not have saved anything.
+
+    That beside the knowledge base gets no mark: two studies share it only if they are called alike in kb.db and in
+    kb.sqlite, and a mark would outlive a knowledge base that is thrown away.
+    """
     from workbench.cluster.place import Place
 
     if study.checkpoints is not None and Place(study.checkpoints).claim(identity) not in ("", identity):

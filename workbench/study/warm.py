@@ -7,6 +7,7 @@ from typing import Any
 
 from workbench.algos.search.informed import InformedSearcher
 from workbench.algos.search.searchers import Searched, searcher_of
+from workbench.core.checks import whole
 from workbench.core.errors import InvalidInput, WorkbenchError
 from workbench.core.ledger import Ledger
 from workbench.core.protocols import Event, Kind
@@ -41,7 +42,7 @@ def warm_start(searcher: Searched, db: str | Path, *studies: str, best: int = 3,
     DatabaseError, StudyError
         There is no such file, or no such study in it.
     """
-    if isinstance(best, bool) or not isinstance(best, int) or best < 0 or not studies:
+    if not whole(0).fits(best) or not studies:
         raise InvalidInput(f"a warm start needs one or more studies and best >= 0, got {studies} and {best!r}")
     searcher = searcher_of(warm_start, searcher)
     with KnowledgeBase(db) as kb:

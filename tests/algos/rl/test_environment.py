@@ -22,7 +22,7 @@ from workbench.algos.rl.model import make_model, network_name
 from workbench.algos.rl.watch import watch
 from workbench.core.budget import Budget
 from workbench.core.errors import InvalidInput
-from workbench.core.record import modules_to_import
+from workbench.core.imports import modules_to_import
 
 FLATTEN = "gymnasium.wrappers:FlattenObservation"
 
@@ -145,11 +145,17 @@ REFUSED = {
         {"game": "Pendulum-v1"},
         r"Pendulum-v1 has actions Box.*discrete.*SB3\('PPO', 'Pendulum-v1'\).*wrapper",
     ),
-    "no module": ({"game": "nowhere:Env-v0"}, r"environment nowhere:Env-v0 needs the module 'nowhere'.*install"),
+    "no module": (
+        {"game": "nowhere:Env-v0"},
+        r"environment nowhere:Env-v0: there is no module 'nowhere'.*installed",
+    ),
     "not registered there": ({"game": "math:Mine-v0"}, r"unknown game 'Mine-v0'"),
     "argument": ({"game": "CartPole-v1", "env_kwargs": {"size": 3}}, r"CartPole-v1 cannot be made: TypeError.*'size'"),
     "table": ({"game": "CartPole-v1", "env_kwargs": 3}, r"env_kwargs is a table of arguments by name, got 3"),
-    "wrapper": ({"game": "CartPole-v1", "wrappers": ["math:Wrap"]}, r"module 'math' has no 'Wrap'"),
+    "wrapper": (
+        {"game": "CartPole-v1", "wrappers": ["math:Wrap"]},
+        r"math:Wrap: unknown name in module math 'Wrap'",
+    ),
     "no wrapper": ({"game": "CartPole-v1", "wrappers": ["Wrap"]}, r"named by its module, 'my_module:Wrap'"),
     "one wrapper": ({"game": "CartPole-v1", "wrappers": FLATTEN}, r"wrappers is a list.*write \['gymnasium"),
     "atari": ({"game": "Pong", "wrappers": [FLATTEN]}, r"ale_py's own threads.*SB3\('PPO', 'ALE/Pong-v5'"),

@@ -182,7 +182,8 @@ def test_no_node_idles_while_a_survivor_or_a_new_trial_waits() -> None:
         ({"allocation": "greedy"}, "unknown allocation 'greedy'; known: dynamic, none, static"),
         ({"eta": 1.5}, "eta >= 2, got 1.5"),
         ({"eviction_rate": 1.0}, "share between 0 and 1"),
-        ({"eviction_rate": 0.5, "min_phases": 2}, "leave min_phases out"),
+        ({"eviction_rate": 0.5, "min_phases": 2}, "leave eta and min_phases out"),
+        ({"eviction_rate": 0.5, "eta": 2}, "drops that share: leave eta and min_phases out"),
         ({"min_phases": 28}, "min_phases a whole number from 1 to 27, got 28"),
     ],
 )

@@ -111,6 +111,8 @@ def test_settings_are_checked() -> None:
         Seeded(rule, 0)
     with pytest.raises(InvalidInput, match="unknown judged_by 'best'; known: iqm, mean, median"):
         Seeded(rule, 2, "best")
+    with pytest.raises(InvalidInput, match=r"a scheduler is an object such as HyperTrick\(…\), got 'hypertrick'"):
+        Seeded("hypertrick", 2)
 
 
 def test_the_interquartile_mean_by_hand() -> None:

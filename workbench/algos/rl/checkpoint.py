@@ -11,7 +11,7 @@ from workbench.algos.rl.environment import registered
 from workbench.algos.rl.games import Game, Rules, find_game
 from workbench.algos.rl.model import ActorCritic, make_model, networks_of, reads_rgb
 from workbench.core.errors import InvalidInput, first_line
-from workbench.core.record import modules_to_import
+from workbench.core.imports import modules_to_import
 
 CHECKPOINT = "trial.pt"
 

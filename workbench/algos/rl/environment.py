@@ -4,10 +4,9 @@ An environment goes by its id. Gymnasium's own form ``my_module:Env-v0`` imports
 registered in a notebook's cell travels, with its class, wherever a trial that names it does.
 """
 
-import importlib
 import json
-from collections.abc import Callable, Mapping, Sequence
-from contextlib import suppress
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -19,8 +18,7 @@ from gymnasium.wrappers import FlattenObservation, TimeLimit, TransformAction, T
 
 from workbench.core.errors import InvalidInput
 from workbench.core.failures import place_of
-from workbench.core.places import import_from_here
-from workbench.core.record import AT_HAND
+from workbench.core.imports import AT_HAND, imported, imported_module
 
 Wrapper = str | Mapping[str, Mapping[str, Any]] | Callable[..., gymnasium.Env]
 """A wrapper by name (``"my_module:MyWrapper"``), by name with its arguments (``{"my_module:MyWrapper": {"n": 3}}``), or
@@ -85,7 +83,8 @@ def registered(name: str) -> bool:
     """
     module, _, plain = name.rpartition(":")
     if module:
-        _imported(module, f"environment {name}")
+        with _said_of(f"environment {name}"):
+            imported_module(module)
     return plain in gymnasium.registry
 
 
@@ -177,27 +176,17 @@ def _channels_first(env: gymnasium.Env, space: spaces.Box, axis: int) -> gymnasi
 
 def named(what: str, path: str) -> Any:
     """Import what ``"module:Name"`` names; `what` says for the error what it was to be."""
-    module, _, name = path.rpartition(":")
-    if not module:
-        raise InvalidInput(f"{what} is named by its module, 'my_module:{path}', got {path!r}")
-    thing = _imported(module, what)
-    for part in name.split("."):
-        if not hasattr(thing, part):
-            raise InvalidInput(f"{what}: module {module!r} has no {name!r}")
-        thing = getattr(thing, part)
-    return thing
+    with _said_of(what):
+        return imported(path)
 
 
-def _imported(module: str, what: str) -> Any:
-    import_from_here()
+@contextmanager
+def _said_of(what: str) -> Iterator[None]:
+    """Put before a refusal what it is about."""
     try:
-        return importlib.import_module(module)
-    except Exception as err:  # noqa: BLE001  importing runs whatever code a module holds
-        said = f"{type(err).__name__}: {err}"
-        raise InvalidInput(
-            f"{what} needs the module {module!r}, which cannot be imported ({said}): install its package, or correct "
-            "the name"
-        ) from None
+        yield
+    except InvalidInput as err:
+        raise InvalidInput(f"{what}: {err}") from None
 
 
 def _wrapper(wrapper: Wrapper) -> tuple[Callable[..., gymnasium.Env], Mapping[str, Any]]:

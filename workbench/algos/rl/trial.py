@@ -26,9 +26,9 @@ from workbench.algos.rl.workers import Workers
 from workbench.core.checks import plain_seed
 from workbench.core.machine import cores_a_slot
 from workbench.core.protocols import MOST_RETURNS, Metrics, Progress
+from workbench.core.seeds import derived
 
 PROGRESS_S = 0.5  # seconds between two calls of progress
-LAST_RETURNS = MOST_RETURNS  # of a phase's games, kept beside its score
 
 
 class Trial(ABC):
@@ -124,7 +124,7 @@ class Trial(ABC):
         -------
         dict
             ``score``, the mean raw return of the games that ended in this phase (see `Settings`), and their
-            ``episode_length`` in steps; ``games``, how many ended; ``returns``, a list of the last `LAST_RETURNS` of
+            ``episode_length`` in steps; ``games``, how many ended; ``returns``, a list of the last `MOST_RETURNS` of
             them, oldest first; ``frames, steps, updates, episodes`` since the trial began; ``seconds`` of this phase;
             and what `Reading.since` measures of it. `progress` is given no ``returns``, and ``score`` and
             ``episode_length`` over the last games of whichever phase, or none before any game has ended.
@@ -150,7 +150,7 @@ class Trial(ABC):
             self._failure = diverged
             raise
         self._within = False
-        ended: dict[str, Any] = {"returns": self.episodes.since(self._before["episodes"])[0][-LAST_RETURNS:]}
+        ended: dict[str, Any] = {"returns": self.episodes.since(self._before["episodes"])[0][-MOST_RETURNS:]}
         ended |= self.episodes.means(self._before["episodes"])
         return self.measured() | ended
 
@@ -352,11 +352,6 @@ def anneal(trial: Trial, settings: RMSPropSettings) -> None:
     if settings.anneal_frames is not None:
         played = (trial.steps - trial._began_at) * trial.game.frames_per_step / settings.anneal_frames
         trial.learner.optimizer.lr = settings.learning_rate * max(0.0, 1 - played)
-
-
-def derived(seed: int, *keys: int) -> int:
-    """Derive a seed for one purpose from the trial's."""
-    return int(np.random.SeedSequence([seed, *keys]).generate_state(1)[0] >> 1)
 
 
 def _learner(settings: Settings, game: Game, seed: int) -> Learner:

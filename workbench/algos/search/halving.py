@@ -35,7 +35,7 @@ class SuccessiveHalving:
     n_phases : int
         Phases of a trial that survives every rung.
     eta : float
-        Of each rung one in `eta` survives, and runs `eta` times as many phases; 2 or more.
+        Of each rung one in `eta` survives, and runs `eta` times as many phases; 2 or more. Not with an `eviction_rate`.
     eviction_rate : float, optional
         If given: a share r is dropped after *every* phase instead, as in the HyperTrick paper's toy problem; the
         trials of phase p are W0 (1-r)^p, rounded, and one at least.
@@ -84,8 +84,12 @@ class SuccessiveHalving:
             rungs = rungs_by_eta(n, self.n_phases, self.eta, self.min_phases)
         else:
             check_rate(self.eviction_rate)
-            if self.min_phases != 1:
-                raise InvalidInput("SuccessiveHalving with an eviction_rate has a rung a phase: leave min_phases out")
+            kind = type(self)  # whose defaults stand in the log of a study where they were left out
+            if (self.eta, self.min_phases) != (kind.eta, kind.min_phases):
+                raise InvalidInput(
+                    "SuccessiveHalving with an eviction_rate has a rung a phase, each of which drops that share: leave "
+                    "eta and min_phases out"
+                )
             rungs = rungs_by_rate(n, self.n_phases, self.eviction_rate)
         self.n_trials = sum(rung.n_trials for rung in rungs) if self.restart else self.n_configs
         check_nodes(self, n, self.n_nodes, self.allocation, self.restart)

@@ -140,7 +140,7 @@ def _ends(domain: Domain) -> tuple[float, float]:
 
 def _in_domain(domain: Domain, value: Scalar) -> Scalar:
     """Round to the domain's step; a choice is what it is."""
-    return value if isinstance(domain, Choice) else domain.perturb(value, 1.0, np.random.default_rng(0))
+    return value if isinstance(domain, Choice) else domain.perturb(value, 1.0)
 
 
 @contextmanager

@@ -9,6 +9,7 @@ from typing import Any
 
 import numpy as np
 
+from workbench.core.answers import check_scheduler
 from workbench.core.checks import COUNT, check, check_named
 from workbench.core.errors import InvalidInput, SchedulerError
 from workbench.core.protocols import (
@@ -60,6 +61,7 @@ class Seeded:
     _repr_html_ = settings_html
 
     def __post_init__(self) -> None:
+        check_scheduler(self.scheduler)
         check(self, COUNT, "seeds")
         check_named(self, "judged_by", tuple(JUDGES))
 

@@ -151,7 +151,7 @@ class _SMAC:
         def value(name: str, domain: Domain) -> Scalar:
             if isinstance(domain, Choice):
                 return domain.values[int(known[name])]
-            return domain.perturb(float(known[name]), 1.0, np.random.default_rng(0))  # rounded to its step
+            return domain.perturb(float(known[name]), 1.0)  # rounded to its step
 
         return self._space.once(value)
 

@@ -3,6 +3,7 @@
 from collections.abc import Mapping
 from typing import Any
 
+from workbench.core.checks import whole
 from workbench.core.errors import InvalidInput, unknown
 from workbench.core.interventions import ACTIONS, REMARKS
 from workbench.core.protocols import Config, Scalar
@@ -33,10 +34,10 @@ def ask(controls: Controls, content: Mapping[str, Any], config: Config | None) -
         return controls.scale(_whole(content, "nodes"))
     if action not in ACTIONS:
         raise unknown("action", str(action), ACTIONS)
-    trial = content.get("trial")
+    trial: Any = content.get("trial")
     if action in REMARKS and trial is None:
         return str(getattr(controls, action)(str(content.get("words", "")).strip()))
-    if config is None or isinstance(trial, bool) or not isinstance(trial, int):
+    if config is None or not whole(0).fits(trial):
         raise InvalidInput(f"there is no trial {trial!r}")
     if action in REMARKS:
         return str(getattr(controls, action)(str(content.get("words", "")).strip(), trial))
@@ -80,7 +81,7 @@ def _like(old: Scalar, words: str, name: str) -> Scalar:
 
 
 def _whole(content: Mapping[str, Any], name: str) -> int:
-    value = content.get(name)
-    if isinstance(value, bool) or not isinstance(value, int) or value < 1:
+    value: Any = content.get(name)
+    if not whole(1).fits(value):
         raise InvalidInput(f"give a whole number of {name} >= 1, got {value!r}")
-    return value
+    return int(value)

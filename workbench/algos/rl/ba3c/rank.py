@@ -24,7 +24,8 @@ from workbench.algos.rl.evaluate import BA3C_PROTOCOL
 from workbench.algos.rl.learner import Learner, Update
 from workbench.algos.rl.meter import Reading
 from workbench.algos.rl.optim import SharedAdam
-from workbench.algos.rl.trial import Trial, derived
+from workbench.algos.rl.trial import Trial
+from workbench.core.seeds import derived
 
 
 class BA3CTrial(Trial):

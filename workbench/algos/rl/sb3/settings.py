@@ -10,7 +10,7 @@ from typing import Any, Self
 
 from workbench.algos.rl.environment import Recipe, Wrapper, named, packed, unpacked
 from workbench.core.budget import Budget, check_budget
-from workbench.core.checks import TRUTH, WORD, check
+from workbench.core.checks import TRUTH, WORD, check, whole
 from workbench.core.errors import InvalidInput, refuse_unknown, unknown
 from workbench.core.protocols import Config
 
@@ -57,12 +57,8 @@ class SB3Settings:
         return super().__new__(cls)
 
     def __post_init__(self) -> None:
-        for name in ("n_envs", "min_games", "score_window", "torch_threads", "total_frames"):
-            value = getattr(self, name)
-            if value is None and name == "total_frames":
-                continue
-            if isinstance(value, bool) or not isinstance(value, int) or value < 1:
-                raise InvalidInput(f"SB3 needs {name} a whole number from 1, got {value!r}")
+        check(self, whole(1), "n_envs", "min_games", "score_window", "torch_threads")
+        check(self, whole(1).or_none(), "total_frames")
         check(self, TRUTH, "normalize", "keep_replay")
         check(self, WORD, "algorithm")
         check(self, WORD.or_none(), "policy")

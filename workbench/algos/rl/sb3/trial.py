@@ -23,9 +23,10 @@ from workbench.algos.rl.games import ATARI_EPISODE_FRAMES
 from workbench.algos.rl.sb3.checkpoint import read, write
 from workbench.algos.rl.sb3.make import make_environments, make_model
 from workbench.algos.rl.sb3.settings import SB3Settings
-from workbench.algos.rl.trial import LAST_RETURNS, PROGRESS_S, derived
+from workbench.algos.rl.trial import PROGRESS_S
 from workbench.core.checks import plain_seed
-from workbench.core.protocols import Measured, Metrics, Progress
+from workbench.core.protocols import MOST_RETURNS, Measured, Metrics, Progress
+from workbench.core.seeds import derived
 
 FOR_EVER = 2**62  # steps: phases end by the callback
 PHASES = 10  # that schedules run over where nobody says
@@ -124,7 +125,7 @@ class SB3Trial:
         return {
             **self._metrics(),
             **self.episodes.means(before),
-            "returns": self.episodes.since(before)[0][-LAST_RETURNS:],
+            "returns": self.episodes.since(before)[0][-MOST_RETURNS:],
             "seconds": time.perf_counter() - self._began,
         }
 

@@ -1,0 +1,212 @@
+"""A study taken up again: what is given held against what its log keeps, and old records put right."""
+
+import json
+import warnings
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import is_dataclass, replace
+from itertools import permutations, takewhile
+from typing import Any
+
+from workbench.core.describe import build, describe, without_retired
+from workbench.core.drive import replay
+from workbench.core.errors import SchedulerError, StudyError, WorkbenchError
+from workbench.core.ledger import Ledger
+from workbench.core.protocols import BEGUN, Event, Kind, Scheduler
+from workbench.core.record import PACKAGE, own_classes, scheduler_from_record, versions
+from workbench.core.registry import REGISTRY
+from workbench.core.source import source_mark
+
+_MOST_PERMUTED = 6  # hyperparameters: 720 orders
+
+
+def take_up(
+    name: str, scheduler: Scheduler, given: Mapping[str, Any], recorded: Mapping[str, Any], past: Sequence[Event]
+) -> tuple[Scheduler, Ledger, int | None]:
+    """Bring a fresh scheduler to where a study's log ends.
+
+    It is the one given, or one made of its settings where `n_trials` has been raised since the study began: the log is
+    answered with the number it was recorded with, raised where it was. What is to be raised now is the third answer.
+
+    Parameters
+    ----------
+    name : str
+        The study.
+    scheduler : Scheduler
+        A fresh one.
+    given, recorded : Mapping
+        What is to go on, and what was begun; each as `Study.spec`, known to agree in every setting that was recorded.
+    past : sequence of Event
+
+    Raises
+    ------
+    StudyError
+        The space is in another order than when the study began, or a setting that is new since has not its default.
+    SchedulerError
+        The scheduler does not answer as the log says; the message says why, as far as the record tells.
+    """
+    recorded = without_retired(recorded)
+    check_new_settings(name, given, recorded)
+    if _keeps_order(past):
+        _check_order(name, _orders(given), _orders(recorded))
+    try:
+        scheduler, wanted = _as_begun(name, scheduler, recorded, past)
+        ledger = replay(scheduler, past)
+    except SchedulerError as err:
+        if not _keeps_order(past):
+            _check_order(name, _orders(given), _orders(in_drawn_order(recorded, past)))
+        raise SchedulerError(_why_it_differs(name, recorded, past, scheduler, err)) from None
+    if wanted is not None:
+        if len(ledger) and max(ledger.trials) >= scheduler.n_trials:
+            raise StudyError(
+                f"study {name!r} has clones under the numbers from {scheduler.n_trials} on, where its scheduler's "
+                "further trials would stand: start another study, with warm_start(searcher, db, name)"
+            )
+        scheduler.grow(wanted)  # type: ignore[attr-defined]
+    return scheduler, ledger, wanted
+
+
+def _as_begun(
+    name: str, scheduler: Scheduler, recorded: Mapping[str, Any], past: Sequence[Event]
+) -> tuple[Scheduler, int | None]:
+    """Give the scheduler with the `n_trials` its study began with, and the number it is to be raised to, if any."""
+    begun = recorded["scheduler"].get("n_trials")
+    raised = [e.data["n_trials"] for e in past if e.kind is Kind.STUDY_RESUMED and "n_trials" in e.data]
+    now, given = max([begun, *raised]) if raised else begun, getattr(scheduler, "n_trials", None)
+    if not isinstance(begun, int) or given == begun:
+        return scheduler, None
+    if not callable(getattr(scheduler, "grow", None)) or not is_dataclass(scheduler):
+        raise StudyError(
+            f"study {name!r} was started with n_trials = {begun}, which {type(scheduler).__name__} cannot "
+            "raise: resume it as it was, or start another study, with warm_start(searcher, db, name)"
+        )
+    if given < now:
+        raise StudyError(f"study {name!r} has n_trials = {now}, not {given}: it can only be raised")
+    as_begun: Scheduler = replace(scheduler, n_trials=begun)
+    return as_begun, given if given > now else None
+
+
+def warn_of_new_code(name: str, past: Sequence[Event], now: Mapping[str, Any]) -> None:
+    """Warn if the code of a study is not what its last driver ran; `now` is the `provenance` of this one."""
+    last = next((e.data for e in reversed(past) if e.kind in BEGUN), {})
+    before, code = last.get("code", {}), now["code"]
+    changed = [part for part in code if before.get(part) and code[part] and before[part] != code[part]]
+    was, here = last.get("versions", {}).get(PACKAGE), now["versions"][PACKAGE]
+    other = f" ({PACKAGE} {was} then, {here} now)" if was not in (None, here) else ""
+    if changed or other:
+        what = f"the code of its {' and '.join(changed)}" if changed else "the workbench"
+        said = (
+            f"study {name!r}: {what} has changed since it was last driven{other}; phases from now on run the new code"
+        )
+        warnings.warn(said, stacklevel=2)
+
+
+def in_drawn_order(spec: Mapping[str, Any], events: Sequence[Event]) -> dict[str, Any]:
+    """Give a record whose space is in the order in which its hyperparameters were drawn.
+
+    Records sorted the names once. The order is found again by what was drawn first: that which makes a fresh scheduler
+    ask for the configurations logged before anything was reported, and the rest too if several do. Where none does, or
+    the space is larger than can be tried, the record is given as it is.
+    """
+    orders = _orders(spec)
+    if _keeps_order(events) or not orders or len(orders[0]) > _MOST_PERMUTED:
+        return dict(spec)
+    first = [*takewhile(lambda e: e.report() is None and e.kind is not Kind.DECISION, events)]
+    fit = [candidate for order in permutations(orders[0]) if _answers(candidate := _reordered(spec, order), first)]
+    return next(
+        (candidate for candidate in fit if len(fit) == 1 or _answers(candidate, events)), fit[0] if fit else dict(spec)
+    )
+
+
+def check_new_settings(name: str, given: Mapping[str, Any], recorded: Mapping[str, Any]) -> None:
+    """Refuse to resume with a setting that there was not when the study was recorded, unless it changes nothing.
+
+    The log itself knows only the settings it has recorded. What it has not meant their defaults, then as now.
+    """
+    for what in ("scheduler", "trainable"):
+        try:
+            meant = _described_now(recorded[what])
+        except (WorkbenchError, KeyError, TypeError):
+            continue  # not of the workbench's own kinds: what is recorded is all that is known
+        settings = json.loads(json.dumps(given[what]))
+        if changed := [key for key in meant if key not in recorded[what] and settings.get(key) != meant[key]]:
+            raise StudyError(
+                f"study {name!r} was started before its {what} had a setting {changed[0]!r}, which stood at "
+                f"{meant[changed[0]]!r} then, not {settings.get(changed[0])!r}: resume it so, or start another study"
+            )
+
+
+def _described_now(recorded: Mapping[str, Any]) -> dict[str, Any]:
+    """Describe what a record stands for with all the settings there are by now."""
+    inner = {
+        key: build(key, value, REGISTRY) if isinstance(value, Mapping) and "kind" in value else value
+        for key, value in recorded.items()
+    }
+    described: dict[str, Any] = json.loads(json.dumps(describe(build("study", inner, REGISTRY), REGISTRY)))
+    return described
+
+
+def _keeps_order(events: Sequence[Event]) -> bool:
+    """Tell whether the record is of a time when it kept the order of a space; the first driver's event tells."""
+    return not any(e.kind is Kind.STUDY_STARTED and "code" not in e.data for e in events)
+
+
+def _orders(described: Any) -> list[tuple[str, ...]]:
+    """Give the names of every space in a description, in order."""
+    return [tuple(space) for space in _spaces(described)]
+
+
+def _spaces(described: Any) -> Iterator[Mapping[str, Any]]:
+    for key, value in described.items() if isinstance(described, Mapping) else ():
+        if key == "space" and isinstance(value, Mapping):
+            yield value
+        else:
+            yield from _spaces(value)
+
+
+def _reordered(described: Mapping[str, Any], order: Sequence[str]) -> dict[str, Any]:
+    """Copy a description with every space that has these names in this order."""
+    copied: dict[str, Any] = {}
+    for key, value in described.items():
+        if key == "space" and isinstance(value, Mapping) and set(value) == set(order):
+            copied[key] = {name: value[name] for name in order}
+        else:
+            copied[key] = _reordered(value, order) if isinstance(value, Mapping) else value
+    return copied
+
+
+def _answers(spec: Mapping[str, Any], events: Sequence[Event]) -> bool:
+    try:
+        replay(scheduler_from_record(spec["scheduler"]), events)
+    except (WorkbenchError, KeyError):
+        return False
+    return True
+
+
+def _check_order(name: str, given: list[tuple[str, ...]], recorded: list[tuple[str, ...]]) -> None:
+    for now, then in zip(given, recorded, strict=False):
+        if now != then:
+            raise StudyError(
+                f"study {name!r} draws its hyperparameters in the order {', '.join(then)}; a space in the order "
+                f"{', '.join(now)} draws other configurations: write it in that order, or start another study"
+            )
+
+
+def _why_it_differs(
+    name: str, recorded: Mapping[str, Any], past: Sequence[Event], scheduler: Scheduler, err: SchedulerError
+) -> str:
+    """Say why a log does not fit its scheduler, as far as the marks of the code tell."""
+    kind = type(scheduler).__name__
+    begun = next((e.data for e in past if e.kind is Kind.STUDY_STARTED), {})
+    was, now = begun.get("versions", {}).get(PACKAGE) or "of an unknown version", versions()[PACKAGE]
+    then, mark = begun.get("code", {}).get("scheduler"), source_mark(scheduler)
+    if own_classes({"scheduler": recorded.get("scheduler", {})}):
+        cause = f"was recorded by another {kind}: its code has changed, or it does not answer alike twice"
+        cure = "resume it with the code that recorded it"
+    elif then is not None and then == mark and was == now:
+        cause = f"does not fit what {kind} answers, though its code is that which recorded it: the log was altered"
+        cure = "restore it from a backup"
+    else:
+        marks = "" if then is None else f", code {then}; here {now}, code {mark}"
+        cause = f"was recorded by another version of {kind} ({PACKAGE} {was}{marks}), whose rule was corrected since"
+        cure = f"resume it with the {PACKAGE} that recorded it"
+    return f"study {name!r} {cause}: start another study, or {cure} ({err})"
