@@ -86,10 +86,10 @@ def mode_after(mode: str, why: Mapping[str, Any], judged: int) -> tuple[str, int
 
 
 def fate_after(verdict: str, mode: str | None) -> str:
-    """Tell which count of `survival` a verdict on a trial's phase adds to; of one that failed its trial tells."""
+    """Tell which count of `survival` a verdict on a trial's phase adds to."""
     if verdict != "stop":
         return "continued"
-    return "finished" if mode in RAN_OUT else "" if mode == "failed" else "stopped"
+    return "finished" if mode in RAN_OUT else "stopped"
 
 
 def _counts(
@@ -119,9 +119,11 @@ def _counts(
 def _last_verdicts(decisions: pd.DataFrame, ends: Set[tuple[int, int]]) -> pd.DataFrame:
     """Keep the last verdict on each trial and phase: a hold that was released does not count twice.
 
-    Nor does a trial that was let go on, set aside, and then stopped by a person: `ends` has its last phase.
+    Nor does a trial that was let go on, set aside, and then stopped by a person: `ends` has its last phase. What a
+    scheduler answers to a failure is no verdict on a phase: of one that a person stopped while it waited, and then
+    extended, that before it stands.
     """
-    last = decisions.drop_duplicates(["trial", "phase"], keep="last")
+    last = decisions[decisions["mode"] != "failed"].drop_duplicates(["trial", "phase"], keep="last")
     kept = [pair not in ends for pair in zip(last["trial"], last["phase"], strict=True)]
     return last[np.array(kept, bool)]  # an empty list would be taken for names of columns
 

@@ -215,6 +215,8 @@ class Fates:
     def _decided(self, trial: int, phase: int, data: Mapping[str, Any]) -> None:
         """Keep the last verdict on each trial and phase: a hold that was released does not count twice."""
         mode = data.get("mode")
+        if mode == "failed":  # an answer to a failure, of which the trial tells
+            return
         before, now = self._verdict.get((trial, phase), ""), fate_after(data["verdict"], mode)
         self._verdict[trial, phase] = now
         for fate, by in ((before, -1), (now, 1)):
