@@ -43,6 +43,10 @@ class Drawn:
             if trial and self.rng.random() < 0.2:  # a part of the study, none of the search
                 config |= {"own_phases": PHASES, "by": "person", "confirms": True, "candidate": 0}
             yield self.event(Kind.RUN, trial, 0, data=config)
+            if self.rng.random() < 0.1:  # a person is quicker than its slot
+                yield self.event(Kind.TRIAL_STOPPED, trial, 0, data={"by": "person"})
+                yield self.event(Kind.DECISION, trial, 0, data={"verdict": "stop", "mode": "failed"})
+                return
         else:
             return
         self.on[trial] = self.free.pop(), phase
