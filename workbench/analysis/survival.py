@@ -100,7 +100,7 @@ def _counts(
     failed = trials.loc[trials["state"] == "failed", "trial"]
     by_hand = trials.loc[(trials["state"] == "stopped") & (trials["mode"] == "person"), "trial"]
     failed_in, stopped_in = _last_phases(failed, phases), _last_phases(by_hand, phases)
-    ends = {(int(trial), int(phase)) for of in (failed_in, stopped_in) for trial, phase in of.to_dict().items()}
+    ends: set[Any] = {*failed_in.items(), *stopped_in.items()}
     final = _last_verdicts(decisions, ends)
     judged = final["phase"].to_numpy(int)
     fates = np.array([fate_after(*verdict) for verdict in zip(final["verdict"], final["mode"], strict=True)], object)
