@@ -44,6 +44,23 @@ def test_a_trial_that_was_set_aside_and_then_stopped_counts_once():
     assert table[["began", "continued", "stopped", "running"]].to_numpy().tolist() == [[1, 0, 1, 0]]
 
 
+def test_a_trial_that_was_stopped_while_it_waited_and_then_extended_went_on():
+    """Its scheduler's answer to the stop, "failed", left its phase to nobody, as if it still ran."""
+    rows = [(3.0, 0, 0, "pause", "waiting", {}), (4.0, 0, 0, "stop", "failed", {}), (9.0, 0, 1, "stop", "extended", {})]
+    trials = pd.DataFrame({"trial": [0], "state": ["stopped"], "mode": ["extended"]})
+    phases = pd.DataFrame({"trial": [0, 0], "phase": [0, 1], "ended_s": [3.0, 9.0]})
+    table = survival(trials, phases, decided(*rows))
+    counts = table[["began", "continued", "stopped", "finished", "running"]].to_numpy().tolist()
+    assert counts == [[1, 1, 0, 0, 0], [1, 0, 0, 1, 0]]
+
+
+def test_a_trial_that_was_stopped_before_it_began_counts_nowhere():
+    trials = pd.DataFrame({"trial": [0, 1], "state": ["stopped"] * 2, "mode": ["person"] * 2})
+    phases = pd.DataFrame({"trial": [0], "phase": [0], "ended_s": [float("nan")]})
+    table = survival(trials, phases, decided((2.0, 1, 0, "stop", "failed", {})))
+    assert table[["began", "stopped", "running"]].to_numpy().tolist() == [[1, 1, 0]]
+
+
 def test_a_released_hold_counts_once():
     rows = [(3.0, 0, 0, "hold", "rung", {}), (9.0, 0, 0, "stop", "rung", {})]
     trials = pd.DataFrame({"trial": [0], "state": ["stopped"], "mode": ["rung"]})

@@ -272,6 +272,18 @@ def test_conditions_are_written_down_and_a_constraint_only_by_its_name() -> None
         Space.from_json(NETWORK.to_json())
 
 
+def test_what_depends_on_a_value_with_a_step_applies_there_despite_roundings() -> None:
+    """Three steps of 0.1 make 0.30000000000000004."""
+    space = Space({"dropout": Uniform(0, 0.3, step=0.1), "decay": Uniform(0, 1)}, {"decay": {"dropout": [0.1, 0.3]}})
+    rng = np.random.default_rng(0)
+    drawn = [space.sample(rng) for _ in range(50)]
+    assert {round(config["dropout"], 1) for config in drawn if "decay" in config} == {0.1, 0.3}
+    space.validate({"dropout": 0.3, "decay": 0.5})
+    space.validate({"dropout": 0.1 * 3, "decay": 0.5})
+    assert not space.applies("decay", {"dropout": "much"})
+    assert Space.from_json(space.to_json()).only_if == {"decay": {"dropout": (0.1, 0.3)}}
+
+
 @pytest.mark.parametrize(
     ("only_if", "said"),
     [

@@ -67,8 +67,11 @@ def test_coming_back_from_a_pause_costs_the_switch() -> None:
 class Telling(Steady):
     """Shows progress 3 times, the last time at the very end of a phase."""
 
+    def __init__(self, seconds=7.76) -> None:
+        self.seconds = seconds
+
     def run(self, job):
-        return Ran(7.76, {"score": 0.0}, [{"frames": float(n)} for n in range(3)])
+        return Ran(self.seconds, {"score": 0.0}, [{"frames": float(n)} for n in range(3)])
 
 
 def test_the_last_progress_is_told_before_its_phase_has_ended() -> None:
@@ -78,6 +81,21 @@ def test_the_last_progress_is_told_before_its_phase_has_ended() -> None:
     executor.start(Job(0, 0, {}, 0))
     kinds = [event.kind for _ in range(4) for event in executor.wait()]
     assert kinds == [Kind.SLOT_JOINED, Kind.PHASE_STARTED, *[Kind.PROGRESS] * 3, Kind.PHASE_ENDED]
+
+
+@pytest.mark.parametrize(("what", "found_s"), [("crash", 5.0), ("stall", 12.0)])
+@pytest.mark.parametrize(("lasts", "told"), [(5.0, [0.0, 1.0]), (0.5, [])])
+def test_an_attempt_that_is_lost_has_told_what_came_until_then(monkeypatch, what, found_s, lasts, told) -> None:
+    """Points come after 1 + 2, 1 + 4 and 1 + 6 s: what goes wrong after 5 s leaves two, and while it starts none."""
+    monkeypatch.setattr(SimulatedExecutor, "_accident", lambda self, attempt: (lasts, what))
+    cluster = VirtualCluster(1, startup_s=1.0, hazards=Hazards(crash_rate=1.0, stall_s=7.0, max_retries=0))
+    executor = SimulatedExecutor(Telling(seconds=6.0), cluster)
+    executor.open(0.0)
+    executor.start(Job(0, 0, {}, 0))
+    events = [event for _ in range(4) for event in executor.wait()]
+    assert [e.data["metrics"]["frames"] for e in events if e.kind is Kind.PROGRESS] == told
+    assert [e.at for e in events if e.kind is Kind.PROGRESS] == [3.0, 5.0][: len(told)]
+    assert [e.at for e in events if e.kind is Kind.TRIAL_FAILED] == [found_s - 5.0 + lasts]
 
 
 def test_slots_of_a_node_share_its_name() -> None:

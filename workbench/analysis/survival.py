@@ -86,10 +86,10 @@ def mode_after(mode: str, why: Mapping[str, Any], judged: int) -> tuple[str, int
 
 
 def fate_after(verdict: str, mode: str | None) -> str:
-    """Tell which count of `survival` a verdict on a trial's phase adds to; of one that failed its trial tells."""
+    """Tell which count of `survival` a verdict on a trial's phase adds to."""
     if verdict != "stop":
         return "continued"
-    return "finished" if mode in RAN_OUT else "" if mode == "failed" else "stopped"
+    return "finished" if mode in RAN_OUT else "stopped"
 
 
 def _counts(
@@ -100,16 +100,17 @@ def _counts(
     failed = trials.loc[trials["state"] == "failed", "trial"]
     by_hand = trials.loc[(trials["state"] == "stopped") & (trials["mode"] == "person"), "trial"]
     failed_in, stopped_in = _last_phases(failed, phases), _last_phases(by_hand, phases)
-    final = _last_verdicts(decisions, {*zip(failed, failed_in, strict=True), *zip(by_hand, stopped_in, strict=True)})
+    ends: set[Any] = {*failed_in.items(), *stopped_in.items()}
+    final = _last_verdicts(decisions, ends)
     judged = final["phase"].to_numpy(int)
     fates = np.array([fate_after(*verdict) for verdict in zip(final["verdict"], final["mode"], strict=True)], object)
     counts = {
         "began": _count(begun["phase"].to_numpy(int), n),
         "completed": _count(begun["phase"].to_numpy(int)[begun["ended_s"].notna().to_numpy()], n),
         "continued": _count(judged[fates == "continued"], n),
-        "stopped": _count(judged[fates == "stopped"], n) + _count(stopped_in, n),
+        "stopped": _count(judged[fates == "stopped"], n) + _count(stopped_in.to_numpy(int), n),
         "finished": _count(judged[fates == "finished"], n),
-        "failed": _count(failed_in, n),
+        "failed": _count(failed_in.to_numpy(int), n),
     }
     decided = sum(counts[fate] for fate in ("continued", "stopped", "finished", "failed"))
     counts["running"] = np.maximum(counts["began"] - decided, 0)
@@ -119,19 +120,18 @@ def _counts(
 def _last_verdicts(decisions: pd.DataFrame, ends: Set[tuple[int, int]]) -> pd.DataFrame:
     """Keep the last verdict on each trial and phase: a hold that was released does not count twice.
 
-    Nor does a trial that was let go on, set aside, and then stopped by a person: `ends` has its last phase.
+    Nor does a trial that was let go on, set aside, and then stopped by a person: `ends` has its last phase. What a
+    scheduler answers to a failure is no verdict on a phase: of one that a person stopped while it waited, and then
+    extended, that before it stands.
     """
-    last = decisions.drop_duplicates(["trial", "phase"], keep="last")
+    last = decisions[decisions["mode"] != "failed"].drop_duplicates(["trial", "phase"], keep="last")
     kept = [pair not in ends for pair in zip(last["trial"], last["phase"], strict=True)]
     return last[np.array(kept, bool)]  # an empty list would be taken for names of columns
 
 
-def _last_phases(trials: pd.Series, phases: pd.DataFrame) -> npt.NDArray[np.intp]:
-    """Name the last phase each of these trials began (0 if it never got that far)."""
-    if trials.empty:
-        return np.arange(0)
-    begun = phases[phases["trial"].isin(trials)].groupby("trial")["phase"].max()
-    return np.array([int(begun.get(trial, 0)) for trial in trials])
+def _last_phases(trials: pd.Series, phases: pd.DataFrame) -> pd.Series:
+    """Name the last phase that each of these trials began, by trial; one that was stopped before it began has none."""
+    return phases[phases["trial"].isin(trials)].groupby("trial")["phase"].max()
 
 
 def _count(phases: npt.NDArray[np.intp], n_phases: int) -> npt.NDArray[np.intp]:

@@ -35,8 +35,9 @@ def time_left(ended_s: Floats, open_s: Floats, phases_left: float, n_slots: int)
     Returns
     -------
     tuple of float or None
-        Low and high end of about 95 %, of less while hardly any has ended, s; ``None`` before `FEWEST_PHASES` phases
-        have ended, and without a slot.
+        Low and high end of about 95 %, s; of less while hardly any has ended, and where a few phases take much longer
+        than most: of exponential lengths on 16 slots, two times in three. ``None`` before `FEWEST_PHASES` phases have
+        ended, and without a slot.
     """
     if len(ended_s) < FEWEST_PHASES or n_slots < 1:
         return None

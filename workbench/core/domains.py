@@ -205,6 +205,13 @@ def written(value: object) -> bool:
     return not isinstance(value, str) or value.encode("utf-8", "replace").decode() == value
 
 
+def on_step(domain: Domain, value: Any) -> Any:
+    """Give a value as its domain itself writes it: 0.3 may be the 0.30000000000000004 that three steps of 0.1 make."""
+    if isinstance(domain, _Range) and domain.step is not None and domain.contains(value):
+        return domain._on_step(value)
+    return value
+
+
 def domain_from_json(name: str, entry: Any) -> Domain:
     """Read ``{"log_uniform": [low, high], "step": 1}`` and its like."""
     allowed = "write {uniform = [low, high]}, {log_uniform = [low, high], step = 1} or {choice = [a, b, …]}"

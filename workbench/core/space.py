@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 from workbench.core.checks import whole
-from workbench.core.domains import Domain, domain_from_json, meant, written
+from workbench.core.domains import Domain, domain_from_json, meant, on_step, written
 from workbench.core.errors import InvalidInput, unknown
 from workbench.core.protocols import Config, Scalar
 
@@ -50,6 +50,10 @@ class Space(Mapping[str, Domain]):
         self.only_if = {
             name: _conditions(name, condition, self._domains) for name, condition in (only_if or {}).items()
         }
+        self._applies_if = {
+            name: {parent: tuple(on_step(self[parent], value) for value in values) for parent, values in of.items()}
+            for name, of in self.only_if.items()
+        }
         self.constraint = constraint
         if constraint is not None and (not callable(constraint) or "constraint" in self._domains):
             raise InvalidInput(
@@ -77,7 +81,8 @@ class Space(Mapping[str, Domain]):
     def applies(self, name: str, config: Config) -> bool:
         """Tell whether a hyperparameter has a place in a configuration, by those before it."""
         return all(
-            parent in config and config[parent] in values for parent, values in self.only_if.get(name, {}).items()
+            parent in config and on_step(self[parent], config[parent]) in values
+            for parent, values in self._applies_if.get(name, {}).items()
         )
 
     def allows(self, config: Config) -> bool:

@@ -156,15 +156,13 @@ class SimulatedExecutor:
         if not 0 <= seconds < math.inf:
             raise InvalidInput(f"the model gives trial {job.trial}, phase {job.phase}, a duration of {ran.seconds}")
         lasts, what = (math.inf, "") if self._safe else self._accident(attempt)
-        lost = lasts < seconds
-        if lost:
-            seconds = lasts + (self.cluster.hazards.stall_s if what == "stall" else 0.0)
         for n, metrics in enumerate(ran.points, 1):
             after_s = min(delay_s + (seconds - delay_s) * n / len(ran.points), seconds)  # rounding must not pass it
             if after_s <= lasts:
                 self._enter(after_s, self._show_point, attempt, metrics)
-        if lost:
-            self._enter(seconds, self._lose, attempt, what)
+        if lasts < seconds:
+            found_s = lasts + (self.cluster.hazards.stall_s if what == "stall" else 0.0)
+            self._enter(found_s, self._lose, attempt, what)
         else:
             self._enter(seconds, self._end, attempt, (ran, seconds))
 

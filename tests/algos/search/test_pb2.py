@@ -72,6 +72,18 @@ def test_it_learns_however_few_scores_a_test_compares() -> None:
     assert scheduler._seen
 
 
+def test_it_learns_of_last_phases_and_keeps_nobody_from_what_is_over() -> None:
+    """Members that are slower, or have failed fewer, still choose when others have ended."""
+    scheduler = PB2(LINE, 6, 5, share=0.5, warmup=2)
+    play(scheduler, 2)
+    assert len(scheduler._seen) == 6 * (5 - 1)
+    assert not scheduler._given
+    failing = PB2(LINE, 6, 5, share=0.5, warmup=2)
+    play(failing, 3, seed=3, fail=0.3)
+    assert any(member.over for member in failing._members)
+    assert not failing._given
+
+
 def test_a_kernel_without_a_length_is_refused() -> None:
     with pytest.raises(InvalidInput, match=r"PB2 needs length in \(0, 1\], got 0"):
         PB2(LINE, 2, 5, length=0)

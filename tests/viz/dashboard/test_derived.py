@@ -43,6 +43,10 @@ class Drawn:
             if trial and self.rng.random() < 0.2:  # a part of the study, none of the search
                 config |= {"own_phases": PHASES, "by": "person", "confirms": True, "candidate": 0}
             yield self.event(Kind.RUN, trial, 0, data=config)
+            if self.rng.random() < 0.1:  # a person is quicker than its slot
+                yield self.event(Kind.TRIAL_STOPPED, trial, 0, data={"by": "person"})
+                yield self.event(Kind.DECISION, trial, 0, data={"verdict": "stop", "mode": "failed"})
+                return
         else:
             return
         self.on[trial] = self.free.pop(), phase
@@ -82,11 +86,17 @@ class Drawn:
         yield self.event(Kind.DECISION, trial, phase, data={"verdict": "stop", "mode": "failed"})
 
     def person(self):
-        if not self.on:
+        if self.waiting and self.rng.random() < 0.3:  # one that had ended its phase
+            trial, phase = self.waiting.popitem()
+            last = max(phase - 1, 0)
+        elif self.on:
+            trial, slot, phase = self.taken()
+            self.free.append(slot)
+            last = phase
+        else:
             return
-        trial, slot, phase = self.taken()
-        self.free.append(slot)
-        yield self.event(Kind.TRIAL_STOPPED, trial, phase, data={"by": "person"})
+        yield self.event(Kind.TRIAL_STOPPED, trial, last, data={"by": "person"})
+        yield self.event(Kind.DECISION, trial, last, data={"verdict": "stop", "mode": "failed"})
         if self.rng.random() < 0.3:  # and taken up again
             asked = {"request": "r", "action": "extend", "accepted": True, "by": "person", "phases": 1}
             yield self.event(Kind.INTERVENTION, trial, data=asked)

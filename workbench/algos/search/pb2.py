@@ -8,7 +8,7 @@ import numpy.typing as npt
 from workbench.algos.search.pbt import PBT, Member
 from workbench.algos.search.surrogate import positions
 from workbench.core.checks import COUNT, FROM_ZERO, PART, SHARE, check
-from workbench.core.protocols import Config
+from workbench.core.protocols import Config, Decision
 
 Array = npt.NDArray[np.float64]
 
@@ -60,6 +60,11 @@ class PB2(PBT):
         last = member.scores[-2:]
         if len(last) == 2 and np.isfinite(last).all():
             self._seen.append((self._trials.configs[member.trial], member.phase, last[0], last[1] - last[0]))
+
+    def _replace_failed(self, member: Member) -> Decision:
+        """What it had been given brings no observation: nobody need keep away from it."""
+        self._given.pop(member.index, None)
+        return super()._replace_failed(member)
 
     def _changed(self, member: Member, config: Config) -> Config:
         if len(self._seen) < self.warmup:

@@ -200,10 +200,10 @@ class PBT:
         member.scores = [*member.scores, score][-max(self.last_scores, 2) :]  # a rise takes two
         member.returns = [*member.returns, *report.returns][-self.last_scores :]
         member.weights = report.trial
+        self._learn(member)
         if member.phase == self.n_phases:
             self._trials.end(report.trial)
             return {report.trial: Decision(Verdict.STOP, {"mode": "finished"})}
-        self._learn(member)
         if not self._ready(member):
             return {report.trial: self._go_on(member, {"mode": "not ready"})}
         donor, why = self._donor(member)

@@ -155,7 +155,7 @@ class Fates:
         self._known: set[tuple[str, int, int]] = set()  # count, trial, phase: what counts once
         self._furthest: dict[int, int] = {}  # by trial, the last phase that it began
         self._verdict: dict[tuple[int, int], str] = {}  # by trial and phase
-        self._end: dict[int, tuple[str, int]] = {}  # of trials that failed or were stopped by a person
+        self._end: dict[int, tuple[str, int | None]] = {}  # of trials that failed or were stopped by a person
         self._failed: list[int] = []
         self._failures: list[str] = []  # of these
         self._judged: Counter[int] = Counter()  # reports, by phase
@@ -168,8 +168,7 @@ class Fates:
             return
         if kind is Kind.PHASE_STARTED and phase is not None:
             self._once("began", trial, phase)
-            if phase > self._furthest.get(trial, 0):
-                self._furthest[trial] = phase
+            self._furthest[trial] = max(phase, self._furthest.get(trial, phase))
             return
         if kind is Kind.PHASE_ENDED and phase is not None:
             self._once("completed", trial, phase)
@@ -215,6 +214,8 @@ class Fates:
     def _decided(self, trial: int, phase: int, data: Mapping[str, Any]) -> None:
         """Keep the last verdict on each trial and phase: a hold that was released does not count twice."""
         mode = data.get("mode")
+        if mode == "failed":  # an answer to a failure, of which the trial tells
+            return
         before, now = self._verdict.get((trial, phase), ""), fate_after(data["verdict"], mode)
         self._verdict[trial, phase] = now
         for fate, by in ((before, -1), (now, 1)):
@@ -227,18 +228,22 @@ class Fates:
     def _ended(self, trial: int, standing: str, mode: str | None) -> None:
         """Count the end of a trial that no verdict tells of: in the last phase that it began, in place of a verdict."""
         if standing == TrialState.FAILED or (standing == TrialState.STOPPED and mode == "person"):
-            self._end[trial] = standing, (phase := self._furthest.get(trial, 0))
-            self._counts[standing][phase] += 1
-            if verdict := self._verdict.get((trial, phase)):
-                self._counts[verdict][phase] -= 1
+            self._end[trial] = standing, self._furthest.get(trial)
+            self._count_end(trial, 1)
 
     def _reopen(self, trial: int) -> None:
         """Take back what `_ended` counted."""
         if trial in self._end:
-            fate, phase = self._end.pop(trial)
-            self._counts[fate][phase] -= 1
-            if verdict := self._verdict.get((trial, phase)):
-                self._counts[verdict][phase] += 1
+            self._count_end(trial, -1)
+            del self._end[trial]
+
+    def _count_end(self, trial: int, by: int) -> None:
+        fate, phase = self._end[trial]
+        if phase is None:  # stopped before it began
+            return
+        self._counts[fate][phase] += by
+        if verdict := self._verdict.get((trial, phase)):
+            self._counts[verdict][phase] -= by
 
 
 def counted(reader: FrameReader, fates: Fates, size: Size) -> dict[str, Any]:
