@@ -59,7 +59,7 @@ def read_file(path: str | Path, of: str = "study") -> dict[str, Any]:
     try:
         raw = Path(path).read_bytes()
     except OSError as err:
-        raise InvalidInput(f"cannot read the study file {path}: {err.strerror or err}") from None
+        raise InvalidInput(f"cannot read the {of} file {path}: {err.strerror or err}") from None
     return _whole(parse(raw, str(path)), of)
 
 
