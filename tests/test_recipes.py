@@ -10,6 +10,7 @@ from tests.simulation import test_agreement
 from workbench import analysis
 from workbench.algos import search
 from workbench.core.registry import SCHEDULERS, SEARCHERS, TRAINABLES
+from workbench.study.file import presets
 from workbench.viz import figures
 
 OF_A_STUDY = {"seeded"}  # which `Study(seeds=…)` makes; nobody imports it
@@ -47,6 +48,11 @@ def test_a_trainable_is_told_of(kind) -> None:
     name = class_of(TRAINABLES[kind])
     assert f"| `{kind}` | `{name}` |" in page("trainables.md")
     assert any(f".{name}\n" in path.read_text() for path in (ROOT / "docs" / "api").glob("*.md"))
+
+
+@pytest.mark.parametrize(("of", "name"), [("study", "studies.md"), ("simulation", "simulator.md")])
+def test_every_preset_is_told_of(of, name) -> None:
+    assert [preset for preset in presets(of) if f"`{preset}`" not in page(name)] == []
 
 
 @pytest.mark.parametrize("package", [analysis, figures], ids=["analysis", "figures"])
