@@ -7,9 +7,10 @@ import pytest
 import workbench
 from tests.algos.search import test_contract
 from tests.simulation import test_agreement
-from workbench import analysis
+from workbench import A3C, BA3C, GA3C, HTS, analysis
 from workbench.algos import search
 from workbench.core.registry import SCHEDULERS, SEARCHERS, TRAINABLES
+from workbench.study.file import presets
 from workbench.viz import figures
 
 OF_A_STUDY = {"seeded"}  # which `Study(seeds=…)` makes; nobody imports it
@@ -47,6 +48,16 @@ def test_a_trainable_is_told_of(kind) -> None:
     name = class_of(TRAINABLES[kind])
     assert f"| `{kind}` | `{name}` |" in page("trainables.md")
     assert any(f".{name}\n" in path.read_text() for path in (ROOT / "docs" / "api").glob("*.md"))
+
+
+@pytest.mark.parametrize("system", [A3C, BA3C, GA3C, HTS], ids=lambda system: system.__name__)
+def test_every_hyperparameter_of_an_agent_that_may_be_tuned_is_told_of(system) -> None:
+    assert [name for name in system.tunable if f"`{name}`" not in page("ga3c.md")] == []
+
+
+@pytest.mark.parametrize(("of", "name"), [("study", "studies.md"), ("simulation", "simulator.md")])
+def test_every_preset_is_told_of(of, name) -> None:
+    assert [preset for preset in presets(of) if f"`{preset}`" not in page(name)] == []
 
 
 @pytest.mark.parametrize("package", [analysis, figures], ids=["analysis", "figures"])

@@ -132,6 +132,7 @@ def test_a_simulated_study_is_kept_marked_and_reported(folder, capsys, monkeypat
     [
         ([], "say what to simulate"),
         (["small.toml", "--preset", "toy-grid"], "one of them"),
+        (["missing.toml"], "cannot read the simulation file missing.toml"),
         (["--preset", "toy-gird"], "did you mean 'toy-grid'"),
         (["--table", "curves.csv"], "needs --scheduler"),
         (["--table", "curves.csv", "--scheduler", "full"], "no column 'score'"),

@@ -23,6 +23,10 @@ LIBRARY = [p for p in Path(workbench.__file__).parent.rglob("*.py") if "cli" not
         ),
         ("start it without resume=True", "start it without --resume"),
         ("let it go on with fail_fast=False", "let it go on with --no-fail-fast"),
+        (
+            "train its schedule again, results().write_schedule(…) and Replay",
+            "train its schedule again, workbench schedule, and a trainable of kind replay",
+        ),
         ("run a study with db='a b/x.db'", "run a study with --db 'a b/x.db'"),
         ("name it, trainable='my:train', or", "name it, --trainable my:train, or"),
         ("or pass name=…", "or pass --name …"),

@@ -90,6 +90,13 @@ def test_a_long_one_runs_in_parts_and_goes_on_where_it_was_interrupted(monkeypat
     assert capsys.readouterr().out.count(".parts") == 2
 
 
+@pytest.mark.parametrize("parts", ["0", "-1"])
+def test_no_part_to_run_is_refused_and_replaces_nothing(tmp_path, capsys, parts) -> None:
+    assert main(["reproduce", NAME, "--out", str(tmp_path), "--parts", parts]) == 2
+    assert f"a whole number from 1, got {parts}" in capsys.readouterr().err
+    assert not list(tmp_path.iterdir())
+
+
 def test_a_part_of_other_settings_is_run_again(tmp_path) -> None:
     one, other = (ending(*hows) for hows in (("well", "well"), ("as well", "well")))
     done = run_and_keep(one, "minutes", tmp_path, most_parts=1)

@@ -9,7 +9,12 @@ def add_parsers(commands: Any) -> None:
     evaluate = commands.add_parser("evaluate", help="play whole games with checkpoints; print the scores as JSON")
     evaluate.add_argument("checkpoints", nargs="+", metavar="CHECKPOINT", help="of a trial: a directory; a line each")
     evaluate.add_argument("--game", metavar="NAME", help="what to play (default: what it was trained on)")
-    evaluate.add_argument("--protocol", choices=("ga3c", "ba3c"), default="ga3c", help="ga3c: 30 games, drawn actions")
+    evaluate.add_argument(
+        "--protocol",
+        choices=("ga3c", "ba3c"),
+        default="ga3c",
+        help="ga3c (default): 30 games, actions drawn from the policy; ba3c: 50 games, the likeliest action every time",
+    )
     evaluate.add_argument("--seed", type=int, default=0, metavar="N", help="of the games' starts and the actions drawn")
     evaluate.set_defaults(command=_evaluate)
 

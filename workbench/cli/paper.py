@@ -10,7 +10,9 @@ def add_parsers(commands: Any) -> None:
     again = commands.add_parser("reproduce", help="run the experiments behind the papers' figures and tables again")
     again.add_argument("names", nargs="*", metavar="NAME", help="which; without any, they are listed")
     again.add_argument("--scale", default="minutes", help="minutes (default), hours, or paper: as published")
-    again.add_argument("--out", metavar="FOLDER", help="where recordings are kept (default: the project's data/)")
+    again.add_argument(
+        "--out", metavar="FOLDER", help="where recordings go, in place of earlier ones (default: the project's data/)"
+    )
     again.add_argument("--parts", type=int, metavar="N", help="of a long one, run so many parts now, the rest later")
     again.set_defaults(command=_reproduce)
 

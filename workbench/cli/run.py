@@ -56,7 +56,7 @@ def add_parsers(commands: Any) -> None:
     """Register the family's commands."""
     run = commands.add_parser(
         "run",
-        help="run a study on a local Dask cluster",
+        help="run a study, on a local Dask cluster unless another is named",
         epilog=_EXAMPLE,
         formatter_class=argparse.RawTextHelpFormatter,
     )
@@ -101,7 +101,7 @@ def _add_confirm(commands: Any) -> None:
     confirm.add_argument("--top", type=int, default=3, metavar="N", help="how many configurations (default: 3)")
     confirm.add_argument("--seeds", type=int, default=10, metavar="K", help="fresh seeds of each (default: 10)")
     confirm.add_argument("--nodes", type=int, metavar="N", help="worker processes, one trial each")
-    confirm.add_argument("--cluster", metavar="ADDRESS", help="a Dask scheduler's, instead of a local cluster")
+    confirm.add_argument("--cluster", metavar="WHERE", help="instead of a local cluster: as of workbench run")
     confirm.add_argument("--checkpoints", metavar="PLACE", help="where they are, if they were put elsewhere")
     confirm.add_argument("--trainable", metavar="MODULE:NAME", help="code of your own, a function or class")
     _add_import(confirm)

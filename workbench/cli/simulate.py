@@ -62,7 +62,7 @@ def add_parsers(commands: Any) -> None:
     _add_pairs(parser, "--only", "rows of the table to use: env=Qbert-v5")
     parser.add_argument("--scheduler", metavar="KIND[,KIND]", help="schedulers to run, instead of the file's")
     _add_pairs(parser, "--set", "a setting of the schedulers that have it: eviction_rate=0.2")
-    parser.add_argument("--nodes", type=int, metavar="N", help="nodes of the cluster")
+    parser.add_argument("--nodes", type=int, metavar="N", help="nodes of the cluster; with --table 16 unless given")
     parser.add_argument("--repeats", type=int, metavar="N", help="paired repetitions")
     parser.add_argument(
         "--seeds", type=int, metavar="K", help="seeds a configuration is run with; the table's others judge the choice"

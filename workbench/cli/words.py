@@ -9,6 +9,7 @@ _PYTHON = re.compile(r"Study\(.*?\)\.\w+\([^)]*\)")  # said to whoever is sent t
 _SHELL: dict[str, str | Callable[[re.Match[str]], str]] = {
     r"\b(?:start|run)\(resume=True\)|\bresume=True": "--resume",
     r"\bfail_fast=False": "--no-fail-fast",
+    r"\bresults\(\)\.write_schedule\(…\) and Replay": "workbench schedule, and a trainable of kind replay",
     r"\bcolumns=\{'(\w+)': …\}": r"--column \1=NAME",
     r"\bonly=\{'(\w+)': …\}": r"--only \1=VALUE",
     r"from Python, after import (\S+)": lambda found: f"with --import {shlex.quote(found[1])}",

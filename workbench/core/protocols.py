@@ -139,7 +139,7 @@ class Scheduler(Protocol):
     Its only randomness is a generator seeded at construction, so the same sequence of calls gives the same
     answers. That is what resuming relies on: the log is replayed into a fresh scheduler.
 
-    What a scheduler alone knows it may tell viewers by three more names. None is required: `expectation_of` and
+    What a scheduler alone knows it may tell by five more names. None is required: `expectation_of` and
     `workbench.core.describe.explain_of` say what holds where one is missing.
 
     - ``expectation(self) -> Expectation | None``: how many trials it expects to begin each phase, and the fewest.

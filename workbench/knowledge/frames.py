@@ -52,11 +52,11 @@ class Frames:
     Attributes
     ----------
     trials : DataFrame
-        One row a trial: trial, state (running, held, paused, set aside, stopped, failed, finished), phases (completed),
-        last_score, best_score, started_s, ended_s, parent, parent_phase (the phase whose checkpoint of the parent's
-        it began with; NaN where it began with none), candidate (the trial's own number; of several seeds of one
-        configuration, the candidate they are judged as), confirms (whether it repeats its candidate with a fresh seed,
-        after the search), seed, mode (of the last decision), error (with its place in
+        One row a trial: trial, state (running, held, paused, set aside, stopped, failed, finished, or cut off where its
+        study no longer runs), phases (completed), last_score, best_score, started_s, ended_s, parent, parent_phase (the
+        phase whose checkpoint of the parent's it began with; NaN where it began with none), candidate (the trial's own
+        number; of several seeds of one configuration, the candidate they are judged as), confirms (whether it repeats
+        its candidate with a fresh seed, after the search), seed, mode (of the last decision), error (with its place in
         the user's code, where that is known); then a column a hyperparameter.
     phases : DataFrame
         One row a phase begun: trial, phase, slot, node, started_s, ended_s (NaN while it runs), wall_s, score,

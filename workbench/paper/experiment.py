@@ -18,6 +18,7 @@ from importlib import metadata
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Generic, Literal, TypeVar
 
+from workbench.core.checks import whole
 from workbench.core.errors import DatabaseError, InvalidInput, WorkbenchError, unknown
 from workbench.core.machine import cores
 from workbench.core.places import DATA, KEPT
@@ -162,8 +163,11 @@ def run_and_keep(
     Raises
     ------
     WorkbenchError
-        No such scale, or its process was lost. An earlier recording is left as it was, as after the function's errors.
+        No such scale or number of parts, or its process was lost. An earlier recording is left as it was, as after the
+        function's errors.
     """
+    if most_parts is not None and not (count := whole(1)).fits(most_parts):
+        raise InvalidInput(f"so many parts to run now are {count.words}, got {most_parts!r}")
     done = Path(root) / f".{experiment.name}.{scale}.parts"
     to_run = experiment.parts(scale)
     parts: Rows = []

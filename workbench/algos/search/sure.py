@@ -30,12 +30,12 @@ class Sure:
 
     - **Smoothed**: a trial's score is the mean of its last evaluations.
     - **Compared where both have been**: two trials meet at the last phase that both reported, so every trial is held
-      against all that were started, not against those of its rung.
+      against all that have reported, not against those of its rung.
     - **Estimated**: the shares of the others that each beats feed a Gaussian process over the hyperparameters, which
       moves a lucky score towards those of its neighbours (`Surrogate`). It also says which of the configurations
       still to come to start next: the one with the highest mean plus one standard deviation.
-    - **Stopped** is a reporter whose estimate is not among the best 1/eta of those started, once a tenth of the phases
-      is over; not among the best 1/eta² once three tenths are. As many as there are finalists always stay.
+    - **Stopped** is a reporter whose estimate is not among the best 1/eta of those that have reported, once a tenth of
+      the phases is over; not among the best 1/eta² once three tenths are. As many as there are finalists always stay.
     - **Repeated**: when all have been started, the best few of those that ended are run again with other seeds, and the
       mean over seeds decides.
 
