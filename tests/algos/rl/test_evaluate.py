@@ -80,6 +80,7 @@ def test_normalised_scores():
     assert normalised(16, "pong") == 1
     assert normalised(18, "pong", "ga3c") == 1
     assert normalised(92, "boxing") == pytest.approx(94 / 12)
+    assert normalised(198, "ms_pacman") == normalised(1748, "name_this_game") == 0  # interchanged in the paper
     with pytest.raises(InvalidInput, match="unknown game in GA3C's Table 3 'pang': did you mean 'pong'"):
         normalised(0, "pang")
 
