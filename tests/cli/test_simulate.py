@@ -153,7 +153,9 @@ def test_a_command_that_makes_no_sense_is_refused_in_one_line(folder, capsys, ar
 
 def test_presets_are_listed_apart_from_those_of_studies(capsys) -> None:
     assert main(["simulate", "--preset", "list"]) == 0
-    assert capsys.readouterr().out.split() == presets()
+    told = capsys.readouterr().out.splitlines()
+    assert [line.split()[0] for line in told] == presets()
+    assert all(line.endswith(".") and len(line.split()) > 3 for line in told)  # what each is, in a sentence
     assert not set(presets()) & set(study_presets())
     for name in presets():
         assert preset(name).name == name

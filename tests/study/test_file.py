@@ -20,7 +20,7 @@ from workbench import HyperTrick, Study, Uniform
 from workbench.algos.quadratic import Quadratic
 from workbench.cli.main import main
 from workbench.core.errors import InvalidInput, WorkbenchError
-from workbench.study.file import recorded_study, study_from
+from workbench.study.file import presets, presets_told, recorded_study, study_from
 
 QUICK = settings(max_examples=150, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
 
@@ -180,3 +180,10 @@ def test_settings_of_one_s_own_code_come_back_as_they_were_or_are_refused(folder
         recorded_study("x.db", "q", trainable="tests.own:climb")
     with pytest.raises(InvalidInput, match="makes none import: resume it with its file"):  # naming it would not do
         recorded_study("x.db", "q")
+
+
+def test_every_preset_says_in_a_sentence_what_it_is() -> None:
+    told = dict(line.split(maxsplit=1) for line in presets_told().splitlines())
+    assert list(told) == presets()
+    assert all(words.endswith(".") and len(words.split()) > 3 for words in told.values())
+    assert told["seaquest-agent"].endswith("its rate falling to 0.")  # the comment goes on

@@ -153,10 +153,10 @@ def _presets() -> list[str]:
 def _run(arguments: argparse.Namespace) -> int:
     from workbench.core.errors import FirstTrialsFailed, InvalidInput
     from workbench.knowledge import record
-    from workbench.study.file import presets
+    from workbench.study.file import presets_told
 
     if arguments.preset == "list":
-        print("\n".join(presets()))
+        print(presets_told())
         return 0
     if arguments.file and arguments.preset:
         raise InvalidInput("give a study file or a --preset, not both")

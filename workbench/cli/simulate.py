@@ -77,10 +77,11 @@ def add_parsers(commands: Any) -> None:
 
 def run(arguments: argparse.Namespace) -> int:
     """Carry the command out."""
-    from workbench.simulation import compare, presets
+    from workbench.simulation import compare
+    from workbench.study.file import presets_told
 
     if arguments.preset == "list":
-        print("\n".join(presets()))
+        print(presets_told("simulation"))
         return 0
     scenario = _scenario(arguments)
     if scenario.seeds is not None:

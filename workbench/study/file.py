@@ -1,8 +1,10 @@
 """Studies written down: TOML files, the presets that come with the package, and the record in the log."""
 
+import re
 from collections.abc import Mapping
 from dataclasses import asdict, fields, replace
 from importlib import resources
+from itertools import takewhile
 from pathlib import Path
 from typing import Any
 
@@ -41,12 +43,26 @@ _PRESETS: dict[str, Any] = {
     "study": resources.files("workbench") / "presets",
     "simulation": resources.files("workbench") / "presets" / "simulate",
 }
+_SENTENCE = re.compile(r".*?(?<!Ms)\.(?= [A-Z]|$)")
 _TABLES = {"study", "space", "searcher", "first", "scheduler", "trainable"}
 
 
 def presets(of: str = "study") -> list[str]:
     """Names of the files of studies, or of simulations, that come with the package."""
     return sorted(f.name.removesuffix(".toml") for f in _PRESETS[of].iterdir() if f.name.endswith(".toml"))
+
+
+def presets_told(of: str = "study") -> str:
+    """List the presets, a line each: its name, and what its file's comment says first."""
+    said = {name: _first_sentence((_PRESETS[of] / f"{name}.toml").read_text("utf-8")) for name in presets(of)}
+    width = max(map(len, said))
+    return "\n".join(f"{name:{width}}  {words}" for name, words in said.items())
+
+
+def _first_sentence(text: str) -> str:
+    comment = " ".join(line[1:].strip() for line in takewhile(lambda line: line.startswith("#"), text.splitlines()))
+    found = _SENTENCE.match(comment)
+    return found[0] if found else comment
 
 
 def read_preset(name: str, of: str = "study") -> dict[str, Any]:
