@@ -14,6 +14,16 @@ def test_a_line_and_a_band_for_each_scheduler():
     assert [list(trace.y) for trace in fig.data if not trace.name] == [[4, 2, 4, 6], [6, 0, 2, 8]]
 
 
+def test_more_lines_than_colours_are_told_apart_and_the_legend_has_room_for_all():
+    frame = pd.DataFrame(
+        [(f"s{n}", 1, n, n, n) for n in range(16)], columns=["scheduler", "at", "median", "low", "high"]
+    )
+    fig = bands(frame, "Regret", "time", "regret")
+    lines = [(trace.line.color, trace.line.dash) for trace in fig.data if trace.name]
+    assert len(set(lines)) == 16
+    assert fig.layout.height > bands(frame[:8], "Regret", "time", "regret").layout.height > 400
+
+
 def test_nothing_compared():
     empty = pd.DataFrame(columns=["scheduler", "at", "median", "low", "high"])
     assert bands(empty, "Regret", "time", "regret").layout.annotations[0].text == "nothing was compared"

@@ -25,12 +25,11 @@ class Agent(NamedTuple):
     why_not: str = ""
 
 
-_SHORT = ("A2C's usual settings, the first tried", "the paper's learned for a day on a GPU")
+_USUAL = ("A2C's usual settings, the first tried", "the paper's learned for a day on a GPU")
+_BY_THEM = ("amidar", "centipede", "ms_pacman", "name_this_game", "qbert", "seaquest", "up_n_down")
 AGENTS = {
     "pong-long": Agent("pong", 30, "the best configuration of pong-hypertrick, the best of four tried"),
-    "seaquest-agent": Agent("seaquest", 14, *_SHORT),
-    "amidar-agent": Agent("amidar", 14, *_SHORT),
-    "up-n-down-agent": Agent("up_n_down", 14, *_SHORT),
+    **{f"{game.replace('_', '-')}-agent": Agent(game, 14, *_USUAL) for game in _BY_THEM},
 }
 
 

@@ -6,10 +6,12 @@ import plotly.graph_objects as go
 from workbench.viz.figures import theme
 
 _COLORS = [theme.BLUE, theme.ORANGE, theme.GREEN, theme.VERMILLION, theme.SKY, theme.PURPLE, theme.YELLOW]
+_DASHES = ("solid", "dash", "dot")
+_HEIGHT, _AROUND, _LEGEND_LINE = 380, 190, 30  # pixels: at least; what is not legend; a line of it
 
 
 def bands(curves: pd.DataFrame, title: str, x_title: str, y_title: str, x: str = "at") -> go.Figure:
-    """Draw one line a scheduler, its interval shaded.
+    """Draw one line a scheduler, its interval shaded; where there are more than colours, further ones are dashed.
 
     Parameters
     ----------
@@ -19,7 +21,8 @@ def bands(curves: pd.DataFrame, title: str, x_title: str, y_title: str, x: str =
     x : str
         Column on the horizontal axis.
     """
-    fig = theme.figure(title, x=x_title, y=y_title)
+    height = max(_HEIGHT, _AROUND + _LEGEND_LINE * curves["scheduler"].nunique())
+    fig = theme.figure(title, height, x=x_title, y=y_title)
     if curves.empty:
         return theme.empty_note(fig, "nothing was compared")
     for n, (name, curve) in enumerate(curves.groupby("scheduler", sort=False)):
@@ -39,7 +42,7 @@ def bands(curves: pd.DataFrame, title: str, x_title: str, y_title: str, x: str =
             )
         )
         hover = f"{theme.text(name)}: %{{y:.3g}} at %{{x:.3g}}<extra></extra>"
-        line = {"color": color, "width": 2}
+        line = {"color": color, "width": 2, "dash": _DASHES[n // len(_COLORS) % len(_DASHES)]}
         fig.add_trace(
             go.Scatter(
                 x=curve[x],
