@@ -27,6 +27,22 @@ def test_claims_are_means_over_seeds_of_those_that_ran_furthest_first() -> None:
     assert claims(trials_of(*CHOSEN), "min")["candidate"].tolist() == [0, 1, 2]
 
 
+def test_claims_are_joined_as_the_study_judged_them() -> None:
+    wild = [(0, False, 3, score) for score in (1.0, 2.0, 3.0, 90.0)]
+    steady = [(1, False, 3, score) for score in (4.0, 4.0, 5.0, 6.0)]
+    table = trials_of(*wild, *steady)
+    found = {judge: claims(table, judged_by=judge) for judge in ("mean", "median", "iqm")}
+    assert {judge: rows["candidate"].tolist() for judge, rows in found.items()} == {
+        "mean": [0, 1],
+        "median": [1, 0],
+        "iqm": [1, 0],
+    }
+    assert found["mean"]["claimed"].tolist() == [24.0, 4.75]
+    assert found["median"]["claimed"].tolist() == [4.5, 2.5]
+    assert found["iqm"]["claimed"].tolist() == [4.5, 2.5]
+    assert confirmed(trials_of(*wild, *steady, (1, True, 3, 5.0)), judged_by="median")["claimed"].tolist() == [4.5]
+
+
 @pytest.mark.parametrize("fell", [{"state": "failed", "mode": "failed"}, {"mode": "person"}])
 def test_a_seed_that_fell_does_not_sink_its_configuration(fell) -> None:
     rows = [(0, False, 3, 9.0), (0, False, 3, 9.0), (0, False, 1, 0.0), *[(1, False, 3, 5.0)] * 3, (2, False, 2, 7.0)]

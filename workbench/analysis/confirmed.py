@@ -5,6 +5,7 @@ from typing import Any
 import pandas as pd
 
 from workbench.analysis.reliable import interquartile_mean, probability_of_improvement, stratified_interval
+from workbench.core.seeds import JUDGES
 
 
 def searching(trials: pd.DataFrame) -> pd.DataFrame:
@@ -12,7 +13,7 @@ def searching(trials: pd.DataFrame) -> pd.DataFrame:
     return trials[~trials["confirms"].astype(bool)]
 
 
-def claims(trials: pd.DataFrame, mode: str = "max") -> pd.DataFrame:
+def claims(trials: pd.DataFrame, mode: str = "max", judged_by: str = "mean") -> pd.DataFrame:
     """Rank the configurations by the scores on which the study chose them.
 
     Parameters
@@ -22,12 +23,14 @@ def claims(trials: pd.DataFrame, mode: str = "max") -> pd.DataFrame:
         configuration has no other.
     mode : str
         ``max`` or ``min``.
+    judged_by : str
+        What joined the scores of a configuration's seeds: see `Seeded`.
 
     Returns
     -------
     DataFrame
-        The best first: candidate, trial (its first), phases (that its seeds ran), claimed (mean of their last scores),
-        claimed_on (seeds).
+        The best first: candidate, trial (its first), phases (that its seeds ran), claimed (what their last scores
+        come to), claimed_on (seeds).
         Those whose seeds ran further stand before others, for scores after few phases promise less. Of those that ran
         as far, those with fewer than half of the most seeds stand after others: one lucky seed outdoes a mean of many.
     """
@@ -35,19 +38,22 @@ def claims(trials: pd.DataFrame, mode: str = "max") -> pd.DataFrame:
     fell = (chosen["state"] == "failed") | (chosen["mode"] == "person")
     chosen = chosen[~fell | fell.groupby(chosen["candidate"]).transform("all")]
     rows = chosen.groupby("candidate").agg(
-        trial=("trial", "min"), phases=("phases", "min"), claimed=("last_score", "mean"), claimed_on=("trial", "size")
+        trial=("trial", "min"),
+        phases=("phases", "min"),
+        claimed=("last_score", lambda scores: JUDGES[judged_by](scores.to_list())),
+        claimed_on=("trial", "size"),
     )
     few = 2 * rows["claimed_on"] < rows.groupby("phases")["claimed_on"].transform("max")
     ranked = rows.assign(few=few).sort_values(["phases", "few", "claimed"], ascending=[False, True, mode == "min"])
     return ranked.drop(columns="few").reset_index()
 
 
-def confirmed(trials: pd.DataFrame, mode: str = "max") -> pd.DataFrame:
+def confirmed(trials: pd.DataFrame, mode: str = "max", judged_by: str = "mean") -> pd.DataFrame:
     """Put the scores of fresh seeds beside those claimed.
 
     Parameters
     ----------
-    trials, mode
+    trials, mode, judged_by
         As of `claims`.
 
     Returns
@@ -66,7 +72,7 @@ def confirmed(trials: pd.DataFrame, mode: str = "max") -> pd.DataFrame:
     fresh = trials[trials["confirms"].astype(bool)]
     rows: list[dict[str, Any]] = []
     scores: dict[Any, Any] = {}
-    for candidate, claim in claims(trials, mode).set_index("candidate", drop=False).T.to_dict().items():
+    for candidate, claim in claims(trials, mode, judged_by).set_index("candidate", drop=False).T.to_dict().items():
         runs = fresh[(fresh["candidate"] == candidate) & (fresh["phases"] >= claim["phases"])]
         if runs.empty:
             continue

@@ -11,18 +11,12 @@ import numpy.typing as npt
 
 from workbench.analysis.bootstrap import Interval
 from workbench.core.errors import InvalidInput
+from workbench.core.seeds import interquartile_mean as interquartile_mean
 
 if TYPE_CHECKING:
     import pandas as pd
 
 Scores = npt.NDArray[np.float64]
-
-
-def interquartile_mean(scores: npt.ArrayLike) -> float:
-    """Give the mean of the middle half of all scores: a quarter, rounded down, is left out at either end (Sec. 4.3)."""
-    values = np.sort(np.asarray(scores, dtype=float), axis=None)
-    cut = values.size // 4
-    return float(values[cut : values.size - cut].mean())
 
 
 def optimality_gap(scores: npt.ArrayLike, target: float = 1.0) -> float:

@@ -1,8 +1,10 @@
-"""Seeds, kept apart from configurations, so that one config can be repeated with many seeds."""
+"""Seeds, kept apart from configurations, so that one config can be repeated with many seeds and judged by all."""
 
+from collections.abc import Callable, Mapping, Sequence
 from functools import lru_cache
 
 import numpy as np
+import numpy.typing as npt
 
 
 @lru_cache(maxsize=10_000)  # schedulers that are compared meet the same seeds
@@ -28,3 +30,23 @@ def scheduler_generator(seed: int) -> np.random.Generator:
     Were they the same, the draw that orders equal scores would follow a hyperparameter.
     """
     return np.random.default_rng(np.random.SeedSequence(seed, spawn_key=(1,)))
+
+
+def interquartile_mean(scores: npt.ArrayLike) -> float:
+    """Give the mean of the middle half of all scores: a quarter, rounded down, is left out at either end.
+
+    References
+    ----------
+    Agarwal et al., NeurIPS 2021 (arXiv 2108.13264), Sec. 4.3.
+    """
+    values = np.sort(np.asarray(scores, dtype=float), axis=None)
+    cut = values.size // 4
+    return float(values[cut : values.size - cut].mean())
+
+
+JUDGES: Mapping[str, Callable[[Sequence[float]], float]] = {
+    "mean": lambda values: sum(values) / len(values),
+    "median": lambda values: float(np.median(values)),
+    "iqm": interquartile_mean,
+}
+"""What the scores of one configuration's seeds come to."""

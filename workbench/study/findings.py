@@ -87,11 +87,23 @@ class Findings:
         return front(self.frames.searched, aim.second, aim.mode, aim.second_mode)
 
     @property
+    def judged_by(self) -> str:
+        """What joins the scores of a configuration's seeds; the mean, where each has one."""
+        return str(self.spec.get("scheduler", {}).get("judged_by", "mean"))
+
+    @property
+    def claims(self) -> "pd.DataFrame":
+        """The configurations by the scores on which the study chose them; see `workbench.analysis.claims`."""
+        from workbench.analysis import claims
+
+        return claims(self.frames.trials, self.frames.aim.mode, self.judged_by)
+
+    @property
     def confirmed(self) -> "pd.DataFrame":
         """What fresh seeds say of the best configurations, the best first; see `workbench.analysis.confirmed`."""
         from workbench.analysis import confirmed
 
-        return confirmed(self.frames.trials, self.frames.aim.mode)
+        return confirmed(self.frames.trials, self.frames.aim.mode, self.judged_by)
 
     @property
     def has_lineage(self) -> bool:

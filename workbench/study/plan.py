@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from workbench.algos.function.factory import as_factory
-from workbench.algos.search.seeded import JUDGES, Seeded
+from workbench.algos.search.seeded import Seeded
 from workbench.core.aim import Aim
 from workbench.core.answers import check_scheduler
 from workbench.core.checks import POSITIVE, TRUTH, check, check_named, plain_seed, whole
@@ -21,6 +21,7 @@ from workbench.core.places import DEFAULT_DB, check_checkpoints, check_study_nam
 from workbench.core.protocols import Event, Executor, Scheduler, TrainableFactory, ranks_needed
 from workbench.core.record import RUN_SETTINGS
 from workbench.core.registry import REGISTRY
+from workbench.core.seeds import JUDGES
 from workbench.core.space import space_of
 
 if TYPE_CHECKING:

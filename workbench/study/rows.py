@@ -8,6 +8,9 @@ from workbench.core.showing import so_many
 if TYPE_CHECKING:
     from workbench.study.findings import Findings
 
+_JOINED = {"mean": "mean", "median": "median", "iqm": "middle mean"}
+"""What `Seeded` may judge by, in words."""
+
 
 def summary_rows(results: "Findings") -> dict[str, str]:
     """Give a study's outcome as labels and words, for a terminal, a notebook or a report."""
@@ -42,15 +45,14 @@ def summary_rows(results: "Findings") -> dict[str, str]:
 
 def _confirmed_row(results: "Findings") -> dict[str, str]:
     """Say what was confirmed, beside what was claimed of the same configuration."""
-    from workbench.analysis import claims
-
     rows = results.confirmed
     if rows.empty:
-        best = claims(results.frames.trials, results.frames.aim.mode).head(1)
+        best = results.claims.head(1)
         if best.empty or best["claimed_on"].item() == 1:
             return {}
-        text = f"{number(best['claimed'].item())} (configuration of trial {best['trial'].item()}, mean of "
-        return {"claimed score": f"{text}{_seeds(best['claimed_on'].item())} that the study chose it by)"}
+        whose = f"configuration of trial {best['trial'].item()}"
+        joined = f"{_JOINED[results.judged_by]} of {_seeds(best['claimed_on'].item())}"
+        return {"claimed score": f"{number(best['claimed'].item())} ({whose}, {joined} that the study chose it by)"}
     first = rows.iloc[0]
     score, n = number(float(first["confirmed"])), int(first["confirmed_on"])
     if n > 1:
@@ -59,7 +61,7 @@ def _confirmed_row(results: "Findings") -> dict[str, str]:
     text = ", ".join(f"{name} = {number(value)}" for name, value in config.items())
     on = f"{_seeds(int(first['claimed_on']))} claimed {number(float(first['claimed']))}"
     return {
-        "confirmed score": f"{score} ({'middle mean of ' * (n > 1)}{_seeds(n)}, fresh; {on})",
+        "confirmed score": f"{score} ({(_JOINED['iqm'] + ' of ') * (n > 1)}{_seeds(n)}, fresh; {on})",
         "confirmed config": f"{text} (configuration of trial {first['trial']:.0f})",
     }
 

@@ -15,7 +15,6 @@ from workbench.algos.search import (
     SuccessiveHalving,
     Sure,
 )
-from workbench.algos.search.seeded import interquartile_mean
 from workbench.analysis import lineage
 from workbench.core.domains import Uniform
 from workbench.core.drive import drive
@@ -113,11 +112,6 @@ def test_settings_are_checked() -> None:
         Seeded(rule, 2, "best")
     with pytest.raises(InvalidInput, match=r"a scheduler is an object such as HyperTrick\(…\), got 'hypertrick'"):
         Seeded("hypertrick", 2)
-
-
-def test_the_interquartile_mean_by_hand() -> None:
-    assert interquartile_mean([9.0, 1.0, 2.0, 3.0]) == 2.5
-    assert interquartile_mean([1.0, 2.0, 6.0]) == 3.0
 
 
 @pytest.mark.parametrize("order", [[3, 4, 5, 0, 1, 2], [5, 4, 3, 0, 1, 2]])

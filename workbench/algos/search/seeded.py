@@ -7,8 +7,6 @@ from dataclasses import dataclass, field
 from itertools import zip_longest
 from typing import Any
 
-import numpy as np
-
 from workbench.core.answers import check_scheduler
 from workbench.core.checks import COUNT, check, check_named
 from workbench.core.errors import InvalidInput, SchedulerError
@@ -23,6 +21,7 @@ from workbench.core.protocols import (
     Verdict,
     expectation_of,
 )
+from workbench.core.seeds import JUDGES
 from workbench.core.showing import reason_text, settings_html
 from workbench.core.size import full_runs
 
@@ -285,16 +284,3 @@ class _Due:
     candidate: _Candidate
     trial: int | None
     parent: int | None = None
-
-
-def interquartile_mean(values: Sequence[float]) -> float:
-    """Give the mean of the middle half: a quarter of the values, rounded down, is left out at either end."""
-    cut = len(values) // 4
-    return float(np.mean(np.sort(values)[cut : len(values) - cut]))
-
-
-JUDGES: Mapping[str, Callable[[Sequence[float]], float]] = {
-    "mean": lambda values: sum(values) / len(values),
-    "median": lambda values: float(np.median(values)),
-    "iqm": interquartile_mean,
-}
