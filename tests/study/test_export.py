@@ -56,6 +56,13 @@ def test_a_place_that_optuna_cannot_open_is_told_in_one_line(db, place) -> None:
         export(db, "exported", "optuna", place)
 
 
+@pytest.mark.parametrize("to", ["optuna", "mlflow"])
+def test_a_file_whose_url_would_stand_for_another_is_refused(to) -> None:
+    with pytest.raises(InvalidInput, match=r"which\.db has a \?, at which .* ends: choose another place"):
+        exporter_of(to, "a?b/which.db")
+    assert exporter_of(to, "sqlite:///which.db?timeout=5")
+
+
 def test_optuna_knows_the_space_also_of_a_study_with_several_seeds(tmp_path) -> None:
     optuna = pytest.importorskip("optuna")
     keep(tmp_path / "kb.db", "seeds", Seeded(FullRuns(RandomSearcher(SPACE), 2, 1), seeds=2))
