@@ -41,6 +41,27 @@ def test_schedulers_are_set_side_by_side(small) -> None:
     assert "makespan" not in wins_and_losses(comparisons, "hypertrick", 0.25, only="regret")
 
 
+@pytest.mark.parametrize(
+    ("ask", "said"),
+    [
+        (lambda found: found.standing("hypertrik"), "unknown scheduler of this comparison 'hypertrik'"),
+        (lambda found: found.standing("all", 50), r"a share of the time is a number in \(0, 1\], got 50"),
+        (lambda found: found.regret_at("all", "half"), "got 'half'"),
+        (lambda found: found.medians("all", ["makspan"]), "unknown measure 'makspan': did you mean 'makespan'"),
+        (lambda found: found.difference("regret", "hypertrick", "all"), "unknown measure 'regret'"),
+    ],
+)
+def test_what_was_not_compared_is_told_in_one_line(small, ask, said) -> None:
+    with pytest.raises(InvalidInput, match=said):
+        ask(compare(small, 1))
+
+
+@pytest.mark.parametrize("given", [{"repeats": 2.5}, {"repeats": "3"}, {"repeats": 1, "processes": 0.5}])
+def test_repetitions_and_processes_are_whole_numbers(small, given) -> None:
+    with pytest.raises(InvalidInput, match="needs repeats >= 1 and processes >= 1, got"):
+        compare(small, **given)
+
+
 def test_of_few_repetitions_nobody_is_told_better(small) -> None:
     few, enough = (compare(small, repeats).standing("hypertrick") for repeats in (1, 6))
     assert few["difference"].abs().max() > 0
