@@ -144,6 +144,10 @@ def test_a_simulated_study_is_kept_marked_and_reported(folder, capsys, monkeypat
         ),
         (["small.toml", "--scheduler", "full,nowhere:Mine"], "there is no module 'nowhere'"),
         (["small.toml", "--configs", "configs.csv"], "go with --table"),
+        (
+            ["small.toml", "--name", "kept"],
+            "--name is of the study that is kept: say in which knowledge base, --db FILE",
+        ),
         (["small.toml", "--nodes", "0"], "nodes a whole number from 1 to 1000000"),
     ],
 )

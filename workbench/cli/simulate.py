@@ -152,6 +152,8 @@ def _scenario(arguments: argparse.Namespace) -> "Scenario":
 
     if sum(map(bool, (arguments.file, arguments.preset, arguments.table))) != 1:
         raise InvalidInput("say what to simulate: a simulation file, --preset NAME or --table FILE, one of them")
+    if arguments.name and not arguments.db:
+        raise InvalidInput("--name is of the study that is kept: say in which knowledge base, --db FILE")
     if arguments.table:
         if not arguments.scheduler:
             raise InvalidInput("a table needs --scheduler: for example --scheduler hypertrick")
