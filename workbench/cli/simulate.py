@@ -231,7 +231,7 @@ def _check_names(scenario: "Scenario", arguments: argparse.Namespace) -> None:
 
 def _kept_names(scenario: "Scenario", arguments: argparse.Namespace) -> dict[str, str]:
     """Give the study that each scheduler's log is kept as."""
-    name = arguments.name or scenario.name
+    name = arguments.name or (Path(arguments.table).stem if arguments.table else scenario.name)
     return {label: name if len(scenario.schedulers) == 1 else f"{name} {label}" for label in scenario.schedulers}
 
 
