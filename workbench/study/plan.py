@@ -114,7 +114,7 @@ class Plan:
     def _check_where(self) -> None:
         if isinstance(self.checkpoints, os.PathLike):
             object.__setattr__(self, "checkpoints", os.fspath(self.checkpoints))
-        if not isinstance(self.checkpoints, str | None):
+        if not isinstance(self.checkpoints, str | None) or self.checkpoints == "":  # a shell's variable that is not set
             raise InvalidInput(f"a study's checkpoints are in a directory or at a URL, got {self.checkpoints!r}")
         check_checkpoints(self.checkpoints or "")
         if self.client is None:
