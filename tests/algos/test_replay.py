@@ -72,6 +72,7 @@ def test_a_schedule_s_file_says_what_was_trained(tmp_path) -> None:
     [
         ((ZIGZAG,), "needs to know what to train"),
         (([], Quadratic()), "one configuration a phase"),
+        ((5, Quadratic()), "one configuration a phase, and one at least, got 5"),
         (([{"h0": 1.0}, {"h1": 1.0}], Quadratic()), r"phase 1 of the schedule names \['h1'\]"),
         (([{"h2": 1.0}], Quadratic()), "hyperparameter of Quadratic 'h2'"),
         (("nowhere.json",), "cannot read the schedule nowhere.json"),

@@ -103,10 +103,11 @@ def test_tensorboards_own_reader_finds_every_score(db) -> None:
 
 
 @pytest.mark.parametrize(("to", "says"), [("tensorbord", "did you mean 'tensorboard'"), ("csv", "unknown exporter")])
-def test_an_exporter_that_there_is_not_is_refused_with_those_there_are(to, says) -> None:
+def test_an_exporter_that_there_is_not_is_refused_with_those_there_are(to, says, tmp_path) -> None:
     with pytest.raises(InvalidInput, match=rf"{says}.*known: mlflow, optuna, tensorboard, wandb"):
         exporter_of(to, "x")
     assert isinstance(exporter_of("mlflow", "x"), MLflowExport)
+    assert exporter_of("mlflow", tmp_path / "x.db").uri == f"sqlite:///{tmp_path}/x.db"
 
 
 def test_names_that_mlflow_refuses_are_written_otherwise() -> None:

@@ -63,7 +63,8 @@ class Replay:
                 f"a replay needs to know what to train, got trainable={trainable!r}: pass an object, or a table with "
                 "its kind, or a schedule's file, which says it"
             )
-        if not schedule or not all(isinstance(config, Mapping) for config in schedule):
+        listed = isinstance(schedule, Sequence) and not isinstance(schedule, bytes)
+        if not listed or not schedule or not all(isinstance(config, Mapping) for config in schedule):
             raise InvalidInput(f"a schedule is one configuration a phase, and one at least, got {schedule!r}")
         names = set(schedule[0])
         for phase, config in enumerate(schedule):

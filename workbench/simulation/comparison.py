@@ -12,6 +12,7 @@ import numpy.typing as npt
 from workbench.analysis.bootstrap import Interval, bootstrap_interval
 from workbench.core.checks import SHARE, whole
 from workbench.core.errors import InvalidInput, refuse_unknown, unknown
+from workbench.core.failures import short
 from workbench.core.pool import process_pool
 from workbench.simulation.scenario import Scenario
 
@@ -149,6 +150,7 @@ def compare(scenario: Scenario, repeats: int | None = None, *, processes: int = 
     processes : int
         Worker processes; the numbers do not depend on it.
     """
+    check_scenario(scenario)
     n = scenario.repeats if repeats is None else repeats
     done = spread_over_processes(partial(_measured, scenario), n, processes)
     labels = list(scenario.schedulers)
@@ -232,6 +234,12 @@ class _Repetition:
     busy: dict[str, Array]
     regret: dict[str, Array]
     grid: Array
+
+
+def check_scenario(given: object) -> None:
+    """Refuse what is no scenario, such as the name of one."""
+    if not isinstance(given, Scenario):
+        raise InvalidInput(f"a simulation is a Scenario, such as preset('paper-46'), got {short(given)}")
 
 
 def spread_over_processes(work: Callable[[Sequence[int]], list[Any]], repeats: int, processes: int) -> list[Any]:
