@@ -1,6 +1,10 @@
 """Trials over several games, on toy problems whose scores are known."""
 
+import re
+
+import numpy as np
 import pytest
+import torch
 
 from tests.own import Climber
 from workbench.algos.games import Games
@@ -30,6 +34,37 @@ def test_an_agent_may_be_a_function() -> None:
     trial = Games({"one": rising}, {"one": (0, 4)})({}, 0)
     assert [trial.train_phase(lambda metrics: None)["score"] for _ in range(2)] == [0.25, 0.5]
     trial.close()
+
+
+class Measuring(Climber):
+    """Gives back what it was told to."""
+
+    def train_phase(self, progress):
+        return self.rate
+
+
+def test_numbers_of_any_library_are_reported_of_each_game() -> None:
+    agent = Measuring({}, 0)
+    agent.rate = {"score": torch.tensor(1.0, requires_grad=True), "loss": np.float32(0.5), "returns": [1.0, 2.0]}
+    trial = Games({"one": lambda config, seed: agent}, {"one": (0, 2)})({}, 0)
+    measured = trial.train_phase(lambda metrics: None)
+    assert measured == {"one/score": 1.0, "one/loss": 0.5, "score": 0.5}
+    assert all(type(value) is float for value in measured.values())
+
+
+@pytest.mark.parametrize(
+    ("found", "said"),
+    [
+        (None, "one: a phase gives a dict of metrics with a score, got None"),
+        ({"loss": 1.0}, "one: a phase gives a dict of metrics with a score, got {'loss': 1.0}"),
+        ({"score": "high"}, "one: every metric is one number, got {'score': 'high'}: "),
+    ],
+)
+def test_an_agent_without_a_number_for_a_score_is_named(found, said) -> None:
+    agent = Measuring({}, 0)
+    agent.rate = found
+    with pytest.raises(InvalidInput, match=re.escape(said)):
+        Games({"one": lambda config, seed: agent}, {"one": (0, 2)})({}, 0).train_phase(lambda metrics: None)
 
 
 def test_each_game_starts_from_a_seed_of_its_own() -> None:

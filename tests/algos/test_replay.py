@@ -72,6 +72,8 @@ def test_a_schedule_s_file_says_what_was_trained(tmp_path) -> None:
     [
         ((ZIGZAG,), "needs to know what to train"),
         (([], Quadratic()), "one configuration a phase"),
+        (([{"h0": 1.0, "h1": 0.0}, {"h0": 1.0}], Quadratic()), r"phase 1 of the schedule names \['h0'\]"),
+        ((5, Quadratic()), "one configuration a phase, and one at least, got 5"),
         (([{"h0": 1.0}, {"h1": 1.0}], Quadratic()), r"phase 1 of the schedule names \['h1'\]"),
         (([{"h2": 1.0}], Quadratic()), "hyperparameter of Quadratic 'h2'"),
         (("nowhere.json",), "cannot read the schedule nowhere.json"),
@@ -81,6 +83,23 @@ def test_a_schedule_s_file_says_what_was_trained(tmp_path) -> None:
 def test_schedules_that_cannot_be_replayed_are_refused(arguments, says) -> None:
     with pytest.raises(InvalidInput, match=says):
         Replay(*arguments)
+
+
+def test_a_hyperparameter_may_apply_in_some_phases_only() -> None:
+    def moved(config, state=0.0):
+        while True:
+            state = (state or 0.0) + config.get("momentum", 10.0)
+            yield state, state
+
+    steps = [{"optimizer": "sgd", "momentum": 0.5}, {"optimizer": "adam"}, {"optimizer": "sgd", "momentum": 0.75}]
+    replay = Replay(steps, moved)
+    trial = replay({}, 0)
+    found = [trial.train_phase(silent) for _ in steps]
+    assert [metrics["score"] for metrics in found] == [0.5, 10.5, 11.25]
+    assert [metrics.get("replayed_momentum") for metrics in found] == [0.5, None, 0.75]
+    trial.close()
+    with pytest.raises(InvalidInput, match="sets momentum: leave it out of the search space"):
+        Replay(steps[1:], moved).check(["momentum"])
 
 
 def test_a_function_is_replayed_and_one_that_only_a_file_names_is_not_imported(tmp_path) -> None:

@@ -43,6 +43,20 @@ def test_profiles_of_two_by_hand() -> None:
         performance_profiles({"a": np.zeros((4, 2)), "b": np.zeros((4, 3))})
 
 
+@pytest.mark.parametrize(("scores", "got"), [([1.0, 2.0, 3.0, np.nan], "NaN"), ([], "none"), ([None, 1.0], "NaN")])
+def test_runs_without_a_score_are_refused_for_they_would_count_as_the_best(scores, got) -> None:
+    for statistic in (
+        interquartile_mean,
+        optimality_gap,
+        lambda given: performance_profile(given, [0.0]),
+        lambda given: performance_profiles({"a": given}),
+        lambda given: probability_of_improvement([1.0], given),
+        lambda given: stratified_interval(interquartile_mean, given),
+    ):
+        with pytest.raises(InvalidInput, match=f"one number or more, got {got}: leave failed runs out"):
+            statistic(scores)
+
+
 def test_an_interval_draws_each_task_s_runs_apart() -> None:
     """Where every run of a task scores alike, drawing again changes nothing; where tasks were mixed it would."""
     same = np.repeat([[0.0, 10.0]], 6, axis=0)

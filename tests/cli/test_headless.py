@@ -111,6 +111,21 @@ def test_what_is_no_notebook_is_told_in_one_line(tmp_path, capsys, text) -> None
     assert path.read_bytes() == text.encode("latin-1")
 
 
+def test_a_folder_is_no_place_for_a_copy_and_nothing_runs(tmp_path, capsys) -> None:
+    path = written(tmp_path / "one.ipynb", "open('ran', 'w')")
+    assert main(["notebook", str(path), "--out", str(tmp_path)]) == 2
+    assert f"{tmp_path} is no file to write the executed copy to: name another place" in capsys.readouterr().err
+    assert not (tmp_path / "ran").exists()
+
+
+def test_parameters_may_stand_beside_lines_of_ipython_s_own() -> None:
+    from workbench.cli.headless import _assigned
+
+    assert _assigned("%matplotlib inline\n!ls\nhours: float = 1\nname = 'a'\na.b = 2") == ["hours", "name"]
+    with pytest.raises(InvalidInput, match=r"the cell tagged 'parameters' is no Python \("):
+        _assigned("hours =")
+
+
 def test_without_a_browser_a_notebook_is_kept_and_that_is_said(tmp_path, monkeypatch, capsys) -> None:
     monkeypatch.setattr("shutil.which", lambda _: None)
     source = f"from IPython.display import display\ndisplay({{{_FIGURE!r}: {{'data': [], 'layout': {{}}}}}}, raw=True)"
@@ -138,6 +153,7 @@ def test_a_notebook_stays_whole_where_its_pictures_find_no_space(tmp_path, monke
     assert path.read_bytes() == before
     path.chmod(0o640)
     assert main(["pictures", str(path)]) == 0
+    assert capsys.readouterr().out.startswith("1 picture put into ")
     assert path.read_bytes() != before
     assert path.stat().st_mode & 0o777 == 0o640
     assert [file.name for file in tmp_path.iterdir()] == ["mine.ipynb"]

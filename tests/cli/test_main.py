@@ -358,7 +358,9 @@ def test_a_checkpoint_is_evaluated_by_a_protocol(tmp_path, capsys) -> None:
 
 
 def test_evaluating_what_is_no_checkpoint(tmp_path, capsys) -> None:
-    assert f"there is no checkpoint in {tmp_path}" in refused(capsys, "evaluate", str(tmp_path))
+    GA3C("CartPole-v1")({}, 1).save(tmp_path)
+    missing = f"{tmp_path}/none"
+    assert f"there is no checkpoint in {missing}" in refused(capsys, "evaluate", str(tmp_path), missing)
 
 
 def test_more_trials_are_of_a_study_that_is_resumed_by_its_name(capsys) -> None:

@@ -14,7 +14,7 @@ from workbench.cli.main import main
 from workbench.core.aim import Aim
 from workbench.core.protocols import Event, Kind
 from workbench.core.registry import SCHEDULERS
-from workbench.knowledge import StudyLog
+from workbench.knowledge import KnowledgeBase, StudyLog
 from workbench.simulation import preset, presets, scenario_from
 from workbench.study.file import presets as study_presets
 from workbench.study.results import Results
@@ -108,6 +108,16 @@ def test_a_table_of_curves_under_a_scheduler(folder, capsys, kind) -> None:
     assert told(capsys, *table, "--scheduler", kind, "--nodes", "2") == found
 
 
+def test_a_study_on_a_table_in_another_folder_is_kept_under_the_table_s_name(folder, capsys) -> None:
+    (folder / "kept").mkdir()
+    (folder / "curves.csv").rename(folder / "kept" / "curves.csv")
+    table = ["--table", "kept/curves.csv", "--column", "score=r", "--nodes", "2", "--db", "kb.db"]
+    assert told(capsys, *table, "--scheduler", "full")["name"] == "kept/curves.csv"
+    told(capsys, *table, "--scheduler", "full,hypertrick")
+    with KnowledgeBase("kb.db") as kb:
+        assert list(kb) == ["curves", "curves full", "curves hypertrick"]
+
+
 def test_a_simulated_study_is_kept_marked_and_reported(folder, capsys, monkeypatch) -> None:
     assert main(["simulate", "small.toml", "--db", "kb.db"]) == 0
     capsys.readouterr()
@@ -144,6 +154,10 @@ def test_a_simulated_study_is_kept_marked_and_reported(folder, capsys, monkeypat
         ),
         (["small.toml", "--scheduler", "full,nowhere:Mine"], "there is no module 'nowhere'"),
         (["small.toml", "--configs", "configs.csv"], "go with --table"),
+        (
+            ["small.toml", "--name", "kept"],
+            "--name is of the study that is kept: say in which knowledge base, --db FILE",
+        ),
         (["small.toml", "--nodes", "0"], "nodes a whole number from 1 to 1000000"),
     ],
 )

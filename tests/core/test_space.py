@@ -292,6 +292,7 @@ def test_what_depends_on_a_value_with_a_step_applies_there_despite_roundings() -
         ({"b": {"a": 3}}, "'b' applies only if a = 3, which Choice"),
         ({"b": "a"}, "only_if of 'b'"),
         ({"z": {"a": 1}}, "unknown hyperparameter in only_if 'z'; known: a, b"),
+        (["b"], r"only_if is a dict, {name: {parent: value}}, got \['b'\]"),
     ],
 )
 def test_conditions_that_cannot_be_are_refused(only_if, said) -> None:

@@ -29,6 +29,15 @@ def test_a_file_of_another_version_is_refused_in_one_line_and_left_as_it_is(tmp_
     assert path.read_bytes() == before
 
 
+def test_a_folder_is_told_from_a_file_that_is_not_there_with_what_it_holds(tmp_path) -> None:
+    with pytest.raises(DatabaseError, match=f"is a folder, .*: name one in it, {tmp_path}/study.db"):
+        KnowledgeBase(tmp_path)
+    StudyLog(tmp_path / "kb.db", "one", {}).close()
+    for use in (KnowledgeBase, check, lambda file: StudyLog(file, "one", {}, resume=True)):
+        with pytest.raises(DatabaseError, match=f"is a folder, .*: name one in it, {tmp_path}/kb.db"):
+            use(tmp_path)
+
+
 RECORDED = {"scheduler": {"kind": "hypertrick", "n": 3, "searcher": {"kind": "random", "space": {"lr": [0, 1]}}}}
 
 

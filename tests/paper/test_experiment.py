@@ -97,6 +97,23 @@ def test_no_part_to_run_is_refused_and_replaces_nothing(tmp_path, capsys, parts)
     assert not list(tmp_path.iterdir())
 
 
+@pytest.mark.parametrize(
+    ("more", "said"),
+    [
+        (["ga3c-network"], "unknown experiment 'ga3c-network': did you mean 'ga3c-networks'"),
+        (["--out", "file/folder"], "nothing can be kept in file/folder, for "),
+    ],
+)
+def test_what_cannot_be_run_or_kept_is_refused_before_the_first_runs(
+    tiny, tmp_path, monkeypatch, capsys, more, said
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "file").touch()
+    assert main(["reproduce", NAME, *more]) == 2
+    assert said in capsys.readouterr().err
+    assert not list(tmp_path.rglob("*.parquet"))
+
+
 def test_a_part_of_other_settings_is_run_again(tmp_path) -> None:
     one, other = (ending(*hows) for hows in (("well", "well"), ("as well", "well")))
     done = run_and_keep(one, "minutes", tmp_path, most_parts=1)

@@ -7,7 +7,7 @@ import pytest
 
 from workbench.algos.search import HyperTrick
 from workbench.core.errors import InvalidInput
-from workbench.simulation import arrival_bias, compare, regrets, scenario_from, wins_and_losses
+from workbench.simulation import arrival_bias, compare, compare_held_out, regrets, scenario_from, wins_and_losses
 
 
 def test_a_comparison_is_the_same_whatever_the_processes_and_pairs_its_numbers(small) -> None:
@@ -39,6 +39,33 @@ def test_schedulers_are_set_side_by_side(small) -> None:
     told = wins_and_losses(comparisons, "hypertrick", 0.25)
     assert "makespan against all" in told.partition("hypertrick wins")[2]
     assert "makespan" not in wins_and_losses(comparisons, "hypertrick", 0.25, only="regret")
+
+
+@pytest.mark.parametrize(
+    ("ask", "said"),
+    [
+        (lambda found: found.standing("hypertrik"), "unknown scheduler of this comparison 'hypertrik'"),
+        (lambda found: found.standing("all", 50), r"a share of the time is a number in \(0, 1\], got 50"),
+        (lambda found: found.regret_at("all", "half"), "got 'half'"),
+        (lambda found: found.medians("all", ["makspan"]), "unknown measure 'makspan': did you mean 'makespan'"),
+        (lambda found: found.difference("regret", "hypertrick", "all"), "unknown measure 'regret'"),
+    ],
+)
+def test_what_was_not_compared_is_told_in_one_line(small, ask, said) -> None:
+    with pytest.raises(InvalidInput, match=said):
+        ask(compare(small, 1))
+
+
+@pytest.mark.parametrize("given", [{"repeats": 2.5}, {"repeats": "3"}, {"repeats": 1, "processes": 0.5}])
+def test_repetitions_and_processes_are_whole_numbers(small, given) -> None:
+    with pytest.raises(InvalidInput, match="needs repeats >= 1 and processes >= 1, got"):
+        compare(small, **given)
+
+
+@pytest.mark.parametrize("run", [compare, compare_held_out])
+def test_the_name_of_a_simulation_is_no_simulation(run) -> None:
+    with pytest.raises(InvalidInput, match=r"a Scenario, such as preset\('paper-46'\), got 'paper-46'"):
+        run("paper-46")
 
 
 def test_of_few_repetitions_nobody_is_told_better(small) -> None:

@@ -7,7 +7,7 @@ import pytest
 
 from tests.viz.figures.conftest import EVENTS, POINTS
 from workbench import Explorer
-from workbench.core.errors import StudyError
+from workbench.core.errors import InvalidInput, StudyError
 from workbench.core.protocols import Event, Kind
 from workbench.knowledge import StudyLog, record
 
@@ -90,6 +90,18 @@ def test_everything_goes_to_files(explorer, tmp_path) -> None:
     assert len(files) == len(set(files)) == 1 + len(explorer.figures())
     assert pd.read_csv(files[0])["study"].tolist() == [HOSTILE, "bred"]
     assert all(path.stat().st_size > 1_000_000 for path in files[1:])
+
+
+def test_kinds_that_cannot_be_written_are_refused_before_anything_is(explorer, tmp_path, monkeypatch) -> None:
+    with pytest.raises(InvalidInput, match="unknown kind of file 'pdf'; known: html, png, svg"):
+        explorer.write(tmp_path / "out", ("html", "pdf"))
+    monkeypatch.setattr("workbench.viz.figures.export.find_spec", lambda name: None)
+    monkeypatch.setattr("shutil.which", lambda name: None)
+    with pytest.raises(InvalidInput, match="a picture needs a browser"):
+        explorer.write(tmp_path / "out", ("html", "png"))
+    assert not (tmp_path / "out").exists()
+    monkeypatch.setattr(Explorer, "figures", lambda self: {})
+    assert len(explorer.write(tmp_path / "out", "html")) == 1  # a word is one kind
 
 
 def test_studies_called_nearly_alike_keep_a_file_each(tmp_path, monkeypatch) -> None:

@@ -56,6 +56,13 @@ def test_a_place_that_optuna_cannot_open_is_told_in_one_line(db, place) -> None:
         export(db, "exported", "optuna", place)
 
 
+@pytest.mark.parametrize("to", ["optuna", "mlflow"])
+def test_a_file_whose_url_would_stand_for_another_is_refused(to) -> None:
+    with pytest.raises(InvalidInput, match=r"which\.db has a \?, at which .* ends: choose another place"):
+        exporter_of(to, "a?b/which.db")
+    assert exporter_of(to, "sqlite:///which.db?timeout=5")
+
+
 def test_optuna_knows_the_space_also_of_a_study_with_several_seeds(tmp_path) -> None:
     optuna = pytest.importorskip("optuna")
     keep(tmp_path / "kb.db", "seeds", Seeded(FullRuns(RandomSearcher(SPACE), 2, 1), seeds=2))
@@ -96,10 +103,11 @@ def test_tensorboards_own_reader_finds_every_score(db) -> None:
 
 
 @pytest.mark.parametrize(("to", "says"), [("tensorbord", "did you mean 'tensorboard'"), ("csv", "unknown exporter")])
-def test_an_exporter_that_there_is_not_is_refused_with_those_there_are(to, says) -> None:
+def test_an_exporter_that_there_is_not_is_refused_with_those_there_are(to, says, tmp_path) -> None:
     with pytest.raises(InvalidInput, match=rf"{says}.*known: mlflow, optuna, tensorboard, wandb"):
         exporter_of(to, "x")
     assert isinstance(exporter_of("mlflow", "x"), MLflowExport)
+    assert exporter_of("mlflow", tmp_path / "x.db").uri == f"sqlite:///{tmp_path}/x.db"
 
 
 def test_names_that_mlflow_refuses_are_written_otherwise() -> None:

@@ -83,6 +83,13 @@ def test_first_configurations_stand_in_a_study_file(tmp_path) -> None:
     assert study_from(table).scheduler.ask().config == {"h0": 0.5, "h1": 0.25}
     with pytest.raises(InvalidInput, match="h0=5 lies outside"):
         study_from({**table, "first": [{"h0": 5, "h1": 0.25}]})
+    with pytest.raises(
+        InvalidInput, match=r"each configuration to try first is a table \[\[first\]\], got {'h0': 0.5}"
+    ):
+        study_from({**table, "first": {"h0": 0.5}})
+    within = table["scheduler"] | {"searcher": {"kind": "evolution"}}
+    with pytest.raises(InvalidInput, match=r"a searcher is a table of its own, \[searcher\], got one in \[scheduler\]"):
+        study_from({**table, "scheduler": within})
 
 
 def test_a_study_file_names_a_constraint_by_its_module(tmp_path) -> None:

@@ -7,6 +7,7 @@ import pytest
 
 from tests.support import SPACE, Deterministic
 from workbench import AttachedStudy, HyperTrick, KnowledgeBase, RandomSearcher, Study
+from workbench.cli.main import main
 from workbench.core.protocols import Event, Kind
 from workbench.core.size import size_of
 from workbench.knowledge import StudyLog
@@ -38,6 +39,18 @@ def test_what_nobody_knows_yet_is_never_told_as_a_number(tmp_path, n) -> None:
     texts = [str(results), results._repr_html_(), report, str(progress), progress._repr_html_(), *drawn]
     assert "no score yet" in str(results)
     assert [text for text in texts if re.search(r"\b(nan|inf)\b", text, re.IGNORECASE)] == []
+
+
+def test_a_trial_none_of_whose_phases_has_ended_has_no_schedule(tmp_path, capsys) -> None:
+    log = StudyLog(tmp_path / "kb.db", "one", Study("one", SCHEDULER, Deterministic, tmp_path / "kb.db").spec)
+    log.append(EVENTS)
+    log.close()
+    written = ["--out", str(tmp_path / "best.json"), "--db", str(tmp_path / "kb.db")]
+    assert main(["schedule", "one", "--trial", "0", *written]) == 2
+    assert "trial 0 of study 'one' has no schedule: no phase of its weights has ended" in capsys.readouterr().err
+    assert main(["schedule", "one", *written]) == 2
+    assert "study 'one' has no schedule yet" in capsys.readouterr().err
+    assert not (tmp_path / "best.json").exists()
 
 
 @pytest.mark.parametrize("last", [[], [Event(Kind.STUDY_INTERRUPTED, 9.0)], [Event(Kind.STUDY_ENDED, 9.0)]])

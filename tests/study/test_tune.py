@@ -1,10 +1,13 @@
 """One call that tunes a function."""
 
+from functools import partial
+
 import pytest
 
 from tests import own
 from workbench import KnowledgeBase, LogUniform, tune
 from workbench.core.errors import FirstTrialsFailed, InvalidInput
+from workbench.study.tune import _name_of
 
 SPACE = {"lr": LogUniform(1e-3, 1.0)}
 
@@ -35,6 +38,11 @@ def test_it_ends_when_its_time_is_up(here) -> None:
     assert found.spec["scheduler"]["variant"] == "stopping"
     assert found.frames.state == "ended"
     assert 0 < len(found.frames.trials) < 10_000
+
+
+def test_a_function_with_settings_gives_its_name_too() -> None:
+    given = (own.climb, partial(own.climb, step=2.0), partial(own.Climber, step=2.0), lambda config: None)
+    assert [_name_of(train) for train in given] == ["climb", "climb", "Climber", "lambda"]
 
 
 @pytest.mark.parametrize(

@@ -8,8 +8,10 @@ from typing import Any
 
 from workbench.algos.function.factory import as_factory
 from workbench.core.describe import build
+from workbench.core.domains import number
 from workbench.core.errors import InvalidInput
-from workbench.core.protocols import Config, Measured, Progress, Trainable, TrainableFactory
+from workbench.core.failures import short
+from workbench.core.protocols import RETURNS, Config, Measured, Progress, Trainable, TrainableFactory
 from workbench.core.registry import TRAINABLES
 from workbench.core.seeds import trial_seed
 from workbench.core.showing import so_many
@@ -86,14 +88,14 @@ class GamesTrial:
             ``score``; every number an agent reports as ``GAME/…``, its score among them; and the sums over the games
             of ``frames``, ``updates`` and ``seconds`` where all report them.
         """
-        by_game = {name: trial.train_phase(_named(name, progress)) for name, trial in self._trials.items()}
-        all_metrics: dict[str, float] = {}
-        for name, metrics in by_game.items():
-            all_metrics |= {f"{name}/{key}": value for key, value in metrics.items() if isinstance(value, (int, float))}
+        by_game = {
+            name: _measured(name, trial.train_phase(_named(name, progress))) for name, trial in self._trials.items()
+        }
+        all_metrics = {f"{name}/{key}": value for name, metrics in by_game.items() for key, value in metrics.items()}
         for key in ("frames", "updates", "seconds"):
             if all(key in metrics for metrics in by_game.values()):
-                all_metrics[key] = sum(_number(metrics[key]) for metrics in by_game.values())
-        scores = [self._normalised(name, _number(metrics["score"])) for name, metrics in by_game.items()]
+                all_metrics[key] = sum(metrics[key] for metrics in by_game.values())
+        scores = [self._normalised(name, metrics["score"]) for name, metrics in by_game.items()]
         return {**all_metrics, "score": sum(scores) / len(scores)}
 
     def _normalised(self, name: str, score: float) -> float:
@@ -147,5 +149,11 @@ def _named(name: str, progress: Progress) -> Progress:
     return lambda metrics: progress({f"{name}/{key}": value for key, value in metrics.items()})
 
 
-def _number(value: Any) -> float:
-    return float(value)
+def _measured(name: str, metrics: Mapping[str, Any]) -> dict[str, float]:
+    """Take what an agent has measured in a phase as numbers of Python's own, whatever library they come from."""
+    if not isinstance(metrics, Mapping) or "score" not in metrics:
+        raise InvalidInput(f"{name}: a phase gives a dict of metrics with a score, got {short(metrics)}")
+    try:
+        return {str(key): number(value) for key, value in metrics.items() if key != RETURNS}
+    except (TypeError, ValueError, RuntimeError, OverflowError) as err:
+        raise InvalidInput(f"{name}: every metric is one number, got {short(metrics)}: {err}") from None

@@ -32,7 +32,8 @@ class Replay:
     Parameters
     ----------
     schedule : path, or sequence of Mapping
-        A file that `Results.write_schedule` wrote, or one configuration a phase.
+        A file that `Results.write_schedule` wrote, or one configuration a phase. They name the same hyperparameters,
+        unless another has changed on which one depends.
     trainable : TrainableFactory, function, class or Mapping, optional
         What is trained: an object, code of your own as `Study` takes it, or a table with its ``kind`` and settings; by
         default what the file's study trained, unless that was code of your own.
@@ -63,20 +64,22 @@ class Replay:
                 f"a replay needs to know what to train, got trainable={trainable!r}: pass an object, or a table with "
                 "its kind, or a schedule's file, which says it"
             )
-        if not schedule or not all(isinstance(config, Mapping) for config in schedule):
+        listed = isinstance(schedule, Sequence) and not isinstance(schedule, bytes)
+        if not listed or not schedule or not all(isinstance(config, Mapping) for config in schedule):
             raise InvalidInput(f"a schedule is one configuration a phase, and one at least, got {schedule!r}")
-        names = set(schedule[0])
+        first = schedule[0]
         for phase, config in enumerate(schedule):
-            if set(config) != names:
-                raise InvalidInput(f"phase {phase} of the schedule names {sorted(config)}, phase 0 {sorted(names)}")
+            same = all(config[name] == first[name] for name in set(config) & set(first))
+            if same and set(config) != set(first):  # else one may apply under the other value of another
+                raise InvalidInput(f"phase {phase} of the schedule names {sorted(config)}, phase 0 {sorted(first)}")
         object.__setattr__(self, "schedule", tuple(dict(config) for config in schedule))
         object.__setattr__(self, "trainable", as_factory(trainable))
-        self._check_inner(names)
+        self._check_inner(self._names)
 
     def check(self, config_names: Iterable[str]) -> None:
         """Refuse a hyperparameter that the schedule sets, or that no trial could take, before a study starts."""
         names = list(config_names)
-        if both := sorted(set(names) & set(self.configs[0])):
+        if both := sorted(set(names) & self._names):
             raise InvalidInput(f"the schedule to replay sets {', '.join(both)}: leave it out of the search space")
         self._check_inner(names)
 
@@ -89,6 +92,11 @@ class Replay:
     def configs(self) -> tuple[Config, ...]:
         """The schedule, read."""
         return self.schedule  # type: ignore[return-value]
+
+    @property
+    def _names(self) -> set[str]:
+        """The hyperparameters that any phase has."""
+        return {name for config in self.configs for name in config}
 
     @property
     def factory(self) -> TrainableFactory:

@@ -1,6 +1,7 @@
 """How sure a comparison over few seeds is: the statistics of Agarwal et al., NeurIPS 2021 (arXiv 2108.13264).
 
-Pure functions of score matrices [n_runs, n_tasks], one run a seed; `rliable` gives the same numbers.
+Pure functions of score matrices [n_runs, n_tasks], one run a seed; `rliable` gives the same numbers. Scores that are
+NaN, as of runs that failed, are refused: sorted, they stand above all others.
 """
 
 from collections.abc import Callable, Mapping
@@ -10,8 +11,8 @@ import numpy as np
 import numpy.typing as npt
 
 from workbench.analysis.bootstrap import Interval
+from workbench.core import seeds
 from workbench.core.errors import InvalidInput
-from workbench.core.seeds import interquartile_mean as interquartile_mean
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -19,9 +20,14 @@ if TYPE_CHECKING:
 Scores = npt.NDArray[np.float64]
 
 
+def interquartile_mean(scores: npt.ArrayLike) -> float:
+    """Give the mean of the middle half of all scores: a quarter, rounded down, is left out at either end (Sec. 4.3)."""
+    return seeds.interquartile_mean(_known(scores))
+
+
 def optimality_gap(scores: npt.ArrayLike, target: float = 1.0) -> float:
     """Give by how much runs fall short of `target` on average; beyond it nothing is gained (Sec. 4.3)."""
-    return float(target - np.minimum(np.asarray(scores, dtype=float), target).mean())
+    return float(target - np.minimum(_known(scores), target).mean())
 
 
 def probability_of_improvement(scores: npt.ArrayLike, others: npt.ArrayLike) -> float:
@@ -40,7 +46,7 @@ def probability_of_improvement(scores: npt.ArrayLike, others: npt.ArrayLike) -> 
 
 def performance_profile(scores: npt.ArrayLike, thresholds: npt.ArrayLike) -> Scores:
     """Give the share of runs that score above each threshold (Sec. 4.2, Eq. 3), [n_thresholds]."""
-    values = np.sort(np.asarray(scores, dtype=float), axis=None)
+    values = np.sort(_known(scores), axis=None)
     return 1 - np.searchsorted(values, np.asarray(thresholds, dtype=float), "right") / values.size
 
 
@@ -127,8 +133,17 @@ def _redrawn(matrix: Scores, generator: np.random.Generator) -> Scores:
 
 def _matrix(scores: npt.ArrayLike) -> Scores:
     """Read scores as [n_runs, n_tasks]; those of one task may be given as [n_runs]."""
-    values = np.asarray(scores, dtype=float)
+    values = _known(scores)
     return values[:, None] if values.ndim == 1 else values
+
+
+def _known(scores: npt.ArrayLike) -> Scores:
+    """Read scores, one or more, each a number."""
+    values = np.asarray(scores, dtype=float)
+    if not values.size or np.isnan(values).any():
+        got = "NaN" if values.size else "none"
+        raise InvalidInput(f"scores are one number or more, got {got}: leave failed runs out, or give them a score")
+    return values
 
 
 def _check_tasks(ours: Scores, theirs: Scores) -> None:

@@ -26,8 +26,8 @@ def _evaluate(arguments: argparse.Namespace) -> int:
     from workbench.algos.rl.evaluate import PROTOCOLS
     from workbench.paper.ga3c.table_3 import TABLE_3, normalised
 
-    for checkpoint in arguments.checkpoints:
-        model, game, rules = load_agent(checkpoint, arguments.game)
+    agents = [load_agent(checkpoint, arguments.game) for checkpoint in arguments.checkpoints]  # all, before any plays
+    for model, game, rules in agents:
         played = PROTOCOLS[arguments.protocol].play(model, game, rules, arguments.seed)
         result = {"game": game.name, "protocol": arguments.protocol, "seed": arguments.seed} | played.summary()
         if game.name in TABLE_3:

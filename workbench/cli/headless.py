@@ -66,6 +66,8 @@ def execute(path: str | Path, out: str | Path | None = None, parameters: Mapping
     _set_parameters(notebook, parameters or {})
     target = Path(out) if out else default_place(source)
     target.parent.mkdir(parents=True, exist_ok=True)
+    if target.is_dir() or not os.access(target if target.exists() else target.parent, os.W_OK):
+        raise InvalidInput(f"{target} is no file to write the executed copy to: name another place, --out FILE")
     client = _Talking(
         notebook,
         kernel_name="python3",
@@ -213,10 +215,15 @@ def _set_parameters(notebook: Any, parameters: Mapping[str, str]) -> None:
 
 
 def _assigned(source: str) -> list[str]:
-    return [
-        target.id
-        for node in ast.parse(source).body
-        if isinstance(node, ast.Assign)
-        for target in node.targets
-        if isinstance(target, ast.Name)
-    ]
+    """Name what a cell assigns; lines of IPython's own, such as ``%matplotlib inline``, may stand beside."""
+    from IPython.core.inputtransformer2 import TransformerManager
+
+    try:
+        cell = ast.parse(TransformerManager().transform_cell(source))  # type: ignore[no-untyped-call]
+    except SyntaxError as err:
+        raise InvalidInput(f"the cell tagged 'parameters' is no Python ({err}): it cannot be given any") from None
+    targets: list[ast.expr] = []
+    for node in cell.body:
+        targets += node.targets if isinstance(node, ast.Assign) else []
+        targets += [node.target] if isinstance(node, ast.AnnAssign) else []
+    return [target.id for target in targets if isinstance(target, ast.Name)]

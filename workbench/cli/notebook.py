@@ -57,11 +57,12 @@ def _notebook(arguments: argparse.Namespace) -> int:
 def _pictures(arguments: argparse.Namespace) -> int:
     path = _there(arguments.path)
     from workbench.cli.headless import add_pictures, read_notebook, replace_notebook
+    from workbench.core.showing import so_many
 
     notebook = read_notebook(path)
     if drawn := add_pictures(notebook):
         replace_notebook(path, notebook)
-    print(f"{drawn} pictures put into {path}")
+    print(f"{so_many(drawn, 'picture')} put into {path}")
     return 0
 
 

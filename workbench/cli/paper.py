@@ -23,11 +23,13 @@ def add_parsers(commands: Any) -> None:
 
 def _reproduce(arguments: argparse.Namespace) -> int:
     from workbench.core.places import KEPT
-    from workbench.paper.catalogue import EXPERIMENTS, reproduce
+    from workbench.paper.catalogue import EXPERIMENTS, planned, reproduce
 
     if not arguments.names:
         for name, experiment in EXPERIMENTS.items():
             print(f"{name:30} {experiment.shows} ({', '.join(experiment.scales)})")
+    for name in arguments.names:
+        planned(name, arguments.scale)  # all of them, before hours of the first
     for name in arguments.names:
         print(reproduce(name, arguments.scale, arguments.out or KEPT, arguments.parts))
     return 0

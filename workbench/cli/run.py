@@ -92,6 +92,8 @@ def add_parsers(commands: Any) -> None:
     _add_confirm(commands)
 
 
+_GIVEN = ("import", "nodes", "gpus-per-slot", "weight", "seed", "mode", "max-hours", "target-score")
+"""What wins over a study file, beside the places."""
 _CONFIRM_OPTIONS = ("top", "seeds", "nodes", "cluster", "checkpoints", "trainable", "import", "db")
 
 
@@ -179,11 +181,18 @@ def _run(arguments: argparse.Namespace) -> int:
     if arguments.record and not (interrupted or failed):
         print(f"  recorded         {record(study.db, study.name, arguments.record)}")
     if interrupted:
-        where = {"--db": study.db, "--cluster": arguments.cluster, "--checkpoints": study.checkpoints}
-        print(f"interrupted; go on with: {resume_command(study.name, study.spec, where)}")
+        print(f"interrupted; go on with: {_again(arguments, study)}")
     if failed:
         print(f"workbench: {in_shell(failed)}", file=sys.stderr)
     return 130 if interrupted else 1 if results.summary["best_trial"] is None else 0
+
+
+def _again(arguments: argparse.Namespace, study: "Study") -> str:
+    """Write the command that goes on with a study."""
+    where = {"--db": study.db, "--cluster": arguments.cluster, "--checkpoints": study.checkpoints}
+    given = {f"--{name}": getattr(arguments, name.replace("-", "_")) for name in _GIVEN}
+    given["--no-fail-fast"] = arguments.no_fail_fast or None
+    return resume_command(study.name, study.spec, where, arguments.file or "FILE", given)
 
 
 def _check_cluster(where: str | None, local: Mapping[str, Any]) -> None:

@@ -152,6 +152,8 @@ def _scenario(arguments: argparse.Namespace) -> "Scenario":
 
     if sum(map(bool, (arguments.file, arguments.preset, arguments.table))) != 1:
         raise InvalidInput("say what to simulate: a simulation file, --preset NAME or --table FILE, one of them")
+    if arguments.name and not arguments.db:
+        raise InvalidInput("--name is of the study that is kept: say in which knowledge base, --db FILE")
     if arguments.table:
         if not arguments.scheduler:
             raise InvalidInput("a table needs --scheduler: for example --scheduler hypertrick")
@@ -229,7 +231,7 @@ def _check_names(scenario: "Scenario", arguments: argparse.Namespace) -> None:
 
 def _kept_names(scenario: "Scenario", arguments: argparse.Namespace) -> dict[str, str]:
     """Give the study that each scheduler's log is kept as."""
-    name = arguments.name or scenario.name
+    name = arguments.name or (Path(arguments.table).stem if arguments.table else scenario.name)
     return {label: name if len(scenario.schedulers) == 1 else f"{name} {label}" for label in scenario.schedulers}
 
 

@@ -34,27 +34,49 @@ def in_shell(text: str) -> str:
     return said
 
 
-def resume_command(name: str, spec: Mapping[str, Any], where: Mapping[str, Any]) -> str:
-    """Write the command that resumes a study; `where` holds options, of which those that are ``None`` are left out.
+def resume_command(
+    name: str, spec: Mapping[str, Any], where: Mapping[str, Any], file: str = "FILE", given: Mapping[str, Any] = {}
+) -> str:
+    """Write the command that resumes a study; options that are ``None`` are left out.
 
-    Code of one's own that it trains with is named, for a knowledge base alone does not import it.
+    Code of one's own that it trains with is named, for a knowledge base alone does not import it. A study with other
+    code of one's own goes on with its file.
+
+    Parameters
+    ----------
+    where : Mapping
+        Options that say where it is.
+    file, given
+        The study file, and options that it was run with besides.
     """
     from workbench.core.imports import code_named
-    from workbench.core.record import own_classes
+    from workbench.core.record import is_made_by_name, own_classes
 
     trainable = spec["trainable"]
-    own = {"--trainable": own_classes(trainable)[:1], "--import": [*dict.fromkeys(code_named(trainable, ()))]}
+    if not is_made_by_name(spec):
+        return " ".join(["workbench run --resume", *_given({"--name": name, **given, **where}), *_last(file)])
+    own = {"--trainable": own_classes(trainable), "--import": [*dict.fromkeys(code_named(trainable, ()))]}
     return " ".join(["workbench run --resume", *_given({"--name": name, **own, **where})])
 
 
 def confirm_command(name: str, options: Mapping[str, Any]) -> str:
     """Write the command that confirms a study's best; options that are ``None`` are left out."""
-    last = ["--", name] if name.startswith("-") else [name]
-    return " ".join(["workbench confirm", *_given(options), *map(shlex.quote, last)])
+    return " ".join(["workbench confirm", *_given(options), *_last(name)])
+
+
+def _last(word: str) -> list[str]:
+    """Write what stands after all options."""
+    return [*(["--"] if word.startswith("-") else []), shlex.quote(word)]
 
 
 def _given(options: Mapping[str, Any]) -> list[str]:
-    """Write options with their values, or several each; one that begins as options do would be taken for an option."""
-    several = {option: value if isinstance(value, list) else [value] for option, value in options.items()}
+    """Write options with their values, or several each; one that begins as options do would be taken for an option.
+
+    A switch that is on has no value.
+    """
+    on = [option for option, value in options.items() if value is True]
+    several = {
+        option: value if isinstance(value, list) else [value] for option, value in options.items() if option not in on
+    }
     values = [(option, str(value)) for option, each in several.items() for value in each if value is not None]
-    return [f"{option}{'=' if value.startswith('-') else ' '}{shlex.quote(value)}" for option, value in values]
+    return [f"{option}{'=' if value.startswith('-') else ' '}{shlex.quote(value)}" for option, value in values] + on

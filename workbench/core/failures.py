@@ -32,11 +32,17 @@ def place_of(err: BaseException) -> str:
     return ""
 
 
-def named(function: Any) -> str:
-    """Name a function or class of the user's with the place of its definition: "train (train.py:12)"."""
+def unwrapped(function: Any) -> Any:
+    """Give the function or class that a decorator or a `partial` stands for."""
     inner = inspect.unwrap(function)
     while isinstance(inner, partial):
-        inner = inner.func
+        inner = inspect.unwrap(inner.func)
+    return inner
+
+
+def named(function: Any) -> str:
+    """Name a function or class of the user's with the place of its definition: "train (train.py:12)"."""
+    inner = unwrapped(function)
     name = getattr(inner, "__qualname__", type(inner).__qualname__).rpartition("<locals>.")[2]
     code = getattr(inner, "__code__", None)
     return name if code is None else f"{name} ({_file(code.co_filename)}:{code.co_firstlineno})"

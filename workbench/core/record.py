@@ -120,6 +120,12 @@ def own_classes(spec: Mapping[str, Any]) -> list[str]:
     return [name for value in spec for name in own_classes(value)] if isinstance(spec, list) else []
 
 
+def is_made_by_name(spec: Mapping[str, Any]) -> bool:
+    """Tell whether a record alone makes a study again, once what it trains is named: no other code of one's own is."""
+    trainable = spec["trainable"]
+    return own_classes(trainable) in ([], [trainable["kind"]]) and not own_classes({**spec, "trainable": {}})
+
+
 def _version(package: str) -> str | None:
     try:
         return importlib.metadata.version(package)

@@ -43,10 +43,12 @@ class Space(Mapping[str, Domain]):
             raise InvalidInput(f"a search space is a dict of one or more hyperparameters, got {domains!r}")
         self._domains = dict(domains)
         for name, domain in self._domains.items():
-            if not isinstance(name, str) or not written(name):
+            if not isinstance(name, str) or not name or not written(name):
                 raise InvalidInput(f"a hyperparameter's name is a word, got {name!r}")
             if not isinstance(domain, Domain) or isinstance(domain, type):
                 raise InvalidInput(f"hyperparameter {name!r}: got {domain!r}; {meant(domain)}")
+        if not isinstance(only_if, Mapping | None):
+            raise InvalidInput(f"only_if is a dict, {{name: {{parent: value}}}}, got {only_if!r}")
         self.only_if = {
             name: _conditions(name, condition, self._domains) for name, condition in (only_if or {}).items()
         }

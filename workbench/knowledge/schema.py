@@ -71,8 +71,7 @@ def open_for_writing(path: Path) -> sqlite3.Connection:
     DatabaseError
         The file is not a knowledge base, is damaged, or of another version.
     """
-    if path.is_dir():
-        raise DatabaseError(f"{path} is a folder, and a knowledge base is a file: name one in it, {path / 'study.db'}")
+    _refuse_folder(path)
     make_folder(path)
     try:
         with suppress(FileExistsError):  # private from the first byte; what SQLite puts beside it takes over its rights
@@ -96,6 +95,12 @@ def open_for_writing(path: Path) -> sqlite3.Connection:
     return connection
 
 
+def _refuse_folder(path: Path) -> None:
+    if path.is_dir():
+        file = next(iter(sorted(path.glob("*.db"))), path / "study.db")
+        raise DatabaseError(f"{path} is a folder, and a knowledge base is a file: name one in it, {file}")
+
+
 def make_folder(path: Path) -> None:
     """Make the folder of a knowledge base; raises `DatabaseError` where there can be none."""
     try:
@@ -114,6 +119,7 @@ def open_for_reading(path: Path) -> sqlite3.Connection:
     Unfinished
         A writer has to open it first.
     """
+    _refuse_folder(path)
     if not path.is_file():
         raise DatabaseError(f"no knowledge base at {path}: check the path, or run a study with db={str(path)!r}")
     connection = _connect_for_reading(path)

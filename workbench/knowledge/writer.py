@@ -55,7 +55,7 @@ class StudyLog:
     def __init__(self, path: Path, name: str, spec: Mapping[str, Any], *, resume: bool = False) -> None:
         self._path = real_path(path)
         self._lock = threading.Lock()
-        if resume and not self._path.is_file():  # to look for what is not there makes nothing
+        if resume and not self._path.exists():  # to look for what is not there makes nothing
             raise StudyError(f"no study {name!r} to resume, for there is no {self._path}: start it without resume=True")
         self._connection = open_for_writing(self._path)
         self._name, self._inode = name, os.stat(self._path).st_ino

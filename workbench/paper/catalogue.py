@@ -43,8 +43,8 @@ COUNTERPARTS: dict[str, list[Counterpart]] = {
 """Paper → what puts ours beside its numbers and claims."""
 
 
-def reproduce(name: str, scale: str = "minutes", root: str | Path = KEPT, most_parts: int | None = None) -> Path:
-    """Run an experiment again and keep it, as `experiment.run_and_keep` does.
+def planned(name: str, scale: str) -> Experiment[Any]:
+    """Find an experiment that is to be run at a scale.
 
     Raises
     ------
@@ -53,7 +53,19 @@ def reproduce(name: str, scale: str = "minutes", root: str | Path = KEPT, most_p
     """
     if name not in EXPERIMENTS:
         raise unknown("experiment", name, EXPERIMENTS)
-    return run_and_keep(EXPERIMENTS[name], scale, root, most_parts)
+    EXPERIMENTS[name].parts(scale)
+    return EXPERIMENTS[name]
+
+
+def reproduce(name: str, scale: str = "minutes", root: str | Path = KEPT, most_parts: int | None = None) -> Path:
+    """Run an experiment again and keep it, as `experiment.run_and_keep` does.
+
+    Raises
+    ------
+    InvalidInput
+        No such experiment or scale.
+    """
+    return run_and_keep(planned(name, scale), scale, root, most_parts)
 
 
 def recorded(name: str, scale: str | None = None, root: str | Path = DATA) -> RecordedTable:

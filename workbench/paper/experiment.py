@@ -163,13 +163,14 @@ def run_and_keep(
     Raises
     ------
     WorkbenchError
-        No such scale or number of parts, or its process was lost. An earlier recording is left as it was, as after the
-        function's errors.
+        No such scale or number of parts, its folder cannot be made there, or its process was lost. An earlier recording
+        is left as it was, as after the function's errors.
     """
     if most_parts is not None and not (count := whole(1)).fits(most_parts):
         raise InvalidInput(f"so many parts to run now are {count.words}, got {most_parts!r}")
     done = Path(root) / f".{experiment.name}.{scale}.parts"
     to_run = experiment.parts(scale)
+    _check_place(Path(root))
     parts: Rows = []
     for number, settings in enumerate(to_run):
         file = done / f"{number}.json"
@@ -186,6 +187,13 @@ def run_and_keep(
     folder = keep_table(Path(root) / experiment.name, rows, _provenance(experiment, scale, parts))
     shutil.rmtree(done, ignore_errors=True)
     return folder
+
+
+def _check_place(root: Path) -> None:
+    """Refuse, before anything runs, a place where nothing can be kept."""
+    there = next(folder for folder in (root.absolute(), *root.absolute().parents) if folder.exists())
+    if not (there.is_dir() and os.access(there, os.W_OK)):
+        raise InvalidInput(f"nothing can be kept in {root}, for {there} is no folder to write to: choose another place")
 
 
 def keep_table(folder: Path, rows: Rows, about: dict[str, Any]) -> Path:

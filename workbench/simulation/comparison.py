@@ -10,7 +10,9 @@ import numpy as np
 import numpy.typing as npt
 
 from workbench.analysis.bootstrap import Interval, bootstrap_interval
-from workbench.core.errors import InvalidInput, unknown
+from workbench.core.checks import SHARE, whole
+from workbench.core.errors import InvalidInput, refuse_unknown, unknown
+from workbench.core.failures import short
 from workbench.core.pool import process_pool
 from workbench.simulation.scenario import Scenario
 
@@ -56,12 +58,12 @@ class Comparison:
 
     def medians(self, label: str, measures: Sequence[str] = MEASURES) -> dict[str, Interval]:
         """Give each measure's median over the repetitions, with its 95 % bootstrap interval."""
-        self._check(label)
+        self._check(label, *measures)
         return {m: bootstrap_interval(self.values[label, m], resamples=_RESAMPLES) for m in measures}
 
     def difference(self, measure: str, label: str, other: str) -> Interval:
         """Give the median of the paired differences `label` - `other`, with its 95 % bootstrap interval."""
-        self._check(label)
+        self._check(label, measure)
         self._check(other)
         return bootstrap_interval(self.values[label, measure] - self.values[other, measure], resamples=_RESAMPLES)
 
@@ -83,6 +85,7 @@ class Comparison:
         """
         import pandas as pd
 
+        self._check(label)
         column = _column(share)
         rows = []
         for other in (name for name in self.labels if name != label):
@@ -130,9 +133,10 @@ class Comparison:
         column = _column(share)
         return bootstrap_interval(self.regret[label][:, column], resamples=_RESAMPLES)
 
-    def _check(self, label: str) -> None:
+    def _check(self, label: str, *measures: str) -> None:
         if label not in self.labels:
             raise unknown("scheduler of this comparison", label, self.labels)
+        refuse_unknown("measure", measures, MEASURES)
 
 
 def compare(scenario: Scenario, repeats: int | None = None, *, processes: int = 1) -> Comparison:
@@ -146,6 +150,7 @@ def compare(scenario: Scenario, repeats: int | None = None, *, processes: int = 
     processes : int
         Worker processes; the numbers do not depend on it.
     """
+    check_scenario(scenario)
     n = scenario.repeats if repeats is None else repeats
     done = spread_over_processes(partial(_measured, scenario), n, processes)
     labels = list(scenario.schedulers)
@@ -231,10 +236,16 @@ class _Repetition:
     grid: Array
 
 
+def check_scenario(given: object) -> None:
+    """Refuse what is no scenario, such as the name of one."""
+    if not isinstance(given, Scenario):
+        raise InvalidInput(f"a simulation is a Scenario, such as preset('paper-46'), got {short(given)}")
+
+
 def spread_over_processes(work: Callable[[Sequence[int]], list[Any]], repeats: int, processes: int) -> list[Any]:
     """Have stretches of the repetitions' numbers worked through by several processes; results in order."""
-    if repeats < 1 or processes < 1:
-        raise InvalidInput(f"a comparison needs repeats >= 1 and processes >= 1, got {repeats} and {processes}")
+    if not (whole(1).fits(repeats) and whole(1).fits(processes)):
+        raise InvalidInput(f"a comparison needs repeats >= 1 and processes >= 1, got {repeats!r} and {processes!r}")
     chunks = [range(repeats)[start : start + _CHUNK] for start in range(0, repeats, _CHUNK)]
     if processes == 1 or len(chunks) == 1:
         return list(chain.from_iterable(map(work, chunks)))
@@ -274,6 +285,8 @@ def _one(scenario: Scenario, number: int) -> _Repetition:
 
 def _column(share: float) -> int:
     """Find the moment that a share of the time comes to."""
+    if not SHARE.fits(share):
+        raise InvalidInput(f"a share of the time is a number {SHARE.words}, got {share!r}")
     return max(min(round(share * _POINTS), _POINTS) - 1, 0)
 
 

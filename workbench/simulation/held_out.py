@@ -16,7 +16,7 @@ from workbench.core.garbage import uncollected
 from workbench.core.protocols import Config, Scheduler
 from workbench.core.showing import so_many
 from workbench.simulation.cluster import VirtualCluster
-from workbench.simulation.comparison import spread_over_processes
+from workbench.simulation.comparison import check_scenario, spread_over_processes
 from workbench.simulation.curve_table import CurveTable
 from workbench.simulation.race import Race
 from workbench.simulation.scenario import Scenario
@@ -125,6 +125,7 @@ def compare_held_out(
     """
     if not shares or list(shares) != sorted(shares):
         raise InvalidInput(f"budgets rise, as {SHARES} do; got {tuple(shares)}")
+    check_scenario(scenario)
     table = table_of(scenario)
     done = spread_over_processes(
         partial(_measured, scenario, tuple(shares), to_end), scenario.repeats if repeats is None else repeats, processes

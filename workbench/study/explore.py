@@ -103,10 +103,20 @@ class Explorer:
             **{f"{what}: {titles[name]}": fig for name in titles for what, fig in self._own_figures(name).items()},
         }
 
-    def write(self, folder: str | Path, kinds: Sequence[str] = ("html",)) -> list[Path]:
-        """Write every figure (html, png, svg) and the table (CSV) into a folder; returns the files."""
-        from workbench.viz.figures import write_figure
+    def write(self, folder: str | Path, kinds: str | Sequence[str] = ("html",)) -> list[Path]:
+        """Write every figure (html, png, svg) and the table (CSV) into a folder; returns the files.
 
+        Raises
+        ------
+        InvalidInput
+            `kinds` names another kind of file, or pictures where nothing can draw them.
+        """
+        from workbench.viz.figures import write_figure
+        from workbench.viz.figures.export import check_kind
+
+        kinds = [kinds] if isinstance(kinds, str) else kinds
+        for kind in kinds:
+            check_kind(kind)  # before anything is written
         target = Path(folder)
         target.mkdir(parents=True, exist_ok=True)
         for_a_sheet(self._shown).to_csv(target / "studies.csv", index=False)

@@ -128,9 +128,16 @@ def study_from(table: Mapping[str, Any], **overrides: Any) -> Study:
     space = _space(table["space"]) if "space" in table else None
     searcher = _built("searcher", described, SEARCHERS, space=space, seed=seed)
     if "first" in table:
+        if not isinstance(table["first"], list | tuple):
+            raise InvalidInput(f"each configuration to try first is a table [[first]], got {table['first']!r}")
         searcher = made("the searcher", InformedSearcher, {"searcher": searcher, "first": table["first"]})
+    rule = _table(table, "scheduler")
+    if "searcher" in rule:
+        raise InvalidInput(
+            f"a searcher is a table of its own, [searcher], got one in [scheduler]: {rule['searcher']!r}"
+        )
     given = {"seed": seed, "n_nodes": n_slots, "space": None if hasattr(searcher, "space") else space}
-    scheduler = _built("scheduler", _table(table, "scheduler"), SCHEDULERS, searcher=searcher, **given)
+    scheduler = _built("scheduler", rule, SCHEDULERS, searcher=searcher, **given)
     study: Study = made("the study", Study, {"scheduler": scheduler, "trainable": trainable, **settings})
     return study
 

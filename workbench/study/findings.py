@@ -140,7 +140,7 @@ class Findings:
         Raises
         ------
         StudyError
-            No phase has ended yet.
+            No phase has ended yet, or none of this trial's weights.
         InvalidInput
             There is no such trial.
         """
@@ -155,4 +155,9 @@ class Findings:
             raise StudyError(f"study {self.name!r} has no schedule yet: no phase has ended")
         if chosen not in set(known["trial"]):
             raise InvalidInput(f"study {self.name!r} has no trial {chosen}: it has {len(known)}, from 0")
-        return schedule_of(chosen, known, f.trials, f.phases, f.hyperparameters)
+        schedule = schedule_of(chosen, known, f.trials, f.phases, f.hyperparameters)
+        if schedule.empty:
+            raise StudyError(
+                f"trial {chosen} of study {self.name!r} has no schedule: no phase of its weights has ended"
+            )
+        return schedule

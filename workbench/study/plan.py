@@ -30,6 +30,8 @@ if TYPE_CHECKING:
     from workbench.cluster.checkpoints import CheckpointStore
     from workbench.knowledge import RecordedStudy
 
+_NO_OBJECTIVES = {"trial", "phase", "node"}  # columns of the table of phases that tell which one it is
+
 Callback = Callable[[Sequence[Event]], None]
 """Called with the events of every append to the log, in order, once they are written; progress inside phases is among
 them. It may have ``begin(study, past)``, called first, with the events of earlier drivers, and ``close()``."""
@@ -90,6 +92,8 @@ class Plan:
         if not (isinstance(self.callbacks, Sequence) and all(map(callable, self.callbacks))):
             raise InvalidInput(f"callbacks is a list of functions of a list of events, got {self.callbacks!r}")
         _ = self.aim  # checks what it is made of
+        if self.second in _NO_OBJECTIVES:
+            raise InvalidInput(f"second names a metric that trials return beside score, got {self.second!r}")
         self._check_space()
 
     @property
@@ -114,7 +118,7 @@ class Plan:
     def _check_where(self) -> None:
         if isinstance(self.checkpoints, os.PathLike):
             object.__setattr__(self, "checkpoints", os.fspath(self.checkpoints))
-        if not isinstance(self.checkpoints, str | None):
+        if not isinstance(self.checkpoints, str | None) or self.checkpoints == "":  # a shell's variable that is not set
             raise InvalidInput(f"a study's checkpoints are in a directory or at a URL, got {self.checkpoints!r}")
         check_checkpoints(self.checkpoints or "")
         if self.client is None:

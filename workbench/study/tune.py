@@ -1,6 +1,5 @@
 """The best of a space for a function or class of one's own, in one call."""
 
-import inspect
 import re
 from collections.abc import Callable, Mapping
 from pathlib import Path
@@ -9,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 from workbench.algos.search import ASHA, HyperTrick
 from workbench.core.domains import Domain
 from workbench.core.errors import InvalidInput
+from workbench.core.failures import unwrapped
 from workbench.core.places import DEFAULT_DB
 from workbench.core.protocols import Scheduler
 from workbench.study.study import Study, unique_name
@@ -91,5 +91,5 @@ def tune(
 
 
 def _name_of(train: Any) -> str:
-    inner = inspect.unwrap(train)
+    inner = unwrapped(train)
     return re.sub(r"\W+", "", getattr(inner, "__name__", type(inner).__name__)) or "study"

@@ -73,3 +73,16 @@ def test_files_of_another_kind_are_refused(tmp_path):
         watch(tmp_path, tmp_path / "game.avi")
     with pytest.raises(InvalidInput, match="there is no checkpoint"):
         watch(tmp_path, tmp_path / "game.gif")
+
+
+def test_what_cannot_be_written_is_refused_before_anything_plays(tmp_path, monkeypatch):
+    for given, said in (
+        ({"fps": 0}, "to watch a game takes fps, a number above 0, got 0"),
+        ({"max_steps": 0}, "takes max_steps, a whole number from 1, got 0"),
+        ({"max_steps": "all"}, "takes max_steps, a whole number from 1, got 'all'"),
+    ):
+        with pytest.raises(InvalidInput, match=said):
+            watch(tmp_path, tmp_path / "game.gif", **given)
+    monkeypatch.setattr("workbench.algos.rl.watch.find_spec", lambda name: None)
+    with pytest.raises(InvalidInput, match=r"writing game\.mp4 needs imageio-ffmpeg"):
+        watch(tmp_path, tmp_path / "game.mp4")

@@ -16,6 +16,7 @@ from workbench import (
     ListSearcher,
     OptunaSearcher,
     RandomSearcher,
+    warm_start,
 )
 from workbench.core.describe import describe
 from workbench.core.drive import replay
@@ -84,8 +85,13 @@ def test_what_it_cannot_use_is_refused() -> None:
         InformedSearcher(RandomSearcher(SPACE), GOOD, PAST)
     with pytest.raises(InvalidInput, match=r"lr=5 lies outside"):
         InformedSearcher(RandomSearcher(SPACE), [{"lr": 5, "gamma": 0.9}])
-    with pytest.raises(InvalidInput, match="is a table of hyperparameters, got 'lr'"):
+    with pytest.raises(InvalidInput, match="InformedSearcher needs first a table of hyperparameters, got 'lr'"):
         InformedSearcher(RandomSearcher(SPACE), ["lr"])
+    for given in (5, GOOD[0]):
+        with pytest.raises(InvalidInput, match="InformedSearcher needs first to be a list, each a table"):
+            InformedSearcher(RandomSearcher(SPACE), given)
+    with pytest.raises(InvalidInput, match=r"warm_start draws configurations from a Space, .* got 5"):
+        warm_start(5, "kb.db", "known")
 
 
 @pytest.mark.parametrize("kind", ["random", "evolution", "tpe", pytest.param("gp", marks=pytest.mark.slow)])

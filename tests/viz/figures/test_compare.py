@@ -12,6 +12,7 @@ from workbench.viz.figures import (
     compare_importance,
     compare_survival,
     compare_time_to_best,
+    hyperparameter_importance,
     theme,
 )
 
@@ -84,6 +85,14 @@ def test_time_to_best_stands_within_the_whole(frames, nothing):
     whole, until = compare_time_to_best(best, {"one": 25.0, "empty": 0.0}).data
     assert (list(whole.x), list(until.x), list(until.text)) == ([25.0], [20.0], ["5 (trial 0)"])
     assert "ended" in compare_time_to_best({}, {}).layout.annotations[0].text
+
+
+def test_names_that_read_as_numbers_or_dates_are_names(frames):
+    best = {"2026-11-26": analysis.best_so_far(frames.phases)}
+    table = pd.DataFrame([["1", 0.7, 0.5, 0.8, 0.1, 0.0, 0.2]], columns=COLUMNS)
+    drawn = [compare_time_to_best(best, {"2026-11-26": 25.0}), hyperparameter_importance(table, "R² 0.5")]
+    drawn.append(compare_importance({"2026-11-26": table}, {"2026-11-26": "R² 0.5"}))
+    assert [fig.layout.yaxis.type for fig in drawn] == ["category"] * 3
 
 
 def test_the_best_score_stands_above_the_nodes_on_one_clock(frames):

@@ -58,6 +58,19 @@ def test_panels_hold_the_trials_that_ended_the_phase():
     assert "size: t_max, 2 to 100" in [trace.name for trace in fig.data]
 
 
+def test_hyperparameters_may_be_called_as_the_figure_calls_its_own() -> None:
+    phases, trials = _study(3)
+    plain, odd = ["lr", "gamma", "t_max"], ["size", "cut", "hover"]
+    renamed = trials.rename(columns=dict(zip(plain, odd, strict=True)))
+    for draw in (space_by_phase, score_by_hyperparameter):
+        ours, theirs = draw(phases, renamed, odd), draw(phases, trials, plain)
+        for one, other in zip(ours.data, theirs.data, strict=True):
+            assert [str(part) for part in (one.x, one.y, one.marker.size)] == [
+                str(part) for part in (other.x, other.y, other.marker.size)
+            ]
+        assert "<br>size = 0.0001<br>cut = 0.9<br>hover = 2" in str(ours.data[0].hovertext)
+
+
 @pytest.mark.parametrize(
     ("third", "words"),
     [(["sgd", "<adam>"], "&lt;adam&gt; to sgd"), ([None, "sgd"], "sgd to sgd"), ([True, False], "False to True")],

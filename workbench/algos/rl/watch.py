@@ -8,6 +8,7 @@ import base64
 from collections.abc import Iterator
 from dataclasses import dataclass
 from html import escape
+from importlib.util import find_spec
 from pathlib import Path
 
 import ale_py
@@ -22,7 +23,7 @@ from workbench.algos.rl.envs import make_agents
 from workbench.algos.rl.frames import STACK
 from workbench.algos.rl.games import DEFAULT_RULES, Game, Rules
 from workbench.algos.rl.model import ActorCritic
-from workbench.core.checks import plain_seed
+from workbench.core.checks import POSITIVE, plain_seed, whole
 from workbench.core.errors import InvalidInput, unknown
 from workbench.core.showing import so_many
 
@@ -123,11 +124,16 @@ def watch(
     Raises
     ------
     InvalidInput
-        No such checkpoint, or a file name of another kind.
+        No such checkpoint, a file name of another kind, or numbers of steps that are none.
     """
     path = Path(path)
     if path.suffix not in MIME:
         raise unknown("kind of moving picture", path.suffix or path.name, MIME)
+    for name, value, rule in (("max_steps", max_steps, whole(1)), ("fps", fps, POSITIVE)):
+        if not rule.fits(value):
+            raise InvalidInput(f"to watch a game takes {name}, {rule.words}, got {value!r}")
+    if path.suffix == ".mp4" and find_spec("imageio_ffmpeg") is None:
+        raise InvalidInput(f"writing {path.name} needs imageio-ffmpeg: install it, or write a .gif or .webp")
     model, env, rules = load_agent(checkpoint, game)
     names = action_names(env)
     history: list[Thought] = []
@@ -135,8 +141,6 @@ def watch(
     for thought in play(model, env, seed, greedy, max_steps, rules):
         history = [*history[1 - HISTORY :], thought]
         frames.append(draw(env, history, names))
-    if not history:
-        raise InvalidInput(f"nothing to watch: max_steps is a whole number from 1, got {max_steps}")
     path.parent.mkdir(parents=True, exist_ok=True)
     _write(path, frames, fps)
     return Recording(path, history[-1].score, len(frames) - 1)
@@ -267,10 +271,8 @@ def _write(path: Path, frames: list[Image.Image], fps: float) -> None:
     if path.suffix != ".mp4":
         frames[0].save(path, save_all=True, append_images=frames[1:], duration=round(1000 / fps), loop=0)
         return
-    try:
-        import imageio_ffmpeg
-    except ImportError:
-        raise InvalidInput(f"writing {path.name} needs imageio-ffmpeg: install it, or write a .gif or .webp") from None
+    import imageio_ffmpeg
+
     writer = imageio_ffmpeg.write_frames(str(path), frames[0].size, fps=fps, macro_block_size=4)
     writer.send(None)
     for frame in frames:

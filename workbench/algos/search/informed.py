@@ -7,6 +7,7 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from workbench.algos.search.searchers import Searched, searcher_of
+from workbench.core.checks import TABLE, check_each
 from workbench.core.errors import InvalidInput
 from workbench.core.protocols import Config, Report
 from workbench.core.showing import settings_html
@@ -40,11 +41,9 @@ class InformedSearcher:
 
     def __post_init__(self) -> None:
         self.searcher = copy.deepcopy(searcher_of(self, self.searcher))
-        self.first, self.past = tuple(self.first), tuple(self.past)
+        check_each(self, TABLE, "first", "past")
         space: Space | None = getattr(self.searcher, "space", None)
         for config in (*self.first, *(one["config"] for one in self.past)):
-            if not isinstance(config, Mapping):
-                raise InvalidInput(f"a configuration to try first is a table of hyperparameters, got {config!r}")
             if space is not None:
                 space.validate(config)
         if self.past and not self._learns:

@@ -22,8 +22,9 @@ def searcher_of(scheduler: object, given: Searched, seed: int = 0) -> Searcher:
     if isinstance(given, Mapping):
         return RandomSearcher(Space.of(given), seed)
     if not callable(getattr(given, "suggest", None)) or isinstance(given, type):
+        name = getattr(scheduler, "__name__", type(scheduler).__name__)
         raise InvalidInput(
-            f"{type(scheduler).__name__} draws configurations from a Space, a dict of dimensions such as "
+            f"{name} draws configurations from a Space, a dict of dimensions such as "
             f'{{"lr": LogUniform(1e-4, 1e-1)}}, or a searcher; got {short(given)}'
         )
     return given

@@ -51,11 +51,11 @@ def export(db: str | Path, name: str, to: str, out: str | Path | None = None) ->
     return place
 
 
-def exporter_of(to: str, place: str) -> Exporter:
+def exporter_of(to: str, place: str | Path) -> Exporter:
     """Make an exporter by its name, one of `FORMATS` but ``csv``; its module is imported only when it is asked for."""
     if to not in _EXPORTERS:
         raise unknown("exporter", to, _EXPORTERS)
-    exporter: Exporter = getattr(import_module(f"workbench.study.export.{to}"), _EXPORTERS[to])(place)
+    exporter: Exporter = getattr(import_module(f"workbench.study.export.{to}"), _EXPORTERS[to])(str(place))
     return exporter
 
 

@@ -107,6 +107,21 @@ def own_folder(folder: Path, name: str, made: str = "") -> None:
     mark.write_text(name)
 
 
+def storage_url(place: str) -> str:
+    """Give the URL of a storage: the one given, or that of a file for SQLite.
+
+    Raises
+    ------
+    InvalidInput
+        What opens the URL, here and in the other tool, would take another file.
+    """
+    if "://" in place:
+        return place
+    if "?" in place:
+        raise InvalidInput(f"{place} has a ?, at which a database's URL ends: choose another place for the export")
+    return f"sqlite:///{place}"
+
+
 @contextmanager
 def opening(place: str) -> Iterator[None]:
     """Tell in one line what another tool makes of a place that it cannot open."""

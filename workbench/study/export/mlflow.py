@@ -5,7 +5,7 @@ import re
 from workbench.core.errors import InvalidInput
 from workbench.core.ledger import TrialState
 from workbench.core.protocols import Event, Kind
-from workbench.study.export.exporter import Exporter, needed, numbers_of, opening
+from workbench.study.export.exporter import Exporter, needed, numbers_of, opening, storage_url
 
 _MARK = "rl-workbench.study"
 _MOST = 500  # metrics, parameters or tags in one request
@@ -25,7 +25,7 @@ class MLflowExport(Exporter):
     """
 
     def __init__(self, place: str) -> None:
-        self.uri = place if "://" in place else f"sqlite:///{place}"
+        self.uri = storage_url(place)
 
     def _clear(self) -> None:
         mlflow = needed("mlflow", "MLflow")

@@ -9,7 +9,7 @@ from workbench.core.errors import InvalidInput, WorkbenchError
 from workbench.core.ledger import TrialState
 from workbench.core.protocols import Scalar
 from workbench.core.space import Space
-from workbench.study.export.exporter import Exporter, needed, opening
+from workbench.study.export.exporter import Exporter, needed, opening, storage_url
 
 _MARK = "rl-workbench"
 
@@ -28,7 +28,7 @@ class OptunaExport(Exporter):
     """
 
     def __init__(self, place: str) -> None:
-        self.url = place if "://" in place else f"sqlite:///{place}"
+        self.url = storage_url(place)
 
     def _clear(self) -> None:
         optuna = self._optuna = needed("optuna", "Optuna")

@@ -170,7 +170,7 @@ def compare_importance(tables: Mapping[str, pd.DataFrame], remarks: Mapping[str,
         words = [f"{name}: {why}" for name, why in remarks.items()]
         return theme.empty_note(fig, "; ".join(words) or "no study to compare", axes=False)
     fig.update_layout(barmode="group", bargap=0.3)
-    fig.update_yaxes(autorange="reversed", showgrid=False)
+    fig.update_yaxes(autorange="reversed", showgrid=False, type="category")  # names may be numbers or dates
     silent = [f"{theme.text(name)}: {theme.text(remarks[name])}" for name in tables if name not in known]
     notes = "<br>".join(["share of the forest's variance reduction", *silent])
     fig.update_xaxes(title=notes, title_font={"size": 11})
@@ -208,7 +208,7 @@ def compare_time_to_best(best: Mapping[str, pd.DataFrame], until_s: Mapping[str,
         return theme.empty_note(fig, "no phase has ended yet")
     names = [theme.text(name) for name in known]
     fig.update_layout(barmode="overlay", bargap=0.4)
-    fig.update_yaxes(autorange="reversed", showgrid=False)
+    fig.update_yaxes(autorange="reversed", showgrid=False, type="category")  # names may be numbers or dates
     whole = [until_s[name] / unit.seconds for name in known]
     when = [row["at_s"] / unit.seconds for row in known.values()]
     fig.add_trace(go.Bar(x=whole, y=names, orientation="h", name="whole study", marker={"color": theme.FAINT}))

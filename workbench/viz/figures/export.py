@@ -58,8 +58,7 @@ def write_figure(fig: go.Figure, path: str | Path, *, width: int = 900, height: 
     """
     target = Path(path)
     kind = target.suffix.removeprefix(".").lower()
-    if kind not in FORMATS:
-        raise unknown("kind of file", kind, FORMATS)
+    check_kind(kind)
     size = {"width": width, "height": height or fig.layout.height or 400}
     target.parent.mkdir(parents=True, exist_ok=True)
     if kind == "html":
@@ -70,6 +69,20 @@ def write_figure(fig: go.Figure, path: str | Path, *, width: int = 900, height: 
         [picture] = _drawn([(fig.to_json() or "{}", {"format": kind, "scale": 2 if kind == "png" else 1, **size})])
         target.write_bytes(picture)
     return target
+
+
+def check_kind(kind: str) -> None:
+    """Refuse a kind of file that no figure can be written to here.
+
+    Raises
+    ------
+    InvalidInput
+        There is no such kind, or neither kaleido nor a browser is at hand for a picture.
+    """
+    if kind not in FORMATS:
+        raise unknown("kind of file", kind, FORMATS)
+    if kind != "html" and find_spec("kaleido") is None:
+        _browser()
 
 
 def pictures(figures: Sequence[str], *, width: int = 900, scale: float = 1.5) -> list[bytes]:

@@ -44,15 +44,15 @@ def score_by_hyperparameter(phases: pd.DataFrame, trials: pd.DataFrame, hyperpar
     for k, name in enumerate(hyperparameters):
         place = {"row": k // columns + 1, "col": k % columns + 1}
         scale = scale_of(trials[name])
+        across = positions(tried(points, trials, name), scale)
         value_axis(fig.update_xaxes, name, scale, **place)
         if len(colors) > theme.LEGEND_PHASES:  # a trace a phase would take minutes for a thousand
-            fig.add_trace(_panel_points(points, name, scale, colors, showlegend=False), **place)
+            fig.add_trace(_panel_points(points, across, colors, showlegend=False), **place)
             continue
         for phase, group in points.groupby("phase"):
             words = f"phase {phase}"
-            fig.add_trace(
-                _panel_points(group, name, scale, colors, name=words, legendgroup=words, showlegend=k == 0), **place
-            )
+            legend = {"name": words, "legendgroup": words, "showlegend": k == 0}
+            fig.add_trace(_panel_points(group, across[group.index], colors, **legend), **place)
     for row in range(1, rows + 1):
         fig.update_yaxes(title="score", row=row, col=1)
     _explain(fig, points, colors)
@@ -60,13 +60,13 @@ def score_by_hyperparameter(phases: pd.DataFrame, trials: pd.DataFrame, hyperpar
 
 
 def scored_points(phases: pd.DataFrame, trials: pd.DataFrame, hyperparameters: Sequence[str]) -> pd.DataFrame:
-    """Give every score with its configuration.
+    """Give every score, to be pointed at with its configuration.
 
     Returns
     -------
     DataFrame
         One row a phase that ended: trial, phase, score, state, cut (whether the trial was stopped or failed and this
-        is its last score), hover (HTML, escaped), and a column a hyperparameter.
+        is its last score), hover (HTML, escaped). Hyperparameters, whose names may be any, are no columns: see `tried`.
     """
     ended = phases.loc[phases["ended_s"].notna() & phases["score"].notna(), ["trial", "phase", "score"]]
     names = [name for name in hyperparameters if name not in ("phase", "score", "state")]
@@ -78,7 +78,12 @@ def scored_points(phases: pd.DataFrame, trials: pd.DataFrame, hyperparameters: S
         + config_lines(row, names)
         for row in points.to_dict("records")
     ]
-    return points.assign(cut=cut, hover=hover)
+    return points[["trial", "phase", "score", "state"]].assign(cut=cut, hover=hover)
+
+
+def tried(points: pd.DataFrame, trials: pd.DataFrame, name: str) -> pd.Series:
+    """Give the value of a hyperparameter that the trial of every point ran with."""
+    return points["trial"].map(trials.set_index("trial")[name])
 
 
 def value_axis(update: Callable[..., object], name: str, scale: Scale, **place: int) -> None:
@@ -101,9 +106,7 @@ def match_across(fig: go.Figure, scale: Scale) -> go.Figure:
     return fig if scale.kind == "category" else fig.update_xaxes(matches="x")
 
 
-def _panel_points(
-    points: pd.DataFrame, hyperparameter: str, scale: Scale, colors: list[str], **legend: Any
-) -> go.Scatter:
+def _panel_points(points: pd.DataFrame, across: pd.Series, colors: list[str], **legend: Any) -> go.Scatter:
     marker = {
         "color": [colors[phase] for phase in points["phase"]],
         "size": 8,
@@ -111,7 +114,7 @@ def _panel_points(
         "line": {"width": 0.5, "color": "white"},
         "opacity": 0.9,
     }
-    return theme.trial_points(points, positions(points[hyperparameter], scale), points["score"], marker, **legend)
+    return theme.trial_points(points, across, points["score"], marker, **legend)
 
 
 def _explain(fig: go.Figure, points: pd.DataFrame, colors: list[str]) -> None:

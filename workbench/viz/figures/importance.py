@@ -27,7 +27,7 @@ def hyperparameter_importance(table: pd.DataFrame, remark: str) -> go.Figure:
         return theme.empty_note(fig, remark, axes=False)
     fig.update_layout(barmode="group", bargap=0.3)
     fig.update_xaxes(title=theme.text(remark), title_font={"size": 11})
-    fig.update_yaxes(autorange="reversed", showgrid=False)
+    fig.update_yaxes(autorange="reversed", showgrid=False, type="category")  # names may be numbers
     names = [theme.text(name) for name in table["hyperparameter"]]
     for column, low, high, words, color in _BARS:
         fig.add_trace(

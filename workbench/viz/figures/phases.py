@@ -12,11 +12,11 @@ from plotly.subplots import make_subplots
 
 from workbench.core.showing import so_many
 from workbench.viz.figures import theme
-from workbench.viz.figures.hyperparameters import match_across, scored_points, value_axis
-from workbench.viz.figures.scales import Scale, positions, scale_of, shares
+from workbench.viz.figures.hyperparameters import match_across, scored_points, tried, value_axis
+from workbench.viz.figures.scales import positions, scale_of, shares
 
 _MOST_COUNTS = 30  # or so, of trials above the phases they ended: of more phases only some have room
-_SIZES = (6, 16)  # px; markers of the smallest and the largest value
+_SIZE, _SIZES = 9.0, (6, 16)  # px; markers, and those of the smallest and the largest value of a third hyperparameter
 
 
 def score_by_phase(phases: pd.DataFrame, trials: pd.DataFrame) -> go.Figure:
@@ -80,21 +80,24 @@ def space_by_phase(
     if points.empty or len(names) < 2:
         needed = "no phase has ended yet" if len(names) > 1 else "two hyperparameters are needed to draw a space"
         return theme.empty_note(theme.figure("Search space, phase by phase"), needed)
-    points["size"] = _sizes(points, names)
+    values = [tried(points, trials, name) for name in names]
+    sizes = _sizes(values[2]) if len(names) > 2 else pd.Series(_SIZE, index=points.index)
     chosen = _spaced(sorted(points["phase"].unique()), most_panels)
     ended = points.groupby("phase")["trial"].count()
     titles = [f"phase {phase}: {so_many(ended[phase], 'trial')}" for phase in chosen]
     fig = make_subplots(1, len(chosen), shared_yaxes=True, horizontal_spacing=0.03, subplot_titles=titles)
     fig.update_layout(theme.figure("Search space, phase by phase").layout).update_annotations(font={"size": 13})
     across, up = (scale_of(trials[name]) for name in names[:2])
+    x, y = positions(values[0], across), positions(values[1], up)
     for k, phase in enumerate(chosen, start=1):
         group = points[points["phase"] == phase]
-        fig.add_trace(_places(group, names, across, up), row=1, col=k)
+        at = group.index
+        fig.add_trace(_places(group, x[at], y[at], sizes[at]), row=1, col=k)
         value_axis(fig.update_xaxes, names[0], across, row=1, col=k)
         value_axis(fig.update_yaxes, names[1] if k == 1 else "", up, row=1, col=k)
     match_across(fig, across)
     if len(names) > 2:
-        fig.add_trace(theme.legend_marker(f"size: {theme.text(names[2])}, {_ends(points[names[2]])}", "circle"))
+        fig.add_trace(theme.legend_marker(f"size: {theme.text(names[2])}, {_ends(values[2])}", "circle"))
     theme.explain_crosses(fig, points["cut"])
     bar = {"title": {"text": "score", "side": "right"}, "thickness": 12, "outlinewidth": 0}
     return fig.update_layout(coloraxis={"colorscale": theme.scale(), "colorbar": bar}, legend_y=1.1, margin_t=100)
@@ -109,19 +112,16 @@ def _spread_points(points: pd.DataFrame, colors: Sequence[str]) -> go.Scatter:
     return theme.trial_points(points, across, points["score"], marker, showlegend=False)
 
 
-def _places(group: pd.DataFrame, names: Sequence[str], across: Scale, up: Scale) -> go.Scatter:
-    x, y = positions(group[names[0]], across), positions(group[names[1]], up)
-    marker = {"color": group["score"], "coloraxis": "coloraxis", "size": group["size"], "opacity": 0.9}
+def _places(group: pd.DataFrame, x: pd.Series, y: pd.Series, sizes: pd.Series) -> go.Scatter:
+    marker = {"color": group["score"], "coloraxis": "coloraxis", "size": sizes, "opacity": 0.9}
     marker["symbol"] = theme.symbols(group["cut"])
     return theme.trial_points(group, x, y, marker, showlegend=False)
 
 
-def _sizes(points: pd.DataFrame, names: Sequence[str]) -> "pd.Series[float]":
-    """Give markers' diameters [px], by the third hyperparameter if there is one."""
-    if len(names) < 3:
-        return pd.Series(9.0, index=points.index)
+def _sizes(values: pd.Series) -> "pd.Series[float]":
+    """Give markers' diameters [px], by the third hyperparameter."""
     small, large = _SIZES
-    return small + (large - small) * shares(points[names[2]], scale_of(points[names[2]])).fillna(0.5)
+    return small + (large - small) * shares(values, scale_of(values)).fillna(0.5)
 
 
 def _ends(values: pd.Series) -> str:
