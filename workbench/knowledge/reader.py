@@ -133,8 +133,7 @@ class RecordedStudy:
     def identity(self) -> str:
         """Its own mark, which copies of the knowledge base share; empty in those of older versions."""
         with database_errors(self._path):
-            row = self._connection.execute("SELECT identity FROM studies WHERE id = ?", (self._id,)).fetchone()
-        return str(row[0])
+            return identity_of(self._connection, self._id)
 
     @property
     def n_events(self) -> int:
@@ -294,6 +293,12 @@ class RecordedTrial:
             if len(frame)
         ]
         return f"<p>{escape(repr(self))}</p>{''.join(tables)}"
+
+
+def identity_of(connection: sqlite3.Connection, study: int) -> str:
+    """Read a study's own mark; empty where there is no such study."""
+    row = connection.execute("SELECT identity FROM studies WHERE id = ?", (study,)).fetchone()
+    return "" if row is None else str(row[0])
 
 
 def decode_events(

@@ -16,7 +16,7 @@ from workbench.core.errors import DatabaseError, StudyError
 from workbench.core.places import check_study_name
 from workbench.core.protocols import Event, Kind
 from workbench.knowledge.lock import claim, real_path
-from workbench.knowledge.reader import decode_events
+from workbench.knowledge.reader import decode_events, identity_of
 from workbench.knowledge.schema import HELD, database_errors, open_for_writing
 
 # Space can be lacking for the rows, for the file they go through, or for the index of that file. A quota that is used
@@ -141,8 +141,8 @@ class StudyLog:
     @property
     def identity(self) -> str:
         """The study's own mark, the same for every driver it ever has."""
-        row = self._connection.execute("SELECT identity FROM studies WHERE id = ?", (self._study,)).fetchone()
-        return str(row[0])
+        with database_errors(self._path):
+            return identity_of(self._connection, self._study)
 
     def events(self) -> list[Event]:
         """Read back everything this study has logged."""
