@@ -1,10 +1,12 @@
 import json
 
 import numpy as np
+import pytest
 
 from tests.viz.dashboard.conftest import NAME, in_order
 from workbench.algos.search import HyperTrick
 from workbench.core.aim import Aim
+from workbench.core.errors import DatabaseError
 from workbench.core.protocols import Event, Kind
 from workbench.core.showing import reason_text
 from workbench.core.size import Size
@@ -355,6 +357,23 @@ def test_a_feed_gives_each_thing_once(db, log):
         events, points, _ = feed.news()
         assert (events, len(points)) == ([], 0)
     feed.close()
+
+
+def test_a_look_that_fails_half_way_loses_nothing(db, log, monkeypatch):
+    log.append(in_order())
+    feed, whole = Feed(db, NAME), Feed(db, NAME)
+    with monkeypatch.context() as patch:
+        patch.setattr("workbench.knowledge.reader.decode_events", _held_by_another)
+        with pytest.raises(DatabaseError, match="held"):
+            feed.news()
+    points, told = feed.news().points, whole.news().points
+    assert len(points) == len(told) > 0
+    feed.close()
+    whole.close()
+
+
+def _held_by_another(*_):
+    raise DatabaseError("held by another process")
 
 
 def test_points_that_come_bit_by_bit_wait_until_all_are_there_and_curves_begin_with_the_ends_of_phases():
