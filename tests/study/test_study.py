@@ -7,6 +7,7 @@ import signal
 import sqlite3
 import subprocess
 import sys
+import threading
 from dataclasses import dataclass, replace
 from pathlib import Path
 
@@ -381,6 +382,7 @@ def test_a_database_that_is_none_is_refused(study_of, tmp_path) -> None:
 
 _DRIVER = """
 import sys
+import threading
 from tests.support import SPACE
 from tests.study.test_study import WaitsForFile
 from workbench import FullRuns, RandomSearcher, Study
@@ -496,3 +498,27 @@ def test_bars_are_full_when_a_study_has_ended_though_trials_still_wait():
     progress.see(Event(Kind.STUDY_ENDED, 2.0))
     assert "<progress value=4 max=4>" in progress._repr_html_()
     assert "<progress value=1.000 max=1>" in progress._repr_html_()
+
+
+def test_progress_is_looked_at_while_its_driver_tells_of_trials() -> None:
+    progress, told, failed = Progress(Size(5000, None, 2, 9000.0, (5000.0, 4000.0), (5000.0, 3000.0))), [], []
+
+    def look() -> None:
+        try:
+            while not told:
+                str(progress)
+        except RuntimeError as err:
+            failed.append(err)
+
+    often, looking = sys.getswitchinterval(), threading.Thread(target=look)
+    sys.setswitchinterval(1e-6)  # so that threads meet everywhere
+    looking.start()
+    try:
+        for n in range(1500):
+            progress.see(Event(Kind.RUN, 0.0, n, 0, data={"config": {}, "seed": 0, "parent": None}))
+            progress.see(Event(Kind.PROGRESS, float(n), n, 0, data={"metrics": {"frames": 1.0}}))
+    finally:
+        told.append(True)
+        looking.join()
+        sys.setswitchinterval(often)
+    assert failed == []
