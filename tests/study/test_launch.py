@@ -74,7 +74,7 @@ def test_a_launched_study_outlives_its_kernel(tmp_path) -> None:
 
 @pytest.mark.timeout(420)
 @pytest.mark.slow
-def test_a_launched_study_is_stopped_resumed_and_missed(client, certified, tmp_path) -> None:
+def test_a_launched_study_is_stopped_resumed_and_missed(client, tmp_path) -> None:
     from distributed import Client
 
     go, db = tmp_path / "go", tmp_path / "kb.db"
