@@ -335,6 +335,7 @@ def test_phases_beyond_those_that_were_meant_have_greys_of_their_own():
 def test_reasons_are_in_the_words_of_the_scheduler():
     decision = {"verdict": "stop", "mode": "below", "place": 3}
     assert why(decision) == reason_text({"mode": "below", "place": 3}) == "below: place 3"
+    assert why(decision, lambda reason: reason["gone"]) == "below: place 3"  # words that fail are none
     board = Board(NAME, Size(), lambda reason: f"my {reason['mode']}")
     board.take(_news(in_order()))
     content, _ = board.snapshot()
