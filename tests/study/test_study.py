@@ -15,7 +15,8 @@ import numpy as np
 import pytest
 from distributed import Client
 
-from tests.support import SPACE, Deterministic, small_disk
+from tests.core.test_interventions import Clocked
+from tests.support import SPACE, Deterministic, RandomTimes, small_disk
 from workbench import (
     EvolutionSearcher,
     FullRuns,
@@ -28,10 +29,12 @@ from workbench import (
     Study,
     SuccessiveHalving,
 )
+from workbench.analysis import learning_curves
 from workbench.core.errors import DatabaseError, InvalidInput, SchedulerError, StudyError
 from workbench.core.protocols import Event, Kind
 from workbench.core.size import Size
 from workbench.knowledge import DiskFull, StudyLog, check, record
+from workbench.simulation.cluster import VirtualCluster
 from workbench.study.progress import Progress
 from workbench.study.run import StudyRun
 
@@ -395,6 +398,31 @@ if __name__ == "__main__":
     print("two phases", flush=True)
     run.wait()
 """
+
+
+def test_the_clock_goes_on_from_the_last_sign_of_life_of_a_driver_that_was_killed(tmp_path, monkeypatch) -> None:
+    simulated = Clocked(RandomTimes(1), VirtualCluster(1))
+    monkeypatch.setattr(Study, "executor", lambda *_: contextlib.nullcontext(simulated))
+    study = Study("killed", FullRuns(RandomSearcher(SPACE), 1, 1), Deterministic, tmp_path / "kb.db", nodes=1)
+    log = StudyLog(study.db, "killed", study.spec)
+    config = dict(RandomSearcher(SPACE).suggest(0))
+    log.append([
+        Event(Kind.STUDY_STARTED, 0.0, data={"code": {}}),
+        Event(Kind.SLOT_JOINED, 0.0, slot=0, data={"node": "n"}),
+        Event(Kind.RUN, 0.0, 0, 0, data={"config": config, "seed": 0, "parent": None}),
+        Event(Kind.PHASE_STARTED, 0.0, 0, 0, 0),
+        Event(Kind.PROGRESS, 1.0, 0, 0, 0, {"metrics": {"score": 7.0}}),
+        Event(Kind.PROGRESS, 3600.0, 0, 0, 0, {"metrics": {"score": 8.0}}),
+    ])  # fmt: skip
+    log.close()  # as the operating system does
+    run = study.start(resume=True)
+    assert run.wait(60)
+    frames = run.frames()
+    lost, again = frames.spans[["started_s", "ended_s", "outcome"]].to_numpy().tolist()
+    assert lost == [0.0, 3600.0, "lost"]
+    assert again[0] == pytest.approx(3600.0)
+    assert learning_curves(frames.phases, frames.metrics)["phase_end"].tolist() == [True]
+    assert run.progress.at == frames.wall_s > 3600
 
 
 @pytest.mark.parametrize("how", [signal.SIGKILL, pytest.param(signal.SIGINT, marks=pytest.mark.slow)])

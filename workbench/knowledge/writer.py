@@ -144,6 +144,14 @@ class StudyLog:
         with database_errors(self._path):
             return identity_of(self._connection, self._study)
 
+    @property
+    def last_metric_s(self) -> float:
+        """When the newest metric was logged, seconds on the study's clock; 0 where there is none."""
+        query = "SELECT at_s FROM metrics WHERE study = ? ORDER BY seq DESC LIMIT 1"
+        with database_errors(self._path):
+            row = self._connection.execute(query, (self._study,)).fetchone()
+            return 0.0 if row is None else float(row[0])
+
     def events(self) -> list[Event]:
         """Read back everything this study has logged."""
         with database_errors(self._path):
