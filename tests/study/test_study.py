@@ -33,7 +33,7 @@ from workbench.analysis import learning_curves
 from workbench.core.errors import DatabaseError, InvalidInput, SchedulerError, StudyError
 from workbench.core.protocols import Event, Kind
 from workbench.core.size import Size
-from workbench.knowledge import DiskFull, StudyLog, check, record
+from workbench.knowledge import Controls, DiskFull, StudyLog, check, record
 from workbench.simulation.cluster import VirtualCluster
 from workbench.study.progress import Progress
 from workbench.study.run import StudyRun
@@ -423,6 +423,17 @@ def test_the_clock_goes_on_from_the_last_sign_of_life_of_a_driver_that_was_kille
     assert again[0] == pytest.approx(3600.0)
     assert learning_curves(frames.phases, frames.metrics)["phase_end"].tolist() == [True]
     assert run.progress.at == frames.wall_s > 3600
+
+
+def test_a_note_that_comes_while_a_study_lets_go_of_its_cluster_is_written_down(tmp_path, monkeypatch) -> None:
+    @contextlib.contextmanager
+    def lets_go_slowly(*_):
+        yield Clocked(RandomTimes(1), VirtualCluster(1))
+        Controls(tmp_path / "kb.db", "noted").note("late")
+
+    monkeypatch.setattr(Study, "executor", lets_go_slowly)
+    run = Study("noted", FullRuns(RandomSearcher(SPACE), 1, 1), Deterministic, tmp_path / "kb.db", nodes=1).run()
+    assert run.frames().notes["text"].tolist() == ["late"]
 
 
 @pytest.mark.parametrize("how", [signal.SIGKILL, pytest.param(signal.SIGINT, marks=pytest.mark.slow)])

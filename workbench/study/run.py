@@ -205,11 +205,19 @@ class StudyRun(AttachedStudy):
         except BaseException as err:  # noqa: BLE001  handed to whoever waits
             self._end_badly(err, watched, hopeless, past)
         finally:
-            try:
-                log.close()
-                callbacks.close()
-            finally:
-                self._over.set()  # whatever else has failed: somebody waits for it
+            self._leave(log, callbacks)
+
+    def _leave(self, log: "StudyLog", callbacks: Callbacks) -> None:
+        """Give the study up, and answer the notes and tags that came when nobody asked for them here any more."""
+        from workbench.knowledge.inbox import settle
+
+        try:
+            log.close()
+            with suppress(Exception):  # they wait on
+                settle(self.db, self.name)
+            callbacks.close()
+        finally:
+            self._over.set()  # whatever else has failed: somebody waits for it
 
     def _requests(self, log: "StudyLog", ledger: Ledger) -> "Sequence[Request]":
         """Take what people ask; asked about twice a second, so that here it is noticed too when the log has gone."""
