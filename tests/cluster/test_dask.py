@@ -13,11 +13,12 @@ import threading
 import time
 from dataclasses import dataclass
 from pathlib import Path
+from types import SimpleNamespace
 
 import numpy as np
 import psutil
 import pytest
-from distributed import Client, LocalCluster
+from distributed import Client, LocalCluster, SpecCluster
 
 from tests.cluster.conftest import stalls_once
 from tests.cluster.test_recovery import RunsWhile
@@ -26,6 +27,7 @@ from workbench.algos.search import FullRuns, HyperTrick, RandomSearcher
 from workbench.cluster.checkpoints import CheckpointStore
 from workbench.cluster.dask import DaskExecutor
 from workbench.core.drive import drive
+from workbench.core.errors import InvalidInput
 from workbench.core.protocols import Job, Kind, Verdict
 
 CRASHES = ("kill", "crash_natively")
@@ -348,3 +350,22 @@ def test_memory_a_trial_frees_is_kept_for_what_it_takes_next(executor_of) -> Non
     executor.start(Job(0, 0, {"lr": 1e-3}, 0))
     (ended,) = (e for e in until(executor, Kind.PHASE_ENDED) if e.kind is Kind.PHASE_ENDED)
     assert ended.data["metrics"]["faults"] < 2500  # 25 600 pages are touched
+
+
+class _Hosts:
+    """A cluster of the hosts it was made with, as Dask's SSHCluster is one, or one that fails."""
+
+    def __init__(self, grows: bool) -> None:
+        self._supports_scaling = grows
+
+    def scale(self, n: int) -> None:
+        assert self._supports_scaling, "Dask's books would name workers that it cannot start"
+        raise ConnectionError("the gateway is away\nfor long")
+
+
+@pytest.mark.parametrize(("grows", "says"), [(False, "has the hosts it was made with"), (True, "gateway is away.$")])
+def test_a_cluster_that_cannot_be_scaled_refuses_and_the_study_goes_on(grows, says) -> None:
+    assert isinstance(SpecCluster._supports_scaling, property)  # so Dask calls it
+    executor = SimpleNamespace(client=SimpleNamespace(cluster=_Hosts(grows)))
+    with pytest.raises(InvalidInput, match=says):
+        DaskExecutor.scale(executor, 3)

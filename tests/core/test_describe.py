@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 from workbench.algos.search import GridSearcher, HyperTrick, RandomSearcher
-from workbench.core.describe import build, describe
+from workbench.core.describe import build, describe, explain_of
 from workbench.core.domains import LogUniform
 from workbench.core.errors import InvalidInput
 from workbench.core.registry import REGISTRY, SCHEDULERS, SEARCHERS
@@ -63,3 +63,8 @@ def test_paths_and_numbers_of_numpy_are_kept_as_values() -> None:
         "odd": {"kind": "decimal:Decimal"},
     }
     assert {type(value) for value in described.values()} == {str, float, int, bool, dict}
+
+
+def test_a_scheduler_of_one_s_own_that_runs_another_s_trials_is_explained_in_plain_words() -> None:
+    described = {"kind": "mine:Outer", "scheduler": {"kind": "hypertrick"}}
+    assert explain_of(described, REGISTRY)({"mode": "own", "place": 2}) == "own: place 2"

@@ -132,6 +132,16 @@ def test_a_clone_runs_on_its_own_with_the_edited_config() -> None:
     assert [phases(log, t) for t in range(4)] == [[0, 1, 2, 3]] * 4
 
 
+def test_a_clone_takes_no_slot_from_those_that_the_scheduler_s_trials_could_use() -> None:
+    wanted, log = [], MemoryLog()
+    executor = SimulatedExecutor(RandomTimes(3), VirtualCluster(1))
+    executor.open(0.0)
+    executor.want = wanted.append
+    person = Person(log, (ended(1), "clone", 0, {"phases": 1}), (ended(1), "clone", 0, {"phases": 1}))
+    drive(copy.deepcopy(FULL), executor, log, inbox=person, stop=lambda: ended(2)(log))
+    assert (wanted[0], wanted[-1]) == (4, 6)
+
+
 def test_a_clone_has_what_applies_after_the_change_and_no_more() -> None:
     momentum = {"optimizer": ["sgd", "nesterov"]}
     space = Space(

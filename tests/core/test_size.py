@@ -3,7 +3,7 @@
 import contextlib
 import sqlite3
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 import pytest
@@ -146,6 +146,32 @@ def test_phases_left_by_hand() -> None:
     # four are to come; of two that had to be judged none went on. As expected half of those would: 4 + 6 + 5.4375
     assert size.phases_left([8, 6, 0], [8, 2, 0]) == (4 + 4 + 5, 4 + 6 + 5 + 1 * 1.75 / 4)
     assert size.phases_left([12, 9, 7], [12, 9, 7]) == (0, 0)
+
+
+@pytest.mark.parametrize("told", [True, False], ids=["trials expected by phase", "phases expected in all"])
+def test_phases_that_people_ask_for_are_left_besides_the_scheduler_s(told) -> None:
+    size = size_of(FullRuns(RandomSearcher(SPACE), 3, 2))
+    size = size if told else replace(size, began=(), fewest=())
+
+    def run(trial: int, **more) -> list[Event]:
+        data = {"config": {}, "seed": 0, "parent": None, **more}
+        return [Event(Kind.RUN, 0.0, trial, 0, data=data), Event(Kind.PHASE_STARTED, 0.0, trial, 0, 0)]
+
+    def ended(trial: int, phase: int, verdict: str) -> list[Event]:
+        end = Event(Kind.PHASE_ENDED, 1.0, trial, phase, 0, {"score": 1.0, "checkpoint": "x"})
+        return [end, Event(Kind.DECISION, 1.0, trial, phase, data={"verdict": verdict, "mode": "extended"})]
+
+    by_person = {"clone_of": 0, "own_phases": 2, "by": "person"}
+    log = [*run(0), *ended(0, 0, "continue"), *ended(0, 1, "stop"), *run(1)]  # four phases are left
+    assert Ledger(log).phases_left(size) == (4, 4)
+    log += [*run(3, **by_person), *run(4, **by_person, confirms=True)]
+    assert Ledger(log).phases_left(size) == (4 + 4, 4 + 4)
+    log += ended(3, 0, "continue")
+    log.append(Event(Kind.INTERVENTION, 1.0, 0, data={"action": "extend", "accepted": True, "phases": 3}))
+    assert Ledger(log).phases_left(size) == (4 + 3 + 3, 4 + 3 + 3)
+    log += [*ended(0, 2, "continue"), *ended(3, 1, "stop"), Event(Kind.TRIAL_STOPPED, 1.0, 4, 0, data={})]
+    assert Ledger(log).phases_left(size) == (4 + 2, 4 + 2)
+    assert Ledger(log).expected_phases(size) == 5 + 6
 
 
 def left_at(share: float, trainable) -> tuple[int, int, tuple[float, float], float]:

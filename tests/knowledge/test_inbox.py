@@ -17,8 +17,8 @@ from workbench.core.drive import drive
 from workbench.core.errors import InvalidInput
 from workbench.core.interventions import ACTIONS
 from workbench.core.protocols import Kind
-from workbench.knowledge import Controls, Inbox, KnowledgeBase, StudyLog
-from workbench.knowledge.inbox import send
+from workbench.knowledge import Controls, Inbox, KnowledgeBase, StudyLog, driver_of
+from workbench.knowledge.inbox import inbox_path, send
 from workbench.knowledge.lock import lock_path
 from workbench.simulation.cluster import VirtualCluster
 from workbench.simulation.executor import SimulatedExecutor
@@ -148,3 +148,21 @@ def test_a_clone_s_hyperparameters_are_of_the_study_s_space(tmp_path, changes, s
     else:
         assert not answer.data["accepted"]
         assert re.search(says, answer.data["why"])
+
+
+def test_a_note_that_comes_while_another_is_written_down_is_not_left_waiting(tmp_path, monkeypatch) -> None:
+    db, real = tmp_path / "kb.db", Inbox.waiting
+    StudyLog(db, "one", {}).close()
+    controls = Controls(db, "one")
+
+    def waiting(inbox, actions):
+        found = real(inbox, actions)
+        if driver_of(db, "one") is not None and len(list(inbox_path(db, "one").iterdir())) == 1:
+            monkeypatch.setattr(Inbox, "waiting", real)
+            controls.note("second")  # by somebody who takes this one for a driver
+        return found
+
+    monkeypatch.setattr(Inbox, "waiting", waiting)
+    controls.note("first")
+    with KnowledgeBase(db) as kb:
+        assert kb["one"].frames().notes["text"].tolist() == ["first", "second"]

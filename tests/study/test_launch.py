@@ -15,7 +15,8 @@ from tests.study.test_study import WaitsForFile
 from tests.support import SPACE, Deterministic
 from workbench import AttachedStudy, FullRuns, RandomSearcher, Study
 from workbench.core.errors import DatabaseError, InvalidInput, StudyError
-from workbench.knowledge import driver_of, output_path
+from workbench.core.protocols import Event, Kind
+from workbench.knowledge import StudyLog, delete, driver_of, output_path
 from workbench.knowledge.inbox import inbox_path
 
 ROOT = Path(__file__).parents[2]
@@ -73,7 +74,7 @@ def test_a_launched_study_outlives_its_kernel(tmp_path) -> None:
 
 @pytest.mark.timeout(420)
 @pytest.mark.slow
-def test_a_launched_study_is_stopped_resumed_and_missed(client, certified, tmp_path) -> None:
+def test_a_launched_study_is_stopped_resumed_and_missed(client, tmp_path) -> None:
     from distributed import Client
 
     go, db = tmp_path / "go", tmp_path / "kb.db"
@@ -127,6 +128,20 @@ def test_a_study_in_a_thread_is_stopped_from_elsewhere_and_its_process_lives_on(
     away.controls.stop_study()  # nor is who drives it next
     go.touch()
     assert study.run(resume=True).progress.state == "ended"
+
+
+def test_who_follows_a_name_follows_the_study_that_bears_it_now(tmp_path) -> None:
+    db, begun = tmp_path / "kb.db", Event(Kind.STUDY_STARTED, 0.0)
+    log = StudyLog(db, "again", {})
+    log.append([begun, Event(Kind.STUDY_ENDED, 20.0)])
+    log.close()
+    run = AttachedStudy(db, "again")
+    assert (run.progress.state, run.progress.at) == ("ended", 20.0)
+    delete(db, "again")
+    log = StudyLog(db, "again", {})
+    log.append([begun])
+    assert (run.progress.state, run.progress.at) == ("running", 0.0)
+    log.close()
 
 
 def test_what_cannot_be_launched_is_refused_here(client, tmp_path) -> None:

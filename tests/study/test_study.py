@@ -7,6 +7,7 @@ import signal
 import sqlite3
 import subprocess
 import sys
+import threading
 from dataclasses import dataclass, replace
 from pathlib import Path
 
@@ -14,7 +15,8 @@ import numpy as np
 import pytest
 from distributed import Client
 
-from tests.support import SPACE, Deterministic, small_disk
+from tests.core.test_interventions import Clocked
+from tests.support import SPACE, Deterministic, RandomTimes, small_disk
 from workbench import (
     EvolutionSearcher,
     FullRuns,
@@ -27,10 +29,12 @@ from workbench import (
     Study,
     SuccessiveHalving,
 )
+from workbench.analysis import learning_curves
 from workbench.core.errors import DatabaseError, InvalidInput, SchedulerError, StudyError
 from workbench.core.protocols import Event, Kind
 from workbench.core.size import Size
-from workbench.knowledge import DiskFull, StudyLog, check, record
+from workbench.knowledge import Controls, DiskFull, StudyLog, check, record
+from workbench.simulation.cluster import VirtualCluster
 from workbench.study.progress import Progress
 from workbench.study.run import StudyRun
 
@@ -383,6 +387,7 @@ def test_a_database_that_is_none_is_refused(study_of, tmp_path) -> None:
 
 _DRIVER = """
 import sys
+import threading
 from tests.support import SPACE
 from tests.study.test_study import WaitsForFile
 from workbench import FullRuns, RandomSearcher, Study
@@ -395,6 +400,42 @@ if __name__ == "__main__":
     print("two phases", flush=True)
     run.wait()
 """
+
+
+def test_the_clock_goes_on_from_the_last_sign_of_life_of_a_driver_that_was_killed(tmp_path, monkeypatch) -> None:
+    simulated = Clocked(RandomTimes(1), VirtualCluster(1))
+    monkeypatch.setattr(Study, "executor", lambda *_: contextlib.nullcontext(simulated))
+    study = Study("killed", FullRuns(RandomSearcher(SPACE), 1, 1), Deterministic, tmp_path / "kb.db", nodes=1)
+    log = StudyLog(study.db, "killed", study.spec)
+    config = dict(RandomSearcher(SPACE).suggest(0))
+    log.append([
+        Event(Kind.STUDY_STARTED, 0.0, data={"code": {}}),
+        Event(Kind.SLOT_JOINED, 0.0, slot=0, data={"node": "n"}),
+        Event(Kind.RUN, 0.0, 0, 0, data={"config": config, "seed": 0, "parent": None}),
+        Event(Kind.PHASE_STARTED, 0.0, 0, 0, 0),
+        Event(Kind.PROGRESS, 1.0, 0, 0, 0, {"metrics": {"score": 7.0}}),
+        Event(Kind.PROGRESS, 3600.0, 0, 0, 0, {"metrics": {"score": 8.0}}),
+    ])  # fmt: skip
+    log.close()  # as the operating system does
+    run = study.start(resume=True)
+    assert run.wait(60)
+    frames = run.frames()
+    lost, again = frames.spans[["started_s", "ended_s", "outcome"]].to_numpy().tolist()
+    assert lost == [0.0, 3600.0, "lost"]
+    assert again[0] == pytest.approx(3600.0)
+    assert learning_curves(frames.phases, frames.metrics)["phase_end"].tolist() == [True]
+    assert run.progress.at == frames.wall_s > 3600
+
+
+def test_a_note_that_comes_while_a_study_lets_go_of_its_cluster_is_written_down(tmp_path, monkeypatch) -> None:
+    @contextlib.contextmanager
+    def lets_go_slowly(*_):
+        yield Clocked(RandomTimes(1), VirtualCluster(1))
+        Controls(tmp_path / "kb.db", "noted").note("late")
+
+    monkeypatch.setattr(Study, "executor", lets_go_slowly)
+    run = Study("noted", FullRuns(RandomSearcher(SPACE), 1, 1), Deterministic, tmp_path / "kb.db", nodes=1).run()
+    assert run.frames().notes["text"].tolist() == ["late"]
 
 
 @pytest.mark.parametrize("how", [signal.SIGKILL, pytest.param(signal.SIGINT, marks=pytest.mark.slow)])
@@ -498,3 +539,27 @@ def test_bars_are_full_when_a_study_has_ended_though_trials_still_wait():
     progress.see(Event(Kind.STUDY_ENDED, 2.0))
     assert "<progress value=4 max=4>" in progress._repr_html_()
     assert "<progress value=1.000 max=1>" in progress._repr_html_()
+
+
+def test_progress_is_looked_at_while_its_driver_tells_of_trials() -> None:
+    progress, told, failed = Progress(Size(5000, None, 2, 9000.0, (5000.0, 4000.0), (5000.0, 3000.0))), [], []
+
+    def look() -> None:
+        try:
+            while not told:
+                str(progress)
+        except RuntimeError as err:
+            failed.append(err)
+
+    often, looking = sys.getswitchinterval(), threading.Thread(target=look)
+    sys.setswitchinterval(1e-6)  # so that threads meet everywhere
+    looking.start()
+    try:
+        for n in range(1500):
+            progress.see(Event(Kind.RUN, 0.0, n, 0, data={"config": {}, "seed": 0, "parent": None}))
+            progress.see(Event(Kind.PROGRESS, float(n), n, 0, data={"metrics": {"frames": 1.0}}))
+    finally:
+        told.append(True)
+        looking.join()
+        sys.setswitchinterval(often)
+    assert failed == []

@@ -22,7 +22,7 @@ from workbench.cluster.seats import Release
 from workbench.cluster.slots import Slots
 from workbench.cluster.tasks import Tasks
 from workbench.cluster.uploads import Arrivals
-from workbench.core.errors import InvalidInput
+from workbench.core.errors import InvalidInput, first_line
 from workbench.core.protocols import Event, Job, Kind, TrainableFactory, Verdict, ranks_needed
 
 _LOOK_S = 1.0  # between looks at the clock, where nothing happens
@@ -155,7 +155,14 @@ class DaskExecutor:
             raise InvalidInput(
                 "this cluster was not started from here and cannot be scaled from here: add workers to it"
             )
-        cluster.scale(nodes)
+        if not getattr(cluster, "_supports_scaling", True):  # Dask would drop hosts for good, and know of no others
+            raise InvalidInput(f"{type(cluster).__name__} has the hosts it was made with: start one with others")
+        try:
+            cluster.scale(nodes)
+        except InvalidInput:
+            raise
+        except Exception as err:  # noqa: BLE001  anybody's cluster: a wish that fails ends no study
+            raise InvalidInput(f"the cluster cannot be scaled to {nodes} ({first_line(err)})") from None
 
     def wait(self, timeout_s: float | None = None) -> Sequence[Event]:
         """Return the events since the last call, in order, waiting for one if there is none."""

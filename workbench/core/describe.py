@@ -120,11 +120,12 @@ def explain_of(described: object, registry: Registry) -> Explain:
 
     A scheduler that has none of its own, or that is not in the registry, is explained by `reason_text`.
     """
-    kind = described.get("kind") if isinstance(described, Mapping) else None
+    known = described if isinstance(described, Mapping) else {}
+    kind, inner = known.get("kind"), known.get("scheduler")
     cls = _class("scheduler", kind, registry) if isinstance(kind, str) and kind in registry else None
     explain: Callable[..., str] = getattr(cls, "explain", reason_text)
-    if isinstance(described, Mapping) and isinstance(described.get("scheduler"), Mapping):  # it runs another's trials
-        return partial(explain, words=explain_of(described["scheduler"], registry))
+    if isinstance(inner, Mapping) and "words" in inspect.signature(explain).parameters:  # it runs the other's trials
+        return partial(explain, words=explain_of(inner, registry))
     return explain
 
 

@@ -153,7 +153,7 @@ class _Driver:
         n = len(self.seated) + len(self.backlog)
         if ledger.paused or self.executor.n_free:
             return n
-        return n + max(self.scheduler.n_trials - len(ledger.trials), 0) + ledger.n_in(TrialState.PAUSED)
+        return n + max(self.scheduler.n_trials - ledger.n_asked, 0) + ledger.n_in(TrialState.PAUSED)
 
     def is_over(self) -> bool:
         """Tell whether the study has come to its end, now that every slot is filled that can be."""

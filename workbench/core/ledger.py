@@ -98,6 +98,8 @@ class Ledger:
         Time of the last event, seconds on the study's clock.
     n_over, phases_ended : int
         Trials that are over, phases completed.
+    n_asked : int
+        Trials that the scheduler has asked for: all but the clones.
     study : str
         running, ended or interrupted; "running" also stands for a driver that died without a word.
     size : Size or None
@@ -118,7 +120,8 @@ class Ledger:
         self.trials: dict[int, TrialRecord] = {}
         self._in: dict[TrialState, set[int]] = {state: set() for state in TrialState}  # asked after every event
         self.at = 0.0
-        self.n_over = self.phases_ended = 0
+        self.n_over = self.phases_ended = self.n_asked = 0
+        self._phases_heard = 0
         self.study = "running"
         self.size: Size | None = None
         self.aim = Aim()
@@ -169,6 +172,7 @@ class Ledger:
         if trial is None:
             trial = self.trials[number] = TrialRecord(data["config"], data["seed"], event.at)
             trial.candidate, trial.confirms = data.get("candidate", number), data.get("confirms", False)
+            self.n_asked += data.get("by") != "person"
         if parent != number:  # a trial that is taken up again keeps the parent it came from
             trial.parent = data.get("clone_of") if parent is None else parent
             if parent is not None:  # every phase's end leaves a checkpoint: the newest that the scheduler heard of
@@ -192,6 +196,7 @@ class Ledger:
                 self.best = score, number
         trial.own_phases -= trial.own
         self.phases_ended += 1
+        self._phases_heard += not trial.own
 
     def _see_decision(self, number: int, event: Event) -> None:
         trial = self.trials[number]
@@ -272,21 +277,31 @@ class Ledger:
         return trial.own_phases if trial.own else None
 
     def phases_left(self, size: Size) -> tuple[float, float] | None:
-        """Estimate how many phases of a study of this size are still to end: low, high; ``None`` if it is unknown."""
+        """Estimate how many phases of a study of this size are still to end: low, high; ``None`` if it is unknown.
+
+        Phases that people asked for, of clones and of trials that they extended, come on top of the scheduler's.
+        """
         if size.expected_phases is None:
             return None
+        at_work = [self.trials[n] for state in (TrialState.RUNNING, TrialState.SET_ASIDE) for n in self._in[state]]
+        asked_for = sum(trial.own_phases for trial in at_work)
         if size.began:
-            n = len(size.began)
-            completed, under_way = [0] * (n + 1), [0] * (n + 1)  # of trials, by phases completed and by phase
-            for trial in self.trials.values():
-                completed[min(trial.phases, n)] += not trial.confirms
-                if trial.state is TrialState.RUNNING and trial.due < n:
-                    under_way[trial.due] += not trial.confirms
-            ended = [sum(completed[phase + 1 :]) for phase in range(n)]
-            return size.phases_left([e + u for e, u in zip(ended, under_way, strict=False)], ended)
-        fewest = max((size.n_trials or 0) - len(self), 0) + self.n_in(TrialState.RUNNING)
-        left = max(size.expected_phases - self.phases_ended, float(fewest))
-        return left, left
+            low, high = size.phases_left(*self._so_far(len(size.began)))
+        else:
+            fewest = max((size.n_trials or 0) - self.n_asked, 0)
+            fewest += sum(trial.state is TrialState.RUNNING and not trial.own for trial in at_work)
+            low = high = max(size.expected_phases - self._phases_heard, float(fewest))
+        return low + asked_for, high + asked_for
+
+    def _so_far(self, n_phases: int) -> tuple[list[int], list[int]]:
+        """Count the trials that have begun each phase, and that have ended it, for the scheduler."""
+        completed, under_way = [0] * (n_phases + 1), [0] * (n_phases + 1)  # by phases completed, and by phase
+        for trial in self.trials.values():
+            completed[min(trial.heard[1] if trial.own else trial.phases, n_phases)] += 1
+            if trial.state is TrialState.RUNNING and not trial.own and trial.due < n_phases:
+                under_way[trial.due] += 1
+        ended = [sum(completed[phase + 1 :]) for phase in range(n_phases)]
+        return [e + u for e, u in zip(ended, under_way, strict=False)], ended
 
     def expected_phases(self, size: Size) -> float | None:
         """Tell how many phases are expected in all: as the scheduler did at first, corrected by what has run since."""

@@ -102,7 +102,7 @@ def _mend(path: Path, study: str) -> bool:
         events = log.events()
         if not _left_running(events):  # its driver was alive, and has ended it since it was looked at
             return False
-        at = max(event.at for event in events)
+        at = max(log.last_metric_s, *(event.at for event in events))
         log.append([Event(Kind.STUDY_INTERRUPTED, at, data={"error": "marked by repair: its driver had died"})])
     return True
 

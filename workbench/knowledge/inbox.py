@@ -68,14 +68,20 @@ def send(db: str | Path, study: str, action: str, trial: int | None = None, **da
 def settle(db: str | Path, study: str) -> None:
     """Answer the notes and tags that wait for a study that nobody drives; the other requests wait on.
 
+    What comes while it does so is answered too: whoever wrote it took this for a driver.
+
     Raises
     ------
     DatabaseError
         The file cannot be written to.
     """
     path = Path(db)
-    if driver_of(path, study) is not None:
-        return
+    while Inbox(path, study).waiting(REMARKS) and driver_of(path, study) is None and _answer_remarks(path, study):
+        pass
+
+
+def _answer_remarks(path: Path, study: str) -> bool:
+    """Answer the notes and tags that wait; tell whether there were any that nobody had answered."""
     with KnowledgeBase(path) as kb:
         recorded = kb[study]
         past, seen = recorded.events_since(0)
@@ -83,21 +89,19 @@ def settle(db: str | Path, study: str) -> None:
         try:
             log = StudyLog(path, study, recorded.spec, resume=True)
         except StudyError:
-            return  # somebody has taken it up meanwhile, and will answer
+            return False  # somebody has taken it up meanwhile, and will answer
         with closing(log):
             for event in recorded.events_since(seen)[0]:
                 ledger.see(event)
             inbox = Inbox(path, study)
-            for request in inbox.waiting(REMARKS):
-                if request.id not in ledger.requests:
-                    log.append(
-                        answers := judge(
-                            request, ledger, at=ledger.at, first_clone=0, n_phases=1, study_seed=0, scale=_nowhere
-                        )
-                    )
-                    for event in answers:
-                        ledger.see(event)
+            new = [request for request in inbox.waiting(REMARKS) if request.id not in ledger.requests]
+            for request in new:
+                answers = judge(request, ledger, at=ledger.at, first_clone=0, n_phases=1, study_seed=0, scale=_nowhere)
+                log.append(answers)
+                for event in answers:
+                    ledger.see(event)
             inbox.done()
+    return bool(new)
 
 
 def waiting_to_confirm(db: str | Path, study: str) -> Counter[int]:

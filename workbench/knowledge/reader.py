@@ -133,8 +133,7 @@ class RecordedStudy:
     def identity(self) -> str:
         """Its own mark, which copies of the knowledge base share; empty in those of older versions."""
         with database_errors(self._path):
-            row = self._connection.execute("SELECT identity FROM studies WHERE id = ?", (self._id,)).fetchone()
-        return str(row[0])
+            return identity_of(self._connection, self._id)
 
     @property
     def n_events(self) -> int:
@@ -149,11 +148,19 @@ class RecordedStudy:
             return decode_events(self._connection, self._id, kinds=kinds)
 
     def events_since(self, seq: int) -> tuple[list[Event], int]:
-        """Read the events logged after number `seq` (0: all), and the number to ask with next time."""
-        query = "SELECT max(seq) FROM events WHERE study = ?"
+        """Read the events logged after number `seq` (0: all), and the number to ask with next time.
+
+        Raises
+        ------
+        StudyError
+            The study was deleted since it was opened; one begun later may have its number, and those of its events.
+        """
+        query = "SELECT max(seq), (SELECT created_unix FROM studies WHERE id = ?) FROM events WHERE study = ?"
         with database_errors(self._path):
-            last = self._connection.execute(query, (self._id,)).fetchone()[0] or 0
-            return decode_events(self._connection, self._id, seq, last), max(seq, last)
+            last, created_unix = self._connection.execute(query, (self._id, self._id)).fetchone()
+            if created_unix != self.created_unix:
+                raise StudyError(f"study {self.name!r} was deleted from {self._path} since it was opened: open it anew")
+            return decode_events(self._connection, self._id, seq, last or 0), max(seq, last or 0)
 
     def metrics(self, after: int = 0, names: Sequence[str] | None = None) -> pd.DataFrame:
         """Read metric points in order: seq, trial, phase, at_s (seconds), name, value.
@@ -294,6 +301,12 @@ class RecordedTrial:
             if len(frame)
         ]
         return f"<p>{escape(repr(self))}</p>{''.join(tables)}"
+
+
+def identity_of(connection: sqlite3.Connection, study: int) -> str:
+    """Read a study's own mark; empty where there is no such study."""
+    row = connection.execute("SELECT identity FROM studies WHERE id = ?", (study,)).fetchone()
+    return "" if row is None else str(row[0])
 
 
 def decode_events(

@@ -15,7 +15,7 @@ from workbench.study.progress import Progress, in_a_notebook
 if TYPE_CHECKING:
     import pandas as pd
 
-    from workbench.knowledge import Controls, Frames
+    from workbench.knowledge import Controls, Frames, RecordedStudy
     from workbench.study.results import Results
     from workbench.viz.dashboard import Dashboard
 
@@ -52,10 +52,12 @@ class AttachedStudy:
 
         self.db = Path(db).absolute()
         self.name = name
-        self._seen = 0  # events taken in
         with KnowledgeBase(self.db) as kb:
-            size = size_of_record(kb[name].spec)  # until the log's first event tells
-        self._progress = Progress(size)
+            self._follow_from_the_start(kb[name])
+
+    def _follow_from_the_start(self, study: "RecordedStudy") -> None:
+        self._created_unix, self._seen = study.created_unix, 0  # events taken in
+        self._progress = Progress(size_of_record(study.spec))  # until the log's first event tells the size
 
     # -- waiting and stopping ---------------------------------------------------------------------------------
 
@@ -124,7 +126,10 @@ class AttachedStudy:
         from workbench.knowledge.schema import database_errors
 
         with KnowledgeBase(self.db) as kb:
-            events, self._seen = kb[self.name].events_since(self._seen)
+            study = kb[self.name]
+            if study.created_unix != self._created_unix:  # it was deleted, and one of its name has been begun
+                self._follow_from_the_start(study)
+            events, self._seen = study.events_since(self._seen)
         with database_errors(self.db):
             for event in events:
                 self._progress.see(event)

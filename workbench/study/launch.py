@@ -8,16 +8,19 @@ import sys
 from contextlib import suppress
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import cloudpickle
 
 from workbench.core.errors import InvalidInput, StudyError
 
+if TYPE_CHECKING:
+    from distributed.security import Security
+
 _CHILDREN: list["subprocess.Popen[bytes]"] = []  # kept, so that those that have ended can be reaped
 
 
-def launch(study: Any, *, resume: bool, scheduler_address: str | None) -> None:
+def launch(study: Any, *, resume: bool, scheduler: "tuple[str, Security] | None") -> None:
     """Drive a study in a new process and session; returns when its log is open there.
 
     Parameters
@@ -26,8 +29,8 @@ def launch(study: Any, *, resume: bool, scheduler_address: str | None) -> None:
         Pickled with cloudpickle, so that classes made in a notebook reach the other process.
     resume : bool
         As of `Study.start`.
-    scheduler_address : str or None
-        Of the Dask cluster to use; ``None``: a local one of its own.
+    scheduler : tuple of str and Security, or None
+        Where that of the Dask cluster to use is, and what it is spoken to with; ``None``: a local cluster of its own.
 
     Raises
     ------
@@ -39,7 +42,7 @@ def launch(study: Any, *, resume: bool, scheduler_address: str | None) -> None:
     from workbench.knowledge.lock import private
 
     try:
-        payload = pickle.dumps(sys.path) + cloudpickle.dumps((study, resume, scheduler_address))
+        payload = pickle.dumps(sys.path) + cloudpickle.dumps((study, resume, scheduler))
     except Exception as err:  # noqa: BLE001  pickling runs whatever code an object brings along
         raise InvalidInput(f"study {study.name!r} cannot be sent to another process ({err}): use start()") from None
     said = _output(Path(study.db), study.name, resume=resume)
@@ -88,10 +91,10 @@ def _output(db: Path, name: str, *, resume: bool) -> Path:
 def main(tells: int) -> int:
     """Drive the study that stands on standard input; tell `tells` (a file descriptor) whether it could be started."""
     sys.path[:] = pickle.load(sys.stdin.buffer)
-    study, resume, address = pickle.load(sys.stdin.buffer)
+    study, resume, scheduler = pickle.load(sys.stdin.buffer)
     error: BaseException | None = None
     try:
-        run = (study if address is None else _on(study, address)).start(resume=resume)
+        run = (study if scheduler is None else _on(study, *scheduler)).start(resume=resume)
     except BaseException as err:  # noqa: BLE001  raised where the study was launched
         error = err
     with suppress(BrokenPipeError), open(tells, "wb") as answer:  # whoever launched it may be gone already
@@ -105,10 +108,10 @@ def main(tells: int) -> int:
     return 0
 
 
-def _on(study: Any, address: str) -> Any:
+def _on(study: Any, address: str, security: "Security") -> Any:
     from distributed import Client
 
-    return replace(study, client=Client(address, set_as_default=False))
+    return replace(study, client=Client(address, security=security, set_as_default=False))
 
 
 if __name__ == "__main__":

@@ -50,13 +50,15 @@ class Progress:
     why_over: str = ""
 
     def __post_init__(self) -> None:
+        self._lock = threading.Lock()  # held where entries are gone through, or come and go: a driver's thread tells
         self._ledger = Ledger()
         self._frames: dict[int, tuple[float, float, float]] = {}  # trial → frames, at, frames a second
 
     @property
     def frames_per_s(self) -> float:
         """Emulator frames a second, summed over the running trials."""
-        return sum(rate for _, _, rate in self._frames.values())
+        with self._lock:
+            return sum(rate for _, _, rate in self._frames.values())
 
     @property
     def n_trials(self) -> int | None:
@@ -66,7 +68,8 @@ class Progress:
     @property
     def expected_phases(self) -> float | None:
         """Phases expected in all, as far as what has run tells; ``None`` likewise."""
-        return self._ledger.expected_phases(self.size)
+        with self._lock:
+            return self._ledger.expected_phases(self.size)
 
     @property
     def eta_s(self) -> float | None:
@@ -80,6 +83,10 @@ class Progress:
 
     def see(self, event: Event) -> None:
         """Take in one more event."""
+        with self._lock:
+            self._see(event)
+
+    def _see(self, event: Event) -> None:
         ledger = self._ledger
         ledger.see(event)
         self.at, self.state, self.why_over = ledger.at, ledger.standing(driven=True), ledger.why_over

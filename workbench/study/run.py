@@ -2,12 +2,12 @@
 
 import copy
 import threading
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from contextlib import suppress
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from workbench.core.drive import drive
 from workbench.core.errors import FirstTrialsFailed, StudyError
@@ -62,7 +62,7 @@ class StudyRun(AttachedStudy):
             self._inbox.waiting([_STOP])  # of a driver that has ended
             self._inbox.done()
             past = log.events()
-            scheduler, ledger, began = self._take_up(scheduler, log.spec, past)
+            scheduler, ledger, began = self._take_up(scheduler, log, past)
             _claim_place(study, log.identity)
         except BaseException:
             log.close()
@@ -72,12 +72,15 @@ class StudyRun(AttachedStudy):
         )
         self._thread.start()
 
-    def _take_up(
-        self, scheduler: Scheduler, recorded: Mapping[str, Any], past: Sequence[Event]
-    ) -> tuple[Scheduler, Ledger, Event]:
-        """Bring the scheduler to where the log ends; give the log's fold too, and the event that comes next."""
+    def _take_up(self, scheduler: Scheduler, log: "StudyLog", past: Sequence[Event]) -> tuple[Scheduler, Ledger, Event]:
+        """Bring the scheduler to where the log ends; give the log's fold too, and the event that comes next.
+
+        The clock goes on from the last sign of life of a driver that was killed within its phases: set back to its last
+        event, what those had reported until then would lie among what is reported from now on.
+        """
         study = self.study
-        scheduler, ledger, raised = take_up(study.name, scheduler, study.spec, recorded, past)
+        scheduler, ledger, raised = take_up(study.name, scheduler, study.spec, log.spec, past)
+        ledger.at = max(ledger.at, log.last_metric_s)
         if past and study.mode != ledger.aim.mode:
             raise StudyError(
                 f"study {study.name!r} was started with mode = {ledger.aim.mode!r}, not {study.mode!r}: "
@@ -202,11 +205,19 @@ class StudyRun(AttachedStudy):
         except BaseException as err:  # noqa: BLE001  handed to whoever waits
             self._end_badly(err, watched, hopeless, past)
         finally:
-            try:
-                log.close()
-                callbacks.close()
-            finally:
-                self._over.set()  # whatever else has failed: somebody waits for it
+            self._leave(log, callbacks)
+
+    def _leave(self, log: "StudyLog", callbacks: Callbacks) -> None:
+        """Give the study up, and answer the notes and tags that came when nobody asked for them here any more."""
+        from workbench.knowledge.inbox import settle
+
+        try:
+            log.close()
+            with suppress(Exception):  # they wait on
+                settle(self.db, self.name)
+            callbacks.close()
+        finally:
+            self._over.set()  # whatever else has failed: somebody waits for it
 
     def _requests(self, log: "StudyLog", ledger: Ledger) -> "Sequence[Request]":
         """Take what people ask; asked about twice a second, so that here it is noticed too when the log has gone."""

@@ -124,16 +124,16 @@ class Study(Plan):
         from workbench.study.launch import launch
 
         self.check_travels()  # start() could not send it either
-        address = None
+        scheduler = None
         if self.client is not None:
             if self.client.cluster is not None:
                 raise InvalidInput(
                     "launch() cannot use this client: its cluster was made by this process and would end with it; "
                     "connect to a cluster of its own by address, Client('tcp://…'), or leave client out"
                 )
-            address = str(self.client.scheduler.address)
+            scheduler = str(self.client.scheduler.address), self.client.security
         there = replace(self, client=None, db=Path(self.db).absolute())
-        launch(there, resume=resume, scheduler_address=address)
+        launch(there, resume=resume, scheduler=scheduler)
         return AttachedStudy(there.db, self.name)
 
     def run(self, *, resume: bool = False) -> StudyRun:

@@ -1,10 +1,12 @@
 import json
 
 import numpy as np
+import pytest
 
 from tests.viz.dashboard.conftest import NAME, in_order
 from workbench.algos.search import HyperTrick
 from workbench.core.aim import Aim
+from workbench.core.errors import DatabaseError
 from workbench.core.protocols import Event, Kind
 from workbench.core.showing import reason_text
 from workbench.core.size import Size
@@ -333,6 +335,7 @@ def test_phases_beyond_those_that_were_meant_have_greys_of_their_own():
 def test_reasons_are_in_the_words_of_the_scheduler():
     decision = {"verdict": "stop", "mode": "below", "place": 3}
     assert why(decision) == reason_text({"mode": "below", "place": 3}) == "below: place 3"
+    assert why(decision, lambda reason: reason["gone"]) == "below: place 3"  # words that fail are none
     board = Board(NAME, Size(), lambda reason: f"my {reason['mode']}")
     board.take(_news(in_order()))
     content, _ = board.snapshot()
@@ -355,6 +358,23 @@ def test_a_feed_gives_each_thing_once(db, log):
         events, points, _ = feed.news()
         assert (events, len(points)) == ([], 0)
     feed.close()
+
+
+def test_a_look_that_fails_half_way_loses_nothing(db, log, monkeypatch):
+    log.append(in_order())
+    feed, whole = Feed(db, NAME), Feed(db, NAME)
+    with monkeypatch.context() as patch:
+        patch.setattr("workbench.knowledge.reader.decode_events", _held_by_another)
+        with pytest.raises(DatabaseError, match="held"):
+            feed.news()
+    points, told = feed.news().points, whole.news().points
+    assert len(points) == len(told) > 0
+    feed.close()
+    whole.close()
+
+
+def _held_by_another(*_):
+    raise DatabaseError("held by another process")
 
 
 def test_points_that_come_bit_by_bit_wait_until_all_are_there_and_curves_begin_with_the_ends_of_phases():

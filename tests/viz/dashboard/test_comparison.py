@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 from tests.viz.dashboard.conftest import SPEC, Telling, in_order
-from workbench.core.errors import InvalidInput, StudyError
+from workbench.core.errors import DatabaseError, InvalidInput, StudyError
 from workbench.core.protocols import Event, Kind
 from workbench.knowledge import StudyLog
 from workbench.viz.dashboard import Comparison
@@ -90,6 +90,21 @@ def test_it_is_sent_again_only_when_something_is_new(both, logs):
     states = {(t["config"]["study"], t["state"]) for t in told(both)[0]["trials"]}
     assert {("one", "running"), ("two", "cut off")} <= states  # of what ran in both
     assert ("two", "running") not in states
+
+
+def test_what_one_study_has_new_is_told_though_another_could_not_be_read(both, logs, monkeypatch):
+    logs[0].append([Event(Kind.STUDY_ENDED, 20.0)])
+    with monkeypatch.context() as patch:
+        patch.setattr(both._studies["two"][0], "news", _away)
+        both.refresh()
+    assert both.error == "DatabaseError: held by another process"
+    both.refresh()
+    assert both.error == ""
+    assert [study["state"] for study in both.said[-1]["studies"]] == ["ended", "running"]
+
+
+def _away():
+    raise DatabaseError("held by another process")
 
 
 def test_studies_that_go_on_after_their_end_are_followed(db, logs, monkeypatch):

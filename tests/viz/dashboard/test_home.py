@@ -5,7 +5,7 @@ import pytest
 from tests.viz.dashboard.conftest import SPEC, Telling, in_order
 from workbench import home
 from workbench.core.protocols import Event, Kind
-from workbench.knowledge import Controls, StudyLog
+from workbench.knowledge import Controls, StudyLog, delete
 from workbench.viz.dashboard import Comparison, Dashboard, Home
 
 FOREVER = 3600.0
@@ -83,6 +83,22 @@ def test_one_study_is_opened_several_are_compared_and_what_cannot_be_is_said(pag
     page.selected = []
     page.refresh()
     assert page.error == ""
+
+
+def test_a_study_begun_under_a_name_that_was_deleted_is_another(page, db):
+    write(db, "again", Event(Kind.STUDY_ENDED, 20.0)).close()
+    page.selected = ["again"]
+    page.refresh()
+    delete(db, "again")
+    log = StudyLog(db, "again", SPEC)
+    log.append(in_order()[:9])
+    page.refresh()
+    [told] = page.said[-1]["studies"]
+    assert (told["state"], told["seconds"]) == ("running", round(max(e.at for e in in_order()[:9]), 1))
+    assert page.error == ""
+    page.board.refresh()
+    assert "was deleted" in page.board.error
+    log.close()
 
 
 def test_home_is_the_package_s_own_word(db):

@@ -66,6 +66,7 @@ class Comparison(Explored):
         self._estimators = {name: Estimator() for name in names}
         with uncollected():
             self._read()
+        self._take_as_sent()
         modes = {board.ledger.aim.mode for _, board in self._studies.values()}
         if len(modes) > 1:
             self._leave()
@@ -75,12 +76,11 @@ class Comparison(Explored):
     # -- what it shows -------------------------------------------------------------------------------------------
 
     def _take(self) -> None:
-        if self._read():
-            self._asked = True  # small enough to be sent whole
+        self._read()
+        self._asked |= any(board.stale for _, board in self._studies.values())  # small enough to be sent whole
 
-    def _read(self) -> bool:
-        """Read what is new of every study; tell whether there was anything."""
-        fresh = False
+    def _read(self) -> None:
+        """Read what is new of every study."""
         for name, (feed, board) in self._studies.items():
             more = True
             while more:
@@ -90,12 +90,14 @@ class Comparison(Explored):
             board.learn(driven=feed.driven)
             self._estimators[name].look(board.ledger.phases_ended, board.frames)
             board.learn(importance=self._estimators[name].answers)
-            fresh |= board.stale
+
+    def _take_as_sent(self) -> None:
+        for _, board in self._studies.values():
             board.take_as_sent()
-        return fresh
 
     def _snapshot(self) -> Iterator[Message]:
         boards = [board for _, board in self._studies.values()]
+        self._take_as_sent()
         states = [board.state() for board in boards]
         meta = [board.meta() for board in boards]
         curves = [board.curves.all(_POINTS // len(boards)) for board in boards]

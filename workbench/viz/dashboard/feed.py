@@ -78,10 +78,12 @@ class Feed:
     def news(self) -> News:
         """Read what has been logged since the last call: all events, and of the points no more than a glance takes.
 
-        Metrics are read first, so that the events that explain them are never missing.
+        Metrics are read first, so that the events that explain them are never missing. A call that fails has read
+        nothing: the next one gives all of it.
         """
-        points, self._metrics, more = self._study.points(READ, self._metrics, _AT_ONCE)
+        points, metrics, more = self._study.points(READ, self._metrics, _AT_ONCE)
         events, self._events = self._study.events_since(self._events)
+        self._metrics = metrics
         return News(events, points, more)
 
     def close(self) -> None:

@@ -2,6 +2,7 @@
 
 import time
 from collections.abc import Iterator, Mapping
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -71,14 +72,21 @@ class Home(Live):
         if self._kb is None and self._db.exists():
             self._kb = KnowledgeBase(self._db)
         if self._kb is not None:
-            names = list(self._kb)
-            self._studies = {n: self._studies.get(n) or _Followed(self._kb[n], self._db) for n in names}
-            for study in self._studies.values():
-                study.read()
+            self._studies = {name: self._followed(name, self._kb) for name in self._kb}
         if (rows := self._rows()) != self._sent:
             self._sent, self._asked = rows, True
         if self._problem:
             raise StudyError(self._problem)
+
+    def _followed(self, name: str, kb: KnowledgeBase) -> "_Followed":
+        """Read what is new of a study; all of one that was begun under a name that had been deleted."""
+        if (known := self._studies.get(name)) is not None:
+            with suppress(StudyError):
+                known.read()
+                return known
+        study = _Followed(kb[name], self._db)
+        study.read()
+        return study
 
     def _switched(self) -> None:
         """Open what is selected."""

@@ -25,7 +25,11 @@ _HANDLED = {"request", "action", "accepted", "why", "by"}
 
 def why(decision: Mapping[str, Any], explain: Explain = reason_text) -> str:
     """Write a decision's reason as a person would say it, from the log's data, in its scheduler's words."""
-    return explain({key: value for key, value in decision.items() if key != "verdict"})
+    reason = {key: value for key, value in decision.items() if key != "verdict"}
+    try:
+        return str(explain(reason))
+    except Exception:  # noqa: BLE001  it may be anybody's, and the log an older one: a view must outlive it
+        return reason_text(reason)
 
 
 def line_of(event: Event, explain: Explain = reason_text) -> dict[str, Any]:

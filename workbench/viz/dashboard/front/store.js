@@ -146,12 +146,7 @@ function apply(store, content, buffers) {
   if (meta) store.meta = meta;
   store.now = content.type === "delta" ? { ...store.now, ...small } : small;
   if (trials.length || meta) store.version++;
-  for (const trial of trials) {
-    store.trials.set(trial.trial, { ...trial, told: trial.state });
-    for (const name of Object.keys(trial.config)) {
-      if (!store.meta.hyperparameters.includes(name)) store.meta.hyperparameters.push(name);
-    }
-  }
+  for (const trial of trials) store.trials.set(trial.trial, { ...trial, told: trial.state });
   stand(store);
   const [anew, samples] = content.rates;
   store.rates = anew ? samples : store.rates.concat(samples);
