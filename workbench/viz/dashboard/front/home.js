@@ -92,6 +92,7 @@ function renderHome({ model, el, find }) {
   return () => {
     clearTimeout(timer);
     ear.close();
+    shown = null; // one that is still looked for is not opened
     leave?.();
     hidden.remove();
     model.off("msg:custom", hear);
