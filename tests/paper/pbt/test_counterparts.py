@@ -5,8 +5,9 @@ import pytest
 
 from tests.paper.recorded import ABOUT, verdicts
 from workbench.paper.experiment import keep_table
-from workbench.paper.pbt.counterparts import by_size, digits_gan
+from workbench.paper.pbt.counterparts import AGAINST_RANDOM, by_size, digits_gan
 from workbench.paper.pbt.published import CLAIMS
+from workbench.paper.scoreboard import scoreboard
 
 
 def test_the_toy_problem_was_fitted_whatever_comes_out(tmp_path) -> None:
@@ -108,14 +109,28 @@ def test_a_gan_of_digits_is_asked_to_surpass_the_best_by_hand(tmp_path) -> None:
     assert set(numbers.values()) == {("not run", None)}
 
 
-def test_random_search_is_compared_in_pairs(tmp_path) -> None:
+@pytest.mark.parametrize("name", AGAINST_RANDOM)
+def test_random_search_is_compared_in_pairs(name, tmp_path) -> None:
     rows = [
         {"repeat": n, "scheduler": name, "final": final + 100 * n, "over_time": 50.0 + n}
         for n in range(4)
         for name, final in (("pbt", 130.0 + n), ("random", 100.0))
     ]
-    keep_table(tmp_path / "pbt-cartpole", rows, ABOUT)
+    keep_table(tmp_path / name, rows, ABOUT)
     assert {what: verdict for what, (verdict, _) in verdicts(tmp_path, "PBT", "Sec. 4.1.2").items()} == {
         "PBT ends higher than random search with as many members": "agrees",
         "PBT learns faster than random search": "differs",
     }
+
+
+def test_a_score_near_500_is_cartpole_s_most_and_nothing_on_ms_pacman(tmp_path) -> None:
+    rows = [
+        {"repeat": n, "scheduler": name, "final": final + n, "over_time": 50.0 + n}
+        for n in range(4)
+        for name, final in (("pbt", 500.0), ("random", 490.0))
+    ]
+    for name in AGAINST_RANDOM:
+        keep_table(tmp_path / name, rows, ABOUT)
+    whys = [r.ours.why for r in scoreboard(tmp_path, "PBT") if r.ours and r.number.what.startswith("PBT ends higher")]
+    assert ["near 500" in why for why in whys] == [True, False]
+    assert ["Ms. Pac-Man" in why for why in whys] == [False, True]

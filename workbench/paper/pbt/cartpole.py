@@ -30,7 +30,13 @@ _ESTIMATES = ["group", "name", "value", "low", "high", "source"]  # as `figures.
 
 
 def play(
-    scheduler: Scheduler, population: int, frames: int, seed: int, game: str = "CartPole-v1", n_agents: int = 8
+    scheduler: Scheduler,
+    population: int,
+    frames: int,
+    seed: int,
+    game: str = "CartPole-v1",
+    n_agents: int = 8,
+    precision: str = "float32",
 ) -> list[Event]:
     """Train a population on as many virtual nodes as it has members; return the log.
 
@@ -46,8 +52,11 @@ def play(
         What GA3C plays, in its deterministic mode.
     n_agents : int
         Of one member.
+    precision : {"float32", "bfloat16"}
+        Of its network.
     """
-    agent = GA3C(game=game, phase=Budget(frames=frames), n_agents=n_agents, lockstep=True, device="cpu")
+    settings: dict[str, Any] = {"n_agents": n_agents, "precision": precision, "lockstep": True, "device": "cpu"}
+    agent = GA3C(game=game, phase=Budget(frames=frames), **settings)
     return simulate_training(scheduler, agent, population, seed=seed)[1]
 
 

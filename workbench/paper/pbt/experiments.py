@@ -101,6 +101,7 @@ SIZES = (10, 20, 40, 80)  # of Table 1
 
 # as the paper has it: 2.5e8 steps of 4 frames, ready every 1e7
 _MS_PACMAN: dict[str, Any] = {"game": "MsPacman", "n_agents": 32, "phases": 25, "frames": 40_000_000}
+_SHORT_MS_PACMAN: dict[str, Any] = {"game": "MsPacman", "n_agents": 16, "precision": "bfloat16"}
 
 EXPERIMENTS: list[Experiment[Any]] = [
     Experiment(
@@ -140,6 +141,17 @@ EXPERIMENTS: list[Experiment[Any]] = [
         scales={
             "minutes": tuple(Populations(5, 5000, first_seed=seed) for seed in (0, 5)),
             "hours": Populations(30, 20_000),
+            "paper": Populations(1, members=80, processes=1, **_MS_PACMAN),
+        },
+    ),
+    Experiment(
+        "pbt-ms-pacman",
+        shows="PBT, Sec. 4.1.2, on Atari: GA3C on Ms. Pac-Man against random search with the same node time",
+        source="simulated",
+        run=against_random,
+        scales={
+            "minutes": Populations(2, 20_000, members=5, phases=5, **_SHORT_MS_PACMAN),
+            "hours": tuple(Populations(2, 75_000, first_seed=seed, **_SHORT_MS_PACMAN) for seed in (0, 2, 4)),
             "paper": Populations(1, members=80, processes=1, **_MS_PACMAN),
         },
     ),

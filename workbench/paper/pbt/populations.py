@@ -32,8 +32,8 @@ class Populations:
         Of a population; in the design space, of all choices but its size.
     sizes : tuple of int
         Of populations, where several are compared.
-    n_agents : int
-        Of one member.
+    n_agents, precision
+        Of one member, as `GA3C` has them.
     """
 
     repeats: int
@@ -44,6 +44,7 @@ class Populations:
     phases: int = 10
     game: str = "CartPole-v1"
     n_agents: int = 8
+    precision: str = "float32"
     processes: int = 2
 
     def repeated(self, repetition: Callable[..., Rows]) -> Rows:
@@ -53,7 +54,7 @@ class Populations:
 
     def played(self, scheduler: Any, members: int, seed: int) -> list[Event]:
         """Train one population; give its log."""
-        return play(scheduler, members, self.frames, seed, self.game, self.n_agents)
+        return play(scheduler, members, self.frames, seed, self.game, self.n_agents, self.precision)
 
     def random(self, sizes: Collection[int], seed: int) -> dict[int, dict[str, Any]]:
         """Take the measures of random search by its size, each of as many members.
@@ -70,8 +71,8 @@ def against_random(settings: Populations) -> Rows:
     """Train PBT and random search with the same frames, slots and time, on paired seeds.
 
     In each repetition both begin with the same configurations, in the same order, under the same trial seeds, so that
-    their first phases are the same to the last bit. GA3C trains for real, in its deterministic mode on CartPole; only
-    the clock is virtual, so the numbers repeat exactly.
+    their first phases are the same to the last bit. GA3C trains for real, in its deterministic mode; only the clock is
+    virtual, so the numbers repeat exactly.
 
     Returns
     -------
