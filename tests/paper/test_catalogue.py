@@ -51,7 +51,7 @@ SMALLEST = {  # every experiment, as small as it goes: what is changed in the fi
     "pbt-design": {"repeats": 1, "phases": 2, "frames": 300, "processes": 1},
     "pbt-population": {"repeats": 1, "phases": 2, "frames": 300, "sizes": (4, 5), "processes": 1},
     "pbt-cartpole": {"repeats": 1, "phases": 2, "frames": 300, "members": 5, "processes": 1},
-    "pbt-ms-pacman": {"repeats": 1, "phases": 2, "frames": 400, "members": 5, "processes": 1},
+    "pbt-ms-pacman": {"repeats": 1, "phases": 1, "frames": 400, "members": 5, "processes": 1},
     "pbt-digits-gan": {"repeats": 1, "phases": 2, "updates": 2, "members": 3, "processes": 1},
     "digits": {"seeds": 1, "phases": 1},
 }

@@ -32,8 +32,8 @@ class Populations:
         Of a population; in the design space, of all choices but its size.
     sizes : tuple of int
         Of populations, where several are compared.
-    n_agents, precision
-        Of one member, as `GA3C` has them.
+    n_agents : int
+        Of one member.
     """
 
     repeats: int
@@ -44,8 +44,12 @@ class Populations:
     phases: int = 10
     game: str = "CartPole-v1"
     n_agents: int = 8
-    precision: str = "float32"
     processes: int = 2
+
+    @property
+    def agent(self) -> Mapping[str, Any]:
+        """What `play` takes of a member."""
+        return {"game": self.game, "n_agents": self.n_agents}
 
     def repeated(self, repetition: Callable[..., Rows]) -> Rows:
         """Run a repetition with every seed; join their rows."""
@@ -54,7 +58,7 @@ class Populations:
 
     def played(self, scheduler: Any, members: int, seed: int) -> list[Event]:
         """Train one population; give its log."""
-        return play(scheduler, members, self.frames, seed, self.game, self.n_agents, self.precision)
+        return play(scheduler, members, self.frames, seed, **self.agent)
 
     def random(self, sizes: Collection[int], seed: int) -> dict[int, dict[str, Any]]:
         """Take the measures of random search by its size, each of as many members.
@@ -65,6 +69,20 @@ class Populations:
         largest = max(sizes)
         events = self.played(FullRuns(RandomSearcher(SPACE, seed=seed), largest, self.phases), largest, seed)
         return {size: summed_up(events, size) for size in sizes}
+
+
+@dataclass(frozen=True)
+class OnMsPacman(Populations):
+    """Repetitions over GA3C on Ms. Pac-Man, as fast as processors that have bfloat16 play it."""
+
+    game: str = "MsPacman"
+    n_agents: int = 16
+    precision: str = "bfloat16"
+
+    @property
+    def agent(self) -> Mapping[str, Any]:
+        """What `play` takes of a member."""
+        return {**super().agent, "precision": self.precision}
 
 
 def against_random(settings: Populations) -> Rows:
