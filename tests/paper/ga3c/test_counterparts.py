@@ -130,9 +130,9 @@ def test_epsilon_in_the_logarithm_is_asked_by_the_mean_over_training(tmp_path, n
     ],
 )
 def test_agents_games_decide_by_their_interval(tmp_path, means, verdict) -> None:
-    (tmp_path / "pong-long").mkdir()
+    (tmp_path / "pong-longer").mkdir()
     told = [f'{{"mean": {mean}, "std": 1.4, "n_episodes": 30}}' for mean in means]
-    (tmp_path / "pong-long" / EVALUATIONS).write_text("\n".join(told))
+    (tmp_path / "pong-longer" / EVALUATIONS).write_text("\n".join(told))
     mean = pytest.approx(sum(means) / len(means))
     assert verdicts(tmp_path, "GA3C", "Table 3")["after one day, pong"] == (verdict, mean)
 

@@ -7,7 +7,7 @@ from workbench.algos.rl.evaluate import PROTOCOLS
 from workbench.core.places import DATA
 from workbench.paper.evaluated import evaluations_of
 
-AGENT = DATA / "pong-tuned"
+AGENT = DATA / "pong-longer"
 EVERY = evaluations_of(AGENT)
 RECORDED = EVERY[0]  # of three seeds the first, whose checkpoint is kept
 
