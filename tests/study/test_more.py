@@ -7,6 +7,7 @@ import pytest
 from tests.core.test_space import NETWORK
 from tests.support import SPACE, Deterministic, simulate
 from workbench import (
+    Choice,
     EvolutionSearcher,
     FullRuns,
     Hyperband,
@@ -38,7 +39,8 @@ def keep(db, name, scheduler, aim=None, seed=0) -> dict:
     log.close()
     with KnowledgeBase(db) as kb:
         trials = kb[name].frames().trials
-    return trials.sort_values("best_score", ascending=bool(aim)).to_dict("records")
+    best = trials.sort_values(["phases", "last_score"], ascending=[False, bool(aim)])
+    return best.to_dict("records")
 
 
 @pytest.mark.parametrize("aim", [None, {"mode": "min"}])
@@ -58,6 +60,23 @@ def test_a_searcher_that_learns_is_told_of_every_trial(tmp_path) -> None:
     assert len(searcher.searcher._fitness) == 8
     lowest = warm_start(EvolutionSearcher(SPACE), tmp_path / "kb.db", "earlier", tell=False)
     assert (lowest.past, lowest.first[0]) == ((), {k: best[0][k] for k in SPACE})
+
+
+def test_a_warm_start_falls_for_no_lucky_seed_nor_for_a_score_that_was_lost(tmp_path) -> None:
+    scores = {0.1: [(1, 9), (1, 1)], 0.2: [(9, 4), (9, 4)], 0.3: [(5, 6), (5, 6)], 0.4: [(8,), (8,)]}
+    trials = [(h0, seed) for h0, seeds in scores.items() for seed in seeds]
+    events = [Event(Kind.STUDY_STARTED, 0.0, data={"aim": {}})]
+    for trial, (h0, seed) in enumerate(trials):
+        config = {"config": {"h0": h0}, "parent": None, "seed": trial}
+        events.append(Event(Kind.RUN, 1.0, trial=trial, phase=0, data=config))
+        for phase, score in enumerate(seed):
+            events.append(Event(Kind.PHASE_ENDED, 2.0, trial=trial, phase=phase, data={"score": score}))
+    log = StudyLog(tmp_path / "kb.db", "seeds", {"seed": 0})
+    log.append(events)
+    log.close()
+    space = Space({"h0": Choice([0.1, 0.2, 0.3, 0.4])})
+    first = warm_start(RandomSearcher(space), tmp_path / "kb.db", "seeds", best=4).first
+    assert [config["h0"] for config in first] == [0.3, 0.1, 0.2, 0.4]
 
 
 def test_trials_outside_the_space_are_left_out_with_a_warning(tmp_path) -> None:

@@ -11,6 +11,7 @@ from workbench.core.checks import whole
 from workbench.core.errors import InvalidInput, WorkbenchError
 from workbench.core.ledger import Ledger
 from workbench.core.protocols import Event, Kind
+from workbench.core.seeds import JUDGES
 from workbench.core.space import Space
 from workbench.knowledge import KnowledgeBase
 
@@ -32,7 +33,8 @@ def warm_start(searcher: Searched, db: str | Path, *studies: str, best: int = 3,
     *studies : str
         Their names.
     best : int
-        So many of the best configurations, each once, are tried first; 0 for none.
+        So many of the best configurations, each once, are tried first; 0 for none. Those that ran the furthest come
+        first; among as far, by the mean of the last scores of the seeds that came there.
     tell : bool
         Tell a searcher that learns (`OptunaSearcher`, `SMACSearcher`, `EvolutionSearcher`, `CostAwareSearcher`) of all
         their trials, those excepted that went on from another's weights.
@@ -52,23 +54,37 @@ def warm_start(searcher: Searched, db: str | Path, *studies: str, best: int = 3,
     if len(fit) < len(known):
         said = f"{len(known) - len(fit)} of {len(known)} earlier trials lie outside the space and are left out"
         warnings.warn(said, stacklevel=2)
-    ranked = sorted(fit, key=lambda trial: -max(trial["scores"]))
-    first = [trial["config"] for k, trial in enumerate(ranked) if _is_new(trial, ranked[:k])]
     learns = tell and hasattr(searcher, "adopt")
     past = [trial for trial in fit if trial["whole"]] if learns else []
-    return InformedSearcher(searcher, first[:best], [{k: trial[k] for k in ("config", "scores")} for trial in past])
+    told = [{k: trial[k] for k in ("config", "scores")} for trial in past]
+    return InformedSearcher(searcher, _ranked(fit)[:best], told)
 
 
 def _trials(events: list[Event]) -> list[dict[str, Any]]:
-    """Give the trials that have scored: config, scores (higher is better), and whether these begin at phase 0."""
+    """Give the trials that have scored: config, scores (higher is better), phases, and whether these begin at 0."""
     ledger, scores = Ledger(events), dict[int, dict[int, float]]()
     for event in events:
         if event.kind is Kind.PHASE_ENDED and event.trial is not None and math.isfinite(event.data["score"]):
             scores.setdefault(event.trial, {})[event.phase or 0] = ledger.aim.sign * event.data["score"]
     return [
-        {"config": dict(ledger.trials[number].config), "scores": list(by_phase.values()), "whole": min(by_phase) == 0}
+        {"config": dict(ledger.trials[number].config), "scores": list(by_phase.values())}
+        | {"phases": max(by_phase) + 1, "whole": min(by_phase) == 0}
         for number, by_phase in scores.items()
     ]
+
+
+def _ranked(trials: list[dict[str, Any]]) -> list[dict[str, Any]]:
+    """Give every configuration once, the best first: neither a lucky seed nor a phase from which it fell counts."""
+    by_config: dict[str, list[dict[str, Any]]] = {}
+    for trial in trials:
+        by_config.setdefault(repr(sorted(trial["config"].items())), []).append(trial)
+
+    def order(seeds: list[dict[str, Any]]) -> tuple[int, float]:
+        furthest = max(trial["phases"] for trial in seeds)
+        last = [trial["scores"][-1] for trial in seeds if trial["phases"] == furthest]
+        return furthest, JUDGES["mean"](last)
+
+    return [seeds[0]["config"] for seeds in sorted(by_config.values(), key=order, reverse=True)]
 
 
 def _fits(space: Space, config: dict[str, Any]) -> bool:
@@ -77,7 +93,3 @@ def _fits(space: Space, config: dict[str, Any]) -> bool:
     except WorkbenchError:
         return False
     return True
-
-
-def _is_new(trial: dict[str, Any], better: list[dict[str, Any]]) -> bool:
-    return all(trial["config"] != other["config"] for other in better)
