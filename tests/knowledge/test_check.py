@@ -1,4 +1,5 @@
 import os
+import shutil
 import sqlite3
 import stat
 import threading
@@ -144,6 +145,23 @@ def test_a_backup_whose_checkpoints_would_be_the_original_s_is_refused(db, tmp_p
             backup(db, target)
         assert not target.exists()
     backup(db, tmp_path / "elsewhere" / db.name)
+
+
+def test_a_backup_takes_up_nothing_that_another_database_left(db, tmp_path) -> None:
+    write(db, "one", a_study())
+    target = tmp_path / "copies" / "copy.db"
+    write(target, "other", a_study())
+    with closing(sqlite3.connect(target)) as reader:  # the last to close it would clear up
+        reader.execute("SELECT * FROM sqlite_master").fetchall()
+        write(target, "another", a_study())
+        left = shutil.copy(f"{target}-wal", tmp_path / "wal")
+    target.unlink()
+    shutil.copy(left, f"{target}-wal")
+    with pytest.raises(InvalidInput, match=r"copy\.db-wal is left of another database: delete it"):
+        backup(db, target)
+    Path(f"{target}-wal").unlink()
+    with KnowledgeBase(backup(db, target)) as kb:
+        assert list(kb) == ["one"]
 
 
 def test_a_backup_is_nobody_else_s_whatever_the_umask(db, tmp_path) -> None:

@@ -116,7 +116,7 @@ def backup(path: str | Path, target: str | Path) -> Path:
     Raises
     ------
     InvalidInput
-        The target exists, or its checkpoints would be those of the original.
+        The target exists, or what another database left beside it, or its checkpoints would be the original's.
     DatabaseError
         The knowledge base cannot be read, or its copy not be written there.
     """
@@ -126,6 +126,9 @@ def backup(path: str | Path, target: str | Path) -> Path:
         with closing(open_for_reading(path)) as source:
             if target.exists():
                 raise InvalidInput(f"{target} exists: choose another name for the backup")
+            for left in (target.with_name(f"{target.name}-{kind}") for kind in ("wal", "journal")):
+                if left.exists():  # SQLite would write it into the copy
+                    raise InvalidInput(f"{left} is left of another database: delete it, or choose another name")
             if len({file.parent.resolve() / file.stem for file in (path, target)}) == 1:
                 raise InvalidInput(
                     f"{target} would share the checkpoints in {path.stem}.checkpoints with {path.name}, and what is "
