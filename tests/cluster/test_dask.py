@@ -369,3 +369,13 @@ def test_a_cluster_that_cannot_be_scaled_refuses_and_the_study_goes_on(grows, sa
     executor = SimpleNamespace(client=SimpleNamespace(cluster=_Hosts(grows)))
     with pytest.raises(InvalidInput, match=says):
         DaskExecutor.scale(executor, 3)
+
+
+def test_a_cluster_that_adapts_keeps_to_what_a_person_asks_of_it() -> None:
+    with LocalCluster(n_workers=0, processes=False, dashboard_address=None) as cluster, Client(cluster) as client:
+        adaptive = cluster.adapt(minimum=1, maximum=1, interval="10ms", wait_count=1)
+        client.wait_for_workers(1, timeout=60)
+        DaskExecutor.scale(SimpleNamespace(client=client), 2)
+        client.wait_for_workers(2, timeout=60)
+        assert adaptive.state == "stopped"
+        assert len(cluster.plan) == 2

@@ -149,7 +149,7 @@ class DaskExecutor:
         self._wanted = slots
 
     def scale(self, nodes: int) -> None:
-        """Ask the cluster this executor's client belongs to for a number of workers."""
+        """Ask the cluster this executor's client belongs to for so many workers; one that adapts stops adapting."""
         cluster = self.client.cluster
         if cluster is None or not hasattr(cluster, "scale"):
             raise InvalidInput(
@@ -158,6 +158,8 @@ class DaskExecutor:
         if not getattr(cluster, "_supports_scaling", True):  # Dask would drop hosts for good, and know of no others
             raise InvalidInput(f"{type(cluster).__name__} has the hosts it was made with: start one with others")
         try:
+            if (adaptive := getattr(cluster, "_adaptive", None)) is not None:
+                adaptive.stop()  # as Dask's own widget does: its next look would undo what was asked for
             cluster.scale(nodes)
         except InvalidInput:
             raise
