@@ -64,4 +64,4 @@ def default_place(db: str | Path, name: str, to: str) -> str:
     return str(Path(db).absolute().parent / f"{name}.{to}{'.db' if to in ('optuna', 'mlflow') else ''}")
 
 
-__all__ = ["FORMATS", "Exporter", "export"]
+__all__ = ["FORMATS", "Exporter", "export", "exporter_of"]
