@@ -24,7 +24,7 @@ class Space(Mapping[str, Domain]):
         applies: ``{"momentum": {"optimizer": "sgd"}}``. A configuration under which it does not apply is without it.
     constraint : callable, optional
         Configuration → whether it may be run. Points are drawn until it holds. A record only names the function: a
-        study that has one is resumed from Python.
+        study that has one is resumed from Python, or with its study file.
 
     Examples
     --------

@@ -117,7 +117,7 @@ class RecordedStudy:
     ----------
     name : str
     spec : dict
-        What was run: space, scheduler, trainable, seed, versions.
+        What was run: scheduler (its searcher and space within), trainable, seed.
     created_unix : float
         When it first started, seconds since 1970.
     """
