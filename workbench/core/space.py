@@ -28,6 +28,7 @@ class Space(Mapping[str, Domain]):
 
     Examples
     --------
+    >>> from workbench.core.domains import LogUniform
     >>> space = Space({"learning_rate": LogUniform(1e-5, 1e-2), "t_max": LogUniform(2, 100, step=1)})
     >>> sorted(space.sample(np.random.default_rng(0)))
     ['learning_rate', 't_max']
