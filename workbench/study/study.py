@@ -52,7 +52,7 @@ class Study(Plan):
     checkpoints : str or path, optional
         A directory all workers see, or an fsspec URL, instead of the place beside `db`.
     max_retries : int
-        Further attempts at a phase after a crash or a stall.
+        Further attempts at a phase after a crash, a stall or an exception.
     stall_s : float
         Longest silence of a running phase before its worker is restarted, seconds.
     fail_fast : bool
