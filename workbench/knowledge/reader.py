@@ -36,6 +36,11 @@ class KnowledgeBase:
     path : str or Path
         The SQLite file.
 
+    Raises
+    ------
+    DatabaseError, StudyError
+        There is no such file, or it is damaged or of another version; or no study of the name that is asked for.
+
     Examples
     --------
     >>> kb = KnowledgeBase("data/runs/workbench.db")  # doctest: +SKIP
