@@ -1,5 +1,6 @@
 """Imports are lazy, and the floors hold."""
 
+import doctest
 import inspect
 import json
 import re
@@ -117,3 +118,12 @@ def test_everything_public_says_what_it_is(package) -> None:
             if (callable(member) or isinstance(member, property)) and not (inspect.getdoc(member) or "").strip():
                 silent.append(path)
     assert silent == []
+
+
+WITH_EXAMPLES = [path for path in sorted((ROOT / "workbench").rglob("*.py")) if ">>> " in path.read_text()]
+
+
+@pytest.mark.parametrize("path", WITH_EXAMPLES, ids=lambda path: path.relative_to(ROOT).as_posix())
+def test_examples_in_docstrings_give_what_they_say(path) -> None:
+    module = import_module(".".join(path.relative_to(ROOT).with_suffix("").parts).removesuffix(".__init__"))
+    assert doctest.testmod(module).failed == 0

@@ -206,6 +206,23 @@ def test_five_minutes_run_at_a_toy_size(tmp_path, monkeypatch, capsys, one_clust
     assert "first" in capsys.readouterr().out
 
 
+TOY_OF_SYSTEMS = {  # the same for the pages of the systems
+    'game="Pong", phase=Budget(frames=200_000)': 'game="CartPole-v1", phase=Budget(frames=1000)',
+    '"Pong", phase=Budget(frames=200_000)': '"CartPole-v1", phase=Budget(frames=1000)',
+    "frames=50_000": "frames=1000",
+    '"Pong", phase=Budget(updates=1000)': '"CartPole-v1", phase=Budget(updates=3)',
+}
+
+
+@pytest.mark.slow
+def test_the_first_example_of_every_system_trains(capsys) -> None:
+    smaller = Toy(TOY_OF_SYSTEMS)
+    for page in ("ga3c.md", "a3c.md", "hts.md", "ba3c.md", "trainables.md"):
+        exec(compile(smaller(blocks(page, "python")[0]), f"docs/{page}", "exec"), {"__name__": "__main__"})
+    assert all(smaller.said.values())
+    assert "'score'" in capsys.readouterr().out
+
+
 def titled(page: str, title: str) -> str:
     (found,) = re.findall(rf'^```\w+ title="{title}"\n(.*?)^```$', (DOCS / page).read_text(), re.MULTILINE | re.DOTALL)
     return found

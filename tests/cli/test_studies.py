@@ -209,7 +209,9 @@ COMPLETED = {
     "workbench sh": ["show"],
     "workbench show --db kb.db ": ["mine", "other"],
     "workbench delete --db kb.db o": ["other"],
+    "workbench export --db kb.db m": ["mine"],
     "workbench run --preset cartpole": ["cartpole", "cartpole-pbt"],
+    "workbench simulate --preset toy-g": ["toy-grid"],
     "workbench run --resume --db kb.db --name m": ["mine"],
     "workbench show --db none.db m": [],
 }

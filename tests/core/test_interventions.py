@@ -218,7 +218,7 @@ def test_a_trial_set_aside_and_resumed_while_the_study_is_paused_runs_each_phase
     [
         (("stop", 9), "there is no trial 9"),
         (("stop", None), "there is no trial None"),
-        (("resume study", None), "not paused already"),
+        (("resume study", None), "the study is not paused"),
         (("extend", 0, {"phases": 2}), "trial 0 is running"),
         (("clone", 0, {"config": {"lrr": 1}}), "did you mean 'lr'"),
         (("clone", 0, {"config": 3}), "hyperparameters by name"),

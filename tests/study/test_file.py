@@ -2,6 +2,7 @@
 
 import contextlib
 import io
+import json
 import os
 import tomllib
 from decimal import Decimal
@@ -20,7 +21,8 @@ from workbench import HyperTrick, Study, Uniform
 from workbench.algos.quadratic import Quadratic
 from workbench.cli.main import main
 from workbench.core.errors import InvalidInput, WorkbenchError
-from workbench.study.file import presets, presets_told, recorded_study, study_from
+from workbench.core.places import DATA
+from workbench.study.file import presets, presets_told, read_preset, recorded_study, study_from
 
 QUICK = settings(max_examples=150, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
 
@@ -187,3 +189,19 @@ def test_every_preset_says_in_a_sentence_what_it_is() -> None:
     assert list(told) == presets()
     assert all(words.endswith(".") and len(words.split()) > 3 for words in told.values())
     assert told["seaquest-agent"].endswith("its rate falling to 0.")  # the comment goes on
+
+
+@pytest.mark.parametrize("name", [name for name in presets() if (DATA / name).is_dir()])
+def test_a_preset_that_was_recorded_trains_what_was_recorded(tmp_path, name) -> None:
+    spec = json.loads((DATA / name / "provenance.json").read_text())["spec"]["trainable"]
+    recorded = {"initial_square": 0.0, **spec}  # of records from before it was a setting
+    trainable = study_from(read_preset(name), db=tmp_path / "kb.db").trainable
+    now = {"kind": "ga3c", **trainable.to_json()}
+    now["initial_square"] = (
+        1.0 if now["initial_square"] is None else now["initial_square"]
+    )  # as networks of pictures have it
+    assert {key: now[key] for key in recorded} == {key: as_tuple(value) for key, value in recorded.items()}
+
+
+def as_tuple(value: object) -> object:
+    return tuple(value) if isinstance(value, list) else value

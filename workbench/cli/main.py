@@ -19,7 +19,11 @@ _FAMILIES = (run, studies, lab, evaluate, notebook, paper, simulate)
 
 
 def main(argv: Sequence[str] | None = None) -> int:
-    """Run a command; return its exit code: 0 done, 1 no trial has a score, 2 bad input, 130 interrupted, 141 unread."""
+    """Run a command; return its exit code.
+
+    0: done; 1: no trial has a score, there is damage, or a deletion was not agreed to; 2: bad input; 130: interrupted;
+    141: whoever read what is printed has gone.
+    """
     parser = _parser()
     if "_ARGCOMPLETE" in os.environ:  # the shell asks what may follow (extra: completion)
         from argcomplete import autocomplete

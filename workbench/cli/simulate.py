@@ -7,6 +7,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from workbench.cli.options import completed
 from workbench.core.showing import so_many
 
 if TYPE_CHECKING:
@@ -55,7 +56,8 @@ def add_parsers(commands: Any) -> None:
         formatter_class=argparse.RawTextHelpFormatter,
     )
     parser.add_argument("file", nargs="?", help="a simulation file (TOML); see below")
-    parser.add_argument("--preset", metavar="NAME", help="one that comes with the package; 'list' lists them")
+    preset = parser.add_argument("--preset", metavar="NAME", help="one that comes with the package; 'list' lists them")
+    completed(preset, lambda _: [*_presets(), "list"])
     parser.add_argument("--table", metavar="FILE", help="a table of recorded learning curves (CSV, Parquet)")
     parser.add_argument("--configs", metavar="FILE", help="a second table: config_id and hyperparameters")
     _add_pairs(parser, "--column", "what the table calls a column: score=return")
@@ -73,6 +75,12 @@ def add_parsers(commands: Any) -> None:
     parser.add_argument("--db", metavar="FILE", help="keep the first repetition's log in this knowledge base")
     parser.add_argument("--name", help="the study's name there")
     parser.set_defaults(command=run)
+
+
+def _presets() -> list[str]:
+    from workbench.study.file import presets
+
+    return presets("simulation")
 
 
 def run(arguments: argparse.Namespace) -> int:

@@ -85,12 +85,11 @@ def _add_carrying(commands: Any) -> None:
     export = commands.add_parser(
         "export", help="write a study for Optuna, TensorBoard, MLflow, Weights & Biases, or as CSV"
     )
-    export.add_argument("name", help="name of the study")
+    add_study(export)
     export.add_argument(
         "--to", required=True, choices=("optuna", "tensorboard", "mlflow", "wandb", "csv"), help="which"
     )
     export.add_argument("--out", metavar="PLACE", help="where to, or a URL (default: beside the knowledge base)")
-    add_db(export)
     export.set_defaults(command=_export)
 
     pack = commands.add_parser("pack", help="write a study that is not running to one file, to go on elsewhere")

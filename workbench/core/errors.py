@@ -34,7 +34,7 @@ class FirstTrialsFailed(StudyError):
 
 
 class DatabaseError(WorkbenchError):
-    """The knowledge base cannot be opened: corrupt, foreign, or written by a newer version."""
+    """The knowledge base cannot be opened: corrupt, foreign, or of another version."""
 
 
 class CheckpointError(WorkbenchError):

@@ -96,7 +96,7 @@ def _checked(request: Request, ledger: Ledger, n_phases: int, space: object) -> 
         raise unknown("action", request.action, ACTIONS)
     if request.action in ("pause study", "resume study"):
         if ledger.paused == (request.action == "pause study"):
-            raise InvalidInput(f"the study is {'paused' if ledger.paused else 'not paused'} already")
+            raise InvalidInput(f"the study is {'paused already' if ledger.paused else 'not paused'}")
         return {}
     if request.action == "stop study":
         return {}

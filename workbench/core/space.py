@@ -24,10 +24,11 @@ class Space(Mapping[str, Domain]):
         applies: ``{"momentum": {"optimizer": "sgd"}}``. A configuration under which it does not apply is without it.
     constraint : callable, optional
         Configuration → whether it may be run. Points are drawn until it holds. A record only names the function: a
-        study that has one is resumed from Python.
+        study that has one is resumed from Python, or with its study file.
 
     Examples
     --------
+    >>> from workbench.core.domains import LogUniform
     >>> space = Space({"learning_rate": LogUniform(1e-5, 1e-2), "t_max": LogUniform(2, 100, step=1)})
     >>> sorted(space.sample(np.random.default_rng(0)))
     ['learning_rate', 't_max']

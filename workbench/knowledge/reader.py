@@ -36,6 +36,11 @@ class KnowledgeBase:
     path : str or Path
         The SQLite file.
 
+    Raises
+    ------
+    DatabaseError, StudyError
+        There is no such file, or it is damaged or of another version; or no study of the name that is asked for.
+
     Examples
     --------
     >>> kb = KnowledgeBase("data/runs/workbench.db")  # doctest: +SKIP
@@ -117,7 +122,7 @@ class RecordedStudy:
     ----------
     name : str
     spec : dict
-        What was run: space, scheduler, trainable, seed, versions.
+        What was run: scheduler (its searcher and space within), trainable, seed.
     created_unix : float
         When it first started, seconds since 1970.
     """

@@ -99,6 +99,13 @@ def record(db: str | Path, name: str, folder: str | Path, *, points: int = 500, 
         score's that were kept, so that curves can be drawn against it.
     note : str
         A line on what was recorded and why.
+
+    Raises
+    ------
+    InvalidInput
+        The folder exists, or `points` is below 2.
+    DatabaseError, StudyError
+        There is no such file, or no such study in it.
     """
     folder = Path(folder)
     if folder.exists():

@@ -35,6 +35,11 @@ class Explorer:
     *names : str
         The studies; all, if none is named.
 
+    Raises
+    ------
+    DatabaseError, StudyError
+        There is no such file, or no such study in it.
+
     Examples
     --------
     >>> Explorer("data/runs/workbench.db", "monday", "tuesday").figures()["survival"]  # doctest: +SKIP

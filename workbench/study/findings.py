@@ -26,14 +26,26 @@ class Findings:
 
     @classmethod
     def open(cls, db: str | Path, name: str) -> Self:
-        """Read a study from a knowledge base, running or over."""
+        """Read a study from a knowledge base, running or over.
+
+        Raises
+        ------
+        DatabaseError, StudyError
+            There is no such file, or no such study in it.
+        """
         with KnowledgeBase(db) as kb:
             study = kb[name]
             return cls(name, study.spec, study.frames())
 
     @classmethod
     def of_recording(cls, folder: str | Path) -> Self:
-        """Read a study that was recorded to a folder."""
+        """Read a study that was recorded to a folder.
+
+        Raises
+        ------
+        DatabaseError
+            There is no recording in it, or a damaged one.
+        """
         recording = Recording.open(folder)
         return cls(recording.name, recording.spec, recording.frames())
 

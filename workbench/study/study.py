@@ -52,7 +52,7 @@ class Study(Plan):
     checkpoints : str or path, optional
         A directory all workers see, or an fsspec URL, instead of the place beside `db`.
     max_retries : int
-        Further attempts at a phase after a crash or a stall.
+        Further attempts at a phase after a crash, a stall or an exception.
     stall_s : float
         Longest silence of a running phase before its worker is restarted, seconds.
     fail_fast : bool
@@ -87,9 +87,11 @@ class Study(Plan):
             The study exists (and `resume` is false), does not exist (and `resume` is true), or is being driven; or its
             place of checkpoints is another's.
         InvalidInput
-            What is trained cannot be sent to workers.
+            What is trained cannot be sent to workers, or there are too few GPUs.
         SchedulerError
             The log of a study to resume does not fit the scheduler.
+        DatabaseError
+            The knowledge base cannot be used.
         """
         if not resume:
             self._check_place()
@@ -118,7 +120,7 @@ class Study(Plan):
         ------
         InvalidInput
             `client` belongs to a cluster that would end with this process, or something cannot be pickled.
-        StudyError, SchedulerError
+        StudyError, SchedulerError, DatabaseError
             As `start`.
         """
         from workbench.study.launch import launch

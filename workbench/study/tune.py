@@ -54,7 +54,7 @@ def tune(
     target_score : float, optional
         Ends the search once a score is as good.
     nodes : int, optional
-        Trials at a time, in processes of this machine; as many as it has cores unless given.
+        Trials at a time, in processes of this machine; by default as of `Study`, one a core as far as memory allows.
     name : str, optional
         Of the study in the knowledge base; the function's, with a number if that is taken.
     db : path

@@ -22,7 +22,7 @@ def save_state(state: Any, folder: Path, name: str) -> None:
     Raises
     ------
     InvalidInput
-        Something in it is neither tensor, array, number, text nor a dict, list or tuple of these.
+        Something in it is neither tensor, array, number, text, bytes nor a dict, list or tuple of these.
     """
     import torch
 

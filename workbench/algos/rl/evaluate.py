@@ -83,8 +83,10 @@ class Protocol:
         return evaluate(model, game, self.n_episodes, rules, greedy=self.greedy, seed=seed, n_threads=n_threads)
 
 
-GA3C_PROTOCOL = Protocol(n_episodes=30, greedy=False)  # Table 3: 30 games, each from a random seed
-BA3C_PROTOCOL = Protocol(n_episodes=50, greedy=True)  # Distributed BA3C: 50 games, greedy actions
+GA3C_PROTOCOL = Protocol(n_episodes=30, greedy=False)
+"""GA3C's Table 3: 30 games, each from a random seed, actions drawn."""
+BA3C_PROTOCOL = Protocol(n_episodes=50, greedy=True)
+"""Distributed BA3C's: 50 games, the likeliest action every time."""
 PROTOCOLS = {"ga3c": GA3C_PROTOCOL, "ba3c": BA3C_PROTOCOL}
 
 

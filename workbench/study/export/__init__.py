@@ -33,6 +33,13 @@ def export(db: str | Path, name: str, to: str, out: str | Path | None = None) ->
     -------
     str
         Where it is.
+
+    Raises
+    ------
+    DatabaseError, StudyError
+        There is no such file, or no such study in it.
+    InvalidInput
+        There is no such format, its package is not installed, or the place holds something else or cannot be opened.
     """
     if to not in FORMATS:
         raise unknown("format", to, FORMATS)
@@ -64,4 +71,4 @@ def default_place(db: str | Path, name: str, to: str) -> str:
     return str(Path(db).absolute().parent / f"{name}.{to}{'.db' if to in ('optuna', 'mlflow') else ''}")
 
 
-__all__ = ["FORMATS", "Exporter", "export"]
+__all__ = ["FORMATS", "Exporter", "export", "exporter_of"]
