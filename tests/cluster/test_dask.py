@@ -22,6 +22,7 @@ from distributed import Client, LocalCluster, SpecCluster
 
 from tests.cluster.conftest import stalls_once
 from tests.cluster.test_recovery import RunsWhile
+from tests.core.test_measured import Plays, hold
 from tests.support import SPACE, Deterministic, MemoryLog, score_of, until
 from workbench.algos.search import FullRuns, HyperTrick, RandomSearcher
 from workbench.cluster.checkpoints import CheckpointStore
@@ -369,3 +370,22 @@ def test_a_cluster_that_cannot_be_scaled_refuses_and_the_study_goes_on(grows, sa
     executor = SimpleNamespace(client=SimpleNamespace(cluster=_Hosts(grows)))
     with pytest.raises(InvalidInput, match=says):
         DaskExecutor.scale(executor, 3)
+
+
+def test_a_phase_on_dask_reports_its_returns(executor_of) -> None:
+    log = MemoryLog()
+    assert drive(FullRuns(RandomSearcher(SPACE), 1, 2), executor_of(Plays), log)
+    hold(log)
+
+
+class NoReturns(Deterministic):
+    def train_phase(self, progress):
+        return {**super().train_phase(progress), "returns": 3.0}
+
+
+def test_a_trial_with_nonsense_for_returns_fails_with_the_reason(executor_of) -> None:
+    log = MemoryLog()
+    assert drive(FullRuns(RandomSearcher(SPACE), 1, 2), executor_of(NoReturns), log)
+    failed = [e for e in log if e.kind is Kind.TRIAL_FAILED]
+    assert len(failed) == 1
+    assert "a sequence of numbers, got 3.0" in failed[0].data["error"]
