@@ -90,6 +90,23 @@ def test_an_agent_that_cannot_be_built_leaves_none_open() -> None:
     assert len(closed) == 1
 
 
+def test_an_agent_that_cannot_be_closed_leaves_none_open() -> None:
+    closed = []
+
+    class Watched(Climber):
+        def close(self) -> None:
+            closed.append(self)
+
+    class Stuck(Climber):
+        def close(self) -> None:
+            raise OSError("the emulator hangs")
+
+    trial = Games({"a": Stuck, "b": Watched, "c": Stuck}, dict.fromkeys("abc", (0, 1)))({}, 0)
+    with pytest.raises(OSError, match="the emulator hangs"):
+        trial.close()
+    assert len(closed) == 1
+
+
 @pytest.mark.parametrize(
     ("agents", "between", "said"),
     [

@@ -2,6 +2,7 @@
 
 import math
 from collections.abc import Iterable, Mapping
+from contextlib import ExitStack
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -118,9 +119,10 @@ class GamesTrial:
             trial.load(Path(path) / f"game-{k}")
 
     def close(self) -> None:
-        """Close every agent."""
-        for trial in self._trials.values():
-            trial.close()
+        """Close every agent, also where one cannot be."""
+        with ExitStack() as all_of_them:
+            for trial in self._trials.values():
+                all_of_them.callback(trial.close)
 
 
 def _built(name: object, agent: Any) -> TrainableFactory:
