@@ -207,7 +207,8 @@ class Trial(ABC):
         self._steps_before, self._began_at = counters["steps"], counters.get("began_at", 0)
         self.learner.updates = counters["updates"]
         self.episodes.load_state_dict(counters["episodes"])
-        self._loaded_within, self.kept = counters.get("within"), counters.get("kept", {})
+        self._within, self._loaded_within = False, counters.get("within")
+        self.kept = counters.get("kept", {})
         if counters["seed"] == self.seed:
             for generator, saved in zip(self._generators, counters["generators"], strict=False):
                 generator.bit_generator.state = saved
