@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from workbench.algos.rl.ba3c.connection import ALIVE_S
-from workbench.core.errors import PeerLost, WorkbenchError
+from workbench.core.errors import PeerLost
 from workbench.core.pool import deaf
 from workbench.core.protocols import Config, GangFactory, GangTrainable, Metrics, Progress
 
@@ -156,7 +156,7 @@ def _phase(trainable: GangTrainable, address: str, rank: int) -> str:
         trainable.train_phase(lambda metrics: None)
     except PeerLost:
         pass  # rank 0 knows better
-    except (Exception, WorkbenchError) as err:  # noqa: BLE001 - sent to rank 0, whatever it is
+    except Exception as err:  # noqa: BLE001 - sent to rank 0, whatever it is
         return f"rank {rank}: {type(err).__name__}: {err}"
     finally:
         trainable.leave()
