@@ -11,7 +11,7 @@ import shutil
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from concurrent.futures.process import BrokenProcessPool
-from contextlib import suppress
+from contextlib import closing, suppress
 from dataclasses import asdict, dataclass
 from datetime import UTC, datetime
 from importlib import metadata
@@ -226,12 +226,12 @@ def each(function: Callable[..., Result], jobs: Iterable[tuple[Any, ...]], proce
 
 def trained(factory: TrainableFactory, config: Config, seed: int, n_phases: int) -> Rows:
     """Train one trial; give the metrics of every phase, their ``seconds`` counted from the trial's beginning."""
-    trial, phases, seconds = factory(config, seed), [], 0.0
-    for _ in range(n_phases):
-        metrics: dict[str, Any] = dict(trial.train_phase(lambda metrics: None))
-        seconds += metrics.get("seconds", 0.0)
-        phases.append(metrics | {"seconds": seconds})
-    trial.close()
+    phases, seconds = [], 0.0
+    with closing(factory(config, seed)) as trial:
+        for _ in range(n_phases):
+            metrics: dict[str, Any] = dict(trial.train_phase(lambda metrics: None))
+            seconds += metrics.get("seconds", 0.0)
+            phases.append(metrics | {"seconds": seconds})
     return phases
 
 
