@@ -32,18 +32,25 @@ class LocalGang:
     def __init__(self, factory: GangFactory, config: Config, seed: int, host: str = HOST) -> None:
         self._host = host
         self.chief: Any = factory.rank(config, seed, 0)
-        context = multiprocessing.get_context("spawn")  # a fork would copy threads' locks
         self._lines: list[Connection] = []
         self._processes: list[Any] = []
         self._coming = list(range(1, factory.n_ranks))  # ranks whose processes have not said that they are up
-        for rank in range(1, factory.n_ranks):
-            ours, theirs = context.Pipe()
-            process = context.Process(target=_serve, args=(factory, dict(config), seed, rank, theirs), daemon=True)
-            with deaf():  # what it does rank 0 decides, which hears Ctrl-C
-                process.start()
-            theirs.close()
-            self._lines.append(ours)
-            self._processes.append(process)
+        try:
+            for rank in self._coming:
+                self._start(factory, dict(config), seed, rank)
+        except BaseException:
+            self.close()
+            raise
+
+    def _start(self, factory: GangFactory, config: Config, seed: int, rank: int) -> None:
+        context = multiprocessing.get_context("spawn")  # a fork would copy threads' locks
+        ours, theirs = context.Pipe()
+        process = context.Process(target=_serve, args=(factory, config, seed, rank, theirs), daemon=True)
+        with deaf():  # what it does rank 0 decides, which hears Ctrl-C
+            process.start()
+        theirs.close()
+        self._lines.append(ours)
+        self._processes.append(process)
 
     def train_phase(self, progress: Progress) -> Metrics:
         """Run one phase on all ranks.
