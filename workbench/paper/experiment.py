@@ -224,6 +224,11 @@ def each(function: Callable[..., Result], jobs: Iterable[tuple[Any, ...]], proce
         return list(pool.map(function, *zip(*jobs, strict=True)))
 
 
+def rows_of_each(function: Callable[..., Rows], jobs: Iterable[tuple[Any, ...]], processes: int) -> Rows:
+    """Call a function as `each` does; join the rows that it gives."""
+    return [row for rows in each(function, jobs, processes) for row in rows]
+
+
 def trained(factory: TrainableFactory, config: Config, seed: int, n_phases: int) -> Rows:
     """Train one trial; give the metrics of every phase, their ``seconds`` counted from the trial's beginning."""
     phases, seconds = [], 0.0
