@@ -21,7 +21,7 @@ from typing import TYPE_CHECKING, Any, Generic, Literal, TypeVar
 from workbench.core.checks import whole
 from workbench.core.errors import DatabaseError, InvalidInput, WorkbenchError, unknown
 from workbench.core.machine import cores
-from workbench.core.places import DATA, KEPT
+from workbench.core.places import DATA, KEPT, whole_folder
 from workbench.core.pool import process_pool
 from workbench.core.protocols import Config, TrainableFactory
 from workbench.core.record import commit
@@ -200,16 +200,10 @@ def keep_table(folder: Path, rows: Rows, about: dict[str, Any]) -> Path:
     """Write a table and its provenance, both or neither, in the place of what the folder held."""
     import pandas as pd
 
-    part = folder.with_name(f".{folder.name}.part")
-    shutil.rmtree(part, ignore_errors=True)
-    part.mkdir(parents=True)
-    try:
+    with whole_folder(folder) as part:
         pd.DataFrame(rows).to_parquet(part / "table.parquet", compression="zstd", index=False)
         (part / "provenance.json").write_text(json.dumps(about, indent=1) + "\n", encoding="utf-8")
         shutil.rmtree(folder, ignore_errors=True)
-        part.rename(folder)
-    finally:
-        shutil.rmtree(part, ignore_errors=True)
     return folder
 
 
