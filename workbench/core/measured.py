@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from workbench.core.errors import WorkbenchError
+from workbench.core.failures import short
 from workbench.core.protocols import MOST_RETURNS, RESERVED_METRICS, RETURNS
 
 MOST_ERROR, _MOST_TRACEBACK = 2_000, 20_000  # characters
@@ -88,10 +89,9 @@ def parted(metrics: Mapping[str, Any]) -> tuple[dict[str, float], list[float]]:
             raise TypeError("it is not a sequence of numbers")
         finite = [float(value) for value in returns]
     except (TypeError, ValueError) as err:
-        shown = repr(returns)
         raise WorkbenchError(
             f"metrics[{RETURNS!r}] holds the returns of a phase's last episodes, a sequence of numbers, "
-            f"got {shown if len(shown) < 100 else shown[:100] + ' …'}: {err}"
+            f"got {short(returns, 100)}: {err}"
         ) from None
     return scalars, [value for value in finite if math.isfinite(value)][-MOST_RETURNS:]
 
