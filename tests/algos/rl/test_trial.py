@@ -200,6 +200,25 @@ def test_a_trial_stopped_in_mid_phase_that_goes_back_to_a_phases_end_stands_ther
     assert "within" not in read_checkpoint(tmp_path)["counters"]
 
 
+def test_environments_that_cannot_be_closed_leave_no_others_open(monkeypatch) -> None:
+    settings = {"n_agents": 4, "n_groups": 2, "min_games": 1}
+    trial = GA3C("CartPole-v1", Budget(frames=100), **settings)({}, 1)
+    trial.train_phase(lambda metrics: None)
+    first, second = trial._groups
+    close, closed = first.close, []
+
+    def stuck() -> None:
+        close()
+        raise OSError("the emulator hangs")
+
+    monkeypatch.setattr(first, "close", stuck)
+    monkeypatch.setattr(second, "close", lambda of=second.close: (of(), closed.append(2)))
+    with pytest.raises(OSError, match="the emulator hangs"):
+        trial.close()
+    assert closed == [2]
+    trial.close()  # there is nothing left to close
+
+
 def test_a_trial_that_starts_from_anothers_weights_begins_its_own_phases_and_falling_rate(tmp_path) -> None:
     settings = {"n_agents": 4, "n_groups": 1, "lockstep": True, "min_games": 1}
     first = GA3C("CartPole-v1", Budget(frames=1000), **settings)({}, 1)

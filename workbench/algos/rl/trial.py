@@ -3,6 +3,7 @@
 import json
 from abc import ABC, abstractmethod
 from collections.abc import Callable
+from contextlib import ExitStack
 from dataclasses import asdict
 from pathlib import Path
 from typing import Any
@@ -216,10 +217,11 @@ class Trial(ABC):
     def close(self) -> None:
         """Close the environments; between phases there is no other thread to stop."""
         self._steps_before = self.steps
-        for group in self._groups:
-            group.close()
-        self._groups = []
+        groups, self._groups = self._groups, []
         self.episodes.abandon()
+        with ExitStack() as all_of_them:
+            for group in groups:
+                all_of_them.callback(group.close)
 
     def _start_from(self, path: Path) -> None:
         """Begin with a checkpoint's weights and counters; phases, and a rate that falls, begin here."""
