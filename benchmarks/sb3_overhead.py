@@ -23,8 +23,8 @@ import torch
 from stable_baselines3 import PPO
 
 from workbench.algos.rl.sb3.factory import SB3
-from workbench.cluster.measured import numbers
 from workbench.core.budget import Budget
+from workbench.core.measured import numbers
 
 WARM = 2048  # frames before anything is measured: what runs for the first time is no part of either
 SPEED = 8192  # frames that tell how many a phase is to have

@@ -8,7 +8,7 @@ import torch
 
 from tests.own import Climber
 from workbench.algos.games import Games
-from workbench.core.errors import InvalidInput
+from workbench.core.errors import InvalidInput, WorkbenchError
 
 TWO = {
     "slow": lambda config, seed: Climber(config, seed, 1.0),
@@ -55,15 +55,16 @@ def test_numbers_of_any_library_are_reported_of_each_game() -> None:
 @pytest.mark.parametrize(
     ("found", "said"),
     [
-        (None, "one: a phase gives a dict of metrics with a score, got None"),
-        ({"loss": 1.0}, "one: a phase gives a dict of metrics with a score, got {'loss': 1.0}"),
+        (None, "one: train_phase returns a dict of metrics, {'score': …} at least, got None"),
+        ({"loss": 1.0}, "one: train_phase returned no score, only ['loss']"),
         ({"score": "high"}, "one: every metric is one number, got {'score': 'high'}: "),
+        ({"score": 1.0, "returns": 3.0}, "one: metrics['returns'] holds the returns"),
     ],
 )
 def test_an_agent_without_a_number_for_a_score_is_named(found, said) -> None:
     agent = Measuring({}, 0)
     agent.rate = found
-    with pytest.raises(InvalidInput, match=re.escape(said)):
+    with pytest.raises(WorkbenchError, match=re.escape(said)):
         Games({"one": lambda config, seed: agent}, {"one": (0, 2)})({}, 0).train_phase(lambda metrics: None)
 
 
@@ -86,6 +87,23 @@ def test_an_agent_that_cannot_be_built_leaves_none_open() -> None:
 
     with pytest.raises(RuntimeError, match="no such emulator"):
         Games({"a": Watched, "b": broken}, {"a": (0, 1), "b": (0, 1)})({}, 0)
+    assert len(closed) == 1
+
+
+def test_an_agent_that_cannot_be_closed_leaves_none_open() -> None:
+    closed = []
+
+    class Watched(Climber):
+        def close(self) -> None:
+            closed.append(self)
+
+    class Stuck(Climber):
+        def close(self) -> None:
+            raise OSError("the emulator hangs")
+
+    trial = Games({"a": Stuck, "b": Watched, "c": Stuck}, dict.fromkeys("abc", (0, 1)))({}, 0)
+    with pytest.raises(OSError, match="the emulator hangs"):
+        trial.close()
     assert len(closed) == 1
 
 

@@ -10,7 +10,7 @@ from workbench.algos.quadratic import Quadratic
 from workbench.algos.replay import Replay
 from workbench.algos.rl.ga3c.trial import GA3C
 from workbench.core.budget import Budget
-from workbench.core.errors import InvalidInput
+from workbench.core.errors import InvalidInput, WorkbenchError
 
 ZIGZAG = [{"h0": 1.0, "h1": 0.0}, {"h0": 0.0, "h1": 1.0}, {"h0": 0.0, "h1": 1.0}]
 
@@ -45,6 +45,15 @@ def test_a_replay_goes_on_from_its_checkpoint_where_it_was(tmp_path) -> None:
     second = pickle.loads(pickle.dumps(factory))({}, 0)
     second.load(tmp_path)
     assert [second.train_phase(silent) for _ in range(2)] == through[1:]
+
+
+def test_a_trial_within_that_measures_nothing_is_refused_in_one_line() -> None:
+    class Silent(Deterministic):
+        def train_phase(self, progress):
+            pass
+
+    with pytest.raises(WorkbenchError, match=r"train_phase returns a dict of metrics, .* got None"):
+        Replay(ZIGZAG, Silent)({}, 0).train_phase(silent)
 
 
 def test_the_trial_within_keeps_its_weights_and_its_seed(tmp_path) -> None:

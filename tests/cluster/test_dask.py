@@ -22,6 +22,7 @@ from distributed import Client, LocalCluster, SpecCluster
 
 from tests.cluster.conftest import stalls_once
 from tests.cluster.test_recovery import RunsWhile
+from tests.core.test_measured import Plays, hold
 from tests.support import SPACE, Deterministic, MemoryLog, score_of, until
 from workbench.algos.search import FullRuns, HyperTrick, RandomSearcher
 from workbench.cluster.checkpoints import CheckpointStore
@@ -379,3 +380,22 @@ def test_a_cluster_that_adapts_keeps_to_what_a_person_asks_of_it() -> None:
         client.wait_for_workers(2, timeout=60)
         assert adaptive.state == "stopped"
         assert len(cluster.plan) == 2
+
+
+def test_a_phase_on_dask_reports_its_returns(executor_of) -> None:
+    log = MemoryLog()
+    assert drive(FullRuns(RandomSearcher(SPACE), 1, 2), executor_of(Plays), log)
+    hold(log)
+
+
+class NoReturns(Deterministic):
+    def train_phase(self, progress):
+        return {**super().train_phase(progress), "returns": 3.0}
+
+
+def test_a_trial_with_nonsense_for_returns_fails_with_the_reason(executor_of) -> None:
+    log = MemoryLog()
+    assert drive(FullRuns(RandomSearcher(SPACE), 1, 2), executor_of(NoReturns), log)
+    failed = [e for e in log if e.kind is Kind.TRIAL_FAILED]
+    assert len(failed) == 1
+    assert "a sequence of numbers, got 3.0" in failed[0].data["error"]

@@ -12,7 +12,7 @@ from workbench.cluster.attempts import Attempt
 from workbench.cluster.checkpoints import CheckpointStore
 from workbench.cluster.slots import Slot
 from workbench.cluster.uploads import Arrivals, Uploads
-from workbench.core.errors import FirstTrialsFailed
+from workbench.core.errors import FirstTrialsFailed, InvalidInput
 from workbench.core.protocols import Job, Kind
 
 ONE, TWO = "trial-00001/phase-000", "trial-00002/phase-000"
@@ -106,6 +106,19 @@ def test_what_could_not_be_sent_is_the_trials_affair_and_is_raised_once() -> Non
         assert not uploads.is_proved(store)
     finally:
         store.remove()
+
+
+def test_whatever_stops_a_send_is_told() -> None:
+    class Broken(CheckpointStore):
+        def send(self, name: str) -> None:
+            raise InvalidInput("nothing here can write to this URL")
+
+    uploads, told = Uploads(), []
+    uploads.begin(Broken("file:///proc/none"), "one", 3, ONE, lambda *what: told.append(what))
+    uploads.wait(lambda note: pytest.fail(note), every_s=10)
+    assert told == [(ONE, "nothing here can write to this URL")]
+    with pytest.raises(InvalidInput, match="nothing here can write"):
+        uploads.refuse("one", 3)
 
 
 def test_a_place_that_takes_no_checkpoint_is_told_in_the_first_phase(client, tmp_path) -> None:

@@ -8,8 +8,8 @@ import pytest
 from tests.knowledge.studies import a_study
 from tests.support import Deterministic
 from workbench.cluster.checkpoints import CheckpointStore
-from workbench.cluster.measured import numbers, parted
 from workbench.core.errors import CheckpointError, WorkbenchError
+from workbench.core.measured import numbers, parted
 from workbench.core.protocols import Event, Kind
 from workbench.knowledge.frames import PHASES, frames_of
 

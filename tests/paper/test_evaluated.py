@@ -37,6 +37,16 @@ def test_what_was_learned_tells_every_agent(tmp_path) -> None:
     assert "| `alone`, `three` | pong | 4 agents of GA3C | 19.0; 18.0, 19.0, 20.0: means of 30 games |" in page
 
 
+@pytest.mark.parametrize("left", ["", '{"game": "pong", "me'])
+def test_an_evaluation_that_was_interrupted_is_none(tmp_path, left) -> None:
+    kept(tmp_path / "whole", 19.0)
+    kept(tmp_path / "cut", 18.0)
+    (tmp_path / "cut" / EVALUATIONS).write_text(left)
+    with pytest.raises(DatabaseError, match=f"no evaluation of cut in {tmp_path}"):
+        evaluations_of(tmp_path / "cut")
+    assert "| `whole` | pong |" in page_of_what_was_learned(tmp_path)
+
+
 def test_a_recording_without_an_evaluation_is_told(tmp_path) -> None:
     with pytest.raises(DatabaseError, match=f"no evaluation of nobody in {tmp_path}"):
         evaluations_of(tmp_path / "nobody")

@@ -8,10 +8,11 @@ import pandas as pd
 import pytest
 
 from tests.paper.endings import Ending, measured
+from tests.support import Deterministic
 from workbench.cli.main import main
 from workbench.core.errors import DatabaseError, InvalidInput, WorkbenchError
 from workbench.paper.catalogue import EXPERIMENTS, recorded, reproduce
-from workbench.paper.experiment import Experiment, RecordedTable, each, run_and_keep
+from workbench.paper.experiment import Experiment, RecordedTable, each, run_and_keep, trained
 from workbench.paper.hypertrick.experiments import Repetitions
 
 NAME = "hyperband-against-hypertrick"
@@ -125,6 +126,21 @@ def test_a_part_of_other_settings_is_run_again(tmp_path) -> None:
 @pytest.mark.parametrize("processes", [1, 2])
 def test_jobs_results_come_in_the_jobs_order(processes) -> None:
     assert each(divmod, [(7, 3), (9, 4), (1, 1)], processes) == [(2, 1), (2, 1), (1, 0)]
+
+
+def test_a_trial_that_diverges_is_closed() -> None:
+    class Diverges(Deterministic):
+        closed = False
+
+        def train_phase(self, progress):
+            raise FloatingPointError("the loss is nan")
+
+        def close(self) -> None:
+            type(self).closed = True
+
+    with pytest.raises(FloatingPointError):
+        trained(Diverges, {}, 0, 1)
+    assert Diverges.closed
 
 
 def test_what_does_not_exist_is_said(tmp_path) -> None:

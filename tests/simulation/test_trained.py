@@ -8,7 +8,7 @@ from tests.support import SPACE, Deterministic, MemoryLog, score_of
 from workbench.algos.quadratic import Quadratic
 from workbench.algos.search import FullRuns, ListSearcher, RandomSearcher
 from workbench.core.drive import drive
-from workbench.core.errors import InvalidInput
+from workbench.core.errors import InvalidInput, WorkbenchError
 from workbench.core.protocols import Job, Kind
 from workbench.core.seeds import trial_seed
 from workbench.simulation import simulate
@@ -68,6 +68,16 @@ def test_training_that_diverges_fails_its_trial_alone(tmp_path) -> None:
     events: list = []
     simulate(FullRuns(RandomSearcher(SPACE), 2, 2), TrainedPhases(Diverges, tmp_path), events=events)
     assert [e.trial for e in events if e.kind is Kind.TRIAL_FAILED] == [0, 1]
+
+
+class Scoreless(Deterministic):
+    def train_phase(self, progress):
+        return {"loss": 1.0}
+
+
+def test_training_without_a_score_is_refused_in_one_line(tmp_path) -> None:
+    with pytest.raises(WorkbenchError, match="train_phase returned no score"):
+        simulate(FullRuns(RandomSearcher(SPACE), 1, 1), TrainedPhases(Scoreless, tmp_path))
 
 
 @pytest.mark.parametrize("wrong", [{"phase_s": 0.0}, {"phase_s": math.inf}, {"phase_s": "1"}, {"spread": -1.0}])

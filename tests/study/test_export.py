@@ -4,16 +4,19 @@ import json
 import sys
 import warnings
 from io import BytesIO
+from types import SimpleNamespace
 
 import pytest
 
 from tests.algos.search.test_informed import GOOD
+from tests.knowledge.studies import a_study
 from tests.study.test_more import keep
 from tests.support import SPACE, Deterministic
 from workbench import FullRuns, HyperTrick, InformedSearcher, KnowledgeBase, RandomSearcher, Study
 from workbench.algos.search.seeded import Seeded
 from workbench.cli.main import main
 from workbench.core.errors import InvalidInput
+from workbench.core.protocols import Event, Kind
 from workbench.study.export import FORMATS, export, exporter_of
 from workbench.study.export.mlflow import MLflowExport, name_there
 
@@ -154,6 +157,28 @@ def test_mlflow_reads_its_runs(db) -> None:
         assert run.data.metrics["score"] == row["last_score"]
         assert len(client.get_metric_history(run.info.run_id, "score")) == row["phases"]
         assert (run.info.status, run.data.tags["state"]) == ("FINISHED", row["state"])
+
+
+def test_a_remark_on_a_trial_that_is_over_begins_no_second_run_of_it(tmp_path, monkeypatch) -> None:
+    begun, ended = [], []
+
+    class Run(SimpleNamespace):
+        def finish(self, exit_code=0) -> None:
+            ended.append(self.id)
+
+    def init(**given) -> Run:
+        begun.append(given["id"])
+        return Run(id=given["id"], log=lambda m: None, define_metric=lambda *a, **k: None, summary={})
+
+    monkeypatch.setitem(sys.modules, "wandb", SimpleNamespace(init=init, Settings=dict))
+    exporter = exporter_of("wandb", str(tmp_path / "runs"))
+    exporter.open("one", {}, 0.0)
+    events = a_study()
+    exporter(events)
+    exporter([Event(Kind.INTERVENTION, 9.0, 0, data={"action": "note", "accepted": True, "text": "the best one"})])
+    exporter.close()
+    assert sorted(begun) == sorted(ended)
+    assert len(set(begun)) == len(begun)
 
 
 def test_the_command_writes_csv_beside_the_database(db, capsys) -> None:

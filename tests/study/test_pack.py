@@ -281,6 +281,19 @@ def test_a_study_that_runs_is_carried_as_of_one_moment(tmp_path, monkeypatch) ->
             assert kb["one"].metrics()["trial"].tolist() == trials
 
 
+def test_damage_is_told_of_the_file_that_has_it(tmp_path) -> None:
+    source = tmp_path / "kb.db"
+    logged(source)
+    with sqlite3.connect(source) as connection:
+        connection.execute("PRAGMA wal_checkpoint(TRUNCATE)")
+        page = connection.execute("SELECT rootpage FROM sqlite_master WHERE name = 'metrics_of_study'").fetchone()[0]
+    raw = bytearray(source.read_bytes())
+    raw[(page - 1) * 4096 : page * 4096] = b"\xff" * 4096
+    source.write_bytes(bytes(raw))
+    with pytest.raises(DatabaseError, match=r"kb.db cannot be read as a knowledge base"):
+        carry(source, "one", tmp_path / "other.db")
+
+
 def test_what_is_there_already_is_left_alone(tmp_path) -> None:
     logged(tmp_path / "kb.db")
     pack(tmp_path / "kb.db", "one", tmp_path / "p")

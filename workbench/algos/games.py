@@ -2,16 +2,16 @@
 
 import math
 from collections.abc import Iterable, Mapping
+from contextlib import ExitStack
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 from workbench.algos.function.factory import as_factory
 from workbench.core.describe import build
-from workbench.core.domains import number
-from workbench.core.errors import InvalidInput
-from workbench.core.failures import short
-from workbench.core.protocols import RETURNS, Config, Measured, Progress, Trainable, TrainableFactory
+from workbench.core.errors import InvalidInput, WorkbenchError
+from workbench.core.measured import parted
+from workbench.core.protocols import Config, Measured, Progress, Trainable, TrainableFactory
 from workbench.core.registry import TRAINABLES
 from workbench.core.seeds import trial_seed
 from workbench.core.showing import so_many
@@ -119,9 +119,10 @@ class GamesTrial:
             trial.load(Path(path) / f"game-{k}")
 
     def close(self) -> None:
-        """Close every agent."""
-        for trial in self._trials.values():
-            trial.close()
+        """Close every agent, also where one cannot be."""
+        with ExitStack() as all_of_them:
+            for trial in self._trials.values():
+                all_of_them.callback(trial.close)
 
 
 def _built(name: object, agent: Any) -> TrainableFactory:
@@ -149,11 +150,8 @@ def _named(name: str, progress: Progress) -> Progress:
     return lambda metrics: progress({f"{name}/{key}": value for key, value in metrics.items()})
 
 
-def _measured(name: str, metrics: Mapping[str, Any]) -> dict[str, float]:
-    """Take what an agent has measured in a phase as numbers of Python's own, whatever library they come from."""
-    if not isinstance(metrics, Mapping) or "score" not in metrics:
-        raise InvalidInput(f"{name}: a phase gives a dict of metrics with a score, got {short(metrics)}")
+def _measured(name: str, returned: Measured) -> dict[str, float]:
     try:
-        return {str(key): number(value) for key, value in metrics.items() if key != RETURNS}
-    except (TypeError, ValueError, RuntimeError, OverflowError) as err:
-        raise InvalidInput(f"{name}: every metric is one number, got {short(metrics)}: {err}") from None
+        return parted(returned)[0]
+    except (WorkbenchError, FloatingPointError) as err:
+        raise type(err)(f"{name}: {err}") from None

@@ -9,9 +9,9 @@ from typing import ClassVar
 
 import numpy as np
 
-from workbench.core.budget import Budget
+from workbench.core.budget import Budget, updates_of
 from workbench.core.checks import FINITE, POSITIVE, check
-from workbench.core.errors import InvalidInput, unknown
+from workbench.core.errors import InvalidInput, refuse_unknown
 from workbench.core.protocols import Config, Metrics, Progress
 
 _STATE = "theta.json"
@@ -40,8 +40,7 @@ class Quadratic:
     theta: tuple[float, float] = (0.9, 0.9)
 
     def __post_init__(self) -> None:
-        if not isinstance(self.phase, Budget) or self.phase.unit != "updates":
-            raise InvalidInput(f"Quadratic counts its phases in updates: write Budget(updates=4), got {self.phase!r}")
+        updates_of(self)  # or refuse the phase
         check(self, POSITIVE, "learning_rate")
         theta = self.theta
         if not isinstance(theta, Sequence | np.ndarray) or len(theta) != 2 or not all(map(FINITE.fits, theta)):
@@ -51,9 +50,7 @@ class Quadratic:
     @classmethod
     def check(cls, config_names: Iterable[str]) -> None:
         """Refuse a hyperparameter that no trial could take, before a study starts."""
-        for name in config_names:
-            if name not in cls.tunable:
-                raise unknown("hyperparameter of Quadratic", name, cls.tunable)
+        refuse_unknown("hyperparameter of Quadratic", config_names, cls.tunable)
 
     def __call__(self, config: Config, seed: int) -> "QuadraticTrial":
         """Build a trial; the seed changes nothing, there is no chance in it."""
@@ -86,7 +83,7 @@ class QuadraticTrial:
             ``score`` (Q), ``theta0``, ``theta1``, and ``updates`` since the weights began; `progress` is called with
             the same after every step.
         """
-        for _ in range(int(self.settings.phase.amount)):
+        for _ in range(updates_of(self.settings)):
             self.theta = self.theta * (1 - 2 * self.settings.learning_rate * self.h)
             self.updates += 1
             progress(self._metrics())

@@ -13,7 +13,8 @@ from typing import Any
 from workbench.algos.function.factory import as_factory
 from workbench.core.describe import build
 from workbench.core.errors import InvalidInput
-from workbench.core.protocols import Config, Measured, Progress, Trainable, TrainableFactory
+from workbench.core.measured import parted
+from workbench.core.protocols import RETURNS, Config, Measured, Progress, Trainable, TrainableFactory
 from workbench.core.record import own_classes
 from workbench.core.registry import TRAINABLES
 
@@ -139,10 +140,10 @@ class ReplayTrial:
             with tempfile.TemporaryDirectory() as scratch:
                 self._trial.save(Path(scratch))
                 self._rebuild(wanted, Path(scratch))
-        metrics = self._trial.train_phase(progress)
+        metrics, returns = parted(self._trial.train_phase(progress))
         self.phase += 1
-        numbers = {f"replayed_{k}": float(v) for k, v in wanted.items() if isinstance(v, int | float)}
-        return {**metrics, **numbers}
+        replayed = {f"replayed_{k}": float(v) for k, v in wanted.items() if isinstance(v, int | float)}
+        return {**metrics, RETURNS: returns, **replayed}
 
     def save(self, path: Path) -> None:
         """Write the trial within, and how far the schedule has come."""

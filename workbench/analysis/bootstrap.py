@@ -58,9 +58,7 @@ def bootstrap_interval(
     else:
         draw = np.random.default_rng(seed).integers(runs.size, size=(resamples, runs.size))
         again = np.mean(runs[draw], axis=1)
-    tail = (1 - confidence) / 2
-    low, high = np.quantile(again, [tail, 1 - tail])
-    return Interval(float(np.median(runs) if statistic == "median" else np.mean(runs)), float(low), float(high))
+    return percentile_interval(float(np.median(runs) if statistic == "median" else np.mean(runs)), again, confidence)
 
 
 def bootstrap_difference(
@@ -81,9 +79,14 @@ def bootstrap_difference(
         return Interval(float("nan"), float("nan"), float("nan"))
     generator = np.random.default_rng(seed)
     ours, theirs = (side[generator.integers(side.size, size=(resamples, side.size))].mean(1) for side in sides)
+    return percentile_interval(float(sides[0].mean() - sides[1].mean()), ours - theirs, confidence)
+
+
+def percentile_interval(value: float, again: npt.NDArray[np.floating], confidence: float) -> Interval:
+    """Set a statistic between the quantiles of what it came to where the runs were drawn again."""
     tail = (1 - confidence) / 2
-    low, high = np.quantile(ours - theirs, [tail, 1 - tail])
-    return Interval(float(sides[0].mean() - sides[1].mean()), float(low), float(high))
+    low, high = np.quantile(again, [tail, 1 - tail])
+    return Interval(value, float(low), float(high))
 
 
 @lru_cache(maxsize=32)

@@ -1,6 +1,6 @@
 """Which hyperparameters the scores follow, by random forests (as App. A.2 of arXiv 1902.02725)."""
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from functools import lru_cache
 from typing import Any
@@ -15,7 +15,7 @@ Floats = npt.NDArray[np.float64]
 Folds = list[npt.NDArray[np.int64]]
 
 FEWEST_TRIALS = 20  # ten folds of two
-FOLDS = 10
+FOLDS, _SHUFFLES = 10, 5
 MOST_GAP = 0.3  # R² on its own trials above that on others: more than this is called overfitting
 _LOG_RATIO = 20.0  # positive values over a larger range are taken by their logarithm
 COLUMNS = ["hyperparameter", "importance", "low", "high", "permutation", "permutation_low", "permutation_high"]
@@ -267,12 +267,17 @@ class Forest:
 def _validate(settings: dict[str, Any], x: Floats, y: Floats, folds: Folds) -> tuple[float, float]:
     """Give R² on unseen trials, over all folds together, and the mean R² on a forest's own."""
     unseen, own = np.empty(len(y)), []
-    for held_out in folds:
-        rest = np.setdiff1d(np.arange(len(y)), held_out)
-        forest = Forest(settings, x[rest], y[rest])
+    for held_out, rest, forest in _forests(settings, x, y, folds):
         unseen[held_out] = forest.predict(x[held_out])
         own.append(_r2(y[rest], forest.predict(x[rest])))
     return _r2(y, unseen), float(np.mean(own))
+
+
+def _forests(settings: dict[str, Any], x: Floats, y: Floats, folds: Folds) -> Iterator[tuple[Any, Any, Forest]]:
+    """Give each fold, the rest, and a forest that knows the rest alone."""
+    for held_out in folds:
+        rest = np.setdiff1d(np.arange(len(y)), held_out)
+        yield held_out, rest, Forest(settings, x[rest], y[rest])
 
 
 def _shares(
@@ -297,20 +302,16 @@ def _redrawn(by_seed: Floats, rng: np.random.Generator) -> Floats:
     return means
 
 
-def _harms(
-    settings: dict[str, Any], x: Floats, y: Floats, folds: Folds, rng: np.random.Generator, repeats: int = 5
-) -> Floats:
+def _harms(settings: dict[str, Any], x: Floats, y: Floats, folds: Folds, rng: np.random.Generator) -> Floats:
     """Rise of the squared error on each unseen trial when one column is shuffled [n, features]."""
     harm = np.zeros(x.shape)
-    for held_out in folds:
-        rest = np.setdiff1d(np.arange(len(y)), held_out)
-        forest = Forest(settings, x[rest], y[rest])
+    for held_out, _, forest in _forests(settings, x, y, folds):
         before = (forest.predict(x[held_out]) - y[held_out]) ** 2
         for feature in range(x.shape[1]):
-            for _ in range(repeats):
+            for _ in range(_SHUFFLES):
                 shuffled = x[held_out].copy()
                 shuffled[:, feature] = rng.choice(x[:, feature], len(held_out))
-                harm[held_out, feature] += ((forest.predict(shuffled) - y[held_out]) ** 2 - before) / repeats
+                harm[held_out, feature] += ((forest.predict(shuffled) - y[held_out]) ** 2 - before) / _SHUFFLES
     return harm
 
 

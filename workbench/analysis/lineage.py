@@ -187,8 +187,7 @@ def _row(
 ) -> dict[str, Any]:
     """Tell of one trial, by the stop it follows and what is known of those before it."""
     previous = None if stop is None else int(stop["trial"])
-    n_members = sum(row["previous"] is None for row in rows.values())
-    member = n_members if previous is None else rows[previous]["member"]
+    member = sum(row["previous"] is None for row in rows.values()) if previous is None else rows[previous]["member"]
     return {
         "trial": int(trial["trial"]),
         "member": member,

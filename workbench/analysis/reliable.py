@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 import numpy.typing as npt
 
-from workbench.analysis.bootstrap import Interval
+from workbench.analysis.bootstrap import Interval, percentile_interval
 from workbench.core import seeds
 from workbench.core.errors import InvalidInput
 
@@ -121,9 +121,7 @@ def stratified_interval(
     again = np.empty(resamples)
     for draw in range(resamples):
         again[draw] = statistic(*[_redrawn(matrix, generator) for matrix in matrices])
-    tail = (1 - confidence) / 2
-    low, high = np.quantile(again, [tail, 1 - tail])
-    return Interval(statistic(*matrices), float(low), float(high))
+    return percentile_interval(statistic(*matrices), again, confidence)
 
 
 def _redrawn(matrix: Scores, generator: np.random.Generator) -> Scores:

@@ -313,8 +313,8 @@ class Attempts:
             attempt.signs = {rank: at + seconds for rank, at in attempt.signs.items()}
             attempt.left = attempt.left and attempt.left + seconds
             if attempt.suspicion is not None:
-                at, why, error = attempt.suspicion
-                attempt.suspicion = (at + seconds, why, error)
+                at, error, traceback = attempt.suspicion
+                attempt.suspicion = (at + seconds, error, traceback)
 
     def time_passed(self, now: float) -> list[Instruction]:
         """Give up attempts that are silent, or that a rank has called lost for long enough; then seat what waits."""

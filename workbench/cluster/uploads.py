@@ -14,7 +14,7 @@ class _Upload:
     trial: int
     name: str
     over: threading.Event = field(default_factory=threading.Event)
-    error: OSError | None = None
+    error: Exception | None = None
 
 
 class Uploads:
@@ -43,7 +43,7 @@ class Uploads:
             try:
                 store.send(name)
                 self._proved.add(store.root)
-            except OSError as err:
+            except Exception as err:  # noqa: BLE001  whatever it is, the worker waits to be told
                 upload.error = err
             try:
                 tell(name, "" if upload.error is None else str(upload.error))

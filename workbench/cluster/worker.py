@@ -11,13 +11,13 @@ from distributed.comm import get_address_host
 
 from workbench.cluster.checkpoints import DISK_FULL
 from workbench.cluster.leaving import Leaving
-from workbench.cluster.measured import MOST_ERROR, carried, check_score, numbers, one_line, parted, traceback_now
 from workbench.cluster.memory import keep_freed_memory
 from workbench.cluster.resident import Resident
 from workbench.cluster.task import PhaseTask, attempt_name
 from workbench.cluster.uploads import Uploads
 from workbench.core.errors import InvalidInput, PeerLost, WorkbenchError
 from workbench.core.failures import place_of
+from workbench.core.measured import MOST_ERROR, carried, numbers, one_line, parted, traceback_now
 from workbench.core.protocols import RETURNS, GangTrainable, Metrics, Trainable
 
 _REPORT_EVERY_S = 0.25
@@ -108,7 +108,6 @@ def _run(task: PhaseTask, here: _Kept) -> dict[str, Any]:
         if task.rank:
             return {}
         metrics, returns = parted(measured)
-        check_score(metrics)
         ended = time.monotonic()
         checkpoint = _save(task, here, trainable, metrics["score"], reporter)
         resident.forget_part(task)

@@ -1,7 +1,9 @@
 """How long a phase lasts: in episodes, frames, updates or seconds, always said."""
 
+import math
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass
+from typing import Any
 
 from workbench.core.checks import POSITIVE
 from workbench.core.errors import InvalidInput
@@ -58,3 +60,18 @@ def check_budget(phase: object) -> None:
             f"phase is a Budget, got {phase!r}: write for example "
             "Budget(frames=100_000), in a study file {frames = 100_000}"
         )
+
+
+def updates_of(settings: Any) -> int:
+    """Give the updates of a phase, for what counts in nothing else; as any budget, a part of one is filled by a whole.
+
+    Raises
+    ------
+    InvalidInput
+        `settings.phase` is no `Budget`, or one in another unit.
+    """
+    phase = settings.phase
+    if not isinstance(phase, Budget) or phase.unit != "updates":
+        kind = type(settings).__name__
+        raise InvalidInput(f"{kind} counts its phases in updates: write Budget(updates=100), got {phase!r}")
+    return math.ceil(phase.amount)

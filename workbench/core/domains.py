@@ -252,15 +252,3 @@ def meant(given: object) -> str:
 def scalar(value: Any) -> Any:
     """Turn a number or word of numpy's into Python's own."""
     return value.item() if isinstance(value, np.generic) else value
-
-
-def number(value: Any) -> int | float:
-    """Turn one number of any library into Python's own: a whole one stays whole.
-
-    Raises
-    ------
-    TypeError, ValueError, RuntimeError, OverflowError
-        It is no number, or several; in the words of the library that it comes from.
-    """
-    plain = value.item() if hasattr(value, "item") else value  # float(loss) warns where PyTorch keeps its gradient
-    return plain if type(plain) is int else float(plain)

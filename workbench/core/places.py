@@ -1,5 +1,8 @@
 """Where things are: the project's own data, its notebooks, and the knowledge base unless another is named."""
 
+import shutil
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
 from workbench.core.errors import InvalidInput
@@ -63,6 +66,19 @@ def private_folder(path: Path) -> Path:
     for folder in (*reversed(path.parents), path):
         folder.mkdir(mode=0o700, exist_ok=True)
     return path
+
+
+@contextmanager
+def whole_folder(folder: Path) -> Iterator[Path]:
+    """Give a hidden folder to fill: at the end it takes its place, if that is free; of what fails nothing stays."""
+    part = folder.with_name(f".{folder.name}.part")
+    shutil.rmtree(part, ignore_errors=True)
+    part.mkdir(parents=True)
+    try:
+        yield part
+        part.rename(folder)
+    finally:
+        shutil.rmtree(part, ignore_errors=True)
 
 
 def located(path: str | Path) -> Path:

@@ -31,7 +31,7 @@ def reason_text(reason: Mapping[str, Any]) -> str:
     mode = str(reason.get("mode") or "")
     if mode in _OF_EVERY:
         return _OF_EVERY[mode]
-    rest = ", ".join(f"{key} {_short(v)}" for key, v in reason.items() if key not in ("verdict", "mode"))
+    rest = ", ".join(f"{key} {four_digits(v)}" for key, v in reason.items() if key not in ("verdict", "mode"))
     return ": ".join(part for part in (mode, rest) if part)
 
 
@@ -54,6 +54,15 @@ def so_many(n: int, what: str) -> str:
     return f"{n} {what if n == 1 else several}"
 
 
+def four_digits(value: object) -> str:
+    """Write a setting or a score down, numbers with a fraction to four digits.
+
+    >>> four_digits(0.123456), four_digits(123456), four_digits("relu")
+    ('0.1235', '123456', 'relu')
+    """
+    return f"{value:.4g}" if isinstance(value, float) else str(value)
+
+
 def finite_only(value: Any, instead: Callable[[float], Any]) -> Any:
     """Put something in the place of the numbers that JSON has no word for, within tables and lists too.
 
@@ -68,10 +77,6 @@ def finite_only(value: Any, instead: Callable[[float], Any]) -> Any:
 
 
 _OF_EVERY = {"finished": "ran all its phases", "failed": "no attempt left"}
-
-
-def _short(value: object) -> str:
-    return f"{value:.4g}" if isinstance(value, float) else str(value)
 
 
 def _table(settings: Mapping[str, object]) -> str:

@@ -11,6 +11,9 @@ from workbench.core.domains import Domain, domain_from_json, meant, on_step, wri
 from workbench.core.errors import InvalidInput, unknown
 from workbench.core.protocols import Config, Scalar
 
+CONFIG_ID = "config_id"
+"""What names a configuration in a table of recorded curves stands among its hyperparameters, and is none."""
+
 
 class Space(Mapping[str, Domain]):
     """A named set of domains.

@@ -1,8 +1,11 @@
 """One study carried from a knowledge base into another: its events and metrics, and nothing else of the file."""
 
+import sqlite3
 import uuid
+from collections.abc import Iterator
 from contextlib import closing
 from pathlib import Path
+from typing import Any
 
 from workbench.core.errors import StudyError
 from workbench.core.places import check_study_name
@@ -33,15 +36,14 @@ def carry(source: Path, name: str, target: Path, new_name: str | None = None) ->
     with (
         closing(open_for_reading(source)) as there,
         closing(open_for_writing(target)) as here,
-        database_errors(source),
         database_errors(target),
         transaction(here),
     ):
-        there.execute("BEGIN")  # events and metrics are of one moment, though a driver goes on writing
+        list(_rows(there, source, "BEGIN"))  # events and metrics are of one moment, though a driver goes on writing
         if here.execute("SELECT 1 FROM studies WHERE name = ?", (called,)).fetchone():
             raise StudyError(f"study {called!r} exists in {target}: choose another name, name=…")
         query = "SELECT id, created_unix, spec, identity FROM studies WHERE name = ?"
-        old, created, spec, identity = there.execute(query, (name,)).fetchone()
+        old, created, spec, identity = next(_rows(there, source, query, name))
         identity = identity if called == name else uuid.uuid4().hex[:16]
         new = here.execute(
             "INSERT INTO studies (name, created_unix, spec, identity) VALUES (?, ?, ?, ?)",
@@ -50,10 +52,10 @@ def carry(source: Path, name: str, target: Path, new_name: str | None = None) ->
         query = "SELECT ?, at_s, kind, trial, phase, slot, data FROM events WHERE study = ? ORDER BY seq"
         here.executemany(
             "INSERT INTO events (study, at_s, kind, trial, phase, slot, data) VALUES (?, ?, ?, ?, ?, ?, ?)",
-            there.execute(query, (new, old)),
+            _rows(there, source, query, new, old),
         )
         used = "SELECT name FROM metric_names WHERE id IN (SELECT name FROM metrics WHERE study = ?)"
-        here.executemany("INSERT OR IGNORE INTO metric_names (name) VALUES (?)", there.execute(used, (old,)))
+        here.executemany("INSERT OR IGNORE INTO metric_names (name) VALUES (?)", _rows(there, source, used, old))
         query = (
             "SELECT ?, m.at_s, m.trial, m.phase, n.name, m.value "
             "FROM metrics m JOIN metric_names n ON n.id = m.name WHERE m.study = ? ORDER BY m.seq"
@@ -61,6 +63,12 @@ def carry(source: Path, name: str, target: Path, new_name: str | None = None) ->
         here.executemany(
             "INSERT INTO metrics (study, at_s, trial, phase, name, value) "
             "VALUES (?, ?, ?, ?, (SELECT id FROM metric_names WHERE name = ?), ?)",
-            there.execute(query, (new, old)),
+            _rows(there, source, query, new, old),
         )
     return str(identity)
+
+
+def _rows(connection: sqlite3.Connection, path: Path, query: str, *parameters: object) -> Iterator[tuple[Any, ...]]:
+    """Read a file while another is written, and tell of what is wrong with it as of this one."""
+    with database_errors(path):
+        yield from connection.execute(query, parameters)

@@ -56,11 +56,8 @@ def check(path: str | Path) -> list[Finding]:
     path = Path(path)
     with closing(open_for_reading(path)) as connection, database_errors(path):
         findings = [Finding("", f"integrity: {line}") for line in _integrity(connection, path)]
-        findings += [
-            Finding("", f"{so_many(n, 'metric')} of no study or trial", repairable=True)
-            for n in (_orphans(connection),)
-            if n
-        ]
+        if n := connection.execute(f"SELECT count(*) FROM metrics WHERE {_ORPHAN}").fetchone()[0]:
+            findings.append(Finding("", f"{so_many(n, 'metric')} of no study or trial", repairable=True))
     with KnowledgeBase(path) as kb:
         for name in kb:
             try:
@@ -191,10 +188,7 @@ _UNMENDABLE = (
     "the order of its events cannot be mended: two drivers have written in turns, or the log was altered, and what one "
     "of them did would be lost; it can be read, not resumed: restore a backup, or start another study"
 )
-_ORPHAN = (
-    "study NOT IN (SELECT id FROM studies) OR NOT EXISTS "
-    "(SELECT 1 FROM events e WHERE e.study = metrics.study AND e.trial = metrics.trial)"
-)
+_ORPHAN = "(study, trial) IN (SELECT study, trial FROM metrics EXCEPT SELECT study, trial FROM events)"
 
 
 def _integrity(connection: sqlite3.Connection, path: Path) -> list[str]:
@@ -205,14 +199,6 @@ def _integrity(connection: sqlite3.Connection, path: Path) -> list[str]:
         ]
     except sqlite3.DatabaseError as err:
         raise DatabaseError(f"{path} is damaged ({err}): restore a backup") from None
-
-
-def _orphans(connection: sqlite3.Connection) -> int:
-    pairs = connection.execute("SELECT DISTINCT study, trial FROM metrics").fetchall()
-    known = set(connection.execute("SELECT DISTINCT study, trial FROM events").fetchall())
-    lost = [pair for pair in pairs if pair not in known]
-    count = "SELECT count(*) FROM metrics WHERE study = ? AND trial = ?"
-    return sum(int(connection.execute(count, pair).fetchone()[0]) for pair in lost)
 
 
 def _left_running(events: list[Event]) -> bool:

@@ -12,10 +12,10 @@ from workbench.core.errors import unknown
 from workbench.core.ledger import Ledger, TrialRecord, TrialState, standing_in
 from workbench.core.protocols import RESERVED_METRICS, Config, Event, Kind
 from workbench.core.size import Size
+from workbench.core.space import CONFIG_ID
 from workbench.knowledge.remarks import notes_of, tags_of
 from workbench.knowledge.sheets import with_json, write_frame
 
-CONFIG_ID = "config_id"  # names a configuration in a table of recorded curves; no hyperparameter
 TRIALS = [
     "trial",
     "state",

@@ -17,7 +17,7 @@ import pandas as pd
 from workbench.core.errors import DatabaseError, InvalidInput, StudyError, unknown
 from workbench.core.places import is_study_name
 from workbench.core.protocols import Event, Kind
-from workbench.core.showing import so_many, titled
+from workbench.core.showing import four_digits, so_many, titled
 from workbench.knowledge.frames import Frames, frames_of
 from workbench.knowledge.lock import driver_of
 from workbench.knowledge.schema import database_errors, open_for_reading
@@ -295,7 +295,7 @@ class RecordedTrial:
     interventions: pd.DataFrame
 
     def __repr__(self) -> str:
-        config = ", ".join(f"{k} = {v:.4g}" if isinstance(v, float) else f"{k} = {v}" for k, v in self.config.items())
+        config = ", ".join(f"{name} = {four_digits(value)}" for name, value in self.config.items())
         scores = ", ".join(f"{score:.4g}" for score in self.phases["score"].dropna())
         return f"trial {self.number} of {self.study!r}: {self.state}; {config}; scores {scores or 'none yet'}"
 

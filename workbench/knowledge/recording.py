@@ -1,9 +1,7 @@
 """A study as a folder of Parquet files, small enough to publish: events, thinned metrics, and where they come from."""
 
 import json
-import os
 import re
-import shutil
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -16,7 +14,7 @@ import numpy.typing as npt
 import pandas as pd
 
 from workbench.core.errors import DatabaseError, InvalidInput
-from workbench.core.places import is_study_name
+from workbench.core.places import is_study_name, whole_folder
 from workbench.core.protocols import BEGUN, Event, Kind
 from workbench.knowledge.frames import METRICS, Frames, frames_of
 from workbench.knowledge.reader import KnowledgeBase, check_event
@@ -116,18 +114,12 @@ def record(db: str | Path, name: str, folder: str | Path, *, points: int = 500, 
         study = kb[name]
         events, metrics = study.events(), study.metrics()
         about = _provenance(name, study.spec, study.created_unix, events, points, note)
-    part = folder.with_name(f".{folder.name}.part")
-    shutil.rmtree(part, ignore_errors=True)
-    part.mkdir(parents=True)
-    try:
+    with whole_folder(folder) as part:
         rows = [(e.at, str(e.kind), e.trial, e.phase, e.slot, json.dumps(_public(e.data))) for e in events]
         frame = pd.DataFrame(rows, columns=_EVENTS).astype(dict.fromkeys(("trial", "phase", "slot"), "Int64"))
         frame.to_parquet(part / "events.parquet", compression="zstd", index=False)
         _thinned(metrics, points).to_parquet(part / "metrics.parquet", compression="zstd", index=False)
         (part / "provenance.json").write_text(json.dumps(about, indent=1) + "\n", encoding="utf-8")
-        os.replace(part, folder)
-    finally:
-        shutil.rmtree(part, ignore_errors=True)
     return folder
 
 

@@ -181,8 +181,8 @@ class StudyLog:
                 f"study {name!r} exists in {self._path}: resume it with start(resume=True), or choose another name"
             )
         recorded, given = without_retired(json.loads(row[1])), json.loads(_dumps(spec))
-        for key in sorted(recorded.keys() | given.keys()):
-            if key in recorded and (found := _difference(key, _kept(recorded[key]), _kept(given.get(key)))):
+        for key in sorted(recorded):
+            if found := _difference(key, _kept(recorded[key]), _kept(given.get(key))):
                 where, was, now = found
                 raise StudyError(
                     f"study {name!r} was started with {where} = {_dumps(was)}, not {_dumps(now)}: resume it as it was, "

@@ -3,6 +3,7 @@
 import json
 import math
 from collections.abc import Iterator, Sequence
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -17,18 +18,19 @@ EVALUATIONS = "evaluations.jsonl"
 
 
 def evaluations_of(folder: str | Path) -> list[dict[str, Any]]:
-    """Read what a recording's agents came to, an agent each; `DatabaseError` where none was evaluated."""
+    """Read what a recording's agents came to, an agent each; `DatabaseError` where none was evaluated to its end."""
     path = Path(folder) / EVALUATIONS
-    try:
-        return [json.loads(line) for line in path.read_text(encoding="utf-8").splitlines()]
-    except OSError:
-        raise DatabaseError(f"no evaluation of {path.parent.name} in {path.parent.parent}") from None
+    with suppress(OSError, ValueError):
+        if evaluations := [json.loads(line) for line in path.read_text(encoding="utf-8").splitlines()]:
+            return evaluations
+    raise DatabaseError(f"no evaluation of {path.parent.name} in {path.parent.parent}")
 
 
 def evaluated(root: str | Path) -> Iterator[tuple[str, list[dict[str, Any]]]]:
     """Give the recordings whose agents were evaluated, by name."""
     for path in sorted(Path(root).glob(f"*/{EVALUATIONS}")):
-        yield path.parent.name, evaluations_of(path.parent)
+        with suppress(DatabaseError):
+            yield path.parent.name, evaluations_of(path.parent)
 
 
 def mean_score(evaluations: Sequence[dict[str, Any]]) -> Interval:

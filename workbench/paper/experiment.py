@@ -11,7 +11,7 @@ import shutil
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from concurrent.futures.process import BrokenProcessPool
-from contextlib import suppress
+from contextlib import closing, suppress
 from dataclasses import asdict, dataclass
 from datetime import UTC, datetime
 from importlib import metadata
@@ -21,7 +21,7 @@ from typing import TYPE_CHECKING, Any, Generic, Literal, TypeVar
 from workbench.core.checks import whole
 from workbench.core.errors import DatabaseError, InvalidInput, WorkbenchError, unknown
 from workbench.core.machine import cores
-from workbench.core.places import DATA, KEPT
+from workbench.core.places import DATA, KEPT, whole_folder
 from workbench.core.pool import process_pool
 from workbench.core.protocols import Config, TrainableFactory
 from workbench.core.record import commit
@@ -200,16 +200,10 @@ def keep_table(folder: Path, rows: Rows, about: dict[str, Any]) -> Path:
     """Write a table and its provenance, both or neither, in the place of what the folder held."""
     import pandas as pd
 
-    part = folder.with_name(f".{folder.name}.part")
-    shutil.rmtree(part, ignore_errors=True)
-    part.mkdir(parents=True)
-    try:
+    with whole_folder(folder) as part:
         pd.DataFrame(rows).to_parquet(part / "table.parquet", compression="zstd", index=False)
         (part / "provenance.json").write_text(json.dumps(about, indent=1) + "\n", encoding="utf-8")
         shutil.rmtree(folder, ignore_errors=True)
-        part.rename(folder)
-    finally:
-        shutil.rmtree(part, ignore_errors=True)
     return folder
 
 
@@ -224,14 +218,19 @@ def each(function: Callable[..., Result], jobs: Iterable[tuple[Any, ...]], proce
         return list(pool.map(function, *zip(*jobs, strict=True)))
 
 
+def rows_of_each(function: Callable[..., Rows], jobs: Iterable[tuple[Any, ...]], processes: int) -> Rows:
+    """Call a function as `each` does; join the rows that it gives."""
+    return [row for rows in each(function, jobs, processes) for row in rows]
+
+
 def trained(factory: TrainableFactory, config: Config, seed: int, n_phases: int) -> Rows:
     """Train one trial; give the metrics of every phase, their ``seconds`` counted from the trial's beginning."""
-    trial, phases, seconds = factory(config, seed), [], 0.0
-    for _ in range(n_phases):
-        metrics: dict[str, Any] = dict(trial.train_phase(lambda metrics: None))
-        seconds += metrics.get("seconds", 0.0)
-        phases.append(metrics | {"seconds": seconds})
-    trial.close()
+    phases, seconds = [], 0.0
+    with closing(factory(config, seed)) as trial:
+        for _ in range(n_phases):
+            metrics: dict[str, Any] = dict(trial.train_phase(lambda metrics: None))
+            seconds += metrics.get("seconds", 0.0)
+            phases.append(metrics | {"seconds": seconds})
     return phases
 
 

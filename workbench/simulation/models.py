@@ -179,7 +179,7 @@ class SyntheticCurves:
         base = self.phase_s * (1.0 if self.cost is None else self.cost.cost(config))
         base *= math.exp(self.cost_of_quality * (quality - 0.5))
         durations = base * np.exp(self.cost_noise * rng.normal(size=self.n_phases))
-        return _pairs(durations, scores)
+        return list(zip(durations.tolist(), scores.tolist(), strict=True))
 
 
 class ReplayedStudy:
@@ -241,10 +241,6 @@ class ReplayedStudy:
                 "replay a study in which every trial runs to its end, or a scheduler that stops no later"
             )
         return self._phases[known, phase]
-
-
-def _pairs(durations: npt.NDArray[np.float64], scores: npt.NDArray[np.float64]) -> list[tuple[float, float]]:
-    return list(zip(durations.tolist(), scores.tolist(), strict=True))
 
 
 _written = json.JSONEncoder(sort_keys=True, default=str).encode

@@ -177,10 +177,9 @@ class Scenario:
         if described["kind"] in ("shuffled", "list"):
             if configs is None:
                 raise InvalidInput("synthetic curves have no list of configurations: use a random or a grid searcher")
-            order = (
-                np.random.default_rng([seed, 3]).permutation(len(configs)) if described["kind"] == "shuffled" else None
-            )
-            return build("searcher", {"kind": "list"}, SEARCHERS, configs=_ordered(configs, order))
+            if described["kind"] == "shuffled":
+                configs = [configs[i] for i in np.random.default_rng([seed, 3]).permutation(len(configs))]
+            return build("searcher", {"kind": "list"}, SEARCHERS, configs=configs)
         registry = with_own(described, SEARCHERS)
         left = settings_of("searcher", described, registry) - described.keys()
         if self.space is None and "space" in left:
@@ -293,10 +292,6 @@ def cluster_from(table: Mapping[str, Any]) -> VirtualCluster:
     plain = {key: value for key, value in table.items() if key not in hazards}
     wrong = made("[cluster]", Hazards, {key: table[key] for key in table if key in hazards})
     return made("[cluster]", VirtualCluster, {**plain, "hazards": wrong})  # type: ignore[no-any-return]
-
-
-def _ordered(configs: list[dict[str, Any]], order: Any) -> list[dict[str, Any]]:
-    return configs if order is None else [configs[i] for i in order]
 
 
 def _sizes(n_configs: int) -> dict[str, Any]:

@@ -10,8 +10,8 @@ from pathlib import Path
 
 import numpy as np
 
-from workbench.cluster.measured import parted
 from workbench.core.checks import FROM_ZERO, POSITIVE, check
+from workbench.core.measured import parted
 from workbench.core.protocols import Event, Job, Metrics, Scheduler, TrainableFactory
 from workbench.simulation.cluster import VirtualCluster
 from workbench.simulation.executor import Ran, checkpoint_name

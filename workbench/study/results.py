@@ -9,8 +9,9 @@ from typing import TYPE_CHECKING, Any
 
 from workbench.core.describe import explain_of
 from workbench.core.registry import REGISTRY
+from workbench.core.showing import four_digits
 from workbench.study.findings import Findings
-from workbench.study.rows import number, summary_rows
+from workbench.study.rows import summary_rows
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -115,7 +116,7 @@ class Results(Findings):
 
 def _what_ran(spec: Mapping[str, Any]) -> str:
     scheduler, trainable = dict(spec["scheduler"]), dict(spec["trainable"])
-    settings = ", ".join(f"{k} = {number(v)}" for k, v in trainable.items() if k != "kind" and v is not None)
-    rule = ", ".join(f"{k} = {number(v)}" for k, v in scheduler.items() if k not in ("kind", "searcher"))
+    settings = ", ".join(f"{k} = {four_digits(v)}" for k, v in trainable.items() if k != "kind" and v is not None)
+    rule = ", ".join(f"{k} = {four_digits(v)}" for k, v in scheduler.items() if k not in ("kind", "searcher"))
     trained = f"{trainable['kind']} ({settings})" if settings else trainable["kind"]
     return f"{scheduler['kind']} ({rule}) over {trained}; seed {spec['seed']}"

@@ -1,9 +1,9 @@
 """A study's outcome in words: the rows that `Results` shows."""
 
 from math import isnan
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
-from workbench.core.showing import so_many
+from workbench.core.showing import four_digits, so_many
 
 if TYPE_CHECKING:
     from workbench.study.findings import Findings
@@ -19,8 +19,8 @@ def summary_rows(results: "Findings") -> dict[str, str]:
     if s["best_trial"] is not None:
         where = f"trial {s['best_trial']}, after {s['best_at_s']:.0f} s"
         best = {
-            "best score": f"{number(s['best_score'])} ({where}), claimed on one seed",
-            "best config": ", ".join(f"{name} = {number(value)}" for name, value in s["best_config"].items()),
+            "best score": f"{four_digits(s['best_score'])} ({where}), claimed on one seed",
+            "best config": ", ".join(f"{name} = {four_digits(value)}" for name, value in s["best_config"].items()),
         }
     alpha = "unknown: its record does not tell how large the study is" if s["alpha"] is None else f"{s['alpha']:.1%}"
     if "alpha_expected" in s:
@@ -52,14 +52,16 @@ def _confirmed_row(results: "Findings") -> dict[str, str]:
             return {}
         whose = f"configuration of trial {best['trial'].item()}"
         joined = f"{_JOINED[results.judged_by]} of {_seeds(best['claimed_on'].item())}"
-        return {"claimed score": f"{number(best['claimed'].item())} ({whose}, {joined} that the study chose it by)"}
+        return {
+            "claimed score": f"{four_digits(best['claimed'].item())} ({whose}, {joined} that the study chose it by)"
+        }
     first = rows.iloc[0]
-    score, n = number(float(first["confirmed"])), int(first["confirmed_on"])
+    score, n = four_digits(float(first["confirmed"])), int(first["confirmed_on"])
     if n > 1:
         score += f" [{first['low']:.4g}, {first['high']:.4g}]"
     config = results.frames.configs[int(first["trial"])]
-    text = ", ".join(f"{name} = {number(value)}" for name, value in config.items())
-    on = f"{_seeds(int(first['claimed_on']))} claimed {number(float(first['claimed']))}"
+    text = ", ".join(f"{name} = {four_digits(value)}" for name, value in config.items())
+    on = f"{_seeds(int(first['claimed_on']))} claimed {four_digits(float(first['claimed']))}"
     return {
         "confirmed score": f"{score} ({(_JOINED['iqm'] + ' of ') * (n > 1)}{_seeds(n)}, fresh; {on})",
         "confirmed config": f"{text} (configuration of trial {first['trial']:.0f})",
@@ -70,7 +72,9 @@ def _front_row(results: "Findings") -> dict[str, str]:
     if (second := results.frames.aim.second) is None:
         return {}
     rows = results.front[results.front["on_front"]]
-    members = [f"trial {row.trial} ({number(row.score)}, {second} {number(row.second)})" for row in rows.itertuples()]
+    members = [
+        f"trial {row.trial} ({four_digits(row.score)}, {second} {four_digits(row.second)})" for row in rows.itertuples()
+    ]
     return {"front": "; ".join(members) or f"no phase has ended with a metric {second}"}
 
 
@@ -83,8 +87,3 @@ def _failures(results: "Findings") -> dict[str, str]:
 
 def _seeds(n: int) -> str:
     return "one seed" if n == 1 else f"{n} seeds"
-
-
-def number(value: Any) -> str:
-    """Write a setting or a score down, numbers to four digits."""
-    return f"{value:.4g}" if isinstance(value, float) else str(value)

@@ -152,6 +152,7 @@ def yielding(value):
     [
         ("0.5", "yielded '0.5': yield a number"),
         (None, "yielded None"),
+        pytest.param(10**400, "yielded 1000", id="beyond any float"),
         ([0.5], "yielded .0.5."),
         ((0.5, 1, 2), "yielded"),
         ({"loss": 0.5}, "yielded .'loss': 0.5., which has no score"),

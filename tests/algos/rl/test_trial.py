@@ -10,6 +10,7 @@ import pytest
 import torch
 
 from workbench.algos.rl.a3c.trial import A3C
+from workbench.algos.rl.checkpoint import read_checkpoint
 from workbench.algos.rl.ga3c.trial import GA3C
 from workbench.algos.rl.hts.trial import HTS
 from workbench.core.budget import Budget
@@ -175,6 +176,47 @@ def test_the_learning_rate_falls_to_0_over_the_frames_asked_for_and_stays_there(
     assert again.learner.optimizer.lr == 0
     assert all(map(torch.equal, before, again.model.parameters()))
     again.close()
+
+
+def test_a_trial_stopped_in_mid_phase_that_goes_back_to_a_phases_end_stands_there(tmp_path) -> None:
+    factory = GA3C("CartPole-v1", Budget(frames=400), n_agents=4, n_groups=1, lockstep=True, min_games=1)
+    trial = factory({}, 1)
+    trial.train_phase(lambda metrics: None)
+    trial.save(tmp_path)
+    ended = trial.steps
+    report = trial._report_if_due
+
+    def stop() -> None:
+        if trial.steps > ended:
+            raise StoppedError
+
+    trial._report_if_due = stop
+    with pytest.raises(StoppedError):
+        trial.train_phase(lambda metrics: None)
+    trial._report_if_due = report
+    trial.load(tmp_path)
+    trial.save(tmp_path)
+    trial.close()
+    assert "within" not in read_checkpoint(tmp_path)["counters"]
+
+
+def test_environments_that_cannot_be_closed_leave_no_others_open(monkeypatch) -> None:
+    settings = {"n_agents": 4, "n_groups": 2, "min_games": 1}
+    trial = GA3C("CartPole-v1", Budget(frames=100), **settings)({}, 1)
+    trial.train_phase(lambda metrics: None)
+    first, second = trial._groups
+    close, closed = first.close, []
+
+    def stuck() -> None:
+        close()
+        raise OSError("the emulator hangs")
+
+    monkeypatch.setattr(first, "close", stuck)
+    monkeypatch.setattr(second, "close", lambda of=second.close: (of(), closed.append(2)))
+    with pytest.raises(OSError, match="the emulator hangs"):
+        trial.close()
+    assert closed == [2]
+    trial.close()  # there is nothing left to close
 
 
 def test_a_trial_that_starts_from_anothers_weights_begins_its_own_phases_and_falling_rate(tmp_path) -> None:

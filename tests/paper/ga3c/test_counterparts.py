@@ -94,6 +94,17 @@ def test_two_learning_rates_do_alike_or_not(tmp_path) -> None:
     assert verdicts(tmp_path, "GA3C", "Sec. 5.2")["it is robust to the learning rate (1e-4, 3e-4)"][0] == "differs"
 
 
+def test_as_many_turns_and_seeds_are_told_as_there_are(tmp_path) -> None:
+    rates = {"ga3c_pps": 2.0, "a3c_pps": 1.0, "ratio": 2.0, "ratio_low": 1.0, "ratio_high": 3.0, "repeats": 9}
+    keep_table(tmp_path / "ga3c-networks", [{"network": name, **rates} for name in TABLE_2], ABOUT)
+    variants = ("inside, 1e-5", "outside, 1e-5")
+    rows = [{"variant": v, "seed": s, "frames": 1, "score": 100.0 + s} for v in variants for s in range(20)]
+    keep_table(tmp_path / "ga3c-epsilon", rows, ABOUT)
+    written = page(scoreboard(tmp_path, "GA3C"))
+    assert written.count("least and most of 9 turns") == len(TABLE_2) + 1
+    assert "both 1e-5, CartPole, 20 seeds" in written
+
+
 def test_where_epsilon_stands_is_no_claim(tmp_path) -> None:
     variants = ("inside, 1e-5", "outside, 1e-5")
     rows = [{"variant": v, "seed": s, "frames": 1, "score": 100.0 + s} for v in variants for s in range(3)]

@@ -9,8 +9,8 @@ from torch import nn
 from torch.nn import functional
 
 from workbench.algos.digits.data import CLASSES, PIXELS, Part, load
-from workbench.algos.digits.trial import TorchTrial, check_phase, take_step
-from workbench.core.budget import Budget
+from workbench.algos.digits.trial import TorchTrial, take_step
+from workbench.core.budget import Budget, updates_of
 from workbench.core.checks import DECAY, FROM_ZERO, POSITIVE, check, whole
 from workbench.core.errors import refuse_unknown
 from workbench.core.protocols import Config
@@ -49,7 +49,7 @@ class DigitsClassifier:
         check(self, FROM_ZERO, "weight_decay")
         check(self, DECAY, "momentum", "dropout")
         check(self, whole(1), "batch_size", "hidden")
-        check_phase(self)
+        updates_of(self)  # or refuse the phase
 
     @classmethod
     def check(cls, config_names: Iterable[str]) -> None:
@@ -67,7 +67,7 @@ class ClassifierTrial(TorchTrial):
 
     def __init__(self, settings: DigitsClassifier, seed: int) -> None:
         self.settings, self.digits = settings, load()
-        super().__init__(int(settings.phase.amount), seed)
+        super().__init__(updates_of(settings), seed)
 
     def _build(self) -> tuple[dict[str, nn.Module], dict[str, torch.optim.Optimizer]]:
         s = self.settings

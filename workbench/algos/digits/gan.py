@@ -12,8 +12,8 @@ from torch.nn import functional
 
 from workbench.algos.digits.classifier import make_classifier
 from workbench.algos.digits.data import CLASSES, PIXELS, load
-from workbench.algos.digits.trial import TorchTrial, check_phase, take_step
-from workbench.core.budget import Budget
+from workbench.algos.digits.trial import TorchTrial, take_step
+from workbench.core.budget import Budget, updates_of
 from workbench.core.checks import DECAY, POSITIVE, check, check_named, whole
 from workbench.core.errors import refuse_unknown
 from workbench.core.protocols import Config
@@ -71,7 +71,7 @@ class DigitsGAN:
         check(self, DECAY, "beta1")
         check(self, whole(2), "batch_size")  # of one image there is no spread to normalise by
         check(self, whole(1), "latent", "critic_steps")
-        check_phase(self)
+        updates_of(self)  # or refuse the phase
         check_named(self, "loss", LOSSES)
 
     @classmethod
@@ -90,7 +90,7 @@ class GANTrial(TorchTrial):
 
     def __init__(self, settings: DigitsGAN, seed: int) -> None:
         self.settings, self.real = settings, load().train.images
-        super().__init__(int(settings.phase.amount), seed)
+        super().__init__(updates_of(settings), seed)
 
     def generate(self, n: int, seed: int = 0) -> torch.Tensor:
         """Make images from noise that depends on `seed` alone; float32 in [0, 1], shape [n, 64]."""

@@ -7,12 +7,10 @@ from abc import ABC, abstractmethod
 from collections.abc import Generator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Any
 
 import torch
 from torch import nn
 
-from workbench.core.budget import Budget
 from workbench.core.errors import InvalidInput, first_line
 from workbench.core.protocols import Metrics, Progress
 
@@ -151,10 +149,3 @@ def take_step(optimizer: torch.optim.Optimizer, loss: torch.Tensor) -> None:
     optimizer.zero_grad()
     loss.backward()  # type: ignore[no-untyped-call]
     optimizer.step()
-
-
-def check_phase(settings: Any) -> None:
-    """Raise `InvalidInput` unless `phase` is counted in updates."""
-    if not isinstance(settings.phase, Budget) or settings.phase.unit != "updates":
-        kind = type(settings).__name__
-        raise InvalidInput(f"{kind} counts its phases in updates: write Budget(updates=100), got {settings.phase!r}")

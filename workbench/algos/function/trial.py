@@ -10,9 +10,9 @@ from pathlib import Path
 from typing import Any
 
 from workbench.algos.function.state import load_state, save_state
-from workbench.core.domains import number
 from workbench.core.errors import InvalidInput
 from workbench.core.failures import short
+from workbench.core.measured import number
 from workbench.core.protocols import RETURNS, Measured, Progress
 from workbench.core.showing import so_many
 
@@ -112,7 +112,7 @@ class FunctionTrial:
         return {str(k): v if k == RETURNS else self._number(k, v) for k, v in measured.items()}, state
 
     def _number(self, name: Any, value: Any) -> float | int:
-        with suppress(TypeError, ValueError, RuntimeError):
+        with suppress(TypeError):
             if not isinstance(value, (str, bytes)):
                 return number(value)
         of = "" if name == "score" else f" as {name!r}"

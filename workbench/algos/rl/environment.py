@@ -207,35 +207,36 @@ def _wrapper(wrapper: Wrapper) -> tuple[Callable[..., gymnasium.Env], Mapping[st
 # -- to other processes ---------------------------------------------------------------------------------------
 
 
-def packed(name: str, wrappers: Sequence[Wrapper]) -> bytes | None:
-    """Pickle what another process would not know of an environment: its registration and wrappers, with their classes.
+def packed(settings: Any, name: str) -> dict[str, Any]:
+    """Give the state of settings, and in it, pickled, what another process would not know of their environment.
 
-    Nothing where that process can find out by itself: the environment is Gymnasium's, or its module is named.
+    That is its registration, and wrappers with their classes. Nothing where it can find out by itself: the environment
+    is Gymnasium's, or its module is named.
     """
+    state, wrappers = dict(settings.__dict__), settings.wrappers
     spec = gymnasium.registry.get(name) if isinstance(name, str) else None
     entry = spec.entry_point if spec is not None else ""
     theirs = (entry if isinstance(entry, str) else str(getattr(entry, "__module__", ""))).startswith(AT_HAND)
-    if theirs or spec is None:
+    if theirs:
         spec = None
     if spec is None and all(isinstance(wrapper, str) for wrapper in wrappers):
-        return None
+        return state
     try:
-        packet: bytes = cloudpickle.dumps((spec, wrappers))
+        return {**state, "wrappers": (), "packet": cloudpickle.dumps((spec, wrappers))}
     except Exception as err:  # noqa: BLE001  pickling runs whatever code an object brings along
         raise InvalidInput(
             f"environment {name} cannot be sent to another process ({type(err).__name__}: {err}): put it into a module "
             "that registers it, and name it 'my_module:Env-v0'"
         ) from None
-    return packet
 
 
-def unpacked(packet: bytes) -> Sequence[Wrapper]:
-    """Register here what `packed` took along, and return the wrappers."""
-    spec, wrappers = cloudpickle.loads(packet)
-    if spec is not None:
-        gymnasium.registry[spec.id] = spec  # also over an older one: a cell may have been run again
-    kept: Sequence[Wrapper] = wrappers
-    return kept
+def unpack(settings: object, state: dict[str, Any]) -> None:
+    """Take over what `packed` gave, and register here what it took along."""
+    if (packet := state.pop("packet", None)) is not None:
+        spec, state["wrappers"] = cloudpickle.loads(packet)
+        if spec is not None:
+            gymnasium.registry[spec.id] = spec  # also over an older one: a cell may have been run again
+    settings.__dict__.update(state)
 
 
 def recipe_to_json(recipe: Recipe) -> dict[str, Any]:

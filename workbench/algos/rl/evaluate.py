@@ -12,6 +12,7 @@ from workbench.algos.rl.games import DEFAULT_RULES, Game, Rules
 from workbench.algos.rl.model import ActorCritic
 from workbench.core.checks import plain_seed, whole
 from workbench.core.errors import InvalidInput
+from workbench.core.seeds import derived
 
 AT_ONCE = 32  # games played side by side
 
@@ -135,7 +136,7 @@ def evaluate(
     returns, lengths = [], []
     for first in range(0, n_episodes, AT_ONCE):
         n = min(AT_ONCE, n_episodes - first)
-        start = int(np.random.SeedSequence([seed, 0, first]).generate_state(1)[0] >> 1)
+        start = derived(seed, 0, first)
         agents = make_agents(game, n, start, rules, n_threads=n_threads)
         try:
             played = _play_once(model, agents, rules.longest(game), greedy, generator, meanwhile)

@@ -52,6 +52,13 @@ def actor_critic_loss(
     policy = -torch.log(chosen + log_epsilon) * errors.detach()
     entropy = -(probs * torch.log(probs + log_epsilon)).sum(1)
     value = errors.square()
+    return weighed(policy, value, entropy, entropy_beta, value_weight, reduction)
+
+
+def weighed(
+    policy: Tensor, value: Tensor, entropy: Tensor, entropy_beta: float, value_weight: float, reduction: Reduction
+) -> Loss:
+    """Put the parts of a loss together, each (B,); entropy is a gain."""
     each = policy - entropy_beta * entropy + value_weight * value
     total = each.sum() if reduction == "sum" else each.mean()
     return Loss(total, policy.detach().mean(), value.detach().mean(), entropy.detach().mean())

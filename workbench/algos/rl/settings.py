@@ -8,7 +8,7 @@ from typing import Any, ClassVar, Literal, Self, get_args
 
 import torch
 
-from workbench.algos.rl.environment import Wrapper, packed, unpacked
+from workbench.algos.rl.environment import Wrapper, packed, unpack
 from workbench.algos.rl.games import Game, Rules, find_game
 from workbench.algos.rl.learner import Precision
 from workbench.algos.rl.loss import Reduction
@@ -128,13 +128,10 @@ class Settings:
         return find_game(self.game, reads_rgb(self.network), self.env_kwargs, self.wrappers)
 
     def __getstate__(self) -> dict[str, Any]:
-        packet = packed(self.game, self.wrappers)
-        return dict(self.__dict__) if packet is None else {**self.__dict__, "wrappers": (), "packet": packet}
+        return packed(self, self.game)
 
     def __setstate__(self, state: dict[str, Any]) -> None:
-        if (packet := state.pop("packet", None)) is not None:
-            state["wrappers"] = unpacked(packet)
-        self.__dict__.update(state)
+        unpack(self, state)
 
     @property
     def rules(self) -> Rules:

@@ -3,6 +3,7 @@
 import json
 from abc import ABC, abstractmethod
 from collections.abc import Callable
+from contextlib import ExitStack
 from dataclasses import asdict
 from pathlib import Path
 from typing import Any
@@ -207,7 +208,8 @@ class Trial(ABC):
         self._steps_before, self._began_at = counters["steps"], counters.get("began_at", 0)
         self.learner.updates = counters["updates"]
         self.episodes.load_state_dict(counters["episodes"])
-        self._loaded_within, self.kept = counters.get("within"), counters.get("kept", {})
+        self._within, self._loaded_within = False, counters.get("within")
+        self.kept = counters.get("kept", {})
         if counters["seed"] == self.seed:
             for generator, saved in zip(self._generators, counters["generators"], strict=False):
                 generator.bit_generator.state = saved
@@ -215,10 +217,11 @@ class Trial(ABC):
     def close(self) -> None:
         """Close the environments; between phases there is no other thread to stop."""
         self._steps_before = self.steps
-        for group in self._groups:
-            group.close()
-        self._groups = []
+        groups, self._groups = self._groups, []
         self.episodes.abandon()
+        with ExitStack() as all_of_them:
+            for group in groups:
+                all_of_them.callback(group.close)
 
     def _start_from(self, path: Path) -> None:
         """Begin with a checkpoint's weights and counters; phases, and a rate that falls, begin here."""

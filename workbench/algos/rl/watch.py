@@ -25,6 +25,7 @@ from workbench.algos.rl.games import DEFAULT_RULES, Game, Rules
 from workbench.algos.rl.model import ActorCritic
 from workbench.core.checks import POSITIVE, plain_seed, whole
 from workbench.core.errors import InvalidInput, unknown
+from workbench.core.seeds import derived
 from workbench.core.showing import so_many
 
 WIDTH, SCREEN, PANEL = 336, 336, 132  # pixels: of all, of the game, of what is drawn under it
@@ -154,7 +155,7 @@ def play(
     generator = np.random.default_rng([seed, 1])
     threads = torch.get_num_threads()
     torch.set_num_threads(1)  # for one observation, more threads only wait for each other
-    start = int(np.random.SeedSequence([seed, 0]).generate_state(1)[0] >> 1)
+    start = derived(seed, 0)
     agents = make_agents(game, 1, start, rules, n_threads=1)
     score = 0.0
     try:

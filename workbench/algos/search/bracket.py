@@ -1,12 +1,11 @@
 """A bracket: one Successive Halving over given rungs, with its barriers, on free or on fixed places."""
 
-import math
 from collections import deque
 from collections.abc import Mapping, Sequence
 from typing import Any
 
 from workbench.algos.search.rungs import Rung
-from workbench.algos.search.trials import Trials
+from workbench.algos.search.trials import Trials, comparable
 from workbench.core.checks import COUNT, check_value
 from workbench.core.errors import InvalidInput, SchedulerError
 from workbench.core.protocols import Decision, Report, Run, Verdict
@@ -104,7 +103,7 @@ class Bracket:
             return {trial: self._decision(Verdict.CONTINUE, "rung", trial)}
         self._awaited -= 1
         if not report.failed:
-            self._scores[trial] = -math.inf if math.isnan(report.score) else report.score
+            self._scores[trial] = comparable(report)
         decisions = {trial: self._at_the_end(report)}
         if self._awaited == 0 and self._at < len(self.rungs) - 1:
             decisions |= self._settle(trial)

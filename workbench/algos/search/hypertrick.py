@@ -8,7 +8,7 @@ from typing import Any
 from sortedcontainers import SortedList
 
 from workbench.algos.search.searchers import Searched, searcher_of
-from workbench.algos.search.trials import Trials
+from workbench.algos.search.trials import Trials, comparable
 from workbench.core.checks import COUNT, SEED, check, is_number
 from workbench.core.errors import InvalidInput
 from workbench.core.protocols import Decision, Expectation, Report, Run, Verdict
@@ -130,7 +130,7 @@ class HyperTrick:
 
     def _judge(self, report: Report) -> Decision:
         scores = self._scores[report.phase]
-        score = -math.inf if math.isnan(report.score) else report.score
+        score = comparable(report)
         place = (score, float(self._rng.random()))
         below = scores.bisect_left(place)
         scores.add(place)

@@ -1,6 +1,5 @@
 """The median stopping rule (Golovin et al., "Google Vizier", KDD 2017, Sec. 3.2.2)."""
 
-import math
 from bisect import insort
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -8,7 +7,7 @@ from statistics import median
 from typing import Any
 
 from workbench.algos.search.searchers import Searched, searcher_of
-from workbench.algos.search.trials import Trials
+from workbench.algos.search.trials import Trials, comparable
 from workbench.core.checks import COUNT, TRUTH, check
 from workbench.core.protocols import Decision, Report, Run, Verdict
 from workbench.core.showing import reason_text, settings_html
@@ -100,7 +99,7 @@ class MedianStopping:
 
     def _judge(self, report: Report) -> Decision:
         scores = self._scores.setdefault(report.trial, [])
-        scores.append(-math.inf if math.isnan(report.score) else report.score)
+        scores.append(comparable(report))
         others = self._averages[report.phase]
         best, n_others = max(scores), len(others)
         threshold = median(others) if others else None

@@ -7,6 +7,7 @@ from itertools import combinations, pairwise
 import numpy as np
 
 from workbench.algos.search.asha import ASHA
+from workbench.algos.search.trials import comparable
 from workbench.core.checks import Rule, check, is_number
 from workbench.core.errors import InvalidInput
 from workbench.core.protocols import Report
@@ -46,9 +47,7 @@ class PASHA(ASHA):
         """Keep the score, and open the next rung if it disturbs the ranks."""
         if report.failed:
             return
-        self._curves.setdefault(report.trial, {})[report.phase] = (
-            -math.inf if math.isnan(report.score) else report.score
-        )
+        self._curves.setdefault(report.trial, {})[report.phase] = comparable(report)
         if self._closed and report.phase == self._rungs[-1].phases - 1 and not self._ranks_hold():
             self._rungs.append(self._closed.pop(0))
 

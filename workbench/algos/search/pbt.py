@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from workbench.algos.search.searchers import Searched, searcher_of
-from workbench.algos.search.trials import Trials
+from workbench.algos.search.trials import Trials, comparable
 from workbench.core.checks import COUNT, FROM_ZERO, PART, POSITIVE, SEED, TRUTH, check, check_each, check_named, whole
 from workbench.core.errors import InvalidInput, SchedulerError
 from workbench.core.protocols import Config, Decision, Report, Run, Verdict
@@ -196,7 +196,7 @@ class PBT:
         member.phase = report.phase + 1
         if report.failed:
             return {report.trial: self._replace_failed(member)}
-        score = -math.inf if math.isnan(report.score) else report.score
+        score = comparable(report)
         member.scores = [*member.scores, score][-max(self.last_scores, 2) :]  # a rise takes two
         member.returns = [*member.returns, *report.returns][-self.last_scores :]
         member.weights = report.trial

@@ -10,7 +10,7 @@ import numpy as np
 from workbench.algos.search.rungs import check_eta
 from workbench.algos.search.searchers import Searched, searcher_of
 from workbench.algos.search.surrogate import Indices, Surrogate
-from workbench.algos.search.trials import Trials
+from workbench.algos.search.trials import Trials, comparable
 from workbench.core.checks import COUNT, PART, SEED, check, check_each
 from workbench.core.errors import InvalidInput
 from workbench.core.protocols import Decision, Report, Run, Verdict
@@ -200,7 +200,7 @@ class Sure:
     def _take(self, candidate: "_Candidate", report: Report, surrogate: Surrogate) -> None:
         """Add a report to its candidate's scores, and estimate anew."""
         scores = candidate.scores.setdefault(report.trial, [])
-        scores.append(-math.inf if math.isnan(report.score) else report.score)
+        scores.append(comparable(report))
         smoothed = float(np.mean(scores[-self._window :]))
         if report.phase == self.n_phases - 1 and not report.failed:
             if not candidate.finals:

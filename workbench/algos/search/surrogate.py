@@ -8,6 +8,7 @@ import numpy as np
 import numpy.typing as npt
 
 from workbench.core.protocols import Config
+from workbench.core.space import CONFIG_ID
 
 Array = npt.NDArray[np.float64]
 Indices = npt.NDArray[np.intp]
@@ -17,8 +18,6 @@ OWN = 0.3
 
 NOISE, EARLY_NOISE = 0.15, 1.0
 """Variance of what is seen of that worth at the end of a run, and what a run of one phase adds to it."""
-
-NO_HYPERPARAMETER = "config_id"  # names a configuration in a table of recorded curves
 
 _normal_score = lru_cache(maxsize=100_000)(NormalDist().inv_cdf)
 
@@ -30,7 +29,7 @@ def positions(configs: Sequence[Config]) -> Array:
     applies at all, become 0 or 1, a column each. What never varies is left out.
     """
     columns: list[Array] = []
-    for name in dict.fromkeys(name for config in configs for name in config if name != NO_HYPERPARAMETER):
+    for name in dict.fromkeys(name for config in configs for name in config if name != CONFIG_ID):
         values = [config.get(name) for config in configs]
         applies = np.array([value is not None for value in values])
         columns.append(applies.astype(float))

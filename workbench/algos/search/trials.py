@@ -1,10 +1,16 @@
 """What every scheduler keeps of its trials: who was started, and which phase each reports next."""
 
+import math
 from collections.abc import Sized
 from dataclasses import replace
 
 from workbench.core.errors import SchedulerError
 from workbench.core.protocols import Config, Report, Run, Searcher
+
+
+def comparable(report: Report) -> float:
+    """Give the score that a report is compared by: one that is NaN is below all others."""
+    return -math.inf if math.isnan(report.score) else report.score
 
 
 class Trials:

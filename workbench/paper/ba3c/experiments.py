@@ -9,7 +9,7 @@ from workbench.paper.ba3c.hosts import Links, links
 from workbench.paper.ba3c.measured import Widths, predicted_straggler, ranks, straggler, widths
 from workbench.paper.ba3c.published import FIG_6
 from workbench.paper.ba3c.scaling import FLOAT_BYTES, PAPER_BATCH, ScalingModel, fitted_link
-from workbench.paper.experiment import Experiment, RecordedTable, Rows, each, trained
+from workbench.paper.experiment import Experiment, RecordedTable, Rows, rows_of_each, trained
 
 GBIT = 1e9 / 8  # bytes/s
 
@@ -151,7 +151,7 @@ def epsilon(settings: Epsilons) -> Rows:
     """
     seeds = range(settings.seeds)
     jobs = [(settings, e, batch, seed) for seed in seeds for batch in settings.batches for e in settings.eps]
-    return [row for rows in each(_epsilon_curve, jobs, settings.processes) for row in rows]
+    return rows_of_each(_epsilon_curve, jobs, settings.processes)
 
 
 def _epsilon_curve(settings: Epsilons, adam_eps: float, batch: int, seed: int) -> Rows:
@@ -192,7 +192,7 @@ def adam(settings: Adams) -> Rows:
         One a trial and phase: variant, batch, seed, phase, frames, updates, score (mean return of the phase's games).
     """
     jobs = [(settings, variant, seed) for seed in range(settings.seeds) for variant in ADAM]
-    return [row for rows in each(_adam_curve, jobs, settings.processes) for row in rows]
+    return rows_of_each(_adam_curve, jobs, settings.processes)
 
 
 def _adam_curve(settings: Adams, variant: str, seed: int) -> Rows:

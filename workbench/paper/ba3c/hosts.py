@@ -18,7 +18,7 @@ from workbench.core.showing import so_many
 from workbench.paper.ba3c.measured import Sleeping
 from workbench.paper.ba3c.published import FIG_6
 from workbench.paper.ba3c.scaling import ScalingModel
-from workbench.paper.experiment import Rows
+from workbench.paper.experiment import Rows, trained
 
 ALL, SERVERS = "all-reduce", "servers"
 LATENCY_S = 5e-5  # of a message, in the model
@@ -118,11 +118,8 @@ def update_s(settings: Links, placed: list[Host], n_ranks: int, n_awaited: int, 
         hosts=tuple(placed),
     )
     with placed[0].entered():
-        trial = factory({}, 0)
-        first: Any = trial.train_phase(lambda metrics: None)
-        second: Any = trial.train_phase(lambda metrics: None)
-        trial.close()
-    return float(second["seconds"] / (second["updates"] - first["updates"]))
+        first, second = trained(factory, {}, 0, 2)
+    return float((second["seconds"] - first["seconds"]) / (second["updates"] - first["updates"]))
 
 
 def link_rates(rows: pd.DataFrame) -> pd.DataFrame:

@@ -22,7 +22,7 @@ from workbench.core.machine import cores
 from workbench.core.pool import deaf, end_without_a_word
 from workbench.paper.ba3c.published import FIG_6
 from workbench.paper.ba3c.scaling import exponential_kth_of_n, mean_step_s
-from workbench.paper.experiment import Rows
+from workbench.paper.experiment import Rows, trained
 
 STRAGGLERS = 4
 SLEEPS: dict[str, dict[str, Any]] = {
@@ -200,11 +200,8 @@ def straggler(updates: int) -> Rows:
                 evaluate_every=None,
                 **how,
             )
-            trial = factory({}, 0)
-            first: Any = trial.train_phase(lambda metrics: None)
-            second: Any = trial.train_phase(lambda metrics: None)
-            trial.close()
-            made = int(second["updates"] - first["updates"])  # a phase goes on until a game has ended
-            row = {"law": law, "n_ranks": STRAGGLERS, "n_awaited": k, "step_s": round(second["seconds"] / made, 5)}
-            rows.append(row | {"updates": made, "dropped": second["dropped"] - first["dropped"]})
+            first, second = trained(factory, {}, 0, 2)
+            took, made, dropped = (second[of] - first[of] for of in ("seconds", "updates", "dropped"))
+            row = {"law": law, "n_ranks": STRAGGLERS, "n_awaited": k, "step_s": round(took / made, 5)}
+            rows.append(row | {"updates": int(made), "dropped": dropped})  # a phase goes on until a game has ended
     return rows

@@ -12,6 +12,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import product
 from multiprocessing import get_context
+from threading import BrokenBarrierError
 from typing import Any
 
 from workbench.algos.rl.a3c.trial import A3C
@@ -115,7 +116,11 @@ def _played(
     all_up = get_context("spawn").Barrier(trials + 1)
     with process_pool(trials, "spawn", _share, (all_up,)) as pool:
         futures = [pool.submit(_play, kind, given, seed, seconds) for seed in range(trials)]
-        all_up.wait()
+        try:
+            all_up.wait()
+        except BrokenBarrierError:
+            errors = [future.exception() for future in futures]  # of the others that they waited for it in vain
+            raise next(err for err in errors if err and not isinstance(err, BrokenBarrierError)) from None
         readings = _read(seconds)
         results = [future.result() for future in futures]
     busy, memory = zip(*readings, strict=True) if readings else ((float("nan"),), (float("nan"),))

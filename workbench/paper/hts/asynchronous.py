@@ -14,7 +14,7 @@ import pandas as pd
 from workbench.algos.rl.a3c.trial import A3C
 from workbench.algos.rl.ga3c.trial import GA3C
 from workbench.algos.rl.hts.trial import HTS
-from workbench.paper.experiment import Rows, each, trained
+from workbench.paper.experiment import Rows, rows_of_each, trained
 
 N_AGENTS, T_MAX = 16, 5
 SYSTEMS: Mapping[str, tuple[Any, Mapping[str, Any]]] = {
@@ -51,7 +51,7 @@ def as_many_steps(settings: StepRuns) -> Rows:
         for rate in settings.learning_rates
         for system in SYSTEMS
     ]
-    return [row for rows in each(_curve, jobs, settings.processes) for row in rows]
+    return rows_of_each(_curve, jobs, settings.processes)
 
 
 def _curve(settings: StepRuns, system: str, rate: float, seed: int) -> Rows:

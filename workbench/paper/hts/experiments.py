@@ -12,7 +12,7 @@ import numpy as np
 from workbench.algos.rl.evaluate import evaluate
 from workbench.algos.rl.hts.trial import HTS, HTSTrial
 from workbench.core.protocols import Config
-from workbench.paper.experiment import Experiment, Rows, each, trained
+from workbench.paper.experiment import Experiment, Rows, each, rows_of_each, trained
 from workbench.paper.hts.asynchronous import StepRuns, as_many_steps
 from workbench.paper.hts.speedup import mark_of
 
@@ -210,7 +210,7 @@ def returns(settings: ReturnRuns) -> Rows:
         for method in METHODS
         for concurrent in (True, False)
     ]
-    return [row for rows in each(_return_curve, jobs, settings.processes) for row in rows]
+    return rows_of_each(_return_curve, jobs, settings.processes)
 
 
 def _return_curve(settings: ReturnRuns, method: str, concurrent: bool, seed: int) -> Rows:

@@ -18,7 +18,7 @@ from workbench.core.places import DATA
 from workbench.core.protocols import Event
 from workbench.core.space import Space
 from workbench.knowledge import Frames, frames_of
-from workbench.paper.experiment import Experiment, Rows, each
+from workbench.paper.experiment import Experiment, Rows, rows_of_each
 from workbench.paper.hypertrick.evictions import Evictions, evictions
 from workbench.simulation import Comparison, compare, preset
 from workbench.study.results import Results
@@ -142,7 +142,7 @@ def full_curves(settings: FullCurves) -> Rows:
     searcher = RandomSearcher(SPACE, seed=0)
     configs = [dict(searcher.suggest(n) or {}) for n in range(settings.configs)]
     jobs = [(settings, number, config, seed) for seed in range(settings.seeds) for number, config in enumerate(configs)]
-    return [row for rows in each(_full_curve, jobs, settings.processes) for row in rows]
+    return rows_of_each(_full_curve, jobs, settings.processes)
 
 
 def _full_curve(settings: FullCurves, number: int, config: dict[str, Any], seed: int) -> Rows:

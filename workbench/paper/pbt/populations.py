@@ -6,7 +6,7 @@ from typing import Any
 
 from workbench.algos.search import PBT, FullRuns, ListSearcher, RandomSearcher
 from workbench.core.protocols import Event
-from workbench.paper.experiment import Rows, each
+from workbench.paper.experiment import Rows, rows_of_each
 from workbench.paper.pbt.cartpole import MEASURES, SPACE, last_config, play, summed_up
 
 CHOICES: Mapping[tuple[str, str], Mapping[str, Any]] = {
@@ -54,7 +54,7 @@ class Populations:
     def repeated(self, repetition: Callable[..., Rows]) -> Rows:
         """Run a repetition with every seed; join their rows."""
         seeds = range(self.first_seed, self.first_seed + self.repeats)
-        return [row for rows in each(repetition, [(self, seed) for seed in seeds], self.processes) for row in rows]
+        return rows_of_each(repetition, [(self, seed) for seed in seeds], self.processes)
 
     def played(self, scheduler: Any, members: int, seed: int) -> list[Event]:
         """Train one population; give its log."""

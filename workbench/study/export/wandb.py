@@ -27,6 +27,7 @@ class WandbExport(Exporter):
         self._wandb = needed("wandb", "Weights & Biases")
         own_folder(self.folder, self.name, "wandb")
         self._runs: dict[int, Any] = {}
+        self._over: set[int] = set()
         self._waiting: dict[int, list[dict[str, float]]] = {}
 
     def _point(self, event: Event) -> None:
@@ -39,6 +40,8 @@ class WandbExport(Exporter):
 
     def _trial(self, number: int) -> None:
         trial = self.ledger.trials[number]
+        if number in self._over - self._runs.keys() - self._waiting.keys() and trial.state.over:
+            return  # a remark, say: another run of this name would stand for the first
         run = self._runs.get(number) or self._begin(number)
         for metrics in self._waiting.pop(number, []):
             run.log(metrics)
@@ -46,6 +49,7 @@ class WandbExport(Exporter):
             run.summary.update({"state": trial.standing, "best_score": trial.best_score})
             run.finish(exit_code=int(trial.state is TrialState.FAILED))
             del self._runs[number]
+            self._over.add(number)
 
     def _begin(self, number: int) -> Any:
         trial = self.ledger.trials[number]

@@ -11,8 +11,9 @@ from workbench.core.garbage import uncollected
 from workbench.core.protocols import Event, Explain, Kind
 from workbench.core.showing import reason_text
 from workbench.core.size import Size
+from workbench.core.space import CONFIG_ID
 from workbench.knowledge import Frames
-from workbench.knowledge.frames import CONFIG_ID, METRICS, SLOTS, SPANS, FrameReader
+from workbench.knowledge.frames import METRICS, SLOTS, SPANS, FrameReader
 from workbench.viz.dashboard.derived import Fates, SlotTime, counted
 from workbench.viz.dashboard.feed import News, joined
 from workbench.viz.dashboard.lines import Lines

@@ -5,7 +5,7 @@ from typing import Any
 
 from workbench.core.ledger import RAN_OUT
 from workbench.core.protocols import Event, Explain, Kind
-from workbench.core.showing import reason_text
+from workbench.core.showing import four_digits, reason_text
 
 LONGEST = 500  # characters of a reason or an error
 LIST_OF = {
@@ -82,4 +82,4 @@ def _line(event: Event, what: str, reason: str) -> dict[str, Any]:
 def _plain(value: Any) -> str:
     if isinstance(value, Mapping):
         return "{" + ", ".join(f"{key}: {_plain(part)}" for key, part in value.items()) + "}"
-    return f"{value:.4g}" if isinstance(value, float) else str(value)
+    return four_digits(value)

@@ -37,12 +37,7 @@ def compare_best(best: Mapping[str, pd.DataFrame], until_s: Mapping[str, float])
                 y=[*frame["best_score"], last["best_score"]],
                 name=theme.text(name),
                 mode="lines",
-                line={
-                    "shape": "hv",
-                    "width": 2,
-                    "color": theme.STUDY_COLORS[k % 6],
-                    "dash": _DASHES[k // 6 % len(_DASHES)],
-                },
+                line={"shape": "hv", "width": 2, **_line(k)},
                 customdata=[*frame["trial"], last["trial"]],
                 hovertemplate=f"{theme.text(name)}: %{{y:.4g}} at %{{x:.3g}} {unit.unit} (trial %{{customdata}})"
                 "<extra></extra>",
@@ -114,7 +109,7 @@ def compare_survival(survival: Mapping[str, pd.DataFrame]) -> go.Figure:
                 y=frame["began"] / frame["began"].iloc[0],
                 name=theme.text(name),
                 mode="lines+markers",
-                line={"color": theme.STUDY_COLORS[k % 6], "dash": _DASHES[k // 6 % len(_DASHES)]},
+                line=_line(k),
                 customdata=frame["began"],
                 hovertemplate=f"{theme.text(name)}, phase %{{x}}: %{{customdata}} trials (%{{y:.0%}})<extra></extra>",
             )
@@ -145,7 +140,7 @@ def compare_curves(curves: Mapping[str, pd.DataFrame]) -> go.Figure:
                 y=lines["score"],
                 name=theme.text(name),
                 mode="lines",
-                line={"width": 1.3, "color": theme.STUDY_COLORS[k % 6], "dash": _DASHES[k // 6 % len(_DASHES)]},
+                line={"width": 1.3, **_line(k)},
                 opacity=0.7,
                 customdata=lines["trial"],
                 hovertemplate=f"{theme.text(name)}, trial %{{customdata}}: %{{y:.4g}}<extra></extra>",
@@ -184,7 +179,7 @@ def compare_importance(tables: Mapping[str, pd.DataFrame], remarks: Mapping[str,
                 y=[theme.text(word) for word in table["hyperparameter"]],
                 orientation="h",
                 name=theme.text(name),
-                marker={"color": theme.STUDY_COLORS[k % 6]},
+                marker={"color": _line(k)["color"]},
                 error_x=theme.error_bars(value, table["low"], table["high"], color=theme.INK, thickness=1.2),
                 hovertemplate=f"{theme.text(name)}, %{{y}}: %{{x:.3f}}<br>{theme.text(remarks[name])}<extra></extra>",
             )
@@ -225,3 +220,9 @@ def compare_time_to_best(best: Mapping[str, pd.DataFrame], until_s: Mapping[str,
         )
     )
     return fig
+
+
+def _line(k: int) -> dict[str, str]:
+    """Tell the lines of many studies apart, by dashes where their colours come round again."""
+    n = len(theme.STUDY_COLORS)
+    return {"color": theme.STUDY_COLORS[k % n], "dash": _DASHES[k // n % len(_DASHES)]}

@@ -8,6 +8,8 @@ import pandas as pd
 import plotly.graph_objects as go
 from plotly.colors import sample_colorscale
 
+from workbench.core.showing import four_digits
+
 # Okabe & Ito (2008), "Color Universal Design": told apart with any common colour vision.
 ORANGE, SKY, GREEN, YELLOW, BLUE, VERMILLION, PURPLE, GREY = (
     "#E69F00",
@@ -135,9 +137,7 @@ def text(words: object) -> str:
 
 def number(value: object) -> str:
     """Write a number with four significant digits, anything else as it is, escaped."""
-    if isinstance(value, bool) or not isinstance(value, (int, float)):
-        return text(value)
-    return f"{value:.4g}" if isinstance(value, float) else str(value)
+    return text(four_digits(value))
 
 
 def setting(value: object) -> str:

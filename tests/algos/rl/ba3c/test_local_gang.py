@@ -4,6 +4,7 @@ import multiprocessing
 import os
 import signal
 import threading
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -20,6 +21,7 @@ from tests.algos.rl.ba3c.gangs import (
     train,
     weights,
 )
+from workbench.algos.rl.ba3c.local_gang import LocalGang
 from workbench.algos.rl.ba3c.trial import BA3C
 from workbench.algos.rl.ga3c.trial import GA3C
 from workbench.core.budget import Budget
@@ -179,3 +181,17 @@ def test_a_phase_that_was_interrupted_is_run_to_its_end_by_new_ranks_and_no_furt
     assert train(again)["updates"] == 400  # another 400 would come to more
     assert train(again)["updates"] == 800
     close(again)
+
+
+def test_a_gang_whose_processes_cannot_be_started_leaves_nothing_open() -> None:
+    closed = []
+
+    class Unsendable:  # of a function, so no process can import it
+        n_ranks = 2
+
+        def rank(self, config, seed, rank):
+            return SimpleNamespace(close=lambda: closed.append(rank))
+
+    with pytest.raises(Exception, match="pickle"):
+        LocalGang(Unsendable(), {}, 0)
+    assert closed == [0]

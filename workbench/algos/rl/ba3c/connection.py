@@ -22,6 +22,8 @@ import numpy as np
 from workbench.algos.rl.ba3c.handshake import Handshakes, authenticate
 from workbench.core.errors import PeerLost
 
+Alive = Callable[[], object]
+"""Called while others are awaited; raises what ends the phase."""
 ALIVE_S = 0.25  # seconds between two signs of life while a rank waits
 _CONNECT_S = 5.0
 _CLOSED = "closed the connection: it has died, or was stopped"
@@ -51,9 +53,7 @@ class Connection:
         """This end's address."""
         return str(self._sock.getsockname()[0])
 
-    def send(
-        self, message: Mapping[str, Any], floats: np.ndarray | None = None, alive: Callable[[], object] | None = None
-    ) -> None:
+    def send(self, message: Mapping[str, Any], floats: np.ndarray | None = None, alive: Alive | None = None) -> None:
         """Send a message in JSON's types, and float32 numbers; `alive` is called while the other end takes no more."""
         text = json.dumps(message).encode()
         body = memoryview(b"") if floats is None else np.ascontiguousarray(floats, np.float32).data.cast("B")
@@ -97,7 +97,7 @@ class Connection:
             self._sock.shutdown(socket.SHUT_RDWR)
         self._sock.close()
 
-    def _send(self, view: memoryview, alive: Callable[[], object]) -> None:
+    def _send(self, view: memoryview, alive: Alive) -> None:
         with selectors.DefaultSelector() as free:
             free.register(self._sock, selectors.EVENT_WRITE)
             while view:
@@ -134,7 +134,7 @@ class Listener:
         self._key = secrets.token_hex(16)
         self.address = f"{host}:{self._socket.getsockname()[1]}/{self._key}"
 
-    def accept(self, n_ranks: int, alive: Callable[[], object], timeout_s: float) -> list[Connection]:
+    def accept(self, n_ranks: int, alive: Alive, timeout_s: float) -> list[Connection]:
         """Rank 0: wait until all other ranks have connected; one connection each, in their order.
 
         Raises
@@ -146,7 +146,7 @@ class Listener:
         return [accepted[rank] for rank in range(1, n_ranks)]
 
     def accept_from(
-        self, numbers: Collection[int], n_ranks: int, alive: Callable[[], object], timeout_s: float
+        self, numbers: Collection[int], n_ranks: int, alive: Alive, timeout_s: float
     ) -> dict[int, Connection]:
         """Wait until one has connected as each of these numbers; give their connections.
 
@@ -190,9 +190,7 @@ class Listener:
         self._socket.close()
 
 
-def connect(
-    address: str, rank: int, timeout_s: float, alive: Callable[[], object] = lambda: None, to: int = 0
-) -> Connection:
+def connect(address: str, rank: int, timeout_s: float, alive: Alive = lambda: None, to: int = 0) -> Connection:
     """Connect a rank to the listener of rank `to` at `address`, calling `alive` until it is accepted.
 
     Raises
@@ -215,7 +213,7 @@ def connect(
     return Connection(sock, other, timeout_s)
 
 
-def receive(connection: Connection, alive: Callable[[], object]) -> tuple[dict[str, Any], np.ndarray]:
+def receive(connection: Connection, alive: Alive) -> tuple[dict[str, Any], np.ndarray]:
     """Wait for a message, calling `alive` meanwhile."""
     while not connection.ready(ALIVE_S):
         alive()

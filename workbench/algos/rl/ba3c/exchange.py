@@ -6,7 +6,7 @@ one message carries both and what is summed over ranks is summed for both.
 
 import socket
 import threading
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import timedelta
 from typing import Any
@@ -16,7 +16,7 @@ import torch
 import torch.distributed
 from torch import Tensor
 
-from workbench.algos.rl.ba3c.connection import ALIVE_S
+from workbench.algos.rl.ba3c.connection import ALIVE_S, Alive
 from workbench.core.errors import PeerLost, first_line
 
 dist: Any = torch.distributed  # in part untyped
@@ -75,6 +75,13 @@ def unflat(array: np.ndarray, like: Sequence[Tensor]) -> list[Tensor]:
     return [part.view_as(tensor).to(tensor.device) for part, tensor in zip(parts, like, strict=True)]
 
 
+@torch.no_grad()
+def put(tensors: Sequence[Tensor], numbers: np.ndarray) -> None:
+    """Write an array of `flat` back into the tensors."""
+    for own, new in zip(tensors, unflat(numbers, tensors), strict=True):
+        own.copy_(new)
+
+
 def open_store_socket(host: str) -> tuple[socket.socket, int]:
     """Bind, on `host` alone, the socket for the store by which a process group meets; and its port."""
     sock = socket.create_server((host, 0))
@@ -122,7 +129,7 @@ class AllReduce:
         except RuntimeError as err:
             raise PeerLost(f"the process group did not come about: {first_line(err)}") from None
 
-    def sum(self, array: np.ndarray, alive: Callable[[], object]) -> np.ndarray:
+    def sum(self, array: np.ndarray, alive: Alive) -> np.ndarray:
         """Return the sum over ranks, the same bits on every rank; `alive` is called while others are awaited."""
         tensor = torch.from_numpy(array).to(self._device)
         done = threading.Event()

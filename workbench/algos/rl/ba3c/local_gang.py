@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from workbench.algos.rl.ba3c.connection import ALIVE_S
-from workbench.core.errors import PeerLost, WorkbenchError
+from workbench.core.errors import PeerLost
 from workbench.core.pool import deaf
 from workbench.core.protocols import Config, GangFactory, GangTrainable, Metrics, Progress
 
@@ -32,18 +32,25 @@ class LocalGang:
     def __init__(self, factory: GangFactory, config: Config, seed: int, host: str = HOST) -> None:
         self._host = host
         self.chief: Any = factory.rank(config, seed, 0)
-        context = multiprocessing.get_context("spawn")  # a fork would copy threads' locks
         self._lines: list[Connection] = []
         self._processes: list[Any] = []
         self._coming = list(range(1, factory.n_ranks))  # ranks whose processes have not said that they are up
-        for rank in range(1, factory.n_ranks):
-            ours, theirs = context.Pipe()
-            process = context.Process(target=_serve, args=(factory, dict(config), seed, rank, theirs), daemon=True)
-            with deaf():  # what it does rank 0 decides, which hears Ctrl-C
-                process.start()
-            theirs.close()
-            self._lines.append(ours)
-            self._processes.append(process)
+        try:
+            for rank in self._coming:
+                self._start(factory, dict(config), seed, rank)
+        except BaseException:
+            self.close()
+            raise
+
+    def _start(self, factory: GangFactory, config: Config, seed: int, rank: int) -> None:
+        context = multiprocessing.get_context("spawn")  # a fork would copy threads' locks
+        ours, theirs = context.Pipe()
+        process = context.Process(target=_serve, args=(factory, config, seed, rank, theirs), daemon=True)
+        with deaf():  # what it does rank 0 decides, which hears Ctrl-C
+            process.start()
+        theirs.close()
+        self._lines.append(ours)
+        self._processes.append(process)
 
     def train_phase(self, progress: Progress) -> Metrics:
         """Run one phase on all ranks.
@@ -156,7 +163,7 @@ def _phase(trainable: GangTrainable, address: str, rank: int) -> str:
         trainable.train_phase(lambda metrics: None)
     except PeerLost:
         pass  # rank 0 knows better
-    except (Exception, WorkbenchError) as err:  # noqa: BLE001 - sent to rank 0, whatever it is
+    except Exception as err:  # noqa: BLE001 - sent to rank 0, whatever it is
         return f"rank {rank}: {type(err).__name__}: {err}"
     finally:
         trainable.leave()

@@ -19,8 +19,8 @@ from typing import Any
 
 import numpy as np
 
-from workbench.algos.rl.ba3c.connection import ALIVE_S, Connection, receive
-from workbench.algos.rl.ba3c.shard_server import Alive, Contribution, ShardServer, Step, Weights
+from workbench.algos.rl.ba3c.connection import ALIVE_S, Alive, Connection, receive
+from workbench.algos.rl.ba3c.shard_server import Contribution, ShardServer, Step, Weights
 from workbench.algos.rl.ba3c.shards import Shard
 from workbench.core.errors import PeerLost
 

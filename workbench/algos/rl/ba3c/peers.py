@@ -5,19 +5,16 @@ where it listens the others learn by rank 0. At every phase's start rank 0 sends
 process group of the all-reduce meets, if there is to be one.
 """
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
 import torch
 from torch import Tensor
 
-from workbench.algos.rl.ba3c.connection import Connection, Listener, connect, receive
-from workbench.algos.rl.ba3c.exchange import AllReduce, flat, open_store_socket, unflat
+from workbench.algos.rl.ba3c.connection import Alive, Connection, Listener, connect, receive
+from workbench.algos.rl.ba3c.exchange import AllReduce, flat, open_store_socket, put
 from workbench.core.errors import InvalidInput
-
-Alive = Callable[[], object]
-"""Called while others are awaited; raises what ends the phase."""
 
 
 class Peers:
@@ -144,8 +141,7 @@ class Peers:
                 connection.send(counters | {"store": store}, flat(state))
         else:
             counters, numbers = receive(self.connections[0], alive)
-            for own, theirs in zip(state, unflat(numbers.copy(), state), strict=True):
-                own.copy_(theirs)
+            put(state, numbers)
             store = counters["store"]
         if store is not None:
             host = self._host if self.rank == 0 else self.connections[0].host

@@ -9,10 +9,9 @@ import numpy as np
 
 from workbench.algos.rl.agents import AgentGroup
 from workbench.algos.rl.ba3c.ahead import Ahead
-from workbench.algos.rl.ba3c.exchange import MAX_LAG, Stats, flat
+from workbench.algos.rl.ba3c.exchange import MAX_LAG, Stats, flat, put
 from workbench.algos.rl.ba3c.settings import BA3CSettings
 from workbench.algos.rl.ba3c.shard_server import Weights
-from workbench.algos.rl.ba3c.shards import put
 from workbench.algos.rl.episodes import Episodes
 from workbench.algos.rl.learner import Learner
 from workbench.algos.rl.meter import Meter

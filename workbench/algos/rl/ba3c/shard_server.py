@@ -8,18 +8,15 @@ that a rank gets are of one version.
 """
 
 import threading
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
-from workbench.algos.rl.ba3c.connection import ALIVE_S, Connection, receive
+from workbench.algos.rl.ba3c.connection import ALIVE_S, Alive, Connection, receive
 from workbench.algos.rl.ba3c.shards import Shard
 from workbench.algos.rl.workers import Halted, Workers
-
-Alive = Callable[[], object]
-"""Called while others are awaited; raises what ends the phase."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -12,7 +12,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from workbench.algos.rl.ba3c.exchange import flat, unflat
+from workbench.algos.rl.ba3c.exchange import flat, put, unflat
 from workbench.algos.rl.optim import SharedAdam
 
 
@@ -83,13 +83,6 @@ class Shard:
 
     def _state(self) -> list[Tensor]:
         return [*self._adam.params, *self._adam.mean, *self._adam.square]
-
-
-@torch.no_grad()
-def put(tensors: Sequence[Tensor], numbers: np.ndarray) -> None:
-    """Write an array of `flat` back into the tensors."""
-    for own, new in zip(tensors, unflat(numbers, tensors), strict=True):
-        own.copy_(new)
 
 
 @contextmanager

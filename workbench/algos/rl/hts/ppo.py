@@ -7,7 +7,7 @@ import torch
 from torch import Tensor
 
 from workbench.algos.rl.learner import Learner, Update
-from workbench.algos.rl.loss import Loss, Reduction
+from workbench.algos.rl.loss import Loss, Reduction, weighed
 from workbench.algos.rl.rollout import Rollout
 
 
@@ -46,9 +46,7 @@ def clipped_loss(
     policy = -torch.minimum(ratio * advantages, ratio.clamp(1 - clip_ratio, 1 + clip_ratio) * advantages)
     entropy = -(log_policy.exp() * log_policy).sum(1)
     value = (returns - values).square()
-    each = policy - entropy_beta * entropy + value_weight * value
-    total = each.sum() if reduction == "sum" else each.mean()
-    return Loss(total, policy.detach().mean(), value.detach().mean(), entropy.detach().mean())
+    return weighed(policy, value, entropy, entropy_beta, value_weight, reduction)
 
 
 def proximal_update(

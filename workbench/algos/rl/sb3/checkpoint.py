@@ -62,11 +62,10 @@ def read(path: Path, model: BaseAlgorithm, algorithm: str) -> tuple[dict[str, An
             own = getattr(model, name, None)
             if isinstance(own, torch.Tensor):  # `None` where this trial's own coefficient is fixed
                 own.data.copy_(value)
-        for rms, (name, saved) in zip(_running(model).values(), state["statistics"].items(), strict=True):
+        for rms, saved in zip(_running(model).values(), state["statistics"].values(), strict=True):
             for part in _STATISTICS:
                 kept = saved[part]
                 setattr(rms, part, kept.numpy() if isinstance(kept, torch.Tensor) else kept)
-            assert name
         if "replay" in state:
             _refill(path, model, state["replay"])
     except InvalidInput:

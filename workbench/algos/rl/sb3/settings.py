@@ -8,7 +8,7 @@ from functools import cache
 from importlib import import_module
 from typing import Any, Self
 
-from workbench.algos.rl.environment import Recipe, Wrapper, named, packed, unpacked
+from workbench.algos.rl.environment import Recipe, Wrapper, named, packed, unpack
 from workbench.core.budget import Budget, check_budget
 from workbench.core.checks import TRUTH, WORD, check, whole
 from workbench.core.errors import InvalidInput, refuse_unknown, unknown
@@ -113,13 +113,10 @@ class SB3Settings:
         return given
 
     def __getstate__(self) -> dict[str, Any]:
-        packet = packed(self.env, self.wrappers)
-        return dict(self.__dict__) if packet is None else {**self.__dict__, "wrappers": (), "packet": packet}
+        return packed(self, self.env)
 
     def __setstate__(self, state: dict[str, Any]) -> None:
-        if (packet := state.pop("packet", None)) is not None:
-            state["wrappers"] = unpacked(packet)
-        self.__dict__.update(state)
+        unpack(self, state)
 
 
 @cache

@@ -165,8 +165,8 @@ class SB3Trial:
             self._draws.restore(draws)
         env = self.model.env
         assert env is not None
-        env.seed(derived(self.seed, 2, self.model.num_timesteps) % 2**31)
-        self.model.action_space.seed(derived(self.seed, 3, self.model.num_timesteps) % 2**31)  # explored from it
+        env.seed(derived(self.seed, 2, self.model.num_timesteps))
+        self.model.action_space.seed(derived(self.seed, 3, self.model.num_timesteps))  # explored from it
         self.model._last_obs = None  # the environments begin anew
 
     def close(self) -> None:

@@ -9,9 +9,9 @@ import torch
 
 from tests.support import SPACE, Deterministic, MemoryLog
 from workbench.algos.search import FullRuns, RandomSearcher
-from workbench.cluster.measured import numbers, parted
 from workbench.core.drive import drive
 from workbench.core.errors import WorkbenchError
+from workbench.core.measured import number, numbers, parted
 from workbench.core.protocols import Event, Kind
 from workbench.simulation.cluster import VirtualCluster
 from workbench.simulation.executor import SimulatedExecutor
@@ -49,6 +49,21 @@ def test_a_whole_number_of_any_library_stays_whole_as_far_as_a_message_holds_it(
     assert [type(value) for value in found.values()] == [int, int, int, float, float]
 
 
+@pytest.mark.parametrize("wrong", [10**400, None, "high", [1.0, 2.0], np.zeros(2), torch.zeros(2)])
+def test_what_is_no_number_is_refused_alike_whatever_it_is(wrong) -> None:
+    with pytest.raises(TypeError):
+        number(wrong)
+    with pytest.raises(WorkbenchError, match="every metric is one number, got"):
+        parted({"score": wrong})
+
+
+def test_a_phase_needs_a_finite_score() -> None:
+    with pytest.raises(WorkbenchError, match=r"returned no score, only \['loss'\]: add metrics\['score'\]"):
+        parted({"loss": 1.0})
+    with pytest.raises(FloatingPointError, match="the score is inf: training has diverged"):
+        parted({"score": np.inf})
+
+
 @pytest.mark.parametrize("wrong", [3.0, "123", ["a"], [[1.0]], {"a": 1.0}, None])
 def test_returns_that_are_no_sequence_of_numbers_are_refused(wrong) -> None:
     with pytest.raises(WorkbenchError, match=r"metrics\['returns'\] holds .*, a sequence of numbers, got"):
@@ -66,10 +81,11 @@ def test_a_simulated_phase_reports_its_returns(tmp_path) -> None:
     executor = SimulatedExecutor(TrainedPhases(Plays, tmp_path), VirtualCluster(1))
     executor.open(0.0)
     assert drive(FullRuns(RandomSearcher(SPACE), 1, 2), executor, log)
-    _hold(log)
+    hold(log)
 
 
-def _hold(log) -> None:
+def hold(log) -> None:
+    """Assert that a log has the returns of the two phases of `Plays`."""
     ended = [e for e in log if e.kind is Kind.PHASE_ENDED]
     assert len(ended) == 2
     for event in ended:
@@ -77,25 +93,6 @@ def _hold(log) -> None:
         assert event.report().returns == wanted
         assert "returns" not in event.data["metrics"]
         assert json.loads(json.dumps(event.data))["returns"] == list(wanted)
-
-
-def test_a_phase_on_dask_reports_its_returns(executor_of) -> None:
-    log = MemoryLog()
-    assert drive(FullRuns(RandomSearcher(SPACE), 1, 2), executor_of(Plays), log)
-    _hold(log)
-
-
-class NoReturns(Deterministic):
-    def train_phase(self, progress):
-        return {**super().train_phase(progress), "returns": 3.0}
-
-
-def test_a_trial_with_nonsense_for_returns_fails_with_the_reason(executor_of) -> None:
-    log = MemoryLog()
-    assert drive(FullRuns(RandomSearcher(SPACE), 1, 2), executor_of(NoReturns), log)
-    failed = [e for e in log if e.kind is Kind.TRIAL_FAILED]
-    assert len(failed) == 1
-    assert "a sequence of numbers, got 3.0" in failed[0].data["error"]
 
 
 def test_a_log_without_returns_is_read_as_before() -> None:

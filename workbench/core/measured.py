@@ -5,8 +5,8 @@ import traceback
 from collections.abc import Mapping
 from typing import Any
 
-from workbench.core.domains import number
 from workbench.core.errors import WorkbenchError
+from workbench.core.failures import short
 from workbench.core.protocols import MOST_RETURNS, RESERVED_METRICS, RETURNS
 
 MOST_ERROR, _MOST_TRACEBACK = 2_000, 20_000  # characters
@@ -25,8 +25,8 @@ def numbers(metrics: Mapping[str, Any]) -> dict[str, float]:
     if len(metrics) > _MOST_METRICS:
         raise WorkbenchError(f"a phase has at most {_MOST_METRICS:,} metrics, got {len(metrics):,}: report fewer")
     try:
-        found = {str(name): _number(value) for name, value in metrics.items()}
-    except (TypeError, ValueError, OverflowError, RuntimeError) as err:
+        found = {str(name): number(value) for name, value in metrics.items()}
+    except TypeError as err:
         shown = carried(repr(dict(metrics)), 200)
         raise WorkbenchError(f"every metric is one number, got {shown}: {err}") from None
     for name in found:
@@ -41,9 +41,19 @@ def numbers(metrics: Mapping[str, Any]) -> dict[str, float]:
     return found
 
 
-def _number(value: Any) -> float:
-    plain = number(value)
-    return plain if type(plain) is int and plain in _WHOLE else float(plain)
+def number(value: Any) -> int | float:
+    """Turn one number of any library into Python's own: a whole one stays whole, as far as a message holds it.
+
+    Raises
+    ------
+    TypeError
+        It is no number, or several; in the words of the library that it comes from.
+    """
+    try:
+        plain = value.item() if hasattr(value, "item") else value  # float(loss) warns where PyTorch keeps its gradient
+        return plain if type(plain) is int and plain in _WHOLE else float(plain)
+    except (ValueError, RuntimeError, OverflowError) as err:
+        raise TypeError(*err.args) from None
 
 
 def carried(text: str, most: int) -> str:
@@ -60,33 +70,30 @@ def parted(metrics: Mapping[str, Any]) -> tuple[dict[str, float], list[float]]:
     Raises
     ------
     WorkbenchError
-        A metric is not one number, or the returns are not a sequence of numbers.
+        A metric is not one number, there is no score, or the returns are not a sequence of numbers.
+    FloatingPointError
+        The score is not finite.
     """
     if not isinstance(metrics, Mapping):
         raise WorkbenchError(
             f"train_phase returns a dict of metrics, {{'score': …}} at least, got {carried(repr(metrics), 200)}"
         )
     scalars = numbers({name: value for name, value in metrics.items() if name != RETURNS})
+    if "score" not in scalars:
+        raise WorkbenchError(f"train_phase returned no score, only {sorted(scalars)}: add metrics['score']")
+    if not math.isfinite(scalars["score"]):
+        raise FloatingPointError(f"the score is {scalars['score']}: training has diverged")
     returns = metrics.get(RETURNS, ())
     try:
         if isinstance(returns, (str, bytes, Mapping)):
             raise TypeError("it is not a sequence of numbers")
         finite = [float(value) for value in returns]
     except (TypeError, ValueError) as err:
-        shown = repr(returns)
         raise WorkbenchError(
             f"metrics[{RETURNS!r}] holds the returns of a phase's last episodes, a sequence of numbers, "
-            f"got {shown if len(shown) < 100 else shown[:100] + ' …'}: {err}"
+            f"got {short(returns, 100)}: {err}"
         ) from None
     return scalars, [value for value in finite if math.isfinite(value)][-MOST_RETURNS:]
-
-
-def check_score(metrics: Mapping[str, Any]) -> None:
-    """Refuse metrics without a score, or with one that is no finite number."""
-    if "score" not in metrics:
-        raise WorkbenchError(f"train_phase returned no score, only {sorted(metrics)}: add metrics['score']")
-    if not math.isfinite(metrics["score"]):
-        raise FloatingPointError(f"the score is {metrics['score']}: training has diverged")
 
 
 def one_line(err: BaseException) -> str:
