@@ -25,6 +25,8 @@ def test_claims_are_means_over_seeds_of_those_that_ran_furthest_first() -> None:
         {"candidate": 2, "trial": 3, "phases": 1, "claimed": 99.0, "claimed_on": 1},
     ]
     assert claims(trials_of(*CHOSEN), "min")["candidate"].tolist() == [0, 1, 2]
+    under_way = claims(trials_of((0, False, 3, 90.0), (0, False, 2, 90.0), (1, False, 3, 10.0)))
+    assert under_way[["candidate", "phases"]].to_numpy().tolist() == [[1, 3], [0, 2]]  # so far all of its seeds are
 
 
 def test_claims_are_joined_as_the_study_judged_them() -> None:

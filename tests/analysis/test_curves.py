@@ -43,6 +43,13 @@ def test_the_end_of_a_phase_is_no_report_by_which_its_beginning_is_told():
     assert _points(learning_curves(phases.assign(score=2.0), metrics), 0) == [(9.0, 1), (10.0, 2), (19.0, 1), (20.0, 2)]
 
 
+def test_training_begins_one_interval_before_the_first_report_and_no_sooner_than_its_phase():
+    phases = pd.DataFrame({"trial": 0, "phase": [0, 1], "started_s": [0.0, 10.0], "ended_s": [10.0, 20.0]})
+    reports = [(0, 5.0), (0, 7.0), (1, 12.0), (1, 17.0)]  # from 3 s on; 5 s before 12 the phase had not begun
+    metrics = pd.DataFrame(reports, columns=["phase", "at_s"]).assign(trial=0)
+    assert training_began(phases, metrics).tolist() == [3.0, 10.0]
+
+
 def test_phase_ends_are_told_apart(frames):
     curves = learning_curves(frames.phases, frames.metrics)
     assert curves["phase_end"].tolist() == [False, True, True, False, True]
@@ -60,4 +67,6 @@ def test_nothing_yet(nothing, x):
 
 
 def test_best_so_far_keeps_improvements_only(frames):
-    assert best_so_far(frames.phases).to_numpy().tolist() == [[10.0, 1.0, 0, 0], [20.0, 5.0, 0, 1]]
+    equalled = frames.phases.assign(score=frames.phases["score"].replace(0.5, 1.0))  # at 11 s, by trial 1
+    for phases in (frames.phases, equalled):
+        assert best_so_far(phases).to_numpy().tolist() == [[10.0, 1.0, 0, 0], [20.0, 5.0, 0, 1]]

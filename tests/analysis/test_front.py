@@ -13,6 +13,7 @@ ROWS = [  # trial, phase, score, size
     (3, 0, 3.0, 20.0),  # as small as 1, and worse
     (4, 0, 1.0, 5.0),
     (5, 0, 4.0, 20.0),  # equals 1
+    (7, 0, 4.0, 30.0),  # as good as 1, and larger, if not as large as 0
     (6, 0, 9.0, 1.0),  # what it was before says nothing of its last phase
     (6, 1, 8.0, float("nan")),
 ]
@@ -41,9 +42,9 @@ def test_a_metric_that_no_trial_has_is_no_front() -> None:
 def test_the_figure_joins_the_front() -> None:
     fig = objectives(front(PHASES, "size", second_mode="min"), "size <b>")
     assert sorted(fig.data[1].x) == list(fig.data[1].x) == [5.0, 20.0, 20.0, 50.0]
-    assert set(fig.data[0].customdata) == {2, 3}
+    assert set(fig.data[0].customdata) == {2, 3, 7}
     assert fig.layout.xaxis.title.text == "size &lt;b&gt;"
-    assert "score 4<br>size &lt;b&gt; 60" in fig.data[0].hovertext[0]
+    assert "score 4<br>size &lt;b&gt; 30" in fig.data[0].hovertext[0]
 
 
 def test_between_two_points_of_the_front_stands_what_one_of_them_attains() -> None:

@@ -55,6 +55,22 @@ def test_the_same_seed_gives_the_same_answer():
     pd.testing.assert_frame_equal(first.table, again.table)
 
 
+@pytest.mark.parametrize(
+    ("second", "chosen", "overfits"), [((0.5, 0.75), 0.5, False), ((0.5, 0.9), 0.6, True), ((0.7, 0.9), 0.7, False)]
+)
+def test_a_forest_that_knows_its_own_trials_much_better_is_taken_if_there_is_no_other(
+    second, chosen, overfits, monkeypatch
+):
+    """R² on unseen trials and on its own; of two forests the first has 0.6 and 0.95."""
+    validated = iter([(0.6, 0.95), second])
+    monkeypatch.setattr(sys.modules[Forest.__module__], "_validate", lambda *_: next(validated))
+    trials, phases = _study(20, lambda t, rng: np.log10(t["lr"]), seed=9)
+    _explain.cache_clear()
+    found = importance(trials, phases, NAMES, forests=2, resamples=2)
+    _explain.cache_clear()
+    assert (found.r2, found.overfits) == (chosen, overfits)
+
+
 def test_noise_is_not_explained():
     trials, phases = _study(60, lambda t, rng: rng.normal(size=60), seed=3)
     found = importance(trials, phases, NAMES, forests=4, resamples=5)

@@ -95,6 +95,43 @@ def test_the_schedule_of_every_member(frames, known) -> None:
         [2, 2, 3, 8.0, 0.8],
     ]
     assert best_trial(table) == 4
+    assert best_trial(table, "min") == 0
+    unscored = table["score"].where(table["trial"] != 4)  # its member stands where its last score was
+    assert best_trial(table.assign(score=unscored)) == 3
+
+
+def test_of_two_heirs_of_one_donor_each_goes_on_where_its_own_member_was() -> None:
+    """Who is behind is asked for first, though it was stopped later."""
+    events = [
+        *(_run(0.0, trial, 0, float(trial)) for trial in range(3)),
+        *_phase(0.0, 9.0, 0, 0, 0, 5.0),
+        *_phase(0.0, 4.0, 1, 0, 1, 4.0),
+        *_phase(4.0, 10.0, 1, 1, 1, 4.0),
+        _told(10.0, 1, 1, "stop", "exploited", member=1, donor=0),
+        *_phase(0.0, 11.0, 2, 0, 2, 1.0),
+        _told(11.0, 2, 0, "stop", "exploited", member=2, donor=0),
+        *(_run(11.0, 3, 1, 0.8, parent=0), *_phase(11.0, 20.0, 3, 1, 1, 6.0)),
+        *(_run(11.0, 4, 2, 1.2, parent=0), *_phase(11.0, 20.0, 4, 2, 2, 7.0)),
+    ]
+    frames = frames_of(events)
+    known = lineage(frames.trials, frames.phases, frames.decisions)
+    assert known["member"].tolist() == [0, 1, 2, 2, 1]
+    assert known["previous"].tolist()[3:] == [2, 1]
+
+
+def test_an_heir_that_has_not_begun_stands_where_it_will() -> None:
+    frames = frames_of(EVENTS[:16])  # up to the run of trial 3
+    known = lineage(frames.trials, frames.phases, frames.decisions)
+    assert known["first_phase"].tolist() == [0, 0, 0, 1]
+    assert phylogeny(known)["x1"].tolist() == [1, 1, 1, 1]
+
+
+def test_who_goes_on_with_its_own_weights_has_copied_nobody() -> None:
+    explored = _told(9.0, 0, 0, "stop", "explored", member=0, donor=0)
+    events = [_run(0.0, 0, 0, 1.0), *_phase(0.0, 9.0, 0, 0, 0, 5.0), explored, _run(9.0, 1, 1, 1.2, parent=0)]
+    frames = frames_of(events)
+    known = lineage(frames.trials, frames.phases, frames.decisions)
+    assert known[["member", "parent", "copied"]].to_numpy().tolist()[1] == [0, 0, False]
 
 
 def test_the_best_weights_schedule_follows_the_weights_not_the_member(frames, known) -> None:

@@ -27,8 +27,15 @@ def test_held_time_is_given_but_unused():
     assert (used.share, used.held, used.idle) == (0.6, 4.0, 0.0)
 
 
-def test_a_span_outside_its_slots_life_does_not_count():
-    spans = _spans((0, "a", 0, 0, 1.0, 8.0, "lost"))  # the slot died at 5, the driver noticed at 8
+def test_an_earlier_moment_knows_nothing_of_what_came_after():
+    spans = _spans((0, "a", 0, 0, 0.0, 8.0, "ended"), (0, "a", 0, 1, 8.0, 14.0, "ended"))
+    slots = _slots((0, "a", 0.0, 16.0), (1, "b", 12.0, np.nan))
+    assert occupancy(spans, slots, 10.0) == (1.0, 10.0, 10.0, 0.0, 0.0, 0.0)
+
+
+@pytest.mark.parametrize("outcome", ["lost", "stopped"])
+def test_a_span_outside_its_slots_life_does_not_count(outcome):
+    spans = _spans((0, "a", 0, 0, 1.0, 8.0, outcome))  # the slot died at 5, the driver noticed at 8
     slots = _slots((0, "a", 0.0, 5.0), (0, "a", 9.0, np.nan))
     used = occupancy(spans, slots, 10.0)
     assert (used.alive, used.lost, used.idle) == (6.0, 4.0, 2.0)

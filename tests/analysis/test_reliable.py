@@ -33,6 +33,8 @@ def test_profiles_of_two_by_hand() -> None:
     assert list(frame.columns) == ["scheduler", "at", "median", "low", "high"]
     assert frame["median"].tolist() == [1.0, 0.5, 0.0, 1.0, 1.0, 0.0]
     assert (frame[["low", "high"]].to_numpy() == frame[["median"]].to_numpy()).all()
+    thirds = performance_profiles({"a": [0.0, 0.0, 1.0]}, [0.5])  # all three above: one draw in 27, more than 2.5 %
+    assert thirds[["median", "low", "high"]].to_numpy()[0] == pytest.approx([1 / 3, 0.0, 1.0])
     noisy = performance_profiles({"a": np.random.default_rng(0).normal(size=(9, 3))}, resamples=200)
     assert len(noisy) == 51
     assert ((noisy["low"] <= noisy["median"]) & (noisy["median"] <= noisy["high"])).all()
@@ -61,6 +63,8 @@ def test_an_interval_draws_each_task_s_runs_apart() -> None:
     """Where every run of a task scores alike, drawing again changes nothing; where tasks were mixed it would."""
     same = np.repeat([[0.0, 10.0]], 6, axis=0)
     assert stratified_interval(interquartile_mean, same, resamples=200) == (5.0, 5.0, 5.0)
+    mirrored = [[0.0, 1.0], [1.0, 0.0]]  # whole runs, drawn again, would always come to a half
+    assert stratified_interval(interquartile_mean, mirrored, resamples=200) == (0.5, 0.0, 1.0)
     runs = np.random.default_rng(0).normal(size=(30, 3))
     found = stratified_interval(interquartile_mean, runs, resamples=500)
     assert found.low < found.value < found.high

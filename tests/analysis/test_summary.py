@@ -1,5 +1,6 @@
 import json
 import math
+from dataclasses import replace
 
 import pandas as pd
 import pytest
@@ -31,6 +32,19 @@ def test_numbers_worked_by_hand(frames):
     assert (found["trials"], found["phases"], found["retries"]) == (3, 3, 1)
     assert found["states"] == {"finished": 1, "stopped": 1, "running": 1}
     json.dumps(found)  # plain values only
+
+
+def test_the_best_is_the_first_of_equals_in_the_sense_of_the_study_and_confirms_no_other(frames):
+    def best(frames, **more):
+        found = _summary(frames, **more)
+        return found["best_trial"], found["best_score"], found["best_at_s"]
+
+    equal = replace(frames, phases=frames.phases.assign(score=frames.phases["score"].replace(5.0, 1.0)))
+    assert best(equal) == (0, 1.0, 10.0)
+    assert best(frames, mode="min") == (1, 0.5, 11.0)
+    confirming = replace(frames, trials=frames.trials.assign(confirms=frames.trials["trial"] == 0))
+    assert best(confirming) == (1, 0.5, 11.0)
+    assert _summary(confirming)["alpha"] == 1 / 6
 
 
 def test_nothing_yet(nothing):

@@ -52,6 +52,7 @@ def test_a_trial_that_was_stopped_while_it_waited_and_then_extended_went_on():
     table = survival(trials, phases, decided(*rows))
     counts = table[["began", "continued", "stopped", "finished", "running"]].to_numpy().tolist()
     assert counts == [[1, 1, 0, 0, 0], [1, 0, 0, 1, 0]]
+    assert table["mode"].tolist() == ["waiting", None]  # of the scheduler's own decisions: of neither answer
 
 
 def test_a_trial_that_was_stopped_before_it_began_counts_nowhere():
@@ -81,6 +82,7 @@ def test_the_last_collected_report_opens_selection():
     reason = {"reported": 4, "collecting_reports": 4.5}
     decisions = decided((3.0, 0, 0, "continue", "collecting", reason))
     assert phase_modes(decisions)["mode"].tolist() == ["selecting"]  # the fifth report is above 4.5
+    assert phase_modes(decisions)["collecting_reports"].tolist() == [4.0]
     reason["collecting_reports"] = 5.0
     assert phase_modes(decisions)["mode"].tolist() == ["collecting"]
 

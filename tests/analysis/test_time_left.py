@@ -11,6 +11,11 @@ def test_nothing_is_said_of_fewer_than_three_phases_or_without_a_slot():
 
 def test_equal_phases_on_one_slot_are_known_exactly():
     assert time_left(np.full(4, 10.0), np.array([4.0]), 3, 1) == (26.0, 26.0)
+    assert time_left(np.full(4, 10.0), np.array([4.0]), 0, 1) == (6.0, 6.0)  # one more than was expected runs
+
+
+def test_of_very_many_phases_the_latest_tell():
+    assert time_left(np.repeat([1.0, 10.0], 4096), np.array([]), 3, 1) == (30.0, 30.0)
 
 
 def test_the_last_phases_cannot_be_shared():

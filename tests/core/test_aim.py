@@ -22,7 +22,7 @@ from workbench.core.aim import Aim
 from workbench.core.drive import drive, replay
 from workbench.core.errors import InvalidInput
 from workbench.core.ledger import Ledger
-from workbench.core.protocols import Event, Kind, Report
+from workbench.core.protocols import Decision, Event, Kind, Report, Verdict
 from workbench.simulation.cluster import VirtualCluster
 from workbench.simulation.executor import SimulatedExecutor
 
@@ -77,6 +77,8 @@ def test_scores_in_a_reason_are_told_as_the_trainable_gave_them() -> None:
         assert reason["best"] in losses
         assert (reason["best"] > reason["median"]) == (reason["verdict"] == "stop")
         assert ("> the median" if reason["verdict"] == "stop" else "≤ the median") in MedianStopping.explain(reason)
+    nothing = Aim("min").outward(Decision(Verdict.CONTINUE, {"best": 0.0, "median": None}), ("best", "median"))
+    assert nothing.reason == {"best": 0.0, "median": None, "minimised": True}
 
 
 def test_scores_in_a_reason_on_several_seeds_are_turned_back_too() -> None:

@@ -124,9 +124,10 @@ def test_a_trial_that_is_over_can_be_extended_without_the_scheduler_hearing_of_i
 
 
 def test_a_clone_runs_on_its_own_with_the_edited_config() -> None:
-    log = run(copy.deepcopy(FULL), (ended(1), "clone", 0, {"config": {"lr": 0.005}, "phases": 2}))
+    log = run(copy.deepcopy(FULL), (ended(1), "clone", 0, {"config": {"lr": 0.005}, "phases": 2, "confirms": True}))
     clone = next(e for e in log if e.kind is Kind.RUN and e.data.get("by") == "person")
     assert clone.trial == 4
+    assert "confirms" not in clone.data  # another configuration, which says nothing of trial 0's score
     assert clone.data["config"] == {**next(e for e in log if e.kind is Kind.RUN).data["config"], "lr": 0.005}
     assert phases(log, 4) == [0, 1]
     assert [phases(log, t) for t in range(4)] == [[0, 1, 2, 3]] * 4

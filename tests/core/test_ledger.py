@@ -1,5 +1,6 @@
 """One fold of the log: whatever people, clusters and drivers do, all who count from it come to the same."""
 
+import math
 from collections import Counter
 
 import numpy as np
@@ -142,6 +143,23 @@ def test_the_random_logs_hold_what_they_are_meant_to() -> None:
     )
     wanted = {"stop", "pause", "resume", "extend", "clone", "pause study", "resume study"}
     assert wanted | {Kind.PHASE_FAILED, Kind.TRIAL_FAILED, Kind.STUDY_RESUMED, Kind.SLOT_LOST} <= seen.keys()
+
+
+def test_the_best_is_neither_of_a_trial_that_confirms_nor_no_number() -> None:
+    def scored(trial: int, score: float, **data: object) -> list[Event]:
+        run = {"config": {"lr": 0.1}, "seed": trial, "parent": None, **data}
+        ended = {"score": score, "checkpoint": f"of {trial}"}
+        return [
+            Event(Kind.RUN, 0.0, trial, 0, data=run),
+            Event(Kind.PHASE_STARTED, 0.0, trial, 0, 0),
+            Event(Kind.PHASE_ENDED, 1.0, trial, 0, 0, ended),
+        ]
+
+    confirming = {"by": "person", "own_phases": 1, "confirms": True, "candidate": 1, "clone_of": 1}
+    ledger = Ledger([*scored(0, math.nan), *scored(1, 5.0), *scored(9, 7.0, **confirming)])
+    assert (ledger.best, ledger.trials[9].best_score, ledger.n_asked) == ((5.0, 1), 7.0, 2)
+    assert Ledger(scored(0, math.nan)).best is None
+    assert [ledger.trials[n].heard for n in (1, 9)] == [("of 1", 1), (None, 0)]
 
 
 def test_a_trial_that_went_on_in_an_older_log_though_a_person_had_paused_it_runs() -> None:

@@ -38,6 +38,7 @@ def test_quantised_log_uniform_gives_whole_numbers_and_reaches_both_ends() -> No
     assert all(type(v) is int for v in values)
     # the law on [1.5, 5.5), rounded: P(2) = ln(2.5/1.5) / ln(5.5/1.5) = 0.393
     assert values.count(2) / 400 == pytest.approx(0.393, abs=0.08)
+    assert values.count(5) / 400 == pytest.approx(0.154, abs=0.05)  # ln(5.5/4.5) of it
 
 
 def test_uniform_step_counts_from_low() -> None:

@@ -74,7 +74,15 @@ def test_alike_needs_the_whole_interval_so_that_a_wide_one_proves_nothing(low, h
 
 @pytest.mark.parametrize(
     ("low", "high", "found"),
-    [(1, 30, "agrees"), (1, 5, "agrees"), (-5, 5, "differs"), (-30, -1, "differs"), (-5, 11, "undecided")],
+    [
+        (1, 30, "agrees"),
+        (1, 5, "agrees"),
+        (0, 0, "differs"),
+        (0, 11, "undecided"),
+        (-5, 5, "differs"),
+        (-30, -1, "differs"),
+        (-5, 11, "undecided"),
+    ],
 )
 def test_a_gain_that_is_nearly_none_contradicts_as_a_loss_does(low, high, found) -> None:
     assert verdict(verdicts.better(CLAIM, Interval(0, low, high), FROM, "")) == found

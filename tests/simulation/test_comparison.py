@@ -8,6 +8,7 @@ import pytest
 from workbench.algos.search import HyperTrick
 from workbench.core.errors import InvalidInput
 from workbench.simulation import arrival_bias, compare, compare_held_out, regrets, scenario_from, wins_and_losses
+from workbench.simulation.comparison import MEASURES, Comparison
 
 
 def test_a_comparison_is_the_same_whatever_the_processes_and_pairs_its_numbers(small) -> None:
@@ -66,6 +67,19 @@ def test_repetitions_and_processes_are_whole_numbers(small, given) -> None:
 def test_the_name_of_a_simulation_is_no_simulation(run) -> None:
     with pytest.raises(InvalidInput, match=r"a Scenario, such as preset\('paper-46'\), got 'paper-46'"):
         run("paper-46")
+
+
+@pytest.mark.parametrize(("repeats", "fewer", "more"), [(6, "better", "worse"), (5, "even", "even")])
+def test_a_difference_is_better_or_worse_in_the_sense_of_its_measure(repeats, fewer, more) -> None:
+    """Of one scheduler all is 1, of the other all is 2."""
+    numbers = {"one": 1.0, "two": 2.0}
+    values = {(name, measure): np.full(repeats, value) for name, value in numbers.items() for measure in MEASURES}
+    over_time = {name: np.full((repeats, 100), value) for name, value in numbers.items()}
+    found = Comparison(list(numbers), values, over_time, over_time, np.ones((repeats, 100)), 1)
+    less, greater = (found.standing(name).set_index("measure")["verdict"].to_dict() for name in numbers)
+    lower_is_better = {"makespan", "time_to_best", "regret at 50% of the time"}
+    assert less == {m: fewer if m in lower_is_better else more for m in (*lower_is_better, "best_score", "occupancy")}
+    assert greater == {m: more if verdict == fewer else fewer for m, verdict in less.items()}
 
 
 def test_of_few_repetitions_nobody_is_told_better(small) -> None:

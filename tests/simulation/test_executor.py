@@ -50,7 +50,7 @@ def times(log, kind) -> list[tuple]:
 
 
 def test_starting_costs_once_and_a_faster_slot_takes_less() -> None:
-    log = driven(full(2, 2), Steady(), [1.0, 2.0], startup_s=0.5)
+    log = driven(full(2, 2), Steady(), [1.0, 2.0], startup_s=0.5, switch_s=0.25)
     assert times(log, Kind.PHASE_ENDED) == [(1, 0, 1.0), (0, 0, 1.5), (1, 1, 1.5), (0, 1, 2.5)]
 
 
@@ -62,6 +62,13 @@ def test_coming_back_from_a_pause_costs_the_switch() -> None:
     executor.apply(0, Verdict.PAUSE)
     executor.start(Job(0, 1, {}, 0, ended.data["checkpoint"]))
     assert executor.wait()[-1].at == 1.5 + 1.25
+
+
+def test_a_gang_is_as_slow_as_its_slowest_and_has_as_many_accidents_as_all_of_its_workers() -> None:
+    assert VirtualCluster(4, speeds=[1.0, 2.0, 4.0, 0.5], n_ranks=2).slot_speeds() == [1.0, 0.5]
+    for hazards in (Hazards(crash_rate=0.1), Hazards(hang_rate=0.1)):
+        alone, gang = (hazards.draw(np.random.default_rng(0), n_ranks)[0] for n_ranks in (1, 4))
+        assert gang == pytest.approx(alone / 4)
 
 
 class Telling(Steady):

@@ -27,6 +27,16 @@ def test_an_outcome_is_what_the_log_says(small) -> None:
     assert scheduler.ask().trial == 0  # it was a copy that ran
 
 
+def test_of_equal_scores_the_first_is_the_best(small) -> None:
+    class Plateau:
+        def phase(self, trial, phase, config, seed):
+            return 1.0 + trial, 1.0
+
+    for events in (None, []):
+        outcome = simulate(FullRuns(RandomSearcher(small.space), 2, 2), Plateau(), VirtualCluster(2), events=events)
+        assert (outcome.best_trial, outcome.time_to_best) == (0, 1)
+
+
 def test_a_completion_rate_counts_the_configurations_there_are(small) -> None:
     scheduler = FullRuns(GridSearcher(small.space, 2), 100, 2)
     assert simulate(scheduler, Counting()).completion_rate == 1

@@ -129,9 +129,7 @@ def _with_metric(
 def _before(spent: pd.DataFrame, points: pd.DataFrame) -> pd.Series:
     """For each point, the sum of `spent` over the earlier phases of its trial."""
     ordered = spent.sort_values(["trial", "phase"])[["trial", "phase", "spent"]]
-    ordered["before"] = ordered.groupby("trial")["spent"].transform(
-        lambda s: s.fillna(0.0).cumsum().shift(fill_value=0.0)
-    )
+    ordered["before"] = ordered.groupby("trial")["spent"].transform(lambda s: s.cumsum().shift(fill_value=0.0))
     joined = points[["trial", "phase"]].merge(ordered, on=["trial", "phase"], how="left")
     return joined["before"].fillna(0.0).set_axis(points.index)
 

@@ -33,7 +33,5 @@ def front(phases: pd.DataFrame, second: str, mode: str = "max", second_mode: str
     last = last.sort_values(["score", "second", "trial"], ascending=[*order, True], ignore_index=True)
     good = last["second"] if second_mode == "max" else -last["second"]
     behind = good.cummax().shift(fill_value=float("-inf"))  # the best of those that score as high or higher
-    twins = last.duplicated(["score", "second"]) & (good == behind)
-    on_front = good > behind
-    on_front |= twins & on_front.groupby([last["score"], last["second"]]).transform("max")
-    return last.assign(on_front=on_front)[FRONT]
+    first = good > behind  # and their equals, which come after them
+    return last.assign(on_front=first.groupby([last["score"], last["second"]]).transform("max"))[FRONT]

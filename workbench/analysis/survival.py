@@ -96,7 +96,7 @@ def _counts(
     trials: pd.DataFrame, phases: pd.DataFrame, decisions: pd.DataFrame, n: int
 ) -> dict[str, npt.NDArray[np.intp]]:
     """Count, in each of n phases, what `survival` tells."""
-    begun = phases[["trial", "phase", "ended_s"]].drop_duplicates(["trial", "phase"], keep="last")
+    begun, ended = phases["phase"].to_numpy(int), phases["ended_s"].notna().to_numpy()
     failed = trials.loc[trials["state"] == "failed", "trial"]
     by_hand = trials.loc[(trials["state"] == "stopped") & (trials["mode"] == "person"), "trial"]
     failed_in, stopped_in = _last_phases(failed, phases), _last_phases(by_hand, phases)
@@ -105,8 +105,8 @@ def _counts(
     judged = final["phase"].to_numpy(int)
     fates = np.array([fate_after(*verdict) for verdict in zip(final["verdict"], final["mode"], strict=True)], object)
     counts = {
-        "began": _count(begun["phase"].to_numpy(int), n),
-        "completed": _count(begun["phase"].to_numpy(int)[begun["ended_s"].notna().to_numpy()], n),
+        "began": _count(begun, n),
+        "completed": _count(begun[ended], n),
         "continued": _count(judged[fates == "continued"], n),
         "stopped": _count(judged[fates == "stopped"], n) + _count(stopped_in.to_numpy(int), n),
         "finished": _count(judged[fates == "finished"], n),

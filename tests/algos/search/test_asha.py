@@ -85,6 +85,16 @@ def test_a_trial_that_a_person_stops_while_it_waits_keeps_no_place_above_others(
     assert scheduler.ask().trial == 1  # the best of three, of which 0 counts as the last
 
 
+@pytest.mark.parametrize("failed", [True, False])
+def test_a_trial_without_a_score_counts_as_the_last_of_its_rung(failed) -> None:
+    scheduler = ASHA(SEARCHER, 3, 3)
+    scheduler.ask(), scheduler.ask(), scheduler.ask()
+    told(scheduler, 0, 0, math.nan, failed)
+    told(scheduler, 1, 0, 5.0)
+    assert told(scheduler, 2, 0, 4.0) == {2: ("pause", "waiting")}
+    assert scheduler.ask().trial == 1  # the best of three
+
+
 def test_stopping_worked_by_hand() -> None:
     """The first always goes on; after it whoever is in the top third of those so far, one at least."""
     scheduler = ASHA(SEARCHER, 6, 3, variant="stopping")

@@ -46,6 +46,16 @@ def test_preempting_pauses_at_the_barrier_and_resumes_the_best_first() -> None:
     assert told(scheduler, 3, 3, 1.0) == {3: ("stop", "finished")}
 
 
+def test_a_score_that_is_no_number_ranks_below_all_others() -> None:
+    scheduler = SuccessiveHalving(SEARCHER, 3, 3)
+    for trial, score in enumerate([math.nan, 1.0]):
+        scheduler.ask()
+        told(scheduler, trial, 0, score)
+    scheduler.ask()
+    verdicts = {2: ("continue", "promoted"), 1: ("stop", "dropped"), 0: ("stop", "dropped")}
+    assert told(scheduler, 2, 0, 2.0) == verdicts
+
+
 def test_without_preemption_everyone_holds_its_node_until_the_last_has_come() -> None:
     scheduler = SuccessiveHalving(SEARCHER, 3, 3, allocation="none", n_nodes=3)
     for _ in range(3):

@@ -50,6 +50,7 @@ def test_a_searcher_that_can_run_out_has_so_many_more() -> None:
 def test_an_evolution_breeds_from_what_it_was_told() -> None:
     searcher = InformedSearcher(EvolutionSearcher(SPACE, warmup=4, mutation=0.0, random=0.0), GOOD, PAST)
     assert [searcher.suggest(0), searcher.suggest(1)] == GOOD
+    assert len(searcher.searcher._configs) == len(GOOD) + len(PAST)  # each under a number of its own
     parents = [one["config"] for one in PAST[-3:]]  # a quarter of twelve
     child = searcher.suggest(2)
     assert child["lr"] in [parent["lr"] for parent in parents]

@@ -46,6 +46,7 @@ def test_vizier_s_own_rule_waits_for_completed_trials() -> None:
     told(scheduler, 0, 2, 7.0)
     assert told(scheduler, 1, 1, 5.4) == ("stop", "selecting")  # below (5 + 6) / 2
     assert told(scheduler, 2, 0, 5.0) == ("continue", "selecting")
+    assert told(scheduler, 2, 1, 5.7) == ("continue", "selecting")  # above it, though below the 6
 
 
 def test_a_failure_leaves_no_trace() -> None:

@@ -45,6 +45,15 @@ def test_worked_by_hand() -> None:
     assert (heir.parent, heir.config) == (0, {"x": 40.0})  # from one that evolves more often: the weights alone
 
 
+def test_of_equals_a_loser_copies_its_own() -> None:
+    scheduler = MFPBT(LINE, 4, 4, share=0.5, intervals=(1, 2))
+    for _ in range(4):
+        scheduler.ask()
+    for trial, score in ((1, 5.0), (3, 1.0), (0, 5.0)):
+        scheduler.tell(Report(trial, 0, score))
+    assert scheduler.tell(Report(2, 0, 4.0))[2].reason["donor"] == 0
+
+
 def test_on_a_deceptive_toy_the_patient_win() -> None:
     """Greed pays one a phase for ever; patience nothing for four phases, then three a phase: PBT stays with greed."""
 

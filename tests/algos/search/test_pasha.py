@@ -34,6 +34,8 @@ def test_crossings_within_the_noise_open_none() -> None:
     scheduler._curves = {0: dict(enumerate([1.1, 1.0, 1.0, 1.02])), 1: dict(enumerate([1.0, 1.3, 1.1, 1.0])), 2: far}
     assert scheduler._noise([0, 1, 2], 3) == pytest.approx(0.02)
     assert not scheduler._ranks_hold()  # by 0.3
+    scheduler._curves = {0: dict(enumerate([1.0, 1.0, 1.2, 1.4])), 1: dict(enumerate([1.1, 1.1, 1.1, 1.1])), 2: far}
+    assert scheduler._noise([0, 1, 2], 3) == 0.0  # they have crossed once: 0 is better now
 
 
 def test_asha_is_what_it_comes_to_when_all_rungs_are_open() -> None:

@@ -53,6 +53,18 @@ def test_truncation_worked_by_hand() -> None:
     assert scheduler.ask().parent == 1
 
 
+@pytest.mark.parametrize("lost", [0, 1])
+def test_on_a_plateau_the_lower_number_ranks_higher_and_of_four_one_copies(lost) -> None:
+    """A fifth of four is nobody, but one at least copies once all have reported who are left."""
+    scheduler = begun(lost + 4)
+    for trial in range(lost):
+        assert told(scheduler, trial, 0, math.nan, failed=True) == ("stop", "failed")
+    for trial in range(lost, lost + 3):
+        assert told(scheduler, trial, 0, 1.0) == ("continue", "kept")
+    assert told(scheduler, lost + 3, 0, 1.0) == ("stop", "exploited")
+    assert scheduler.ask().parent == lost
+
+
 def test_a_copy_not_yet_begun_can_itself_be_copied() -> None:
     """Its weights are its donor's, so the donor's trial is the parent."""
     scheduler = begun(2, share=0.5)
@@ -76,6 +88,10 @@ def test_the_t_test_asks_for_a_difference_beyond_the_spread() -> None:
         assert told(scheduler, 0, phase, good) == ("continue", "kept")
         last = told(scheduler, 1, phase, bad)
     assert last == ("stop", "exploited")  # t = 9 / sqrt(2 * .0625) = 25.5 on 2 degrees of freedom: p = .0015
+    scheduler = begun(2, exploit="t-test")
+    scheduler.tell(Report(0, 0, 1.5, returns=(1.0, 2.0)))
+    better = scheduler.tell(Report(1, 0, 10.5, returns=(10.0, 11.0)))[1]
+    assert (str(better.verdict), better.reason["mode"]) == ("continue", "kept")  # as far apart, but it is the better
     scheduler = begun(2, exploit="t-test", n_phases=9)
     for phase, (good, bad) in enumerate([(10.0, 9.0), (1.0, 0.5)]):
         told(scheduler, 0, phase, good)

@@ -126,6 +126,8 @@ def test_a_t_test_hears_all_seeds_whoever_reported_last(order) -> None:
     compared = seeded.scheduler._members[1].returns
     assert sum(compared) / len(compared) == pytest.approx(7.5 + 200 / 3)  # the last four of each
     assert told[2].verdict is Verdict.STOP
+    asked = [seeded.ask() for _ in range(5)]  # two of the donor's go on first
+    assert [run.parent for run in asked if run.trial > 5] == [3, 4, 5]
 
 
 def test_reasons_name_trials_where_a_copy_begins() -> None:

@@ -51,7 +51,8 @@ def test_a_simulation_speaks_to_claims_and_stands_for_no_game(tmp_path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("rate", "verdict"), [((60, 55, 65), "agrees"), ((60, 20, 80), "undecided"), ((5, 1, 9), "differs")]
+    ("rate", "verdict"),
+    [((60, 55, 65), "agrees"), ((60, 20, 80), "undecided"), ((45, 30, 60), "undecided"), ((5, 1, 9), "differs")],
 )
 def test_the_learning_rate_is_first_where_its_interval_is_clear_of_the_next(tmp_path, rate, verdict) -> None:
     shares = {"learning_rate": rate, "gamma": (30, 25, 40), "t_max": (10, 5, 20)}

@@ -5,9 +5,18 @@ import pytest
 
 from tests.paper.recorded import ABOUT, verdicts
 from workbench.paper.experiment import keep_table
-from workbench.paper.pbt.counterparts import AGAINST_RANDOM, by_size, digits_gan
+from workbench.paper.pbt.counterparts import AGAINST_RANDOM, _gained_more, by_size, digits_gan
 from workbench.paper.pbt.published import CLAIMS
 from workbench.paper.scoreboard import scoreboard
+
+
+def test_a_gain_over_random_search_is_that_of_the_means() -> None:
+    """8 over 6 is a third more; the mean of 2 over 1 and 6 over 5 would be 60 %."""
+    rivals = np.array([1.0, 5.0])
+    gain, low, high = _gained_more((np.array([2.0, 6.0]), rivals), (rivals, rivals))
+    assert gain == pytest.approx(100 / 3)
+    # the repetitions' parts in it are 155.6 and 111.1 less 100; t(0.975, 1) = 12.706
+    assert (low, high) == pytest.approx((100 / 3 - 12.706 * 200 / 9, 100 / 3 + 12.706 * 200 / 9), rel=1e-3)
 
 
 def test_the_toy_problem_was_fitted_whatever_comes_out(tmp_path) -> None:

@@ -21,10 +21,10 @@ HOSTILE = "<script>alert(1)</script>"
 
 def test_studies_share_a_clock_and_are_escaped(frames, nothing):
     best = {HOSTILE: analysis.best_so_far(frames.phases), "empty": analysis.best_so_far(nothing.phases)}
-    fig = compare_best(best, {HOSTILE: 20.0, "empty": 0.0})
+    fig = compare_best(best, {HOSTILE: 25.0, "empty": 0.0})
     (line,) = fig.data
     assert line.name == "&lt;script&gt;alert(1)&lt;/script&gt;"
-    assert list(line.x) == [8.0, 20.0, 20.0]
+    assert list(line.x) == [8.0, 20.0, 25.0]  # the last level reaches to now
     assert list(line.y) == [3.0, 5.0, 5.0]
     assert fig.layout.xaxis.title.text.endswith("[s]")
 

@@ -27,6 +27,8 @@ def test_phase_ends_tell_config_and_why(frames, curves):
         "<br>stop (selecting)<br>rank 0.25"
     )
     assert ends["last"].to_dict() == {(0, 0): False, (0, 1): False, (1, 0): True, (2, 0): False}
+    failed = frames.trials.assign(state=frames.trials["state"].replace("stopped", "failed"))
+    assert phase_ends(curves, failed, [], None)["last"].tolist() == ends["last"].tolist()
 
 
 def test_whole_numbers_are_told_in_full_and_what_does_not_apply_not_at_all():

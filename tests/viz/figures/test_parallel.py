@@ -22,6 +22,11 @@ def test_a_line_a_trial_from_its_values_to_its_score(frames):
     assert "&lt;script&gt;" in words
 
 
+def test_the_best_is_drawn_over_the_others(frames):
+    over = {m: parallel_coordinates(frames.trials, frames.hyperparameters, m).data[-1] for m in ("max", "min")}
+    assert {mode: set(trace.customdata) for mode, trace in over.items()} == {"max": {0}, "min": {1}}
+
+
 def test_nothing_to_draw_is_said(frames, nothing):
     assert "ended" in parallel_coordinates(nothing.trials, []).layout.annotations[0].text
     assert "varied" in parallel_coordinates(frames.trials, []).layout.annotations[0].text

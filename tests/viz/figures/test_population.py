@@ -70,6 +70,13 @@ def test_the_tree_s_best_descent_is_thick_and_what_died_out_is_faint(known):
     assert named(fig, "from trial 2").opacity < 0.5
 
 
+def test_the_tree_tells_which_phases_a_trial_has_ended():
+    begun = frames_of(EVENTS[:16])  # trial 3 was asked for, and has ended none
+    hover = phylogenetic_tree(phylogeny(lineage(begun.trials, begun.phases, begun.decisions))).data[-1].hovertext
+    assert "trial 0 (member 0), phases 0 to 0" in hover
+    assert "trial 3 (member 2), no phase ended yet<br>from trial 0" in hover
+
+
 def test_hyperparameters_of_every_member_and_of_the_best_weights(three, known, members):
     best = schedule_of(4, known, three.trials, three.phases, ["x"])
     fig = hyperparameters_over_time(members, ["x"], best)

@@ -142,7 +142,8 @@ def _branches(group: pd.DataFrame) -> tuple[list[float | None], list[float | Non
 
 def _tips(tree: pd.DataFrame, inks: dict[int, str]) -> go.Scatter:
     hover = [
-        f"trial {row['trial']} (member {row['member']}), phases {row['x0']} to {row['x1'] - 1}"
+        f"trial {row['trial']} (member {row['member']}), "
+        + (f"phases {row['x0']} to {row['x1'] - 1}" if row["x1"] > row["x0"] else "no phase ended yet")
         + ("" if pd.isna(row["parent"]) else f"<br>from trial {row['parent']}")
         for row in tree.to_dict("records")
     ]
