@@ -266,7 +266,7 @@ EXPERIMENTS: list[Experiment[Any]] = [
         source="measured",
         run=returns,
         scales={
-            "minutes": ReturnRuns(seeds=3),
+            "minutes": ReturnRuns(seeds=10),
             "hours": ReturnRuns(seeds=10, frames=200_000, phases=40),
             "paper": ReturnRuns(seeds=5, frames=40_000_000, phases=100, mean_ms=0, game="Pong"),
         },
