@@ -103,7 +103,7 @@ def against_random(runs: pd.DataFrame) -> pd.DataFrame:
     Parameters
     ----------
     runs : DataFrame
-        The recording ``pbt-cartpole``: one row a repetition and scheduler.
+        The recording ``pbt-cartpole`` or ``pbt-ms-pacman``: one row a repetition and scheduler.
 
     Returns
     -------
