@@ -27,7 +27,8 @@ def test_speedups_lag_and_returns_stand_beside_the_published(tmp_path) -> None:
     assert verdicts(tmp_path, "HTS-RL", "Conclusion")[claim] == ("differs", pytest.approx(-49))
 
 
-def test_scores_are_compared_at_as_many_frames_and_at_the_same_time(tmp_path) -> None:
+@pytest.mark.parametrize(("most", "alike", "ahead"), [(100.0, "agrees", "agrees"), (500.0, "undecided", "agrees")])
+def test_scores_are_compared_at_as_many_frames_and_at_the_same_time(tmp_path, most, alike, ahead) -> None:
     rows = [
         {
             "method": "a2c",
@@ -39,13 +40,13 @@ def test_scores_are_compared_at_as_many_frames_and_at_the_same_time(tmp_path) ->
         }
         for seed in range(3)
         for n, concurrent in enumerate((True, False), 1)
-        for seconds, score in ((1.0 * n, 20.0), (2.0 * n, 100.0))  # the baseline takes twice as long
+        for seconds, score in ((1.0 * n, 20.0), (2.0 * n, most))  # the baseline takes twice as long
     ]
     keep_table(tmp_path / "hts-return", rows, ABOUT)
     found = {what: verdict for what, (verdict, _) in verdicts(tmp_path, "HTS-RL", "Conclusion").items()}
     assert found == {
-        "as many steps train as well as without concurrency": "agrees",
-        "in the same wall time scores are higher than the synchronous baseline's": "agrees",
+        "as many steps train as well as without concurrency": alike,  # near the most that CartPole brings all are
+        "in the same wall time scores are higher than the synchronous baseline's": ahead,
     }
 
 
