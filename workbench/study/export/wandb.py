@@ -40,7 +40,8 @@ class WandbExport(Exporter):
 
     def _trial(self, number: int) -> None:
         trial = self.ledger.trials[number]
-        if number in self._over - self._runs.keys() - self._waiting.keys() and trial.state.over:
+        anew = number in self._runs or number in self._waiting or not trial.state.over
+        if number in self._over and not anew:
             return  # a remark, say: another run of this name would stand for the first
         run = self._runs.get(number) or self._begin(number)
         for metrics in self._waiting.pop(number, []):
