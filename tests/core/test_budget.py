@@ -2,7 +2,6 @@
 
 import pytest
 
-from workbench.algos.digits.classifier import DigitsClassifier
 from workbench.algos.quadratic import Quadratic
 from workbench.core.budget import Budget, updates_of
 from workbench.core.errors import InvalidInput
@@ -20,8 +19,6 @@ def test_a_budget_is_one_positive_number() -> None:
 def test_part_of_an_update_is_filled_by_a_whole_one() -> None:
     assert [updates_of(Quadratic(phase=Budget(updates=n))) for n in (0.5, 4, 4.5)] == [1, 4, 5]
     assert Quadratic(phase=Budget(updates=0.5))({}, 0).train_phase(lambda metrics: None)["updates"] == 1
-    trial = DigitsClassifier(phase=Budget(updates=0.5))({}, 0)
-    assert trial.train_phase(lambda metrics: None)["updates"] == 1
 
 
 @pytest.mark.parametrize("bad", [float("nan"), float("inf"), "100", True, None])

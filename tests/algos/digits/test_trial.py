@@ -33,6 +33,11 @@ def test_the_same_seed_repeats_whatever_else_draws_and_another_does_not(kind) ->
 
 
 @pytest.mark.parametrize("kind", [DigitsClassifier, DigitsGAN])
+def test_a_phase_of_part_of_an_update_is_of_a_whole_one(kind) -> None:
+    assert kind(phase=Budget(updates=0.5))({}, 0).train_phase(silent)["updates"] == 1
+
+
+@pytest.mark.parametrize("kind", [DigitsClassifier, DigitsGAN])
 def test_the_process_s_own_draws_are_left_alone(kind) -> None:
     torch.manual_seed(5)
     wanted = torch.rand(3)
