@@ -7,7 +7,6 @@ import pytest
 from tests.core.test_space import NETWORK
 from tests.support import SPACE, Deterministic, simulate
 from workbench import (
-    Choice,
     EvolutionSearcher,
     FullRuns,
     Hyperband,
@@ -17,6 +16,7 @@ from workbench import (
     Results,
     Space,
     Study,
+    Uniform,
     analysis,
     warm_start,
 )
@@ -62,21 +62,57 @@ def test_a_searcher_that_learns_is_told_of_every_trial(tmp_path) -> None:
     assert (lowest.past, lowest.first[0]) == ((), {k: best[0][k] for k in SPACE})
 
 
-def test_a_warm_start_falls_for_no_lucky_seed_nor_for_a_score_that_was_lost(tmp_path) -> None:
-    scores = {0.1: [(1, 9), (1, 1)], 0.2: [(9, 4), (9, 4)], 0.3: [(5, 6), (5, 6)], 0.4: [(8,), (8,)]}
-    trials = [(h0, seed) for h0, seeds in scores.items() for seed in seeds]
-    events = [Event(Kind.STUDY_STARTED, 0.0, data={"aim": {}})]
-    for trial, (h0, seed) in enumerate(trials):
-        config = {"config": {"h0": h0}, "parent": None, "seed": trial}
-        events.append(Event(Kind.RUN, 1.0, trial=trial, phase=0, data=config))
-        for phase, score in enumerate(seed):
-            events.append(Event(Kind.PHASE_ENDED, 2.0, trial=trial, phase=phase, data={"score": score}))
-    log = StudyLog(tmp_path / "kb.db", "seeds", {"seed": 0})
+def keep_seeds(db, name, by_config, mode="max", judged_by="mean") -> None:
+    """Write a study of several seeds a configuration: h0 → the scores of each seed's phases, and None where it fell."""
+    events = [Event(Kind.STUDY_STARTED, 0.0, data={"aim": {"mode": mode}})]
+    trial = 0
+    for h0, seeds in by_config.items():
+        candidate = trial
+        for scores in seeds:
+            asked = {"config": {"h0": h0}, "parent": None, "seed": trial, "candidate": candidate}
+            events.append(Event(Kind.RUN, 1.0, trial=trial, phase=0, data=asked))
+            for phase, score in enumerate(scores):
+                events.append(Event(Kind.PHASE_STARTED, 1.0, trial=trial, phase=phase, slot=0))
+                if score is None:
+                    events.append(Event(Kind.TRIAL_FAILED, 2.0, trial=trial, phase=phase, data={"error": "fell"}))
+                else:
+                    events.append(Event(Kind.PHASE_ENDED, 2.0, trial=trial, phase=phase, data={"score": score}))
+            trial += 1
+    log = StudyLog(db, name, {"scheduler": {"kind": "seeded", "judged_by": judged_by}, "seed": 0})
     log.append(events)
     log.close()
-    space = Space({"h0": Choice([0.1, 0.2, 0.3, 0.4])})
-    first = warm_start(RandomSearcher(space), tmp_path / "kb.db", "seeds", best=4).first
-    assert [config["h0"] for config in first] == [0.3, 0.1, 0.2, 0.4]
+
+
+def first_of(db, *studies, best=9) -> list[float]:
+    """Give h0 of what a warm start tries first."""
+    searcher = warm_start(RandomSearcher(Space({"h0": Uniform(0, 1)})), db, *studies, best=best)
+    return [config["h0"] for config in searcher.first]
+
+
+def test_a_warm_start_ranks_as_the_study_did(tmp_path) -> None:
+    seeds = {
+        0.1: [(1, 1), (1, 2), (1, 90)],  # a mean for which one seed stands
+        0.2: [(9, 4), (9, 5), (9, 6)],  # fell from what it had been
+        0.3: [(5, 7), (5, 7), (5, None)],  # a seed that failed
+        0.4: [(1, 99)],  # one lucky seed
+        0.5: [(98,), (98,), (98,)],  # few phases
+    }
+    keep_seeds(tmp_path / "kb.db", "median", seeds, judged_by="median")
+    keep_seeds(tmp_path / "kb.db", "mean", seeds)
+    keep_seeds(tmp_path / "kb.db", "least", seeds, mode="min", judged_by="median")
+    assert first_of(tmp_path / "kb.db", "median") == [0.3, 0.2, 0.1, 0.4, 0.5]
+    assert first_of(tmp_path / "kb.db", "mean") == [0.1, 0.3, 0.2, 0.4, 0.5]
+    assert first_of(tmp_path / "kb.db", "least") == [0.1, 0.2, 0.3, 0.4, 0.5]
+
+
+def test_what_several_studies_claim_is_ranked_together(tmp_path) -> None:
+    db = tmp_path / "kb.db"
+    keep_seeds(db, "one", {0.1: [(1, 5)] * 3, 0.2: [(1, 3)] * 3})
+    keep_seeds(db, "other", {0.1: [(1, 2, 8)] * 3, 0.3: [(1, 4)] * 3, 0.4: [(99, 99)]})
+    keep_seeds(db, "none", {0.5: [(None,)]})
+    assert first_of(db, "one", "other", "none") == [0.1, 0.3, 0.2, 0.4]
+    assert first_of(db, "other", "one", best=2) == [0.1, 0.3]
+    assert first_of(db, "none") == []
 
 
 def test_trials_outside_the_space_are_left_out_with_a_warning(tmp_path) -> None:

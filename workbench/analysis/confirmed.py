@@ -34,6 +34,11 @@ def claims(trials: pd.DataFrame, mode: str = "max", judged_by: str = "mean") -> 
         Those whose seeds ran further stand before others, for scores after few phases promise less. Of those that ran
         as far, those with fewer than half of the most seeds stand after others: one lucky seed outdoes a mean of many.
     """
+    return ranked(claimed(trials, judged_by), mode)
+
+
+def claimed(trials: pd.DataFrame, judged_by: str = "mean") -> pd.DataFrame:
+    """Give the rows of `claims` in the order in which the configurations were first tried."""
     chosen = searching(trials).dropna(subset=["last_score"])
     fell = (chosen["state"] == "failed") | (chosen["mode"] == "person")
     chosen = chosen[~fell | fell.groupby(chosen["candidate"]).transform("all")]
@@ -43,9 +48,14 @@ def claims(trials: pd.DataFrame, mode: str = "max", judged_by: str = "mean") -> 
         claimed=("last_score", lambda scores: JUDGES[judged_by](scores.to_list())),
         claimed_on=("trial", "size"),
     )
+    return rows.reset_index()
+
+
+def ranked(rows: pd.DataFrame, mode: str = "max") -> pd.DataFrame:
+    """Put rows of `claimed`, of one study or of several that trained the same, in the order of `claims`."""
     few = 2 * rows["claimed_on"] < rows.groupby("phases")["claimed_on"].transform("max")
-    ranked = rows.assign(few=few).sort_values(["phases", "few", "claimed"], ascending=[False, True, mode == "min"])
-    return ranked.drop(columns="few").reset_index()
+    by_rank = rows.assign(few=few).sort_values(["phases", "few", "claimed"], ascending=[False, True, mode == "min"])
+    return by_rank.drop(columns="few").reset_index(drop=True)
 
 
 def confirmed(trials: pd.DataFrame, mode: str = "max", judged_by: str = "mean") -> pd.DataFrame:

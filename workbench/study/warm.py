@@ -3,17 +3,20 @@
 import math
 import warnings
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
+
+import pandas as pd
 
 from workbench.algos.search.informed import InformedSearcher
 from workbench.algos.search.searchers import Searched, searcher_of
+from workbench.analysis.confirmed import claimed, ranked
 from workbench.core.checks import whole
 from workbench.core.errors import InvalidInput, WorkbenchError
 from workbench.core.ledger import Ledger
-from workbench.core.protocols import Event, Kind
-from workbench.core.seeds import JUDGES
+from workbench.core.protocols import Kind
 from workbench.core.space import Space
-from workbench.knowledge import KnowledgeBase
+from workbench.knowledge import KnowledgeBase, RecordedStudy, frames_of
+from workbench.study.findings import Findings
 
 
 def warm_start(searcher: Searched, db: str | Path, *studies: str, best: int = 3, tell: bool = True) -> InformedSearcher:
@@ -33,8 +36,8 @@ def warm_start(searcher: Searched, db: str | Path, *studies: str, best: int = 3,
     *studies : str
         Their names.
     best : int
-        So many of the best configurations, each once, are tried first; 0 for none. Those that ran the furthest come
-        first; among as far, by the mean of the last scores of the seeds that came there.
+        So many of the best configurations, each once, are tried first; 0 for none. They are ranked as a study ranks
+        its own (see `workbench.analysis.claims`), those of several studies together.
     tell : bool
         Tell a searcher that learns (`OptunaSearcher`, `SMACSearcher`, `EvolutionSearcher`, `CostAwareSearcher`) of all
         their trials, those excepted that went on from another's weights.
@@ -47,9 +50,10 @@ def warm_start(searcher: Searched, db: str | Path, *studies: str, best: int = 3,
     if not whole(0).fits(best) or not studies:
         raise InvalidInput(f"a warm start needs one or more studies and best >= 0, got {studies} and {best!r}")
     searcher = searcher_of(warm_start, searcher)
-    with KnowledgeBase(db) as kb:
-        known = [trial for name in studies for trial in _trials(kb[name].events())]
     space: Space | None = getattr(searcher, "space", None)
+    with KnowledgeBase(db) as kb:
+        earlier = [_earlier(kb[name]) for name in studies]
+    known = [trial for trials, _ in earlier for trial in trials]
     fit = [trial for trial in known if space is None or _fits(space, trial["config"])]
     if len(fit) < len(known):
         said = f"{len(known) - len(fit)} of {len(known)} earlier trials lie outside the space and are left out"
@@ -57,34 +61,37 @@ def warm_start(searcher: Searched, db: str | Path, *studies: str, best: int = 3,
     learns = tell and hasattr(searcher, "adopt")
     past = [trial for trial in fit if trial["whole"]] if learns else []
     told = [{k: trial[k] for k in ("config", "scores")} for trial in past]
-    return InformedSearcher(searcher, _ranked(fit)[:best], told)
+    claims = [claim for _, claims in earlier for claim in claims if space is None or _fits(space, claim["config"])]
+    return InformedSearcher(searcher, _ranked(claims)[:best], told)
 
 
-def _trials(events: list[Event]) -> list[dict[str, Any]]:
-    """Give the trials that have scored: config, scores (higher is better), phases, and whether these begin at 0."""
+def _earlier(study: RecordedStudy) -> tuple[list[dict[str, Any]], list[dict[str, Any]]]:
+    """Give a study's trials that have scored, and what it claims of its configurations; higher is better in both.
+
+    Of a trial: config, scores, and whether these begin with phase 0. Of a claim: a row of `claimed`, and config.
+    """
+    events = study.events()
     ledger, scores = Ledger(events), dict[int, dict[int, float]]()
+    configs, sign = {number: dict(trial.config) for number, trial in ledger.trials.items()}, ledger.aim.sign
     for event in events:
         if event.kind is Kind.PHASE_ENDED and event.trial is not None and math.isfinite(event.data["score"]):
-            scores.setdefault(event.trial, {})[event.phase or 0] = ledger.aim.sign * event.data["score"]
-    return [
-        {"config": dict(ledger.trials[number].config), "scores": list(by_phase.values())}
-        | {"phases": max(by_phase) + 1, "whole": min(by_phase) == 0}
+            scores.setdefault(event.trial, {})[event.phase or 0] = sign * event.data["score"]
+    trials = [
+        {"config": configs[number], "scores": list(by_phase.values()), "whole": min(by_phase) == 0}
         for number, by_phase in scores.items()
     ]
+    found = Findings(study.name, study.spec, frames_of(events))
+    rows = claimed(found.frames.trials, found.judged_by)
+    rows = rows.assign(claimed=sign * rows["claimed"], config=rows["trial"].map(configs))
+    return trials, cast("list[dict[str, Any]]", rows.to_dict("records"))
 
 
-def _ranked(trials: list[dict[str, Any]]) -> list[dict[str, Any]]:
-    """Give every configuration once, the best first: neither a lucky seed nor a phase from which it fell counts."""
-    by_config: dict[str, list[dict[str, Any]]] = {}
-    for trial in trials:
-        by_config.setdefault(repr(sorted(trial["config"].items())), []).append(trial)
-
-    def order(seeds: list[dict[str, Any]]) -> tuple[int, float]:
-        furthest = max(trial["phases"] for trial in seeds)
-        last = [trial["scores"][-1] for trial in seeds if trial["phases"] == furthest]
-        return furthest, JUDGES["mean"](last)
-
-    return [seeds[0]["config"] for seeds in sorted(by_config.values(), key=order, reverse=True)]
+def _ranked(claims: list[dict[str, Any]]) -> list[dict[str, Any]]:
+    """Give every configuration once, the best first, in the order that a study ranks its own."""
+    if not claims:
+        return []
+    configs = ranked(pd.DataFrame(claims))["config"]
+    return configs[~configs.map(lambda config: repr(sorted(config.items()))).duplicated()].to_list()
 
 
 def _fits(space: Space, config: dict[str, Any]) -> bool:
