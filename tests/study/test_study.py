@@ -36,7 +36,7 @@ from workbench.core.size import Size
 from workbench.knowledge import Controls, DiskFull, StudyLog, check, record
 from workbench.simulation.cluster import VirtualCluster
 from workbench.study.progress import Progress
-from workbench.study.run import StudyRun
+from workbench.study.run import StudyRun, see_through
 
 
 class Sizeless:
@@ -97,6 +97,32 @@ def test_a_study_object_stays_fresh_so_that_the_same_one_can_run_again(study_of)
     assert first.trials[same].equals(
         study_of(name="third", scheduler=FullRuns(RandomSearcher(SPACE), 3, 2)).run().trials[same]
     )
+
+
+def interrupted(*_, **__):
+    """Be interrupted, as any wait may be."""
+    raise KeyboardInterrupt
+
+
+def test_ctrl_c_ends_a_study_cleanly_however_it_is_waited_for_and_says_so(study_of, tmp_path, capsys) -> None:
+    study = study_of(scheduler=FullRuns(RandomSearcher(SPACE), 4, 3), trainable=WaitsForFile(str(tmp_path / "never")))
+    run = study.start()
+    assert see_through(run, interrupted)
+    assert run.frames().state == "interrupted"
+    assert capsys.readouterr().err == "\nending the study; press Ctrl-C again to leave at once\n"
+    assert not see_through(run, run.wait)  # it is over
+    assert not capsys.readouterr().err
+
+
+def test_a_second_ctrl_c_leaves_a_study_at_once(study_of, tmp_path, monkeypatch) -> None:
+    study = study_of(scheduler=FullRuns(RandomSearcher(SPACE), 4, 3), trainable=WaitsForFile(str(tmp_path / "never")))
+    run = study.start()
+    with monkeypatch.context() as patch:
+        patch.setattr(run, "wait", interrupted)
+        with pytest.raises(KeyboardInterrupt):
+            see_through(run, run.wait)
+    assert run.wait(300)  # it was told to end all the same
+    assert run.frames().state == "interrupted"
 
 
 def test_a_run_can_be_awaited(study_of) -> None:

@@ -4,6 +4,7 @@ import argparse
 import sys
 from collections.abc import Mapping
 from contextlib import AbstractContextManager, nullcontext
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -243,11 +244,8 @@ def _watch(run: "StudyRun", *, quiet: bool) -> bool:
     """Follow the study to its end; Ctrl-C, a batch system's SIGTERM or a request ends it cleanly. Tell if one did."""
     import signal
 
+    from workbench.study.run import see_through
+
     signal.signal(signal.SIGTERM, signal.default_int_handler)
-    try:
-        run.wait() if quiet else run.follow(out=sys.stderr)
-    except KeyboardInterrupt:
-        print("\nending the study; press Ctrl-C again to leave at once", file=sys.stderr)
-        run.stop()
-        run.wait()
+    see_through(run, run.wait if quiet else partial(run.follow, out=sys.stderr))
     return run.stopped

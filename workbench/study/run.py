@@ -1,8 +1,9 @@
 """A study under way: its driver's thread, from the log's first event to its last."""
 
 import copy
+import sys
 import threading
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from contextlib import suppress
 from dataclasses import replace
 from functools import partial
@@ -237,6 +238,18 @@ class StudyRun(AttachedStudy):
             watched.append([Event(Kind.STUDY_INTERRUPTED, at, data=data), *ends])
 
 
+def see_through(run: StudyRun, watch: Callable[[], object]) -> bool:
+    """Watch a study to its end. Ctrl-C ends it cleanly, a second one leaves at once; tell whether the first came."""
+    try:
+        watch()
+    except KeyboardInterrupt:
+        sys.stderr.write("\nending the study; press Ctrl-C again to leave at once\n")
+        run.stop()
+        run.wait()
+        return True
+    return False
+
+
 def start_to_confirm(study: "Plan", top: int, seeds: int) -> StudyRun:
     """Confirm a study's best configurations in a background thread; see `StudyRun.confirm`."""
     from workbench.study.confirm import ask_to_confirm
@@ -250,12 +263,8 @@ def confirm(study: "Plan", top: int = 3, seeds: int = 10) -> "pd.DataFrame":
     from workbench.study.results import Results
 
     run = start_to_confirm(study, top, seeds)
-    try:
-        run.wait()
-    except KeyboardInterrupt:
-        run.stop()
-        run.wait()
-        raise
+    if see_through(run, run.wait):
+        raise KeyboardInterrupt
     return Results.open(study.db, study.name).confirmed
 
 

@@ -10,7 +10,7 @@ from workbench.core.places import DEFAULT_DB
 from workbench.core.showing import settings_html
 from workbench.study.attached import AttachedStudy
 from workbench.study.plan import Plan, anothers_place
-from workbench.study.run import StudyRun
+from workbench.study.run import StudyRun, see_through
 
 if TYPE_CHECKING:
     from workbench.viz.dashboard import Dashboard
@@ -141,11 +141,7 @@ class Study(Plan):
     def run(self, *, resume: bool = False) -> StudyRun:
         """Run the study to its end. Ctrl-C ends it cleanly; it can then be resumed."""
         run = self.start(resume=resume)
-        try:
-            run.wait()
-        except KeyboardInterrupt:
-            run.stop()
-            run.wait()
+        see_through(run, run.wait)
         return run
 
     def dashboard(self) -> "Dashboard":

@@ -11,6 +11,7 @@ from workbench.core.errors import InvalidInput
 from workbench.core.failures import unwrapped
 from workbench.core.places import DEFAULT_DB
 from workbench.core.protocols import Scheduler
+from workbench.study.run import see_through
 from workbench.study.study import Study, unique_name
 
 if TYPE_CHECKING:
@@ -82,11 +83,7 @@ def tune(
     called = unique_name(_name_of(train), db) if name is None else name
     where: dict[str, Any] = {"db": db, "nodes": nodes, "seed": seed}
     run = Study(called, scheduler, train, mode=mode, max_hours=hours, target_score=target_score, **where).start()
-    try:
-        run.follow()
-    except KeyboardInterrupt:
-        run.stop()
-        run.wait()
+    see_through(run, run.follow)
     return run.results()
 
 
