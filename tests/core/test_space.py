@@ -1,11 +1,12 @@
 import json
 
 import numpy as np
+import pandas as pd
 import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from workbench.core.domains import Choice, LogUniform, Uniform
+from workbench.core.domains import Choice, LogUniform, Uniform, real_ends
 from workbench.core.errors import InvalidInput
 from workbench.core.space import Space
 
@@ -316,3 +317,19 @@ def test_a_constraint_that_nothing_keeps_is_an_error_and_not_an_endless_search()
     with pytest.raises(InvalidInput, match="for no point of the grid"):
         space.grid(3)
     assert space.perturb({"x": 0.5}, (0.8, 1.2), np.random.default_rng(0)) == {"x": 0.5}
+
+
+@pytest.mark.parametrize("domain", [Uniform(1, 3, step=1), Uniform(0.5, 1.4, step=0.25), LogUniform(1, 9, step=1)])
+def test_numbers_drawn_between_the_real_ends_and_rounded_follow_the_domain_s_own_law(domain) -> None:
+    low, high = real_ends(domain)
+    log = isinstance(domain, LogUniform)
+    evenly = np.geomspace(low, high, 10_000) if log else np.linspace(low, high, 10_000)
+    shares = pd.Series([domain.perturb(float(value), 1.0) for value in evenly]).value_counts(normalize=True)
+    rng = np.random.default_rng(0)
+    drawn = pd.Series([domain.sample(rng) for _ in range(10_000)]).value_counts(normalize=True)
+    assert (shares - drawn).abs().max() < 0.015  # three deviations
+
+
+def test_the_real_ends_of_what_has_no_step_are_its_own() -> None:
+    assert real_ends(Uniform(0, 2)) == (0, 2)
+    assert real_ends(LogUniform(1e-4, 1e-1)) == pytest.approx((1e-4, 1e-1), rel=1e-15)

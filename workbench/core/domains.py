@@ -212,6 +212,16 @@ def on_step(domain: Domain, value: Any) -> Any:
     return value
 
 
+def real_ends(domain: Domain) -> tuple[float, float]:
+    """Return between which ends a number drawn by a range's scale is to be rounded to its step, as `perturb` by 1 does.
+
+    They lie half a step beyond the range's own, which would be drawn half as often as other values otherwise.
+    """
+    low, high = float(domain.grid(2)[0]), float(domain.grid(2)[-1])
+    half = (getattr(domain, "step", None) or 0.0) / 2
+    return max(low - half, low / 2) if isinstance(domain, LogUniform) else low - half, high + half
+
+
 def domain_from_json(name: str, entry: Any) -> Domain:
     """Read ``{"log_uniform": [low, high], "step": 1}`` and its like."""
     allowed = "write {uniform = [low, high]}, {log_uniform = [low, high], step = 1} or {choice = [a, b, …]}"

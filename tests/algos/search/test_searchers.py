@@ -91,6 +91,13 @@ def test_optuna_is_shown_failures_and_running_trials_and_gives_points_of_the_spa
     assert isinstance(searcher.suggest(8)["t_max"], int)
 
 
+def test_optuna_draws_the_ends_of_a_domain_with_a_step_as_often_as_the_others() -> None:
+    pytest.importorskip("optuna")
+    searcher = OptunaSearcher(Space({"layers": Uniform(1, 3, step=1)}), sampler="random")
+    drawn = [searcher.suggest(trial)["layers"] for trial in range(300)]
+    assert min(map(drawn.count, (1, 2, 3))) > 85  # 75 of each end, were they rounded from within
+
+
 def test_without_optuna_the_searcher_says_what_to_install(monkeypatch) -> None:
     monkeypatch.setitem(sys.modules, "optuna", None)
     with pytest.raises(InvalidInput, match=r"pip install 'rl-workbench\[optuna\]'"):

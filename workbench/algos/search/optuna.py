@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from workbench.core.checks import COUNT, SEED, check, check_named
-from workbench.core.domains import Choice, Domain, LogUniform
+from workbench.core.domains import Choice, Domain, LogUniform, real_ends
 from workbench.core.errors import InvalidInput
 from workbench.core.protocols import Config, Report, Scalar
 from workbench.core.showing import settings_html
@@ -85,7 +85,7 @@ class OptunaSearcher:
         def suggested(name: str, domain: Domain) -> Scalar:
             if isinstance(domain, Choice):
                 return _in_domain(domain, trial.suggest_categorical(name, domain.values))
-            low, high = _ends(domain)
+            low, high = real_ends(domain)
             return _in_domain(domain, trial.suggest_float(name, low, high, log=isinstance(domain, LogUniform)))
 
         return self.space.once(suggested)
@@ -131,11 +131,7 @@ def _distribution(optuna: Any, domain: Domain) -> Any:
     """Steps are left to `_in_domain`: Optuna has none on a logarithmic scale."""
     if isinstance(domain, Choice):
         return optuna.distributions.CategoricalDistribution(domain.values)
-    return optuna.distributions.FloatDistribution(*_ends(domain), log=isinstance(domain, LogUniform))
-
-
-def _ends(domain: Domain) -> tuple[float, float]:
-    return float(domain.grid(2)[0]), float(domain.grid(2)[-1])
+    return optuna.distributions.FloatDistribution(*real_ends(domain), log=isinstance(domain, LogUniform))
 
 
 def _in_domain(domain: Domain, value: Scalar) -> Scalar:

@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 
 from workbench.core.checks import COUNT, SEED, check
-from workbench.core.domains import Choice, Domain, LogUniform
+from workbench.core.domains import Choice, Domain, LogUniform, real_ends
 from workbench.core.errors import InvalidInput
 from workbench.core.protocols import Config, Report, Scalar
 from workbench.core.showing import settings_html
@@ -164,8 +164,7 @@ def _written(space: Space, seed: int) -> Any:
         if isinstance(domain, Choice):
             written.add(library.Categorical(name, [str(n) for n in range(len(domain.values))]))
         else:
-            ends = float(domain.grid(2)[0]), float(domain.grid(2)[-1])
-            written.add(library.Float(name, ends, log=isinstance(domain, LogUniform)))
+            written.add(library.Float(name, real_ends(domain), log=isinstance(domain, LogUniform)))
     exact = _exact(space)
     for name, parents in space.only_if.items():
         if name not in exact:
