@@ -129,3 +129,24 @@ def test_all_that_adam_remembers_lies_where_its_weights_do():
     adam = SharedAdam([torch.zeros(3, device="meta"), torch.zeros(2, 2, device="meta")], 0.1)
     kept = [tensor.reshape(-1) for tensors in adam.state_dict().values() for tensor in tensors]
     assert torch.cat([*(w.reshape(-1) for w in adam.params), *kept]).device.type == "meta"
+
+
+@pytest.mark.parametrize("inside", [True, False])
+def test_weights_long_without_a_gradient_keep_a_normal_square_and_step_as_from_none(inside):
+    silent, fresh = (torch.nn.Parameter(torch.zeros(3)) for _ in range(2))
+    optimizer = SharedRMSProp([silent], 0.1, decay=0.9, eps=1e-5, eps_inside_root=inside, initial_square=1.0)
+    for _ in range(2000):  # 0.9^2000 is no float32
+        optimizer.step([torch.zeros(3)])
+    assert float(optimizer.square_avg[0].min()) > torch.finfo(torch.float32).tiny
+    gradient = torch.tensor([1e-3, 0.0, -2.0])
+    optimizer.step([gradient])
+    SharedRMSProp([fresh], 0.1, decay=0.9, eps=1e-5, eps_inside_root=inside).step([gradient])
+    assert torch.equal(silent, fresh)
+
+
+def test_adam_s_squares_stay_normal_too():
+    weights = torch.nn.Parameter(torch.zeros(2))
+    optimizer = SharedAdam([weights], 0.1, beta2=0.9)
+    for gradient in (1.0, *[0.0] * 2000):
+        optimizer.step([torch.full((2,), gradient)])
+    assert float(optimizer.square[0].min()) > torch.finfo(torch.float32).tiny

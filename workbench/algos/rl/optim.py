@@ -8,6 +8,10 @@ from collections.abc import Iterable, Sequence
 import torch
 from torch import Tensor
 
+# Weights of a silent feature have a gradient of 0: in some thousand steps their mean of squares would be too small for
+# a normal float32, with which processors take many times as long. The root of this adds nothing to eps.
+_LEAST_SQUARE = 1e-30
+
 
 class Optimizer(ABC):
     """What steps the weights; safe from several threads.
@@ -104,8 +108,7 @@ class SharedRMSProp(Optimizer):
     def _apply(self, grads: list[Tensor], norm: float) -> None:
         # the scale goes into the scalars below: every pass over all weights costs as much as training on an experience
         scale = 1.0 if self.max_norm is None or norm <= self.max_norm else self.max_norm / norm
-        torch._foreach_mul_(self.square_avg, self.decay)
-        torch._foreach_addcmul_(self.square_avg, grads, grads, (1 - self.decay) * scale**2)
+        _average_squares(self.square_avg, grads, self.decay, scale)
         if self.eps_inside_root:
             inverse_root = torch._foreach_add(self.square_avg, self.eps)
             torch._foreach_rsqrt_(inverse_root)
@@ -160,8 +163,7 @@ class SharedAdam(Optimizer):
         self.steps += 1
         t = float(self.steps)
         torch._foreach_lerp_(self.mean, grads, 1 - self.beta1)
-        torch._foreach_mul_(self.square, self.beta2)
-        torch._foreach_addcmul_(self.square, grads, grads, 1 - self.beta2)
+        _average_squares(self.square, grads, self.beta2)
         root = torch._foreach_sqrt(self.square)
         torch._foreach_add_(root, self.eps)
         rate = self.lr * math.sqrt(1 - self.beta2**t) / (1 - self.beta1**t)
@@ -177,6 +179,13 @@ class SharedAdam(Optimizer):
     def state_dict(self) -> dict[str, list[Tensor]]:
         """Return the number of steps and the averages."""
         return {"steps": [self.steps], "mean": self.mean, "square": self.square}
+
+
+def _average_squares(averages: list[Tensor], grads: list[Tensor], decay: float, scale: float = 1.0) -> None:
+    """Take the squares of ``scale d`` into the running means of squares, which stay at `_LEAST_SQUARE` or above."""
+    torch._foreach_mul_(averages, decay)
+    torch._foreach_addcmul_(averages, grads, grads, (1 - decay) * scale**2)
+    torch._foreach_clamp_min_(averages, _LEAST_SQUARE)
 
 
 def clip_by_average_norm(grad: Tensor, most: float) -> Tensor:
