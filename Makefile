@@ -24,8 +24,8 @@ notebooks: .venv/.installed ## every notebook, headless at the smallest scale; k
 	for notebook in notebooks/*.ipynb; do \
 		echo "$$notebook" && $(BIN)/python -m workbench notebook "$$notebook" || exit 1; done
 
-lab: .venv/.installed ## open the first notebook in JupyterLab, on loopback, with a token
-	$(BIN)/jupyter lab --ServerApp.ip=127.0.0.1 notebooks/01_first_study.ipynb
+lab: .venv/.installed ## open the first notebook in JupyterLab, on loopback, with a token; as root with LAB=--allow-root
+	$(BIN)/jupyter lab --ServerApp.ip=127.0.0.1 $(LAB) notebooks/01_first_study.ipynb
 
 tools: ## Chromium and node for the tests of what runs in a page, installed where that takes no password
 	@.ci/tools
