@@ -71,6 +71,7 @@ SET = "UPDATE events SET data = '{}' WHERE kind = '{}'"
 NONSENSE = {
     "deep JSON": f"UPDATE events SET data = '{DEEP}' WHERE seq = 3",
     "a hold without a span": EVENT + """'decision', 77, 0, 0, '{"verdict": "hold"}')""",
+    "a decision without a trial": EVENT + """'decision', NULL, 0, 0, '{"verdict": "stop"}')""",
     "a run without a trial": EVENT + """'run', NULL, 0, 0, '{"config": {}, "parent": null, "seed": 0}')""",
     "a score that is text": SET.format('{"score": "1e9", "checkpoint": ""}', "phase_ended"),
     "a phase of 10^11": "UPDATE events SET phase = 100000000000 WHERE kind = 'phase_started'",
