@@ -12,7 +12,7 @@ import pytest
 from tests.knowledge.studies import a_study
 from workbench.core.errors import DatabaseError, InvalidInput
 from workbench.core.protocols import Event, Kind
-from workbench.knowledge import KnowledgeBase, StudyLog, backup, check, repair
+from workbench.knowledge import KnowledgeBase, StudyLog, backup, check, repair, schema
 from workbench.knowledge.check import out_of_order
 
 
@@ -135,6 +135,44 @@ def test_a_backup_taken_while_the_log_grows_is_whole(db, tmp_path) -> None:
     with pytest.raises(InvalidInput, match="exists"):
         backup(db, copies[0])
     assert not list(tmp_path.glob(".*part"))
+
+
+def test_a_study_goes_on_in_a_backup_beside_whoever_reads_it(db, tmp_path, monkeypatch) -> None:
+    write(db, "one", a_study()[:9])
+    copy = backup(db, tmp_path / "copy.db")
+    assert not list(tmp_path.glob("copy.db-*"))
+    monkeypatch.setattr(schema, "_WAIT_S", 0)
+    with closing(StudyLog(copy, "one", {}, resume=True)) as log, KnowledgeBase(copy) as kb:
+        kb._connection.execute("BEGIN")  # as a viewer does for as long as it reads
+        assert kb["one"].events() == a_study()[:9]
+        log.append(a_study()[9:])
+        kb._connection.execute("COMMIT")
+        assert kb["one"].events() == a_study()
+
+
+def test_a_write_that_was_interrupted_is_told_and_taken_back(db, tmp_path) -> None:
+    write(db, "one", a_study())
+    torn = tmp_path / "torn.db"
+    with closing(sqlite3.connect(backup(db, tmp_path / "copy.db"), isolation_level=None)) as driver:
+        for statement in ("PRAGMA cache_size = 1", "PRAGMA cache_spill = 1", "BEGIN"):
+            driver.execute(statement)
+        driver.execute("UPDATE events SET data = ?", ("x" * 20_000,))  # too much to be kept in memory
+        for end in ("", "-journal"):
+            shutil.copy(tmp_path / f"copy.db{end}", f"{torn}{end}")
+        driver.execute("ROLLBACK")
+    for look in (KnowledgeBase, check):
+        with pytest.raises(DatabaseError, match=f"a write to {torn} was interrupted: run workbench repair"):
+            look(torn)
+    assert [str(found) for found in repair(torn)] == [f"a write to {torn} was interrupted (repair mends this)"]
+    with KnowledgeBase(torn) as kb:
+        assert kb["one"].events() == a_study()
+
+
+def test_repair_marks_the_end_of_a_driver_that_died_at_the_last_that_it_logged(db) -> None:
+    write(db, "one", [*a_study()[:9], Event(Kind.PROGRESS, 7.5, 0, 0, 0, {"metrics": {"pps": 1.0}})])
+    repair(db)
+    with KnowledgeBase(db) as kb:
+        assert kb["one"].events()[-1].at == 7.5
 
 
 def test_a_backup_whose_checkpoints_would_be_the_original_s_is_refused(db, tmp_path) -> None:
