@@ -109,6 +109,12 @@ SCHEMES = {
         "CREATE TRIGGER better AFTER INSERT ON events BEGIN "
         "UPDATE events SET data = replace(data, '0.5', '9.5') WHERE seq = NEW.seq; END"
     ],
+    "a trigger called as SQLite calls its own": [
+        "CREATE TRIGGER better AFTER INSERT ON events BEGIN SELECT 1; END",
+        "PRAGMA writable_schema = ON",
+        "UPDATE sqlite_master SET name = 'sqlite_better', sql = replace(sql, 'better', 'sqlite_better') "
+        "WHERE name = 'better'",
+    ],
     "a column that is computed": ["ALTER TABLE studies ADD COLUMN more TEXT AS (upper(name))"],
     "a table of its own": ["CREATE TABLE more (a)"],
     "an index less": ["DROP INDEX metrics_by_name"],
@@ -165,6 +171,22 @@ def test_a_read_only_mount_can_be_read(db) -> None:
         _read_as_nobody(Path(shutil.copy(db, folder)))
     finally:
         shutil.rmtree(folder)
+
+
+def test_a_read_only_mount_of_a_file_that_was_being_written_shows_nothing_old(db) -> None:
+    if os.getuid():
+        pytest.skip("becoming another user needs root")
+    with tempfile.TemporaryDirectory() as place, closing(StudyLog(db, "one", SPEC, resume=True)) as log:
+        log.append([Event(Kind.STUDY_RESUMED, 10.0)])
+        Path(place).chmod(0o755)
+        for end in ("", "-wal"):  # what was logged last stands in the second
+            Path(shutil.copy(f"{db}{end}", place)).chmod(0o644)
+        os.seteuid(65534)
+        try:
+            with pytest.raises(WorkbenchError), KnowledgeBase(Path(place, db.name)) as kb:
+                kb["one"].events()
+        finally:
+            os.seteuid(0)
 
 
 def _read_as_nobody(db: Path) -> None:
