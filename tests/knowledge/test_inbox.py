@@ -150,6 +150,14 @@ def test_a_clone_s_hyperparameters_are_of_the_study_s_space(tmp_path, changes, s
         assert re.search(says, answer.data["why"])
 
 
+def test_requests_are_taken_in_the_order_they_were_sent_though_the_clock_is_set_back(tmp_path, monkeypatch) -> None:
+    StudyLog(tmp_path / "kb.db", "one", {}).close()
+    for now in (5, 5, 5, 4, 3, 3):
+        monkeypatch.setattr("time.time_ns", lambda now=now: now)
+        send(tmp_path / "kb.db", "one", "scale", nodes=now)
+    assert [request.data["nodes"] for request in Inbox(tmp_path / "kb.db", "one")()] == [5, 5, 5, 4, 3, 3]
+
+
 def test_a_note_that_comes_while_another_is_written_down_is_not_left_waiting(tmp_path, monkeypatch) -> None:
     db, real = tmp_path / "kb.db", Inbox.waiting
     StudyLog(db, "one", {}).close()

@@ -4,8 +4,8 @@ import pytest
 
 from tests.knowledge.studies import a_study
 from workbench.core.protocols import Event, Kind
-from workbench.knowledge import Controls, KnowledgeBase, StudyLog, check
-from workbench.knowledge.inbox import inbox_path, send
+from workbench.knowledge import Controls, Inbox, KnowledgeBase, StudyLog, check
+from workbench.knowledge.inbox import inbox_path, send, settle
 
 
 @pytest.fixture
@@ -66,3 +66,24 @@ def test_the_driver_answers_where_there_is_one_and_other_requests_wait_for_it(db
     Controls(db, "one").tag("better", 0)
     assert frames(db).tags["tag"].tolist() == ["good", "better"]
     assert len(list(inbox_path(db, "one").iterdir())) == 1  # the wish to stop
+
+
+def test_a_note_that_was_answered_by_somebody_who_died_before_removing_it_is_not_answered_again(db):
+    send(db, "one", "note", text="once")
+    (file,) = inbox_path(db, "one").iterdir()
+    request = file.read_bytes()
+    settle(db, "one")
+    file.write_bytes(request)
+    settle(db, "one")
+    assert frames(db).notes["text"].tolist() == ["once"]
+    assert list(inbox_path(db, "one").iterdir()) == []
+
+
+def test_a_request_is_not_taken_before_it_is_whole(db, monkeypatch):
+    def cut_short(*_: object) -> None:
+        raise OSError("the power went")
+
+    monkeypatch.setattr("os.replace", cut_short)
+    with pytest.raises(OSError, match="the power went"):
+        send(db, "one", "note", text="half")
+    assert list(Inbox(db, "one")()) == []
