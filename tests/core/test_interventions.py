@@ -80,6 +80,15 @@ def test_a_stopped_trial_is_heard_of_no_more_and_its_slot_is_used_at_once() -> N
     assert [phases(log, t) for t in (1, 2, 3)] == [[0, 1, 2, 3]] * 3
 
 
+def test_a_request_that_is_seen_again_is_answered_once() -> None:
+    log = MemoryLog()
+    executor = SimulatedExecutor(RandomTimes(3), VirtualCluster(2))
+    executor.open(0.0)
+    wish = Request("r1", "clone", 0, {"phases": 1})
+    assert drive(copy.deepcopy(FULL), executor, log, inbox=lambda: [wish, wish] if ended(1)(log) else [])
+    assert answers(log) == [("clone", True)]
+
+
 def test_a_paused_trial_ends_its_phase_and_waits_until_it_is_resumed() -> None:
     log = run(copy.deepcopy(FULL), (ended(1), "pause", 0), (ended(13), "resume", 0))
     assert answers(log) == [("pause", True), ("resume", True)]
