@@ -150,6 +150,26 @@ def test_a_clone_s_hyperparameters_are_of_the_study_s_space(tmp_path, changes, s
         assert re.search(says, answer.data["why"])
 
 
+@pytest.mark.parametrize(
+    "content",
+    [
+        '{"action": "stop", "trial": true}',
+        '{"action": "scale", "data": {"nodes": NaN}}',
+        '{"action": "note", "data": {"text": "%s"}}' % ("x" * (1 << 16)),
+        '{"action": "note", "data": {"text": "\\ud800"}}',
+        '{"action": "note", "data": ["x"]}',
+        '{"action": 1}',
+    ],
+    ids=["truth", "NaN", "large", "surrogate", "list", "number"],
+)
+def test_what_makes_no_request_is_one_that_will_be_refused(tmp_path, content) -> None:
+    inbox_path(tmp_path / "kb.db", "one").mkdir()
+    (inbox_path(tmp_path / "kb.db", "one") / "odd.json").write_text(content)
+    (request,) = Inbox(tmp_path / "kb.db", "one")()
+    assert request.action.startswith("unreadable request")
+    assert (request.id, request.trial, request.data) == ("odd", None, {})
+
+
 def test_requests_are_taken_in_the_order_they_were_sent_though_the_clock_is_set_back(tmp_path, monkeypatch) -> None:
     StudyLog(tmp_path / "kb.db", "one", {}).close()
     for now in (5, 5, 5, 4, 3, 3):

@@ -79,6 +79,21 @@ def test_a_note_that_was_answered_by_somebody_who_died_before_removing_it_is_not
     assert list(inbox_path(db, "one").iterdir()) == []
 
 
+def test_a_note_that_a_driver_answered_and_left_behind_meanwhile_is_not_answered_again(db, monkeypatch):
+    request = send(db, "one", "note", text="once")
+
+    def after_another(path, study, spec, *, resume):
+        log = StudyLog(path, study, spec, resume=resume)
+        answer = {"request": request, "action": "note", "by": "person", "text": "once", "accepted": True}
+        log.append([Event(Kind.INTERVENTION, 30.0, data=answer)])
+        log.close()
+        return StudyLog(path, study, spec, resume=resume)
+
+    monkeypatch.setitem(settle.__globals__, "StudyLog", after_another)
+    settle(db, "one")
+    assert frames(db).notes["text"].tolist() == ["once"]
+
+
 def test_a_request_is_not_taken_before_it_is_whole(db, monkeypatch):
     def cut_short(*_: object) -> None:
         raise OSError("the power went")
