@@ -204,6 +204,19 @@ def test_a_paused_study_begins_nothing_until_it_is_resumed() -> None:
     assert Counter(e.kind for e in log)[Kind.PHASE_ENDED] == 16
 
 
+def test_a_study_that_is_paused_twice_runs_each_phase_once() -> None:
+    turns = []
+
+    def after(n):
+        return lambda log: turns.append(n) or len(turns) > n
+
+    wishes = [(ended(3), "pause study", None), (after(10), "resume study", None)]
+    log = run(copy.deepcopy(FULL), *wishes, (ended(7), "pause study", None), (after(30), "resume study", None))
+    assert [accepted for _, accepted in answers(log)] == [True] * 4
+    each = [(e.trial, e.phase) for e in log if e.kind is Kind.PHASE_STARTED]
+    assert sorted(each) == [(trial, phase) for trial in range(4) for phase in range(4)]
+
+
 def test_a_trial_set_aside_and_resumed_while_the_study_is_paused_runs_each_phase_once() -> None:
     turns = []
 
