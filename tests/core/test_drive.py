@@ -99,6 +99,16 @@ def test_a_run_is_logged_before_the_executor_hears_of_it() -> None:
     assert drive(Barrier(Verdict.PAUSE), executor, log)
 
 
+def test_the_cluster_is_asked_for_as_many_slots_as_trials_could_use_now() -> None:
+    wanted, log = [], MemoryLog()
+    executor = SimulatedExecutor(RandomTimes(1), VirtualCluster(1))
+    executor.open(0.0)
+    executor.want = lambda slots: wanted.append((slots, Ledger(log).n_in(TrialState.PAUSED)))
+    assert drive(Barrier(Verdict.PAUSE), executor, log)
+    assert {(3, 0), (3, 1), (3, 2)} <= set(wanted)  # those that the scheduler has paused among them
+    assert wanted[-1] == (1, 0)
+
+
 class Duel:
     """Two trials; the first pauses after its second phase, the second's first report settles its fate."""
 

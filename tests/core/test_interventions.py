@@ -217,6 +217,19 @@ def test_a_study_that_is_paused_twice_runs_each_phase_once() -> None:
     assert sorted(each) == [(trial, phase) for trial in range(4) for phase in range(4)]
 
 
+def test_a_trial_that_is_stopped_while_the_study_is_paused_does_not_go_on_with_it() -> None:
+    turns = []
+
+    def after(n):
+        return lambda log: turns.append(n) or len(turns) > n
+
+    wishes = [(ended(3), "pause study", None), (after(10), "stop", 0), (after(20), "resume study", None)]
+    log = run(copy.deepcopy(FULL), *wishes)
+    assert [accepted for _, accepted in answers(log)] == [True] * 3
+    assert len(phases(log, 0)) < 4
+    assert [phases(log, trial) for trial in (1, 2, 3)] == [[0, 1, 2, 3]] * 3
+
+
 def test_a_trial_set_aside_and_resumed_while_the_study_is_paused_runs_each_phase_once() -> None:
     turns = []
 

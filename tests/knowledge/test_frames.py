@@ -129,6 +129,12 @@ def test_a_driver_that_died_leaves_no_span_open_once_another_takes_up() -> None:
     assert frames.slots["lost_s"].tolist() == [5.0, 5.0]
 
 
+def test_each_stretch_of_a_slot_s_life_ends_when_it_was_lost() -> None:
+    events = [*a_study()[:10], Event(Kind.SLOT_LOST, 3.0, slot=0, data={"node": "a"}), Event(Kind.STUDY_RESUMED, 5.0)]
+    slots = frames_of(events).slots
+    assert slots[["slot", "joined_s", "lost_s"]].to_numpy().tolist() == [[0, 0.0, 1.0], [1, 0.0, 5.0], [0, 2.0, 3.0]]
+
+
 HELD_TO = [
     Event(Kind.TRIAL_STOPPED, 5.0, 0, 0, data={"by": "person"}),
     Event(Kind.TRIAL_FAILED, 5.0, 0, 0, data={"error": "its worker died"}),
