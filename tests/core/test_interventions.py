@@ -152,6 +152,16 @@ def test_a_clone_takes_no_slot_from_those_that_the_scheduler_s_trials_could_use(
     assert (wanted[0], wanted[-1]) == (4, 6)
 
 
+def test_no_slot_is_asked_for_to_begin_trials_on_while_a_study_is_paused() -> None:
+    wanted, log, turns = [], MemoryLog(), iter(range(20))
+    executor = SimulatedExecutor(RandomTimes(3), VirtualCluster(1))
+    executor.open(0.0)
+    executor.want = wanted.append
+    person = Person(log, (ended(1), "pause study", None))
+    drive(copy.deepcopy(FULL), executor, log, inbox=person, stop=lambda: next(turns, None) is None)
+    assert (wanted[0], wanted[-1]) == (4, 1)
+
+
 def test_a_clone_has_what_applies_after_the_change_and_no_more() -> None:
     momentum = {"optimizer": ["sgd", "nesterov"]}
     space = Space(
