@@ -227,6 +227,15 @@ def test_a_study_that_is_paused_twice_runs_each_phase_once() -> None:
     assert sorted(each) == [(trial, phase) for trial in range(4) for phase in range(4)]
 
 
+def test_a_paused_study_in_which_nothing_runs_any_more_is_not_over() -> None:
+    turns = []
+    later = lambda log: turns.append(len(log)) or len(turns) > 10  # noqa: E731
+    wishes = [(ended(1), "pause study", None), (later, "resume study", None)]
+    log = run(FullRuns(RandomSearcher(SPACE), 5, 1), *wishes)
+    assert answers(log) == [("pause study", True), ("resume study", True)]
+    assert [phases(log, trial) for trial in range(5)] == [[0]] * 5
+
+
 def test_a_trial_that_is_stopped_while_the_study_is_paused_does_not_go_on_with_it() -> None:
     turns = []
 
