@@ -128,8 +128,8 @@ def test_a_trial_that_is_over_can_be_extended_without_the_scheduler_hearing_of_i
         if e.trial == 1 and e.kind is Kind.PHASE_ENDED
     ]
     assert phases(log, 1) == [*before, before[-1] + 1, before[-1] + 2]
-    modes = [e.data["mode"] for e in log if e.kind is Kind.DECISION and e.trial == 1]
-    assert modes[-2:] == ["extended", "extended"]
+    reasons = [(e.data["mode"], e.data.get("phases_left")) for e in log if e.kind is Kind.DECISION and e.trial == 1]
+    assert reasons[-2:] == [("extended", 1), ("extended", None)]
 
 
 def test_a_clone_runs_on_its_own_with_the_edited_config() -> None:

@@ -9,7 +9,7 @@ from types import SimpleNamespace
 
 import pytest
 
-from tests.knowledge.studies import a_study
+from tests.knowledge.studies import RUN, a_study
 from workbench.core.errors import DatabaseError, InvalidInput
 from workbench.core.protocols import Event, Kind
 from workbench.knowledge import KnowledgeBase, StudyLog, backup, check, repair, schema
@@ -94,10 +94,31 @@ def test_metrics_that_belong_to_nothing_are_found_and_removed(db) -> None:
         (lambda e: [*e[:-1], Event(Kind.PHASE_STARTED, 9.0, 1, 1, 1), e[-1]], "after the trial was over"),
         (lambda e: [*e, Event(Kind.STUDY_ENDED, 1.0)], "back in time"),
         (lambda e: [*e[:3], Event(Kind.RUN, 0.0, 5, 1, data={"config": {}, "parent": 4, "seed": 0}), *e[3:]], "parent"),
+        (
+            lambda e: [*e[:6], *e[7:]],
+            "event 12 (phase_ended, trial 1, phase 0) was not the phase due, 0",
+        ),  # never begun
+        (
+            lambda e: [*e[:16], Event(Kind.RUN, 6.0, 0, 0, data={**RUN, "parent": 0}), *e[16:]],
+            "was not the phase due, 1",
+        ),
     ],
 )
 def test_every_break_of_the_order_is_named(change, says) -> None:
     assert any(says in line for line in out_of_order(change(a_study())))
+
+
+def test_what_befalls_other_trials_and_slots_may_be_logged_a_little_late() -> None:
+    late = [Event(Kind.SLOT_JOINED, 3.5, slot=2, data={"node": "c"}), Event(Kind.PHASE_STARTED, 4.5, 1, 0, 1)]
+    assert list(out_of_order([*a_study()[:6], Event(Kind.INTERVENTION, 5.0, data={"accepted": False}), *late])) == []
+
+
+def test_a_damaged_study_hides_nothing_of_the_next(db) -> None:
+    write(db, "one", a_study())
+    write(db, "two", a_study()[:9])
+    with closing(sqlite3.connect(db)) as connection, connection:
+        connection.execute("UPDATE events SET kind = 'party' WHERE seq = 2")
+    assert [(found.study, found.repairable) for found in check(db)] == [("one", False), ("two", True)]
 
 
 def test_a_damaged_file_is_found(db) -> None:
@@ -151,7 +172,7 @@ def test_a_study_goes_on_in_a_backup_beside_whoever_reads_it(db, tmp_path, monke
 
 
 def test_a_write_that_was_interrupted_is_told_and_taken_back(db, tmp_path) -> None:
-    write(db, "one", a_study())
+    write(db, "one", a_study()[:9])
     torn = tmp_path / "torn.db"
     with closing(sqlite3.connect(backup(db, tmp_path / "copy.db"), isolation_level=None)) as driver:
         for statement in ("PRAGMA cache_size = 1", "PRAGMA cache_spill = 1", "BEGIN"):
@@ -163,9 +184,12 @@ def test_a_write_that_was_interrupted_is_told_and_taken_back(db, tmp_path) -> No
     for look in (KnowledgeBase, check):
         with pytest.raises(DatabaseError, match=f"a write to {torn} was interrupted: run workbench repair"):
             look(torn)
-    assert [str(found) for found in repair(torn)] == [f"a write to {torn} was interrupted (repair mends this)"]
+    assert [str(found) for found in repair(torn)] == [
+        f"a write to {torn} was interrupted (repair mends this)",
+        "study 'one': its driver died without a word: resume it (repair mends this)",
+    ]
     with KnowledgeBase(torn) as kb:
-        assert kb["one"].events() == a_study()
+        assert kb["one"].events()[:-1] == a_study()[:9]
 
 
 def test_repair_marks_the_end_of_a_driver_that_died_at_the_last_that_it_logged(db) -> None:
@@ -197,7 +221,11 @@ def test_a_backup_takes_up_nothing_that_another_database_left(db, tmp_path) -> N
     shutil.copy(left, f"{target}-wal")
     with pytest.raises(InvalidInput, match=r"copy\.db-wal is left of another database: delete it"):
         backup(db, target)
-    Path(f"{target}-wal").unlink()
+    Path(f"{target}-wal").rename(f"{target}-journal")
+    with pytest.raises(InvalidInput, match=r"copy\.db-journal is left of another database: delete it"):
+        backup(db, target)
+    Path(f"{target}-journal").unlink()
+    target.with_name(".copy.db.part").write_text("left of a backup that was killed")
     with KnowledgeBase(backup(db, target)) as kb:
         assert list(kb) == ["one"]
 

@@ -164,6 +164,17 @@ def test_a_request_s_row_has_what_was_asked_and_by_whom() -> None:
     assert row == {**expected, "data": {"phases": 2}}
 
 
+def test_a_hyperparameter_called_as_a_column_is_in_an_older_log_takes_no_column_s_place() -> None:
+    frames = frames_of([Event(Kind.RUN, 0.0, 0, 0, data={**RUN, "config": {"lr": 0.1, "error": "l1", "phases": 9}})])
+    assert pd.isna(frames.trials["error"].item())
+    assert frames.trials["phases"].item() == 0
+
+
+def test_the_time_of_a_phase_that_a_person_stopped_was_neither_lost_nor_used_to_its_end() -> None:
+    spans = frames_of([*a_study()[:11], Event(Kind.TRIAL_STOPPED, 3.0, 0, 0, data={"by": "person"})]).spans
+    assert spans[["trial", "ended_s", "outcome"]].iloc[-1].tolist() == [0, 3.0, "stopped"]
+
+
 HELD_TO = [
     Event(Kind.TRIAL_STOPPED, 5.0, 0, 0, data={"by": "person"}),
     Event(Kind.TRIAL_FAILED, 5.0, 0, 0, data={"error": "its worker died"}),
