@@ -1,5 +1,6 @@
 import itertools
 import json
+from datetime import datetime
 
 import pandas as pd
 import pytest
@@ -35,6 +36,19 @@ def test_a_recorded_study_reads_as_it_did(db, tmp_path) -> None:
     assert (frames.metrics["name"] != "pps").sum() == 4  # shorter curves are kept whole
     about = json.loads((tmp_path / "out" / "provenance.json").read_text())
     assert (about["name"], about["spec"], about["note"], about["measured"]) == ("one", {"seed": 3}, "a test", True)
+
+
+def test_a_recording_tells_when_it_began_and_whether_anything_was_measured(tmp_path) -> None:
+    log = StudyLog(tmp_path / "kb.db", "one", {})
+    log.append([Event(Kind.STUDY_STARTED, 0.0, data={"simulated": True})])
+    recording = Recording.open(record(tmp_path / "kb.db", "one", tmp_path / "out"))
+    with KnowledgeBase(tmp_path / "kb.db") as kb:
+        began = kb["one"].created_unix
+        assert kb["one"].frames().state == "running"
+    log.close()
+    assert recording.provenance["measured"] is False
+    assert 0 <= began - datetime.fromisoformat(recording.provenance["started"]).timestamp() < 1
+    assert recording.frames().state == "abandoned"  # nobody drives what is recorded
 
 
 @pytest.mark.parametrize("unscored", [37, 800])

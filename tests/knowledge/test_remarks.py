@@ -6,6 +6,7 @@ from tests.knowledge.studies import a_study
 from workbench.core.protocols import Event, Kind
 from workbench.knowledge import Controls, Inbox, KnowledgeBase, StudyLog, check
 from workbench.knowledge.inbox import inbox_path, send, settle
+from workbench.knowledge.remarks import tags_of
 
 
 @pytest.fixture
@@ -40,6 +41,12 @@ def test_what_is_written_on_a_study_that_nobody_drives_stands_in_its_log_at_once
     assert list(inbox_path(db, "one").iterdir()) == []
 
 
+def test_a_tag_is_as_old_as_it_was_put_on_first_unless_it_was_taken_off_since(db):
+    said = [("tag", 1.0), ("tag", 2.0), ("untag", 3.0), ("tag", 4.0)]
+    rows = [{"action": a, "accepted": True, "trial": 0, "data": {"tag": "good"}, "at_s": at} for a, at in said]
+    assert [tags_of(rows[:n]) for n in (2, 3, 4)] == [{0: {"good": 1.0}}, {}, {0: {"good": 4.0}}]
+
+
 @pytest.mark.parametrize("tag", ["", "two words", "a,b", "a:b", "lr>1", "-no", "x" * 41, "a\x00"])
 def test_a_tag_is_a_word_that_the_filter_can_name(db, tag):
     Controls(db, "one").tag(tag, 0)
@@ -51,6 +58,7 @@ def test_what_makes_no_sense_is_refused_in_the_log(db):
     controls = Controls(db, "one")
     controls.note(" ", 0)
     controls.note("x", 99)
+    assert frames(db).notes.empty
     asked = frames(db).interventions
     assert asked["accepted"].tolist() == [False, False]
     assert "there is no trial 99" in asked["why"].iloc[1]
