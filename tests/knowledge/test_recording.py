@@ -81,10 +81,17 @@ def test_nothing_is_overwritten_and_nothing_half_written(db, tmp_path) -> None:
 def test_a_recording_names_no_folder_of_the_machine_it_came_from(tmp_path) -> None:
     said = ["/usr/bin/workbench", "run", "--db=/home/me/runs/kb.db", "--out", "/home/me/out/", "a/b.toml"]
     log = StudyLog(tmp_path / "kb.db", "one", {})
-    log.append([Event(Kind.STUDY_STARTED, 0.0, data={"argv": said})])
+    log.append([Event(Kind.STUDY_STARTED, 0.0, data={"argv": said, "checkpoints": "/home/me/checkpoints"})])
+    log.append([Event(Kind.RUN, 0.0, 0, 0, data=RUN), Event(Kind.PHASE_STARTED, 0.0, 0, 0, 0)])
+    log.append([Event(Kind.TRIAL_FAILED, 1.0, 0, 0, 0, {"error": "died", "traceback": 'File "/home/me/train.py"'})])
     log.close()
-    (began,) = Recording.open(record(tmp_path / "kb.db", "one", tmp_path / "out")).events()
+    recording = Recording.open(record(tmp_path / "kb.db", "one", tmp_path / "out"))
+    began, *_, failed = recording.events()
     assert began.data["argv"] == ["workbench", "run", "--db=kb.db", "--out", "out", "a/b.toml"]
+    assert recording.provenance["drivers"] == [began.data]
+    assert failed.data == {"error": "died"}
+    for file in (tmp_path / "out").iterdir():
+        assert b"/home/me" not in file.read_bytes()
 
 
 @pytest.mark.parametrize("about", ["[]", "null", '{"format": "1"}', '{"format": 1, "name": "one"}', "[" * 100_000])
