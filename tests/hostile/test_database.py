@@ -247,11 +247,18 @@ def test_words_that_a_sheet_would_run_are_exported_as_words(tmp_path) -> None:
     def spoiled(event: Event) -> Event:
         if event.kind is not Kind.RUN:
             return event
-        config = {**event.data["config"], "=1+1": "=HYPERLINK(1)", "sign": "-1", "number": -1.5}
+        config = {
+            **event.data["config"],
+            "=1+1": "=HYPERLINK(1)",
+            "sign": "-1",
+            "tab": "\t=1",
+            "at": "@a",
+            "number": -1.5,
+        }
         return Event(event.kind, event.at, event.trial, event.phase, event.slot, {**event.data, "config": config})
 
     frames_of([spoiled(event) for event in a_study()]).export(tmp_path)
     table = pd.read_csv(tmp_path / "trials.csv")
     assert set(table["'=1+1"]) == {"'=HYPERLINK(1)"}
-    assert set(table["sign"]) == {"'-1"}
+    assert [set(table[name]) for name in ("sign", "tab", "at")] == [{"'-1"}, {"'\t=1"}, {"'@a"}]
     assert set(table["number"]) == {-1.5}
