@@ -54,6 +54,13 @@ def test_a_tag_is_a_word_that_the_filter_can_name(db, tag):
     assert "a tag is one word" in frames(db).interventions["why"].iloc[-1]
 
 
+def test_the_longest_note_is_kept_whole_and_a_longer_one_refused(db):
+    for length in (2000, 2001):
+        Controls(db, "one").note("x" * length)
+    assert frames(db).notes["text"].tolist() == ["x" * 2000]
+    assert "a note is 1 to 2000 characters" in frames(db).interventions["why"].iloc[-1]
+
+
 def test_what_makes_no_sense_is_refused_in_the_log(db):
     controls = Controls(db, "one")
     controls.note(" ", 0)
