@@ -9,9 +9,10 @@ from tests.support import SPACE, MemoryLog, RandomTimes
 from workbench.algos.search import PBT, FullRuns, HyperTrick, InformedSearcher, ListSearcher, RandomSearcher, Seeded
 from workbench.core.domains import Choice, LogUniform, Uniform
 from workbench.core.drive import drive, replay
-from workbench.core.interventions import Request
+from workbench.core.interventions import Request, judge
 from workbench.core.ledger import Ledger, TrialState
-from workbench.core.protocols import Kind
+from workbench.core.protocols import Event, Kind
+from workbench.core.seeds import trial_seed
 from workbench.core.space import Space
 from workbench.knowledge.check import out_of_order
 from workbench.simulation.cluster import VirtualCluster
@@ -140,6 +141,26 @@ def test_a_clone_runs_on_its_own_with_the_edited_config() -> None:
     assert clone.data["config"] == {**next(e for e in log if e.kind is Kind.RUN).data["config"], "lr": 0.005}
     assert phases(log, 4) == [0, 1]
     assert [phases(log, t) for t in range(4)] == [[0, 1, 2, 3]] * 4
+
+
+def judged(request: Request) -> list[Event]:
+    """Answered in a study of seed 7 and three phases: trial 1 repeats 0 with another seed, and 2 has failed."""
+    run = {"config": {"lr": 0.1}, "parent": None, "seed": 0}
+    events = [Event(Kind.RUN, 0.0, trial, 0, data={**run, "candidate": 2 * (trial == 2)}) for trial in range(3)]
+    ledger = Ledger([*events, Event(Kind.TRIAL_FAILED, 1.0, 2, 0, data={"error": "diverged"})])
+    return judge(request, ledger, at=2.0, first_clone=5, n_phases=3, study_seed=7, scale=lambda nodes: None)
+
+
+def test_a_confirmation_repeats_its_candidate_with_a_fresh_seed_over_all_phases() -> None:
+    answer, clone = judged(Request("r", "clone", 1, {"confirms": True}))
+    assert answer.data["accepted"]
+    assert (clone.trial, clone.data["seed"], clone.data["own_phases"]) == (5, trial_seed(7, 5), 3)
+    assert (clone.data["confirms"], clone.data["candidate"], clone.data["clone_of"]) == (True, 0, 1)
+
+
+def test_a_trial_that_has_failed_cannot_be_extended() -> None:
+    (answer,) = judged(Request("r", "extend", 2, {"phases": 1}))
+    assert answer.data["why"].startswith("trial 2 is failed: only a trial that was stopped or has finished")
 
 
 def test_a_clone_takes_no_slot_from_those_that_the_scheduler_s_trials_could_use() -> None:
