@@ -135,7 +135,20 @@ def test_the_schemas_own_functions_are_not_trusted(db) -> None:
         assert kb._connection.execute("PRAGMA cell_size_check").fetchone() == (1,)
 
 
-NAMES = ["/etc", "../outside", "..", ".hidden", "a\x1b[2Jb", "a\x9bb", "", "a\nb", "left\u202eright", "x" * 101]
+NAMES = [
+    "/etc",
+    "../outside",
+    "..",
+    ".hidden",
+    "a\x1b[2Jb",
+    "a\x9bb",
+    "",
+    "a\nb",
+    "left\u202eright",
+    "x" * 101,
+    "a\\b",
+    "字" * 67,
+]
 
 
 @pytest.mark.parametrize("name", NAMES)

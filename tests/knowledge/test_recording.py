@@ -78,6 +78,21 @@ def test_nothing_is_overwritten_and_nothing_half_written(db, tmp_path) -> None:
     assert sorted(p.name for p in tmp_path.iterdir() if "kb.db" not in p.name) == ["out"]
 
 
+def test_a_recording_that_fails_leaves_nothing_and_takes_up_nothing_that_was_left(db, tmp_path, monkeypatch) -> None:
+    def fails(*_: object) -> None:
+        raise OSError("no space left on device")
+
+    with monkeypatch.context() as patched:
+        patched.setitem(record.__globals__, "_thinned", fails)
+        with pytest.raises(OSError, match="no space left"):
+            record(db, "one", tmp_path / "out")
+    assert not list(tmp_path.glob("*out*")) + list(tmp_path.glob(".*out*"))
+    (tmp_path / ".out.part").mkdir()
+    (tmp_path / ".out.part" / "left").touch()
+    names = {path.name for path in record(db, "one", tmp_path / "out").iterdir()}
+    assert names == {"events.parquet", "metrics.parquet", "provenance.json"}
+
+
 def test_a_recording_names_no_folder_of_the_machine_it_came_from(tmp_path) -> None:
     said = ["/usr/bin/workbench", "run", "--db=/home/me/runs/kb.db", "--out", "/home/me/out/", "a/b.toml"]
     log = StudyLog(tmp_path / "kb.db", "one", {})
