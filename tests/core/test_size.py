@@ -152,6 +152,15 @@ def test_phases_left_by_hand() -> None:
     assert size.phases_left([13, 9, 7], [13, 9, 7]) == (0, 0)  # one more than there were to be
 
 
+def test_phases_expected_in_all_are_those_ended_and_the_middle_of_what_is_left(monkeypatch) -> None:
+    size, ledger = Size(expected_phases=20.0), Ledger()
+    ledger.phases_ended = 3
+    monkeypatch.setattr(ledger, "phases_left", lambda size: (2.0, 6.0))
+    assert ledger.expected_phases(size) == 7.0
+    monkeypatch.setattr(ledger, "phases_left", lambda size: None)
+    assert ledger.expected_phases(size) == 20.0
+
+
 @pytest.mark.parametrize("told", [True, False], ids=["trials expected by phase", "phases expected in all"])
 def test_phases_that_people_ask_for_are_left_besides_the_scheduler_s(told) -> None:
     size = size_of(FullRuns(RandomSearcher(SPACE), 3, 2))
