@@ -15,6 +15,7 @@ from workbench.core.errors import StudyError
 from workbench.core.protocols import Event, Kind
 from workbench.knowledge import Controls, KnowledgeBase, StudyLog, check
 from workbench.knowledge.inbox import inbox_path
+from workbench.knowledge.lock import output_path
 from workbench.study.plan import checkpoint_store
 
 SPEC = {"scheduler": {"kind": "full"}, "trainable": {"kind": "my_module:train"}, "seed": 0}
@@ -100,6 +101,7 @@ def test_delete_asks_first_and_takes_all_of_the_study_and_nothing_else(
     folder, monkeypatch, capsys, answer, agreed
 ) -> None:
     Controls("kb.db", "mine").stop(0)
+    output_path(folder / "kb.db", "mine").write_text("said by a driver of its own process")
     before = files(folder)
     options = ["--yes"] if answer is None else []
     if answer is not None:

@@ -1,10 +1,14 @@
 """Whatever a scheduler asks for or answers that makes no sense is refused, by the loop and by races alike."""
 
+import math
+
 import pytest
 
 from tests.support import RandomTimes
+from workbench.core.answers import answered, asked
 from workbench.core.errors import SchedulerError
-from workbench.core.protocols import Decision, Run, Verdict
+from workbench.core.ledger import TrialState
+from workbench.core.protocols import Decision, Report, Run, Verdict
 from workbench.simulation import simulate
 from workbench.simulation.cluster import VirtualCluster
 
@@ -46,6 +50,16 @@ def test_a_scheduler_that_asks_for_what_is_no_trial_is_told_so(wrong, said, even
             return super().ask() if not self.started else wrong
 
     refused(Mistaken(), events, said)
+
+
+@pytest.mark.parametrize("stands", [TrialState.HELD, TrialState.STOPPED, TrialState.FAILED])
+def test_a_trial_that_is_held_or_over_is_not_asked_for_again(stands) -> None:
+    with pytest.raises(SchedulerError, match=f"Two asks for trial 0, which is {stands}: "):
+        asked(Two(), lambda _: stands)
+
+
+def test_a_failed_trial_needs_no_decision() -> None:
+    assert answered({}, Two(), Report(0, 0, math.nan, failed=True), {0}) == {}
 
 
 @pytest.mark.parametrize("events", [None, []], ids=["raced", "logged"])

@@ -1,6 +1,7 @@
 """The loop's own promises: barriers, pauses, deadlocks, and what is logged before what."""
 
 import json
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -10,7 +11,7 @@ from workbench.algos.search import FullRuns, RandomSearcher
 from workbench.core.drive import drive, replay
 from workbench.core.errors import SchedulerError
 from workbench.core.ledger import Ledger, TrialState
-from workbench.core.protocols import Decision, Kind, Report, Run, Verdict
+from workbench.core.protocols import Decision, Event, Kind, Report, Run, Verdict
 from workbench.simulation.cluster import VirtualCluster
 from workbench.simulation.executor import SimulatedExecutor
 
@@ -99,6 +100,37 @@ def test_a_run_is_logged_before_the_executor_hears_of_it() -> None:
     assert drive(Barrier(Verdict.PAUSE), executor, log)
 
 
+def test_the_cluster_is_asked_for_as_many_slots_as_trials_could_use_now() -> None:
+    wanted, log = [], MemoryLog()
+    executor = SimulatedExecutor(RandomTimes(1), VirtualCluster(1))
+    executor.open(0.0)
+    executor.want = lambda slots: wanted.append((slots, Ledger(log).n_in(TrialState.PAUSED)))
+    assert drive(Barrier(Verdict.PAUSE), executor, log)
+    assert {(3, 0), (3, 1), (3, 2)} <= set(wanted)  # those that the scheduler has paused among them
+    assert wanted[-1] == (1, 0)
+
+
+@pytest.mark.parametrize(
+    ("kind", "changes"),
+    [
+        (Kind.RUN, {"trial": 1}),
+        (Kind.RUN, {"phase": 1}),
+        (Kind.RUN, {"slot": 2}),
+        (Kind.RUN, {"data": {"config": {"x": 7}, "parent": None, "seed": 0}}),
+        (Kind.RUN, {"data": {"config": {"x": 0}, "parent": 0, "seed": 0}}),
+        (Kind.DECISION, {"trial": 2}),
+        (Kind.DECISION, {"data": {"verdict": "stop", "mode": "barrier"}}),
+    ],
+)
+def test_a_log_that_another_scheduler_left_is_refused_at_the_first_difference(kind, changes) -> None:
+    _, log = driven(Barrier(Verdict.PAUSE), 2)
+    replay(Barrier(Verdict.PAUSE), log)
+    first = next(n for n, event in enumerate(log) if event.kind is kind)
+    altered = [*log[:first], replace(log[first], **changes), *log[first + 1 :]]
+    with pytest.raises(SchedulerError, match=f"replay differs at {log[first].at:.3f} s: "):
+        replay(Barrier(Verdict.PAUSE), altered)
+
+
 class Duel:
     """Two trials; the first pauses after its second phase, the second's first report settles its fate."""
 
@@ -146,6 +178,23 @@ def test_a_study_resumed_at_a_barrier_may_stop_whom_it_held() -> None:
     executor.open(last.at)
     assert drive(scheduler, executor, log, ledger=ledger)
     assert ledger.in_state(TrialState.STOPPED) == [0, 1, 2]
+
+
+def test_a_study_resumed_at_a_barrier_lets_nobody_go_on_whom_a_person_has_paused() -> None:
+    scheduler, log = Barrier(Verdict.HOLD), MemoryLog()
+    executor = SimulatedExecutor(RandomTimes(1), VirtualCluster(3))
+    executor.open(0.0)
+    drive(scheduler, executor, log, stop=lambda: any(e.kind is Kind.DECISION for e in log))
+    wish = {"action": "pause", "accepted": True}
+    ended = next(n for n, e in enumerate(log) if e.kind is Kind.PHASE_ENDED)
+    log[ended:ended] = [Event(Kind.INTERVENTION, 0.1, trial, data=wish) for trial in range(3)]
+    ledger, turns = Ledger(log), iter(range(50))
+    assert len(ledger.in_state(TrialState.HELD)) == 1
+    executor = SimulatedExecutor(RandomTimes(1), VirtualCluster(3))
+    executor.open(ledger.at)
+    drive(scheduler, executor, log, ledger=ledger, stop=lambda: next(turns, None) is None)
+    assert ledger.in_state(TrialState.SET_ASIDE) == [0, 1, 2]
+    assert not [e for e in log if e.kind is Kind.PHASE_STARTED and e.phase == 1]
 
 
 class InPairs(SimulatedExecutor):

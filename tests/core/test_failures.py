@@ -135,10 +135,13 @@ def test_errors_are_alike_by_type_and_place_or_else_by_their_words() -> None:
 
 
 def test_the_place_is_the_last_line_of_the_users_own_code() -> None:
-    with pytest.raises(json.JSONDecodeError) as told:
+    def reads() -> None:
         json.loads("{")
+
+    with pytest.raises(json.JSONDecodeError) as told:
+        reads()
     assert place_of(told.value).startswith("test_failures.py:")
-    assert place_of(told.value).endswith("in test_the_place_is_the_last_line_of_the_users_own_code")
+    assert place_of(told.value).endswith("in reads")
     assert place_of(ValueError("never raised")) == ""
 
 

@@ -9,9 +9,10 @@ from tests.support import SPACE, MemoryLog, RandomTimes
 from workbench.algos.search import PBT, FullRuns, HyperTrick, InformedSearcher, ListSearcher, RandomSearcher, Seeded
 from workbench.core.domains import Choice, LogUniform, Uniform
 from workbench.core.drive import drive, replay
-from workbench.core.interventions import Request
+from workbench.core.interventions import Request, judge
 from workbench.core.ledger import Ledger, TrialState
-from workbench.core.protocols import Kind
+from workbench.core.protocols import Event, Kind
+from workbench.core.seeds import trial_seed
 from workbench.core.space import Space
 from workbench.knowledge.check import out_of_order
 from workbench.simulation.cluster import VirtualCluster
@@ -80,6 +81,15 @@ def test_a_stopped_trial_is_heard_of_no_more_and_its_slot_is_used_at_once() -> N
     assert [phases(log, t) for t in (1, 2, 3)] == [[0, 1, 2, 3]] * 3
 
 
+def test_a_request_that_is_seen_again_is_answered_once() -> None:
+    log = MemoryLog()
+    executor = SimulatedExecutor(RandomTimes(3), VirtualCluster(2))
+    executor.open(0.0)
+    wish = Request("r1", "clone", 0, {"phases": 1})
+    assert drive(copy.deepcopy(FULL), executor, log, inbox=lambda: [wish, wish] if ended(1)(log) else [])
+    assert answers(log) == [("clone", True)]
+
+
 def test_a_paused_trial_ends_its_phase_and_waits_until_it_is_resumed() -> None:
     log = run(copy.deepcopy(FULL), (ended(1), "pause", 0), (ended(13), "resume", 0))
     assert answers(log) == [("pause", True), ("resume", True)]
@@ -119,8 +129,8 @@ def test_a_trial_that_is_over_can_be_extended_without_the_scheduler_hearing_of_i
         if e.trial == 1 and e.kind is Kind.PHASE_ENDED
     ]
     assert phases(log, 1) == [*before, before[-1] + 1, before[-1] + 2]
-    modes = [e.data["mode"] for e in log if e.kind is Kind.DECISION and e.trial == 1]
-    assert modes[-2:] == ["extended", "extended"]
+    reasons = [(e.data["mode"], e.data.get("phases_left")) for e in log if e.kind is Kind.DECISION and e.trial == 1]
+    assert reasons[-2:] == [("extended", 1), ("extended", None)]
 
 
 def test_a_clone_runs_on_its_own_with_the_edited_config() -> None:
@@ -133,6 +143,26 @@ def test_a_clone_runs_on_its_own_with_the_edited_config() -> None:
     assert [phases(log, t) for t in range(4)] == [[0, 1, 2, 3]] * 4
 
 
+def judged(request: Request) -> list[Event]:
+    """Answered in a study of seed 7 and three phases: trial 1 repeats 0 with another seed, and 2 has failed."""
+    run = {"config": {"lr": 0.1}, "parent": None, "seed": 0}
+    events = [Event(Kind.RUN, 0.0, trial, 0, data={**run, "candidate": 2 * (trial == 2)}) for trial in range(3)]
+    ledger = Ledger([*events, Event(Kind.TRIAL_FAILED, 1.0, 2, 0, data={"error": "diverged"})])
+    return judge(request, ledger, at=2.0, first_clone=5, n_phases=3, study_seed=7, scale=lambda nodes: None)
+
+
+def test_a_confirmation_repeats_its_candidate_with_a_fresh_seed_over_all_phases() -> None:
+    answer, clone = judged(Request("r", "clone", 1, {"confirms": True}))
+    assert answer.data["accepted"]
+    assert (clone.trial, clone.data["seed"], clone.data["own_phases"]) == (5, trial_seed(7, 5), 3)
+    assert (clone.data["confirms"], clone.data["candidate"], clone.data["clone_of"]) == (True, 0, 1)
+
+
+def test_a_trial_that_has_failed_cannot_be_extended() -> None:
+    (answer,) = judged(Request("r", "extend", 2, {"phases": 1}))
+    assert answer.data["why"].startswith("trial 2 is failed: only a trial that was stopped or has finished")
+
+
 def test_a_clone_takes_no_slot_from_those_that_the_scheduler_s_trials_could_use() -> None:
     wanted, log = [], MemoryLog()
     executor = SimulatedExecutor(RandomTimes(3), VirtualCluster(1))
@@ -141,6 +171,16 @@ def test_a_clone_takes_no_slot_from_those_that_the_scheduler_s_trials_could_use(
     person = Person(log, (ended(1), "clone", 0, {"phases": 1}), (ended(1), "clone", 0, {"phases": 1}))
     drive(copy.deepcopy(FULL), executor, log, inbox=person, stop=lambda: ended(2)(log))
     assert (wanted[0], wanted[-1]) == (4, 6)
+
+
+def test_no_slot_is_asked_for_to_begin_trials_on_while_a_study_is_paused() -> None:
+    wanted, log, turns = [], MemoryLog(), iter(range(20))
+    executor = SimulatedExecutor(RandomTimes(3), VirtualCluster(1))
+    executor.open(0.0)
+    executor.want = wanted.append
+    person = Person(log, (ended(1), "pause study", None))
+    drive(copy.deepcopy(FULL), executor, log, inbox=person, stop=lambda: next(turns, None) is None)
+    assert (wanted[0], wanted[-1]) == (4, 1)
 
 
 def test_a_clone_has_what_applies_after_the_change_and_no_more() -> None:
@@ -193,6 +233,41 @@ def test_a_paused_study_begins_nothing_until_it_is_resumed() -> None:
     assert not any(e.kind in (Kind.RUN, Kind.PHASE_STARTED) and e.at > log[paused].at for e in meanwhile)
     assert sum(e.kind is Kind.PHASE_ENDED for e in meanwhile) == 2  # what was under way on both slots
     assert Counter(e.kind for e in log)[Kind.PHASE_ENDED] == 16
+
+
+def test_a_study_that_is_paused_twice_runs_each_phase_once() -> None:
+    turns = []
+
+    def after(n):
+        return lambda log: turns.append(n) or len(turns) > n
+
+    wishes = [(ended(3), "pause study", None), (after(10), "resume study", None)]
+    log = run(copy.deepcopy(FULL), *wishes, (ended(7), "pause study", None), (after(30), "resume study", None))
+    assert [accepted for _, accepted in answers(log)] == [True] * 4
+    each = [(e.trial, e.phase) for e in log if e.kind is Kind.PHASE_STARTED]
+    assert sorted(each) == [(trial, phase) for trial in range(4) for phase in range(4)]
+
+
+def test_a_paused_study_in_which_nothing_runs_any_more_is_not_over() -> None:
+    turns = []
+    later = lambda log: turns.append(len(log)) or len(turns) > 10  # noqa: E731
+    wishes = [(ended(1), "pause study", None), (later, "resume study", None)]
+    log = run(FullRuns(RandomSearcher(SPACE), 5, 1), *wishes)
+    assert answers(log) == [("pause study", True), ("resume study", True)]
+    assert [phases(log, trial) for trial in range(5)] == [[0]] * 5
+
+
+def test_a_trial_that_is_stopped_while_the_study_is_paused_does_not_go_on_with_it() -> None:
+    turns = []
+
+    def after(n):
+        return lambda log: turns.append(n) or len(turns) > n
+
+    wishes = [(ended(3), "pause study", None), (after(10), "stop", 0), (after(20), "resume study", None)]
+    log = run(copy.deepcopy(FULL), *wishes)
+    assert [accepted for _, accepted in answers(log)] == [True] * 3
+    assert len(phases(log, 0)) < 4
+    assert [phases(log, trial) for trial in (1, 2, 3)] == [[0, 1, 2, 3]] * 3
 
 
 def test_a_trial_set_aside_and_resumed_while_the_study_is_paused_runs_each_phase_once() -> None:

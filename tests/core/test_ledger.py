@@ -181,3 +181,28 @@ def test_a_trial_that_went_on_in_an_older_log_though_a_person_had_paused_it_runs
     ]
     assert Ledger(log).state(0) is TrialState.RUNNING
     assert frames_of(log).trials["state"].tolist() == ["running"]
+
+
+def test_a_copy_has_the_checkpoint_that_the_scheduler_knows_of_and_a_clone_tells_whose_it_is() -> None:
+    run, parent = {"config": {"lr": 0.1}, "parent": None, "seed": 0}, {"config": {"lr": 0.2}, "parent": 0, "seed": 1}
+    log = [
+        Event(Kind.RUN, 0.0, 0, 0, data=run),
+        Event(Kind.PHASE_ENDED, 1.0, 0, 0, 0, {"score": 1.0, "checkpoint": "first"}),
+        Event(Kind.DECISION, 1.0, 0, 0, data={"verdict": "stop", "mode": "finished"}),
+        Event(Kind.INTERVENTION, 1.0, 0, data={"action": "extend", "accepted": True, "phases": 1}),
+        Event(Kind.PHASE_ENDED, 2.0, 0, 1, 0, {"score": 2.0, "checkpoint": "a person's"}),
+        Event(Kind.RUN, 2.0, 1, 1, data=parent),
+        Event(Kind.RUN, 2.0, 2, 0, data={**run, "clone_of": 0, "own_phases": 1, "by": "person"}),
+    ]
+    assert [Ledger(log[:n]).trials[0].mode for n in (3, 4)] == ["finished", None]
+    ledger = Ledger(log)
+    assert (ledger.job(1).checkpoint, ledger.trials[1].parent_phase) == ("first", 0)
+    assert (ledger.job(2).checkpoint, ledger.trials[2].parent, ledger.trials[2].parent_phase) == (None, 0, None)
+
+
+def test_the_clock_never_goes_back_and_what_ended_a_study_holds_until_it_goes_on() -> None:
+    ledger = Ledger([Event(Kind.STUDY_STARTED, 0.0), Event(Kind.STUDY_ENDED, 9.0, data={"why": "its time is up"})])
+    ledger.see(Event(Kind.SLOT_LOST, 8.0, slot=0))
+    assert (ledger.at, ledger.why_over) == (9.0, "its time is up")
+    ledger.see(Event(Kind.STUDY_RESUMED, 9.0))
+    assert ledger.why_over == ""

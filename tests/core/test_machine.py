@@ -87,6 +87,8 @@ def test_a_slot_counts_on_its_share_of_the_cores_and_knows_it_in_its_own_process
     assert layout(1).startswith("1 slot with 16 cores each")
     monkeypatch.setenv(CORES, "5")
     assert cores_a_slot() == 5
+    monkeypatch.setenv(CORES, "0")
+    assert cores_a_slot() == 1
     monkeypatch.setenv(CORES, "many")
     assert cores_a_slot() == 16
 

@@ -10,7 +10,7 @@ from tests.support import SPACE, Deterministic, MemoryLog
 from workbench.algos.search import FullRuns, RandomSearcher
 from workbench.core.drive import drive
 from workbench.core.errors import WorkbenchError
-from workbench.core.measured import number, numbers, parted
+from workbench.core.measured import carried, number, numbers, parted
 from workbench.core.protocols import Event, Kind
 from workbench.simulation.cluster import VirtualCluster
 from workbench.simulation.executor import SimulatedExecutor
@@ -53,6 +53,20 @@ def test_a_whole_number_of_any_library_stays_whole_as_far_as_a_message_holds_it(
 
 def test_a_whole_number_of_torch_stays_whole() -> None:
     assert type(numbers({"updates": pytest.importorskip("torch").tensor(3)})["updates"]) is int
+
+
+def test_a_phase_has_as_many_metrics_as_may_be_and_names_as_long() -> None:
+    many = {"x" * 200: 0.0, **{str(n): 0.0 for n in range(999)}}
+    assert numbers(many) == many
+    for wrong in ({**many, "more": 0.0}, {"x" * 201: 0.0}, {"": 0.0}, {"a\nb": 0.0}):
+        with pytest.raises(WorkbenchError, match=r"at most 1,000 metrics, got 1,001|1 to 200 printable characters"):
+            numbers(wrong)
+
+
+def test_text_that_is_too_long_keeps_its_beginning_and_its_end() -> None:
+    assert carried("ab" * 5, 10) == "ab" * 5
+    assert carried("begin" + "x" * 90 + "the end", 10) == "begin … (102 characters) … e end"
+    assert carried("\ud800", 10) == "\\ud800"
 
 
 @pytest.mark.parametrize("wrong", [10**400, None, "high", [1.0, 2.0], np.zeros(2)])

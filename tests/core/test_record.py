@@ -34,12 +34,25 @@ from workbench.core import record
 from workbench.core.drive import replay
 from workbench.core.errors import InvalidInput, SchedulerError, StudyError
 from workbench.core.protocols import Event, Kind
-from workbench.core.record import provenance, scheduler_from_record
+from workbench.core.record import last_settings, provenance, recorded_place, scheduler_from_record
 from workbench.core.resume import in_drawn_order, take_up
 from workbench.knowledge import StudyLog
 from workbench.study.file import presets, read_preset, recorded_study, study_from
 
 UNSORTED = Space({"t_max": LogUniform(2, 100, 1), "gamma": Choice([0.9, 0.99]), "lr": LogUniform(1e-5, 1e-2)})
+
+
+def test_the_settings_and_the_place_of_a_study_s_last_driver_hold_when_it_is_taken_up() -> None:
+    first = {"nodes": 2, "settings": {"stall_s": 60, "weight": 1, "unknown": 0}, "checkpoints": "/first"}
+    then = {"nodes": 5, "settings": {"stall_s": 90}, "checkpoints": "s3://then"}
+    events = [Event(Kind.STUDY_STARTED, 0.0, data=first), Event(Kind.STUDY_ENDED, 1.0)]
+    assert last_settings(events) == {"nodes": 2, "stall_s": 60, "weight": 1}
+    assert recorded_place(events) == "/first"
+    events.append(Event(Kind.STUDY_RESUMED, 2.0, data=then))
+    assert last_settings(events) == {"nodes": 5, "stall_s": 90}
+    assert recorded_place(events) == "s3://then"
+    events.append(Event(Kind.STUDY_RESUMED, 3.0))  # which had them beside the knowledge base
+    assert recorded_place(events) is None
 
 
 def kept(db: Path, study: Study, n: int = 60) -> list[Event]:

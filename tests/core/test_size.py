@@ -17,6 +17,7 @@ from workbench import (
     Hyperband,
     HyperTrick,
     KnowledgeBase,
+    ListSearcher,
     RandomSearcher,
     Study,
     SuccessiveHalving,
@@ -78,6 +79,8 @@ def test_the_known_sizes() -> None:
     searcher = RandomSearcher(SPACE)
     assert size_of(SuccessiveHalving(searcher, 27, 27, eta=3)).expected_phases < 27 * 27 / 5
     assert size_of(PBT(searcher, 4, 3)).n_configs == 4
+    assert size_of(FullRuns(ListSearcher([{"lr": 0.1}] * 3), 5, 2)).n_configs == 3  # it has no more
+    assert size_of(FullRuns(ListSearcher([{"lr": 0.1}] * 3), 2, 2)).n_configs == 2
     trick = size_of(HyperTrick(searcher, 16, 4))
     assert (list(trick.began), trick.completion) == ([16, 12, 9, 6.75], sum([16, 12, 9, 6.75]) / 64)
     assert Size.from_json({**trick.to_json(), "of a later version": 1}) == trick
@@ -146,6 +149,16 @@ def test_phases_left_by_hand() -> None:
     # four are to come; of two that had to be judged none went on. As expected half of those would: 4 + 6 + 5.4375
     assert size.phases_left([8, 6, 0], [8, 2, 0]) == (4 + 4 + 5, 4 + 6 + 5 + 1 * 1.75 / 4)
     assert size.phases_left([12, 9, 7], [12, 9, 7]) == (0, 0)
+    assert size.phases_left([13, 9, 7], [13, 9, 7]) == (0, 0)  # one more than there were to be
+
+
+def test_phases_expected_in_all_are_those_ended_and_the_middle_of_what_is_left(monkeypatch) -> None:
+    size, ledger = Size(expected_phases=20.0), Ledger()
+    ledger.phases_ended = 3
+    monkeypatch.setattr(ledger, "phases_left", lambda size: (2.0, 6.0))
+    assert ledger.expected_phases(size) == 7.0
+    monkeypatch.setattr(ledger, "phases_left", lambda size: None)
+    assert ledger.expected_phases(size) == 20.0
 
 
 @pytest.mark.parametrize("told", [True, False], ids=["trials expected by phase", "phases expected in all"])

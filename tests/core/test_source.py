@@ -1,7 +1,12 @@
 """The mark of the code: it follows what the code does, not how it is told."""
 
+import importlib
+import linecache
 import sys
+from functools import partial
 
+from tests.support import SPACE
+from workbench.algos.search import FullRuns, ListSearcher, RandomSearcher
 from workbench.core.source import source_mark
 
 _CODE = """
@@ -26,8 +31,6 @@ def mark_of_module(folder, monkeypatch, **parts) -> str | None:
     (folder / "train_once.py").write_text(_CODE.format(**told))
     monkeypatch.syspath_prepend(str(folder))
     monkeypatch.delitem(sys.modules, "train_once", raising=False)
-    import linecache
-
     linecache.clearcache()
     sys.dont_write_bytecode = True
     import train_once
@@ -46,6 +49,38 @@ def test_the_mark_follows_what_the_code_does_and_not_how_it_is_told(tmp_path, mo
     assert mark(doc='"""Told."""', comment="  # why") == one
     assert mark(extra="def unused():\n    return 7") == one
     assert mark(rate="2") != one  # two steps away: the factory names the trial, the trial the rate
+
+
+def test_the_mark_follows_the_objects_among_the_settings() -> None:
+    searchers = [RandomSearcher(SPACE, seed=0), RandomSearcher(SPACE, seed=1), ListSearcher([{"lr": 0.1}] * 2)]
+    random, seeded, listed = (source_mark(FullRuns(searcher, 2, 1)) for searcher in searchers)
+    assert random == seeded != listed
+
+
+def test_the_mark_follows_other_files_of_the_package_and_none_beyond(tmp_path, monkeypatch) -> None:
+    monkeypatch.setattr(sys, "dont_write_bytecode", True)
+    monkeypatch.syspath_prepend(str(tmp_path))
+    (tmp_path / "train_package").mkdir()
+    begun = (
+        "from train_beyond import base\nfrom train_package.rates import rate\ndef train(config, seed):\n    return rate"
+    )
+
+    def mark(rate: int = 1, base: int = 1) -> str | None:
+        for name in ("train_beyond", "train_package", "train_package.rates", "train_package.begun"):
+            monkeypatch.delitem(sys.modules, name, raising=False)
+        (tmp_path / "train_beyond.py").write_text(f"def base():\n    return {base}")
+        (tmp_path / "train_package" / "rates.py").write_text(f"def rate():\n    return {rate}")
+        (tmp_path / "train_package" / "begun.py").write_text(f"{begun}(), base()")
+        linecache.clearcache()
+        importlib.invalidate_caches()
+        train = importlib.import_module("train_package.begun").train
+        assert source_mark(partial(train, seed=0)) == source_mark(train)
+        return source_mark(train)
+
+    one = mark()
+    assert one is not None
+    assert mark(base=2) == one
+    assert mark(rate=2) != one
 
 
 def test_what_has_no_source_has_no_mark() -> None:

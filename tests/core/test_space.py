@@ -6,9 +6,10 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
+from workbench.algos.search import FullRuns, ListSearcher, RandomSearcher, Seeded
 from workbench.core.domains import Choice, LogUniform, Uniform, real_ends
 from workbench.core.errors import InvalidInput
-from workbench.core.space import Space
+from workbench.core.space import Space, space_of
 
 PAPER = Space(
     {
@@ -105,10 +106,35 @@ def test_json_round_trip() -> None:
 def test_a_shift_is_a_share_of_the_domain_s_length() -> None:
     assert Uniform(0.0, 2.0).shift(0.0, 0.1) == pytest.approx(0.2)
     assert Uniform(0.0, 2.0).shift(0.0, -0.1) == 0.0
+    assert Uniform(1.0, 2.0).shift(1.0, 0.1) == pytest.approx(1.1)
     assert LogUniform(1e-4, 1e-2).shift(1e-3, 0.25) == pytest.approx(10**-2.5)
     assert LogUniform(2, 100, step=1).shift(10, 0.1) == 15  # 10 · 50^0.1 = 14.8
     assert Choice([1, 2, 3, 4]).shift(2, 0.3) == 3
     assert Choice([1, 2, 3, 4]).shift(2, -0.9) == 1
+    assert Choice([1, 2, 3, 4]).shift(1, 0.4) == 3  # 0.4 · 4 = 1.6 places
+
+
+def test_a_range_without_a_step_gives_fractions_though_its_ends_are_whole() -> None:
+    moved = Uniform(1, 3).perturb(3, 2.0), Uniform(1, 3).shift(1, -0.5), *Uniform(1, 3).grid(3)
+    assert [(type(value), value) for value in moved] == [
+        (float, 3.0),
+        (float, 1.0),
+        *((float, n) for n in (1.0, 2.0, 3.0)),
+    ]
+
+
+def test_values_move_either_way_by_any_of_the_factors_and_are_drawn_anew_as_often_as_asked() -> None:
+    space, rng = Space({"lr": Uniform(0.0, 10.0)}), np.random.default_rng(0)
+    assert {space.perturb({"lr": 1.0}, (0.5, 2.0), rng)["lr"] for _ in range(50)} == {0.5, 2.0}
+    assert {space.shift({"lr": 5.0}, 0.01, rng)["lr"] > 5.0 for _ in range(50)} == {True, False}
+    assert [space.redraw({"lr": 5.0}, share, rng)["lr"] == 5.0 for share in (0.0, 1.0)] == [True, False]
+
+
+def test_a_scheduler_s_space_is_its_own_or_that_of_whose_trials_it_runs() -> None:
+    space = Space({"lr": Uniform(0.0, 1.0)})
+    full = FullRuns(RandomSearcher(space), 2, 1)
+    assert space_of(full) is space_of(Seeded(full, 3)) is space
+    assert space_of(FullRuns(ListSearcher([{"lr": 0.5}]), 1, 1)) is None
 
 
 def test_a_value_with_a_step_moves_by_one_at_least() -> None:
@@ -142,6 +168,7 @@ def test_perturbed_values_stay_in_the_domain(value: float, factor: float) -> Non
 
 
 def test_a_choice_moves_to_a_neighbour() -> None:
+    assert Choice([1, 2, 3]).perturb(2, 1.0) == 2
     gamma = PAPER["gamma"]
     assert gamma.perturb(0.99, 1.2) == 0.995
     assert gamma.perturb(0.99, 0.8) == 0.95

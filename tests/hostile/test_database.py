@@ -71,6 +71,7 @@ SET = "UPDATE events SET data = '{}' WHERE kind = '{}'"
 NONSENSE = {
     "deep JSON": f"UPDATE events SET data = '{DEEP}' WHERE seq = 3",
     "a hold without a span": EVENT + """'decision', 77, 0, 0, '{"verdict": "hold"}')""",
+    "a decision without a trial": EVENT + """'decision', NULL, 0, 0, '{"verdict": "stop"}')""",
     "a run without a trial": EVENT + """'run', NULL, 0, 0, '{"config": {}, "parent": null, "seed": 0}')""",
     "a score that is text": SET.format('{"score": "1e9", "checkpoint": ""}', "phase_ended"),
     "a phase of 10^11": "UPDATE events SET phase = 100000000000 WHERE kind = 'phase_started'",
@@ -108,6 +109,12 @@ SCHEMES = {
         "CREATE TRIGGER better AFTER INSERT ON events BEGIN "
         "UPDATE events SET data = replace(data, '0.5', '9.5') WHERE seq = NEW.seq; END"
     ],
+    "a trigger called as SQLite calls its own": [
+        "CREATE TRIGGER better AFTER INSERT ON events BEGIN SELECT 1; END",
+        "PRAGMA writable_schema = ON",
+        "UPDATE sqlite_master SET name = 'sqlite_better', sql = replace(sql, 'better', 'sqlite_better') "
+        "WHERE name = 'better'",
+    ],
     "a column that is computed": ["ALTER TABLE studies ADD COLUMN more TEXT AS (upper(name))"],
     "a table of its own": ["CREATE TABLE more (a)"],
     "an index less": ["DROP INDEX metrics_by_name"],
@@ -128,7 +135,20 @@ def test_the_schemas_own_functions_are_not_trusted(db) -> None:
         assert kb._connection.execute("PRAGMA cell_size_check").fetchone() == (1,)
 
 
-NAMES = ["/etc", "../outside", "..", ".hidden", "a\x1b[2Jb", "a\x9bb", "", "a\nb", "left\u202eright", "x" * 101]
+NAMES = [
+    "/etc",
+    "../outside",
+    "..",
+    ".hidden",
+    "a\x1b[2Jb",
+    "a\x9bb",
+    "",
+    "a\nb",
+    "left\u202eright",
+    "x" * 101,
+    "a\\b",
+    "字" * 67,
+]
 
 
 @pytest.mark.parametrize("name", NAMES)
@@ -164,6 +184,22 @@ def test_a_read_only_mount_can_be_read(db) -> None:
         _read_as_nobody(Path(shutil.copy(db, folder)))
     finally:
         shutil.rmtree(folder)
+
+
+def test_a_read_only_mount_of_a_file_that_was_being_written_shows_nothing_old(db) -> None:
+    if os.getuid():
+        pytest.skip("becoming another user needs root")
+    with tempfile.TemporaryDirectory() as place, closing(StudyLog(db, "one", SPEC, resume=True)) as log:
+        log.append([Event(Kind.STUDY_RESUMED, 10.0)])
+        Path(place).chmod(0o755)
+        for end in ("", "-wal"):  # what was logged last stands in the second
+            Path(shutil.copy(f"{db}{end}", place)).chmod(0o644)
+        os.seteuid(65534)
+        try:
+            with pytest.raises(WorkbenchError), KnowledgeBase(Path(place, db.name)) as kb:
+                kb["one"].events()
+        finally:
+            os.seteuid(0)
 
 
 def _read_as_nobody(db: Path) -> None:
@@ -224,11 +260,18 @@ def test_words_that_a_sheet_would_run_are_exported_as_words(tmp_path) -> None:
     def spoiled(event: Event) -> Event:
         if event.kind is not Kind.RUN:
             return event
-        config = {**event.data["config"], "=1+1": "=HYPERLINK(1)", "sign": "-1", "number": -1.5}
+        config = {
+            **event.data["config"],
+            "=1+1": "=HYPERLINK(1)",
+            "sign": "-1",
+            "tab": "\t=1",
+            "at": "@a",
+            "number": -1.5,
+        }
         return Event(event.kind, event.at, event.trial, event.phase, event.slot, {**event.data, "config": config})
 
     frames_of([spoiled(event) for event in a_study()]).export(tmp_path)
     table = pd.read_csv(tmp_path / "trials.csv")
     assert set(table["'=1+1"]) == {"'=HYPERLINK(1)"}
-    assert set(table["sign"]) == {"'-1"}
+    assert [set(table[name]) for name in ("sign", "tab", "at")] == [{"'-1"}, {"'\t=1"}, {"'@a"}]
     assert set(table["number"]) == {-1.5}

@@ -9,10 +9,10 @@ from types import SimpleNamespace
 
 import pytest
 
-from tests.knowledge.studies import a_study
+from tests.knowledge.studies import RUN, a_study
 from workbench.core.errors import DatabaseError, InvalidInput
 from workbench.core.protocols import Event, Kind
-from workbench.knowledge import KnowledgeBase, StudyLog, backup, check, repair
+from workbench.knowledge import KnowledgeBase, StudyLog, backup, check, repair, schema
 from workbench.knowledge.check import out_of_order
 
 
@@ -94,10 +94,31 @@ def test_metrics_that_belong_to_nothing_are_found_and_removed(db) -> None:
         (lambda e: [*e[:-1], Event(Kind.PHASE_STARTED, 9.0, 1, 1, 1), e[-1]], "after the trial was over"),
         (lambda e: [*e, Event(Kind.STUDY_ENDED, 1.0)], "back in time"),
         (lambda e: [*e[:3], Event(Kind.RUN, 0.0, 5, 1, data={"config": {}, "parent": 4, "seed": 0}), *e[3:]], "parent"),
+        (
+            lambda e: [*e[:6], *e[7:]],
+            "event 12 (phase_ended, trial 1, phase 0) was not the phase due, 0",
+        ),  # never begun
+        (
+            lambda e: [*e[:16], Event(Kind.RUN, 6.0, 0, 0, data={**RUN, "parent": 0}), *e[16:]],
+            "was not the phase due, 1",
+        ),
     ],
 )
 def test_every_break_of_the_order_is_named(change, says) -> None:
     assert any(says in line for line in out_of_order(change(a_study())))
+
+
+def test_what_befalls_other_trials_and_slots_may_be_logged_a_little_late() -> None:
+    late = [Event(Kind.SLOT_JOINED, 3.5, slot=2, data={"node": "c"}), Event(Kind.PHASE_STARTED, 4.5, 1, 0, 1)]
+    assert list(out_of_order([*a_study()[:6], Event(Kind.INTERVENTION, 5.0, data={"accepted": False}), *late])) == []
+
+
+def test_a_damaged_study_hides_nothing_of_the_next(db) -> None:
+    write(db, "one", a_study())
+    write(db, "two", a_study()[:9])
+    with closing(sqlite3.connect(db)) as connection, connection:
+        connection.execute("UPDATE events SET kind = 'party' WHERE seq = 2")
+    assert [(found.study, found.repairable) for found in check(db)] == [("one", False), ("two", True)]
 
 
 def test_a_damaged_file_is_found(db) -> None:
@@ -137,6 +158,47 @@ def test_a_backup_taken_while_the_log_grows_is_whole(db, tmp_path) -> None:
     assert not list(tmp_path.glob(".*part"))
 
 
+def test_a_study_goes_on_in_a_backup_beside_whoever_reads_it(db, tmp_path, monkeypatch) -> None:
+    write(db, "one", a_study()[:9])
+    copy = backup(db, tmp_path / "copy.db")
+    assert not list(tmp_path.glob("copy.db-*"))
+    monkeypatch.setattr(schema, "_WAIT_S", 0)
+    with closing(StudyLog(copy, "one", {}, resume=True)) as log, KnowledgeBase(copy) as kb:
+        kb._connection.execute("BEGIN")  # as a viewer does for as long as it reads
+        assert kb["one"].events() == a_study()[:9]
+        log.append(a_study()[9:])
+        kb._connection.execute("COMMIT")
+        assert kb["one"].events() == a_study()
+
+
+def test_a_write_that_was_interrupted_is_told_and_taken_back(db, tmp_path) -> None:
+    write(db, "one", a_study()[:9])
+    torn = tmp_path / "torn.db"
+    with closing(sqlite3.connect(backup(db, tmp_path / "copy.db"), isolation_level=None)) as driver:
+        for statement in ("PRAGMA cache_size = 1", "PRAGMA cache_spill = 1", "BEGIN"):
+            driver.execute(statement)
+        driver.execute("UPDATE events SET data = ?", ("x" * 20_000,))  # too much to be kept in memory
+        for end in ("", "-journal"):
+            shutil.copy(tmp_path / f"copy.db{end}", f"{torn}{end}")
+        driver.execute("ROLLBACK")
+    for look in (KnowledgeBase, check):
+        with pytest.raises(DatabaseError, match=f"a write to {torn} was interrupted: run workbench repair"):
+            look(torn)
+    assert [str(found) for found in repair(torn)] == [
+        f"a write to {torn} was interrupted (repair mends this)",
+        "study 'one': its driver died without a word: resume it (repair mends this)",
+    ]
+    with KnowledgeBase(torn) as kb:
+        assert kb["one"].events()[:-1] == a_study()[:9]
+
+
+def test_repair_marks_the_end_of_a_driver_that_died_at_the_last_that_it_logged(db) -> None:
+    write(db, "one", [*a_study()[:9], Event(Kind.PROGRESS, 7.5, 0, 0, 0, {"metrics": {"pps": 1.0}})])
+    repair(db)
+    with KnowledgeBase(db) as kb:
+        assert kb["one"].events()[-1].at == 7.5
+
+
 def test_a_backup_whose_checkpoints_would_be_the_original_s_is_refused(db, tmp_path) -> None:
     write(db, "one", a_study())
     (tmp_path / "link").symlink_to(db.parent)
@@ -159,7 +221,11 @@ def test_a_backup_takes_up_nothing_that_another_database_left(db, tmp_path) -> N
     shutil.copy(left, f"{target}-wal")
     with pytest.raises(InvalidInput, match=r"copy\.db-wal is left of another database: delete it"):
         backup(db, target)
-    Path(f"{target}-wal").unlink()
+    Path(f"{target}-wal").rename(f"{target}-journal")
+    with pytest.raises(InvalidInput, match=r"copy\.db-journal is left of another database: delete it"):
+        backup(db, target)
+    Path(f"{target}-journal").unlink()
+    target.with_name(".copy.db.part").write_text("left of a backup that was killed")
     with KnowledgeBase(backup(db, target)) as kb:
         assert list(kb) == ["one"]
 

@@ -129,6 +129,52 @@ def test_a_driver_that_died_leaves_no_span_open_once_another_takes_up() -> None:
     assert frames.slots["lost_s"].tolist() == [5.0, 5.0]
 
 
+def test_each_stretch_of_a_slot_s_life_ends_when_it_was_lost() -> None:
+    events = [*a_study()[:10], Event(Kind.SLOT_LOST, 3.0, slot=0, data={"node": "a"}), Event(Kind.STUDY_RESUMED, 5.0)]
+    slots = frames_of(events).slots
+    assert slots[["slot", "joined_s", "lost_s"]].to_numpy().tolist() == [[0, 0.0, 1.0], [1, 0.0, 5.0], [0, 2.0, 3.0]]
+
+
+def test_a_phase_is_on_the_node_that_its_slot_is_on_now() -> None:
+    events = a_study()
+    events[9] = Event(Kind.SLOT_JOINED, 2.0, slot=0, data={"node": "c"})
+    frames = frames_of(events)
+    assert frames.spans["node"].tolist() == ["a", "b", "c", "c", "c", "b"]
+    assert frames.phases["node"].tolist() == ["c", "b", "c", "b"]
+
+
+def test_the_number_of_a_configuration_in_a_table_is_no_hyperparameter() -> None:
+    frames = frames_of([Event(Kind.RUN, 0.0, 0, 0, data={**RUN, "config": {"lr": 0.1, "config_id": 7}})])
+    assert frames.hyperparameters == ["lr"]
+    assert frames.configs == {0: {"lr": 0.1}}
+    assert frames.trials["config_id"].tolist() == [7]
+
+
+def test_a_metric_called_as_a_column_is_in_an_older_log_takes_no_column_s_place() -> None:
+    ended = {"score": 1.0, "metrics": {"score": 1.0, "slot": 9.0, "retries": 9.0, "pps": 9.0}, "checkpoint": None}
+    begun = [Event(Kind.RUN, 0.0, 0, 0, data=RUN), Event(Kind.PHASE_STARTED, 0.0, 0, 0, 3)]
+    phases = frames_of([*begun, Event(Kind.PHASE_ENDED, 1.0, 0, 0, 3, ended)]).phases
+    assert phases[["slot", "retries", "pps"]].to_numpy().tolist() == [[3, 0, 9]]
+
+
+def test_a_request_s_row_has_what_was_asked_and_by_whom() -> None:
+    asked = {"request": "0-1", "action": "extend", "by": "me", "accepted": True, "phases": 2}
+    (row,) = frames_of([Event(Kind.INTERVENTION, 3.0, data=asked)]).interventions.to_dict("records")
+    expected = {"at_s": 3.0, "trial": None, "action": "extend", "accepted": True, "why": None, "by": "me"}
+    assert row == {**expected, "data": {"phases": 2}}
+
+
+def test_a_hyperparameter_called_as_a_column_is_in_an_older_log_takes_no_column_s_place() -> None:
+    frames = frames_of([Event(Kind.RUN, 0.0, 0, 0, data={**RUN, "config": {"lr": 0.1, "error": "l1", "phases": 9}})])
+    assert pd.isna(frames.trials["error"].item())
+    assert frames.trials["phases"].item() == 0
+
+
+def test_the_time_of_a_phase_that_a_person_stopped_was_neither_lost_nor_used_to_its_end() -> None:
+    spans = frames_of([*a_study()[:11], Event(Kind.TRIAL_STOPPED, 3.0, 0, 0, data={"by": "person"})]).spans
+    assert spans[["trial", "ended_s", "outcome"]].iloc[-1].tolist() == [0, 3.0, "stopped"]
+
+
 HELD_TO = [
     Event(Kind.TRIAL_STOPPED, 5.0, 0, 0, data={"by": "person"}),
     Event(Kind.TRIAL_FAILED, 5.0, 0, 0, data={"error": "its worker died"}),

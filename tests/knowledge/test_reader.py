@@ -6,6 +6,7 @@ from contextlib import closing
 
 import pytest
 
+from tests.knowledge.studies import RUN, a_study
 from workbench.core.errors import DatabaseError, StudyError
 from workbench.core.protocols import Event, Kind
 from workbench.knowledge import KnowledgeBase, StudyLog, schema
@@ -47,13 +48,50 @@ def test_points_are_those_of_the_study_and_of_the_names_asked_for(db) -> None:
     with KnowledgeBase(db) as kb:
         points, last, more = kb["other"].points(("score",), most=5)
         assert more
-        rest, *_ = kb["other"].points(("score",), last)
+        rest, _, more = kb["other"].points(("score",), last)
+        assert not more
         assert [*points["value"], *rest["value"]] == [10.0, 11.0, 12.0, 13.0]
         both, *_ = kb["one"].points(("frames", "score"))
     told = [(row["name"], row["at"], row["value"]) for row in both if row["trial"] == 3 and row["phase"] == 1]
     assert sorted(told) == [*((0, k, 100.0 * k) for k in range(4)), *((1, k, k) for k in range(4))]
     for log in logs:
         log.close()
+
+
+def test_points_leave_out_what_no_driver_writes_and_tell_late_phases_apart(db) -> None:
+    log = StudyLog(db, "one", {})
+    log.append([Event(Kind.PROGRESS, 1.0, 3, 70_000, data={"metrics": {"score": 1.0}})])
+    log.close()
+    insert = "INSERT INTO metrics (study, at_s, trial, phase, name, value) VALUES (1, 0, ?, ?, 1, ?)"
+    with closing(sqlite3.connect(db)) as connection, connection:
+        connection.executemany(insert, [(3, 0, None), (1 << 23, 0, 1.0), (3, 1 << 20, 1.0), (-1, 0, 1.0)])
+    with KnowledgeBase(db) as kb:
+        points, *_ = kb["one"].points(("score",))
+    assert points.tolist() == [(3, 70_000, 1.0, 0, 1.0)]
+
+
+def test_events_of_some_kinds_alone_are_read(db) -> None:
+    log = StudyLog(db, "one", {})
+    log.append(a_study())
+    log.close()
+    with KnowledgeBase(db) as kb:
+        assert kb["one"].events(Kind.RUN, Kind.STUDY_ENDED) == [
+            event for event in a_study() if event.kind in (Kind.RUN, Kind.STUDY_ENDED)
+        ]
+
+
+def test_the_best_of_a_study_is_that_of_its_search_by_its_own_aim(db) -> None:
+    log = StudyLog(db, "one", {})
+    log.append([Event(Kind.STUDY_STARTED, 0.0, data={"aim": {"mode": "min"}})])
+    for trial, score in enumerate((5.0, 4.0, 3.0)):
+        run = {**RUN, "candidate": 1, "confirms": True} if trial == 2 else RUN
+        ended = {"score": score, "metrics": {}, "checkpoint": None}
+        log.append([Event(Kind.RUN, 0.0, trial, 0, data=run), Event(Kind.PHASE_STARTED, 0.0, trial, 0, 0)])
+        log.append([Event(Kind.PHASE_ENDED, 1.0, trial, 0, 0, ended)])
+    log.close()
+    with KnowledgeBase(db) as kb:
+        (row,) = kb.studies.to_dict("records")
+        assert (row["best_score"], row["created"].timestamp()) == (4.0, pytest.approx(kb["one"].created_unix))
 
 
 def test_a_missing_corrupt_foreign_or_newer_database_is_refused(tmp_path) -> None:
@@ -65,6 +103,9 @@ def test_a_missing_corrupt_foreign_or_newer_database_is_refused(tmp_path) -> Non
     foreign = tmp_path / "foreign.db"
     with sqlite3.connect(foreign) as connection:
         connection.execute("CREATE TABLE t (x)")
+    empty = tmp_path / "empty.db"
+    with sqlite3.connect(empty) as connection:
+        connection.execute("PRAGMA user_version = 5")  # another program's, which has put nothing in it yet
     newer = tmp_path / "newer.db"
     StudyLog(newer, "one", {}).close()
     with sqlite3.connect(newer) as connection:
@@ -73,6 +114,7 @@ def test_a_missing_corrupt_foreign_or_newer_database_is_refused(tmp_path) -> Non
     for path, says in (
         (corrupt, "cannot be read"),
         (foreign, "not a knowledge base"),
+        (empty, "not a knowledge base"),
         (newer, "upgrade the workbench"),
     ):
         before = path.read_bytes()

@@ -1,5 +1,6 @@
 import itertools
 import json
+from datetime import datetime
 
 import pandas as pd
 import pytest
@@ -37,6 +38,19 @@ def test_a_recorded_study_reads_as_it_did(db, tmp_path) -> None:
     assert (about["name"], about["spec"], about["note"], about["measured"]) == ("one", {"seed": 3}, "a test", True)
 
 
+def test_a_recording_tells_when_it_began_and_whether_anything_was_measured(tmp_path) -> None:
+    log = StudyLog(tmp_path / "kb.db", "one", {})
+    log.append([Event(Kind.STUDY_STARTED, 0.0, data={"simulated": True})])
+    recording = Recording.open(record(tmp_path / "kb.db", "one", tmp_path / "out"))
+    with KnowledgeBase(tmp_path / "kb.db") as kb:
+        began = kb["one"].created_unix
+        assert kb["one"].frames().state == "running"
+    log.close()
+    assert recording.provenance["measured"] is False
+    assert 0 <= began - datetime.fromisoformat(recording.provenance["started"]).timestamp() < 1
+    assert recording.frames().state == "abandoned"  # nobody drives what is recorded
+
+
 @pytest.mark.parametrize("unscored", [37, 800])
 def test_recorded_curves_can_be_drawn_against_a_counter_that_was_logged_more_often(tmp_path, unscored) -> None:
     """A score is there once a game has ended: thinned apart, score and frames hardly ever stood side by side."""
@@ -64,13 +78,35 @@ def test_nothing_is_overwritten_and_nothing_half_written(db, tmp_path) -> None:
     assert sorted(p.name for p in tmp_path.iterdir() if "kb.db" not in p.name) == ["out"]
 
 
+def test_a_recording_that_fails_leaves_nothing_and_takes_up_nothing_that_was_left(db, tmp_path, monkeypatch) -> None:
+    def fails(*_: object) -> None:
+        raise OSError("no space left on device")
+
+    with monkeypatch.context() as patched:
+        patched.setitem(record.__globals__, "_thinned", fails)
+        with pytest.raises(OSError, match="no space left"):
+            record(db, "one", tmp_path / "out")
+    assert not list(tmp_path.glob("*out*")) + list(tmp_path.glob(".*out*"))
+    (tmp_path / ".out.part").mkdir()
+    (tmp_path / ".out.part" / "left").touch()
+    names = {path.name for path in record(db, "one", tmp_path / "out").iterdir()}
+    assert names == {"events.parquet", "metrics.parquet", "provenance.json"}
+
+
 def test_a_recording_names_no_folder_of_the_machine_it_came_from(tmp_path) -> None:
     said = ["/usr/bin/workbench", "run", "--db=/home/me/runs/kb.db", "--out", "/home/me/out/", "a/b.toml"]
     log = StudyLog(tmp_path / "kb.db", "one", {})
-    log.append([Event(Kind.STUDY_STARTED, 0.0, data={"argv": said})])
+    log.append([Event(Kind.STUDY_STARTED, 0.0, data={"argv": said, "checkpoints": "/home/me/checkpoints"})])
+    log.append([Event(Kind.RUN, 0.0, 0, 0, data=RUN), Event(Kind.PHASE_STARTED, 0.0, 0, 0, 0)])
+    log.append([Event(Kind.TRIAL_FAILED, 1.0, 0, 0, 0, {"error": "died", "traceback": 'File "/home/me/train.py"'})])
     log.close()
-    (began,) = Recording.open(record(tmp_path / "kb.db", "one", tmp_path / "out")).events()
+    recording = Recording.open(record(tmp_path / "kb.db", "one", tmp_path / "out"))
+    began, *_, failed = recording.events()
     assert began.data["argv"] == ["workbench", "run", "--db=kb.db", "--out", "out", "a/b.toml"]
+    assert recording.provenance["drivers"] == [began.data]
+    assert failed.data == {"error": "died"}
+    for file in (tmp_path / "out").iterdir():
+        assert b"/home/me" not in file.read_bytes()
 
 
 @pytest.mark.parametrize("about", ["[]", "null", '{"format": "1"}', '{"format": 1, "name": "one"}', "[" * 100_000])

@@ -4,8 +4,9 @@ import pytest
 
 from tests.knowledge.studies import a_study
 from workbench.core.protocols import Event, Kind
-from workbench.knowledge import Controls, KnowledgeBase, StudyLog, check
-from workbench.knowledge.inbox import inbox_path, send
+from workbench.knowledge import Controls, Inbox, KnowledgeBase, StudyLog, check
+from workbench.knowledge.inbox import inbox_path, send, settle
+from workbench.knowledge.remarks import tags_of
 
 
 @pytest.fixture
@@ -40,6 +41,12 @@ def test_what_is_written_on_a_study_that_nobody_drives_stands_in_its_log_at_once
     assert list(inbox_path(db, "one").iterdir()) == []
 
 
+def test_a_tag_is_as_old_as_it_was_put_on_first_unless_it_was_taken_off_since(db):
+    said = [("tag", 1.0), ("tag", 2.0), ("untag", 3.0), ("tag", 4.0)]
+    rows = [{"action": a, "accepted": True, "trial": 0, "data": {"tag": "good"}, "at_s": at} for a, at in said]
+    assert [tags_of(rows[:n]) for n in (2, 3, 4)] == [{0: {"good": 1.0}}, {}, {0: {"good": 4.0}}]
+
+
 @pytest.mark.parametrize("tag", ["", "two words", "a,b", "a:b", "lr>1", "-no", "x" * 41, "a\x00"])
 def test_a_tag_is_a_word_that_the_filter_can_name(db, tag):
     Controls(db, "one").tag(tag, 0)
@@ -47,10 +54,18 @@ def test_a_tag_is_a_word_that_the_filter_can_name(db, tag):
     assert "a tag is one word" in frames(db).interventions["why"].iloc[-1]
 
 
+def test_the_longest_note_is_kept_whole_and_a_longer_one_refused(db):
+    for length in (2000, 2001):
+        Controls(db, "one").note("x" * length)
+    assert frames(db).notes["text"].tolist() == ["x" * 2000]
+    assert "a note is 1 to 2000 characters" in frames(db).interventions["why"].iloc[-1]
+
+
 def test_what_makes_no_sense_is_refused_in_the_log(db):
     controls = Controls(db, "one")
     controls.note(" ", 0)
     controls.note("x", 99)
+    assert frames(db).notes.empty
     asked = frames(db).interventions
     assert asked["accepted"].tolist() == [False, False]
     assert "there is no trial 99" in asked["why"].iloc[1]
@@ -66,3 +81,39 @@ def test_the_driver_answers_where_there_is_one_and_other_requests_wait_for_it(db
     Controls(db, "one").tag("better", 0)
     assert frames(db).tags["tag"].tolist() == ["good", "better"]
     assert len(list(inbox_path(db, "one").iterdir())) == 1  # the wish to stop
+
+
+def test_a_note_that_was_answered_by_somebody_who_died_before_removing_it_is_not_answered_again(db):
+    send(db, "one", "note", text="once")
+    (file,) = inbox_path(db, "one").iterdir()
+    request = file.read_bytes()
+    settle(db, "one")
+    file.write_bytes(request)
+    settle(db, "one")
+    assert frames(db).notes["text"].tolist() == ["once"]
+    assert list(inbox_path(db, "one").iterdir()) == []
+
+
+def test_a_note_that_a_driver_answered_and_left_behind_meanwhile_is_not_answered_again(db, monkeypatch):
+    request = send(db, "one", "note", text="once")
+
+    def after_another(path, study, spec, *, resume):
+        log = StudyLog(path, study, spec, resume=resume)
+        answer = {"request": request, "action": "note", "by": "person", "text": "once", "accepted": True}
+        log.append([Event(Kind.INTERVENTION, 30.0, data=answer)])
+        log.close()
+        return StudyLog(path, study, spec, resume=resume)
+
+    monkeypatch.setitem(settle.__globals__, "StudyLog", after_another)
+    settle(db, "one")
+    assert frames(db).notes["text"].tolist() == ["once"]
+
+
+def test_a_request_is_not_taken_before_it_is_whole(db, monkeypatch):
+    def cut_short(*_: object) -> None:
+        raise OSError("the power went")
+
+    monkeypatch.setattr("os.replace", cut_short)
+    with pytest.raises(OSError, match="the power went"):
+        send(db, "one", "note", text="half")
+    assert list(Inbox(db, "one")()) == []

@@ -8,7 +8,7 @@ import pytest
 
 from workbench.core.errors import DatabaseError, StudyError
 from workbench.knowledge import KnowledgeBase, StudyLog, check
-from workbench.knowledge.schema import VERSION
+from workbench.knowledge.schema import VERSION, open_for_writing
 
 
 @pytest.mark.parametrize(
@@ -27,6 +27,13 @@ def test_a_file_of_another_version_is_refused_in_one_line_and_left_as_it_is(tmp_
             use(path)
         assert str(refused.value) == f"{path} has schema version {version}, this workbench reads only {VERSION}: {do}"
     assert path.read_bytes() == before
+
+
+def test_writers_keep_a_file_whole_through_a_power_cut_and_lock_no_reader_out(tmp_path) -> None:
+    with closing(open_for_writing(tmp_path / "kb.db")) as connection:
+        settings = ("journal_mode", "synchronous", "foreign_keys", "busy_timeout")
+        kept = [connection.execute(f"PRAGMA {setting}").fetchone()[0] for setting in settings]
+    assert kept == ["wal", 1, 1, 60_000]  # synchronous: normal; ms for another's lock
 
 
 def test_a_folder_is_told_from_a_file_that_is_not_there_with_what_it_holds(tmp_path) -> None:

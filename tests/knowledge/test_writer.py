@@ -5,9 +5,10 @@ import sqlite3
 import pytest
 
 from tests.knowledge.studies import a_study
-from workbench.core.errors import StudyError
+from workbench.core.errors import DatabaseError, StudyError
 from workbench.core.protocols import Event, Kind
-from workbench.knowledge import KnowledgeBase, StudyLog
+from workbench.knowledge import KnowledgeBase, StudyLog, driver_of, schema
+from workbench.knowledge.writer import transaction
 
 
 @pytest.fixture
@@ -73,6 +74,25 @@ def test_two_studies_share_a_file_and_two_drivers_do_not_share_a_study(db) -> No
     two.close()
 
 
+def test_drivers_of_two_studies_in_one_file_take_turns_append_by_append(db, monkeypatch) -> None:
+    monkeypatch.setattr(schema, "_WAIT_S", 0)
+    one, two = (StudyLog(db, name, {}) for name in ("one", "two"))
+    with transaction(one._connection), pytest.raises(DatabaseError, match="held by another process for too long"):
+        two.append(a_study())  # begun before the first has written anything
+    two.append(a_study())
+    assert two.events() == a_study()
+    one.close()
+    two.close()
+
+
+def test_the_last_metric_is_the_one_logged_last(db) -> None:
+    log = StudyLog(db, "one", {})
+    assert log.last_metric_s == 0.0
+    log.append([Event(Kind.PROGRESS, at, 0, 0, data={"metrics": {"pps": 1.0}}) for at in (2.0, 5.0)])
+    assert log.last_metric_s == 5.0
+    log.close()
+
+
 @pytest.mark.parametrize(
     ("name", "spec", "resume", "says"),
     [
@@ -83,14 +103,17 @@ def test_two_studies_share_a_file_and_two_drivers_do_not_share_a_study(db) -> No
 )
 def test_a_study_is_neither_overwritten_nor_resumed_as_another(db, name, spec, resume, says) -> None:
     StudyLog(db, "one", {"seed": 0}).close()
-    with pytest.raises(StudyError, match=says):
+    with pytest.raises(StudyError, match=says) as refused:
         StudyLog(db, name, spec, resume=resume)
+    assert driver_of(db, name) is None, refused  # though the error, and what it refers to, is there still
 
 
 def test_a_path_of_which_an_older_record_has_only_the_class_is_no_difference(db) -> None:
     spec = {"trainable": {"kind": "mine:train", "folder": {"kind": "pathlib:PosixPath"}}}
     StudyLog(db, "one", spec).close()
     StudyLog(db, "one", {"trainable": {"kind": "mine:train", "folder": "/data/set"}}, resume=True).close()
+    with pytest.raises(StudyError, match=r"was started with trainable.folder = "):
+        StudyLog(db, "one", {"trainable": {"kind": "mine:train", "folder": ["/data/set"]}}, resume=True)
 
 
 @pytest.mark.parametrize(

@@ -1,12 +1,15 @@
 """Phase models: synthetic curves with the properties they are named for, and a recorded study replayed."""
 
+import math
+
 import numpy as np
+import pandas as pd
 import pytest
 from scipy.stats import spearmanr
 
 from tests.support import SPACE, simulate
 from workbench.algos.search import FullRuns, HyperTrick, ListSearcher, RandomSearcher
-from workbench.core.domains import Uniform
+from workbench.core.domains import LogUniform, Uniform
 from workbench.core.errors import InvalidInput, SchedulerError
 from workbench.core.protocols import Kind
 from workbench.core.space import Space
@@ -58,11 +61,32 @@ def test_costs_are_interpolated_between_logarithms_and_held_beyond_the_ends() ->
 
 
 def test_a_cost_table_is_read_by_its_shortest_times_with_mean_one(tmp_path) -> None:
-    (tmp_path / "cost.csv").write_text("round,t_max,wall_s\n0,2,6\n1,2,9\n0,4,3\n1,4,2\n")
+    (tmp_path / "cost.csv").write_text("round,t_max,wall_s\n0,2,6\n1,2,12\n0,4,3\n1,4,2\n")
     table = CostTable.read(tmp_path / "cost.csv", "t_max")
     assert (table.values, table.costs) == ([2.0, 4.0], [1.5, 0.5])
     with pytest.raises(InvalidInput, match="needs 'lr'"):
         CostTable.read(tmp_path / "cost.csv", "lr")
+
+
+@pytest.mark.parametrize("values", [([0, 2], [1.0, 1.0]), ([1, 2], [1.0, 0.0]), ([2, 2], [1.0, 1.0]), ([1], [1, 2])])
+def test_a_cost_table_has_positive_costs_of_increasing_values(values) -> None:
+    with pytest.raises(InvalidInput, match="a cost table needs"):
+        CostTable("t_max", *values)
+
+
+def test_a_curve_by_hand() -> None:
+    """The best there is learns 1 - exp(-5 x), x being the share of the phases; its phases take their usual time."""
+    space = Space({"lr": LogUniform(1e-4, 1e-2), "gamma": Uniform(1.0, 3.0)})
+    usual = {"luck": 0.0, "noise": 0.0, "cost_noise": 0.0, "phase_s": 20.0}
+    model = SyntheticCurves(space, 4, cost_of_quality=1.0, **usual)
+    lr, gamma = model._best
+    best = {"lr": 1e-4 * 100**lr, "gamma": 1.0 + 2.0 * gamma}
+    told = [model.phase(0, phase, best, 0) for phase in range(4)]
+    assert told == [pytest.approx((20 * np.exp(0.5), 1 - np.exp(-5 * (phase + 1) / 4))) for phase in range(4)]
+    with pytest.raises(SchedulerError, match="phase 4 was asked for, the synthetic curves have 4"):
+        model.phase(0, 4, best, 0)
+    lucky = SyntheticCurves(space, 4, **{**usual, "luck": 1.0})  # no hyperparameter has a say
+    assert lucky.phase(0, 3, best, 0)[1] < 1 - np.exp(-5)
 
 
 @pytest.mark.parametrize(
@@ -101,6 +125,14 @@ def test_a_replayed_study_is_the_study() -> None:
     told = [(e.kind, e.trial, e.phase, e.slot) for e in log]
     assert [(e.kind, e.trial, e.phase, e.slot) for e in again] == told
     assert [e.at for e in again] == pytest.approx([e.at for e in log])
+
+
+def test_of_equal_configurations_each_trial_replays_its_own_and_what_does_not_apply_is_none() -> None:
+    trials = pd.DataFrame({"trial": [0, 1, 2], "lr": [0.1, 0.1, 0.2], "momentum": [math.nan, math.nan, 0.9]})
+    phases = pd.DataFrame({"trial": [0, 1, 2], "phase": 0, "ended_s": 9.0, "wall_s": [1.0, 2.0, 3.0], "score": 0.5})
+    model = ReplayedStudy(trials, phases, ["lr", "momentum"])
+    assert model.configs == [{"lr": 0.1}, {"lr": 0.1}, {"lr": 0.2, "momentum": 0.9}]
+    assert [model.phase(n, 0, {"lr": 0.1}, 0)[0] for n in (0, 1, 2, 3)] == [1.0, 2.0, 1.0, 1.0]
 
 
 def test_a_phase_that_was_never_recorded_is_said_so() -> None:

@@ -16,6 +16,7 @@ from workbench.core.errors import InvalidInput, SchedulerError
 from workbench.core.protocols import Decision, Run, Verdict
 from workbench.simulation import simulate
 from workbench.simulation.cluster import VirtualCluster
+from workbench.simulation.race import Race
 
 
 class SomeDiverge:
@@ -83,6 +84,24 @@ class Even:
 def test_what_no_scheduler_may_say_is_refused_as_by_the_loop(told, nodes, events) -> None:
     with pytest.raises(SchedulerError):
         simulate(Odd(**told), Even(), VirtualCluster(nodes), events=events)
+
+
+class SaysNothingOfFailures(Odd):
+    """Has no decision for a trial that has failed."""
+
+    def tell(self, report):
+        return {} if report.failed else super().tell(report)
+
+
+@pytest.mark.parametrize("events", [None, []])
+def test_a_failed_trial_is_over_whether_or_not_its_scheduler_says_so(events) -> None:
+    assert simulate(SaysNothingOfFailures(), SomeDiverge(0, 1.0), VirtualCluster(2), events=events).trials == 2
+
+
+def test_a_race_up_to_a_moment_holds_what_happens_then() -> None:
+    race = Race(FullRuns(RandomSearcher(SPACE), 2, 2), Even(), VirtualCluster(2))
+    told = [(race.run(until), [at for at, *_ in race.tally.ended]) for until in (0.5, 1.0, 2.0, 4.0)]
+    assert told == [(False, []), (False, [1.0]), (False, [1.0, 2.0, 2.0]), (True, [1.0, 2.0, 2.0, 4.0])]
 
 
 class LetsPausedGoOn(Odd):

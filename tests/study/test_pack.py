@@ -13,7 +13,7 @@ import pytest
 
 from tests.cli.test_studies import files
 from tests.support import SPACE, Deterministic
-from workbench import PBT, HyperTrick, KnowledgeBase, RandomSearcher, Study, SuccessiveHalving, pack, unpack
+from workbench import PBT, HyperTrick, RandomSearcher, Study, SuccessiveHalving, pack, unpack
 from workbench.cli.main import main
 from workbench.cluster.place import Place
 from workbench.core.errors import DatabaseError, InvalidInput, StudyError
@@ -21,7 +21,7 @@ from workbench.core.ledger import Ledger
 from workbench.core.machine import slots_here
 from workbench.core.protocols import Event, Kind
 from workbench.core.record import recorded_place
-from workbench.knowledge import StudyLog, carry, check
+from workbench.knowledge import KnowledgeBase, StudyLog, carry, check
 from workbench.knowledge.schema import open_for_writing
 from workbench.study.file import study_from
 from workbench.study.pack import needed
@@ -314,6 +314,22 @@ def test_what_is_there_already_is_left_alone(tmp_path) -> None:
     with pytest.raises(StudyError, match=r"there are checkpoints in .*new.checkpoints/one already"):
         unpack(tmp_path / "p", tmp_path / "new.db")
     assert files(tmp_path) == before
+
+
+def test_a_study_is_carried_whole_or_not_at_all(tmp_path, monkeypatch) -> None:
+    logged(tmp_path / "kb.db")
+    read = carry.__globals__["_rows"]
+
+    def cut_short(connection, path, query, *parameters):
+        if "FROM metrics m" in query:  # the last that is carried
+            raise DatabaseError("the disk was taken away")
+        return read(connection, path, query, *parameters)
+
+    monkeypatch.setitem(carry.__globals__, "_rows", cut_short)
+    with pytest.raises(DatabaseError, match="taken away"):
+        carry(tmp_path / "kb.db", "one", tmp_path / "new.db")
+    with KnowledgeBase(tmp_path / "new.db") as kb:
+        assert list(kb) == []
 
 
 def test_a_checkpoint_that_is_damaged_gives_way_to_the_one_before_and_that_is_said(tmp_path) -> None:

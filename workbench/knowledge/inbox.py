@@ -96,10 +96,9 @@ def _answer_remarks(path: Path, study: str) -> bool:
             inbox = Inbox(path, study)
             new = [request for request in inbox.waiting(REMARKS) if request.id not in ledger.requests]
             for request in new:
-                answers = judge(request, ledger, at=ledger.at, first_clone=0, n_phases=1, study_seed=0, scale=_nowhere)
-                log.append(answers)
-                for event in answers:
-                    ledger.see(event)
+                log.append(
+                    judge(request, ledger, at=ledger.at, first_clone=0, n_phases=1, study_seed=0, scale=_nowhere)
+                )
             inbox.done()
     return bool(new)
 

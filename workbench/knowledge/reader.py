@@ -353,5 +353,8 @@ def check_event(event: Event) -> None:
 
 
 _MOST_TRIALS, _MOST_PHASES, _MOST_SLOTS = 1 << 23, 1 << 20, 1 << 20
-_OF_TRIALS = (Kind.PHASE_STARTED, Kind.PHASE_ENDED, Kind.RUN, Kind.PHASE_FAILED, Kind.TRIAL_FAILED, Kind.TRIAL_STOPPED)
+_OF_TRIALS = (
+    Kind.PHASE_STARTED, Kind.PHASE_ENDED, Kind.DECISION, Kind.RUN,
+    Kind.PHASE_FAILED, Kind.TRIAL_FAILED, Kind.TRIAL_STOPPED,
+)  # fmt: skip
 _KINDS = {str(kind): kind for kind in Kind}
