@@ -182,8 +182,9 @@ def test_a_study_that_has_ended_gets_more_trials_and_resumes_by_its_name(client,
     assert len(again.run(resume=True).trials) == 7
     with KnowledgeBase(db) as kb:
         assert kb["more"].frames().size.n_trials == 7
-    with pytest.raises(StudyError, match="has n_trials = 7, not 6: it can only be raised"):
-        recorded_study(db, "more", n_trials=6, client=client).run(resume=True)
+    for fewer in (6, 4):  # also as many as it began with: it would go on with 7
+        with pytest.raises(StudyError, match=f"has n_trials = 7, not {fewer}: it can only be raised"):
+            recorded_study(db, "more", n_trials=fewer, client=client).run(resume=True)
     table["scheduler"]["n_trials"] = 9
     assert len(study_from(table, client=client, db=db).run(resume=True).trials) == 9
 
