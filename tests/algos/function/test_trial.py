@@ -101,7 +101,7 @@ def two_things(config, rate):
     [
         (no_yield, "has no yield of its own: .* instead of returning"),
         (no_state, "has no yield of its own"),
-        (asynchronous, "has no yield of its own"),
+        (asynchronous, "is asynchronous, .*: write def"),
         (two_things, "cannot be called with a configuration .*'rate'.*: .* seed and state by these names"),
     ],
 )

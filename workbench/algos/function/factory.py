@@ -139,6 +139,11 @@ def _check_keywords(given: "partial[Any]") -> None:
 
 def _check_plain(function: Callable[..., Any]) -> None:
     """Refuse a function that can be no factory, being called with a configuration and a seed."""
+    if inspect.iscoroutinefunction(function) or inspect.isasyncgenfunction(function):
+        raise InvalidInput(
+            f"{named(function)} is asynchronous, and a trial's function is not: write def, and asyncio.run(…) within it "
+            "for what awaits"
+        )
     try:
         signature = inspect.signature(function)
         signature.bind({}, 0)
@@ -147,7 +152,7 @@ def _check_plain(function: Callable[..., Any]) -> None:
         fits = False
     except ValueError:
         return
-    if not fits or inspect.iscoroutinefunction(function) or inspect.isasyncgenfunction(function):
+    if not fits:
         raise InvalidInput(
             f"{named(function)} has no yield of its own: a function yields its score once a phase instead of returning "
             "it (one that calls another does: yield from other(config))"
