@@ -1,6 +1,7 @@
 """Studies that know of earlier ones, that get more trials, and that have conditions and a constraint."""
 
 from functools import partial
+from itertools import count
 
 import pytest
 
@@ -215,6 +216,23 @@ def test_what_cannot_have_more_trials_says_so(tmp_path) -> None:
         recorded_study(tmp_path / "kb.db", "bands", n_trials=100)
     with pytest.raises(SchedulerError):
         taken_up(HyperTrick(RandomSearcher(SPACE, seed=1), 6, 2), begun, past)
+
+
+class Whims(RandomSearcher):
+    """A searcher of one's own, which does not suggest the same twice."""
+
+    @staticmethod
+    def suggest(trial) -> dict:
+        return {"h0": float(next(DRAWS)), "h1": 0.5}
+
+
+DRAWS = count()
+
+
+def test_a_searcher_that_does_not_answer_alike_twice_is_named_not_its_scheduler() -> None:
+    begun = HyperTrick(Whims(SPACE), 4, 2)
+    with pytest.raises(SchedulerError, match=r"recorded with another tests.study.test_more:Whims: its code has changed"):
+        taken_up(HyperTrick(Whims(SPACE), 4, 2), begun, simulate(begun))
 
 
 def test_a_study_over_a_space_with_conditions_is_shown_and_its_constraint_asks_for_python(
