@@ -231,7 +231,9 @@ DRAWS = count()
 
 def test_a_searcher_that_does_not_answer_alike_twice_is_named_not_its_scheduler() -> None:
     begun = HyperTrick(Whims(SPACE), 4, 2)
-    with pytest.raises(SchedulerError, match=r"recorded with another tests.study.test_more:Whims: its code has changed"):
+    with pytest.raises(
+        SchedulerError, match=r"recorded with another tests.study.test_more:Whims: its code has changed"
+    ):
         taken_up(HyperTrick(Whims(SPACE), 4, 2), begun, simulate(begun))
 
 

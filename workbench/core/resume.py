@@ -205,7 +205,9 @@ def _why_it_differs(
     was, now = begun.get("versions", {}).get(PACKAGE) or "of an unknown version", versions()[PACKAGE]
     then, mark = begun.get("code", {}).get("scheduler"), source_mark(scheduler)
     if mine := own_classes({"scheduler": recorded.get("scheduler", {})}):
-        cause = f"was recorded with another {' or '.join(mine)}: its code has changed, or it does not answer alike twice"
+        cause = (
+            f"was recorded with another {' or '.join(mine)}: its code has changed, or it does not answer alike twice"
+        )
         cure = "resume it with the code that recorded it"
     elif then is not None and then == mark and was == now:
         cause = f"does not fit what {kind} answers, though its code is that which recorded it: the log was altered"

@@ -141,8 +141,8 @@ def _check_plain(function: Callable[..., Any]) -> None:
     """Refuse a function that can be no factory, being called with a configuration and a seed."""
     if inspect.iscoroutinefunction(function) or inspect.isasyncgenfunction(function):
         raise InvalidInput(
-            f"{named(function)} is asynchronous, and a trial's function is not: write def, and asyncio.run(…) within it "
-            "for what awaits"
+            f"{named(function)} is asynchronous, and a trial's function is not: write def, and asyncio.run(…) within "
+            "it for what awaits"
         )
     try:
         signature = inspect.signature(function)
