@@ -18,13 +18,23 @@ from workbench.core.places import NOTEBOOKS
 
 _FIGURE = "application/vnd.plotly.v1+json"
 
+FAILING = """
+def fail():
+    raise ValueError("pass resume=True")
+fail()
+"""
+
 
 def test_a_failing_cell_is_named_and_the_copy_kept(tmp_path, capsys) -> None:
-    path = written(tmp_path / "bad.ipynb", "print('before')", "1 / 0")
-    with pytest.raises(WorkbenchError, match="ZeroDivisionError"):
-        execute(path, tmp_path / "out.ipynb")
-    assert capsys.readouterr().out == "before\n"
-    assert "before" in outputs(tmp_path / "out.ipynb")
+    path, out = written(tmp_path / "bad.ipynb", "print('before')", FAILING), tmp_path / "out.ipynb"
+    assert main(["notebook", str(path), "--out", str(out)]) == 2
+    said = capsys.readouterr()
+    assert said.out == "before\n"
+    assert said.err == (  # in Python's words, for it is Python that has to be mended, and its last line alone
+        f"workbench: cell [2] of {path} failed: ValueError: pass resume=True; {out} has it as far as it came\n"
+    )
+    assert "before" in outputs(out)
+    assert "pass resume=True" in "".join(read(out).cells[1].outputs[0].traceback)
 
 
 def test_a_kernel_that_dies_is_said_so(tmp_path) -> None:

@@ -62,7 +62,7 @@ def test_everyone_who_shows_a_study_knows_the_size_its_scheduler_tells(tmp_path,
     n = logged(tmp_path / "kb.db", SCHEDULERS[name](RandomSearcher(SPACE)), told=told)
     progress = AttachedStudy(tmp_path / "kb.db", "one").progress
     assert (progress.n_trials, progress.expected_phases) == (fresh.n_trials, fresh.expected_phases)
-    assert f"phases: {n} of about {fresh.expected_phases:.0f}" in str(progress)
+    assert str(progress).endswith(f"phases: {n}")
     results = Results.open(tmp_path / "kb.db", "one")
     assert results.size == size_of(fresh)
     assert results.summary["alpha"] == completion_rate(n, full_runs(fresh), fresh.n_phases)
@@ -101,7 +101,7 @@ def test_the_size_of_a_scheduler_of_ones_own_is_recorded_and_unknown_in_an_old_l
     assert results.summary["alpha"] is None
     assert "completion rate  unknown: its record does not tell" in str(results)
     said = str(AttachedStudy(tmp_path / "old.db", "one").progress)
-    assert "trials: of unknown number, 4 started, 4 ended · phases: 8 of an unknown number" in said
+    assert "trials: of unknown number, 4 started, 4 ended · phases: 8" in said
     assert 'id="settings"' in results.write_report(tmp_path / "r.html").read_text()
 
 

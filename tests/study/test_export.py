@@ -129,6 +129,8 @@ def test_an_export_takes_nothing_that_is_not_its_own(db, to) -> None:
     with pytest.raises(InvalidInput, match="holds something else: choose another folder"):
         export(db, "exported", to, mine)
     assert [path.name for path in mine.iterdir()] == ["trials.csv"]
+    with pytest.raises(InvalidInput, match=r"trials\.csv is a file: choose a folder"):
+        export(db, "exported", to, mine / "trials.csv")
     out = db.parent / "out"
     export(db, "exported", to, out)
     before = sorted(out.rglob("*"))

@@ -180,5 +180,5 @@ def test_a_study_in_a_thread_says_so(client, tmp_path) -> None:
     go.touch()
     said = io.StringIO()
     assert run.follow(out=said) is run
-    assert "trials: 2, 2 started, 2 ended · phases: 4 of about 4" in said.getvalue().splitlines()[-1]
+    assert "trials: 2, 2 started, 2 ended · phases: 4" in said.getvalue().splitlines()[-1]
     assert "driven" not in repr(run)

@@ -562,7 +562,9 @@ def test_bars_are_full_when_a_study_has_ended_though_trials_still_wait():
     progress.see(Event(Kind.PHASE_ENDED, 1.0, 0, 0, 0, {"score": 1.0}))
     progress.see(Event(Kind.DECISION, 1.0, 0, 0, data={"verdict": "pause"}))
     assert "<progress value=0 max=4>" in progress._repr_html_()
+    assert "phases: 1 of about 6" in str(progress)
     progress.see(Event(Kind.STUDY_ENDED, 2.0))
+    assert str(progress).endswith(" · phases: 1")  # what was expected once is not what there is
     assert "<progress value=4 max=4>" in progress._repr_html_()
     assert "<progress value=1.000 max=1>" in progress._repr_html_()
 

@@ -79,12 +79,12 @@ def execute(path: str | Path, out: str | Path | None = None, parameters: Mapping
     try:
         client.execute()
     except (CellExecutionError, DeadKernelError, NotebookInterrupted) as err:
-        if client.interrupted:
+        if client.interrupted or isinstance(err, NotebookInterrupted):
             raise NotebookInterrupted(f"{source} was interrupted: {target} has it as far as it came") from None
         if isinstance(err, DeadKernelError):
             why = "look for lack of memory or a crash in native code"
             raise NotebookError(f"the kernel of {source} died: {why}") from None
-        raise NotebookError(f"a cell of {source} failed: {_ANSI.sub('', str(err))}") from None
+        raise NotebookError(f"{_failed(notebook, source, err)}; {target} has it as far as it came") from None
     finally:
         try:
             add_pictures(notebook)
@@ -92,6 +92,13 @@ def execute(path: str | Path, out: str | Path | None = None, parameters: Mapping
             print(f"its figures have no pictures beside them: {err}", file=sys.stderr)
         nbformat.write(notebook, target)
     return target
+
+
+def _failed(notebook: Any, source: Path, err: CellExecutionError) -> str:
+    """Name the cell that failed, by the number in its margin, and its error; the traceback is in the copy."""
+    failed = (c for c in notebook.cells if any(o.output_type == "error" for o in c.get("outputs", [])))
+    number = next((c.execution_count for c in failed), None)
+    return f"cell [{number or ' '}] of {source} failed: {err.ename}: {_ANSI.sub('', err.evalue)}"
 
 
 def default_place(source: Path) -> Path:

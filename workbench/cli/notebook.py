@@ -44,13 +44,14 @@ def _notebooks(arguments: argparse.Namespace) -> int:
 
 def _notebook(arguments: argparse.Namespace) -> int:
     path = _there(arguments.path)
-    from workbench.cli.headless import NotebookInterrupted, execute  # a second and more: a wrong name need not wait
+    # a second and more: a wrong name need not wait
+    from workbench.cli.headless import NotebookError, NotebookInterrupted, execute
 
     try:
         print("kept with its outputs:", execute(path, arguments.out, dict(arguments.set)))
-    except NotebookInterrupted as interrupted:
-        print(f"workbench: {interrupted}", file=sys.stderr)
-        return 130
+    except (NotebookError, NotebookInterrupted) as err:  # in the words of Python, which it is written in
+        print(f"workbench: {err}", file=sys.stderr)
+        return 130 if isinstance(err, NotebookInterrupted) else 2
     return 0
 
 

@@ -69,9 +69,7 @@ def _as_begun(
     name: str, scheduler: Scheduler, recorded: Mapping[str, Any], past: Sequence[Event]
 ) -> tuple[Scheduler, int | None]:
     """Give the scheduler with the `n_trials` its study began with, and the number it is to be raised to, if any."""
-    begun = recorded["scheduler"].get("n_trials")
-    raised = [e.data["n_trials"] for e in past if e.kind is Kind.STUDY_RESUMED and "n_trials" in e.data]
-    now, given = max([begun, *raised]) if raised else begun, getattr(scheduler, "n_trials", None)
+    begun, given = recorded["scheduler"].get("n_trials"), getattr(scheduler, "n_trials", None)
     if not isinstance(begun, int) or given == begun:
         return scheduler, None
     if not callable(getattr(scheduler, "grow", None)) or not is_dataclass(scheduler):
@@ -79,10 +77,17 @@ def _as_begun(
             f"study {name!r} was started with n_trials = {begun}, which {type(scheduler).__name__} cannot "
             "raise: resume it as it was, or start another study, with warm_start(searcher, db, name)"
         )
-    if given < now:
-        raise StudyError(f"study {name!r} has n_trials = {now}, not {given}: it can only be raised")
+    now = check_raised(name, given, begun, past)
     as_begun: Scheduler = replace(scheduler, n_trials=begun)
     return as_begun, given if given > now else None
+
+
+def check_raised(name: str, given: int, begun: int, past: Sequence[Event]) -> int:
+    """Tell how many trials a study has that was begun with `begun` of them, and refuse to give it fewer."""
+    now: int = max(begun, *(e.data.get("n_trials", 0) for e in past if e.kind is Kind.STUDY_RESUMED), 0)
+    if given < now:
+        raise StudyError(f"study {name!r} has n_trials = {now}, not {given}: it can only be raised")
+    return now
 
 
 def warn_of_new_code(name: str, past: Sequence[Event], now: Mapping[str, Any]) -> None:
@@ -199,8 +204,10 @@ def _why_it_differs(
     begun = next((e.data for e in past if e.kind is Kind.STUDY_STARTED), {})
     was, now = begun.get("versions", {}).get(PACKAGE) or "of an unknown version", versions()[PACKAGE]
     then, mark = begun.get("code", {}).get("scheduler"), source_mark(scheduler)
-    if own_classes({"scheduler": recorded.get("scheduler", {})}):
-        cause = f"was recorded by another {kind}: its code has changed, or it does not answer alike twice"
+    if mine := own_classes({"scheduler": recorded.get("scheduler", {})}):
+        cause = (
+            f"was recorded with another {' or '.join(mine)}: its code has changed, or it does not answer alike twice"
+        )
         cure = "resume it with the code that recorded it"
     elif then is not None and then == mark and was == now:
         cause = f"does not fit what {kind} answers, though its code is that which recorded it: the log was altered"

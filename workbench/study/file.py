@@ -18,7 +18,7 @@ from workbench.core.ledger import Ledger
 from workbench.core.protocols import ranks_needed
 from workbench.core.record import last_settings, own_classes, scheduler_from_record
 from workbench.core.registry import SCHEDULERS, SEARCHERS
-from workbench.core.resume import in_drawn_order
+from workbench.core.resume import check_raised, in_drawn_order
 from workbench.core.space import Space
 from workbench.core.toml import parsed, read_toml
 from workbench.study.own import trainable_from, with_own
@@ -150,7 +150,7 @@ def recorded_study(db: str | Path, name: str, n_trials: int | None = None, **set
     Raises
     ------
     DatabaseError, StudyError
-        There is no such file, or no such study in it.
+        There is no such file, or no such study in it, or it has more trials than `n_trials`.
     InvalidInput
         As `study_from_record`.
     """
@@ -172,7 +172,9 @@ def recorded_study(db: str | Path, name: str, n_trials: int | None = None, **set
     study = study_from_record(name, in_drawn_order(spec, events), db=db, **{**known, **given})
     if n_trials is None:
         return study
-    return replace(study, scheduler=replace(study.scheduler, n_trials=n_trials))  # type: ignore[type-var]
+    study = replace(study, scheduler=replace(study.scheduler, n_trials=n_trials))  # type: ignore[type-var]
+    check_raised(name, n_trials, spec["scheduler"]["n_trials"], events)
+    return study
 
 
 def study_from_record(name: str, spec: Mapping[str, Any], trainable: str | None = None, **settings: Any) -> Study:

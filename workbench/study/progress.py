@@ -140,8 +140,9 @@ class Progress:
             over += " · paused by a person: controls.resume_study(), or the dashboard, lets it go on"
         n_trials = "of unknown number" if self.n_trials is None else self.n_trials
         trials = f"{n_trials}, {self.trials_started} started, {self.trials_ended} ended"
-        of = "an unknown number" if expected is None else f"about {expected:.0f}"
-        return f"{_clock(self.at)} {self._bar} trials: {trials} · phases: {self.phases_ended} of {of}{fps}{eta}{over}"
+        of = " of an unknown number" if expected is None else f" of about {expected:.0f}"
+        phases = f"{self.phases_ended}{'' if self.state == 'ended' else of}"
+        return f"{_clock(self.at)} {self._bar} trials: {trials} · phases: {phases}{fps}{eta}{over}"
 
     __repr__ = __str__
 

@@ -101,7 +101,7 @@ def two_things(config, rate):
     [
         (no_yield, "has no yield of its own: .* instead of returning"),
         (no_state, "has no yield of its own"),
-        (asynchronous, "has no yield of its own"),
+        (asynchronous, "is asynchronous, .*: write def"),
         (two_things, "cannot be called with a configuration .*'rate'.*: .* seed and state by these names"),
     ],
 )
@@ -117,6 +117,9 @@ def test_what_is_no_trainable_at_all() -> None:
         def train_phase(self, progress): ...
         def close(self): ...
 
+    class Seedless(own.Climber):
+        def __init__(self, config): ...
+
     class Builds:
         def __call__(self, config, seed): ...
 
@@ -125,6 +128,10 @@ def test_what_is_no_trainable_at_all() -> None:
         (None, "got None"),
         (own.Climber({}, 0), "got <tests.own.Climber"),
         (Half, "Half lacks save, load: .* where path is a directory"),
+        (
+            Seedless,
+            r"Seedless is called with \(config, seed\): too many positional arguments; a trial's class has __init__",
+        ),
         (Builds, r"objects build trials: pass one, Builds\(…\)"),
         (partial(own.climb, stepp=2), r"keyword argument of climb \(own.py:\d+\) 'stepp': did you mean 'step'"),
         (partial(own.Climber, width=2), "keyword argument of Climber.* 'width'; known: step$"),

@@ -1,5 +1,6 @@
 """Environments of one's own: named, made, made readable, carried to other processes, refused with the way out."""
 
+import contextlib
 import pickle
 import subprocess
 import sys
@@ -49,6 +50,48 @@ class Sampled(gymnasium.Env):
 
 
 gymnasium.register("Sampled-v0", Sampled)
+
+
+class Off(Sampled):
+    """Gives what Gym once asked for, or an observation that its space does not have, from where `off` says."""
+
+    def __init__(self, off):
+        super().__init__()
+        self.off = off
+
+    def reset(self, *, seed=None, options=None):
+        obs, info = super().reset(seed=seed)
+        return {"old reset": (obs, 0, info), "shape": (np.zeros(3, np.float32), info), "none": (None, info)}.get(
+            self.off, (obs, info)
+        )
+
+    def step(self, action):
+        if self.off == "own":
+            raise ValueError("of its own")
+        obs, reward, terminated, truncated, info = super().step(action)
+        return (obs, reward, terminated, info) if self.off == "old step" else (obs, reward, terminated, truncated, info)
+
+
+gymnasium.register("Off-v0", Off)
+
+
+@pytest.mark.filterwarnings("ignore")  # Gymnasium's own, which say it as well
+@pytest.mark.parametrize("off", ["old reset", "old step", "shape", "none", "own"])
+@pytest.mark.parametrize("system", ["ga3c", "sb3"])
+def test_what_an_environment_gives_amiss_is_said_with_what_it_is_to_give(system, off) -> None:
+    phase, settings = Budget(frames=16), {"env_kwargs": {"off": off}}
+    if system == "ga3c":
+        factory, config = GA3C("Off-v0", phase=phase, **settings), {}
+    else:
+        pytest.importorskip("stable_baselines3")
+        from workbench import SB3
+
+        factory, config = SB3("PPO", "Off-v0", phase=phase, **settings), {"n_steps": 16, "batch_size": 16}
+    says = (
+        "^of its own$" if off == "own" else r"^what Off-v0 gives cannot be taken \(.+\): reset\(\) gives \(obs, info\)"
+    )
+    with pytest.raises(ValueError, match=says), contextlib.closing(factory(config, 0)) as trial:
+        trial.train_phase(lambda metrics: None)
 
 
 class Paired(gymnasium.Wrapper):

@@ -12,6 +12,10 @@ from workbench.core.failures import named, short
 from workbench.core.protocols import Config, TrainableFactory
 
 _METHODS = ("train_phase", "save", "load", "close")
+_CLASS = (
+    "a trial's class has __init__(config, seed), train_phase(progress), save(path) and load(path), where path is a "
+    "directory, and close()"
+)
 
 
 def as_factory(thing: Any) -> TrainableFactory:
@@ -112,14 +116,24 @@ def _yields(thing: Any) -> bool:
 
 def _check_class(cls: type) -> None:
     missing = [method for method in _METHODS if not callable(getattr(cls, method, None))]
-    if not missing or hasattr(cls, "rank"):
+    if hasattr(cls, "rank"):
+        return
+    if not missing:
+        _check_built(cls)
         return
     if len(missing) == len(_METHODS) and "__call__" in cls.__dict__:
         raise InvalidInput(f"{cls.__name__} is a class whose objects build trials: pass one, {cls.__name__}(…)")
-    raise InvalidInput(
-        f"{cls.__name__} lacks {', '.join(missing)}: a trial's class has __init__(config, seed), "
-        "train_phase(progress), save(path) and load(path), where path is a directory, and close()"
-    )
+    raise InvalidInput(f"{cls.__name__} lacks {', '.join(missing)}: {_CLASS}")
+
+
+def _check_built(cls: type) -> None:
+    """Refuse a class that a configuration and a seed do not make an object of."""
+    try:
+        inspect.signature(cls).bind({}, 0)
+    except ValueError:  # of some that are written in C nothing is known
+        return
+    except TypeError as err:
+        raise InvalidInput(f"{cls.__name__} is called with (config, seed): {err}; {_CLASS}") from None
 
 
 def _check_keywords(given: "partial[Any]") -> None:
@@ -139,6 +153,11 @@ def _check_keywords(given: "partial[Any]") -> None:
 
 def _check_plain(function: Callable[..., Any]) -> None:
     """Refuse a function that can be no factory, being called with a configuration and a seed."""
+    if inspect.iscoroutinefunction(function) or inspect.isasyncgenfunction(function):
+        raise InvalidInput(
+            f"{named(function)} is asynchronous, and a trial's function is not: write def, and asyncio.run(…) within "
+            "it for what awaits"
+        )
     try:
         signature = inspect.signature(function)
         signature.bind({}, 0)
@@ -147,7 +166,7 @@ def _check_plain(function: Callable[..., Any]) -> None:
         fits = False
     except ValueError:
         return
-    if not fits or inspect.iscoroutinefunction(function) or inspect.isasyncgenfunction(function):
+    if not fits:
         raise InvalidInput(
             f"{named(function)} has no yield of its own: a function yields its score once a phase instead of returning "
             "it (one that calls another does: yield from other(config))"

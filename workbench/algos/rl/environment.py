@@ -16,7 +16,7 @@ import numpy as np
 from gymnasium import spaces
 from gymnasium.wrappers import FlattenObservation, TimeLimit, TransformAction, TransformObservation
 
-from workbench.core.errors import InvalidInput
+from workbench.core.errors import InvalidInput, WorkbenchError
 from workbench.core.failures import place_of
 from workbench.core.imports import AT_HAND, imported, imported_module
 
@@ -110,6 +110,26 @@ def check_finite(name: str, what: str, given: np.ndarray) -> None:
         raise InvalidInput(
             f"{name} has given {what} that is NaN or infinite: mend its step() or reset(), no agent can learn from it"
         )
+
+
+@contextmanager
+def by_the_interface(name: str) -> Iterator[None]:
+    """Say what an environment is to give where what it gives cannot be taken; errors of its own code stay as they are.
+
+    Raises
+    ------
+    InvalidInput
+        As older versions of Gym it gives fewer things, or its observations are not of its space.
+    """
+    try:
+        yield
+    except (TypeError, ValueError) as err:
+        if isinstance(err, WorkbenchError) or place_of(err):
+            raise
+        raise InvalidInput(
+            f"what {name} gives cannot be taken ({err}): reset() gives (obs, info), step() (obs, reward, terminated, "
+            "truncated, info), obs as its observation_space says; gymnasium.utils.env_checker.check_env tells more"
+        ) from None
 
 
 def readable(env: gymnasium.Env) -> gymnasium.Env:

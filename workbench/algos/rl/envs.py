@@ -22,7 +22,7 @@ from ale_py.vector_env import AtariVectorEnv
 from gymnasium.vector import AutoresetMode, SyncVectorEnv, VectorEnv
 
 from workbench.algos.rl.emulators import keep_emulators, open_emulators
-from workbench.algos.rl.environment import check_finite, readable
+from workbench.algos.rl.environment import by_the_interface, check_finite, readable
 from workbench.algos.rl.frames import SCREEN, SIDE, STACK, Frames, own_frames_pay
 from workbench.algos.rl.games import ATARI_FRAMESKIP, DEFAULT_RULES, Game, Rules
 from workbench.core.errors import InvalidInput
@@ -183,7 +183,8 @@ class GymnasiumAgents:
         self._fresh = np.ones(n_envs, bool)
         self._ids = np.arange(n_envs)
         self._actions: np.ndarray | None = None
-        self._first: np.ndarray | None = self._env.reset(seed=seed)[0]
+        with by_the_interface(game.name):
+            self._first: np.ndarray | None = self._env.reset(seed=seed)[0]
 
     def recv(self) -> Step:
         """Step every environment with the actions sent before."""
@@ -194,7 +195,8 @@ class GymnasiumAgents:
             rewards, terminated = np.zeros(self.n_envs), np.zeros(self.n_envs, bool)
             truncated = terminated
         else:
-            obs, rewards, terminated, truncated, _ = self._env.step(self._actions)
+            with by_the_interface(self.game.name):
+                obs, rewards, terminated, truncated, _ = self._env.step(self._actions)
         started = self._fresh
         self._fresh = (terminated | truncated) & ~started
         obs, rewards = np.asarray(obs, self.game.obs_dtype), np.asarray(rewards, np.float32)

@@ -96,6 +96,8 @@ def own_folder(folder: Path, name: str, made: str = "") -> None:
         Pattern of the names of the folders that such an export makes.
     """
     mark = folder / ".rl-workbench"
+    if folder.is_file():
+        raise InvalidInput(f"{folder} is a file: choose a folder")
     if folder.exists() and any(folder.iterdir()) and not mark.exists():
         raise InvalidInput(f"{folder} holds something else: choose another folder")
     whose = mark.read_text(errors="replace") if mark.exists() else ""  # earlier versions wrote no name

@@ -13,7 +13,7 @@ from stable_baselines3.common.preprocessing import is_image_space
 from stable_baselines3.common.utils import get_device
 from stable_baselines3.common.vec_env import DummyVecEnv, VecEnv, VecNormalize
 
-from workbench.algos.rl.environment import check_finite
+from workbench.algos.rl.environment import by_the_interface, check_finite
 from workbench.algos.rl.episodes import Episodes
 from workbench.algos.rl.sb3.settings import SB3Settings, algorithm_class
 from workbench.core.errors import InvalidInput, WorkbenchError
@@ -32,14 +32,16 @@ class Counted(gymnasium.Wrapper):
     def reset(self, **settings: Any) -> Any:
         """Begin a game; one that had not ended does not count."""
         self._total, self._steps = 0.0, 0
-        obs, info = self.env.reset(**settings)
-        self._check(obs)
+        with by_the_interface(self._name):
+            obs, info = self.env.reset(**settings)
+            self._check(obs)
         return obs, info
 
     def step(self, action: Any) -> Any:
         """Play on."""
-        obs, reward, terminated, truncated, info = self.env.step(action)
-        self._check(obs)
+        with by_the_interface(self._name):
+            obs, reward, terminated, truncated, info = self.env.step(action)
+            self._check(obs)
         check_finite(self._name, "a reward", np.asarray(reward))
         self._total += float(reward)
         self._steps += 1
@@ -48,6 +50,9 @@ class Counted(gymnasium.Wrapper):
         return obs, reward, terminated, truncated, info
 
     def _check(self, obs: Any) -> None:
+        space = self.observation_space
+        if isinstance(space, gymnasium.spaces.Box) and np.shape(obs) != space.shape:
+            raise ValueError(f"an observation of shape {np.shape(obs)}, of {space}")
         for part in obs.values() if isinstance(obs, Mapping) else (obs,):
             if isinstance(part, np.ndarray):
                 check_finite(self._name, "an observation", part)
