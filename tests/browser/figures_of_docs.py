@@ -70,7 +70,7 @@ def learned() -> go.Figure:
 
 
 def agents_of_table_3() -> go.Figure:
-    title = "GA3C on games of Table 3: scores at the ends of phases; Pong's median and range of three seeds"
+    title = "Games of GA3C's Table 3: scores at the ends of phases; Pong of three seeds, Boxing by PPO"
     drawn = figures.bands(variant_bands(ways()), title, "frames", "0 random play, 1 the paper's agent")
     return drawn.add_hline(1, line_dash="dot")
 

@@ -34,7 +34,7 @@ def test_what_was_learned_tells_every_agent(tmp_path) -> None:
     kept(tmp_path / "alone", 19.0)
     assert [name for name, _ in evaluated(tmp_path)] == ["alone", "three"]
     page = page_of_what_was_learned(tmp_path)
-    assert "| `alone`, `three` | pong | 4 agents of GA3C | 19.0; 18.0, 19.0, 20.0: means of 30 games |" in page
+    assert "| `alone`, `three` | pong | 4 agents | 19.0; 18.0, 19.0, 20.0: means of 30 games |" in page
 
 
 @pytest.mark.parametrize("left", ["", '{"game": "pong", "me'])

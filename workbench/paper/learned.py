@@ -60,7 +60,7 @@ def _row_of_agents(known: dict[str, list[dict[str, Any]]], games: str) -> tuple[
     means = "; ".join(", ".join(f"{each['mean']:.1f}" for each in of_one) for of_one in known.values())
     lengths = [each["n_episodes"] for of_one in known.values() for each in of_one]
     words = f"{means}: means of {' or '.join(map(str, sorted(set(lengths))))} games"
-    return ", ".join(f"`{name}`" for name in known), games, f"{so_many(len(lengths), 'agent')} of GA3C", words
+    return ", ".join(f"`{name}`" for name in known), games, so_many(len(lengths), "agent"), words
 
 
 def _last_scores(root: str | Path) -> Iterator[tuple[str, ...]]:

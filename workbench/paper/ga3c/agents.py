@@ -26,10 +26,15 @@ class Agent(NamedTuple):
 
 
 _USUAL = ("A2C's usual settings, the first tried", "the paper's learned for a day on a GPU")
+_BY_PPO = (
+    "HTS-RL's PPO, the first settings tried after six of GA3C's had not left random play",
+    "the paper's learned for a day on a GPU by GA3C",
+)
 _BY_THEM = ("amidar", "centipede", "ms_pacman", "name_this_game", "qbert", "seaquest", "up_n_down")
 AGENTS = {
     "pong-longer": Agent("pong", 40, "the best configuration of pong-hypertrick, the last and longest of six tries"),
     **{f"{game.replace('_', '-')}-agent": Agent(game, 14, *_USUAL) for game in _BY_THEM},
+    "boxing-agent": Agent("boxing", 20, *_BY_PPO),
 }
 
 
