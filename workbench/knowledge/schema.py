@@ -86,9 +86,8 @@ def open_for_writing(path: Path) -> sqlite3.Connection:
             if _is_empty(connection):
                 _create(connection)
             _check(connection, path)
-            connection.execute(
-                "PRAGMA journal_mode = WAL"
-            )  # a backup has another, under which readers lock writers out
+            # a backup has another mode, under which those who read lock out those who write
+            connection.execute("PRAGMA journal_mode = WAL")
             # NORMAL in WAL mode: a commit survives the death of this process; a power cut may take the last ones.
             connection.execute("PRAGMA synchronous = NORMAL")
             connection.execute("PRAGMA foreign_keys = ON")
