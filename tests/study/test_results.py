@@ -85,3 +85,14 @@ def test_configurations_are_given_as_they_ran(tmp_path) -> None:
         seen = kb["one"].trial(0).config
     for config in (results.summary["best_config"], written["phases"][0]["config"], seen):
         assert json.dumps(config, sort_keys=True) == json.dumps(configs[0], sort_keys=True)
+
+
+def test_a_second_objective_that_no_phase_returns_is_told(tmp_path) -> None:
+    aim = {"aim": {"second": "flops"}}
+    log = StudyLog(tmp_path / "kb.db", "one", Study("one", SCHEDULER, Deterministic, tmp_path / "kb.db").spec)
+    log.append([Event(Kind.STUDY_STARTED, 0.0, data=aim), *EVENTS[1:4]])
+    assert Results.open(tmp_path / "kb.db", "one").front.empty  # not yet
+    log.append([Event(Kind.PHASE_ENDED, 1.0, 0, 0, 0, {"score": 1.0, "metrics": {"score": 1.0, "loss": 2.0}})])
+    log.close()
+    with pytest.warns(UserWarning, match="no phase has returned the metric 'flops', but loss: no front"):
+        assert Results.open(tmp_path / "kb.db", "one").front.empty

@@ -1,5 +1,6 @@
 """What a study has found: its numbers and tables, derived from its frames, so of running studies too."""
 
+import warnings
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -9,6 +10,7 @@ from workbench.core.errors import InvalidInput, StudyError
 from workbench.core.record import size_of_record
 from workbench.core.size import Size
 from workbench.knowledge import Frames, KnowledgeBase, Recording
+from workbench.knowledge.frames import PHASES
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -86,6 +88,8 @@ class Findings:
     def front(self) -> "pd.DataFrame":
         """The score against the second objective, and who is on the front; see `workbench.analysis.front`.
 
+        A metric that no phase has returned is warned of.
+
         Raises
         ------
         StudyError
@@ -96,6 +100,10 @@ class Findings:
         aim = self.frames.aim
         if aim.second is None:
             raise StudyError(f"study {self.name!r} has no second objective: start one with second=, a metric's name")
+        returned = self.frames.phases.columns.difference(PHASES)
+        if self.frames.phases["ended_s"].notna().any() and aim.second not in returned:
+            known = ", ".join(returned) or "none but their score"
+            warnings.warn(f"no phase has returned the metric {aim.second!r}, but {known}: no front", stacklevel=2)
         return front(self.frames.searched, aim.second, aim.mode, aim.second_mode)
 
     @property
