@@ -151,6 +151,9 @@ NAMES = [
 ]
 
 
+as_root = pytest.mark.skipif(os.getuid() != 0, reason="becoming another user needs root")
+
+
 @pytest.mark.parametrize("name", NAMES)
 def test_a_study_cannot_be_called_like_a_path_or_a_command_to_the_terminal(db, tmp_path, name) -> None:
     spoil(db, "UPDATE studies SET name = " + "char(" + ", ".join(str(ord(c)) for c in name) + ")")
@@ -174,10 +177,9 @@ def test_errors_cannot_command_the_terminal(db) -> None:
     assert all(line.isprintable() for line in failure_lines(trials))
 
 
+@as_root
 def test_a_read_only_mount_can_be_read(db) -> None:
     """As nobody, for root may write everywhere; in a folder of its own, for pytest's are closed to others."""
-    if os.getuid():
-        pytest.skip("becoming another user needs root")
     folder = Path(tempfile.mkdtemp())
     folder.chmod(0o755)
     try:
@@ -186,9 +188,8 @@ def test_a_read_only_mount_can_be_read(db) -> None:
         shutil.rmtree(folder)
 
 
+@as_root
 def test_a_read_only_mount_of_a_file_that_was_being_written_shows_nothing_old(db) -> None:
-    if os.getuid():
-        pytest.skip("becoming another user needs root")
     with tempfile.TemporaryDirectory() as place, closing(StudyLog(db, "one", SPEC, resume=True)) as log:
         log.append([Event(Kind.STUDY_RESUMED, 10.0)])
         Path(place).chmod(0o755)
