@@ -2,6 +2,9 @@
 
 import enum
 import inspect
+import pickle
+import subprocess
+import sys
 import threading
 from functools import partial, wraps
 
@@ -11,6 +14,7 @@ import torch
 
 from tests import own
 from workbench.algos.function.factory import Function, as_factory
+from workbench.algos.function.state import load_state, save_state
 from workbench.core.describe import describe
 from workbench.core.errors import CheckpointError, InvalidInput
 from workbench.core.registry import REGISTRY
@@ -271,9 +275,48 @@ class Evil:
 
 
 def test_a_checkpoint_is_read_without_running_what_is_in_it(tmp_path) -> None:
-    torch.save({"state": Evil()}, tmp_path / "state.pt")
-    with pytest.raises(CheckpointError, match="cannot be read"):
+    torch.save({"state": Evil()}, tmp_path / "state.pt")  # as until 0.2
+    with pytest.raises(CheckpointError, match=r"state\.pt cannot be read"):
         Function(own.climb)({}, 0).load(tmp_path)
+    (tmp_path / "state.pickle").write_bytes(pickle.dumps({"state": Evil()}))
+    with pytest.raises(CheckpointError, match=r"state\.pickle cannot be read: it names builtins\.exec"):
+        Function(own.climb)({}, 0).load(tmp_path)
+
+
+@pytest.mark.parametrize("kept", [0, 1, 20, -1])
+def test_a_state_that_is_cut_off_is_no_state(tmp_path, kept) -> None:
+    save_state({"at": 3, "weights": np.ones(100), "tensor": torch.ones(2)}, tmp_path, "train")
+    whole = (tmp_path / "state.pickle").read_bytes()
+    (tmp_path / "state.pickle").write_bytes(whole[:kept])
+    with pytest.raises(CheckpointError, match="cannot be read"):
+        load_state(tmp_path, "train")
+    (tmp_path / "state.pickle").write_bytes(whole)
+    (tmp_path / "tensors.pt").unlink()
+    with pytest.raises(CheckpointError, match=r"cannot be read: .*tensors\.pt"):
+        load_state(tmp_path, "train")
+
+
+def test_a_state_of_before_is_read(tmp_path) -> None:
+    raw = torch.arange(3, dtype=torch.uint8)
+    array = {"array of numpy": raw, "dtype": "|u1", "shape": (3,)}
+    torch.save({"a": array, "b": {"array of numpy": raw, "dtype": "bytes"}, "c": (1, raw)}, tmp_path / "state.pt")
+    back = load_state(tmp_path, "train")
+    assert (back["a"].tolist(), back["b"], back["c"][1].tolist()) == ([0, 1, 2], b"\x00\x01\x02", [0, 1, 2])
+
+
+def test_a_state_without_tensors_needs_no_torch(tmp_path) -> None:
+    code = """
+import sys
+sys.modules["torch"] = None  # an import of it fails
+from pathlib import Path
+import numpy as np
+from workbench.algos.function.state import load_state, save_state
+here = Path(sys.argv[1])
+save_state({"x": np.arange(3), "y": [1.5, b"z", 1j], "s": np.bytes_(b"s")}, here, "train")
+back = load_state(here, "train")
+assert (back["x"].tolist(), back["y"], back["s"]) == ([0, 1, 2], [1.5, b"z", 1j], b"s"), back
+"""
+    subprocess.run([sys.executable, "-c", code, str(tmp_path)], check=True)
 
 
 # -- while it runs --------------------------------------------------------------------------------------------

@@ -1,6 +1,8 @@
-"""What a function hands over as its state, in a file that is read without running anything."""
+"""What a function hands over as its state, in files that are read without running anything."""
 
+import io
 import pickle
+import sys
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
@@ -10,23 +12,33 @@ import numpy as np
 from workbench.core.errors import CheckpointError, InvalidInput
 from workbench.core.failures import short
 
-_FILE = "state.pt"
+_FILE = "state.pickle"
+_TENSORS = "tensors.pt"  # beside it, if it holds any
+_BEFORE = "state.pt"  # all of it, until 0.2
 _ARRAY = "array of numpy"  # marks one
-_BYTES = "bytes"  # in place of a dtype
-_PLAIN = (bool, int, float, complex, str, type(None))
+_BYTES = "bytes"  # in place of a dtype, until 0.2
+_PLAIN = (bool, int, float, complex, str, bytes, type(None))
+_UNREADABLE = (OSError, RuntimeError, EOFError, ValueError, LookupError, AttributeError, TypeError, pickle.PickleError)
 
 
 def save_state(state: Any, folder: Path, name: str) -> None:
     """Write a state; `name` is that of the function, for errors.
+
+    A state without tensors needs no torch, whose import takes a worker seconds.
 
     Raises
     ------
     InvalidInput
         Something in it is neither tensor, array, number, text, bytes nor a dict, list or tuple of these.
     """
-    import torch
+    packed = _packed(state, "state", name, (*_PLAIN, *_of_torch()))
+    with (folder / _FILE).open("wb") as file:
+        writer = _Writer(file)
+        writer.dump(packed)
+    if writer.tensors:
+        import torch
 
-    torch.save(_packed(state, "state", name, (*_PLAIN, torch.Tensor, torch.dtype, torch.device)), folder / _FILE)
+        torch.save(writer.tensors, folder / _TENSORS)
 
 
 def load_state(folder: Path, name: str) -> Any:
@@ -37,15 +49,58 @@ def load_state(folder: Path, name: str) -> Any:
     CheckpointError
         There is none, or it cannot be read.
     """
-    file = folder / _FILE
-    if not file.is_file():
+    file = next((folder / known for known in (_FILE, _BEFORE) if (folder / known).is_file()), None)
+    if file is None:
         raise CheckpointError(f"{name} yielded no state there (yield score, state lets it go on)")
+    try:
+        return _unpacked(_tensors(file) if file.name == _BEFORE else _Reader(file).load())
+    except _UNREADABLE as err:
+        raise CheckpointError(f"the state in {file} cannot be read: {str(err).partition(chr(10))[0]}") from None
+
+
+class _Writer(pickle.Pickler):
+    """Keeps what is torch's aside, in `tensors`."""
+
+    def __init__(self, file: Any) -> None:
+        super().__init__(file, protocol=5)
+        self.tensors: list[Any] = []
+        self._kinds = _of_torch()
+
+    def persistent_id(self, obj: Any) -> int | None:
+        if not isinstance(obj, self._kinds):
+            return None
+        self.tensors.append(obj)
+        return len(self.tensors) - 1
+
+
+class _Reader(pickle.Unpickler):
+    """Makes plain data, and nothing else."""
+
+    def __init__(self, file: Path) -> None:
+        super().__init__(io.BytesIO(file.read_bytes()))
+        self._beside = file.with_name(_TENSORS)
+        self._read: list[Any] | None = None
+
+    def persistent_load(self, pid: int) -> Any:
+        self._read = _tensors(self._beside) if self._read is None else self._read
+        return self._read[pid]
+
+    def find_class(self, module: str, name: str) -> Any:
+        if (module, name) == ("builtins", "complex"):
+            return complex
+        raise pickle.UnpicklingError(f"it names {module}.{name}, which no state does")
+
+
+def _tensors(file: Path) -> Any:
     import torch
 
-    try:
-        return _unpacked(torch.load(file, map_location="cpu", weights_only=True))
-    except (OSError, RuntimeError, EOFError, pickle.UnpicklingError) as err:
-        raise CheckpointError(f"the state in {file} cannot be read: {str(err).partition(chr(10))[0]}") from None
+    return torch.load(file, map_location="cpu", weights_only=True)
+
+
+def _of_torch() -> tuple[type, ...]:
+    """Give torch's types, of which there are values only where it was imported."""
+    torch = sys.modules.get("torch")
+    return () if torch is None else (torch.Tensor, torch.dtype, torch.device)
 
 
 def _packed(state: Any, path: str, name: str, plain: tuple[type, ...]) -> Any:
@@ -54,10 +109,8 @@ def _packed(state: Any, path: str, name: str, plain: tuple[type, ...]) -> Any:
         return state.item()
     if isinstance(state, plain):
         return _bare(state)
-    if isinstance(state, bytes):
-        return {_ARRAY: _as_tensor(state), "dtype": _BYTES}
     if isinstance(state, np.ndarray) and state.dtype.kind in "biufcSUmM":
-        return {_ARRAY: _as_tensor(state.tobytes()), "dtype": state.dtype.str, "shape": state.shape}
+        return {_ARRAY: state.tobytes(), "dtype": state.dtype.str, "shape": state.shape}
     if isinstance(state, Mapping):
         keys = [_packed(key, f"a key of {path}", name, plain) for key in state]
         values = [_packed(value, f"{path}[{key!r}]", name, plain) for key, value in state.items()]
@@ -72,17 +125,11 @@ def _packed(state: Any, path: str, name: str, plain: tuple[type, ...]) -> Any:
 
 
 def _bare(state: Any) -> Any:
-    """Strip a number or text of a class of its own, such as an enumeration's: only plain ones are read again."""
+    """Strip a number, text or bytes of a class of its own, such as an enumeration's: only plain ones are read again."""
     if isinstance(state, str):
         return str.__str__(state)
-    kinds: tuple[Any, ...] = (bool, int, float, complex)
+    kinds: tuple[Any, ...] = (bool, int, float, complex, bytes)
     return next((kind(state) for kind in kinds if isinstance(state, kind)), state)
-
-
-def _as_tensor(raw: bytes) -> Any:
-    import torch
-
-    return torch.from_numpy(np.frombuffer(raw, np.uint8).copy())
 
 
 def _as_array(raw: bytes, dtype: str, shape: tuple[int, ...]) -> Any:
@@ -92,7 +139,7 @@ def _as_array(raw: bytes, dtype: str, shape: tuple[int, ...]) -> Any:
 def _unpacked(state: Any) -> Any:
     if isinstance(state, dict):
         if _ARRAY in state:
-            raw = state[_ARRAY].numpy().tobytes()
+            raw = state[_ARRAY] if isinstance(state[_ARRAY], bytes) else state[_ARRAY].numpy().tobytes()
             return raw if state["dtype"] == _BYTES else _as_array(raw, state["dtype"], state["shape"])
         return {key: _unpacked(value) for key, value in state.items()}
     if isinstance(state, (list, tuple)):
