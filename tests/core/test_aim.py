@@ -135,6 +135,7 @@ def test_an_aim_is_written_down_as_far_as_it_is_not_the_usual_one() -> None:
         ({"max_hours": "2"}, "got '2'"),
         ({"target_score": math.nan}, "target_score is a finite number"),
         ({"second": "score"}, "beside score"),
+        ({"second_mode": "min"}, "second_mode 'min' is of a second objective: name it"),
     ],
 )
 def test_a_wrong_aim_is_refused(wrong, said) -> None:
