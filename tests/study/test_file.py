@@ -100,6 +100,13 @@ def test_a_file_names_no_client(folder) -> None:
     assert list(folder.iterdir()) == []
 
 
+def test_a_file_without_a_space_is_told_of_the_table(folder) -> None:
+    table = tomllib.loads(STUDY)
+    del table["space"]
+    with pytest.raises(InvalidInput, match=r"^searcher 'random' draws from a space: add a table \[space\]"):
+        study_from(table)
+
+
 @QUICK
 @given(
     place=st.sampled_from(PLACES),

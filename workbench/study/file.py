@@ -236,8 +236,13 @@ def _space(described: Any) -> Space:
 
 def _built(what: str, described: Mapping[str, Any], registry: Registry, **given: Any) -> Any:
     """Build what is described; what other tables say fills in the settings it has and that are not its own."""
+    ours = what == "searcher" and described.get("kind") in [*SEARCHERS]
     registry = with_own(described, registry)
     known = settings_of(what, described, registry)
+    if ours and "space" in known and "space" not in described and given["space"] is None:
+        raise InvalidInput(
+            f"searcher {described['kind']!r} draws from a space: add a table [space], a domain for each name"
+        )
     filled = {k: v for k, v in given.items() if k in known and k not in described and v is not None}
     return build(what, described, registry, **filled)
 
