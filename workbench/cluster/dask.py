@@ -18,6 +18,7 @@ from workbench.cluster.attempts import Attempt, Attempts, Cancel, Instruction, R
 from workbench.cluster.checkpoints import CheckpointStore
 from workbench.cluster.connection import Connection
 from workbench.cluster.local import ending_of
+from workbench.cluster.parcel import Parcel, parcelled
 from workbench.cluster.seats import Release
 from workbench.cluster.slots import Slots
 from workbench.cluster.tasks import Tasks
@@ -74,6 +75,7 @@ class DaskExecutor:
         if self.max_retries < 0 or self.stall_s <= 0:
             raise InvalidInput(f"need max_retries >= 0 and stall_s > 0, got {self.max_retries} and {self.stall_s}")
         self._study = self.study or uuid.uuid4().hex[:12]
+        self._sent = parcelled(self.factory, self.checkpoints.root)
         self._inbox: queue.SimpleQueue[Callable[[], None]] = queue.SimpleQueue()  # filled by the client's own thread
         self._line = Connection(
             self.client,
@@ -88,7 +90,7 @@ class DaskExecutor:
         self._restarting: set[str] = set()  # lives given up for good: a restarted worker has a new one
         self._tasks = Tasks(
             self._line,
-            self.factory,
+            self._sent,
             self.checkpoints,
             self._study,
             self._n_ranks,
@@ -214,6 +216,8 @@ class DaskExecutor:
             pass  # the cluster went away first, or hangs: nothing more can be released
         finally:
             self._line.close()
+            if isinstance(self._sent, Parcel):
+                self._sent.remove()
 
     # -- what the book of attempts asks for -------------------------------------------------------------------
 

@@ -20,6 +20,7 @@ from workbench.core.places import check_checkpoints, private_folder
 
 _WAITS_S = (1.0, 2.0, 4.0, 8.0, 16.0, 32.0)  # between tries to reach a URL
 _TRIAL = re.compile(r"trial-\d+")
+_SENT = re.compile(r"trainable-[0-9a-f]{16}\.pickle")
 _MARK = ".study"  # holds the identity of the study whose place it is
 _OBJECT_STORES = {"s3", "s3a", "gs", "gcs", "az", "abfs", "abfss"}
 
@@ -89,6 +90,30 @@ class Place:
         files, path = self._at(f"{name}.donor")
         _make_folder(files, path.rpartition("/")[0])
         files.touch(path)
+
+    def write(self, name: str, raw: bytes) -> None:
+        """Write a file beside the folders of trials, which need not be there yet; raises as `upload`."""
+        files, path = self._at(name)
+
+        def write() -> None:
+            if not self.remote:
+                private_folder(Path(self.root))
+            _make_folder(files, path.rpartition("/")[0])
+            files.pipe_file(path, raw)
+
+        _patiently(write, f"{name} cannot be written to {self.root}")
+
+    def read(self, name: str) -> bytes:
+        """Read such a file; raises as `upload`."""
+        files, path = self._at(name)
+        answers: list[bytes] = []
+        _patiently(lambda: answers.append(files.cat_file(path)), f"{name} cannot be read from {self.root}")
+        return answers[0]
+
+    def remove_file(self, name: str) -> None:
+        """Remove such a file; raises whatever the library behind a URL does."""
+        files, path = self._at(name)
+        files.rm(path)
 
     def phases(self, folder: str) -> list[int]:
         """Phases of which there is a checkpoint, oldest first."""
@@ -175,6 +200,8 @@ class Place:
             files, path = _at(self.root)
             for trial in trials:
                 files.rm(trial, recursive=True)
+            for left in filter(_SENT.fullmatch, _names(files, path)):  # by a driver that was killed
+                files.rm(f"{path}/{left}")
             if files.exists(f"{path}/{_MARK}"):
                 files.rm(f"{path}/{_MARK}")
             with suppress(Exception):  # it is not empty, or no folder at all, as in an object store

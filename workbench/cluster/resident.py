@@ -4,6 +4,7 @@ from contextlib import suppress
 from dataclasses import dataclass
 from typing import cast
 
+from workbench.cluster.parcel import Parcel
 from workbench.cluster.task import PhaseTask
 from workbench.core.errors import CheckpointError, InvalidInput
 from workbench.core.failures import named, short
@@ -109,14 +110,15 @@ class Resident:
     def _build(self, task: PhaseTask) -> Trainable:
         self.close()
         config, seed = task.job.config, task.job.seed
+        factory = task.factory.open() if isinstance(task.factory, Parcel) else task.factory
         trainable: Trainable
         if task.n_ranks > 1:
-            trainable = cast(GangFactory, task.factory).rank(config, seed, task.rank)
+            trainable = cast(GangFactory, factory).rank(config, seed, task.rank)
         else:
-            trainable = task.factory(config, seed)
+            trainable = factory(config, seed)
             if not hasattr(trainable, "train_phase"):
                 raise InvalidInput(
-                    f"{named(task.factory)} returned {short(trainable)}, which is no trial: a factory returns an "
+                    f"{named(factory)} returned {short(trainable)}, which is no trial: a factory returns an "
                     "object with train_phase, save, load and close; a function of your own yields its score once a "
                     "phase"
                 )

@@ -3,6 +3,7 @@
 from dataclasses import dataclass
 
 from workbench.cluster.checkpoints import CheckpointStore
+from workbench.cluster.parcel import Parcel
 from workbench.core.protocols import Job, TrainableFactory
 
 
@@ -13,7 +14,7 @@ class PhaseTask:
     Attributes
     ----------
     job : Job
-    factory : TrainableFactory
+    factory : TrainableFactory or Parcel
     store : CheckpointStore
     study : str
         The study's identity: the same for every driver it ever has.
@@ -30,7 +31,7 @@ class PhaseTask:
     """
 
     job: Job
-    factory: TrainableFactory
+    factory: TrainableFactory | Parcel
     store: CheckpointStore
     study: str
     topic: str

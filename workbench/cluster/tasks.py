@@ -13,6 +13,7 @@ from workbench.cluster import worker
 from workbench.cluster.attempts import Attempt
 from workbench.cluster.checkpoints import CheckpointStore
 from workbench.cluster.connection import Connection
+from workbench.cluster.parcel import Parcel
 from workbench.cluster.slots import Slot
 from workbench.cluster.task import PhaseTask, attempt_name
 from workbench.core.protocols import TrainableFactory
@@ -31,7 +32,7 @@ class Tasks:
     Parameters
     ----------
     line : Connection
-    factory : TrainableFactory
+    factory : TrainableFactory or Parcel
     checkpoints : CheckpointStore
     study : str
         The study's identity.
@@ -44,7 +45,7 @@ class Tasks:
     def __init__(
         self,
         line: Connection,
-        factory: TrainableFactory,
+        factory: TrainableFactory | Parcel,
         checkpoints: CheckpointStore,
         study: str,
         n_ranks: int,
