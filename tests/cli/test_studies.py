@@ -63,7 +63,12 @@ def test_show_gives_the_best_configuration_and_the_failures_as_toml_and_as_json(
         "study": "mine",
         "state": "ended",
         "trials": 3,
-        "best": {"trial": 0, "score": 0.0, "config": CONFIGS[0]},
+        "best": {
+            "trial": 0,
+            "score": 0.0,
+            "config": CONFIGS[0],
+            "checkpoint": f"{folder}/kb.checkpoints/mine/trial-00000/phase-000",
+        },
         "failures": [{"error": "ValueError: bad (own.py:3 in train)", "trials": 1}],
     }
     assert main(["show", "mine", "--db", "kb.db"]) == 0

@@ -33,8 +33,9 @@ from workbench.cluster.local import local_client
 from workbench.core import record
 from workbench.core.drive import replay
 from workbench.core.errors import InvalidInput, SchedulerError, StudyError
+from workbench.core.ledger import Ledger
 from workbench.core.protocols import Event, Kind
-from workbench.core.record import last_settings, provenance, recorded_place, scheduler_from_record
+from workbench.core.record import best_checkpoint, last_settings, provenance, recorded_place, scheduler_from_record
 from workbench.core.resume import in_drawn_order, take_up
 from workbench.knowledge import StudyLog
 from workbench.study.file import presets, read_preset, recorded_study, study_from
@@ -53,6 +54,18 @@ def test_the_settings_and_the_place_of_a_study_s_last_driver_hold_when_it_is_tak
     assert recorded_place(events) == "s3://then"
     events.append(Event(Kind.STUDY_RESUMED, 3.0))  # which had them beside the knowledge base
     assert recorded_place(events) is None
+
+
+def test_of_equal_best_scores_the_last_one_s_checkpoint_is_the_one_that_is_kept() -> None:
+    def scored(trial: int, phase: int, score: float) -> list[Event]:
+        run = Event(Kind.RUN, 0.0, trial, 0, data={"config": {}, "seed": 0, "parent": None})
+        data = {"score": score, "metrics": {}, "checkpoint": f"trial-{trial:05d}/phase-{phase:03d}"}
+        began = [Event(Kind.PHASE_STARTED, 0.0, trial, phase, 0)]
+        return ([run] if phase == 0 else []) + began + [Event(Kind.PHASE_ENDED, 1.0, trial, phase, 0, data)]
+
+    events = [e for one in [(0, 0, 1.0), (1, 0, 5.0), (1, 1, 5.0), (1, 2, 2.0), (2, 0, 5.0)] for e in scored(*one)]
+    assert best_checkpoint(events, Ledger(events)) == "trial-00001/phase-001"
+    assert best_checkpoint([], Ledger([])) is None
 
 
 def kept(db: Path, study: Study, n: int = 60) -> list[Event]:

@@ -1,11 +1,12 @@
 """One call that tunes a function."""
 
 from functools import partial
+from pathlib import Path
 
 import pytest
 
 from tests import own
-from workbench import KnowledgeBase, LogUniform, tune
+from workbench import AttachedStudy, Function, KnowledgeBase, LogUniform, tune
 from workbench.core.errors import FirstTrialsFailed, InvalidInput
 from workbench.study.tune import _name_of
 
@@ -23,7 +24,18 @@ def test_a_number_of_configurations_is_tried_and_the_best_is_known(here) -> None
     assert found[0].spec["scheduler"]["kind"] == "hypertrick"
     best = found[0].summary
     assert best["best_score"] == pytest.approx(2 * best["best_config"]["lr"])
+    assert (found[0].best_score, found[0].best_config) == (best["best_score"], best["best_config"])
     assert len(found[0].frames.trials) == 4
+
+
+def test_the_state_of_the_best_score_is_at_hand(here) -> None:
+    found = tune(own.climb, SPACE, n_trials=3, n_phases=2, **here)
+    place = AttachedStudy(here["db"], "climb").best_checkpoint
+    assert place.endswith(f"climb/trial-{found.summary['best_trial']:05d}/phase-001")
+    assert Function.state_in(place)["updates"] == 2
+    trial = Function(own.climb)(found.best_config, 0)
+    trial.load(Path(place))
+    assert trial.train_phase(lambda metrics: None)["score"] > found.best_score  # a phase further
 
 
 def test_a_low_score_may_be_the_good_one_and_one_as_good_as_wanted_the_end(here) -> None:

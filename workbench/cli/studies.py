@@ -151,6 +151,7 @@ def _show(arguments: argparse.Namespace) -> int:
     from workbench.analysis import failures
     from workbench.core.showing import finite_only
     from workbench.core.toml import toml_lines
+    from workbench.study.plan import best_checkpoint
     from workbench.study.results import Results
 
     results = Results.open(arguments.db, arguments.name)
@@ -158,6 +159,8 @@ def _show(arguments: argparse.Namespace) -> int:
     summary: dict[str, Any] = {"study": arguments.name, "state": results.frames.state, "trials": numbers["trials"]}
     if numbers["best_trial"] is not None:
         summary["best"] = {name: numbers[f"best_{name}"] for name in ("trial", "score", "config")}
+        if (checkpoint := best_checkpoint(arguments.db, arguments.name)) is not None:
+            summary["best"]["checkpoint"] = checkpoint
     if results.spec.get("simulated"):
         summary["simulated"] = True
     summary["failures"] = failed.to_dict("records")

@@ -12,8 +12,9 @@ from typing import Any
 
 from workbench.core.describe import build
 from workbench.core.errors import WorkbenchError
+from workbench.core.ledger import Ledger
 from workbench.core.places import CHECKOUT
-from workbench.core.protocols import BEGUN, Event, Scheduler
+from workbench.core.protocols import BEGUN, Event, Kind, Scheduler
 from workbench.core.registry import SCHEDULERS, SEARCHERS
 from workbench.core.size import Size, size_of
 from workbench.core.source import source_mark
@@ -60,6 +61,12 @@ def recorded_place(events: Sequence[Event]) -> str | None:
     """Give the place where a study's last driver had its checkpoints, if that is not beside the knowledge base."""
     place = next((event.data.get("checkpoints") for event in reversed(events) if event.kind in BEGUN), None)
     return place if isinstance(place, str) and place else None
+
+
+def best_checkpoint(events: Sequence[Event], ledger: Ledger) -> str | None:
+    """Name the checkpoint of a study's best score; of equal ones of its trial the last, which is the one kept."""
+    ended = (e for e in reversed(events) if e.kind is Kind.PHASE_ENDED)
+    return next((e.data.get("checkpoint") for e in ended if (e.data["score"], e.trial) == ledger.best), None)
 
 
 def has_checkpoints(events: Sequence[Event]) -> bool:

@@ -153,6 +153,16 @@ class AttachedStudy:
 
         return Results.open(self.db, self.name)
 
+    @property
+    def best_checkpoint(self) -> str | None:
+        """Where the checkpoint of the best score is, a directory or a URL; ``None`` before the first.
+
+        ``workbench evaluate`` plays games with it; a trainable's `load` takes it.
+        """
+        from workbench.study.plan import best_checkpoint
+
+        return best_checkpoint(self.db, self.name)
+
     def dashboard(self) -> "Dashboard":
         """Open the live view of this study; it only reads the log."""
         from workbench.viz.dashboard import Dashboard

@@ -78,6 +78,16 @@ class Findings:
             numbers["alpha_expected"], numbers["alpha_minimum"] = size.completion, size.fewest_completion
         return numbers
 
+    @property
+    def best_config(self) -> dict[str, Any]:
+        """The configuration of the best score; empty before the first."""
+        return dict(self.summary["best_config"])
+
+    @property
+    def best_score(self) -> float:
+        """The best score, on one seed; NaN before the first. `confirmed` tells what it is worth."""
+        return float(self.summary["best_score"])
+
     def importance(self, phase: int | None = None) -> "Importance":
         """Tell which hyperparameters the last scores follow, or one phase's; takes some seconds the first time."""
         from workbench.analysis import importance

@@ -20,7 +20,7 @@ from typing import TYPE_CHECKING, Any
 from workbench.core.errors import CheckpointError, InvalidInput, StudyError
 from workbench.core.ledger import RAN_OUT, Ledger
 from workbench.core.protocols import BEGUN, Event, Kind
-from workbench.core.record import own_classes, recorded_place, versions
+from workbench.core.record import best_checkpoint, own_classes, recorded_place, versions
 from workbench.core.showing import so_many
 from workbench.study.plan import check_whose, checkpoint_store
 
@@ -141,12 +141,8 @@ def needed(spec: Mapping[str, Any], events: Iterable[Event]) -> tuple[list[str],
         for trial in ledger.trials.values()
         if trial.checkpoint and (handed_on or not trial.state.over or trial.mode in RAN_OUT)
     ]
-    best = [
-        e.data["checkpoint"]
-        for e in events
-        if e.kind is Kind.PHASE_ENDED and ledger.best == (e.data["score"], e.trial) and e.data.get("checkpoint")
-    ]
-    return list(dict.fromkeys(wanted)), [name for name in best[:1] if name not in wanted]
+    best = best_checkpoint(events, ledger)
+    return list(dict.fromkeys(wanted)), [best] if best and best not in wanted else []
 
 
 @contextmanager

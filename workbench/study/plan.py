@@ -214,6 +214,25 @@ def checkpoint_store(db: str | Path, name: str, elsewhere: str | None = None) ->
     return CheckpointStore(elsewhere or str(beside.absolute()))
 
 
+def best_checkpoint(db: str | Path, name: str) -> str | None:
+    """Give the path or URL of the checkpoint of a study's best score; ``None`` where it has none, or is simulated.
+
+    Raises
+    ------
+    DatabaseError, StudyError
+        There is no such file, or no such study in it.
+    """
+    from workbench.core import record
+    from workbench.core.ledger import Ledger
+    from workbench.knowledge import KnowledgeBase
+
+    with KnowledgeBase(db) as kb:
+        study = kb[name]
+        events = [] if study.spec.get("simulated") else study.events()
+    best = record.best_checkpoint(events, Ledger(events))
+    return best and f"{checkpoint_store(db, name, record.recorded_place(events)).root}/{best}"
+
+
 def anothers_place(place: str, name: str, cure: str = "") -> StudyError:
     """Say that another study's checkpoints go to a place."""
     cure = cure or f"give study {name!r} a place of its own, or remove that file if the other study is gone"

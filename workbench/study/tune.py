@@ -71,7 +71,7 @@ def tune(
     Examples
     --------
     >>> found = tune(train, {"lr": LogUniform(1e-4, 1e-1)}, hours=1)  # doctest: +SKIP
-    >>> found.summary["best_config"]  # doctest: +SKIP
+    >>> found.best_config  # doctest: +SKIP
     """
     if hours is None and n_trials is None:
         raise InvalidInput("tune needs to know when to end: pass hours=1, n_trials=50, or both")

@@ -4,8 +4,10 @@ import inspect
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from functools import partial
+from pathlib import Path
 from typing import Any
 
+from workbench.algos.function.state import load_state
 from workbench.algos.function.trial import FunctionTrial
 from workbench.core.errors import InvalidInput, unknown
 from workbench.core.failures import named, short
@@ -85,6 +87,17 @@ class Function:
         """Build a trial; the function is called when its first phase begins."""
         takes_state = "state" in self._arguments(config, seed, None)
         return FunctionTrial(repr(self), lambda state: self._begun(config, seed, state), takes_state)
+
+    @staticmethod
+    def state_in(checkpoint: str | Path) -> Any:
+        """Read the state that a function has yielded, from the directory of a checkpoint; tensors come to the CPU.
+
+        Raises
+        ------
+        CheckpointError
+            There is none, or it cannot be read.
+        """
+        return load_state(Path(checkpoint), "the function")
 
     def _begun(self, config: Config, seed: int, state: Any) -> Iterator[Any]:
         made = self.function(dict(config), **self._arguments(config, seed, state))

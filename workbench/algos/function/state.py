@@ -51,7 +51,7 @@ def load_state(folder: Path, name: str) -> Any:
     """
     file = next((folder / known for known in (_FILE, _BEFORE) if (folder / known).is_file()), None)
     if file is None:
-        raise CheckpointError(f"{name} yielded no state there (yield score, state lets it go on)")
+        raise CheckpointError(f"{name} yielded no state in {folder} (yield score, state lets it go on)")
     try:
         return _unpacked(_tensors(file) if file.name == _BEFORE else _Reader(file).load())
     except _UNREADABLE as err:
