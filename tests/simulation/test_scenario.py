@@ -1,5 +1,6 @@
 """Simulations written down: what repetitions share, and what is refused."""
 
+import math
 from dataclasses import replace
 
 import numpy as np
@@ -63,6 +64,17 @@ def test_a_scheduler_may_have_a_searcher_of_its_own(small) -> None:
     assert (found.regret["drawn"] >= -1e-12).all()
     with pytest.raises(InvalidInput, match="a searcher is a table with a kind"):
         replace(small, schedulers={"x": {"kind": "full", "searcher": "grid"}}).scheduler("x", 0)
+
+
+@pytest.mark.parametrize("kind", ["cost-aware", "evolution", "optuna", "smac", "random"])
+def test_what_a_searcher_that_learns_might_come_to_is_not_known(small, kind) -> None:
+    """Nor that of one that is informed and goes on as it."""
+    inner = {"kind": kind, "space": small.space.to_json()}
+    searchers = {"alone": {"kind": kind}, "informed": {"kind": "informed", "searcher": inner}}
+    schedulers = {label: {"kind": "full", "n_trials": 9, "searcher": one} for label, one in searchers.items()}
+    repetition = replace(small, schedulers=schedulers).repetition()
+    assert [repetition.scenario.learns(label) for label in schedulers] == [kind != "random"] * 2
+    assert (repetition.best_possible() == -math.inf) is (kind != "random")
 
 
 def test_a_searcher_of_one_s_own_is_named_by_its_module(small) -> None:
