@@ -152,6 +152,7 @@ def test_numbers_do_not_depend_on_the_processes(path) -> None:
 @pytest.mark.parametrize(
     ("settings", "words"),
     [
+        ({"seeds": 0}, "Scenario needs seeds a whole number from 1"),
         ({"seeds": 6}, "6 seeds a configuration, and 6 to choose by leave none held out: 5 at most"),
         ({"schedulers": {"full": {"kind": "full", "seeds": 0}}}, "seeds of 'full'"),
         ({"crash_rate": 0.1}, "nothing crashes"),
@@ -160,6 +161,13 @@ def test_numbers_do_not_depend_on_the_processes(path) -> None:
 def test_what_leaves_nothing_to_judge_by_is_refused(path, settings, words) -> None:
     with pytest.raises(InvalidInput, match=words):
         compare_held_out(scenario(path, **settings), 1)
+
+
+def test_schedulers_with_fewer_seeds_are_judged_by_the_same_others(path) -> None:
+    drawn = scenario(path, {"full": {"kind": "full", "seeds": 1}}, seeds=4)
+    assert (drawn.n_seeds, compare_held_out(drawn, 1).held_out) == (4, 2)
+    with pytest.raises(InvalidInput, match="with seeds is judged by those held out: use compare_held_out"):
+        drawn.repetition().run("full")
 
 
 def test_the_command(path, capsys) -> None:
