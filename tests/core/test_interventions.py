@@ -6,7 +6,16 @@ from collections import Counter
 import pytest
 
 from tests.support import SPACE, MemoryLog, RandomTimes
-from workbench.algos.search import PBT, FullRuns, HyperTrick, InformedSearcher, ListSearcher, RandomSearcher, Seeded
+from workbench.algos.search import (
+    PBT,
+    FullRuns,
+    HyperTrick,
+    InformedSearcher,
+    ListSearcher,
+    RandomSearcher,
+    Seeded,
+    SuccessiveHalving,
+)
 from workbench.core.domains import Choice, LogUniform, Uniform
 from workbench.core.drive import drive, replay
 from workbench.core.interventions import Request, judge
@@ -376,7 +385,8 @@ def test_a_paused_study_is_confirmed_over_several_phases() -> None:
     person = Person(log, (ended(4), "pause study", None))
     drive(copy.deepcopy(FULL), executor, log, inbox=person, stop=lambda: next(turns, None) is None)
     scheduler, turns = copy.deepcopy(FULL), iter(range(200))
-    ledger = replay(scheduler, log)
+    ledger, searched = replay(scheduler, log), [phases(log, trial) for trial in range(4)]
+    assert ledger.in_state(TrialState.RUNNING)
     executor = SimulatedExecutor(RandomTimes(3), VirtualCluster(2))
     executor.open(ledger.at)
     asked = Person(log, (ended(4), "clone", 0, {"confirms": True, "phases": 3}))
@@ -394,6 +404,24 @@ def test_a_paused_study_is_confirmed_over_several_phases() -> None:
     (confirming,) = (trial for trial, record in ledger.trials.items() if record.confirms)
     assert phases(log, confirming) == [0, 1, 2]
     assert ledger.paused
+    assert [phases(log, trial) for trial in range(4)] == searched
+
+
+def test_trials_let_go_on_while_others_are_confirmed_stay_where_they_are() -> None:
+    """Four trials of which three are held: a person stops the last that runs, and two of the held may go on."""
+    log, executor = MemoryLog(), SimulatedExecutor(RandomTimes(3), VirtualCluster(4))
+    scheduler = SuccessiveHalving(RandomSearcher(SPACE), 4, 4, eta=2, allocation="none", n_nodes=4)
+    executor.open(0.0)
+    drive(copy.deepcopy(scheduler), executor, log, stop=lambda: ended(3)(log))
+    ledger = replay(scheduler, log)
+    (running,), held = ledger.in_state(TrialState.RUNNING), ledger.in_state(TrialState.HELD)
+    executor = SimulatedExecutor(RandomTimes(3), VirtualCluster(4))
+    executor.open(ledger.at)
+    wishes = (ended(3), "stop", running), (ended(3), "clone", held[0], {"confirms": True, "phases": 1})
+    assert drive(scheduler, executor, log, ledger=ledger, inbox=Person(log, *wishes), only_confirm=True)
+    assert len(ledger.in_state(TrialState.RUNNING)) == 2
+    assert [phases(log, trial) for trial in (*held, running)] == [[0], [0], [0], []]
+    assert [phases(log, trial) for trial in ledger.trials if ledger.trials[trial].confirms] == [[0]]
 
 
 class Noted(SimulatedExecutor):

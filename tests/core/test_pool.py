@@ -88,11 +88,12 @@ def how_interrupts_are_heard() -> tuple[bool, object]:
     return signal.SIGINT in signal.pthread_sigmask(signal.SIG_BLOCK, ()), signal.getsignal(signal.SIGINT)
 
 
-def test_they_come_up_deaf_and_hear_once_they_can_end() -> None:
-    here = how_interrupts_are_heard()
-    with process_pool(1, "spawn") as pool:
+def test_they_come_up_deaf_and_hear_once_they_can_end(tmp_path) -> None:
+    here, options = how_interrupts_are_heard(), sys.warnoptions.copy()
+    with process_pool(1, "spawn", os.chdir, (tmp_path,)) as pool:
         assert pool.submit(how_interrupts_are_heard).result(60) == (False, signal.SIG_DFL)
-    assert how_interrupts_are_heard() == here
+        assert pool.submit(os.getcwd).result(60) == str(tmp_path)
+    assert (how_interrupts_are_heard(), sys.warnoptions) == (here, options)
 
 
 def _tell(line) -> None:
@@ -104,7 +105,9 @@ def test_a_process_begun_deaf_stays_so() -> None:
     ours, theirs = context.Pipe()
     process = context.Process(target=_tell, args=(theirs,))
     with deaf():
-        process.start()
+        with deaf():
+            process.start()
+        assert how_interrupts_are_heard()[0]
     assert ours.recv()
     process.join(60)
     assert not how_interrupts_are_heard()[0]

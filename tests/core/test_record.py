@@ -3,6 +3,7 @@
 import contextlib
 import json
 import os
+import re
 import signal
 import sqlite3
 import subprocess
@@ -31,12 +32,21 @@ from workbench import (
 )
 from workbench.cluster.local import local_client
 from workbench.core import record
+from workbench.core.describe import describe
 from workbench.core.drive import replay
 from workbench.core.errors import InvalidInput, SchedulerError, StudyError
 from workbench.core.ledger import Ledger
-from workbench.core.protocols import Event, Kind
-from workbench.core.record import best_checkpoint, last_settings, provenance, recorded_place, scheduler_from_record
-from workbench.core.resume import in_drawn_order, take_up
+from workbench.core.protocols import BEGUN, Event, Kind
+from workbench.core.record import (
+    PACKAGE,
+    best_checkpoint,
+    last_settings,
+    provenance,
+    recorded_place,
+    scheduler_from_record,
+)
+from workbench.core.registry import REGISTRY
+from workbench.core.resume import in_drawn_order, take_up, warn_of_new_code
 from workbench.knowledge import StudyLog
 from workbench.study.file import presets, read_preset, recorded_study, study_from
 
@@ -277,6 +287,52 @@ def test_a_rule_that_was_corrected_since_is_named_as_the_cause(tmp_path, monkeyp
     make_old(tmp_path / "kb.db")
     with pytest.raises(SchedulerError, match=rf"another version of HyperTrick \({ours}\), whose rule was"):
         study.start(resume=True)
+
+
+@pytest.mark.parametrize(
+    ("changes", "why", "cure"),
+    [
+        ({}, "though its code is that which recorded it: the log was altered", "restore it from a backup"),
+        (
+            {"versions": {PACKAGE: "0.1"}},
+            rf"another version of FullRuns \({PACKAGE} 0.1, code \w+; here [\w.]+, code \w+\)",
+            f"resume it with the {PACKAGE} that recorded it",
+        ),
+        ({"versions": {}}, f"another version of FullRuns .{PACKAGE} of an unknown version, code", "resume it with the"),
+    ],
+)
+def test_why_a_log_does_not_fit_is_told_as_far_as_it_is_known(changes, why, cure) -> None:
+    scheduler = FullRuns(RandomSearcher(UNSORTED), 2, 1)
+    spec = {"scheduler": describe(scheduler, REGISTRY), "trainable": {"kind": "mine:Trial"}, "seed": 0}
+    begun = Event(Kind.STUDY_STARTED, 0.0, data=provenance(2, scheduler=scheduler) | changes)
+    another = simulate(FullRuns(RandomSearcher(UNSORTED, seed=1), 2, 1))
+    with pytest.raises(SchedulerError, match=f"^study 'any' .*{why}.*: start another study, or {cure}"):
+        take_up("any", scheduler, spec, spec, [begun, *another])
+
+
+@pytest.mark.parametrize(
+    ("code", "version", "said"),
+    [
+        (
+            {"scheduler": "b", "trainable": "c"},
+            "1",
+            "the code of its scheduler has changed since it was last driven;",
+        ),
+        ({"scheduler": "a", "trainable": "c"}, "2", f"workbench has changed .* driven \\({PACKAGE} 1 then, 2 now\\)"),
+        ({"scheduler": "a", "trainable": "c"}, "1", None),  # of the trainable nothing was known
+        ({"scheduler": None, "trainable": None}, "1", None),
+    ],
+)
+def test_what_has_changed_since_a_study_was_last_driven_is_told(code, version, said) -> None:
+    driven = [{"code": {"scheduler": "z"}, "versions": {PACKAGE: "0"}}]
+    driven.append({"code": {"scheduler": "a", "trainable": None}, "versions": {PACKAGE: "1"}})
+    past = [Event(kind, 0.0, data=data) for kind, data in zip(BEGUN, driven, strict=True)]
+    now = {"code": code, "versions": {PACKAGE: version}}
+    with warnings.catch_warnings(record=True) as told:
+        warnings.simplefilter("always")
+        warn_of_new_code("mine", past, now)
+    assert len(told) == (said is not None)
+    assert all(re.search(said, str(warning.message)) for warning in told)
 
 
 # -- in processes of their own --------------------------------------------------------------------------------

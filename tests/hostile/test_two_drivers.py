@@ -1,6 +1,7 @@
 """Two drivers of one study, by whatever way they came to be: the log is one driver's work, and stays so."""
 
 import errno
+import fcntl
 import os
 import subprocess
 import sys
@@ -98,6 +99,29 @@ def test_a_lock_removed_between_being_opened_and_being_taken_is_taken_again(db, 
     assert len(taken) == 2
     assert driver_of(db, "pong") is not None
     log.close()
+
+
+@pytest.mark.parametrize("looks", [1, 9, 10])
+def test_who_looks_for_a_driver_is_none_and_is_waited_for(db, monkeypatch, looks) -> None:
+    """Not for ever: the tenth refusal is taken for an answer."""
+    StudyLog(db, "pong", {}).close()
+    waits: list[float] = []
+    with open(lock_path(db, "pong")) as looking:
+        fcntl.flock(looking, fcntl.LOCK_SH)
+        assert driver_of(db, "pong") is None
+
+        def wait(seconds: float) -> None:
+            waits.append(seconds)
+            if len(waits) == looks:
+                fcntl.flock(looking, fcntl.LOCK_UN)
+
+        monkeypatch.setattr("time.sleep", wait)
+        if looks < 10:
+            StudyLog(db, "pong", {}, resume=True).close()
+        else:
+            with pytest.raises(StudyError, match="is being driven by process"):
+                StudyLog(db, "pong", {}, resume=True)
+    assert len(waits) == min(looks, 9)
 
 
 def test_names_whose_locks_were_one(db) -> None:

@@ -57,7 +57,7 @@ def test_the_seed_decides_which_recording_a_configuration_gets(written) -> None:
 
 
 def test_configurations_are_drawn_again_with_their_curves(written) -> None:
-    frame = rows(lr=[0.1] * 6 + [0.2] * 6)
+    frame = rows(lr=[0.1] * 6 + [0.2] * 6, duration=[1.0, 2.0, 3.0] * 2 + [4.0, 5.0, 6.0] * 2)
     table = read_table(written(frame))
     drawn = [table.redrawn(seed) for seed in range(20)]
     assert {tuple(config["lr"] for config in of.configs) for of in drawn} == {
@@ -65,8 +65,9 @@ def test_configurations_are_drawn_again_with_their_curves(written) -> None:
     }
     for of in drawn:
         assert [config["config_id"] for config in of.configs] == [0, 1]
-        for config, scores in zip(of.configs, of.scores, strict=True):
-            assert scores.tolist() == table.scores[[0.1, 0.2].index(config["lr"])].tolist()
+        for config, scores, durations in zip(of.configs, of.scores, of.durations, strict=True):
+            row = [0.1, 0.2].index(config["lr"])
+            assert (scores.tolist(), durations.tolist()) == (table.scores[row].tolist(), table.durations[row].tolist())
     described = {"kind": "table", "path": str(written(frame)), "redraw": 3}
     assert read_curves(described, None).configs == drawn[3].configs
     with pytest.raises(InvalidInput, match="redraw a whole number from 0, got -1"):

@@ -12,7 +12,7 @@ from workbench.core.protocols import Decision, Kind, Run, Verdict
 from workbench.simulation import compare_held_out, scenario_from, simulate
 from workbench.simulation.cluster import VirtualCluster
 from workbench.simulation.curve_table import CurveTable, read_table
-from workbench.simulation.held_out import Choosing, Draw, Met
+from workbench.simulation.held_out import Choosing, Draw, Met, regrets_of
 
 N_CONFIGS, N_SEEDS, N_STEPS = 24, 6, 9
 SCHEDULERS = {
@@ -107,14 +107,15 @@ class Names:
 
 
 def test_regret_and_choices_by_hand() -> None:
-    """Worth 1, 5 and 9: the best leads the median by 4. Phases take a second; choices just before 1.5, 2.5 and 3.5."""
-    scores = np.array([[[2.0, 1.0], [0.0, 1.0]], [[9.0, 0.0], [0.0, 9.0]], [[0.0, 0.0], [0.0, 5.0]]])
+    """Worth 1, 5 and 13: the best leads the median by 8. Phases take a second; choices just before 1.5, 2.5 and 3.5."""
+    scores = np.array([[[2.0, 1.0], [0.0, 1.0]], [[9.0, 0.0], [0.0, 13.0]], [[0.0, 0.0], [0.0, 5.0]]])
     configs, durations = [{"config_id": n} for n in range(3)], np.ones((3, 2, 2))
     table = CurveTable(configs, [0, 1], np.array([1.0, 2.0]), scores, durations, False)
     seed = next(seed for seed in range(9) if Draw(table, 1, seed).tuning[0] == 0)
     draw = Draw(table, 1, seed)
-    assert draw.regrets == [2, 0, 1]
+    assert draw.regrets == [1.5, 0, 1]
     assert draw.whole == 6
+    assert regrets_of(np.ones(3)).tolist() == [0, 0, 0]  # nothing to lose by any choice
     study = Choosing(Names(), draw, VirtualCluster(1))
     # the second score of configuration 1 is 0, below the 1 of configuration 0: its last two come to 4.5
     assert study.run([0.5, 1.5, 3.5], (1, 2)) == [[-1, 0, 1, 0], [-1, 0, 1, 1]]
@@ -122,9 +123,55 @@ def test_regret_and_choices_by_hand() -> None:
     named = Names()
     named.leader = lambda: 1
     assert Choosing(named, draw, VirtualCluster(1)).run([3.5]) == [[1, 1]]
+    named = Names()
+    named.leader = lambda: None
+    assert Choosing(named, draw, VirtualCluster(1)).run([3.5]) == [[-1, -1]]
     cut = Choosing(Names(), draw, VirtualCluster(1))
     assert cut.run([0.5, 1.5], to_end=False) == [[-1, 0, 0]]
     assert (cut.scores, cut.race.now) == ({0: [2.0]}, 1.5)
+    below = Draw(replace(table, scores=scores - 20), 1, seed)
+    assert Choosing(Names(), below, VirtualCluster(2, speeds=(1.0, 0.5))).run([1.5])[0][0] == 0  # 1 has not reported
+    over = Choosing(Names(), draw, VirtualCluster(1))
+    assert over.run([0.5, 9.0], to_end=False) == [[-1, 0, 0]]
+    assert over.race.now == 4  # where the study ended, not where it would have been cut
+
+
+def test_the_nth_trial_of_a_configuration_meets_its_nth_seed(path) -> None:
+    draw = Draw(read_table(path), 2, 0)
+    met = Met(draw)
+    first = [met.phase(trial, 0, {"config_id": 3}, 0) for trial in (7, 8, 5)]
+    assert first == [draw.curves[3][nth][0] for nth in (0, 1, 0)]
+
+
+def test_a_comparison_by_hand(tmp_path) -> None:
+    """The second is worth 4, the first 0: the best leads the median by 2. Each takes half the time; nodes are fast."""
+    rows = [
+        (c, s, n, y) for c, ys in enumerate([(4, 3, 2, 0), (1, 2, 3, 4)]) for s in range(3) for n, y in enumerate(ys)
+    ]
+    frame = pd.DataFrame(rows, columns=["config_id", "seed", "step", "score"])
+    frame.assign(step=frame["step"] + 1).to_csv(tmp_path / "curves.csv", index=False)
+    schedulers = {
+        "latest": {"kind": "full"},
+        "mean": {"kind": "full", "smooth": 4},
+        "twice": {"kind": "full", "seeds": 2},
+    }
+    drawn = scenario(tmp_path / "curves.csv", schedulers, nodes=1, speed_spread=0.0, speeds=[2.0])
+    drawn = replace(drawn, searcher={"kind": "list"})
+    found = compare_held_out(drawn, 2, shares=(0.1, 0.25, 0.75))  # nothing yet, the first alone, both
+    assert found.regret["latest"].tolist() == [[1, 2, 0, 0]] * 2
+    assert found.regret["mean"].tolist() == [[1, 2, 2, 0]] * 2
+    assert [found.claimed[label].tolist() for label in schedulers] == [[4, 4], [2.5, 2.5], [4, 4]]
+    assert [found.worth[label].tolist() for label in schedulers] == [[4, 4]] * 3
+    assert [found.spent[label].tolist() for label in schedulers] == [[1, 1], [1, 1], [2, 2]]
+    assert [found.mean("mean", share).value for share in (0.1, 0.75, None)] == [1, 2, 0]
+    assert [found.difference("mean", "latest", share).value for share in (0.1, 0.75, None)] == [0, 2, 0]
+    cut = compare_held_out(drawn, 1, shares=(0.25,), to_end=False)
+    assert [values["latest"].tolist() for values in (cut.regret, cut.claimed, cut.worth, cut.spent)] == [
+        [[2, 2]],
+        [3],
+        [0],
+        [0.25],
+    ]
 
 
 def test_a_scheduler_s_own_smooth_is_its_own(path) -> None:
@@ -152,14 +199,24 @@ def test_numbers_do_not_depend_on_the_processes(path) -> None:
 @pytest.mark.parametrize(
     ("settings", "words"),
     [
+        ({"seeds": 0}, "Scenario needs seeds a whole number from 1"),
         ({"seeds": 6}, "6 seeds a configuration, and 6 to choose by leave none held out: 5 at most"),
         ({"schedulers": {"full": {"kind": "full", "seeds": 0}}}, "seeds of 'full'"),
         ({"crash_rate": 0.1}, "nothing crashes"),
+        ({"startup_s": 1.0}, "nothing crashes, hangs or takes time to start"),
+        ({"switch_s": 1.0}, "nothing crashes, hangs or takes time to start"),
     ],
 )
 def test_what_leaves_nothing_to_judge_by_is_refused(path, settings, words) -> None:
     with pytest.raises(InvalidInput, match=words):
         compare_held_out(scenario(path, **settings), 1)
+
+
+def test_schedulers_with_fewer_seeds_are_judged_by_the_same_others(path) -> None:
+    drawn = scenario(path, {"full": {"kind": "full", "seeds": 1}}, seeds=4)
+    assert (drawn.n_seeds, compare_held_out(drawn, 1).held_out) == (4, 2)
+    with pytest.raises(InvalidInput, match="with seeds is judged by those held out: use compare_held_out"):
+        drawn.repetition().run("full")
 
 
 def test_the_command(path, capsys) -> None:
@@ -175,6 +232,7 @@ def test_the_command(path, capsys) -> None:
     assert main([*given, "--seeds", "6"]) == 2
 
 
-def test_budgets_rise(path) -> None:
+@pytest.mark.parametrize("shares", [(0.5, 0.1), ()])
+def test_budgets_rise(path, shares) -> None:
     with pytest.raises(InvalidInput, match="budgets rise"):
-        compare_held_out(scenario(path), 1, shares=(0.5, 0.1))
+        compare_held_out(scenario(path), 1, shares=shares)

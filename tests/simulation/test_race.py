@@ -2,7 +2,7 @@
 
 import math
 import random
-from dataclasses import fields
+from dataclasses import fields, replace
 
 import numpy as np
 import pytest
@@ -84,6 +84,27 @@ class Even:
 def test_what_no_scheduler_may_say_is_refused_as_by_the_loop(told, nodes, events) -> None:
     with pytest.raises(SchedulerError):
         simulate(Odd(**told), Even(), VirtualCluster(nodes), events=events)
+
+
+class Copies(Odd):
+    """The second is a copy of the first."""
+
+    def ask(self):
+        run = super().ask()
+        return run and replace(run, parent=run.trial - 1 if run.trial else None)
+
+
+@pytest.mark.parametrize("events", [None, []])
+@pytest.mark.parametrize(
+    ("nodes", "makespan"),
+    [
+        (2, 8 + 2),  # trial 0 has no checkpoint yet: its copy is brought up from nothing
+        (1, 8 + 1 + 4 + 2),
+    ],
+)
+def test_a_copy_is_brought_up_from_a_checkpoint_if_its_parent_has_one(nodes, makespan, events) -> None:
+    cluster = VirtualCluster(nodes, startup_s=8.0, switch_s=4.0)
+    assert simulate(Copies(), Even(), cluster, events=events).makespan == makespan
 
 
 class SaysNothingOfFailures(Odd):

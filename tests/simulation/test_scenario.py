@@ -1,5 +1,6 @@
 """Simulations written down: what repetitions share, and what is refused."""
 
+import math
 from dataclasses import replace
 
 import numpy as np
@@ -25,6 +26,16 @@ def test_schedulers_of_a_repetition_meet_the_same_configurations_curves_and_spee
     assert scores[0].items() <= scores[1].items()
     assert small.repetition(5).cluster.node_speeds() == repetition.cluster.node_speeds()
     assert small.repetition(6).cluster.node_speeds() != repetition.cluster.node_speeds()
+    first, again, another = (small.repetition(n).model.phase(0, 0, configs[0][0], 0) for n in (5, 5, 6))
+    assert first == again != another
+
+
+def test_a_list_of_configurations_is_shuffled_anew_in_every_repetition() -> None:
+    listed = preset("toy-grid")
+    toy = replace(listed, searcher={})
+    first, again, another = ([c["config_id"] for c in toy.searcher_of("full", n).configs] for n in (5, 5, 6))
+    assert first == again != another
+    assert sorted(first) == sorted(another) == [c["config_id"] for c in listed.searcher_of("full", 5).configs]
 
 
 def test_a_scheduler_of_one_s_own_is_compared_by_module_and_name(small) -> None:
@@ -41,7 +52,23 @@ def test_hyperband_goes_round_as_often_as_there_are_configurations_for() -> None
         preset("toy-grid"), schedulers={"once": {"kind": "hyperband", "rounds": 1}, "all": {"kind": "hyperband"}}
     )
     once, everything = (toy.scheduler(label, 0).n_configs for label in toy.schedulers)
-    assert once <= everything <= len(toy.source.configs) < everything + once
+    assert once < everything <= len(toy.source.configs) < everything + once
+
+
+def test_a_scheduler_that_is_told_nothing_takes_the_whole_list_and_all_slots(tmp_path) -> None:
+    def made(n_configs, kind, **settings):
+        curves = "".join(f"{config},0,{step},1\n" for config in range(n_configs) for step in range(1, 10))
+        (tmp_path / f"{n_configs}.csv").write_text(f"config_id,seed,step,score\n{curves}")
+        table = {"curves": {"kind": "table", "path": str(tmp_path / f"{n_configs}.csv")}}
+        cluster = {"nodes": 4, "slots_per_node": 6}
+        return scenario_from(table | {"cluster": cluster, "scheduler": {"kind": kind, **settings}}).scheduler(kind, 0)
+
+    assert made(23, "halving", allocation="none").n_nodes == 24
+    assert (made(23, "full").n_trials, made(23, "full").n_phases) == (23, 9)
+    assert (made(23, "pbt").population, made(3, "pbt").population) == (20, 3)
+    assert (made(23, "portfolio").sizes, made(3, "portfolio").sizes) == ((9, 7, 7), (1, 1, 1))
+    with pytest.raises(InvalidInput, match="'portfolio' needs sizes, eviction_rates: add them"):
+        made(2, "portfolio")
 
 
 def test_a_scheduler_may_have_a_searcher_of_its_own(small) -> None:
@@ -63,6 +90,17 @@ def test_a_scheduler_may_have_a_searcher_of_its_own(small) -> None:
     assert (found.regret["drawn"] >= -1e-12).all()
     with pytest.raises(InvalidInput, match="a searcher is a table with a kind"):
         replace(small, schedulers={"x": {"kind": "full", "searcher": "grid"}}).scheduler("x", 0)
+
+
+@pytest.mark.parametrize("kind", ["cost-aware", "evolution", "optuna", "smac", "random"])
+def test_what_a_searcher_that_learns_might_come_to_is_not_known(small, kind) -> None:
+    """Nor that of one that is informed and goes on as it."""
+    inner = {"kind": kind, "space": small.space.to_json()}
+    searchers = {"alone": {"kind": kind}, "informed": {"kind": "informed", "searcher": inner}}
+    schedulers = {label: {"kind": "full", "n_trials": 9, "searcher": one} for label, one in searchers.items()}
+    repetition = replace(small, schedulers=schedulers).repetition()
+    assert [repetition.scenario.learns(label) for label in schedulers] == [kind != "random"] * 2
+    assert (repetition.best_possible() == -math.inf) is (kind != "random")
 
 
 def test_a_searcher_of_one_s_own_is_named_by_its_module(small) -> None:
@@ -88,8 +126,8 @@ def test_a_searcher_of_one_s_own_is_named_by_its_module(small) -> None:
 def test_what_could_be_found_is_looked_for_among_all_configurations_that_may_be_tried(small) -> None:
     """Nobody's learning or luck: the best of what the two plain searchers would give, in full."""
     schedulers = {
-        "few": {"kind": "hypertrick", "n_trials": 5},
         "more": {"kind": "full", "n_trials": 9},
+        "few": {"kind": "hypertrick", "n_trials": 5},
         "grid": {"kind": "hypertrick", "n_trials": 4, "searcher": {"kind": "grid", "per_axis": 2}},
     }
     repetition = replace(small, schedulers=schedulers).repetition(1)
@@ -128,7 +166,7 @@ def test_seeds_and_confirmations_of_a_recorded_study_are_no_configurations(tmp_p
     assert scores == [RandomTimes().phase(trial, 1, {}, 0)[1] for trial in (0, 2)]
 
 
-@pytest.mark.parametrize("kind", ["pbt", "pb2"])
+@pytest.mark.parametrize("kind", ["pbt", "mfpbt", "pb2"])
 def test_a_recorded_study_has_no_curves_of_configurations_that_are_made_up(tmp_path, kind) -> None:
     study = Study("done", FullRuns(RandomSearcher(SPACE), 2, 2), Deterministic, tmp_path / "kb.db", nodes=1)
     study.run()
@@ -174,6 +212,7 @@ def run_first(table) -> None:
         ('[curves]\nkind = "table"\npath = "absent.csv"\n[scheduler]\nkind = "full"', "cannot read the table"),
         ("[cluster]\nnodse = 3\n[curves]", "did you mean 'nodes'"),
         ("[simulation]\nrepeat = 3\n[curves]", "did you mean 'repeats'"),
+        ("[curves]\n[scheduler]\n[schedulers.a]", r"give \[scheduler\] or \[schedulers.NAME\], not both"),
         ("scheduler = 3\n[curves]", r"scheduler in a simulation file is a table, got 3: write \[scheduler\]"),
         ('[curves]\nkind = "synthetic"\nn_phases = 3\n[schedulers]\na = "full"', "'a' is a table with a kind"),
         ('[cluster]\nstall_s = "300"\n[curves]', "Hazards needs stall_s a number above 0, got '300'"),

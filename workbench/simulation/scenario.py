@@ -189,8 +189,13 @@ class Scenario:
 
     def learns(self, label: str) -> bool:
         """Tell whether the configurations a scheduler gets depend on what was reported; one's own searcher's may."""
-        kind = self._searcher(label)["kind"]
-        return kind in _LEARNING or ":" in kind
+        described: Any = self._searcher(label)
+        while isinstance(described, Mapping):  # one that is informed goes on as another
+            kind = str(described.get("kind"))
+            if kind in _LEARNING or ":" in kind:
+                return True
+            described = described.get("searcher")
+        return False
 
     def _searcher(self, label: str) -> dict[str, Any]:
         described = self.schedulers[label].get("searcher", self.searcher)
