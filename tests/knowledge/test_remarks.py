@@ -1,5 +1,6 @@
 """Notes and tags: in the log, whether or not somebody drives the study, and in the frames."""
 
+import pandas as pd
 import pytest
 
 from tests.knowledge.studies import a_study
@@ -39,6 +40,17 @@ def test_what_is_written_on_a_study_that_nobody_drives_stands_in_its_log_at_once
     assert found.state == "ended"
     assert list(check(db)) == []
     assert list(inbox_path(db, "one").iterdir()) == []
+
+
+@pytest.mark.parametrize(("kind", "read"), [("csv", pd.read_csv), ("parquet", pd.read_parquet)])
+def test_tags_and_notes_go_to_files_as_the_other_tables_do(db, tmp_path, kind, read):
+    controls = Controls(db, "one")
+    controls.tag("good", 1)
+    controls.note("of the study")
+    frames(db).export(tmp_path / "out", kind)
+    assert read(tmp_path / "out" / f"tags.{kind}")[["trial", "tag"]].to_numpy().tolist() == [[1, "good"]]
+    [note] = read(tmp_path / "out" / f"notes.{kind}").to_dict("records")
+    assert (note["text"], pd.isna(note["trial"])) == ("of the study", True)
 
 
 def test_a_tag_is_as_old_as_it_was_put_on_first_unless_it_was_taken_off_since(db):

@@ -53,7 +53,7 @@ def test_a_simulated_study_is_marked(tmp_path):
 def test_frames_go_to_files_and_come_back(tmp_path, kind, read):
     frames = frames_of(EVENTS)
     written = frames.export(tmp_path / "out", kind)
-    assert [path.name for path in written] == [f"{name}.{kind}" for name in FRAMES]
+    assert [path.name for path in written] == [f"{name}.{kind}" for name in (*FRAMES, "tags", "notes")]
     assert read(written[0])["trial"].tolist() == [0, 1, 2, 3]
     assert json.loads(read(written[3])["reason"][0]) == {"rank": 0.25}
     assert read(written[1])["score"].tolist() == pytest.approx(frames.phases["score"].tolist(), nan_ok=True)

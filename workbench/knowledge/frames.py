@@ -43,6 +43,7 @@ RESERVED = frozenset({*TRIALS, "phase", "score", "trials", "step", "member", "fo
 """What no hyperparameter may be called: columns of the tables that it would stand in."""
 _DICTS = {"decisions": "reason", "interventions": "data"}  # frame → its column of dicts
 FRAMES = ["trials", "phases", "spans", "decisions", "interventions", "metrics", "slots"]
+_REMARKS = ["tags", "notes"]  # read off the interventions when they are asked for
 
 
 @dataclass(frozen=True)
@@ -145,8 +146,9 @@ class Frames:
             raise unknown("format", str(format), ("csv", "parquet"))
         target = Path(folder)
         target.mkdir(parents=True, exist_ok=True)
-        written = [target / f"{name}.{format}" for name in FRAMES]
-        for name, path in zip(FRAMES, written, strict=True):
+        names = [*FRAMES, *_REMARKS]
+        written = [target / f"{name}.{format}" for name in names]
+        for name, path in zip(names, written, strict=True):
             frame: pd.DataFrame = getattr(self, name)
             write_frame(frame if name not in _DICTS else with_json(frame, _DICTS[name]), path)
         return written
