@@ -9,6 +9,7 @@ from workbench.core.places import DATA
 from workbench.core.showing import so_many
 from workbench.paper.evaluated import evaluated
 from workbench.paper.experiment import RecordedTable
+from workbench.paper.ga3c.agents import AGENTS
 from workbench.paper.hypertrick.atari import GAMES, by_the_old_rule, learned, recorded_studies, scale_of
 
 # Recording → the column that parts its curves, and what its values are called.
@@ -44,8 +45,10 @@ def page_of_what_was_learned(root: str | Path = DATA) -> str:
 def _agents(root: Path) -> Iterator[tuple[str, ...]]:
     """Agents that were evaluated by the protocol of their paper: a row a game, and one of the games with one agent."""
     by_game: dict[str, dict[str, list[dict[str, Any]]]] = {}
+    went_on = {agent.goes_on_from for agent in AGENTS.values()}
     for name, evaluations in evaluated(root):
-        by_game.setdefault(evaluations[0]["game"], {})[name] = evaluations
+        if name not in went_on:
+            by_game.setdefault(evaluations[0]["game"], {})[name] = evaluations
     lone: dict[str, list[dict[str, Any]]] = {}
     for game, known in by_game.items():
         if sum(map(len, known.values())) > 1:
