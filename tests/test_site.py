@@ -184,6 +184,7 @@ class Toy:
         return text
 
 
+@pytest.mark.slow
 def test_five_minutes_run_at_a_toy_size(tmp_path, monkeypatch, capsys, one_cluster) -> None:
     monkeypatch.chdir(tmp_path)
     smaller = Toy(TOY)

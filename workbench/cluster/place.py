@@ -92,7 +92,7 @@ class Place:
         files.touch(path)
 
     def write(self, name: str, raw: bytes) -> None:
-        """Write a file beside the folders of trials, which need not be there yet; raises as `upload`."""
+        """Write a file beside trials' folders, which need not be there yet; raises as `upload`, on a disk at once."""
         files, path = self._at(name)
 
         def write() -> None:
@@ -101,13 +101,13 @@ class Place:
             _make_folder(files, path.rpartition("/")[0])
             files.pipe_file(path, raw)
 
-        _patiently(write, f"{name} cannot be written to {self.root}")
+        _patiently(write, f"{name} cannot be written to {self.root}", self.remote)
 
     def read(self, name: str) -> bytes:
         """Read such a file; raises as `upload`."""
         files, path = self._at(name)
         answers: list[bytes] = []
-        _patiently(lambda: answers.append(files.cat_file(path)), f"{name} cannot be read from {self.root}")
+        _patiently(lambda: answers.append(files.cat_file(path)), f"{name} cannot be read from {self.root}", self.remote)
         return answers[0]
 
     def remove_file(self, name: str) -> None:
@@ -245,7 +245,7 @@ def _make_folder(files: Any, path: str) -> None:
         files.makedirs(path, exist_ok=True)
 
 
-def _patiently(act: Callable[[], None], what: str) -> None:
+def _patiently(act: Callable[[], None], what: str, patient: bool = True) -> None:
     """Try again for a minute what a network may fail; a place that is not there, or refuses, is told at once.
 
     Raises
@@ -253,7 +253,7 @@ def _patiently(act: Callable[[], None], what: str) -> None:
     OSError
         Beginning with `told`, whatever the library behind the URL has raised.
     """
-    for wait_s in (*_WAITS_S, None):
+    for wait_s in (*(_WAITS_S if patient else ()), None):
         try:
             act()
             return

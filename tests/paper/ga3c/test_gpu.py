@@ -7,7 +7,7 @@ from workbench.core.errors import InvalidInput
 from workbench.paper.ga3c.gpu import _played
 
 
-@pytest.mark.parametrize("trials", [1, 2])
+@pytest.mark.parametrize("trials", [1, pytest.param(2, marks=pytest.mark.slow)])
 def test_what_keeps_a_trial_from_beginning_is_told(trials) -> None:
     given = {"game": "Pong", "n_agents": 2, "n_groups": 1, "device": "meta9"}
     with pytest.raises(InvalidInput, match="device"):

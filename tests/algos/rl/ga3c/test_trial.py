@@ -324,6 +324,7 @@ def test_the_authors_settings_are_those_of_their_code():
     assert all(getattr(ours, name) != value for name, value in AUTHORS.items())  # no more than what differs
 
 
+@pytest.mark.slow
 def test_the_first_steps_leave_a_network_of_pictures_as_it_is():
     """From accumulators of 0 they are of ten learning rates, and values end up far from any return."""
     losses = {}

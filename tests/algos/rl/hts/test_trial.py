@@ -445,12 +445,11 @@ def test_configs_are_checked_before_anything_starts():
 # --- learning
 
 
+@pytest.mark.slow  # BA3C, of the same gradient, learns among the quick tests
 @pytest.mark.parametrize(
     ("settings", "config"),
     [
-        pytest.param(  # BA3C, of the same gradient, learns among the quick tests
-            {"method": "a2c", "sync_interval": 5}, {"learning_rate": 3e-3, "t_max": 5}, marks=pytest.mark.slow
-        ),
+        ({"method": "a2c", "sync_interval": 5}, {"learning_rate": 3e-3, "t_max": 5}),
         ({"method": "ppo", "sync_interval": 64}, {"n_epochs": 10, "n_minibatches": 8, "gamma": 0.98}),
     ],
 )
