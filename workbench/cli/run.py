@@ -178,6 +178,8 @@ def _run(arguments: argparse.Namespace) -> int:
             interrupted, failed = False, str(err)
     results = run.results()
     print(results)
+    if (checkpoint := run.best_checkpoint) is not None:
+        print(f"  best checkpoint  {checkpoint}")
     print(f"  report           {run.report()}")
     if arguments.record and not (interrupted or failed):
         print(f"  recorded         {record(study.db, study.name, arguments.record)}")
