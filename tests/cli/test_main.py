@@ -365,5 +365,10 @@ def test_evaluating_what_is_no_checkpoint(tmp_path, capsys) -> None:
 
 
 def test_more_trials_are_of_a_study_that_is_resumed_by_its_name(capsys) -> None:
-    assert main(["run", "mine.toml", "--trials", "5"]) == 2
-    assert "--trials is of a study that is resumed by its name" in capsys.readouterr().err
+    said = "--trials is of a study that is resumed by its name; of a new one, write n_trials under [scheduler] in "
+    for what, where in (
+        (["mine.toml"], "its file"),
+        (["--preset", "pong-short"], 'a file that begins with base = "pong-short"'),
+    ):
+        assert main(["run", *what, "--trials", "5"]) == 2
+        assert said + where in capsys.readouterr().err

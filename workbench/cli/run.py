@@ -226,8 +226,10 @@ def _study(arguments: argparse.Namespace, client: "Client | None") -> "Study":
     where["fail_fast"] = False if arguments.no_fail_fast else None
     where |= {key: getattr(arguments, key) for key in ("mode", "max_hours", "target_score", "gpus_per_slot", "weight")}
     if arguments.trials is not None and (arguments.file or arguments.preset or not arguments.resume):
+        own = "its file" if arguments.file else f'a file that begins with base = "{arguments.preset or "cartpole"}"'
         raise InvalidInput(
-            "--trials is of a study that is resumed by its name; of a new one, write n_trials in its file"
+            "--trials is of a study that is resumed by its name; of a new one, write n_trials under [scheduler] in "
+            + own
         )
     if arguments.file or arguments.preset:
         if arguments.trainable:
