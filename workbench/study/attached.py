@@ -188,7 +188,8 @@ class AttachedStudy:
             over = self.wait((1.0 if terminal else 10.0) if every_s is None else every_s)
             out.write(f"{self.progress}" + ("\x1b[K\r" if terminal and not over else "\n"))
             out.flush()
-        return self._tell_failures(out)
+        _tell_failures(self.trials, out)
+        return self
 
     def _follow_in_a_cell(self, every_s: float) -> "AttachedStudy":
         from IPython.display import display
@@ -200,13 +201,7 @@ class AttachedStudy:
                 over = self.wait(every_s)
             finally:
                 shown.update(self.progress)
-        return self._tell_failures(sys.stdout)
-
-    def _tell_failures(self, out: IO[str]) -> "AttachedStudy":
-        from workbench.analysis import failure_lines
-
-        out.writelines(f"failed: {line}\n" for line in failure_lines(self.trials))
-        out.flush()
+        _tell_failures(self.trials, sys.stdout)
         return self
 
     def __repr__(self) -> str:
@@ -239,3 +234,10 @@ class AttachedStudy:
 
 
 _TURNS = (*BEGUN, Kind.STUDY_INTERRUPTED, Kind.STUDY_ENDED)
+
+
+def _tell_failures(trials: "pd.DataFrame", out: IO[str]) -> None:
+    from workbench.analysis import failure_lines
+
+    out.writelines(f"failed: {line}\n" for line in failure_lines(trials))
+    out.flush()
