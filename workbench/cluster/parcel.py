@@ -7,7 +7,7 @@ from typing import cast
 
 import cloudpickle
 
-from workbench.cluster.place import Place
+from workbench.cluster.place import Place, sent_name
 from workbench.core.errors import CheckpointError, InvalidInput
 from workbench.core.protocols import TrainableFactory
 
@@ -27,7 +27,7 @@ class Parcel:
     @property
     def name(self) -> str:
         """Its file, one for each of a study's drivers that have sent another trainable."""
-        return f"trainable-{self.digest[:16]}.pickle"
+        return sent_name(self.digest)
 
     def open(self) -> TrainableFactory:
         """Read the trainable.

@@ -20,7 +20,7 @@ from workbench.core.places import check_checkpoints, private_folder
 
 _WAITS_S = (1.0, 2.0, 4.0, 8.0, 16.0, 32.0)  # between tries to reach a URL
 _TRIAL = re.compile(r"trial-\d+")
-_SENT = re.compile(r"trainable-[0-9a-f]{16}\.pickle")
+_SENT = re.compile(r"trainable-[0-9a-f]{16}\.pickle")  # as `sent_name` has it
 _MARK = ".study"  # holds the identity of the study whose place it is
 _OBJECT_STORES = {"s3", "s3a", "gs", "gcs", "az", "abfs", "abfss"}
 
@@ -215,6 +215,11 @@ class Place:
 
     def _at(self, name: str) -> tuple[Any, str]:
         return _at(f"{self.root}/{name}")
+
+
+def sent_name(digest: str) -> str:
+    """Name the file of a trainable that workers read from beside the checkpoints, by its sum."""
+    return f"trainable-{digest[:16]}.pickle"
 
 
 def _at(url: str) -> tuple[Any, str]:
