@@ -2,6 +2,7 @@
 
 import os
 import signal
+import time
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -12,7 +13,10 @@ from workbench.algos.rl.ba3c.trial import BA3C
 
 @dataclass(frozen=True)
 class Mortal(BA3C):
-    """BA3C of which one rank's process is killed once, before it takes the gradient of update `when`."""
+    """BA3C of which one rank's process is killed once, before it takes a gradient of weights of `when` updates or more.
+
+    The other ranks wait there for it: where not all are awaited, they could end the phase without it.
+    """
 
     once: str = ""
     who: int = 1
@@ -20,15 +24,17 @@ class Mortal(BA3C):
 
     def rank(self, config, seed, rank) -> BA3CTrial:
         trial = super().rank(config, seed, rank)
-        gather, once = trial.player.gather, Path(self.once)
+        contribution, once = trial.player.contribution, Path(self.once)
 
-        def to_the_death():
-            if rank == self.who and trial.player.version >= self.when and not once.exists():
-                once.touch()
-                os.kill(os.getpid(), signal.SIGKILL)
-            return gather()
+        def to_the_death(seconds):
+            while trial.player.version >= self.when and not once.exists():
+                if rank == self.who:
+                    once.touch()
+                    os.kill(os.getpid(), signal.SIGKILL)
+                time.sleep(0.01)
+            return contribution(seconds)
 
-        trial.player.gather = to_the_death  # type: ignore[method-assign]
+        trial.player.contribution = to_the_death  # type: ignore[method-assign]
         return trial
 
 
