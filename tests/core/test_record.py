@@ -19,17 +19,20 @@ from hypothesis import strategies as st
 
 from tests.support import Deterministic, simulate
 from workbench import (
+    PBT,
     Choice,
     FullRuns,
     GridSearcher,
     HyperTrick,
     KnowledgeBase,
+    ListSearcher,
     LogUniform,
     RandomSearcher,
     Space,
     Study,
     Uniform,
 )
+from workbench.algos.search import InformedSearcher, Seeded
 from workbench.cluster.local import local_client
 from workbench.core import record
 from workbench.core.describe import describe
@@ -44,6 +47,7 @@ from workbench.core.record import (
     provenance,
     recorded_place,
     scheduler_from_record,
+    space_of_record,
 )
 from workbench.core.registry import REGISTRY
 from workbench.core.resume import in_drawn_order, take_up, warn_of_new_code
@@ -186,6 +190,28 @@ def test_a_space_in_any_order_gives_its_configurations_again(tmp_path_factory, s
     assert [e.data["config"] for e in logged if e.kind is Kind.RUN] == runs
     again = scheduler_from_record(spec["scheduler"])
     assert [again.searcher.suggest(i) for i in range(len(runs))] == runs
+
+
+@pytest.mark.parametrize(
+    "scheduler",
+    [
+        FullRuns(RandomSearcher(UNSORTED), 2, 1),
+        Seeded(FullRuns(RandomSearcher(UNSORTED), 2, 1), seeds=2),
+        PBT(UNSORTED, 4, 2),
+        FullRuns(InformedSearcher(UNSORTED, [{"t_max": 3, "gamma": 0.9, "lr": 1e-3}]), 2, 1),
+        FullRuns(RandomSearcher(Space(UNSORTED, constraint=lambda config: True)), 2, 1),
+    ],
+)
+def test_a_record_tells_the_space_whatever_draws_from_it(scheduler) -> None:
+    spec = {"scheduler": json.loads(json.dumps(describe(scheduler, REGISTRY)))}
+    assert space_of_record(spec) == dict(UNSORTED)
+
+
+@pytest.mark.parametrize(
+    "scheduler", [describe(FullRuns(ListSearcher([{"lr": 0.1}]), 1, 1), REGISTRY), {"kind": "mine"}, {"space": 3}, None]
+)
+def test_a_record_without_a_space_that_can_be_read_has_none(scheduler) -> None:
+    assert space_of_record({"scheduler": scheduler}) is None
 
 
 def test_a_log_of_a_grid_finds_its_order_too(tmp_path) -> None:

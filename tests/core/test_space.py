@@ -7,7 +7,7 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 
 from workbench.algos.search import FullRuns, ListSearcher, RandomSearcher, Seeded
-from workbench.core.domains import Choice, LogUniform, Uniform, real_ends
+from workbench.core.domains import Choice, LogUniform, Uniform, on_step, real_ends
 from workbench.core.errors import InvalidInput
 from workbench.core.space import Space, space_of
 
@@ -360,3 +360,17 @@ def test_numbers_drawn_between_the_real_ends_and_rounded_follow_the_domain_s_own
 def test_the_real_ends_of_what_has_no_step_are_its_own() -> None:
     assert real_ends(Uniform(0, 2)) == (0, 2)
     assert real_ends(LogUniform(1e-4, 1e-1)) == pytest.approx((1e-4, 1e-1), rel=1e-15)
+
+
+def test_a_range_whose_last_step_falls_short_of_its_end_draws_that_step_no_more_often() -> None:
+    """Of 1, 5 and 9 the last is drawn between 7 and 11, the law's share of which is known."""
+    domain, rng = LogUniform(1, 10, step=4), np.random.default_rng(0)
+    assert real_ends(domain) == (0.5, 11.0)
+    share = np.mean([domain.sample(rng) == 9 for _ in range(20_000)])
+    assert share == pytest.approx(np.log(11 / 7) / np.log(11 / 0.5), abs=0.01)
+
+
+def test_a_choice_is_written_as_the_domain_has_it() -> None:
+    assert [repr(on_step(Choice([1.0, "1", False]), value)) for value in (1, "1", False, 0, True)] == [
+        "1.0", "'1'", "False", "0", "True"
+    ]  # fmt: skip

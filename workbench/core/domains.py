@@ -131,8 +131,8 @@ class Uniform(_Range):
 class LogUniform(_Range):
     """Log-uniform on [low, high]; quantised to multiples of `step` counted from `low` if a step is given.
 
-    Quantising draws from the continuous law on [low - step/2, high + step/2) and rounds, so that the end
-    values are as likely as their neighbours' density says.
+    Quantising draws from the continuous law between `real_ends` and rounds, so that the end values are as likely as
+    their neighbours' density says.
     """
 
     def __post_init__(self) -> None:
@@ -141,8 +141,7 @@ class LogUniform(_Range):
             raise InvalidInput(f"LogUniform needs 0 < low, got low={self.low}: use Uniform for ranges that reach 0")
 
     def sample(self, rng: np.random.Generator) -> Scalar:
-        half = (self.step or 0.0) / 2
-        low, high = max(self.low - half, self.low / 2), self.high + half
+        low, high = real_ends(self)
         return self._on_step(math.exp(rng.uniform(math.log(low), math.log(high))))
 
     def grid(self, n: int) -> list[Scalar]:
@@ -184,8 +183,12 @@ class Choice(Domain):
         return [self.values[int(i)] for i in picks]
 
     def contains(self, value: object) -> bool:
+        return self.own(value) is not None
+
+    def own(self, value: object) -> Scalar | None:
+        """Give the one of the values that `value` is: 1.0 may be its 1."""
         value = scalar(value)
-        return any(value == v and isinstance(value, bool) == isinstance(v, bool) for v in self.values)
+        return next((v for v in self.values if value == v and isinstance(value, bool) == isinstance(v, bool)), None)
 
     def perturb(self, value: Scalar, factor: float) -> Scalar:
         at = self.values.index(value) + (factor > 1) - (factor < 1)
@@ -207,6 +210,8 @@ def written(value: object) -> bool:
 
 def on_step(domain: Domain, value: Any) -> Any:
     """Give a value as its domain itself writes it: 0.3 may be the 0.30000000000000004 that three steps of 0.1 make."""
+    if isinstance(domain, Choice) and domain.contains(value):
+        return domain.own(value)
     if isinstance(domain, _Range) and domain.step is not None and domain.contains(value):
         return domain._on_step(value)
     return value
@@ -217,7 +222,8 @@ def real_ends(domain: Domain) -> tuple[float, float]:
 
     They lie half a step beyond the range's own, which would be drawn half as often as other values otherwise.
     """
-    low, high = float(domain.grid(2)[0]), float(domain.grid(2)[-1])
+    ends = (domain.low, domain._on_step(domain.high)) if isinstance(domain, _Range) else domain.grid(2)
+    low, high = float(ends[0]), float(ends[-1])
     half = (getattr(domain, "step", None) or 0.0) / 2
     return max(low - half, low / 2) if isinstance(domain, LogUniform) else low - half, high + half
 

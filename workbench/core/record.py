@@ -18,6 +18,7 @@ from workbench.core.protocols import BEGUN, Event, Kind, Scheduler
 from workbench.core.registry import SCHEDULERS, SEARCHERS
 from workbench.core.size import Size, size_of
 from workbench.core.source import source_mark
+from workbench.core.space import Space
 
 PACKAGE = "rl-workbench"
 _PACKAGES = (PACKAGE, "torch", "ale-py", "gymnasium", "distributed", "numpy")
@@ -137,4 +138,15 @@ def _version(package: str) -> str | None:
     try:
         return importlib.metadata.version(package)
     except importlib.metadata.PackageNotFoundError:
+        return None
+
+
+def space_of_record(spec: Mapping[str, Any]) -> Space | None:
+    """Find a recorded study's space, without its constraint; ``None`` where there is none that can be read."""
+    holder = spec.get("scheduler")
+    while isinstance(holder, Mapping) and not holder.get("space"):  # it runs another's trials, or has them drawn for it
+        holder = holder.get("scheduler", holder.get("searcher"))
+    try:
+        return Space.from_json({name: entry for name, entry in holder["space"].items() if "kind" not in entry})  # type: ignore[index]
+    except (WorkbenchError, TypeError, AttributeError):
         return None

@@ -88,8 +88,12 @@ class Space(Mapping[str, Domain]):
         """Tell whether a hyperparameter has a place in a configuration, by those before it."""
         return all(
             parent in config and on_step(self[parent], config[parent]) in values
-            for parent, values in self._applies_if.get(name, {}).items()
+            for parent, values in self.conditions(name).items()
         )
+
+    def conditions(self, name: str) -> Mapping[str, tuple[Scalar, ...]]:
+        """Give what a hyperparameter depends on, with the values under which it applies, as their domains have them."""
+        return self._applies_if.get(name, {})
 
     def allows(self, config: Config) -> bool:
         """Tell whether the constraint holds, if there is one.

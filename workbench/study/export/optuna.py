@@ -5,10 +5,10 @@ from collections.abc import Mapping
 from typing import Any
 
 from workbench.core.domains import Choice, Domain, LogUniform
-from workbench.core.errors import InvalidInput, WorkbenchError
+from workbench.core.errors import InvalidInput
 from workbench.core.ledger import TrialState
 from workbench.core.protocols import Scalar
-from workbench.core.space import Space
+from workbench.core.record import space_of_record
 from workbench.study.export.exporter import Exporter, needed, opening, storage_url
 
 _MARK = "rl-workbench"
@@ -57,7 +57,7 @@ class OptunaExport(Exporter):
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")  # Optuna calls the names of objectives experimental
             study.set_metric_names(["score"] if aim.second is None else ["score", aim.second])
-        self._space = _space_of(self.spec)
+        self._space: Mapping[str, Domain] = space_of_record(self.spec) or {}
         return study
 
     def _trial(self, number: int) -> None:
@@ -99,22 +99,6 @@ class OptunaExport(Exporter):
             return None if score is None else [score]
         second = self.last[number].get(aim.second)
         return None if second is None else [score, float(second)]
-
-
-def _space_of(spec: Mapping[str, Any]) -> Mapping[str, Domain]:
-    """Find the study's space in its record; empty if there is none that can be read."""
-    scheduler = spec["scheduler"]
-    scheduler = scheduler.get("scheduler", scheduler)  # that of the candidates, where these have several seeds
-    for holder in (scheduler, scheduler.get("searcher", {})):
-        while isinstance(holder, Mapping) and "space" not in holder and "searcher" in holder:
-            holder = holder["searcher"]  # one that goes on as another
-        space = holder.get("space") if isinstance(holder, Mapping) else None
-        if space:
-            try:
-                return Space.from_json({k: v for k, v in space.items() if "kind" not in v})
-            except WorkbenchError:
-                continue
-    return {}
 
 
 def _distribution(optuna: Any, domain: Domain | None, value: Scalar) -> Any:
