@@ -121,7 +121,7 @@ def board_of(
     """A board of a simulated study of which this share of the time has passed."""
     scheduler, events = events_of(n_trials, **how)
     until = share * events[-1].at
-    board = Board(name, size_of(scheduler), scheduler.explain)
+    board = Board(name, size_of(scheduler), scheduler.explain, space=SPACE)
     board.take(news([e for e in events if e.at <= until]))
     after = [Event(e.kind, until + e.at, e.trial, e.phase, e.slot, e.data) for e in more]
     board.take(news(after + ([Event(Kind.STUDY_ENDED, until)] if share >= 1.0 else [])))

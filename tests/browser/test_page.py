@@ -7,7 +7,12 @@ import pytest
 
 from tests.browser.lab import MISSING, chromium, faults
 from tests.browser.standing import board_of, model_of, show, stand
+from workbench.core.domains import Choice, LogUniform
 from workbench.core.protocols import Event, Kind
+from workbench.core.size import Size
+from workbench.core.space import Space
+from workbench.viz.dashboard.board import Board
+from workbench.viz.dashboard.feed import News
 
 pytestmark = pytest.mark.skipif(chromium() is None, reason=MISSING)
 
@@ -168,6 +173,28 @@ def test_a_clone_s_form_is_the_selected_trial_s(tab, running):
     at_once(tab, [first], ".wb-form button")
     [sent] = tab.evaluate("window.model.sent.filter((sent) => sent.type === 'ask')")
     assert (sent["action"], sent["trial"], sent["config"]) == ("clone", second, {"learning_rate": "0.5"})
+
+
+def test_a_clone_s_form_asks_for_what_applies_and_says_what_it_may_be(tab):
+    space = Space(
+        {"net": Choice(["small", "large"]), "width": LogUniform(8, 64, step=8), "lr": LogUniform(1e-5, 1e-2)},
+        only_if={"width": {"net": "large"}},
+    )
+    board = Board("conditional", Size(4, 4, 2), space=space)
+    started = Event(Kind.RUN, 0.0, 0, 0, data={"config": {"net": "small", "lr": 1e-3}, "parent": None, "seed": 1})
+    board.take(News([Event(Kind.STUDY_STARTED, 0.0), started, Event(Kind.PHASE_STARTED, 1.0, 0, 0, 0)]))
+    stand(tab, board, selected=[0])
+    drawn(tab)
+    tab.get_by_role("button", name="Clone …").click()
+    form = tab.locator(".wb-form")
+    width = form.locator("[data-name=width]")
+    assert not width.is_visible()
+    assert "1e-05 to 0.01" in form.text_content()
+    form.locator("select[data-name=net]").select_option("large")
+    width.fill("16")
+    form.get_by_role("button", name="Start the clone").click()
+    [sent] = tab.evaluate("window.model.sent.filter((sent) => sent.type === 'ask')")
+    assert (sent["action"], sent["trial"], sent["config"]) == ("clone", 0, {"net": "large", "width": "16"})
 
 
 def test_of_several_trials_buttons_act_on_the_one_touched_last(tab, running):

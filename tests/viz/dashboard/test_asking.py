@@ -1,11 +1,11 @@
-import json
-
 import pytest
 
 from tests.viz.dashboard.conftest import NAME
+from workbench.core.domains import Choice, Uniform
 from workbench.core.errors import InvalidInput
+from workbench.core.space import Space
 from workbench.knowledge import Controls, Inbox
-from workbench.viz.dashboard.asking import ask, changed
+from workbench.viz.dashboard.asking import ask
 
 CONFIG = {"lr": 0.001, "t_max": 5, "net": "small", "clip": True}
 
@@ -52,6 +52,14 @@ def test_nonsense_never_reaches_the_study(db, log, content, config, words):
     assert Inbox(db, NAME)() == []
 
 
-def test_changes_take_the_types_of_what_they_change():
-    typed = changed(CONFIG, {"lr": "1", "t_max": "7", "net": "7", "clip": "False"})
-    assert json.dumps(typed) == '{"lr": 1.0, "t_max": 7, "net": "7", "clip": false}'
+def test_a_clone_may_have_what_the_space_has_and_nothing_else(db, log):
+    space = Space(
+        {"net": Choice(["small", "large"]), "width": Uniform(8, 64, step=8)}, only_if={"width": {"net": "large"}}
+    )
+    for wrong in ({"width": "9"}, {"net": "huge"}, {"lr": "1"}):
+        with pytest.raises(InvalidInput):
+            ask(Controls(db, NAME), {"action": "clone", "trial": 3, "config": wrong}, {"net": "small"}, space)
+    changes = {"net": "large", "width": "16"}  # the width begins to apply
+    ask(Controls(db, NAME), {"action": "clone", "trial": 3, "config": changes}, {"net": "small"}, space)
+    (found,) = Inbox(db, NAME)()
+    assert found.data == {"config": {"net": "large", "width": 16}}

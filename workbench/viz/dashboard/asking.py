@@ -6,11 +6,13 @@ from typing import Any
 from workbench.core.checks import whole
 from workbench.core.errors import InvalidInput, unknown
 from workbench.core.interventions import ACTIONS, REMARKS
-from workbench.core.protocols import Config, Scalar
+from workbench.core.protocols import Config
+from workbench.core.space import Space
 from workbench.knowledge import Controls
+from workbench.viz.dashboard.form import changed
 
 
-def ask(controls: Controls, content: Mapping[str, Any], config: Config | None) -> str:
+def ask(controls: Controls, content: Mapping[str, Any], config: Config | None, space: Space | None = None) -> str:
     """Hand on what a view asks, and give the id under which the answer will stand in the log.
 
     Parameters
@@ -21,6 +23,8 @@ def ask(controls: Controls, content: Mapping[str, Any], config: Config | None) -
         ``words`` (of a note or a tag).
     config : Mapping or None
         The trial's own configuration, if there is such a trial.
+    space : Space, optional
+        The study's, where it is known: what a clone may be given.
 
     Raises
     ------
@@ -44,40 +48,8 @@ def ask(controls: Controls, content: Mapping[str, Any], config: Config | None) -
     if action == "extend":
         return controls.extend(trial, _whole(content, "phases"))
     if action == "clone":
-        return controls.clone(trial, changed(config, content.get("config", {})))
+        return controls.clone(trial, changed(config, content.get("config", {}), space))
     return str(getattr(controls, action)(trial))
-
-
-def changed(config: Config, changes: object) -> dict[str, Scalar]:
-    """Give typed values to the changes a form sends, after those they replace.
-
-    Raises
-    ------
-    InvalidInput
-        A name that is not in the configuration, or a value of another type.
-    """
-    if not isinstance(changes, Mapping):
-        raise InvalidInput(f"changes are values by hyperparameter, got {changes!r}")
-    typed: dict[str, Scalar] = {}
-    for name, value in changes.items():
-        if name not in config:
-            raise unknown("hyperparameter", str(name), config)
-        typed[name] = _like(config[name], str(value).strip(), name)
-    return typed
-
-
-def _like(old: Scalar, words: str, name: str) -> Scalar:
-    if isinstance(old, bool):
-        if words.lower() not in ("true", "false"):
-            raise InvalidInput(f"{name} is true or false, got {words!r}")
-        return words.lower() == "true"
-    if isinstance(old, str):
-        return words
-    try:
-        return int(words) if isinstance(old, int) else float(words)
-    except ValueError:
-        kind = "a whole number" if isinstance(old, int) else "a number"
-        raise InvalidInput(f"{name} is {kind}, got {words!r}") from None
 
 
 def _whole(content: Mapping[str, Any], name: str) -> int:

@@ -11,11 +11,12 @@ from workbench.core.garbage import uncollected
 from workbench.core.protocols import Event, Explain, Kind
 from workbench.core.showing import reason_text
 from workbench.core.size import Size
-from workbench.core.space import CONFIG_ID
+from workbench.core.space import CONFIG_ID, Space
 from workbench.knowledge import Frames
 from workbench.knowledge.frames import METRICS, SLOTS, SPANS, FrameReader
 from workbench.viz.dashboard.derived import Fates, SlotTime, counted
 from workbench.viz.dashboard.feed import News, joined
+from workbench.viz.dashboard.form import fields
 from workbench.viz.dashboard.lines import Lines
 from workbench.viz.dashboard.live_curves import LiveCurves
 from workbench.viz.dashboard.rates import NAMES, Rates
@@ -49,6 +50,8 @@ class Board:
         Trials expected to begin each phase, and the fewest that can, instead of what the size tells.
     title : str, optional
         The study for people to read, where that is more than its name.
+    space : Space, optional
+        What its configurations are points of, where that is known.
 
     Attributes
     ----------
@@ -71,9 +74,11 @@ class Board:
         expected: Sequence[float] = (),
         minimum: Sequence[float] = (),
         title: str = "",
+        space: Space | None = None,
     ) -> None:
         self.name = name
         self.title = title or name
+        self._fields = fields(space)
         self._given = expected, minimum
         self._size = size
         self.driven = True
@@ -282,6 +287,7 @@ class Board:
             "expected": list(self._given[0] or self.size.began),
             "minimum": list(self._given[1] or self.size.fewest),
             "hyperparameters": list(self._names),
+            "fields": self._fields,
             "states": theme.STATE_COLORS,
             "minimise": self.ledger.aim.mode == "min",  # the one place where the page reads the direction of scores
             "phases_on_light": theme.phase_greys(n_greys, dark=False),

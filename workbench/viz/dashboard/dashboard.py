@@ -11,7 +11,7 @@ from workbench.core.describe import explain_of
 from workbench.core.errors import WorkbenchError
 from workbench.core.garbage import uncollected
 from workbench.core.protocols import Explain
-from workbench.core.record import size_of_record
+from workbench.core.record import size_of_record, space_of_record
 from workbench.core.registry import REGISTRY
 from workbench.core.showing import titled
 from workbench.knowledge import Controls
@@ -107,7 +107,8 @@ class Dashboard(Explored):
         size = size_of_record(spec)
         explain = explain or explain_of(spec.get("scheduler"), REGISTRY)
         title = titled(name, spec)
-        self._board = Board(name, size, explain, expected=expected, minimum=minimum, title=title)
+        self._space = space_of_record(spec)
+        self._board = Board(name, size, explain, expected=expected, minimum=minimum, title=title, space=self._space)
         self._viewed = False  # whether any view has been told of the study
         self._is_read = False
         if self._feed.n_events <= _AT_ONCE:
@@ -176,7 +177,7 @@ class Dashboard(Explored):
             known = self._board.ledger.trials.get(trial) if isinstance(trial, int) else None
             config = None if known is None else known.config
         try:
-            request = ask(self.controls, content, config)
+            request = ask(self.controls, content, config, self._space)
         except (WorkbenchError, OSError) as err:
             self._wire.say({"type": "refused", "why": str(err)})
         else:

@@ -43,7 +43,7 @@ export function table(...rows) {
 }
 
 export const META = {
-  name: "study", hyperparameters: ["lr"], outcomes: ["done", "held", "lost"], rates: ["frames_per_s", "pps"], expected: [4, 3], minimum: [2, 1],
+  name: "study", hyperparameters: ["lr"], fields: [], outcomes: ["done", "held", "lost"], rates: ["frames_per_s", "pps"], expected: [4, 3], minimum: [2, 1],
   phases_on_light: ["#111111", "#222222"], phases_on_dark: ["#888888", "#999999"], minimise: false, states: { running: "#0a0", stopped: "#a00", finished: "#00a" },
 };
 

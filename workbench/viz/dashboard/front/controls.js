@@ -25,31 +25,44 @@ function answers(store) {
   return ["running", "paused"].includes(store.now.state) && !store.silent;
 }
 
+// A field of a form: a list where there are choices, else a line to type into, with what it takes behind it.
+function fieldOf(parent, field, value) {
+  const label = make("label", "", parent);
+  make("span", "", label, field.name);
+  const input = make(field.choices ? "select" : "input", "", label);
+  for (const choice of field.choices ?? []) make("option", "", input, String(choice));
+  if (value !== undefined) input.value = String(value);
+  input.dataset.name = field.name;
+  input.onkeydown = (event) => event.stopPropagation(); // JupyterLab's shortcuts are not meant
+  if (field.range) make("small", "wb-soft", label, field.range);
+  return { label, input, now: () => (field.choices ? field.choices[input.selectedIndex] : input.value) };
+}
+
 // What a clone begins with, to be changed: the configuration of the trial that it was opened for.
 function cloneForm(parent, store) {
   const form = make("div", "wb-form", parent);
   form.hidden = true;
-  const rebuilt = whenChanged((trial, config) => {
+  const rebuilt = whenChanged((trial, config, fields) => {
     form.replaceChildren();
     form.hidden = true;
-    const inputs = new Map();
-    for (const [name, value] of Object.entries(config)) {
-      const label = make("label", "", form);
-      make("span", "", label, name);
-      const input = make("input", "", label);
-      input.value = String(value);
-      input.dataset.name = name;
-      input.onkeydown = (event) => event.stopPropagation();
-      inputs.set(name, input);
-    }
+    const made = new Map(fields.map((field) => [field.name, fieldOf(form, field, config[field.name])]));
+    const holds = ([name, values]) => !made.get(name).label.hidden && values.map(String).includes(String(made.get(name).now()));
+    // What does not apply is not asked for; each field depends on earlier ones alone.
+    const settle = () => fields.forEach(({ name, only_if }) => (made.get(name).label.hidden = !Object.entries(only_if).every(holds)));
+    form.oninput = settle;
+    settle();
     button(form, "Start the clone", "", () => {
-      const changed = {};
-      for (const [name, input] of inputs) if (input.value !== String(config[name])) changed[name] = input.value;
-      store.wish("clone", { trial, config: changed });
+      const asked = [...made].filter(([name, { label, now }]) => !label.hidden && !(name in config && String(now()) === String(config[name])));
+      store.wish("clone", { trial, config: Object.fromEntries(asked.map(([name, { now }]) => [name, now()])) });
       form.hidden = true;
     });
   });
   return { form, rebuilt };
+}
+
+// A form's fields: those of the study's space, or, where it is not known, of the trial's configuration.
+function fieldsFor(store, config) {
+  return store.meta.fields.length ? store.meta.fields : Object.keys(config).map((name) => ({ name, only_if: {} }));
 }
 
 function trialControls(parent, store, own) {
@@ -78,7 +91,7 @@ function trialControls(parent, store, own) {
       return;
     }
     whose.textContent = `trial ${trial.trial}:`;
-    rebuilt(trial.trial, trial.config);
+    rebuilt(trial.trial, trial.config, fieldsFor(store, trial.config));
     const driven = answers(store);
     const over = ["stopped", "finished"].includes(trial.state);
     stop.disabled = !driven || !STOPPABLE.includes(trial.state);
