@@ -32,6 +32,8 @@ def verdict(pair) -> str:
         (0.4, 0.39, "exact"),
         (332_295, 332_296, "differs"),
         (1, math.nan, "differs"),
+        (1e-5, 1.4e-5, "exact"),
+        (1e-5, 2e-5, "differs"),
     ],
 )
 def test_a_formula_is_exact_to_the_printed_digits_or_differs(printed, value, found) -> None:

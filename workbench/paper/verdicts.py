@@ -17,6 +17,7 @@ chance one time in four; Student's with 95 % keeps to one in twenty.
 import math
 from collections.abc import Sequence
 from dataclasses import replace
+from decimal import Decimal
 from typing import Any
 
 import numpy as np
@@ -40,7 +41,7 @@ def exact(number: Published, value: float, origin: Origin, why: str = "") -> Pai
     """Compare what a formula gives with the digits that were printed; with derived ones it agrees by construction."""
     if number.value is None:
         raise ValueError(f"{number.what!r} is a claim in words: compare it with within, above or below")
-    half_digit = 0.5 * 10.0 ** -len(f"{number.value:.10g}".partition(".")[2]) + 1e-9
+    half_digit = 0.5 * 10.0 ** int(Decimal(f"{number.value:.10g}").as_tuple().exponent) * (1 + 1e-6)
     verdict: Verdict = "by construction" if number.derived else "exact"
     if not abs(value - number.value) <= half_digit:  # NaN is no number's equal
         verdict = "differs"
