@@ -5,7 +5,7 @@ import pickle
 
 import pytest
 
-from tests.support import Deterministic
+from tests.support import Deterministic, silent
 from workbench.algos.quadratic import Quadratic
 from workbench.algos.replay import Replay
 from workbench.algos.rl.ga3c.trial import GA3C
@@ -13,10 +13,6 @@ from workbench.core.budget import Budget
 from workbench.core.errors import InvalidInput, WorkbenchError
 
 ZIGZAG = [{"h0": 1.0, "h1": 0.0}, {"h0": 0.0, "h1": 1.0}, {"h0": 0.0, "h1": 1.0}]
-
-
-def silent(metrics):
-    pass
 
 
 def test_every_phase_runs_with_its_own_hyperparameters() -> None:
