@@ -52,7 +52,7 @@ def test_a_trial_within_that_measures_nothing_is_refused_in_one_line() -> None:
         Replay(ZIGZAG, Silent)({}, 0).train_phase(silent)
 
 
-def test_the_trial_within_keeps_its_weights_and_its_seed(tmp_path) -> None:
+def test_the_trial_within_keeps_its_weights_and_its_seed() -> None:
     schedule = [{"learning_rate": 1e-3}, {"learning_rate": 1e-4}]
     trial = Replay(schedule, GA3C(game="CartPole-v1", phase=Budget(updates=10), n_agents=4, lockstep=True))({}, 3)
     first = trial.train_phase(silent)
