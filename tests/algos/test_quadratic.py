@@ -2,13 +2,10 @@
 
 import pytest
 
+from tests.support import silent
 from workbench.algos.quadratic import Quadratic
 from workbench.core.budget import Budget
 from workbench.core.errors import InvalidInput
-
-
-def silent(metrics):
-    pass
 
 
 def test_a_step_follows_the_gradient_of_the_surrogate() -> None:

@@ -5,7 +5,7 @@ import pickle
 
 import pytest
 
-from tests.support import Deterministic
+from tests.support import Deterministic, silent
 from workbench.algos.quadratic import Quadratic
 from workbench.algos.replay import Replay
 from workbench.algos.rl.ga3c.trial import GA3C
@@ -13,10 +13,6 @@ from workbench.core.budget import Budget
 from workbench.core.errors import InvalidInput, WorkbenchError
 
 ZIGZAG = [{"h0": 1.0, "h1": 0.0}, {"h0": 0.0, "h1": 1.0}, {"h0": 0.0, "h1": 1.0}]
-
-
-def silent(metrics):
-    pass
 
 
 def test_every_phase_runs_with_its_own_hyperparameters() -> None:
@@ -56,7 +52,7 @@ def test_a_trial_within_that_measures_nothing_is_refused_in_one_line() -> None:
         Replay(ZIGZAG, Silent)({}, 0).train_phase(silent)
 
 
-def test_the_trial_within_keeps_its_weights_and_its_seed(tmp_path) -> None:
+def test_the_trial_within_keeps_its_weights_and_its_seed() -> None:
     schedule = [{"learning_rate": 1e-3}, {"learning_rate": 1e-4}]
     trial = Replay(schedule, GA3C(game="CartPole-v1", phase=Budget(updates=10), n_agents=4, lockstep=True))({}, 3)
     first = trial.train_phase(silent)

@@ -10,6 +10,7 @@ from functools import partial
 
 import pytest
 
+from tests.support import silent
 from workbench.core.describe import describe
 from workbench.core.errors import CheckpointError, InvalidInput
 from workbench.core.registry import REGISTRY, TRAINABLES
@@ -52,10 +53,6 @@ def test_no_kind_is_missing_here() -> None:
 @pytest.fixture(params=SMALL)
 def factory(request):
     return trainable_from({"kind": request.param, **SMALL[request.param]})
-
-
-def silent(metrics):
-    pass
 
 
 def test_a_phase_returns_finite_numbers_and_a_score(factory) -> None:

@@ -107,7 +107,7 @@ def test_a_study_from_a_file_then_its_report(folder, capfd, one_cluster) -> None
         assert kb["tiny"].spec["seed"] == 5
 
 
-def test_a_study_on_a_cluster_that_is_there_already(folder, capfd) -> None:
+def test_a_study_on_a_cluster_that_is_there_already(folder) -> None:
     (folder / "study.toml").write_text(QUICK)
     with LocalCluster(2, threads_per_worker=1, dashboard_address=None) as cluster, Client(cluster) as client:
         where = ["--cluster", cluster.scheduler_address, "--checkpoints", str(folder / "shared")]
@@ -167,7 +167,7 @@ def test_a_file_the_system_does_not_give_is_one_line(capsys, monkeypatch, tmp_pa
 
 
 @pytest.mark.skipif(not Path("/dev/full").is_char_device(), reason="no file that is always full")
-def test_a_full_disk_is_one_line_wherever_it_is_met(capsys, monkeypatch, tmp_path) -> None:
+def test_a_full_disk_is_one_line_wherever_it_is_met(capsys, monkeypatch) -> None:
     def written(*_: object) -> None:
         with open("/dev/full", "w") as file:
             file.write("all of it")

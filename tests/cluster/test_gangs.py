@@ -109,7 +109,7 @@ def test_a_dropped_gang_ends_on_every_worker_and_its_slot_serves_another(executo
     assert ended.trial == 1
 
 
-def test_too_few_workers_are_said_so_at_once(client, executor_of, tmp_path) -> None:
+def test_too_few_workers_are_said_so_at_once(executor_of, tmp_path) -> None:
     with pytest.raises(InvalidInput, match="needs a gang of 3 workers, the cluster has 2"):
         executor_of(Gang(n_ranks=3))
     with pytest.raises(InvalidInput, match="needs a gang of 2 nodes, the study has 1"):

@@ -123,7 +123,7 @@ def test_a_full_disk_holds_a_trial_up_until_there_is_space(executor_of, tmp_path
     assert not any(e.kind is Kind.PHASE_FAILED for e in events)
 
 
-def test_a_trial_held_up_by_a_full_disk_can_be_stopped(client, executor_of, tmp_path) -> None:
+def test_a_trial_held_up_by_a_full_disk_can_be_stopped(executor_of, tmp_path) -> None:
     (tmp_path / "full").touch()
     executor = executor_of(NoSpace(str(tmp_path / "full")))
     executor.start(Job(0, 0, CONFIG, 0))

@@ -171,7 +171,7 @@ def test_a_study_cannot_be_called_like_a_path_or_a_command_to_the_terminal(db, t
         Study("half \ud800", None, Deterministic, db=tmp_path / "other.db")  # type: ignore[arg-type]
 
 
-def test_errors_cannot_command_the_terminal(db) -> None:
+def test_errors_cannot_command_the_terminal() -> None:
     assert str(StudyError("a\x1b[2J\nb\x9b")) == "a\\x1b[2J b\\x9b"
     trials = pd.DataFrame({"trial": [0], "state": ["failed"], "error": ["ValueError: \x1b]0;owned\x07"]})
     assert all(line.isprintable() for line in failure_lines(trials))

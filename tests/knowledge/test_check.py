@@ -54,12 +54,11 @@ def test_a_study_that_ends_while_it_is_looked_at_stays_as_it_ended(db, monkeypat
     driver = StudyLog(db, "one", {})
     driver.append(a_study()[:9])
 
-    def ends(*_: object) -> bool:
+    def ends(*_: object) -> None:
         driver.append([Event(Kind.STUDY_ENDED, 99.0)])
         driver.close()
-        return False
 
-    monkeypatch.setitem(check.__globals__, "is_driven", ends)
+    monkeypatch.setitem(check.__globals__, "driver_of", ends)
     assert repair(db) == []
     with KnowledgeBase(db) as kb:
         assert kb["one"].frames().state == "ended"

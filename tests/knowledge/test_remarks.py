@@ -53,7 +53,7 @@ def test_tags_and_notes_go_to_files_as_the_other_tables_do(db, tmp_path, kind, r
     assert (note["text"], pd.isna(note["trial"])) == ("of the study", True)
 
 
-def test_a_tag_is_as_old_as_it_was_put_on_first_unless_it_was_taken_off_since(db):
+def test_a_tag_is_as_old_as_it_was_put_on_first_unless_it_was_taken_off_since():
     said = [("tag", 1.0), ("tag", 2.0), ("untag", 3.0), ("tag", 4.0)]
     rows = [{"action": a, "accepted": True, "trial": 0, "data": {"tag": "good"}, "at_s": at} for a, at in said]
     assert [tags_of(rows[:n]) for n in (2, 3, 4)] == [{0: {"good": 1.0}}, {}, {0: {"good": 4.0}}]

@@ -135,7 +135,7 @@ def test_recorded_studies_are_listed_with_what_ran(tmp_path) -> None:
     assert line == f"| `pong-night` | full over ga3c on Pong, 3 trials | 3 | 2 | 0 | {day} |"
 
 
-def test_the_committed_page_is_what_the_recordings_say(capsys, tmp_path) -> None:
+def test_the_committed_page_is_what_the_recordings_say(tmp_path) -> None:
     assert main(["scoreboard", "--write", str(tmp_path / "page.md")]) == 0
     written = (tmp_path / "page.md").read_text(encoding="utf-8")
     assert written == Path(DATA.parent / "docs" / "reproduction.md").read_text(encoding="utf-8")

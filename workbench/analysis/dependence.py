@@ -69,7 +69,7 @@ def partial_dependence(
     for name in fitted.table["hyperparameter"].head(most):
         feature = names.index(name)
         tried = values_tried(rows[name], x[:, feature])
-        means = np.array([_mean_scores(forest, x, feature, [at for _, at in tried]) for forest in forests])
+        means = np.array([mean_scores(forest, x, feature, [at for _, at in tried]) for forest in forests])
         low, high = np.quantile(means[1:], [0.025, 0.975], axis=0)
         values = [value for value, _ in tried]
         parts.append(pd.DataFrame(dict(zip(COLUMNS, [name, values, means[0], low, high], strict=True))))
@@ -84,9 +84,10 @@ def values_tried(values: pd.Series, encoded_as: npt.NDArray[np.float64]) -> list
     return list(zip(chosen["value"].tolist(), chosen["at"].tolist(), strict=True))
 
 
-def _mean_scores(forest: Forest, x: Floats, feature: int, at: Sequence[float]) -> Floats:
-    """Predict for all configurations with one feature set to each value; mean over configurations [values]."""
+def mean_scores(forest: Forest, x: Floats, features: int | list[int], at: npt.ArrayLike) -> Floats:
+    """Predict for all configurations with a feature, or several, set as in each row of `at`; their means [rows]."""
+    at = np.asarray(at)
     asked = np.tile(x, (len(at), 1))
-    asked[:, feature] = np.repeat(at, len(x))
+    asked[:, features] = np.repeat(at, len(x), axis=0)
     means: Floats = forest.predict(asked).reshape(len(at), len(x)).mean(axis=1)
     return means

@@ -5,7 +5,7 @@ from collections.abc import Sequence
 import numpy as np
 import pandas as pd
 
-from workbench.analysis.dependence import values_tried
+from workbench.analysis.dependence import mean_scores, values_tried
 from workbench.analysis.importance import FEWEST_TRIALS, Floats, Forest, Importance, encoded, explained, importance
 
 
@@ -65,11 +65,8 @@ def _of_phase(
     x = np.column_stack([encoded(rows[name]) for name in names])
     forest = Forest(fitted.settings, x, y)
     across, up = (values_tried(rows[name], x[:, names.index(name)]) for name in pair)
-    columns = [names.index(name) for name in pair]
-    grid = np.array([(one, other) for _, one in across for _, other in up])
-    asked = np.tile(x, (len(grid), 1))
-    asked[:, columns] = np.repeat(grid, len(x), axis=0)
-    score = forest.predict(asked).reshape(len(grid), len(x)).mean(axis=1)
+    grid = [(one, other) for _, one in across for _, other in up]
+    score = mean_scores(forest, x, [names.index(name) for name in pair], grid)
     values = [(one, other) for one, _ in across for other, _ in up]
     table = pd.DataFrame(values, columns=pair).assign(score=score)
     table.insert(0, "trials", len(y))

@@ -42,7 +42,7 @@ def provenance(nodes: int | None, **parts: Any) -> dict[str, Any]:
         "nodes": nodes,
         "python": platform.python_version(),
         "machine": platform.platform(),
-        "argv": [_as_text(word) for word in words],
+        "argv": [word.encode("utf-8", "backslashreplace").decode() for word in words],  # it may hold bytes of no text
         "versions": versions(),
         "commit": commit(),
         "code": {part: source_mark(thing) for part, thing in parts.items()},
@@ -73,11 +73,6 @@ def best_checkpoint(events: Sequence[Event], ledger: Ledger) -> str | None:
 def has_checkpoints(events: Sequence[Event]) -> bool:
     """Tell whether a study has written any checkpoint."""
     return any(event.data.get("checkpoint") for event in events)
-
-
-def _as_text(word: str) -> str:
-    """Give a word of a command so that it can be written down: half a surrogate pair stands for a byte of no text."""
-    return word.encode("utf-8", "backslashreplace").decode()
 
 
 def versions() -> dict[str, str | None]:

@@ -68,7 +68,7 @@ def check(path: str | Path) -> list[Finding]:
             except DatabaseError as err:
                 findings.append(Finding(name, str(err)))
                 continue
-            if _left_running(events) and not is_driven(path, name):
+            if _left_running(events) and driver_of(path, name) is None:
                 findings.append(Finding(name, "its driver died without a word: resume it", repairable=True))
     return findings
 
@@ -146,11 +146,6 @@ def backup(path: str | Path, target: str | Path) -> Path:
         with suppress(OSError):
             part.unlink()
     return target
-
-
-def is_driven(path: str | Path, name: str) -> bool:
-    """Tell whether a living process drives the study."""
-    return driver_of(Path(path), name) is not None
 
 
 def out_of_order(events: list[Event]) -> Iterator[str]:

@@ -185,8 +185,6 @@ class FrameReader:
                 self._phase_ended(event)
             case Kind.DECISION:
                 self._decision(event)
-            case Kind.RUN:
-                pass  # the ledger has it
             case Kind.PHASE_FAILED:
                 self._close_span(event, "lost")
                 self.phases[event.trial, event.phase]["retries"] += 1  # type: ignore[index]

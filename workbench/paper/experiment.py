@@ -14,7 +14,6 @@ from concurrent.futures.process import BrokenProcessPool
 from contextlib import closing, suppress
 from dataclasses import asdict, dataclass
 from datetime import UTC, datetime
-from importlib import metadata
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Generic, Literal, TypeVar
 
@@ -24,7 +23,7 @@ from workbench.core.machine import cores
 from workbench.core.places import DATA, KEPT, whole_folder
 from workbench.core.pool import process_pool
 from workbench.core.protocols import Config, TrainableFactory
-from workbench.core.record import commit
+from workbench.core.record import commit, versions
 from workbench.paper.numbers import Origin
 
 if TYPE_CHECKING:
@@ -32,7 +31,6 @@ if TYPE_CHECKING:
 
 SCALES = ("minutes", "hours", "paper")
 _FORMAT = 2  # 1 had no settings, but a script's command line
-_PACKAGES = ("rl-workbench", "torch", "numpy", "ale-py", "gymnasium", "distributed")
 
 Rows = list[dict[str, Any]]
 Settings = TypeVar("Settings")
@@ -249,7 +247,7 @@ def _provenance(experiment: Experiment[Any], scale: str, parts: Rows) -> dict[st
         "cores": cores(),
         "machine": platform.machine(),
         "python": platform.python_version(),
-        "versions": {package: metadata.version(package) for package in _PACKAGES},
+        "versions": versions(),
         "commit": commit(),
     }
     own = [{name: part[name] for name in ("date", "seconds", "load_1m_before")} for part in parts]

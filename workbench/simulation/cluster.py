@@ -34,8 +34,7 @@ class Hazards:
     max_retries: int = 2
 
     def __post_init__(self) -> None:
-        check(self, FROM_ZERO, "crash_rate", "hang_rate")
-        check(self, FROM_ZERO, "restart_s")
+        check(self, FROM_ZERO, "crash_rate", "hang_rate", "restart_s")
         check(self, whole(0), "max_retries")
         check(self, POSITIVE, "stall_s")
 

@@ -3,7 +3,6 @@
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
-from itertools import chain
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -152,7 +151,7 @@ def compare(scenario: Scenario, repeats: int | None = None, *, processes: int = 
     """
     check_scenario(scenario)
     n = scenario.repeats if repeats is None else repeats
-    done = spread_over_processes(partial(_measured, scenario), n, processes)
+    done = spread_over_processes(partial(_one, scenario), n, processes)
     labels = list(scenario.schedulers)
     return Comparison(
         labels,
@@ -242,30 +241,22 @@ def check_scenario(given: object) -> None:
         raise InvalidInput(f"a simulation is a Scenario, such as preset('paper-46'), got {short(given)}")
 
 
-def spread_over_processes(work: Callable[[Sequence[int]], list[Any]], repeats: int, processes: int) -> list[Any]:
-    """Have stretches of the repetitions' numbers worked through by several processes; results in order."""
+def spread_over_processes(work: Callable[[int], Any], repeats: int, processes: int) -> list[Any]:
+    """Have the repetitions, by their numbers, worked through by several processes; results in order."""
     if not (whole(1).fits(repeats) and whole(1).fits(processes)):
         raise InvalidInput(f"a comparison needs repeats >= 1 and processes >= 1, got {repeats!r} and {processes!r}")
-    chunks = [range(repeats)[start : start + _CHUNK] for start in range(0, repeats, _CHUNK)]
-    if processes == 1 or len(chunks) == 1:
-        return list(chain.from_iterable(map(work, chunks)))
+    if processes == 1 or repeats <= _CHUNK:
+        return list(map(work, range(repeats)))
     with process_pool(processes) as pool:
-        return list(chain.from_iterable(pool.map(work, chunks)))
+        return list(pool.map(work, range(repeats), chunksize=_CHUNK))
 
 
-def _measured(scenario: Scenario, numbers: Sequence[int]) -> list[_Repetition]:
-    return [_one(scenario, number) for number in numbers]
-
-
-def _shares_run(scenario: Scenario, label: str, groups: int, numbers: Sequence[int]) -> list[list[float]]:
-    """Mean share of the phases run, by groups of trials in the order of starting: [repetitions][groups]."""
-    shares = []
-    for number in numbers:
-        repetition = scenario.repetition(number)
-        scheduler, outcome = repetition.scheduler(label), repetition.run(label)
-        ran = outcome.phases_run() / scheduler.n_phases
-        shares.append([float(part.mean()) for part in np.array_split(ran, groups)])
-    return shares
+def _shares_run(scenario: Scenario, label: str, groups: int, number: int) -> list[float]:
+    """Mean share of the phases run, by groups of trials in the order of starting."""
+    repetition = scenario.repetition(number)
+    scheduler, outcome = repetition.scheduler(label), repetition.run(label)
+    ran = outcome.phases_run() / scheduler.n_phases
+    return [float(part.mean()) for part in np.array_split(ran, groups)]
 
 
 def _one(scenario: Scenario, number: int) -> _Repetition:

@@ -128,7 +128,7 @@ def compare_held_out(
     check_scenario(scenario)
     table = table_of(scenario)
     done = spread_over_processes(
-        partial(_measured, scenario, tuple(shares), to_end), scenario.repeats if repeats is None else repeats, processes
+        partial(_one, scenario, tuple(shares), to_end), scenario.repeats if repeats is None else repeats, processes
     )
     labels = list(scenario.schedulers)
     by_label = {label: np.array([of_repeat[label] for of_repeat in done]) for label in labels}  # [repeats, budgets + 4]
@@ -288,12 +288,6 @@ class Choosing:
         for _, score, trial in self.race.tally.ended[self._n_read :]:
             self.scores.setdefault(trial, []).append(score)
         self._n_read = len(self.race.tally.ended)
-
-
-def _measured(
-    scenario: Scenario, shares: Sequence[float], to_end: bool, numbers: Sequence[int]
-) -> list[dict[str, list[float]]]:
-    return [_one(scenario, shares, to_end, number) for number in numbers]
 
 
 def _one(scenario: Scenario, shares: Sequence[float], to_end: bool, number: int) -> dict[str, list[float]]:

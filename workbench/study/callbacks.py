@@ -38,14 +38,10 @@ class Callbacks:
     def _each(self, method: str, *args: Any) -> None:
         for callback in list(self._called):
             try:
-                getattr(callback, method, _nothing)(*args)
+                getattr(callback, method, lambda *_: None)(*args)
             except (Exception, SystemExit) as err:  # noqa: BLE001  whatever somebody's callback does, the study goes on
                 self._called.remove(callback)
                 what = getattr(callback, "__name__", type(callback).__name__)
                 said = f"study {self._name!r}: the callback {what} raised {err!r} and is called no more"
                 with suppress(Exception):  # where warnings are errors
                     warnings.warn(said, stacklevel=2)
-
-
-def _nothing(*_: Any) -> None:
-    pass

@@ -6,7 +6,7 @@ from functools import cached_property
 from html import escape
 from itertools import chain, count
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from workbench.core.showing import titled
 from workbench.knowledge import KnowledgeBase
@@ -91,7 +91,7 @@ class Explorer:
 
         titles = self._titles
         frames = {titles[name]: results.frames for name, results in self.results.items()}
-        best = {titles[name]: table for name, table in self._best.items()}
+        best = {name: analysis.best_so_far(f.searched, f.aim.mode) for name, f in frames.items()}
         until = {name: f.wall_s for name, f in frames.items()}
         survival = {
             name: analysis.survival(analysis.searching(f.trials), f.searched, f.decisions) for name, f in frames.items()
@@ -143,13 +143,6 @@ class Explorer:
         for fig in drawn.values():
             fig.update_layout(title_text=f"{fig.layout.title.text}: {escape(self._titles[name], quote=False)}")
         return drawn
-
-    @cached_property
-    def _best(self) -> "dict[str, Any]":
-        from workbench import analysis
-
-        frames = {name: results.frames for name, results in self.results.items()}
-        return {name: analysis.best_so_far(f.searched, f.aim.mode) for name, f in frames.items()}
 
     @property
     def _shown(self) -> "pd.DataFrame":

@@ -1,11 +1,8 @@
 """The classifier learns."""
 
+from tests.support import silent
 from workbench.algos.digits.classifier import DigitsClassifier
 from workbench.core.budget import Budget
-
-
-def silent(metrics):
-    pass
 
 
 def test_the_classifier_learns_and_depends_on_its_learning_rate() -> None:

@@ -4,16 +4,13 @@ import pytest
 import torch
 from torch import nn
 
+from tests.support import silent
 from workbench.algos.digits.data import load
 from workbench.algos.digits.gan import DigitsGAN, digit_score, slope_penalty
 from workbench.core.budget import Budget
 
 SHORT = Budget(updates=20)
 PAPER = {"loss": "wgan-gp", "critic_steps": 5}
-
-
-def silent(metrics):
-    pass
 
 
 def test_the_gan_s_images_become_digits_of_many_kinds() -> None:

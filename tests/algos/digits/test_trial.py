@@ -5,16 +5,13 @@ import pickle
 import pytest
 import torch
 
+from tests.support import silent
 from workbench.algos.digits.classifier import DigitsClassifier
 from workbench.algos.digits.gan import DigitsGAN
 from workbench.core.budget import Budget
 from workbench.core.errors import InvalidInput
 
 SHORT = Budget(updates=20)
-
-
-def silent(metrics):
-    pass
 
 
 @pytest.mark.parametrize("kind", [DigitsClassifier, DigitsGAN])

@@ -13,6 +13,7 @@ import pytest
 import torch
 
 from tests import own
+from tests.support import silent
 from workbench.algos.function.factory import Function, as_factory
 from workbench.algos.function.state import load_state, save_state
 from workbench.core.describe import describe
@@ -21,10 +22,6 @@ from workbench.core.registry import REGISTRY
 from workbench.core.source import source_mark
 
 LOSS = torch.ones(1, requires_grad=True)
-
-
-def silent(metrics):
-    pass
 
 
 def phases(function, n=3, config=None, seed=0):

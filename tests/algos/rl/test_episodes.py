@@ -7,6 +7,7 @@ import gymnasium
 import numpy as np
 import pytest
 
+from tests.support import silent
 from workbench.algos.rl.a3c.trial import A3C
 from workbench.algos.rl.ba3c.trial import BA3C
 from workbench.algos.rl.ga3c.trial import GA3C
@@ -41,10 +42,6 @@ class Endless(gymnasium.Env):
 
 
 gymnasium.register("WorkbenchEndless-v0", Endless)
-
-
-def silent(metrics):
-    pass
 
 
 @pytest.fixture(params=SYSTEMS)

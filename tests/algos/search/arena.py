@@ -18,6 +18,17 @@ def by_trial(config: Config, trial: int, phase: int) -> float:
     return float(np.random.default_rng([trial, phase]).normal())
 
 
+def answers(scheduler: Scheduler, trial: int, phase: int, score: float, failed: bool = False) -> dict:
+    """Report to a scheduler; for each trial that it answers for, the verdict and the mode."""
+    decisions = scheduler.tell(Report(trial, phase, score, failed))
+    return {t: (str(d.verdict), d.reason["mode"]) for t, d in decisions.items()}
+
+
+def told(scheduler: Scheduler, trial: int, phase: int, score: float, failed: bool = False) -> tuple[str, str]:
+    """The same for the reporter alone."""
+    return answers(scheduler, trial, phase, score, failed)[trial]
+
+
 @dataclass
 class Played:
     """What happened, and who is where."""

@@ -3,7 +3,7 @@ import math
 import numpy as np
 import pytest
 
-from tests.algos.search.arena import play
+from tests.algos.search.arena import answers, play
 from tests.support import SPACE
 from workbench.algos.search import ASHA, RandomSearcher
 from workbench.core.errors import InvalidInput
@@ -12,33 +12,28 @@ from workbench.core.protocols import Report
 SEARCHER = RandomSearcher(SPACE)
 
 
-def told(scheduler, trial, phase, score, failed=False) -> dict[int, tuple[str, str]]:
-    answer = scheduler.tell(Report(trial, phase, score, failed))
-    return {t: (str(d.verdict), d.reason["mode"]) for t, d in answer.items()}
-
-
 def test_promotion_worked_by_hand() -> None:
     """Six trials on two nodes, eta 3, rungs at 1 and 3 phases."""
     scheduler = ASHA(SEARCHER, 6, 3)
     assert [scheduler.ask().trial for _ in range(2)] == [0, 1]
-    assert told(scheduler, 0, 0, 5.0) == {0: ("pause", "waiting")}  # best of 1: a third of 1 is nobody
+    assert answers(scheduler, 0, 0, 5.0) == {0: ("pause", "waiting")}  # best of 1: a third of 1 is nobody
     assert scheduler.ask().trial == 2
-    assert told(scheduler, 1, 0, 7.0) == {1: ("pause", "waiting")}
+    assert answers(scheduler, 1, 0, 7.0) == {1: ("pause", "waiting")}
     assert scheduler.ask().trial == 3
-    assert told(scheduler, 2, 0, 1.0) == {2: ("pause", "waiting")}  # now 1 is the top third of three
+    assert answers(scheduler, 2, 0, 1.0) == {2: ("pause", "waiting")}  # now 1 is the top third of three
     run = scheduler.ask()
     assert (run.trial, run.parent, run.phase) == (1, 1, 1)
-    assert told(scheduler, 3, 0, 4.0) == {3: ("pause", "waiting")}  # third of four
+    assert answers(scheduler, 3, 0, 4.0) == {3: ("pause", "waiting")}  # third of four
     assert scheduler.ask().trial == 4
-    assert told(scheduler, 4, 0, 0.0) == {4: ("pause", "waiting")}
+    assert answers(scheduler, 4, 0, 0.0) == {4: ("pause", "waiting")}
     assert scheduler.ask().trial == 5
-    assert told(scheduler, 5, 0, 0.0) == {5: ("pause", "waiting")}  # two of six may go, and 0 is the second
+    assert answers(scheduler, 5, 0, 0.0) == {5: ("pause", "waiting")}  # two of six may go, and 0 is the second
     assert scheduler.ask().trial == 0
     assert scheduler.ask() is None
     for trial in (1, 0):
-        assert told(scheduler, trial, 1, 1.0) == {trial: ("continue", "rung")}
-    assert told(scheduler, 1, 2, 1.0) == {1: ("stop", "finished")}
-    last = told(scheduler, 0, 2, 2.0)
+        assert answers(scheduler, trial, 1, 1.0) == {trial: ("continue", "rung")}
+    assert answers(scheduler, 1, 2, 1.0) == {1: ("stop", "finished")}
+    last = answers(scheduler, 0, 2, 2.0)
     assert last == {0: ("stop", "finished")} | dict.fromkeys([2, 3, 4, 5], ("stop", "dropped"))
 
 
@@ -47,41 +42,41 @@ def test_a_better_newcomer_is_promoted_though_the_top_is_used_up() -> None:
     scheduler = ASHA(SEARCHER, 6, 3)
     for trial, score in enumerate([5.0, 7.0, 1.0]):
         scheduler.ask()
-        told(scheduler, trial, 0, score)
+        answers(scheduler, trial, 0, score)
     assert scheduler.ask().trial == 1
     assert scheduler.ask().trial == 3
-    assert told(scheduler, 3, 0, 9.0) == {3: ("continue", "promoted")}
-    assert told(scheduler, 3, 1, 9.0) == {3: ("continue", "rung")}
-    assert told(scheduler, 3, 2, 9.0) == {3: ("stop", "finished")}
+    assert answers(scheduler, 3, 0, 9.0) == {3: ("continue", "promoted")}
+    assert answers(scheduler, 3, 1, 9.0) == {3: ("continue", "rung")}
+    assert answers(scheduler, 3, 2, 9.0) == {3: ("stop", "finished")}
 
 
 def test_whoever_waits_is_stopped_when_the_last_trial_is_over() -> None:
     scheduler = ASHA(SEARCHER, 2, 3)
     scheduler.ask(), scheduler.ask()
-    assert told(scheduler, 1, 0, 1.0) == {1: ("pause", "waiting")}
-    assert told(scheduler, 0, 0, math.nan, failed=True) == {0: ("stop", "failed"), 1: ("stop", "dropped")}
+    assert answers(scheduler, 1, 0, 1.0) == {1: ("pause", "waiting")}
+    assert answers(scheduler, 0, 0, math.nan, failed=True) == {0: ("stop", "failed"), 1: ("stop", "dropped")}
     assert scheduler.ask() is None
 
 
 def test_who_was_stopped_at_the_end_is_not_promoted_among_more_trials() -> None:
     scheduler = ASHA(SEARCHER, 2, 3)
     scheduler.ask(), scheduler.ask()
-    told(scheduler, 0, 0, 5.0)
-    assert told(scheduler, 1, 0, 1.0) == {1: ("stop", "dropped"), 0: ("stop", "dropped")}
+    answers(scheduler, 0, 0, 5.0)
+    assert answers(scheduler, 1, 0, 1.0) == {1: ("stop", "dropped"), 0: ("stop", "dropped")}
     scheduler.grow(4)
     assert scheduler.ask().trial == 2
-    assert told(scheduler, 2, 0, 4.0) == {2: ("pause", "waiting")}  # 0 is the top third of three, and over
+    assert answers(scheduler, 2, 0, 4.0) == {2: ("pause", "waiting")}  # 0 is the top third of three, and over
     assert scheduler.ask().trial == 3
-    assert told(scheduler, 3, 0, 9.0) == {3: ("continue", "promoted")}
+    assert answers(scheduler, 3, 0, 9.0) == {3: ("continue", "promoted")}
 
 
 def test_a_trial_that_a_person_stops_while_it_waits_keeps_no_place_above_others() -> None:
     scheduler = ASHA(SEARCHER, 3, 3)
     scheduler.ask(), scheduler.ask(), scheduler.ask()
-    told(scheduler, 0, 0, 9.0)
-    told(scheduler, 1, 0, 5.0)
-    assert told(scheduler, 0, 0, math.nan, failed=True) == {0: ("stop", "failed")}
-    assert told(scheduler, 2, 0, 4.0) == {2: ("pause", "waiting")}
+    answers(scheduler, 0, 0, 9.0)
+    answers(scheduler, 1, 0, 5.0)
+    assert answers(scheduler, 0, 0, math.nan, failed=True) == {0: ("stop", "failed")}
+    assert answers(scheduler, 2, 0, 4.0) == {2: ("pause", "waiting")}
     assert scheduler.ask().trial == 1  # the best of three, of which 0 counts as the last
 
 
@@ -89,9 +84,9 @@ def test_a_trial_that_a_person_stops_while_it_waits_keeps_no_place_above_others(
 def test_a_trial_without_a_score_counts_as_the_last_of_its_rung(failed) -> None:
     scheduler = ASHA(SEARCHER, 3, 3)
     scheduler.ask(), scheduler.ask(), scheduler.ask()
-    told(scheduler, 0, 0, math.nan, failed)
-    told(scheduler, 1, 0, 5.0)
-    assert told(scheduler, 2, 0, 4.0) == {2: ("pause", "waiting")}
+    answers(scheduler, 0, 0, math.nan, failed)
+    answers(scheduler, 1, 0, 5.0)
+    assert answers(scheduler, 2, 0, 4.0) == {2: ("pause", "waiting")}
     assert scheduler.ask().trial == 1  # the best of three
 
 
@@ -100,12 +95,12 @@ def test_stopping_worked_by_hand() -> None:
     scheduler = ASHA(SEARCHER, 6, 3, variant="stopping")
     for _ in range(6):
         scheduler.ask()
-    assert told(scheduler, 0, 0, 1.0) == {0: ("continue", "promoted")}
-    assert told(scheduler, 1, 0, 0.5) == {1: ("stop", "dropped")}
-    assert told(scheduler, 2, 0, 0.9) == {2: ("stop", "dropped")}
-    assert told(scheduler, 3, 0, 2.0) == {3: ("continue", "promoted")}
-    assert told(scheduler, 4, 0, 3.0) == {4: ("continue", "promoted")}
-    assert told(scheduler, 5, 0, 2.5) == {5: ("continue", "promoted")}  # second of six: two are the top third
+    assert answers(scheduler, 0, 0, 1.0) == {0: ("continue", "promoted")}
+    assert answers(scheduler, 1, 0, 0.5) == {1: ("stop", "dropped")}
+    assert answers(scheduler, 2, 0, 0.9) == {2: ("stop", "dropped")}
+    assert answers(scheduler, 3, 0, 2.0) == {3: ("continue", "promoted")}
+    assert answers(scheduler, 4, 0, 3.0) == {4: ("continue", "promoted")}
+    assert answers(scheduler, 5, 0, 2.5) == {5: ("continue", "promoted")}  # second of six: two are the top third
 
 
 @pytest.mark.parametrize("seed", range(5))

@@ -5,7 +5,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from tests.algos.search.arena import play
+from tests.algos.search.arena import answers, play
 from tests.support import SPACE, simulate
 from workbench.algos.search import ListSearcher, RandomSearcher, SuccessiveHalving
 from workbench.algos.search.rungs import Rung
@@ -15,23 +15,18 @@ from workbench.core.protocols import Kind, Report
 SEARCHER = RandomSearcher(SPACE)
 
 
-def told(scheduler, trial, phase, score, failed=False) -> dict[int, tuple[str, str]]:
-    answer = scheduler.tell(Report(trial, phase, score, failed))
-    return {t: (str(d.verdict), d.reason["mode"]) for t, d in answer.items()}
-
-
 def test_preempting_pauses_at_the_barrier_and_resumes_the_best_first() -> None:
     """Four trials, eta 2, on two nodes, worked by hand: 3 and 1 survive the first rung, 3 the second."""
     scheduler = SuccessiveHalving(SEARCHER, 4, 4, eta=2)
     assert scheduler.rungs == [Rung(4, 1), Rung(2, 2), Rung(1, 4)]
     assert [scheduler.ask().trial for _ in range(2)] == [0, 1]
-    assert told(scheduler, 1, 0, 5.0) == {1: ("pause", "waiting")}
+    assert answers(scheduler, 1, 0, 5.0) == {1: ("pause", "waiting")}
     assert scheduler.ask().trial == 2
-    assert told(scheduler, 0, 0, 1.0) == {0: ("pause", "waiting")}
+    assert answers(scheduler, 0, 0, 1.0) == {0: ("pause", "waiting")}
     assert scheduler.ask().trial == 3
     assert scheduler.ask() is None
-    assert told(scheduler, 3, 0, 6.0) == {3: ("pause", "waiting")}
-    assert told(scheduler, 2, 0, 2.0) == {
+    assert answers(scheduler, 3, 0, 6.0) == {3: ("pause", "waiting")}
+    assert answers(scheduler, 2, 0, 2.0) == {
         3: ("pause", "promoted"),
         1: ("pause", "promoted"),
         2: ("stop", "dropped"),
@@ -40,29 +35,29 @@ def test_preempting_pauses_at_the_barrier_and_resumes_the_best_first() -> None:
     runs = [scheduler.ask(), scheduler.ask()]
     assert [(r.trial, r.parent, r.phase) for r in runs] == [(3, 3, 1), (1, 1, 1)]
     assert scheduler.ask() is None
-    assert told(scheduler, 1, 1, 0.0) == {1: ("pause", "waiting")}
-    assert told(scheduler, 3, 1, 1.0) == {3: ("continue", "promoted"), 1: ("stop", "dropped")}
-    assert told(scheduler, 3, 2, 1.0) == {3: ("continue", "rung")}
-    assert told(scheduler, 3, 3, 1.0) == {3: ("stop", "finished")}
+    assert answers(scheduler, 1, 1, 0.0) == {1: ("pause", "waiting")}
+    assert answers(scheduler, 3, 1, 1.0) == {3: ("continue", "promoted"), 1: ("stop", "dropped")}
+    assert answers(scheduler, 3, 2, 1.0) == {3: ("continue", "rung")}
+    assert answers(scheduler, 3, 3, 1.0) == {3: ("stop", "finished")}
 
 
 def test_a_score_that_is_no_number_ranks_below_all_others() -> None:
     scheduler = SuccessiveHalving(SEARCHER, 3, 3)
     for trial, score in enumerate([math.nan, 1.0]):
         scheduler.ask()
-        told(scheduler, trial, 0, score)
+        answers(scheduler, trial, 0, score)
     scheduler.ask()
     verdicts = {2: ("continue", "promoted"), 1: ("stop", "dropped"), 0: ("stop", "dropped")}
-    assert told(scheduler, 2, 0, 2.0) == verdicts
+    assert answers(scheduler, 2, 0, 2.0) == verdicts
 
 
 def test_without_preemption_everyone_holds_its_node_until_the_last_has_come() -> None:
     scheduler = SuccessiveHalving(SEARCHER, 3, 3, allocation="none", n_nodes=3)
     for _ in range(3):
         scheduler.ask()
-    assert told(scheduler, 0, 0, 1.0) == {0: ("hold", "waiting")}
-    assert told(scheduler, 1, 0, 3.0) == {1: ("hold", "waiting")}
-    assert told(scheduler, 2, 0, 2.0) == {
+    assert answers(scheduler, 0, 0, 1.0) == {0: ("hold", "waiting")}
+    assert answers(scheduler, 1, 0, 3.0) == {1: ("hold", "waiting")}
+    assert answers(scheduler, 2, 0, 2.0) == {
         1: ("continue", "promoted"),
         2: ("stop", "dropped"),
         0: ("stop", "dropped"),
@@ -81,13 +76,13 @@ def test_a_restarting_rung_runs_its_survivors_anew_as_new_trials() -> None:
     scheduler = SuccessiveHalving(SEARCHER, 3, 3, restart=True)
     first = [scheduler.ask() for _ in range(3)]
     for trial, score in enumerate([1.0, 3.0, 2.0]):
-        assert told(scheduler, trial, 0, score) == {trial: ("stop", "rung ended")}
+        assert answers(scheduler, trial, 0, score) == {trial: ("stop", "rung ended")}
     again = scheduler.ask()
     assert (again.trial, again.parent, again.phase, again.config) == (3, None, 0, first[1].config)
     answer = scheduler.tell(Report(3, 0, 1.0))[3]
     assert answer.reason["repeats"] == 1
-    assert told(scheduler, 3, 1, 1.0) == {3: ("continue", "rung")}
-    assert told(scheduler, 3, 2, 1.0) == {3: ("stop", "finished")}
+    assert answers(scheduler, 3, 1, 1.0) == {3: ("continue", "rung")}
+    assert answers(scheduler, 3, 2, 1.0) == {3: ("stop", "finished")}
     assert scheduler.ask() is None
     assert (scheduler.n_trials, scheduler.n_configs, scheduler.expected_phases) == (4, 3, 6)
 
@@ -96,10 +91,10 @@ def test_equal_scores_favour_the_earlier_trial_and_failures_rank_last() -> None:
     scheduler = SuccessiveHalving(SEARCHER, 4, 2, eta=2)
     for _ in range(4):
         scheduler.ask()
-    told(scheduler, 3, 0, 1.0)
-    told(scheduler, 1, 0, 1.0)
-    assert told(scheduler, 0, 0, math.nan, failed=True) == {0: ("stop", "failed")}
-    assert told(scheduler, 2, 0, 1.0) == {
+    answers(scheduler, 3, 0, 1.0)
+    answers(scheduler, 1, 0, 1.0)
+    assert answers(scheduler, 0, 0, math.nan, failed=True) == {0: ("stop", "failed")}
+    assert answers(scheduler, 2, 0, 1.0) == {
         1: ("pause", "promoted"),
         2: ("continue", "promoted"),
         3: ("stop", "dropped"),
@@ -109,8 +104,8 @@ def test_equal_scores_favour_the_earlier_trial_and_failures_rank_last() -> None:
 def test_a_failure_can_be_the_last_to_arrive_and_leave_too_few_survivors() -> None:
     scheduler = SuccessiveHalving(SEARCHER, 2, 2, eviction_rate=0.1)  # two of two are to go on
     scheduler.ask(), scheduler.ask()
-    told(scheduler, 1, 0, -5.0)
-    assert told(scheduler, 0, 0, math.nan, failed=True) == {0: ("stop", "failed"), 1: ("pause", "promoted")}
+    answers(scheduler, 1, 0, -5.0)
+    assert answers(scheduler, 0, 0, math.nan, failed=True) == {0: ("stop", "failed"), 1: ("pause", "promoted")}
     assert scheduler.ask().trial == 1
 
 
@@ -120,13 +115,13 @@ def test_who_is_stopped_while_it_waits_is_counted_and_does_not_survive() -> None
     for _ in range(4):
         scheduler.ask()
     for trial, score in enumerate([4.0, 3.0, 2.0]):
-        told(scheduler, trial, 0, score)
-    assert told(scheduler, 0, 0, math.nan, failed=True) == {0: ("stop", "failed")}
-    settled = told(scheduler, 3, 0, 1.0)
+        answers(scheduler, trial, 0, score)
+    assert answers(scheduler, 0, 0, math.nan, failed=True) == {0: ("stop", "failed")}
+    settled = answers(scheduler, 3, 0, 1.0)
     assert settled == {1: ("pause", "promoted"), 2: ("pause", "promoted"), 3: ("stop", "dropped")}
-    assert told(scheduler, 1, 0, math.nan, failed=True) == {1: ("stop", "failed")}
+    assert answers(scheduler, 1, 0, math.nan, failed=True) == {1: ("stop", "failed")}
     assert scheduler.ask().trial == 2
-    assert told(scheduler, 2, 1, 0.0) == {2: ("continue", "promoted")}
+    assert answers(scheduler, 2, 1, 0.0) == {2: ("continue", "promoted")}
 
 
 def finished(n_slots, seed, **settings) -> list[int]:

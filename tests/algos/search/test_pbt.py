@@ -6,7 +6,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy import stats
 
-from tests.algos.search.arena import play
+from tests.algos.search.arena import play, told
 from tests.support import SPACE
 from workbench.algos.search import PBT, ListSearcher, RandomSearcher
 from workbench.core.describe import describe
@@ -33,11 +33,6 @@ def begun(n, **settings) -> PBT:
     for i in range(n):
         assert scheduler.ask().trial == i
     return scheduler
-
-
-def told(scheduler, trial, phase, score, failed=False) -> tuple[str, str]:
-    decision = scheduler.tell(Report(trial, phase, score, failed))[trial]
-    return str(decision.verdict), decision.reason["mode"]
 
 
 def test_truncation_worked_by_hand() -> None:

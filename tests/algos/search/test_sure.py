@@ -3,18 +3,12 @@ import math
 import numpy as np
 import pytest
 
-from tests.algos.search.arena import play
+from tests.algos.search.arena import play, told
 from tests.support import SPACE
 from workbench.algos.search import FullRuns, ListSearcher, RandomSearcher, Sure
 from workbench.core.errors import InvalidInput
-from workbench.core.protocols import Report
 
 CONFIGS = [{"config_id": n} for n in range(9)]  # no hyperparameters: the surrogate says nothing
-
-
-def told(scheduler, trial, phase, score, failed=False) -> tuple[str, str]:
-    decision = scheduler.tell(Report(trial, phase, score, failed))[trial]
-    return str(decision.verdict), decision.reason["mode"]
 
 
 def test_worked_by_hand() -> None:

@@ -1,11 +1,13 @@
 import gc
 import threading
 import weakref
+from functools import partial
 
 import numpy as np
 import pytest
 
 from tests.viz.dashboard.conftest import NAME, SPEC, Telling, in_order
+from workbench.analysis.forests import forests_apart
 from workbench.core.errors import DatabaseError, StudyError
 from workbench.core.protocols import Event, Kind
 from workbench.core.size import Size
@@ -85,8 +87,9 @@ def test_buttons_ask_and_are_told_whether_it_was_sent(board, log, db):
     assert board.controls.study == NAME
 
 
-def test_importance_comes_by_itself_once_there_are_enough_trials_unless_it_is_switched_off(board, log):
-    board._estimator.forests, board._estimator.niceness = 2, 0  # or a busy machine lets it wait for long
+def test_importance_comes_by_itself_once_there_are_enough_trials_unless_it_is_switched_off(board, log, monkeypatch):
+    quick = partial(forests_apart, forests=2, niceness=0)  # or a busy machine lets it wait for long
+    monkeypatch.setattr("workbench.viz.dashboard.estimator.forests_apart", quick)
     rng = np.random.default_rng(0)
     for trial in range(24):
         run = {"config": {"lr": float(rng.uniform()), "gamma": 0.9}, "parent": None, "seed": trial}

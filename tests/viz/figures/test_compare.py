@@ -74,7 +74,7 @@ def test_importance_stands_beside_the_words_of_those_that_have_none():
     assert "no skill" in compare_importance({"two": table[:0]}, {"two": "no skill"}).layout.annotations[0].text
 
 
-def test_a_study_has_its_colour_though_another_has_no_importance(frames):
+def test_a_study_has_its_colour_though_another_has_no_importance():
     table = pd.DataFrame([["lr", 0.7, 0.5, 0.8, 0.1, 0.0, 0.2]], columns=COLUMNS)
     (bar,) = compare_importance({"one": table[:0], "two": table}, {"one": "no skill", "two": "R² 0.5"}).data
     assert bar.marker.color == theme.STUDY_COLORS[1]

@@ -154,7 +154,7 @@ def test_no_title_lies_under_a_legend(of_a_hundred):
         assert tab.evaluate(UNDER) == []
 
 
-def test_figures_can_be_read_back(page, frames):
+def test_figures_can_be_read_back(page):
     found = re.findall(r'<script type="application/json" id="figure-\d+-data">(.*?)</script>', page)
     assert len(found) == 2
     assert json.loads(found[0])["layout"]["title"]["text"] == "Slots over time"

@@ -53,7 +53,7 @@ class Exporter(ABC):
                 self.scores.setdefault(event.trial, {})[event.phase or 0] = event.data["score"]
                 self.last[event.trial] = event.data.get("metrics", {})
             if event.kind in (Kind.PROGRESS, Kind.PHASE_ENDED):
-                self._point(event)
+                self._point(event.trial, event)
         for trial in touched:
             if trial in self.ledger:
                 self._trial(trial)
@@ -73,14 +73,21 @@ class Exporter(ABC):
     def _trial(self, number: int) -> None:
         """Write how a trial stands now, `self.ledger` says how."""
 
-    def _point(self, event: Event) -> None:  # noqa: B027  Optuna knows no points inside phases
+    def _point(self, trial: int, event: Event) -> None:  # noqa: B027  Optuna knows no points inside phases
         """Write metrics inside a phase, or at its end."""
 
 
 def numbers_of(event: Event) -> dict[str, float]:
-    """Give an event's metrics that are numbers, the score of a phase's end among them."""
+    """Give an event's metrics that are numbers: of a phase's end with its score, inside a phase under ``live/``."""
     numbers = {k: float(v) for k, v in event.data.get("metrics", {}).items() if isinstance(v, (int, float))}
-    return numbers | ({"score": float(event.data["score"])} if event.kind is Kind.PHASE_ENDED else {})
+    if event.kind is Kind.PHASE_ENDED:
+        return numbers | {"score": float(event.data["score"])}
+    return {f"live/{name}": value for name, value in numbers.items()}
+
+
+def step_of(event: Event) -> int:
+    """Give the step that an event's numbers stand at: at a phase's end its number, inside one the study's second."""
+    return event.phase or 0 if event.kind is Kind.PHASE_ENDED else round(event.at)
 
 
 def own_folder(folder: Path, name: str, made: str = "") -> None:

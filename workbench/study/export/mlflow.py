@@ -4,8 +4,8 @@ import re
 
 from workbench.core.errors import InvalidInput
 from workbench.core.ledger import TrialState
-from workbench.core.protocols import Event, Kind
-from workbench.study.export.exporter import Exporter, needed, numbers_of, opening, storage_url
+from workbench.core.protocols import Event
+from workbench.study.export.exporter import Exporter, needed, numbers_of, opening, step_of, storage_url
 
 _MARK = "rl-workbench.study"
 _MOST = 500  # metrics, parameters or tags in one request
@@ -45,14 +45,10 @@ class MLflowExport(Exporter):
             for run in earlier:
                 client.delete_run(run.info.run_id)
 
-    def _point(self, event: Event) -> None:
-        if event.trial is None:
-            return
-        ended, at = event.kind is Kind.PHASE_ENDED, round(1000 * self.unix(event.at))
-        step = (event.phase or 0) if ended else round(event.at)
-        self._waiting.setdefault(event.trial, []).extend(
-            self._entities.Metric(name_there(name if ended else f"live/{name}"), value, at, step)
-            for name, value in numbers_of(event).items()
+    def _point(self, trial: int, event: Event) -> None:
+        at, step = round(1000 * self.unix(event.at)), step_of(event)
+        self._waiting.setdefault(trial, []).extend(
+            self._entities.Metric(name_there(name), value, at, step) for name, value in numbers_of(event).items()
         )
 
     def _trial(self, number: int) -> None:

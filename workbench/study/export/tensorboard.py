@@ -4,8 +4,8 @@ import math
 from pathlib import Path
 from typing import Any
 
-from workbench.core.protocols import Event, Kind
-from workbench.study.export.exporter import Exporter, needed, numbers_of, own_folder
+from workbench.core.protocols import Event
+from workbench.study.export.exporter import Exporter, needed, numbers_of, own_folder, step_of
 
 
 class TensorBoardExport(Exporter):
@@ -35,13 +35,10 @@ class TensorBoardExport(Exporter):
             self._writers[trial] = self._make(str(self.folder / f"trial-{trial:05d}"))
         return self._writers[trial]
 
-    def _point(self, event: Event) -> None:
-        if event.trial is None:
-            return
-        ended = event.kind is Kind.PHASE_ENDED
-        writer, step = self._writer(event.trial), (event.phase or 0) if ended else round(event.at)
+    def _point(self, trial: int, event: Event) -> None:
+        writer, step = self._writer(trial), step_of(event)
         for name, value in numbers_of(event).items():
-            writer.add_scalar(name if ended else f"live/{name}", value, step, walltime=self.unix(event.at))
+            writer.add_scalar(name, value, step, walltime=self.unix(event.at))
 
     def _trial(self, number: int) -> None:
         trial = self.ledger.trials[number]

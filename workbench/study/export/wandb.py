@@ -30,13 +30,10 @@ class WandbExport(Exporter):
         self._over: set[int] = set()
         self._waiting: dict[int, list[dict[str, float]]] = {}
 
-    def _point(self, event: Event) -> None:
-        if event.trial is None:
-            return
+    def _point(self, trial: int, event: Event) -> None:
         ended = event.kind is Kind.PHASE_ENDED
-        point = {name if ended else f"live/{name}": value for name, value in numbers_of(event).items()}
         axis: dict[str, float] = {"phase": event.phase or 0} if ended else {"seconds": event.at}
-        self._waiting.setdefault(event.trial, []).append(point | axis)
+        self._waiting.setdefault(trial, []).append(numbers_of(event) | axis)
 
     def _trial(self, number: int) -> None:
         trial = self.ledger.trials[number]

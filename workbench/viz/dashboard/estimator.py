@@ -7,24 +7,16 @@ import time
 from collections.abc import Callable
 from contextlib import suppress
 
-from workbench.analysis.forests import FORESTS, LOWEST, Answer, forests_apart
+from workbench.analysis.forests import Answer, forests_apart
 from workbench.analysis.importance import FEWEST_TRIALS
 from workbench.knowledge import Frames
 
+_EVERY_S = 30.0  # at least, between the beginnings of two computations
 _REST = 5  # times as long as a computation took, before the next begins
 
 
 class Estimator:
     """Computes in a process of the lowest priority, one at a time, when phases have ended since the last answers.
-
-    Parameters
-    ----------
-    every_s : float
-        Least seconds between the beginnings of two computations.
-    forests : int
-        To compare.
-    niceness : int
-        Of the process, 0 to 19: how much it gives way to others.
 
     Attributes
     ----------
@@ -32,8 +24,7 @@ class Estimator:
         Of the last computation, as `workbench.analysis.forests.Answer`; a new list whenever there is something new.
     """
 
-    def __init__(self, every_s: float = 30.0, forests: int = FORESTS, niceness: int = LOWEST) -> None:
-        self.every_s, self.forests, self.niceness = every_s, forests, niceness
+    def __init__(self) -> None:
         self.answers: list[Answer] = []
         self._about = -1  # phases ended when the last computation began
         self._not_before = -float("inf")
@@ -46,7 +37,7 @@ class Estimator:
         early = phases_ended < FEWEST_TRIALS or time.monotonic() < self._not_before
         if busy or early or self._about == phases_ended:
             return
-        self._about, self._not_before = phases_ended, time.monotonic() + self.every_s
+        self._about, self._not_before = phases_ended, time.monotonic() + _EVERY_S
         self._thread = threading.Thread(target=self._compute, args=(frames(),), name="importance", daemon=True)
         self._thread.start()
 
@@ -60,8 +51,7 @@ class Estimator:
     def _compute(self, frames: Frames) -> None:
         began = time.monotonic()
         try:
-            tables = frames.trials, frames.phases, frames.hyperparameters
-            self._process = forests_apart(*tables, self.forests, self.niceness)
+            self._process = forests_apart(frames.trials, frames.phases, frames.hyperparameters)
             assert self._process.stdout is not None
             with self._process as process:
                 answers = [json.loads(line) for line in process.stdout or ()]

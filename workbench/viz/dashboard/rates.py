@@ -6,7 +6,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from workbench.viz.dashboard.feed import READ
+from workbench.viz.dashboard.feed import FRAMES, READ
 
 SUMMED = ("frames_per_s", "pps", "tps")
 AVERAGED = ("policy_lag_mean", "prediction_queue", "training_queue")
@@ -19,7 +19,6 @@ Sample = list[float | None]
 Floats = npt.NDArray[np.float64]
 Indices = npt.NDArray[np.intp]
 
-_FRAMES = READ.index("frames")
 _COLUMN = np.array([NAMES.index(name) if name in NAMES else -1 for name in READ])
 _FRAMES_AT = NAMES.index("frames_per_s")
 
@@ -59,7 +58,7 @@ class Rates:
         trial = np.minimum(points["trial"], most)
         on = there[trial]
         trial, name, at, value = trial[on].astype(np.intp), points["name"][on], points["at"][on], points["value"][on]
-        counted, column = name == _FRAMES, _COLUMN[name]
+        counted, column = name == FRAMES, _COLUMN[name]
         plain = column >= 0
         paced, paced_at, paces = self._paces(trial[counted], at[counted], value[counted])
         left = np.array([number for number, _ in self._left], np.intp)

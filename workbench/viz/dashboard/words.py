@@ -6,6 +6,7 @@ from typing import Any
 from workbench.core.ledger import RAN_OUT
 from workbench.core.protocols import Event, Explain, Kind
 from workbench.core.showing import four_digits, reason_text
+from workbench.knowledge.frames import intervention_row
 
 LONGEST = 500  # characters of a reason or an error
 LIST_OF = {
@@ -20,7 +21,6 @@ LIST_OF = {
 """The list that an event's line stands in: verdicts and what people asked, or crashes, hangs and lost slots."""
 
 _REMARKED = {"note": "noted", "tag": "put on the tag", "untag": "took off the tag"}
-_HANDLED = {"request", "action", "accepted", "why", "by"}
 
 
 def why(decision: Mapping[str, Any], explain: Explain = reason_text) -> str:
@@ -66,8 +66,8 @@ def _answer(event: Event) -> dict[str, Any]:
     accepted = bool(data.get("accepted"))
     by, action = data.get("by") or "person", str(data.get("action"))
     asked = f"{by} asked to {action}: {'accepted' if accepted else 'refused'}"
-    details = {key: value for key, value in data.items() if key not in _HANDLED}
-    reason = ", ".join(f"{key} {_plain(value)}" for key, value in details.items()) if accepted else str(data.get("why"))
+    details = intervention_row(event)["data"].items()
+    reason = ", ".join(f"{key} {_plain(value)}" for key, value in details) if accepted else str(data.get("why"))
     if accepted and action in _REMARKED:
         asked, reason = f"{by} {_REMARKED[action]}", str(data.get("text") or data.get("tag"))
     line = _line(event, asked, reason)

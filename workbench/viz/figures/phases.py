@@ -50,7 +50,7 @@ def score_by_phase(phases: pd.DataFrame, trials: pd.DataFrame) -> go.Figure:
     fig.update_annotations(showarrow=False, font={"size": 12})
     fig.update_xaxes(range=[-0.6, last + 0.6], dtick=max(1, (last + 1) // 12))
     if points["cut"].any():
-        fig.add_trace(theme.legend_marker("last score of a stopped trial", "x"))
+        theme.explain_crosses(fig, points["cut"])
         fig.update_layout(legend_y=1.08, margin_t=90)
     return fig
 

@@ -1,35 +1,21 @@
 """A3C: the same gradients as GA3C, learning, determinism, what it refuses."""
 
-import numpy as np
 import pytest
 import torch
 
+from tests.algos.rl.ba3c.gangs import fixed_rollout
+from tests.support import silent
 from workbench.algos.rl.a3c.trial import A3C
 from workbench.algos.rl.ga3c.trial import GA3C
-from workbench.algos.rl.rollout import Rollout
 from workbench.core.budget import Budget
 from workbench.core.errors import InvalidInput
-
-
-def silent(metrics):
-    pass
-
-
-def fixed_rollout(game, batch=25):
-    rng = np.random.default_rng(0)
-    if game.atari:
-        obs = rng.integers(0, 256, (batch, *game.obs_shape), dtype=np.uint8)
-    else:
-        obs = rng.normal(size=(batch, *game.obs_shape)).astype(np.float32)
-    actions = rng.integers(0, game.n_actions, batch)
-    return Rollout(obs, actions, rng.normal(size=batch).astype(np.float32), np.zeros(batch, np.int64))
 
 
 @pytest.mark.parametrize("game", ["Pong", "CartPole-v1"])
 def test_one_rollout_gives_the_gradients_and_the_step_of_ga3c(game):
     config = {"max_grad_norm": 0.1}
     ours, theirs = (kind(game=game, device="cpu", n_agents=4, precision="float32")(config, 5) for kind in (A3C, GA3C))
-    rollout = fixed_rollout(ours.game)
+    rollout = fixed_rollout(ours.game, 25)
     ours._open()
     one = ours.learner.train(rollout, ours._copies[3])
     two = theirs.learner.train(rollout)

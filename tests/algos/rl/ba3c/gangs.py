@@ -6,6 +6,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from tests.support import silent
 from workbench.algos.rl.ba3c.connection import Connection, Listener, connect
 from workbench.algos.rl.ba3c.exchange import flat
 from workbench.algos.rl.ba3c.rank import BA3CTrial
@@ -16,10 +17,6 @@ from workbench.core.budget import Budget
 CARTPOLE = {"game": "CartPole-v1", "min_games": 1, "evaluate_every": None, "peer_timeout_s": 120.0}
 SHARDED = {"n_awaited": 1, "n_servers": 2}
 AHEAD = {"plays_on": True}
-
-
-def silent(metrics):
-    pass
 
 
 def nothing():

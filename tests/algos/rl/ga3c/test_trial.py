@@ -10,6 +10,7 @@ import numpy as np
 import pytest
 import torch
 
+from tests.support import silent
 from workbench.algos.rl.checkpoint import load_agent
 from workbench.algos.rl.evaluate import evaluate
 from workbench.algos.rl.ga3c.settings import AUTHORS
@@ -20,10 +21,6 @@ from workbench.core.budget import Budget
 from workbench.core.errors import InvalidInput
 
 TINY = GA3C(game="CartPole-v1", phase=Budget(updates=20), n_agents=8, emulator_threads=1)
-
-
-def silent(metrics):
-    pass
 
 
 @pytest.fixture(autouse=True)

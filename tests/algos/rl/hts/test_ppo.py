@@ -8,7 +8,7 @@ import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from tests.algos.rl.a3c.test_trial import fixed_rollout
+from tests.algos.rl.ba3c.gangs import fixed_rollout
 from workbench.algos.rl.ga3c.trial import GA3C
 from workbench.algos.rl.hts.ppo import clipped_loss, proximal_update
 from workbench.algos.rl.loss import actor_critic_loss
@@ -73,7 +73,7 @@ def updated(seed=0, n_epochs=2, n_minibatches=3, ahead=0.0):
     with torch.no_grad():
         for p in trial.model.parameters():
             p.add_(ahead)
-    rollout = fixed_rollout(trial.game)
+    rollout = fixed_rollout(trial.game, 25)
     policy, values = trial.learner.predict(rollout.obs, acted.model)
     advantages = rollout.returns - values
     log_probs = np.log(policy[np.arange(len(rollout)), rollout.actions])

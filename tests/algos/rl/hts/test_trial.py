@@ -11,7 +11,8 @@ import numpy as np
 import pytest
 import torch
 
-from tests.algos.rl.a3c.test_trial import fixed_rollout
+from tests.algos.rl.ba3c.gangs import fixed_rollout
+from tests.support import silent
 from workbench.algos.rl.a3c.trial import A3C
 from workbench.algos.rl.evaluate import evaluate
 from workbench.algos.rl.ga3c.trial import GA3C
@@ -21,10 +22,6 @@ from workbench.core.budget import Budget
 from workbench.core.errors import InvalidInput
 
 TINY = HTS(game="CartPole-v1", phase=Budget(updates=10), n_agents=4, sync_interval=6, min_games=1, device="cpu")
-
-
-def silent(metrics):
-    pass
 
 
 def tiny(**settings):
@@ -58,7 +55,7 @@ def test_one_rollout_gives_the_gradients_of_ga3c_and_a3c_at_its_delayed_weights(
     )
     ours._open()
     a3c._open()
-    rollout = fixed_rollout(ours.game)
+    rollout = fixed_rollout(ours.game, 25)
     with torch.no_grad():
         for p in ours.model.parameters():
             p.add_(0.05)

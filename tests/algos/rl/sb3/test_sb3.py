@@ -9,6 +9,7 @@ import pytest
 import torch
 from gymnasium import spaces
 
+from tests.support import silent
 from workbench.core.budget import Budget
 from workbench.core.errors import InvalidInput
 
@@ -121,10 +122,6 @@ class Text(Picture):
 
 gymnasium.register("SB3Picture-v0", Picture)
 gymnasium.register("SB3Text-v0", Text)
-
-
-def silent(metrics):
-    pass
 
 
 def ppo(**changes):

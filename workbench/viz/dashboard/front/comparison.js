@@ -27,9 +27,7 @@ function renderComparison(given) {
     make("span", "wb-soft wb-note", parallel.head, "drag over an axis to filter");
     const beside = whenChanged((studies) => {
       sides.replaceChildren();
-      const head = make("tr", "", make("thead", "", sides));
-      for (const words of ["study", "state", "trials", "phases ended", "best score", "node-hours to it", "in all", "occupied", "importance"]) make("th", "", head, words).scope = "col";
-      const body = make("tbody", "", sides);
+      const body = bodyUnder(sides, ["study", "state", "trials", "phases ended", "best score", "node-hours to it", "in all", "occupied", "importance"]);
       studies.forEach((study) => sideRow(make("tr", "", body), study));
     });
     function update() {
@@ -73,18 +71,12 @@ function drawCost(canvas, { store, colors }) {
   const marks = [];
   store.now.studies.forEach((study, k) => {
     if (!study.best.length) return;
+    const own = study.best.map(([hours, score]) => ({ x: px(hours), y: py(score), hours, score, study }));
     pen.strokeStyle = study.color;
-    pen.lineWidth = 2;
     pen.setLineDash(STUDY_DASHES[k % STUDY_DASHES.length]);
-    pen.beginPath();
-    study.best.forEach(([hours, score], j) => {
-      if (j) pen.lineTo(px(hours), py(study.best[j - 1][1]));
-      pen.lineTo(px(hours), py(score));
-      marks.push({ x: px(hours), y: py(score), hours, score, study });
-    });
-    pen.lineTo(px(study.node_h), py(study.best[study.best.length - 1][1]));
-    pen.stroke();
+    stairs(pen, own, px(study.node_h));
     pen.setLineDash([]);
+    marks.push(...own);
   });
   for (const mark of marks) dot(pen, mark, 3, mark.study.color);
   return (mx, my) => {

@@ -2,15 +2,6 @@
 
 const STOPPABLE = ["running", "held", "paused", "set aside"];
 
-// Buttons are made once and only switched on and off: a form must not be rebuilt while someone types into it.
-function button(parent, words, title, act) {
-  const made = make("button", "", parent, words);
-  made.type = "button";
-  made.title = title;
-  made.onclick = act;
-  return made;
-}
-
 function number(parent, words, least) {
   const input = make("input", "", make("label", "", parent, words));
   input.type = "number";
@@ -65,6 +56,7 @@ function fieldsFor(store, config) {
   return store.meta.fields.length ? store.meta.fields : Object.keys(config).map((name) => ({ name, only_if: {} }));
 }
 
+// Buttons are made once and only switched on and off: a form must not be rebuilt while someone types into it.
 function trialControls(parent, store, own) {
   const row = make("div", "wb-controls", parent);
   const whose = make("span", "", row);

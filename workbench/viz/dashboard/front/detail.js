@@ -25,9 +25,7 @@ function makeDetail(parent, store, own) {
     const { same, rows } = differences(trials);
     make("h4", "", facing, `${all} trials selected${all > trials.length ? `, the first ${trials.length} shown` : ""}`);
     const table = make("table", "wb-beside", facing);
-    const head = make("tr", "", make("thead", "", table));
-    for (const words of ["", ...trials.map((t) => `trial ${t.trial}`)]) make("th", "", head, words).scope = "col";
-    const body = make("tbody", "", table);
+    const body = bodyUnder(table, ["", ...trials.map((t) => `trial ${t.trial}`)]);
     for (const [name, values] of rows) {
       const row = make("tr", "", body);
       make("th", "", row, name).scope = "row";

@@ -22,25 +22,16 @@ function download(blob, name) {
 }
 
 function csvButton(parent, store, own) {
-  const button = make("button", "", parent, "CSV");
-  button.type = "button";
-  button.title = "the visible trials as a file";
-  button.onclick = () => {
+  button(parent, "CSV", "the visible trials as a file", () => {
     own.update(); // the filter may be newer than what is drawn
     download(new Blob([csvOf(own.order, store.meta.hyperparameters)], { type: "text/csv" }), "trials.csv");
-  };
+  });
 }
 
 function pictureButtons({ head, canvas, label, paint }, scene) {
   const name = label.split(/[;,]| of /)[0];
   const corner = make("span", "wb-pictures", head);
-  const button = (kind, act) => {
-    const made = make("button", "", corner, kind);
-    made.type = "button";
-    made.title = `this figure as ${kind}`;
-    made.onclick = act;
-  };
-  button("PNG", () => {
+  button(corner, "PNG", "this figure as PNG", () => {
     const copy = Object.assign(document.createElement("canvas"), { width: canvas.width, height: canvas.height });
     const pen = copy.getContext("2d");
     pen.fillStyle = inks(canvas).ground;
@@ -48,7 +39,7 @@ function pictureButtons({ head, canvas, label, paint }, scene) {
     pen.drawImage(canvas, 0, 0);
     copy.toBlob((blob) => download(blob, `${name}.png`));
   });
-  button("SVG", () => download(new Blob([svgOf(canvas, paint, scene())], { type: "image/svg+xml" }), `${name}.svg`));
+  button(corner, "SVG", "this figure as SVG", () => download(new Blob([svgOf(canvas, paint, scene())], { type: "image/svg+xml" }), `${name}.svg`));
 }
 
 // Draw a view once more, with a pen that writes SVG.

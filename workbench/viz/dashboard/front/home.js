@@ -30,9 +30,7 @@ function renderHome({ model, el, find }) {
     const before = table.getRootNode().activeElement;
     const focused = table.contains(before) && before.dataset.of; // another view of the same may have it
     table.replaceChildren();
-    const heads = make("tr", "", make("thead", "", table));
-    for (const words of ["compare", "study", "state", "progress", "trials", "best score", "time", "began", "of what", "tags"]) make("th", "", heads, words).scope = "col";
-    const body = make("tbody", "", table);
+    const body = bodyUnder(table, ["compare", "study", "state", "progress", "trials", "best score", "time", "began", "of what", "tags"]);
     for (const study of studies) studyRow(make("tr", "", body), study, selected, choose);
     if (focused) [...table.querySelectorAll("[data-of]")].find((element) => element.dataset.of === focused)?.focus();
   });
@@ -115,10 +113,8 @@ function studyRow(row, study, selected, choose) {
   tick.setAttribute("aria-label", `compare ${study.name}`);
   tick.dataset.of = `tick ${study.name}`;
   tick.onchange = () => choose(tick.checked ? [...selected, study.name] : selected.filter((name) => name !== study.name));
-  const name = make("button", "wb-name", make("td", "", row), study.title);
-  name.type = "button";
+  const name = button(make("td", "", row), study.title, "", () => choose(open && selected.length === 1 ? [] : [study.name]), "wb-name");
   name.dataset.of = `open ${study.name}`;
-  name.onclick = () => choose(open && selected.length === 1 ? [] : [study.name]);
   const like = STUDY_STATES[study.state] ?? "running";
   make("td", "", row, `${MARKS[like]} ${study.state}`).dataset.state = like;
   const share = study.state === "ended" ? 1 : study.expected ? Math.min(1, study.phases / study.expected) : null;

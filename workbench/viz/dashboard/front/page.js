@@ -51,13 +51,11 @@ function stateLegend(place, store, own) {
   return whenChanged((states, hidden) => {
     place.replaceChildren();
     for (const state of states) {
-      const button = make("button", "wb-state", place, `${MARKS[state]} ${state}`);
-      button.type = "button";
-      button.dataset.state = state;
-      button.style.setProperty("--wb-swatch", store.meta.states[state]);
-      button.setAttribute("aria-pressed", String(!hidden.includes(state)));
-      button.title = "show or hide in every view";
-      button.onclick = () => hideState(own, state, !hiddenStates(own.filter()).includes(state));
+      const turn = () => hideState(own, state, !hiddenStates(own.filter()).includes(state));
+      const made = button(place, `${MARKS[state]} ${state}`, "show or hide in every view", turn, "wb-state");
+      made.dataset.state = state;
+      made.style.setProperty("--wb-swatch", store.meta.states[state]);
+      made.setAttribute("aria-pressed", String(!hidden.includes(state)));
     }
   });
 }
@@ -194,15 +192,13 @@ function glance(main, own, look, touched) {
   const gantt = figure(main, "Slots over time", "which trial had which slot when; the table names every trial's phases");
   make("span", "wb-soft wb-note", gantt.head, "phases from dark to light; hatched: held, lost or stopped; drag to zoom");
   gantt.canvas.parentElement.classList.add("wb-gantt");
-  const expand = make("button", "", gantt.head, "expand");
-  const unzoom = make("button", "", gantt.head, "reset the zoom");
-  expand.onclick = () => {
+  const expand = button(gantt.head, "expand", "", () => {
     look.expanded = !look.expanded;
     expand.textContent = look.expanded ? "shrink" : "expand";
     touched();
-  };
+  });
+  const unzoom = button(gantt.head, "reset the zoom", "", () => own.brush("time:", ""));
   gantt.canvas.parentElement.onscroll = touched; // it draws the rows in sight
-  unzoom.onclick = () => own.brush("time:", "");
   return { gantt, unzoom, expectation, reading, views: [[survival, drawSurvival], [occupancy, drawOccupancy], [curves, drawCurves]] };
 }
 
@@ -217,7 +213,7 @@ function moreTabs(main, model, store, own, look, touched) {
   const ofPhase = choice(importance.head, "scores to explain", [["", "last score of every trial"]]);
   const skill = make("span", "wb-soft", importance.head);
   const rates = figure(throughput, "", "rates over time");
-  const rate = choice(rates.head, "rate", Object.entries(RATES).map(([name, words]) => [name, words]));
+  const rate = choice(rates.head, "rate", Object.entries(RATES));
   rate.onchange = () => touched((look.rate = rate.value));
   const scores = figure(against, "", "last scores against a hyperparameter");
   const name = choice(scores.head, "hyperparameter", []);

@@ -25,13 +25,10 @@ function remarkForm(parent, store, own) {
     head.textContent = `Notes on ${whose}`;
     chips.replaceChildren();
     for (const tag of tags) {
-      const chip = make("button", "wb-chip", chips, `${tag} ×`);
-      chip.type = "button";
-      chip.title = `take the tag ${tag} off`;
-      chip.disabled = silent;
-      chip.onclick = () => {
+      const untag = () => {
         for (const target of targets()) if (target.tags.includes(tag)) store.wish("untag", { trial: target.trial, words: tag });
       };
+      button(chips, `${tag} ×`, `take the tag ${tag} off`, untag, "wb-chip").disabled = silent;
     }
     list.replaceChildren();
     for (const { text, at_s, by } of notes) {

@@ -11,6 +11,21 @@ function make(tag, name, parent, words) {
   return element;
 }
 
+function button(parent, words, title, act, name = "") {
+  const made = make("button", name, parent, words);
+  made.type = "button";
+  made.title = title;
+  made.onclick = act;
+  return made;
+}
+
+// Give a table its line of headings, and return what its rows go into.
+function bodyUnder(table, headings) {
+  const head = make("tr", "", make("thead", "", table));
+  for (const words of headings) make("th", "", head, words).scope = "col";
+  return make("tbody", "", table);
+}
+
 // Hear of changes of some traits, one by one: not every notebook knows several names in one word.
 function heed(model, traits, act) {
   const names = traits.map((name) => `change:${name}`);
@@ -36,7 +51,7 @@ function figure(parent, title, label) {
   const canvas = make("canvas", "", place);
   canvas.setAttribute("role", "img");
   canvas.setAttribute("aria-label", label);
-  return { section, head, canvas, label };
+  return { head, canvas, label };
 }
 
 function choice(parent, label, options) {

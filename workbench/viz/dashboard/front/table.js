@@ -125,12 +125,9 @@ function makeTable(parent, store, own) {
       const words = `${column.name}${by === column.by ? (down ? " ▼" : " ▲") : ""}`;
       if (!column.by) cell.textContent = words;
       else {
-        const button = make("button", "", cell, words);
-        button.type = "button";
-        button.dataset.by = column.by;
-        button.title = `sort by ${column.name}`;
-        button.onclick = () => own.setSort(column.by);
-        if (column.by === focused) button.focus({ preventScroll: true });
+        const made = button(cell, words, `sort by ${column.name}`, () => own.setSort(column.by));
+        made.dataset.by = column.by;
+        if (column.by === focused) made.focus({ preventScroll: true });
       }
     }
     const template = columns.map((c) => c.width).join(" ");

@@ -250,25 +250,29 @@ function drawBest(canvas, { store, own, colors }) {
   const unit = clock(now);
   const x = { low: 0, high: now / unit.seconds, title: `time since the study began [${unit.unit}]` };
   const { px, py } = axes(pen, boxOf(width, height), x, { ...span(best.map((b) => b[1])), title: "best score" }, colors);
+  const marks = best.map(([at, score, trial, phase]) => ({ x: px(at / unit.seconds), y: py(score), trial, score, at, phase }));
   pen.strokeStyle = colors.neutral;
-  pen.lineWidth = 2;
-  pen.beginPath();
-  best.forEach(([at, score], k) => {
-    if (k) pen.lineTo(px(at / unit.seconds), py(best[k - 1][1]));
-    pen.lineTo(px(at / unit.seconds), py(score));
-  });
-  pen.lineTo(px(now / unit.seconds), py(best[best.length - 1][1]));
-  pen.stroke();
-  const marks = best.map(([at, score, trial, phase]) => {
-    const mark = { x: px(at / unit.seconds), y: py(score), trial, score, at, phase };
-    if (own.selected.has(trial)) ring(pen, mark, 7, colors);
+  stairs(pen, marks, px(now / unit.seconds));
+  for (const mark of marks) {
+    if (own.selected.has(mark.trial)) ring(pen, mark, 7, colors);
     dot(pen, mark, 3.5, colors.neutral);
-    return mark;
-  });
+  }
   return (mx, my) => {
     const mark = nearestOf(marks, mx, my);
     return mark && { trial: mark.trial, words: [`score ${short(mark.score)} after phase ${mark.phase}`, `at ${duration(mark.at)}`] };
   };
+}
+
+// A line that stays where a mark is until the next one, and behind the last up to `end`.
+function stairs(pen, marks, end) {
+  pen.lineWidth = 2;
+  pen.beginPath();
+  marks.forEach(({ x, y }, k) => {
+    if (k) pen.lineTo(x, marks[k - 1].y);
+    pen.lineTo(x, y);
+  });
+  pen.lineTo(end, marks[marks.length - 1].y);
+  pen.stroke();
 }
 
 function cross(pen, { x, y }, size, color) {
