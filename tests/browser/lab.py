@@ -11,7 +11,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-PATIENCE_MS = 45_000  # a loaded machine takes its time; what is there is not waited for
+PATIENCE_MS = 120_000  # a loaded machine takes its time; what is there is not waited for
 MISSING = "no Chromium found: install Debian's package chromium, or set CHROMIUM to a browser's path"
 
 _TOKEN = "browser-test"

@@ -106,7 +106,7 @@ def changes(page, canvas) -> None:
     until(page, lambda: picture(canvas) != before, "a figure that changes")
 
 
-@pytest.mark.timeout(420)
+@pytest.mark.timeout(900)
 def test_the_dashboard_in_a_browser(page, notebook) -> None:
     address, db = notebook
     opened(page, address)
@@ -209,7 +209,7 @@ def outlives_its_kernel(page) -> None:
 
 
 @pytest.mark.slow  # buttons are pressed in JupyterLab among the quick tests as well, there with a kernel that is free
-@pytest.mark.timeout(300)
+@pytest.mark.timeout(600)
 def test_buttons_are_heard_while_a_cell_runs(page, lab) -> None:
     import nbformat
 
