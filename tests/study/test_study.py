@@ -32,9 +32,11 @@ from workbench import (
 from workbench.analysis import learning_curves
 from workbench.core.errors import DatabaseError, InvalidInput, SchedulerError, StudyError
 from workbench.core.protocols import Event, Kind
+from workbench.core.seeds import trial_seed
 from workbench.core.size import Size
 from workbench.knowledge import Controls, DiskFull, StudyLog, check, record
 from workbench.simulation.cluster import VirtualCluster
+from workbench.study.attached import AttachedStudy
 from workbench.study.progress import Progress
 from workbench.study.run import StudyRun, see_through
 
@@ -451,6 +453,40 @@ def test_the_clock_goes_on_from_the_last_sign_of_life_of_a_driver_that_was_kille
     assert again[0] == pytest.approx(3600.0)
     assert learning_curves(frames.phases, frames.metrics)["phase_end"].tolist() == [True]
     assert run.progress.at == frames.wall_s > 3600
+
+
+@pytest.fixture
+def virtual(tmp_path, monkeypatch):
+    """Makes studies of one slot whose phases take about a second each, in virtual time."""
+    monkeypatch.setattr(
+        Study, "executor", lambda *_: contextlib.nullcontext(Clocked(RandomTimes(1), VirtualCluster(1)))
+    )
+    scheduler = FullRuns(RandomSearcher(SPACE), 4, 5)
+    return lambda **given: Study("virtual", scheduler, Deterministic, tmp_path / "kb.db", nodes=1, **given)
+
+
+def test_the_hours_of_a_study_are_counted_over_all_its_drivers(virtual) -> None:
+    first = virtual(max_hours=5 / 3600).run().frames()
+    again = virtual(max_hours=8 / 3600).run(resume=True)
+    with KnowledgeBase(again.db) as kb:
+        turns = [e for e in kb["virtual"].events() if e.kind in (Kind.STUDY_RESUMED, Kind.STUDY_ENDED)]
+    assert [e.kind for e in turns] == [Kind.STUDY_ENDED, Kind.STUDY_RESUMED, Kind.STUDY_ENDED]
+    assert [round(e.at) for e in turns] == [round(first.wall_s), round(first.wall_s), round(again.frames().wall_s)]
+    assert 5 <= first.wall_s < 8 <= again.frames().wall_s < 13
+    assert len(first.phases) < len(again.frames().phases) < 20
+
+
+def test_trials_are_seeded_by_their_study_and_as_before_when_it_is_resumed(virtual) -> None:
+    virtual(seed=7, max_hours=2 / 3600).run()
+    assert len(virtual(seed=7).run(resume=True).trials) == 4
+    assert AttachedStudy(virtual().db, "virtual").trials["seed"].tolist() == [trial_seed(7, t) for t in range(4)]
+
+
+def test_a_driver_is_not_stopped_by_what_its_predecessor_was_asked(virtual) -> None:
+    first = virtual(max_hours=2 / 3600).run()
+    Controls(first.db, "virtual").stop_study()
+    again = virtual().run(resume=True)
+    assert (again.progress.state, again.stopped, again.progress.phases_ended) == ("ended", False, 20)
 
 
 def test_a_note_that_comes_while_a_study_lets_go_of_its_cluster_is_written_down(tmp_path, monkeypatch) -> None:
