@@ -20,11 +20,11 @@ from workbench.core.errors import DatabaseError, InvalidInput, StudyError
 from workbench.core.ledger import Ledger
 from workbench.core.machine import slots_here
 from workbench.core.protocols import Event, Kind
-from workbench.core.record import recorded_place
+from workbench.core.record import recorded_place, versions
 from workbench.knowledge import KnowledgeBase, StudyLog, carry, check
 from workbench.knowledge.schema import open_for_writing
 from workbench.study.file import study_from
-from workbench.study.pack import needed
+from workbench.study.pack import Pack, needed
 from workbench.study.plan import checkpoint_store
 
 HALVING = SuccessiveHalving(RandomSearcher(SPACE), 8, 3, eta=2)
@@ -192,7 +192,8 @@ def test_checkpoints_are_packed_from_where_the_log_has_them_and_it_says_where_th
         places = {name: recorded_place(kb[name].events()) for name in kb}
     assert places == {"beside": None, "elsewhere": str(tmp_path / "new")}
     assert pack(there, "elsewhere", tmp_path / "q").checkpoints == ("trial-00001/phase-000",)
-    shutil.rmtree(tmp_path / "shared")
+    moved = shutil.move(tmp_path / "shared", tmp_path / "moved")
+    assert len(pack(db, "one", tmp_path / "m", checkpoints=str(moved)).checkpoints) == 1
     with pytest.raises(StudyError, match=rf"is to be had .*: bring them back to {tmp_path / 'shared'}, or say where"):
         pack(db, "one", tmp_path / "r")
 
@@ -292,6 +293,12 @@ def test_damage_is_told_of_the_file_that_has_it(tmp_path) -> None:
     source.write_bytes(bytes(raw))
     with pytest.raises(DatabaseError, match=r"kb.db cannot be read as a knowledge base"):
         carry(source, "one", tmp_path / "other.db")
+
+
+def test_only_packages_that_are_known_here_are_said_to_be_others() -> None:
+    here = {name: version for name, version in versions().items() if version}
+    found = Pack(Path("p"), "one", {}, {**here, "torch": "0.4", "of a later workbench": "1.0"}, ())
+    assert found.other_versions == {"torch": ("0.4", here["torch"])}
 
 
 def test_what_is_there_already_is_left_alone(tmp_path) -> None:
