@@ -8,6 +8,7 @@ import pytest
 from tests.core.test_space import NETWORK
 from tests.support import SPACE, Deterministic, simulate
 from workbench import (
+    Choice,
     EvolutionSearcher,
     FullRuns,
     Hyperband,
@@ -158,6 +159,9 @@ def test_a_study_file_names_a_constraint_by_its_module(tmp_path) -> None:
     study = study_from(table)
     assert all(is_low(study.scheduler.ask().config) for _ in range(20))
     assert study.spec["scheduler"]["searcher"]["space"]["constraint"] == {"kind": f"{__name__}:is_low"}
+    conditional = Space({"h0": Choice([0.0, 0.5]), "h1": Uniform(0, 1)}, only_if={"h1": {"h0": 0.5}})
+    table["space"] = {**conditional.to_json(), "constraint": f"{__name__}:is_low"}
+    assert study_from(table).scheduler.searcher.space.only_if == conditional.only_if
     table["space"]["constraint"] = f"{__name__}:nothing"
     with pytest.raises(InvalidInput, match="unknown name in module"):
         study_from(table)
