@@ -22,6 +22,7 @@ from tests.support import simulate
 from workbench.algos.rl.ga3c.trial import GA3C
 from workbench.cli.main import _parser, main
 from workbench.cli.run import _study
+from workbench.cluster.checkpoints import CheckpointStore
 from workbench.core.budget import Budget
 from workbench.core.domains import Choice
 from workbench.core.errors import DatabaseError
@@ -320,15 +321,16 @@ def test_options_win_over_a_study_file(folder) -> None:
     more = {"name": "mine", "seed": 5, "checkpoints": "there", "db": Path("my.db"), "fail_fast": False}
     study = _study(options("run study.toml --name mine --seed 5 --checkpoints there --db my.db --no-fail-fast"), None)
     assert {name: getattr(study, name) for name in GIVEN | more} == GIVEN | more
+    assert study.checkpoint_store == CheckpointStore("there", mode="min")
     as_it_is = _study(_parser().parse_args(["run", "study.toml"]), None)
     assert as_it_is == study_from(read_file("study.toml"))
 
 
 def test_options_win_over_what_a_study_was_run_with(folder) -> None:
-    kept(folder / "kb.db", study_from(tomllib.loads(QUICK), db=folder / "kb.db"))
+    kept(folder / "kb.db", study_from(tomllib.loads(QUICK), db=folder / "kb.db", seed=5))
     study = _study(options("run --resume --name tiny --db kb.db --trials 9"), None)
     assert {name: getattr(study, name) for name in GIVEN} == GIVEN
-    assert (study.scheduler.n_trials, study.db) == (9, Path("kb.db"))
+    assert (study.scheduler.n_trials, study.db, study.seed) == (9, Path("kb.db"), 5)
 
 
 def test_a_file_may_say_only_what_differs_from_a_preset(tmp_path) -> None:
