@@ -8,6 +8,7 @@ import subprocess
 import sys
 import time
 import tomllib
+from argparse import Namespace
 from contextlib import suppress
 from importlib.metadata import version
 from pathlib import Path
@@ -16,9 +17,12 @@ import dask
 import pytest
 from distributed import Client, LocalCluster
 
+from tests.core.test_record import kept
 from tests.support import simulate
 from workbench.algos.rl.ga3c.trial import GA3C
-from workbench.cli.main import main
+from workbench.cli.main import _parser, main
+from workbench.cli.run import _study
+from workbench.cluster.checkpoints import CheckpointStore
 from workbench.core.budget import Budget
 from workbench.core.domains import Choice
 from workbench.core.errors import DatabaseError
@@ -291,6 +295,9 @@ def test_a_bad_study_file_is_one_line_and_exit_code_2(folder, capsys, change, sa
         (["confirm", "tiny", "--cluster", "tcp://127.0.0.1:9", "--nodes", "7"], "--nodes is of the local cluster"),
         (["run", "study.toml", "--record", "."], "--record wants a folder that does not"),
         (["run", "--resume", "--name", "tiny", "--db", "none.db"], "no knowledge base at none.db"),
+        (["run", "--resume", "--name", "tiny", "--seed", "1"], "a resumed study keeps its seed: leave --seed out"),
+        (["run", "--name", "tiny", "--trials", "5"], "--trials is of a study that is resumed by its name"),
+        (["run", "study.toml", "--trainable", "mine:train"], "--trainable goes with --resume --name"),
         (["studies", "--db", "study.toml"], "cannot be read as a knowledge base"),
         (["report", "tiny", "--db", "none.db"], "no knowledge base at none.db"),
         (["notebook", "none.ipynb"], "no notebook at none.ipynb"),
@@ -299,6 +306,31 @@ def test_a_bad_study_file_is_one_line_and_exit_code_2(folder, capsys, change, sa
 def test_bad_arguments_are_one_line_and_exit_code_2(folder, capsys, argv, says) -> None:
     assert says in refused(capsys, *argv)
     assert sorted(p.name for p in folder.iterdir()) == ["study.toml"]
+
+
+GIVEN = {"nodes": 3, "mode": "min", "max_hours": 2.0, "target_score": 0.5, "weight": 4.0, "gpus_per_slot": 0.5}
+
+
+def options(command: str) -> Namespace:
+    """Parse a command with all of them."""
+    return _parser().parse_args([*command.split(), *(f"--{k.replace('_', '-')}={v}" for k, v in GIVEN.items())])
+
+
+def test_options_win_over_a_study_file(folder) -> None:
+    (folder / "study.toml").write_text(QUICK)
+    more = {"name": "mine", "seed": 5, "checkpoints": "there", "db": Path("my.db"), "fail_fast": False}
+    study = _study(options("run study.toml --name mine --seed 5 --checkpoints there --db my.db --no-fail-fast"), None)
+    assert {name: getattr(study, name) for name in GIVEN | more} == GIVEN | more
+    assert study.checkpoint_store == CheckpointStore("there", mode="min")
+    as_it_is = _study(_parser().parse_args(["run", "study.toml"]), None)
+    assert as_it_is == study_from(read_file("study.toml"))
+
+
+def test_options_win_over_what_a_study_was_run_with(folder) -> None:
+    kept(folder / "kb.db", study_from(tomllib.loads(QUICK), db=folder / "kb.db", seed=5))
+    study = _study(options("run --resume --name tiny --db kb.db --trials 9"), None)
+    assert {name: getattr(study, name) for name in GIVEN} == GIVEN
+    assert (study.scheduler.n_trials, study.db, study.seed) == (9, Path("kb.db"), 5)
 
 
 def test_a_file_may_say_only_what_differs_from_a_preset(tmp_path) -> None:

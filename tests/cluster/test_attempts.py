@@ -118,13 +118,15 @@ def test_what_comes_out_the_same_a_second_time_is_not_tried_again() -> None:
     (attempt,) = begun(book, 0)
     result = {
         "error": "FloatingPointError: loss is nan",
-        "place": "",
+        "place": "mine.py:3 in train",
         "traceback": "…",
         "retry": False,
         "peer_lost": False,
     }
     book.rank_ended(attempt, 1.0, 0, result)
-    assert told(book)[1:] == [("trial_failed", 0, "exception", 0)]
+    (_, failed) = book.take_events()
+    said = {key: result[key] for key in ("error", "place", "traceback")}
+    assert (failed.kind, failed.data) == (Kind.TRIAL_FAILED, {"why": "exception", **said, "attempt": 0})
 
 
 def test_a_slot_lost_while_its_trial_is_held_costs_no_attempt() -> None:
@@ -167,6 +169,7 @@ def test_a_trial_dropped_while_it_waits_or_is_held_leaves_nothing_behind() -> No
     book.slot_lost(first, 1.0)
     book.phase_ended(held, 1.0, ENDED)
     assert book.drop(0) == []
+    assert not book.waiting
     assert book.drop(1) == []
     assert told(book) == [("slot_lost", 0)]
     assert (book.n_free, book.seat_waiting(2.0), waiting.under_way) == (1, [], False)
@@ -221,6 +224,23 @@ def test_no_two_attempts_bear_the_same_mark_though_they_may_bear_the_same_number
     ((fourth,),) = book.verdict(0, Verdict.CONTINUE, 2.0)
     assert [(a.job.phase, a.number) for a in (first, second, third, fourth)] == [(0, 0), (0, 0), (0, 0), (1, 0)]
     assert [a.mark for a in (first, second, third, fourth)] == [0, 1, 2, 3]
+
+
+def test_the_next_phase_is_the_same_trials_on_its_slot_and_has_all_its_retries() -> None:
+    book, slots = book_of(3, max_retries=1)
+    ((first,),) = book.start(Job(0, 0, {"lr": 0.1}, 41, None, 2), 0.0)
+    book.attempt_lost(first, "crash", "lost", 1.0)
+    ((again,),) = book.seat_waiting(1.0)
+    book.phase_ended(again, 2.0, ENDED)
+    ((second,),) = book.verdict(0, Verdict.CONTINUE, 2.0)
+    assert (second.job, second.number) == (Job(0, 1, {"lr": 0.1}, 41, "c", 2), 0)
+    book.attempt_lost(second, "crash", "lost", 3.0)
+    ((again,),) = book.seat_waiting(3.0)
+    assert (again.slot, again.number) == (slots[2], 1)
+    book.phase_ended(again, 4.0, ENDED)
+    book.slot_lost(slots[2], 4.0)
+    assert book.verdict(0, Verdict.CONTINUE, 4.0) == []
+    assert list(book.waiting) == [(Job(0, 2, {"lr": 0.1}, 41, "c", 2), 0)]
 
 
 def test_the_ranks_that_are_left_are_stopped_when_one_leaves() -> None:
@@ -287,6 +307,37 @@ def test_silence_costs_the_attempt_and_the_silent_worker_is_restarted() -> None:
     assert (failed.data["why"], failed.data["error"]) == ("stall", error)
 
 
+def test_of_several_silent_ranks_each_is_restarted_and_the_one_longest_silent_is_named() -> None:
+    book, (slot,) = book_of(1, n_ranks=3)
+    (attempt,) = begun(book, 0)
+    book.sign(attempt, 3.0)
+    book.sign(attempt, 1.0, rank=1)
+    book.sign(attempt, 9.0, rank=2)
+    assert book.time_passed(14.0) == [Cancel(attempt, stop=True), Restart(slot, 0), Restart(slot, 1)]
+    assert book.take_events()[-1].data["error"].startswith("rank 1 of 3: no sign of progress for 13 s on b0")
+
+
+def test_a_time_in_which_nobody_listened_is_no_silence_and_makes_no_suspicion_older() -> None:
+    book, _ = book_of(2, n_ranks=2)
+    silent, suspected = begun(book, 0, 1)
+    book.sign(suspected, 0.0, rank=1)
+    suspects = {"error": "PeerLost", "place": "", "traceback": "", "retry": True, "peer_lost": True}
+    book.rank_ended(suspected, 1.0, 0, suspects)
+    book.driver_was_away(100.0)
+    assert book.time_passed(106.0) == []
+    assert [cancel.attempt for cancel in book.time_passed(106.5) if isinstance(cancel, Cancel)] == [suspected]
+    assert [cancel.attempt for cancel in book.time_passed(110.5) if isinstance(cancel, Cancel)] == [silent]
+
+
+def test_a_held_trial_of_which_a_rank_was_not_heard_again_is_not_silent() -> None:
+    book, (slot,) = book_of(1, n_ranks=2)
+    (attempt,) = begun(book, 0)
+    book.sign(attempt, 0.0, rank=1)
+    book.phase_ended(attempt, 1.0, ENDED)
+    assert book.time_passed(100.0) == []
+    assert slot.up
+
+
 def test_a_rank_that_has_ended_is_not_silent_and_ends_no_phase() -> None:
     book, _ = book_of(1, n_ranks=2)
     (attempt,) = begun(book, 0)
@@ -335,6 +386,28 @@ def test_slots_are_cleared_once_and_only_when_nobody_has_taken_them() -> None:
     assert book.seats.release() == [Release(second)]
     assert book.seats.release() == []
     assert book.seats.release(everything=True) == [Release(first)]
+
+
+def test_a_slot_is_cleared_of_what_an_earlier_driver_may_have_left_there() -> None:
+    book, slot = Attempts(max_retries=0), Slot(0, ("a0",), ("a0",))
+    book.slot_joined(slot, 0.0)
+    assert book.seats.release() == [Release(slot)]
+
+
+def test_at_the_end_slots_that_hold_a_trial_are_cleared_and_none_that_is_down() -> None:
+    book, (first, second) = book_of(2)
+    begun(book, 0, 1)
+    book.slot_lost(second, 1.0)
+    assert book.seats.release(everything=True) == [Release(first)]
+
+
+def test_the_lowest_free_slot_comes_first_whatever_was_taken_by_its_number() -> None:
+    book, _ = book_of(6)
+    seats = book.seats
+    seats.leave(seats.take(0, None))
+    seats.take(1, wish=1)
+    seats.leave(seats.take(2, wish=5))
+    assert [seats.take(trial, None).index for trial in range(2, 7)] == [0, 2, 3, 4, 5]
 
 
 def test_what_cannot_be_is_refused_in_one_line() -> None:
@@ -539,6 +612,14 @@ def test_the_last_word_of_a_worker_that_has_left_is_waited_for() -> None:
     assert not attempt.under_way
 
 
+def test_the_last_word_of_a_worker_is_not_waited_for_once_the_connection_broke() -> None:
+    book, (first,) = book_of(1, leave_s=30.0)
+    (attempt,) = begun(book, 7)
+    book.slot_lost(first, 1.0, 0, left=True)
+    assert book.out_of_reach(2.0) == [Cancel(attempt, stop=False)]
+    assert [number for _, number in book.waiting] == [0]
+
+
 @pytest.mark.parametrize("noticed", [True, False])
 def test_what_a_worker_that_has_left_had_not_begun_begins_elsewhere_at_once(noticed) -> None:
     book, (first, second) = book_of(2, max_retries=0, leave_s=30.0)
@@ -597,6 +678,19 @@ def test_the_death_of_a_successor_costs_no_attempt_of_the_worker_that_left() -> 
     assert told(book) == [("slot_lost", 0)]
     book.rank_ended(attempt, 3.0, 0, {k: v for k, v in ENDED.items() if k != "score"})
     assert told(book) == [("phase_ended", 7)]
+
+
+def test_the_highest_of_the_free_slots_is_given_back_first() -> None:
+    book, slots = book_of(3)
+    begun(book, 7)
+    assert book.give_back(1, 1.0) == [Release(slots[2])]
+
+
+def test_that_a_successor_is_told_to_leave_too_makes_nobody_wait_longer() -> None:
+    book, slot, _ = left_and_followed()
+    book.slot_lost(slot, 20.0, 0, left=True)
+    assert book.time_passed(31.0) == []
+    assert [type(told) for told in book.time_passed(31.5)] == [Cancel]
 
 
 def test_slots_are_given_back_free_ones_at_once_and_others_as_phases_end() -> None:

@@ -1,9 +1,12 @@
 from dataclasses import replace
+from pathlib import Path
 
 import pytest
 import torch
+from fsspec.implementations.memory import MemoryFileSystem
 
 from tests.support import Deterministic
+from workbench.cluster import manifest, place
 from workbench.cluster.checkpoints import CheckpointStore
 from workbench.cluster.place import Place
 from workbench.core.errors import CheckpointError, InvalidInput
@@ -66,6 +69,21 @@ def test_a_save_that_fails_leaves_nothing_behind(tmp_path) -> None:
     assert [p for p in tmp_path.rglob("*") if p.is_file()] == []
 
 
+@pytest.mark.parametrize("full", [False, True])
+def test_a_save_that_fails_of_a_full_disk_says_so_whatever_its_library_says(tmp_path, monkeypatch, full) -> None:
+    class Torch(Deterministic):
+        def save(self, path) -> None:
+            raise RuntimeError("unexpected pos 64 vs 0")
+
+    def write(directory: Path) -> None:
+        if full:
+            raise OSError(28, "No space left on device")
+
+    monkeypatch.setattr(manifest, "_probe", write)
+    with pytest.raises(OSError if full else RuntimeError, match="No space" if full else "unexpected pos"):
+        CheckpointStore(str(tmp_path)).save(Torch({"lr": 1e-3}, 0), 0, 0)
+
+
 @pytest.mark.parametrize("write", [lambda path: path.write_text("9"), lambda path: torch.save({}, path)])
 def test_a_trial_that_takes_the_directory_for_a_file_is_told(tmp_path, write) -> None:
     class Mistaken(Deterministic):
@@ -102,11 +120,36 @@ def test_the_best_one_is_kept_beside_the_newest(store) -> None:
     assert kept(store) == [4, 5]
 
 
+def test_of_those_that_are_equally_good_the_last_is_kept(store) -> None:
+    for phase, score in enumerate([9.0, 9.0, 3.0, 2.0, 4.0]):
+        store.save(trained(phase + 1), 0, phase, score)
+    assert kept(store) == [1, 3, 4]
+
+
+def test_older_ones_of_a_trial_are_listed_newest_first(store) -> None:
+    for trial, phase in ((0, 0), (0, 1), (0, 2), (0, 3), (1, 0)):
+        replace(store, keep=9).save(trained(phase + 1), trial, phase)
+    names = [f"trial-00000/phase-00{phase}" for phase in (2, 1, 0)]
+    assert list(store.before("trial-00000/phase-003")) == list(zip(names, (2, 1, 0), strict=True))
+
+
 def test_the_lowest_one_is_kept_where_scores_are_minimised(store) -> None:
     lower = replace(store, mode="min")
     for phase, score in enumerate([3.0, 1.0, 2.0, 4.0, 5.0]):
         lower.save(trained(phase + 1), 0, phase, score)
     assert kept(store) == [1, 3, 4]
+
+
+@pytest.mark.parametrize("damaged", ["{", "[]", '{"score": "high"}'])
+def test_one_whose_manifest_is_damaged_is_no_best_and_keeps_none_from_being_saved(tmp_path, damaged) -> None:
+    store = CheckpointStore(str(tmp_path))
+    for phase, score in enumerate([9.0, 3.0, 2.0, 1.0]):
+        name = store.save(trained(phase + 1), 0, phase, score)
+        if phase == 0:
+            (tmp_path / name / "manifest.json").write_text(damaged)
+            with pytest.raises(CheckpointError, match=r"no whole checkpoint at .*: it cannot be read"):
+                store.load(trained(0), name)
+    assert kept(store) == [1, 2, 3]
 
 
 def test_one_that_another_trial_started_from_is_kept_for_good(store) -> None:
@@ -138,6 +181,128 @@ def test_what_a_killed_worker_left_half_saved_goes_with_the_old_ones(tmp_path) -
     assert kept(store) == [1, 2]
 
 
+def test_a_folder_without_a_manifest_is_no_checkpoint(tmp_path) -> None:
+    store = CheckpointStore(str(tmp_path))
+    name = store.save(trained(1), 0, 0)
+    assert store.has(name)
+    (tmp_path / name / "manifest.json").unlink()
+    assert not store.has(name)
+
+
+@pytest.fixture
+def out_of_reach(tmp_path, monkeypatch):
+    """A store at a URL that can be neither written nor read, and what waits on this machine to be sent there."""
+
+    def refuse(*_) -> None:
+        raise OSError("the network is down")
+
+    monkeypatch.setattr("tempfile.tempdir", str(tmp_path))
+    monkeypatch.setattr(Place, "upload", refuse)
+    monkeypatch.setattr(Place, "fetch", refuse)
+    return CheckpointStore(f"memory://{tmp_path.name}"), lambda: [p for p in tmp_path.rglob("*") if p.is_file()]
+
+
+def test_a_part_that_was_sent_waits_on_this_machine_no_more(tmp_path, monkeypatch) -> None:
+    monkeypatch.setattr("tempfile.tempdir", str(tmp_path))
+    store = CheckpointStore(f"memory://{tmp_path.name}")
+    store.save_part(trained(1), 0, 1)
+    assert store.has(store.part(0, 1))
+    assert not [path for path in tmp_path.rglob("*") if path.is_file()]
+    store.remove_part(store.part(0, 1))
+    assert not store.has(store.part(0, 1))
+
+
+def test_what_could_not_be_sent_is_found_on_this_machine_until_it_is_removed(out_of_reach) -> None:
+    store, waiting = out_of_reach
+    with pytest.raises(OSError, match="the network is down"):
+        store.save_part(trained(1), 0, 1)
+    part, fresh = store.part(0, 1), Deterministic({"lr": 1e-3}, 0)
+    assert store.has(part)
+    store.load(fresh, part)
+    assert fresh.phase == 1
+    store.remove_part(part)
+    assert not store.has(part)
+    with pytest.raises(OSError, match="the network is down"):  # it may be there: it is not said to be missing
+        store.load(fresh, part)
+    store.set_down(trained(2), 0, 1)
+    store.remove()
+    assert not waiting()
+
+
+def test_what_was_sent_in_part_is_read_where_it_waits(tmp_path, monkeypatch) -> None:
+    monkeypatch.setattr("tempfile.tempdir", str(tmp_path))
+    store, fresh = CheckpointStore(f"memory://{tmp_path.name}"), Deterministic({"lr": 1e-3}, 0)
+    name = store.set_down(trained(2), 0, 0)
+    MemoryFileSystem().pipe_file(f"/{tmp_path.name}/{name}/phase.txt", b"9")
+    store.load(fresh, name)
+    assert fresh.phase == 2
+
+
+def test_the_manifest_is_sent_last(tmp_path, monkeypatch) -> None:
+    sent = []
+    monkeypatch.setattr(MemoryFileSystem, "put_file", lambda self, here, there: sent.append(there.rpartition("/")[2]))
+    CheckpointStore(f"memory://{tmp_path.name}").save(trained(1), 0, 0)
+    assert sent == ["phase.txt", "manifest.json"]
+
+
+@pytest.fixture
+def asked(monkeypatch):
+    """What a place at a URL was asked for, in vain as long as there are errors left; it is tried four times."""
+
+    class Asked(list):
+        errors: list[Exception]
+
+        def write(self, files, path, raw) -> None:
+            self.append(raw)
+            if self.errors:
+                raise self.errors.pop()
+
+    asked = Asked()
+    monkeypatch.setattr(place, "_WAITS_S", (0.0,) * 3)
+    monkeypatch.setattr(MemoryFileSystem, "pipe_file", lambda *given: asked.write(*given))
+    return asked
+
+
+def test_what_a_network_fails_is_tried_again(asked) -> None:
+    asked.errors = [OSError("it hiccups") for _ in range(3)]
+    Place("memory://place").write("it", b"1")
+    assert asked == [b"1"] * 4
+    asked.errors = [ValueError("it is broken\n for good") for _ in range(9)]
+    with pytest.raises(OSError, match=r"^it cannot be written to memory://place: it is broken for good$"):
+        Place("memory://place").write("it", b"2")
+    assert asked[4:] == [b"2"] * 4
+
+
+@pytest.mark.parametrize("error", [FileNotFoundError("no bucket"), PermissionError("not yours"), InvalidInput("no")])
+def test_what_is_refused_is_not_tried_again(asked, error) -> None:
+    asked.errors = [error]
+    with pytest.raises(InvalidInput if isinstance(error, InvalidInput) else OSError, match=str(error)):
+        Place("memory://place").write("it", b"1")
+    assert asked == [b"1"]
+
+
+def test_of_a_read_that_broke_off_nothing_is_left_among_what_is_read(tmp_path, monkeypatch) -> None:
+    store, fresh, tried = CheckpointStore(f"memory://{tmp_path.name}"), Deterministic({"lr": 1e-3}, 0), []
+    name, get = store.save(trained(2), 0, 0), MemoryFileSystem.get
+
+    def breaks_off(self, there, here, **how) -> None:
+        tried.append(here)
+        if len(tried) > 1:
+            return get(self, there, here, **how)
+        Path(here).mkdir()
+        (Path(here) / "phase.txt").write_text("9")
+        raise OSError("the cable is cut")
+
+    monkeypatch.setattr(place, "_WAITS_S", (0.0,))
+    monkeypatch.setattr(MemoryFileSystem, "get", breaks_off)
+    store.load(fresh, name)
+    assert (fresh.phase, len(tried)) == (2, 2)
+
+
+def test_a_file_that_is_removed_while_it_is_counted_takes_no_space(tmp_path) -> None:
+    assert place._size(tmp_path / "removed") == 0
+
+
 def test_stores_whose_names_only_begin_alike_hold_nothing_in_common(tmp_path) -> None:
     """A URL would be chained at the colons."""
     here, there = (CheckpointStore(str(tmp_path / name)) for name in ("a", "a::b"))
@@ -164,18 +329,20 @@ def test_what_is_no_checkpoint_is_neither_counted_nor_removed(tmp_path, url) -> 
 
 @pytest.mark.parametrize("url", ["{}/place", "file://{}/place", "memory://{}/place"])
 def test_a_place_is_marked_as_the_study_s_that_claims_it_first(tmp_path, url) -> None:
-    place = Place(url.format(tmp_path))
-    assert place.owner() == ""
-    assert [place.claim(identity) for identity in ("one", "other", "one")] == ["one", "one", "one"]
-    assert not place.holds_any()
-    place.remove()
-    assert place.claim("other") == "other"
+    there = Place(url.format(tmp_path))
+    assert there.owner() == ""
+    assert [there.claim(identity) for identity in ("one", "other", "one")] == ["one", "one", "one"]
+    assert not there.holds_any()
+    there.remove()
+    assert there.claim("other") == "other"
 
 
 def test_a_place_that_cannot_be_reached_is_nobody_s(tmp_path) -> None:
     """Whoever saves there is told."""
     (tmp_path / "file").touch()
-    assert Place(str(tmp_path / "file" / "place")).claim("one") == ""
+    there = Place(str(tmp_path / "file" / "place"))
+    assert there.claim("one") == ""
+    assert (there.holds_any(), there.lacks_all()) == (False, False)
 
 
 @pytest.mark.parametrize("pattern", ["night[12]", "night*", "night?"])

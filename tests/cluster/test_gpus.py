@@ -44,6 +44,10 @@ def test_too_few_gpus_are_refused_before_anything_is_written(monkeypatch, tmp_pa
     assert list(tmp_path.iterdir()) == []
     assert gpus_for(2, 0.5) == ["0"]
     assert gpus_for(8, None) == []
+    monkeypatch.setenv("CUDA_VISIBLE_DEVICES", "0,1")
+    assert gpus_for(4, 0.4) == ["0", "1"]
+    with pytest.raises(InvalidInput, match=r"too few for 5 nodes with 0\.4 each"):  # what is left of each is too little
+        gpus_for(5, 0.4)
     monkeypatch.setenv("CUDA_VISIBLE_DEVICES", "")
     with pytest.raises(InvalidInput, match="only 0 GPUs can be seen"):
         gpus_for(1, 1)

@@ -23,13 +23,16 @@ def test_workers_are_divided_by_weight_and_what_one_does_not_want_goes_to_the_ot
     assert shares(8, {"a": Claim(1, 8), "b": Claim(3, 8)}) == pytest.approx({"a": 2, "b": 6})
     assert shares(8, {"a": Claim(1, 8), "b": Claim(3, 2)}) == pytest.approx({"a": 6, "b": 2})
     assert shares(8, {"a": Claim(1, 2), "b": Claim(1, 2)}) == pytest.approx({"a": 4, "b": 4})
-    assert deal(8, {"a": Claim(1, 0)}) == {"a": 8}  # alone, all of it
+    assert deal(8, {"a": Claim(1, 0, unit=3)}) == {"a": 8}  # alone, all of it
 
 
 def test_what_does_not_divide_goes_to_whom_most_is_owed() -> None:
     assert deal(3, {"a": Claim(1, 9), "b": Claim(1, 9, owed=1.0)}) == {"a": 1, "b": 2}
     assert deal(1, {"a": Claim(1, 9, owed=-5.0), "b": Claim(9, 9, owed=-6.0)}) == {"a": 1, "b": 0}
     assert deal(5, {"a": Claim(1, 8, unit=2), "b": Claim(1, 8)}) == {"a": 2, "b": 3}
+    assert deal(6, {"a": Claim(1, 8, unit=2), "b": Claim(1, 8, unit=2)}) == {"a": 4, "b": 2}
+    assert deal(6, {"a": Claim(2, 9, owed=99.0), "b": Claim(1, 9), "c": Claim(1, 9)}) == {"a": 3, "b": 2, "c": 1}
+    assert deal(4, {"a": Claim(1, 3), "b": Claim(1, 0)}) == {"a": 3, "b": 0}  # nobody wants the fourth
 
 
 @given(
@@ -56,7 +59,9 @@ class Scheduler:
             self.begin(f"w{k}", f"life of w{k}")
 
     def begin(self, address: str, life: str) -> None:
-        self.workers[address] = SimpleNamespace(name=address, host="h", status=Status.running, server_id=life)
+        self.workers[address] = SimpleNamespace(
+            name=address, host="h", status=Status.running, server_id=life, processing={}
+        )
 
     def adaptive_target(self, target_duration=None) -> int:
         return 0
@@ -89,6 +94,79 @@ def test_a_study_that_holds_more_than_it_wants_hides_no_other_ones_need() -> Non
     ask(sharing, "B", 0, ["w7"])
     assert ask(sharing, "C", 1) == {"workers": {}, "surplus": 0, "left": [], "gone": []}
     assert ask(sharing, "A", 1, held)["surplus"] == 1
+
+
+def test_a_new_driver_of_a_study_takes_the_place_of_the_last() -> None:
+    sharing, _ = sharing_of(2)
+    ask(sharing, "A", 2, ["w0", "w1"])
+    told = sharing.workers("A", "A's next driver", 1.0, 2, 1, {}, [])
+    assert (list(told["workers"]), told["surplus"]) == (["w0", "w1"], 0)
+    assert sharing.adaptive_target() == 2
+
+
+def test_a_worker_that_is_another_study_s_or_on_its_way_out_is_given_to_none() -> None:
+    sharing, scheduler = sharing_of(2)
+    scheduler.workers["w1"].status = Status.closing_gracefully
+    assert list(ask(sharing, "A", 2)["workers"]) == ["w0"]
+    assert ask(sharing, "B", 1, ["w0"])["workers"] == {}  # it had it once
+    assert list(ask(sharing, "A", 2, ["w0"])["workers"]) == ["w0"]
+
+
+def test_nothing_is_given_back_where_free_workers_are_enough_for_the_others() -> None:
+    sharing, scheduler = sharing_of(4)
+    held = [f"w{k}" for k in range(4)]
+    ask(sharing, "A", 4)
+    ask(sharing, "B", 1)
+    assert ask(sharing, "A", 2, held)["surplus"] == 1
+    scheduler.begin("w4", "life of w4")
+    sharing.add_worker(scheduler, "w4")
+    assert ask(sharing, "A", 2, held)["surplus"] == 0
+
+
+@pytest.fixture
+def clock(monkeypatch) -> list[float]:
+    """What time it is for `Sharing`."""
+    now = [0.0]
+    monkeypatch.setattr("workbench.cluster.sharing.time", SimpleNamespace(monotonic=lambda: now[0]))
+    return now
+
+
+def test_what_does_not_divide_stays_with_one_study_for_a_turn(clock) -> None:
+    sharing, _ = sharing_of(3)
+    held, had = {"A": [], "B": []}, []
+    for now in range(130):
+        clock[0] = float(now)
+        for study in held:
+            told = ask(sharing, study, 3, held[study])
+            held[study] = list(told["workers"])[: len(told["workers"]) - told["surplus"]]
+        had.append(len(held["A"]))
+    turns = [now for now in range(2, 130) if had[now] != had[now - 1]]
+    assert set(had[1:]) == {1, 2}
+    assert len(turns) == 2
+    assert turns[1] - turns[0] > 50
+
+
+def test_a_driver_that_asks_no_more_has_no_claim_after_a_minute(clock) -> None:
+    sharing, _ = sharing_of(2)
+    ask(sharing, "A", 2)
+    clock[0] = 59.0
+    assert ask(sharing, "B", 2)["workers"] == {}
+    clock[0] = 61.0
+    assert list(ask(sharing, "B", 2)["workers"]) == ["w0", "w1"]
+    assert sharing.adaptive_target() == 2
+
+
+def test_workers_that_are_wanted_are_those_that_work_at_least(clock) -> None:
+    sharing, scheduler = sharing_of(3)
+    for k, ws in enumerate(scheduler.workers.values()):
+        ws.address, ws.processing = f"w{k}", {"a phase"} if k else {}
+    ask(sharing, "A", 1, ["w0"])  # it holds a trial there, between two phases
+    assert sharing.adaptive_target() == 2
+    assert sharing.valid_workers_downscaling(scheduler, list(scheduler.workers.values())) == []
+    sharing.remove_client(scheduler, "Client-driver of A-1")
+    assert sharing.adaptive_target() == 0  # what Dask makes of it
+    idle = sharing.valid_workers_downscaling(scheduler, list(scheduler.workers.values()))
+    assert [ws.address for ws in idle] == ["w0"]
 
 
 def test_who_has_left_is_known_by_its_life_for_another_may_come_to_its_address() -> None:

@@ -2,6 +2,7 @@
 
 from workbench.cluster.attempts import Attempts
 from workbench.cluster.slots import Slot, Slots
+from workbench.core.protocols import Job
 
 
 def told(*workers: str, **status: str) -> dict[str, dict[str, str]]:
@@ -42,6 +43,8 @@ def test_a_gang_takes_workers_of_one_host_first_and_those_left_over_wait() -> No
     joined = slots.form(told("a@x", "b@y", "c@x", "d@y", "e@z"), given_up=set())
     assert [slot.names for slot in joined] == [("a", "c"), ("b", "d")]
     assert list(slots.apart) == ["e"]
+    in_service(joined)
+    assert slots.held == {f"tcp://{name}": f"life of {name}" for name in "acbde"}
     assert joined[0].place == {"node": "x", "workers": 2}
 
 
@@ -58,6 +61,19 @@ def test_a_slot_that_has_lost_a_rank_comes_back_under_its_number() -> None:
     back = {**told("a@x"), "tcp://b, restarted": {"name": "b", "host": "x", "life": "2nd of b"}}
     assert slots.form(back, given_up=set()) == [slot]
     assert (slot.index, slot.addresses) == (0, ("tcp://a", "tcp://b, restarted"))
+
+
+def test_workers_are_busy_as_long_as_they_are_up_and_hold_a_trial() -> None:
+    slots, book = Slots(2), Attempts(0)
+    first, second = slots.form(told("a@x", "b@x", "c@y", "d@y"), given_up=set())
+    for slot in (first, second):
+        book.slot_joined(slot, 0.0)
+    ((attempt,),) = book.start(Job(0, 0, {}, 0), 0.0)
+    assert slots.busy == ["tcp://a", "tcp://b"]
+    book.phase_ended(attempt, 1.0, {"checkpoint": None})
+    assert slots.busy == ["tcp://a", "tcp://b"]  # they keep it
+    book.slot_lost(first, 2.0)
+    assert (first.trial, slots.busy) == (0, [])
 
 
 def test_a_worker_that_is_back_at_its_address_is_another_one() -> None:

@@ -64,6 +64,19 @@ def test_what_a_lost_worker_was_sending_is_waited_for_no_more() -> None:
     assert arrivals.arrived(TWO) == []
 
 
+def test_what_is_sent_again_under_its_name_is_waited_for_anew() -> None:
+    arrivals = Arrivals(leave_s=40)
+    arrivals.sent(ONE, "a", True)
+    assert arrivals.lost(["a"], ["a"], now=0.0) == []
+    arrivals.arrived(ONE)
+    arrivals.sent(ONE, "b", True)  # another attempt at the phase
+    assert arrivals.lost(["b"], ["b"], now=100.0) == []
+    arrivals.arrived(TWO)
+    arrivals.begin({})  # the line broke: what arrived before it is no longer to be told of
+    arrivals.sent(TWO, "b", True)
+    assert arrivals.must_wait(attempt(TWO))
+
+
 def test_a_worker_says_what_it_sends_and_waits_for_it_when_it_must(tmp_path) -> None:
     uploads, store, told, go = Uploads(), CheckpointStore(f"file://{tmp_path}/c"), [], threading.Event()
     name = store.set_down(trained(1), 3, 0)
@@ -74,7 +87,7 @@ def test_a_worker_says_what_it_sends_and_waits_for_it_when_it_must(tmp_path) -> 
 
     assert not uploads.is_proved(store)
     uploads.begin(store, "one", 3, name, tell)
-    assert (uploads.under_way("one"), uploads.under_way("two")) == ([name], [])
+    assert (uploads.under_way("one"), uploads.under_way("two"), uploads.busy) == ([name], [], True)
     said = []
 
     def say(note: str) -> None:
@@ -84,7 +97,7 @@ def test_a_worker_says_what_it_sends_and_waits_for_it_when_it_must(tmp_path) -> 
     uploads.wait(say, every_s=0.01)
     assert f"waiting for checkpoint {name} to arrive" in said
     assert told == [(name, "")]
-    assert uploads.under_way("one") == []
+    assert (uploads.under_way("one"), uploads.busy) == ([], False)
     assert uploads.is_proved(store)
     fresh = Deterministic({}, 0)
     store.load(fresh, name)
@@ -145,5 +158,8 @@ def test_what_waits_to_be_sent_waits_in_a_private_folder_of_ones_own(tmp_path, m
     own.unlink()
     own.mkdir(mode=0o777)
     own.chmod(0o777)
+    with pytest.raises(OSError, match="no private folder of yours"):
+        store.set_down(trained(1), 0, 1)
+    monkeypatch.setattr("os.getuid", lambda: 4321)  # it is called after this user, and is another's
     with pytest.raises(OSError, match="no private folder of yours"):
         store.set_down(trained(1), 0, 1)

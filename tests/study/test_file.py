@@ -15,6 +15,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from tests import own
+from tests.cli.test_main import QUICK as QUICK_STUDY
 from tests.cli.test_main import STUDY
 from tests.core.test_record import kept
 from workbench import HyperTrick, Study, Uniform
@@ -98,6 +99,28 @@ def test_a_file_names_no_client(folder) -> None:
     with pytest.raises(InvalidInput, match=r"unknown setting of \[study\] 'client'"):
         study_from(table)
     assert list(folder.iterdir()) == []
+
+
+def test_what_a_file_says_of_a_study_holds_for_its_searcher_and_scheduler_unless_they_say_otherwise() -> None:
+    table = tomllib.loads(QUICK_STUDY)
+    table["study"] |= {"seed": 3, "weight": 2.0, "gpus_per_slot": 0.5}
+    study = study_from(table)
+    assert (study.nodes, study.weight, study.gpus_per_slot) == (2, 2.0, 0.5)
+    assert (study.seed, study.scheduler.seed, study.scheduler.searcher.seed) == (3, 3, 3)
+    given = study_from(table, seed=7, nodes=4, name=None)
+    assert (given.name, given.nodes) == ("tiny", 4)
+    assert (given.seed, given.scheduler.seed, given.scheduler.searcher.seed) == (7, 7, 7)
+    own = study_from({**table, "searcher": {"seed": 2}, "scheduler": {**table["scheduler"], "seed": 1}})
+    assert (own.seed, own.scheduler.seed, own.scheduler.searcher.seed) == (3, 1, 2)
+
+
+def test_a_scheduler_that_counts_nodes_is_told_how_many_trials_run_at_once() -> None:
+    table = tomllib.loads(STUDY)
+    table["study"]["nodes"] = 4
+    table["scheduler"] = {"kind": "halving", "n_trials": 4, "n_phases": 2, "eta": 2}
+    assert study_from(table).scheduler.n_nodes == 4
+    table["trainable"] |= {"kind": "ba3c", "n_ranks": 2}
+    assert study_from(table).scheduler.n_nodes == 2
 
 
 def test_a_file_without_a_space_is_told_of_the_table(folder) -> None:

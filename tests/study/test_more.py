@@ -8,6 +8,7 @@ import pytest
 from tests.core.test_space import NETWORK
 from tests.support import SPACE, Deterministic, simulate
 from workbench import (
+    Choice,
     EvolutionSearcher,
     FullRuns,
     Hyperband,
@@ -116,14 +117,34 @@ def test_what_several_studies_claim_is_ranked_together(tmp_path) -> None:
     assert first_of(db, "none") == []
 
 
+def test_of_trials_that_began_with_anothers_weights_a_searcher_is_not_told(tmp_path) -> None:
+    keep_seeds(tmp_path / "kb.db", "one", {0.1: [(1, 5)]})
+    log = StudyLog(
+        tmp_path / "kb.db", "one", {"scheduler": {"kind": "seeded", "judged_by": "mean"}, "seed": 0}, resume=True
+    )
+    begun = Event(Kind.RUN, 3.0, trial=1, phase=1, data={"config": {"h0": 0.2}, "parent": 0, "seed": 1})
+    log.append([begun, Event(Kind.PHASE_STARTED, 3.0, trial=1, phase=1, slot=0)])
+    log.append([Event(Kind.PHASE_ENDED, 4.0, trial=1, phase=1, data={"score": 9.0})])
+    log.close()
+    searcher = warm_start(EvolutionSearcher(Space({"h0": Uniform(0, 1)})), tmp_path / "kb.db", "one")
+    assert [told["config"] for told in searcher.past] == [{"h0": 0.1}]
+
+
+def test_what_a_searcher_is_told_is_finite_and_higher_where_it_is_better(tmp_path) -> None:
+    keep_seeds(tmp_path / "kb.db", "one", {0.1: [(1, 5)], 0.2: [(float("inf"),)]}, mode="min")
+    searcher = warm_start(EvolutionSearcher(Space({"h0": Uniform(0, 1)})), tmp_path / "kb.db", "one")
+    assert list(searcher.past) == [{"config": {"h0": 0.1}, "scores": [-1, -5]}]
+
+
 def test_trials_outside_the_space_are_left_out_with_a_warning(tmp_path) -> None:
     keep(tmp_path / "kb.db", "earlier", FullRuns(RandomSearcher(SPACE), 8, 1))
     narrow = Space({"lr": SPACE["lr"], "gamma": type(SPACE["gamma"])([0.9])})
     with pytest.warns(UserWarning, match=r"\d of 8 earlier trials lie outside the space"):
         searcher = warm_start(EvolutionSearcher(narrow), tmp_path / "kb.db", "earlier", best=8)
     assert {config["gamma"] for config in searcher.first} == {0.9}
-    with pytest.raises(InvalidInput, match="needs one or more studies"):
-        warm_start(RandomSearcher(SPACE), tmp_path / "kb.db")
+    for studies, best in (((), 3), (("earlier",), -1), (("earlier",), 1.5)):
+        with pytest.raises(InvalidInput, match="needs one or more studies and best >= 0"):
+            warm_start(RandomSearcher(SPACE), tmp_path / "kb.db", *studies, best=best)
     with pytest.raises(StudyError, match="unknown study 'nothing'"):
         warm_start(RandomSearcher(SPACE), tmp_path / "kb.db", "nothing")
 
@@ -158,6 +179,9 @@ def test_a_study_file_names_a_constraint_by_its_module(tmp_path) -> None:
     study = study_from(table)
     assert all(is_low(study.scheduler.ask().config) for _ in range(20))
     assert study.spec["scheduler"]["searcher"]["space"]["constraint"] == {"kind": f"{__name__}:is_low"}
+    conditional = Space({"h0": Choice([0.0, 0.5]), "h1": Uniform(0, 1)}, only_if={"h1": {"h0": 0.5}})
+    table["space"] = {**conditional.to_json(), "constraint": f"{__name__}:is_low"}
+    assert study_from(table).scheduler.searcher.space.only_if == conditional.only_if
     table["space"]["constraint"] = f"{__name__}:nothing"
     with pytest.raises(InvalidInput, match="unknown name in module"):
         study_from(table)

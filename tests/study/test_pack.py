@@ -20,11 +20,11 @@ from workbench.core.errors import DatabaseError, InvalidInput, StudyError
 from workbench.core.ledger import Ledger
 from workbench.core.machine import slots_here
 from workbench.core.protocols import Event, Kind
-from workbench.core.record import recorded_place
+from workbench.core.record import recorded_place, versions
 from workbench.knowledge import KnowledgeBase, StudyLog, carry, check
 from workbench.knowledge.schema import open_for_writing
 from workbench.study.file import study_from
-from workbench.study.pack import needed
+from workbench.study.pack import Pack, needed
 from workbench.study.plan import checkpoint_store
 
 HALVING = SuccessiveHalving(RandomSearcher(SPACE), 8, 3, eta=2)
@@ -145,6 +145,9 @@ def test_of_weights_that_are_handed_on_every_trial_is_needed() -> None:
     both = ["trial-00000/phase-000", "trial-00001/phase-000"]
     assert needed({"scheduler": {"kind": "full"}}, events()) == (both[1:], [])
     assert needed({"scheduler": {"kind": "mine:Rule"}}, events()) == (both, [])
+    finished = Event(Kind.DECISION, 2.0, 1, 0, data={"verdict": "stop", "mode": "finished"})
+    minimised = Event(Kind.STUDY_STARTED, 0.0, data={"aim": {"mode": "min"}})
+    assert needed({"scheduler": {"kind": "full"}}, [minimised, *events(finished)]) == (both[1:], both[:1])
     donor = Event(Kind.DECISION, 2.0, 1, 0, data={"verdict": "continue", "donor": 0})
     assert needed({"scheduler": {"kind": "pbt"}}, events(donor)) == (both, [])
     heir = Event(Kind.RUN, 3.0, 2, 1, data={"config": {}, "seed": 1, "parent": 0})
@@ -192,7 +195,8 @@ def test_checkpoints_are_packed_from_where_the_log_has_them_and_it_says_where_th
         places = {name: recorded_place(kb[name].events()) for name in kb}
     assert places == {"beside": None, "elsewhere": str(tmp_path / "new")}
     assert pack(there, "elsewhere", tmp_path / "q").checkpoints == ("trial-00001/phase-000",)
-    shutil.rmtree(tmp_path / "shared")
+    moved = shutil.move(tmp_path / "shared", tmp_path / "moved")
+    assert len(pack(db, "one", tmp_path / "m", checkpoints=str(moved)).checkpoints) == 1
     with pytest.raises(StudyError, match=rf"is to be had .*: bring them back to {tmp_path / 'shared'}, or say where"):
         pack(db, "one", tmp_path / "r")
 
@@ -294,6 +298,12 @@ def test_damage_is_told_of_the_file_that_has_it(tmp_path) -> None:
         carry(source, "one", tmp_path / "other.db")
 
 
+def test_only_packages_that_are_known_here_are_said_to_be_others() -> None:
+    here = {name: version for name, version in versions().items() if version}
+    found = Pack(Path("p"), "one", {}, {**here, "torch": "0.4", "of a later workbench": "1.0"}, ())
+    assert found.other_versions == {"torch": ("0.4", here["torch"])}
+
+
 def test_what_is_there_already_is_left_alone(tmp_path) -> None:
     logged(tmp_path / "kb.db")
     pack(tmp_path / "kb.db", "one", tmp_path / "p")
@@ -332,7 +342,8 @@ def test_a_study_is_carried_whole_or_not_at_all(tmp_path, monkeypatch) -> None:
         assert list(kb) == []
 
 
-def test_a_checkpoint_that_is_damaged_gives_way_to_the_one_before_and_that_is_said(tmp_path) -> None:
+@pytest.mark.parametrize("score", [7.0, 0.5])  # the one before is not the study's best, or is
+def test_a_checkpoint_that_is_damaged_gives_way_to_the_one_before_and_that_is_said(tmp_path, score) -> None:
     logged(tmp_path / "kb.db")
     store = checkpoint_store(tmp_path / "kb.db", "one")
     file = tmp_path / "kb.checkpoints" / "one" / "trial-00001" / "phase-000" / "phase.txt"
@@ -342,12 +353,12 @@ def test_a_checkpoint_that_is_damaged_gives_way_to_the_one_before_and_that_is_sa
     with KnowledgeBase(tmp_path / "kb.db") as kb:
         spec = kb["one"].spec
     log = StudyLog(tmp_path / "kb.db", "one", spec, resume=True)
-    name = store.save(Deterministic({}, 0), 1, 1, 7.0)
+    name = store.save(Deterministic({}, 0), 1, 1, score)
     log.append(
         [
             Event(Kind.DECISION, 2.0, 1, 0, data={"verdict": "continue"}),
             Event(Kind.PHASE_STARTED, 2.0, 1, 1, 0),
-            Event(Kind.PHASE_ENDED, 3.0, 1, 1, 0, {"score": 7.0, "checkpoint": name}),
+            Event(Kind.PHASE_ENDED, 3.0, 1, 1, 0, {"score": score, "checkpoint": name}),
         ]
     )
     log.close()
@@ -357,6 +368,23 @@ def test_a_checkpoint_that_is_damaged_gives_way_to_the_one_before_and_that_is_sa
     assert (said.checkpoints, said.lost) == (("trial-00001/phase-000",), 1)
     assert "newest checkpoint of 1 trial lost" in str(said)
     assert unpack(tmp_path / "p", tmp_path / "new.db").lost == 1
+
+
+def test_a_pack_tells_the_versions_of_the_last_driver(tmp_path) -> None:
+    logged(tmp_path / "kb.db", Event(Kind.STUDY_RESUMED, 3.0, data={"versions": {"torch": "0.5", "numpy": None}}))
+    assert pack(tmp_path / "kb.db", "one", tmp_path / "p").versions == {"torch": "0.5"}
+
+
+def test_of_a_study_that_could_not_be_taken_up_no_checkpoint_is_left(tmp_path, monkeypatch) -> None:
+    def fail(*_) -> None:
+        raise DatabaseError("the disk was taken away")
+
+    logged(tmp_path / "kb.db")
+    pack(tmp_path / "kb.db", "one", tmp_path / "p")
+    monkeypatch.setattr("workbench.knowledge.carry", fail)
+    with pytest.raises(DatabaseError, match="taken away"):
+        unpack(tmp_path / "p", tmp_path / "new.db")
+    assert checkpoint_store(tmp_path / "new.db", "one").disk_use() == 0
 
 
 def test_a_study_that_cannot_be_resumed_is_not_packed(tmp_path) -> None:

@@ -31,11 +31,14 @@ from workbench import (
 )
 from workbench.analysis import learning_curves
 from workbench.core.errors import DatabaseError, InvalidInput, SchedulerError, StudyError
+from workbench.core.failures import Hopeless
 from workbench.core.protocols import Event, Kind
+from workbench.core.seeds import trial_seed
 from workbench.core.size import Size
 from workbench.knowledge import Controls, DiskFull, StudyLog, check, record
 from workbench.simulation.cluster import VirtualCluster
-from workbench.study.progress import Progress
+from workbench.study.attached import AttachedStudy
+from workbench.study.progress import Progress, WatchedLog
 from workbench.study.run import StudyRun, see_through
 
 
@@ -453,6 +456,40 @@ def test_the_clock_goes_on_from_the_last_sign_of_life_of_a_driver_that_was_kille
     assert run.progress.at == frames.wall_s > 3600
 
 
+@pytest.fixture
+def virtual(tmp_path, monkeypatch):
+    """Makes studies of one slot whose phases take about a second each, in virtual time."""
+    monkeypatch.setattr(
+        Study, "executor", lambda *_: contextlib.nullcontext(Clocked(RandomTimes(1), VirtualCluster(1)))
+    )
+    scheduler = FullRuns(RandomSearcher(SPACE), 4, 5)
+    return lambda **given: Study("virtual", scheduler, Deterministic, tmp_path / "kb.db", nodes=1, **given)
+
+
+def test_the_hours_of_a_study_are_counted_over_all_its_drivers(virtual) -> None:
+    first = virtual(max_hours=5 / 3600).run().frames()
+    again = virtual(max_hours=8 / 3600).run(resume=True)
+    with KnowledgeBase(again.db) as kb:
+        turns = [e for e in kb["virtual"].events() if e.kind in (Kind.STUDY_RESUMED, Kind.STUDY_ENDED)]
+    assert [e.kind for e in turns] == [Kind.STUDY_ENDED, Kind.STUDY_RESUMED, Kind.STUDY_ENDED]
+    assert [round(e.at) for e in turns] == [round(first.wall_s), round(first.wall_s), round(again.frames().wall_s)]
+    assert 5 <= first.wall_s < 8 <= again.frames().wall_s < 13
+    assert len(first.phases) < len(again.frames().phases) < 20
+
+
+def test_trials_are_seeded_by_their_study_and_as_before_when_it_is_resumed(virtual) -> None:
+    virtual(seed=7, max_hours=2 / 3600).run()
+    assert len(virtual(seed=7).run(resume=True).trials) == 4
+    assert AttachedStudy(virtual().db, "virtual").trials["seed"].tolist() == [trial_seed(7, t) for t in range(4)]
+
+
+def test_a_driver_is_not_stopped_by_what_its_predecessor_was_asked(virtual) -> None:
+    first = virtual(max_hours=2 / 3600).run()
+    Controls(first.db, "virtual").stop_study()
+    again = virtual().run(resume=True)
+    assert (again.progress.state, again.stopped, again.progress.phases_ended) == ("ended", False, 20)
+
+
 def test_a_note_that_comes_while_a_study_lets_go_of_its_cluster_is_written_down(tmp_path, monkeypatch) -> None:
     @contextlib.contextmanager
     def lets_go_slowly(*_):
@@ -552,6 +589,66 @@ def test_what_is_left_is_never_more_than_the_time_a_study_may_take():
     assert "paused" not in str(progress)
     progress.see(Event(Kind.STUDY_RESUMED, 10.0, data={}))
     assert str(progress).endswith(" · paused by a person: controls.resume_study(), or the dashboard, lets it go on")
+
+
+def test_what_is_left_is_told_by_the_pace_so_far():
+    progress = Progress(Size(4, expected_phases=4.0))
+    assert progress.eta_s is None
+    progress.see(Event(Kind.RUN, 0.0, 0, 0, data={"config": {}, "seed": 0, "parent": None}))
+    progress.see(Event(Kind.PHASE_ENDED, 10.0, 0, 0, 0, {"score": 1.0}))
+    progress.see(Event(Kind.DECISION, 10.0, 0, 0, data={"verdict": "stop"}))
+    assert (progress.expected_phases, progress.eta_s) == (4.0, 30.0)
+
+
+def test_frames_a_second_are_those_of_trials_that_run_as_they_last_grew():
+    progress = Progress(Size(2, expected_phases=4.0))
+    for trial in (0, 1):
+        progress.see(Event(Kind.RUN, 0.0, trial, 0, data={"config": {}, "seed": 0, "parent": None}))
+        progress.see(Event(Kind.PHASE_STARTED, 0.0, trial, 0, trial))
+    seen = [(1, 0, 100, 0), (3, 0, 500, 200), (3, 1, 0, 200), (5, 1, 40, 220), (6, 0, 300, 220), (8, 0, 500, 120)]
+    for at, trial, frames, rate in seen:  # trial 0 begins its phase again meanwhile
+        progress.see(Event(Kind.PROGRESS, float(at), trial, 0, trial, {"metrics": {"frames": float(frames)}}))
+        assert progress.frames_per_s == rate
+    progress.see(Event(Kind.PHASE_ENDED, 9.0, 0, 0, 0, {"score": 1.0}))
+    progress.see(Event(Kind.DECISION, 9.0, 0, 0, data={"verdict": "stop"}))
+    assert progress.frames_per_s == 20
+
+
+class FullLog:
+    """A log that cannot be written to so many times."""
+
+    def __init__(self, times: int) -> None:
+        self.times, self.written = times, []
+
+    def append(self, events) -> None:
+        self.times -= 1
+        if self.times >= 0:
+            raise DiskFull("make space")
+        self.written += events
+
+
+def test_a_full_disk_is_waited_for_unless_the_study_is_to_end(monkeypatch) -> None:
+    monkeypatch.setattr("workbench.study.progress._DISK_RETRY_S", 0.0)
+    log, progress, stopping, heard = FullLog(3), Progress(Size(1)), threading.Event(), []
+    watched = WatchedLog(log, progress, stopping, Hopeless(), heard.extend)
+    watched.append([Event(Kind.STUDY_STARTED, 1.0)])
+    assert (log.written, progress.at, progress.message) == (heard, 1.0, "")
+    log.times = 3
+    stopping.set()
+    with pytest.raises(DiskFull, match="make space"):
+        watched.append([Event(Kind.STUDY_ENDED, 2.0)])
+    assert (len(log.written), progress.at, progress.message) == (1, 1.0, "waiting for disk space to write the log")
+
+
+def test_that_a_trial_went_on_from_an_older_checkpoint_is_warned_of_once() -> None:
+    watched = WatchedLog(FullLog(0), Progress(Size(1)), threading.Event(), Hopeless())
+    events, ended = [], {"score": 1.0, "recovered": "went on from the beginning"}
+    for trial in (0, 1):
+        events.append(Event(Kind.RUN, 0.0, trial, 0, data={"config": {}, "seed": 0, "parent": None}))
+        events.append(Event(Kind.PHASE_ENDED, 1.0, trial, 0, 0, ended))
+    with pytest.warns(UserWarning, match="trial 0 went on from the beginning; others are in the log") as said:
+        watched.append(events)
+    assert len(said) == 1
 
 
 def test_bars_are_full_when_a_study_has_ended_though_trials_still_wait():

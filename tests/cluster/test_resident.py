@@ -1,0 +1,124 @@
+"""Which trial lives on a worker, and what it goes on from where it does not."""
+
+from pathlib import Path
+
+import pytest
+
+from tests.support import Deterministic
+from workbench.cluster.checkpoints import CheckpointStore
+from workbench.cluster.resident import Resident
+from workbench.cluster.task import PhaseTask
+from workbench.core.protocols import Job
+
+
+class Trial(Deterministic):
+    """A trial that can be saved within a phase, and knows whether it was closed."""
+
+    resumes_midway, closed = True, False
+
+    def close(self) -> None:
+        self.closed = True
+        raise RuntimeError("it does not go in peace")
+
+
+@pytest.fixture
+def store(tmp_path) -> CheckpointStore:
+    return CheckpointStore(str(tmp_path), keep=9)
+
+
+def task(store: CheckpointStore, phase: int, checkpoint: str | None = None, trial: int = 0, **more) -> PhaseTask:
+    given = {"study": "study", "topic": "driver", "attempt": 0, **more}
+    return PhaseTask(Job(trial, phase, {"lr": 1e-3}, trial, checkpoint), Trial, store, **given)
+
+
+def lives(store: CheckpointStore) -> tuple[Resident, Trial, str]:
+    """A worker on which a trial lives that has run phase 0, the trial, and its checkpoint."""
+    resident = Resident()
+    trial, again, recovered = resident.bring_up(task(store, 0))
+    assert (again, recovered) == (0, "")
+    resident.begins()
+    trial.train_phase(lambda _: None)
+    resident.has_run(task(store, 0))
+    return resident, trial, store.save(trial, 0, 0)
+
+
+def test_a_trial_lives_on_from_phase_to_phase(store) -> None:
+    resident, trial, name = lives(store)
+    assert resident.bring_up(task(store, 1, name)) == (trial, 0, "")
+    assert not trial.closed
+
+
+@pytest.mark.parametrize(
+    ("phase", "more", "comes_up_at"),
+    [
+        (0, {}, 0),  # its report was lost, and the phase is to be run again
+        (2, {}, 1),  # the phase between ran elsewhere
+        (1, {"topic": "the next driver"}, 1),  # which does not know how far it has come
+        (1, {"trial": 1}, 1),  # a copy
+    ],
+)
+def test_another_phase_driver_or_trial_is_brought_up_anew_and_the_old_one_closed(
+    store, phase, more, comes_up_at
+) -> None:
+    resident, trial, name = lives(store)
+    other, again, recovered = resident.bring_up(task(store, phase, name if phase else None, **more))
+    assert (other.phase, again, recovered) == (comes_up_at, 0, "")
+    assert other is not trial
+    assert trial.closed
+
+
+def test_only_the_study_whose_trial_it_is_closes_it(store) -> None:
+    resident, trial, name = lives(store)
+    resident.close("another study")
+    assert resident.bring_up(task(store, 1, name))[0] is trial
+    resident.close("study")
+    assert trial.closed
+    assert resident.bring_up(task(store, 1, name))[0] is not trial
+
+
+@pytest.mark.parametrize(
+    ("damaged", "source", "again", "ran"),
+    [
+        ((2,), "trial-00000/phase-001", 1, "phase 2"),
+        ((1, 2), "trial-00000/phase-000", 2, "phases 1 to 2"),
+        ((0, 1, 2), "the beginning", 3, "phases 0 to 2"),
+    ],
+)
+def test_from_a_damaged_checkpoint_a_trial_goes_back_to_the_newest_whole_one(
+    store, damaged, source, again, ran
+) -> None:
+    trial = Deterministic({"lr": 1e-3}, 0)
+    for phase in range(3):
+        trial.train_phase(lambda _: None)
+        name = store.save(trial, 0, phase)
+        if phase in damaged:
+            (Path(store.root) / name / "phase.txt").write_text("77")
+    fresh, to_run, told = Resident().bring_up(task(store, 3, name))
+    assert (fresh.phase, to_run) == (3 - again, again)
+    assert told.startswith(f"went on from {source} and ran {ran} again, because ")
+    assert "phase.txt is not what was written" in told
+
+
+def test_a_phase_that_was_saved_in_part_is_gone_on_with_once(store) -> None:
+    resident, trial, name = lives(store)
+    resident.bring_up(task(store, 1, name))
+    assert not resident.save_part(task(store, 1, name))  # it has not begun
+    resident.begins()
+    trial.phase = 55  # somewhere within
+    assert resident.save_part(task(store, 1, name))
+    other = Resident()
+    assert other.bring_up(task(store, 1, name))[0].phase == 55
+    other.has_run(task(store, 1, name))
+    assert not other.save_part(task(store, 1, name))
+    other.forget_part(task(store, 1, name))
+    assert not store.has(store.part(0, 1))
+    assert Resident().bring_up(task(store, 1, name))[0].phase == 1
+
+
+def test_a_part_that_is_damaged_is_left_for_the_checkpoint_before_it(store) -> None:
+    resident, _, name = lives(store)
+    resident.bring_up(task(store, 1, name))
+    resident.begins()
+    assert resident.save_part(task(store, 1, name))
+    (Path(store.root) / store.part(0, 1) / "phase.txt").write_text("77")
+    assert Resident().bring_up(task(store, 1, name))[0].phase == 1

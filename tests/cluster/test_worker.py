@@ -1,0 +1,88 @@
+"""A phase on a worker without a cluster: what it tells of its end, and what makes it stop."""
+
+import errno
+from functools import partial
+from pathlib import Path
+
+import pytest
+
+from tests.cluster.test_leaving import Alone
+from tests.clusters.trials import Paced
+from workbench.cluster import worker
+from workbench.cluster.checkpoints import CheckpointStore
+from workbench.cluster.leaving import Leaving
+from workbench.core.errors import InvalidInput
+
+
+@pytest.fixture
+def alone(monkeypatch) -> Alone:
+    monkeypatch.setattr(worker, "_DISK_RETRY_S", 0.0)
+    return Alone(monkeypatch)
+
+
+def fails_once_with(error: Exception):
+    """Give a trial's `save` that fails the first time."""
+    errors = [error]
+
+    def save(path: Path) -> None:
+        if errors:
+            raise errors.pop()
+        (path / "at.json").write_text("[1, 0, 10]")
+
+    return save
+
+
+@pytest.mark.parametrize(
+    ("error", "retry"),
+    [(ValueError("once"), True), (FloatingPointError("loss is nan"), False), (InvalidInput("it is wrong"), False)],
+)
+def test_what_comes_out_the_same_a_second_time_is_said_not_to_be_tried_again(alone, tmp_path, error, retry) -> None:
+    def fail() -> None:
+        raise error
+
+    result = alone.run(CheckpointStore(str(tmp_path)), Paced(1, 0.0), on_end=fail)
+    assert (result["error"], result["retry"]) == (f"{type(error).__name__}: {error}", retry)
+    assert "left" not in result
+    assert not list(tmp_path.iterdir())
+
+
+def test_a_full_disk_is_waited_for_and_that_is_said_though_something_has_just_been_said(alone, tmp_path) -> None:
+    full = fails_once_with(OSError(errno.ENOSPC, "No space left on device"))
+    result = alone.run(CheckpointStore(str(tmp_path)), Paced(1, 0.0), save=full)
+    assert alone.said == ["waiting for disk space to save a checkpoint"]
+    assert (tmp_path / result["checkpoint"] / "at.json").exists()
+
+
+def test_a_disk_that_refuses_is_not_waited_for(alone, tmp_path) -> None:
+    result = alone.run(
+        CheckpointStore(str(tmp_path)), Paced(1, 0.0), save=fails_once_with(OSError(errno.EACCES, "Permission denied"))
+    )
+    assert "Permission denied" in result["error"]
+    assert alone.said == []
+
+
+@pytest.mark.parametrize(
+    ("cancelled", "driver", "runs"),
+    [
+        (("topic", ""), "topic", False),
+        (("topic", "trial-0-phase-0-attempt-0"), "topic", False),
+        (("topic", "trial-0-phase-0-attempt-1"), "topic", True),
+        (("another topic", ""), "topic", True),
+        (None, "topic of the next driver", False),
+    ],
+)
+def test_a_phase_stops_where_it_is_wanted_no_more(alone, tmp_path, cancelled, driver, runs) -> None:
+    alone.here.driver["study"] = driver
+    alone.here.cancelled |= {cancelled} if cancelled else set()
+    result = alone.run(CheckpointStore(str(tmp_path)), Paced(1, 0.0))
+    assert ("metrics" in result) == runs
+    assert runs or result["error"].startswith("PhaseCancelled")
+
+
+def test_that_a_checkpoint_has_arrived_is_told_to_the_driver_there_is_by_then(alone, tmp_path, monkeypatch) -> None:
+    told = []
+    monkeypatch.setattr(Leaving, "tell", lambda _, __, topic, message: told.append((topic, message["arrived"])))
+    take_over = partial(alone.here.driver.update, study="topic of the next driver")
+    alone.run(CheckpointStore(f"file://{tmp_path}/c"), Paced(1, 0.0), on_end=take_over)
+    alone.here.uploads.wait(lambda note: None)
+    assert told == [("topic of the next driver", "trial-00000/phase-000")]
