@@ -145,7 +145,7 @@ def test_sampling_follows_the_policy():
     np.testing.assert_allclose(share, policy[0], atol=0.015)
 
 
-@pytest.mark.parametrize(("at", "action"), [(0.0, 1), (0.3, 1), (0.6, 2), (0.99, 2)])
+@pytest.mark.parametrize(("at", "action"), [(0.0, 1), (0.45, 1), (0.6, 2), (0.99, 2)])
 def test_an_action_is_where_the_draw_falls_in_the_whole_of_the_policy(at, action):
     """Of probabilities that sum to 0.8; the first, of 0, is never drawn."""
     policy = np.array([[0.0, 0.4, 0.4]], np.float32)
