@@ -75,10 +75,11 @@ def test_a_budget_of_games_waits_for_the_first_no_longer():
 
 def test_finished_games_come_back_as_they_were_saved():
     one, other = Episodes(2, 3), Episodes(2, 3)
-    one.merge([1.0, 2.0, 3.0, 4.0], [5, 6, 7, 8])
+    one.merge([1.0, 2.0], [5, 6])
     other.merge([9.0], [9])
     other.load_state_dict(json.loads(json.dumps(one.state_dict())))
-    assert (other.finished, other.since(0)) == (4, ([2.0, 3.0, 4.0], [6, 7, 8]))
+    assert (other.finished, other.since(0)) == (2, ([1.0, 2.0], [5, 6]))
+    assert list(other.returns) == [1.0, 2.0]
 
 
 def test_a_phases_score_is_the_mean_of_the_games_that_ended_in_it(settings):
