@@ -398,20 +398,21 @@ def test_a_phase_that_was_interrupted_is_run_to_its_end_elsewhere_and_no_further
     second.close()
 
 
-def test_rmsprop_is_told_its_settings():
-    """A gradient of 6, clipped to 3: g = .75 · 2 + .25 · 9, and the root of g + .25 is 2."""
+@pytest.mark.parametrize(("inside", "root"), [(True, 2), (False, math.sqrt(3.75) + 0.25)])
+def test_rmsprop_is_told_its_settings(inside, root):
+    """A gradient of 6, clipped to 3: g = .75 · 2 + .25 · 9 = 3.75."""
     settings = GA3C(
         "CartPole-v1",
         learning_rate=0.5,
         rmsprop_decay=0.75,
         rmsprop_eps=0.25,
-        eps_inside_root=True,
+        eps_inside_root=inside,
         initial_square=2.0,
         max_grad_norm=3.0,
     )
     weight = torch.zeros(1)
     settings.make_optimizer([weight]).step([torch.tensor([6.0])])
-    assert weight.item() == pytest.approx(-0.5 * 3 / 2)
+    assert weight.item() == pytest.approx(-0.5 * 3 / root)
 
 
 @pytest.mark.parametrize(("lockstep", "ready"), [(False, 3), (True, 4)])
