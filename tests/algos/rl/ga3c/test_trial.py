@@ -422,11 +422,12 @@ def test_a_group_asks_when_its_share_of_agents_is_ready_and_in_turn_when_all_are
 
 
 def test_in_lockstep_an_action_is_of_the_weights_that_chose_it():
-    """One agent, an update a segment: its next action is drawn first, and is one update old when it is trained on."""
+    """One agent, an update a step: its next action is drawn first, and is one update old when it is trained on."""
     settings = GA3C(
-        "CartPole-v1", Budget(updates=8), n_agents=1, n_groups=1, lockstep=True, min_training_batch=0, min_games=1
+        "CartPole-v1", Budget(updates=8), n_agents=1, n_groups=1, lockstep=True, min_training_batch=1, min_games=1
     )
-    trial = settings({"t_max": 2}, 0)
-    trial.train_phase(silent)
+    trial = settings({"t_max": 1}, 0)
+    metrics = trial.train_phase(silent)
     trial.close()
     assert np.flatnonzero(trial._meter.reading().lags).tolist() == [0, 1]
+    assert metrics["train_batch_mean"] == 1  # no more than the least
