@@ -164,6 +164,8 @@ def test_evaluations_are_of_greedy_games_of_their_own_and_those_due_before_are_n
     alone.learner.updates = 4
     assert alone.train_phase(silent)["eval_score"] == 7
     assert played == [(4, True, derived(8, 5, updates)) for updates in (6, 9)]
+    later = [bool(alone._evaluations.play_if_due(updates, alone.model, silent)) for updates in (11, 13, 14, 15)]
+    assert later == [False, True, False, True]  # where a server's rank has slept over 12
     other = cartpole(n_ranks=2, evaluate_every=3).rank({}, 8, 1)
     assert other._evaluations.play_if_due(3, other.model, silent) == {}  # rank 0 does
     close([alone, other])
