@@ -194,7 +194,22 @@ def test_a_stale_gradients_lag_is_its_age_more():
     stats = Stats(12, 0, 0, 0, 0, 0, 0, lags)
     aged = _aged(Contribution(1, 10, np.concatenate([np.zeros(4, np.float32), stats.array()])), 12)
     assert {lag: n for lag, n in enumerate(aged) if n} == {2: 3, 4: 4, MAX_LAG: 5}
+    ancient = _aged(Contribution(1, 10, stats.array()), 200)
+    assert {lag: n for lag, n in enumerate(ancient) if n} == {MAX_LAG: 12}
     assert len(stats.array()) == N_STATS
+
+
+def test_a_contribution_is_a_batchs_gradient_and_the_sums_of_its_losses():
+    rank = Fed(**CARTPOLE, phase=Budget(updates=1), n_ranks=1).rank({}, 5, 0)
+    rank._open()
+    grads, loss = rank.learner.gradients(fixed_rollout(rank.game))
+    numbers = rank.player.contribution(1.5)
+    stats = Stats.of(numbers[-N_STATS:])
+    np.testing.assert_allclose(numbers[:-N_STATS], flat(grads), rtol=0, atol=1e-6)
+    sums = [stats.experiences, stats.policy_loss, stats.value_loss, stats.entropy]
+    assert sums == pytest.approx([24, *(24 * float(part) for part in loss[1:])], rel=1e-5)
+    assert (stats.episodes, stats.seconds, stats.lags[0]) == (1, 1.5, 24)
+    rank.close()
 
 
 def test_an_update_of_several_gradients_tells_the_mean_loss_of_all_experiences_and_their_lags():
