@@ -398,6 +398,12 @@ def test_a_phase_that_was_interrupted_is_run_to_its_end_elsewhere_and_no_further
     second.close()
 
 
+@pytest.mark.parametrize(("shape", "given", "begin"), [((2, 1, 3, 3), None, 1), ((2, 2), None, 0), ((2, 2), 0.5, 0.5)])
+def test_rmsprops_means_begin_at_1_where_there_are_convolutions_if_nobody_says_otherwise(shape, given, begin):
+    made = GA3C("CartPole-v1", initial_square=given).make_optimizer([torch.zeros(2), torch.zeros(shape)])
+    assert [set(square.flatten().tolist()) for square in made.square_avg] == [{begin}, {begin}]
+
+
 @pytest.mark.parametrize(("inside", "root"), [(True, 2), (False, math.sqrt(3.75) + 0.25)])
 def test_rmsprop_is_told_its_settings(inside, root):
     """A gradient of 6, clipped to 3: g = .75 · 2 + .25 · 9 = 3.75."""
