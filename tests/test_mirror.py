@@ -18,7 +18,6 @@ ELSEWHERE = {  # what is no more than a part of something, and is tested as that
     "algos/rl/ga3c/settings.py": "algos/rl/ga3c/test_trial.py",
     "algos/rl/hts/executor.py": "algos/rl/hts/test_trial.py",
     "algos/rl/hts/settings.py": "algos/rl/hts/test_trial.py",
-    "algos/rl/meter.py": "algos/rl/test_trial.py",
     "algos/rl/predictions.py": "algos/rl/test_trial.py",
     "algos/rl/rollout.py": "algos/rl/test_agents.py",
     "algos/rl/sb3/checkpoint.py": "algos/rl/sb3/test_sb3.py",

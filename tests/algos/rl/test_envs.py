@@ -148,6 +148,13 @@ def test_an_environment_that_gives_no_numbers_is_named_and_not_the_learning(wrap
     agents.close()
 
 
+def test_the_games_of_a_batch_begin_each_by_its_own_no_ops():
+    agents = make_agents(find_game("MsPacman"), 2, 0, Rules(noop_max=30), n_threads=1)
+    one, other = agents.recv().obs
+    agents.close()
+    assert not np.array_equal(one, other)
+
+
 def test_closed_environments_say_so():
     for name in ("Pong", "CartPole-v1"):
         agents = make_agents(find_game(name), 2, 0, n_threads=1)

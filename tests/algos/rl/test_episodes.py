@@ -1,5 +1,6 @@
 """A phase's score is of whole games that ended in it, in every system; phases wait for such games, but not for ever."""
 
+import json
 import math
 from dataclasses import replace
 
@@ -10,6 +11,7 @@ import pytest
 from tests.support import silent
 from workbench.algos.rl.a3c.trial import A3C
 from workbench.algos.rl.ba3c.trial import BA3C
+from workbench.algos.rl.episodes import Episodes, PhaseEnd
 from workbench.algos.rl.ga3c.trial import GA3C
 from workbench.algos.rl.hts.trial import HTS
 from workbench.core.budget import Budget
@@ -47,6 +49,34 @@ gymnasium.register("WorkbenchEndless-v0", Endless)
 @pytest.fixture(params=SYSTEMS)
 def settings(request):
     return SYSTEMS[request.param]
+
+
+def test_a_phase_ends_with_its_budget_and_its_games_and_waits_for_one_as_long_as_the_longest_take():
+    end = PhaseEnd(Budget(frames=100), 2, 50, "Mine-v0", "cut it off")
+    assert not end.reached({"frames": 90, "episodes": 0})  # the budget is not spent: nobody waits
+    assert not end.reached({"frames": 99, "episodes": 2})
+    assert end.reached({"frames": 100, "episodes": 2})
+    end.begin()
+    assert not end.reached({"frames": 120, "episodes": 1})
+    assert not end.reached({"frames": 170, "episodes": 1})  # 50 since the last game
+    with pytest.raises(InvalidInput, match=r"no game of Mine-v0 has ended in 51 frames.*cut it off"):
+        end.reached({"frames": 171, "episodes": 1})
+
+
+def test_a_budget_of_games_waits_for_the_first_no_longer():
+    end = PhaseEnd(Budget(episodes=3), 2, 50, "Mine-v0", "cut it off")
+    assert not end.reached({"frames": 50, "episodes": 0})
+    with pytest.raises(InvalidInput, match="in 51 frames"):
+        end.reached({"frames": 51, "episodes": 0})
+
+
+def test_finished_games_come_back_as_they_were_saved():
+    one, other = Episodes(2, 3), Episodes(2, 3)
+    one.merge([1.0, 2.0], [5, 6])
+    other.merge([9.0], [9])
+    other.load_state_dict(json.loads(json.dumps(one.state_dict())))
+    assert (other.finished, other.since(0)) == (2, ([1.0, 2.0], [5, 6]))
+    assert list(other.returns) == [1.0, 2.0]
 
 
 def test_a_phases_score_is_the_mean_of_the_games_that_ended_in_it(settings):

@@ -7,6 +7,7 @@ import numpy as np
 import pytest
 import torch
 
+from tests.algos.rl.test_agents import GAME, Scripted
 from workbench.algos.rl import envs
 from workbench.algos.rl import evaluate as module
 from workbench.algos.rl.ba3c.trial import BA3C
@@ -44,6 +45,14 @@ def test_greedy_play_takes_the_likeliest_action():
         model.head.bias.copy_(torch.tensor([0.1, 0.0, 0.0]))  # always to the left, if greedy
     assert evaluate(model, game, 20, greedy=True).returns.max() <= 12
     assert evaluate(model, game, 20).returns.max() > 12
+
+
+def test_a_game_that_is_over_counts_no_more_while_others_are_played(monkeypatch):
+    """Each step pays its number; what begins anew after the second step, or would after the fifth, is not counted."""
+    ends = {(0, 2): "terminated", (0, 4): "terminated", (1, 5): "truncated"}
+    monkeypatch.setattr(module, "make_agents", lambda *given, **told: Scripted(2, ends))
+    played = evaluate(make_model(GAME), GAME, 2)
+    assert (played.returns.tolist(), played.lengths.tolist()) == ([1 + 2, 1 + 2 + 3 + 4 + 5], [2, 5])
 
 
 def test_evaluation_leaves_every_generator_and_weight_alone():

@@ -6,7 +6,10 @@ import numpy as np
 import pytest
 import torch
 
+from tests.algos.rl.a3c.test_trial import fixed_rollout
 from workbench.algos.rl.ga3c.trial import GA3C
+from workbench.algos.rl.learner import DivergenceError
+from workbench.algos.rl.loss import actor_critic_loss
 from workbench.algos.rl.rollout import Rollout
 from workbench.core.budget import Budget
 from workbench.core.errors import InvalidInput
@@ -39,6 +42,52 @@ def test_a_policy_and_a_value_for_every_observation():
     assert policy.shape == (7, 6)
     assert values.shape == (7,)
     assert np.allclose(policy.sum(1), 1, atol=1e-6)
+
+
+def cartpole(seed=3, **settings):
+    trial = GA3C("CartPole-v1", device="cpu", **settings)({}, seed)
+    return trial.learner, fixed_rollout(trial.game)
+
+
+def test_a_learner_takes_the_gradient_of_the_loss_that_its_settings_say():
+    given = {"entropy_beta": 0.3, "value_weight": 0.2, "log_epsilon": 0.1, "reduction": "sum"}
+    shared, batch = cartpole(**given)
+    columns = [torch.from_numpy(column) for column in (batch.actions, batch.returns)]
+    loss = actor_critic_loss(*shared.model(torch.from_numpy(batch.obs)), *columns, **given)
+    wanted = torch.autograd.grad(loss.total, list(shared.model.parameters()))
+    for found, grad in zip(shared.gradients(batch)[0], wanted, strict=True):
+        torch.testing.assert_close(found, grad)
+
+
+def test_a_prediction_is_of_the_weights_that_are_asked_and_by_default_of_the_shared_ones():
+    (shared, batch), (other, _) = cartpole(3), cartpole(4)
+    found, wanted, by_default = (
+        shared.predict(batch.obs, other.model),
+        other.predict(batch.obs),
+        shared.predict(batch.obs),
+    )
+    for one, same, differs in zip(found, wanted, by_default, strict=True):
+        assert np.array_equal(one, same)
+        assert not np.array_equal(one, differs)
+
+
+def test_an_update_tells_its_lags_and_the_norm_before_it_is_clipped():
+    shared, batch = cartpole(max_grad_norm=1e-3)
+    norm = torch.cat([grad.flatten() for grad in shared.gradients(batch)[0]]).norm().item()
+    shared.updates, batch.versions[:] = 7, np.arange(len(batch)) % 5
+    update = shared.train(batch)
+    assert update.lags.tolist() == [7 - version for version in batch.versions]
+    assert update.grad_norm == pytest.approx(norm, rel=1e-5)
+    assert norm > 0.1
+
+
+def test_a_loss_that_is_no_number_steps_nothing():
+    shared, batch = cartpole()
+    before = [weights.clone() for weights in shared.model.parameters()]
+    with pytest.raises(DivergenceError, match="loss nan"):
+        shared.step(shared.gradients(batch)[0], float("nan"))
+    assert all(map(torch.equal, before, shared.model.parameters()))
+    assert shared.updates == 0
 
 
 def test_the_logarithm_s_epsilon_is_the_setting_s():

@@ -46,6 +46,27 @@ def test_uniform_init_is_bounded_by_the_fan_in():
     assert weight.abs().max() > 0.99 / math.sqrt(4 * 8 * 8)
 
 
+def test_orthogonal_init_has_gains_of_its_own_for_the_trunk_the_policy_and_the_value():
+    model = make_model(find_game("CartPole-v1"), init="orthogonal", seed=1)
+    for layers in (model.trunk, model.critic):
+        one, two = layers[0].weight, layers[2].weight
+        torch.testing.assert_close(one.T @ one, 2 * torch.eye(4), rtol=0, atol=1e-5)
+        torch.testing.assert_close(two.T @ two, 2 * torch.eye(64), rtol=0, atol=1e-5)
+    head = model.head.weight
+    torch.testing.assert_close(head[:2] @ head[:2].T, 1e-4 * torch.eye(2), rtol=0, atol=1e-9)
+    assert head[2].norm().item() == pytest.approx(1)
+    assert not any(bias.any() for name, bias in model.named_parameters() if name.endswith("bias"))
+
+
+def test_the_value_of_a_trunk_of_its_own_counts_five_times():
+    model = make_model(find_game("CartPole-v1"), "mlp-separate")
+    with torch.no_grad():
+        model.head.weight.zero_()
+        model.head.bias.copy_(torch.tensor([1.0, 2.0, 3.0]))
+        logits, values = model(torch.randn(1, 4))
+    assert (logits.tolist(), values.tolist()) == ([[1, 2]], [15])
+
+
 def test_seeds_decide_the_weights_and_leave_torchs_generator_alone():
     game = find_game("CartPole-v1")
     before = torch.random.get_rng_state()

@@ -34,12 +34,13 @@ def test_the_other_form_is_torchs():
     assert torch.allclose(ours, theirs, atol=1e-7)
 
 
-def test_the_norm_is_taken_over_all_gradients_and_clipped():
+@pytest.mark.parametrize("inside", [True, False])
+def test_the_norm_is_taken_over_all_gradients_and_clipped(inside):
     a, b = torch.zeros(1, requires_grad=True), torch.zeros(1, requires_grad=True)
-    optimizer = SharedRMSProp([a, b], 1.0, decay=0.0, eps=1e4, max_norm=0.5)
+    optimizer = SharedRMSProp([a, b], 1.0, decay=0.0, eps=0.16, eps_inside_root=inside, max_norm=0.5)
     assert optimizer.step([torch.tensor([3.0]), torch.tensor([4.0])]) == pytest.approx(5.0)
-    assert a.item() == pytest.approx(-0.3 / math.sqrt(0.09 + 1e4))
-    assert b.item() == pytest.approx(-0.4 / math.sqrt(0.16 + 1e4))
+    assert a.item() == pytest.approx(-0.3 / (math.sqrt(0.09 + 0.16) if inside else 0.3 + 0.16))
+    assert b.item() == pytest.approx(-0.4 / (math.sqrt(0.16 + 0.16) if inside else 0.4 + 0.16))
 
 
 def test_accumulators_may_start_at_one():
@@ -77,6 +78,14 @@ def test_no_step_of_four_threads_is_lost():
     for thread in threads:
         thread.join()
     assert torch.allclose(weight, torch.full((1000,), -200.0))
+
+
+@pytest.mark.parametrize("kind", [SharedRMSProp, SharedAdam])
+def test_statistics_and_weights_are_changed_by_one_thread_at_a_time(kind, monkeypatch):
+    optimizer, held = kind([torch.zeros(1)], 0.1), []
+    monkeypatch.setattr(optimizer, "_apply", lambda *given: held.append(optimizer._lock.locked()))
+    optimizer.step([torch.ones(1)])
+    assert held == [True]
 
 
 def test_adam_hand_worked_as_tensorflow_has_it():

@@ -4,15 +4,24 @@ import multiprocessing
 import os
 import threading
 import time
+from dataclasses import replace
+from types import SimpleNamespace
 
+import gymnasium
 import numpy as np
 import pytest
 import torch
 
+from workbench.algos.rl import trial as trial_module
 from workbench.algos.rl.a3c.trial import A3C
+from workbench.algos.rl.ba3c.trial import BA3C
 from workbench.algos.rl.checkpoint import read_checkpoint
 from workbench.algos.rl.ga3c.trial import GA3C
 from workbench.algos.rl.hts.trial import HTS
+from workbench.algos.rl.learner import Learner
+from workbench.algos.rl.meter import Meter
+from workbench.algos.rl.predictions import PredictionQueue
+from workbench.algos.rl.trial import anneal
 from workbench.core.budget import Budget
 
 
@@ -252,3 +261,129 @@ def test_a_trial_that_starts_from_anothers_weights_begins_its_own_phases_and_fal
     third.train_phase(lambda metrics: None)
     assert third.learner.optimizer.lr == pytest.approx(third.settings.learning_rate * 0.5, rel=0.1)
     third.close()
+
+
+class Losing(gymnasium.Env):
+    """Two steps, and 3 points are lost by each."""
+
+    observation_space = gymnasium.spaces.Box(-1, 1, (2,), np.float32)
+    action_space = gymnasium.spaces.Discrete(2)
+
+    def reset(self, *, seed=None, options=None):
+        super().reset(seed=seed)
+        self.t = 0
+        return np.zeros(2, np.float32), {}
+
+    def step(self, action):
+        self.t += 1
+        return np.full(2, self.t, np.float32), -3.0, self.t == 2, False, {}
+
+
+gymnasium.register("WorkbenchLosing-v0", Losing)
+LOSING = {"game": "WorkbenchLosing-v0", "phase": Budget(updates=3), "n_agents": 2, "min_games": 1, "device": "cpu"}
+
+
+@pytest.mark.parametrize("clip", [None, True])
+@pytest.mark.parametrize(
+    "factory",
+    [
+        GA3C(**LOSING),
+        GA3C(**LOSING, lockstep=True),
+        A3C(**LOSING, lockstep=True),
+        HTS(**LOSING, sync_interval=6),
+        HTS(**LOSING, sync_interval=6, method="ppo", gae_lambda=1.0),  # row 3 of a game resets
+        BA3C(**LOSING, n_ranks=1, evaluate_every=None),
+    ],
+    ids=["ga3c", "ga3c in turn", "a3c", "hts", "hts by ppo", "ba3c"],
+)
+def test_every_system_learns_the_returns_of_its_own_gamma_of_rewards_clipped_or_not(factory, clip, monkeypatch) -> None:
+    """Half of the loss at the end counts at the beginning: 3 + 3 / 2, or 1 + 1 / 2."""
+    learned, gradients = [], Learner.gradients
+    update = "workbench.algos.rl.hts.trial.proximal_update"
+
+    def noting(learner, rollout, *given):
+        learned.append(rollout.returns)
+        return gradients(learner, rollout, *given)
+
+    monkeypatch.setattr(Learner, "gradients", noting)
+    monkeypatch.setattr(
+        update, lambda learner, rollout, *given, **told: noting(learner, rollout) and learner.train(rollout)
+    )
+    trial = replace(factory, clip_rewards=clip)({"gamma": 0.5}, 0)
+    metrics = trial.train_phase(lambda metrics: None)
+    trial.close()
+    assert set(np.concatenate(learned).round(4)) == ({-1, -1.5} if clip else {-3, -4.5})
+    assert metrics["score"] == -6  # of raw rewards in any case
+
+
+def test_on_atari_a_step_is_four_frames_and_rewards_are_clipped() -> None:
+    quickly = {"n_agents": 1, "n_groups": 1, "init": "uniform", "precision": "float32", "device": "cpu"}
+    trial = GA3C("Pong", Budget(frames=400), anneal_frames=1600, **quickly)({"learning_rate": 1e-3}, 0)
+    trial._begin()
+    trial.episodes.merge([0.0] * 10, [1] * 10)
+    trial._steps_before = 99
+    assert not trial._is_over()
+    trial._steps_before = 100
+    assert trial._is_over()
+    assert trial.measured()["frames"] == 400
+    anneal(trial, trial.settings)
+    assert trial.learner.optimizer.lr == pytest.approx(1e-3 * 3 / 4)
+    assert trial.clips_rewards
+
+
+def test_weights_actions_and_games_are_of_the_trials_seed_and_of_the_group(monkeypatch) -> None:
+    seeds, make = [], trial_module.make_agents
+    monkeypatch.setattr(
+        trial_module, "make_agents", lambda *given, **told: seeds.append(given[2]) or make(*given, **told)
+    )
+    factory = GA3C("CartPole-v1", n_agents=4, n_groups=2)
+    one, same, other = (factory({}, seed) for seed in (0, 0, 1))
+    weights = [torch.cat([part.flatten() for part in trial.model.parameters()]) for trial in (one, same, other)]
+    assert torch.equal(weights[0], weights[1])
+    assert not torch.equal(weights[0], weights[2])
+    assert len({generator.random() for trial in (one, other) for generator in trial._generators}) == 4
+    for trial in (one, other):
+        trial._open()
+        trial.close()
+    one._steps_before = 100  # as one that goes on from a checkpoint
+    one._open()
+    one.close()
+    assert len(set(seeds)) == len(seeds) == 6
+    same._open()
+    same.close()
+    assert seeds[6:] == seeds[:2]
+
+
+def test_seconds_of_a_phase_that_was_cut_short_count_where_it_goes_on(tmp_path) -> None:
+    factory = GA3C("CartPole-v1", Budget(seconds=10), n_agents=2, min_games=1)
+    trial, again = factory({}, 0), factory({}, 0)
+    trial._begin()
+    trial._within, trial._meter = True, SimpleNamespace(seconds=7.0)
+    trial.save(tmp_path)
+    again.load(tmp_path)
+    again._begin()
+    again.episodes.merge([1.0], [1])
+    assert not again._is_over(seconds=2.9)
+    assert again._is_over(seconds=3.0)
+
+
+def test_answers_are_of_the_clients_that_asked_and_of_the_version_before_they_were_computed() -> None:
+    version = [3]
+
+    class Predicting:
+        def predict(self, obs, model):
+            version[0] += 1  # a trainer steps the weights meanwhile
+            return np.repeat(obs, 2, 1), obs[:, 0]
+
+    queue, meter = PredictionQueue(2), Meter()
+    for client, shown in ((1, [[5.0], [6.0]]), (0, [[7.0]])):
+        queue._requests.put((client, np.array(shown)))
+    queue.end_server()
+    queue.serve(Predicting(), meter, lambda: (None, version[0]))
+    answers = [queue._answers[client].get() for client in (0, 1)]
+    assert [(policy.tolist(), values.tolist()) for policy, values, _ in answers] == [
+        ([[7, 7]], [7]),
+        ([[5, 5], [6, 6]], [5, 6]),
+    ]
+    assert [told for *_, told in answers] == [3, 3]
+    assert meter.reading().since()["predict_batch_mean"] == 3

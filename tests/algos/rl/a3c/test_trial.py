@@ -42,6 +42,26 @@ def test_agents_learn_on_their_own_copy_and_take_the_shared_weights_after_each_s
     trial.close()
 
 
+def test_an_agent_takes_gradients_of_its_own_copy_and_acts_by_the_weights_it_then_has():
+    trial = A3C(game="CartPole-v1", phase=Budget(updates=12), n_agents=2, lockstep=True)({"t_max": 2}, 0)
+    trial._open()
+    taken, gradients = [], trial.learner.gradients
+    trial.learner.gradients = lambda rollout, model: taken.append(model) or gradients(rollout, model)
+
+    def watched(act, group, own):
+        def acting(policy, *given):
+            assert np.array_equal(policy, trial.learner.predict(group._observed().obs, own)[0])
+            act(policy, *given)
+
+        return acting
+
+    for group, own in zip(trial._groups, trial._copies, strict=True):
+        group.act = watched(group.act, group, own)
+    trial.train_phase(silent)
+    trial.close()
+    assert {id(model) for model in taken} == {id(own) for own in trial._copies}
+
+
 def test_every_update_is_one_segment_and_its_lag_is_the_other_agents_updates():
     trial = A3C(game="CartPole-v1", phase=Budget(updates=60), n_agents=3, lockstep=True)({"t_max": 5}, 0)
     metrics = trial.train_phase(silent)
@@ -93,6 +113,12 @@ def test_a_checkpoint_passes_between_the_two_systems(tmp_path):
     assert all(
         torch.equal(a, b) for a, b in zip(asynchronous.model.parameters(), other.model.parameters(), strict=True)
     )
+    again = A3C(game="CartPole-v1", n_agents=2)({}, 1)
+    again.load(tmp_path)
+    again._open()
+    for own in again._copies:  # agents begin with these weights as well
+        assert all(torch.equal(a, b) for a, b in zip(own.parameters(), other.model.parameters(), strict=True))
+    again.close()
 
 
 def test_what_has_no_meaning_is_refused():

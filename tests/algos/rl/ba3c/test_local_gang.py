@@ -26,6 +26,7 @@ from workbench.algos.rl.ba3c.trial import BA3C
 from workbench.algos.rl.ga3c.trial import GA3C
 from workbench.core.budget import Budget
 from workbench.core.errors import InvalidInput, PeerLost
+from workbench.core.seeds import derived
 
 
 @pytest.mark.parametrize("how", [{}, {"n_awaited": 1}, {"synchronous": False}, SHARDED, AHEAD])
@@ -44,6 +45,8 @@ def test_a_checkpoint_is_rank_0s_and_goes_on_with_new_ranks(tmp_path, how):
     assert second["updates"] == first["updates"] + 5 == 10
     assert second["steps"] > first["steps"]
     assert again[1].learner.updates == 10
+    if not how:  # each has taken the steps of Adam itself
+        assert np.array_equal(weights(again[1]), weights(again[0]))
     close(again)
 
 
@@ -146,6 +149,26 @@ def test_evaluation_plays_greedy_games_every_so_many_updates_and_does_not_touch_
     assert scores[1] != scores[0]  # of update 72, not 24: another policy, other games
     assert plain[:2] == [None, None]
     assert np.array_equal(scores[2], plain[2])
+
+
+def test_evaluations_are_of_greedy_games_of_their_own_and_those_due_before_are_not_played_again(monkeypatch):
+    """Updates 5 to 9 of seed 8: those of 6 and 9 are due, that of 3 has been played."""
+    played = []
+
+    def noting(model, game, n_games, *, seed, greedy, **told):
+        played.append((n_games, greedy, seed))
+        return SimpleNamespace(mean=7.0)
+
+    monkeypatch.setattr("workbench.algos.rl.ba3c.evaluations.evaluate", noting)
+    alone = cartpole(5, n_ranks=1, evaluate_every=3, evaluate_games=4).rank({}, 8, 0)
+    alone.learner.updates = 4
+    assert alone.train_phase(silent)["eval_score"] == 7
+    assert played == [(4, True, derived(8, 5, updates)) for updates in (6, 9)]
+    later = [bool(alone._evaluations.play_if_due(updates, alone.model, silent)) for updates in (11, 13, 14, 15)]
+    assert later == [False, True, False, True]  # where a server's rank has slept over 12
+    other = cartpole(n_ranks=2, evaluate_every=3).rank({}, 8, 1)
+    assert other._evaluations.play_if_due(3, other.model, silent) == {}  # rank 0 does
+    close([alone, other])
 
 
 def test_the_last_evaluation_is_told_by_a_trial_that_goes_on_from_a_checkpoint(tmp_path):

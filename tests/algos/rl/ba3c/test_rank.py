@@ -1,6 +1,7 @@
 """Distributed BA3C's gradients and updates: those of one rank with all experiences, and who is waited for."""
 
 import threading
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -193,4 +194,49 @@ def test_a_stale_gradients_lag_is_its_age_more():
     stats = Stats(12, 0, 0, 0, 0, 0, 0, lags)
     aged = _aged(Contribution(1, 10, np.concatenate([np.zeros(4, np.float32), stats.array()])), 12)
     assert {lag: n for lag, n in enumerate(aged) if n} == {2: 3, 4: 4, MAX_LAG: 5}
+    ancient = _aged(Contribution(1, 10, stats.array()), 200)
+    assert {lag: n for lag, n in enumerate(ancient) if n} == {MAX_LAG: 12}
     assert len(stats.array()) == N_STATS
+
+
+def test_a_contribution_is_a_batchs_gradient_and_the_sums_of_its_losses():
+    rank = Fed(**CARTPOLE, phase=Budget(updates=1), n_ranks=1).rank({}, 5, 0)
+    rank._open()
+    grads, loss = rank.learner.gradients(fixed_rollout(rank.game))
+    numbers = rank.player.contribution(1.5)
+    stats = Stats.of(numbers[-N_STATS:])
+    np.testing.assert_allclose(numbers[:-N_STATS], flat(grads), rtol=0, atol=1e-6)
+    sums = [stats.experiences, stats.policy_loss, stats.value_loss, stats.entropy]
+    assert sums == pytest.approx([24, *(24 * float(part) for part in loss[1:])], rel=1e-5)
+    assert (stats.episodes, stats.seconds, stats.lags[0]) == (1, 1.5, 24)
+    rank.close()
+
+
+def test_an_update_of_several_gradients_tells_the_mean_loss_of_all_experiences_and_their_lags():
+    """One gradient is of the newest weights, of version 5; the other is of version 3, and its experiences one older."""
+    rank = cartpole(n_ranks=2, synchronous=False).rank({}, 0, 0)
+    rank.learner.updates, lags = 5, np.zeros((2, MAX_LAG + 1))
+    lags[0, 0], lags[1, 1] = 6, 2
+    told = [Stats(6, 12.0, 6.0, 3.0, 7, 1, 0, lags[0]), Stats(2, 4.0, 10.0, 1.0, 3, 0, 0, lags[1])]
+    brought = [Contribution(number, 5 - 2 * number, stats.array()) for number, stats in enumerate(told)]
+    squares = np.full(len(list(rank.model.parameters())), 4.0)
+    step = rank._update(brought, squares)
+    reading = rank._meter.reading()
+    assert step.version == rank.learner.updates == 6
+    assert {lag: n for lag, n in enumerate(reading.lags) if n} == {0: 6, 1 + 2: 2}
+    found = reading.since()
+    assert [found[name] for name in ("policy_loss", "value_loss", "entropy")] == [2, 2, 0.5]
+    assert found["grad_norm"] == pytest.approx(2 * len(squares) ** 0.5)
+    rank.close()
+
+
+def test_a_rank_built_anew_in_mid_trial_does_not_draw_the_first_games_again():
+    rank = cartpole(n_ranks=2).rank({}, 0, 1)
+    first, agreed = rank._generators[0].random(), {"updates": 10, "steps": 80, "episodes": 4, "before": rank._before}
+    rank._open()
+    rank._peers = SimpleNamespace(agree=lambda *given, **told: agreed, leave=lambda: None)
+    rank._agree()
+    assert (rank.learner.updates, rank.steps, rank.finished) == (10, 80, 4)
+    assert rank.player._opened().generator is rank._generators[0]
+    assert rank._generators[0].random() != first
+    rank.close()

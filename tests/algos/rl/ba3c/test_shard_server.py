@@ -23,7 +23,7 @@ SIZE = 42
 def learner(most=0.1) -> SharedAdam:
     rng = np.random.default_rng(0)
     weights = [torch.from_numpy(rng.normal(size=shape).astype(np.float32)) for shape in SHAPES]
-    return SharedAdam(weights, 0.01, beta1=0.8, beta2=0.75, max_average_norm=most)
+    return SharedAdam(weights, 0.01, beta1=0.8, beta2=0.75, eps=1e-2, max_average_norm=most)
 
 
 def gradients(n_updates, n_ranks, scale=1.0) -> np.ndarray:

@@ -78,6 +78,14 @@ def test_the_settings_are_the_papers():
     assert (paper.evaluate_every, paper.evaluate_games) == (1000, 50)
 
 
+def test_adam_is_told_its_settings():
+    """A gradient of 6, clipped to 2: means of 1 and 1, rate .5 · √.25 / .5, and an eps of 1 beside the root."""
+    settings = cartpole(learning_rate=0.5, beta1=0.5, beta2=0.75, adam_eps=1.0, max_average_norm=2.0)
+    weight = torch.zeros(1)
+    settings.make_optimizer([weight]).step([torch.tensor([6.0])])
+    assert weight.item() == pytest.approx(-0.5 * 1 / (1 + 1))
+
+
 def test_what_has_no_meaning_is_refused():
     assert ranks_needed(BA3C(**CARTPOLE)) == 2
     assert ranks_needed(GA3C("CartPole-v1")) == 1

@@ -1,6 +1,7 @@
 """Automatic adjustment: the walk by itself, then a trial whose threads come and go."""
 
 import threading
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -71,3 +72,15 @@ def test_it_cannot_be_combined_with_the_deterministic_mode():
         GA3C(lockstep=True, adjust_every_s=1.0)
     with pytest.raises(InvalidInput, match="adjust_every_s a number above 0, or None, got 0"):
         GA3C(adjust_every_s=0)
+
+
+def test_a_mix_is_judged_by_the_experiences_trained_on_since_it_began():
+    trial = GA3C("CartPole-v1", n_agents=4, adjust_every_s=10.0)({}, 0)
+    readings = [(12, 1200), (15, 1300), (32, 5200)]
+    seen = iter([SimpleNamespace(seconds=s, sums={"trained": n}, updates=7) for s, n in readings])
+    rates = []
+    trial._meter = SimpleNamespace(reading=lambda: next(seen))
+    trial._adjuster.tell, trial._change_to = rates.append, lambda mix: None
+    for _ in readings:
+        trial._adjust()
+    assert rates == [1200 / 12, 4000 / 20]

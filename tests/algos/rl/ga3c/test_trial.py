@@ -393,3 +393,44 @@ def test_a_phase_that_was_interrupted_is_run_to_its_end_elsewhere_and_no_further
     assert ended["games"] == ended["episodes"]  # those of before count as well
     assert 240 <= second.train_phase(silent)["updates"] < 240 + done
     second.close()
+
+
+@pytest.mark.parametrize(("shape", "given", "begin"), [((2, 1, 3, 3), None, 1), ((2, 2), None, 0), ((2, 2), 0.5, 0.5)])
+def test_rmsprops_means_begin_at_1_where_there_are_convolutions_if_nobody_says_otherwise(shape, given, begin):
+    made = GA3C("CartPole-v1", initial_square=given).make_optimizer([torch.zeros(2), torch.zeros(shape)])
+    assert [set(square.flatten().tolist()) for square in made.square_avg] == [{begin}, {begin}]
+
+
+@pytest.mark.parametrize(("inside", "root"), [(True, 2), (False, math.sqrt(3.75) + 0.25)])
+def test_rmsprop_is_told_its_settings(inside, root):
+    """A gradient of 6, clipped to 3: g = .75 · 2 + .25 · 9 = 3.75."""
+    settings = GA3C(
+        "CartPole-v1",
+        learning_rate=0.5,
+        rmsprop_decay=0.75,
+        rmsprop_eps=0.25,
+        eps_inside_root=inside,
+        initial_square=2.0,
+        max_grad_norm=3.0,
+    )
+    weight = torch.zeros(1)
+    settings.make_optimizer([weight]).step([torch.tensor([6.0])])
+    assert weight.item() == pytest.approx(-0.5 * 3 / root)
+
+
+@pytest.mark.parametrize(("lockstep", "ready"), [(False, 3), (True, 4)])
+def test_a_group_asks_when_its_share_of_agents_is_ready_and_in_turn_when_all_are(lockstep, ready, monkeypatch):
+    monkeypatch.setattr("workbench.algos.rl.trial.make_agents", lambda *given, batch_size, **told: batch_size)
+    assert GA3C("CartPole-v1", agents_ready=0.7, lockstep=lockstep)({}, 0)._start_envs(4) == ready
+
+
+def test_in_lockstep_an_action_is_of_the_weights_that_chose_it():
+    """One agent, an update a step: its next action is drawn first, and is one update old when it is trained on."""
+    settings = GA3C(
+        "CartPole-v1", Budget(updates=8), n_agents=1, n_groups=1, lockstep=True, min_training_batch=1, min_games=1
+    )
+    trial = settings({"t_max": 1}, 0)
+    metrics = trial.train_phase(silent)
+    trial.close()
+    assert np.flatnonzero(trial._meter.reading().lags).tolist() == [0, 1]
+    assert metrics["train_batch_mean"] == 1  # no more than the least

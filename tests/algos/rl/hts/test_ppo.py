@@ -67,9 +67,9 @@ def test_there_is_no_gradient_beyond_the_clip_where_it_would_gain(advantage, old
     assert bool(torch.autograd.grad(loss.total, logits)[0].any()) is moves
 
 
-def updated(seed=0, n_epochs=2, n_minibatches=3, ahead=0.0):
-    """Update from one rollout, by shared weights that are `ahead` of those that acted."""
-    trial, acted = (GA3C("CartPole-v1", device="cpu", max_grad_norm=None)({}, 5) for _ in range(2))
+def updated(seed=0, n_epochs=2, n_minibatches=3, ahead=0.0, likelier=0.0, clip_ratio=0.2, **settings):
+    """Update from one rollout, by shared weights that are `ahead` of those that acted; half of it was `likelier`."""
+    trial, acted = (GA3C("CartPole-v1", device="cpu", max_grad_norm=None, **settings)({}, 5) for _ in range(2))
     with torch.no_grad():
         for p in trial.model.parameters():
             p.add_(ahead)
@@ -77,6 +77,7 @@ def updated(seed=0, n_epochs=2, n_minibatches=3, ahead=0.0):
     policy, values = trial.learner.predict(rollout.obs, acted.model)
     advantages = rollout.returns - values
     log_probs = np.log(policy[np.arange(len(rollout)), rollout.actions])
+    log_probs[::2] += likelier
     generator = np.random.default_rng(seed)
     update = proximal_update(
         trial.learner,
@@ -86,22 +87,25 @@ def updated(seed=0, n_epochs=2, n_minibatches=3, ahead=0.0):
         generator=generator,
         n_epochs=n_epochs,
         n_minibatches=n_minibatches,
-        clip_ratio=0.2,
+        clip_ratio=clip_ratio,
     )
     return trial, update, (rollout, advantages, log_probs)
 
 
 @pytest.mark.parametrize("ahead", [0.0, 0.05])
 def test_one_step_is_along_the_gradient_at_the_newest_weights(ahead):
-    trial, update, (rollout, advantages, log_probs) = updated(n_epochs=1, n_minibatches=1, ahead=ahead)
+    given = {"entropy_beta": 0.3, "value_weight": 0.2, "reduction": "sum"}
+    trial, update, (rollout, advantages, log_probs) = updated(
+        n_epochs=1, n_minibatches=1, ahead=ahead, likelier=0.1, clip_ratio=0.01, **given
+    )
     fresh = GA3C("CartPole-v1", device="cpu")({}, 5).model
     with torch.no_grad():
         for p in fresh.parameters():
             p.add_(ahead)
     logits, values = fresh(torch.from_numpy(rollout.obs))
     normalised = (advantages - advantages.mean()) / advantages.std()
-    given = [torch.from_numpy(a) for a in (rollout.actions, rollout.returns, normalised, log_probs)]
-    loss = clipped_loss(logits, values, *given)
+    columns = [torch.from_numpy(a) for a in (rollout.actions, rollout.returns, normalised, log_probs)]
+    loss = clipped_loss(logits, values, *columns, clip_ratio=0.01, **given)
     grads = torch.autograd.grad(loss.total, list(fresh.parameters()))
     for grad, square in zip(grads, trial.learner.optimizer.square_avg, strict=True):
         torch.testing.assert_close(square, 0.01 * grad**2, rtol=1e-4, atol=1e-9)

@@ -77,6 +77,13 @@ def test_returns_are_cut_after_t_max_rewards():
     assert rollout.returns.tolist() == [1 + 0.5 * (1 + 0.5 * 1002), 1 + 0.5 * 1002, 1 + 0.5 * (1 + 0.5 * 1004), 503]
 
 
+def test_a_loss_is_clipped_to_1_as_a_gain_is():
+    store, _ = record({}, 2, n_envs=1)
+    store.rewards[:] = [[-3.0], [0.5]]
+    assert store._trained_on(True).tolist() == [[-1], [0.5]]
+    assert store._trained_on(False).tolist() == [[-3], [0.5]]
+
+
 def slow_returns(store, agent, t_max, lam):
     """Walk each row forward until something ends; returns, or (with lambda) sums of discounted errors."""
     found, n = [], len(store)

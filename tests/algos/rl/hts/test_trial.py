@@ -16,6 +16,8 @@ from tests.support import silent
 from workbench.algos.rl.a3c.trial import A3C
 from workbench.algos.rl.evaluate import evaluate
 from workbench.algos.rl.ga3c.trial import GA3C
+from workbench.algos.rl.hts.ppo import proximal_update
+from workbench.algos.rl.hts.storage import Storage
 from workbench.algos.rl.hts.trial import HTS
 from workbench.algos.rl.learner import DivergenceError
 from workbench.core.budget import Budget
@@ -117,6 +119,50 @@ def test_ppo_knows_how_likely_its_actions_were_for_the_weights_that_acted():
     trial.close()
     assert max(distances[::2]) < 1e-5
     assert min(distances[3::2]) > 1e-4  # the newest weights are others, but for the first update
+
+
+@pytest.mark.parametrize(("method", "name"), [("a2c", "rollout"), ("ppo", "advantages")])
+def test_what_follows_an_interval_is_valued_by_the_weights_that_acted_and_returns_are_as_set(method, name, monkeypatch):
+    config = {"gamma": 0.9, "t_max": 3, "gae_lambda": 0.7}
+    trial, off, real = (
+        tiny(method=method, clip_rewards=True, phase={"updates": 4})(config, 0),
+        [],
+        getattr(Storage, name),
+    )
+
+    def noting(store, last_values, **told):
+        of = "t_max" if method == "a2c" else "gae_lambda"
+        assert told == {"gamma": 0.9, "clip_rewards": True, of: config[of]}
+        values = [trial.learner.predict(store.last_obs, model)[1] for model in (trial._delayed, trial.model)]
+        off.append([float(np.abs(last_values - value).max()) for value in values])
+        return real(store, last_values, **told)
+
+    monkeypatch.setattr(Storage, name, noting)
+    trial.train_phase(silent)
+    trial.close()
+    of_acting, of_newest = zip(*off, strict=True)
+    assert max(of_acting) == 0 < max(of_newest)
+
+
+def test_ppo_is_told_its_settings(monkeypatch):
+    told = {"n_epochs": 3, "n_minibatches": 2, "clip_ratio": 0.3}
+    trial = tiny(method="ppo", phase={"updates": 2}, **told)({}, 0)
+
+    def noting(*given, generator, **settings):
+        assert settings == told
+        return proximal_update(*given, generator=generator, **settings)
+
+    monkeypatch.setattr("workbench.algos.rl.hts.trial.proximal_update", noting)
+    trial.train_phase(silent)
+    trial.close()
+    assert trial.learner.descents == 2 * 3 * 2
+
+
+def test_every_executor_has_step_times_of_its_own():
+    trial = tiny(step_time_mean_s=1e-3, step_time_cv=1.0)({}, 0)
+    trial._open()
+    assert len({executor.envs._generator.random() for executor in trial._groups}) == 4
+    trial.close()
 
 
 def test_the_synchronous_baseline_takes_it_at_the_newest_weights():

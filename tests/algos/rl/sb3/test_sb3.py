@@ -12,6 +12,7 @@ from gymnasium import spaces
 from tests.support import silent
 from workbench.core.budget import Budget
 from workbench.core.errors import InvalidInput
+from workbench.core.seeds import derived
 
 stable_baselines3 = pytest.importorskip("stable_baselines3")
 from stable_baselines3.common.vec_env import DummyVecEnv  # noqa: E402
@@ -409,6 +410,27 @@ def test_running_means_come_back(tmp_path):
     assert own.ret_rms.var == theirs.ret_rms.var
     assert isinstance(own.ret_rms.var, float | np.ndarray)
     copy.train_phase(silent)
+
+
+def test_returns_are_normalised_by_the_trials_own_gamma():
+    trial = ppo(normalize=True)({"gamma": 0.5}, 0)
+    assert trial.model.get_vec_normalize_env().gamma == trial.model.gamma == 0.5
+    trial.close()
+
+
+def test_who_goes_on_from_a_checkpoint_plays_other_games_and_draws_on_only_of_its_own_seed(tmp_path):
+    first, same, copied = ppo()({}, 0), ppo()({}, 0), ppo()({}, 1)
+    frames, own, seeds = first.train_phase(silent)["frames"], copied._draws.state()["python"], []
+    first.save(tmp_path)
+    for trial in (same, copied):
+        trial.model.env.seed = seeds.append
+        trial.load(tmp_path)
+    assert seeds == [derived(seed, 2, frames) for seed in (0, 1)]
+    assert same._draws.state()["numpy"] == first._draws.state()["numpy"]
+    assert same.model._n_updates == copied.model._n_updates == first.model._n_updates > 0
+    assert copied._draws.state()["python"] == own
+    for trial in (first, same, copied):
+        trial.close()
 
 
 @pytest.mark.parametrize("name", ["ppo", "dqn", "her"])
