@@ -1,5 +1,6 @@
 """A3C: the same gradients as GA3C, learning, determinism, what it refuses."""
 
+import numpy as np
 import pytest
 import torch
 
