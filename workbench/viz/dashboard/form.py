@@ -50,9 +50,8 @@ def changed(config: Config, changes: object, space: Space | None = None) -> dict
 def _values(domain: Domain) -> dict[str, Any]:
     if isinstance(domain, Choice):
         return {"choices": list(domain.values)}
-    low, *_, high = domain.grid(2)
-    step = getattr(domain, "step", None)
-    return {"range": f"{low:g} to {high:g}{'' if step is None else f' by {step:g}'}"}
+    ends, step = domain.grid(2), getattr(domain, "step", None)
+    return {"range": f"{ends[0]:g} to {ends[-1]:g}{'' if step is None else f' by {step:g}'}"}
 
 
 def _of(domain: Domain, value: Any, name: str) -> Scalar:
