@@ -4,7 +4,8 @@ import numpy as np
 import pytest
 import torch
 
-from tests.algos.rl.ba3c.gangs import fixed_rollout, part
+from tests.algos.rl.ba3c.gangs import part
+from tests.algos.rl.rollouts import fixed_rollout
 from workbench.algos.rl.a3c.trial import A3C
 from workbench.algos.rl.ba3c.exchange import flat
 from workbench.algos.rl.ba3c.trial import BA3C

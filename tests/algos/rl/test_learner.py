@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 import torch
 
-from tests.algos.rl.a3c.test_trial import fixed_rollout
+from tests.algos.rl.rollouts import fixed_rollout
 from workbench.algos.rl.ga3c.trial import GA3C
 from workbench.algos.rl.learner import DivergenceError
 from workbench.algos.rl.loss import actor_critic_loss

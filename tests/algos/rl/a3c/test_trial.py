@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 import torch
 
-from tests.algos.rl.ba3c.gangs import fixed_rollout
+from tests.algos.rl.rollouts import fixed_rollout
 from tests.support import silent
 from workbench.algos.rl.a3c.trial import A3C
 from workbench.algos.rl.ga3c.trial import GA3C

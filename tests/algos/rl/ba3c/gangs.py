@@ -6,6 +6,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from tests.algos.rl.rollouts import fixed_rollout
 from tests.support import silent
 from workbench.algos.rl.ba3c.connection import Connection, Listener, connect
 from workbench.algos.rl.ba3c.exchange import flat
@@ -66,17 +67,6 @@ def train(ranks: Sequence[BA3CTrial], progress=silent):
     if failures:
         raise failures[0]
     return metrics
-
-
-def fixed_rollout(game, batch=24, seed=0) -> Rollout:
-    """Experiences that nobody played."""
-    rng = np.random.default_rng(seed)
-    if game.atari:
-        obs = rng.integers(0, 256, (batch, *game.obs_shape), dtype=np.uint8)
-    else:
-        obs = rng.normal(size=(batch, *game.obs_shape)).astype(np.float32)
-    actions = rng.integers(0, game.n_actions, batch)
-    return Rollout(obs, actions, rng.normal(size=batch).astype(np.float32), np.zeros(batch, np.int64))
 
 
 def part(rollout: Rollout, rank: int, n_ranks: int) -> Rollout:

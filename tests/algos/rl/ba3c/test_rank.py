@@ -6,7 +6,9 @@ from types import SimpleNamespace
 import numpy as np
 import pytest
 
-from tests.algos.rl.ba3c.gangs import CARTPOLE, Fed, cartpole, close, fixed_rollout, ranks_of, silent, train, weights
+from tests.algos.rl.ba3c.gangs import CARTPOLE, Fed, cartpole, close, ranks_of, train, weights
+from tests.algos.rl.rollouts import fixed_rollout
+from tests.support import silent
 from workbench.algos.rl.a3c.trial import A3C
 from workbench.algos.rl.ba3c.exchange import MAX_LAG, N_STATS, Stats, flat
 from workbench.algos.rl.ba3c.local_gang import LocalGang

@@ -12,7 +12,8 @@ import torch
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tests.algos.rl.ba3c.gangs import Fed, nothing, ranks_of, silent, train
+from tests.algos.rl.ba3c.gangs import Fed, nothing, ranks_of, train
+from tests.support import silent
 from workbench.algos.rl.ba3c.connection import connect, receive
 from workbench.algos.rl.ba3c.exchange import flat
 from workbench.algos.rl.ba3c.peers import Peers

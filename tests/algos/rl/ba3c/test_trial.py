@@ -4,7 +4,8 @@ import numpy as np
 import pytest
 import torch
 
-from tests.algos.rl.ba3c.gangs import AHEAD, CARTPOLE, SHARDED, cartpole, close, ranks_of, silent, train
+from tests.algos.rl.ba3c.gangs import AHEAD, CARTPOLE, SHARDED, cartpole, close, ranks_of, train
+from tests.support import silent
 from workbench.algos.rl.ba3c.trial import BA3C
 from workbench.algos.rl.checkpoint import load_agent
 from workbench.algos.rl.envs import make_agents

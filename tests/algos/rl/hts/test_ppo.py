@@ -8,7 +8,7 @@ import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from tests.algos.rl.ba3c.gangs import fixed_rollout
+from tests.algos.rl.rollouts import fixed_rollout
 from workbench.algos.rl.ga3c.trial import GA3C
 from workbench.algos.rl.hts.ppo import clipped_loss, proximal_update
 from workbench.algos.rl.loss import actor_critic_loss
