@@ -238,7 +238,7 @@ class Attempts:
             if slot.trial is not None:
                 attempt = self._attempts[slot.trial]
                 cancels += self.attempt_lost(attempt, "crash", "the connection to the cluster broke", now, counts=False)
-            self.slot_lost(slot, now)
+            self.slot_lost(slot, now)  # it gives nothing to cancel: what was under way there is lost already
         return cancels
 
     def sign(self, attempt: Attempt, now: float, rank: int = 0, data: Mapping[str, Any] | None = None) -> None:

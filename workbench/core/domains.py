@@ -210,8 +210,8 @@ def written(value: object) -> bool:
 
 def on_step(domain: Domain, value: Any) -> Any:
     """Give a value as its domain itself writes it: 0.3 may be the 0.30000000000000004 that three steps of 0.1 make."""
-    if isinstance(domain, Choice) and domain.contains(value):
-        return domain.own(value)
+    if isinstance(domain, Choice):
+        return value if (own := domain.own(value)) is None else own
     if isinstance(domain, _Range) and domain.step is not None and domain.contains(value):
         return domain._on_step(value)
     return value
@@ -222,6 +222,7 @@ def real_ends(domain: Domain) -> tuple[float, float]:
 
     They lie half a step beyond the range's own, which would be drawn half as often as other values otherwise.
     """
+    # of a range the same as its grid gives, but every draw of `LogUniform` asks
     ends = (domain.low, domain._on_step(domain.high)) if isinstance(domain, _Range) else domain.grid(2)
     low, high = float(ends[0]), float(ends[-1])
     half = (getattr(domain, "step", None) or 0.0) / 2

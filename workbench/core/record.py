@@ -129,13 +129,6 @@ def is_made_by_name(spec: Mapping[str, Any]) -> bool:
     return own_classes(trainable) in ([], [trainable["kind"]]) and not own_classes({**spec, "trainable": {}})
 
 
-def _version(package: str) -> str | None:
-    try:
-        return importlib.metadata.version(package)
-    except importlib.metadata.PackageNotFoundError:
-        return None
-
-
 def space_of_record(spec: Mapping[str, Any]) -> Space | None:
     """Find a recorded study's space, without its constraint; ``None`` where there is none that can be read."""
     holder = spec.get("scheduler")
@@ -144,4 +137,11 @@ def space_of_record(spec: Mapping[str, Any]) -> Space | None:
     try:
         return Space.from_json({name: entry for name, entry in holder["space"].items() if "kind" not in entry})  # type: ignore[index]
     except (WorkbenchError, TypeError, AttributeError):
+        return None
+
+
+def _version(package: str) -> str | None:
+    try:
+        return importlib.metadata.version(package)
+    except importlib.metadata.PackageNotFoundError:
         return None

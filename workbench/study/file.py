@@ -121,9 +121,11 @@ def study_from(table: Mapping[str, Any], **overrides: Any) -> Study:
     seed = plain_seed(settings.get("seed", 0))
     described = {"kind": "random", **_table(table, "searcher", {})}
     trainable = trainable_from(_table(table, "trainable"))
-    if settings.get("client") is None and "nodes" not in settings:
-        settings["nodes"] = nodes_here(trainable, settings.get("gpus_per_slot"))
-    nodes = settings["nodes"] if settings.get("client") is None else None
+    nodes = None
+    if settings.get("client") is None:
+        if "nodes" not in settings:  # those that are told count no GPUs
+            settings["nodes"] = nodes_here(trainable, settings.get("gpus_per_slot"))
+        nodes = settings["nodes"]
     n_slots = max(1, nodes // ranks_needed(trainable)) if isinstance(nodes, int) else nodes  # `Study` refuses the rest
     space = _space(table["space"]) if "space" in table else None
     searcher = _built("searcher", described, SEARCHERS, space=space, seed=seed)
