@@ -158,7 +158,7 @@ def _reduce(rank: int, port: int, sock: Any, sizes: list[int], repeats: int) -> 
     if rank:
         end_without_a_word()
     torch.set_num_threads(1)
-    group, medians = AllReduce(rank, 2, HOST, (HOST, port), sock, torch.device("cpu"), 60.0), {}
+    group, medians = AllReduce(rank, 2, HOST, (HOST, port), sock, 60.0), {}
     for size in sizes:
         array, took = np.zeros(size, np.float32), []
         for _ in range(repeats + 3):

@@ -161,7 +161,7 @@ def test_a_server_that_dies_in_mid_phase_ends_it_and_the_trial_goes_on_from_its_
 
 
 def test_a_rank_that_is_lost_before_all_have_met_keeps_no_server_waiting():
-    peers = [Peers(rank, 3, 60.0, torch.device("cpu"), n_servers=2) for rank in range(2)]
+    peers = [Peers(rank, 3, 60.0, n_servers=2) for rank in range(2)]
     address = peers[0].listen("127.0.0.1")
     peers[1].join(address)
     told: dict[int, str] = {}

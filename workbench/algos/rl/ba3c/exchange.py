@@ -89,9 +89,9 @@ def open_store_socket(host: str) -> tuple[socket.socket, int]:
 
 
 class AllReduce:
-    """Averages over all ranks, with torch.distributed: gloo between CPUs, NCCL between GPUs.
+    """Averages over all ranks, with torch.distributed's gloo, also where ranks train on GPUs: several may share one.
 
-    Both reduce in a ring (or a tree) of equal shares: every rank receives, sums and hands on 1/n of the gradient and
+    It reduces in a ring (or a tree) of equal shares: every rank receives, sums and hands on 1/n of the gradient and
     then gathers the other shares. That is a parameter server with as many shards as ranks, without its bottleneck.
 
     Parameters
@@ -103,7 +103,6 @@ class AllReduce:
         Where rank 0's store listens.
     master : socket, optional
         Rank 0's: what it listens with.
-    device : torch.device
     timeout_s : float
         Longest wait for the others.
     """
@@ -115,23 +114,22 @@ class AllReduce:
         host: str,
         store: tuple[str, int],
         master: socket.socket | None,
-        device: torch.device,
         timeout_s: float,
     ) -> None:
-        self._device, self._options = device, dist.AllreduceOptions()
+        self._options = dist.AllreduceOptions()
         self._options.timeout = timedelta(seconds=timeout_s)
         limit = timedelta(seconds=min(timeout_s, _MEET_S))
         fd = {} if master is None else {"master_listen_fd": master.detach()}
         where = (*store, n_ranks, rank == 0)
         try:
             met = dist.TCPStore(*where, timeout=limit, wait_for_workers=False, **fd)
-            self._group: Any = _process_group(met, rank, n_ranks, host, device, limit)
+            self._group: Any = _process_group(met, rank, n_ranks, host, limit)
         except RuntimeError as err:
             raise PeerLost(f"the process group did not come about: {first_line(err)}") from None
 
     def sum(self, array: np.ndarray, alive: Alive) -> np.ndarray:
         """Return the sum over ranks, the same bits on every rank; `alive` is called while others are awaited."""
-        tensor = torch.from_numpy(array).to(self._device)
+        tensor = torch.from_numpy(array)
         done = threading.Event()
         try:
             work = self._group.allreduce([tensor], self._options)
@@ -141,20 +139,15 @@ class AllReduce:
             work.wait()
         except RuntimeError as err:
             raise PeerLost(f"a rank was lost in the all-reduce: {first_line(err)}") from None
-        return tensor.cpu().numpy()
+        return tensor.numpy()
 
     def close(self) -> None:
         """Part; the others' pending sums fail."""
         self._group = None
 
 
-def _process_group(store: Any, rank: int, n_ranks: int, host: str, device: torch.device, limit: timedelta) -> Any:
+def _process_group(store: Any, rank: int, n_ranks: int, host: str, limit: timedelta) -> Any:
     """Make a group of this trial's own: torch's global one would tie together what lives in one process."""
-    if device.type == "cuda":
-        torch.cuda.set_device(device)
-        options = dist.ProcessGroupNCCL.Options()
-        options._timeout = limit
-        return dist.ProcessGroupNCCL(store, rank, n_ranks, options)
     gloo = dist.ProcessGroupGloo._Options()
     gloo._devices = [dist.ProcessGroupGloo.create_device(hostname=host)]  # by itself it may take another network
     gloo._timeout = limit

@@ -9,7 +9,6 @@ from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
-import torch
 from torch import Tensor
 
 from workbench.algos.rl.ba3c.connection import Alive, Connection, Listener, connect, receive
@@ -25,8 +24,6 @@ class Peers:
     rank, n_ranks : int
     timeout_s : float
         Longest wait for another rank.
-    device : torch.device
-        Where gradients are averaged.
     n_servers : int
         Ranks 0, 1, … that serve.
 
@@ -42,13 +39,12 @@ class Peers:
         Rank 0's to servers 1, 2, …; such a server's only one, to rank 0.
     """
 
-    def __init__(self, rank: int, n_ranks: int, timeout_s: float, device: torch.device, n_servers: int = 1) -> None:
+    def __init__(self, rank: int, n_ranks: int, timeout_s: float, n_servers: int = 1) -> None:
         self.rank, self.n_ranks, self.timeout_s, self.n_servers = rank, n_ranks, timeout_s, n_servers
         self.connections: list[Connection] = []
         self.servers: dict[int, Connection] = {}
         self.clients: dict[int, Connection] = {}
         self.announcements: list[Connection] = []
-        self._device = device
         self._host, self._address = "", ""
         self._listener: Listener | None = None
         self._reduce: AllReduce | None = None
@@ -146,7 +142,7 @@ class Peers:
         if store is not None:
             host = self._host if self.rank == 0 else self.connections[0].host
             where = (str(store[0]), int(store[1]))
-            self._reduce = AllReduce(self.rank, self.n_ranks, host, where, sock, self._device, self.timeout_s)
+            self._reduce = AllReduce(self.rank, self.n_ranks, host, where, sock, self.timeout_s)
         return counters
 
     def sum(self, numbers: np.ndarray, alive: Alive) -> np.ndarray:

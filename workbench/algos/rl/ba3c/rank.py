@@ -51,7 +51,7 @@ class BA3CTrial(Trial):
             self._generators = [np.random.default_rng([self.seed, 1, 0])]
         self._steps = self._finished = 0  # of all ranks, as far as updates have told
         self.player = Player(settings, self.learner, self._segments, self._report_if_due)
-        self._peers = Peers(rank, settings.n_ranks, settings.peer_timeout_s, self.learner.device, settings.n_servers)
+        self._peers = Peers(rank, settings.n_ranks, settings.peer_timeout_s, settings.n_servers)
         self._evaluations = Evaluations(
             None if rank else settings.evaluate_every,
             settings.evaluate_games,
