@@ -16,6 +16,8 @@ STICKY = Rules(max_episode_frames=60, repeat_action_probability=0.25)
 @pytest.fixture(autouse=True)
 def none_kept(monkeypatch):
     monkeypatch.setattr(emulators, "_kept", [])
+    monkeypatch.setattr(emulators, "_playing", 0)
+    monkeypatch.setattr(emulators, "_most_playing", 0)
 
 
 def played(seed, n_steps, rules=STICKY, n_envs=2, **given):
@@ -78,7 +80,20 @@ def test_few_are_kept_the_newest_and_none_that_play_on_by_themselves(monkeypatch
     emulators.keep_emulators(two := opened(2))
     assert [env for _, env in emulators._kept] == [two]  # two fill it
     emulators.keep_emulators(opened(3))
-    assert not emulators._kept
+    assert [env.num_envs for _, env in emulators._kept] == [3]  # that many have played at once
+
+
+def test_as_many_are_kept_as_have_played_at_once(monkeypatch):
+    monkeypatch.setattr(emulators, "MOST_KEPT", 1)
+    both = [opened(2), opened()]
+    for env in both:
+        emulators.keep_emulators(env)
+    assert [env for _, env in emulators._kept] == both
+    assert [opened(2), opened()] == both
+    for env in both:
+        emulators.keep_emulators(env)
+    emulators.keep_emulators(last := opened(frames=61))
+    assert [env for _, env in emulators._kept] == [both[1], last]
 
 
 def test_none_outlive_the_interpreter():
