@@ -28,6 +28,7 @@ class Frames:
     def __init__(self, n_envs: int) -> None:
         self._product = area_product()
         self._last = np.zeros((n_envs, SIDE, SIDE), _PIXEL)
+        self._all = np.arange(n_envs)
 
     def show(self, screens: np.ndarray, env_ids: np.ndarray, started: np.ndarray) -> np.ndarray:
         """Put the newest frames behind those shown before; a new game's first has black ones before it.
@@ -45,14 +46,24 @@ class Frames:
         """
         shown = self._product(torch.from_numpy(screens)).numpy().astype(_PIXEL)
         shown <<= 8 * (STACK - 1)
-        for newest, number, fresh in zip(shown, env_ids.tolist(), started.tolist(), strict=True):
-            last = self._last[number]  # one by one: indexing by arrays goes through a copy
-            if fresh:
-                last[...] = 0
-            last >>= 8
-            last |= newest
-            newest[...] = last
+        if np.array_equal(env_ids, self._all):  # in one go: every step in Python is waited for by other threads
+            if started.any():
+                self._last[started] = 0
+            _put_behind(self._last, shown)
+        else:
+            for newest, number, fresh in zip(shown, env_ids.tolist(), started.tolist(), strict=True):
+                last = self._last[number]  # one by one: indexing by arrays goes through a copy
+                if fresh:
+                    last[...] = 0
+                _put_behind(last, newest)
         return shown.view(np.uint8).reshape(len(shown), SIDE, SIDE, STACK).transpose(0, 3, 1, 2)
+
+
+def _put_behind(last: np.ndarray, newest: np.ndarray) -> None:
+    """Let the oldest frame fall out of `last` and the newest come in; `newest` then holds all four, too."""
+    last >>= 8
+    last |= newest
+    newest[...] = last
 
 
 class AreaProduct:
