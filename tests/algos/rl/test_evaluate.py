@@ -103,7 +103,7 @@ def test_a_checkpoint_gives_back_its_agent(tmp_path):
     trial.save(tmp_path)
     model, game, _ = load_agent(tmp_path)
     assert game == trial.game
-    assert all(torch.equal(a, b) for a, b in zip(model.parameters(), trial.model.parameters(), strict=True))
+    assert all(torch.equal(a, b.cpu()) for a, b in zip(model.parameters(), trial.model.parameters(), strict=True))
 
 
 def test_a_checkpoint_that_does_not_say_its_game_needs_it_said(tmp_path):

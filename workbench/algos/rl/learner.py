@@ -4,12 +4,14 @@ import threading
 from collections.abc import Sequence
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass
+from functools import partial
 from typing import Literal
 
 import numpy as np
 import torch
 from torch import Tensor
 
+from workbench.algos.rl.graphs import Graphs
 from workbench.algos.rl.loss import Loss, Reduction, actor_critic_loss
 from workbench.algos.rl.model import ActorCritic
 from workbench.algos.rl.optim import Optimizer
@@ -77,15 +79,19 @@ class Learner:
         self.updates = self.descents = 0
         self._lock = threading.Lock()
         self._streams = threading.local()
+        self._graphs = Graphs(partial(_answers, precision), device) if device.type == "cuda" else None
 
     def predict(self, obs: np.ndarray, model: ActorCritic | None = None) -> tuple[np.ndarray, np.ndarray]:
         """Return the policy, (B, n_actions), and the values, (B,), of observations (B, *obs_shape).
 
         They are those of `model`, an agent's own copy (A3C), or else of the shared weights (GA3C).
         """
-        with torch.inference_mode(), self.autocast(), self.stream(-1):
-            logits, values = (model or self.model)(self.upload(obs))
-            answer = torch.cat([torch.softmax(logits, 1), values[:, None]], 1).cpu().numpy()  # one transfer back
+        model = model or self.model
+        with torch.inference_mode():
+            if self._graphs is not None:
+                answer = self._graphs(model, obs)
+            else:
+                answer = _answers(self.precision, model, self.upload(obs)).numpy()
             return answer[:, :-1], answer[:, -1]
 
     @torch.no_grad()
@@ -94,6 +100,7 @@ class Learner:
         version = self.updates
         for own, shared in zip(model.parameters(), self.model.parameters(), strict=True):
             own.copy_(shared)
+        self.settle()
         return version
 
     def train(self, rollout: Rollout, model: ActorCritic | None = None) -> Update:
@@ -112,10 +119,11 @@ class Learner:
             Loss or gradients are NaN or infinite; the weights are left as they were.
         """
         lags = self.updates - rollout.versions
-        with self.stream(0):
+        with self.stream():
             grads, loss = self.gradients(rollout, model)
             norm = self.step(grads, float(loss.total.detach()))
-            return Update(lags, float(loss.policy), float(loss.value), float(loss.entropy), norm)
+            policy, value, entropy = torch.stack(loss[1:]).tolist()  # a GPU is waited for: the step is made
+            return Update(lags, policy, value, entropy, norm)
 
     def gradients(self, rollout: Rollout, model: ActorCritic | None = None) -> tuple[tuple[Tensor, ...], Loss]:
         """Return the loss's gradients, in the order of the parameters, and the loss; nothing is changed."""
@@ -169,7 +177,7 @@ class Learner:
 
     def autocast(self) -> torch.autocast:
         """Layers in bfloat16 if that was asked for; weights, losses and the optimiser stay in float32."""
-        return torch.autocast(self.device.type, torch.bfloat16, enabled=self.precision == "bfloat16")
+        return _autocast(self.precision, self.device)
 
     def upload(self, array: np.ndarray) -> torch.Tensor:
         """Bring an array to the device; to a GPU out of pinned memory, so that the transfer needs no processor."""
@@ -179,16 +187,29 @@ class Learner:
         return tensor.to(self.device, non_blocking=True)
 
     def settle(self) -> None:
-        """Wait for a GPU: each thread has a stream there, and others are to find the weights complete."""
+        """Wait for what this thread has asked of a GPU: others, on streams of their own, are to find the weights so."""
         if self.device.type == "cuda":
-            torch.cuda.synchronize(self.device)
+            torch.cuda.current_stream(self.device).synchronize()
+            if hasattr(self._streams, "own"):
+                self._streams.own.synchronize()
 
-    def stream(self, priority: int) -> AbstractContextManager[object]:
-        """Give each thread a CUDA stream of its own: predictions, of priority -1, do not queue behind training."""
+    def stream(self) -> AbstractContextManager[object]:
+        """Give each thread that trains a CUDA stream of its own: predictions do not queue behind it."""
         if self.device.type != "cuda":
             return nullcontext()
         if not hasattr(self._streams, "own"):
-            self._streams.own = torch.cuda.Stream(self.device, priority=priority)  # type: ignore[no-untyped-call]
+            self._streams.own = torch.cuda.Stream(self.device)  # type: ignore[no-untyped-call]
             # the weights were made on the default stream
             self._streams.own.wait_stream(torch.cuda.default_stream(self.device))
         return torch.cuda.stream(self._streams.own)
+
+
+def _answers(precision: Precision, model: ActorCritic, obs: Tensor) -> Tensor:
+    """Give policies and values side by side, (B, n_actions + 1)."""
+    with _autocast(precision, obs.device):
+        logits, values = model(obs)
+        return torch.cat([torch.softmax(logits, 1), values[:, None]], 1)
+
+
+def _autocast(precision: Precision, device: torch.device) -> torch.autocast:
+    return torch.autocast(device.type, torch.bfloat16, enabled=precision == "bfloat16")

@@ -140,6 +140,7 @@ class Trial(ABC):
         if self._failure is not None:
             raise RuntimeError("this trial has failed; start a new one from its last checkpoint") from self._failure
         torch.set_num_threads(self.settings.torch_threads)
+        torch.backends.cudnn.deterministic = self.settings.repeatable  # the quickest convolutions are not
         if not self._groups:
             self._open()
         self._meter, self._last, self._progress = Meter(), None, progress

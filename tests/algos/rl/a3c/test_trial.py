@@ -108,7 +108,7 @@ def test_a_checkpoint_passes_between_the_two_systems(tmp_path):
     asynchronous.train_phase(silent)
     asynchronous.save(tmp_path)
     asynchronous.close()
-    other = GA3C(game="CartPole-v1")({}, 1)
+    other = GA3C(game="CartPole-v1", device="cpu")({}, 1)
     other.load(tmp_path)
     assert other.learner.updates == asynchronous.learner.updates
     assert all(

@@ -67,7 +67,7 @@ def test_pong_in_colour_trains_saves_and_plays(tmp_path):
     trial.save(tmp_path)
     model, game, _ = load_agent(tmp_path)
     assert game.obs_shape == (12, 84, 84)
-    assert all(torch.equal(a, b) for a, b in zip(model.parameters(), trial.model.parameters(), strict=True))
+    assert all(torch.equal(a, b.cpu()) for a, b in zip(model.parameters(), trial.model.parameters(), strict=True))
     trial.close()
 
 

@@ -35,7 +35,7 @@ def weights(model):
 
 
 def equal(ones, others):
-    return all(torch.equal(a, b) for a, b in zip(ones, others, strict=True))
+    return all(torch.equal(a.cpu(), b.cpu()) for a, b in zip(ones, others, strict=True))
 
 
 @pytest.fixture(autouse=True)

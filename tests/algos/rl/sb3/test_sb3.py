@@ -160,7 +160,7 @@ def same_games(factory, seed, frames):
     """Learn the same frames by one plain call of SB3's `learn`."""
     arguments = factory.arguments()
     env = DummyVecEnv([lambda: gymnasium.make(factory.env)] * factory.n_envs)
-    plain = settings_module.algorithm_class(factory.algorithm)("MlpPolicy", env, seed=seed, device="cpu", **arguments)
+    plain = settings_module.algorithm_class(factory.algorithm)("MlpPolicy", env, seed=seed, device="auto", **arguments)
     return plain.learn(frames)
 
 

@@ -88,7 +88,7 @@ def proximal_update(
     parts = min(n_minibatches, max(1, len(rollout) // 2))
     shuffled = (part for _ in range(n_epochs) for part in np.array_split(generator.permutation(len(rollout)), parts))
     sums = np.zeros(4)
-    with learner.stream(0):
+    with learner.stream():
         columns = (rollout.obs, rollout.actions, rollout.returns, advantages, log_probs)
         batch = [learner.upload(column) for column in columns]
         for part in shuffled:
