@@ -46,7 +46,7 @@ EXPERIMENTS: list[Experiment[Any]] = [
         shows="GA3C, Table 2 where there is a GPU: speed and utilisation by network, batch, threads and trials at once",
         source="measured",
         run=on_device,
-        scales={"minutes": OnDevice(4), "hours": OnDevice(60), "paper": OnDevice(600)},
+        scales={"minutes": OnDevice(3), "hours": OnDevice(60), "paper": OnDevice(600)},
     ),
     Experiment(
         "ga3c-sweeps",
