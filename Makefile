@@ -73,7 +73,7 @@ bench: .venv/.bench ## every benchmark, each printing JSON
 # where torch for CUDA is another Python's: make gpu GPU_PYTHON=python3
 GPU_PYTHON ?= $(BIN)/python
 gpu: $(if $(filter $(BIN)/python,$(GPU_PYTHON)),.venv/.installed) ## on a machine with a GPU: what needs one, tested, measured, kept in data/
-	$(GPU_PYTHON) -m pytest -q tests/algos/rl/test_learner.py tests/algos/rl/test_equal_gradients.py tests/cluster/test_gpus.py
+	$(GPU_PYTHON) -m pytest -q -n 8 -m 'not slow' tests/algos/rl tests/cluster/test_gpus.py
 	$(GPU_PYTHON) -m workbench reproduce ga3c-gpu --out $(or $(OUT),data)
 
 .venv/.clusters: .venv/.installed requirements-clusters.lock

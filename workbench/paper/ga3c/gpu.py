@@ -17,6 +17,8 @@ from multiprocessing import get_context
 from threading import BrokenBarrierError
 from typing import Any
 
+import torch
+
 from workbench.algos.rl.a3c.trial import A3C
 from workbench.algos.rl.ga3c.trial import GA3C
 from workbench.algos.rl.meter import play_for
@@ -62,9 +64,9 @@ def on_device(settings: OnDevice) -> Rows:
     rows
         One a measurement: part (sweep, table or packing), system, network, agents (of a trial), least_batch, threads,
         trials (at once), pps (predictions a second, of all trials), pps_low and pps_high (of one trial), tps,
-        utilisation (% of the GPU's time, mean; NaN without one), memory_mib (of the GPU, most), device. A3C runs on the
-        processor, as in the paper. The recommended number of trials a GPU is that of the packing's row with the most
-        pps.
+        utilisation (% of the GPU's time, mean; NaN without one), memory_mib (of the GPU, most), device (its name). A3C
+        runs on the processor, as in the paper. The recommended number of trials a GPU is that of the packing's row with
+        the most pps.
     """
     with _players(1) as players:
         sweep = [
@@ -170,9 +172,10 @@ def _play(kind: type[GA3C] | type[A3C], given: dict[str, Any], seed: int, second
         raise
     _all_up.wait()
     rates = play_for(trial, seconds)
-    device = str(trial.learner.device)
+    device = trial.learner.device
+    name = torch.cuda.get_device_name(device) if device.type == "cuda" else str(device)
     trial.close()
-    return {"pps": rates["pps"], "tps": rates["tps"], "device": device}
+    return {"pps": rates["pps"], "tps": rates["tps"], "device": name}
 
 
 def _read(seconds: float) -> Sequence[tuple[float, float]]:
