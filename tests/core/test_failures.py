@@ -145,6 +145,15 @@ def test_the_place_is_the_last_line_of_the_users_own_code() -> None:
     assert place_of(ValueError("never raised")) == ""
 
 
+@pytest.mark.parametrize("folder", ["site-packages", "dist-packages"])
+def test_the_place_of_what_an_installed_package_raises_is_the_line_that_called_it(folder) -> None:
+    scope: dict[str, object] = {}
+    exec(compile("def fails():\n    raise ValueError", f"/there/{folder}/package/part.py", "exec"), scope)
+    with pytest.raises(ValueError) as told:  # noqa: PT011
+        scope["fails"]()
+    assert place_of(told.value).startswith("test_failures.py:")
+
+
 @pytest.mark.parametrize(
     ("options", "more", "stops"),
     [([], "", True), (["--no-fail-fast"], "", False), ([], "fail_fast = false", False)],

@@ -15,6 +15,7 @@ _FEWEST = 3  # failures that are alike, before a study stops by itself
 _RANK = re.compile(r"^rank \d+ of \d+: ")
 _PLACED = re.compile(r"(\w+).* \(([^()]*:\d+ in [^()]*)\)", re.DOTALL)
 _NUMBER = re.compile(r"0x[0-9a-f]+|\d+(?:\.\d+)?")
+_INSTALLED = re.compile(r"[\\/](?:site|dist)-packages[\\/]")  # Debian's own are in dist-packages
 _NOT_THE_USERS = tuple(
     {str(Path(__file__).parents[1]), *(sysconfig.get_path(name) for name in ("stdlib", "purelib", "platlib"))}
 )
@@ -27,7 +28,7 @@ def place_of(err: BaseException) -> str:
     """
     for frame in reversed(traceback.extract_tb(err.__traceback__)):
         name = frame.filename
-        if not name.startswith((*_NOT_THE_USERS, "<frozen")) and "site-packages" not in name:
+        if not name.startswith((*_NOT_THE_USERS, "<frozen")) and not _INSTALLED.search(name):
             return f"{_file(name)}:{frame.lineno} in {frame.name}"
     return ""
 

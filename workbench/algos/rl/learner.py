@@ -4,7 +4,7 @@ import threading
 from collections.abc import Sequence
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass
-from functools import partial
+from functools import cache, partial
 from typing import Literal
 
 import numpy as np
@@ -198,6 +198,7 @@ class Learner:
         if self.device.type != "cuda":
             return nullcontext()
         if not hasattr(self._streams, "own"):
+            _allow_streams_of_threads()
             self._streams.own = torch.cuda.Stream(self.device)  # type: ignore[no-untyped-call]
             # the weights were made on the default stream
             self._streams.own.wait_stream(torch.cuda.default_stream(self.device))
@@ -213,3 +214,10 @@ def _answers(precision: Precision, model: ActorCritic, obs: Tensor) -> Tensor:
 
 def _autocast(precision: Precision, device: torch.device) -> torch.autocast:
     return torch.autocast(device.type, torch.bfloat16, enabled=precision == "bfloat16")
+
+
+@cache
+def _allow_streams_of_threads() -> None:
+    """Have torch not warn, where it would, that the same weights are trained on several streams: that is meant."""
+    if hasattr(torch.autograd.graph, "set_warn_on_accumulate_grad_stream_mismatch"):
+        torch.autograd.graph.set_warn_on_accumulate_grad_stream_mismatch(False)
