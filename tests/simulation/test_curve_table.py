@@ -120,6 +120,14 @@ def test_a_bad_second_table_is_refused(written, configs, error) -> None:
         read_table(written(rows()), written(pd.DataFrame(configs), "configs.csv"))
 
 
+def test_a_column_is_there_once(written) -> None:
+    configs = pd.DataFrame({"config_id": ["a", "b"], "lr": [0.1, 0.2]})
+    with pytest.raises(InvalidInput, match=r"configs\.csv and the curves both have a column 'lr'"):
+        read_table(written(rows(lr=0.1)), written(configs, "configs.csv"))
+    with pytest.raises(InvalidInput, match="has a column 'score' already: 'return' cannot stand for it"):
+        read_table(written(rows(**{"return": 0.0})), columns={"score": "return"})
+
+
 def changed(row, column, value) -> pd.DataFrame:
     frame = rows(lr=[0.1] * 6 + [0.2] * 6).astype({"score": object, "lr": object, "step": object})
     frame.loc[row - 1, column] = value
