@@ -3,6 +3,7 @@
 import pandas as pd
 import pytest
 
+from tests.support import SPACE
 from workbench.core.errors import InvalidInput, SchedulerError
 from workbench.simulation.curve_table import TableCurves, read_table
 from workbench.simulation.sources import read_curves
@@ -104,6 +105,25 @@ def test_a_second_table_adds_the_hyperparameters(written) -> None:
     configs = pd.DataFrame({"config_id": ["b", "c", "a"], "lr": [2.0, 3.0, 1.0]})
     table = read_table(written(rows()), written(configs, "configs.csv"))
     assert table.configs == [{"config_id": "a", "lr": 1.0}, {"config_id": "b", "lr": 2.0}]
+
+
+def test_what_was_written_anew_is_read_anew(written) -> None:
+    """As in a notebook, which lives on; what has stayed as it was is read once."""
+
+    def found():
+        curves = {"kind": "table", "path": str(path), "configs": str(configs)}
+        costs = {"kind": "synthetic", "n_phases": 1, "cost_table": str(cost)}
+        return read_curves(curves, None).table, read_curves(costs, SPACE).model(0).cost
+
+    configs = written(pd.DataFrame({"config_id": ["a", "b"], "lr": [1.0, 2.0]}), "configs.csv")
+    path, cost = written(rows()), written(pd.DataFrame({"t_max": [1, 2], "wall_s": [1.0, 3.0]}), "cost.csv")
+    table, costs = found()
+    assert all(again is before for again, before in zip(found(), (table, costs), strict=True))
+    written(rows(score=range(100, 112)))
+    written(pd.DataFrame({"t_max": [1, 2], "wall_s": [15.0, 5.0]}), "cost.csv")
+    assert (found()[0].scores.min(), found()[1].costs) == (100, [1.5, 0.5])
+    written(pd.DataFrame({"config_id": ["a", "b"], "lr": [10.0, 20.0]}), "configs.csv")
+    assert [config["lr"] for config in found()[0].configs] == [10.0, 20.0]
 
 
 @pytest.mark.parametrize(
