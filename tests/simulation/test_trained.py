@@ -59,15 +59,23 @@ def test_durations_are_fixed_spread_or_measured(tmp_path) -> None:
     assert simulate(scheduler, TrainedPhases(Deterministic, tmp_path, phase_s=None)).makespan > 0
 
 
+CLOSED: list[int] = []
+
+
 class Diverges(Deterministic):
     def train_phase(self, progress):
         raise FloatingPointError("loss is nan")
 
+    def close(self) -> None:
+        CLOSED.append(self.seed)
 
-def test_training_that_diverges_fails_its_trial_alone(tmp_path) -> None:
+
+def test_training_that_diverges_fails_its_trial_alone_which_is_closed(tmp_path) -> None:
+    CLOSED.clear()
     events: list = []
     simulate(FullRuns(RandomSearcher(SPACE), 2, 2), TrainedPhases(Diverges, tmp_path), events=events)
     assert [e.trial for e in events if e.kind is Kind.TRIAL_FAILED] == [0, 1]
+    assert sorted(CLOSED) == sorted(trial_seed(0, trial) for trial in (0, 1))
 
 
 class Scoreless(Deterministic):
