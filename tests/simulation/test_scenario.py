@@ -159,6 +159,9 @@ def test_seeds_and_confirmations_of_a_recorded_study_are_no_configurations(tmp_p
         for phase in range(3):
             yield Event(Kind.PHASE_STARTED, at, 4, phase, 0)
             yield Event(Kind.PHASE_ENDED, at + 1, 4, phase, 0, {"score": 99.0})
+        yield Event(Kind.RUN, at, 5, 0, data=data)  # a seed more, which runs less far
+        yield Event(Kind.PHASE_STARTED, at, 5, 0, 0)
+        yield Event(Kind.PHASE_ENDED, at + 1, 5, 0, 0, {"score": 98.0})
 
     curves = recorded(tmp_path / "kb.db", Seeded(FullRuns(SPACE, 2, 2), 2), confirmed)
     scenario = scenario_from({"curves": curves, "scheduler": {"kind": "full"}, "cluster": {"nodes": 1}})
