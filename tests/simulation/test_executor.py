@@ -71,6 +71,10 @@ def test_a_gang_is_as_slow_as_its_slowest_and_has_as_many_accidents_as_all_of_it
     for hazards in (Hazards(crash_rate=0.1), Hazards(hang_rate=0.1)):
         alone, gang = (hazards.draw(np.random.default_rng(0), n_ranks)[0] for n_ranks in (1, 4))
         assert gang == pytest.approx(alone / 4)
+        clusters = [VirtualCluster(4, hazards=hazards, n_ranks=n_ranks) for n_ranks in (1, 4)]
+        first = Attempt(Job(0, 0, {}, 0), 0, Slot(0, (0,), ("n",)), 0.0, False, 0)
+        alone, gang = (SimulatedExecutor(Steady(), cluster)._accident(first)[0] for cluster in clusters)
+        assert gang == pytest.approx(alone / 4)
 
 
 class Telling(Steady):
