@@ -25,8 +25,11 @@ from tests.cluster.test_recovery import RunsWhile
 from tests.core.test_measured import Plays, hold
 from tests.support import SPACE, Deterministic, MemoryLog, score_of, until
 from workbench.algos.search import FullRuns, HyperTrick, RandomSearcher
+from workbench.cluster.attempts import Attempt
 from workbench.cluster.checkpoints import CheckpointStore
 from workbench.cluster.dask import DaskExecutor
+from workbench.cluster.slots import Slot
+from workbench.cluster.tasks import Tasks
 from workbench.core.drive import drive
 from workbench.core.errors import InvalidInput
 from workbench.core.protocols import Job, Kind, Verdict
@@ -307,6 +310,21 @@ def test_a_trial_that_is_stopped_in_mid_phase_and_started_again_is_not_stopped_t
     (tmp_path / "go").unlink()
     events += until(executor, Kind.PHASE_ENDED)
     assert {e.kind for e in events} == {Kind.PHASE_STARTED, Kind.PROGRESS, Kind.PHASE_ENDED}
+
+
+def test_what_is_told_of_an_attempt_that_another_has_followed_comes_too_late() -> None:
+    tasks = Tasks(None, Deterministic, None, "study", 1, ended=None)  # nothing is submitted
+    slot = Slot(0, ("a",), ("node",), ("tcp://a",), ("a, first life",))
+    first, second = (Attempt(Job(3, 1, {}, 0), number, slot, 0.0, False, mark=number) for number in (0, 1))
+    for attempt in (first, second):
+        tasks.begin(attempt)
+        assert tasks.of({"trial": 3, "attempt": attempt.mark}) is attempt
+    assert tasks.of({"trial": 3, "attempt": first.mark}) is None
+    assert tasks.of({"trial": 4, "attempt": second.mark}) is None
+    assert tasks.under_way_on("a, first life") == [(second, 0)]
+    assert tasks.under_way_on("a, second life") == []
+    second.under_way = False
+    assert tasks.under_way_on("a, first life") == []
 
 
 def test_what_the_cluster_remembers_does_not_grow_with_the_phases(client, executor_of) -> None:

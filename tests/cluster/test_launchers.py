@@ -1,6 +1,8 @@
 """Clusters that a file describes: what it may hold, and what is said of what it may not."""
 
+import dask
 import pytest
+from distributed import LocalCluster
 
 from tests.support import Deterministic
 from workbench.cluster.checkpoints import CheckpointStore
@@ -42,6 +44,44 @@ def test_a_file_makes_a_cluster_that_grows_with_what_is_wanted_and_ends_with_its
         assert (tmp_path / "scratch").is_dir()
         cluster = client.cluster
     assert cluster.status.name == "closed"
+
+
+class Jobs(LocalCluster):
+    """Keeps what it was told of the jobs it would write."""
+
+    def __init__(self, job_script_prologue, job_extra_directives, **settings) -> None:
+        self.told = job_script_prologue, job_extra_directives
+        super().__init__(n_workers=0, processes=False, dashboard_address=None, **settings)
+
+
+JOBS = """\
+kind = "tests.cluster.test_launchers:Jobs"
+
+[settings]
+job_script_prologue = ["cd $SOMEWHERE"]
+job_extra_directives = ["--chdir=$SOMEWHERE", "--array=$NOWHERE_SET"]
+
+[dask]
+"distributed.worker.daemon" = false
+"""
+
+
+def test_variables_are_put_in_but_for_a_job_s_own_and_dask_is_told_while_the_cluster_is_there(
+    tmp_path, monkeypatch
+) -> None:
+    def told() -> list:
+        return [dask.config.get(f"distributed.{name}") for name in ("worker.daemon", "deploy.lost-worker-timeout")]
+
+    monkeypatch.setenv("SOMEWHERE", "/scratch")
+    before, jobs, patient = told(), tmp_path / "jobs.toml", tmp_path / "patient.toml"
+    jobs.write_text(JOBS)
+    patient.write_text(f'{JOBS}"distributed.deploy.lost-worker-timeout" = "90s"\n')
+    with cluster_client(str(jobs)) as client:
+        assert client.cluster.told == (["cd $SOMEWHERE"], ["--chdir=/scratch", "--array=$NOWHERE_SET"])
+        assert told() == [False, "60s"] != before
+    with cluster_client(str(patient)):
+        assert told() == [False, "90s"]
+    assert told() == before
 
 
 @pytest.mark.parametrize(

@@ -88,11 +88,34 @@ def how_interrupts_are_heard() -> tuple[bool, object]:
     return signal.SIGINT in signal.pthread_sigmask(signal.SIG_BLOCK, ()), signal.getsignal(signal.SIGINT)
 
 
+class _AsItComesUp:
+    """Becomes, where it arrives, whether interrupts are kept from a process that is not up yet."""
+
+    def __reduce__(self):
+        return _deaf, ()
+
+
+def _deaf() -> bool:
+    return how_interrupts_are_heard()[0]
+
+
+TOLD: list[bool] = []
+
+
+def _begin_in(folder, deaf) -> None:
+    os.chdir(folder)
+    TOLD.append(deaf)
+
+
+def _begun() -> tuple[str, list[bool]]:
+    return os.getcwd(), TOLD
+
+
 def test_they_come_up_deaf_and_hear_once_they_can_end(tmp_path) -> None:
     here, options = how_interrupts_are_heard(), sys.warnoptions.copy()
-    with process_pool(1, "spawn", os.chdir, (tmp_path,)) as pool:
+    with process_pool(1, "spawn", _begin_in, (tmp_path, _AsItComesUp())) as pool:
         assert pool.submit(how_interrupts_are_heard).result(60) == (False, signal.SIG_DFL)
-        assert pool.submit(os.getcwd).result(60) == str(tmp_path)
+        assert pool.submit(_begun).result(60) == (str(tmp_path), [True])
     assert (how_interrupts_are_heard(), sys.warnoptions) == (here, options)
 
 

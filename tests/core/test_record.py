@@ -32,6 +32,7 @@ from workbench import (
     Study,
     Uniform,
 )
+from workbench.algos.quadratic import Quadratic
 from workbench.algos.search import InformedSearcher, Seeded
 from workbench.cluster.local import local_client
 from workbench.core import record
@@ -212,16 +213,37 @@ def test_a_record_tells_the_space_whatever_draws_from_it(scheduler) -> None:
 )
 def test_a_record_without_a_space_that_can_be_read_has_none(scheduler) -> None:
     assert space_of_record({"scheduler": scheduler}) is None
+    old = [Event(Kind.STUDY_STARTED, 0.0, data={})]
+    assert in_drawn_order({"scheduler": scheduler}, old) == {"scheduler": scheduler}
 
 
-def test_a_log_of_a_grid_finds_its_order_too(tmp_path) -> None:
+def test_an_order_that_only_later_configurations_tell_is_found(tmp_path) -> None:
+    """The first two, asked for before anything is reported, would be the same in either order."""
+    space = Space({"b": Choice([0, 1]), "a": Choice([0, 1])})
+
+    def told(seed: int) -> list[bool]:
+        searcher = RandomSearcher(space, seed)
+        return [len(set(searcher.suggest(trial).values())) > 1 for trial in range(6)]
+
+    seed = next(seed for seed in range(99) if told(seed)[:2] == [False, False] and any(told(seed)))
+    study = Study("coins", FullRuns(RandomSearcher(space, seed), 6, 1), Deterministic, tmp_path / "kb.db")
+    kept(tmp_path / "kb.db", study)
+    make_old(tmp_path / "kb.db")
+    with KnowledgeBase(tmp_path / "kb.db") as kb:
+        found = in_drawn_order(kb["coins"].spec, kb["coins"].events())
+    assert list(found["scheduler"]["searcher"]["space"]) == ["b", "a"]
+
+
+def test_a_log_of_a_grid_finds_its_order_too(tmp_path, monkeypatch) -> None:
     study = Study("grid", FullRuns(GridSearcher(UNSORTED, 3), 12, 2), Deterministic, tmp_path / "kb.db")
     kept(tmp_path / "kb.db", study)
     make_old(tmp_path / "kb.db")
     with KnowledgeBase(tmp_path / "kb.db") as kb:
-        assert list(kb["grid"].spec["scheduler"]["searcher"]["space"]) == sorted(UNSORTED)
-        found = in_drawn_order(kb["grid"].spec, kb["grid"].events())
-    assert list(found["scheduler"]["searcher"]["space"]) == list(UNSORTED)
+        spec, events = kb["grid"].spec, kb["grid"].events()
+    assert list(spec["scheduler"]["searcher"]["space"]) == sorted(UNSORTED)
+    for most, order in ((len(UNSORTED), list(UNSORTED)), (len(UNSORTED) - 1, sorted(UNSORTED))):
+        monkeypatch.setattr("workbench.core.resume._MOST_PERMUTED", most)
+        assert list(in_drawn_order(spec, events)["scheduler"]["searcher"]["space"]) == order
 
 
 # -- a study of one's own -------------------------------------------------------------------------------------
@@ -272,6 +294,19 @@ def test_settings_that_nothing_read_are_passed_over_in_a_log_and_refused_in_a_st
     assert ledger.at == events[-1].at
     with pytest.raises(InvalidInput, match=f"unknown setting of trainable '{kind}' '{next(iter(dropped))}'"):
         study_from({**table, "trainable": table["trainable"] | dropped})
+
+
+def test_a_setting_of_a_trainable_that_is_new_since_stood_at_its_default() -> None:
+    scheduler = FullRuns(RandomSearcher(UNSORTED), 2, 1)
+
+    def spec(trainable) -> dict:
+        return {"scheduler": describe(scheduler, REGISTRY), "trainable": describe(trainable, REGISTRY), "seed": 0}
+
+    recorded = spec(Quadratic())
+    del recorded["trainable"]["learning_rate"]
+    assert len(take_up("old", scheduler, spec(Quadratic()), recorded, [])[1]) == 0
+    with pytest.raises(StudyError, match=r"its trainable had a setting 'learning_rate', which stood at 0\.02 then"):
+        take_up("old", scheduler, spec(Quadratic(learning_rate=0.5)), recorded, [])
 
 
 def test_a_class_of_ones_own_is_resumed_from_python_and_the_refusal_says_how(study) -> None:

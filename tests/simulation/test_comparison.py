@@ -96,6 +96,8 @@ def test_the_bias_towards_the_early_is_the_same_whatever_the_processes(small) ->
     one, two = (arrival_bias(unrelated, "hypertrick", 30, 3, processes=n) for n in (1, 2))
     assert one.equals(two)
     assert one["share_run"].iloc[0] > one["share_run"].iloc[-1]
+    whole = arrival_bias(unrelated, "all", 2, 3)  # of a scheduler that stops nobody
+    assert whole.to_numpy().tolist() == [[group, 1, 1, 1] for group in (1, 2, 3)]
 
 
 def test_hypertrick_is_faster_than_running_everything_and_finds_less(small) -> None:
@@ -123,6 +125,28 @@ def test_a_scheduler_all_of_whose_trials_fail_has_no_regret_and_ends_no_comparis
 def test_a_regret_is_read_at_the_moment_it_is_told_of(small) -> None:
     found = compare(small, 2)
     falls = np.tile(100.0 - np.arange(1, 101), (2, 1))  # after k hundredths of the time: 100 - k
-    shown = replace(found, regret={"hypertrick": falls, "all": falls})
+    half = np.full((2, 100), 0.5)
+    shown = replace(found, regret={"hypertrick": falls, "all": falls}, busy={"hypertrick": half, "all": half})
     assert [shown.regret_at("all", share).value for share in (0.1, 0.25, 0.5, 0.9, 1.0)] == [90, 75, 50, 10, 0]
     assert found.regret["all"].shape == (2, 100)
+    longest = np.maximum(found.values["all", "makespan"], found.values["hypertrick", "makespan"])
+    assert found.grid[:, [0, 49, 99]] == pytest.approx(np.outer(longest, [0.01, 0.5, 1.0]))
+    over_time = shown.over_time("regret", ["all"])
+    assert over_time["share_of_time"].tolist() == pytest.approx(np.arange(1, 101) / 100)
+    assert over_time["at"].tolist() == pytest.approx(found.grid.mean(axis=0))  # of two the median
+    assert over_time["median"].tolist() == falls[0].tolist()
+    assert set(shown.over_time("occupancy", ["all"])["median"]) == {0.5}
+
+
+def test_regret_is_what_is_left_of_the_best_that_could_be_found(small) -> None:
+    """Before the first report the worst score stands that any of the schedulers has seen."""
+    few = {f"of {n}": {"kind": "hypertrick", "n_trials": n} for n in (3, 9)}
+    scenario = replace(small, schedulers=few, seed=5)
+    repetition, found = scenario.repetition(), compare(scenario, 1)
+    outcomes = {label: repetition.run(label) for label in few}
+    best, worst = repetition.best_possible(), min(outcome.scores.min() for outcome in outcomes.values())
+    assert best > max(outcome.best_score for outcome in outcomes.values())  # nobody has found it
+    for label, outcome in outcomes.items():
+        found_by = outcome.best_by(found.grid[0])
+        assert found_by[0] == -np.inf
+        assert found.regret[label][0] == pytest.approx(best - np.maximum(found_by, worst))

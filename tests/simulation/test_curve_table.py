@@ -3,6 +3,7 @@
 import pandas as pd
 import pytest
 
+from tests.support import SPACE
 from workbench.core.errors import InvalidInput, SchedulerError
 from workbench.simulation.curve_table import TableCurves, read_table
 from workbench.simulation.sources import read_curves
@@ -106,6 +107,25 @@ def test_a_second_table_adds_the_hyperparameters(written) -> None:
     assert table.configs == [{"config_id": "a", "lr": 1.0}, {"config_id": "b", "lr": 2.0}]
 
 
+def test_what_was_written_anew_is_read_anew(written) -> None:
+    """As in a notebook, which lives on; what has stayed as it was is read once."""
+
+    def found():
+        curves = {"kind": "table", "path": str(path), "configs": str(configs)}
+        costs = {"kind": "synthetic", "n_phases": 1, "cost_table": str(cost)}
+        return read_curves(curves, None).table, read_curves(costs, SPACE).model(0).cost
+
+    configs = written(pd.DataFrame({"config_id": ["a", "b"], "lr": [1.0, 2.0]}), "configs.csv")
+    path, cost = written(rows()), written(pd.DataFrame({"t_max": [1, 2], "wall_s": [1.0, 3.0]}), "cost.csv")
+    table, costs = found()
+    assert all(again is before for again, before in zip(found(), (table, costs), strict=True))
+    written(rows(score=range(100, 112)))
+    written(pd.DataFrame({"t_max": [1, 2], "wall_s": [15.0, 5.0]}), "cost.csv")
+    assert (found()[0].scores.min(), found()[1].costs) == (100, [1.5, 0.5])
+    written(pd.DataFrame({"config_id": ["a", "b"], "lr": [10.0, 20.0]}), "configs.csv")
+    assert [config["lr"] for config in found()[0].configs] == [10.0, 20.0]
+
+
 @pytest.mark.parametrize(
     ("configs", "error"),
     [
@@ -118,6 +138,14 @@ def test_a_second_table_adds_the_hyperparameters(written) -> None:
 def test_a_bad_second_table_is_refused(written, configs, error) -> None:
     with pytest.raises(InvalidInput, match=error):
         read_table(written(rows()), written(pd.DataFrame(configs), "configs.csv"))
+
+
+def test_a_column_is_there_once(written) -> None:
+    configs = pd.DataFrame({"config_id": ["a", "b"], "lr": [0.1, 0.2]})
+    with pytest.raises(InvalidInput, match=r"configs\.csv and the curves both have a column 'lr'"):
+        read_table(written(rows(lr=0.1)), written(configs, "configs.csv"))
+    with pytest.raises(InvalidInput, match="has a column 'score' already: 'return' cannot stand for it"):
+        read_table(written(rows(**{"return": 0.0})), columns={"score": "return"})
 
 
 def changed(row, column, value) -> pd.DataFrame:

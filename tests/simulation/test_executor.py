@@ -66,8 +66,14 @@ def test_coming_back_from_a_pause_costs_the_switch() -> None:
 
 def test_a_gang_is_as_slow_as_its_slowest_and_has_as_many_accidents_as_all_of_its_workers() -> None:
     assert VirtualCluster(4, speeds=[1.0, 2.0, 4.0, 0.5], n_ranks=2).slot_speeds() == [1.0, 0.5]
+    assert VirtualCluster(3, speeds=[1.0, 2.0, 4.0], n_ranks=2).slot_speeds() == [1.0]  # the third is left over
+    assert VirtualCluster(2, slots_per_node=2, n_ranks=4).n_slots == 1
     for hazards in (Hazards(crash_rate=0.1), Hazards(hang_rate=0.1)):
         alone, gang = (hazards.draw(np.random.default_rng(0), n_ranks)[0] for n_ranks in (1, 4))
+        assert gang == pytest.approx(alone / 4)
+        clusters = [VirtualCluster(4, hazards=hazards, n_ranks=n_ranks) for n_ranks in (1, 4)]
+        first = Attempt(Job(0, 0, {}, 0), 0, Slot(0, (0,), ("n",)), 0.0, False, 0)
+        alone, gang = (SimulatedExecutor(Steady(), cluster)._accident(first)[0] for cluster in clusters)
         assert gang == pytest.approx(alone / 4)
 
 
@@ -105,6 +111,11 @@ def test_an_attempt_that_is_lost_has_told_what_came_until_then(monkeypatch, what
     assert [e.at for e in events if e.kind is Kind.TRIAL_FAILED] == [found_s - 5.0 + lasts]
 
 
+def test_drawn_speeds_are_as_unequal_as_was_asked_for() -> None:
+    logarithms = np.log(VirtualCluster(4000, speed_spread=0.3).node_speeds())
+    assert (logarithms.mean(), logarithms.std()) == pytest.approx((0.0, 0.3), abs=0.02)
+
+
 def test_slots_of_a_node_share_its_name() -> None:
     executor = SimulatedExecutor(Steady(), VirtualCluster(2, slots_per_node=2, speeds=[1.0, 3.0]))
     executor.open(0.0)
@@ -112,6 +123,23 @@ def test_slots_of_a_node_share_its_name() -> None:
     executor.start(Job(0, 0, {}, 0))
     joined = [e for e in executor.wait() if e.kind is Kind.SLOT_JOINED]
     assert [e.data["node"] for e in joined] == ["node-0", "node-0", "node-1", "node-1"]
+    gangs = SimulatedExecutor(Steady(), VirtualCluster(3, slots_per_node=2, n_ranks=3))
+    gangs.open(0.0)
+    assert [e.data["node"] for e in gangs.wait()] == ["node-0+node-1", "node-1+node-2"]
+
+
+def test_of_a_trial_that_was_dropped_nothing_happens_and_the_others_end_in_their_order() -> None:
+    class Takes:
+        def phase(self, trial, phase, config, seed):
+            return (1.0, 5.0, 2.0, 6.0, 7.0, 3.0, 4.0)[trial], 0.0
+
+    executor = SimulatedExecutor(Takes(), VirtualCluster(7))
+    executor.open(0.0)
+    for trial in range(7):
+        executor.start(Job(trial, 0, {}, 0))
+    executor.drop(0)
+    ended = [(e.trial, e.at) for _ in range(6) for e in executor.wait() if e.kind is Kind.PHASE_ENDED]
+    assert ended == [(2, 2.0), (5, 3.0), (6, 4.0), (1, 5.0), (3, 6.0), (4, 7.0)]
 
 
 def test_a_bound_trial_takes_its_slot_if_that_is_free() -> None:
@@ -240,6 +268,7 @@ def test_the_completion_rate_of_hypertrick_is_that_of_eq_9_when_scores_are_stati
         {"nodes": 1, "speeds": [1.0], "speed_spread": 0.1},
         {"speed_spread": -1},
         {"slots_per_node": 0},
+        {"nodes": 2, "slots_per_node": 2, "n_ranks": 5},
     ],
 )
 def test_senseless_clusters_are_refused(bad) -> None:

@@ -165,6 +165,8 @@ def test_a_comparison_by_hand(tmp_path) -> None:
     assert [found.spent[label].tolist() for label in schedulers] == [[1, 1], [1, 1], [2, 2]]
     assert [found.mean("mean", share).value for share in (0.1, 0.75, None)] == [1, 2, 0]
     assert [found.difference("mean", "latest", share).value for share in (0.1, 0.75, None)] == [0, 2, 0]
+    two = replace(drawn, cluster=replace(drawn.cluster, nodes=2, speeds=[1.0, 0.5]))  # the second takes 8 s
+    assert compare_held_out(two, 1, shares=(0.25,)).spent["latest"] == [8 * 1.5 / 8]
     cut = compare_held_out(drawn, 1, shares=(0.25,), to_end=False)
     assert [values["latest"].tolist() for values in (cut.regret, cut.claimed, cut.worth, cut.spent)] == [
         [[2, 2]],

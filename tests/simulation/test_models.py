@@ -83,6 +83,15 @@ def test_a_curve_by_hand() -> None:
     best = {"lr": 1e-4 * 100**lr, "gamma": 1.0 + 2.0 * gamma}
     told = [model.phase(0, phase, best, 0) for phase in range(4)]
     assert told == [pytest.approx((20 * np.exp(0.5), 1 - np.exp(-5 * (phase + 1) / 4))) for phase in range(4)]
+    late = SyntheticCurves(space, 4, crossing=1.0, **usual)  # learns nothing in the first 70 % of them
+    learnt = [late.phase(0, phase, best, 0)[1] for phase in range(4)]
+    assert learnt == pytest.approx([0, 0, 1 - np.exp(-5 * 0.05), 1 - np.exp(-5 * 0.3)])
+    off = {"lr": best["lr"] * 100**0.14, "gamma": best["gamma"] - 2.0 * 0.14}  # a fifth of 0.7 off in each
+    assert model.phase(0, 3, off, 0) == pytest.approx((20 * np.exp(0.3), 0.8 * (1 - np.exp(-5))))
+    noisy = SyntheticCurves(space, 4000, luck=0.0, noise=0.2, cost_noise=0.3)
+    durations, scores = np.array([noisy.phase(0, phase, best, 0) for phase in range(4000)]).T
+    off_by = scores - (1 - np.exp(-5 * np.arange(1, 4001) / 4000))
+    assert (off_by.std(), np.log(durations).std()) == pytest.approx((0.2, 0.3), abs=0.02)
     with pytest.raises(SchedulerError, match="phase 4 was asked for, the synthetic curves have 4"):
         model.phase(0, 4, best, 0)
     lucky = SyntheticCurves(space, 4, **{**usual, "luck": 1.0})  # no hyperparameter has a say

@@ -107,16 +107,43 @@ def test_a_copy_is_brought_up_from_a_checkpoint_if_its_parent_has_one(nodes, mak
     assert simulate(Copies(), Even(), cluster, events=events).makespan == makespan
 
 
-class SaysNothingOfFailures(Odd):
-    """Has no decision for a trial that has failed."""
+class NamesSlots(Odd):
+    """The second is to run on slot 1, the third on slot 4, the last on slot 0, which the first holds."""
 
-    def tell(self, report):
-        return {} if report.failed else super().tell(report)
+    n_phases, n_trials = 1, 5
+
+    def ask(self):
+        self.asked += 1
+        return Run(self.asked - 1, {}, slot=(None, 1, 4, None, 0)[self.asked - 1]) if self.asked <= 5 else None
 
 
 @pytest.mark.parametrize("events", [None, []])
-def test_a_failed_trial_is_over_whether_or_not_its_scheduler_says_so(events) -> None:
-    assert simulate(SaysNothingOfFailures(), SomeDiverge(0, 1.0), VirtualCluster(2), events=events).trials == 2
+def test_a_trial_runs_on_the_slot_it_names_if_that_is_free_else_on_the_lowest(events) -> None:
+    class Sixteen:
+        def phase(self, trial, phase, config, seed):
+            return 16.0, 0.0
+
+    cluster = VirtualCluster(5, speeds=[1.0, 2.0, 4.0, 8.0, 16.0])
+    outcome = simulate(NamesSlots(), Sixteen(), cluster, events=events)
+    ended = dict(zip(outcome.reporters.tolist(), outcome.ended_s.tolist(), strict=True))
+    assert ended == {0: 16 / 1, 1: 16 / 2, 2: 16 / 16, 3: 16 / 4, 4: 16 / 8}
+
+
+class SaysOfFailures(Odd):
+    """Has no decision for a trial that has failed, or one that comes too late."""
+
+    def __init__(self, verdict) -> None:
+        super().__init__()
+        self.verdict = verdict
+
+    def tell(self, report):
+        return {} if self.verdict is None else {report.trial: Decision(self.verdict)}
+
+
+@pytest.mark.parametrize("events", [None, []])
+@pytest.mark.parametrize("verdict", [None, *Verdict])
+def test_a_failed_trial_is_over_whether_or_not_its_scheduler_says_so(verdict, events) -> None:
+    assert simulate(SaysOfFailures(verdict), SomeDiverge(0, 1.0), VirtualCluster(2), events=events).trials == 2
 
 
 def test_a_race_up_to_a_moment_holds_what_happens_then() -> None:

@@ -27,6 +27,16 @@ def test_an_outcome_is_what_the_log_says(small) -> None:
     assert scheduler.ask().trial == 0  # it was a copy that ran
 
 
+def test_a_trial_that_completes_no_phase_counts_as_one_that_ran_none(small) -> None:
+    class LastDiverges(Counting):
+        def phase(self, trial, phase, config, seed):
+            return 1.0, np.nan if trial == 2 else 0.0
+
+    outcome = simulate(FullRuns(RandomSearcher(small.space), 3, 2), LastDiverges(), VirtualCluster(2))
+    assert outcome.phases_run().tolist() == [2, 2, 0]
+    assert (outcome.trials, outcome.phases, outcome.retries, outcome.completion_rate) == (3, 4, 1, 4 / 6)
+
+
 def test_of_equal_scores_the_first_is_the_best(small) -> None:
     class Plateau:
         def phase(self, trial, phase, config, seed):

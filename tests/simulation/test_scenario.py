@@ -61,11 +61,13 @@ def test_a_scheduler_that_is_told_nothing_takes_the_whole_list_and_all_slots(tmp
         (tmp_path / f"{n_configs}.csv").write_text(f"config_id,seed,step,score\n{curves}")
         table = {"curves": {"kind": "table", "path": str(tmp_path / f"{n_configs}.csv")}}
         cluster = {"nodes": 4, "slots_per_node": 6}
-        return scenario_from(table | {"cluster": cluster, "scheduler": {"kind": kind, **settings}}).scheduler(kind, 0)
+        return scenario_from(table | {"cluster": cluster, "scheduler": {"kind": kind, **settings}}).scheduler(kind, 6)
 
     assert made(23, "halving", allocation="none").n_nodes == 24
     assert (made(23, "full").n_trials, made(23, "full").n_phases) == (23, 9)
+    assert (made(23, "full", n_trials=5, n_phases=3).n_trials, made(23, "full", n_phases=3).n_phases) == (5, 3)
     assert (made(23, "pbt").population, made(3, "pbt").population) == (20, 3)
+    assert (made(23, "pbt").seed, made(23, "pbt").searcher.seed) == (6, 6)  # the repetition's
     assert (made(23, "portfolio").sizes, made(3, "portfolio").sizes) == ((9, 7, 7), (1, 1, 1))
     with pytest.raises(InvalidInput, match="'portfolio' needs sizes, eviction_rates: add them"):
         made(2, "portfolio")
@@ -157,6 +159,9 @@ def test_seeds_and_confirmations_of_a_recorded_study_are_no_configurations(tmp_p
         for phase in range(3):
             yield Event(Kind.PHASE_STARTED, at, 4, phase, 0)
             yield Event(Kind.PHASE_ENDED, at + 1, 4, phase, 0, {"score": 99.0})
+        yield Event(Kind.RUN, at, 5, 0, data=data)  # a seed more, which runs less far
+        yield Event(Kind.PHASE_STARTED, at, 5, 0, 0)
+        yield Event(Kind.PHASE_ENDED, at + 1, 5, 0, 0, {"score": 98.0})
 
     curves = recorded(tmp_path / "kb.db", Seeded(FullRuns(SPACE, 2, 2), 2), confirmed)
     scenario = scenario_from({"curves": curves, "scheduler": {"kind": "full"}, "cluster": {"nodes": 1}})

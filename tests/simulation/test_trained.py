@@ -1,6 +1,7 @@
 """Real trials in virtual time: weights travel by checkpoint, times are as told."""
 
 import math
+from dataclasses import replace
 
 import pytest
 
@@ -54,20 +55,31 @@ def test_progress_inside_a_phase_comes_at_even_times(tmp_path) -> None:
 def test_durations_are_fixed_spread_or_measured(tmp_path) -> None:
     scheduler = FullRuns(RandomSearcher(SPACE), 2, 2)
     spread = TrainedPhases(Deterministic, tmp_path, phase_s=2.0, spread=0.5)
-    assert simulate(scheduler, spread).makespan == simulate(scheduler, spread).makespan != 4.0
+    drawn = simulate(scheduler, spread)
+    assert drawn.makespan == simulate(scheduler, spread).makespan != 4.0
+    assert drawn.makespan != simulate(scheduler, replace(spread, seed=1)).makespan
+    assert len(set((drawn.busy_to_s - drawn.busy_from_s).round(9))) == 4  # by trial and by phase
     assert simulate(scheduler, TrainedPhases(Deterministic, tmp_path, phase_s=2.0)).makespan == 4.0
     assert simulate(scheduler, TrainedPhases(Deterministic, tmp_path, phase_s=None)).makespan > 0
+
+
+CLOSED: list[int] = []
 
 
 class Diverges(Deterministic):
     def train_phase(self, progress):
         raise FloatingPointError("loss is nan")
 
+    def close(self) -> None:
+        CLOSED.append(self.seed)
 
-def test_training_that_diverges_fails_its_trial_alone(tmp_path) -> None:
+
+def test_training_that_diverges_fails_its_trial_alone_which_is_closed(tmp_path) -> None:
+    CLOSED.clear()
     events: list = []
     simulate(FullRuns(RandomSearcher(SPACE), 2, 2), TrainedPhases(Diverges, tmp_path), events=events)
     assert [e.trial for e in events if e.kind is Kind.TRIAL_FAILED] == [0, 1]
+    assert sorted(CLOSED) == sorted(trial_seed(0, trial) for trial in (0, 1))
 
 
 class Scoreless(Deterministic):

@@ -12,7 +12,10 @@ from workbench.core.errors import InvalidInput, StudyError
 from workbench.core.protocols import Event, Kind
 from workbench.core.seeds import trial_seed
 from workbench.knowledge import StudyLog, check
+from workbench.knowledge.inbox import Inbox
 from workbench.study.attached import AttachedStudy
+from workbench.study.confirm import ask_to_confirm
+from workbench.study.results import Results
 from workbench.study.run import confirm
 
 
@@ -74,6 +77,44 @@ def test_asked_again_only_what_is_missing_runs(client, tmp_path) -> None:
     confirming = [e for e in events if e.kind is Kind.RUN and e.data.get("confirms")]
     assert len(confirming) == 3
     assert len({e.data["seed"] for e in events if e.kind is Kind.RUN}) == 3 * 2 + 3
+
+
+def ran(trial: int, candidate: int, *scores: float | None, confirms: bool = False) -> list[Event]:
+    """Log a trial of a candidate, phase by phase; where its score is None it failed."""
+    asked = {"config": {"lr": 1e-3, "gamma": 0.9}, "parent": None, "seed": trial, "candidate": candidate}
+    events = [Event(Kind.RUN, 0.0, trial, 0, data=asked | {"confirms": confirms})]
+    for phase, score in enumerate(scores):
+        events.append(Event(Kind.PHASE_STARTED, 0.0, trial, phase, 0))
+        if score is None:
+            events.append(Event(Kind.TRIAL_FAILED, 1.0, trial, phase, 0, {"error": "boom"}))
+        else:
+            events.append(Event(Kind.PHASE_ENDED, 1.0, trial, phase, 0, {"score": score, "metrics": {"score": score}}))
+    stop = Event(Kind.DECISION, 1.0, trial, len(scores) - 1, data={"verdict": "stop", "mode": "finished"})
+    return events if None in scores else [*events, stop]
+
+
+def test_the_best_are_those_of_the_study_s_own_aim_and_judge(tmp_path) -> None:
+    """The lowest median: 2 against 6, where the mean would be 31 against 6. A fresh seed that failed is made up for."""
+    study = Study(
+        "low", FullRuns(RandomSearcher(SPACE), 2, 2), Deterministic, tmp_path / "kb.db", seeds=3, judged_by="median",
+        mode="min",
+    )  # fmt: skip
+    log = StudyLog(study.db, study.name, study.spec)
+    log.append([Event(Kind.STUDY_STARTED, 0.0, data={"aim": study.aim.to_json()})])
+    last = [(1, 0), (90, 0), (2, 0), (5, 3), (6, 3), (7, 3)]
+    log.append([event for trial, (score, candidate) in enumerate(last) for event in ran(trial, candidate, 4.0, score)])
+    fresh = [(0, 4.0, 8.0), (0, 3.0, None), (3, 5.0, 4.0)]
+    log.append([event for trial, one in enumerate(fresh, 6) for event in ran(trial, *one, confirms=True)])
+    log.append([Event(Kind.STUDY_ENDED, 2.0)])
+    log.close()
+    results = Results.open(study.db, study.name)
+    assert results.claims[["candidate", "claimed"]].to_numpy().tolist() == [[0, 2], [3, 6]]
+    told = results.confirmed[["candidate", "claimed", "confirmed", "confirmed_on"]]
+    assert told.to_numpy().tolist() == [[3, 6, 4, 1], [0, 2, 8, 1]]
+    assert results.best_schedule()["trial"].tolist() == [0, 0]
+    ask_to_confirm(study, top=1, seeds=3)
+    asked = [(one.trial, one.data) for one in Inbox(study.db, study.name).waiting(["clone"])]
+    assert asked == [(0, {"confirms": True, "phases": 2})] * 2
 
 
 def test_what_cannot_be_confirmed_is_refused_in_a_line(client, tmp_path) -> None:

@@ -144,6 +144,18 @@ def test_who_follows_a_name_follows_the_study_that_bears_it_now(tmp_path) -> Non
     log.close()
 
 
+def test_a_study_that_cannot_be_asked_to_stop_says_so(tmp_path) -> None:
+    """Something else is where its requests would be."""
+    log = StudyLog(tmp_path / "kb.db", "deaf", {})
+    log.append([Event(Kind.STUDY_STARTED, 0.0)])
+    run = AttachedStudy(tmp_path / "kb.db", "deaf")
+    inbox_path(tmp_path / "kb.db", "deaf").touch()
+    with pytest.raises(StudyError, match=r"cannot be asked to stop beside .* make space there, or end process \d+"):
+        run.stop()
+    log.close()
+    run.stop()  # nobody is there to be asked
+
+
 def test_what_cannot_be_launched_is_refused_here(client, tmp_path) -> None:
     study = Study("no", FullRuns(RandomSearcher(SPACE), 3, 2), Deterministic, tmp_path / "kb.db", client=client)
     with pytest.raises(InvalidInput, match="would end with it; connect"):

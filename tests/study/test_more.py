@@ -228,6 +228,9 @@ def test_what_cannot_have_more_trials_says_so(tmp_path) -> None:
     scheduler, _, raised = taken_up(HyperTrick(RandomSearcher(SPACE), 6, 2), begun, past)
     assert (scheduler.n_trials, raised) == (6, 6)
     assert scheduler.ask().trial == 4
+    resumed = Event(Kind.STUDY_RESUMED, 9.0, data={"n_trials": 6})
+    scheduler, _, raised = taken_up(HyperTrick(RandomSearcher(SPACE), 6, 2), begun, [*past, resumed])
+    assert (scheduler.n_trials, raised) == (6, None)  # the log has raised it
     clone = Event(Kind.RUN, 9.0, 4, 0, data={"config": {}, "seed": 0, "parent": None, "by": "person"})
     with pytest.raises(StudyError, match="has clones under the numbers from 4 on"):
         taken_up(HyperTrick(RandomSearcher(SPACE), 6, 2), begun, [*past, clone])

@@ -2,12 +2,14 @@
 
 import json
 import re
+from contextlib import nullcontext
 
 import pytest
 
 from tests.support import SPACE, Deterministic
 from workbench import AttachedStudy, HyperTrick, KnowledgeBase, RandomSearcher, Study
 from workbench.cli.main import main
+from workbench.core.errors import StudyError
 from workbench.core.protocols import Event, Kind
 from workbench.core.size import size_of
 from workbench.knowledge import StudyLog
@@ -53,23 +55,37 @@ def test_a_trial_none_of_whose_phases_has_ended_has_no_schedule(tmp_path, capsys
     assert not (tmp_path / "best.json").exists()
 
 
-@pytest.mark.parametrize("last", [[], [Event(Kind.STUDY_INTERRUPTED, 9.0)], [Event(Kind.STUDY_ENDED, 9.0)]])
-def test_no_trial_is_said_to_run_once_its_study_does_not(tmp_path, last) -> None:
+@pytest.mark.parametrize(
+    ("last", "said"),
+    [
+        ([], "the driver of study 'one' died without a word: resume it$"),
+        ([Event(Kind.STUDY_INTERRUPTED, 9.0, data={"error": "boom"})], "study 'one' stopped: boom"),
+        ([Event(Kind.STUDY_INTERRUPTED, 9.0)], None),
+        ([Event(Kind.STUDY_ENDED, 9.0)], None),
+    ],
+)
+def test_no_trial_is_said_to_run_once_its_study_does_not(tmp_path, last, said) -> None:
     log = StudyLog(tmp_path / "kb.db", "one", Study("one", SCHEDULER, Deterministic, tmp_path / "kb.db").spec)
     log.append(EVENTS[:4])
     assert "1: 1 running" in str(Results.open(tmp_path / "kb.db", "one"))
+    run = AttachedStudy(tmp_path / "kb.db", "one")
+    assert (run.running, run.wait(0.0)) == (True, False)
     log.append(last)
     log.close()
     assert "1: 1 cut off" in str(Results.open(tmp_path / "kb.db", "one"))
+    assert ("died without a word: resume it" in repr(run)) is (not last)
+    with nullcontext() if said is None else pytest.raises(StudyError, match=said):
+        assert run.wait()
 
 
 def test_configurations_are_given_as_they_ran(tmp_path) -> None:
     """A whole number stays one, though another trial does not have it."""
     configs = [{"layers": 3, "net": "deep"}, {"net": "flat"}]
-    log = StudyLog(tmp_path / "kb.db", "one", Study("one", SCHEDULER, Deterministic, tmp_path / "kb.db").spec)
+    spec = Study("one", SCHEDULER, Deterministic, tmp_path / "kb.db", seed=7).spec
+    log = StudyLog(tmp_path / "kb.db", "one", spec)
     log.append(EVENTS[:2])
     for trial, config in enumerate(configs):
-        ended = {"score": -trial, "metrics": {"score": -trial}}
+        ended = {"score": 5 - trial, "metrics": {"score": 5 - trial}}
         log.append(
             [
                 Event(Kind.RUN, 0.0, trial, 0, data={"config": config, "parent": None, "seed": 0}),
@@ -81,6 +97,8 @@ def test_configurations_are_given_as_they_ran(tmp_path) -> None:
     log.close()
     results = Results.open(tmp_path / "kb.db", "one")
     written = json.loads(results.write_schedule(tmp_path / "s.json").read_text())
+    assert (written["study"], written["seed"], written["trainable"]) == ("one", 7, spec["trainable"])
+    assert [(row["trial"], row["phase"], row["score"]) for row in written["phases"]] == [(0, 0, 5)]
     with KnowledgeBase(tmp_path / "kb.db") as kb:
         seen = kb["one"].trial(0).config
     for config in (results.summary["best_config"], written["phases"][0]["config"], seen):
@@ -96,3 +114,17 @@ def test_a_second_objective_that_no_phase_returns_is_told(tmp_path) -> None:
     log.close()
     with pytest.warns(UserWarning, match="no phase has returned the metric 'flops', but loss: no front"):
         assert Results.open(tmp_path / "kb.db", "one").front.empty
+
+
+def test_the_front_is_of_both_aims(tmp_path) -> None:
+    """Both are minimised: the first trial, with 1 and 5, leaves nothing to the second, with 2 and 9."""
+    aim = {"aim": {"mode": "min", "second": "flops", "second_mode": "min"}}
+    log = StudyLog(tmp_path / "kb.db", "one", Study("one", SCHEDULER, Deterministic, tmp_path / "kb.db").spec)
+    log.append([Event(Kind.STUDY_STARTED, 0.0, data=aim), EVENTS[1]])
+    for trial, (score, flops) in enumerate([(1.0, 5.0), (2.0, 9.0)]):
+        run = Event(Kind.RUN, 0.0, trial, 0, data={"config": {"learning_rate": 1e-3}, "parent": None, "seed": 0})
+        ended = {"score": score, "metrics": {"score": score, "flops": flops}}
+        log.append([run, Event(Kind.PHASE_STARTED, 0.0, trial, 0, 0), Event(Kind.PHASE_ENDED, 1.0, trial, 0, 0, ended)])
+    log.close()
+    front = Results.open(tmp_path / "kb.db", "one").front
+    assert front.loc[front["on_front"], "trial"].tolist() == [0]

@@ -1,5 +1,6 @@
 """Where the learning curves of a simulation come from: drawn, or read from a table or a study."""
 
+import os
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, fields
 from functools import lru_cache, partial
@@ -57,7 +58,8 @@ def _synthetic(settings: dict[str, Any], space: Space | None) -> CurveSource:
     settings = {"name": settings.pop("family", "steady"), **settings}
     if "cost_table" in settings:
         by = settings.pop("cost_by", "t_max")
-        settings["cost"] = _cost_table(str(located(settings.pop("cost_table"))), by)
+        path = str(located(settings.pop("cost_table")))
+        settings["cost"] = _cost_table(path, by, _stamp(path))
     curves = CurveSource(settings["n_phases"], None, partial(_family, settings, space))
     curves.model(0)  # refuses bad settings now
     return curves
@@ -68,12 +70,13 @@ def _family(settings: dict[str, Any], space: Space, seed: int) -> PhaseModel:
 
 
 def _tabled(settings: dict[str, Any], space: Space | None) -> CurveSource:
-    path, configs = located(settings["path"]), settings.get("configs")
+    path, configs = str(located(settings["path"])), settings.get("configs")
+    configs = None if configs is None else str(located(configs))
     for key in ("columns", "only"):
         if not isinstance(table := settings.get(key, {}), Mapping):
             raise InvalidInput(f"{key} of [curves] is a table, got {table!r}")
     columns, only = (tuple(sorted(settings.get(key, {}).items())) for key in ("columns", "only"))
-    table = _read_table(str(path), None if configs is None else str(located(configs)), columns, only)
+    table = _read_table(path, configs, columns, only, (_stamp(path), _stamp(configs)))
     if (redraw := settings.get("redraw")) is not None:
         check_value(table, whole(0), "redraw", redraw)
         table = table.redrawn(redraw)
@@ -109,11 +112,20 @@ SOURCES: Mapping[str, tuple[Any, Mapping[str, bool]]] = {  # kind → builder, s
 }
 
 
+def _stamp(path: str | None) -> tuple[int, int] | None:
+    """Tell a file from what it was before it was written anew; ``None`` where there is none."""
+    try:
+        state = os.stat(path or "")
+    except (OSError, ValueError):  # whoever reads it says so
+        return None
+    return state.st_mtime_ns, state.st_size
+
+
 @lru_cache(maxsize=4)
-def _read_table(path: str, configs: str | None, columns: Any, only: Any) -> CurveTable:
+def _read_table(path: str, configs: str | None, columns: Any, only: Any, stamps: Any) -> CurveTable:
     return read_table(path, configs, columns=dict(columns), only=dict(only))
 
 
 @lru_cache(maxsize=4)
-def _cost_table(path: str, by: str) -> CostTable:
+def _cost_table(path: str, by: str, stamp: Any) -> CostTable:
     return CostTable.read(path, by)

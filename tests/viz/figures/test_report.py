@@ -18,7 +18,7 @@ from workbench.core.errors import InvalidInput
 from workbench.core.protocols import Event, Kind
 from workbench.core.registry import REGISTRY
 from workbench.core.size import size_of
-from workbench.knowledge import StudyLog
+from workbench.knowledge import Controls, StudyLog
 from workbench.study.results import Results
 from workbench.viz.figures import node_occupancy, report, report_html, score_by_hyperparameter, write_report
 
@@ -127,6 +127,7 @@ def of_a_hundred(tmp_path_factory):
     log.append([Event(Kind.STUDY_STARTED, 0.0, data={"size": size_of(scheduler).to_json()}), *events])
     log.append([Event(Kind.STUDY_ENDED, events[-1].at)])
     log.close()
+    Controls(place / "kb.db", "hundred").tag("promising", 3)
 
     def few_forests(results):
         frames = results.frames
@@ -141,6 +142,9 @@ def test_a_hundred_trials_take_under_a_megabyte_and_reasons_are_words(of_a_hundr
     words = re.sub(r"<script.*?</script>", "", of_a_hundred.read_text(encoding="utf-8"), flags=re.DOTALL)
     assert "collecting_reports" not in words
     assert re.search(r"selecting|collecting", words)
+    assert words.count("promising") == 1  # in the table of trials
+    assert ">confirms<" not in words  # where no trial does
+    assert "over synthetic; seed 0" in words
 
 
 @pytest.mark.skipif(chromium() is None, reason=MISSING)
