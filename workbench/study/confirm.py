@@ -14,7 +14,8 @@ from workbench.study.plan import Plan
 def ask_to_confirm(study: Plan, top: int, seeds: int) -> None:
     """Ask for the trials that a study's best configurations lack; see `StudyRun.confirm`.
 
-    What was asked for before and still waits, for the driver that was to answer it did not come up, counts as begun.
+    What was asked for before and still waits, for the driver that was to answer it did not come up, counts as begun;
+    what failed, or was stopped short of what it is to confirm, does not.
     """
     for name, value in (("top", top), ("seeds", seeds)):
         if not whole(1).fits(value):
@@ -31,10 +32,12 @@ def ask_to_confirm(study: Plan, top: int, seeds: int) -> None:
     if best.empty:
         raise StudyError(f"study {study.name!r} has nothing to confirm: no phase has ended")
     trials, controls = found.frames.trials, Controls(study.db, study.name)
-    begun = Counter(trials.loc[trials["confirms"].astype(bool) & (trials["state"] != "failed"), "candidate"])
+    waiting = Counter[object]()
     candidates = dict(zip(trials["trial"], trials["candidate"], strict=True))
     for trial, n in waiting_to_confirm(study.db, study.name).items():
-        begun[candidates.get(trial)] += n
+        waiting[candidates.get(trial)] += n
     for candidate, trial, phases in best[["candidate", "trial", "phases"]].itertuples(index=False, name=None):
-        for _ in range(seeds - begun[candidate]):
+        fresh = trials[trials["confirms"].astype(bool) & (trials["candidate"] == candidate)]
+        lost = (fresh["state"] == "failed") | ((fresh["state"] == "stopped") & (fresh["phases"] < phases))
+        for _ in range(seeds - int((~lost).sum()) - waiting[candidate]):
             controls.confirm(int(trial), int(phases))
