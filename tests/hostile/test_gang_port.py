@@ -6,6 +6,7 @@ import struct
 import threading
 import time
 import tracemalloc
+from multiprocessing.connection import wait
 
 import pytest
 
@@ -83,6 +84,24 @@ def test_a_crowd_of_silent_strangers_keeps_nobody_out() -> None:
     for line in [*lines, connection, *there]:
         line.close()
     listener.close()
+
+
+def test_of_too_many_strangers_the_oldest_go(monkeypatch) -> None:
+    monkeypatch.setattr(handshake, "HANDSHAKE_S", 60.0)
+    with socket.create_server(("127.0.0.1", 0)) as server:
+        handshakes = handshake.Handshakes(server, "key")
+        lines = []
+        for _ in range(handshake._MOST + 2):
+            lines.append(socket.create_connection(server.getsockname(), timeout=30))
+            assert handshakes.go_on(10) == []
+        for line in lines:
+            assert len(line.recv(32)) == 32  # the challenge
+        for line in lines[:2]:
+            assert line.recv(1) == b""
+        assert not wait(lines[2:], 0)
+        handshakes.close()
+    for line in lines:
+        line.close()
 
 
 def test_a_stranger_who_speaks_byte_by_byte_is_sent_away_in_time(monkeypatch) -> None:

@@ -52,6 +52,9 @@ def test_only_those_of_the_same_rules_and_process_are_taken(monkeypatch):
         patch.setattr(emulators.os, "getpid", lambda: -1)
         assert played(0, 2, n_envs=1)[0] not in (first, other)
     assert played(0, 2, n_envs=1)[0] is first
+    emulators.keep_emulators(pong := opened())
+    assert opened(rom="breakout") is not pong
+    assert opened() is pong
 
 
 def test_two_at_once_have_two():
@@ -62,10 +65,10 @@ def test_two_at_once_have_two():
     assert len(emulators._kept) == 2
 
 
-def opened(n_envs=1, frames=60, batch_size=None):
+def opened(n_envs=1, frames=60, batch_size=None, rom="pong"):
     """Emulators as `make_agents` opens them, but without seeds, which take as long again."""
     rules = {"max_num_frames_per_episode": frames, "batch_size": batch_size or n_envs, "num_threads": 1}
-    return emulators.open_emulators("pong", n_envs, **rules)
+    return emulators.open_emulators(rom, n_envs, **rules)
 
 
 def test_few_are_kept_the_newest_and_none_that_play_on_by_themselves(monkeypatch):

@@ -14,7 +14,7 @@ import pytest
 from gymnasium import spaces
 
 from workbench.algos.rl.checkpoint import load_agent
-from workbench.algos.rl.environment import Recipe, longest_of
+from workbench.algos.rl.environment import Recipe, longest_of, readable
 from workbench.algos.rl.envs import make_agents
 from workbench.algos.rl.evaluate import evaluate
 from workbench.algos.rl.ga3c.trial import GA3C
@@ -131,6 +131,22 @@ def test_every_kind_of_observation_reaches_a_network(kind):
     trial.close()
 
 
+@pytest.mark.parametrize(
+    ("shape", "dtype", "made"),
+    [
+        ((20, 30), np.uint8, (1, 20, 30)),
+        ((19, 30), np.uint8, (570,)),
+        ((20, 30), np.float32, (600,)),
+        ((5, 6, 3), np.float32, (3, 5, 6)),
+        ((4, 6, 3), np.float32, (72,)),
+        ((3, 5, 6), np.float32, (3, 5, 6)),
+    ],
+)
+def test_a_picture_has_20_pixels_a_side_and_a_grid_5_cells(shape, dtype, made):
+    env = readable(Sampled(spaces.Box(0, 1, shape, dtype)))
+    assert env.observation_space.shape == env.reset(seed=0)[0].shape == made
+
+
 def test_an_observation_is_what_gymnasium_flattens_or_the_picture_turned():
     for kind in ("dict", "colour picture"):
         space = SPACES[kind][0]
@@ -176,11 +192,14 @@ def test_limits_of_the_spec_the_arguments_and_the_wrappers_count():
         find_game("CartPole-v1"),
         find_game("CartPole-v1", env_kwargs={"max_episode_steps": 30}),
         find_game("CartPole-v1", wrappers=[{"gymnasium.wrappers:TimeLimit": {"max_episode_steps": 20}}]),
+        find_game("CartPole-v1", wrappers=[{"gymnasium.wrappers:TimeLimit": {"max_episode_steps": 900}}]),
         find_game("Sampled-v0"),
     ]
-    assert [game.limit for game in limits] == [500, 30, 20, None]
-    assert [Rules().longest(game) for game in limits] == [500, 30, 20, 108_000]
-    assert longest_of(Recipe("CartPole-v1").make(12)) == 12
+    assert [game.limit for game in limits] == [500, 30, 20, 500, None]
+    assert [Rules().longest(game) for game in limits] == [500, 30, 20, 500, 108_000]
+    assert [Rules(max_episode_frames=12).longest(game) for game in limits] == [12] * 5
+    for kwargs in ({}, {"max_episode_steps": 30}):
+        assert longest_of(Recipe("CartPole-v1", kwargs).make(12)) == 12
 
 
 REFUSED = {
@@ -364,7 +383,8 @@ def test_a_cell_that_is_run_again_counts_where_it_arrives():
         gymnasium.registry["Sampled-v0"] = old
 
 
-def test_nothing_is_carried_that_the_other_side_knows():
+def test_nothing_is_carried_that_the_other_side_knows_and_classes_are():
+    assert "packet" in GA3C("CartPole-v1", wrappers=[gymnasium.wrappers.FlattenObservation]).__getstate__()
     assert "packet" not in GA3C("CartPole-v1").__getstate__()
     assert "packet" not in GA3C("CartPole-v1", wrappers=[FLATTEN]).__getstate__()
 

@@ -37,12 +37,15 @@ def play(agents, n_steps, rng):
     return streams
 
 
-@pytest.mark.parametrize("max_episode_frames", [None, 12])
-def test_cartpole_matches_a_plain_loop_across_resets(max_episode_frames):
-    agents = make_agents(find_game("CartPole-v1"), 3, 5, Rules(max_episode_frames=max_episode_frames))
+@pytest.mark.parametrize(
+    ("rules", "env_kwargs"), [({}, {}), ({"max_episode_frames": 12}, {}), ({}, {"max_episode_steps": 12})]
+)
+def test_cartpole_matches_a_plain_loop_across_resets(rules, env_kwargs):
+    agents = make_agents(find_game("CartPole-v1", env_kwargs=env_kwargs), 3, 5, Rules(**rules))
     streams = play(agents, 200, np.random.default_rng(0))
     agents.close()
-    plain = gymnasium.make("CartPole-v1", max_episode_steps=max_episode_frames).unwrapped
+    longest = 12 if rules or env_kwargs else None
+    plain = gymnasium.make("CartPole-v1").unwrapped
     ends = {"terminated": 0, "truncated": 0}
     for stream in streams.values():
         assert stream[0][4]
@@ -61,11 +64,11 @@ def test_cartpole_matches_a_plain_loop_across_resets(max_episode_frames):
             np.testing.assert_allclose(following, expected, rtol=1e-4, atol=1e-4)
             assert reward == expected_reward
             assert t == expected_end
-            assert c == (max_episode_frames is not None and length == max_episode_frames)
+            assert c == (length == longest)
             ends["terminated"] += bool(t)
             ends["truncated"] += bool(c)
     assert ends["terminated"]
-    assert bool(ends["truncated"]) == (max_episode_frames is not None)
+    assert bool(ends["truncated"]) == (longest is not None)
 
 
 @pytest.mark.parametrize("batch_size", [None, 2])
@@ -116,6 +119,21 @@ def test_pong_plays_as_the_plain_emulator_does():
     agents.close()
 
 
+def test_rewards_are_raw_and_a_life_that_is_lost_ends_no_game():
+    """Qbert always to the right: five cubes of 25 points, then off the edge; one of four lives is lost at step 83."""
+    agents = make_agents(find_game("Qbert"), 1, 0, Rules(noop_max=0), n_threads=1)
+    agents.recv()
+    paid = {}
+    for step in range(1, 91):
+        agents.send(np.array([3]))
+        shown = agents.recv()
+        assert not shown.terminated[0]
+        if shown.rewards[0]:
+            paid[step] = float(shown.rewards[0])
+    agents.close()
+    assert paid == dict.fromkeys([45, 53, 60, 68, 75], 25.0)
+
+
 @pytest.mark.parametrize(("name", "rgb"), [("Pong", False), ("AirRaid", False), ("Pong", True)])
 def test_pictures_lie_with_channels_last_in_memory_whoever_makes_them_and_in_rollouts_too(name, rgb):
     game = find_game(name, rgb=rgb)
@@ -137,7 +155,10 @@ def test_pictures_lie_with_channels_last_in_memory_whoever_makes_them_and_in_rol
     ("wrapper", "told"),
     [
         (lambda env: TransformReward(env, lambda reward: np.inf), "a reward"),
-        (lambda env: TransformObservation(env, lambda obs: obs * np.float32("nan"), None), "an observation"),
+        (
+            lambda env: TransformObservation(env, lambda obs: np.where(obs == obs[1], np.nan, obs), None),
+            "an observation",
+        ),
     ],
 )
 @pytest.mark.filterwarnings("ignore")

@@ -1,9 +1,10 @@
 """Games are found by their names; what no network here can play is refused."""
 
 import ale_py.roms
+import numpy as np
 import pytest
 
-from workbench.algos.rl.games import find_game
+from workbench.algos.rl.games import Rules, find_game
 from workbench.core.errors import InvalidInput
 
 
@@ -41,7 +42,12 @@ def test_actions_must_be_discrete():
 
 
 def test_numbered_states_become_vectors():
-    assert find_game("FrozenLake-v1").obs_shape == (16,)
+    game = find_game("FrozenLake-v1")
+    assert (game.obs_shape, game.obs_dtype) == ((16,), np.float32)
+
+
+def test_the_rules_are_the_usual_ones():
+    assert Rules() == Rules(30, None, repeat_action_probability=0.0, fire_on_reset=False)
 
 
 def test_a_game_s_program_is_loaded_once_a_process(monkeypatch) -> None:

@@ -1,21 +1,71 @@
 """Distributed BA3C's gradients and updates: those of one rank with all experiences, and who is waited for."""
 
+import socket
 import threading
+from concurrent.futures import ThreadPoolExecutor
 from types import SimpleNamespace
 
 import numpy as np
 import pytest
+import torch
 
-from tests.algos.rl.ba3c.gangs import CARTPOLE, Fed, cartpole, close, ranks_of, train, weights
+from tests.algos.rl.ba3c.gangs import CARTPOLE, Fed, cartpole, close, nothing, ranks_of, train, weights
 from tests.algos.rl.rollouts import fixed_rollout
 from tests.support import silent
 from workbench.algos.rl.a3c.trial import A3C
 from workbench.algos.rl.ba3c.exchange import MAX_LAG, N_STATS, Stats, flat
 from workbench.algos.rl.ba3c.local_gang import LocalGang
+from workbench.algos.rl.ba3c.peers import Peers
 from workbench.algos.rl.ba3c.rank import _aged
 from workbench.algos.rl.ba3c.shard_server import Contribution
 from workbench.algos.rl.ga3c.trial import GA3C
 from workbench.core.budget import Budget
+
+# -- meeting --------------------------------------------------------------------------------------------------------
+
+
+def has_ipv6() -> bool:
+    try:
+        socket.create_server(("::1", 0), family=socket.AF_INET6).close()
+    except OSError:
+        return False
+    return True
+
+
+needs_ipv6 = pytest.mark.skipif(not has_ipv6(), reason="this machine has no IPv6")
+
+
+def together(peers, do) -> list:
+    """Do something as each rank, in a thread of its own; who fails parts, or the others would wait for it."""
+
+    def one(peer):
+        try:
+            return do(peer)
+        except BaseException:
+            peer.leave()
+            raise
+
+    with ThreadPoolExecutor(len(peers)) as pool:
+        return list(pool.map(one, peers))
+
+
+@pytest.mark.parametrize("host", ["127.0.0.1", pytest.param("::1", marks=needs_ipv6)])
+def test_ranks_meet_at_any_address_as_often_as_they_are_told_to_take_over_rank_0s_state_and_sum(host):
+    peers = [Peers(rank, 2, 60.0) for rank in range(2)]
+
+    def meet(peer):
+        peer.assemble(nothing)
+        state = [torch.full((2,), 7.0 + peer.rank), torch.full((1, 1), 9.0 * peer.rank)]
+        counters = peer.agree({"updates": 3 + peer.rank}, state, nothing, reduces=True)
+        summed = peer.sum(np.array([1, peer.rank], np.float32), nothing)
+        return counters["updates"], [tensor.tolist() for tensor in state], summed.tolist()
+
+    for _ in range(2):  # nobody has left before the second time
+        peers[1].join(peers[0].listen(host))
+        assert together(peers, meet) == [(3, [[7, 7], [[0]]], [2, 1])] * 2
+    for peer in peers:
+        peer.leave()
+
 
 # -- one gradient, one update -------------------------------------------------------------------------------------
 

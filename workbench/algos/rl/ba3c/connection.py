@@ -120,6 +120,11 @@ class Connection:
         return buffer
 
 
+def listening(host: str) -> socket.socket:
+    """Listen on `host` alone, an address of IPv4 or of IPv6, at a free port."""
+    return socket.create_server((host, 0), family=socket.AF_INET6 if ":" in host else socket.AF_INET)
+
+
 class Listener:
     """Where a rank waits for the others.
 
@@ -130,7 +135,7 @@ class Listener:
     """
 
     def __init__(self, host: str) -> None:
-        self._socket = socket.create_server((host, 0), family=socket.AF_INET6 if ":" in host else socket.AF_INET)
+        self._socket = listening(host)
         self._key = secrets.token_hex(16)
         self.address = f"{host}:{self._socket.getsockname()[1]}/{self._key}"
 

@@ -16,7 +16,7 @@ import torch
 import torch.distributed
 from torch import Tensor
 
-from workbench.algos.rl.ba3c.connection import ALIVE_S, Alive
+from workbench.algos.rl.ba3c.connection import ALIVE_S, Alive, listening
 from workbench.core.errors import PeerLost, first_line
 
 dist: Any = torch.distributed  # in part untyped
@@ -84,7 +84,7 @@ def put(tensors: Sequence[Tensor], numbers: np.ndarray) -> None:
 
 def open_store_socket(host: str) -> tuple[socket.socket, int]:
     """Bind, on `host` alone, the socket for the store by which a process group meets; and its port."""
-    sock = socket.create_server((host, 0))
+    sock = listening(host)
     return sock, sock.getsockname()[1]
 
 
