@@ -241,6 +241,9 @@ def test_what_cannot_have_more_trials_says_so(tmp_path) -> None:
     keep(tmp_path / "kb.db", "bands", Hyperband(RandomSearcher(SPACE), 3))
     with pytest.raises(InvalidInput, match="runs hyperband, where n_trials cannot be raised"):
         recorded_study(tmp_path / "kb.db", "bands", n_trials=100)
+    keep(tmp_path / "kb.db", "halving", SuccessiveHalving(RandomSearcher(SPACE), 4, 2))
+    with pytest.raises(InvalidInput, match="runs halving, where n_trials cannot be raised"):  # it keeps n_configs, too
+        recorded_study(tmp_path / "kb.db", "halving", n_trials=8)
     with pytest.raises(SchedulerError):
         taken_up(HyperTrick(RandomSearcher(SPACE, seed=1), 6, 2), begun, past)
 

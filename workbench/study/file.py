@@ -160,7 +160,7 @@ def recorded_study(db: str | Path, name: str, n_trials: int | None = None, **set
 
     with KnowledgeBase(db) as kb:
         spec, events = kb[name].spec, kb[name].events()
-    if n_trials is not None and "n_trials" not in spec["scheduler"]:
+    if n_trials is not None and not _grows(spec["scheduler"]):
         kind = spec["scheduler"]["kind"]
         what = "several seeds of each configuration" if kind == "seeded" else kind
         raise InvalidInput(
@@ -177,6 +177,11 @@ def recorded_study(db: str | Path, name: str, n_trials: int | None = None, **set
     study = replace(study, scheduler=replace(study.scheduler, n_trials=n_trials))  # type: ignore[type-var]
     check_raised(name, n_trials, spec["scheduler"]["n_trials"], events)
     return study
+
+
+def _grows(described: Mapping[str, Any]) -> bool:
+    """Tell whether a recorded scheduler can have more trials; one of the user's own, which is refused anyway, may."""
+    return bool(own_classes(described)) or callable(getattr(scheduler_from_record(described), "grow", None))
 
 
 def study_from_record(name: str, spec: Mapping[str, Any], trainable: str | None = None, **settings: Any) -> Study:
