@@ -102,6 +102,7 @@ def test_table_2_is_told_where_there_was_a_gpu(tmp_path, busy) -> None:
     assert found["A3C, large-1"] == ("not comparable", 500)
     assert found["GA3C over A3C, large-1"] == ("not comparable", 8)
     assert found["GPU used, large-2"] == ("not comparable", 12.5)
+    assert verdicts(tmp_path, "GA3C", "Sec. 5.1")["A3C, system I"] == ("not comparable", 0.2)
     claim = "GA3C is significantly faster than A3C on the same machine"
     assert verdicts(tmp_path, "GA3C", "Sec. 6")[claim] == ("not comparable", 8)
 

@@ -73,6 +73,9 @@ def on_device(root: Path) -> Pairs:
             yield not_comparable(number, float(ratios[network]), kept.origin, why)
             number = find(NUMBERS, "Table 2", f"GPU used, {network}")
             yield not_comparable(number, float(busy[network]), kept.origin, why)
+        for system, what in (("GA3C", "GA3C, I"), ("A3C", "A3C, system I")):
+            number, slower = find(NUMBERS, "Sec. 5.1", what), rates[system]["small"] / rates[system]["large-1"]
+            yield not_comparable(number, float(slower), kept.origin, why)
         why = f"A3C's agents here are threads, which share one interpreter's lock: 16 make little more than two; {why}"
         middle = Interval(float(ratios.median()), float(ratios.min()), float(ratios.max()))
         number = _claim("Sec. 6", "GA3C is significantly faster than A3C on the same machine")
