@@ -239,7 +239,6 @@ class HTSTrial(Trial):
     def _take_newest(self) -> None:
         """Act with the newest weights from now on."""
         self._acting_version = self.learner.pull(self._acting)
-        self.learner.settle()
 
     def _metrics(self, reading: Reading, earlier: Reading | None) -> dict[str, float]:
         metrics = super()._metrics(reading, earlier)
