@@ -6,9 +6,9 @@ import torch
 
 from tests.algos.rl.rollouts import fixed_rollout
 from workbench.algos.rl.ga3c.trial import GA3C
+from workbench.algos.rl.games import find_game
 from workbench.algos.rl.learner import DivergenceError
 from workbench.algos.rl.loss import actor_critic_loss
-from workbench.algos.rl.rollout import Rollout
 from workbench.core.budget import Budget
 from workbench.core.errors import InvalidInput
 
@@ -20,9 +20,7 @@ def learner(**settings):
 
 
 def rollout(n=24):
-    rng = np.random.default_rng(5)
-    obs = rng.integers(0, 256, (n, 4, 84, 84), dtype=np.uint8)
-    return Rollout(obs, rng.integers(0, 6, n), rng.normal(size=n).astype(np.float32), np.zeros(n, np.int64))
+    return fixed_rollout(find_game("Pong"), n, seed=5)
 
 
 def change(trained) -> torch.Tensor:
