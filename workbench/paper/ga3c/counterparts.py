@@ -55,34 +55,32 @@ def networks(root: Path) -> Pairs:
 
 def on_device(root: Path) -> Pairs:
     """Predictions a second where there is a GPU, and how busy it is; A3C plays on the processor."""
-    for kept in RecordedTable.those_of(["ga3c-gpu"], root):
-        table = kept.frame[(kept.frame["part"] == "table") & kept.frame["utilisation"].notna()]
-        if table.empty:  # tried without a GPU
-            return
-        rates = table.pivot(index="network", columns="system", values="pps").loc[list(TABLE_2)].astype(float)
-        busy, ratios = (
-            table[table["system"] == "GA3C"].set_index("network")["utilisation"],
-            rates["GA3C"] / rates["A3C"],
-        )
-        why = f"another GPU, {kept.about['cores']} cores; measured once"
-        for network in TABLE_2:
-            for system in ("GA3C", "A3C"):
-                number = find(NUMBERS, "Table 2", f"{system}, {network}")
-                yield not_comparable(number, rates[system][network], kept.origin, why)
-            number = find(NUMBERS, "Table 2", f"GA3C over A3C, {network}")
-            yield not_comparable(number, float(ratios[network]), kept.origin, why)
-            number = find(NUMBERS, "Table 2", f"GPU used, {network}")
-            yield not_comparable(number, float(busy[network]), kept.origin, why)
-        for system, what in (("GA3C", "GA3C, I"), ("A3C", "A3C, system I")):
-            number, slower = find(NUMBERS, "Sec. 5.1", what), rates[system]["small"] / rates[system]["large-1"]
-            yield not_comparable(number, float(slower), kept.origin, why)
-        why = f"A3C's agents here are threads, which share one interpreter's lock: 16 make little more than two; {why}"
-        middle = Interval(float(ratios.median()), float(ratios.min()), float(ratios.max()))
-        number = _claim("Sec. 6", "GA3C is significantly faster than A3C on the same machine")
-        yield not_comparable(number, middle.value, kept.origin, f"{why}; 5 networks", "ratio", middle)
-        growth = float(stats.kendalltau(range(len(ratios)), ratios).statistic)
-        number = _claim("Sec. 5.1", "the larger the network, the more GA3C gains over A3C")
-        yield not_comparable(number, growth, kept.origin, f"{why}; ratio along 5 networks", "tau")
+    kept = RecordedTable.open("ga3c-gpu", root)
+    table = kept.frame[(kept.frame["part"] == "table") & kept.frame["utilisation"].notna()]
+    if table.empty:  # tried without a GPU
+        return
+    rates = table.pivot(index="network", columns="system", values="pps").loc[list(TABLE_2)].astype(float)
+    busy = table[table["system"] == "GA3C"].set_index("network")["utilisation"]
+    ratios = rates["GA3C"] / rates["A3C"]
+    why = f"another GPU, {kept.about['cores']} cores; measured once"
+    for network in TABLE_2:
+        for system in ("GA3C", "A3C"):
+            number = find(NUMBERS, "Table 2", f"{system}, {network}")
+            yield not_comparable(number, rates[system][network], kept.origin, why)
+        number = find(NUMBERS, "Table 2", f"GA3C over A3C, {network}")
+        yield not_comparable(number, float(ratios[network]), kept.origin, why)
+        number = find(NUMBERS, "Table 2", f"GPU used, {network}")
+        yield not_comparable(number, float(busy[network]), kept.origin, why)
+    for system, what in (("GA3C", "GA3C, I"), ("A3C", "A3C, system I")):
+        number, slower = find(NUMBERS, "Sec. 5.1", what), rates[system]["small"] / rates[system]["large-1"]
+        yield not_comparable(number, float(slower), kept.origin, why)
+    why = f"A3C's agents here are threads, which share one interpreter's lock: 16 make little more than two; {why}"
+    middle = Interval(float(ratios.median()), float(ratios.min()), float(ratios.max()))
+    number = _claim("Sec. 6", "GA3C is significantly faster than A3C on the same machine")
+    yield not_comparable(number, middle.value, kept.origin, f"{why}; 5 networks", "ratio", middle)
+    growth = float(stats.kendalltau(range(len(ratios)), ratios).statistic)
+    number = _claim("Sec. 5.1", "the larger the network, the more GA3C gains over A3C")
+    yield not_comparable(number, growth, kept.origin, f"{why}; ratio along 5 networks", "tau")
 
 
 def sweeps(root: Path) -> Pairs:
