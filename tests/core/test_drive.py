@@ -68,6 +68,29 @@ def test_holding_with_too_few_slots_is_a_deadlock_and_said_so() -> None:
         driven(Barrier(Verdict.HOLD), slots=2)
 
 
+class Leaves(SimulatedExecutor):
+    """Its slots all leave, for good, as the last phase of trial 1 ends, or have never come."""
+
+    def wait(self, timeout_s=None):
+        events = [*super().wait(timeout_s)]
+        if any((e.kind, e.trial, e.phase) == (Kind.PHASE_ENDED, 1, 1) for e in events):
+            self._book.out_of_reach(self.now)
+        return [*events, *self._book.take_events()]
+
+
+def test_a_study_is_over_once_nothing_could_use_a_slot_though_none_is_left() -> None:
+    """On a cluster that adapts none would come: none is wanted."""
+    log = MemoryLog()
+    executor = Leaves(RandomTimes(1), VirtualCluster(1))
+    executor.open(0.0)
+    turns = iter(range(20))
+    assert drive(FullRuns(RandomSearcher(SPACE), 2, 2), executor, log, stop=lambda: next(turns, None) is None)
+    assert executor.n_slots == 0
+    fresh = FullRuns(RandomSearcher(SPACE), 2, 2)
+    ledger, executor = replay(fresh, log), Leaves(RandomTimes(1), VirtualCluster(1))  # taken up again: it is over
+    assert drive(fresh, executor, log, ledger=ledger, stop=lambda: next(turns, None) is None)
+
+
 def test_a_scheduler_that_never_resumes_what_it_paused_is_told_so() -> None:
     with pytest.raises(SchedulerError, match="0 are held and 3 paused"):
         driven(Barrier(Verdict.PAUSE, release=False), slots=2)

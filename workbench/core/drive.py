@@ -162,7 +162,7 @@ class _Driver:
             return not (self.seated or self.backlog)
         if ledger.n_in(TrialState.RUNNING) or ledger.n_in(TrialState.SET_ASIDE):
             return False
-        if ledger.paused or not self.executor.n_slots:
+        if ledger.paused or (not self.executor.n_slots and self.could_use()):
             return False
         held, paused = ledger.n_in(TrialState.HELD), ledger.n_in(TrialState.PAUSED)
         if held or paused:
