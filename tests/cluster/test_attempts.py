@@ -410,6 +410,19 @@ def test_the_lowest_free_slot_comes_first_whatever_was_taken_by_its_number() -> 
     assert [seats.take(trial, None).index for trial in range(2, 7)] == [0, 2, 3, 4, 5]
 
 
+def test_a_study_is_stuck_while_trials_are_held_on_all_its_slots() -> None:
+    book, _ = book_of(2)
+    assert not book.stuck  # a slot is free
+    first, second = begun(book, 0, 1)
+    book.phase_ended(first, 1.0, ENDED)
+    book.take_events()
+    assert not book.stuck  # the other is at work
+    book.phase_ended(second, 2.0, ENDED)
+    assert not book.stuck  # a verdict is due
+    book.take_events()
+    assert book.stuck
+
+
 def test_what_cannot_be_is_refused_in_one_line() -> None:
     book, _ = book_of(1)
     (attempt,) = begun(book, 0)

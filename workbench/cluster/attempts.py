@@ -121,6 +121,12 @@ class Attempts:
         """Slots that are up, hold no trial, and are not needed for a retry."""
         return max(self.seats.n_free - len(self.waiting), 0)
 
+    @property
+    def stuck(self) -> bool:
+        """Whether nothing is at work or free, nor has anything happened that is still to be acted on."""
+        at_work = self.seats.n_free or self.events or any(attempt.under_way for attempt in self._attempts.values())
+        return not at_work
+
     def take_events(self) -> list[Event]:
         """Hand over the events since the last call."""
         events, self.events = self.events, []
