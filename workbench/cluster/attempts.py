@@ -228,6 +228,15 @@ class Attempts:
         error = f"no sign of progress for {silent_s:.0f} s on {where}; worker restarted"
         return self.attempt_lost(attempt, "stall", error, now, rank=rank)
 
+    def slot_taken(self, slot: Slot, now: float) -> list[Cancel]:
+        """Take a slot out of service that is up, but another study's by now; what is at work there stops unharmed."""
+        lost: list[Cancel] = []
+        if slot.trial is not None:
+            error = f"the worker on {slot.node} was given to another study, for this one's driver had been silent"
+            lost = self.attempt_lost(self._attempts[slot.trial], "left", error, now, counts=False)
+        self.slot_lost(slot, now)
+        return [Cancel(attempt, stop=True) for attempt, _ in lost]
+
     def worker_left(
         self, attempt: Attempt, rank: int, now: float, how: str = "left before the phase had begun"
     ) -> list[Cancel]:

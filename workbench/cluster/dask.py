@@ -35,7 +35,9 @@ _RESULT_S = 5.0
 _CLOSE_S = 30.0
 _LEAVE_S = 40.0  # within which a worker that was told to leave says what became of its phase
 _CAUSE_S = 10.0  # within which the death of a worker becomes known, after its gang has noticed
-_NOTHING: Mapping[str, Any] = {"workers": {}, "surplus": 0, "left": [], "gone": [], "others": 0, "to_come": 0}
+_NOTHING: Mapping[str, Any] = {  # as of `Sharing.workers`
+    "workers": {}, "surplus": 0, "left": [], "gone": [], "taken": [], "others": 0, "to_come": 0
+}  # fmt: skip
 
 
 @dataclass
@@ -331,6 +333,9 @@ class DaskExecutor:
             return  # out of reach for the moment: what we know stands until the next look
         self._others, self._to_come = status["others"], status["to_come"]
         for slot, ranks in self._slots.with_lost_workers(status["workers"]):
+            if any(life in status["taken"] for life in slot.lives):
+                self._carry_out(self._book.slot_taken(slot, self.now))
+                continue
             left = all(slot.lives[rank] in status["left"] for rank in ranks)
             ended = "" if slot.trial is None or left else ending_of(self.client, slot.addresses[ranks[0]])
             self._carry_out(self._book.slot_lost(slot, self.now, ranks[0], ended=ended, left=left))

@@ -123,8 +123,9 @@ class Sharing(SchedulerPlugin):  # type: ignore[misc]  # Dask has no types
         dict
             ``workers``: those that it may use, address → name, host, life; ``surplus``: how many of them it should
             give back, as soon as no trial is in a phase there; ``left``: lives it held, or that are ``sending`` its
-            checkpoints, that had said that they go; ``gone``: those that were sending and are not there; ``others``:
-            how many workers other studies have; ``to_come``: how many of them those that are not stuck.
+            checkpoints, that had said that they go; ``gone``: those that were sending and are not there; ``taken``:
+            lives it held that are another study's by now; ``others``: how many workers other studies have;
+            ``to_come``: how many of them those that are not stuck.
         """
         self._count()
         for other in [name for name, one in self._drivers.items() if one.study == study and name != driver]:
@@ -153,9 +154,14 @@ class Sharing(SchedulerPlugin):  # type: ignore[misc]  # Dask has no types
             "surplus": surplus,
             "left": [life for life in {*held.values(), *sending} if life in self._left],
             "gone": [*{*sending} - {ws.server_id for ws in known.values()}],
+            "taken": [life for at, life in held.items() if self._is_anothers(at, life, driver)],
             "others": sum(claim.held for name, claim in claims.items() if name != driver),
             "to_come": sum(claims[name].held for name in claims if name != driver and not self._drivers[name].stuck),
         }
+
+    def _is_anothers(self, address: str, life: str, driver: str) -> bool:
+        ws = self._scheduler.workers.get(address)
+        return ws is not None and ws.server_id == life and self._holder.get(address) not in (None, driver)
 
     def leave(self, driver: str) -> None:
         """A study is over, or its driver has gone."""
