@@ -1,6 +1,6 @@
 """The book of attempts, told of losses and recoveries without a cluster."""
 
-from collections import Counter
+from collections import Counter, deque
 
 import pytest
 from hypothesis import given, settings
@@ -140,6 +140,19 @@ def test_a_slot_lost_while_its_trial_is_held_costs_no_attempt() -> None:
     (submit,) = book.time_passed(4.0)
     assert (submit.attempt.job.phase, submit.attempt.number, submit.attempt.alive) == (1, 0, False)
     assert submit.attempt.job.checkpoint == "c"
+
+
+def test_a_slot_that_another_study_has_costs_no_attempt_and_the_phase_ends_there() -> None:
+    book, (first, second) = book_of(2, max_retries=0)
+    at_work, held = begun(book, 0, 1)
+    book.phase_ended(held, 1.0, ENDED)
+    book.take_events()
+    assert book.slot_taken(first, 2.0) == [Cancel(at_work, stop=True)]
+    assert book.slot_taken(second, 2.0) == []
+    assert told(book) == [("phase_failed", 0, "left", 0), ("slot_lost", 0), ("slot_lost", 1)]
+    assert book.waiting == deque([(at_work.job, 0)])
+    assert not book.verdict(1, Verdict.CONTINUE, 3.0)
+    assert len(book.waiting) == 2
 
 
 def test_a_slot_that_is_back_before_the_verdict_is_still_the_held_trials() -> None:
@@ -408,6 +421,19 @@ def test_the_lowest_free_slot_comes_first_whatever_was_taken_by_its_number() -> 
     seats.take(1, wish=1)
     seats.leave(seats.take(2, wish=5))
     assert [seats.take(trial, None).index for trial in range(2, 7)] == [0, 2, 3, 4, 5]
+
+
+def test_a_study_is_stuck_while_trials_are_held_on_all_its_slots() -> None:
+    book, _ = book_of(2)
+    assert not book.stuck  # a slot is free
+    first, second = begun(book, 0, 1)
+    book.phase_ended(first, 1.0, ENDED)
+    book.take_events()
+    assert not book.stuck  # the other is at work
+    book.phase_ended(second, 2.0, ENDED)
+    assert not book.stuck  # a verdict is due
+    book.take_events()
+    assert book.stuck
 
 
 def test_what_cannot_be_is_refused_in_one_line() -> None:

@@ -13,12 +13,11 @@ import threading
 import time
 from dataclasses import dataclass
 from pathlib import Path
-from types import SimpleNamespace
 
 import numpy as np
 import psutil
 import pytest
-from distributed import Client, LocalCluster, SpecCluster
+from distributed import Client, LocalCluster
 
 from tests.cluster.conftest import stalls_once
 from tests.cluster.test_recovery import RunsWhile
@@ -31,7 +30,6 @@ from workbench.cluster.dask import DaskExecutor
 from workbench.cluster.slots import Slot
 from workbench.cluster.tasks import Tasks
 from workbench.core.drive import drive
-from workbench.core.errors import InvalidInput
 from workbench.core.protocols import Job, Kind, Verdict
 
 CRASHES = ("kill", "crash_natively")
@@ -369,35 +367,6 @@ def test_memory_a_trial_frees_is_kept_for_what_it_takes_next(executor_of) -> Non
     executor.start(Job(0, 0, {"lr": 1e-3}, 0))
     (ended,) = (e for e in until(executor, Kind.PHASE_ENDED) if e.kind is Kind.PHASE_ENDED)
     assert ended.data["metrics"]["faults"] < 2500  # 25 600 pages are touched
-
-
-class _Hosts:
-    """A cluster of the hosts it was made with, as Dask's SSHCluster is one, or one that fails."""
-
-    def __init__(self, grows: bool) -> None:
-        self._supports_scaling = grows
-
-    def scale(self, n: int) -> None:
-        assert self._supports_scaling, "Dask's books would name workers that it cannot start"
-        raise ConnectionError("the gateway is away\nfor long")
-
-
-@pytest.mark.parametrize(("grows", "says"), [(False, "has the hosts it was made with"), (True, "gateway is away.$")])
-def test_a_cluster_that_cannot_be_scaled_refuses_and_the_study_goes_on(grows, says) -> None:
-    assert isinstance(SpecCluster._supports_scaling, property)  # so Dask calls it
-    executor = SimpleNamespace(client=SimpleNamespace(cluster=_Hosts(grows)))
-    with pytest.raises(InvalidInput, match=says):
-        DaskExecutor.scale(executor, 3)
-
-
-def test_a_cluster_that_adapts_keeps_to_what_a_person_asks_of_it() -> None:
-    with LocalCluster(n_workers=0, processes=False, dashboard_address=None) as cluster, Client(cluster) as client:
-        adaptive = cluster.adapt(minimum=1, maximum=1, interval="10ms", wait_count=1)
-        client.wait_for_workers(1, timeout=60)
-        DaskExecutor.scale(SimpleNamespace(client=client), 2)
-        client.wait_for_workers(2, timeout=60)
-        assert adaptive.state == "stopped"
-        assert len(cluster.plan) == 2
 
 
 def test_a_phase_on_dask_reports_its_returns(executor_of) -> None:

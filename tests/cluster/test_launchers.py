@@ -1,5 +1,8 @@
 """Clusters that a file describes: what it may hold, and what is said of what it may not."""
 
+import asyncio
+from types import SimpleNamespace
+
 import dask
 import pytest
 from distributed import LocalCluster
@@ -7,7 +10,7 @@ from distributed import LocalCluster
 from tests.support import Deterministic
 from workbench.cluster.checkpoints import CheckpointStore
 from workbench.cluster.dask import DaskExecutor
-from workbench.cluster.launchers import cluster_client
+from workbench.cluster.launchers import WholeJobs, _bring_back, cluster_client
 from workbench.core.errors import InvalidInput
 
 LOCAL = """\
@@ -118,3 +121,113 @@ def test_a_scheduler_file_that_says_no_address_is_refused_in_one_line(tmp_path, 
     (tmp_path / "odd.json").write_text(text)
     with pytest.raises(InvalidInput, match="is not a Dask scheduler's file"), cluster_client(f"{tmp_path}/odd.json"):
         pass
+
+
+class _Job:
+    """A batch job, or the process that SSH holds on a host."""
+
+    def __init__(self, ended: bool = False) -> None:
+        self.closed = False
+        self.proc = SimpleNamespace(is_closing=lambda: ended)
+
+    async def close(self) -> None:
+        self.closed = True
+
+
+class _Queue:
+    """Three jobs of two workers each, all of which are up, and a fourth in the queue; as Dask's scheduler, too."""
+
+    def __init__(self, idle: str) -> None:
+        self.new_spec = {"group": ["-0", "-1"]}
+        self.worker_spec = dict.fromkeys(range(4), self.new_spec)
+        self.workers = {job: _Job() for job in range(4)}
+        self.up, self.idle, self.wanted = {f"{job}-{k}" for job in range(3) for k in range(2)}, idle.split(), 0
+        self.scheduler_comm, self.loop = self, SimpleNamespace(add_callback=lambda begin: None)
+        self.plan = self.requested = self.observed = frozenset(range(self.wanted))
+
+    @property
+    def scheduler_info(self) -> dict:
+        return {"workers": {f"tcp://{name}": {"name": name} for name in self.up}}
+
+    async def adaptive_target(self, target_duration) -> int:
+        return self.wanted
+
+    async def workers_to_close(self, target: int, attribute: str) -> list[str]:
+        assert (target, attribute) == (0, "name")
+        return self.idle
+
+
+@pytest.mark.parametrize(
+    ("idle", "target", "closed"),
+    [
+        ("0-0 0-1 1-0 2-0 2-1", 2, {"0-0", "0-1", "2-0", "2-1"}),  # of job 1 one worker is at work
+        ("0-0 0-1 1-0 2-0 2-1", 4, {"2-0", "2-1"}),
+        ("0-0 0-1 1-0 2-0 2-1", 5, set()),
+        ("1-0 2-1", 0, set()),
+    ],
+)
+def test_a_job_is_closed_whole_the_last_first_where_none_of_its_workers_is_at_work(idle, target, closed) -> None:
+    assert set(asyncio.run(WholeJobs(_Queue(idle)).workers_to_close(target))) == closed
+
+
+@pytest.mark.parametrize(("wanted", "target"), [(0, 0), (1, 2), (2, 2), (3, 4)])
+def test_whole_jobs_are_asked_for(wanted, target) -> None:
+    queue = _Queue("")
+    queue.wanted = wanted
+    assert asyncio.run(WholeJobs(queue).target()) == target
+    queue.new_spec = None
+    assert asyncio.run(WholeJobs(queue).target()) == wanted
+
+
+def test_a_job_whose_workers_are_gone_for_a_minute_is_given_up_to_be_submitted_again(monkeypatch) -> None:
+    now = [0.0]
+    monkeypatch.setattr("workbench.cluster.launchers.time", SimpleNamespace(monotonic=lambda: now[0]))
+    queue = _Queue("")
+    jobs, before = WholeJobs(queue), dict(queue.workers)
+
+    def given_up(at: float, *up: str) -> set[int]:
+        now[0], queue.up = at, set(up)
+        asyncio.run(jobs.adapt())
+        assert {job for job in before if before[job].closed} == before.keys() - queue.workers.keys()
+        return before.keys() - queue.workers.keys()
+
+    assert given_up(0.0, "0-0", "1-0", "1-1", "2-0") == set()
+    assert given_up(10.0, "0-0", "2-0") == set()
+    assert given_up(70.0, "2-0") == set()  # job 1 for a minute; job 0 has just gone
+    assert given_up(71.0, "0-1", "2-0") == {1}  # job 0 is back, job 3 never was there
+    assert given_up(100.0, "2-0") == {1}
+    assert given_up(160.0, "2-0") == {1}
+    assert given_up(161.0, "2-0") == {0, 1}
+
+
+def test_a_host_whose_workers_have_ended_is_started_again_as_soon_as_it_can_be_reached(monkeypatch) -> None:
+    monkeypatch.setattr("workbench.cluster.launchers._LOOK_S", 0.0)
+    made: list[_Job] = []
+
+    class Host(_Job):
+        def __init__(self, scheduler, name, port) -> None:
+            super().__init__()
+            assert (scheduler, name, port) == ("tcp://head", "b", 22)
+            made.append(self)
+
+        def __await__(self):
+            if len(made) < 3:
+                raise OSError("no route to host")
+            yield from ()
+
+    ended, others = _Job(ended=True), {"a": _Job(), "c": SimpleNamespace()}
+    cluster = SimpleNamespace(
+        scheduler=SimpleNamespace(address="tcp://head"),
+        workers={**others, "b": ended},
+        worker_spec={"b": {"cls": Host, "options": {"port": 22}}},
+    )
+
+    async def brought_back() -> None:
+        looking = asyncio.ensure_future(_bring_back(cluster))
+        while not ended.closed:
+            await asyncio.sleep(0)
+        looking.cancel()
+
+    asyncio.run(brought_back())
+    assert cluster.workers == {**others, "b": made[2]}
+    assert [host.closed for host in made] == [True, True, False]

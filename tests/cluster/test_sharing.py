@@ -92,8 +92,26 @@ def test_a_study_that_holds_more_than_it_wants_hides_no_other_ones_need() -> Non
     ask(sharing, "A", 7, held)
     assert list(ask(sharing, "B", 1)["workers"]) == ["w7"]
     ask(sharing, "B", 0, ["w7"])
-    assert ask(sharing, "C", 1) == {"workers": {}, "surplus": 0, "left": [], "gone": []}
+    nothing = {"workers": {}, "surplus": 0, "left": [], "gone": [], "taken": []}
+    assert ask(sharing, "C", 1) == {**nothing, "others": 8, "to_come": 8}
     assert ask(sharing, "A", 1, held)["surplus"] == 1
+
+
+def test_studies_that_can_only_wait_for_each_other_expect_nothing_of_each_other() -> None:
+    sharing, _ = sharing_of(2)
+
+    def told(study: str, held: str, *, stuck: bool) -> tuple[int, int]:
+        known = {held: f"life of {held}"}
+        answer = sharing.workers(study, f"driver of {study}", 1.0, 2, 1, known, [held], stuck=stuck)
+        return answer["others"], answer["to_come"]
+
+    told("A", "w0", stuck=False)
+    assert told("B", "w1", stuck=True) == (2, 2)  # A was alone, and had both
+    assert told("A", "w0", stuck=False) == (0, 0)
+    assert told("B", "w1", stuck=False) == (1, 1)
+    assert told("A", "w0", stuck=True) == (1, 1)
+    assert told("B", "w1", stuck=True) == (1, 0)
+    assert told("A", "w0", stuck=True) == (1, 0)
 
 
 def test_a_new_driver_of_a_study_takes_the_place_of_the_last() -> None:
@@ -154,6 +172,19 @@ def test_a_driver_that_asks_no_more_has_no_claim_after_a_minute(clock) -> None:
     clock[0] = 61.0
     assert list(ask(sharing, "B", 2)["workers"]) == ["w0", "w1"]
     assert sharing.adaptive_target() == 2
+
+
+def test_a_driver_that_was_silent_hears_which_of_its_workers_are_another_study_s_and_have_not_died(clock) -> None:
+    sharing, scheduler = sharing_of(3)
+    held = ["w0", "w1", "w2"]
+    ask(sharing, "A", 3)
+    assert ask(sharing, "A", 3, held)["taken"] == []
+    clock[0] = 61.0
+    assert len(ask(sharing, "B", 3)["workers"]) == 3
+    scheduler.begin("w1", "2nd of w1")
+    del scheduler.workers["w2"]
+    told = ask(sharing, "A", 3, held)
+    assert (told["workers"], told["taken"]) == ({}, ["life of w0"])
 
 
 def test_workers_that_are_wanted_are_those_that_work_at_least(clock) -> None:

@@ -8,10 +8,11 @@ import pytest
 
 from tests.support import SPACE, MemoryLog, RandomTimes
 from workbench.algos.search import FullRuns, RandomSearcher
+from workbench.cluster.attempts import Attempt
 from workbench.core.drive import drive, replay
 from workbench.core.errors import SchedulerError
 from workbench.core.ledger import Ledger, TrialState
-from workbench.core.protocols import Decision, Event, Kind, Report, Run, Verdict
+from workbench.core.protocols import Decision, Event, Job, Kind, Report, Run, Verdict
 from workbench.simulation.cluster import VirtualCluster
 from workbench.simulation.executor import SimulatedExecutor
 
@@ -66,6 +67,52 @@ def test_a_barrier_is_held_whether_trials_keep_their_slots_or_not(verdict, slots
 def test_holding_with_too_few_slots_is_a_deadlock_and_said_so() -> None:
     with pytest.raises(SchedulerError, match="waits for ever: no trial runs, 2 are held and 0 paused on 2 slots"):
         driven(Barrier(Verdict.HOLD), slots=2)
+
+
+class Late(SimulatedExecutor):
+    """All slots but the first come one by one, long after trials on the others have ended their phase."""
+
+    def open(self, at: float) -> None:
+        super().open(at)
+        for slot in self._book.seats.slots[1:]:
+            self._lose(Attempt(Job(-1, 0, {}, 0), 0, slot, at, False, -1), "crash")
+        self._agenda = [(100.0 * slot.index, *rest, slot, 100.0 * slot.index) for _, *rest, slot, _ in self._agenda]
+
+
+@pytest.mark.parametrize("slots", [2, 3])
+def test_trials_are_held_until_slots_come_for_those_that_they_wait_for(slots) -> None:
+    log = MemoryLog()
+    executor = Late(RandomTimes(1), VirtualCluster(slots))
+    executor.open(0.0)
+    if slots == 3:
+        assert drive(Barrier(Verdict.HOLD), executor, log)
+        assert [e.at for e in log if e.kind is Kind.RUN] == [0.0, 100.0, 200.0]
+        return
+    with pytest.raises(SchedulerError, match="2 are held and 0 paused on 2 slots"):  # once there is none to come
+        drive(Barrier(Verdict.HOLD), executor, log)
+
+
+class Leaves(SimulatedExecutor):
+    """Its slots all leave, for good, as the last phase of trial 1 ends, or have never come."""
+
+    def wait(self, timeout_s=None):
+        events = [*super().wait(timeout_s)]
+        if any((e.kind, e.trial, e.phase) == (Kind.PHASE_ENDED, 1, 1) for e in events):
+            self._book.out_of_reach(self.now)
+        return [*events, *self._book.take_events()]
+
+
+def test_a_study_is_over_once_nothing_could_use_a_slot_though_none_is_left() -> None:
+    """On a cluster that adapts none would come: none is wanted."""
+    log = MemoryLog()
+    executor = Leaves(RandomTimes(1), VirtualCluster(1))
+    executor.open(0.0)
+    turns = iter(range(20))
+    assert drive(FullRuns(RandomSearcher(SPACE), 2, 2), executor, log, stop=lambda: next(turns, None) is None)
+    assert executor.n_slots == 0
+    fresh = FullRuns(RandomSearcher(SPACE), 2, 2)
+    ledger, executor = replay(fresh, log), Leaves(RandomTimes(1), VirtualCluster(1))  # taken up again: it is over
+    assert drive(fresh, executor, log, ledger=ledger, stop=lambda: next(turns, None) is None)
 
 
 def test_a_scheduler_that_never_resumes_what_it_paused_is_told_so() -> None:

@@ -234,6 +234,28 @@ def test_an_order_that_only_later_configurations_tell_is_found(tmp_path) -> None
     assert list(found["scheduler"]["searcher"]["space"]) == ["b", "a"]
 
 
+@pytest.mark.parametrize(("first", "order"), [({"b": 0, "a": 1, "c": 1}, "bac"), ({"a": 7, "b": 7, "c": 7}, "abc")])
+def test_a_log_that_no_order_answers_gives_the_first_that_begins_so_or_the_record_as_it_is(first, order) -> None:
+    """What is logged after the first report no order draws; in the second case nor what is logged before it."""
+    space = Space({name: Choice([0, 1]) for name in "abc"})
+    drawn = {"a": 0, "b": 1, "c": 1}
+    seed = next(seed for seed in range(99) if RandomSearcher(space, seed).suggest(0) == drawn)
+    spec = {"scheduler": json.loads(json.dumps(describe(FullRuns(RandomSearcher(space, seed), 2, 1), REGISTRY)))}
+
+    def found(begun: dict) -> str:
+        events = [
+            Event(Kind.STUDY_STARTED, 0.0, data=begun),
+            Event(Kind.RUN, 0.0, 0, 0, data={"config": first, "parent": None, "seed": 0}),
+            Event(Kind.PHASE_ENDED, 1.0, 0, 0, data={"score": 1.0}),
+            Event(Kind.DECISION, 1.0, 0, 0, data={"verdict": "stop"}),
+            Event(Kind.RUN, 1.0, 1, 0, data={"config": {"a": 7}, "parent": None, "seed": 0}),
+        ]
+        return "".join(in_drawn_order(spec, events)["scheduler"]["searcher"]["space"])
+
+    assert found({}) == order
+    assert found({"code": {}}) == "abc"  # of a time when records kept the order
+
+
 def test_a_log_of_a_grid_finds_its_order_too(tmp_path, monkeypatch) -> None:
     study = Study("grid", FullRuns(GridSearcher(UNSORTED, 3), 12, 2), Deterministic, tmp_path / "kb.db")
     kept(tmp_path / "kb.db", study)

@@ -121,6 +121,12 @@ class Attempts:
         """Slots that are up, hold no trial, and are not needed for a retry."""
         return max(self.seats.n_free - len(self.waiting), 0)
 
+    @property
+    def stuck(self) -> bool:
+        """Whether nothing is at work or free, nor has anything happened that is still to be acted on."""
+        at_work = self.seats.n_free or self.events or any(attempt.under_way for attempt in self._attempts.values())
+        return not at_work
+
     def take_events(self) -> list[Event]:
         """Hand over the events since the last call."""
         events, self.events = self.events, []
@@ -221,6 +227,15 @@ class Attempts:
             return self.attempt_lost(attempt, "crash", f"the worker on {where} died{ended}", now, rank=rank)
         error = f"no sign of progress for {silent_s:.0f} s on {where}; worker restarted"
         return self.attempt_lost(attempt, "stall", error, now, rank=rank)
+
+    def slot_taken(self, slot: Slot, now: float) -> list[Cancel]:
+        """Take a slot out of service that is up, but another study's by now; what is at work there stops unharmed."""
+        lost: list[Cancel] = []
+        if slot.trial is not None:
+            error = f"the worker on {slot.node} was given to another study, for this one's driver had been silent"
+            lost = self.attempt_lost(self._attempts[slot.trial], "left", error, now, counts=False)
+        self.slot_lost(slot, now)
+        return [Cancel(attempt, stop=True) for attempt, _ in lost]
 
     def worker_left(
         self, attempt: Attempt, rank: int, now: float, how: str = "left before the phase had begun"

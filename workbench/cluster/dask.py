@@ -17,22 +17,27 @@ from distributed.client import ClosedClientError
 from workbench.cluster.attempts import Attempt, Attempts, Cancel, Instruction, Restart, Submit
 from workbench.cluster.checkpoints import CheckpointStore
 from workbench.cluster.connection import Connection
+from workbench.cluster.growing import planned_workers, scale
 from workbench.cluster.local import ending_of
 from workbench.cluster.parcel import Parcel, parcelled
 from workbench.cluster.seats import Release
 from workbench.cluster.slots import Slots
 from workbench.cluster.tasks import Tasks
 from workbench.cluster.uploads import Arrivals
-from workbench.core.errors import InvalidInput, first_line
+from workbench.core.errors import InvalidInput
 from workbench.core.protocols import Event, Job, Kind, TrainableFactory, Verdict, ranks_needed
 
 _LOOK_S = 1.0  # between looks at the clock, where nothing happens
 _RECONCILE_S = 5.0  # between looks at the workers there are
 _EAGER_S = 1.0  # the same where more slots are wanted
+_SETTLED_S = 60.0  # in which workers that come or go by themselves are expected
 _RESULT_S = 5.0
 _CLOSE_S = 30.0
 _LEAVE_S = 40.0  # within which a worker that was told to leave says what became of its phase
 _CAUSE_S = 10.0  # within which the death of a worker becomes known, after its gang has noticed
+_NOTHING: Mapping[str, Any] = {  # as of `Sharing.workers`
+    "workers": {}, "surplus": 0, "left": [], "gone": [], "taken": [], "others": 0, "to_come": 0
+}  # fmt: skip
 
 
 @dataclass
@@ -85,6 +90,7 @@ class DaskExecutor:
         )
         self._book = Attempts(self.max_retries, self.stall_s, _CAUSE_S, _LEAVE_S)
         self._wanted = 1  # slots, so that a cluster that grows when it is asked to has a beginning
+        self._others = self._to_come = 0  # workers that other studies have, and of them those that may be given back
         self._n_ranks = ranks_needed(self.factory)
         self._slots = Slots(self._n_ranks)
         self._restarting: set[str] = set()  # lives given up for good: a restarted worker has a new one
@@ -99,7 +105,8 @@ class DaskExecutor:
         self._arrivals = Arrivals(_LEAVE_S)
         self._answer_s = _RESULT_S if self.checkpoints.remote else 0.0
         self._start_clock = (0.0, time.monotonic())
-        self._reconciled = self._looked = 0.0
+        self._reconciled = self._looked = self._changed = 0.0
+        self._had = 0  # slots, when it was last told how many are wanted
 
     # -- what the driver sees ---------------------------------------------------------------------------------
 
@@ -125,10 +132,10 @@ class DaskExecutor:
         self._looked = at
         self._arrivals.begin(self._line.take_over(self._answer_s))
         self._reconcile()
-        grows = getattr(self.client.cluster, "_adaptive", None) is not None
-        if self._n_ranks > 1 and not self.n_slots and not grows:
+        there, planned = len(self._slots.held) + self._others, planned_workers(self.client.cluster)
+        if self._n_ranks > max(there, planned or 1):
             raise InvalidInput(
-                f"a trial needs a gang of {self._n_ranks} workers, the cluster has {len(self._slots.apart)}: "
+                f"a trial needs a gang of {self._n_ranks} workers, the cluster has {there}: "
                 "add workers, or lower n_ranks"
             )
 
@@ -146,27 +153,25 @@ class DaskExecutor:
         """Free a trial's slot at once; a phase under way there ends at its next sign of progress, unheard."""
         self._carry_out(self._book.drop(trial))
 
-    def want(self, slots: int) -> None:
-        """Say how many slots the study could use: clusters that adapt grow to it, others that share hear of it."""
+    def want(self, slots: int) -> bool:
+        """Say how many slots the study could use: clusters that adapt grow to it, others that share hear of it.
+
+        More than there are may come if a launcher is to bring workers, or another study may give some back. Where
+        nobody here knows what is to come, they may as long as some have come or gone within the last minute.
+        """
         self._wanted = slots
+        if self.n_slots != self._had:
+            self._had, self._changed = self.n_slots, self.now
+        if slots <= self.n_slots or self._to_come:
+            return slots > self.n_slots
+        planned = planned_workers(self.client.cluster)
+        if planned is None:
+            return self.now - self._changed < _SETTLED_S
+        return planned > len(self._slots.held) + self._others
 
     def scale(self, nodes: int) -> None:
         """Ask the cluster this executor's client belongs to for so many workers; one that adapts stops adapting."""
-        cluster = self.client.cluster
-        if cluster is None or not hasattr(cluster, "scale"):
-            raise InvalidInput(
-                "this cluster was not started from here and cannot be scaled from here: add workers to it"
-            )
-        if not getattr(cluster, "_supports_scaling", True):  # Dask would drop hosts for good, and know of no others
-            raise InvalidInput(f"{type(cluster).__name__} has the hosts it was made with: start one with others")
-        try:
-            if (adaptive := getattr(cluster, "_adaptive", None)) is not None:
-                adaptive.stop()  # as Dask's own widget does: its next look would undo what was asked for
-            cluster.scale(nodes)
-        except InvalidInput:
-            raise
-        except Exception as err:  # noqa: BLE001  anybody's cluster: a wish that fails ends no study
-            raise InvalidInput(f"the cluster cannot be scaled to {nodes} ({first_line(err)})") from None
+        scale(self.client.cluster, nodes)
 
     def wait(self, timeout_s: float | None = None) -> Sequence[Event]:
         """Return the events since the last call, in order, waiting for one if there is none."""
@@ -309,7 +314,7 @@ class DaskExecutor:
     def _reconcile(self) -> None:
         """Compare our slots with the workers there are."""
         self._reconciled = self.now
-        status: Mapping[str, Any] | None = {"workers": {}, "surplus": 0, "left": [], "gone": []}
+        status: Mapping[str, Any] | None = _NOTHING
         if not self._line.unbroken:  # our futures are gone with the line
             self._carry_out(self._book.out_of_reach(self.now))
             if self._line.reconnect():
@@ -322,10 +327,15 @@ class DaskExecutor:
                 held=self._slots.held,
                 busy=self._slots.busy,
                 sending=self._arrivals.senders,
+                stuck=self._book.stuck,
             )
         if status is None:
             return  # out of reach for the moment: what we know stands until the next look
+        self._others, self._to_come = status["others"], status["to_come"]
         for slot, ranks in self._slots.with_lost_workers(status["workers"]):
+            if any(life in status["taken"] for life in slot.lives):
+                self._carry_out(self._book.slot_taken(slot, self.now))
+                continue
             left = all(slot.lives[rank] in status["left"] for rank in ranks)
             ended = "" if slot.trial is None or left else ending_of(self.client, slot.addresses[ranks[0]])
             self._carry_out(self._book.slot_lost(slot, self.now, ranks[0], ended=ended, left=left))

@@ -79,6 +79,7 @@ class _Driver(Claim):
     study: str = ""
     seen: float = 0.0
     busy: set[str] = field(default_factory=set)
+    stuck: bool = False
 
 
 class Sharing(SchedulerPlugin):  # type: ignore[misc]  # Dask has no types
@@ -110,24 +111,28 @@ class Sharing(SchedulerPlugin):  # type: ignore[misc]  # Dask has no types
         held: Mapping[str, str],
         busy: Collection[str],
         sending: Collection[str] = (),
+        stuck: bool = False,
     ) -> dict[str, Any]:
         """Hear what a study holds and could use; `driver` is the one that speaks for it, and the only one from now on.
 
         What it has are addresses, each with the life of the worker that it knows there: another may be there by now.
-        `busy` are addresses, `sending` are lives.
+        `busy` are addresses, `sending` are lives; it is `stuck` while it can only wait for more workers.
 
         Returns
         -------
         dict
             ``workers``: those that it may use, address → name, host, life; ``surplus``: how many of them it should
             give back, as soon as no trial is in a phase there; ``left``: lives it held, or that are ``sending`` its
-            checkpoints, that had said that they go; ``gone``: those that were sending and are not there.
+            checkpoints, that had said that they go; ``gone``: those that were sending and are not there; ``taken``:
+            lives it held that are another study's by now; ``others``: how many workers other studies have;
+            ``to_come``: how many of them those that are not stuck.
         """
         self._count()
         for other in [name for name, one in self._drivers.items() if one.study == study and name != driver]:
             self.leave(other)
         mine = self._drivers.setdefault(driver, _Driver(study=study))
         mine.weight, mine.wanted, mine.unit, mine.busy, mine.seen = weight, wanted, unit, set(busy), time.monotonic()
+        mine.stuck = stuck
         self._note_held(driver, held)
         self._forget()
         known, claims = self._scheduler.workers, self._claims()
@@ -149,7 +154,14 @@ class Sharing(SchedulerPlugin):  # type: ignore[misc]  # Dask has no types
             "surplus": surplus,
             "left": [life for life in {*held.values(), *sending} if life in self._left],
             "gone": [*{*sending} - {ws.server_id for ws in known.values()}],
+            "taken": [life for at, life in held.items() if self._is_anothers(at, life, driver)],
+            "others": sum(claim.held for name, claim in claims.items() if name != driver),
+            "to_come": sum(claims[name].held for name in claims if name != driver and not self._drivers[name].stuck),
         }
+
+    def _is_anothers(self, address: str, life: str, driver: str) -> bool:
+        ws = self._scheduler.workers.get(address)
+        return ws is not None and ws.server_id == life and self._holder.get(address) not in (None, driver)
 
     def leave(self, driver: str) -> None:
         """A study is over, or its driver has gone."""

@@ -55,8 +55,9 @@ def drive(
     Raises
     ------
     SchedulerError
-        When trials are held or paused, and nothing is left that could release them; when the scheduler lets a
-        paused trial continue instead of asking for it; or when it answers with what is no run and no decision.
+        When trials are held or paused, and nothing is left that could release them, nor a slot to come for others that
+        might; when the scheduler lets a paused trial continue instead of asking for it; or when it answers with what is
+        no run and no decision.
     """
     driver = _Driver(scheduler, executor, log, seed, Ledger() if ledger is None else ledger, only_confirm)
     while not stop():
@@ -157,17 +158,19 @@ class _Driver:
 
     def is_over(self) -> bool:
         """Tell whether the study has come to its end, now that every slot is filled that can be."""
-        ledger = self.ledger
+        ledger, executor = self.ledger, self.executor
         if self.only_confirm:
             return not (self.seated or self.backlog)
         if ledger.n_in(TrialState.RUNNING) or ledger.n_in(TrialState.SET_ASIDE):
             return False
-        if ledger.paused or not self.executor.n_slots:
+        if ledger.paused or (not executor.n_slots and self.could_use()):
             return False
         held, paused = ledger.n_in(TrialState.HELD), ledger.n_in(TrialState.PAUSED)
-        if held or paused:
-            raise waits_for_ever(self.scheduler, held, paused, self.executor.n_slots)
-        return True
+        if not (held or paused):
+            return True
+        if not executor.n_free and executor.want(self.could_use()):
+            return False
+        raise waits_for_ever(self.scheduler, held, paused, executor.n_slots)
 
     def collect(self, poll_s: float) -> None:
         """Wait for events, log them with the decisions they cause, and carry these out."""

@@ -338,8 +338,8 @@ class Executor(Protocol):
     def drop(self, trial: int) -> None:
         """Free the slot of a trial at once, in mid-phase too; nothing more is heard of it."""
 
-    def want(self, slots: int) -> None:
-        """Hear how many slots the study could use now."""
+    def want(self, slots: int) -> bool:
+        """Hear how many slots the study could use now; tell whether more of them may come than there are."""
 
     def scale(self, nodes: int) -> None:
         """Ask for a number of nodes; raises `InvalidInput` where the cluster cannot be scaled from here."""

@@ -113,8 +113,9 @@ class SimulatedExecutor:
             self._agenda = [entry for entry in self._agenda if entry[3] is not attempt]
             heapq.heapify(self._agenda)
 
-    def want(self, slots: int) -> None:
-        """Take note: a simulated cluster does not grow."""
+    def want(self, slots: int) -> bool:
+        """Take note: a simulated cluster does not grow, but slots that were lost come back."""
+        return self.n_slots < min(slots, len(self.speeds))
 
     def scale(self, nodes: int) -> None:
         """Refuse: a simulated cluster has the slots it was made with."""
