@@ -87,6 +87,16 @@ def test_the_last_collected_report_opens_selection():
     assert phase_modes(decisions)["mode"].tolist() == ["collecting"]
 
 
+def test_a_seed_that_waits_for_the_others_of_its_configuration_does_not_change_the_mode():
+    """The next report met "seeds", of one score so far, as often as one seed was ahead of the others."""
+    judged = {"reported": 2, "collecting_reports": 4, "candidate": 1}
+    rows = [(3.0, 2, 0, "continue", "collecting", judged), (4.0, 4, 0, "pause", "seeds", {"reported": 1, "seeds": 2})]
+    assert phase_modes(decided(*rows)).to_numpy().tolist() == [[0, "collecting", 2, 4.0]]
+    assert phase_modes(decided(rows[1])).empty
+    ran_on = [(5.0, 4, 0, "pause", "seeds", {}), (6.0, 5, 0, "continue", "kept", {})]
+    assert phase_modes(decided(*ran_on, *ran_on))["reported"].tolist() == [2]  # a trial's score once
+
+
 def test_completion_counts_ended_phases(frames):
     assert completion_rate(int(frames.phases["ended_s"].notna().sum()), n_configs=3, n_phases=2) == 3 / 6
 

@@ -81,6 +81,7 @@ def test_frames_of_a_small_study() -> None:
 
     phases = frames.phases.set_index(["trial", "phase"])
     assert phases.loc[(0, 0), ["started_s", "ended_s", "wall_s", "retries"]].tolist() == [2.0, 4.0, 2.0, 1]
+    assert phases["retries"].to_dict() == {(0, 0): 1, (0, 1): 0, (1, 0): 0, (2, 0): 1}  # the last attempt, too
     assert phases.loc[(0, 0), "frames"] == 40
     assert pd.isna(phases.loc[(2, 0), "ended_s"])
 

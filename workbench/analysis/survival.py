@@ -10,6 +10,7 @@ import pandas as pd
 from workbench.core.ledger import RAN_OUT
 
 NO_REPORT = ("failed", "extended")  # modes of decisions that judge no score
+FOR_SEEDS = "seeds"  # mode of those on trials that wait for others of their configuration: not their phase's
 COUNTS = ["began", "completed", "continued", "stopped", "finished", "failed", "running"]
 
 
@@ -68,8 +69,8 @@ def phase_modes(decisions: pd.DataFrame) -> pd.DataFrame:
     """
     known = decisions["phase"].notna() & decisions["mode"].notna()
     judged = decisions[known & ~decisions["mode"].isin(NO_REPORT)]
-    counts = judged["phase"].value_counts()
-    latest = judged.drop_duplicates("phase", keep="last").sort_values("phase")
+    counts = judged.drop_duplicates(["trial", "phase"])["phase"].value_counts()
+    latest = judged[judged["mode"] != FOR_SEEDS].drop_duplicates("phase", keep="last").sort_values("phase")
     rows = []
     for phase, mode, reason in zip(latest["phase"], latest["mode"], latest["reason"], strict=True):
         rows.append((int(phase), *mode_after(mode, reason if isinstance(reason, dict) else {}, counts[phase])))
@@ -77,7 +78,7 @@ def phase_modes(decisions: pd.DataFrame) -> pd.DataFrame:
 
 
 def mode_after(mode: str, why: Mapping[str, Any], judged: int) -> tuple[str, int, float]:
-    """Tell mode, reported and collecting_reports of a phase, as `phase_modes`, from its last of `judged` decisions."""
+    """Tell a phase's mode, reported and collecting_reports, as `phase_modes`, by its last decision; `judged` trials."""
     reported = int(why.get("reported", judged))
     collecting = float(why.get("collecting_reports", float("nan")))
     if mode == "collecting" and reported + 1 > collecting:

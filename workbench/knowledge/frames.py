@@ -185,11 +185,9 @@ class FrameReader:
                 self._phase_ended(event)
             case Kind.DECISION:
                 self._decision(event)
-            case Kind.PHASE_FAILED:
-                self._close_span(event, "lost")
-                self.phases[event.trial, event.phase]["retries"] += 1  # type: ignore[index]
-            case Kind.TRIAL_FAILED:
-                self._close_span(event, "lost")
+            case Kind.PHASE_FAILED | Kind.TRIAL_FAILED:
+                if self._close_span(event, "lost"):
+                    self.phases[event.trial, event.phase]["retries"] += 1  # type: ignore[index]
             case Kind.TRIAL_STOPPED:
                 self._close_span(event, "stopped")
             case Kind.INTERVENTION:
@@ -239,10 +237,12 @@ class FrameReader:
         self.spans.append(span)
         self.open_span[event.trial] = span  # type: ignore[index]
 
-    def _close_span(self, event: Event, outcome: str) -> None:
+    def _close_span(self, event: Event, outcome: str) -> bool:
+        """End what a trial has under way; tell whether there was anything."""
         span = self.open_span.pop(event.trial, None)  # type: ignore[arg-type]
         if span is not None:
             _end(span, event.at, outcome)
+        return span is not None
 
     def _slot_lost(self, event: Event) -> None:
         for row in reversed(self.slots):

@@ -64,8 +64,10 @@ class Drawn:
         yield self.event(Kind.PHASE_ENDED, trial, phase, slot, {"score": score, "metrics": {}})
         last = phase == PHASES - 1
         verdict = "stop" if last else str(self.rng.choice(["continue", "hold", "pause", "stop"]))
-        mode = "finished" if last else str(self.rng.choice(["collecting", "selecting"]))
+        mode = "finished" if last else str(self.rng.choice(["collecting", "selecting", "seeds", "kept"]))
         why = {"mode": mode, "collecting_reports": 3.5, "reported": int(self.rng.integers(5))}
+        if mode == "kept":
+            why = {"mode": mode}
         yield self.event(Kind.DECISION, trial, phase, data={"verdict": verdict, **why})
         if verdict == "hold":
             yield self.event(Kind.DECISION, trial, phase, data={"verdict": "continue", "mode": "released"})

@@ -13,7 +13,7 @@ import pandas as pd
 
 from workbench import analysis
 from workbench.analysis.occupancy import KIND_OF
-from workbench.analysis.survival import COUNTS, NO_REPORT, fate_after, mode_after
+from workbench.analysis.survival import COUNTS, FOR_SEEDS, NO_REPORT, fate_after, mode_after
 from workbench.core.aim import Aim
 from workbench.core.ledger import Ledger, TrialState
 from workbench.core.protocols import Event, Kind
@@ -151,15 +151,14 @@ class Fates:
     def __init__(self, ledger: Ledger) -> None:
         self._ledger = ledger
         self.best: list[list[Any]] = []
-        self._counts: dict[str, Counter[int]] = {name: Counter() for name in COUNTS}
+        self._counts: dict[str, Counter[int]] = {name: Counter() for name in (*COUNTS, "judged")}
         self._known: set[tuple[str, int, int]] = set()  # count, trial, phase: what counts once
         self._furthest: dict[int, int] = {}  # by trial, the last phase that it began
         self._verdict: dict[tuple[int, int], str] = {}  # by trial and phase
         self._end: dict[int, tuple[str, int | None]] = {}  # of trials that failed or were stopped by a person
         self._failed: list[int] = []
         self._failures: list[str] = []  # of these
-        self._judged: Counter[int] = Counter()  # reports, by phase
-        self._mode: dict[int, tuple[str, Mapping[str, Any]]] = {}  # of the last of them, and why
+        self._mode: dict[int, tuple[str, Mapping[str, Any]]] = {}  # of the last that was judged, and why
 
     def take(self, event: Event) -> None:
         """Count what an event changes."""
@@ -202,7 +201,7 @@ class Fates:
         decided = sum(row[fate] for fate in ("continued", "stopped", "finished", "failed"))
         row["running"] = max(row["began"] - decided, 0)
         mode, why = self._mode.get(phase, (None, {}))
-        known = (None, None, None) if mode is None else mode_after(mode, why, self._judged[phase])
+        known = (None, None, None) if mode is None else mode_after(mode, why, self._counts["judged"][phase])
         numbers = [finite(number) for number in known[1:]]
         return row | {"mode": known[0], "reported": numbers[0], "collecting_reports": numbers[1]}
 
@@ -222,8 +221,9 @@ class Fates:
             if fate:
                 self._counts[fate][phase] += by
         if mode is not None and mode not in NO_REPORT:
-            self._judged[phase] += 1
-            self._mode[phase] = mode, data
+            self._once("judged", trial, phase)
+            if mode != FOR_SEEDS:
+                self._mode[phase] = mode, data
 
     def _ended(self, trial: int, standing: str, mode: str | None) -> None:
         """Count the end of a trial that no verdict tells of: in the last phase that it began, in place of a verdict."""
