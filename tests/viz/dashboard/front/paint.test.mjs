@@ -12,6 +12,8 @@ test("ticks are round numbers within the range", () => {
   assert.deepEqual(front.niceTicks(-3, 3, 3), [-2, 0, 2]);
   assert.deepEqual(front.niceTicks(0.1, 0.35, 5).map((tick) => tick.toFixed(2)), ["0.10", "0.15", "0.20", "0.25", "0.30", "0.35"]);
   assert.deepEqual(front.niceTicks(5, 5, 4), [5]);
+  assert.deepEqual(front.niceTicks(0.9, 0.9000000000000001, 4), [0.9]); // two means of the same returns: no step is so small
+  assert.deepEqual(front.niceTicks(1e12, 1e12 + 2, 2), [1e12, 1e12 + 1, 1e12 + 2]);
   assert.deepEqual(front.niceTicks(0.5, 2.05, 4, true), [1, 2]); // slots and trials are counted
   assert.deepEqual(front.niceTicks(0.5, 42, 4, true), [20, 40]);
 });

@@ -64,7 +64,7 @@ function ready(canvas, height) {
 
 function niceTicks(low, high, wanted, whole) {
   const raw = Math.max(whole ? 1 : 0, (high - low) / Math.max(1, wanted)); // half a slot is none
-  if (!(raw > 0)) return [low];
+  if (!(raw > 1e-13 * Math.max(Math.abs(low), Math.abs(high)))) return [low]; // a step that numbers of this size cannot take
   const power = 10 ** Math.floor(Math.log10(raw));
   const step = power * [1, 2, 5, 10].find((factor) => factor * power >= raw);
   const ticks = [];
