@@ -67,6 +67,17 @@ test("a bar of the Gantt chart is found under the pointer, waste is hatched", ()
   assert.equal(calls.filter(([name]) => name === "clip").length, 1);
 });
 
+test("a bar stands on the node where its slot was then", () => {
+  const spans = table([0, 0, 7, 0, 0.1, 4, 0], [1, 0, 8, 0, 5.1, 9, 0], [2, 1, 9, 0, 5.1, 9, 0]);
+  const slots = [[0, "a", 0.1, 5], [1, "b", 0.1, 5], [0, "b", 5.1, null], [1, "a", 5.1, null]]; // resumed, they came in another order
+  const hit = front.drawGantt(makeCanvas().canvas, scene(storeOf({ slots }, [spans, table()])));
+  const at = new Map();
+  for (let x = 0; x < 640; x += 2) for (let y = 0; y < 300; y++) if (hit(x, y)) at.set(hit(x, y).trial, Math.min(y, at.get(hit(x, y).trial) ?? y));
+  const order = [...at].sort((a, b) => a[1] - b[1]).map(([trial]) => trial);
+  assert.deepEqual(order, [7, 9, 8]); // a · 0, a · 1, b · 0
+  assert.ok(new Set(at.values()).size === 3);
+});
+
 test("no phase is darker than an earlier one, also beyond those that were meant", () => {
   const spans = table(...[0, 1, 2].map((phase) => [phase, 0, 7, phase, 4 * phase, 4 * phase + 4, 0]));
   const store = storeOf({ slots: [[0, "a", 0, null]], at_s: 12 }, [spans, table()]);
