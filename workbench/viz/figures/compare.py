@@ -98,7 +98,7 @@ def compare_survival(survival: Mapping[str, pd.DataFrame]) -> go.Figure:
         By study: from `workbench.analysis.survival` (phase, began).
     """
     fig = theme.figure("Share of the trials that began each phase")
-    fig.update_xaxes(title="phase", dtick=1)
+    fig.update_xaxes(title="phase", dtick=theme.every_so_many(max(map(len, survival.values()), default=0)))
     fig.update_yaxes(title="share of trials", rangemode="tozero", tickformat=".0%")
     for k, (name, frame) in enumerate(survival.items()):
         if frame.empty or not frame["began"].iloc[0]:

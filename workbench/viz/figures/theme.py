@@ -46,6 +46,8 @@ Look = Mapping[str, Any]
 
 LEGEND_PHASES = 12  # more phases than this are read off a colour bar
 
+_MOST_NUMBERS = 30  # of phases, on an axis
+
 _EXACT = 2**53  # whole numbers up to here are told apart as floats
 
 _SEQUENCE = "Viridis"
@@ -159,6 +161,11 @@ def clock(longest_s: float) -> Clock:
     if longest_s < 300:
         return Clock("s", 1.0)
     return Clock("min", 60.0) if longest_s < 3 * 3600 else Clock("h", 3600.0)
+
+
+def every_so_many(n_phases: int) -> int:
+    """Choose which phases have their number on an axis: each, or of more than 30 every second, third, …"""
+    return max(1, -(-n_phases // _MOST_NUMBERS))
 
 
 def empty_note(fig: go.Figure, words: str, *, axes: bool = True) -> go.Figure:
