@@ -22,6 +22,20 @@ def test_a_line_a_trial_from_its_values_to_its_score(frames):
     assert "&lt;script&gt;" in words
 
 
+def test_long_names_leave_room_for_others(frames):
+    name = "critic_" + "x" * 80 + "_rate"
+    fig = parallel_coordinates(frames.trials.assign(**{name: range(4)}), ["lr", name])
+    short = fig.layout.xaxis.ticktext[1]
+    assert len(short) == 28
+    assert short.startswith("critic_")
+    assert short.endswith("_rate")
+    assert f"{name} = 0" in fig.data[0].hovertext[0] + fig.data[-1].hovertext[0]
+
+
+def test_every_axis_is_a_line_of_the_same_ink(frames):
+    assert parallel_coordinates(frames.trials, ["lr"]).layout.xaxis.zeroline is False  # it would lie over the first
+
+
 def test_the_best_is_drawn_over_the_others(frames):
     over = {m: parallel_coordinates(frames.trials, frames.hyperparameters, m).data[-1] for m in ("max", "min")}
     assert {mode: set(trace.customdata) for mode, trace in over.items()} == {"max": {0}, "min": {1}}

@@ -72,16 +72,16 @@ def _lines(places: "np.ndarray[Any, Any]", trials: pd.Series, hover: "np.ndarray
 
 
 def _draw_axes(fig: go.Figure, trials: pd.DataFrame, axes: Sequence[str]) -> None:
-    titles = [*map(theme.text, axes[:-1]), "last score"]
+    titles = [*map(theme.brief, axes[:-1]), "last score"]
     fig.update_xaxes(tickvals=list(range(len(axes))), ticktext=titles, range=[-0.4, len(axes) - 0.6], showline=False)
-    fig.update_xaxes(gridcolor=theme.INK, ticks="", side="top", tickfont={"size": 13})
+    fig.update_xaxes(gridcolor=theme.INK, zeroline=False, ticks="", side="top", tickfont={"size": 13})
     fig.update_yaxes(visible=False, range=[-0.04, 1.04])
     for k, name in enumerate(axes):
         for share, label in zip(*ticks(trials[name], scale_of(trials[name])), strict=True):
             fig.add_annotation(
                 x=k,
                 y=share,
-                text=theme.text(label),
+                text=theme.brief(label),
                 showarrow=False,
                 xanchor="right",
                 xshift=-5,

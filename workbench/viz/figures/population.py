@@ -87,9 +87,9 @@ def _panel(
 ) -> None:
     scale = scale_of(schedules[name])
     fig.update_xaxes(title="phase", rangemode="tozero", **place)
-    fig.update_yaxes(title=theme.text(name), type="log" if scale.kind == "log" else "linear", **place)
+    fig.update_yaxes(title=theme.brief(name), type="log" if scale.kind == "log" else "linear", **place)
     if scale.kind == "category":
-        words = [theme.text(word) for word in scale.order]
+        words = [theme.brief(word) for word in scale.order]
         fig.update_yaxes(tickvals=list(range(len(words))), ticktext=words, **place)
     places = pd.Series(positions(schedules[name], scale), index=schedules.index)
     lines = _joined(schedules, "phase", places, schedules[name].map(theme.setting))
