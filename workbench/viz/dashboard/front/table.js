@@ -6,7 +6,7 @@ const MARKS = { running: "▶", "cut off": "▷", held: "◆", paused: "∥", "s
 const PIPS = { c: ["continued", "●"], s: ["stopped", "■"], f: ["finished", "★"], x: ["failed", "✕"], r: ["running", "▷"], h: ["held", "◆"], p: ["paused", "∥"] };
 
 function columnsOf(store) {
-  const score = (name, key) => ({ name, by: key, width: "62px", number: true, fill: (cell, t) => (cell.textContent = short(t[key] ?? NaN)) });
+  const score = (name, key) => ({ name, by: key, width: "76px", number: true, fill: (cell, t) => (cell.textContent = short(t[key] ?? NaN)) });
   return [
     { name: "rank", by: "rank", width: "58px", number: true, fill: (cell, t) => (cell.textContent = t.rank ?? "–") },
     { name: "trial", by: "trial", width: "44px", number: true, fill: (cell, t) => (cell.textContent = t.label ?? t.trial) },
@@ -15,7 +15,7 @@ function columnsOf(store) {
     { name: "curve", width: "74px", fill: (cell, t) => sparkline(cell, store, t) },
     score("last", "last"),
     score("best", "best"),
-    ...store.meta.hyperparameters.map((name) => ({ name, by: SET + name, width: "minmax(64px, 1fr)", number: true, fill: (cell, t, scales) => valueCell(cell, t.config[name], scales.get(name)) })),
+    ...store.meta.hyperparameters.map((name) => ({ name, by: SET + name, width: "minmax(76px, 1fr)", number: true, fill: (cell, t, scales) => valueCell(cell, t.config[name], scales.get(name)) })),
     ...(remarked(store) ? [{ name: "tags", width: "minmax(60px, 0.8fr)", fill: tagCell }] : []),
     { name: "verdict", by: "why", width: "minmax(120px, 2.2fr)", fill: (cell, t) => (cell.textContent = t.state === "failed" ? t.error : t.why) },
   ];
