@@ -80,7 +80,7 @@ function drawGantt(canvas, { store, own, colors, look }) {
   const box = boxOf(width, height, left);
   const x = { low: first / unit.seconds, high: last / unit.seconds, title: `time since the study began [${unit.unit}]` };
   const shown = look.expanded ? rows : rows.filter((_, k) => k % Math.ceil(14 / row) === 0);
-  const y = { low: tall, high: 0, title: look.expanded ? "" : "slot", ticks: shown.map((r) => r.y + 0.5), labels: shown.map((r) => (look.expanded ? r.label : String(r.slot))) };
+  const y = { low: tall, high: 0, title: look.expanded ? "" : "slot", ticks: shown.map((r) => r.y + 0.5), labels: shown.map((r) => (look.expanded ? fitting(pen, r.label, left - 22) : String(r.slot))) };
   const { px, py } = axes(pen, box, x, y, colors);
   const top = new Map(rows.map((r) => [r, py(r.y) + 0.5]).filter(([, y]) => inSight(canvas, y)));
   const rowOf = rowFinder(store.now.slots, rows);
@@ -178,7 +178,7 @@ function drawSurvival(canvas, { store, own, colors }) {
   const box = boxOf(width, height, 48, 48);
   const room = box.width / phases.length;
   const x = { low: -0.5, high: phases.length - 0.5, title: "phase", bare: true, low2: true };
-  const labelled = phases.filter((p) => p.phase % Math.ceil(18 / room) === 0);
+  const labelled = phases.filter((p) => p.phase % Math.ceil((phases.length > 100 ? 28 : 18) / room) === 0);
   [x.ticks, x.labels] = [labelled.map((p) => p.phase), labelled.map((p) => String(p.phase))];
   const { px, py } = axes(pen, box, x, { low: 0, high: most * 1.05, title: "trials", whole: true }, colors);
   const bar = Math.min(60, room * 0.72);
@@ -337,7 +337,7 @@ function drawImportance(canvas, { store, colors }, on, found) {
   const box = boxOf(width, height, left);
   const high = Math.max(...rows.flatMap((row) => [row.high, row.permutation_high, row.permutation]));
   const low = Math.min(0, ...rows.map((row) => row.permutation_low));
-  const y = { low: rows.length, high: 0, title: "", ticks: rows.map((_, k) => k + 0.5), labels: rows.map((row) => row.hyperparameter) };
+  const y = { low: rows.length, high: 0, title: "", ticks: rows.map((_, k) => k + 0.5), labels: rows.map((row) => fitting(pen, row.hyperparameter, left - 22)) };
   const { px, py } = axes(pen, box, { low, high: high * 1.03, title: "importance [share of variance reduction; fall of R² when shuffled]" }, y, colors);
   const bars = [["importance", "low", "high", 0.14], ["permutation", "permutation_low", "permutation_high", 0.52]];
   rows.forEach((row, k) => {
