@@ -32,6 +32,17 @@ def test_long_names_leave_room_for_others(frames):
     assert f"{name} = 0" in fig.data[0].hovertext[0] + fig.data[-1].hovertext[0]
 
 
+def test_words_stay_beside_their_axis_and_numbers_are_whole(frames):
+    names = [f"h{k}" for k in range(10)]
+    columns = {name: ["convolutional_small", "convolutional_large", "dense", "dense"] for name in names}
+    fig = parallel_coordinates(
+        frames.trials.assign(**columns, whole=[123456789012.0, 123456789013.0, 0, 0]), [*names, "whole"]
+    )
+    labels = {a.x: {b.text for b in fig.layout.annotations if b.x == a.x} for a in fig.layout.annotations}
+    assert labels[0] == {"conv…small", "conv…large", "dense"}
+    assert not any("…" in label for label in labels[10])
+
+
 def test_every_axis_is_a_line_of_the_same_ink(frames):
     assert parallel_coordinates(frames.trials, ["lr"]).layout.xaxis.zeroline is False  # it would lie over the first
 

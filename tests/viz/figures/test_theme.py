@@ -21,6 +21,7 @@ def test_words_from_a_log_are_escaped():
 def test_of_a_long_name_both_ends_are_kept_and_it_is_escaped():
     assert theme.brief("<learning_rate>") == "&lt;learning_rate&gt;"
     assert theme.brief("x" * 28) == "x" * 28
+    assert theme.brief("convolutional", 9) == "conv…onal"
     assert theme.brief("optimizer.schedule.of.the.critic") == "optimizer.sch…" + ".of.the.critic"
 
 

@@ -12,6 +12,7 @@ from workbench.viz.figures.curves import config_lines
 from workbench.viz.figures.scales import scale_of, shares, ticks
 
 _BINS = 12  # colours of the score: few traces, since each costs the browser time
+_CHARACTERS = 120  # beside each other, of all axes
 _SCORE = "last_score"
 
 
@@ -76,12 +77,14 @@ def _draw_axes(fig: go.Figure, trials: pd.DataFrame, axes: Sequence[str]) -> Non
     fig.update_xaxes(tickvals=list(range(len(axes))), ticktext=titles, range=[-0.4, len(axes) - 0.6], showline=False)
     fig.update_xaxes(gridcolor=theme.INK, zeroline=False, ticks="", side="top", tickfont={"size": 13})
     fig.update_yaxes(visible=False, range=[-0.04, 1.04])
+    room = max(6, min(theme.LONGEST_NAME, _CHARACTERS // len(axes)))
     for k, name in enumerate(axes):
+        numbers = pd.api.types.is_numeric_dtype(trials[name])  # they are never cut
         for share, label in zip(*ticks(trials[name], scale_of(trials[name])), strict=True):
             fig.add_annotation(
                 x=k,
                 y=share,
-                text=theme.brief(label),
+                text=theme.text(label) if numbers else theme.brief(label, room),
                 showarrow=False,
                 xanchor="right",
                 xshift=-5,

@@ -47,7 +47,7 @@ Look = Mapping[str, Any]
 LEGEND_PHASES = 12  # more phases than this are read off a colour bar
 
 _MOST_NUMBERS = 30  # of phases, on an axis
-_LONGEST = 28  # characters of a name beside others on an axis
+LONGEST_NAME = 28  # characters of a name beside others on an axis
 
 _EXACT = 2**53  # whole numbers up to here are told apart as floats
 
@@ -138,10 +138,10 @@ def text(words: object) -> str:
     return escape(str(words), quote=False)
 
 
-def brief(name: object) -> str:
-    """Write a name where there is little room, escaped: of a long one how it begins and how it ends."""
-    words, half = str(name), _LONGEST // 2
-    return text(words if len(words) <= _LONGEST else f"{words[: half - 1]}…{words[-half:]}")
+def brief(name: object, most: int = LONGEST_NAME) -> str:
+    """Write a name where there is little room, escaped: of a longer one how it begins and how it ends."""
+    words, half = str(name), most // 2
+    return text(words if len(words) <= most else f"{words[: most - half - 1]}…{words[-half:]}")
 
 
 def number(value: object) -> str:
