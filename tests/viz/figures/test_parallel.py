@@ -1,4 +1,6 @@
 import numpy as np
+import pandas as pd
+import pytest
 
 from tests.viz.figures.conftest import HOSTILE
 from workbench.viz.figures import parallel_coordinates
@@ -41,6 +43,13 @@ def test_words_stay_beside_their_axis_and_numbers_are_whole(frames):
     labels = {a.x: {b.text for b in fig.layout.annotations if b.x == a.x} for a in fig.layout.annotations}
     assert labels[0] == {"conv…small", "conv…large", "dense"}
     assert not any("…" in label for label in labels[10])
+
+
+def test_scores_are_as_far_apart_as_they_are(frames):
+    trials = pd.concat([frames.trials.iloc[[0]]] * 5, ignore_index=True)
+    trials = trials.assign(trial=range(5), lr=np.arange(5) + 1.0, last_score=[-21.0, -21.0, -20.9, -20.8, 15.0])
+    drawn = [y for trace in parallel_coordinates(trials, ["lr"]).data for y in np.reshape(trace.y, (-1, 3))[:, 1]]
+    assert sorted(drawn) == pytest.approx([0, 0, 0.1 / 36, 0.2 / 36, 1])
 
 
 def test_every_axis_is_a_line_of_the_same_ink(frames):
