@@ -153,6 +153,16 @@ test("the nearest point of a curve is found, with what its trial is", () => {
   assert.deepEqual(told.get(5), ["score of a phase: 10", "after 1:00", "stopped: rank 3", "lr = 0.25", "optimizer = adam"]);
 });
 
+test("a score that is no number takes no axis from the others", () => {
+  const points = table([5, 60, NaN, 1, NaN], [6, 60, -10, 1, NaN], [6, 90, 10, 1, NaN], [7, 60, 0, 1, NaN]);
+  const store = storeOf({ trials: [trial(5), trial(6), trial(7)] }, [table(), points]);
+  const { canvas, words } = makeCanvas();
+  const told = found(front.drawCurves(canvas, scene(store, { bands: true, smooth: 0.6 })));
+  assert.deepEqual([...told.keys()].sort(), [6, 7]);
+  assert.ok(words().includes("-10") && words().includes("10"));
+  assert.deepEqual(front.phaseBands([...store.curves.values()].map((curve) => ({ xs: curve.x, curve }))).map(({ n }) => n), [2]);
+});
+
 test("a curve of one point is a dot", () => {
   const { canvas, calls } = makeCanvas();
   front.drawCurves(canvas, scene(storeOf({ trials: [trial(5)] }, [table(), table([5, 60, 10, 0, NaN])])));

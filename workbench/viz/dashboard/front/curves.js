@@ -27,7 +27,7 @@ function smoothed(curve, weight) {
   if (!weight) return curve.y;
   let mean = null;
   return curve.y.map((y, k) => {
-    mean = mean === null ? y : weight * mean + (1 - weight) * y;
+    mean = mean === null || Number.isNaN(mean) ? y : weight * mean + (1 - weight) * y;
     return curve.end[k] ? y : mean;
   });
 }
@@ -45,8 +45,10 @@ function phaseBands(curves) {
     let phase = taken;
     curve.end.forEach((ends, k) => {
       if (!ends) return;
-      (phases[phase] ??= { x: [], y: [] }).x.push(xs[k]);
-      phases[phase++].y.push(curve.y[k]);
+      const ended = (phases[phase++] ??= { x: [], y: [] });
+      if (Number.isNaN(curve.y[k])) return;
+      ended.x.push(xs[k]);
+      ended.y.push(curve.y[k]);
     });
   }
   return phases.filter((p) => p?.y.length > 1).map(({ x, y }) => {
@@ -66,7 +68,7 @@ function drawCurves(canvas, { store, own, colors, look }) {
   let [longest, low, high] = [0, Infinity, -Infinity];
   for (const { xs, ys } of curves) {
     for (let k = 0; k < xs.length; k++) {
-      if (!Number.isFinite(xs[k])) continue;
+      if (!Number.isFinite(xs[k]) || Number.isNaN(ys[k])) continue; // in older logs a score may be none
       longest = Math.max(longest, xs[k]);
       low = Math.min(low, ys[k]);
       high = Math.max(high, ys[k]);

@@ -58,7 +58,7 @@ function sparkline(cell, store, t) {
   const every = Math.max(1, Math.floor(n / 32));
   const at = Array.from({ length: Math.ceil(n / every) }, (_, k) => Math.min(n - 1, k * every));
   if (at[at.length - 1] !== n - 1) at.push(n - 1);
-  const { low, high } = span(at.map((k) => curve.y[k]));
+  const { low, high } = span(at.map((k) => curve.y[k]), { low: 0, high: 1 });
   const [from, to] = [curve.x[0], curve.x[n - 1]];
   const place = (k) => `${(1 + (62 * (curve.x[k] - from)) / (to - from || 1)).toFixed(1)},${(15 - (14 * (curve.y[k] - low)) / (high - low)).toFixed(1)}`;
   const svg = document.createElementNS(SVG, "svg");
