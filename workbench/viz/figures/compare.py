@@ -163,6 +163,7 @@ def compare_importance(tables: Mapping[str, pd.DataFrame], remarks: Mapping[str,
     fig = theme.figure("Which hyperparameters the scores follow, study by study", 220 + 70 * len(known))
     if not known:
         words = [f"{name}: {why}" for name, why in remarks.items()]
+        fig.update_layout(height=220 + 36 * len(words))
         return theme.empty_note(fig, "; ".join(words) or "no study to compare", axes=False)
     fig.update_layout(barmode="group", bargap=0.3)
     fig.update_yaxes(autorange="reversed", showgrid=False, type="category")  # names may be numbers or dates

@@ -2,6 +2,7 @@
 
 from collections.abc import Iterable, Mapping, Sequence
 from html import escape
+from textwrap import wrap
 from typing import Any, NamedTuple
 
 import pandas as pd
@@ -46,6 +47,7 @@ Look = Mapping[str, Any]
 
 LEGEND_PHASES = 12  # more phases than this are read off a colour bar
 
+_LINE = 72  # characters of a line in an empty figure
 _MOST_NUMBERS = 30  # of phases, on an axis
 LONGEST_NAME = 28  # characters of a name beside others on an axis
 
@@ -179,7 +181,8 @@ def empty_note(fig: go.Figure, words: str, *, axes: bool = True) -> go.Figure:
     """Say in the middle of an empty figure, with or without its axes, why there is nothing in it yet."""
     if not axes:
         fig.update_xaxes(visible=False).update_yaxes(visible=False)
-    fig.add_annotation(text=text(words), x=0.5, y=0.5, xref="paper", yref="paper", showarrow=False, font={"size": 14})
+    lines = "<br>".join(text(line) for line in wrap(words, _LINE))
+    fig.add_annotation(text=lines, x=0.5, y=0.5, xref="paper", yref="paper", showarrow=False, font={"size": 14})
     return fig
 
 
