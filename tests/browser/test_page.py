@@ -50,6 +50,25 @@ def test_everything_at_a_glance(tab, running):
     assert rows(tab).first.bounding_box()["height"] == 22
 
 
+def test_numbers_are_in_sight_whatever_their_size_and_names(tab):
+    config = {"name_" + "x" * 80: 1, **{f"learning_rate_{k}": 4.459e-10 for k in range(9)}}
+    score = -2.659e-30
+    board = Board("sizes", Size())
+    board.take(News([
+        Event(Kind.RUN, 0.0, 0, 0, data={"config": config, "parent": None, "seed": 0}),
+        Event(Kind.PHASE_STARTED, 0.0, 0, 0, 0),
+        Event(Kind.PHASE_ENDED, 9.0, 0, 0, 0, {"score": score}),
+    ]))  # fmt: skip
+    stand(tab, board, selected=[0])
+    drawn(tab)
+    cut = "cells => cells.filter((cell) => cell.scrollWidth > cell.clientWidth).map((cell) => cell.textContent)"
+    assert rows(tab).locator(".wb-number").evaluate_all(cut) == []
+    values = tab.locator(".wb-detail td")
+    assert values.nth(2).text_content() == "-2.659e-30"
+    assert min(values.nth(k).bounding_box()["width"] for k in range(values.count())) >= 60
+    assert tab.locator(".wb-detail").evaluate("detail => detail.scrollWidth <= detail.clientWidth")
+
+
 def test_one_filter_writes_what_is_visible(tab, running):
     stand(tab, running)
     tab.locator(".wb-filter input[type=search]").fill("state:stopped lr>1e-4")

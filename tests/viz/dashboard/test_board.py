@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 
 from tests.viz.dashboard.conftest import NAME, in_order
+from tests.viz.dashboard.test_derived import Drawn
 from workbench.algos.search import HyperTrick
 from workbench.core.aim import Aim
 from workbench.core.errors import DatabaseError
@@ -71,6 +72,48 @@ def test_deltas_add_up_to_the_snapshot():
         board.take(_news([event]))
         viewer.take(board.delta())
     assert viewer == Viewer(board.snapshot())
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_deltas_add_up_whatever_happens_and_however_often_somebody_looks(seed):
+    rng, board, events = np.random.default_rng(seed), _board(), []
+    viewer = Viewer(board.snapshot())
+    board.take_as_sent()
+    for k, batch in enumerate(told_of(Drawn(seed))):
+        events += batch
+        news = _news(batch)
+        if len(news.points) > 1 and rng.random() < 0.3:  # of a long log they come bit by bit
+            board.take(News(news.events, news.points[:1], more=True))
+            news = News([], news.points[1:])
+        board.take(news)
+        board.learn(driven=bool(rng.random() < 0.9))
+        if rng.random() < 0.6 and (delta := board.delta()):
+            viewer.take(delta)
+            assert k % 10 or viewer == Viewer(board.snapshot())
+    if delta := board.delta():
+        viewer.take(delta)
+    assert viewer == Viewer(board.snapshot())
+    later = _board()
+    later.learn(driven=board.driven)
+    later.take(_news(events))
+    assert viewer == Viewer(later.snapshot())
+
+
+def told_of(drawn):
+    """What happens in a study, with what running trials report and people remark, and its end."""
+    yield [*drawn.begin()]
+    for _ in range(100):
+        batch = [*drawn.step()]
+        for trial, (slot, phase) in [*drawn.on.items()]:
+            told = {"score": drawn.rng.normal(), "frames": 10 * drawn.at, "pps": drawn.rng.random()}
+            metrics = {name: float(value) for name, value in told.items() if drawn.rng.random() < 0.7}
+            batch.append(drawn.event(Kind.PROGRESS, trial, phase, slot, {"metrics": metrics}))
+        if drawn.rng.random() < 0.1:
+            action = str(drawn.rng.choice(["note", "tag", "untag", "pause study", "resume study"]))
+            asked = {"request": f"r{drawn.at}", "action": action, "accepted": drawn.rng.random() < 0.8, "by": "person"}
+            batch.append(drawn.event(Kind.INTERVENTION, data={**asked, "text": "hm", "tag": "good"}))
+        yield batch
+    yield [drawn.event(Kind.STUDY_ENDED)]
 
 
 def test_a_large_study_is_told_bit_by_bit_the_leader_first(monkeypatch):

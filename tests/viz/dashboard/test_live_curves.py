@@ -98,6 +98,16 @@ def test_what_was_never_sent_need_not_be_dropped():
     assert curves.changes()[0] == []
 
 
+def test_a_score_that_has_diverged_keeps_a_place():
+    curves = LiveCurves()
+    curves.start(0, 0, 0.0)
+    curves.end(0, 0, 4.0, -1e60)
+    assert np.isfinite(curves.all()[:, :3]).all()  # before there are points
+    take(curves, (0, 0, 1.0, 1e40), (0, 0, 2.0, 0.5))
+    largest = np.finfo(np.float32).max
+    assert curves.all()[:, 2].tolist() == [largest, 0.5, -largest]
+
+
 def test_seconds_go_on_over_phases():
     curves = LiveCurves()
     curves.start(0, 0, 0.0)

@@ -64,6 +64,20 @@ def test_an_hour_in_which_nothing_ran_stays_empty_also_when_samples_are_thinned(
     assert len(told) > MOST / 4
 
 
+@pytest.mark.parametrize("looks", [1, 2, 6])
+def test_the_time_that_a_trial_waited_for_a_slot_slows_no_pace(looks):
+    rates = running(0)
+    rows = [(0, at, "frames", 100.0 * k) for k, at in enumerate((0.5, 1.5, 2.5, 100.5, 101.5, 102.5))]
+    for part in np.array_split(np.arange(6), looks):
+        if 3 in part:
+            rates.drop(0, 2.75)
+            rates.join(0)
+        rates.take(points(*(rows[k] for k in part)), rows[part[-1]][1])
+    told = {sample[0]: sample[FRAMES] for sample in rates.samples}
+    assert {value for at, value in told.items() if 3 <= at <= 101} == {None}
+    assert told[102.0] == rates.frames_per_s == 100
+
+
 def test_what_never_tells_a_rate_takes_no_samples():
     rates = running(0)
     rates.take(points((0, 5.0, "score", 1.0)), 100.0)

@@ -51,6 +51,12 @@ def test_survival_is_a_share(survival):
     assert list(line.y) == [1.0, 0.25]
 
 
+def test_of_many_phases_only_some_have_their_number(survival):
+    many = pd.DataFrame({"phase": range(200), "began": 4})
+    assert compare_survival({"one": survival, "many": many}).layout.xaxis.dtick == 7
+    assert compare_survival({"one": survival}).layout.xaxis.dtick == 1
+
+
 def test_nothing_to_compare_is_said():
     assert "ended" in compare_best({}, {}).layout.annotations[0].text
     assert "begun" in compare_survival({}).layout.annotations[0].text

@@ -14,6 +14,15 @@ def test_one_joined_line_a_state(frames, curves):
     np.testing.assert_allclose(lines["running"].y, [0.2, 0.4, np.nan], rtol=1e-6)  # drawn in single precision
 
 
+@pytest.mark.parametrize("scores", [1e12 + np.arange(7.0), 10.0 ** np.arange(36, 43)])
+def test_lines_go_through_the_ends_of_phases_whatever_the_size_of_scores(frames, curves, scores):
+    fig = learning_curves(curves.assign(score=scores), frames.trials)
+    on_lines = np.concatenate([np.asarray(trace.y, float) for trace in fig.data if trace.mode == "lines"])
+    ends = next(trace for trace in fig.data if trace.name == "end of a phase" and trace.hovertext is not None)
+    off = np.nanmin(np.abs(np.subtract.outer(np.asarray(ends.y), on_lines)), axis=1)
+    assert (off < np.ptp(scores) / 1000).all()
+
+
 def test_a_break_after_every_trial(curves):
     joined = joined_lines(curves)
     assert joined["x"].isna().sum() == 4

@@ -77,6 +77,19 @@ def test_the_tree_tells_which_phases_a_trial_has_ended():
     assert "trial 3 (member 2), no phase ended yet<br>from trial 0" in hover
 
 
+def test_words_and_whole_numbers_are_told_as_they_are(members):
+    odd = members.assign(net=[f"<{phase}>" for phase in members["phase"]], width=65536)
+    best = odd[odd["member"] == 0].assign(step=lambda rows: rows["phase"])
+    fig = hyperparameters_over_time(odd, ["net", "width"], best)
+    of_members = [trace for trace in fig.data if trace.name == "a member"]
+    told = [[row[2] for row in trace.customdata if row[2] is not None] for trace in of_members]
+    by_member = odd.sort_values("member", kind="stable")
+    assert told == [[theme.text(word) for word in by_member["net"]], ["65536"] * len(odd)]
+    assert all("customdata[2]" in trace.hovertemplate for trace in of_members)
+    of_best = [trace for trace in fig.data if trace.name == "of the best weights"]
+    assert [*of_best[0].customdata] == [theme.text(word) for word in best["net"]]
+
+
 def test_hyperparameters_of_every_member_and_of_the_best_weights(three, known, members):
     best = schedule_of(4, known, three.trials, three.phases, ["x"])
     fig = hyperparameters_over_time(members, ["x"], best)

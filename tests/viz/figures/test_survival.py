@@ -1,3 +1,5 @@
+import pandas as pd
+
 from workbench.viz.figures import phase_survival
 
 
@@ -16,6 +18,15 @@ def test_bars_by_fate_and_curves_of_the_paper(survival):
 
 def test_ticks_tell_the_mode(survival):
     assert list(phase_survival(survival).layout.xaxis.ticktext) == ["0<br><i>selecting</i>", "1<br><i>last</i>"]
+
+
+def test_of_many_phases_only_some_have_their_number(survival):
+    many = pd.concat([survival[:1]] * 200, ignore_index=True).assign(phase=range(200))
+    axis = phase_survival(many).layout.xaxis
+    assert list(axis.tickvals) == [*range(0, 200, 7)]
+    assert list(axis.ticktext) == [str(phase) for phase in axis.tickvals]
+    few = phase_survival(many[:30]).layout.xaxis
+    assert list(few.tickvals) == [*range(30)]
 
 
 def test_nothing_yet(survival):

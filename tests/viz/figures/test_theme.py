@@ -18,6 +18,23 @@ def test_words_from_a_log_are_escaped():
     assert theme.number(True) == "True"
 
 
+def test_of_a_long_name_both_ends_are_kept_and_it_is_escaped():
+    assert theme.brief("<learning_rate>") == "&lt;learning_rate&gt;"
+    assert theme.brief("x" * 28) == "x" * 28
+    assert theme.brief("convolutional", 9) == "conv…onal"
+    assert theme.brief("optimizer.schedule.of.the.critic") == "optimizer.sch…" + ".of.the.critic"
+
+
+def test_what_an_empty_figure_says_is_no_wider_than_it():
+    (note,) = theme.empty_note(
+        theme.figure("x"), "; ".join(f"<{k}>: 0 trials, 20 are needed" for k in range(9))
+    ).layout.annotations
+    lines = note.text.split("<br>")
+    assert len(lines) > 2
+    assert max(map(len, lines)) < 100
+    assert "&lt;8&gt;: 0 trials" in note.text
+
+
 def test_a_clock_fits_the_study():
     assert [theme.clock(s).unit for s in (10, 1000, 100_000)] == ["s", "min", "h"]
 

@@ -16,6 +16,7 @@ Floats = npt.NDArray[np.float64]
 _TRIAL, _X, _SCORE, _END, _FRAMES, _PHASE = range(6)  # columns of the rows kept; viewers get the first five
 _FEWEST = 8  # points of a trial that are kept, however many trials there are
 _NEVER = float("inf")
+_LARGEST = float(np.finfo(np.float32).max)  # beyond it a score has no place on its way to a page
 
 
 @dataclass(slots=True)
@@ -164,9 +165,8 @@ class LiveCurves:
         first = np.searchsorted(trial, trial)
         x = np.cumsum(spent_s) - (np.cumsum(spent_s) - spent_s)[first]
         one = np.ones(len(ended))
-        return np.column_stack([trial, x, order.score[ended], one, order.frames[ended], order.phase[ended]]).astype(
-            "f4"
-        )
+        rows = [trial, x, _told(order.score[ended]), one, order.frames[ended], order.phase[ended]]
+        return np.column_stack(rows).astype("f4")
 
     def _forget_restarted(self) -> None:
         """Take out what attempts reported that have begun again since, and note whose curves viewers must forget."""
@@ -254,10 +254,15 @@ def _rows(points: npt.NDArray[Any], order: _Order) -> tuple[Table, npt.NDArray[A
     rows = np.empty((len(at), 6), np.float32)
     rows[:, _TRIAL], rows[:, _PHASE] = trial[owners], phase[owners]
     rows[:, _X] = np.maximum(at[by_time] - order.began_s[owners], 0.0) + order.before_s[owners]
-    rows[:, _SCORE] = np.concatenate([order.score[ended], points["value"][shown]])[by_time]
+    rows[:, _SCORE] = _told(np.concatenate([order.score[ended], points["value"][shown]])[by_time])
     rows[:, _END] = by_time < len(ended)
     rows[:, _FRAMES] = np.concatenate([order.frames[ended], frames])[by_time]
     return rows, points[waits]
+
+
+def _told(scores: Floats) -> Floats:
+    """Bring scores within what float32 can hold: one that has diverged would leave no axis for the others."""
+    return np.clip(scores, -_LARGEST, _LARGEST)
 
 
 def _first_two(owner: npt.NDArray[np.intp], at: Floats) -> dict[int, Floats]:

@@ -60,18 +60,19 @@ class Rates:
         trial, name, at, value = trial[on].astype(np.intp), points["name"][on], points["at"][on], points["value"][on]
         counted, column = name == FRAMES, _COLUMN[name]
         plain = column >= 0
-        paced, paced_at, paces = self._paces(trial[counted], at[counted], value[counted])
         left = np.array([number for number, _ in self._left], np.intp)
-        left_at = np.array([at_s for _, at_s in self._left], float).repeat(len(NAMES))
+        left_at = np.array([at_s for _, at_s in self._left], float)
+        nothing = np.full(len(left), np.nan)  # its frames: it is not paced over the time until it is back
+        of_frames = ((trial[counted], left), (at[counted], left_at), (value[counted], nothing))
+        paced, paced_at, paces = self._paces(*map(np.concatenate, of_frames))
         keys = (
             _keys(trial[plain], column[plain]),
             _keys(paced, _FRAMES_AT),
             _keys(left[:, None], np.arange(len(NAMES))).ravel(),
         )
-        nothing = np.full(len(left_at), np.nan)
-        times, values = (at[plain], paced_at, left_at), (value[plain], paces, nothing)
+        times = at[plain], paced_at, left_at.repeat(len(NAMES))
+        values = value[plain], paces, nothing.repeat(len(NAMES))
         self._sample(np.concatenate(keys), np.concatenate(times), np.concatenate(values), until_s)
-        self._frames[left] = np.nan
         self._left.clear()
         self._joined = set(self._on)
 
@@ -87,13 +88,16 @@ class Rates:
         return anew, new
 
     def _paces(self, trial: Indices, at: Floats, frames: Floats) -> tuple[Indices, Floats, Floats]:
-        """Turn frames, counted since a trial began, into frames a second; all of shape [n], put in order."""
+        """Turn frames, counted since a trial began, into frames a second; all of shape [n], put in order.
+
+        NaN stands where it left its slot: what comes next is counted from its next report.
+        """
         order = np.lexsort((at, trial))
         trial, at, frames = trial[order], at[order], frames[order]
         begins = _begins(trial)
         known = self._frames[trial[begins]].T
         seconds, grown = at - _before(at, begins, known[1]), frames - _before(frames, begins, known[0])
-        good = (seconds > 0) & (grown >= 0)  # they fall when a trial goes back to its checkpoint
+        good = (seconds > 0) & (grown >= 0) | np.isnan(frames)  # they fall when a trial goes back to its checkpoint
         pace = _before(np.full(len(at), np.nan), begins, known[2])
         np.divide(grown, seconds, out=pace, where=good)
         pace = pace[np.maximum.accumulate((good | begins) * np.arange(len(at)))]  # else as before

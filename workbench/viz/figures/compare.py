@@ -98,7 +98,7 @@ def compare_survival(survival: Mapping[str, pd.DataFrame]) -> go.Figure:
         By study: from `workbench.analysis.survival` (phase, began).
     """
     fig = theme.figure("Share of the trials that began each phase")
-    fig.update_xaxes(title="phase", dtick=1)
+    fig.update_xaxes(title="phase", dtick=theme.every_so_many(max(map(len, survival.values()), default=0)))
     fig.update_yaxes(title="share of trials", rangemode="tozero", tickformat=".0%")
     for k, (name, frame) in enumerate(survival.items()):
         if frame.empty or not frame["began"].iloc[0]:
@@ -163,6 +163,7 @@ def compare_importance(tables: Mapping[str, pd.DataFrame], remarks: Mapping[str,
     fig = theme.figure("Which hyperparameters the scores follow, study by study", 220 + 70 * len(known))
     if not known:
         words = [f"{name}: {why}" for name, why in remarks.items()]
+        fig.update_layout(height=220 + 36 * len(words))
         return theme.empty_note(fig, "; ".join(words) or "no study to compare", axes=False)
     fig.update_layout(barmode="group", bargap=0.3)
     fig.update_yaxes(autorange="reversed", showgrid=False, type="category")  # names may be numbers or dates

@@ -88,11 +88,11 @@ def tried(points: pd.DataFrame, trials: pd.DataFrame, name: str) -> pd.Series:
 
 def value_axis(update: Callable[..., object], name: str, scale: Scale, **place: int) -> None:
     """Make an axis one of a hyperparameter's values; `update` is the figure's ``update_xaxes`` or ``update_yaxes``."""
-    update(title=theme.text(name), type="log" if scale.kind == "log" else "linear", zeroline=False, **place)
+    update(title=theme.brief(name), type="log" if scale.kind == "log" else "linear", zeroline=False, **place)
     if scale.kind == "log":
         update(dtick=1, exponentformat="power", **place)
     elif scale.kind == "category":
-        labels = [theme.text(word) for word in scale.order]
+        labels = [theme.brief(word) for word in scale.order]
         turn = 0 if sum(map(len, labels)) <= 40 else -40
         update(tickvals=list(range(len(labels))), ticktext=labels, range=[-0.5, len(labels) - 0.5], **place)
         update(tickfont={"size": 10}, tickangle=turn, **place)

@@ -9,9 +9,10 @@ import plotly.graph_objects as go
 
 from workbench.viz.figures import theme
 from workbench.viz.figures.curves import config_lines
-from workbench.viz.figures.scales import scale_of, shares, ticks
+from workbench.viz.figures.scales import Scale, scale_of, shares, ticks
 
 _BINS = 12  # colours of the score: few traces, since each costs the browser time
+_CHARACTERS = 120  # beside each other, of all axes
 _SCORE = "last_score"
 
 
@@ -35,7 +36,7 @@ def parallel_coordinates(trials: pd.DataFrame, hyperparameters: Sequence[str], m
     if scored.empty or not names:
         return theme.empty_note(fig, "no phase has ended yet" if scored.empty else "nothing was varied", axes=False)
     axes = [*names, _SCORE]
-    places = np.column_stack([shares(scored[name], scale_of(scored[name])) for name in axes])
+    places = np.column_stack([shares(scored[name], _scale_of(scored[name])) for name in axes])
     bins = np.round(places[:, -1] * (_BINS - 1)).astype(int)
     colors = theme.value_colors(_BINS)
     hover = _hover(scored, hyperparameters)
@@ -43,6 +44,12 @@ def parallel_coordinates(trials: pd.DataFrame, hyperparameters: Sequence[str], m
         fig.add_trace(_lines(places[bins == k], scored["trial"][bins == k], hover[bins == k], colors[k]))
     _draw_axes(fig, scored, axes)
     return fig
+
+
+def _scale_of(values: pd.Series) -> Scale:
+    """Choose an axis; scores are no categories, for how far apart they are is what is looked at."""
+    scale = scale_of(values)
+    return Scale("linear", []) if values.name == _SCORE and scale.kind == "category" else scale
 
 
 def _hover(trials: pd.DataFrame, names: Sequence[str]) -> "np.ndarray[Any, Any]":
@@ -72,16 +79,18 @@ def _lines(places: "np.ndarray[Any, Any]", trials: pd.Series, hover: "np.ndarray
 
 
 def _draw_axes(fig: go.Figure, trials: pd.DataFrame, axes: Sequence[str]) -> None:
-    titles = [*map(theme.text, axes[:-1]), "last score"]
+    titles = [*map(theme.brief, axes[:-1]), "last score"]
     fig.update_xaxes(tickvals=list(range(len(axes))), ticktext=titles, range=[-0.4, len(axes) - 0.6], showline=False)
-    fig.update_xaxes(gridcolor=theme.INK, ticks="", side="top", tickfont={"size": 13})
+    fig.update_xaxes(gridcolor=theme.INK, zeroline=False, ticks="", side="top", tickfont={"size": 13})
     fig.update_yaxes(visible=False, range=[-0.04, 1.04])
+    room = max(6, min(theme.LONGEST_NAME, _CHARACTERS // len(axes)))
     for k, name in enumerate(axes):
-        for share, label in zip(*ticks(trials[name], scale_of(trials[name])), strict=True):
+        numbers = pd.api.types.is_numeric_dtype(trials[name])  # they are never cut
+        for share, label in zip(*ticks(trials[name], _scale_of(trials[name])), strict=True):
             fig.add_annotation(
                 x=k,
                 y=share,
-                text=theme.text(label),
+                text=theme.text(label) if numbers else theme.brief(label, room),
                 showarrow=False,
                 xanchor="right",
                 xshift=-5,

@@ -87,11 +87,12 @@ def _panel(
 ) -> None:
     scale = scale_of(schedules[name])
     fig.update_xaxes(title="phase", rangemode="tozero", **place)
-    fig.update_yaxes(title=theme.text(name), type="log" if scale.kind == "log" else "linear", **place)
+    fig.update_yaxes(title=theme.brief(name), type="log" if scale.kind == "log" else "linear", **place)
     if scale.kind == "category":
-        words = [theme.text(word) for word in scale.order]
+        words = [theme.brief(word) for word in scale.order]
         fig.update_yaxes(tickvals=list(range(len(words))), ticktext=words, **place)
-    lines = _joined(schedules, "phase", pd.Series(positions(schedules[name], scale), index=schedules.index))
+    places = pd.Series(positions(schedules[name], scale), index=schedules.index)
+    lines = _joined(schedules, "phase", places, schedules[name].map(theme.setting))
     fig.add_trace(
         go.Scatter(
             x=lines["x"],
@@ -102,8 +103,9 @@ def _panel(
             name="a member",
             legendgroup="member",
             showlegend=in_legend,
-            customdata=lines[["trial", "member"]],
-            hovertemplate="trial %{customdata[0]} (member %{customdata[1]}), phase %{x}: %{y:.4g}<extra></extra>",
+            customdata=lines[["trial", "member", "words"]],
+            hovertemplate="trial %{customdata[0]} (member %{customdata[1]}), phase %{x}: %{customdata[2]}"
+            "<extra></extra>",
         ),
         **place,
     )
@@ -117,19 +119,19 @@ def _panel(
                 name="of the best weights",
                 legendgroup="best",
                 showlegend=in_legend,
-                hovertemplate="phase %{x}: %{y:.4g}<extra></extra>",
+                customdata=best[name].map(theme.setting),
+                hovertemplate="phase %{x}: %{customdata}<extra></extra>",
             ),
             **place,
         )
 
 
-def _joined(schedules: pd.DataFrame, x: str, y: pd.Series) -> pd.DataFrame:
-    """Join the members' lines into one: x, y, trial, member, with a row of None after each member's last point."""
-    points = pd.DataFrame(
-        {"x": schedules[x], "y": y, "trial": schedules["trial"], "member": schedules["member"]}
-    ).astype(object)
+def _joined(schedules: pd.DataFrame, x: str, y: pd.Series, words: pd.Series | None = None) -> pd.DataFrame:
+    """Join the members' lines: x, y, words, trial, member, with a row of None after each member's last point."""
+    of_each = schedules[["trial", "member"]].assign(x=schedules[x], y=y, words=y if words is None else words)
+    points = of_each.astype(object)
     parts = []
     for member, line in points.groupby("member"):
-        gap = pd.DataFrame([{"x": None, "y": None, "trial": None, "member": member}], dtype=object)
+        gap = pd.DataFrame([dict.fromkeys(points.columns) | {"member": member}], dtype=object)
         parts += [line, gap]
     return pd.concat(parts, ignore_index=True)

@@ -51,6 +51,7 @@ th, td { padding: 4px 12px 4px 0; text-align: left; vertical-align: top; border-
 th { color: var(--soft); font-weight: 600; }
 td.number, th.number { text-align: right; }
 .summary th { min-width: 11em; font-weight: 500; }
+.summary td { overflow-wrap: anywhere; }
 .scroll { overflow: auto; max-height: 32em; border: 1px solid var(--line); border-radius: 6px; padding: 0 0 0 12px; }
 .scroll thead th { position: sticky; top: 0; background: var(--ground); white-space: nowrap; }
 figure { margin: 20px 0 0; }

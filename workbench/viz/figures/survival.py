@@ -37,7 +37,8 @@ def phase_survival(
     fig.update_yaxes(title="trials", rangemode="tozero")
     if survival.empty:
         return theme.empty_note(fig, "no phase has begun yet")
-    fig.update_xaxes(tickvals=survival["phase"], ticktext=_ticks(survival))
+    named = survival[survival["phase"] % theme.every_so_many(len(survival)) == 0]
+    fig.update_xaxes(tickvals=named["phase"], ticktext=_ticks(named))
     for column, (name, color) in _PARTS.items():
         if survival[column].sum() > 0:
             hover = f"phase %{{x}}: %{{y}} {name}<extra></extra>"

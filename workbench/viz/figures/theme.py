@@ -2,6 +2,7 @@
 
 from collections.abc import Iterable, Mapping, Sequence
 from html import escape
+from textwrap import wrap
 from typing import Any, NamedTuple
 
 import pandas as pd
@@ -45,6 +46,10 @@ Look = Mapping[str, Any]
 """How something is drawn, in plotly's own names."""
 
 LEGEND_PHASES = 12  # more phases than this are read off a colour bar
+
+_LINE = 72  # characters of a line in an empty figure
+_MOST_NUMBERS = 30  # of phases, on an axis
+LONGEST_NAME = 28  # characters of a name beside others on an axis
 
 _EXACT = 2**53  # whole numbers up to here are told apart as floats
 
@@ -135,6 +140,12 @@ def text(words: object) -> str:
     return escape(str(words), quote=False)
 
 
+def brief(name: object, most: int = LONGEST_NAME) -> str:
+    """Write a name where there is little room, escaped: of a longer one how it begins and how it ends."""
+    words, half = str(name), most // 2
+    return text(words if len(words) <= most else f"{words[: most - half - 1]}…{words[-half:]}")
+
+
 def number(value: object) -> str:
     """Write a number with four significant digits, anything else as it is, escaped."""
     return text(four_digits(value))
@@ -161,11 +172,17 @@ def clock(longest_s: float) -> Clock:
     return Clock("min", 60.0) if longest_s < 3 * 3600 else Clock("h", 3600.0)
 
 
+def every_so_many(n_phases: int) -> int:
+    """Choose which phases have their number on an axis: each, or of more than 30 every second, third, …"""
+    return max(1, -(-n_phases // _MOST_NUMBERS))
+
+
 def empty_note(fig: go.Figure, words: str, *, axes: bool = True) -> go.Figure:
     """Say in the middle of an empty figure, with or without its axes, why there is nothing in it yet."""
     if not axes:
         fig.update_xaxes(visible=False).update_yaxes(visible=False)
-    fig.add_annotation(text=text(words), x=0.5, y=0.5, xref="paper", yref="paper", showarrow=False, font={"size": 14})
+    lines = "<br>".join(text(line) for line in wrap(words, _LINE))
+    fig.add_annotation(text=lines, x=0.5, y=0.5, xref="paper", yref="paper", showarrow=False, font={"size": 14})
     return fig
 
 

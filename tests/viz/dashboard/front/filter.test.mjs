@@ -210,6 +210,16 @@ test("occupancy over time counts what ran, is held and lives", () => {
   assert.deepEqual([[...used.ran].slice(0, 2), [...used.held].slice(0, 2), [...used.alive].slice(0, 2)], [[1, 0], [0, 1], [1, 2]]);
 });
 
+test("what ran on a slot that was lost counts no longer than the slot lived", () => {
+  const spans = table([0, 0, 0, 0, 0, 8, 0], [1, 1, 1, 0, 0, 10, 0]); // the first was given up 3 s after its slot
+  const model = makeModel();
+  const store = front.makeStore(model);
+  model.tell(message("snapshot", 1, { slots: [[0, "a", 0, 5], [1, "a", 0, null]] }), [spans, NOTHING[1]]);
+  store.close();
+  const used = front.occupancyOf(store, 10, 2);
+  assert.deepEqual([[...used.ran].slice(0, 2), [...used.alive].slice(0, 2)], [[2, 1], [2, 1]]);
+});
+
 test("a tag finds the trials that bear it, a word those whose notes say it", () => {
   const [good, bad] = [trial(0, { tags: ["Good", "late"], notes: [] }), trial(1, { tags: ["goodish"], notes: [{ text: "Diverges" }] })];
   const found = (query) => [good, bad].filter((t) => front.parseFilter(query, ["lr"]).tests.every((fits) => fits(t))).map((t) => t.trial);

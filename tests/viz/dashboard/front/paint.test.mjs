@@ -12,6 +12,8 @@ test("ticks are round numbers within the range", () => {
   assert.deepEqual(front.niceTicks(-3, 3, 3), [-2, 0, 2]);
   assert.deepEqual(front.niceTicks(0.1, 0.35, 5).map((tick) => tick.toFixed(2)), ["0.10", "0.15", "0.20", "0.25", "0.30", "0.35"]);
   assert.deepEqual(front.niceTicks(5, 5, 4), [5]);
+  assert.deepEqual(front.niceTicks(0.9, 0.9000000000000001, 4), [0.9]); // two means of the same returns: no step is so small
+  assert.deepEqual(front.niceTicks(1e12, 1e12 + 2, 2), [1e12, 1e12 + 1, 1e12 + 2]);
   assert.deepEqual(front.niceTicks(0.5, 2.05, 4, true), [1, 2]); // slots and trials are counted
   assert.deepEqual(front.niceTicks(0.5, 42, 4, true), [20, 40]);
 });
@@ -38,8 +40,27 @@ test("ticks have the digits of their step", () => {
   assert.deepEqual(labels(-0.1, 0.3, 4), ["-0.1", "0", "0.1", "0.2", "0.3"]);
   assert.deepEqual(labels(0, 2e6, 4), ["0", "500000", "1.0e6", "1.5e6", "2.0e6"]);
   assert.deepEqual(labels(3000001, 3000003, 2), ["3000001", "3000002", "3000003"]);
+  assert.deepEqual(labels(0, 1.2e39, 3), ["0", "5e38", "1e39"]);
   assert.deepEqual(labels(1e-5, 3e-5, 2), ["1.0e-5", "2.0e-5", "3.0e-5"]);
   assert.deepEqual([labels(12005, 12005, 1), labels(0, 0, 1)], [["12005"], ["0"]]);
+});
+
+test("of words that are too long both ends stay", () => {
+  const pen = { measureText: (words) => ({ width: 6 * [...words].length }) };
+  assert.equal(front.fitting(pen, "learning_rate", 78), "learning_rate");
+  assert.equal(front.fitting(pen, "learning_rate", 54), "lear…rate");
+  assert.equal(front.fitting(pen, "😀😀😀😀😀", 24), "😀😀…😀");
+  assert.equal(front.fitting(pen, "learning_rate", 1), "l…e");
+});
+
+test("labels leave the axis its title", () => {
+  const { canvas, calls } = makeCanvas();
+  const box = { left: 52, top: 10, width: 500, height: 200 };
+  const most = (title) => {
+    front.axes(canvas.getContext("2d"), box, { low: 0, high: 1, title: "x" }, { low: 0, high: 1e6, title }, COLORS);
+    return calls.filter(([name, words, , , most]) => name === "fillText" && words === "0" && most).at(-1)[4];
+  };
+  assert.deepEqual([most("score"), most("")], [30, 44]);
 });
 
 test("an axis never says the same of two ticks", () => {

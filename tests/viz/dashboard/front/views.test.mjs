@@ -3,7 +3,7 @@
 import assert from "node:assert/strict";
 import { after, before, test } from "node:test";
 
-import { NOTHING, front, makeCanvas, makeModel, message, table, trial } from "./front.mjs";
+import { META, NOTHING, front, makeCanvas, makeModel, message, table, trial } from "./front.mjs";
 
 const COLORS = { ink: "#000", soft: "#666", line: "#ccc", ground: "#fff", neutral: "#444", phases: ["#111", "#222"] };
 const LOOK = { axis: "seconds", smooth: 0, logY: false, bands: false, expanded: true, rate: "frames_per_s", against: "lr" };
@@ -67,6 +67,57 @@ test("a bar of the Gantt chart is found under the pointer, waste is hatched", ()
   assert.equal(calls.filter(([name]) => name === "clip").length, 1);
 });
 
+// Where the words stand that a view has written at the same height: from and to, from left to right.
+function placed(calls, written) {
+  const found = calls.filter(([name, words]) => name === "fillText" && written(words)).map(([, words, x]) => [x - 3 * words.length, x + 3 * words.length]);
+  return found.sort((a, b) => a[0] - b[0]);
+}
+
+function apart(places, gap = 0) {
+  return places.every(([from], k) => k === 0 || from >= places[k - 1][1] + gap);
+}
+
+test("names of axes stand beside each other, and within the canvas", () => {
+  const names = ["initial_learning_rate", "b".repeat(80), "c".repeat(80), "score_of_d"];
+  const trials = [0, 1].map((n) => trial(n, { last: n, config: Object.fromEntries(names.map((name) => [name, n + 1])) }));
+  const { canvas, calls } = makeCanvas();
+  const store = storeOf({ trials, meta: { ...structuredClone(META), hyperparameters: names } });
+  front.drawParallel(canvas, scene(store));
+  const places = placed(calls, (words) => /[a-z]/.test(words));
+  assert.equal(places.length, 5);
+  assert.ok(apart(places) && places[0][0] >= 0 && places[4][1] <= 640, JSON.stringify(places));
+});
+
+test("words that begin alike are told apart where there is little room", () => {
+  const nets = ["convolutional_network_small", "convolutional_network_large", "dense"];
+  const trials = nets.map((net, n) => trial(n, { last: n, config: { net } }));
+  const { canvas, calls, words } = makeCanvas(400);
+  front.drawScores(canvas, scene(storeOf({ trials, meta: { ...structuredClone(META), hyperparameters: ["net"] } }), { against: "net" }));
+  const shown = words().filter((word) => word.startsWith("conv"));
+  assert.equal(new Set(shown).size, 2);
+  assert.ok(apart(placed(calls, (word) => shown.includes(word) || word === "dense")));
+});
+
+test("phases have as many numbers as there is room for", () => {
+  const fates = { continued: 1, finished: 0, stopped: 0, failed: 0, running: 0 };
+  const survival = Array.from({ length: 200 }, (_, phase) => ({ phase, began: 1, mode: null, reported: null, collecting_reports: null, ...fates }));
+  const { canvas, calls } = makeCanvas(300);
+  front.drawSurvival(canvas, scene(storeOf({ survival })));
+  const bottom = Math.max(...calls.filter(([name, words]) => name === "fillText" && /^\d+$/.test(words)).map(([, , , y]) => y));
+  assert.ok(apart(placed(calls.filter(([, , , y]) => y === bottom), () => true), 6));
+});
+
+test("a bar stands on the node where its slot was then", () => {
+  const spans = table([0, 0, 7, 0, 0.1, 4, 0], [1, 0, 8, 0, 5.1, 9, 0], [2, 1, 9, 0, 5.1, 9, 0]);
+  const slots = [[0, "a", 0.1, 5], [1, "b", 0.1, 5], [0, "b", 5.1, null], [1, "a", 5.1, null]]; // resumed, they came in another order
+  const hit = front.drawGantt(makeCanvas().canvas, scene(storeOf({ slots }, [spans, table()])));
+  const at = new Map();
+  for (let x = 0; x < 640; x += 2) for (let y = 0; y < 300; y++) if (hit(x, y)) at.set(hit(x, y).trial, Math.min(y, at.get(hit(x, y).trial) ?? y));
+  const order = [...at].sort((a, b) => a[1] - b[1]).map(([trial]) => trial);
+  assert.deepEqual(order, [7, 9, 8]); // a · 0, a · 1, b · 0
+  assert.ok(new Set(at.values()).size === 3);
+});
+
 test("no phase is darker than an earlier one, also beyond those that were meant", () => {
   const spans = table(...[0, 1, 2].map((phase) => [phase, 0, 7, phase, 4 * phase, 4 * phase + 4, 0]));
   const store = storeOf({ slots: [[0, "a", 0, null]], at_s: 12 }, [spans, table()]);
@@ -102,6 +153,16 @@ test("the nearest point of a curve is found, with what its trial is", () => {
   assert.deepEqual(told.get(5), ["score of a phase: 10", "after 1:00", "stopped: rank 3", "lr = 0.25", "optimizer = adam"]);
 });
 
+test("a score that is no number takes no axis from the others", () => {
+  const points = table([5, 60, NaN, 1, NaN], [6, 60, -10, 1, NaN], [6, 90, 10, 1, NaN], [7, 60, 0, 1, NaN]);
+  const store = storeOf({ trials: [trial(5), trial(6), trial(7)] }, [table(), points]);
+  const { canvas, words } = makeCanvas();
+  const told = found(front.drawCurves(canvas, scene(store, { bands: true, smooth: 0.6 })));
+  assert.deepEqual([...told.keys()].sort(), [6, 7]);
+  assert.ok(words().includes("-10") && words().includes("10"));
+  assert.deepEqual(front.phaseBands([...store.curves.values()].map((curve) => ({ xs: curve.x, curve }))).map(({ n }) => n), [2]);
+});
+
 test("a curve of one point is a dot", () => {
   const { canvas, calls } = makeCanvas();
   front.drawCurves(canvas, scene(storeOf({ trials: [trial(5)] }, [table(), table([5, 60, 10, 0, NaN])])));
@@ -125,6 +186,7 @@ test("the best score is a staircase of marks", () => {
 test("an axis is logarithmic over a factor of 20, and has categories for words", () => {
   assert.deepEqual(front.axisOf([0.001, 1], false, 2).ticks, [0.001, 0.01, 0.1, 1]);
   assert.deepEqual(front.axisOf([0.001, 0.05], false, 2).ticks, [0.001, 0.002, 0.005, 0.01, 0.02, 0.05]);
+  assert.deepEqual(front.logTicks(1e-9, 1e12), [1e-9, 1e-6, 1e-3, 1, 1e3, 1e6, 1e9, 1e12]);
   assert.deepEqual(front.axisOf(["adam", "rmsprop"], true, 5).labels, ["adam", "rmsprop"]);
   assert.deepEqual(front.axisOf([0.9, 0.95, 0.99, 0.999], false, 40).labels, ["0.9", "0.95", "0.99", "0.999"]); // unevenly set
   assert.deepEqual(front.axisOf([0, 10], false, 2), { low: -0.5, high: 10.5 });

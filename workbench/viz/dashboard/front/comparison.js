@@ -98,7 +98,7 @@ function drawSides(canvas, { store, colors }) {
   const left = Math.min(150, 22 + Math.max(...names.map((name) => pen.measureText(name).width)));
   const box = boxOf(width, height, left);
   const high = Math.max(...studies.flatMap(({ rows }) => rows.map((row) => row.high)));
-  const y = { low: names.length, high: 0, title: "", ticks: names.map((_, k) => k + 0.5), labels: names };
+  const y = { low: names.length, high: 0, title: "", ticks: names.map((_, k) => k + 0.5), labels: names.map((name) => fitting(pen, name, left - 22)) };
   const { px, py } = axes(pen, box, { low: 0, high: high * 1.03, title: "importance [share of variance reduction], 95 % intervals" }, y, colors);
   const tall = 0.8 / studies.length;
   const bars = [];

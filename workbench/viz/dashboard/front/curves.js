@@ -27,7 +27,7 @@ function smoothed(curve, weight) {
   if (!weight) return curve.y;
   let mean = null;
   return curve.y.map((y, k) => {
-    mean = mean === null ? y : weight * mean + (1 - weight) * y;
+    mean = mean === null || Number.isNaN(mean) ? y : weight * mean + (1 - weight) * y;
     return curve.end[k] ? y : mean;
   });
 }
@@ -45,8 +45,10 @@ function phaseBands(curves) {
     let phase = taken;
     curve.end.forEach((ends, k) => {
       if (!ends) return;
-      (phases[phase] ??= { x: [], y: [] }).x.push(xs[k]);
-      phases[phase++].y.push(curve.y[k]);
+      const ended = (phases[phase++] ??= { x: [], y: [] });
+      if (Number.isNaN(curve.y[k])) return;
+      ended.x.push(xs[k]);
+      ended.y.push(curve.y[k]);
     });
   }
   return phases.filter((p) => p?.y.length > 1).map(({ x, y }) => {
@@ -66,7 +68,7 @@ function drawCurves(canvas, { store, own, colors, look }) {
   let [longest, low, high] = [0, Infinity, -Infinity];
   for (const { xs, ys } of curves) {
     for (let k = 0; k < xs.length; k++) {
-      if (!Number.isFinite(xs[k])) continue;
+      if (!Number.isFinite(xs[k]) || Number.isNaN(ys[k])) continue; // in older logs a score may be none
       longest = Math.max(longest, xs[k]);
       low = Math.min(low, ys[k]);
       high = Math.max(high, ys[k]);
@@ -174,8 +176,10 @@ function drawScores(canvas, { store, own, colors, look }) {
   const words = values.some((v) => typeof v !== "number");
   const order = [...new Set(values)].sort((a, b) => (words ? String(a).localeCompare(String(b)) : a - b));
   const x = { title: name, bare: true, ...axisOf(order, words, values.length) };
+  const box = boxOf(width, height);
+  if (words) x.labels = x.labels.map((label) => fitting(pen, label, box.width / order.length - 8));
   const place = (value) => (x.labels ? order.indexOf(value) : value);
-  const { px, py } = axes(pen, boxOf(width, height), x, { ...span(scored.map((t) => t.last)), title: "last score" }, colors);
+  const { px, py } = axes(pen, box, x, { ...span(scored.map((t) => t.last)), title: "last score" }, colors);
   const marks = scored.map((t) => {
     const mark = { x: px(place(t.config[name])), y: py(t.last), trial: t.trial, score: t.last, value: t.config[name] };
     const draw = (size) => (t.state === "stopped" || t.state === "failed" ? cross(pen, mark, size, pen.strokeStyle) : dot(pen, mark, size, pen.strokeStyle));
@@ -229,14 +233,22 @@ function drawParallel(canvas, { store, own, colors }) {
   pen.setLineDash([]);
   pen.globalAlpha = 1;
   pen.fillStyle = pen.strokeStyle = colors.ink;
-  drawn.forEach(({ name, end, scale: { low, high } }, k) => {
+  // Words over or under an axis; at the ends they begin, or end, where the canvas does. Numbers are never cut.
+  const apart = drawn.length > 1 ? px(1) - px(0) : width;
+  const write = (words, k, y, number) => {
+    const outermost = k === 0 || k === drawn.length - 1;
+    const shown = number ? words : fitting(pen, words, (outermost ? Math.min(apart, apart / 2 + box.left) : apart) - 6);
+    const half = pen.measureText(shown).width / 2 + 2;
+    pen.fillText(shown, Math.max(half, Math.min(width - half, px(k))), y);
+  };
+  pen.textAlign = "center";
+  drawn.forEach(({ name, end, scale }, k) => {
     rule(pen, px(k), box.top, px(k), box.top + box.height);
-    pen.textAlign = "center";
     pen.textBaseline = "bottom";
-    pen.fillText(name, px(k), box.top - 13);
-    pen.fillText(end(high), px(k), box.top);
+    write(name, k, box.top - 13);
+    write(end(scale.high), k, box.top, scale.end);
     pen.textBaseline = "top";
-    pen.fillText(end(low), px(k), box.top + box.height + 1);
+    write(end(scale.low), k, box.top + box.height + 1, scale.end);
   });
   const axisAt = (mx) => drawn.reduce((best, _, k) => (Math.abs(px(k) - mx) < Math.abs(px(best) - mx) ? k : best), 0);
   const hit = (mx, my) => {
@@ -283,11 +295,16 @@ function rounded(value, size, outward) {
   return Number((outward(value * unit) / unit).toFixed(Math.min(100, places)));
 }
 
+const MOST_DECADES = 9; // that have a mark each: of more only some
+
 // Marks of a logarithmic axis: by decades, of fewer than two and a bit also between them, at least at its ends.
 function logTicks(low, high) {
   const ticks = [];
   const factors = high / low < 200 ? [1, 2, 5] : [1];
-  for (let k = Math.floor(Math.log10(low)); k <= Math.log10(high); k++) ticks.push(...factors.map((factor) => Number((factor * 10 ** k).toPrecision(1))));
+  const every = Math.ceil(Math.log10(high / low) / MOST_DECADES);
+  for (let k = Math.floor(Math.log10(low)); k <= Math.log10(high); k++) {
+    if (every < 2 || k % every === 0) ticks.push(...factors.map((factor) => Number((factor * 10 ** k).toPrecision(1))));
+  }
   const inside = ticks.filter((tick) => tick >= low / 1.1 && tick <= high * 1.1);
   return inside.length > 1 ? inside : [...new Set([low, high])];
 }
@@ -301,7 +318,7 @@ function axisOf(order, words, n) {
     return { low: first / 1.3, high: last * 1.3, log: true, ticks: logTicks(first, last) };
   }
   if (words || uneven) {
-    return { low: -0.5, high: order.length - 0.5, ticks: order.map((_, k) => k), labels: order.map((v) => String(v).slice(0, 14)) };
+    return { low: -0.5, high: order.length - 0.5, ticks: order.map((_, k) => k), labels: order.map(String) };
   }
   return span(order);
 }

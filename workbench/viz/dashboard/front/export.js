@@ -85,7 +85,7 @@ function svgPen() {
     stroke: () => put("path", `${lined()} d="${path}"`),
     fillRect: (...given) => put("path", `${filled()} d="${box(...given)}"`),
     strokeRect: (...given) => put("path", `${lined()} d="${box(...given)}"`),
-    fillText: (words, x, y) => put("text", `${filled()} x="${two(x)}" y="${two(y)}" dy="${SIT[pen.textBaseline] ?? 0}" text-anchor="${ANCHOR[pen.textAlign]}" font-size="11" font-family="system-ui, sans-serif"`, plain(words)),
+    fillText: (words, x, y, most = Infinity) => put("text", `${filled()}${pen.measureText(words).width > most ? ` textLength="${two(most)}" lengthAdjust="spacingAndGlyphs"` : ""} x="${two(x)}" y="${two(y)}" dy="${SIT[pen.textBaseline] ?? 0}" text-anchor="${ANCHOR[pen.textAlign]}" font-size="11" font-family="system-ui, sans-serif"`, plain(words)),
     clip() {
       pen.written.push(`<clipPath id="c${clips}"><path d="${path}"/></clipPath>`);
       pen.clipped = ` clip-path="url(#c${clips++})"`;

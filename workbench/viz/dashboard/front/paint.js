@@ -64,7 +64,7 @@ function ready(canvas, height) {
 
 function niceTicks(low, high, wanted, whole) {
   const raw = Math.max(whole ? 1 : 0, (high - low) / Math.max(1, wanted)); // half a slot is none
-  if (!(raw > 0)) return [low];
+  if (!(raw > 1e-13 * Math.max(Math.abs(low), Math.abs(high)))) return [low]; // a step that numbers of this size cannot take
   const power = 10 ** Math.floor(Math.log10(raw));
   const step = power * [1, 2, 5, 10].find((factor) => factor * power >= raw);
   const ticks = [];
@@ -101,7 +101,7 @@ function tickLabel(value, step) {
   const size = Math.abs(value);
   if (!(size > step / 2)) return "0";
   const power = (number) => Math.floor(Math.log10(number) + 1e-9);
-  const plain = String(Number(value.toFixed(Math.min(100, Math.max(0, -power(step))))));
+  const plain = String(Number(value.toFixed(Math.min(100, Math.max(0, -power(step)))))).replace("e+", "e");
   if (size >= 1e-3 && size < 1e6) return plain;
   const brief = value.toExponential(Math.min(100, Math.max(1, power(size) - power(step)))).replace("e+", "e");
   return size >= 1e6 && plain.length <= brief.length ? plain : brief;
@@ -142,10 +142,11 @@ function axes(pen, box, x, y, colors) {
   pen.textBaseline = "middle";
   pen.textAlign = "right";
   const ys = marksOf(y, box.height / 30);
+  const room = box.left - (y.title ? 22 : 8); // what is longer is drawn narrower, beside the title
   ys.ticks.forEach((value, k) => {
     const at = Math.round(py(value)) + 0.5;
     if (!y.ticks) rule(pen, box.left, at, box.left + box.width, at);
-    pen.fillText(ys.labels[k], box.left - 6, at, box.left - 8);
+    pen.fillText(ys.labels[k], box.left - 6, at, room);
   });
   pen.textBaseline = "top";
   pen.textAlign = "center";
@@ -163,6 +164,17 @@ function axes(pen, box, x, y, colors) {
   pen.fillText(y.title, 0, 0);
   pen.restore();
   return { px, py };
+}
+
+// Words no wider than given: of longer ones how they begin and how they end.
+function fitting(pen, words, most) {
+  const signs = [...words];
+  let [kept, shown] = [signs.length, words];
+  while (kept > 2 && pen.measureText(shown).width > most) {
+    kept--;
+    shown = `${signs.slice(0, Math.ceil(kept / 2)).join("")}…${signs.slice(signs.length - Math.floor(kept / 2)).join("")}`;
+  }
+  return shown;
 }
 
 // Words in lines that are no wider than given.

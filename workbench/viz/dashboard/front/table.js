@@ -6,7 +6,7 @@ const MARKS = { running: "▶", "cut off": "▷", held: "◆", paused: "∥", "s
 const PIPS = { c: ["continued", "●"], s: ["stopped", "■"], f: ["finished", "★"], x: ["failed", "✕"], r: ["running", "▷"], h: ["held", "◆"], p: ["paused", "∥"] };
 
 function columnsOf(store) {
-  const score = (name, key) => ({ name, by: key, width: "62px", number: true, fill: (cell, t) => (cell.textContent = short(t[key] ?? NaN)) });
+  const score = (name, key) => ({ name, by: key, width: "76px", number: true, fill: (cell, t) => (cell.textContent = short(t[key] ?? NaN)) });
   return [
     { name: "rank", by: "rank", width: "58px", number: true, fill: (cell, t) => (cell.textContent = t.rank ?? "–") },
     { name: "trial", by: "trial", width: "44px", number: true, fill: (cell, t) => (cell.textContent = t.label ?? t.trial) },
@@ -15,7 +15,7 @@ function columnsOf(store) {
     { name: "curve", width: "74px", fill: (cell, t) => sparkline(cell, store, t) },
     score("last", "last"),
     score("best", "best"),
-    ...store.meta.hyperparameters.map((name) => ({ name, by: SET + name, width: "minmax(64px, 1fr)", number: true, fill: (cell, t, scales) => valueCell(cell, t.config[name], scales.get(name)) })),
+    ...store.meta.hyperparameters.map((name) => ({ name, by: SET + name, width: "minmax(76px, 1fr)", number: true, fill: (cell, t, scales) => valueCell(cell, t.config[name], scales.get(name)) })),
     ...(remarked(store) ? [{ name: "tags", width: "minmax(60px, 0.8fr)", fill: tagCell }] : []),
     { name: "verdict", by: "why", width: "minmax(120px, 2.2fr)", fill: (cell, t) => (cell.textContent = t.state === "failed" ? t.error : t.why) },
   ];
@@ -58,7 +58,7 @@ function sparkline(cell, store, t) {
   const every = Math.max(1, Math.floor(n / 32));
   const at = Array.from({ length: Math.ceil(n / every) }, (_, k) => Math.min(n - 1, k * every));
   if (at[at.length - 1] !== n - 1) at.push(n - 1);
-  const { low, high } = span(at.map((k) => curve.y[k]));
+  const { low, high } = span(at.map((k) => curve.y[k]), { low: 0, high: 1 });
   const [from, to] = [curve.x[0], curve.x[n - 1]];
   const place = (k) => `${(1 + (62 * (curve.x[k] - from)) / (to - from || 1)).toFixed(1)},${(15 - (14 * (curve.y[k] - low)) / (high - low)).toFixed(1)}`;
   const svg = document.createElementNS(SVG, "svg");

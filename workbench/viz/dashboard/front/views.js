@@ -40,6 +40,24 @@ function slotRows(slots) {
   return { rows, height: y };
 }
 
+// When each slot lived, in order, and on which node: slot → [{node, joined, lost}].
+function livesOf(slots) {
+  const lives = new Map();
+  for (const [slot, node, joined, lost] of slots) {
+    if (!lives.has(slot)) lives.set(slot, []);
+    lives.get(slot).push({ node, joined, lost });
+  }
+  return lives;
+}
+
+// Finds the row of a slot at an instant: a study that is resumed numbers its slots anew, and they may be on other nodes.
+function rowFinder(slots, rows) {
+  const known = new Map(rows.map((row) => [`${row.slot} ${row.node}`, row]));
+  const lives = livesOf(slots);
+  for (const [slot, of] of lives) for (const life of of) life.row = known.get(`${slot} ${life.node}`);
+  return (slot, at) => lives.get(slot)?.findLast(({ joined }) => Math.fround(joined) <= Math.fround(at))?.row; // bars are told in float32
+}
+
 // The stretch of the study's time that the Gantt chart shows: the filter's, or all of it.
 function stretchOf(own, now) {
   const token = own.filter().split(/\s+/).find((word) => word.startsWith("time:"));
@@ -62,18 +80,23 @@ function drawGantt(canvas, { store, own, colors, look }) {
   const box = boxOf(width, height, left);
   const x = { low: first / unit.seconds, high: last / unit.seconds, title: `time since the study began [${unit.unit}]` };
   const shown = look.expanded ? rows : rows.filter((_, k) => k % Math.ceil(14 / row) === 0);
-  const y = { low: tall, high: 0, title: look.expanded ? "" : "slot", ticks: shown.map((r) => r.y + 0.5), labels: shown.map((r) => (look.expanded ? r.label : String(r.slot))) };
+  const y = { low: tall, high: 0, title: look.expanded ? "" : "slot", ticks: shown.map((r) => r.y + 0.5), labels: shown.map((r) => (look.expanded ? fitting(pen, r.label, left - 22) : String(r.slot))) };
   const { px, py } = axes(pen, box, x, y, colors);
-  const top = new Map(rows.map((r) => [r.slot, py(r.y) + 0.5]).filter(([, y]) => inSight(canvas, y)));
+  const top = new Map(rows.map((r) => [r, py(r.y) + 0.5]).filter(([, y]) => inSight(canvas, y)));
+  const rowOf = rowFinder(store.now.slots, rows);
   const at = (seconds) => px(Math.max(first, Math.min(last, seconds)) / unit.seconds);
   pen.fillStyle = colors.line;
-  for (const [slot, , joined, lost] of store.now.slots) if (top.has(slot)) pen.fillRect(at(joined), top.get(slot), at(lost ?? now) - at(joined), row - 1);
+  for (const [slot, , joined, lost] of store.now.slots) {
+    const on = top.get(rowOf(slot, joined));
+    if (on !== undefined) pen.fillRect(at(joined), on, at(lost ?? now) - at(joined), row - 1);
+  }
   const bars = [];
   for (const bar of store.spans) {
     const until = Number.isNaN(bar?.to) ? now : bar?.to;
-    if (!bar || !top.has(bar.slot) || bar.from > last || until < first) continue;
+    const on = bar && top.get(rowOf(bar.slot, bar.from));
+    if (on === undefined || bar.from > last || until < first) continue;
     const [from, to] = [at(bar.from), at(until)];
-    const place = { x: from, y: top.get(bar.slot), width: Math.max(1, to - from - 0.7), height: row - 1, bar };
+    const place = { x: from, y: on, width: Math.max(1, to - from - 0.7), height: row - 1, bar };
     pen.globalAlpha = own.visible(bar.trial) ? 1 : 0.2;
     pen.fillStyle = colors.phases[Math.min(bar.phase, colors.phases.length - 1)];
     pen.fillRect(place.x, place.y, place.width, place.height);
@@ -155,7 +178,7 @@ function drawSurvival(canvas, { store, own, colors }) {
   const box = boxOf(width, height, 48, 48);
   const room = box.width / phases.length;
   const x = { low: -0.5, high: phases.length - 0.5, title: "phase", bare: true, low2: true };
-  const labelled = phases.filter((p) => p.phase % Math.ceil(18 / room) === 0);
+  const labelled = phases.filter((p) => p.phase % Math.ceil((phases.length > 100 ? 28 : 18) / room) === 0);
   [x.ticks, x.labels] = [labelled.map((p) => p.phase), labelled.map((p) => String(p.phase))];
   const { px, py } = axes(pen, box, x, { low: 0, high: most * 1.05, title: "trials", whole: true }, colors);
   const bar = Math.min(60, room * 0.72);
@@ -206,7 +229,11 @@ function occupancyOf(store, now, bins) {
     for (let k = Math.floor(a); k < Math.min(bins, b); k++) table[column][k] += Math.max(0, Math.min(b, k + 1) - Math.max(a, k));
   };
   for (const [, , joined, lost] of store.now.slots) add("alive", joined, lost);
-  for (const bar of store.spans) if (bar && bar.slot >= 0) add(bar.outcome === "held" ? "held" : "ran", bar.from, bar.to);
+  const lives = livesOf(store.now.slots);
+  for (const bar of store.spans.filter(Boolean)) {
+    const until = Number.isNaN(bar.to) ? now : bar.to; // or its slot's end: what ran there may be given up later
+    for (const { joined, lost } of lives.get(bar.slot) ?? []) add(bar.outcome === "held" ? "held" : "ran", Math.max(bar.from, joined), Math.min(until, lost ?? now));
+  }
   return { width, ...table };
 }
 
@@ -310,7 +337,7 @@ function drawImportance(canvas, { store, colors }, on, found) {
   const box = boxOf(width, height, left);
   const high = Math.max(...rows.flatMap((row) => [row.high, row.permutation_high, row.permutation]));
   const low = Math.min(0, ...rows.map((row) => row.permutation_low));
-  const y = { low: rows.length, high: 0, title: "", ticks: rows.map((_, k) => k + 0.5), labels: rows.map((row) => row.hyperparameter) };
+  const y = { low: rows.length, high: 0, title: "", ticks: rows.map((_, k) => k + 0.5), labels: rows.map((row) => fitting(pen, row.hyperparameter, left - 22)) };
   const { px, py } = axes(pen, box, { low, high: high * 1.03, title: "importance [share of variance reduction; fall of R² when shuffled]" }, y, colors);
   const bars = [["importance", "low", "high", 0.14], ["permutation", "permutation_low", "permutation_high", 0.52]];
   rows.forEach((row, k) => {
