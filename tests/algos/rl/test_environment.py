@@ -389,6 +389,14 @@ def test_nothing_is_carried_that_the_other_side_knows_and_classes_are():
     assert "packet" not in GA3C("CartPole-v1", wrappers=[FLATTEN]).__getstate__()
 
 
+def test_a_package_whose_name_begins_as_gymnasiums_is_carried():
+    gymnasium.register("Armed-v0", type("Armed", (Sampled,), {"__module__": "gymnasium_robotics.arms"}))
+    try:
+        assert "packet" in GA3C("Armed-v0").__getstate__()
+    finally:
+        del gymnasium.registry["Armed-v0"]
+
+
 def test_minigrid_plays_with_a_wrapper_by_name_and_is_refused_with_the_way_out_without():
     pytest.importorskip("minigrid")
     game = "minigrid:MiniGrid-Empty-5x5-v0"
