@@ -185,6 +185,12 @@ def test_a_full_disk_is_one_line_wherever_it_is_met(capsys, monkeypatch) -> None
     assert (ended.returncode, ended.stderr) == (2, "workbench: No space left on device: make space\n")
 
 
+def test_a_command_is_done_though_nothing_can_be_printed(tmp_path) -> None:
+    command = f"exec {sys.executable} -m workbench run --preset list >&-"
+    ended = subprocess.run(["sh", "-c", command], stderr=subprocess.PIPE, text=True, timeout=120)
+    assert (ended.returncode, ended.stderr) == (0, "")
+
+
 def test_who_stops_reading_what_is_printed_ends_it_without_a_word(tmp_path) -> None:
     StudyLog(tmp_path / "kb.db", "one", {}).close()
     reader, writer = os.pipe()

@@ -34,7 +34,8 @@ def main(argv: Sequence[str] | None = None) -> int:
 
     try:
         code = int(arguments.command(arguments))
-        sys.stdout.flush()  # here it may fail, as below, and not after the end
+        if sys.stdout is not None:  # as where it was closed before the start
+            sys.stdout.flush()  # here it may fail, as below, and not after the end
         return code
     except WorkbenchError as err:
         print(f"workbench: {in_shell(str(err))}", file=sys.stderr)
