@@ -69,6 +69,7 @@ class Off(Sampled):
         if self.off == "own":
             raise ValueError("of its own")
         obs, reward, terminated, truncated, info = super().step(action)
+        reward = np.ones(2) if self.off == "rewards" else reward
         return (obs, reward, terminated, info) if self.off == "old step" else (obs, reward, terminated, truncated, info)
 
 
@@ -76,7 +77,7 @@ gymnasium.register("Off-v0", Off)
 
 
 @pytest.mark.filterwarnings("ignore")  # Gymnasium's own, which say it as well
-@pytest.mark.parametrize("off", ["old reset", "old step", "shape", "none", "own"])
+@pytest.mark.parametrize("off", ["old reset", "old step", "shape", "none", "rewards", "own"])
 @pytest.mark.parametrize("system", ["ga3c", "sb3"])
 def test_what_an_environment_gives_amiss_is_said_with_what_it_is_to_give(system, off) -> None:
     phase, settings = Budget(frames=16), {"env_kwargs": {"off": off}}
