@@ -215,7 +215,7 @@ def _agreed(question: str) -> bool:
     """Ask; where nobody can answer, that is a no."""
     try:
         return input(question).strip().lower() in ("y", "yes")
-    except EOFError:
+    except (EOFError, RuntimeError):  # the latter where standard input was closed before the start
         print()
         return False
 
