@@ -11,6 +11,7 @@ import tomllib
 from argparse import Namespace
 from contextlib import suppress
 from importlib.metadata import version
+from io import BytesIO, TextIOWrapper
 from pathlib import Path
 
 import dask
@@ -183,6 +184,25 @@ def test_a_full_disk_is_one_line_wherever_it_is_met(capsys, monkeypatch) -> None
     with open("/dev/full", "w") as full:
         ended = subprocess.run(command, stdout=full, stderr=subprocess.PIPE, text=True, timeout=120)
     assert (ended.returncode, ended.stderr) == (2, "workbench: No space left on device: make space\n")
+
+
+def test_letters_that_a_terminal_lacks_are_printed_escaped(tmp_path, monkeypatch) -> None:
+    name, db = "größe \N{PARTY POPPER}", str(tmp_path / "kb.db")
+    StudyLog(db, name, {}).close()
+    printed = []
+    for command in (["studies"], ["show", name], ["show", name, "--json"]):
+        out = TextIOWrapper(BytesIO(), "latin-1")
+        monkeypatch.setattr(sys, "stdout", out)
+        assert main([*command, "--db", db]) == 0
+        printed.append(out.buffer.getvalue().decode("latin-1"))
+    assert all("größe \\U0001f389" in text for text in printed[:2])
+    assert json.loads(printed[2])["study"] == name
+
+
+def test_a_command_is_done_though_nothing_can_be_printed(tmp_path) -> None:
+    command = f"exec {sys.executable} -m workbench run --preset list >&-"
+    ended = subprocess.run(["sh", "-c", command], stderr=subprocess.PIPE, text=True, timeout=120)
+    assert (ended.returncode, ended.stderr) == (0, "")
 
 
 def test_who_stops_reading_what_is_printed_ends_it_without_a_word(tmp_path) -> None:

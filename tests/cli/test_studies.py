@@ -100,7 +100,8 @@ def test_a_simulated_study_is_marked(folder, capsys) -> None:
 
 
 @pytest.mark.parametrize(
-    ("answer", "agreed"), [("", False), ("n\n", False), ("y\n", True), ("Yes\n", True), (None, True)]
+    ("answer", "agreed"),
+    [("", False), ("closed", False), ("n\n", False), ("y\n", True), ("Yes\n", True), (None, True)],
 )
 def test_delete_asks_first_and_takes_all_of_the_study_and_nothing_else(
     folder, monkeypatch, capsys, answer, agreed
@@ -110,7 +111,7 @@ def test_delete_asks_first_and_takes_all_of_the_study_and_nothing_else(
     before = files(folder)
     options = ["--yes"] if answer is None else []
     if answer is not None:
-        monkeypatch.setattr("sys.stdin", io.StringIO(answer))
+        monkeypatch.setattr("sys.stdin", None if answer == "closed" else io.StringIO(answer))
     assert main(["delete", "mine", "--db", "kb.db", *options]) == (0 if agreed else 1)
     said = capsys.readouterr().out
     beside = folder / "kb.checkpoints" / "mine"

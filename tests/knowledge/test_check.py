@@ -54,14 +54,31 @@ def test_a_study_that_ends_while_it_is_looked_at_stays_as_it_ended(db, monkeypat
     driver = StudyLog(db, "one", {})
     driver.append(a_study()[:9])
 
+    looks = []
+
     def ends(*_: object) -> None:
-        driver.append([Event(Kind.STUDY_ENDED, 99.0)])
-        driver.close()
+        looks.append(1)
+        if len(looks) == 2:  # after its events were read
+            driver.append([Event(Kind.STUDY_ENDED, 99.0)])
+            driver.close()
 
     monkeypatch.setitem(check.__globals__, "driver_of", ends)
     assert repair(db) == []
     with KnowledgeBase(db) as kb:
         assert kb["one"].frames().state == "ended"
+
+
+def test_a_study_that_ends_while_its_events_are_read_has_not_died(db, monkeypatch) -> None:
+    driver = StudyLog(db, "one", {})
+    driver.append(a_study()[:9])
+
+    def ends(_: object) -> list[str]:
+        driver.append([Event(Kind.STUDY_ENDED, 99.0)])
+        driver.close()
+        return []
+
+    monkeypatch.setitem(check.__globals__, "out_of_order", ends)
+    assert check(db) == []
 
 
 def test_a_file_whose_making_was_interrupted_is_told_and_made(db) -> None:

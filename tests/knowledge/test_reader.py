@@ -9,7 +9,7 @@ import pytest
 from tests.knowledge.studies import RUN, a_study
 from workbench.core.errors import DatabaseError, StudyError
 from workbench.core.protocols import Event, Kind
-from workbench.knowledge import KnowledgeBase, StudyLog, schema
+from workbench.knowledge import KnowledgeBase, RecordedStudy, StudyLog, schema
 from workbench.knowledge.schema import VERSION
 
 
@@ -37,6 +37,23 @@ def test_a_study_that_nobody_drives_any_more_is_not_called_running(db) -> None:
         assert kb["one"].frames().state == kb.studies["state"].item() == "abandoned"
         StudyLog(db, "one", {}, resume=True).append([Event(Kind.STUDY_ENDED, 2.0)])
         assert kb["one"].frames().state == "ended"
+
+
+def test_a_study_that_ends_or_begins_while_it_is_read_was_not_abandoned(db, monkeypatch) -> None:
+    log, read, happens = StudyLog(db, "one", {}), RecordedStudy.metrics, []
+
+    def meanwhile(study: RecordedStudy) -> object:
+        happens.pop()()
+        return read(study)
+
+    monkeypatch.setattr(RecordedStudy, "metrics", meanwhile)
+    log.append([Event(Kind.STUDY_STARTED, 0.0)])
+    with KnowledgeBase(db) as kb:
+        happens.append(log.close)
+        assert kb["one"].frames().state == "running"
+        happens.append(lambda: happens.append(StudyLog(db, "one", {}, resume=True)))
+        assert kb["one"].frames().state == "running"
+    happens.pop().close()
 
 
 def test_points_are_those_of_the_study_and_of_the_names_asked_for(db) -> None:

@@ -98,13 +98,15 @@ def test_a_recording_names_no_folder_of_the_machine_it_came_from(tmp_path) -> No
     log = StudyLog(tmp_path / "kb.db", "one", {})
     log.append([Event(Kind.STUDY_STARTED, 0.0, data={"argv": said, "checkpoints": "/home/me/checkpoints"})])
     log.append([Event(Kind.RUN, 0.0, 0, 0, data=RUN), Event(Kind.PHASE_STARTED, 0.0, 0, 0, 0)])
-    log.append([Event(Kind.TRIAL_FAILED, 1.0, 0, 0, 0, {"error": "died", "traceback": 'File "/home/me/train.py"'})])
+    error = "FileNotFoundError: '/home/me/a b/x.npy', file:///home/me/y, /home/me/z: at https://a.b/c/d, 1/2/3 of a/b/c"
+    failed = {"error": error, "traceback": 'File "/home/me/train.py"'}
+    log.append([Event(Kind.TRIAL_FAILED, 1.0, 0, 0, 0, failed)])
     log.close()
     recording = Recording.open(record(tmp_path / "kb.db", "one", tmp_path / "out"))
     began, *_, failed = recording.events()
     assert began.data["argv"] == ["workbench", "run", "--db=kb.db", "--out", "out", "a/b.toml"]
     assert recording.provenance["drivers"] == [began.data]
-    assert failed.data == {"error": "died"}
+    assert failed.data == {"error": "FileNotFoundError: 'a b/x.npy', file://y, z: at https://a.b/c/d, 1/2/3 of a/b/c"}
     for file in (tmp_path / "out").iterdir():
         assert b"/home/me" not in file.read_bytes()
 

@@ -162,7 +162,7 @@ def test_mlflow_reads_its_runs(db) -> None:
 
 
 def test_a_remark_on_a_trial_that_is_over_begins_no_second_run_of_it(tmp_path, monkeypatch) -> None:
-    begun, ended = [], []
+    begun, ended, projects = [], [], set()
 
     class Run(SimpleNamespace):
         def finish(self, exit_code=0) -> None:
@@ -170,17 +170,19 @@ def test_a_remark_on_a_trial_that_is_over_begins_no_second_run_of_it(tmp_path, m
 
     def init(**given) -> Run:
         begun.append(given["id"])
+        projects.add(given["project"])
         return Run(id=given["id"], log=lambda m: None, define_metric=lambda *a, **k: None, summary={})
 
     monkeypatch.setitem(sys.modules, "wandb", SimpleNamespace(init=init, Settings=dict))
     exporter = exporter_of("wandb", str(tmp_path / "runs"))
-    exporter.open("one", {}, 0.0)
+    exporter.open("one #3: lr?", {}, 0.0)
     events = a_study()
     exporter(events)
     exporter([Event(Kind.INTERVENTION, 9.0, 0, data={"action": "note", "accepted": True, "text": "the best one"})])
     exporter.close()
     assert sorted(begun) == sorted(ended)
     assert len(set(begun)) == len(begun)
+    assert projects == {"one _3_ lr_"}  # it refuses some characters in a project's name
 
 
 def test_the_command_writes_csv_beside_the_database(db, capsys) -> None:

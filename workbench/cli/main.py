@@ -9,6 +9,7 @@ import os
 import select
 import sys
 from collections.abc import Sequence
+from io import TextIOWrapper
 from typing import Any
 
 from workbench.cli import evaluate, lab, notebook, paper, run, simulate, studies
@@ -30,11 +31,13 @@ def main(argv: Sequence[str] | None = None) -> int:
 
         autocomplete(parser)
     arguments = parser.parse_args(argv)
+    _print_any_letter()
     from workbench.core.errors import WorkbenchError
 
     try:
         code = int(arguments.command(arguments))
-        sys.stdout.flush()  # here it may fail, as below, and not after the end
+        if sys.stdout is not None:  # as where it was closed before the start
+            sys.stdout.flush()  # here it may fail, as below, and not after the end
         return code
     except WorkbenchError as err:
         print(f"workbench: {in_shell(str(err))}", file=sys.stderr)
@@ -55,6 +58,12 @@ def main(argv: Sequence[str] | None = None) -> int:
         print(f"workbench: {said}", file=sys.stderr)
         _print_no_more()
         return 2
+
+
+def _print_any_letter() -> None:
+    """Let letters that a terminal's encoding lacks be printed escaped, as they are on standard error."""
+    if isinstance(sys.stdout, TextIOWrapper) and sys.stdout.errors == "strict":
+        sys.stdout.reconfigure(errors="backslashreplace")
 
 
 def _is_unread() -> bool:

@@ -1,6 +1,7 @@
 """Commands on the studies of a knowledge base, and on the knowledge base itself."""
 
 import argparse
+import codecs
 import json
 import sys
 from pathlib import Path
@@ -165,7 +166,9 @@ def _show(arguments: argparse.Namespace) -> int:
         summary["simulated"] = True
     summary["failures"] = failed.to_dict("records")
     if arguments.json:
-        print(json.dumps(finite_only(summary, lambda _: None), indent=1, ensure_ascii=False, allow_nan=False))
+        encoding = getattr(sys.stdout, "encoding", None) or "utf-8"  # there may be nothing to print to
+        as_it_is = codecs.lookup(encoding).name == "utf-8"  # others lack letters
+        print(json.dumps(finite_only(summary, lambda _: None), indent=1, ensure_ascii=not as_it_is, allow_nan=False))
     else:
         print("\n".join(toml_lines(summary)))
     return 0
@@ -212,7 +215,7 @@ def _agreed(question: str) -> bool:
     """Ask; where nobody can answer, that is a no."""
     try:
         return input(question).strip().lower() in ("y", "yes")
-    except EOFError:
+    except (EOFError, RuntimeError):  # the latter where standard input was closed before the start
         print()
         return False
 

@@ -60,6 +60,7 @@ def check(path: str | Path) -> list[Finding]:
             findings.append(Finding("", f"{so_many(n, 'metric')} of no study or trial", repairable=True))
     with KnowledgeBase(path) as kb:
         for name in kb:
+            driven = driver_of(path, name) is not None  # before its events are read, the last of which may be to come
             try:
                 events = kb[name].events()
                 with database_errors(path):
@@ -68,7 +69,7 @@ def check(path: str | Path) -> list[Finding]:
             except DatabaseError as err:
                 findings.append(Finding(name, str(err)))
                 continue
-            if _left_running(events) and driver_of(path, name) is None:
+            if _left_running(events) and not driven and driver_of(path, name) is None:
                 findings.append(Finding(name, "its driver died without a word: resume it", repairable=True))
     return findings
 

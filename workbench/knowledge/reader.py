@@ -239,9 +239,13 @@ class RecordedStudy:
 
     def frames(self) -> Frames:
         """Derive the documented frames from the log as it stands now."""
+        driven = self._is_driven()  # before: its last event is there when its driver has gone
         events, metrics = self.events(), self.metrics()
         with database_errors(self._path):
-            return frames_of(events, metrics, driven=driver_of(self._path, self.name) is not None)
+            return frames_of(events, metrics, driven=driven or self._is_driven())  # after: one that has come meanwhile
+
+    def _is_driven(self) -> bool:
+        return driver_of(self._path, self.name) is not None
 
     def trial(self, number: int) -> "RecordedTrial":
         """Look at one trial: its configuration, its phases, and why it went on or was stopped.

@@ -23,6 +23,7 @@ from workbench.knowledge.schema import NONSENSE
 _EVENTS = ["at_s", "kind", "trial", "phase", "slot", "data"]
 _TYPES = {"seq": "int64", "trial": "int64", "phase": "int64", "at_s": "float64", "value": "float64"}  # of metrics
 _FORMAT = 1
+_FOLDERS = re.compile(r"(?:(?<=file://)|(?<![\w./:~-]))/(?:[^\s'\"/]+/)+")  # of an absolute path, not of another URL
 
 
 @dataclass(frozen=True)
@@ -140,8 +141,11 @@ def _provenance(
 
 
 def _public(data: Any) -> dict[str, Any]:
-    """Leave out what belongs to one machine: paths in tracebacks and in the command, the place of checkpoints."""
+    """Leave out what is of one machine: tracebacks, folders in errors and in the command, the place of checkpoints."""
     public = {key: value for key, value in data.items() if key not in ("traceback", "checkpoints")}
+    for key in ("error", "recovered"):
+        if isinstance(public.get(key), str):
+            public[key] = _FOLDERS.sub("", public[key])
     if "argv" in public:
         public["argv"] = [re.sub(r"^(-[\w-]+=)?/.*?([^/]*)/*$", r"\1\2", word) for word in public["argv"]]
     return public

@@ -61,6 +61,7 @@ def test_it_takes_seed_and_state_by_name_and_may_have_defaults() -> None:
 
     assert phases(train, 1, seed=7) == [{"score": 10.5}]
     assert phases(partial(train, epochs=5), 1, seed=7) == [{"score": 12.5}]
+    assert phases(partial(train, epochs=5, seed=1), 1, seed=7) == [{"score": 6.5}]  # a seed that is bound is meant
 
 
 def test_what_calls_a_generator_is_as_good_as_one() -> None:

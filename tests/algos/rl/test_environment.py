@@ -69,6 +69,7 @@ class Off(Sampled):
         if self.off == "own":
             raise ValueError("of its own")
         obs, reward, terminated, truncated, info = super().step(action)
+        reward = np.ones(2) if self.off == "rewards" else reward
         return (obs, reward, terminated, info) if self.off == "old step" else (obs, reward, terminated, truncated, info)
 
 
@@ -76,7 +77,7 @@ gymnasium.register("Off-v0", Off)
 
 
 @pytest.mark.filterwarnings("ignore")  # Gymnasium's own, which say it as well
-@pytest.mark.parametrize("off", ["old reset", "old step", "shape", "none", "own"])
+@pytest.mark.parametrize("off", ["old reset", "old step", "shape", "none", "rewards", "own"])
 @pytest.mark.parametrize("system", ["ga3c", "sb3"])
 def test_what_an_environment_gives_amiss_is_said_with_what_it_is_to_give(system, off) -> None:
     phase, settings = Budget(frames=16), {"env_kwargs": {"off": off}}
@@ -387,6 +388,14 @@ def test_nothing_is_carried_that_the_other_side_knows_and_classes_are():
     assert "packet" in GA3C("CartPole-v1", wrappers=[gymnasium.wrappers.FlattenObservation]).__getstate__()
     assert "packet" not in GA3C("CartPole-v1").__getstate__()
     assert "packet" not in GA3C("CartPole-v1", wrappers=[FLATTEN]).__getstate__()
+
+
+def test_a_package_whose_name_begins_as_gymnasiums_is_carried():
+    gymnasium.register("Armed-v0", type("Armed", (Sampled,), {"__module__": "gymnasium_robotics.arms"}))
+    try:
+        assert "packet" in GA3C("Armed-v0").__getstate__()
+    finally:
+        del gymnasium.registry["Armed-v0"]
 
 
 def test_minigrid_plays_with_a_wrapper_by_name_and_is_refused_with_the_way_out_without():

@@ -169,6 +169,27 @@ def test_an_environment_that_gives_no_numbers_is_named_and_not_the_learning(wrap
     agents.close()
 
 
+class Telling(gymnasium.Wrapper):
+    """Tells in its infos what differs in length and kind from game to game, as a board's moves do."""
+
+    def told(self):
+        n = int(self.unwrapped.np_random.integers(9))
+        return {"moves": np.arange(n), "winner": n if n % 2 else None, "log": {"n": "none" if n < 3 else n}}
+
+    def reset(self, **settings):
+        return self.env.reset(**settings)[0], self.told()
+
+    def step(self, action):
+        return *self.env.step(action)[:4], self.told()
+
+
+def test_infos_that_fit_into_no_array_keep_no_game_from_being_played():
+    agents = make_agents(find_game("CartPole-v1", wrappers=[Telling]), 4, 0)
+    streams = play(agents, 40, np.random.default_rng(0))
+    agents.close()
+    assert sum(started for stream in streams.values() for *_, started, _ in stream) > 4
+
+
 def test_the_games_of_a_batch_begin_each_by_its_own_no_ops():
     agents = make_agents(find_game("MsPacman"), 2, 0, Rules(noop_max=30), n_threads=1)
     one, other = agents.recv().obs

@@ -111,7 +111,9 @@ class Function:
             signature = inspect.signature(self.function)
         except ValueError:  # of some that are written in C nothing is known
             return {}
-        by_name = {k: v for k, v in {"seed": seed, "state": state}.items() if k in signature.parameters}
+        bound = self.function.keywords if isinstance(self.function, partial) else {}  # whoever binds a seed means it
+        given = {"seed": seed, "state": state}
+        by_name = {k: v for k, v in given.items() if k in signature.parameters and k not in bound}
         try:
             signature.bind(dict(config), **by_name)
         except TypeError as err:

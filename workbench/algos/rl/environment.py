@@ -236,8 +236,8 @@ def packed(settings: Any, name: str) -> dict[str, Any]:
     state, wrappers = dict(settings.__dict__), settings.wrappers
     spec = gymnasium.registry.get(name) if isinstance(name, str) else None
     entry = spec.entry_point if spec is not None else ""
-    theirs = (entry if isinstance(entry, str) else str(getattr(entry, "__module__", ""))).startswith(AT_HAND)
-    if theirs:
+    module = entry.partition(":")[0] if isinstance(entry, str) else str(getattr(entry, "__module__", ""))
+    if module.partition(".")[0] in AT_HAND:
         spec = None
     if spec is None and all(isinstance(wrapper, str) for wrapper in wrappers):
         return state

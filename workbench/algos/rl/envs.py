@@ -215,6 +215,18 @@ class GymnasiumAgents:
         self._env = None
 
 
+class _Untold(gymnasium.Wrapper):
+    """Leaves the infos out, which nobody here reads: Gymnasium makes arrays of a batch's, and not all are alike."""
+
+    def reset(self, **settings: Any) -> Any:
+        obs, _ = self.env.reset(**settings)
+        return obs, {}
+
+    def step(self, action: Any) -> Any:
+        obs, reward, terminated, truncated, _ = self.env.step(action)
+        return obs, reward, terminated, truncated, {}
+
+
 def checked_actions(actions: np.ndarray, n: int, n_actions: int) -> np.ndarray:
     """Pass `actions` on as int64 if there are `n` in [0, n_actions): `ale_py` hangs for ever on others."""
     actions = np.asarray(actions)
@@ -236,5 +248,5 @@ def _vector_env(game: Game, n_envs: int, max_episode_frames: int | None) -> Vect
             return env
         env.close()
     return SyncVectorEnv(
-        [lambda: readable(recipe.make(max_episode_frames))] * n_envs, autoreset_mode=AutoresetMode.NEXT_STEP
+        [lambda: _Untold(readable(recipe.make(max_episode_frames)))] * n_envs, autoreset_mode=AutoresetMode.NEXT_STEP
     )

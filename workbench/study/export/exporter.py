@@ -107,13 +107,13 @@ def own_folder(folder: Path, name: str, made: str = "") -> None:
         raise InvalidInput(f"{folder} is a file: choose a folder")
     if folder.exists() and any(folder.iterdir()) and not mark.exists():
         raise InvalidInput(f"{folder} holds something else: choose another folder")
-    whose = mark.read_text(errors="replace") if mark.exists() else ""  # earlier versions wrote no name
+    whose = mark.read_text("utf-8", "replace") if mark.exists() else ""  # earlier versions wrote no name
     if whose not in ("", name):
         raise InvalidInput(f"{folder} holds an export of study {whose!r}, not of {name!r}: choose another folder")
     for earlier in folder.glob(made) if made else ():
         shutil.rmtree(earlier, ignore_errors=True)
     folder.mkdir(parents=True, exist_ok=True)
-    mark.write_text(name)
+    mark.write_text(name, encoding="utf-8")
 
 
 def storage_url(place: str) -> str:

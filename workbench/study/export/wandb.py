@@ -1,5 +1,6 @@
 """A study as runs of Weights & Biases, written without its server: a run a trial."""
 
+import re
 from pathlib import Path
 from typing import Any
 
@@ -11,8 +12,9 @@ from workbench.study.export.exporter import Exporter, needed, numbers_of, own_fo
 class WandbExport(Exporter):
     """Keep a folder of offline runs, which ``wandb sync FOLDER/wandb/offline-run-*`` sends; nothing is sent before.
 
-    The runs are of a project and a group named as the study. Metrics at the ends of phases are drawn by phase, those
-    inside phases stand under ``live/`` by the seconds of the study's clock.
+    The runs are of a project and a group named as the study; what no project's name may hold becomes ``_``. Metrics at
+    the ends of phases are drawn by phase, those inside phases stand under ``live/`` by the seconds of the study's
+    clock.
 
     Parameters
     ----------
@@ -53,7 +55,7 @@ class WandbExport(Exporter):
         trial = self.ledger.trials[number]
         quiet = {"silent": True, "console": "off", "disable_git": True, "disable_code": True, "x_disable_stats": True}
         run = self._wandb.init(
-            project=self.name,
+            project=project_there(self.name),
             group=self.name,
             name=f"trial {number}",
             id=f"{self.created_unix:.0f}-{number:05d}",
@@ -72,3 +74,12 @@ class WandbExport(Exporter):
         for run in self._runs.values():
             run.finish()
         self._runs.clear()
+
+
+def project_there(name: str) -> str:
+    """Give a study's name as Weights & Biases takes it for a project.
+
+    >>> project_there("ppo #3: lr?")
+    'ppo _3_ lr_'
+    """
+    return re.sub(r"[#?%:/\\]", "_", name)

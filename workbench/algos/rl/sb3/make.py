@@ -42,8 +42,8 @@ class Counted(gymnasium.Wrapper):
         with by_the_interface(self._name):
             obs, reward, terminated, truncated, info = self.env.step(action)
             self._check(obs)
-        check_finite(self._name, "a reward", np.asarray(reward))
-        self._total += float(reward)
+            check_finite(self._name, "a reward", np.asarray(reward))
+            self._total += float(reward)
         self._steps += 1
         if terminated or truncated:
             self._episodes.merge([self._total], [self._steps])
