@@ -152,6 +152,15 @@ def test_phases_left_by_hand() -> None:
     assert size.phases_left([13, 9, 7], [13, 9, 7]) == (0, 0)  # one more than there were to be
 
 
+def test_phases_left_where_fewer_are_expected_than_go_on_in_any_case() -> None:
+    """Of three trials 0.75 are expected in the third phase, though one goes on whatever its score."""
+    size = size_of(HyperTrick(RandomSearcher(SPACE), 3, 4, 0.5))
+    assert (size.began, size.fewest) == ((3, 1.5, 0.75, 0.375), (3, 1, 1, 1))
+    assert size.phases_left([0, 0, 0, 0], [0, 0, 0, 0]) == (3 + 1.5 + 1 + 1, 3 + 1.5 + 1 + 1)
+    # one of three has passed the third phase, as one must; of the other two none goes on, or all as of those before
+    assert size.phases_left([3, 3, 3, 1], [3, 3, 1, 0]) == (3, 5)
+
+
 def test_phases_expected_in_all_are_those_ended_and_the_middle_of_what_is_left(monkeypatch) -> None:
     size, ledger = Size(expected_phases=20.0), Ledger()
     ledger.phases_ended = 3

@@ -79,7 +79,8 @@ class Size:
             if phase + 1 < len(self.began):
                 fewest = self.fewest[phase + 1]
                 by_chance = max(expected - fewest, 1e-9)
-                going_on = (self.began[phase + 1] - fewest) / by_chance if share is None else share
+                # few may be fewer, as expected, than go on in any case: 0.7 trials where the first always does
+                going_on = max(self.began[phase + 1] - fewest, 0.0) / by_chance if share is None else share
                 sure = max(fewest - began[phase + 1], 0.0)
                 coming = sure + max(here - sure, 0.0) * going_on
         return left
