@@ -152,6 +152,37 @@ def test_phases_left_by_hand() -> None:
     assert size.phases_left([13, 9, 7], [13, 9, 7]) == (0, 0)  # one more than there were to be
 
 
+def test_phases_left_where_fewer_are_expected_than_go_on_in_any_case() -> None:
+    """Of three trials 0.75 are expected in the third phase, though one goes on whatever its score."""
+    size = size_of(HyperTrick(RandomSearcher(SPACE), 3, 4, 0.5))
+    assert (size.began, size.fewest) == ((3, 1.5, 0.75, 0.375), (3, 1, 1, 1))
+    assert size.phases_left([0, 0, 0, 0], [0, 0, 0, 0]) == (3 + 1.5 + 1 + 1, 3 + 1.5 + 1 + 1)
+    # one of three has passed the third phase, as one must; of the other two none goes on, or all as of those before
+    assert size.phases_left([3, 3, 3, 1], [3, 3, 1, 0]) == (3, 5)
+
+
+def test_trials_that_are_lost_run_no_more() -> None:
+    """Three trials of two phases: one fails at once, a person stops another in its second phase."""
+    size, asked = size_of(FullRuns(RandomSearcher(SPACE), 3, 2)), {"config": {}, "seed": 0, "parent": None}
+    lost = [Event(Kind.RUN, 0.0, trial, 0, data=asked) for trial in range(3)]
+    lost.append(Event(Kind.TRIAL_FAILED, 1.0, 0, 0, data={"error": "diverged"}))
+    assert Ledger(lost).phases_left(size) == (4, 4)
+    for trial in (1, 2):
+        lost.append(Event(Kind.PHASE_ENDED, 1.0, trial, 0, 0, {"score": 1.0, "checkpoint": "x"}))
+        lost.append(Event(Kind.DECISION, 1.0, trial, 0, data={"verdict": "continue", "mode": "full"}))
+    assert Ledger(lost).phases_left(size) == (2, 2)
+    lost.append(Event(Kind.TRIAL_STOPPED, 2.0, 1, 1, data={"by": "person"}))
+    assert Ledger(lost).phases_left(size) == (1, 1)
+    assert Ledger(lost).expected_phases(size) == 3
+
+
+def test_those_that_go_on_in_any_case_are_no_more_than_can() -> None:
+    size = size_of(HyperTrick(RandomSearcher(SPACE), 12, 3))  # 12, 9, 6.75 begin a phase, 6 and 5 at least
+    assert size.phases_left([12, 4, 4], [4, 4, 4], [0, 0, 0], [0, 0, 0]) == (0, 0)  # eight were lost
+    # six were lost, one has gone on, four wait and one is under way: five more of the six that must
+    assert size.phases_left([12, 1, 0], [5, 0, 0], [1, 1, 0], [4, 0, 0]) == (1 + 6 + 5 + 1.75 / 4,) * 2
+
+
 def test_phases_expected_in_all_are_those_ended_and_the_middle_of_what_is_left(monkeypatch) -> None:
     size, ledger = Size(expected_phases=20.0), Ledger()
     ledger.phases_ended = 3

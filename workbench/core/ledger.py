@@ -293,15 +293,18 @@ class Ledger:
             low = high = max(size.expected_phases - self._phases_heard, float(fewest))
         return low + asked_for, high + asked_for
 
-    def _so_far(self, n_phases: int) -> tuple[list[int], list[int]]:
-        """Count the trials that have begun each phase, and that have ended it, for the scheduler."""
-        completed, under_way = [0] * (n_phases + 1), [0] * (n_phases + 1)  # by phases completed, and by phase
+    def _so_far(self, n_phases: int) -> tuple[list[int], list[int], list[int], list[int]]:
+        """Count the scheduler's trials that have begun each phase, have ended it, are in it, and wait at its end."""
+        completed, under_way, waiting, lost = ([0] * (n_phases + 1) for _ in range(4))  # the first by phases completed
         for trial in self.trials.values():
             completed[min(trial.heard[1] if trial.own else trial.phases, n_phases)] += 1
-            if trial.state is TrialState.RUNNING and not trial.own and trial.due < n_phases:
-                under_way[trial.due] += 1
+            if not trial.own and trial.due < n_phases:
+                under_way[trial.due] += trial.state in (TrialState.RUNNING, TrialState.SET_ASIDE)
+                waiting[trial.due - 1] += trial.state in (TrialState.HELD, TrialState.PAUSED)
+                lost[trial.due] += trial.state is TrialState.FAILED or trial.mode == "person"
         ended = [sum(completed[phase + 1 :]) for phase in range(n_phases)]
-        return [e + u for e, u in zip(ended, under_way, strict=False)], ended
+        began = [sum(counts) for counts in zip(ended, under_way, lost, strict=False)]
+        return began, ended, under_way, waiting
 
     def expected_phases(self, size: Size) -> float | None:
         """Tell how many phases are expected in all: as the scheduler did at first, corrected by what has run since."""

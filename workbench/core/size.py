@@ -2,6 +2,7 @@
 
 from collections.abc import Mapping, Sequence, Sized
 from dataclasses import asdict, dataclass, fields
+from itertools import zip_longest
 from typing import Any
 
 from workbench.core.domains import scalar
@@ -46,7 +47,13 @@ class Size:
         plain = {name: scalar(value) for name, value in asdict(self).items()}
         return plain | {"began": [*map(scalar, self.began)], "fewest": [*map(scalar, self.fewest)]}
 
-    def phases_left(self, began: Sequence[int], completed: Sequence[int]) -> tuple[float, float]:
+    def phases_left(
+        self,
+        began: Sequence[int],
+        completed: Sequence[int],
+        under_way: Sequence[int] | None = None,
+        waiting: Sequence[int] | None = None,
+    ) -> tuple[float, float]:
         """Estimate how many phases are still to end, from the trials that began each phase so far and completed it.
 
         Trials that are to come, or under way, go on as often as was expected of them before the study, or as often as
@@ -57,6 +64,9 @@ class Size:
         ----------
         began, completed : sequence of int, shape [n_phases]
             Trials.
+        under_way, waiting : sequence of int, shape [n_phases], optional
+            Trials that are in each phase, and that have ended it and may be let go on. By default as many as if none
+            were lost: a trial that fails, or that a person stops, completes its phase no more.
 
         Returns
         -------
@@ -67,20 +77,27 @@ class Size:
         for phase, fewest in enumerate(self.fewest[1:]):
             judged += max(completed[phase] - fewest, 0)
             lasted += max(began[phase + 1] - fewest, 0)
-        expected, seen = (self._flow(began, completed, share) for share in (None, lasted / judged if judged else None))
+        if under_way is None or waiting is None:
+            under_way = [b - c for b, c in zip(began, completed, strict=True)]
+            waiting = [max(c - b, 0) for c, b in zip_longest(completed, began[1:], fillvalue=0)]
+        shares = (None, lasted / judged if judged else None)
+        expected, seen = (self._flow(began, under_way, waiting, share) for share in shares)
         return min(expected, seen), max(expected, seen)
 
-    def _flow(self, began: Sequence[int], completed: Sequence[int], share: float | None) -> float:
+    def _flow(
+        self, began: Sequence[int], under_way: Sequence[int], waiting: Sequence[int], share: float | None
+    ) -> float:
         """Add up the trials that will end each phase; `share` of those who need not go on do, or as was expected."""
         coming, left = max(self.began[0] - began[0], 0.0), 0.0
         for phase, expected in enumerate(self.began):
-            here = began[phase] - completed[phase] + coming
+            here = under_way[phase] + coming
             left += here
             if phase + 1 < len(self.began):
                 fewest = self.fewest[phase + 1]
                 by_chance = max(expected - fewest, 1e-9)
-                going_on = (self.began[phase + 1] - fewest) / by_chance if share is None else share
-                sure = max(fewest - began[phase + 1], 0.0)
+                # few may be fewer, as expected, than go on in any case: 0.7 trials where the first always does
+                going_on = max(self.began[phase + 1] - fewest, 0.0) / by_chance if share is None else share
+                sure = min(max(fewest - began[phase + 1], 0.0), here + waiting[phase])
                 coming = sure + max(here - sure, 0.0) * going_on
         return left
 

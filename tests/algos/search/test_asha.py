@@ -146,3 +146,73 @@ def test_on_a_plateau_stopping_keeps_one_in_eta() -> None:
         passed.append(sum(str(scheduler.tell(Report(t, 0, 1.0))[t].verdict) == "continue" for t in range(300)))
     assert np.mean(passed) == pytest.approx(100, abs=12)
     assert len(set(passed)) > 1
+
+
+class Algorithm2:
+    """Rungs of trials, sorted anew for every question, beside a scheduler that must answer as they say."""
+
+    def __init__(self, scheduler: ASHA, ends: list[int]) -> None:
+        self.scheduler, self.n_phases, self.n_trials = scheduler, scheduler.n_phases, scheduler.n_trials
+        self.ends = ends
+        self.there: list[dict[int, tuple[float, int]]] = [{} for _ in ends]  # by rung: trial → (-score, arrival)
+        self.at: dict[int, int] = {}  # trial → rung it runs in, or waits at the end of
+        self.waiting: set[int] = set()
+
+    def promotable(self) -> tuple[int, int] | None:
+        for rung in reversed(range(len(self.ends) - 1)):
+            ranked = sorted(self.there[rung], key=self.there[rung].__getitem__)
+            for trial in ranked[: int(len(ranked) / self.scheduler.eta + 1e-9)]:
+                if trial in self.waiting and self.at[trial] == rung:
+                    return rung, trial
+        return None
+
+    def promote(self, rung: int, trial: int) -> None:
+        self.waiting.remove(trial)
+        self.at[trial] = rung + 1
+
+    def ask(self):
+        best, n = self.promotable(), len(self.at)
+        run = self.scheduler.ask()
+        if best is not None:
+            assert (run.trial, run.parent, run.phase) == (best[1], best[1], self.ends[best[0]])
+            self.promote(*best)
+        elif n < self.n_trials:
+            assert (run.trial, run.parent, run.phase) == (n, None, 0)
+            self.at[n] = 0
+        else:
+            assert run is None
+        return run
+
+    def tell(self, report: Report):
+        trial, rung = report.trial, self.at[report.trial]
+        told = self.scheduler.tell(report)
+        verdict = str(told[trial].verdict)
+        if report.failed:
+            self.waiting.discard(trial)
+            self.there[rung][trial] = (math.inf, len(self.there[rung]))
+            assert verdict == "stop"
+        elif report.phase < self.ends[rung] - 1:
+            assert verdict == "continue"
+        else:
+            self.there[rung][trial] = (-report.score, len(self.there[rung]))
+            self.waiting |= {trial} if self.ends[rung] < self.n_phases else set()
+            goes_on = self.promotable() == (rung, trial)
+            assert verdict in (["continue"] if goes_on else ["pause", "stop"])
+            if goes_on:
+                self.promote(rung, trial)
+        for stopped in told.keys() - {trial}:  # nothing can change any more
+            assert str(told[stopped].verdict) == "stop"
+        self.waiting -= {t for t, decision in told.items() if str(decision.verdict) == "stop"}
+        return told
+
+
+@pytest.mark.parametrize("fail", [0.0, 0.1])
+@pytest.mark.parametrize("seed", range(8))
+def test_every_promotion_is_that_of_algorithm_2(seed, fail) -> None:
+    """From one trial on, on any number of nodes, with equal scores, failures, and people who stop who waits."""
+    rng = np.random.default_rng(seed)
+    eta, n = float(rng.choice([2, 2.5, 3])), int(rng.integers(1, 25))
+    ends = {2: [1, 2, 4, 9], 2.5: [1, 3, 9], 3: [1, 3, 9]}[eta]
+    watched = Algorithm2(ASHA(SEARCHER, n, 9, eta), ends)
+    play(watched, int(rng.integers(1, 9)), seed, fail=fail, score=lambda config, t, p: float((t * 7 + p * seed) % 5))
+    assert len(watched.at) == n

@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 
 from benchmarks import completion_rate as completion
+from tests.algos.search.arena import play
 from tests.support import SPACE
 from workbench.algos.search import GridSearcher, HyperTrick, RandomSearcher
 from workbench.algos.search.hypertrick import (
@@ -137,6 +138,23 @@ def test_a_failed_trial_leaves_no_trace_in_the_statistics() -> None:
     scheduler.tell(Report(0, 0, math.nan, failed=True))
     told = scheduler.tell(Report(1, 0, 1.0))[1]
     assert told.reason["reported"] == 1
+
+
+@pytest.mark.parametrize("seed", range(12))
+def test_every_verdict_is_that_of_the_paper_s_words(seed) -> None:
+    """Sizes from one trial on, any rate, some failures, on any number of nodes; no two scores are equal."""
+    rng = np.random.default_rng(seed)
+    n, n_phases, r = int(rng.integers(1, 30)), int(rng.integers(1, 9)), float(rng.choice([0.01, 0.1085, 0.5, 0.99]))
+    world = play(HyperTrick(SPACE, n, n_phases, r), int(rng.integers(1, 9)), seed, fail=0.1)
+    reported: list[list[float]] = [[] for _ in range(n_phases)]
+    for report, told in zip(world.reports, world.told, strict=True):
+        seen, goes_on = reported[report.phase], False
+        if not report.failed:
+            seen.append(report.score)
+            among = sum(score < report.score for score in seen) / len(seen)
+            first = len(seen) - 1 < (1 - math.sqrt(r)) * n * (1 - r) ** report.phase - 1e-9 or len(seen) == 1
+            goes_on = report.phase < n_phases - 1 and (first or among >= math.sqrt(r))
+        assert told == {report.trial: "continue" if goes_on else "stop"}
 
 
 @pytest.mark.parametrize("scores", completion.SCORES)

@@ -45,6 +45,21 @@ def test_worked_by_hand() -> None:
     assert (heir.parent, heir.config) == (0, {"x": 40.0})  # from one that evolves more often: the weights alone
 
 
+def test_where_weights_stay_hyperparameters_come_from_those_that_evolve_as_seldom() -> None:
+    """Of one that evolves more often only the weights would be taken: of members that keep theirs, nothing."""
+    searcher = ListSearcher([{"x": x} for x in (10.0, 20.0, 30.0, 40.0)])
+    scheduler = MFPBT(searcher, 4, 4, share=0.5, explore=False, copy_weights=False, space=LINE, intervals=(1, 2))
+    for _ in range(4):
+        scheduler.ask()
+    for trial, phase, score in ((1, 0, 9.0), (3, 0, 1.0), (0, 0, 20.0), (1, 1, 9.0)):
+        scheduler.tell(Report(trial, phase, score))
+    reason = scheduler.tell(Report(3, 1, 1.0))[3].reason
+    assert (reason["config_of"], reason["donor"]) == (1, 3)
+    assert "interval" not in reason
+    heir = scheduler.ask()
+    assert (heir.parent, heir.config) == (3, {"x": 20.0})
+
+
 def test_of_equals_a_loser_copies_its_own() -> None:
     scheduler = MFPBT(LINE, 4, 4, share=0.5, intervals=(1, 2))
     for _ in range(4):

@@ -1,3 +1,6 @@
+from itertools import combinations, pairwise
+
+import numpy as np
 import pytest
 
 from tests.algos.search.arena import play
@@ -36,6 +39,35 @@ def test_crossings_within_the_noise_open_none() -> None:
     assert not scheduler._ranks_hold()  # by 0.3
     scheduler._curves = {0: dict(enumerate([1.0, 1.0, 1.2, 1.4])), 1: dict(enumerate([1.1, 1.1, 1.1, 1.1])), 2: far}
     assert scheduler._noise([0, 1, 2], 3) == 0.0  # they have crossed once: 0 is better now
+
+
+@pytest.mark.parametrize("seed", range(8))
+def test_rungs_open_as_algorithm_1_says(seed) -> None:
+    """Counted from the reports alone: a rank is soft, it holds whoever lies within the noise in the rung below."""
+    ability, ends, top = np.random.default_rng(seed).normal(size=20), [1, 2, 4, 8, 16], 1
+    noise = [0.05, 0.3, 1.0][seed % 3]
+
+    def score(config, trial: int, phase: int) -> float:
+        return float(ability[trial] + noise * np.random.default_rng([seed, trial, phase]).normal())
+
+    scheduler, curves = PASHA(SPACE, 20, 16, eta=2, percentile=50 + 5 * seed), {}
+    for report in play(scheduler, 3, seed, score=score, fail=0.05).reports:
+        if report.failed:
+            continue
+        curves.setdefault(report.trial, []).append(report.score)
+        if top == len(ends) - 1 or len(curves[report.trial]) != ends[top]:
+            continue
+        there = {trial: curve for trial, curve in curves.items() if len(curve) >= ends[top]}
+        apart = []
+        for one, other in combinations(there.values(), 2):
+            ahead = [a > b for a, b in zip(one[: ends[top]], other, strict=False)]
+            if sum(a != b for a, b in pairwise(ahead)) > 1:
+                apart.append(abs(one[ends[top] - 1] - other[ends[top] - 1]))
+        within = np.percentile(apart, scheduler.percentile) if apart else 0.0
+        now, before = (sorted(there, key=lambda t, p=ends[k] - 1: -curves[t][p]) for k in (top, top - 1))
+        below = {trial: curve[ends[top - 1] - 1] for trial, curve in there.items()}
+        top += any(abs(below[a] - below[b]) > within for a, b in zip(now, before, strict=True))
+    assert [rung.phases for rung in scheduler._rungs] == ends[: top + 1]
 
 
 def test_asha_is_what_it_comes_to_when_all_rungs_are_open() -> None:

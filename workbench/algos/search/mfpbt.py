@@ -61,6 +61,8 @@ class MFPBT(PBT):
         best = max(others, key=lambda m: m.scores[-1], default=None)
         if donor is None or best is None or best.scores[-1] <= donor.scores[-1]:
             return donor, why
+        if not (self.copy_weights or self._takes_config(member, best)):
+            return donor, why  # nothing of the other's would be taken
         return best, {**why, "interval": self._interval(best)}
 
     def _takes_config(self, member: Member, donor: Member) -> bool:
