@@ -69,6 +69,19 @@ def test_numbers_are_in_sight_whatever_their_size_and_names(tab):
     assert tab.locator(".wb-detail").evaluate("detail => detail.scrollWidth <= detail.clientWidth")
 
 
+def test_three_trials_are_in_sight_side_by_side_and_no_number_is_broken(tab, running):
+    stand(tab, running, selected=[0, 12, 18])
+    drawn(tab)
+    facing = tab.locator(".wb-detail")
+    assert facing.evaluate("detail => detail.scrollWidth <= detail.clientWidth")
+    lines = """cells => cells.map((cell) => {
+        const text = document.createRange();
+        text.selectNodeContents(cell);
+        return text.getClientRects().length;
+    })"""
+    assert set(facing.locator("td").evaluate_all(lines)) == {1}
+
+
 def test_one_filter_writes_what_is_visible(tab, running):
     stand(tab, running)
     tab.locator(".wb-filter input[type=search]").fill("state:stopped lr>1e-4")
