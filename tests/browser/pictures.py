@@ -51,6 +51,7 @@ def of_studies(page, folder: Path) -> None:
             stand_home(page, db, *opened, explained=forests)
             page.wait_for_selector(".wb-open .wb-table")
             page.wait_for_timeout(600)
+            page.wait_for_function("() => !document.body.textContent.includes('being computed')")
             shoot(page, folder / f"{name}.png")
         with mock.patch.object(Results, "importance", lambda results: few_forests(results.frames)):
             path = Results.open(db, "pong-monday").write_report("report.html")

@@ -166,6 +166,12 @@ def write_studies(db: Path, **shares: float) -> None:
 NOT_ASKED = [{"phase": None, "rows": [], "told": "not asked"}]
 
 
+def _answer(board, estimator: Estimator, explained: Callable) -> None:
+    """Let a board know what forests would say, and a look at it, which may come meanwhile, too."""
+    estimator.answers = explained(board)
+    board.learn(importance=estimator.answers)
+
+
 def stand_home(page, db: Path, *names: str, dark: bool = False, explained: Callable = lambda _: NOT_ASKED) -> None:
     """Show the studies of a knowledge base with these open; `explained` says of a board what forests would."""
     with mock.patch.object(Estimator, "look"):
@@ -175,10 +181,10 @@ def stand_home(page, db: Path, *names: str, dark: bool = False, explained: Calla
             home.refresh()
             models = [model_of(next(home._snapshot()), _kind="home", selected=list(names), _shown=home._shown)]
             if isinstance(home.board, Comparison):
-                for _, board in home.board._studies.values():
-                    board.learn(importance=explained(board))
+                for name, (_, board) in home.board._studies.items():
+                    _answer(board, home.board._estimators[name], explained)
             elif home.board is not None:
-                home.board._board.learn(importance=explained(home.board._board))
+                _answer(home.board._board, home.board._estimator, explained)
             if home.board is not None:
                 key = home._shown.replace("anywidget:", "")
                 models.append(model_of(next(home.board._snapshot()), _kind=home.board._kind, _key=key))
