@@ -9,7 +9,7 @@ from workbench.analysis.bootstrap import Interval
 from workbench.paper.evaluated import evaluations_of, made_by
 from workbench.paper.experiment import RecordedTable
 from workbench.paper.hypertrick import atari, toy_problem
-from workbench.paper.hypertrick.published import ALPHA, ALPHA_EXCESS, CLAIMS, NUMBERS
+from workbench.paper.hypertrick.published import ALPHA, ALPHA_EXCESS, CLAIMS, COLUMNS, NUMBERS
 from workbench.paper.numbers import Counterpart, Origin, Pairs, find
 from workbench.paper.verdicts import (
     NEARLY,
@@ -141,7 +141,7 @@ def importances(root: Path) -> Pairs:
         if kept.name == "ms-pacman-importance":
             for hyperparameter, share in shares.items():
                 what = f"importance of {hyperparameter.replace('_rate', ' rate')}, ms_pacman"
-                number, why = find(NUMBERS, "Table 4", what), f"{on}, of few frames"
+                number, why = find(NUMBERS, "Table 4", what), f"{on}, of few frames; {COLUMNS}"
                 yield not_comparable(number, share.value, kept.origin, why, interval=share)
 
 
