@@ -124,6 +124,7 @@ class BA3CTrial(Trial):
         own["before"] = self._before
         agreed = self._peers.agree(own, state, self._report_if_due, reduces=not self.settings.has_server)
         self._steps, self._finished, self._before = agreed["steps"], agreed["episodes"], agreed["before"]
+        self._end.begin(*self._come_so_far())
         if own["updates"] != agreed["updates"]:  # built anew in mid-trial: it must not play the first games again
             super().close()
             self._generators = [np.random.default_rng([self.seed, 1, 0, agreed["updates"]])]
