@@ -67,6 +67,20 @@ def test_threads_come_and_go_in_a_running_phase(monkeypatch):
     trial.close()
 
 
+def test_there_is_room_for_as_many_groups_as_the_walk_may_come_to():
+    trial = GA3C("CartPole-v1", n_agents=2, n_groups=1, n_trainers=9, adjust_every_s=60.0)({}, 0)
+    trial._open()
+    for _ in range(trial._adjuster._most - 1):
+        trial._open_group(trial._group_size)
+    assert len(trial._groups) == 9
+    for _ in range(2):
+        for group in trial._groups:
+            n = len(group.observe())
+            group.act(np.full((n, 2), 0.5), np.zeros(n), 0, trial._queues.exchange)
+    assert trial.steps == 2 * 9
+    trial.close()
+
+
 def test_it_cannot_be_combined_with_the_deterministic_mode():
     with pytest.raises(InvalidInput, match="nothing to adjust"):
         GA3C(lockstep=True, adjust_every_s=1.0)

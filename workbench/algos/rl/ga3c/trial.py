@@ -95,7 +95,8 @@ class GA3CTrial(Trial):
         self.mix = Mix(1, 1, 1) if s.lockstep else Mix(s.n_groups, s.n_predictors, s.n_trainers)
         self._waiting = s.training_queue or s.n_agents  # segments not in agents' hands
         self._group_size = -(-s.n_agents // self.mix.groups)  # of those that automatic adjustment adds
-        added = max(0, MOST - self.mix.groups) if s.adjust_every_s else 0
+        most_of_each = max(MOST, *self.mix)
+        added = most_of_each - self.mix.groups if s.adjust_every_s else 0
         most = s.n_agents + added * self._group_size
         super().__init__(s, seed, n_groups=self.mix.groups, most_agents=most, n_segments=most + self._waiting)
         self._queues = Queues(self._waiting)
@@ -105,7 +106,7 @@ class GA3CTrial(Trial):
         self._adjusted: Reading | None = None
         self._adjuster: Adjuster | None = None
         if s.adjust_every_s is not None:
-            self._adjuster = Adjuster(self.mix, np.random.default_rng([seed, 3]), max(MOST, *self.mix))
+            self._adjuster = Adjuster(self.mix, np.random.default_rng([seed, 3]), most_of_each)
 
     def _open(self) -> None:
         self._queues, self._gathered, self._pool = Queues(self._waiting), [], Pool()
