@@ -88,6 +88,24 @@ def test_it_cannot_be_combined_with_the_deterministic_mode():
         GA3C(adjust_every_s=0)
 
 
+def test_a_mix_is_judged_also_where_phases_are_shorter_than_the_time_between_changes():
+    phases = iter([[(7, 700)], [(6, 900), (12, 1500)], [(4, 500)]])  # seconds and experiences at each look
+    trial = GA3C("CartPole-v1", n_agents=4, adjust_every_s=10.0)({}, 0)
+    rates = []
+    trial._adjuster.tell, trial._change_to = rates.append, lambda mix: None
+
+    def run_workers(start, look, release):
+        for seconds, trained in next(phases):
+            reading = SimpleNamespace(seconds=seconds, sums={"trained": trained})
+            trial._meter = SimpleNamespace(reading=lambda of=reading: of)
+            look()
+
+    trial._run_workers = run_workers
+    for _ in range(3):
+        trial._run()
+    assert rates == [1600 / 13, 1100 / 10]
+
+
 def test_a_mix_is_judged_by_the_experiences_trained_on_since_it_began():
     trial = GA3C("CartPole-v1", n_agents=4, adjust_every_s=10.0)({}, 0)
     readings = [(12, 1200), (15, 1300), (32, 5200)]
