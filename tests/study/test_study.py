@@ -322,6 +322,24 @@ def test_a_place_of_checkpoints_may_be_a_path(study_of, tmp_path) -> None:
     assert study_of(checkpoints=tmp_path / "weights").checkpoints == str(tmp_path / "weights")
 
 
+def test_what_waits_to_be_sent_to_the_place_of_checkpoints_is_the_study_s(tmp_path, monkeypatch) -> None:
+    made = []
+
+    class Executor:
+        def __init__(self, client, factory, checkpoints, *settings) -> None:
+            made.append(checkpoints)
+
+        def close(self) -> None:
+            pass
+
+    monkeypatch.setattr("workbench.cluster.dask.DaskExecutor", Executor)
+    monkeypatch.setattr("workbench.cluster.local.local_client", lambda *_, **__: contextlib.nullcontext())
+    scheduler = FullRuns(RandomSearcher(SPACE), 1, 1)
+    study = Study("a", scheduler, Deterministic, tmp_path / "kb.db", 1, checkpoints="memory://there", mode="min")
+    with study.executor("its identity"):
+        assert (made[0].study, made[0].mode) == ("its identity", "min")
+
+
 def test_a_place_of_checkpoints_belongs_to_one_study(study_of, tmp_path) -> None:
     place = str(tmp_path / "weights")
     study = study_of(checkpoints=place, scheduler=FullRuns(RandomSearcher(SPACE), 1, 1))
