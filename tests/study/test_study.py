@@ -274,6 +274,7 @@ def test_a_scheduler_that_breaks_its_word_ends_the_study_with_its_error(study_of
         ({"name": "名" * 80}, InvalidInput, "200 bytes at most"),
         ({"checkpoints": "memory://night[12]"}, InvalidInput, r"without \* \? or \[.* got 'memory://night\[12\]'"),
         ({"checkpoints": "file:///runs/*"}, InvalidInput, "would stand for other places as well"),
+        ({"checkpoints": "ftp://me:se@cret@host:21/x"}, InvalidInput, "^(?!.*cret).* has a password in it"),
         ({"judged_by": "bogus"}, InvalidInput, "unknown judged_by 'bogus'"),
         ({"judged_by": 3}, InvalidInput, "unknown judged_by '3'"),
         ({"judged_by": ["mean"]}, InvalidInput, "unknown judged_by"),
