@@ -7,7 +7,7 @@ from contextlib import closing
 import pytest
 
 from workbench.core.errors import DatabaseError, StudyError
-from workbench.knowledge import KnowledgeBase, StudyLog, check
+from workbench.knowledge import KnowledgeBase, StudyLog, check, schema
 from workbench.knowledge.schema import VERSION, open_for_writing
 
 
@@ -34,6 +34,22 @@ def test_writers_keep_a_file_whole_through_a_power_cut_and_lock_no_reader_out(tm
         settings = ("journal_mode", "synchronous", "foreign_keys", "busy_timeout")
         kept = [connection.execute(f"PRAGMA {setting}").fetchone()[0] for setting in settings]
     assert kept == ["wal", 1, 1, 60_000]  # synchronous: normal; ms for another's lock
+
+
+def test_two_that_make_a_file_at_once_make_one(tmp_path, monkeypatch) -> None:
+    path, came_between = tmp_path / "kb.db", []
+
+    def and_another_makes_it(connection: sqlite3.Connection, is_empty=schema._is_empty) -> bool:
+        empty = is_empty(connection)
+        if not came_between:
+            came_between.append(True)
+            StudyLog(path, "first", {}).close()
+        return empty
+
+    monkeypatch.setattr(schema, "_is_empty", and_another_makes_it)
+    StudyLog(path, "second", {}).close()
+    with KnowledgeBase(path) as kb:
+        assert list(kb) == ["first", "second"]
 
 
 def test_a_folder_is_told_from_a_file_that_is_not_there_with_what_it_holds(tmp_path) -> None:

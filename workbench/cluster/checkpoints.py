@@ -40,11 +40,15 @@ class CheckpointStore:
         How many checkpoints of a trial to keep, the newest first.
     mode : str
         ``max`` or ``min``: which score is the best.
+    study : str
+        Its identity. What waits on a machine to be sent to a URL, and was left there by a worker that was killed, is
+        not for another study that comes to have the URL.
     """
 
     root: str
     keep: int = 2
     mode: str = "max"
+    study: str = ""
 
     def save(self, trainable: Trainable, trial: int, phase: int, score: float | None = None) -> str:
         """Write a trial's state as of the end of `phase`, and return the checkpoint's name.
@@ -97,13 +101,16 @@ class CheckpointStore:
 
     @property
     def _here(self) -> Path:
-        """The folder on this machine: the store itself, or where checkpoints wait to be sent."""
-        if not self.remote:
-            return Path(self.root)
+        """The folder on this machine: the store itself, or where this study's checkpoints wait to be sent."""
+        return self._waiting / _mark(self.study) if self.remote else Path(self.root)
+
+    @property
+    def _waiting(self) -> Path:
+        """The folder on this machine where whatever is to go to this URL waits."""
         own = private_folder(Path(tempfile.gettempdir()) / f"workbench-{os.getuid()}")
         if (status := own.lstat()).st_uid != os.getuid() or not S_ISDIR(status.st_mode) or status.st_mode & 0o077:
             raise OSError(errno.EPERM, "it is no private folder of yours: remove it, or set TMPDIR", str(own))
-        return own / hashlib.sha256(self.root.encode()).hexdigest()[:16]
+        return own / _mark(self.root)
 
     def save_part(self, trainable: Trainable, trial: int, phase: int) -> None:
         """Write a trial's state as it is within `phase`."""
@@ -210,7 +217,7 @@ class CheckpointStore:
         """Remove every checkpoint there is."""
         self._there.remove()
         if self.remote:
-            shutil.rmtree(self._here, ignore_errors=True)
+            shutil.rmtree(self._waiting, ignore_errors=True)
 
     def _place(self, trainable: Trainable, target: Path, about: Mapping[str, Any]) -> None:
         scratch = target.with_name(f".{target.name}.{uuid.uuid4().hex[:8]}")
@@ -236,6 +243,10 @@ class CheckpointStore:
         for earlier in old:
             if earlier != best:
                 self._there.delete(f"{folder}/phase-{earlier:03d}")
+
+
+def _mark(word: str) -> str:
+    return hashlib.sha256(word.encode()).hexdigest()[:16]
 
 
 def _name(trial: int, phase: int) -> str:

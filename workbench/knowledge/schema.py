@@ -184,10 +184,14 @@ def _is_empty(connection: sqlite3.Connection) -> bool:
 
 
 def _create(connection: sqlite3.Connection) -> None:
+    """Make the tables, unless another process that found none either was first."""
     connection.execute("PRAGMA journal_mode = WAL")
-    connection.executescript(
-        f"BEGIN IMMEDIATE; PRAGMA application_id = {_APPLICATION}; PRAGMA user_version = {VERSION}; {_TABLES} COMMIT;"
-    )
+    connection.execute("BEGIN IMMEDIATE")
+    if _is_empty(connection):
+        marks = (f"PRAGMA application_id = {_APPLICATION}", f"PRAGMA user_version = {VERSION}")
+        for statement in (*marks, *_TABLES.split(";")):
+            connection.execute(statement)
+    connection.execute("COMMIT")
 
 
 def _version(connection: sqlite3.Connection) -> int:

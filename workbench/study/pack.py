@@ -13,7 +13,7 @@ import tempfile
 import zipfile
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, closing, contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -105,7 +105,7 @@ def pack(db: str | Path, name: str, file: str | Path, *, checkpoints: str | None
         raise InvalidInput(f"{file} exists: choose another file")
     with KnowledgeBase(db) as kb:
         place = recorded_place(kb[name].events(*BEGUN))  # a name that is mistaken makes no lock
-        store = checkpoint_store(db, name, checkpoints or place)
+        store = replace(checkpoint_store(db, name, checkpoints or place), study=kb[name].identity)
         check_whose(store.root, kb[name])
     part = file.with_name(f".{file.name}.part")
     with file_errors(f"study {name!r} cannot be packed into {file}"), ExitStack() as stack:

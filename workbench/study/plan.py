@@ -179,7 +179,7 @@ class Plan:
             executor = DaskExecutor(
                 client,
                 as_factory(self.trainable),
-                self.checkpoint_store,
+                replace(self.checkpoint_store, study=identity),
                 self.max_retries,
                 self.stall_s,
                 identity,
