@@ -7,6 +7,7 @@ import pandas as pd
 
 from workbench.analysis.dependence import mean_scores, values_tried
 from workbench.analysis.importance import FEWEST_TRIALS, Floats, Forest, Importance, encoded, explained, importance
+from workbench.core.domains import spaced
 
 
 def landscape(
@@ -52,9 +53,8 @@ def landscape(
     ]
     if fitted.problem or len(pair) < 2 or not enough:
         return pd.DataFrame(columns=["phase", "trials", *(pair if len(pair) == 2 else []), "score"])
-    places = np.linspace(0, len(enough) - 1, min(most_phases, len(enough))).round().astype(int)
     names = [name for name in hyperparameters if name in set(fitted.table["hyperparameter"])]
-    parts = [_of_phase(names, pair, fitted, *enough[k]) for k in np.unique(places)]
+    parts = [_of_phase(names, pair, fitted, *enough[k]) for k in spaced(len(enough), most_phases)]
     return pd.concat(parts, ignore_index=True)
 
 
