@@ -6,7 +6,16 @@ import numpy as np
 import pandas as pd
 
 from workbench.analysis.dependence import mean_scores, values_tried
-from workbench.analysis.importance import FEWEST_TRIALS, Floats, Forest, Importance, encoded, explained, importance
+from workbench.analysis.importance import (
+    FEWEST_TRIALS,
+    Floats,
+    Forest,
+    Importance,
+    encoded,
+    explained,
+    importance,
+    phases_with_enough,
+)
 from workbench.core.domains import spaced
 
 
@@ -45,9 +54,7 @@ def landscape(
     """
     fitted = fitted or importance(trials, phases, hyperparameters, seed=seed)
     pair = list(fitted.table["hyperparameter"][:2])
-    trials_of = phases[phases["score"].notna()].groupby("phase")["trial"].nunique()
-    ended = sorted(map(int, trials_of.index[trials_of >= FEWEST_TRIALS]))
-    known = [(phase, *explained(trials, phases, phase)) for phase in ended]
+    known = [(phase, *explained(trials, phases, phase)) for phase in phases_with_enough(phases)]
     enough = [
         (phase, rows, y) for phase, rows, y in known if len(y) >= FEWEST_TRIALS and rows[pair].notna().any().all()
     ]
