@@ -102,10 +102,7 @@ class Comparison:
         """One row a scheduler, one column a measure: ``median [low, high]``."""
         import pandas as pd
 
-        rows = {
-            label: {m: f"{v.value:.4g} [{v.low:.4g}, {v.high:.4g}]" for m, v in self.medians(label).items()}
-            for label in self.labels
-        }
+        rows = {label: {m: v.written(".4g") for m, v in self.medians(label).items()} for label in self.labels}
         return pd.DataFrame(rows).T
 
     def over_time(self, what: str, labels: Sequence[str] = ()) -> "pd.DataFrame":
@@ -221,7 +218,7 @@ def regrets(comparisons: Mapping[str, Comparison], share: float = 0.5) -> "pd.Da
     import pandas as pd
 
     columns = {
-        name: {label: "{:.3f} [{:.3f}, {:.3f}]".format(*one.regret_at(label, share)) for label in one.labels}
+        name: {label: one.regret_at(label, share).written(".3f") for label in one.labels}
         for name, one in comparisons.items()
     }
     return pd.DataFrame(columns)

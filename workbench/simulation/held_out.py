@@ -76,7 +76,7 @@ class HeldOut:
         budgets: list[float | None] = [*self.shares, None]
         rows = {}
         for label in self.labels:
-            cells = ["{:.3f} [{:.3f}, {:.3f}]".format(*self.mean(label, share)) for share in budgets]
+            cells = [self.mean(label, share).written(".3f") for share in budgets]
             rows[label] = [*cells, f"{self.spent[label].mean():.0%}"]
         return pd.DataFrame.from_dict(rows, orient="index", columns=[*_titles(self.shares), "node time"])
 
