@@ -16,7 +16,7 @@ from workbench.core.garbage import uncollected
 from workbench.core.protocols import Config, Scheduler
 from workbench.core.showing import so_many
 from workbench.simulation.cluster import VirtualCluster
-from workbench.simulation.comparison import check_scenario, spread_over_processes
+from workbench.simulation.comparison import RESAMPLES, check_scenario, spread_over_processes
 from workbench.simulation.curve_table import CurveTable
 from workbench.simulation.race import Race
 from workbench.simulation.scenario import Scenario
@@ -63,11 +63,11 @@ class HeldOut:
 
     def mean(self, label: str, share: float | None = None) -> Interval:
         """Give the mean regret at a budget, or at the study's end, with its 95 % bootstrap interval."""
-        return bootstrap_interval(self._at(label, share), "mean", resamples=2000)
+        return bootstrap_interval(self._at(label, share), "mean", resamples=RESAMPLES)
 
     def difference(self, label: str, other: str, share: float | None = None) -> Interval:
         """Give the mean of the paired differences in regret, `label` - `other`, with its 95 % bootstrap interval."""
-        return bootstrap_interval(self._at(label, share) - self._at(other, share), "mean", resamples=2000)
+        return bootstrap_interval(self._at(label, share) - self._at(other, share), "mean", resamples=RESAMPLES)
 
     def table(self) -> "pd.DataFrame":
         """One row a scheduler: mean regret at every budget and at the end, ``mean [low, high]``, and the node time."""
@@ -85,7 +85,7 @@ class HeldOut:
         budgets = zip(_titles(self.shares), [*self.shares, None], strict=True)
         summary = {"regret": {title: dict(self.mean(label, share)._asdict()) for title, share in budgets}}
         for name in ("claimed", "worth", "spent"):
-            summary[name] = dict(bootstrap_interval(getattr(self, name)[label], "mean", resamples=2000)._asdict())
+            summary[name] = dict(bootstrap_interval(getattr(self, name)[label], "mean", resamples=RESAMPLES)._asdict())
         return summary
 
     def _at(self, label: str, share: float | None) -> Array:
