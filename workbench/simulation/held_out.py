@@ -11,7 +11,7 @@ import numpy as np
 import numpy.typing as npt
 
 from workbench.analysis.bootstrap import Interval, bootstrap_interval
-from workbench.core.errors import InvalidInput, SchedulerError, unknown
+from workbench.core.errors import InvalidInput, unknown
 from workbench.core.garbage import uncollected
 from workbench.core.protocols import Config, Scheduler
 from workbench.core.showing import so_many
@@ -191,6 +191,7 @@ class Draw:
     """
 
     def __init__(self, table: CurveTable, n_seeds: int, seed: int) -> None:
+        self.table = table
         order = np.random.default_rng([seed, 4]).permutation(len(table.seeds))
         self.tuning, self.held_out = order[:n_seeds], order[n_seeds:]
         #: Of each row and tuning seed: duration and score of every phase.
@@ -198,7 +199,6 @@ class Draw:
         self.worth = table.scores[:, self.held_out, -1].mean(axis=1)
         self.regrets = regrets_of(self.worth).tolist()
         self.whole = float(table.durations[:, self.tuning[0]].sum())
-        self.row_of = {config["config_id"]: row for row, config in enumerate(table.configs)}
 
 
 class Met:
@@ -227,9 +227,7 @@ class Met:
         return self._curves[trial][phase]
 
     def _meet(self, trial: int, config: Config) -> None:
-        draw, row = self._draw, self._draw.row_of.get(config["config_id"])
-        if row is None:
-            raise SchedulerError(f"the table has no curve of config_id {config['config_id']!r}")
+        draw, row = self._draw, self._draw.table.row(config["config_id"])
         self._curves[trial] = draw.curves[row][len(self.trials_of[row]) % len(draw.tuning)]
         self.row_of[trial] = row
         self.trials_of[row].append(trial)
