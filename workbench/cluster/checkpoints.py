@@ -22,7 +22,7 @@ from workbench.core.protocols import Trainable
 
 DISK_FULL = frozenset({errno.ENOSPC, errno.EDQUOT})
 
-_NAME = re.compile(r"(trial-\d+)/phase-(\d+)(?:\.part)?")
+_NAME = re.compile(r"trial-(\d+)/phase-(\d+)(?:\.part)?")
 
 
 @dataclass(frozen=True)
@@ -83,10 +83,10 @@ class CheckpointStore:
             The place cannot be reached, or refuses it, although it was tried for a minute.
         """
         if self.remote:
-            folder, phase = _parts(name)
+            trial, phase = _parts(name)
             self._there.upload(self._here / name, name)
             with suppress(Exception):  # what could not be removed is removed with the next
-                self._tidy(int(folder[6:]), phase)
+                self._tidy(trial, phase)
             shutil.rmtree(self._here / name, ignore_errors=True)
         return name
 
@@ -199,10 +199,10 @@ class CheckpointStore:
 
     def before(self, name: str) -> Iterator[tuple[str, int]]:
         """List the checkpoints of the same trial that are older than `name`, with their phases, newest first."""
-        folder, phase = _parts(name)
-        for earlier in reversed(self._there.phases(folder)):
+        trial, phase = _parts(name)
+        for earlier in reversed(self._there.phases(_folder(trial))):
             if earlier < phase:
-                yield f"{folder}/phase-{earlier:03d}", earlier
+                yield _name(trial, earlier), earlier
 
     def pin(self, name: str) -> None:
         """Keep a checkpoint for good, for another trial starts from it."""
@@ -233,16 +233,19 @@ class CheckpointStore:
 
     def _tidy(self, trial: int, phase: int) -> None:
         """Remove what the policy does not keep; `phase` is the newest."""
-        folder = _name(trial, phase).partition("/")[0]
-        old = [earlier for earlier in self._there.phases(folder) if earlier <= phase - self.keep]
+        old = [earlier for earlier in self._there.phases(_folder(trial)) if earlier <= phase - self.keep]
         if not old:
             return
-        scores = {p: self._there.score(f"{folder}/phase-{p:03d}") for p in (*old, *range(old[-1] + 1, phase + 1))}
+        scores = {p: self._there.score(_name(trial, p)) for p in (*old, *range(old[-1] + 1, phase + 1))}
         known = {p: score if self.mode == "max" else -score for p, score in scores.items() if score is not None}
         best = max(known, key=lambda p: (known[p], p)) if known else None
         for earlier in old:
             if earlier != best:
-                self._there.delete(f"{folder}/phase-{earlier:03d}")
+                self._there.delete(_name(trial, earlier))
+
+
+def _folder(trial: int) -> str:
+    return f"trial-{trial:05d}"
 
 
 def _mark(word: str) -> str:
@@ -250,11 +253,12 @@ def _mark(word: str) -> str:
 
 
 def _name(trial: int, phase: int) -> str:
-    return f"trial-{trial:05d}/phase-{phase:03d}"
+    return f"{_folder(trial)}/phase-{phase:03d}"
 
 
-def _parts(name: str) -> tuple[str, int]:
+def _parts(name: str) -> tuple[int, int]:
+    """Read the trial and the phase in a checkpoint's name."""
     match = _NAME.fullmatch(name)
     if match is None:
         raise CheckpointError(f"{name!r} is not a checkpoint's name: it should read like {_name(7, 2)}")
-    return match[1], int(match[2])
+    return int(match[1]), int(match[2])

@@ -4,6 +4,7 @@ import hashlib
 from collections import Counter
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from functools import cached_property
 from pathlib import Path
 from typing import Any
 
@@ -52,6 +53,17 @@ class CurveTable:
         """Steps of a curve; each is a phase."""
         return len(self.steps)
 
+    def row(self, config_id: Any) -> int:
+        """Give the row of a configuration."""
+        row = self._row_of.get(config_id)
+        if row is None:
+            raise SchedulerError(f"the table has no curve of config_id {config_id!r}")
+        return row
+
+    @cached_property
+    def _row_of(self) -> dict[Any, int]:
+        return {config["config_id"]: row for row, config in enumerate(self.configs)}
+
     def redrawn(self, seed: int) -> "CurveTable":
         """Draw as many configurations from these, with replacement: what repetitions of them cannot tell of others."""
         rows = np.random.default_rng([seed, 4]).integers(len(self.configs), size=len(self.configs))
@@ -76,9 +88,6 @@ class TableCurves:
     seed: int = 0
     _curves: dict[Any, list[tuple[float, float]]] = field(init=False, default_factory=dict, repr=False)
 
-    def __post_init__(self) -> None:
-        self._row_of = {config["config_id"]: row for row, config in enumerate(self.table.configs)}
-
     def phase(self, trial: int, phase: int, config: Config, seed: int) -> tuple[float, float]:
         """Give the recorded duration and score."""
         curve = self._curves.get(config["config_id"])
@@ -89,9 +98,7 @@ class TableCurves:
         return curve[phase]
 
     def _curve(self, config_id: Any) -> list[tuple[float, float]]:
-        row = self._row_of.get(config_id)
-        if row is None:
-            raise SchedulerError(f"the table has no curve of config_id {config_id!r}")
+        row = self.table.row(config_id)
         digest = hashlib.blake2b(f"{self.seed}/{config_id}".encode(), digest_size=8).digest()
         pick = int.from_bytes(digest) % len(self.table.seeds)
         return list(zip(self.table.durations[row, pick].tolist(), self.table.scores[row, pick].tolist(), strict=True))

@@ -20,7 +20,7 @@ from typing import TYPE_CHECKING, Any
 from workbench.core.errors import CheckpointError, InvalidInput, StudyError
 from workbench.core.ledger import RAN_OUT, Ledger
 from workbench.core.protocols import BEGUN, Event, Kind
-from workbench.core.record import best_checkpoint, own_classes, recorded_place, versions
+from workbench.core.record import best_checkpoint, last_driver, own_classes, recorded_place, versions
 from workbench.core.showing import so_many
 from workbench.study.plan import check_whose, checkpoint_store
 
@@ -214,6 +214,6 @@ def _about(packed: Pack, events: Iterable[Event]) -> dict[str, Any]:
     return {**about, "versions": packed.versions, "checkpoints": packed.checkpoints, "lost": packed.lost}
 
 
-def _versions_of(events: Iterable[Event]) -> dict[str, str]:
-    versions = [e.data.get("versions", {}) for e in events if e.kind in BEGUN]
-    return {name: version for name, version in (versions[-1] if versions else {}).items() if version is not None}
+def _versions_of(events: Sequence[Event]) -> dict[str, str]:
+    said = last_driver(events).get("versions", {})
+    return {name: version for name, version in said.items() if version is not None}
