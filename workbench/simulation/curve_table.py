@@ -149,8 +149,12 @@ def read_table(
 def _table(frame: pd.DataFrame, known: pd.DataFrame, times: Sequence[str]) -> CurveTable:
     ids, seeds = list(known["config_id"]), sorted(frame["seed"].unique())
     steps = np.sort(frame["step"].unique()).astype(float)
-    rank = {config: n for n, config in enumerate(ids)}
-    ordered = frame.assign(rank=frame["config_id"].map(rank)).sort_values(["rank", "seed", "step"])
+    # of a column of categories as Parquet may have it, which by itself is sorted as these lie
+    places = [
+        frame[column].map({value: place for place, value in enumerate(values)}).astype(int)
+        for column, values in (("config_id", ids), ("seed", seeds))
+    ]
+    ordered = frame.iloc[np.lexsort([frame["step"], *reversed(places)])]
     shape = (len(ids), len(seeds), len(steps))
     scores = ordered["score"].to_numpy(float).reshape(shape)
     if times:
