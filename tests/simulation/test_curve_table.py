@@ -49,6 +49,10 @@ def test_a_table_gives_its_curves_back(written, name) -> None:
         model.phase(0, 3, table.configs[1], 7)
     with pytest.raises(SchedulerError, match="no curve of config_id 'z'"):
         model.phase(0, 0, {"config_id": "z"}, 7)
+    with pytest.raises(
+        SchedulerError, match=r"its own configurations alone.*{'lr': 0\.1}: take the searcher 'shuffled'"
+    ):
+        model.phase(0, 0, {"lr": 0.1}, 7)
 
 
 def test_categories_in_whatever_order_keep_their_curves(written) -> None:

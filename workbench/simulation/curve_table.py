@@ -81,20 +81,31 @@ class TableCurves:
 
     def phase(self, trial: int, phase: int, config: Config, seed: int) -> tuple[float, float]:
         """Give the recorded duration and score."""
-        curve = self._curves.get(config["config_id"])
+        config_id = config.get("config_id")
+        curve = self._curves.get(config_id)
         if curve is None:
-            curve = self._curves[config["config_id"]] = self._curve(config["config_id"])
+            curve = self._curves[config_id] = self._curve(config)
         if phase >= len(curve):
             raise SchedulerError(f"phase {phase} was asked for, the table's curves have {so_many(len(curve), 'step')}")
         return curve[phase]
 
-    def _curve(self, config_id: Any) -> list[tuple[float, float]]:
-        row = self._row_of.get(config_id)
-        if row is None:
-            raise SchedulerError(f"the table has no curve of config_id {config_id!r}")
-        digest = hashlib.blake2b(f"{self.seed}/{config_id}".encode(), digest_size=8).digest()
+    def _curve(self, config: Config) -> list[tuple[float, float]]:
+        row = row_of(self._row_of, config)
+        digest = hashlib.blake2b(f"{self.seed}/{config['config_id']}".encode(), digest_size=8).digest()
         pick = int.from_bytes(digest) % len(self.table.seeds)
         return list(zip(self.table.durations[row, pick].tolist(), self.table.scores[row, pick].tolist(), strict=True))
+
+
+def row_of(rows: Mapping[Any, int], config: Config) -> int:
+    """Find the row of a configuration in a table's, by ``config_id``, or say why it has none."""
+    if "config_id" not in config:
+        raise SchedulerError(
+            f"a table has curves of its own configurations alone, each with its config_id, and was asked for that of "
+            f"{dict(config)}: take the searcher 'shuffled' or 'list', or curves of kind 'synthetic'"
+        )
+    if config["config_id"] not in rows:
+        raise SchedulerError(f"the table has no curve of config_id {config['config_id']!r}")
+    return rows[config["config_id"]]
 
 
 def read_table(

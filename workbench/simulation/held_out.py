@@ -11,13 +11,13 @@ import numpy as np
 import numpy.typing as npt
 
 from workbench.analysis.bootstrap import Interval, bootstrap_interval
-from workbench.core.errors import InvalidInput, SchedulerError, unknown
+from workbench.core.errors import InvalidInput, unknown
 from workbench.core.garbage import uncollected
 from workbench.core.protocols import Config, Scheduler
 from workbench.core.showing import so_many
 from workbench.simulation.cluster import VirtualCluster
 from workbench.simulation.comparison import check_scenario, spread_over_processes
-from workbench.simulation.curve_table import CurveTable
+from workbench.simulation.curve_table import CurveTable, row_of
 from workbench.simulation.race import Race
 from workbench.simulation.scenario import Scenario
 
@@ -227,9 +227,7 @@ class Met:
         return self._curves[trial][phase]
 
     def _meet(self, trial: int, config: Config) -> None:
-        draw, row = self._draw, self._draw.row_of.get(config["config_id"])
-        if row is None:
-            raise SchedulerError(f"the table has no curve of config_id {config['config_id']!r}")
+        draw, row = self._draw, row_of(self._draw.row_of, config)
         self._curves[trial] = draw.curves[row][len(self.trials_of[row]) % len(draw.tuning)]
         self.row_of[trial] = row
         self.trials_of[row].append(trial)
