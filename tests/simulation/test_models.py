@@ -53,6 +53,14 @@ def test_a_curve_belongs_to_its_configuration_and_its_seed(family) -> None:
     assert (first != third).any()
 
 
+def test_a_curve_does_not_depend_on_the_order_of_names() -> None:
+    space = Space({"x": Uniform(0, 1), "y": Uniform(0, 1)})
+    turned, model = SyntheticCurves(space, 1), SyntheticCurves(space, 1)
+    expected = turned.phase(0, 0, {"x": 0.8, "y": 0.2}, 0)
+    assert model.phase(0, 0, {"x": 0.2, "y": 0.8}, 0) != expected
+    assert model.phase(1, 0, {"y": 0.2, "x": 0.8}, 0) == expected
+
+
 def test_costs_are_interpolated_between_logarithms_and_held_beyond_the_ends() -> None:
     table = CostTable("t_max", [2, 8], [4.0, 1.0])
     assert [table.cost({"t_max": t}) for t in (1, 2, 4, 8, 100)] == pytest.approx([4, 4, 2, 1, 1])

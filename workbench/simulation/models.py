@@ -157,7 +157,7 @@ class SyntheticCurves:
 
     def phase(self, trial: int, phase: int, config: Config, seed: int) -> tuple[float, float]:
         """Give the duration and the score of a configuration's phase."""
-        key = tuple(config.values())
+        key = tuple(config.items())  # with their names: somebody's list may have them in another order
         curve = self._curves.get(key)
         if curve is None:
             curve = self._curves[key] = self._curve(config)
