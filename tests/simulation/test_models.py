@@ -152,6 +152,15 @@ def test_of_equal_configurations_each_trial_replays_its_own_and_what_does_not_ap
     assert [model.phase(n, 0, {"lr": 0.1}, 0)[0] for n in (0, 1, 2, 3)] == [1.0, 2.0, 1.0, 1.0]
 
 
+def test_whole_numbers_that_a_frame_has_as_fractions_are_found_in_any_order() -> None:
+    trials = pd.DataFrame({"trial": [0, 1, 2], "kind": ["a", "a", "b"], "depth": [2, 3, None]})
+    phases = pd.DataFrame({"trial": [0, 1, 2], "phase": 0, "ended_s": 9.0, "wall_s": [1.0, 2.0, 3.0], "score": 0.5})
+    model = ReplayedStudy(trials, phases, ["kind", "depth"])
+    configs = [{"kind": "b"}, {"kind": "a", "depth": 3}, {"depth": 2, "kind": "a"}]
+    assert all(model.known(config, 0) for config in configs)
+    assert [model.phase(n, 0, config, 0)[0] for n, config in enumerate(configs)] == [3.0, 2.0, 1.0]
+
+
 def test_a_phase_that_was_never_recorded_is_said_so() -> None:
     log = simulate(HyperTrick(RandomSearcher(SPACE), 12, 4), slots=3)
     model = replayed(log)
