@@ -93,7 +93,8 @@ class Comparison:
             for measure, gap in gaps.items():
                 interval = bootstrap_interval(gap, resamples=RESAMPLES)
                 sign = _BETTER.get(measure, -1)
-                beyond = sign * np.sign([interval.low, interval.high]).sum() if gap.size >= _FEWEST else 0
+                enough = np.isfinite(gap).sum() >= _FEWEST  # where all of a study's trials failed there is none
+                beyond = sign * np.sign([interval.low, interval.high]).sum() if enough else 0
                 verdict = "better" if beyond == 2 else "worse" if beyond == -2 else "even"
                 rows.append((measure, other, *interval, verdict))
         return pd.DataFrame(rows, columns=["measure", "against", "difference", "low", "high", "verdict"])

@@ -227,7 +227,7 @@ class Met:
         return self._curves[trial][phase]
 
     def _meet(self, trial: int, config: Config) -> None:
-        draw, row = self._draw, self._draw.table.row(config["config_id"])
+        draw, row = self._draw, self._draw.table.row(config)
         self._curves[trial] = draw.curves[row][len(self.trials_of[row]) % len(draw.tuning)]
         self.row_of[trial] = row
         self.trials_of[row].append(trial)
