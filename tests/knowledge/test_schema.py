@@ -8,7 +8,7 @@ import pytest
 
 from workbench.core.errors import DatabaseError, StudyError
 from workbench.knowledge import KnowledgeBase, StudyLog, check, schema
-from workbench.knowledge.schema import VERSION, open_for_writing
+from workbench.knowledge.schema import VERSION, database_errors, open_for_writing
 
 
 @pytest.mark.parametrize(
@@ -59,6 +59,17 @@ def test_a_folder_is_told_from_a_file_that_is_not_there_with_what_it_holds(tmp_p
     for use in (KnowledgeBase, check, lambda file: StudyLog(file, "one", {}, resume=True)):
         with pytest.raises(DatabaseError, match=f"is a folder, .*: name one in it, {tmp_path}/kb.db"):
             use(tmp_path)
+
+
+def test_a_file_that_may_not_be_written_to_is_told_from_one_that_cannot_be_read(tmp_path) -> None:
+    path = tmp_path / "kb.db"
+    StudyLog(path, "one", {}).close()
+    with (
+        closing(sqlite3.connect(f"{path.as_uri()}?mode=ro", uri=True)) as connection,
+        pytest.raises(DatabaseError, match=r"kb.db cannot be written to \(attempt to write a readonly database\): see"),
+        database_errors(path),
+    ):
+        connection.execute("DELETE FROM studies")
 
 
 RECORDED = {"scheduler": {"kind": "hypertrick", "n": 3, "searcher": {"kind": "random", "space": {"lr": [0, 1]}}}}

@@ -36,6 +36,11 @@ def test_what_is_kept_may_be_named_by_a_number(tmp_path) -> None:
         read_table(tmp_path / "t.csv", only={"env": 2})
 
 
+def test_one_seed_or_one_configuration_of_a_table_is_kept(written) -> None:
+    assert read_table(written(rows()), only={"seed": 1}).seeds == [1]
+    assert read_table(written(rows()), only={"config_id": "b"}).configs == [{"config_id": "b"}]
+
+
 @pytest.mark.parametrize("name", ["curves.csv", "curves.parquet"])
 def test_a_table_gives_its_curves_back(written, name) -> None:
     table = read_table(written(rows(lr=[0.1] * 6 + [0.2] * 6), name))

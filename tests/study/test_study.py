@@ -273,6 +273,7 @@ def test_a_scheduler_that_breaks_its_word_ends_the_study_with_its_error(study_of
         ({"name": "Ω" * 101}, InvalidInput, "200 bytes at most"),
         ({"name": "名" * 80}, InvalidInput, "200 bytes at most"),
         ({"checkpoints": "memory://night[12]"}, InvalidInput, r"without \* \? or \[.* got 'memory://night\[12\]'"),
+        ({"checkpoints": __file__}, InvalidInput, "test_study.py is a file: a study's checkpoints are in a directory"),
         ({"checkpoints": "file:///runs/*"}, InvalidInput, "would stand for other places as well"),
         ({"checkpoints": "ftp://me:se@cret@host:21/x"}, InvalidInput, "^(?!.*cret).* has a password in it"),
         ({"judged_by": "bogus"}, InvalidInput, "unknown judged_by 'bogus'"),

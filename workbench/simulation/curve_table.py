@@ -127,7 +127,7 @@ def read_table(
     columns : Mapping, optional
         What the table calls a column named otherwise here: ``{"score": "return"}``.
     only : Mapping, optional
-        Rows to keep: column → value; such a column is dropped.
+        Rows to keep: column → value; such a column is dropped, unless every table has it.
 
     Raises
     ------
@@ -203,7 +203,8 @@ def _kept(frame: pd.DataFrame, only: Mapping[str, str], name: str) -> pd.DataFra
         texts = frame[column].astype(str)
         if value not in set(texts):
             raise unknown(f"value of {column} in {name}", value, set(texts))
-        frame = frame[texts == value].drop(columns=column)
+        frame = frame[texts == value]
+        frame = frame if column in NEEDED else frame.drop(columns=column)
     if frame.empty:
         raise InvalidInput(f"{name} has no rows")
     return frame

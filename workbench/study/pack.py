@@ -92,8 +92,8 @@ def pack(db: str | Path, name: str, file: str | Path, *, checkpoints: str | None
     Raises
     ------
     DatabaseError, StudyError
-        There is no such study, it is being driven or damaged, or none of its checkpoints is where they should be, or
-        another's are there.
+        There is no such study, it is simulated, being driven or damaged, or none of its checkpoints is where they
+        should be, or another's are there.
     InvalidInput
         The file exists, or cannot be written.
     """
@@ -104,6 +104,8 @@ def pack(db: str | Path, name: str, file: str | Path, *, checkpoints: str | None
     if file.exists():
         raise InvalidInput(f"{file} exists: choose another file")
     with KnowledgeBase(db) as kb:
+        if kb[name].spec.get("simulated"):
+            raise StudyError(f"study {name!r} was simulated, and nothing trained that could go on elsewhere: record it")
         place = recorded_place(kb[name].events(*BEGUN))  # a name that is mistaken makes no lock
         store = replace(checkpoint_store(db, name, checkpoints or place), study=kb[name].identity)
         check_whose(store.root, kb[name])
