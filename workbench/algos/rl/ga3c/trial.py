@@ -229,7 +229,9 @@ class GA3CTrial(Trial):
         copies into `pool` and frees. So a batch may be larger than all the segments there are.
         """
         gathered.append(segment)
-        enough = len(pool) + int(self._segments.lengths[gathered].sum()) >= self.settings.min_training_batch
+        missing = self.settings.min_training_batch - len(pool)
+        enough = len(gathered) * self._segments.t_max >= missing  # else they need not be counted
+        enough = enough and int(self._segments.lengths[gathered].sum()) >= missing
         if enough or len(gathered) >= max(1, self._waiting // max(1, self.mix.trainers)):
             pool.add(self._segments.rollout(gathered, self.settings.gamma))
             self._queues.add_free(gathered)
