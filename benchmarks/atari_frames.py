@@ -86,7 +86,7 @@ def with_product() -> Resize:
     product = area_product()
 
     def resize(screens: np.ndarray, frames: np.ndarray) -> None:
-        frames[:] = product(torch.from_numpy(screens)).numpy()
+        frames[:] = product(screens)
 
     return resize
 

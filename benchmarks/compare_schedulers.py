@@ -131,7 +131,7 @@ def tables(given: argparse.Namespace, repeats: int) -> str:
 
 def mean_of(values: Any) -> str:
     """Write a mean with its interval."""
-    return "{:.3f} [{:.3f}, {:.3f}]".format(*bootstrap_interval(values, "mean", resamples=2000))
+    return bootstrap_interval(values, "mean", resamples=2000).written(".3f")
 
 
 def against_the_best(regrets: dict[str, Any]) -> list[str]:

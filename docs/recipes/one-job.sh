@@ -30,8 +30,9 @@ scheduler=$!
 srun bash -c 'exec dask worker --protocol tls --interface ib0 --nthreads 1 --nworkers 2 --memory-limit 0 --no-dashboard \
 	--name "$SLURMD_NODENAME" --scheduler-file "$0"' "$here/scheduler.json" &
 workers=$!
-resume=
-[ "${SLURM_RESTART_COUNT:-0}" = 0 ] || resume=--resume
+resume= # a job may also be requeued before its study has begun, as when a node does not come up
+[ "${SLURM_RESTART_COUNT:-0}" = 0 ] || [ ! -e "$here/begun" ] || resume=--resume
+touch "$here/begun"
 workbench run "$@" $resume --cluster "$here/scheduler.json" &
 study=$!
 

@@ -6,7 +6,7 @@ from hypothesis import strategies as st
 
 from workbench.analysis import node_seconds, occupancy, occupancy_over_time
 from workbench.analysis.occupancy import slot_time
-from workbench.cluster.slots import Slot
+from workbench.core.nodes import joined_nodes
 
 
 def _slots(*rows):
@@ -87,6 +87,6 @@ def test_a_node_costs_its_time_once_however_many_slots_it_has():
 
 
 def test_a_gang_costs_the_time_of_all_its_nodes():
-    pair, large = (Slot(0, nodes, nodes).node for nodes in (("a", "b"), ("n1", "n2", "n3", "n4", "n5")))
+    pair, large = map(joined_nodes, (["a", "b"], ["n1", "n2", "n3", "n4", "n5"]))
     slots = _slots((0, pair, 0.0, 10.0), (1, pair, 0.0, 10.0), (2, "b", 8.0, 12.0), (3, large, 6.0, np.nan))
     assert node_seconds(slots, 20.0, [5.0, 7.0, 20.0]).tolist() == [10.0, 19.0, 10.0 + 12.0 + 5 * 14.0]

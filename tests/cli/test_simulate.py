@@ -131,6 +131,7 @@ def test_a_simulated_study_is_kept_marked_and_reported(folder, capsys, monkeypat
     capsys.readouterr()
     assert "simulated: nothing was trained" in (folder / "small all.html").read_text()
     assert "was simulated" in refused(capsys, "run", "--resume", "--name", "small all", "--db", "kb.db")
+    assert "was simulated" in refused(capsys, "pack", "small all", "small.pack", "--db", "kb.db")
     monkeypatch.setattr("workbench.simulation.compare", None)  # nothing is computed that could not be kept
     several = ["simulate", "small.toml", "--repeats", "9", "--db", "kb.db"]
     assert refused(capsys, *several).endswith("exists in kb.db: choose another name, --name …, or another --db …")

@@ -147,8 +147,8 @@ def test_a_slot_that_another_study_has_costs_no_attempt_and_the_phase_ends_there
     at_work, held = begun(book, 0, 1)
     book.phase_ended(held, 1.0, ENDED)
     book.take_events()
-    assert book.slot_taken(first, 2.0) == [Cancel(at_work, stop=True)]
-    assert book.slot_taken(second, 2.0) == []
+    assert book.out_of_reach(2.0, taken=first) == [Cancel(at_work, stop=True)]
+    assert book.out_of_reach(2.0, taken=second) == []
     assert told(book) == [("phase_failed", 0, "left", 0), ("slot_lost", 0), ("slot_lost", 1)]
     assert book.waiting == deque([(at_work.job, 0)])
     assert not book.verdict(1, Verdict.CONTINUE, 3.0)
@@ -211,7 +211,7 @@ def test_a_restart_of_the_cluster_by_somebody_else_costs_no_attempt() -> None:
     book.attempt_lost(attempt, "crash", "the worker died: cancelled", 1.0, rank=0, counts=False)
     (submit,) = book.seat_waiting(1.0)
     assert submit.attempt.number == 0
-    assert book.out_of_reach(2.0) == [Cancel(submit.attempt, stop=False)]
+    assert book.out_of_reach(2.0) == [Cancel(submit.attempt, stop=True)]
     assert (book.seats.n_up, book.n_free) == (0, 0)
     assert told(book)[3:] == [
         ("phase_failed", 0, "crash", 0),
@@ -642,7 +642,7 @@ def test_the_last_word_of_a_worker_is_not_waited_for_once_the_connection_broke()
     book, (first,) = book_of(1, leave_s=30.0)
     (attempt,) = begun(book, 7)
     book.slot_lost(first, 1.0, 0, left=True)
-    assert book.out_of_reach(2.0) == [Cancel(attempt, stop=False)]
+    assert book.out_of_reach(2.0) == [Cancel(attempt, stop=True)]
     assert [number for _, number in book.waiting] == [0]
 
 

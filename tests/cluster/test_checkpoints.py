@@ -229,6 +229,17 @@ def test_what_could_not_be_sent_is_found_on_this_machine_until_it_is_removed(out
     assert not waiting()
 
 
+def test_what_waits_on_this_machine_is_not_for_another_study_that_has_the_url_later(out_of_reach) -> None:
+    """Trials have the same numbers in both."""
+    store, waiting = out_of_reach
+    mine, another = replace(store, study="mine"), replace(store, study="another")
+    with pytest.raises(OSError, match="the network is down"):
+        mine.save_part(trained(1), 0, 1)
+    assert (mine.has(mine.part(0, 1)), another.has(another.part(0, 1))) == (True, False)
+    store.remove()
+    assert not waiting()
+
+
 def test_what_was_sent_in_part_is_read_where_it_waits(tmp_path, monkeypatch) -> None:
     monkeypatch.setattr("tempfile.tempdir", str(tmp_path))
     store, fresh = CheckpointStore(f"memory://{tmp_path.name}"), Deterministic({"lr": 1e-3}, 0)

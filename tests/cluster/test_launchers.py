@@ -1,6 +1,9 @@
 """Clusters that a file describes: what it may hold, and what is said of what it may not."""
 
 import asyncio
+import os
+import subprocess
+from pathlib import Path
 from types import SimpleNamespace
 
 import dask
@@ -13,6 +16,7 @@ from workbench.cluster.dask import DaskExecutor
 from workbench.cluster.launchers import WholeJobs, _bring_back, cluster_client
 from workbench.core.errors import InvalidInput
 
+ONE_JOB = Path(__file__).parents[2] / "docs" / "recipes" / "one-job.sh"
 LOCAL = """\
 kind = "distributed:LocalCluster"
 
@@ -231,3 +235,29 @@ def test_a_host_whose_workers_have_ended_is_started_again_as_soon_as_it_can_be_r
     asyncio.run(brought_back())
     assert cluster.workers == {**others, "b": made[2]}
     assert [host.closed for host in made] == [True, True, False]
+
+
+def test_a_job_that_was_requeued_before_its_study_had_begun_begins_it(tmp_path) -> None:
+    """As when a node does not come up; one that had begun is resumed."""
+    programs = {
+        "workbench": 'echo "$@" >> "$HOME/told"',
+        "openssl": "",
+        "dask": "exec sleep 600",
+        "srun": "exec sleep 600",
+    }
+    stubs, activate = tmp_path / "bin", tmp_path / "workbench" / ".venv" / "bin" / "activate"
+    stubs.mkdir()
+    for name, does in programs.items():
+        (stubs / name).write_text(f"#!/bin/sh\n{does}\n")
+        (stubs / name).chmod(0o700)
+    activate.parent.mkdir(parents=True)
+    activate.touch()
+    env = {**os.environ, "HOME": str(tmp_path), "PATH": f"{stubs}:{os.environ['PATH']}", "SLURM_JOB_ID": "7"}
+    for restarts in ("1", "2"):
+        job = ["bash", str(ONE_JOB), "study.toml"]
+        subprocess.run(job, cwd=tmp_path, env=env | {"SLURM_RESTART_COUNT": restarts}, timeout=60, check=True)
+    where = f"--cluster {tmp_path}/job-7/scheduler.json"
+    assert (tmp_path / "told").read_text().splitlines() == [
+        f"run study.toml {where}",
+        f"run study.toml --resume {where}",
+    ]

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from tests.support import SPACE, Deterministic
-from workbench import AttachedStudy, FullRuns, KnowledgeBase, RandomSearcher, Study
+from workbench import AttachedStudy, FullRuns, KnowledgeBase, RandomSearcher, Study, Uniform
 from workbench.core.errors import FirstTrialsFailed, InvalidInput, StudyError
 from workbench.core.failures import Hopeless, error_key, error_text, place_of
 from workbench.core.protocols import Event, Kind
@@ -143,6 +143,16 @@ def test_the_place_is_the_last_line_of_the_users_own_code() -> None:
     assert place_of(told.value).startswith("test_failures.py:")
     assert place_of(told.value).endswith("in reads")
     assert place_of(ValueError("never raised")) == ""
+
+
+def test_the_place_is_no_line_that_a_dataclass_of_this_package_generates() -> None:
+    def builds() -> None:
+        Uniform(1, 0)
+
+    with pytest.raises(InvalidInput) as told:
+        builds()
+    assert place_of(told.value).startswith("test_failures.py:")
+    assert place_of(told.value).endswith("in builds")
 
 
 @pytest.mark.parametrize("folder", ["site-packages", "dist-packages"])

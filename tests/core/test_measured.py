@@ -45,6 +45,11 @@ def test_a_loss_that_has_its_gradient_is_a_number_without_a_warning(recwarn) -> 
         number(torch.zeros(2))
 
 
+def test_a_bare_number_in_place_of_metrics_is_refused_in_one_line() -> None:
+    with pytest.raises(WorkbenchError, match=r"metrics are a dict, .'loss': …., got 0.5"):
+        numbers(0.5)
+
+
 def test_a_whole_number_of_any_library_stays_whole_as_far_as_a_message_holds_it() -> None:
     found = numbers({"numpy": np.int64(3), "plain": 3, "long": 2**70, "true": np.bool_(True)})
     assert found == {"numpy": 3, "plain": 3, "long": 2.0**70, "true": 1.0}

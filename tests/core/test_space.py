@@ -7,7 +7,7 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 
 from workbench.algos.search import FullRuns, ListSearcher, RandomSearcher, Seeded
-from workbench.core.domains import Choice, LogUniform, Uniform, on_step, real_ends
+from workbench.core.domains import Choice, LogUniform, Uniform, on_step, real_ends, spaced
 from workbench.core.errors import InvalidInput
 from workbench.core.space import Space, space_of
 
@@ -374,3 +374,11 @@ def test_a_choice_is_written_as_the_domain_has_it() -> None:
     assert [repr(on_step(Choice([1.0, "1", False]), value)) for value in (1, "1", False, 0, True)] == [
         "1.0", "'1'", "False", "0", "True"
     ]  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("n", "most", "places"),
+    [(0, 3, []), (1, 3, [0]), (3, 5, [0, 1, 2]), (9, 3, [0, 4, 8]), (9, 1, [0]), (9, 0, [])],
+)
+def test_places_are_chosen_evenly_with_both_ends(n: int, most: int, places: list[int]) -> None:
+    assert spaced(n, most).tolist() == places

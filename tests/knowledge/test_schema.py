@@ -7,8 +7,8 @@ from contextlib import closing
 import pytest
 
 from workbench.core.errors import DatabaseError, StudyError
-from workbench.knowledge import KnowledgeBase, StudyLog, check
-from workbench.knowledge.schema import VERSION, open_for_writing
+from workbench.knowledge import KnowledgeBase, StudyLog, check, schema
+from workbench.knowledge.schema import VERSION, database_errors, open_for_writing
 
 
 @pytest.mark.parametrize(
@@ -36,6 +36,22 @@ def test_writers_keep_a_file_whole_through_a_power_cut_and_lock_no_reader_out(tm
     assert kept == ["wal", 1, 1, 60_000]  # synchronous: normal; ms for another's lock
 
 
+def test_two_that_make_a_file_at_once_make_one(tmp_path, monkeypatch) -> None:
+    path, came_between = tmp_path / "kb.db", []
+
+    def and_another_makes_it(connection: sqlite3.Connection, is_empty=schema._is_empty) -> bool:
+        empty = is_empty(connection)
+        if not came_between:
+            came_between.append(True)
+            StudyLog(path, "first", {}).close()
+        return empty
+
+    monkeypatch.setattr(schema, "_is_empty", and_another_makes_it)
+    StudyLog(path, "second", {}).close()
+    with KnowledgeBase(path) as kb:
+        assert list(kb) == ["first", "second"]
+
+
 def test_a_folder_is_told_from_a_file_that_is_not_there_with_what_it_holds(tmp_path) -> None:
     with pytest.raises(DatabaseError, match=f"is a folder, .*: name one in it, {tmp_path}/study.db"):
         KnowledgeBase(tmp_path)
@@ -43,6 +59,17 @@ def test_a_folder_is_told_from_a_file_that_is_not_there_with_what_it_holds(tmp_p
     for use in (KnowledgeBase, check, lambda file: StudyLog(file, "one", {}, resume=True)):
         with pytest.raises(DatabaseError, match=f"is a folder, .*: name one in it, {tmp_path}/kb.db"):
             use(tmp_path)
+
+
+def test_a_file_that_may_not_be_written_to_is_told_from_one_that_cannot_be_read(tmp_path) -> None:
+    path = tmp_path / "kb.db"
+    StudyLog(path, "one", {}).close()
+    with (
+        closing(sqlite3.connect(f"{path.as_uri()}?mode=ro", uri=True)) as connection,
+        pytest.raises(DatabaseError, match=r"kb.db cannot be written to \(attempt to write a readonly database\): see"),
+        database_errors(path),
+    ):
+        connection.execute("DELETE FROM studies")
 
 
 RECORDED = {"scheduler": {"kind": "hypertrick", "n": 3, "searcher": {"kind": "random", "space": {"lr": [0, 1]}}}}

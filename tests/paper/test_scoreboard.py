@@ -61,9 +61,17 @@ def test_every_row_tells_the_recipe_that_makes_it_and_the_recipe_is_one(board) -
             assert words[2] in EXPERIMENTS
             assert origin.scale in EXPERIMENTS[words[2]].scales
         elif words[:2] == ["workbench", "run"]:
-            assert "GAME" in words[3] or "SCHEDULER" in words[3] or (PRESETS / f"{words[3]}.toml").is_file()
+            several = any(kind in words[3] for kind in ("GAME", "SCHEDULER", "PRESET"))
+            assert several or (PRESETS / f"{words[3]}.toml").is_file()
         else:
             assert (origin.source, origin.scale) in {("computed", ""), ("simulated", "")}
+
+
+def test_what_whole_games_came_to_is_made_by_a_command_that_plays_them(board) -> None:
+    whats = ("after one day", "gamma changes")
+    of_games = [row.ours for row in board if row.ours and row.number.what.startswith(whats)]
+    assert len(of_games) == 10
+    assert all("; workbench evaluate CHECKPOINTS > data/" in ours.origin.recipe for ours in of_games)
 
 
 def test_no_number_of_a_game_stands_on_another(board) -> None:

@@ -82,6 +82,14 @@ def test_a_difference_is_better_or_worse_in_the_sense_of_its_measure(repeats, fe
     assert greater == {m: more if verdict == fewer else fewer for m, verdict in less.items()}
 
 
+def test_repetitions_in_which_all_trials_failed_do_not_count_among_the_six() -> None:
+    scores = {"one": np.ones(6), "two": np.array([0.0, *[np.nan] * 5])}
+    values = {(name, measure): scores[name] for name in scores for measure in MEASURES}
+    over_time = {name: np.zeros((6, 100)) for name in scores}
+    found = Comparison(list(scores), values, over_time, over_time, np.ones((6, 100)), 1)
+    assert set(found.standing("one")["verdict"]) == {"even"}
+
+
 def test_of_few_repetitions_nobody_is_told_better(small) -> None:
     few, enough = (compare(small, repeats).standing("hypertrick") for repeats in (1, 6))
     assert few["difference"].abs().max() > 0

@@ -36,6 +36,11 @@ def test_what_is_kept_may_be_named_by_a_number(tmp_path) -> None:
         read_table(tmp_path / "t.csv", only={"env": 2})
 
 
+def test_one_seed_or_one_configuration_of_a_table_is_kept(written) -> None:
+    assert read_table(written(rows()), only={"seed": 1}).seeds == [1]
+    assert read_table(written(rows()), only={"config_id": "b"}).configs == [{"config_id": "b"}]
+
+
 @pytest.mark.parametrize("name", ["curves.csv", "curves.parquet"])
 def test_a_table_gives_its_curves_back(written, name) -> None:
     table = read_table(written(rows(lr=[0.1] * 6 + [0.2] * 6), name))
@@ -49,6 +54,20 @@ def test_a_table_gives_its_curves_back(written, name) -> None:
         model.phase(0, 3, table.configs[1], 7)
     with pytest.raises(SchedulerError, match="no curve of config_id 'z'"):
         model.phase(0, 0, {"config_id": "z"}, 7)
+    with pytest.raises(
+        SchedulerError, match=r"its own configurations alone.*{'lr': 0\.1}: take the searcher 'shuffled'"
+    ):
+        model.phase(0, 0, {"lr": 0.1}, 7)
+
+
+def test_categories_in_whatever_order_keep_their_curves(written) -> None:
+    frame = rows(lr=[0.1] * 6 + [0.2] * 6)
+    frame["config_id"] = pd.Categorical(frame["config_id"], ["b", "a"])
+    frame["seed"] = pd.Categorical(frame["seed"], [1, 0])
+    table = read_table(written(frame, "curves.parquet"))
+    assert table.configs == [{"config_id": "a", "lr": 0.1}, {"config_id": "b", "lr": 0.2}]
+    assert table.seeds == [0, 1]
+    assert table.scores.tolist() == [[[0, 1, 2], [3, 4, 5]], [[6, 7, 8], [9, 10, 11]]]
 
 
 def test_the_seed_decides_which_recording_a_configuration_gets(written) -> None:

@@ -116,6 +116,12 @@ def test_drawn_speeds_are_as_unequal_as_was_asked_for() -> None:
     assert (logarithms.mean(), logarithms.std()) == pytest.approx((0.0, 0.3), abs=0.02)
 
 
+def test_speeds_may_be_an_array() -> None:
+    cluster = VirtualCluster(3, speeds=np.linspace(1, 2, 3))
+    assert cluster.speeds == (1.0, 1.5, 2.0)
+    assert cluster.slot_speeds() == [1.0, 1.5, 2.0]
+
+
 def test_slots_of_a_node_share_its_name() -> None:
     executor = SimulatedExecutor(Steady(), VirtualCluster(2, slots_per_node=2, speeds=[1.0, 3.0]))
     executor.open(0.0)

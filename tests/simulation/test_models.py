@@ -53,6 +53,14 @@ def test_a_curve_belongs_to_its_configuration_and_its_seed(family) -> None:
     assert (first != third).any()
 
 
+def test_a_curve_does_not_depend_on_the_order_of_names() -> None:
+    space = Space({"x": Uniform(0, 1), "y": Uniform(0, 1)})
+    turned, model = SyntheticCurves(space, 1), SyntheticCurves(space, 1)
+    expected = turned.phase(0, 0, {"x": 0.8, "y": 0.2}, 0)
+    assert model.phase(0, 0, {"x": 0.2, "y": 0.8}, 0) != expected
+    assert model.phase(1, 0, {"y": 0.2, "x": 0.8}, 0) == expected
+
+
 def test_costs_are_interpolated_between_logarithms_and_held_beyond_the_ends() -> None:
     table = CostTable("t_max", [2, 8], [4.0, 1.0])
     assert [table.cost({"t_max": t}) for t in (1, 2, 4, 8, 100)] == pytest.approx([4, 4, 2, 1, 1])
@@ -142,6 +150,15 @@ def test_of_equal_configurations_each_trial_replays_its_own_and_what_does_not_ap
     model = ReplayedStudy(trials, phases, ["lr", "momentum"])
     assert model.configs == [{"lr": 0.1}, {"lr": 0.1}, {"lr": 0.2, "momentum": 0.9}]
     assert [model.phase(n, 0, {"lr": 0.1}, 0)[0] for n in (0, 1, 2, 3)] == [1.0, 2.0, 1.0, 1.0]
+
+
+def test_whole_numbers_that_a_frame_has_as_fractions_are_found_in_any_order() -> None:
+    trials = pd.DataFrame({"trial": [0, 1, 2], "kind": ["a", "a", "b"], "depth": [2, 3, None]})
+    phases = pd.DataFrame({"trial": [0, 1, 2], "phase": 0, "ended_s": 9.0, "wall_s": [1.0, 2.0, 3.0], "score": 0.5})
+    model = ReplayedStudy(trials, phases, ["kind", "depth"])
+    configs = [{"kind": "b"}, {"kind": "a", "depth": 3}, {"depth": 2, "kind": "a"}]
+    assert all(model.known(config, 0) for config in configs)
+    assert [model.phase(n, 0, config, 0)[0] for n, config in enumerate(configs)] == [3.0, 2.0, 1.0]
 
 
 def test_a_phase_that_was_never_recorded_is_said_so() -> None:

@@ -185,6 +185,16 @@ def test_from_a_shell_what_to_do_next_is_said(tmp_path, monkeypatch, capsys) -> 
         assert new["an other"].created_unix == old["one"].created_unix
 
 
+def test_a_study_that_has_ended_is_to_be_looked_at_not_gone_on_with(tmp_path, monkeypatch, capsys) -> None:
+    monkeypatch.chdir(tmp_path)
+    logged(tmp_path / "kb.db", Event(Kind.STUDY_ENDED, 3.0))
+    assert main(["pack", "one", "p", "--db", "kb.db"]) == 0
+    assert main(["unpack", "p", "--db", "there.db", "--name", "an other"]) == 0
+    said = capsys.readouterr().out
+    assert said.endswith("it has ended; look at it with: workbench show --db there.db 'an other'\n")
+    assert "go on with" not in said
+
+
 def test_checkpoints_are_packed_from_where_the_log_has_them_and_it_says_where_they_are_now(tmp_path) -> None:
     db, there = tmp_path / "kb.db", tmp_path / "there.db"
     logged(db, place=str(tmp_path / "shared"))

@@ -273,7 +273,9 @@ def test_a_scheduler_that_breaks_its_word_ends_the_study_with_its_error(study_of
         ({"name": "Ω" * 101}, InvalidInput, "200 bytes at most"),
         ({"name": "名" * 80}, InvalidInput, "200 bytes at most"),
         ({"checkpoints": "memory://night[12]"}, InvalidInput, r"without \* \? or \[.* got 'memory://night\[12\]'"),
+        ({"checkpoints": __file__}, InvalidInput, "test_study.py is a file: a study's checkpoints are in a directory"),
         ({"checkpoints": "file:///runs/*"}, InvalidInput, "would stand for other places as well"),
+        ({"checkpoints": "ftp://me:se@cret@host:21/x"}, InvalidInput, "^(?!.*cret).* has a password in it"),
         ({"judged_by": "bogus"}, InvalidInput, "unknown judged_by 'bogus'"),
         ({"judged_by": 3}, InvalidInput, "unknown judged_by '3'"),
         ({"judged_by": ["mean"]}, InvalidInput, "unknown judged_by"),
@@ -320,6 +322,24 @@ def test_a_client_that_has_been_closed_is_refused(study_of, client) -> None:
 
 def test_a_place_of_checkpoints_may_be_a_path(study_of, tmp_path) -> None:
     assert study_of(checkpoints=tmp_path / "weights").checkpoints == str(tmp_path / "weights")
+
+
+def test_what_waits_to_be_sent_to_the_place_of_checkpoints_is_the_study_s(tmp_path, monkeypatch) -> None:
+    made = []
+
+    class Executor:
+        def __init__(self, client, factory, checkpoints, *settings) -> None:
+            made.append(checkpoints)
+
+        def close(self) -> None:
+            pass
+
+    monkeypatch.setattr("workbench.cluster.dask.DaskExecutor", Executor)
+    monkeypatch.setattr("workbench.cluster.local.local_client", lambda *_, **__: contextlib.nullcontext())
+    scheduler = FullRuns(RandomSearcher(SPACE), 1, 1)
+    study = Study("a", scheduler, Deterministic, tmp_path / "kb.db", 1, checkpoints="memory://there", mode="min")
+    with study.executor("its identity"):
+        assert (made[0].study, made[0].mode) == ("its identity", "min")
 
 
 def test_a_place_of_checkpoints_belongs_to_one_study(study_of, tmp_path) -> None:

@@ -15,6 +15,10 @@ class Interval(NamedTuple):
     low: float
     high: float
 
+    def written(self, number: str) -> str:
+        """Write the three as ``value [low, high]``, each in a format such as ``.3f``."""
+        return f"{self.value:{number}} [{self.low:{number}}, {self.high:{number}}]"
+
     def columns(self, name: str) -> dict[str, float]:
         """Give the three as columns of a table: `name`, and with ``_low`` and ``_high`` behind it."""
         return {name: self.value, f"{name}_low": self.low, f"{name}_high": self.high}

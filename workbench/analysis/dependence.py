@@ -17,6 +17,7 @@ from workbench.analysis.importance import (
     importance,
     rows_of_configurations,
 )
+from workbench.core.domains import spaced
 
 COLUMNS = ["hyperparameter", "value", "score", "low", "high"]
 _MOST_VALUES = 20
@@ -80,7 +81,7 @@ def values_tried(values: pd.Series, encoded_as: npt.NDArray[np.float64]) -> list
     """Choose values that were tried, in order, with what the forests know each as."""
     known = pd.DataFrame({"value": values.to_numpy(), "at": encoded_as})
     known = known[known["value"].notna()].drop_duplicates("at").sort_values("at")
-    chosen = known.iloc[np.unique(np.linspace(0, len(known) - 1, _MOST_VALUES).round().astype(int))]
+    chosen = known.iloc[spaced(len(known), _MOST_VALUES)]
     return list(zip(chosen["value"].tolist(), chosen["at"].tolist(), strict=True))
 
 

@@ -15,7 +15,7 @@ from typing import Any
 
 import pandas as pd
 
-from workbench.analysis.importance import FEWEST_TRIALS, importance
+from workbench.analysis.importance import importance, phases_with_enough
 
 FORESTS = 20  # fewer than a report compares
 RESAMPLES = 30
@@ -35,8 +35,7 @@ def forests_by_phase(
     trials, phases, hyperparameters, forests
         As for `importance`.
     """
-    scored = phases[phases["score"].notna()]["phase"].value_counts()
-    for phase in (None, *sorted(int(p) for p in scored.index[scored >= FEWEST_TRIALS])):
+    for phase in (None, *phases_with_enough(phases)):
         result = importance(trials, phases, hyperparameters, phase=phase, forests=forests, resamples=RESAMPLES)
         yield {"phase": phase, "rows": result.table.round(4).to_dict("records"), "told": str(result)}
 

@@ -121,6 +121,12 @@ def explained(
     return rows, _over_seeds(scores)
 
 
+def phases_with_enough(phases: pd.DataFrame) -> list[int]:
+    """Give the phases that enough trials have ended with a score, to be explained on their own."""
+    trials = phases[phases["score"].notna()].groupby("phase")["trial"].nunique()
+    return sorted(map(int, trials.index[trials >= FEWEST_TRIALS]))
+
+
 def _over_seeds(by_seed: Floats) -> Floats:
     """Mean of each configuration's seeds [n]; numpy warns of the mean of none."""
     means: Floats = np.nanmean(by_seed, axis=1) if len(by_seed) else by_seed[:, 0]

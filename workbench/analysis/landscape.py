@@ -6,7 +6,17 @@ import numpy as np
 import pandas as pd
 
 from workbench.analysis.dependence import mean_scores, values_tried
-from workbench.analysis.importance import FEWEST_TRIALS, Floats, Forest, Importance, encoded, explained, importance
+from workbench.analysis.importance import (
+    FEWEST_TRIALS,
+    Floats,
+    Forest,
+    Importance,
+    encoded,
+    explained,
+    importance,
+    phases_with_enough,
+)
+from workbench.core.domains import spaced
 
 
 def landscape(
@@ -44,17 +54,14 @@ def landscape(
     """
     fitted = fitted or importance(trials, phases, hyperparameters, seed=seed)
     pair = list(fitted.table["hyperparameter"][:2])
-    trials_of = phases[phases["score"].notna()].groupby("phase")["trial"].nunique()
-    ended = sorted(map(int, trials_of.index[trials_of >= FEWEST_TRIALS]))
-    known = [(phase, *explained(trials, phases, phase)) for phase in ended]
+    known = [(phase, *explained(trials, phases, phase)) for phase in phases_with_enough(phases)]
     enough = [
         (phase, rows, y) for phase, rows, y in known if len(y) >= FEWEST_TRIALS and rows[pair].notna().any().all()
     ]
     if fitted.problem or len(pair) < 2 or not enough:
         return pd.DataFrame(columns=["phase", "trials", *(pair if len(pair) == 2 else []), "score"])
-    places = np.linspace(0, len(enough) - 1, min(most_phases, len(enough))).round().astype(int)
     names = [name for name in hyperparameters if name in set(fitted.table["hyperparameter"])]
-    parts = [_of_phase(names, pair, fitted, *enough[k]) for k in np.unique(places)]
+    parts = [_of_phase(names, pair, fitted, *enough[k]) for k in spaced(len(enough), most_phases)]
     return pd.concat(parts, ignore_index=True)
 
 

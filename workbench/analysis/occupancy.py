@@ -1,17 +1,17 @@
 """How much of the slots' time ran trials: the paper's cluster occupancy, from spans and slots."""
 
-import re
 from typing import NamedTuple
 
 import numpy as np
 import numpy.typing as npt
 import pandas as pd
 
+from workbench.core.nodes import nodes_of
+
 Seconds = npt.NDArray[np.float64]
 
 KINDS = ["ran", "lost", "held"]
 KIND_OF = {"ended": "ran", "running": "ran", "lost": "lost", "stopped": "lost", "held": "held"}
-_LARGE_GANG = re.compile(r".+….+ \((\d+)\)")  # its first node, its last, and how many there are
 
 
 class Occupancy(NamedTuple):
@@ -107,7 +107,7 @@ def node_seconds(slots: pd.DataFrame, until_s: float, at_s: npt.ArrayLike) -> Se
     """
     instants = np.asarray(at_s, float)
     total = np.zeros_like(instants)
-    for _, lives in slots.assign(node=slots["node"].map(_nodes)).explode("node").groupby("node"):
+    for _, lives in slots.assign(node=slots["node"].map(nodes_of)).explode("node").groupby("node"):
         covered: float = -np.inf
         over = lives["lost_s"].astype(float).fillna(until_s).to_numpy()
         for begun, ended in sorted(zip(lives["joined_s"].tolist(), over.tolist(), strict=True)):
@@ -116,13 +116,6 @@ def node_seconds(slots: pd.DataFrame, until_s: float, at_s: npt.ArrayLike) -> Se
                 total += np.clip(instants - start, 0.0, ended - start)
                 covered = ended
     return total
-
-
-def _nodes(of_slot: str) -> list[str]:
-    """Name the nodes that a slot is on; those of a large gang, whose slot does not name all, by numbers."""
-    if large := _LARGE_GANG.fullmatch(of_slot):
-        return [f"{of_slot}, {number}" for number in range(int(large[1]))]
-    return of_slot.split("+")
 
 
 def slot_lives(slots: pd.DataFrame, until_s: float) -> pd.DataFrame:

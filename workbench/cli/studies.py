@@ -8,12 +8,13 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from workbench.cli.options import add_db, add_study
-from workbench.cli.words import resume_command
+from workbench.cli.words import resume_command, show_command
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from workbench.core.protocols import Event
+    from workbench.study.pack import Pack
 
 _ELSEWHERE = "where they are, if not where the study's log has them"
 
@@ -275,12 +276,24 @@ def _pack(arguments: argparse.Namespace) -> int:
 
 
 def _unpack(arguments: argparse.Namespace) -> int:
-    from workbench.core.machine import slots_here
     from workbench.study.unpack import unpack
 
     unpacked = unpack(arguments.file, arguments.db, name=arguments.name, checkpoints=arguments.checkpoints)
+    print(unpacked)
+    print(_what_next(unpacked, arguments))
+    return 0
+
+
+def _what_next(unpacked: "Pack", arguments: argparse.Namespace) -> str:
+    """Say how to go on with a study that was unpacked, or to look at one that has ended."""
+    from workbench.core.machine import slots_here
+    from workbench.core.protocols import BEGUN, Kind
+    from workbench.knowledge import KnowledgeBase
+
+    with KnowledgeBase(arguments.db) as kb:
+        last = kb[unpacked.name].events(*BEGUN, Kind.STUDY_INTERRUPTED, Kind.STUDY_ENDED)[-1:]
+    if any(event.kind is Kind.STUDY_ENDED for event in last):
+        return f"it has ended; look at it with: {show_command(unpacked.name, {'--db': arguments.db})}"
     where = {"--db": arguments.db, "--checkpoints": arguments.checkpoints}
     where["--nodes"] = slots_here()  # not those of the machine that it comes from
-    print(unpacked)
-    print(f"go on with: {resume_command(unpacked.name, unpacked.spec, where)}")
-    return 0
+    return f"go on with: {resume_command(unpacked.name, unpacked.spec, where)}"

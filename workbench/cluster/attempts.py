@@ -228,15 +228,6 @@ class Attempts:
         error = f"no sign of progress for {silent_s:.0f} s on {where}; worker restarted"
         return self.attempt_lost(attempt, "stall", error, now, rank=rank)
 
-    def slot_taken(self, slot: Slot, now: float) -> list[Cancel]:
-        """Take a slot out of service that is up, but another study's by now; what is at work there stops unharmed."""
-        lost: list[Cancel] = []
-        if slot.trial is not None:
-            error = f"the worker on {slot.node} was given to another study, for this one's driver had been silent"
-            lost = self.attempt_lost(self._attempts[slot.trial], "left", error, now, counts=False)
-        self.slot_lost(slot, now)
-        return [Cancel(attempt, stop=True) for attempt, _ in lost]
-
     def worker_left(
         self, attempt: Attempt, rank: int, now: float, how: str = "left before the phase had begun"
     ) -> list[Cancel]:
@@ -246,15 +237,21 @@ class Attempts:
         error = f"the worker on {attempt.slot.nodes[rank]} {how}"
         return self.attempt_lost(attempt, "left", error, now, rank=rank, counts=False)
 
-    def out_of_reach(self, now: float) -> list[Cancel]:
-        """Take every slot out of service, for the connection to the cluster broke; that costs no attempt."""
-        cancels: list[Cancel] = []
-        for slot in self.seats.slots:
+    def out_of_reach(self, now: float, taken: Slot | None = None) -> list[Cancel]:
+        """Take a slot out of service that was `taken` for another study, or all: the connection to the cluster broke.
+
+        What is at work there stops unharmed, and it costs no attempt.
+        """
+        stopped: list[Cancel] = []
+        why, error = "crash", "the connection to the cluster broke"
+        if taken is not None:
+            why = "left"
+            error = f"the worker on {taken.node} was given to another study, for this one's driver had been silent"
+        for slot in self.seats.slots if taken is None else [taken]:
             if slot.trial is not None:
-                attempt = self._attempts[slot.trial]
-                cancels += self.attempt_lost(attempt, "crash", "the connection to the cluster broke", now, counts=False)
+                stopped += self.attempt_lost(self._attempts[slot.trial], why, error, now, counts=False)
             self.slot_lost(slot, now)  # it gives nothing to cancel: what was under way there is lost already
-        return cancels
+        return [Cancel(attempt, stop=True) for attempt, _ in stopped]
 
     def sign(self, attempt: Attempt, now: float, rank: int = 0, data: Mapping[str, Any] | None = None) -> None:
         """A rank is at work: it has been submitted, or has shown life, or has progress to tell (`data`)."""

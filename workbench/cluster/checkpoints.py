@@ -22,7 +22,7 @@ from workbench.core.protocols import Trainable
 
 DISK_FULL = frozenset({errno.ENOSPC, errno.EDQUOT})
 
-_NAME = re.compile(r"(trial-\d+)/phase-(\d+)(?:\.part)?")
+_NAME = re.compile(r"trial-(\d+)/phase-(\d+)(?:\.part)?")
 
 
 @dataclass(frozen=True)
@@ -40,11 +40,15 @@ class CheckpointStore:
         How many checkpoints of a trial to keep, the newest first.
     mode : str
         ``max`` or ``min``: which score is the best.
+    study : str
+        Its identity. What waits on a machine to be sent to a URL, and was left there by a worker that was killed, is
+        not for another study that comes to have the URL.
     """
 
     root: str
     keep: int = 2
     mode: str = "max"
+    study: str = ""
 
     def save(self, trainable: Trainable, trial: int, phase: int, score: float | None = None) -> str:
         """Write a trial's state as of the end of `phase`, and return the checkpoint's name.
@@ -79,10 +83,10 @@ class CheckpointStore:
             The place cannot be reached, or refuses it, although it was tried for a minute.
         """
         if self.remote:
-            folder, phase = _parts(name)
+            trial, phase = _parts(name)
             self._there.upload(self._here / name, name)
             with suppress(Exception):  # what could not be removed is removed with the next
-                self._tidy(int(folder[6:]), phase)
+                self._tidy(trial, phase)
             shutil.rmtree(self._here / name, ignore_errors=True)
         return name
 
@@ -97,13 +101,16 @@ class CheckpointStore:
 
     @property
     def _here(self) -> Path:
-        """The folder on this machine: the store itself, or where checkpoints wait to be sent."""
-        if not self.remote:
-            return Path(self.root)
+        """The folder on this machine: the store itself, or where this study's checkpoints wait to be sent."""
+        return self._waiting / _mark(self.study) if self.remote else Path(self.root)
+
+    @property
+    def _waiting(self) -> Path:
+        """The folder on this machine where whatever is to go to this URL waits."""
         own = private_folder(Path(tempfile.gettempdir()) / f"workbench-{os.getuid()}")
         if (status := own.lstat()).st_uid != os.getuid() or not S_ISDIR(status.st_mode) or status.st_mode & 0o077:
             raise OSError(errno.EPERM, "it is no private folder of yours: remove it, or set TMPDIR", str(own))
-        return own / hashlib.sha256(self.root.encode()).hexdigest()[:16]
+        return own / _mark(self.root)
 
     def save_part(self, trainable: Trainable, trial: int, phase: int) -> None:
         """Write a trial's state as it is within `phase`."""
@@ -192,10 +199,10 @@ class CheckpointStore:
 
     def before(self, name: str) -> Iterator[tuple[str, int]]:
         """List the checkpoints of the same trial that are older than `name`, with their phases, newest first."""
-        folder, phase = _parts(name)
-        for earlier in reversed(self._there.phases(folder)):
+        trial, phase = _parts(name)
+        for earlier in reversed(self._there.phases(_folder(trial))):
             if earlier < phase:
-                yield f"{folder}/phase-{earlier:03d}", earlier
+                yield _name(trial, earlier), earlier
 
     def pin(self, name: str) -> None:
         """Keep a checkpoint for good, for another trial starts from it."""
@@ -210,7 +217,7 @@ class CheckpointStore:
         """Remove every checkpoint there is."""
         self._there.remove()
         if self.remote:
-            shutil.rmtree(self._here, ignore_errors=True)
+            shutil.rmtree(self._waiting, ignore_errors=True)
 
     def _place(self, trainable: Trainable, target: Path, about: Mapping[str, Any]) -> None:
         scratch = target.with_name(f".{target.name}.{uuid.uuid4().hex[:8]}")
@@ -226,24 +233,32 @@ class CheckpointStore:
 
     def _tidy(self, trial: int, phase: int) -> None:
         """Remove what the policy does not keep; `phase` is the newest."""
-        folder = _name(trial, phase).partition("/")[0]
-        old = [earlier for earlier in self._there.phases(folder) if earlier <= phase - self.keep]
+        old = [earlier for earlier in self._there.phases(_folder(trial)) if earlier <= phase - self.keep]
         if not old:
             return
-        scores = {p: self._there.score(f"{folder}/phase-{p:03d}") for p in (*old, *range(old[-1] + 1, phase + 1))}
+        scores = {p: self._there.score(_name(trial, p)) for p in (*old, *range(old[-1] + 1, phase + 1))}
         known = {p: score if self.mode == "max" else -score for p, score in scores.items() if score is not None}
         best = max(known, key=lambda p: (known[p], p)) if known else None
         for earlier in old:
             if earlier != best:
-                self._there.delete(f"{folder}/phase-{earlier:03d}")
+                self._there.delete(_name(trial, earlier))
+
+
+def _folder(trial: int) -> str:
+    return f"trial-{trial:05d}"
+
+
+def _mark(word: str) -> str:
+    return hashlib.sha256(word.encode()).hexdigest()[:16]
 
 
 def _name(trial: int, phase: int) -> str:
-    return f"trial-{trial:05d}/phase-{phase:03d}"
+    return f"{_folder(trial)}/phase-{phase:03d}"
 
 
-def _parts(name: str) -> tuple[str, int]:
+def _parts(name: str) -> tuple[int, int]:
+    """Read the trial and the phase in a checkpoint's name."""
     match = _NAME.fullmatch(name)
     if match is None:
         raise CheckpointError(f"{name!r} is not a checkpoint's name: it should read like {_name(7, 2)}")
-    return match[1], int(match[2])
+    return int(match[1]), int(match[2])

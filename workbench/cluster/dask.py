@@ -334,7 +334,7 @@ class DaskExecutor:
         self._others, self._to_come = status["others"], status["to_come"]
         for slot, ranks in self._slots.with_lost_workers(status["workers"]):
             if any(life in status["taken"] for life in slot.lives):
-                self._carry_out(self._book.slot_taken(slot, self.now))
+                self._carry_out(self._book.out_of_reach(self.now, taken=slot))
                 continue
             left = all(slot.lives[rank] in status["left"] for rank in ranks)
             ended = "" if slot.trial is None or left else ending_of(self.client, slot.addresses[ranks[0]])

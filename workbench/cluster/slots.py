@@ -4,6 +4,8 @@ from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 from typing import Any
 
+from workbench.core.nodes import joined_nodes
+
 
 @dataclass(frozen=True)
 class Worker:
@@ -45,8 +47,7 @@ class Slot:
     @property
     def node(self) -> str:
         """Name the nodes it is on; of a large gang the first and the last."""
-        nodes = list(dict.fromkeys(self.nodes))
-        return "+".join(nodes) if len(nodes) <= 4 else f"{nodes[0]}…{nodes[-1]} ({len(nodes)})"
+        return joined_nodes(self.nodes)
 
     @property
     def place(self) -> dict[str, Any]:

@@ -6,11 +6,17 @@ from dataclasses import dataclass
 from typing import Any, Protocol, runtime_checkable
 
 import numpy as np
+import numpy.typing as npt
 
 from workbench.core.errors import InvalidInput
 from workbench.core.protocols import Scalar
 
 _SCALARS = (bool, int, float, str)
+
+
+def spaced(n: int, most: int) -> npt.NDArray[np.intp]:
+    """Choose at most so many of the places 0 to n - 1, evenly; the first and the last among them, if it is several."""
+    return np.linspace(0, n - 1, min(n, most)).round().astype(np.intp)
 
 
 @runtime_checkable
@@ -177,10 +183,7 @@ class Choice(Domain):
         return self.values[int(rng.integers(len(self.values)))]
 
     def grid(self, n: int) -> list[Scalar]:
-        if n >= len(self.values):
-            return list(self.values)
-        picks = np.linspace(0, len(self.values) - 1, n).round().astype(int)
-        return [self.values[int(i)] for i in picks]
+        return [self.values[int(i)] for i in spaced(len(self.values), n)]
 
     def contains(self, value: object) -> bool:
         return self.own(value) is not None

@@ -26,11 +26,17 @@ def place_of(err: BaseException) -> str:
 
     It is the last line of the traceback outside this package, Python's library and installed ones; empty if none is.
     """
-    for frame in reversed(traceback.extract_tb(err.__traceback__)):
-        name = frame.filename
-        if not name.startswith((*_NOT_THE_USERS, "<frozen")) and not _INSTALLED.search(name):
-            return f"{_file(name)}:{frame.lineno} in {frame.name}"
+    for frame, line in reversed([*traceback.walk_tb(err.__traceback__)]):
+        name = frame.f_code.co_filename
+        # what a dataclass generates stands in no file: it is its module's
+        written = str(frame.f_globals.get("__file__") or name) if name.startswith("<") else name
+        if not any(_is_not_the_users(file) for file in (name, written)):
+            return f"{_file(name)}:{line} in {frame.f_code.co_name}"
     return ""
+
+
+def _is_not_the_users(file: str) -> bool:
+    return file.startswith((*_NOT_THE_USERS, "<frozen")) or bool(_INSTALLED.search(file))
 
 
 def unwrapped(function: Any) -> Any:

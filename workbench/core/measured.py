@@ -20,8 +20,10 @@ def numbers(metrics: Mapping[str, Any]) -> dict[str, float]:
     Raises
     ------
     WorkbenchError
-        A value is not one number, a name cannot be one, or there are too many.
+        They are no dict, a value is not one number, a name cannot be one, or there are too many.
     """
+    if not isinstance(metrics, Mapping):  # of progress(0.5)
+        raise WorkbenchError(f"metrics are a dict, {{'loss': …}}, got {carried(repr(metrics), 200)}")
     if len(metrics) > _MOST_METRICS:
         raise WorkbenchError(f"a phase has at most {_MOST_METRICS:,} metrics, got {len(metrics):,}: report fewer")
     try:

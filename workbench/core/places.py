@@ -1,5 +1,6 @@
 """Where things are: the project's own data, its notebooks, and the knowledge base unless another is named."""
 
+import re
 import shutil
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -26,6 +27,8 @@ DEFAULT_DB = Path("data/runs/workbench.db")
 """The knowledge base, in the working directory."""
 
 
+_PASSWORD = re.compile(r"://[^/]*:[^/]*@")  # in ftp://me:secret@host/folder
+
 _STUDY_NAME = "a study's name is 1 to 100 printable characters, 200 bytes at most, without / \\ or a leading dot"
 
 
@@ -48,11 +51,16 @@ def check_study_name(name: object) -> None:
 
 
 def check_checkpoints(place: str) -> None:
-    """Refuse a URL of checkpoints that would also stand for others: fsspec takes these characters for a pattern."""
+    """Refuse a URL of checkpoints that stands for others too, of a pattern's characters, or that tells a password."""
     if "://" in place and set(place) & set("*?["):
         raise InvalidInput(
             f"the URL of a place of checkpoints is one without * ? or [, which would stand for other places as well, "
             f"got {place!r}: name another"
+        )
+    if _PASSWORD.search(place):  # which is not said again
+        raise InvalidInput(
+            "the URL of a place of checkpoints is kept in the log and shown, and this one has a password in it: leave "
+            "it out, and give it to fsspec in the environment, such as FSSPEC_FTP_PASSWORD, or in ~/.config/fsspec"
         )
 
 

@@ -49,6 +49,11 @@ def provenance(nodes: int | None, **parts: Any) -> dict[str, Any]:
     }
 
 
+def last_driver(events: Sequence[Event]) -> Mapping[str, Any]:
+    """Give what a study's last driver said of itself when it began; nothing before there has been one."""
+    return next((event.data for event in reversed(events) if event.kind in BEGUN), {})
+
+
 def last_settings(events: Sequence[Event]) -> dict[str, Any]:
     """Give `RUN_SETTINGS`, and the nodes, of a study's last driver; nothing where its log is older than they are."""
     for event in reversed(events):
@@ -60,7 +65,7 @@ def last_settings(events: Sequence[Event]) -> dict[str, Any]:
 
 def recorded_place(events: Sequence[Event]) -> str | None:
     """Give the place where a study's last driver had its checkpoints, if that is not beside the knowledge base."""
-    place = next((event.data.get("checkpoints") for event in reversed(events) if event.kind in BEGUN), None)
+    place = last_driver(events).get("checkpoints")
     return place if isinstance(place, str) and place else None
 
 

@@ -11,8 +11,8 @@ from workbench.core.describe import build, describe, without_retired
 from workbench.core.drive import replay
 from workbench.core.errors import SchedulerError, StudyError, WorkbenchError
 from workbench.core.ledger import Ledger
-from workbench.core.protocols import BEGUN, Event, Kind, Scheduler
-from workbench.core.record import PACKAGE, own_classes, scheduler_from_record, versions
+from workbench.core.protocols import Event, Kind, Scheduler
+from workbench.core.record import PACKAGE, last_driver, own_classes, scheduler_from_record, versions
 from workbench.core.registry import REGISTRY
 from workbench.core.source import source_mark
 
@@ -92,7 +92,7 @@ def check_raised(name: str, given: int, begun: int, past: Sequence[Event]) -> in
 
 def warn_of_new_code(name: str, past: Sequence[Event], now: Mapping[str, Any]) -> None:
     """Warn if the code of a study is not what its last driver ran; `now` is the `provenance` of this one."""
-    last = next((e.data for e in reversed(past) if e.kind in BEGUN), {})
+    last = last_driver(past)
     before, code = last.get("code", {}), now["code"]
     changed = [part for part in code if before.get(part) and code[part] and before[part] != code[part]]
     was, here = last.get("versions", {}).get(PACKAGE), now["versions"][PACKAGE]

@@ -2,7 +2,6 @@
 
 from collections.abc import Mapping, Sequence, Sized
 from dataclasses import asdict, dataclass, fields
-from itertools import zip_longest
 from typing import Any
 
 from workbench.core.domains import scalar
@@ -51,8 +50,8 @@ class Size:
         self,
         began: Sequence[int],
         completed: Sequence[int],
-        under_way: Sequence[int] | None = None,
-        waiting: Sequence[int] | None = None,
+        under_way: Sequence[int],
+        waiting: Sequence[int],
     ) -> tuple[float, float]:
         """Estimate how many phases are still to end, from the trials that began each phase so far and completed it.
 
@@ -64,9 +63,9 @@ class Size:
         ----------
         began, completed : sequence of int, shape [n_phases]
             Trials.
-        under_way, waiting : sequence of int, shape [n_phases], optional
-            Trials that are in each phase, and that have ended it and may be let go on. By default as many as if none
-            were lost: a trial that fails, or that a person stops, completes its phase no more.
+        under_way, waiting : sequence of int, shape [n_phases]
+            Trials that are in each phase, and that have ended it and may be let go on: not those that failed in it or
+            that a person stopped.
 
         Returns
         -------
@@ -77,9 +76,6 @@ class Size:
         for phase, fewest in enumerate(self.fewest[1:]):
             judged += max(completed[phase] - fewest, 0)
             lasted += max(began[phase + 1] - fewest, 0)
-        if under_way is None or waiting is None:
-            under_way = [b - c for b, c in zip(began, completed, strict=True)]
-            waiting = [max(c - b, 0) for c, b in zip_longest(completed, began[1:], fillvalue=0)]
         shares = (None, lasted / judged if judged else None)
         expected, seen = (self._flow(began, under_way, waiting, share) for share in shares)
         return min(expected, seen), max(expected, seen)

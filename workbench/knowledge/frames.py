@@ -115,7 +115,7 @@ class Frames:
     @property
     def hyperparameters(self) -> list[str]:
         """Names of the columns of `trials` that hold the configuration, its number in a table of curves left out."""
-        return [name for name in self.trials.columns if name not in TRIALS and name != CONFIG_ID]
+        return [name for name in self.trials.columns if _is_hyperparameter(name)]
 
     @property
     def tags(self) -> pd.DataFrame:
@@ -307,7 +307,11 @@ def _row(number: int, trial: TrialRecord, study: str) -> dict[str, Any]:
 
 
 def _hyperparameters(config: Config) -> Config:
-    return {name: value for name, value in config.items() if name not in TRIALS and name != CONFIG_ID}
+    return {name: value for name, value in config.items() if _is_hyperparameter(name)}
+
+
+def _is_hyperparameter(name: str) -> bool:
+    return name not in TRIALS and name != CONFIG_ID
 
 
 def _frame(rows: Any, columns: list[str]) -> pd.DataFrame:

@@ -115,9 +115,9 @@ def _is_at(file: IO[str], path: Path) -> bool:
         return False
 
 
-def _lock(file: IO[str], tries: int = 10) -> None:
+def _lock(file: IO[str]) -> None:
     """Lock a file for one holder; whoever asks `driver_of` holds it for an instant, so a refusal is tried again."""
-    for left in range(tries, 0, -1):
+    for left in range(10, 0, -1):
         try:
             return fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except _TAKEN:

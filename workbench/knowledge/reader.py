@@ -18,7 +18,7 @@ from workbench.core.errors import DatabaseError, InvalidInput, StudyError, unkno
 from workbench.core.places import is_study_name
 from workbench.core.protocols import Event, Kind
 from workbench.core.showing import four_digits, so_many, titled
-from workbench.knowledge.frames import Frames, frames_of
+from workbench.knowledge.frames import METRICS, Frames, frames_of
 from workbench.knowledge.lock import driver_of
 from workbench.knowledge.schema import database_errors, open_for_reading
 
@@ -186,7 +186,7 @@ class RecordedStudy:
         parameters = (self._id, after, *(names or ()))
         with database_errors(self._path):
             rows = self._connection.execute(f"{query} ORDER BY m.seq", parameters).fetchall()
-        return pd.DataFrame(rows, columns=["seq", "trial", "phase", "at_s", "name", "value"])
+        return pd.DataFrame(rows, columns=METRICS)
 
     def points(
         self, names: Sequence[str], after: int = 0, most: int = sys.maxsize

@@ -10,9 +10,9 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 import pandas as pd
 
+from workbench.core.domains import spaced
 from workbench.core.errors import DatabaseError, InvalidInput
 from workbench.core.places import is_study_name, whole_folder
 from workbench.core.protocols import BEGUN, Event, Kind
@@ -166,18 +166,12 @@ def _thinned(metrics: pd.DataFrame, points: int) -> pd.DataFrame:
         names = metrics["name"].iloc[of_trial].to_numpy()
         for rows in sorted((of_trial[names == name] for name in pd.unique(names)), key=len):
             beside = np.isin(instants[rows], list(known))
-            first = _evenly(rows[beside], points)
-            chosen = np.r_[first, _evenly(rows[~beside], points - len(first))]
+            seen, others = rows[beside], rows[~beside]
+            first = seen[spaced(len(seen), points)]
+            chosen = np.r_[first, others[spaced(len(others), points - len(first))]]
             kept[chosen] = True
             known.update(instants[chosen].tolist())
     return metrics[kept].reset_index(drop=True)
-
-
-def _evenly(rows: npt.NDArray[np.intp], most: int) -> npt.NDArray[np.intp]:
-    """Choose at most so many, evenly spaced; the first and the last among them, if it is two or more."""
-    if len(rows) <= most:
-        return rows
-    return rows[np.linspace(0, len(rows) - 1, most).round().astype(np.intp)]
 
 
 def _event(row: Any) -> Event:

@@ -171,6 +171,8 @@ def database_errors(path: Path) -> Iterator[None]:
             raise DatabaseError(f"{path} cannot be opened, the disk is full: make space") from None
         if code in _INTERRUPTED:
             raise Unfinished(f"a write to {path} was interrupted: run workbench repair") from None
+        if code is not None and code & 0xFF == sqlite3.SQLITE_READONLY:
+            raise DatabaseError(f"{path} cannot be written to ({err}): see to its rights, or use a copy") from None
         what = f"{path} cannot be read as a knowledge base ({err})"
         raise DatabaseError(f"{what}: restore a backup or choose another file") from None
     except NONSENSE as err:
@@ -184,10 +186,14 @@ def _is_empty(connection: sqlite3.Connection) -> bool:
 
 
 def _create(connection: sqlite3.Connection) -> None:
+    """Make the tables, unless another process that found none either was first."""
     connection.execute("PRAGMA journal_mode = WAL")
-    connection.executescript(
-        f"BEGIN IMMEDIATE; PRAGMA application_id = {_APPLICATION}; PRAGMA user_version = {VERSION}; {_TABLES} COMMIT;"
-    )
+    connection.execute("BEGIN IMMEDIATE")
+    if _is_empty(connection):
+        marks = (f"PRAGMA application_id = {_APPLICATION}", f"PRAGMA user_version = {VERSION}")
+        for statement in (*marks, *_TABLES.split(";")):
+            connection.execute(statement)
+    connection.execute("COMMIT")
 
 
 def _version(connection: sqlite3.Connection) -> int:

@@ -17,6 +17,12 @@ EVALUATIONS = "evaluations.jsonl"
 """What `workbench evaluate` prints of a recording's checkpoints."""
 
 
+def made_by(preset: str) -> str:
+    """Tell what makes a recording and its evaluations: a run records the study alone."""
+    folder = f"data/{preset}"
+    return f"workbench run --preset {preset} --record {folder}; workbench evaluate CHECKPOINTS > {folder}/{EVALUATIONS}"
+
+
 def evaluations_of(folder: str | Path) -> list[dict[str, Any]]:
     """Read what a recording's agents came to, an agent each; `DatabaseError` where none was evaluated to its end."""
     path = Path(folder) / EVALUATIONS

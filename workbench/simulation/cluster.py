@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 import numpy as np
 
 from workbench.core.checks import COUNT, FROM_ZERO, POSITIVE, check, check_value, whole
+from workbench.core.domains import scalar
 from workbench.core.errors import InvalidInput
 from workbench.core.showing import so_many
 
@@ -97,6 +98,8 @@ class VirtualCluster:
                 f"{so_many(len(self.speeds), 'speed')} for {so_many(self.nodes, 'node')}, and speed_spread = "
                 f"{self.speed_spread}: list one a node and leave speed_spread out"
             )
+        if self.speeds is not None:  # numpy's, too
+            object.__setattr__(self, "speeds", tuple(map(scalar, self.speeds)))
         for speed in self.speeds or ():
             check_value(self, POSITIVE, "speeds", speed)
 

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 MEASURES = ("makespan", "occupancy", "completion_rate", "time_to_best", "best_score", "phases", "trials", "retries")
 _BETTER = {"makespan": -1, "time_to_best": -1, "best_score": 1, "occupancy": 1}  # the sign of an improvement
 _POINTS = 100  # of a curve over time: the k-th, from 1, stands for k / 100 of it
-_RESAMPLES = 2000
+RESAMPLES = 2000
 _FEWEST = 6  # repetitions: so many lie on one side of 0 by chance one time in 32, five one in 16
 _CHUNK = 5  # repetitions a process takes at a time: with more, one of them would end long before the others
 
@@ -58,13 +58,13 @@ class Comparison:
     def medians(self, label: str, measures: Sequence[str] = MEASURES) -> dict[str, Interval]:
         """Give each measure's median over the repetitions, with its 95 % bootstrap interval."""
         self._check(label, *measures)
-        return {m: bootstrap_interval(self.values[label, m], resamples=_RESAMPLES) for m in measures}
+        return {m: bootstrap_interval(self.values[label, m], resamples=RESAMPLES) for m in measures}
 
     def difference(self, measure: str, label: str, other: str) -> Interval:
         """Give the median of the paired differences `label` - `other`, with its 95 % bootstrap interval."""
         self._check(label, measure)
         self._check(other)
-        return bootstrap_interval(self.values[label, measure] - self.values[other, measure], resamples=_RESAMPLES)
+        return bootstrap_interval(self.values[label, measure] - self.values[other, measure], resamples=RESAMPLES)
 
     def standing(self, label: str, share: float = 0.5) -> "pd.DataFrame":
         """Say where `label` does better than each other scheduler, and where worse.
@@ -91,9 +91,10 @@ class Comparison:
             gaps = {m: self.values[label, m] - self.values[other, m] for m in _BETTER}
             gaps[f"regret at {share:.0%} of the time"] = self.regret[label][:, column] - self.regret[other][:, column]
             for measure, gap in gaps.items():
-                interval = bootstrap_interval(gap, resamples=_RESAMPLES)
+                interval = bootstrap_interval(gap, resamples=RESAMPLES)
                 sign = _BETTER.get(measure, -1)
-                beyond = sign * np.sign([interval.low, interval.high]).sum() if gap.size >= _FEWEST else 0
+                enough = np.isfinite(gap).sum() >= _FEWEST  # where all of a study's trials failed there is none
+                beyond = sign * np.sign([interval.low, interval.high]).sum() if enough else 0
                 verdict = "better" if beyond == 2 else "worse" if beyond == -2 else "even"
                 rows.append((measure, other, *interval, verdict))
         return pd.DataFrame(rows, columns=["measure", "against", "difference", "low", "high", "verdict"])
@@ -102,10 +103,7 @@ class Comparison:
         """One row a scheduler, one column a measure: ``median [low, high]``."""
         import pandas as pd
 
-        rows = {
-            label: {m: f"{v.value:.4g} [{v.low:.4g}, {v.high:.4g}]" for m, v in self.medians(label).items()}
-            for label in self.labels
-        }
+        rows = {label: {m: v.written(".4g") for m, v in self.medians(label).items()} for label in self.labels}
         return pd.DataFrame(rows).T
 
     def over_time(self, what: str, labels: Sequence[str] = ()) -> "pd.DataFrame":
@@ -130,7 +128,7 @@ class Comparison:
         """Give the regret after a share of the longest study's time: after equal node-hours for all."""
         self._check(label)
         column = _column(share)
-        return bootstrap_interval(self.regret[label][:, column], resamples=_RESAMPLES)
+        return bootstrap_interval(self.regret[label][:, column], resamples=RESAMPLES)
 
     def _check(self, label: str, *measures: str) -> None:
         if label not in self.labels:
@@ -182,7 +180,7 @@ def arrival_bias(
     if label not in scenario.schedulers:
         raise unknown("scheduler of the simulation", label, scenario.schedulers)
     shares = spread_over_processes(partial(_shares_run, scenario, label, groups), repeats, processes)
-    intervals = [bootstrap_interval(column, "mean", resamples=_RESAMPLES) for column in np.array(shares).T]
+    intervals = [bootstrap_interval(column, "mean", resamples=RESAMPLES) for column in np.array(shares).T]
     rows = [(group + 1, *interval) for group, interval in enumerate(intervals)]
     return pd.DataFrame(rows, columns=["group", "share_run", "low", "high"])
 
@@ -221,7 +219,7 @@ def regrets(comparisons: Mapping[str, Comparison], share: float = 0.5) -> "pd.Da
     import pandas as pd
 
     columns = {
-        name: {label: "{:.3f} [{:.3f}, {:.3f}]".format(*one.regret_at(label, share)) for label in one.labels}
+        name: {label: one.regret_at(label, share).written(".3f") for label in one.labels}
         for name, one in comparisons.items()
     }
     return pd.DataFrame(columns)

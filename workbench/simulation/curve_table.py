@@ -4,6 +4,7 @@ import hashlib
 from collections import Counter
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from functools import cached_property
 from pathlib import Path
 from typing import Any
 
@@ -52,6 +53,21 @@ class CurveTable:
         """Steps of a curve; each is a phase."""
         return len(self.steps)
 
+    def row(self, config: Config) -> int:
+        """Find the row of a configuration, by ``config_id``, or say why it has none."""
+        if "config_id" not in config:
+            raise SchedulerError(
+                f"a table has curves of its own configurations alone, each with its config_id, and was asked for that "
+                f"of {dict(config)}: take the searcher 'shuffled' or 'list', or curves of kind 'synthetic'"
+            )
+        if config["config_id"] not in self._row_of:
+            raise SchedulerError(f"the table has no curve of config_id {config['config_id']!r}")
+        return self._row_of[config["config_id"]]
+
+    @cached_property
+    def _row_of(self) -> dict[Any, int]:
+        return {config["config_id"]: row for row, config in enumerate(self.configs)}
+
     def redrawn(self, seed: int) -> "CurveTable":
         """Draw as many configurations from these, with replacement: what repetitions of them cannot tell of others."""
         rows = np.random.default_rng([seed, 4]).integers(len(self.configs), size=len(self.configs))
@@ -76,23 +92,19 @@ class TableCurves:
     seed: int = 0
     _curves: dict[Any, list[tuple[float, float]]] = field(init=False, default_factory=dict, repr=False)
 
-    def __post_init__(self) -> None:
-        self._row_of = {config["config_id"]: row for row, config in enumerate(self.table.configs)}
-
     def phase(self, trial: int, phase: int, config: Config, seed: int) -> tuple[float, float]:
         """Give the recorded duration and score."""
-        curve = self._curves.get(config["config_id"])
+        config_id = config.get("config_id")
+        curve = self._curves.get(config_id)
         if curve is None:
-            curve = self._curves[config["config_id"]] = self._curve(config["config_id"])
+            curve = self._curves[config_id] = self._curve(config)
         if phase >= len(curve):
             raise SchedulerError(f"phase {phase} was asked for, the table's curves have {so_many(len(curve), 'step')}")
         return curve[phase]
 
-    def _curve(self, config_id: Any) -> list[tuple[float, float]]:
-        row = self._row_of.get(config_id)
-        if row is None:
-            raise SchedulerError(f"the table has no curve of config_id {config_id!r}")
-        digest = hashlib.blake2b(f"{self.seed}/{config_id}".encode(), digest_size=8).digest()
+    def _curve(self, config: Config) -> list[tuple[float, float]]:
+        row = self.table.row(config)
+        digest = hashlib.blake2b(f"{self.seed}/{config['config_id']}".encode(), digest_size=8).digest()
         pick = int.from_bytes(digest) % len(self.table.seeds)
         return list(zip(self.table.durations[row, pick].tolist(), self.table.scores[row, pick].tolist(), strict=True))
 
@@ -115,7 +127,7 @@ def read_table(
     columns : Mapping, optional
         What the table calls a column named otherwise here: ``{"score": "return"}``.
     only : Mapping, optional
-        Rows to keep: column → value; such a column is dropped.
+        Rows to keep: column → value; such a column is dropped, unless every table has it.
 
     Raises
     ------
@@ -149,8 +161,12 @@ def read_table(
 def _table(frame: pd.DataFrame, known: pd.DataFrame, times: Sequence[str]) -> CurveTable:
     ids, seeds = list(known["config_id"]), sorted(frame["seed"].unique())
     steps = np.sort(frame["step"].unique()).astype(float)
-    rank = {config: n for n, config in enumerate(ids)}
-    ordered = frame.assign(rank=frame["config_id"].map(rank)).sort_values(["rank", "seed", "step"])
+    # of a column of categories as Parquet may have it, which by itself is sorted as these lie
+    places = [
+        frame[column].map({value: place for place, value in enumerate(values)}).astype(int)
+        for column, values in (("config_id", ids), ("seed", seeds))
+    ]
+    ordered = frame.iloc[np.lexsort([frame["step"], *reversed(places)])]
     shape = (len(ids), len(seeds), len(steps))
     scores = ordered["score"].to_numpy(float).reshape(shape)
     if times:
@@ -187,7 +203,8 @@ def _kept(frame: pd.DataFrame, only: Mapping[str, str], name: str) -> pd.DataFra
         texts = frame[column].astype(str)
         if value not in set(texts):
             raise unknown(f"value of {column} in {name}", value, set(texts))
-        frame = frame[texts == value].drop(columns=column)
+        frame = frame[texts == value]
+        frame = frame if column in NEEDED else frame.drop(columns=column)
     if frame.empty:
         raise InvalidInput(f"{name} has no rows")
     return frame

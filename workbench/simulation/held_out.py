@@ -11,12 +11,12 @@ import numpy as np
 import numpy.typing as npt
 
 from workbench.analysis.bootstrap import Interval, bootstrap_interval
-from workbench.core.errors import InvalidInput, SchedulerError, unknown
+from workbench.core.errors import InvalidInput, unknown
 from workbench.core.garbage import uncollected
 from workbench.core.protocols import Config, Scheduler
 from workbench.core.showing import so_many
 from workbench.simulation.cluster import VirtualCluster
-from workbench.simulation.comparison import check_scenario, spread_over_processes
+from workbench.simulation.comparison import RESAMPLES, check_scenario, spread_over_processes
 from workbench.simulation.curve_table import CurveTable
 from workbench.simulation.race import Race
 from workbench.simulation.scenario import Scenario
@@ -63,11 +63,11 @@ class HeldOut:
 
     def mean(self, label: str, share: float | None = None) -> Interval:
         """Give the mean regret at a budget, or at the study's end, with its 95 % bootstrap interval."""
-        return bootstrap_interval(self._at(label, share), "mean", resamples=2000)
+        return bootstrap_interval(self._at(label, share), "mean", resamples=RESAMPLES)
 
     def difference(self, label: str, other: str, share: float | None = None) -> Interval:
         """Give the mean of the paired differences in regret, `label` - `other`, with its 95 % bootstrap interval."""
-        return bootstrap_interval(self._at(label, share) - self._at(other, share), "mean", resamples=2000)
+        return bootstrap_interval(self._at(label, share) - self._at(other, share), "mean", resamples=RESAMPLES)
 
     def table(self) -> "pd.DataFrame":
         """One row a scheduler: mean regret at every budget and at the end, ``mean [low, high]``, and the node time."""
@@ -76,7 +76,7 @@ class HeldOut:
         budgets: list[float | None] = [*self.shares, None]
         rows = {}
         for label in self.labels:
-            cells = ["{:.3f} [{:.3f}, {:.3f}]".format(*self.mean(label, share)) for share in budgets]
+            cells = [self.mean(label, share).written(".3f") for share in budgets]
             rows[label] = [*cells, f"{self.spent[label].mean():.0%}"]
         return pd.DataFrame.from_dict(rows, orient="index", columns=[*_titles(self.shares), "node time"])
 
@@ -85,7 +85,7 @@ class HeldOut:
         budgets = zip(_titles(self.shares), [*self.shares, None], strict=True)
         summary = {"regret": {title: dict(self.mean(label, share)._asdict()) for title, share in budgets}}
         for name in ("claimed", "worth", "spent"):
-            summary[name] = dict(bootstrap_interval(getattr(self, name)[label], "mean", resamples=2000)._asdict())
+            summary[name] = dict(bootstrap_interval(getattr(self, name)[label], "mean", resamples=RESAMPLES)._asdict())
         return summary
 
     def _at(self, label: str, share: float | None) -> Array:
@@ -191,6 +191,7 @@ class Draw:
     """
 
     def __init__(self, table: CurveTable, n_seeds: int, seed: int) -> None:
+        self.table = table
         order = np.random.default_rng([seed, 4]).permutation(len(table.seeds))
         self.tuning, self.held_out = order[:n_seeds], order[n_seeds:]
         #: Of each row and tuning seed: duration and score of every phase.
@@ -198,7 +199,6 @@ class Draw:
         self.worth = table.scores[:, self.held_out, -1].mean(axis=1)
         self.regrets = regrets_of(self.worth).tolist()
         self.whole = float(table.durations[:, self.tuning[0]].sum())
-        self.row_of = {config["config_id"]: row for row, config in enumerate(table.configs)}
 
 
 class Met:
@@ -227,9 +227,7 @@ class Met:
         return self._curves[trial][phase]
 
     def _meet(self, trial: int, config: Config) -> None:
-        draw, row = self._draw, self._draw.row_of.get(config["config_id"])
-        if row is None:
-            raise SchedulerError(f"the table has no curve of config_id {config['config_id']!r}")
+        draw, row = self._draw, self._draw.table.row(config)
         self._curves[trial] = draw.curves[row][len(self.trials_of[row]) % len(draw.tuning)]
         self.row_of[trial] = row
         self.trials_of[row].append(trial)

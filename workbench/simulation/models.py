@@ -157,7 +157,7 @@ class SyntheticCurves:
 
     def phase(self, trial: int, phase: int, config: Config, seed: int) -> tuple[float, float]:
         """Give the duration and the score of a configuration's phase."""
-        key = tuple(config.values())
+        key = tuple(config.items())  # with their names: somebody's list may have them in another order
         curve = self._curves.get(key)
         if curve is None:
             curve = self._curves[key] = self._curve(config)
@@ -201,12 +201,12 @@ class ReplayedStudy:
         self.name = name
         self.configs: list[dict[str, Any]] = []
         self._numbers: list[int] = []  # of the trials that ran them
-        self._trial_of: dict[str, int] = {}
+        self._trial_of: dict[frozenset[Any], int] = {}  # by configuration; a frame may have 2.0 for its 2
         for row in trials.sort_values("trial").to_dict("records"):
             config = {key: row[key] for key in hyperparameters if row[key] == row[key]}
             self.configs.append(config)
             self._numbers.append(int(row["trial"]))
-            self._trial_of.setdefault(_text(config), int(row["trial"]))
+            self._trial_of.setdefault(frozenset(config.items()), int(row["trial"]))
         done = phases[phases["ended_s"].notna() & phases["trial"].isin(self._numbers)]
         self._phases = {
             (int(trial), int(phase)): (float(seconds), float(score))
@@ -224,11 +224,11 @@ class ReplayedStudy:
 
     def known(self, config: Config, phase: int) -> bool:
         """Tell whether a configuration's phase was recorded."""
-        return (self._trial_of.get(_text(config)), phase) in self._phases
+        return (self._trial_of.get(frozenset(config.items())), phase) in self._phases
 
     def phase(self, trial: int, phase: int, config: Config, seed: int) -> tuple[float, float]:
         """Give what was recorded for this configuration; of equal ones, for the trial of that number if it is one."""
-        known = self._trial_of.get(_text(config))
+        known = self._trial_of.get(frozenset(config.items()))
         if trial < len(self.configs) and self.configs[trial] == config:
             known = self._numbers[trial]
         if known is None:
@@ -246,12 +246,8 @@ class ReplayedStudy:
 _written = json.JSONEncoder(sort_keys=True, default=str).encode
 
 
-def _text(config: Config) -> str:
-    return _written(dict(config))
-
-
 def _digest(config: Config) -> int:
-    return zlib.crc32(_text(config).encode())
+    return zlib.crc32(_written(dict(config)).encode())
 
 
 def _position(domain: Domain, value: Any) -> float:

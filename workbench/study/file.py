@@ -224,7 +224,7 @@ def study_from_record(name: str, spec: Mapping[str, Any], trainable: str | None 
         )
     if mine := own_classes(spec["scheduler"]):
         raise InvalidInput(
-            f"study {name!r} runs {mine[0]}, a class of your own, which its record cannot make again: resume it with "
+            f"study {name!r} runs {mine[0]}, code of your own, which its record cannot make again: resume it with "
             f"its study file, or from Python, Study({name!r}, scheduler, trainable, db=…).run(resume=True)"
         )
     scheduler = scheduler_from_record(spec["scheduler"])

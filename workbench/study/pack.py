@@ -13,14 +13,14 @@ import tempfile
 import zipfile
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, closing, contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from workbench.core.errors import CheckpointError, InvalidInput, StudyError
 from workbench.core.ledger import RAN_OUT, Ledger
 from workbench.core.protocols import BEGUN, Event, Kind
-from workbench.core.record import best_checkpoint, own_classes, recorded_place, versions
+from workbench.core.record import best_checkpoint, last_driver, own_classes, recorded_place, versions
 from workbench.core.showing import so_many
 from workbench.study.plan import check_whose, checkpoint_store
 
@@ -92,8 +92,8 @@ def pack(db: str | Path, name: str, file: str | Path, *, checkpoints: str | None
     Raises
     ------
     DatabaseError, StudyError
-        There is no such study, it is being driven or damaged, or none of its checkpoints is where they should be, or
-        another's are there.
+        There is no such study, it is simulated, being driven or damaged, or none of its checkpoints is where they
+        should be, or another's are there.
     InvalidInput
         The file exists, or cannot be written.
     """
@@ -104,8 +104,10 @@ def pack(db: str | Path, name: str, file: str | Path, *, checkpoints: str | None
     if file.exists():
         raise InvalidInput(f"{file} exists: choose another file")
     with KnowledgeBase(db) as kb:
+        if kb[name].spec.get("simulated"):
+            raise StudyError(f"study {name!r} was simulated, and nothing trained that could go on elsewhere: record it")
         place = recorded_place(kb[name].events(*BEGUN))  # a name that is mistaken makes no lock
-        store = checkpoint_store(db, name, checkpoints or place)
+        store = replace(checkpoint_store(db, name, checkpoints or place), study=kb[name].identity)
         check_whose(store.root, kb[name])
     part = file.with_name(f".{file.name}.part")
     with file_errors(f"study {name!r} cannot be packed into {file}"), ExitStack() as stack:
@@ -214,6 +216,6 @@ def _about(packed: Pack, events: Iterable[Event]) -> dict[str, Any]:
     return {**about, "versions": packed.versions, "checkpoints": packed.checkpoints, "lost": packed.lost}
 
 
-def _versions_of(events: Iterable[Event]) -> dict[str, str]:
-    versions = [e.data.get("versions", {}) for e in events if e.kind in BEGUN]
-    return {name: version for name, version in (versions[-1] if versions else {}).items() if version is not None}
+def _versions_of(events: Sequence[Event]) -> dict[str, str]:
+    said = last_driver(events).get("versions", {})
+    return {name: version for name, version in said.items() if version is not None}

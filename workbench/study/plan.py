@@ -121,6 +121,8 @@ class Plan:
         if not isinstance(self.checkpoints, str | None) or self.checkpoints == "":  # a shell's variable that is not set
             raise InvalidInput(f"a study's checkpoints are in a directory or at a URL, got {self.checkpoints!r}")
         check_checkpoints(self.checkpoints or "")
+        if self.checkpoints is not None and Path(self.checkpoints).is_file():
+            raise InvalidInput(f"{self.checkpoints} is a file: a study's checkpoints are in a directory, name another")
         if self.client is None:
             return
         if self.gpus_per_slot is not None:
@@ -179,7 +181,7 @@ class Plan:
             executor = DaskExecutor(
                 client,
                 as_factory(self.trainable),
-                self.checkpoint_store,
+                replace(self.checkpoint_store, study=identity),
                 self.max_retries,
                 self.stall_s,
                 identity,

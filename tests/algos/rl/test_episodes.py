@@ -70,6 +70,38 @@ def test_a_budget_of_games_waits_for_the_first_no_longer():
         end.reached({"frames": 51, "episodes": 0})
 
 
+def test_a_phase_that_is_gone_on_with_in_new_environments_waits_for_their_games_as_long():
+    end = PhaseEnd(Budget(frames=100), 2, 50, "Mine-v0", "cut it off")
+    end.begin(1, 130)
+    assert not end.reached({"frames": 180, "episodes": 1})
+    with pytest.raises(InvalidInput, match="in 51 frames"):
+        end.reached({"frames": 181, "episodes": 1})
+
+
+class EnoughError(Exception):
+    pass
+
+
+@pytest.mark.parametrize("name", ["ga3c in turn", "hts", "ba3c"])
+def test_games_that_were_stopped_with_a_phase_are_not_missed_by_the_rest_of_it(name, tmp_path, monkeypatch):
+    monkeypatch.setattr("workbench.algos.rl.trial.PROGRESS_S", 1e-4)
+    settings = replace(SYSTEMS[name], game="WorkbenchEndless-v0", max_episode_frames=200, min_games=4)
+    stopped, resumed = settings({}, 0), settings({}, 0)
+
+    def stop(metrics):
+        if metrics["frames"] > 500:  # of the 800 in which four agents' first games end
+            raise EnoughError
+
+    with pytest.raises(EnoughError):
+        stopped.train_phase(stop)
+    assert stopped.finished == 0
+    stopped.save(tmp_path)
+    stopped.close()
+    resumed.load(tmp_path)
+    assert resumed.train_phase(silent)["score"] == 200
+    resumed.close()
+
+
 def test_finished_games_come_back_as_they_were_saved():
     one, other = Episodes(2, 3), Episodes(2, 3)
     one.merge([1.0, 2.0], [5, 6])

@@ -64,22 +64,26 @@ def test_an_average_is_exact_before_it_is_rounded():
     screens[0], screens[1, :, ::2] = 255, 0
     rows, columns = overlaps(210, 84), overlaps(160, 84)
     expected = np.einsum("bij,ik,jl->bkl", screens.astype(float), rows / rows.sum(0), columns / columns.sum(0))
-    frames = AreaProduct()(torch.from_numpy(screens)).numpy()
+    frames = AreaProduct()(screens)
     assert np.abs(frames - expected).max() <= 0.5 + 1e-3
     assert (frames[0] == 255).all()
 
 
 @needs_instructions
-def test_what_was_shown_is_never_written_again():
-    frames, screens = Frames(3), np.full((2, 210, 160), 7, np.uint8)
-    ids, no = np.array([2, 0]), np.zeros(2, bool)
+@pytest.mark.parametrize("ids", [[2, 0], [0, 1]])
+def test_what_was_shown_is_never_written_again(ids):
+    frames, screens = Frames(3 if 2 in ids else 2), np.full((2, 210, 160), 7, np.uint8)
+    ids, no = np.array(ids), np.zeros(2, bool)
     first = frames.show(screens, ids, ~no)
     kept = first.copy()
     second = frames.show(screens + 1, ids, no)
     assert (first == kept).all()
     assert second[0, :, 0, 0].tolist() == [0, 0, 7, 8]
-    second[:] = 99  # its owner's business
-    assert frames.show(screens + 2, ids[::-1].copy(), no)[1, :, 0, 0].tolist() == [0, 7, 8, 9]
+    third = frames.show(screens + 2, ids[::-1].copy(), no)
+    assert third[1, :, 0, 0].tolist() == [0, 7, 8, 9]
+    assert frames.show(screens + 3, ids, np.array([True, False]))[:, :, 0, 0].tolist() == [[0, 0, 0, 10], [7, 8, 9, 10]]
+    assert (first == kept).all()
+    assert second[0, :, 0, 0].tolist() == [0, 0, 7, 8]
 
 
 def test_overlaps_of_areas_worked_by_hand():

@@ -2,8 +2,9 @@
 
 import pytest
 
-from workbench.paper.hypertrick.published import NUMBERS
+from workbench.paper.hypertrick.published import COLUMNS, NUMBERS
 from workbench.paper.numbers import find
+from workbench.paper.scoreboard import scoreboard
 
 
 def test_hyperbands_completion_rate_follows_from_its_brackets() -> None:
@@ -18,6 +19,12 @@ def test_importances_are_shares() -> None:
         shares = [n.value for n in NUMBERS if n.where == "Table 4" and n.what.endswith(f", {game}")]
         assert len(shares) == 3
         assert sum(shares) == pytest.approx(100, abs=1)
+
+
+def test_what_the_text_lost_of_table_4_is_told_in_every_row_of_it() -> None:
+    rows = [row for row in scoreboard(paper="HyperTrick") if row.number.where == "Table 4"]
+    assert len(rows) == 12
+    assert all(COLUMNS in row.why for row in rows)
 
 
 def test_a_number_that_the_paper_does_not_have() -> None:

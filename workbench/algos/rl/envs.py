@@ -37,7 +37,7 @@ class Step:
     ----------
     env_ids : ndarray of int, (B,)
     obs : ndarray, (B, *obs_shape)
-        Owned by the receiver; never written again by the environment. Atari's lie with channels last in memory.
+        Never written again, by the environment or by the receiver. Atari's lie with channels last in memory.
     rewards : ndarray of float32, (B,)
         Raw, of the transition that led to `obs`.
     terminated, truncated : ndarray of bool, (B,)

@@ -108,9 +108,9 @@ class PhaseEnd:
         self.game, self.cure = game, cure
         self.begin()
 
-    def begin(self) -> None:
-        """Begin another phase."""
-        self._last_end = (0.0, 0.0)  # games ended in this phase, and the frames at which the last was seen to have
+    def begin(self, games: float = 0, frames: float = 0) -> None:
+        """Begin another phase, or go on, in environments that begin anew, with one that has come so far."""
+        self._last_end = (games, frames)  # ended in this phase, and the frames at which the last was seen to have
 
     def reached(self, used: Mapping[str, float]) -> bool:
         """Tell whether a phase that has come so far is over; any thread may ask.

@@ -8,7 +8,6 @@ from functools import cache
 
 import numpy as np
 import torch
-from torch import Tensor
 
 SCREEN = (210, 160)  # pixels of nearly all Atari games, height and width
 SIDE, STACK = 84, 4  # of what a network sees, as `ale_py` and DQN have it
@@ -27,7 +26,7 @@ class Frames:
 
     def __init__(self, n_envs: int) -> None:
         self._product = area_product()
-        self._last = np.zeros((n_envs, SIDE, SIDE), _PIXEL)
+        self._last: np.ndarray = np.zeros((n_envs, SIDE, SIDE), _PIXEL)
         self._all = np.arange(n_envs)
 
     def show(self, screens: np.ndarray, env_ids: np.ndarray, started: np.ndarray) -> np.ndarray:
@@ -42,28 +41,21 @@ class Frames:
         Returns
         -------
         ndarray of uint8, (B, 4, 84, 84)
-            Nobody else's; channels last in memory.
+            To be read; never written again. Channels last in memory.
         """
-        shown = self._product(torch.from_numpy(screens)).numpy().astype(_PIXEL)
-        shown <<= 8 * (STACK - 1)
-        if np.array_equal(env_ids, self._all):  # in one go: every step in Python is waited for by other threads
-            if started.any():
-                self._last[started] = 0
-            _put_behind(self._last, shown)
+        everybody = np.array_equal(env_ids, self._all)
+        before: np.ndarray = self._last if everybody else self._last[env_ids]
+        if started.any():
+            before = np.where(started[:, None, None], _PIXEL.type(0), before)
+        shown = before >> 8  # the oldest falls out
+        newest = shown.view(np.uint8)[..., STACK - 1 :: STACK]
+        newest.reshape(len(shown), -1, ROWS_OUT, SIDE // COLUMNS_OUT, COLUMNS_OUT)[...] = self._product.pieces(screens)
+        if everybody:
+            self._last = shown  # which is read from now on
         else:
-            for newest, number, fresh in zip(shown, env_ids.tolist(), started.tolist(), strict=True):
-                last = self._last[number]  # one by one: indexing by arrays goes through a copy
-                if fresh:
-                    last[...] = 0
-                _put_behind(last, newest)
+            self._last = self._last.copy()
+            self._last[env_ids] = shown
         return shown.view(np.uint8).reshape(len(shown), SIDE, SIDE, STACK).transpose(0, 3, 1, 2)
-
-
-def _put_behind(last: np.ndarray, newest: np.ndarray) -> None:
-    """Let the oldest frame fall out of `last` and the newest come in; `newest` then holds all four, too."""
-    last >>= 8
-    last |= newest
-    newest[...] = last
 
 
 class AreaProduct:
@@ -77,14 +69,22 @@ class AreaProduct:
         self._scales = torch.full((n_out,), float(1 / weights[:, 0].sum()))
         self._zeros = torch.zeros(n_out, dtype=torch.int64)
 
-    def __call__(self, screens: Tensor) -> Tensor:
+    def __call__(self, screens: np.ndarray) -> np.ndarray:
         """Return the frames, (B, 84, 84), of screens (B, 210, 160), both uint8; sums are exact and then rounded."""
+        return self.pieces(screens).reshape(-1, SIDE, SIDE)
+
+    def pieces(self, screens: np.ndarray) -> np.ndarray:
+        """Return the same, (B, 42, 2, 4, 21), as they lie: there are few steps here, and threads meet at each.
+
+        Between any two the interpreter's lock changes hands, which on many cores takes longer than the product.
+        """
         side_by_side, eights = SCREEN[1] // COLUMNS_IN, COLUMNS_IN // 8  # bytes go eight at a time
-        pieces = screens.view(torch.int64).reshape(-1, ROWS_IN, side_by_side, eights).transpose(1, 2)
-        given = pieces.reshape(-1, ROWS_IN * eights).view(torch.uint8), 1.0, 0, self._weights, self._scales, self._zeros
-        as_bytes = torch.ops.onednn.qlinear_pointwise(*given, None, 1.0, 0, torch.uint8, "none", [], "")
-        made: Tensor = as_bytes.view(-1, side_by_side, ROWS_OUT, COLUMNS_OUT).transpose(1, 2)
-        return made.reshape(-1, SIDE, SIDE)
+        pieces = screens.view(np.int64).reshape(-1, ROWS_IN, side_by_side, eights).transpose(0, 2, 1, 3)
+        rows = torch.from_numpy(pieces.reshape(-1, ROWS_IN * eights).view(np.uint8))
+        given = rows, 1.0, 0, self._weights, self._scales, self._zeros
+        made = torch.ops.onednn.qlinear_pointwise(*given, None, 1.0, 0, torch.uint8, "none", [], "").numpy()
+        made = made.reshape(len(screens), -1, side_by_side, ROWS_OUT, COLUMNS_OUT)
+        return made.swapaxes(2, 3)  # type: ignore[no-any-return]
 
 
 @cache
@@ -105,7 +105,7 @@ def own_frames_pay() -> bool:
     rows, columns = overlaps(SCREEN[0], SIDE), overlaps(SCREEN[1], SIDE)
     expected = rows.T @ screen.astype(int) @ columns / (rows[:, 0].sum() * columns[:, 0].sum())
     try:
-        made = area_product()(torch.from_numpy(screen[None])).numpy()[0]
+        made = area_product()(screen[None])[0]
     except (AttributeError, RuntimeError, TypeError):
         return False
     return bool(np.abs(made - expected).max() <= 1)

@@ -308,7 +308,12 @@ class Trial(ABC):
         now = {"episodes": self.finished, "steps": self.steps, "updates": self.learner.updates, "seconds": 0.0}
         self._before, self._loaded_within = self._loaded_within or now, None
         self._end.phase = self.settings.phase  # the settings of a trial may be exchanged between phases
-        self._end.begin()
+        self._end.begin(*self._come_so_far())
+
+    def _come_so_far(self) -> tuple[int, int]:
+        """Count the games that have ended in this phase, and its frames."""
+        before = self._before
+        return self.finished - before["episodes"], (self.steps - before["steps"]) * self.game.frames_per_step
 
     def _is_over(self, seconds: float | None = None) -> bool:
         """Tell whether the phase is over, by the rule in `Settings`; any thread may ask.
@@ -323,11 +328,11 @@ class Trial(ABC):
         InvalidInput
             As `PhaseEnd.reached`.
         """
-        before = self._before
+        before, (games, frames) = self._before, self._come_so_far()
         return self._end.reached(
             {
-                "episodes": self.finished - before["episodes"],
-                "frames": (self.steps - before["steps"]) * self.game.frames_per_step,
+                "episodes": games,
+                "frames": frames,
                 "updates": self.learner.updates - before["updates"],
                 "seconds": (self._meter.seconds if seconds is None else seconds) - before["seconds"],
             }

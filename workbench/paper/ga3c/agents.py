@@ -9,7 +9,7 @@ import pandas as pd
 from workbench.analysis import learning_curves
 from workbench.core.places import DATA
 from workbench.knowledge import Recording
-from workbench.paper.evaluated import evaluated, mean_score
+from workbench.paper.evaluated import evaluated, made_by, mean_score
 from workbench.paper.ga3c.published import NUMBERS
 from workbench.paper.ga3c.table_3 import TABLE_3, normalised
 from workbench.paper.numbers import Origin, Pairs, find
@@ -47,7 +47,7 @@ def agents(root: Path) -> Pairs:
     for name, agent, evaluations in _recorded(root):
         n, games = len(evaluations), evaluations[0]["n_episodes"]
         of = f"{games} games each of {n} seeds" if n > 1 else f"{games} games of one agent"
-        origin = Origin("measured", f"workbench run --preset {name} --record data/{name}", "hours")
+        origin = Origin("measured", made_by(name), "hours")
         number = find(NUMBERS, "Table 3", f"after one day, {agent.game}")
         why = f"{of} of {agent.found}, after {agent.million_frames} million frames"
         score = mean_score(evaluations)

@@ -28,8 +28,8 @@ from workbench.paper.experiment import Rows
 from workbench.paper.ga3c.published import TABLE_2
 
 _ASK = ["nvidia-smi", "--query-gpu=utilization.gpu,memory.used", "--format=csv,noheader,nounits", "-lms", "200"]
-_A_GROUP = 32  # agents
-_THREADS = 8  # of its emulators: as many as there are cores, or more, so that no core waits for a group
+_A_GROUP = 64  # agents: fewer steps of the interpreter, whose lock all groups share, than with smaller ones
+_THREADS = 16  # of its emulators: as many as there are cores, or more, so that no core waits for a group
 
 
 @dataclass(frozen=True)
@@ -50,7 +50,7 @@ class OnDevice:
 
     seconds: float
     device: str = "auto"
-    agents: tuple[int, ...] = (128, 256)
+    agents: tuple[int, ...] = (128, 192)
     batches: tuple[int, ...] = (160, 640)
     threads: tuple[int, ...] = (1, 2)
     trials: tuple[int, ...] = (1, 2, 4)
@@ -109,7 +109,7 @@ class _Players:
         given: dict[str, Any] = {"game": "Pong", "network": network, "n_agents": agents}
         given["device"] = settings.device if kind is GA3C else "cpu"
         if kind is GA3C:
-            groups = max(1, agents // _A_GROUP)
+            groups = -(-agents // _A_GROUP)
             given |= {"n_groups": groups, "min_training_batch": least_batch, "emulator_threads": groups * _THREADS}
             given |= {"n_predictors": threads, "n_trainers": threads}
         results, busy, memory = self.play(kind, given, settings.seconds)

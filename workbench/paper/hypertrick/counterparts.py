@@ -6,10 +6,10 @@ from typing import TYPE_CHECKING, Any
 from workbench.algos.search.hyperband import bracket_table, completion_rate
 from workbench.algos.search.hypertrick import eviction_rate_for, expected_completion_rate, minimum_completion_rate
 from workbench.analysis.bootstrap import Interval
-from workbench.paper.evaluated import evaluations_of
+from workbench.paper.evaluated import evaluations_of, made_by
 from workbench.paper.experiment import RecordedTable
 from workbench.paper.hypertrick import atari, toy_problem
-from workbench.paper.hypertrick.published import ALPHA, ALPHA_EXCESS, CLAIMS, NUMBERS
+from workbench.paper.hypertrick.published import ALPHA, ALPHA_EXCESS, CLAIMS, COLUMNS, NUMBERS
 from workbench.paper.numbers import Counterpart, Origin, Pairs, find
 from workbench.paper.verdicts import (
     NEARLY,
@@ -141,7 +141,7 @@ def importances(root: Path) -> Pairs:
         if kept.name == "ms-pacman-importance":
             for hyperparameter, share in shares.items():
                 what = f"importance of {hyperparameter.replace('_rate', ' rate')}, ms_pacman"
-                number, why = find(NUMBERS, "Table 4", what), f"{on}, of few frames"
+                number, why = find(NUMBERS, "Table 4", what), f"{on}, of few frames; {COLUMNS}"
                 yield not_comparable(number, share.value, kept.origin, why, interval=share)
 
 
@@ -168,8 +168,7 @@ def policies(root: Path) -> Pairs:
         f"come to {ALIKE} or more; t_max differs too; the paper's short-sighted agents play the longer rallies"
     )
     claim = find(CLAIMS, "Sec. 5.3", "gamma changes the policy that is learned, not the learning rate")
-    origin = Origin("measured", f"workbench run --preset {other} --record data/{other}", "hours")
-    yield not_comparable(claim, longer.value, origin, why, "%", longer)
+    yield not_comparable(claim, longer.value, Origin("measured", made_by("PRESET"), "hours"), why, "%", longer)
 
 
 _FASTER = "HyperTrick generally ends earlier than Hyperband"

@@ -103,7 +103,7 @@ NUMBERS = [
         for k, (size, agent) in enumerate(_AGENTS_2)
         for number in _of(
             f"Table 2, {size}",
-            "% of a person",
+            "score",
             {f"{agent}, {level}": scores[k] for level, scores in TABLE_2.items() if k < len(scores)},
             why_not=_LAB,
         )

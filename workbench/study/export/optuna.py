@@ -4,6 +4,7 @@ import warnings
 from collections.abc import Mapping
 from typing import Any
 
+from workbench.core.checks import is_number
 from workbench.core.domains import Choice, Domain, LogUniform
 from workbench.core.errors import InvalidInput
 from workbench.core.ledger import TrialState
@@ -105,8 +106,7 @@ def _distribution(optuna: Any, domain: Domain | None, value: Scalar) -> Any:
     """Optuna's counterpart of a domain; of a number without one a range of its own, of a word none."""
     kinds = optuna.distributions
     if domain is None or not domain.contains(value):
-        number = isinstance(value, (int, float)) and not isinstance(value, bool)
-        return kinds.FloatDistribution(float(value), float(value)) if number else None
+        return kinds.FloatDistribution(float(value), float(value)) if is_number(value) else None
     if isinstance(domain, Choice):
         return kinds.CategoricalDistribution(domain.values)
     low, high, log = domain.grid(2)[0], domain.grid(2)[-1], isinstance(domain, LogUniform)

@@ -16,6 +16,7 @@ from workbench.core.ledger import standing_in
 from workbench.core.record import size_of_record
 from workbench.core.registry import REGISTRY
 from workbench.core.showing import titled
+from workbench.knowledge.frames import SLOTS
 from workbench.viz.dashboard.board import Board, Message
 from workbench.viz.dashboard.estimator import Estimator
 from workbench.viz.dashboard.explored import Explored
@@ -149,7 +150,7 @@ def _board(name: str, feed: Feed) -> Board:
 
 def _side(k: int, board: Board, now: dict[str, Any]) -> dict[str, Any]:
     """What stands beside the other studies: numbers, the best score against its cost, importance."""
-    slots = pd.DataFrame(now["slots"], columns=["slot", "node", "joined_s", "lost_s"])
+    slots = pd.DataFrame(now["slots"], columns=SLOTS)
     best = np.array([[at, score] for at, score, *_ in now["best"]]).reshape(-1, 2)
     hours = analysis.node_seconds(slots, now["at_s"], [*best[:, 0], now["at_s"]]) / 3600
     kept = ("state", "at_s", "trials_started", "phases_ended", "expected_phases", "occupancy", "tags")

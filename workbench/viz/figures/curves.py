@@ -122,15 +122,19 @@ def phase_ends(
     config = {row["trial"]: config_lines(row, hyperparameters) for row in trials.to_dict("records")}
     state = dict(zip(trials["trial"], trials["state"], strict=True))
     why = {} if decisions is None else _reasons(decisions)
-    last = ends.groupby("trial")["phase"].transform("max") == ends["phase"]
-    stopped = last & ends["trial"].map(state).isin(["stopped", "failed"])
     hover = [
         f"trial {trial} ({theme.text(state.get(trial, ''))}), phase {phase}<br>score {theme.number(score)}"
         + config.get(trial, "")
         + why.get((trial, phase), "")
         for trial, phase, score in zip(ends["trial"], ends["phase"], ends["score"], strict=True)
     ]
-    return ends.assign(last=stopped, hover=hover)
+    return ends.assign(last=cut_short(ends, ends["trial"].map(state)), hover=hover)
+
+
+def cut_short(points: pd.DataFrame, state: pd.Series) -> "pd.Series[bool]":
+    """Tell which scores are the last of a trial that was stopped or failed: those are crosses."""
+    last = points.groupby("trial")["phase"].transform("max") == points["phase"]
+    return last & state.isin(["stopped", "failed"])
 
 
 def config_lines(row: Mapping[Any, Any], hyperparameters: Sequence[str]) -> str:

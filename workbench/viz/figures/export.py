@@ -85,17 +85,13 @@ def check_kind(kind: str) -> None:
         _browser()
 
 
-def pictures(figures: Sequence[str], *, width: int = 900, scale: float = 1.5) -> list[bytes]:
+def pictures(figures: Sequence[str]) -> list[bytes]:
     """Draw figures as PNG, all by one start of a browser, which takes longer than a figure.
 
     Parameters
     ----------
     figures : sequence of str
-        Each as plotly's JSON.
-    width : int
-        CSS pixels; each is as high as its layout says.
-    scale : float
-        Pixels of the picture a CSS pixel.
+        Each as plotly's JSON, and as high as its layout says.
 
     Raises
     ------
@@ -103,7 +99,7 @@ def pictures(figures: Sequence[str], *, width: int = 900, scale: float = 1.5) ->
         No browser is at hand, or it could not draw one of them.
     """
     heights = [json.loads(figure).get("layout", {}).get("height") or 400 for figure in figures]
-    sizes = [{"format": "png", "scale": scale, "width": width, "height": height} for height in heights]
+    sizes = [{"format": "png", "scale": 1.5, "width": 900, "height": height} for height in heights]
     return _drawn(list(zip(figures, sizes, strict=True))) if figures else []
 
 

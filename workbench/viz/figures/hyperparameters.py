@@ -9,7 +9,7 @@ import plotly.graph_objects as go
 from plotly.subplots import make_subplots
 
 from workbench.viz.figures import theme
-from workbench.viz.figures.curves import config_lines
+from workbench.viz.figures.curves import config_lines, cut_short
 from workbench.viz.figures.scales import Scale, positions, scale_of
 
 _COLUMNS = 3
@@ -71,14 +71,12 @@ def scored_points(phases: pd.DataFrame, trials: pd.DataFrame, hyperparameters: S
     ended = phases.loc[phases["ended_s"].notna() & phases["score"].notna(), ["trial", "phase", "score"]]
     names = [name for name in hyperparameters if name not in ("phase", "score", "state")]
     points = ended.merge(trials[["trial", "state", *names]], on="trial").sort_values(["phase", "trial"])
-    last = points.groupby("trial")["phase"].transform("max") == points["phase"]
-    cut = last & points["state"].isin(["stopped", "failed"])
     hover = [
         f"trial {row['trial']} ({theme.text(row['state'])}), phase {row['phase']}<br>score {theme.number(row['score'])}"
         + config_lines(row, names)
         for row in points.to_dict("records")
     ]
-    return points[["trial", "phase", "score", "state"]].assign(cut=cut, hover=hover)
+    return points[["trial", "phase", "score", "state"]].assign(cut=cut_short(points, points["state"]), hover=hover)
 
 
 def tried(points: pd.DataFrame, trials: pd.DataFrame, name: str) -> pd.Series:

@@ -5,11 +5,11 @@ As Figs. 4 and 5 of arXiv 1902.02725.
 
 from collections.abc import Sequence
 
-import numpy as np
 import pandas as pd
 import plotly.graph_objects as go
 from plotly.subplots import make_subplots
 
+from workbench.core.domains import spaced
 from workbench.core.showing import so_many
 from workbench.viz.figures import theme
 from workbench.viz.figures.hyperparameters import match_across, scored_points, tried, value_axis
@@ -82,7 +82,8 @@ def space_by_phase(
         return theme.empty_note(theme.figure("Search space, phase by phase"), needed)
     values = [tried(points, trials, name) for name in names]
     sizes = _sizes(values[2]) if len(names) > 2 else pd.Series(_SIZE, index=points.index)
-    chosen = _spaced(sorted(points["phase"].unique()), most_panels)
+    known = sorted(map(int, points["phase"].unique()))
+    chosen = [known[k] for k in spaced(len(known), most_panels)]
     ended = points.groupby("phase")["trial"].count()
     titles = [f"phase {phase}: {so_many(ended[phase], 'trial')}" for phase in chosen]
     fig = make_subplots(1, len(chosen), shared_yaxes=True, horizontal_spacing=0.03, subplot_titles=titles)
@@ -130,9 +131,3 @@ def _ends(values: pd.Series) -> str:
     if scale.kind == "category":
         return f"{theme.text(scale.order[0])} to {theme.text(scale.order[-1])}"
     return f"{theme.setting(float(values.min()))} to {theme.setting(float(values.max()))}"
-
-
-def _spaced(phases: Sequence[int], most: int) -> list[int]:
-    """Choose the first, the last and some between, evenly."""
-    places = np.linspace(0, len(phases) - 1, min(most, len(phases))).round().astype(int)
-    return [int(phases[k]) for k in np.unique(places)]

@@ -5,6 +5,8 @@ from typing import Any, NamedTuple
 import numpy as np
 import pandas as pd
 
+from workbench.core.checks import is_number
+
 _DECADES = 1.3  # a factor of 20: t_max, searched from 2 to 100 on a log scale in the paper, must come out so
 _FEW = 10
 
@@ -30,9 +32,7 @@ def scale_of(values: pd.Series) -> Scale:
     known = values.dropna()
     if known.empty:
         return Scale("linear", [])
-    if known.map(
-        lambda value: isinstance(value, (bool, np.bool_)) or not isinstance(value, (int, float, np.number))
-    ).any():
+    if not known.map(is_number).all():
         return Scale("category", sorted({_word(value) for value in known}))
     numbers = np.unique(known.to_numpy(float))
     if numbers[0] > 0 and np.log10(numbers[-1] / numbers[0]) > _DECADES:
@@ -81,6 +81,6 @@ def ticks(values: pd.Series, scale: Scale) -> tuple[list[float], list[str]]:
 
 def _word(value: object) -> str:
     """Write a category; two numbers never read alike."""
-    if isinstance(value, (bool, np.bool_)) or not isinstance(value, (int, float, np.number)):
+    if not is_number(value):
         return str(value)
     return f"{value:g}" if float(f"{value:g}") == value else f"{value:.15g}"

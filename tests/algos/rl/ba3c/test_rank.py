@@ -200,6 +200,36 @@ def test_a_gpu_is_waited_for_between_new_weights_and_the_next_actions(how):
     assert set(after) == {"settle"}
 
 
+@pytest.mark.parametrize("n_servers", [1, 2])
+def test_a_rank_that_serves_acts_with_one_copy_of_the_weights_which_every_phase_begins_with_the_newest(n_servers):
+    """What predicts on a GPU keeps every network it has met."""
+    ranks, acted = ranks_of(cartpole(3, n_ranks=2, n_awaited=1, n_servers=n_servers)), []
+
+    def noting(rank):
+        predict = rank.learner.predict
+
+        def noted(obs, model):
+            acted.append((rank, model, flat(list(model.parameters()))))
+            return predict(obs, model)
+
+        rank.learner.predict = noted
+
+    for rank in ranks:
+        noting(rank)
+    networks = {}
+    for _ in range(2):
+        acted.clear()
+        newest = weights(ranks[0])
+        train(ranks)
+        for rank in ranks:
+            played = [(model, numbers) for whose, model, numbers in acted if whose is rank]
+            assert (played[0][1] == newest).all()
+            networks.setdefault(rank, []).extend(model for model, _ in played)
+    assert all(len(set(found)) == 1 for found in networks.values())
+    assert (ranks[0].model in networks[ranks[0]], ranks[1].model in networks[ranks[1]]) == (False, n_servers == 1)
+    close(ranks)
+
+
 # -- the straggler rule ---------------------------------------------------------------------------------------------
 
 

@@ -67,11 +67,43 @@ def test_threads_come_and_go_in_a_running_phase(monkeypatch):
     trial.close()
 
 
+def test_there_is_room_for_as_many_groups_as_the_walk_may_come_to():
+    trial = GA3C("CartPole-v1", n_agents=2, n_groups=1, n_trainers=9, adjust_every_s=60.0)({}, 0)
+    trial._open()
+    for _ in range(trial._adjuster._most - 1):
+        trial._open_group(trial._group_size)
+    assert len(trial._groups) == 9
+    for _ in range(2):
+        for group in trial._groups:
+            n = len(group.observe())
+            group.act(np.full((n, 2), 0.5), np.zeros(n), 0, trial._queues.exchange)
+    assert trial.steps == 2 * 9
+    trial.close()
+
+
 def test_it_cannot_be_combined_with_the_deterministic_mode():
     with pytest.raises(InvalidInput, match="nothing to adjust"):
         GA3C(lockstep=True, adjust_every_s=1.0)
     with pytest.raises(InvalidInput, match="adjust_every_s a number above 0, or None, got 0"):
         GA3C(adjust_every_s=0)
+
+
+def test_a_mix_is_judged_also_where_phases_are_shorter_than_the_time_between_changes():
+    phases = iter([[(7, 700)], [(6, 900), (12, 1500)], [(4, 500)]])  # seconds and experiences at each look
+    trial = GA3C("CartPole-v1", n_agents=4, adjust_every_s=10.0)({}, 0)
+    rates = []
+    trial._adjuster.tell, trial._change_to = rates.append, lambda mix: None
+
+    def run_workers(start, look, release):
+        for seconds, trained in next(phases):
+            reading = SimpleNamespace(seconds=seconds, sums={"trained": trained})
+            trial._meter = SimpleNamespace(reading=lambda of=reading: of)
+            look()
+
+    trial._run_workers = run_workers
+    for _ in range(3):
+        trial._run()
+    assert rates == [1600 / 13, 1100 / 10]
 
 
 def test_a_mix_is_judged_by_the_experiences_trained_on_since_it_began():

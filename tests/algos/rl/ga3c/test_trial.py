@@ -254,6 +254,12 @@ def test_settings_are_checked(setting, message):
         GA3C(**setting)
 
 
+def test_one_agent_is_enough_for_the_deterministic_mode_which_has_one_group():
+    trial = GA3C("CartPole-v1", Budget(updates=1), n_agents=1, lockstep=True, min_games=1)({}, 0)
+    assert trial.train_phase(silent)["games"] >= 1
+    trial.close()
+
+
 def test_numpys_numbers_are_played_by_and_saved(tmp_path):
     numbers = {"noop_max": np.int64(3), "max_episode_frames": np.int64(40), "fire_on_reset": np.bool_(True)}
     trial = GA3C("Pong", n_agents=1, n_groups=1, repeat_action_probability=np.float32(0.25), **numbers)({}, 0)

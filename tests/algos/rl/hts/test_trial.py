@@ -324,6 +324,15 @@ def test_metrics_of_a_phase():
     assert all(isinstance(v, int | float) for k, v in metrics.items() if k != "returns")
 
 
+@pytest.mark.parametrize("concurrent", [True, False])
+@pytest.mark.parametrize("phase", [Budget(episodes=5), Budget(frames=4)])
+def test_games_that_are_much_shorter_than_an_interval_are_not_taken_for_endless(phase, concurrent):
+    made = HTS("CartPole-v1", phase, n_agents=2, sync_interval=24, max_episode_frames=4, concurrent=concurrent)
+    trial = made({}, 0)
+    assert trial.train_phase(silent)["score"] == 4
+    trial.close()
+
+
 def test_executors_may_step_several_environments():
     trial = tiny(n_agents=5, n_executors=2)({}, 0)
     metrics = trial.train_phase(silent)

@@ -23,6 +23,7 @@ from workbench.algos.rl.ba3c.shards import Shard, cut, undone_if_cut_short
 from workbench.algos.rl.evaluate import BA3C_PROTOCOL
 from workbench.algos.rl.learner import Learner, Update
 from workbench.algos.rl.meter import Reading
+from workbench.algos.rl.model import ActorCritic
 from workbench.algos.rl.optim import SharedAdam
 from workbench.algos.rl.trial import Trial
 from workbench.core.seeds import derived
@@ -50,6 +51,7 @@ class BA3CTrial(Trial):
             self.seed = derived(seed, 4, rank)
             self._generators = [np.random.default_rng([self.seed, 1, 0])]
         self._steps = self._finished = 0  # of all ranks, as far as updates have told
+        self._copy: ActorCritic | None = None  # what acts in the place of weights that are served
         self.player = Player(settings, self.learner, self._segments, self._report_if_due)
         self._peers = Peers(rank, settings.n_ranks, settings.peer_timeout_s, settings.n_servers)
         self._evaluations = Evaluations(
@@ -124,6 +126,7 @@ class BA3CTrial(Trial):
         own["before"] = self._before
         agreed = self._peers.agree(own, state, self._report_if_due, reduces=not self.settings.has_server)
         self._steps, self._finished, self._before = agreed["steps"], agreed["episodes"], agreed["before"]
+        self._end.begin(*self._come_so_far())
         if own["updates"] != agreed["updates"]:  # built anew in mid-trial: it must not play the first games again
             super().close()
             self._generators = [np.random.default_rng([self.seed, 1, 0, agreed["updates"]])]
@@ -182,7 +185,9 @@ class BA3CTrial(Trial):
         peers, s, version = self._peers, self.settings, self.learner.updates
         server: ShardServer | None = None
         if self.rank < s.n_servers:
-            self.player.acting = copy.deepcopy(self.model)
+            self._copy = self._copy or copy.deepcopy(self.model)  # one for all phases: graphs on a GPU hold networks
+            self.learner.pull(self._copy)
+            self.player.acting = self._copy
         if self.rank == 0:
             server = ParameterServer(
                 peers.clients,

@@ -75,7 +75,7 @@ class GA3CSettings(RMSPropSettings):
         check(self, whole(1).or_none(), "training_queue")
         check(self, SHARE, "agents_ready")
         check(self, POSITIVE.or_none(), "adjust_every_s")
-        if self.n_groups > self.n_agents:
+        if self.n_groups > self.n_agents and not self.lockstep:
             raise InvalidInput(f"{self.n_groups} groups of agents need as many agents, got {self.n_agents}")
         if self.lockstep and self.adjust_every_s is not None:
             raise InvalidInput(

@@ -95,17 +95,19 @@ class GA3CTrial(Trial):
         self.mix = Mix(1, 1, 1) if s.lockstep else Mix(s.n_groups, s.n_predictors, s.n_trainers)
         self._waiting = s.training_queue or s.n_agents  # segments not in agents' hands
         self._group_size = -(-s.n_agents // self.mix.groups)  # of those that automatic adjustment adds
-        added = max(0, MOST - self.mix.groups) if s.adjust_every_s else 0
+        most_of_each = max(MOST, *self.mix)
+        added = most_of_each - self.mix.groups if s.adjust_every_s else 0
         most = s.n_agents + added * self._group_size
         super().__init__(s, seed, n_groups=self.mix.groups, most_agents=most, n_segments=most + self._waiting)
         self._queues = Queues(self._waiting)
         self._gathered: list[int] = []  # by the deterministic mode, as a trainer's segments and pool
         self._pool = Pool()
         self._players: list[Thread] = []
-        self._adjusted: Reading | None = None
+        self._adjusted: Reading | None = None  # when the mix changed in this phase
+        self._stretch = (0.0, 0.0)  # seconds since it changed, and experiences trained on, when the last phase ended
         self._adjuster: Adjuster | None = None
         if s.adjust_every_s is not None:
-            self._adjuster = Adjuster(self.mix, np.random.default_rng([seed, 3]), max(MOST, *self.mix))
+            self._adjuster = Adjuster(self.mix, np.random.default_rng([seed, 3]), most_of_each)
 
     def _open(self) -> None:
         self._queues, self._gathered, self._pool = Queues(self._waiting), [], Pool()
@@ -128,7 +130,10 @@ class GA3CTrial(Trial):
             self._run_in_turn()
             return
         mix, self.mix, self._players, self._adjusted = self.mix, Mix(0, 0, 0), [], None
-        self._run_workers(lambda: self._change_to(mix), look=self._adjust, release=self._release)
+        try:
+            self._run_workers(lambda: self._change_to(mix), look=self._adjust, release=self._release)
+        finally:
+            self._stretch = self._since_adjusted(self._meter.reading())
 
     def _change_to(self, mix: Mix) -> None:
         """Start the threads that are missing from `mix`, and let go of those that are too many."""
@@ -171,11 +176,17 @@ class GA3CTrial(Trial):
         if self._adjuster is None or every is None:
             return
         reading = self._meter.reading()
-        seconds = reading.seconds - (self._adjusted.seconds if self._adjusted else 0.0)
+        seconds, trained = self._since_adjusted(reading)
         if seconds >= every:
-            trained = reading.sums["trained"] - (self._adjusted.sums["trained"] if self._adjusted else 0.0)
             self._adjusted = reading
             self._change_to(self._adjuster.tell(trained / seconds))
+
+    def _since_adjusted(self, reading: Reading) -> tuple[float, float]:
+        """Give the seconds since the mix changed, of this phase and those before, and the experiences trained on."""
+        if self._adjusted is not None:
+            return reading.seconds - self._adjusted.seconds, reading.sums["trained"] - self._adjusted.sums["trained"]
+        seconds, trained = self._stretch
+        return seconds + reading.seconds, trained + reading.sums["trained"]
 
     def _play(self, number: int) -> None:
         """Agents: observe, ask for a policy, act, hand in what is finished."""
@@ -218,7 +229,9 @@ class GA3CTrial(Trial):
         copies into `pool` and frees. So a batch may be larger than all the segments there are.
         """
         gathered.append(segment)
-        enough = len(pool) + int(self._segments.lengths[gathered].sum()) >= self.settings.min_training_batch
+        missing = self.settings.min_training_batch - len(pool)
+        enough = len(gathered) * self._segments.t_max >= missing  # else they need not be counted
+        enough = enough and int(self._segments.lengths[gathered].sum()) >= missing
         if enough or len(gathered) >= max(1, self._waiting // max(1, self.mix.trainers)):
             pool.add(self._segments.rollout(gathered, self.settings.gamma))
             self._queues.add_free(gathered)

@@ -60,6 +60,8 @@ class HTSTrial(Trial):
     def __init__(self, settings: HTSSettings, seed: int) -> None:
         s = settings
         super().__init__(s, seed, n_groups=s.n_executors or s.n_agents, n_segments=0)  # it has storages instead
+        interval = s.sync_interval * s.n_agents * self.game.frames_per_step
+        self._end.longest_wait += interval  # games are counted at its end, and frames at once
         self._shuffle = np.random.default_rng([seed, 3])  # of PPO's minibatches
         self._generators.append(self._shuffle)  # after the executors': it is saved with them
         self._recording, self._learning = (Storage(self.game, s.sync_interval, s.n_agents) for _ in range(2))
