@@ -50,7 +50,7 @@ class OnDevice:
 
     seconds: float
     device: str = "auto"
-    agents: tuple[int, ...] = (128, 192)
+    agents: tuple[int, ...] = (128, 256)
     batches: tuple[int, ...] = (160, 640)
     threads: tuple[int, ...] = (1, 2)
     trials: tuple[int, ...] = (1, 2, 4)
