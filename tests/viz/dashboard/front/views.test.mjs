@@ -118,6 +118,28 @@ test("a bar stands on the node where its slot was then", () => {
   assert.ok(new Set(at.values()).size === 3);
 });
 
+test("a picture of many slots has those that are out of sight, too", () => {
+  const n = 60;
+  const spans = table(...Array.from({ length: n }, (_, k) => [k, k, k, 0, 0, 10, 0]));
+  const store = storeOf({ slots: Array.from({ length: n }, (_, k) => [k, `n${k}`, 0, null]) }, [spans, table()]);
+  const bars = (calls) => calls.filter(([name, , , wide, tall]) => name === "fillRect" && wide > 100 && tall === 19).length / 2; // each on its slot's life
+  const { canvas, calls } = makeCanvas();
+  Object.assign(canvas, { isConnected: true, parentElement: { clientWidth: 640, scrollTop: 0, clientHeight: 150 } });
+  const seen = scene(store);
+  front.drawGantt(canvas, seen);
+  assert.ok(bars(calls) < n / 2);
+  const sheet = makeCanvas();
+  sheet.canvas.parentElement = null;
+  globalThis.document = { createElement: () => sheet.canvas };
+  try {
+    assert.equal(front.sheetOf(canvas, front.drawGantt, seen), sheet.canvas);
+  } finally {
+    delete globalThis.document;
+  }
+  assert.equal(bars(sheet.calls), n);
+  assert.equal(sheet.canvas.getContext("2d").globalCompositeOperation, "destination-over"); // then the ground, under all
+});
+
 test("no phase is darker than an earlier one, also beyond those that were meant", () => {
   const spans = table(...[0, 1, 2].map((phase) => [phase, 0, 7, phase, 4 * phase, 4 * phase + 4, 0]));
   const store = storeOf({ slots: [[0, "a", 0, null]], at_s: 12 }, [spans, table()]);
