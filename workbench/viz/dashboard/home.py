@@ -138,12 +138,16 @@ class _Followed:
         self._driven = False
 
     def read(self) -> None:
+        was_driven = self._is_driven()  # before: who leaves has a last word
         events, self._seen = self._study.events_since(self._seen)
         for event in events:
             self._ledger.see(event)
             if event.kind is Kind.INTERVENTION:
                 self._asked.append(intervention_row(event))
-        self._driven = self._ledger.study == "running" and driver_of(self._db, self._study.name) is not None
+        self._driven = was_driven or self._is_driven()
+
+    def _is_driven(self) -> bool:
+        return self._ledger.study == "running" and driver_of(self._db, self._study.name) is not None
 
     def row(self) -> dict[str, Any]:
         ledger, spec = self._ledger, self._study.spec
