@@ -192,6 +192,20 @@ test("a kernel that says nothing is told to be silent, until it speaks again", (
   assert.equal(store.silent, false); // nothing more is to come
 });
 
+test("of an ended study a kernel is told to be silent that does not hear what is asked", (t) => {
+  const { model, store, later } = opened(t);
+  model.tell(message("snapshot", 7, { state: "ended" }), NOTHING);
+  store.wish("note", { trial: 3, words: "diverges" });
+  model.tell({ type: "asked", request: "r1", action: "note", trial: 3 });
+  later(6000);
+  assert.equal(store.silent, false); // it has heard, and has no more to say
+  store.wish("tag", { trial: 3, words: "good" });
+  later(6000);
+  assert.equal(store.silent, true);
+  model.tell({ type: "asked", request: "r2", action: "tag", trial: 3 });
+  assert.equal(store.silent, false);
+});
+
 test("a kernel that looks rarely may be silent for longer", (t) => {
   const { model, store, later } = opened(t);
   model.state._every = 8;
