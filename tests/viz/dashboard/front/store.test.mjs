@@ -246,3 +246,15 @@ test("thinning halves a curve and keeps its extremes and the ends of its phases"
   assert.deepEqual(kept.x, [...kept.x].sort((a, b) => a - b));
   kept.x.forEach((at, k) => assert.equal(kept.y[k], y[at]));
 });
+
+test("a curve of more phases than there is room for keeps their ends, and is not thinned at every point", (t) => {
+  const { model, store } = opened(t);
+  model.tell(message("snapshot", 1, { trials: Array.from({ length: 2000 }, (_, k) => trial(k)) }), NOTHING); // 64 points each
+  let [known, thinned] = [null, 0];
+  for (let phase = 0; phase < 400; phase++) {
+    model.tell(message("delta", 2 + phase), [table(), table([5, phase + 0.5, 0, 0, NaN], [5, phase + 1, 1, 1, NaN])]);
+    if (store.curves.get(5) !== known) [known, thinned] = [store.curves.get(5), thinned + 1];
+  }
+  assert.equal(known.end.filter(Boolean).length, 400);
+  assert.ok(thinned < 20, `${thinned} times`);
+});

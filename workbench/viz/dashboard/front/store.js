@@ -174,7 +174,9 @@ function apply(store, content, buffers) {
     curve.y.push(points[k + 2]);
     curve.end.push(points[k + 3] > 0);
     curve.frames.push(points[k + 4]);
-    if (curve.x.length > most) store.curves.set(trial, thinned(curve));
+    if (curve.x.length <= Math.max(most, curve.full ?? 0)) continue;
+    const kept = thinned(curve);
+    store.curves.set(trial, { ...kept, full: 2 * kept.x.length }); // the ends of many phases are more, and stay
   }
 }
 
