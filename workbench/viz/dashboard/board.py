@@ -185,9 +185,11 @@ class Board:
             "frames_per_s": round(self.rates.frames_per_s, 1) if running else 0.0,
         }
 
-    def bars(self, most: int) -> tuple[pd.DataFrame, pd.DataFrame]:
-        """Give the latest spans, at most so many, and all slots, as in `workbench.knowledge.Frames`."""
-        return pd.DataFrame(self._reader.spans[-most:], columns=SPANS), pd.DataFrame(self._reader.slots, columns=SLOTS)
+    def bars(self, most: int) -> tuple[pd.DataFrame, pd.DataFrame, int]:
+        """Give the latest spans, at most so many, all slots, as `Frames` has them, and how many spans are left out."""
+        spans, slots = self._reader.spans, self._reader.slots
+        latest = pd.DataFrame(spans[-most:], columns=SPANS)
+        return latest, pd.DataFrame(slots, columns=SLOTS), len(spans) - len(latest)
 
     def snapshot(self) -> Message:
         """Give everything a new viewer needs."""
