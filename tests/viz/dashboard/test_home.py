@@ -119,6 +119,26 @@ def test_a_study_begun_under_a_name_that_was_deleted_is_another(page, db):
     log.close()
 
 
+def test_a_knowledge_base_that_was_deleted_and_made_anew_is_another(page, db):
+    write(db, "old").close()
+    page.refresh()
+    _delete_file(db)
+    page.refresh()
+    write(db, "new").close()
+    page.refresh()
+    _delete_file(db)
+    write(db, "newer").close()  # between two looks
+    page.refresh()
+    told = [[study["name"] for study in message["studies"]] for message in page.said if message["type"] == "snapshot"]
+    assert told == [[], ["old"], [], ["new"], ["newer"]]
+    assert page.error == ""
+
+
+def _delete_file(db):
+    for file in db.parent.glob(f"{db.name}*"):  # and what SQLite keeps beside it
+        file.unlink()
+
+
 def test_home_is_the_package_s_own_word(db):
     page = home(db)
     assert isinstance(page, Home)
