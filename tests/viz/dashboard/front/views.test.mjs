@@ -185,6 +185,30 @@ test("a score that is no number takes no axis from the others", () => {
   assert.deepEqual(front.phaseBands([...store.curves.values()].map((curve) => ({ xs: curve.x, curve }))).map(({ n }) => n), [2]);
 });
 
+test("a file of curves goes on behind a score that is no number", () => {
+  const points = table([5, 0, NaN, 0, NaN], [5, 30, 1, 0, NaN], [5, 60, NaN, 1, NaN], [5, 90, 2, 1, NaN]);
+  const seen = scene(storeOf({ trials: [trial(5)] }, [table(), points]), { selected: [5] });
+  globalThis.document = { createElement: () => ({ getContext: () => ({ measureText: (words) => ({ width: 6 * words.length }) }) }) };
+  try {
+    const file = front.svgOf(makeCanvas().canvas, front.drawCurves, seen);
+    assert.ok(file.includes("<path") && !file.includes("NaN"));
+  } finally {
+    delete globalThis.document;
+  }
+});
+
+test("a curve in the table goes on behind a score that is no number", () => {
+  const store = storeOf({ trials: [trial(5)] }, [table(), table([5, 0, 1, 0, NaN], [5, 30, NaN, 1, NaN], [5, 60, 2, 1, NaN])]);
+  const told = [];
+  globalThis.document = { createElementNS: () => ({ setAttribute: (...given) => told.push(given), append() {} }) };
+  try {
+    front.sparkline({ dataset: {}, replaceChildren() {}, append() {} }, store, store.trials.get(5));
+  } finally {
+    delete globalThis.document;
+  }
+  assert.match(told.find(([name]) => name === "points")[1], /^[\d.]+,[\d.]+ [\d.]+,[\d.]+$/);
+});
+
 test("a curve of one point is a dot", () => {
   const { canvas, calls } = makeCanvas();
   front.drawCurves(canvas, scene(storeOf({ trials: [trial(5)] }, [table(), table([5, 60, 10, 0, NaN])])));
