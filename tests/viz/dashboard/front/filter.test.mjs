@@ -43,6 +43,16 @@ test("words, numbers, ranges, states and their opposites", () => {
   assert.deepEqual(left("top:2"), [0, 2]);
 });
 
+test("a word after = is meant in full, one after : may be how a value begins", () => {
+  const { store, left } = opened();
+  store.meta.hyperparameters = ["study"]; // in a comparison
+  ["pong", "pong-longer", "Pong", "breakout"].forEach((study, k) => store.trials.set(k, { ...store.trials.get(k), config: { study } }));
+  assert.deepEqual(left("study:pong"), [0, 2, 1]);
+  assert.deepEqual(left("study=pong"), [0, 2]);
+  assert.deepEqual(left("study=pong-longer,breakout"), [1, 3]);
+  assert.deepEqual(left("-study=pong"), [1, 3]);
+});
+
 test("what a trial does not have is no number", () => {
   const { store, left } = opened();
   store.trials.set(3, { ...store.trials.get(3), config: { net: "large" } });
