@@ -112,6 +112,12 @@ test("a stretch of time that is not understood zooms nothing", () => {
   assert.deepEqual([zoomed("time:2..5"), zoomed("time:2..x"), zoomed("lr>1")], [[2, 5], [0, 10], [0, 10]]);
 });
 
+test("an instant, or a time that has not come, leaves the chart all of its time", () => {
+  const { model, own } = opened();
+  const zoomed = (query) => (model.set("filter", query), front.stretchOf(own, 10));
+  assert.deepEqual([zoomed("time:5"), zoomed("time:20..30"), zoomed("time:8.."), zoomed("time:..4")], [[0, 10], [0, 10], [8, 10], [0, 4]]);
+});
+
 test("what is visible is told in the table's order, and nothing of everything", () => {
   const { model, own, left } = opened();
   left("");
