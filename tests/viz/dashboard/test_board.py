@@ -232,6 +232,31 @@ def test_a_paused_study_has_neither_throughput_nor_time_left():
     assert board.rates.frames_per_s == 0.0
 
 
+def test_a_trial_that_a_person_set_aside_has_no_throughput():
+    board = _board()
+    board.take(_news([
+        *in_order(),
+        _answered(21.0, 3, "pause", accepted=True),
+        Event(Kind.PHASE_ENDED, 22.0, 3, 0, 1, {"score": 1.0}),
+        Event(Kind.DECISION, 22.0, 3, 0, data={"verdict": "continue", "mode": "collecting"}),
+        Event(Kind.SLOT_JOINED, 23.0, slot=3, data={"node": "m"}),
+    ]))  # fmt: skip
+    told = board.state()
+    assert (told["state"], told["busy"][0], told["frames_per_s"]) == ("running", 0, 0.0)
+
+
+def test_what_waits_for_a_slot_after_a_resumption_has_no_throughput():
+    board = _board()
+    board.take(_news([*in_order(), Event(Kind.STUDY_INTERRUPTED, 21.0)]))
+    board.take(_news([Event(Kind.STUDY_RESUMED, 21.0), Event(Kind.SLOT_JOINED, 22.0, slot=0, data={"node": "m"})]))
+    told = board.state()
+    assert (told["state"], told["busy"], told["frames_per_s"]) == ("running", [0, 1], 0.0)
+    board.take(_news([Event(Kind.PHASE_STARTED, 23.0, 3, 0, 0)]))
+    for at, frames in ((24.0, 10.0), (25.0, 310.0)):
+        board.take(_news([Event(Kind.PROGRESS, at, 3, 0, data={"metrics": {"frames": frames}})]))
+    assert board.state()["frames_per_s"] == 300.0
+
+
 def test_a_study_whose_driver_died_is_not_running():
     board = _board()
     board.take(_news(in_order()))

@@ -101,6 +101,16 @@ def test_a_stored_page_puts_hyperparameters_under_their_names_though_some_trials
     ]
 
 
+def test_a_stored_page_says_how_many_bars_it_leaves_out(monkeypatch):
+    board = Board("study", Size(4, 2, 2))
+    board.take(News([event for event in in_order() if event.kind is not Kind.PROGRESS]))
+    assert "earliest" not in static_html(board)
+    monkeypatch.setattr("workbench.viz.dashboard.static._MOST_BARS", 4)
+    html = static_html(board)
+    assert html.count("<rect ") == 4
+    assert f"without the {len(board.frames().spans) - 4} earliest bars" in html
+
+
 def test_phases_are_told_apart_by_lightness_alone():
     for dark in (False, True):
         greys = [int(color[1:3], 16) for color in theme.phase_greys(5, dark=dark)]

@@ -11,7 +11,7 @@ from workbench.analysis.forests import forests_apart
 from workbench.core.errors import DatabaseError, StudyError
 from workbench.core.protocols import Event, Kind
 from workbench.core.size import Size
-from workbench.knowledge import Controls, Inbox, StudyLog
+from workbench.knowledge import Controls, Inbox, RecordedStudy, StudyLog
 from workbench.viz.dashboard import Dashboard
 from workbench.viz.dashboard.estimator import Estimator
 from workbench.viz.dashboard.feed import Feed
@@ -194,6 +194,26 @@ def test_a_dead_driver_is_seen(board, log):
     log.close()  # as the operating system does when it dies
     board.refresh()
     assert board.said[-1]["state"] == "abandoned"
+
+
+def test_a_driver_that_ends_between_two_glances_of_a_look_is_not_taken_for_dead(board, log, monkeypatch):
+    log.append(in_order())
+    board.refresh()
+    real = RecordedStudy.events_since
+
+    def ends(study, seq):
+        read = real(study, seq)
+        log.append([Event(Kind.STUDY_ENDED, 20.0)])
+        log.close()
+        return read
+
+    with monkeypatch.context() as patch:
+        patch.setattr(RecordedStudy, "events_since", ends)
+        board.refresh()
+    assert board.still().text.endswith(": running")
+    board.refresh()
+    assert board.said[-1]["state"] == "ended"
+    assert not any(message.get("state") == "abandoned" for message in board.said)
 
 
 def test_trouble_is_told_and_outlived(board, log, monkeypatch):

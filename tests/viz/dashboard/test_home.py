@@ -5,7 +5,7 @@ import pytest
 from tests.viz.dashboard.conftest import SPEC, Telling, in_order
 from workbench import home
 from workbench.core.protocols import Event, Kind
-from workbench.knowledge import Controls, StudyLog, delete
+from workbench.knowledge import Controls, RecordedStudy, StudyLog, delete
 from workbench.viz.dashboard import Comparison, Dashboard, Home
 
 FOREVER = 3600.0
@@ -56,6 +56,24 @@ def test_studies_are_told_with_progress_and_best_score_and_only_when_something_i
     assert page.said[-1]["studies"][0]["state"] == "abandoned"
 
 
+def test_a_driver_that_ends_while_its_study_is_read_is_not_taken_for_dead(page, db, monkeypatch):
+    running = write(db, "running")
+    page.refresh()
+    real = RecordedStudy.events_since
+
+    def ends(study, seq):
+        read = real(study, seq)
+        running.append([Event(Kind.STUDY_ENDED, 20.0)])
+        running.close()
+        return read
+
+    with monkeypatch.context() as patch:
+        patch.setattr(RecordedStudy, "events_since", ends)
+        page.refresh()
+    page.refresh()
+    assert [m["studies"][0]["state"] for m in page.said if m.get("studies")] == ["running", "ended"]
+
+
 def test_a_simulated_study_is_marked(page, db):
     StudyLog(db, "played", {**SPEC, "simulated": True}).close()
     page.refresh()
@@ -99,6 +117,26 @@ def test_a_study_begun_under_a_name_that_was_deleted_is_another(page, db):
     page.board.refresh()
     assert "was deleted" in page.board.error
     log.close()
+
+
+def test_a_knowledge_base_that_was_deleted_and_made_anew_is_another(page, db):
+    write(db, "old").close()
+    page.refresh()
+    _delete_file(db)
+    page.refresh()
+    write(db, "new").close()
+    page.refresh()
+    _delete_file(db)
+    write(db, "newer").close()  # between two looks
+    page.refresh()
+    told = [[study["name"] for study in message["studies"]] for message in page.said if message["type"] == "snapshot"]
+    assert told == [[], ["old"], [], ["new"], ["newer"]]
+    assert page.error == ""
+
+
+def _delete_file(db):
+    for file in db.parent.glob(f"{db.name}*"):  # and what SQLite keeps beside it
+        file.unlink()
 
 
 def test_home_is_the_package_s_own_word(db):

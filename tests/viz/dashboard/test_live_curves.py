@@ -128,6 +128,22 @@ def test_thinned_snapshots_keep_extremes_and_phase_ends():
     assert rows[rows[:, 3] == 1, 1].tolist() == [1000.0]
 
 
+def test_thinned_curves_keep_every_end_of_a_phase_however_many_there_are(monkeypatch):
+    curves, thinned = LiveCurves(most=20), []
+    real = curves._thinned
+    monkeypatch.setattr(curves, "_thinned", lambda *given: thinned.append(1) or real(*given))
+    n = 600
+    for phase in range(n):
+        curves.start(0, phase, float(phase))
+        curves.end(0, phase, phase + 1.0, 1.0)
+        take(curves, (0, phase, phase + 0.25, 0.0), (0, phase, phase + 0.5, 0.0))
+        curves.changes()
+    rows = curves.all()
+    assert rows[rows[:, 3] == 1, 1].tolist() == [*range(1, n + 1)]  # a page counts phases by them
+    assert len(rows) < n + 40
+    assert len(thinned) < 20  # not at every look, though they alone are more than there is to be
+
+
 def test_what_is_kept_stays_bounded_and_no_extreme_is_lost():
     rng = np.random.default_rng(0)
     curves = LiveCurves(most=100)

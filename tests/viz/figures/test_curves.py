@@ -54,6 +54,15 @@ def test_coloured_by_a_hyperparameter_on_a_log_scale(frames, curves):
     assert fig.layout.xaxis.title.text == "frames &lt;i&gt;"
 
 
+def test_hours_of_training_are_told_in_hours(frames, curves):
+    fig = learning_curves(curves.assign(x=curves["x"] * 1800), frames.trials)
+    assert fig.layout.xaxis.title.text == "training time [h]"
+    ends = next(trace for trace in fig.data if trace.customdata is not None)
+    finished = next(trace for trace in fig.data if trace.name == "finished")
+    assert max(ends.x) == np.nanmax(finished.x) == 10.0
+    assert learning_curves(curves, frames.trials).layout.xaxis.title.text == "training time [s]"
+
+
 def test_trials_to_which_a_hyperparameter_does_not_apply_are_drawn_too(frames, curves):
     trials = frames.trials.assign(lr=frames.trials["lr"].where(frames.trials["trial"] != 0))
     lines = [trace for trace in learning_curves(curves, trials, color="lr").data if trace.mode == "lines"]

@@ -8,6 +8,7 @@ import numpy.typing as npt
 import pandas as pd
 
 from workbench.core.garbage import uncollected
+from workbench.core.ledger import Ledger, TrialState
 from workbench.core.protocols import Event, Explain, Kind
 from workbench.core.showing import reason_text
 from workbench.core.size import Size
@@ -102,7 +103,7 @@ class Board:
         self.importance: list[dict[str, Any]] = []
         self._stale = True
         self._waiting: list[npt.NDArray[Any]] = []  # points, while more of them are to come
-        self._unplaced: list[tuple[Event, bool]] = []  # for curves and rates, and whether the study was paused
+        self._unplaced: list[tuple[Event, bool]] = []  # for curves and rates, and whether its trial leaves its slot
         self._sent: dict[str, Any] = {}  # the small things, as viewers know them
 
     def take(self, news: News) -> None:
@@ -184,9 +185,11 @@ class Board:
             "frames_per_s": round(self.rates.frames_per_s, 1) if running else 0.0,
         }
 
-    def bars(self, most: int) -> tuple[pd.DataFrame, pd.DataFrame]:
-        """Give the latest spans, at most so many, and all slots, as in `workbench.knowledge.Frames`."""
-        return pd.DataFrame(self._reader.spans[-most:], columns=SPANS), pd.DataFrame(self._reader.slots, columns=SLOTS)
+    def bars(self, most: int) -> tuple[pd.DataFrame, pd.DataFrame, int]:
+        """Give the latest spans, at most so many, all slots, as `Frames` has them, and how many spans are left out."""
+        spans, slots = self._reader.spans, self._reader.slots
+        latest = pd.DataFrame(spans[-most:], columns=SPANS)
+        return latest, pd.DataFrame(slots, columns=SLOTS), len(spans) - len(latest)
 
     def snapshot(self) -> Message:
         """Give everything a new viewer needs."""
@@ -254,10 +257,12 @@ class Board:
                 self._names |= dict.fromkeys(name for name in event.data["config"] if name != CONFIG_ID)
             else:
                 self._phases_seen = max(self._phases_seen, 1 + (event.phase or 0))
-                self._unplaced.append((event, self.ledger.paused))
+                self._unplaced.append((event, _leaves(event, self.ledger)))
+        elif event.kind is Kind.STUDY_RESUMED:
+            self._unplaced.append((event, True))
 
     def _place(self) -> None:
-        for event, paused in self._unplaced:
+        for event, leaves in self._unplaced:
             kind, trial, phase = event.kind, event.trial or 0, event.phase or 0
             if kind is Kind.PHASE_STARTED:
                 self._curves.start(trial, phase, event.at)
@@ -265,10 +270,9 @@ class Board:
             elif kind is Kind.PHASE_ENDED:
                 frames = float(event.data.get("metrics", {}).get("frames", math.nan))
                 self._curves.end(trial, phase, event.at, float(event.data["score"]), frames)
-            elif kind is Kind.DECISION:
-                if event.data.get("verdict") != "continue" or paused:
-                    self.rates.drop(trial, event.at)
-            elif kind in _OFF_SLOT:
+            elif kind is Kind.STUDY_RESUMED:  # what an earlier driver left under way waits for a slot
+                self.rates.drop_all(event.at)
+            elif leaves:
                 self.rates.drop(trial, event.at)
         self._unplaced.clear()
 
@@ -296,3 +300,10 @@ class Board:
             "rates": NAMES,
         }
         return self._meta
+
+
+def _leaves(event: Event, ledger: Ledger) -> bool:
+    """Tell whether a trial leaves its slot with the last event taken in; set aside, it does though it was let go on."""
+    if event.kind is not Kind.DECISION or event.trial is None:
+        return event.kind in _OFF_SLOT
+    return ledger.paused or ledger.state(event.trial) is not TrialState.RUNNING

@@ -50,7 +50,7 @@ class Comparison(Explored):
     ----------
     selected, filter, visible
         As of `Dashboard`, over all the studies' trials: trial 12 of the third study has the number 200012, and
-        ``study:monday`` leaves one study's.
+        ``study=monday`` leaves one study's.
 
     Raises
     ------

@@ -59,6 +59,7 @@ class Feed:
         self._lock = lock_path(Path(db), name)  # it is looked at twice a second: finding its name takes longer
         self._events = 0
         self._metrics = 0
+        self._was_driven = False  # before the last events were read
 
     @property
     def spec(self) -> dict[str, Any]:
@@ -72,8 +73,8 @@ class Feed:
 
     @property
     def driven(self) -> bool:
-        """Whether somebody drives the study."""
-        return holder_of(self._lock) is not None
+        """Whether somebody drives the study, or did just before `news` read it: who leaves has a last word."""
+        return self._was_driven or holder_of(self._lock) is not None
 
     def news(self) -> News:
         """Read what has been logged since the last call: all events, and of the points no more than a glance takes.
@@ -81,6 +82,7 @@ class Feed:
         Metrics are read first, so that the events that explain them are never missing. A call that fails has read
         nothing: the next one gives all of it.
         """
+        self._was_driven = holder_of(self._lock) is not None
         points, metrics, more = self._study.points(READ, self._metrics, _AT_ONCE)
         events, self._events = self._study.events_since(self._events)
         self._metrics = metrics

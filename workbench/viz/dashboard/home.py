@@ -59,6 +59,7 @@ class Home(Live):
     def __init__(self, db: str | Path = DEFAULT_DB, *, refresh_s: float = 2.0) -> None:
         self._db = Path(db)
         self._kb: KnowledgeBase | None = None
+        self._file: tuple[int, int] | None = None  # which one it reads
         self._studies: dict[str, _Followed] = {}
         self._sent: list[dict[str, Any]] | None = None
         self._problem = ""  # why what is selected cannot be opened
@@ -69,14 +70,22 @@ class Home(Live):
     # -- what it shows -------------------------------------------------------------------------------------------
 
     def _take(self) -> None:
-        if self._kb is None and self._db.exists():
-            self._kb = KnowledgeBase(self._db)
+        self._open()
         if self._kb is not None:
             self._studies = {name: self._followed(name, self._kb) for name in self._kb}
         if (rows := self._rows()) != self._sent:
             self._sent, self._asked = rows, True
         if self._problem:
             raise StudyError(self._problem)
+
+    def _open(self) -> None:
+        """Open the knowledge base once it is there, and anew where its file was deleted and another took its place."""
+        file = _file_at(self._db)
+        if self._kb is not None and file != self._file:
+            self._kb.close()
+            self._kb, self._studies = None, {}
+        if self._kb is None and file is not None:
+            self._kb, self._file = KnowledgeBase(self._db), file
 
     def _followed(self, name: str, kb: KnowledgeBase) -> "_Followed":
         """Read what is new of a study; all of one that was begun under a name that had been deleted."""
@@ -128,6 +137,15 @@ class Home(Live):
             self._kb.close()
 
 
+def _file_at(path: Path) -> tuple[int, int] | None:
+    """Tell files apart that have one name after another; ``None``: there is none."""
+    try:
+        found = path.stat()
+    except FileNotFoundError:
+        return None
+    return found.st_dev, found.st_ino
+
+
 class _Followed:
     """What is told of one study: a fold of its events, without points."""
 
@@ -138,12 +156,16 @@ class _Followed:
         self._driven = False
 
     def read(self) -> None:
+        was_driven = self._is_driven()  # before: who leaves has a last word
         events, self._seen = self._study.events_since(self._seen)
         for event in events:
             self._ledger.see(event)
             if event.kind is Kind.INTERVENTION:
                 self._asked.append(intervention_row(event))
-        self._driven = self._ledger.study == "running" and driver_of(self._db, self._study.name) is not None
+        self._driven = was_driven or self._is_driven()
+
+    def _is_driven(self) -> bool:
+        return self._ledger.study == "running" and driver_of(self._db, self._study.name) is not None
 
     def row(self) -> dict[str, Any]:
         ledger, spec = self._ledger, self._study.spec

@@ -67,12 +67,13 @@ class LiveCurves:
     Parameters
     ----------
     most : int
-        About the points to keep, thinned so that extremes and phase ends stay, but never below 8 a trial. Four times as
-        many may gather before they are thinned.
+        About the points to keep beside the ends of phases, thinned so that extremes stay, but never below 8 a trial.
+        Four times as many may gather before they are thinned.
     """
 
     def __init__(self, most: int = 60_000) -> None:
         self._most = most
+        self._full = 4 * most  # rows that every viewer knows and that are thinned
         self._rows = np.empty((0, 6), np.float32)
         self._n = 0  # rows in use
         self._sent = 0  # of these, known to every viewer
@@ -123,10 +124,11 @@ class LiveCurves:
             self._attempts, self._order = list(self._under_way.values()), None
         if self._n - self._sent > 4 * self._most:
             self._keep([self._rows[: self._sent], self._thinned(self._rows[self._sent : self._n])])
-        if self._sent > 4 * self._most:
+        if self._sent > self._full:
             rest = self._rows[self._sent : self._n].copy()
             old = self._thinned(self._rows[: self._sent])
             self._sent = len(old)
+            self._full = max(4 * self._most, 2 * self._sent)  # of many phases the ends alone are more, and stay
             self._keep([old, rest])
 
     def changes(self) -> tuple[list[int], Table]:
@@ -195,13 +197,11 @@ class LiveCurves:
         self._n = len(self._rows)
 
     def _thinned(self, rows: Table, most: int | None = None) -> Table:
-        """Sort rows by trial and thin each one's, keeping its phase ends while they are no more than its share."""
+        """Sort rows by trial and thin each one's, keeping its phase ends: a page counts the phases by them."""
         rows = rows[np.argsort(rows[:, _TRIAL], kind="stable")]
         trials, of, count = np.unique(rows[:, _TRIAL], return_inverse=True, return_counts=True)
         share = max(_FEWEST, (self._most if most is None else most) // max(1, len(trials)))
-        ends = rows[:, _END] > 0
-        few = np.bincount(of, ends, len(trials)) <= share / 2
-        chosen = (ends & few[of]) | (count <= share)[of]
+        chosen = (rows[:, _END] > 0) | (count <= share)[of]
         chosen[thin_curves(of, rows[:, _X], rows[:, _SCORE], max(4, share // 2))] = True
         return rows[chosen]
 

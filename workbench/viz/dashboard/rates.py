@@ -49,6 +49,11 @@ class Rates:
             self._on.remove(trial)
             self._left.append((trial, at_s))
 
+    def drop_all(self, at_s: float) -> None:
+        """No trial is on a slot any more: their driver has gone."""
+        for trial in sorted(self._on):
+            self.drop(trial, at_s)
+
     def take(self, points: npt.NDArray[Any], until_s: float) -> None:
         """Take in metrics, of type `POINT`, after the events read with them; the clock stands at `until_s`."""
         most = max(self._joined, default=-1) + 1

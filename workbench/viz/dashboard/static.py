@@ -20,6 +20,7 @@ _BEST = 10  # trials in the table
 def static_html(board: Board) -> str:
     """Draw a board as it stands: a line of numbers, the Gantt chart, and the trials that began each phase."""
     now = board.state()
+    spans, slots, earlier = board.bars(_MOST_BARS)
     best, share = now["best"], now["occupancy"]
     numbers = [
         escape(now["state"]),
@@ -33,7 +34,7 @@ def static_html(board: Board) -> str:
     return (
         "<div style='font-size:13px'>"
         f"<strong>{escape(board.title)}</strong>: {' · '.join(part for part in numbers if part)}"
-        f"{gantt_svg(*board.bars(_MOST_BARS), now['at_s'])}{_survival_table(now['survival'])}"
+        f"{gantt_svg(spans, slots, now['at_s'])}{_left_out(earlier)}{_survival_table(now['survival'])}"
         f"{_best_table(board.rows.best(_BEST), now['state'])}</div>"
     )
 
@@ -70,6 +71,11 @@ def gantt_svg(spans: pd.DataFrame, slots: pd.DataFrame, until_s: float) -> str:
         f'font-family="sans-serif" fill="{theme.INK}">{"".join(labels)}{"".join(bars)}'
         f'<text x="{_LABELS}" y="{height - 4}">0</text>{axis}</svg>'
     )
+
+
+def _left_out(earlier: int) -> str:
+    """Say that there were bars where none are drawn: nothing else tells them from idle slots."""
+    return f"<p>Slots over time without the {so_many(earlier, 'earliest bar')}.</p>" if earlier else ""
 
 
 def _bars(spans: pd.DataFrame, rows: pd.DataFrame, until_s: float) -> "zip[tuple[float, float, float, int, int, str]]":

@@ -20,7 +20,7 @@ def learning_curves(
     hyperparameters: Sequence[str] = (),
     decisions: pd.DataFrame | None = None,
     color: str = "state",
-    x_title: str = "training time [s]",
+    x_title: str | None = None,
 ) -> go.Figure:
     """Draw the learning curve of every trial.
 
@@ -36,14 +36,18 @@ def learning_curves(
         As in `workbench.knowledge.Frames`: tells why each trial was stopped.
     color : str
         "state", or the name of a hyperparameter.
-    x_title : str
-        Title of the horizontal axis, with its unit.
+    x_title : str, optional
+        Title of the horizontal axis, with its unit; without, x is training time in seconds, and drawn in a unit that
+        fits its length.
 
     Returns
     -------
     Figure
         One joined line a state or colour (a hundred traces would stall a browser), and one trace of phase ends.
     """
+    if x_title is None:
+        unit = theme.clock(float(curves["x"].max()) if len(curves) else 0.0)
+        curves, x_title = curves.assign(x=curves["x"] / unit.seconds), f"training time [{unit.unit}]"
     fig = theme.figure("Learning curves", x=theme.text(x_title), y="score").update_xaxes(rangemode="tozero")
     if curves.empty:
         return theme.empty_note(fig, "no score has been reported yet")

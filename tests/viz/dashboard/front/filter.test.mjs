@@ -43,6 +43,16 @@ test("words, numbers, ranges, states and their opposites", () => {
   assert.deepEqual(left("top:2"), [0, 2]);
 });
 
+test("a word after = is meant in full, one after : may be how a value begins", () => {
+  const { store, left } = opened();
+  store.meta.hyperparameters = ["study"]; // in a comparison
+  ["pong", "pong-longer", "Pong", "breakout"].forEach((study, k) => store.trials.set(k, { ...store.trials.get(k), config: { study } }));
+  assert.deepEqual(left("study:pong"), [0, 2, 1]);
+  assert.deepEqual(left("study=pong"), [0, 2]);
+  assert.deepEqual(left("study=pong-longer,breakout"), [1, 3]);
+  assert.deepEqual(left("-study=pong"), [1, 3]);
+});
+
 test("what a trial does not have is no number", () => {
   const { store, left } = opened();
   store.trials.set(3, { ...store.trials.get(3), config: { net: "large" } });
@@ -100,6 +110,12 @@ test("a stretch of time that is not understood zooms nothing", () => {
   const { model, own } = opened();
   const zoomed = (query) => (model.set("filter", query), front.stretchOf(own, 10));
   assert.deepEqual([zoomed("time:2..5"), zoomed("time:2..x"), zoomed("lr>1")], [[2, 5], [0, 10], [0, 10]]);
+});
+
+test("an instant, or a time that has not come, leaves the chart all of its time", () => {
+  const { model, own } = opened();
+  const zoomed = (query) => (model.set("filter", query), front.stretchOf(own, 10));
+  assert.deepEqual([zoomed("time:5"), zoomed("time:20..30"), zoomed("time:8.."), zoomed("time:..4")], [[0, 10], [0, 10], [8, 10], [0, 4]]);
 });
 
 test("what is visible is told in the table's order, and nothing of everything", () => {

@@ -192,6 +192,20 @@ test("a kernel that says nothing is told to be silent, until it speaks again", (
   assert.equal(store.silent, false); // nothing more is to come
 });
 
+test("of an ended study a kernel is told to be silent that does not hear what is asked", (t) => {
+  const { model, store, later } = opened(t);
+  model.tell(message("snapshot", 7, { state: "ended" }), NOTHING);
+  store.wish("note", { trial: 3, words: "diverges" });
+  model.tell({ type: "asked", request: "r1", action: "note", trial: 3 });
+  later(6000);
+  assert.equal(store.silent, false); // it has heard, and has no more to say
+  store.wish("tag", { trial: 3, words: "good" });
+  later(6000);
+  assert.equal(store.silent, true);
+  model.tell({ type: "asked", request: "r2", action: "tag", trial: 3 });
+  assert.equal(store.silent, false);
+});
+
 test("a kernel that looks rarely may be silent for longer", (t) => {
   const { model, store, later } = opened(t);
   model.state._every = 8;
@@ -231,4 +245,16 @@ test("thinning halves a curve and keeps its extremes and the ends of its phases"
   assert.deepEqual(kept.x.filter((_, k) => kept.end[k]), [33, 399]);
   assert.deepEqual(kept.x, [...kept.x].sort((a, b) => a - b));
   kept.x.forEach((at, k) => assert.equal(kept.y[k], y[at]));
+});
+
+test("a curve of more phases than there is room for keeps their ends, and is not thinned at every point", (t) => {
+  const { model, store } = opened(t);
+  model.tell(message("snapshot", 1, { trials: Array.from({ length: 2000 }, (_, k) => trial(k)) }), NOTHING); // 64 points each
+  let [known, thinned] = [null, 0];
+  for (let phase = 0; phase < 400; phase++) {
+    model.tell(message("delta", 2 + phase), [table(), table([5, phase + 0.5, 0, 0, NaN], [5, phase + 1, 1, 1, NaN])]);
+    if (store.curves.get(5) !== known) [known, thinned] = [store.curves.get(5), thinned + 1];
+  }
+  assert.equal(known.end.filter(Boolean).length, 400);
+  assert.ok(thinned < 20, `${thinned} times`);
 });

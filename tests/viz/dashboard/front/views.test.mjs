@@ -118,6 +118,28 @@ test("a bar stands on the node where its slot was then", () => {
   assert.ok(new Set(at.values()).size === 3);
 });
 
+test("a picture of many slots has those that are out of sight, too", () => {
+  const n = 60;
+  const spans = table(...Array.from({ length: n }, (_, k) => [k, k, k, 0, 0, 10, 0]));
+  const store = storeOf({ slots: Array.from({ length: n }, (_, k) => [k, `n${k}`, 0, null]) }, [spans, table()]);
+  const bars = (calls) => calls.filter(([name, , , wide, tall]) => name === "fillRect" && wide > 100 && tall === 19).length / 2; // each on its slot's life
+  const { canvas, calls } = makeCanvas();
+  Object.assign(canvas, { isConnected: true, parentElement: { clientWidth: 640, scrollTop: 0, clientHeight: 150 } });
+  const seen = scene(store);
+  front.drawGantt(canvas, seen);
+  assert.ok(bars(calls) < n / 2);
+  const sheet = makeCanvas();
+  sheet.canvas.parentElement = null;
+  globalThis.document = { createElement: () => sheet.canvas };
+  try {
+    assert.equal(front.sheetOf(canvas, front.drawGantt, seen), sheet.canvas);
+  } finally {
+    delete globalThis.document;
+  }
+  assert.equal(bars(sheet.calls), n);
+  assert.equal(sheet.canvas.getContext("2d").globalCompositeOperation, "destination-over"); // then the ground, under all
+});
+
 test("no phase is darker than an earlier one, also beyond those that were meant", () => {
   const spans = table(...[0, 1, 2].map((phase) => [phase, 0, 7, phase, 4 * phase, 4 * phase + 4, 0]));
   const store = storeOf({ slots: [[0, "a", 0, null]], at_s: 12 }, [spans, table()]);
@@ -161,6 +183,30 @@ test("a score that is no number takes no axis from the others", () => {
   assert.deepEqual([...told.keys()].sort(), [6, 7]);
   assert.ok(words().includes("-10") && words().includes("10"));
   assert.deepEqual(front.phaseBands([...store.curves.values()].map((curve) => ({ xs: curve.x, curve }))).map(({ n }) => n), [2]);
+});
+
+test("a file of curves goes on behind a score that is no number", () => {
+  const points = table([5, 0, NaN, 0, NaN], [5, 30, 1, 0, NaN], [5, 60, NaN, 1, NaN], [5, 90, 2, 1, NaN]);
+  const seen = scene(storeOf({ trials: [trial(5)] }, [table(), points]), { selected: [5] });
+  globalThis.document = { createElement: () => ({ getContext: () => ({ measureText: (words) => ({ width: 6 * words.length }) }) }) };
+  try {
+    const file = front.svgOf(makeCanvas().canvas, front.drawCurves, seen);
+    assert.ok(file.includes("<path") && !file.includes("NaN"));
+  } finally {
+    delete globalThis.document;
+  }
+});
+
+test("a curve in the table goes on behind a score that is no number", () => {
+  const store = storeOf({ trials: [trial(5)] }, [table(), table([5, 0, 1, 0, NaN], [5, 30, NaN, 1, NaN], [5, 60, 2, 1, NaN])]);
+  const told = [];
+  globalThis.document = { createElementNS: () => ({ setAttribute: (...given) => told.push(given), append() {} }) };
+  try {
+    front.sparkline({ dataset: {}, replaceChildren() {}, append() {} }, store, store.trials.get(5));
+  } finally {
+    delete globalThis.document;
+  }
+  assert.match(told.find(([name]) => name === "points")[1], /^[\d.]+,[\d.]+ [\d.]+,[\d.]+$/);
 });
 
 test("a curve of one point is a dot", () => {

@@ -117,8 +117,8 @@ function studyControls(parent, store) {
     const waiting = [...store.asked.values()];
     if (store.refused) told.textContent = `not sent: ${store.refused}`;
     else if (store.silent) told.textContent = "no kernel passes anything on";
-    else if (!driven) told.textContent = `the study ${store.now.state === "ended" ? "has ended" : "is not being driven"}: nobody would answer`;
     else if (store.wished.length) told.textContent = `sent, not heard yet: ${store.wished.join(", ")}; a running cell may hold it up, it is not lost`;
+    else if (!driven) told.textContent = `the study ${store.now.state === "ended" ? "has ended" : "is not being driven"}: nobody would answer`;
     else told.textContent = waiting.length ? `asked, not answered yet: ${waiting.join(", ")}` : "";
   };
 }

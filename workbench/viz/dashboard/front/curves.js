@@ -92,7 +92,7 @@ function drawCurves(canvas, { store, own, colors, look }) {
       let drawn = -Infinity; // pixels
       for (let k = 0; k < xs.length; k++) {
         const x = at(xs[k]);
-        if (!Number.isFinite(x) || (many && !mine && x < drawn + 4 && !curve.end[k])) continue;
+        if (!Number.isFinite(x) || Number.isNaN(ys[k]) || (many && !mine && x < drawn + 4 && !curve.end[k])) continue;
         if (drawn > -Infinity) pen.lineTo(x, py(ys[k]));
         else pen.moveTo(x, py(ys[k]));
         drawn = x;
@@ -107,7 +107,7 @@ function drawCurves(canvas, { store, own, colors, look }) {
     path();
     pen.setLineDash([]);
     if (xs.length === 1) dot(pen, { x: at(xs[0]), y: py(ys[0]) }, 2, pen.fillStyle); // a line of one point
-    for (let k = 0; k < xs.length && !many; k++) if (curve.end[k]) pen.fillRect(at(xs[k]) - 1.5, py(ys[k]) - 1.5, 3, 3);
+    for (let k = 0; k < xs.length && !many; k++) if (curve.end[k] && !Number.isNaN(ys[k])) pen.fillRect(at(xs[k]) - 1.5, py(ys[k]) - 1.5, 3, 3);
   }
   pen.globalAlpha = 1;
   if (look.bands) {

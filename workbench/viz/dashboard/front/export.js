@@ -31,15 +31,20 @@ function csvButton(parent, store, own) {
 function pictureButtons({ head, canvas, label, paint }, scene) {
   const name = label.split(/[;,]| of /)[0];
   const corner = make("span", "wb-pictures", head);
-  button(corner, "PNG", "this figure as PNG", () => {
-    const copy = Object.assign(document.createElement("canvas"), { width: canvas.width, height: canvas.height });
-    const pen = copy.getContext("2d");
-    pen.fillStyle = inks(canvas).ground;
-    pen.fillRect(0, 0, copy.width, copy.height);
-    pen.drawImage(canvas, 0, 0);
-    copy.toBlob((blob) => download(blob, `${name}.png`));
-  });
+  button(corner, "PNG", "this figure as PNG", () => sheetOf(canvas, paint, scene()).toBlob((blob) => download(blob, `${name}.png`)));
   button(corner, "SVG", "this figure as SVG", () => download(new Blob([svgOf(canvas, paint, scene())], { type: "image/svg+xml" }), `${name}.svg`));
+}
+
+// Draw a view once more, on a canvas of its own: that in the page has only what is in sight of many slots.
+function sheetOf(canvas, paint, scene) {
+  const sheet = document.createElement("canvas");
+  Object.defineProperty(sheet, "parentElement", { value: canvas.parentElement }); // it is as wide
+  paint(sheet, scene);
+  const pen = sheet.getContext("2d");
+  pen.globalCompositeOperation = "destination-over";
+  pen.fillStyle = scene.colors.ground;
+  pen.fillRect(0, 0, sheet.width, sheet.height);
+  return sheet;
 }
 
 // Draw a view once more, with a pen that writes SVG.

@@ -55,7 +55,12 @@ function comparison(name, sign, words) {
     return range && ((t) => hasValue(t, name) && valueOf(t, name) >= range.low && valueOf(t, name) <= range.high);
   }
   const wanted = words.toLowerCase().split(",");
-  return (t) => hasValue(t, name) && wanted.some((word) => (Number.isFinite(Number(word)) && word !== "" ? Number(word) === Number(valueOf(t, name)) : String(valueOf(t, name)).toLowerCase().startsWith(word)));
+  const fits = (value, word) => {
+    if (Number.isFinite(Number(word)) && word !== "") return Number(word) === Number(value);
+    const said = String(value).toLowerCase();
+    return sign === "=" ? said === word : said.startsWith(word);
+  };
+  return (t) => hasValue(t, name) && wanted.some((word) => fits(valueOf(t, name), word));
 }
 
 function textOf(trial) {

@@ -56,7 +56,8 @@ function makeStore(model) {
   };
   let timer = null;
   const tell = () => store.changed.forEach((callback) => callback());
-  const ear = makeEar(store, () => (store.now?.state === "ended" ? null : patience(store.model)), tell);
+  const over = () => store.now?.state === "ended" && !store.wished.length; // then the kernel has no more to say
+  const ear = makeEar(store, () => (over() ? null : patience(store.model)), tell);
 
   function ask() {
     if (timer !== null) return;
@@ -95,6 +96,7 @@ function makeStore(model) {
 
   function answered({ type, why, request, action, trial }) {
     store.wished.shift();
+    ear.listen();
     store.refused = type === "refused" ? why : "";
     const there = store.log.some((line) => line.request === request); // the log may have been faster
     if (type === "asked" && !there) store.asked.set(request, wordsOf(action, trial));
@@ -108,6 +110,7 @@ function makeStore(model) {
     store.refused = "";
     store.wished.push(wordsOf(action, more?.trial));
     store.model.send({ type: "ask", action, ...more });
+    if (store.now?.state === "ended" && !store.silent) ear.listen(); // for an answer
     tell();
   };
 
@@ -171,7 +174,9 @@ function apply(store, content, buffers) {
     curve.y.push(points[k + 2]);
     curve.end.push(points[k + 3] > 0);
     curve.frames.push(points[k + 4]);
-    if (curve.x.length > most) store.curves.set(trial, thinned(curve));
+    if (curve.x.length <= Math.max(most, curve.full ?? 0)) continue;
+    const kept = thinned(curve);
+    store.curves.set(trial, { ...kept, full: 2 * kept.x.length }); // the ends of many phases are more, and stay
   }
 }
 

@@ -65,7 +65,7 @@ function sparkline(cell, store, t) {
   svg.setAttribute("viewBox", "0 0 64 16");
   svg.setAttribute("aria-hidden", "true");
   const line = document.createElementNS(SVG, n > 1 ? "polyline" : "circle");
-  if (n > 1) line.setAttribute("points", at.map(place).join(" "));
+  if (n > 1) line.setAttribute("points", at.filter((k) => !Number.isNaN(curve.y[k])).map(place).join(" "));
   else for (const [name, value] of [["cx", 32], ["cy", 8], ["r", 2]]) line.setAttribute(name, value);
   svg.append(line);
   cell.append(svg);

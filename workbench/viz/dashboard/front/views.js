@@ -63,8 +63,8 @@ function stretchOf(own, now) {
   const token = own.filter().split(/\s+/).find((word) => word.startsWith("time:"));
   const range = token && rangeIn(token.slice(5));
   if (!range) return [0, now];
-  const { low, high } = range;
-  return [Math.max(0, low), Math.min(now, high)];
+  const [first, last] = [Math.max(0, range.low), Math.min(now, range.high)];
+  return first < last ? [first, last] : [0, now]; // an instant, or one to come, has no length to be drawn
 }
 
 function drawGantt(canvas, { store, own, colors, look }) {
