@@ -166,6 +166,24 @@ def test_a_study_that_stands_still_is_confirmed_and_ends_as_it_did(client, tmp_p
     assert ends == [{"why": why}, {"why": why}]
 
 
+def test_a_search_that_was_cut_off_after_it_had_ended_once_is_not_said_to_have_ended(client, tmp_path) -> None:
+    """It was resumed to extend a trial, and its driver was killed."""
+    study = study_of(client, tmp_path, scheduler=FullRuns(RandomSearcher(SPACE), 2, 1))
+    run = study.run()
+    log = StudyLog(study.db, study.name, study.spec, resume=True)
+    began, *_, ended = log.events()
+    extended = {"action": "extend", "accepted": True, "phases": 1}
+    log.append(
+        [Event(Kind.STUDY_RESUMED, ended.at, data=began.data), Event(Kind.INTERVENTION, ended.at, 0, data=extended)]
+    )
+    log.append([Event(Kind.PHASE_STARTED, ended.at, 0, 1, 0)])
+    log.close()
+    assert run.frames().state == "abandoned"
+    for seeds in (1, 2):
+        confirm(study, top=1, seeds=seeds)
+        assert run.frames().state == "interrupted"
+
+
 def test_a_confirmation_whose_cluster_did_not_come_up_is_made_up_for_and_no_more(client, tmp_path, monkeypatch) -> None:
     """Its requests wait, and are counted when it is asked again; its error is not the end of the search."""
     study = study_of(client, tmp_path, scheduler=FullRuns(RandomSearcher(SPACE), 3, 1))
