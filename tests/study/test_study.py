@@ -380,7 +380,10 @@ def test_a_study_is_not_resumed_without_its_checkpoints_that_were_put_elsewhere(
         study_of().start(resume=True)
     study_of(checkpoints=place).run(resume=True)
     beside = Path(study_of().checkpoint_store.root)
-    beside.parent.mkdir(exist_ok=True)
+    beside.mkdir(parents=True)  # as where they were until they were moved
+    with pytest.raises(StudyError, match=f"has its checkpoints at {place}: resume it with checkpoints='{place}'"):
+        study_of().start(resume=True)
+    beside.rmdir()
     mistyped = tmp_path / "elsewere"
     with pytest.raises(StudyError, match=rf"elsewere holds no checkpoints.* resume it with checkpoints='{place}', or"):
         study_of(checkpoints=str(mistyped)).start(resume=True)

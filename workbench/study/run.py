@@ -290,7 +290,7 @@ def _refuse_without_checkpoints(study: "Plan", past: Sequence[Event]) -> None:
         return  # there are none
     place, here = recorded_place(past), study.checkpoint_store.root
     if study.checkpoints is None:
-        if place and not Path(here).exists():
+        if place and Place(here).lacks_all():
             raise StudyError(
                 f"study {study.name!r} has its checkpoints at {place}: resume it with checkpoints={place!r}"
             )
