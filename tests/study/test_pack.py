@@ -242,6 +242,16 @@ def test_the_place_that_its_checkpoints_are_put_into_is_its_own(tmp_path) -> Non
     log.close()
 
 
+def test_a_place_without_a_name_is_refused(tmp_path, monkeypatch) -> None:
+    """As of a shell's variable that is not set: the log would tell the working directory."""
+    monkeypatch.chdir(tmp_path)
+    logged(tmp_path / "kb.db")
+    pack(tmp_path / "kb.db", "one", tmp_path / "p")
+    with pytest.raises(InvalidInput, match="checkpoints are in a directory or at a URL, got ''"):
+        unpack(tmp_path / "p", tmp_path / "new.db", checkpoints="")
+    assert not (tmp_path / "new.db").exists()
+
+
 def test_a_study_that_runs_is_not_packed_and_one_that_is_packed_cannot_be_driven(tmp_path, monkeypatch) -> None:
     logged(tmp_path / "kb.db")
     with KnowledgeBase(tmp_path / "kb.db") as kb:

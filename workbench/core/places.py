@@ -50,8 +50,10 @@ def check_study_name(name: object) -> None:
         raise InvalidInput(f"{_STUDY_NAME}, got {name!r}")
 
 
-def check_checkpoints(place: str) -> None:
-    """Refuse a URL of checkpoints that stands for others too, of a pattern's characters, or that tells a password."""
+def check_checkpoints(place: object) -> None:
+    """Refuse what names no place of checkpoints, as a URL that stands for others too, or that tells a password."""
+    if not isinstance(place, str) or not place:  # as of a shell's variable that is not set
+        raise InvalidInput(f"a study's checkpoints are in a directory or at a URL, got {place!r}")
     if "://" in place and set(place) & set("*?["):
         raise InvalidInput(
             f"the URL of a place of checkpoints is one without * ? or [, which would stand for other places as well, "

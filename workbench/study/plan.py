@@ -118,11 +118,12 @@ class Plan:
     def _check_where(self) -> None:
         if isinstance(self.checkpoints, os.PathLike):
             object.__setattr__(self, "checkpoints", os.fspath(self.checkpoints))
-        if not isinstance(self.checkpoints, str | None) or self.checkpoints == "":  # a shell's variable that is not set
-            raise InvalidInput(f"a study's checkpoints are in a directory or at a URL, got {self.checkpoints!r}")
-        check_checkpoints(self.checkpoints or "")
-        if self.checkpoints is not None and Path(self.checkpoints).is_file():
-            raise InvalidInput(f"{self.checkpoints} is a file: a study's checkpoints are in a directory, name another")
+        if self.checkpoints is not None:
+            check_checkpoints(self.checkpoints)
+            if Path(self.checkpoints).is_file():
+                raise InvalidInput(
+                    f"{self.checkpoints} is a file: a study's checkpoints are in a directory, name another"
+                )
         if self.client is None:
             return
         if self.gpus_per_slot is not None:
