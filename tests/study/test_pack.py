@@ -252,6 +252,16 @@ def test_a_place_without_a_name_is_refused(tmp_path, monkeypatch) -> None:
     assert not (tmp_path / "new.db").exists()
 
 
+def test_what_is_said_to_type_next_has_nodes_for_a_gang(tmp_path, monkeypatch, capsys) -> None:
+    monkeypatch.chdir(tmp_path)
+    n_ranks = slots_here() + 1
+    trainable = {"kind": "ba3c", "game": "Pong", "n_ranks": n_ranks, "phase": {"frames": 100}}
+    logged(tmp_path / "kb.db", spec={"scheduler": {"kind": "full"}, "trainable": trainable, "seed": 0})
+    pack("kb.db", "one", "p")
+    assert main(["unpack", "p", "--db", "there.db"]) == 0
+    assert capsys.readouterr().out.endswith(f" --nodes {n_ranks}\n")
+
+
 def test_a_study_that_runs_is_not_packed_and_one_that_is_packed_cannot_be_driven(tmp_path, monkeypatch) -> None:
     logged(tmp_path / "kb.db")
     with KnowledgeBase(tmp_path / "kb.db") as kb:
