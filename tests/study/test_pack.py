@@ -195,12 +195,15 @@ def test_a_study_that_has_ended_is_to_be_looked_at_not_gone_on_with(tmp_path, mo
     assert "go on with" not in said
 
 
-def test_checkpoints_are_packed_from_where_the_log_has_them_and_it_says_where_they_are_now(tmp_path) -> None:
+def test_checkpoints_are_packed_from_where_the_log_has_them_and_it_says_where_they_are_now(
+    tmp_path, monkeypatch
+) -> None:
     db, there = tmp_path / "kb.db", tmp_path / "there.db"
     logged(db, place=str(tmp_path / "shared"))
     assert len(pack(db, "one", tmp_path / "p").checkpoints) == 1
     unpack(tmp_path / "p", there, name="beside")
-    unpack(tmp_path / "p", there, name="elsewhere", checkpoints=str(tmp_path / "new"))
+    monkeypatch.setenv("HOME", str(tmp_path))
+    unpack(tmp_path / "p", there, name="elsewhere", checkpoints="~/new")
     with KnowledgeBase(there) as kb:
         places = {name: recorded_place(kb[name].events()) for name in kb}
     assert places == {"beside": None, "elsewhere": str(tmp_path / "new")}

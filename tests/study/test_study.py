@@ -38,6 +38,7 @@ from workbench.core.size import Size
 from workbench.knowledge import Controls, DiskFull, StudyLog, check, record
 from workbench.simulation.cluster import VirtualCluster
 from workbench.study.attached import AttachedStudy
+from workbench.study.plan import checkpoint_store
 from workbench.study.progress import Progress, WatchedLog
 from workbench.study.run import StudyRun, see_through
 
@@ -322,6 +323,15 @@ def test_a_client_that_has_been_closed_is_refused(study_of, client) -> None:
 
 def test_a_place_of_checkpoints_may_be_a_path(study_of, tmp_path) -> None:
     assert study_of(checkpoints=tmp_path / "weights").checkpoints == str(tmp_path / "weights")
+
+
+def test_a_place_of_checkpoints_may_begin_at_home(study_of, tmp_path, monkeypatch) -> None:
+    """No shell sees to it in a study file, in Python, or in ``--checkpoints=~/x``."""
+    monkeypatch.setenv("HOME", str(tmp_path / "me"))
+    study = study_of(checkpoints=Path("~/weights"))
+    assert study.checkpoints == study.checkpoint_store.root == f"{tmp_path}/me/weights"
+    assert study_of(checkpoints="memory://~/weights").checkpoints == "memory://~/weights"
+    assert checkpoint_store(study.db, "gone", "~/weights").root == f"{tmp_path}/me/weights"
 
 
 def test_what_waits_to_be_sent_to_the_place_of_checkpoints_is_the_study_s(tmp_path, monkeypatch) -> None:

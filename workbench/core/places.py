@@ -1,5 +1,6 @@
 """Where things are: the project's own data, its notebooks, and the knowledge base unless another is named."""
 
+import os
 import re
 import shutil
 from collections.abc import Iterator
@@ -64,6 +65,11 @@ def check_checkpoints(place: object) -> None:
             "the URL of a place of checkpoints is kept in the log and shown, and this one has a password in it: leave "
             "it out, and give it to fsspec in the environment, such as FSSPEC_FTP_PASSWORD, or in ~/.config/fsspec"
         )
+
+
+def in_home(place: str) -> str:
+    """Write out a ``~`` that a place of checkpoints begins with, to which no shell has seen; a URL stays as it is."""
+    return place if "://" in place else os.path.expanduser(place)
 
 
 def absolute_place(place: str | None) -> str | None:

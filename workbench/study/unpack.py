@@ -16,6 +16,7 @@ from workbench.core.places import (
     absolute_place,
     check_checkpoints,
     check_study_name,
+    in_home,
     is_study_name,
     private_folder,
 )
@@ -54,6 +55,7 @@ def unpack(
         check_study_name(name)
     if checkpoints is not None:
         check_checkpoints(checkpoints)
+        checkpoints = in_home(checkpoints)
     with file_errors(f"{file} cannot be unpacked"), _damage_told(file), ExitStack() as stack:
         archive = stack.enter_context(zipfile.ZipFile(file))
         members = _members(archive, file.stat().st_size)
