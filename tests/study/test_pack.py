@@ -23,6 +23,7 @@ from workbench.core.protocols import Event, Kind
 from workbench.core.record import recorded_place, versions
 from workbench.knowledge import KnowledgeBase, StudyLog, carry, check
 from workbench.knowledge.schema import open_for_writing
+from workbench.study import pack as packing
 from workbench.study.file import study_from
 from workbench.study.pack import Pack, needed
 from workbench.study.plan import checkpoint_store
@@ -357,6 +358,42 @@ def test_what_is_there_already_is_left_alone(tmp_path) -> None:
     with pytest.raises(StudyError, match=r"there are checkpoints in .*new.checkpoints/one already"):
         unpack(tmp_path / "p", tmp_path / "new.db")
     assert files(tmp_path) == before
+
+
+def test_of_two_studies_packed_into_one_file_at_once_one_is_there_whole(tmp_path, monkeypatch) -> None:
+    logged(tmp_path / "one" / "kb.db")
+    logged(tmp_path / "two" / "kb.db")
+    begun, go, refused = threading.Event(), threading.Event(), []
+    add = packing._add_checkpoints
+
+    def second() -> None:
+        try:
+            pack(tmp_path / "two" / "kb.db", "one", tmp_path / "p")
+        except InvalidInput as err:
+            refused.append(str(err))
+
+    other = threading.Thread(target=second)
+
+    def meeting(*args):
+        if threading.current_thread() is other:
+            begun.set()
+            assert go.wait(60)
+        else:
+            other.start()
+            assert begun.wait(60)
+        return add(*args)
+
+    monkeypatch.setattr(packing, "_add_checkpoints", meeting)
+    pack(tmp_path / "one" / "kb.db", "one", tmp_path / "p")
+    go.set()
+    other.join(60)
+    assert refused == [f"{tmp_path / 'p'} exists: choose another file"]
+    with KnowledgeBase(tmp_path / "one" / "kb.db") as kb:
+        events = kb["one"].events()
+    unpack(tmp_path / "p", tmp_path / "new.db")
+    with KnowledgeBase(tmp_path / "new.db") as kb:
+        assert kb["one"].events() == events
+    assert not list(tmp_path.glob(".*.part"))
 
 
 def test_a_study_is_carried_whole_or_not_at_all(tmp_path, monkeypatch) -> None:
