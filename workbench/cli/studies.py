@@ -240,8 +240,9 @@ def _record(arguments: argparse.Namespace) -> int:
 
 def _export(arguments: argparse.Namespace) -> int:
     from workbench.study.export import export
+    from workbench.study.export.exporter import shown
 
-    print(export(arguments.db, arguments.name, arguments.to, arguments.out))
+    print(shown(export(arguments.db, arguments.name, arguments.to, arguments.out)))
     return 0
 
 
