@@ -31,6 +31,7 @@ LIBRARY = [p for p in Path(workbench.__file__).parent.rglob("*.py") if "cli" not
             "train its schedule again, workbench schedule, and a trainable of kind replay",
         ),
         ("run a study with db='a b/x.db'", "run a study with --db 'a b/x.db'"),
+        ('resume it with checkpoints="/home/o\'brien/x"', """resume it with --checkpoints '/home/o'"'"'brien/x'"""),
         ("name it, trainable='my:train', or", "name it, --trainable my:train, or"),
         ("or pass name=…", "or pass --name …"),
         ("with its file, or from Python, after import my.own", "with its file, or with --import my.own"),
