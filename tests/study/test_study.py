@@ -35,7 +35,7 @@ from workbench.core.failures import Hopeless
 from workbench.core.protocols import Event, Kind
 from workbench.core.seeds import trial_seed
 from workbench.core.size import Size
-from workbench.knowledge import Controls, DiskFull, StudyLog, check, record
+from workbench.knowledge import Controls, DiskFull, LogHeld, StudyLog, check, record
 from workbench.simulation.cluster import VirtualCluster
 from workbench.study.attached import AttachedStudy
 from workbench.study.plan import checkpoint_store
@@ -650,27 +650,36 @@ def test_frames_a_second_are_those_of_trials_that_run_as_they_last_grew():
 class FullLog:
     """A log that cannot be written to so many times."""
 
-    def __init__(self, times: int) -> None:
-        self.times, self.written = times, []
+    def __init__(self, times: int, error=DiskFull) -> None:
+        self.times, self.error, self.written = times, error, []
 
     def append(self, events) -> None:
         self.times -= 1
         if self.times >= 0:
-            raise DiskFull("make space")
+            raise self.error("make space")
         self.written += events
 
 
-def test_a_full_disk_is_waited_for_unless_the_study_is_to_end(monkeypatch) -> None:
+@pytest.mark.parametrize(
+    ("error", "said"),
+    [
+        (DiskFull, "waiting for disk space to write the log"),
+        (LogHeld, "waiting for another process to let go of the log"),
+    ],
+)
+def test_what_keeps_the_log_from_being_written_is_waited_for_unless_the_study_is_to_end(
+    monkeypatch, error, said
+) -> None:
     monkeypatch.setattr("workbench.study.progress._DISK_RETRY_S", 0.0)
-    log, progress, stopping, heard = FullLog(3), Progress(Size(1)), threading.Event(), []
+    log, progress, stopping, heard = FullLog(3, error), Progress(Size(1)), threading.Event(), []
     watched = WatchedLog(log, progress, stopping, Hopeless(), heard.extend)
     watched.append([Event(Kind.STUDY_STARTED, 1.0)])
     assert (log.written, progress.at, progress.message) == (heard, 1.0, "")
     log.times = 3
     stopping.set()
-    with pytest.raises(DiskFull, match="make space"):
+    with pytest.raises(error, match="make space"):
         watched.append([Event(Kind.STUDY_ENDED, 2.0)])
-    assert (len(log.written), progress.at, progress.message) == (1, 1.0, "waiting for disk space to write the log")
+    assert (len(log.written), progress.at, progress.message) == (1, 1.0, said)
 
 
 def test_that_a_trial_went_on_from_an_older_checkpoint_is_warned_of_once() -> None:
