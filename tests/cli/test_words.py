@@ -14,6 +14,7 @@ from workbench.cli.main import _parser
 from workbench.cli.run import _again
 from workbench.cli.words import _SHELL, confirm_command, in_shell, resume_command
 
+TOY = {"trainable": {"kind": "quadratic"}, "scheduler": {"kind": "full"}, "seed": 0}
 LIBRARY = [p for p in Path(workbench.__file__).parent.rglob("*.py") if "cli" not in p.parts and "paper" not in p.parts]
 
 
@@ -31,6 +32,7 @@ LIBRARY = [p for p in Path(workbench.__file__).parent.rglob("*.py") if "cli" not
             "train its schedule again, workbench schedule, and a trainable of kind replay",
         ),
         ("run a study with db='a b/x.db'", "run a study with --db 'a b/x.db'"),
+        ('resume it with checkpoints="/home/o\'brien/x"', """resume it with --checkpoints '/home/o'"'"'brien/x'"""),
         ("name it, trainable='my:train', or", "name it, --trainable my:train, or"),
         ("or pass name=…", "or pass --name …"),
         ("with its file, or from Python, after import my.own", "with its file, or with --import my.own"),
@@ -71,7 +73,7 @@ def test_a_command_that_is_suggested_names_modules_of_one_s_own_though_they_are_
     ],
 )
 def test_a_study_that_its_record_cannot_make_again_is_resumed_with_its_file(parts) -> None:
-    spec = {"trainable": {"kind": "quadratic"}, "scheduler": {"kind": "full"}, "seed": 0} | parts
+    spec = TOY | parts
     given = {"--nodes": 2, "--seed": None, "--import": [], "--no-fail-fast": True}
     command = resume_command("a b", spec, {"--db": "kb.db"}, "my study.toml", given)
     assert command == "workbench run --resume --name 'a b' --nodes 2 --db kb.db --no-fail-fast 'my study.toml'"
@@ -81,11 +83,13 @@ def test_a_study_that_its_record_cannot_make_again_is_resumed_with_its_file(part
 
 def test_all_that_wins_over_a_study_file_is_said_again() -> None:
     told = "run f.toml --name x --nodes 2 --gpus-per-slot 1.0 --weight 2.0 --seed 3 --mode min --max-hours 1.0"
-    told += " --target-score=-1.0 --import mine --no-fail-fast --db k.db --checkpoints c --cluster w.json"
+    told += " --target-score=-1.0 --import mine --no-fail-fast --db k.db --checkpoints c --cluster w.json --record r"
     arguments = _parser().parse_args(told.split())
     spec = {"trainable": {"kind": "quadratic"}, "scheduler": {"kind": "mine:Scheduler"}}
     command = _again(arguments, SimpleNamespace(name="x", db="k.db", checkpoints="c", spec=spec))
     assert _parser().parse_args(shlex.split(command)[1:]) == Namespace(**vars(arguments) | {"resume": True})
+    by_name = _again(arguments, SimpleNamespace(name="x", db="k.db", checkpoints="c", spec=TOY))
+    assert by_name == "workbench run --resume --name x --db k.db --cluster w.json --checkpoints c --record r"
 
 
 def test_no_message_of_the_library_speaks_the_shell() -> None:

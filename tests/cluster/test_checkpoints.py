@@ -1,3 +1,5 @@
+import errno
+import os
 from dataclasses import replace
 from pathlib import Path
 
@@ -346,6 +348,23 @@ def test_a_place_is_marked_as_the_study_s_that_claims_it_first(tmp_path, url) ->
     assert not there.holds_any()
     there.remove()
     assert there.claim("other") == "other"
+
+
+@pytest.mark.parametrize("links", [True, False])
+def test_a_mark_that_was_left_empty_is_written_by_the_next(tmp_path, monkeypatch, links) -> None:
+    """As by a driver that was killed, or had no space, as it made it."""
+    there, mark = Place(str(tmp_path)), tmp_path / ".study"
+
+    def refused(*_) -> None:
+        raise OSError(errno.EPERM, "this file system has no links")
+
+    if not links:
+        monkeypatch.setattr(os, "link", refused)
+    mark.touch()
+    assert [there.claim(identity) for identity in ("one", "other")] == ["one", "one"]
+    there.remove()
+    assert [there.claim(identity) for identity in ("two", "other")] == ["two", "two"]
+    assert [*tmp_path.iterdir()] == [mark]
 
 
 def test_a_place_that_cannot_be_reached_is_nobody_s(tmp_path) -> None:

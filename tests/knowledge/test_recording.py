@@ -95,7 +95,12 @@ def test_a_recording_that_fails_leaves_nothing_and_takes_up_nothing_that_was_lef
 
 def test_a_recording_names_no_folder_of_the_machine_it_came_from(tmp_path) -> None:
     said = ["/usr/bin/workbench", "run", "--db=/home/me/runs/kb.db", "--out", "/home/me/out/", "a/b.toml"]
-    log = StudyLog(tmp_path / "kb.db", "one", {})
+    trained = {
+        "kind": "mine:train",
+        "data": "/home/me/cifar/",
+        "parts": [{"start_from": "/home/me/kb/phase-002"}, "a/b"],
+    }
+    log = StudyLog(tmp_path / "kb.db", "one", {"trainable": trained, "seed": 0})
     log.append([Event(Kind.STUDY_STARTED, 0.0, data={"argv": said, "checkpoints": "/home/me/checkpoints"})])
     log.append([Event(Kind.RUN, 0.0, 0, 0, data=RUN), Event(Kind.PHASE_STARTED, 0.0, 0, 0, 0)])
     error = "FileNotFoundError: '/home/me/a b/x.npy', file:///home/me/y, /home/me/z: at https://a.b/c/d, 1/2/3 of a/b/c"
@@ -106,6 +111,8 @@ def test_a_recording_names_no_folder_of_the_machine_it_came_from(tmp_path) -> No
     began, *_, failed = recording.events()
     assert began.data["argv"] == ["workbench", "run", "--db=kb.db", "--out", "out", "a/b.toml"]
     assert recording.provenance["drivers"] == [began.data]
+    trained = {"kind": "mine:train", "data": "cifar", "parts": [{"start_from": "phase-002"}, "a/b"]}
+    assert recording.spec == {"trainable": trained, "seed": 0}
     assert failed.data == {"error": "FileNotFoundError: 'a b/x.npy', file://y, z: at https://a.b/c/d, 1/2/3 of a/b/c"}
     for file in (tmp_path / "out").iterdir():
         assert b"/home/me" not in file.read_bytes()

@@ -5,9 +5,9 @@ import sqlite3
 import pytest
 
 from tests.knowledge.studies import a_study
-from workbench.core.errors import DatabaseError, StudyError
+from workbench.core.errors import StudyError
 from workbench.core.protocols import Event, Kind
-from workbench.knowledge import KnowledgeBase, StudyLog, driver_of, schema
+from workbench.knowledge import KnowledgeBase, LogHeld, StudyLog, driver_of, schema
 from workbench.knowledge.writer import transaction
 
 
@@ -77,7 +77,7 @@ def test_two_studies_share_a_file_and_two_drivers_do_not_share_a_study(db) -> No
 def test_drivers_of_two_studies_in_one_file_take_turns_append_by_append(db, monkeypatch) -> None:
     monkeypatch.setattr(schema, "_WAIT_S", 0)
     one, two = (StudyLog(db, name, {}) for name in ("one", "two"))
-    with transaction(one._connection), pytest.raises(DatabaseError, match="held by another process for too long"):
+    with transaction(one._connection), pytest.raises(LogHeld, match="held by another process for too long"):
         two.append(a_study())  # begun before the first has written anything
     two.append(a_study())
     assert two.events() == a_study()

@@ -118,6 +118,20 @@ def test_the_best_are_those_of_the_study_s_own_aim_and_judge(tmp_path) -> None:
     assert asked == [(0, {"confirms": True, "phases": 2})] * 2
 
 
+def test_fresh_seeds_that_ran_less_than_is_claimed_by_now_are_made_up_for(tmp_path) -> None:
+    """As where a study was confirmed while it was interrupted, and has gone on since: they confirm nothing any more."""
+    study = Study("went on", FullRuns(RandomSearcher(SPACE), 1, 2), Deterministic, tmp_path / "kb.db")
+    log = StudyLog(study.db, study.name, study.spec)
+    extended = Event(Kind.DECISION, 1.0, 1, 0, data={"verdict": "stop", "mode": "extended"})
+    short = [*ran(1, 0, 2.0, confirms=True)[:-1], extended]
+    log.append([Event(Kind.STUDY_STARTED, 0.0), *ran(0, 0, 4.0, 5.0), *short, *ran(2, 0, 3.0, 4.0, confirms=True)])
+    log.append([Event(Kind.STUDY_ENDED, 2.0)])
+    log.close()
+    assert Results.open(study.db, study.name).confirmed["confirmed_on"].tolist() == [1]
+    ask_to_confirm(study, top=1, seeds=2)
+    assert [one.data["phases"] for one in Inbox(study.db, study.name).waiting(["clone"])] == [2]
+
+
 def test_what_cannot_be_confirmed_is_refused_in_a_line(client, tmp_path) -> None:
     run = study_of(client, tmp_path, scheduler=FullRuns(RandomSearcher(SPACE), 1, 1)).run()
     for wrong in ({"top": 0}, {"seeds": 2.5}, {"seeds": True}):
@@ -150,6 +164,24 @@ def test_a_study_that_stands_still_is_confirmed_and_ends_as_it_did(client, tmp_p
     with KnowledgeBase(study.db) as kb:
         ends = [e.data for e in kb["a study"].events() if e.kind is Kind.STUDY_ENDED]
     assert ends == [{"why": why}, {"why": why}]
+
+
+def test_a_search_that_was_cut_off_after_it_had_ended_once_is_not_said_to_have_ended(client, tmp_path) -> None:
+    """It was resumed to extend a trial, and its driver was killed."""
+    study = study_of(client, tmp_path, scheduler=FullRuns(RandomSearcher(SPACE), 2, 1))
+    run = study.run()
+    log = StudyLog(study.db, study.name, study.spec, resume=True)
+    began, *_, ended = log.events()
+    extended = {"action": "extend", "accepted": True, "phases": 1}
+    log.append(
+        [Event(Kind.STUDY_RESUMED, ended.at, data=began.data), Event(Kind.INTERVENTION, ended.at, 0, data=extended)]
+    )
+    log.append([Event(Kind.PHASE_STARTED, ended.at, 0, 1, 0)])
+    log.close()
+    assert run.frames().state == "abandoned"
+    for seeds in (1, 2):
+        confirm(study, top=1, seeds=seeds)
+        assert run.frames().state == "interrupted"
 
 
 def test_a_confirmation_whose_cluster_did_not_come_up_is_made_up_for_and_no_more(client, tmp_path, monkeypatch) -> None:

@@ -18,6 +18,7 @@ from workbench.cli.main import main
 from workbench.core.errors import InvalidInput
 from workbench.core.protocols import Event, Kind
 from workbench.study.export import FORMATS, export, exporter_of
+from workbench.study.export.exporter import opening
 from workbench.study.export.mlflow import MLflowExport, name_there
 
 
@@ -57,6 +58,24 @@ def test_a_place_that_optuna_cannot_open_is_told_in_one_line(db, place) -> None:
     pytest.importorskip("optuna")
     with pytest.raises(InvalidInput, match=r"cannot be opened for an export \(.*\): choose another place"):
         export(db, "exported", "optuna", place)
+
+
+def test_a_password_in_a_url_is_not_said_again(db, capsys, monkeypatch) -> None:
+    pytest.importorskip("optuna")
+    command = ["export", "exported", "--db", str(db), "--to", "optuna", "--out"]
+    assert main([*command, "none://me:se@cret@here:5432/db"]) == 2
+    err = capsys.readouterr().err
+    assert "none://me:***@here:5432/db cannot be opened for an export" in err
+    with (
+        pytest.raises(
+            InvalidInput, match=r"^http://me:\*\*\*@there cannot be opened .* \(ValueError: no http://me:\*\*\*@there\)"
+        ),
+        opening("http://me:secret@there"),
+    ):
+        raise ValueError("no http://me:secret@there")
+    monkeypatch.setattr("workbench.study.export.export", lambda *_: "postgresql://me:secret@here/db")
+    assert main([*command, "postgresql://me:secret@here/db"]) == 0
+    assert capsys.readouterr().out == "postgresql://me:***@here/db\n"
 
 
 @pytest.mark.parametrize("to", ["optuna", "mlflow"])

@@ -23,6 +23,7 @@ from workbench.core.protocols import Event, Kind
 from workbench.core.record import recorded_place, versions
 from workbench.knowledge import KnowledgeBase, StudyLog, carry, check
 from workbench.knowledge.schema import open_for_writing
+from workbench.study import pack as packing
 from workbench.study.file import study_from
 from workbench.study.pack import Pack, needed
 from workbench.study.plan import checkpoint_store
@@ -195,12 +196,15 @@ def test_a_study_that_has_ended_is_to_be_looked_at_not_gone_on_with(tmp_path, mo
     assert "go on with" not in said
 
 
-def test_checkpoints_are_packed_from_where_the_log_has_them_and_it_says_where_they_are_now(tmp_path) -> None:
+def test_checkpoints_are_packed_from_where_the_log_has_them_and_it_says_where_they_are_now(
+    tmp_path, monkeypatch
+) -> None:
     db, there = tmp_path / "kb.db", tmp_path / "there.db"
     logged(db, place=str(tmp_path / "shared"))
     assert len(pack(db, "one", tmp_path / "p").checkpoints) == 1
     unpack(tmp_path / "p", there, name="beside")
-    unpack(tmp_path / "p", there, name="elsewhere", checkpoints=str(tmp_path / "new"))
+    monkeypatch.setenv("HOME", str(tmp_path))
+    unpack(tmp_path / "p", there, name="elsewhere", checkpoints="~/new")
     with KnowledgeBase(there) as kb:
         places = {name: recorded_place(kb[name].events()) for name in kb}
     assert places == {"beside": None, "elsewhere": str(tmp_path / "new")}
@@ -240,6 +244,26 @@ def test_the_place_that_its_checkpoints_are_put_into_is_its_own(tmp_path) -> Non
     log = StudyLog(tmp_path / "new.db", "other", spec, resume=True)
     assert Place(mine).owner() == log.identity
     log.close()
+
+
+def test_a_place_without_a_name_is_refused(tmp_path, monkeypatch) -> None:
+    """As of a shell's variable that is not set: the log would tell the working directory."""
+    monkeypatch.chdir(tmp_path)
+    logged(tmp_path / "kb.db")
+    pack(tmp_path / "kb.db", "one", tmp_path / "p")
+    with pytest.raises(InvalidInput, match="checkpoints are in a directory or at a URL, got ''"):
+        unpack(tmp_path / "p", tmp_path / "new.db", checkpoints="")
+    assert not (tmp_path / "new.db").exists()
+
+
+def test_what_is_said_to_type_next_has_nodes_for_a_gang(tmp_path, monkeypatch, capsys) -> None:
+    monkeypatch.chdir(tmp_path)
+    n_ranks = slots_here() + 1
+    trainable = {"kind": "ba3c", "game": "Pong", "n_ranks": n_ranks, "phase": {"frames": 100}}
+    logged(tmp_path / "kb.db", spec={"scheduler": {"kind": "full"}, "trainable": trainable, "seed": 0})
+    pack("kb.db", "one", "p")
+    assert main(["unpack", "p", "--db", "there.db"]) == 0
+    assert capsys.readouterr().out.endswith(f" --nodes {n_ranks}\n")
 
 
 def test_a_study_that_runs_is_not_packed_and_one_that_is_packed_cannot_be_driven(tmp_path, monkeypatch) -> None:
@@ -334,6 +358,42 @@ def test_what_is_there_already_is_left_alone(tmp_path) -> None:
     with pytest.raises(StudyError, match=r"there are checkpoints in .*new.checkpoints/one already"):
         unpack(tmp_path / "p", tmp_path / "new.db")
     assert files(tmp_path) == before
+
+
+def test_of_two_studies_packed_into_one_file_at_once_one_is_there_whole(tmp_path, monkeypatch) -> None:
+    logged(tmp_path / "one" / "kb.db")
+    logged(tmp_path / "two" / "kb.db")
+    begun, go, refused = threading.Event(), threading.Event(), []
+    add = packing._add_checkpoints
+
+    def second() -> None:
+        try:
+            pack(tmp_path / "two" / "kb.db", "one", tmp_path / "p")
+        except InvalidInput as err:
+            refused.append(str(err))
+
+    other = threading.Thread(target=second)
+
+    def meeting(*args):
+        if threading.current_thread() is other:
+            begun.set()
+            assert go.wait(60)
+        else:
+            other.start()
+            assert begun.wait(60)
+        return add(*args)
+
+    monkeypatch.setattr(packing, "_add_checkpoints", meeting)
+    pack(tmp_path / "one" / "kb.db", "one", tmp_path / "p")
+    go.set()
+    other.join(60)
+    assert refused == [f"{tmp_path / 'p'} exists: choose another file"]
+    with KnowledgeBase(tmp_path / "one" / "kb.db") as kb:
+        events = kb["one"].events()
+    unpack(tmp_path / "p", tmp_path / "new.db")
+    with KnowledgeBase(tmp_path / "new.db") as kb:
+        assert kb["one"].events() == events
+    assert not list(tmp_path.glob(".*.part"))
 
 
 def test_a_study_is_carried_whole_or_not_at_all(tmp_path, monkeypatch) -> None:

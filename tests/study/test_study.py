@@ -35,9 +35,10 @@ from workbench.core.failures import Hopeless
 from workbench.core.protocols import Event, Kind
 from workbench.core.seeds import trial_seed
 from workbench.core.size import Size
-from workbench.knowledge import Controls, DiskFull, StudyLog, check, record
+from workbench.knowledge import Controls, DiskFull, LogHeld, StudyLog, check, record
 from workbench.simulation.cluster import VirtualCluster
 from workbench.study.attached import AttachedStudy
+from workbench.study.plan import checkpoint_store
 from workbench.study.progress import Progress, WatchedLog
 from workbench.study.run import StudyRun, see_through
 
@@ -324,6 +325,15 @@ def test_a_place_of_checkpoints_may_be_a_path(study_of, tmp_path) -> None:
     assert study_of(checkpoints=tmp_path / "weights").checkpoints == str(tmp_path / "weights")
 
 
+def test_a_place_of_checkpoints_may_begin_at_home(study_of, tmp_path, monkeypatch) -> None:
+    """No shell sees to it in a study file, in Python, or in ``--checkpoints=~/x``."""
+    monkeypatch.setenv("HOME", str(tmp_path / "me"))
+    study = study_of(checkpoints=Path("~/weights"))
+    assert study.checkpoints == study.checkpoint_store.root == f"{tmp_path}/me/weights"
+    assert study_of(checkpoints="memory://~/weights").checkpoints == "memory://~/weights"
+    assert checkpoint_store(study.db, "gone", "~/weights").root == f"{tmp_path}/me/weights"
+
+
 def test_what_waits_to_be_sent_to_the_place_of_checkpoints_is_the_study_s(tmp_path, monkeypatch) -> None:
     made = []
 
@@ -380,7 +390,10 @@ def test_a_study_is_not_resumed_without_its_checkpoints_that_were_put_elsewhere(
         study_of().start(resume=True)
     study_of(checkpoints=place).run(resume=True)
     beside = Path(study_of().checkpoint_store.root)
-    beside.parent.mkdir(exist_ok=True)
+    beside.mkdir(parents=True)  # as where they were until they were moved
+    with pytest.raises(StudyError, match=f"has its checkpoints at {place}: resume it with checkpoints='{place}'"):
+        study_of().start(resume=True)
+    beside.rmdir()
     mistyped = tmp_path / "elsewere"
     with pytest.raises(StudyError, match=rf"elsewere holds no checkpoints.* resume it with checkpoints='{place}', or"):
         study_of(checkpoints=str(mistyped)).start(resume=True)
@@ -637,27 +650,36 @@ def test_frames_a_second_are_those_of_trials_that_run_as_they_last_grew():
 class FullLog:
     """A log that cannot be written to so many times."""
 
-    def __init__(self, times: int) -> None:
-        self.times, self.written = times, []
+    def __init__(self, times: int, error=DiskFull) -> None:
+        self.times, self.error, self.written = times, error, []
 
     def append(self, events) -> None:
         self.times -= 1
         if self.times >= 0:
-            raise DiskFull("make space")
+            raise self.error("make space")
         self.written += events
 
 
-def test_a_full_disk_is_waited_for_unless_the_study_is_to_end(monkeypatch) -> None:
+@pytest.mark.parametrize(
+    ("error", "said"),
+    [
+        (DiskFull, "waiting for disk space to write the log"),
+        (LogHeld, "waiting for another process to let go of the log"),
+    ],
+)
+def test_what_keeps_the_log_from_being_written_is_waited_for_unless_the_study_is_to_end(
+    monkeypatch, error, said
+) -> None:
     monkeypatch.setattr("workbench.study.progress._DISK_RETRY_S", 0.0)
-    log, progress, stopping, heard = FullLog(3), Progress(Size(1)), threading.Event(), []
+    log, progress, stopping, heard = FullLog(3, error), Progress(Size(1)), threading.Event(), []
     watched = WatchedLog(log, progress, stopping, Hopeless(), heard.extend)
     watched.append([Event(Kind.STUDY_STARTED, 1.0)])
     assert (log.written, progress.at, progress.message) == (heard, 1.0, "")
     log.times = 3
     stopping.set()
-    with pytest.raises(DiskFull, match="make space"):
+    with pytest.raises(error, match="make space"):
         watched.append([Event(Kind.STUDY_ENDED, 2.0)])
-    assert (len(log.written), progress.at, progress.message) == (1, 1.0, "waiting for disk space to write the log")
+    assert (len(log.written), progress.at, progress.message) == (1, 1.0, said)
 
 
 def test_that_a_trial_went_on_from_an_older_checkpoint_is_warned_of_once() -> None:

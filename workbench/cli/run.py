@@ -193,6 +193,7 @@ def _run(arguments: argparse.Namespace) -> int:
 def _again(arguments: argparse.Namespace, study: "Study") -> str:
     """Write the command that goes on with a study."""
     where = {"--db": study.db, "--cluster": arguments.cluster, "--checkpoints": study.checkpoints}
+    where["--record"] = arguments.record  # nothing was recorded yet
     given = {f"--{name}": getattr(arguments, name.replace("-", "_")) for name in _GIVEN}
     given["--no-fail-fast"] = arguments.no_fail_fast or None
     return resume_command(study.name, study.spec, where, arguments.file or "FILE", given)

@@ -240,8 +240,9 @@ def _record(arguments: argparse.Namespace) -> int:
 
 def _export(arguments: argparse.Namespace) -> int:
     from workbench.study.export import export
+    from workbench.study.export.exporter import shown
 
-    print(export(arguments.db, arguments.name, arguments.to, arguments.out))
+    print(shown(export(arguments.db, arguments.name, arguments.to, arguments.out)))
     return 0
 
 
@@ -286,6 +287,7 @@ def _unpack(arguments: argparse.Namespace) -> int:
 
 def _what_next(unpacked: "Pack", arguments: argparse.Namespace) -> str:
     """Say how to go on with a study that was unpacked, or to look at one that has ended."""
+    from workbench.core.checks import whole
     from workbench.core.machine import slots_here
     from workbench.core.protocols import BEGUN, Kind
     from workbench.knowledge import KnowledgeBase
@@ -295,5 +297,6 @@ def _what_next(unpacked: "Pack", arguments: argparse.Namespace) -> str:
     if any(event.kind is Kind.STUDY_ENDED for event in last):
         return f"it has ended; look at it with: {show_command(unpacked.name, {'--db': arguments.db})}"
     where = {"--db": arguments.db, "--checkpoints": arguments.checkpoints}
-    where["--nodes"] = slots_here()  # not those of the machine that it comes from
+    n_ranks = unpacked.spec["trainable"].get("n_ranks")
+    where["--nodes"] = slots_here(n_ranks if whole(1).fits(n_ranks) else 1)  # not those of the machine it comes from
     return f"go on with: {resume_command(unpacked.name, unpacked.spec, where)}"

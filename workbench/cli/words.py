@@ -13,8 +13,8 @@ _SHELL: dict[str, str | Callable[[re.Match[str]], str]] = {
     r"\bcolumns=\{'(\w+)': …\}": r"--column \1=NAME",
     r"\bonly=\{'(\w+)': …\}": r"--only \1=VALUE",
     r"from Python, after import (\S+)": lambda found: f"with --import {shlex.quote(found[1])}",
-    r"\b(db|name|trainable|checkpoints)=(?:'([^']*)'|…)": lambda found: (
-        f"--{found[1]} {shlex.quote(found[2]) if found[2] else '…'}"
+    r"""\b(db|name|trainable|checkpoints)=(?:'([^']*)'|"([^"]*)"|…)""": lambda found: (
+        f"--{found[1]} {shlex.quote(found[2] or found[3]) if found[2] or found[3] else '…'}"
     ),
 }
 

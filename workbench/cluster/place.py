@@ -5,6 +5,7 @@ import os
 import re
 import shutil
 import time
+import uuid
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
@@ -166,8 +167,7 @@ class Place:
                 files.pipe_file(path, identity.encode(), mode="create")
             else:
                 private_folder(Path(self.root))
-                with open(os.open(path, os.O_CREAT | os.O_EXCL | os.O_WRONLY, 0o600), "w") as mark:
-                    mark.write(identity)
+                _write_mark(Path(path), identity)
         return self.owner()
 
     def owner(self) -> str:
@@ -215,6 +215,22 @@ class Place:
 
     def _at(self, name: str) -> tuple[Any, str]:
         return _at(f"{self.root}/{name}")
+
+
+def _write_mark(mark: Path, identity: str) -> None:
+    """Make a mark that is never seen before it is whole; raises `OSError` where there is one that says anything."""
+    part = mark.with_name(f"{mark.name}.{uuid.uuid4().hex[:8]}.part")
+    try:
+        with open(os.open(part, os.O_CREAT | os.O_EXCL | os.O_WRONLY, 0o600), "w") as file:
+            file.write(identity)
+        try:
+            os.link(part, mark)
+        except OSError:  # there is one, or the file system has no links
+            if mark.exists() and mark.stat().st_size:
+                raise
+            os.replace(part, mark)
+    finally:
+        part.unlink(missing_ok=True)
 
 
 def sent_name(digest: str) -> str:

@@ -1,5 +1,6 @@
 """Where things are: the project's own data, its notebooks, and the knowledge base unless another is named."""
 
+import os
 import re
 import shutil
 from collections.abc import Iterator
@@ -50,8 +51,10 @@ def check_study_name(name: object) -> None:
         raise InvalidInput(f"{_STUDY_NAME}, got {name!r}")
 
 
-def check_checkpoints(place: str) -> None:
-    """Refuse a URL of checkpoints that stands for others too, of a pattern's characters, or that tells a password."""
+def check_checkpoints(place: object) -> None:
+    """Refuse what names no place of checkpoints, as a URL that stands for others too, or that tells a password."""
+    if not isinstance(place, str) or not place:  # as of a shell's variable that is not set
+        raise InvalidInput(f"a study's checkpoints are in a directory or at a URL, got {place!r}")
     if "://" in place and set(place) & set("*?["):
         raise InvalidInput(
             f"the URL of a place of checkpoints is one without * ? or [, which would stand for other places as well, "
@@ -62,6 +65,11 @@ def check_checkpoints(place: str) -> None:
             "the URL of a place of checkpoints is kept in the log and shown, and this one has a password in it: leave "
             "it out, and give it to fsspec in the environment, such as FSSPEC_FTP_PASSWORD, or in ~/.config/fsspec"
         )
+
+
+def in_home(place: str) -> str:
+    """Write out a ``~`` that a place of checkpoints begins with, to which no shell has seen; a URL stays as it is."""
+    return place if "://" in place else os.path.expanduser(place)
 
 
 def absolute_place(place: str | None) -> str | None:

@@ -11,7 +11,7 @@ from workbench.knowledge.lock import driver_of, holder_of, lock_path, output_pat
 from workbench.knowledge.reader import KnowledgeBase, RecordedStudy, RecordedTrial
 from workbench.knowledge.recording import Recording, record
 from workbench.knowledge.remove import delete
-from workbench.knowledge.writer import DiskFull, StudyLog
+from workbench.knowledge.writer import DiskFull, LogHeld, StudyLog
 
 __all__ = [
     "Controls",
@@ -19,6 +19,7 @@ __all__ = [
     "Frames",
     "Inbox",
     "KnowledgeBase",
+    "LogHeld",
     "RecordedStudy",
     "RecordedTrial",
     "Recording",

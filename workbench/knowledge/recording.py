@@ -133,7 +133,7 @@ def _provenance(
         "name": name,
         "note": note,
         "measured": not any(d.get("simulated") for d in drivers),
-        "spec": spec,
+        "spec": {part: _named(said) if part == "trainable" else said for part, said in spec.items()},
         "started": datetime.fromtimestamp(created, UTC).isoformat(timespec="seconds"),
         "drivers": [_public(d) for d in drivers],
         "most_points_a_curve": points,
@@ -149,6 +149,15 @@ def _public(data: Any) -> dict[str, Any]:
     if "argv" in public:
         public["argv"] = [re.sub(r"^(-[\w-]+=)?/.*?([^/]*)/*$", r"\1\2", word) for word in public["argv"]]
     return public
+
+
+def _named(settings: Any) -> Any:
+    """Leave folders out of what is trained: of a data set, or a checkpoint that trials begin with, the name stays."""
+    if isinstance(settings, dict):
+        return {name: _named(value) for name, value in settings.items()}
+    if isinstance(settings, list):
+        return [_named(value) for value in settings]
+    return re.sub(r"^/.*?([^/]*)/*$", r"\1", settings) if isinstance(settings, str) else settings
 
 
 def _thinned(metrics: pd.DataFrame, points: int) -> pd.DataFrame:

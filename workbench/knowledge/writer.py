@@ -29,6 +29,10 @@ class DiskFull(DatabaseError):
     """An append found no space left on the disk, or so it seems; nothing of it was kept, and it can be tried again."""
 
 
+class LogHeld(DatabaseError):
+    """An append has waited in vain for another process to let go of the file; it can be tried again."""
+
+
 class StudyLog:
     """Append-only log of one study, held by one driver at a time.
 
@@ -78,6 +82,8 @@ class StudyLog:
         ------
         DiskFull
             There is no space left; the same append may be tried again.
+        LogHeld
+            Another process has written to the file for a minute; likewise.
         StudyError
             Another driver has written to the study meanwhile: nothing is added to what it wrote.
         DatabaseError
@@ -115,7 +121,7 @@ class StudyLog:
                         f"{self._path} cannot be written to ({err}): see to the disk, then resume"
                     ) from None
                 if err.sqlite_errorcode & 0xFF in HELD:
-                    raise DatabaseError(
+                    raise LogHeld(
                         f"{self._path} was held by another process for too long ({err}): end that, then resume"
                     ) from None
                 raise

@@ -15,7 +15,7 @@ def ask_to_confirm(study: Plan, top: int, seeds: int) -> None:
     """Ask for the trials that a study's best configurations lack; see `StudyRun.confirm`.
 
     What was asked for before and still waits, for the driver that was to answer it did not come up, counts as begun;
-    what failed, or was stopped short of what it is to confirm, does not.
+    what failed, was stopped or has ended short of what it is to confirm, does not: a study may have gone on since.
     """
     for name, value in (("top", top), ("seeds", seeds)):
         if not whole(1).fits(value):
@@ -38,6 +38,7 @@ def ask_to_confirm(study: Plan, top: int, seeds: int) -> None:
         waiting[candidates.get(trial)] += n
     for candidate, trial, phases in best[["candidate", "trial", "phases"]].itertuples(index=False, name=None):
         fresh = trials[trials["confirms"].astype(bool) & (trials["candidate"] == candidate)]
-        lost = (fresh["state"] == "failed") | ((fresh["state"] == "stopped") & (fresh["phases"] < phases))
+        short = fresh["state"].isin(["stopped", "finished"]) & (fresh["phases"] < phases)
+        lost = (fresh["state"] == "failed") | short
         for _ in range(seeds - int((~lost).sum()) - waiting[candidate]):
             controls.confirm(int(trial), int(phases))

@@ -101,15 +101,14 @@ def pack(db: str | Path, name: str, file: str | Path, *, checkpoints: str | None
     from workbench.knowledge.lock import claim, private
 
     db, file = Path(db), Path(file)
-    if file.exists():
-        raise InvalidInput(f"{file} exists: choose another file")
+    _refuse_what_exists(file)
     with KnowledgeBase(db) as kb:
         if kb[name].spec.get("simulated"):
             raise StudyError(f"study {name!r} was simulated, and nothing trained that could go on elsewhere: record it")
         place = recorded_place(kb[name].events(*BEGUN))  # a name that is mistaken makes no lock
         store = replace(checkpoint_store(db, name, checkpoints or place), study=kb[name].identity)
         check_whose(store.root, kb[name])
-    part = file.with_name(f".{file.name}.part")
+    part = file.with_name(f".{file.name}.{store.study}.part")  # another study may be packed into the same file
     with file_errors(f"study {name!r} cannot be packed into {file}"), ExitStack() as stack:
         stack.callback(claim(db, name).close)  # whoever wants to drive it now is refused
         file.parent.mkdir(parents=True, exist_ok=True)
@@ -124,8 +123,14 @@ def pack(db: str | Path, name: str, file: str | Path, *, checkpoints: str | None
             kept, lost = _add_checkpoints(archive, store, *needed(spec, events))
             packed = Pack(file, name, spec, _versions_of(events), kept, lost)
             archive.writestr(zipfile.ZipInfo(ABOUT, _STAMP), json.dumps(_about(packed, events), indent=1))
+        _refuse_what_exists(file)  # as another study that was packed meanwhile
         os.replace(part, file)
     return packed
+
+
+def _refuse_what_exists(file: Path) -> None:
+    if file.exists():
+        raise InvalidInput(f"{file} exists: choose another file")
 
 
 def needed(spec: Mapping[str, Any], events: Iterable[Event]) -> tuple[list[str], list[str]]:

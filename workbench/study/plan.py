@@ -17,7 +17,7 @@ from workbench.core.domains import scalar
 from workbench.core.errors import InvalidInput, StudyError, first_line
 from workbench.core.failures import short
 from workbench.core.machine import layout, slots_here
-from workbench.core.places import DEFAULT_DB, check_checkpoints, check_study_name
+from workbench.core.places import DEFAULT_DB, check_checkpoints, check_study_name, in_home
 from workbench.core.protocols import Event, Executor, Scheduler, TrainableFactory, ranks_needed
 from workbench.core.record import RUN_SETTINGS
 from workbench.core.registry import REGISTRY
@@ -118,11 +118,13 @@ class Plan:
     def _check_where(self) -> None:
         if isinstance(self.checkpoints, os.PathLike):
             object.__setattr__(self, "checkpoints", os.fspath(self.checkpoints))
-        if not isinstance(self.checkpoints, str | None) or self.checkpoints == "":  # a shell's variable that is not set
-            raise InvalidInput(f"a study's checkpoints are in a directory or at a URL, got {self.checkpoints!r}")
-        check_checkpoints(self.checkpoints or "")
-        if self.checkpoints is not None and Path(self.checkpoints).is_file():
-            raise InvalidInput(f"{self.checkpoints} is a file: a study's checkpoints are in a directory, name another")
+        if self.checkpoints is not None:
+            check_checkpoints(self.checkpoints)
+            object.__setattr__(self, "checkpoints", in_home(self.checkpoints))
+            if Path(self.checkpoints).is_file():
+                raise InvalidInput(
+                    f"{self.checkpoints} is a file: a study's checkpoints are in a directory, name another"
+                )
         if self.client is None:
             return
         if self.gpus_per_slot is not None:
@@ -213,7 +215,7 @@ def checkpoint_store(db: str | Path, name: str, elsewhere: str | None = None) ->
     from workbench.cluster.checkpoints import CheckpointStore
 
     beside = Path(db).parent / f"{Path(db).stem}.checkpoints" / name
-    return CheckpointStore(elsewhere or str(beside.absolute()))
+    return CheckpointStore(in_home(elsewhere) if elsewhere else str(beside.absolute()))
 
 
 def best_checkpoint(db: str | Path, name: str) -> str | None:

@@ -148,7 +148,10 @@ class Progress:
 
 
 class WatchedLog:
-    """The study's log, with the progress kept beside it; on a full disk it waits for space, or for the end."""
+    """The study's log, with the progress kept beside it.
+
+    On a full disk it waits for space, where another process holds the file for that, or for the end.
+    """
 
     def __init__(
         self,
@@ -167,14 +170,15 @@ class WatchedLog:
 
     def append(self, events: Sequence[Event]) -> None:
         """Write events to the log, and take them in."""
-        from workbench.knowledge import DiskFull
+        from workbench.knowledge import DiskFull, LogHeld
 
         while True:
             try:
                 self._log.append(events)
                 break
-            except DiskFull:
-                self._progress.message = "waiting for disk space to write the log"
+            except (DiskFull, LogHeld) as err:
+                what = "disk space to write" if isinstance(err, DiskFull) else "another process to let go of"
+                self._progress.message = f"waiting for {what} the log"
                 if self._stopping.wait(_DISK_RETRY_S):
                     raise
         self._progress.message = ""

@@ -269,9 +269,17 @@ def confirm(study: "Plan", top: int = 3, seeds: int = 10) -> "pd.DataFrame":
 
 
 def _last_end(past: Sequence[Event]) -> Event:
-    """Give how the search ended: trials that confirm others change nothing of it."""
-    ends = (event for event in reversed(past) if event.kind in (Kind.STUDY_ENDED, Kind.STUDY_INTERRUPTED))
-    return next(ends, Event(Kind.STUDY_INTERRUPTED, 0.0, data={}))
+    """Give how the search ended: trials that confirm others change nothing of it.
+
+    One that has gone on since it last ended, and whose driver died, is interrupted.
+    """
+    confirming = {event.trial for event in past if event.kind is Kind.RUN and event.data.get("confirms")}
+    for event in reversed(past):
+        if event.kind in (Kind.STUDY_ENDED, Kind.STUDY_INTERRUPTED):
+            return event
+        if event.kind is Kind.PHASE_STARTED and event.trial not in confirming:
+            break
+    return Event(Kind.STUDY_INTERRUPTED, 0.0, data={})
 
 
 def _refuse_without_checkpoints(study: "Plan", past: Sequence[Event]) -> None:
@@ -282,7 +290,7 @@ def _refuse_without_checkpoints(study: "Plan", past: Sequence[Event]) -> None:
         return  # there are none
     place, here = recorded_place(past), study.checkpoint_store.root
     if study.checkpoints is None:
-        if place and not Path(here).exists():
+        if place and Place(here).lacks_all():
             raise StudyError(
                 f"study {study.name!r} has its checkpoints at {place}: resume it with checkpoints={place!r}"
             )

@@ -11,7 +11,15 @@ from dataclasses import replace
 from pathlib import Path
 
 from workbench.core.errors import CheckpointError, DatabaseError, InvalidInput, StudyError
-from workbench.core.places import DEFAULT_DB, absolute_place, check_study_name, is_study_name, private_folder
+from workbench.core.places import (
+    DEFAULT_DB,
+    absolute_place,
+    check_checkpoints,
+    check_study_name,
+    in_home,
+    is_study_name,
+    private_folder,
+)
 from workbench.core.protocols import BEGUN
 from workbench.study.pack import ABOUT, CHECKPOINTS, FORMAT, LOG, Pack, file_errors, unmendable
 from workbench.study.plan import anothers_place, checkpoint_store
@@ -45,6 +53,9 @@ def unpack(
     file, db = Path(file), Path(db)
     if name is not None:
         check_study_name(name)
+    if checkpoints is not None:
+        check_checkpoints(checkpoints)
+        checkpoints = in_home(checkpoints)
     with file_errors(f"{file} cannot be unpacked"), _damage_told(file), ExitStack() as stack:
         archive = stack.enter_context(zipfile.ZipFile(file))
         members = _members(archive, file.stat().st_size)

@@ -1,5 +1,6 @@
 """What every export does: follow a study's events, and tell what is new of each trial."""
 
+import re
 import shutil
 from abc import ABC, abstractmethod
 from collections.abc import Iterator, Mapping, Sequence
@@ -116,6 +117,15 @@ def own_folder(folder: Path, name: str, made: str = "") -> None:
     mark.write_text(name, encoding="utf-8")
 
 
+def shown(place: str) -> str:
+    """Give a place as it may be said: without the password of a URL.
+
+    >>> shown("postgresql://me:secret@host/db")
+    'postgresql://me:***@host/db'
+    """
+    return re.sub(r"(://[^/:]*:)[^/]*@", r"\1***@", place)
+
+
 def storage_url(place: str) -> str:
     """Give the URL of a storage: the one given, or that of a file for SQLite.
 
@@ -139,8 +149,8 @@ def opening(place: str) -> Iterator[None]:
     except WorkbenchError:
         raise
     except Exception as err:  # noqa: BLE001  each tool has its own
-        why = f"{type(err).__name__}: {err}".partition("\n")[0]
-        raise InvalidInput(f"{place} cannot be opened for an export ({why}): choose another place") from None
+        why = f"{type(err).__name__}: {err}".partition("\n")[0].replace(place, shown(place))
+        raise InvalidInput(f"{shown(place)} cannot be opened for an export ({why}): choose another place") from None
 
 
 def needed(module: str, package: str) -> Any:

@@ -5,7 +5,7 @@ import re
 from workbench.core.errors import InvalidInput
 from workbench.core.ledger import TrialState
 from workbench.core.protocols import Event
-from workbench.study.export.exporter import Exporter, needed, numbers_of, opening, step_of, storage_url
+from workbench.study.export.exporter import Exporter, needed, numbers_of, opening, shown, step_of, storage_url
 
 _MARK = "rl-workbench.study"
 _MOST = 500  # metrics, parameters or tags in one request
@@ -39,7 +39,9 @@ class MLflowExport(Exporter):
             self._experiment = client.create_experiment(self.name, tags={_MARK: self.name})
             return
         if _MARK not in there.tags or there.lifecycle_stage != "active":
-            raise InvalidInput(f"{self.uri} holds an experiment {self.name!r} of somebody else's, or a deleted one")
+            raise InvalidInput(
+                f"{shown(self.uri)} holds an experiment {self.name!r} of somebody else's, or a deleted one"
+            )
         self._experiment = there.experiment_id
         while earlier := client.search_runs([self._experiment], max_results=1000):
             for run in earlier:

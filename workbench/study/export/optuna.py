@@ -10,7 +10,7 @@ from workbench.core.errors import InvalidInput
 from workbench.core.ledger import TrialState
 from workbench.core.protocols import Scalar
 from workbench.core.record import space_of_record
-from workbench.study.export.exporter import Exporter, needed, opening, storage_url
+from workbench.study.export.exporter import Exporter, needed, opening, shown, storage_url
 
 _MARK = "rl-workbench"
 
@@ -42,7 +42,9 @@ class OptunaExport(Exporter):
         existing = {s.study_name: s for s in self._storage.get_all_studies()}.get(self.name)
         if existing is not None:
             if _MARK not in existing.user_attrs:
-                raise InvalidInput(f"{self.url} holds a study {self.name!r} of somebody else's: choose another place")
+                raise InvalidInput(
+                    f"{shown(self.url)} holds a study {self.name!r} of somebody else's: choose another place"
+                )
             optuna.delete_study(study_name=self.name, storage=self._storage)
 
     def _made(self) -> Any:
