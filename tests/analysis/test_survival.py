@@ -97,6 +97,15 @@ def test_a_seed_that_waits_for_the_others_of_its_configuration_does_not_change_t
     assert phase_modes(decided(*ran_on, *ran_on))["reported"].tolist() == [2]  # a trial's score once
 
 
+def test_what_schedulers_compare_with_is_not_taken_for_the_scores_of_a_phase() -> None:
+    """The median rule counts the others, Hyperband a bracket's rung, Sure all that have reported anything."""
+    median = {"reported": 1, "best": 1.0, "median": 2.0}
+    rows = [(3.0, trial, 0, "continue", "collecting", median | {"reported": trial}) for trial in (0, 1)]
+    assert phase_modes(decided(*rows))["reported"].tolist() == [2]
+    sure = [(3.0, trial, 4, "stop", "dropped", {"place": 9, "reported": 40, "kept": 2}) for trial in (0, 1, 2)]
+    assert phase_modes(decided(*sure)).iloc[0]["reported"] == 3
+
+
 def test_completion_counts_ended_phases(frames):
     assert completion_rate(int(frames.phases["ended_s"].notna().sum()), n_configs=3, n_phases=2) == 3 / 6
 

@@ -79,8 +79,9 @@ def phase_modes(decisions: pd.DataFrame) -> pd.DataFrame:
 
 def mode_after(mode: str, why: Mapping[str, Any], judged: int) -> tuple[str, int, float]:
     """Tell a phase's mode, reported and collecting_reports, as `phase_modes`, by its last decision; `judged` trials."""
-    reported = int(why.get("reported", judged))
     collecting = float(why.get("collecting_reports", float("nan")))
+    # others than HyperTrick count there what they compare with: a bracket's rung, or all that have ever reported
+    reported = judged if np.isnan(collecting) else int(why.get("reported", judged))
     if mode == "collecting" and reported + 1 > collecting:
         mode = "selecting"  # the last collected report: the next one is judged
     return mode, reported, float(np.floor(collecting))  # older logs hold fractions of a report

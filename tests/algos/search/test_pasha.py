@@ -26,19 +26,44 @@ def test_ranks_that_turn_round_open_them_all() -> None:
     assert furthest(lambda config, trial, phase: (-1) ** phase.bit_length() * config["n"]) > 2
 
 
-def test_crossings_within_the_noise_open_none() -> None:
-    """Two equal trials swap places at every phase by 0.1; the others lie far apart. The noise is worked by hand."""
+def reported(*curves) -> PASHA:
+    """Give a scheduler whose top rung, the third, ends with phase 3, when trials with these curves have ended it."""
     scheduler = PASHA(ListSearcher(CONFIGS), 16, 16, eta=2)
     scheduler._rungs, scheduler._closed = scheduler._rungs + scheduler._closed[:1], scheduler._closed[1:]
-    far = dict.fromkeys(range(4), 5.0)
-    scheduler._curves = {0: dict(enumerate([1.1, 1.0, 1.0, 1.1])), 1: dict(enumerate([1.0, 1.1, 1.1, 1.0])), 2: far}
-    assert scheduler._noise([0, 1, 2], 3) == pytest.approx(0.1)
-    assert scheduler._ranks_hold()  # 0 is ahead after four phases and was behind after two, by 0.1
-    scheduler._curves = {0: dict(enumerate([1.1, 1.0, 1.0, 1.02])), 1: dict(enumerate([1.0, 1.3, 1.1, 1.0])), 2: far}
-    assert scheduler._noise([0, 1, 2], 3) == pytest.approx(0.02)
-    assert not scheduler._ranks_hold()  # by 0.3
-    scheduler._curves = {0: dict(enumerate([1.0, 1.0, 1.2, 1.4])), 1: dict(enumerate([1.1, 1.1, 1.1, 1.1])), 2: far}
-    assert scheduler._noise([0, 1, 2], 3) == 0.0  # they have crossed once: 0 is better now
+    for trial, curve in enumerate(curves):
+        scheduler._curves[trial] = dict(enumerate(curve))
+        scheduler._arrive(trial)
+    return scheduler
+
+
+def test_crossings_within_the_noise_open_none() -> None:
+    """Two equal trials swap places at every phase by 0.1; the others lie far apart. The noise is worked by hand."""
+    far = [5.0] * 4
+    swapped = reported([1.1, 1.0, 1.0, 1.1], [1.0, 1.1, 1.1, 1.0], far)
+    assert swapped._noise() == pytest.approx(0.1)
+    assert swapped._ranks_hold()  # 0 is ahead after four phases and was behind after two, by 0.1
+    swapped = reported([1.1, 1.0, 1.0, 1.02], [1.0, 1.3, 1.1, 1.0], far)
+    assert swapped._noise() == pytest.approx(0.02)
+    assert not swapped._ranks_hold()  # by 0.3
+    assert reported([1.0, 1.0, 1.2, 1.4], [1.1] * 4, far)._noise() == 0.0  # they have crossed once: 0 is better now
+    assert reported([1.0, 1.1, 1.1, 1.2], [1.1] * 4, far)._noise() == 0.0  # equal in between, and still only once
+
+
+def test_what_a_report_costs_does_not_grow_with_the_pairs_before() -> None:
+    """Of n trials whose ranks hold every two are compared once: the cube of n would stall a study of a thousand."""
+    asked = 0
+
+    class Score(float):
+        def __sub__(self, other) -> float:
+            nonlocal asked
+            asked += 1
+            return float(self) - float(other)
+
+    configs = ListSearcher([{"n": n} for n in range(40)])
+    world = play(PASHA(configs, 40, 16, eta=2), 1, score=lambda config, trial, phase: Score(config["n"]))
+    n = sum(report.phase == 1 for report in world.reports)
+    assert n > 20
+    assert asked <= n * n
 
 
 @pytest.mark.parametrize("seed", range(8))
