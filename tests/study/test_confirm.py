@@ -5,7 +5,17 @@ import re
 import pytest
 
 from tests.support import SPACE, Deterministic, score_of
-from workbench import PBT, Explorer, FullRuns, HyperTrick, KnowledgeBase, RandomSearcher, Study
+from workbench import (
+    PBT,
+    Explorer,
+    FullRuns,
+    HyperTrick,
+    KnowledgeBase,
+    RandomSearcher,
+    Study,
+    SuccessiveHalving,
+    Uniform,
+)
 from workbench.algos.quadratic import Quadratic
 from workbench.cli.main import main
 from workbench.core.errors import InvalidInput, StudyError
@@ -77,6 +87,20 @@ def test_asked_again_only_what_is_missing_runs(client, tmp_path) -> None:
     confirming = [e for e in events if e.kind is Kind.RUN and e.data.get("confirms")]
     assert len(confirming) == 3
     assert len({e.data["seed"] for e in events if e.kind is Kind.RUN}) == 3 * 2 + 3
+
+
+def test_a_configuration_that_was_run_again_in_every_rung_is_confirmed_once(client, tmp_path) -> None:
+    """The best of the rung below is the winner, which had run there, too; the second best is meant."""
+
+    def train(config):
+        while True:
+            yield config["x"]
+
+    halving = SuccessiveHalving({"x": Uniform(0.0, 1.0)}, 4, 4, eta=2, restart=True)
+    run = study_of(client, tmp_path, scheduler=halving, trainable=train).run()
+    table = run.confirm(top=2, seeds=1)
+    trials = run.frames().trials
+    assert sorted(table["confirmed"]) == sorted(trials["x"].unique())[-2:]
 
 
 def ran(trial: int, candidate: int, *scores: float | None, confirms: bool = False) -> list[Event]:

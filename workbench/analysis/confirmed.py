@@ -58,6 +58,14 @@ def ranked(rows: pd.DataFrame, mode: str = "max") -> pd.DataFrame:
     return by_rank.drop(columns="few").reset_index(drop=True)
 
 
+def each_once(rows: pd.DataFrame, configs: pd.Series) -> pd.DataFrame:
+    """Keep the first row of every configuration, of the one that stands beside each row.
+
+    Where survivors run every rung anew, what is run again is another candidate with the same configuration.
+    """
+    return rows[~configs.map(lambda config: repr(sorted(config.items()))).duplicated()]
+
+
 def confirmed(trials: pd.DataFrame, mode: str = "max", judged_by: str = "mean") -> pd.DataFrame:
     """Put the scores of fresh seeds beside those claimed.
 

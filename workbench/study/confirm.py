@@ -3,6 +3,7 @@
 from collections import Counter
 from pathlib import Path
 
+from workbench.analysis.confirmed import each_once
 from workbench.core.checks import whole
 from workbench.core.errors import InvalidInput, StudyError
 from workbench.knowledge.inbox import Controls, waiting_to_confirm
@@ -28,7 +29,8 @@ def ask_to_confirm(study: Plan, top: int, seeds: int) -> None:
             f"study {study.name!r} handed weights from trial to trial: no configuration stands for the best weights; "
             "train their schedule again instead, results().write_schedule(…) and Replay"
         )
-    best = found.claims.head(top)
+    claims = found.claims
+    best = each_once(claims, claims["trial"].map(found.frames.configs)).head(top)
     if best.empty:
         raise StudyError(f"study {study.name!r} has nothing to confirm: no phase has ended")
     trials, controls = found.frames.trials, Controls(study.db, study.name)

@@ -9,7 +9,7 @@ import pandas as pd
 
 from workbench.algos.search.informed import InformedSearcher
 from workbench.algos.search.searchers import Searched, searcher_of
-from workbench.analysis.confirmed import claimed, ranked
+from workbench.analysis.confirmed import claimed, each_once, ranked
 from workbench.core.checks import whole
 from workbench.core.errors import InvalidInput, WorkbenchError
 from workbench.core.ledger import Ledger
@@ -90,8 +90,9 @@ def _ranked(claims: list[dict[str, Any]]) -> list[dict[str, Any]]:
     """Give every configuration once, the best first, in the order that a study ranks its own."""
     if not claims:
         return []
-    configs = ranked(pd.DataFrame(claims))["config"]
-    return configs[~configs.map(lambda config: repr(sorted(config.items()))).duplicated()].to_list()
+    rows = ranked(pd.DataFrame(claims))
+    configs: list[dict[str, Any]] = each_once(rows, rows["config"])["config"].to_list()
+    return configs
 
 
 def _fits(space: Space, config: dict[str, Any]) -> bool:

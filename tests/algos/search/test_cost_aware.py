@@ -2,7 +2,8 @@ import numpy as np
 import pytest
 
 from tests.support import SPACE
-from workbench.algos.search import CostAwareSearcher, FullRuns, HyperTrick, RandomSearcher, Seeded
+from workbench.algos.search import CostAwareSearcher, FullRuns, HyperTrick, RandomSearcher, Seeded, cost_aware
+from workbench.algos.search.surrogate import positions
 from workbench.analysis import front
 from workbench.core.domains import Uniform
 from workbench.core.errors import InvalidInput
@@ -71,6 +72,22 @@ def test_what_costs_and_brings_nothing_is_left_and_what_brings_much_is_sought() 
     skill, size = ([np.mean([config[name] for config in configs]) for configs in (ours, drawn)] for name in TWO)
     assert skill[0] > skill[1] + 0.3
     assert size[0] < size[1] - 0.25
+
+
+@pytest.mark.parametrize("asked_before", [True, False])
+def test_of_thousands_the_latest_and_the_front_are_learned_from(monkeypatch, asked_before) -> None:
+    """The cube of all would stall a study; the best of all is the first, long since not among the latest."""
+    sizes = []
+    monkeypatch.setattr(cost_aware, "MOST", 20)
+    monkeypatch.setattr(cost_aware, "positions", lambda configs: sizes.append(len(configs)) or positions(configs))
+    searcher, rng = CostAwareSearcher(TWO, random=0.0, spread=0.001, draws=10), np.random.default_rng(0)
+    for trial in range(100):
+        searcher.adopt(trial, {"skill": 0.9, "size": 0.1} if trial == 0 else TWO.sample(rng))
+        told(searcher, trial, (2.0, 1.0) if trial == 0 else (float(rng.random()), 2.0 + float(rng.random())))
+        if asked_before and trial > 10:
+            searcher.suggest(1000 + trial)
+    assert searcher.suggest(100) == pytest.approx({"skill": 0.9, "size": 0.1}, abs=0.01)
+    assert max(sizes) <= 10 + 20 + 1  # drawn, the latest, the front
 
 
 def test_before_enough_have_reported_it_draws_at_random_and_the_same_seed_gives_the_same() -> None:

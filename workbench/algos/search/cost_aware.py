@@ -14,6 +14,9 @@ from workbench.core.protocols import Config, Report
 
 Array = npt.NDArray[np.float64]
 
+MOST = 1000
+"""Trials to learn from, besides the front: each is held against each, and the cube of them is worked with."""
+
 _normal = NormalDist()
 
 
@@ -26,6 +29,7 @@ class CostAwareSearcher(LearningSearcher):
     configuration is the best of some drawn around members of the front, each of which is taken alike, whatever it
     costs: the one whose worth promises most improvement on the front at the cost that is expected of it. Gaussian
     processes over the hyperparameters expect the worth and the logarithm of the cost (the covariance of `Surrogate`).
+    They learn from the latest `MOST` trials and from the front.
 
     After CARBS (Fetterman et al., 2023), without its limits of cost, its restarts and its scaling laws.
 
@@ -47,6 +51,7 @@ class CostAwareSearcher(LearningSearcher):
     spread: float = 0.2
     _scores: dict[int, dict[int, float]] = field(init=False, default_factory=dict, repr=False, compare=False)
     _seconds: dict[int, list[float]] = field(init=False, default_factory=dict, repr=False, compare=False)
+    _front: set[int] = field(init=False, default_factory=set, repr=False, compare=False)  # as it last was
 
     def __post_init__(self) -> None:
         super().__post_init__()
@@ -91,11 +96,20 @@ class CostAwareSearcher(LearningSearcher):
     def _reported(self) -> int:
         return len(self._scores)
 
+    def _known(self) -> list[int]:
+        """Give the trials to learn from; of more than `MOST`, earlier ones only where they are of the front."""
+        trials = list(self._scores)
+        if len(trials) <= MOST:
+            return trials
+        front = self._front or self.front()
+        return [trial for trial in trials[:-MOST] if trial in front] + trials[-MOST:]
+
     def _learned(self) -> Config:
         """Take the most promising of some draws around the front."""
-        trials = list(self._scores)
+        trials = self._known()
         seconds, shares = self._costs(trials), self._shares(trials)
         front = [trials[k] for k in _front(seconds, shares)]
+        self._front = set(front)
         starts = self._rng.integers(len(front), size=self.draws)
         drawn: list[Config] = [self.space.shift(self._configs[front[k]], self.spread, self._rng) for k in starts]
         half = 0.5 / len(trials)

@@ -63,7 +63,7 @@ class PBT:
         Each hyperparameter is multiplied by one of them, drawn at random; in the paper 0.8 and 1.2, for GANs 0.5 and 2.
     noise : float
         Above 0, each hyperparameter is instead moved by Gaussian noise of this standard deviation, in shares of its
-        domain (see `Space.shift`). A product leaves a hyperparameter of 0 where it is; this does not.
+        domain (see `Space.shift`). A product leaves a 0 without a step where it is; this does not.
     resample : float
         Probability for each hyperparameter to be drawn anew from the space instead.
     copy_config : bool
