@@ -147,17 +147,17 @@ def _public(data: Any) -> dict[str, Any]:
         if isinstance(public.get(key), str):
             public[key] = _FOLDERS.sub("", public[key])
     if "argv" in public:
-        public["argv"] = [re.sub(r"^(-[\w-]+=)?/.*?([^/]*)/*$", r"\1\2", word) for word in public["argv"]]
+        public["argv"] = _named(public["argv"])
     return public
 
 
-def _named(settings: Any) -> Any:
-    """Leave folders out of what is trained: of a data set, or a checkpoint that trials begin with, the name stays."""
-    if isinstance(settings, dict):
-        return {name: _named(value) for name, value in settings.items()}
-    if isinstance(settings, list):
-        return [_named(value) for value in settings]
-    return re.sub(r"^/.*?([^/]*)/*$", r"\1", settings) if isinstance(settings, str) else settings
+def _named(said: Any) -> Any:
+    """Leave folders out of what was typed and trained: of a data set, or a checkpoint to begin with, the name stays."""
+    if isinstance(said, dict):
+        return {name: _named(value) for name, value in said.items()}
+    if isinstance(said, list):
+        return [_named(value) for value in said]
+    return re.sub(r"^(-[\w-]+=)?/.*?([^/]*)/*$", r"\1\2", said) if isinstance(said, str) else said
 
 
 def _thinned(metrics: pd.DataFrame, points: int) -> pd.DataFrame:

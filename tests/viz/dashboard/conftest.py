@@ -1,12 +1,14 @@
 import json
 import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
 
 from tests.viz.figures.conftest import EVENTS, POINTS
 from workbench.core.protocols import Event, Kind
-from workbench.knowledge import StudyLog
+from workbench.knowledge import RecordedStudy, StudyLog
 
 SPEC = {"scheduler": {"kind": "hypertrick", "n_trials": 4, "n_phases": 2, "eviction_rate": 0.25}}
 NAME = "<script>alert(1)<script>"
@@ -17,6 +19,22 @@ def in_order() -> list[Event]:
     points = [Event(Kind.PROGRESS, at, trial, phase, data={"metrics": {name: value, "frames": 200.0 * at}})
               for _, trial, phase, at, name, value in POINTS]  # fmt: skip
     return sorted([*EVENTS, *points], key=lambda event: event.at)
+
+
+@contextmanager
+def ends_while_read(log) -> Iterator[None]:
+    """Let a study's driver end just after a view has read its events."""
+    real = RecordedStudy.events_since
+
+    def ends(study, seq):
+        read = real(study, seq)
+        log.append([Event(Kind.STUDY_ENDED, 20.0)])
+        log.close()
+        return read
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(RecordedStudy, "events_since", ends)
+        yield
 
 
 class Telling:

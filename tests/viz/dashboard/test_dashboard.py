@@ -6,12 +6,12 @@ from functools import partial
 import numpy as np
 import pytest
 
-from tests.viz.dashboard.conftest import NAME, SPEC, Telling, in_order
+from tests.viz.dashboard.conftest import NAME, SPEC, Telling, ends_while_read, in_order
 from workbench.analysis.forests import forests_apart
 from workbench.core.errors import DatabaseError, StudyError
 from workbench.core.protocols import Event, Kind
 from workbench.core.size import Size
-from workbench.knowledge import Controls, Inbox, RecordedStudy, StudyLog
+from workbench.knowledge import Controls, Inbox, StudyLog
 from workbench.viz.dashboard import Dashboard
 from workbench.viz.dashboard.estimator import Estimator
 from workbench.viz.dashboard.feed import Feed
@@ -196,19 +196,10 @@ def test_a_dead_driver_is_seen(board, log):
     assert board.said[-1]["state"] == "abandoned"
 
 
-def test_a_driver_that_ends_between_two_glances_of_a_look_is_not_taken_for_dead(board, log, monkeypatch):
+def test_a_driver_that_ends_between_two_glances_of_a_look_is_not_taken_for_dead(board, log):
     log.append(in_order())
     board.refresh()
-    real = RecordedStudy.events_since
-
-    def ends(study, seq):
-        read = real(study, seq)
-        log.append([Event(Kind.STUDY_ENDED, 20.0)])
-        log.close()
-        return read
-
-    with monkeypatch.context() as patch:
-        patch.setattr(RecordedStudy, "events_since", ends)
+    with ends_while_read(log):
         board.refresh()
     assert board.still().text.endswith(": running")
     board.refresh()

@@ -2,10 +2,10 @@
 
 import pytest
 
-from tests.viz.dashboard.conftest import SPEC, Telling, in_order
+from tests.viz.dashboard.conftest import SPEC, Telling, ends_while_read, in_order
 from workbench import home
 from workbench.core.protocols import Event, Kind
-from workbench.knowledge import Controls, RecordedStudy, StudyLog, delete
+from workbench.knowledge import Controls, StudyLog, delete
 from workbench.viz.dashboard import Comparison, Dashboard, Home
 
 FOREVER = 3600.0
@@ -56,19 +56,10 @@ def test_studies_are_told_with_progress_and_best_score_and_only_when_something_i
     assert page.said[-1]["studies"][0]["state"] == "abandoned"
 
 
-def test_a_driver_that_ends_while_its_study_is_read_is_not_taken_for_dead(page, db, monkeypatch):
+def test_a_driver_that_ends_while_its_study_is_read_is_not_taken_for_dead(page, db):
     running = write(db, "running")
     page.refresh()
-    real = RecordedStudy.events_since
-
-    def ends(study, seq):
-        read = real(study, seq)
-        running.append([Event(Kind.STUDY_ENDED, 20.0)])
-        running.close()
-        return read
-
-    with monkeypatch.context() as patch:
-        patch.setattr(RecordedStudy, "events_since", ends)
+    with ends_while_read(running):
         page.refresh()
     page.refresh()
     assert [m["studies"][0]["state"] for m in page.said if m.get("studies")] == ["running", "ended"]
