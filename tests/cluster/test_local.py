@@ -68,6 +68,8 @@ def test_numpy_in_a_worker_has_the_threads_of_its_cluster_and_random_numbers_of_
     monkeypatch.delenv("OPENBLAS_NUM_THREADS", raising=False)  # which Dask's own clusters set, and leave
     drawn = set()
     for nodes, threads in ((2, 1), (1, 2)):
+        if nodes == 1:
+            monkeypatch.setenv("OPENBLAS_NUM_THREADS", "")  # says as little as none
         with local_client(nodes) as client:
             drawn |= set(client.run(eval, "__import__('numpy').random.random()").values())
             pools = seen(client, "__import__('threadpoolctl').threadpool_info()")

@@ -5,6 +5,7 @@ import os
 import shutil
 import subprocess
 from collections import Counter
+from itertools import takewhile
 from typing import Any
 
 from distributed import LocalCluster
@@ -28,13 +29,19 @@ def gpus_for(nodes: int, per_slot: float | None) -> list[str]:
         return []
     check_share(per_slot)
     given = os.environ.get(_VISIBLE)
-    devices = _listed() if given is None else [name.strip() for name in given.split(",") if name.strip()]
+    devices = _listed() if given is None else _visible(given)
     if _most_nodes(len(devices), per_slot) < nodes:
         raise InvalidInput(
             f"only {so_many(len(devices), 'GPU')} can be seen here, too few for {so_many(nodes, 'node')} with "
             f"{per_slot:g} each: lower nodes or gpus_per_slot (0.5: two to a GPU)"
         )
     return devices
+
+
+def _visible(given: str) -> list[str]:
+    """Read the variable as CUDA does, which sees nothing from the first number below 0 on: -1 hides all."""
+    names = [name.strip() for name in given.split(",") if name.strip()]
+    return list(takewhile(lambda name: not name.startswith("-"), names))
 
 
 def check_share(per_slot: object) -> None:

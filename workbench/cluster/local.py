@@ -114,7 +114,7 @@ def local_client(
     if not whole(1).fits(nodes):
         raise InvalidInput(f"a cluster needs a whole number of nodes >= 1, got {nodes!r}")
     _allow_files(_FILES + _FILES_A_NODE * nodes)
-    share = {name: str(cores_a_slot(nodes)) for name in _THREADS if name not in os.environ}
+    share = {name: str(cores_a_slot(nodes)) for name in _THREADS if not os.environ.get(name)}
     with _HELD:
         with _pages(dashboard):
             cluster = LocalWithGPUs(
