@@ -32,6 +32,20 @@ def test_what_a_network_says_is_up_to_the_pixels_not_to_how_they_lie_in_memory()
     assert all((a == b).all() for a, b in zip(one, other, strict=True))
 
 
+@pytest.mark.parametrize("network", ["small", "large-3", "large-2"])
+def test_in_bfloat16_the_first_layer_says_and_learns_what_it_does_in_float32(network):
+    model = make_model(find_game("Pong"), network)
+    generator = torch.Generator().manual_seed(0)
+    obs = torch.randint(0, 256, (3, 4, 84, 84), dtype=torch.uint8, generator=generator)
+    (logits, values), first = model(obs), model.trunk[0].weight
+    with torch.autocast("cpu", torch.bfloat16):
+        low_logits, low_values = model(obs)
+    torch.testing.assert_close(low_logits, logits, rtol=0.02, atol=0.02 * logits.abs().max().item())
+    torch.testing.assert_close(low_values, values, rtol=0.02, atol=0.02 * values.abs().max().item())
+    (slope,), (low_slope,) = torch.autograd.grad(values.sum(), [first]), torch.autograd.grad(low_values.sum(), [first])
+    assert float((low_slope - slope).norm() / slope.norm()) < 0.2  # of weights in another order: 1.4
+
+
 @pytest.mark.parametrize(("network", "planes"), [("small", 4), ("large-1", 4), ("ba3c-32", 12)])
 def test_bytes_are_scaled_inside(network, planes):
     model = make_model(find_game("Pong", rgb=planes == 12), network)

@@ -34,6 +34,27 @@ def test_the_other_form_is_torchs():
     assert torch.allclose(ours, theirs, atol=1e-7)
 
 
+@pytest.mark.parametrize("clipped", [False, True])
+def test_however_gradients_lie_in_memory_each_meets_its_own_weight(clipped):
+    """A convolution's come with channels last, those of a sum with one number for all."""
+    generator = torch.Generator().manual_seed(0)
+    shapes = [(3, 4, 2, 2), (5,)]
+    ours, theirs = ([torch.nn.Parameter(torch.ones(shape)) for shape in shapes] for _ in range(2))
+    optimizer = SharedRMSProp(ours, 0.01, eps_inside_root=False, max_norm=0.5 if clipped else None)
+    reference = torch.optim.RMSprop(theirs, lr=0.01, alpha=0.99, eps=1e-5)
+    for _ in range(5):
+        picture = torch.randn(shapes[0], generator=generator).contiguous(memory_format=torch.channels_last)
+        grads = [picture, torch.randn((), generator=generator).expand(5)]
+        for weight, grad in zip(theirs, grads, strict=True):
+            weight.grad = grad.clone()
+        if clipped:
+            torch.nn.utils.clip_grad_norm_(theirs, 0.5)
+        reference.step()
+        optimizer.step(grads)
+    for mine, other in zip(ours, theirs, strict=True):
+        torch.testing.assert_close(mine, other, rtol=1e-5, atol=1e-6)
+
+
 @pytest.mark.parametrize("inside", [True, False])
 def test_the_norm_is_taken_over_all_gradients_and_clipped(inside):
     a, b = torch.zeros(1, requires_grad=True), torch.zeros(1, requires_grad=True)

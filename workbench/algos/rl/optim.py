@@ -11,6 +11,8 @@ from torch import Tensor
 # Weights of a silent feature have a gradient of 0: in some thousand steps their mean of squares would be too small for
 # a normal float32, with which processors take many times as long. The root of this adds nothing to eps.
 _LEAST_SQUARE = 1e-30
+_LEAST_NORMAL = torch.finfo(torch.float32).tiny
+_NO_CORRECTION = 1e9  # steps after which Adam's corrections of bias are none
 
 
 class Optimizer(ABC):
@@ -32,17 +34,19 @@ class Optimizer(ABC):
         self.lr = lr
         self._weights = [p.data for p in self.params]
         self._lock = threading.Lock()
+        self._long_ago = [torch.full((), _NO_CORRECTION, device=w.device) for w in self._weights]
+        self._passes = 0
 
     @torch.no_grad()
     def step(self, grads: Sequence[Tensor]) -> float:
-        """Take one step along `grads`, in the order of the parameters.
+        """Take one step along `grads`, in the order of the parameters; they may be scaled in place.
 
         Returns
         -------
         float
             The gradients' Euclidean norm, before they are clipped. Where it is not finite, no step was taken.
         """
-        grads = list(grads)
+        grads = [grad.contiguous() for grad in grads]
         norm = float(torch.linalg.vector_norm(torch.stack(torch._foreach_norm(grads))))
         if math.isfinite(norm):
             with self._lock:
@@ -52,6 +56,41 @@ class Optimizer(ABC):
     @abstractmethod
     def _apply(self, grads: list[Tensor], norm: float) -> None:
         """Change statistics and weights; one thread at a time."""
+
+    def _in_one_pass(
+        self,
+        grads: list[Tensor],
+        mean: list[Tensor],
+        square: list[Tensor],
+        lr: float,
+        beta1: float,
+        beta2: float,
+        eps: float,
+        scale: float = 1.0,
+    ) -> None:
+        """Take Adam's step without correction of bias along ``scale d``, reading weights and statistics once each.
+
+        With `beta1` 0 the means become the gradients. This is what ``torch.optim.Adam(fused=True)`` ends in.
+        """
+        if self._passes % _passes_until_tiny(beta2) == 0:  # in the first, too: statistics may be a checkpoint's
+            torch._foreach_clamp_min_(square, _LEAST_SQUARE)
+        self._passes += 1
+        torch._fused_adam_(
+            self._weights,
+            grads,
+            mean,
+            square,
+            [],
+            self._long_ago,
+            lr=lr,
+            beta1=beta1,
+            beta2=beta2,
+            weight_decay=0.0,
+            eps=eps,
+            amsgrad=False,
+            maximize=False,
+            grad_scale=None if scale == 1 else torch.full((), 1 / scale, device=self._weights[0].device),
+        )
 
     @abstractmethod
     def state_dict(self) -> dict[str, list[Tensor]]:
@@ -106,17 +145,17 @@ class SharedRMSProp(Optimizer):
         self.square_avg = [torch.full_like(w, initial_square) for w in self._weights]
 
     def _apply(self, grads: list[Tensor], norm: float) -> None:
-        # the scale goes into the scalars below: every pass over all weights costs as much as training on an experience
         scale = 1.0 if self.max_norm is None or norm <= self.max_norm else self.max_norm / norm
-        _average_squares(self.square_avg, grads, self.decay, scale)
-        if self.eps_inside_root:
-            inverse_root = torch._foreach_add(self.square_avg, self.eps)
-            torch._foreach_rsqrt_(inverse_root)
-            torch._foreach_addcmul_(self._weights, grads, inverse_root, -self.lr * scale)
-        else:
-            root = torch._foreach_sqrt(self.square_avg)
-            torch._foreach_add_(root, self.eps)
-            torch._foreach_addcdiv_(self._weights, grads, root, -self.lr * scale)
+        if not self.eps_inside_root:  # Adam whose mean of gradients is the last one: they may lie in one place
+            self._in_one_pass(grads, grads, self.square_avg, self.lr, 0.0, self.decay, self.eps, scale)
+            return
+        # the scale goes into the scalars: every pass over all weights costs as much as training on an experience
+        torch._foreach_mul_(self.square_avg, self.decay)
+        torch._foreach_addcmul_(self.square_avg, grads, grads, (1 - self.decay) * scale**2)
+        torch._foreach_clamp_min_(self.square_avg, _LEAST_SQUARE)
+        inverse_root = torch._foreach_add(self.square_avg, self.eps)
+        torch._foreach_rsqrt_(inverse_root)
+        torch._foreach_addcmul_(self._weights, grads, inverse_root, -self.lr * scale)
 
     def state_dict(self) -> dict[str, list[Tensor]]:
         """Return the running mean of the squared gradients."""
@@ -162,12 +201,8 @@ class SharedAdam(Optimizer):
             grads = [clip_by_average_norm(grad, self.max_average_norm) for grad in grads]
         self.steps += 1
         t = float(self.steps)
-        torch._foreach_lerp_(self.mean, grads, 1 - self.beta1)
-        _average_squares(self.square, grads, self.beta2)
-        root = torch._foreach_sqrt(self.square)
-        torch._foreach_add_(root, self.eps)
         rate = self.lr * math.sqrt(1 - self.beta2**t) / (1 - self.beta1**t)
-        torch._foreach_addcdiv_(self._weights, self.mean, root, -rate)
+        self._in_one_pass(grads, self.mean, self.square, rate, self.beta1, self.beta2, self.eps)
 
     def scales(self, norms: Sequence[float]) -> list[float]:
         """Give what each tensor's gradient is multiplied with, where these are their norms, (T,)."""
@@ -181,11 +216,9 @@ class SharedAdam(Optimizer):
         return {"steps": [self.steps], "mean": self.mean, "square": self.square}
 
 
-def _average_squares(averages: list[Tensor], grads: list[Tensor], decay: float, scale: float = 1.0) -> None:
-    """Take the squares of ``scale d`` into the running means of squares, which stay at `_LEAST_SQUARE` or above."""
-    torch._foreach_mul_(averages, decay)
-    torch._foreach_addcmul_(averages, grads, grads, (1 - decay) * scale**2)
-    torch._foreach_clamp_min_(averages, _LEAST_SQUARE)
+def _passes_until_tiny(decay: float) -> int:
+    """Count the steps in which `_LEAST_SQUARE` decays to what is no normal float32 any more."""
+    return max(1, int(math.log(_LEAST_NORMAL / _LEAST_SQUARE) / math.log(decay))) if decay > 0 else 1
 
 
 def clip_by_average_norm(grad: Tensor, most: float) -> Tensor:
