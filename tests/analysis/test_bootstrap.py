@@ -6,9 +6,17 @@ import pytest
 from workbench.analysis import bootstrap_difference, bootstrap_interval
 
 
-def test_same_seed_same_interval():
-    runs = [3.0, 1.0, 4.0, 1.0, 5.0]
-    assert bootstrap_interval(runs, seed=7) == bootstrap_interval(runs, seed=7)
+@pytest.mark.parametrize(
+    "of",
+    [
+        lambda runs, seed: bootstrap_interval(runs, resamples=100, seed=seed),
+        lambda runs, seed: bootstrap_interval(runs, "mean", seed=seed),
+        lambda runs, seed: bootstrap_difference(runs, runs[:4], seed=seed),
+    ],
+)
+def test_the_same_seed_gives_the_same_interval_and_another_seed_another(of):
+    runs = list(np.random.default_rng(0).normal(size=50))
+    assert of(runs, 7) == of(runs, 7) != of(runs, 8)
 
 
 def test_the_mean_of_many_normal_runs_has_the_textbook_interval():
