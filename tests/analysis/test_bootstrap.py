@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 
 from workbench.analysis import bootstrap_difference, bootstrap_interval
+from workbench.analysis.bootstrap import percentile_interval
 
 
 @pytest.mark.parametrize(
@@ -35,6 +36,11 @@ def test_the_difference_of_two_means_has_the_textbook_interval():
     assert value == pytest.approx(ours.mean() - theirs.mean())
     assert (low, high) == pytest.approx((value - half, value + half), abs=0.02)
     assert bootstrap_difference([5.0], [2.0, 2.0]) == (3.0, 3.0, 3.0)
+
+
+def test_an_interval_leaves_out_as_much_at_either_end_as_it_is_asked_to():
+    assert percentile_interval(7.0, np.arange(101.0), 0.5) == (7.0, 25.0, 75.0)
+    assert percentile_interval(7.0, np.arange(101.0), 0.9) == pytest.approx((7.0, 5.0, 95.0))
 
 
 def test_failed_runs_are_left_out():
