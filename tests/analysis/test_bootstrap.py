@@ -4,11 +4,20 @@ import numpy as np
 import pytest
 
 from workbench.analysis import bootstrap_difference, bootstrap_interval
+from workbench.analysis.bootstrap import percentile_interval
 
 
-def test_same_seed_same_interval():
-    runs = [3.0, 1.0, 4.0, 1.0, 5.0]
-    assert bootstrap_interval(runs, seed=7) == bootstrap_interval(runs, seed=7)
+@pytest.mark.parametrize(
+    "of",
+    [
+        lambda runs, seed: bootstrap_interval(runs, resamples=100, seed=seed),
+        lambda runs, seed: bootstrap_interval(runs, "mean", seed=seed),
+        lambda runs, seed: bootstrap_difference(runs, runs[:4], seed=seed),
+    ],
+)
+def test_the_same_seed_gives_the_same_interval_and_another_seed_another(of):
+    runs = list(np.random.default_rng(0).normal(size=50))
+    assert of(runs, 7) == of(runs, 7) != of(runs, 8)
 
 
 def test_the_mean_of_many_normal_runs_has_the_textbook_interval():
@@ -27,6 +36,11 @@ def test_the_difference_of_two_means_has_the_textbook_interval():
     assert value == pytest.approx(ours.mean() - theirs.mean())
     assert (low, high) == pytest.approx((value - half, value + half), abs=0.02)
     assert bootstrap_difference([5.0], [2.0, 2.0]) == (3.0, 3.0, 3.0)
+
+
+def test_an_interval_leaves_out_as_much_at_either_end_as_it_is_asked_to():
+    assert percentile_interval(7.0, np.arange(101.0), 0.5) == (7.0, 25.0, 75.0)
+    assert percentile_interval(7.0, np.arange(101.0), 0.9) == pytest.approx((7.0, 5.0, 95.0))
 
 
 def test_failed_runs_are_left_out():

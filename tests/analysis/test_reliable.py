@@ -35,6 +35,8 @@ def test_profiles_of_two_by_hand() -> None:
     assert (frame[["low", "high"]].to_numpy() == frame[["median"]].to_numpy()).all()
     thirds = performance_profiles({"a": [0.0, 0.0, 1.0]}, [0.5])  # all three above: one draw in 27, more than 2.5 %
     assert thirds[["median", "low", "high"]].to_numpy()[0] == pytest.approx([1 / 3, 0.0, 1.0])
+    narrower = performance_profiles({"a": [0.0, 0.0, 1.0]}, [0.5], confidence=0.8)
+    assert narrower[["median", "low", "high"]].to_numpy()[0] == pytest.approx([1 / 3, 0.0, 2 / 3])
     noisy = performance_profiles({"a": np.random.default_rng(0).normal(size=(9, 3))}, resamples=200)
     assert len(noisy) == 51
     assert ((noisy["low"] <= noisy["median"]) & (noisy["median"] <= noisy["high"])).all()

@@ -60,10 +60,10 @@ def shown(port: int, page: str) -> int:
 
 def test_nothing_listens_beyond_loopback(client) -> None:
     me = psutil.Process()
-    for process in (me, *me.children(recursive=True)):
-        for connection in process.net_connections("tcp"):
-            if connection.status == psutil.CONN_LISTEN:
-                assert connection.laddr.ip in ("127.0.0.1", "::1")
+    connections = [c for process in (me, *me.children(recursive=True)) for c in process.net_connections("tcp")]
+    listening = {c.laddr.ip for c in connections if c.status == psutil.CONN_LISTEN}
+    assert "127.0.0.1" in listening  # Dask's scheduler, if nobody else
+    assert listening <= {"127.0.0.1", "::1"}
 
 
 def test_a_stranger_who_only_holds_the_line_does_no_harm(client) -> None:

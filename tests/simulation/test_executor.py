@@ -299,3 +299,15 @@ def test_accidents_share_no_draws_with_configurations_and_node_speeds() -> None:
         accidents = {executor._accident(Attempt(job, 0, Slot(0, (0,), ("n",)), 0.0, False, 0))[0]}
         for others in (seed, [seed, 0], [seed, 2], [seed, 0, 0, 1]):
             assert hazards.draw(np.random.default_rng(others), 1)[0] not in accidents
+
+
+def test_every_attempt_at_every_phase_of_every_trial_has_an_accident_of_its_own() -> None:
+    executor = SimulatedExecutor(Steady(), VirtualCluster(1, hazards=Hazards(crash_rate=1.0)))
+
+    def crash(trial: int, phase: int, number: int) -> float:
+        slot = Slot(0, (0,), ("n",))
+        return executor._accident(Attempt(Job(trial, phase, {}, 0), number, slot, 0.0, False, 0))[0]
+
+    attempts = [(0, 0, 0), (1, 0, 0), (0, 1, 0), (0, 0, 1)]
+    assert len({crash(*attempt) for attempt in attempts}) == 4
+    assert crash(0, 1, 0) == crash(0, 1, 0)

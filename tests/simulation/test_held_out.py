@@ -12,7 +12,7 @@ from workbench.core.protocols import Decision, Kind, Run, Verdict
 from workbench.simulation import compare_held_out, scenario_from, simulate
 from workbench.simulation.cluster import VirtualCluster
 from workbench.simulation.curve_table import CurveTable, read_table
-from workbench.simulation.held_out import Choosing, Draw, Met, regrets_of
+from workbench.simulation.held_out import Choosing, Draw, Met, latest, regrets_of
 
 N_CONFIGS, N_SEEDS, N_STEPS = 24, 6, 9
 SCHEDULERS = {
@@ -61,6 +61,12 @@ def test_tuning_and_held_out_seeds_never_overlap(path) -> None:
         assert sorted([*draw.tuning, *draw.held_out]) == list(range(N_SEEDS))
         assert draw.worth == pytest.approx(table.scores[:, draw.held_out, -1].mean(axis=1))
         assert np.allclose(np.array(draw.curves)[..., 1], table.scores[:, draw.tuning])
+        assert draw.whole == pytest.approx(table.durations[:, draw.tuning[0]].sum())  # of budgets: one seed of each
+
+
+def test_the_latest_scores_are_a_share_of_the_phases_rounded_and_one_at_least() -> None:
+    scores = np.array([[[0.0, 1, 2, 3, 4], [10, 11, 12, 13, 14]]])  # of one configuration, two seeds
+    assert [latest(scores, share).tolist() for share in (0.0, 0.35, 1.0)] == [[9.0], [8.5], [7.0]]
 
 
 def test_a_score_that_only_held_out_seeds_have_is_never_met(path) -> None:

@@ -5,6 +5,7 @@ from tests.algos.search.arena import play
 from workbench.algos.search import PB2
 from workbench.core.domains import Uniform
 from workbench.core.errors import InvalidInput
+from workbench.core.protocols import Report
 from workbench.core.space import Space
 
 LINE = Space({"x": Uniform(0.0, 1.0)})
@@ -24,6 +25,25 @@ def test_the_bound_of_one_observation_by_hand() -> None:
     told = np.array([[1.1, between], [between, 1.1]])
     spread = np.sqrt(1 - np.array([1, between]) @ np.linalg.solve(told, [1, between]))
     assert bounds.tolist() == pytest.approx([mean + 2 * spread, -mean + 2 * spread], abs=1e-6)
+
+
+def test_an_observation_is_of_the_score_before_a_phase_and_of_the_rise_in_it() -> None:
+    scheduler = PB2(LINE, 2, 5)
+    config, _ = scheduler.ask().config, scheduler.ask()
+    for phase, score in enumerate([1.0, 4.0, 2.0]):
+        scheduler.tell(Report(0, phase, score))
+    assert scheduler._seen == [(config, 2, 1.0, 3.0), (config, 3, 4.0, -2.0)]
+
+
+def test_what_was_seen_tells_less_at_another_score_and_phases_ago() -> None:
+    """After three phases at a score of 4: a rise from there two phases ago, and a lesser one from 0 in this phase."""
+    scheduler = PB2(LINE, 2, 9, length=0.5, forget=0.19, kappa=0.0)
+    member = scheduler._members[0]
+    member.scores, member.phase = [4.0], 3
+    scheduler._seen = [({"x": 0.5}, 2, 4.0, 3.0), ({"x": 0.5}, 4, 0.0, 1.0)]
+    aged, apart = 0.81, np.exp(-1 / (2 * 0.5**2))  # two phases: twice the root of 1 - 0.19; all there is between scores
+    expected = np.array([aged, apart]) @ np.linalg.solve([[1.1, aged * apart], [aged * apart, 1.1]], [1, -1])
+    assert scheduler._bounds([{"x": 0.5}], member).tolist() == pytest.approx([expected], abs=1e-6)
 
 
 def test_what_others_have_just_been_given_is_worth_less() -> None:

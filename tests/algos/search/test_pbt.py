@@ -168,6 +168,29 @@ def test_a_failed_member_copies_the_best_and_loses_the_phase() -> None:
     assert (run.parent, run.phase) == (1, 1)
 
 
+@pytest.mark.parametrize("score", [-1.0, math.nan])
+def test_whom_a_loser_copies_is_drawn_from_the_top_share(score) -> None:
+    """Trials 8 and 7 are the top fifth of ten, for one that has lost its score as well."""
+    parents = set()
+    for seed in range(10):
+        scheduler = begun(10, seed=seed)
+        for trial in range(9):
+            assert told(scheduler, trial, 0, float(trial)) == ("continue", "kept")
+        assert told(scheduler, 9, 0, score) == ("stop", "exploited")
+        parents.add(scheduler.ask().parent)
+    assert parents == {7, 8}
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_a_failed_member_copies_from_the_top_share_alone(seed) -> None:
+    """A fifth of nine, rounded down, is one."""
+    scheduler = begun(10, seed=seed)
+    for trial in range(9):
+        assert told(scheduler, trial, 0, float(trial)) == ("continue", "kept")
+    told(scheduler, 9, 0, math.nan, failed=True)
+    assert scheduler.ask().parent == 8
+
+
 @settings(max_examples=60, deadline=None)
 @given(
     n_slots=st.integers(1, 12),

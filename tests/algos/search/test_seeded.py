@@ -130,6 +130,19 @@ def test_a_t_test_hears_all_seeds_whoever_reported_last(order) -> None:
     assert [run.parent for run in asked if run.trial > 5] == [3, 4, 5]
 
 
+def test_a_seed_that_failed_after_it_was_copied_is_still_whose_weights_the_copy_has() -> None:
+    """The stop named it, and its checkpoint was judged with the others'."""
+    seeded = Seeded(PBT({"lr": Uniform(0.1, 1)}, 2, 4, share=0.5), 2)
+    for _ in range(4):
+        seeded.ask()
+    told = {}
+    for trial, score in enumerate([5.0, 5.0, 1.0, 1.0]):
+        told |= seeded.tell(Report(trial, 0, score))
+    assert [told[trial].reason["donor"] for trial in (2, 3)] == [0, 1]
+    assert verdicts(seeded.tell(Report(1, 1, math.nan, failed=True))) == {1: "stop"}
+    assert [(run.trial, run.parent) for run in (seeded.ask() for _ in range(3))] == [(0, 0), (4, 0), (5, 1)]
+
+
 def test_reasons_name_trials_where_a_copy_begins() -> None:
     log, scheduler = MemoryLog(), Seeded(PBT(SPACE, 4, 5, share=0.25), 3)
     executor = SimulatedExecutor(RandomTimes(1), VirtualCluster(5))

@@ -297,7 +297,7 @@ class PBT:
 
         a, b = other.returns, member.returns
         if min(len(a), len(b)) < 2:
-            a, b = ([s for s in m.scores[-self.last_scores :] if math.isfinite(s)] for m in (other, member))
+            a, b = ([s for s in m.scores if math.isfinite(s)] for m in (other, member))
         if min(len(a), len(b)) < 2 or np.mean(a) <= np.mean(b):
             return None
         with warnings.catch_warnings():
@@ -311,7 +311,7 @@ class PBT:
             n = max(n, 1)
         if saviours:
             return saviours[int(self._rng.integers(min(max(n, 1), len(saviours))))]
-        if len(ranked) < 2 or n == 0 or member not in ranked[-n:]:
+        if n == 0 or member not in ranked[-n:]:
             return None
         return ranked[int(self._rng.integers(n))]
 
