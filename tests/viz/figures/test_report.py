@@ -215,6 +215,16 @@ def test_a_pipe_and_what_stdout_is_are_written_to(tmp_path):
     assert not report.is_device(kept)
 
 
+@pytest.mark.parametrize(("umask", "mode"), [(0o077, 0o600), (0o022, 0o644), (0o002, 0o664)])
+def test_who_may_read_a_report_is_the_umask_s_to_say(tmp_path, umask, mode):
+    before = os.umask(umask)
+    try:
+        path = write_report(tmp_path / "one.html", "one", {}, {"": go.Figure()})
+        assert [file.stat().st_mode & 0o777 for file in (path, path.with_name(report.LIBRARY))] == [mode, mode]
+    finally:
+        os.umask(before)
+
+
 def test_a_folder_is_no_place_for_a_page(tmp_path):
     with pytest.raises(InvalidInput, match="is a folder: give a name in it"):
         write_report(tmp_path, "one", {}, {})

@@ -2,7 +2,7 @@
 
 import json
 import os
-import tempfile
+import uuid
 from collections.abc import Mapping, Sequence
 from html import escape
 from pathlib import Path
@@ -207,14 +207,13 @@ def is_device(path: str | Path) -> bool:
 
 
 def _write_whole(target: Path, page: str) -> Path:
-    handle, part = tempfile.mkstemp(dir=target.parent, prefix=f".{target.name}.", suffix=".part")
+    part = target.with_name(f".{target.name}.{uuid.uuid4().hex[:8]}.part")
     try:
-        with os.fdopen(handle, "w", encoding="utf-8") as file:
+        with part.open("x", encoding="utf-8") as file:  # with the rights that the umask leaves
             file.write(page)
-        os.chmod(part, 0o644)
         os.replace(part, target)
     except BaseException:
-        Path(part).unlink(missing_ok=True)
+        part.unlink(missing_ok=True)
         raise
     return target
 
