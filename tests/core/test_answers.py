@@ -1,11 +1,15 @@
 """Whatever a scheduler asks for or answers that makes no sense is refused, by the loop and by races alike."""
 
+import json
 import math
+from dataclasses import replace
 
+import numpy as np
 import pytest
 
 from tests.support import RandomTimes
 from workbench.core.answers import answered, asked
+from workbench.core.drive import replay
 from workbench.core.errors import SchedulerError
 from workbench.core.ledger import TrialState
 from workbench.core.protocols import Decision, Report, Run, Verdict
@@ -42,6 +46,10 @@ def refused(scheduler, events, said) -> None:
         (Run(0, 0, {"x": 1}), r"ask\(\) of Mistaken gave Run\(trial=0, config=0.*: give Run\(trial, config\)"),
         (Run(0, {"x": 1}), "Mistaken asks for trial 0, which is running: a new one has a number of its own"),
         (Run(1, {"x": 1}, parent=7), "trial 1 to go on from trial 7, which it has not asked for"),
+        (Run("b", {"x": 1}), "Mistaken asks for trial 'b': trials are numbered, whole and from 0"),
+        (Run(1, {"x": np.ones(2)}), r"trial 1 with x = array\(\[1\., 1\.\]\): a log holds .* look up what the name"),
+        (Run(1, {"x": {3: 1}}), "trial 1 with x = {3: 1}: a log holds words as names"),
+        (Run(1, {3: 1}), "trial 1 with a hyperparameter called 3: a log holds words as names"),
     ],
 )
 def test_a_scheduler_that_asks_for_what_is_no_trial_is_told_so(wrong, said, events) -> None:
@@ -80,3 +88,21 @@ def test_a_scheduler_whose_answer_is_no_decision_is_told_so(wrong, said, events)
             return wrong
 
     refused(Mistaken(), events, said)
+
+
+def test_what_a_scheduler_counts_in_numpy_and_tuples_of_a_configuration_are_as_the_log_gives_them_back() -> None:
+    class Counting(Two):
+        def ask(self):
+            run = super().ask()
+            config = {"x": np.float32(0.1), "net": (64, 32), "missing": math.nan}
+            return run and Run(np.int64(run.trial), config, phase=np.int64(0))
+
+        def tell(self, report):
+            return {np.int64(report.trial): Decision(Verdict.STOP, {"mode": "finished"})}
+
+    events = []
+    simulate(Counting(), RandomTimes(), VirtualCluster(2), events=events)
+    assert {type(number) for event in events for number in (event.trial, event.phase)} <= {int, type(None)}
+    read = [replace(event, data=json.loads(json.dumps(event.data))) for event in events]
+    assert [run.data["config"]["net"] for run in events if "config" in run.data] == [[64, 32]] * 2
+    assert len(replay(Counting(), read)) == 2

@@ -1,5 +1,6 @@
 """The log, as its writer keeps it: whole appends, one driver a study."""
 
+import math
 import sqlite3
 
 import pytest
@@ -106,6 +107,12 @@ def test_a_study_is_neither_overwritten_nor_resumed_as_another(db, name, spec, r
     with pytest.raises(StudyError, match=says) as refused:
         StudyLog(db, name, spec, resume=resume)
     assert driver_of(db, name) is None, refused  # though the error, and what it refers to, is there still
+
+
+def test_a_setting_that_is_nan_is_the_same_when_a_study_is_resumed(db) -> None:
+    spec = {"scheduler": {"kind": "full", "searcher": {"kind": "list", "configs": [{"lr": 0.1, "momentum": math.nan}]}}}
+    StudyLog(db, "one", spec).close()
+    StudyLog(db, "one", spec, resume=True).close()
 
 
 def test_a_path_of_which_an_older_record_has_only_the_class_is_no_difference(db) -> None:

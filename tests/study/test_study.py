@@ -23,6 +23,7 @@ from workbench import (
     Hyperband,
     HyperTrick,
     KnowledgeBase,
+    ListSearcher,
     LogUniform,
     RandomSearcher,
     Space,
@@ -296,6 +297,7 @@ def test_a_scheduler_that_breaks_its_word_ends_the_study_with_its_error(study_of
         ({"callbacks": print}, InvalidInput, "callbacks"),
         ({"scheduler": FullRuns(RandomSearcher(Space({"score": LogUniform(1, 2)})), 3, 2)}, InvalidInput, "ed score"),
         ({"scheduler": FullRuns(RandomSearcher(Space({"seed": LogUniform(1, 2)})), 3, 2)}, InvalidInput, "called seed"),
+        ({"scheduler": FullRuns(ListSearcher([{"x": 1}, {"x": 2, "seed": 3}]), 2, 2)}, InvalidInput, "called seed"),
     ],
 )
 def test_bad_settings_are_refused_before_anything_starts(study_of, tmp_path, changes, error, says) -> None:

@@ -1,14 +1,18 @@
 """What a scheduler has, asks for and answers: it may be anybody's, and is told in one line what is wrong with it."""
 
 from collections.abc import Callable, Container, Mapping
+from dataclasses import replace
 from typing import Any
 
+from workbench.core.domains import scalar
 from workbench.core.errors import InvalidInput, SchedulerError
 from workbench.core.failures import short
 from workbench.core.ledger import TrialState
 from workbench.core.protocols import Decision, Report, Run, Scheduler, Verdict
 
 _TABLES = (dict, Mapping)  # asking for a dict first is three times as fast, which virtual time notices
+_NUMBERS = ("trial", "parent", "phase", "slot", "candidate")
+_PLAIN = frozenset({bool, int, float, str, type(None)})
 
 
 def check_scheduler(given: object) -> None:
@@ -40,6 +44,7 @@ def asked(scheduler: Scheduler, state: Callable[[int], TrialState | None]) -> Ru
             f"ask() of {name} gave {short(run)}: give Run(trial, config), config being a dict, or None to start "
             "nothing now"
         )
+    run = _as_logged(run, name)
     stands = state(run.trial)
     if stands not in (None, TrialState.PAUSED, TrialState.SET_ASIDE):
         raise SchedulerError(
@@ -58,18 +63,55 @@ def answered(decisions: Any, scheduler: Scheduler, report: Report, known: Contai
     """Refuse what is no answer to a report, and one that leaves the reporter waiting; `known` has the trials so far."""
     if not isinstance(decisions, _TABLES):
         raise _no_decisions(decisions, scheduler)
+    plain = True
     for trial, decision in decisions.items():  # a loop, for millions of reports in virtual time
         if not isinstance(decision, Decision) or not isinstance(decision.verdict, Verdict):
             raise _no_decisions(decisions, scheduler)
         if trial not in known:
             name = type(scheduler).__name__
             raise SchedulerError(f"tell() of {name} answers for trial {short(trial)}, which it has not asked for")
+        plain = plain and type(trial) is int
     if report.trial not in decisions and not report.failed:
         raise SchedulerError(
             f"tell() of {type(scheduler).__name__} gave no decision for trial {report.trial}, whose report it was: it "
             "may continue, hold, pause or stop"
         )
-    return decisions
+    return decisions if plain else {int(trial): decision for trial, decision in decisions.items()}
+
+
+def _as_logged(run: Run, name: str) -> Run:
+    """Give a run as the log gives it back: NumPy's numbers as Python's, tuples as lists.
+
+    What a log cannot hold is refused, and so is what it would give back as something else.
+    """
+    numbers, config = [getattr(run, key) for key in _NUMBERS], run.config
+    if not (all(type(v) in _PLAIN for v in (*numbers, *config.values())) and all(type(word) is str for word in config)):
+        if wrong := [word for word in config if not isinstance(word, str)]:
+            raise _not_held(f"a hyperparameter called {short(wrong[0])}", run.trial, name)
+        config = {word: _read_back(value, word, run.trial, name) for word, value in config.items()}
+        run = replace(run, config=config, **dict(zip(_NUMBERS, map(scalar, numbers), strict=True)))
+    if type(run.trial) is not int or run.trial < 0:
+        raise SchedulerError(f"{name} asks for trial {short(run.trial)}: trials are numbered, whole and from 0")
+    return run
+
+
+def _read_back(value: Any, word: object, trial: int, name: str) -> Any:
+    """Give a hyperparameter's value as the log gives it back."""
+    value = scalar(value)
+    if isinstance(value, (bool, int, float, str)) or value is None:
+        return value
+    if isinstance(value, (list, tuple)):
+        return [_read_back(item, word, trial, name) for item in value]
+    if isinstance(value, Mapping) and all(isinstance(key, str) for key in value):
+        return {key: _read_back(item, word, trial, name) for key, item in value.items()}
+    raise _not_held(f"{word} = {short(value)}", trial, name)
+
+
+def _not_held(what: str, trial: int, name: str) -> SchedulerError:
+    return SchedulerError(
+        f"{name} asks for trial {trial} with {what}: a log holds words as names, and numbers, words, true, false, "
+        "None, lists and dicts of these as values; name anything else, and look up what the name stands for"
+    )
 
 
 def _no_decisions(answer: object, scheduler: Scheduler) -> SchedulerError:

@@ -2,6 +2,7 @@
 
 from collections import deque
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from functools import partial
 
 from workbench.core.answers import answered, asked
 from workbench.core.domains import scalar
@@ -247,7 +248,7 @@ class _Driver:
         return not self.only_confirm or self.ledger.trials[trial].confirms
 
     def _state(self, trial: int) -> TrialState | None:
-        return self.ledger.state(trial) if trial in self.ledger else None
+        return _state_in(self.ledger, trial)
 
     def _is_set_aside(self, trial: int | None) -> bool:
         return trial is not None and self._state(trial) is TrialState.SET_ASIDE
@@ -273,7 +274,7 @@ def replay(scheduler: Scheduler, events: Iterable[Event]) -> Ledger:
     expected: list[Event] = []
     for event in events:
         if event.kind is Kind.RUN and event.data.get("by") != "person":
-            run, recorded = scheduler.ask(), _run_of(event)
+            run, recorded = asked(scheduler, partial(_state_in, ledger)), _run_of(event)
             if run is None or _plain(run) != _plain(recorded):
                 raise SchedulerError(f"replay differs at {event.at:.3f} s: the log has {recorded}, the scheduler {run}")
         elif event.kind is Kind.DECISION:
@@ -343,4 +344,9 @@ def _run_of(event: Event) -> Run:
 
 
 def _plain(run: Run) -> tuple[object, ...]:
-    return (run.trial, dict(run.config), run.parent, run.phase, run.slot)
+    config = {name: value if value == value else "NaN" for name, value in run.config.items()}  # NaN is not NaN
+    return (run.trial, config, run.parent, run.phase, run.slot)
+
+
+def _state_in(ledger: Ledger, trial: int) -> TrialState | None:
+    return ledger.state(trial) if trial in ledger else None

@@ -258,7 +258,8 @@ def _difference(where: str, recorded: Any, given: Any) -> tuple[str, Any, Any] |
     elif isinstance(recorded, list) and isinstance(given, list) and len(recorded) == len(given):
         parts = ((f"{where}[{n}]", *both) for n, both in enumerate(zip(recorded, given, strict=True)))
     else:
-        return None if recorded == given else (where, recorded, given)
+        alike = recorded == given or (recorded != recorded and given != given)  # NaN is not NaN
+        return None if alike else (where, recorded, given)
     return next((found for part in parts if (found := _difference(*part))), None)
 
 

@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from workbench.algos.function.factory import as_factory
+from workbench.algos.search.searchers import ListSearcher
 from workbench.algos.search.seeded import Seeded
 from workbench.core.aim import Aim
 from workbench.core.answers import check_scheduler
@@ -140,15 +141,15 @@ class Plan:
             )
 
     def _check_space(self) -> None:
-        if (space := space_of(self.scheduler)) is None:
+        if not (names := _names_in(self.scheduler)):
             return
         from workbench.knowledge.frames import RESERVED
 
-        if reserved := sorted(set(space) & RESERVED):
+        if reserved := sorted(set(names) & RESERVED):
             raise InvalidInput(f"hyperparameters cannot be called {', '.join(reserved)}: the tables use these names")
         check = getattr(self.trainable, "check", None)
         if check is not None:
-            check(list(space))
+            check(names)
 
     def check_travels(self) -> None:
         """Refuse what is trained if it cannot be sent to workers, in the way Dask will send it.
@@ -198,6 +199,15 @@ class Plan:
     def checkpoint_store(self) -> "CheckpointStore":
         """Where its checkpoints are; `disk_use()` tells how much they take."""
         return replace(checkpoint_store(self.db, self.name, self.checkpoints), mode=self.mode)
+
+
+def _names_in(scheduler: Scheduler) -> list[str]:
+    """Name the hyperparameters of a space, or of listed configurations; none where nobody can tell beforehand."""
+    if (space := space_of(scheduler)) is not None:
+        return list(space)
+    searcher = getattr(getattr(scheduler, "scheduler", scheduler), "searcher", None)
+    configs = searcher.configs if isinstance(searcher, ListSearcher) else ()
+    return list(dict.fromkeys(name for config in configs for name in config if isinstance(name, str)))
 
 
 def nodes_here(trainable: object, gpus_per_slot: float | None = None) -> int:

@@ -221,6 +221,10 @@ REFUSED = {
     ),
     "no wrapper": ({"game": "CartPole-v1", "wrappers": ["Wrap"]}, r"named by its module, 'my_module:Wrap'"),
     "one wrapper": ({"game": "CartPole-v1", "wrappers": FLATTEN}, r"wrappers is a list.*write \['gymnasium"),
+    "no return": (
+        {"game": "CartPole-v1", "wrappers": [lambda env: None]},
+        "wrapper of environment CartPole-v1 gave None: it takes an environment and returns one",
+    ),
     "atari": ({"game": "Pong", "wrappers": [FLATTEN]}, r"ale_py's own threads.*SB3\('PPO', 'ALE/Pong-v5'"),
     "class": ({"game": Sampled}, r"a game goes by its name.*gymnasium.register\('Mine-v0', MyEnv\)"),
     "several actions": (

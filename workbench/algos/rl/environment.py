@@ -17,7 +17,7 @@ from gymnasium import spaces
 from gymnasium.wrappers import FlattenObservation, TimeLimit, TransformAction, TransformObservation
 
 from workbench.core.errors import InvalidInput, WorkbenchError
-from workbench.core.failures import place_of
+from workbench.core.failures import place_of, short
 from workbench.core.imports import AT_HAND, imported, imported_module
 
 Wrapper = str | Mapping[str, Mapping[str, Any]] | Callable[..., gymnasium.Env]
@@ -70,6 +70,10 @@ class Recipe:
         except Exception as err:  # noqa: BLE001  an environment is anybody's code
             place = f" ({where})" if (where := place_of(err)) else ""
             raise InvalidInput(f"environment {self.id} cannot be made: {type(err).__name__}: {err}{place}") from None
+        if not isinstance(env, gymnasium.Env):  # of a function that forgets its return
+            raise InvalidInput(
+                f"the last wrapper of environment {self.id} gave {short(env)}: it takes an environment and returns one"
+            )
         return env
 
 
