@@ -35,16 +35,16 @@ def asked(scheduler: Scheduler, state: Callable[[int], TrialState | None]) -> Ru
     state : callable
         Trial → where it stands; ``None``: nobody has asked for it.
     """
-    run: Any = scheduler.ask()
-    if run is None:
+    given: Any = scheduler.ask()
+    if given is None:
         return None
     name = type(scheduler).__name__
-    if not isinstance(run, Run) or not isinstance(run.config, _TABLES):
+    if not isinstance(given, Run) or not isinstance(given.config, _TABLES):
         raise SchedulerError(
-            f"ask() of {name} gave {short(run)}: give Run(trial, config), config being a dict, or None to start "
+            f"ask() of {name} gave {short(given)}: give Run(trial, config), config being a dict, or None to start "
             "nothing now"
         )
-    run = _as_logged(run, name)
+    run = _as_logged(given, name)
     stands = state(run.trial)
     if stands not in (None, TrialState.PAUSED, TrialState.SET_ASIDE):
         raise SchedulerError(
