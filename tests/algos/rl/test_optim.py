@@ -174,9 +174,12 @@ def test_weights_long_without_a_gradient_keep_a_normal_square_and_step_as_from_n
     assert torch.equal(silent, fresh)
 
 
-def test_adam_s_squares_stay_normal_too():
-    weights = torch.nn.Parameter(torch.zeros(2))
-    optimizer = SharedAdam([weights], 0.1, beta2=0.9)
+def test_adam_s_statistics_stay_normal_too():
+    weights, tiny = torch.nn.Parameter(torch.zeros(2)), torch.finfo(torch.float32).tiny
+    optimizer = SharedAdam([weights], 0.1, beta1=0.8, beta2=0.9)
     for gradient in (1.0, *[0.0] * 2000):
-        optimizer.step([torch.full((2,), gradient)])
-    assert float(optimizer.square[0].min()) > torch.finfo(torch.float32).tiny
+        optimizer.step([torch.tensor([gradient, -gradient])])
+        assert optimizer.square[0].min().item() > tiny
+        mean = optimizer.mean[0].abs()
+        assert ((mean == 0) | (mean > tiny)).all()
+    assert optimizer.mean[0].tolist() == [0, 0]

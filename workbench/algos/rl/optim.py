@@ -9,7 +9,8 @@ import torch
 from torch import Tensor
 
 # Weights of a silent feature have a gradient of 0: in some thousand steps their mean of squares would be too small for
-# a normal float32, with which processors take many times as long. The root of this adds nothing to eps.
+# a normal float32, with which processors take many times as long. The root of this adds nothing to eps. Adam's mean of
+# gradients comes there sooner, and is 0 below it.
 _LEAST_SQUARE = 1e-30
 _LEAST_NORMAL = torch.finfo(torch.float32).tiny
 _NO_CORRECTION = 1e9  # steps after which Adam's corrections of bias are none
@@ -72,8 +73,12 @@ class Optimizer(ABC):
 
         With `beta1` 0 the means become the gradients. This is what ``torch.optim.Adam(fused=True)`` ends in.
         """
-        if self._passes % _passes_until_tiny(beta2) == 0:  # in the first, too: statistics may be a checkpoint's
+        decays = [decay for decay in (beta1, beta2) if decay > 0]
+        if self._passes % min(map(_passes_until_tiny, decays), default=1) == 0:
+            # in the first, too: statistics may be a checkpoint's
             torch._foreach_clamp_min_(square, _LEAST_SQUARE)
+            for one in mean if beta1 else ():
+                torch.hardshrink(one, _LEAST_SQUARE, out=one)
         self._passes += 1
         torch._fused_adam_(
             self._weights,
@@ -202,6 +207,7 @@ class SharedAdam(Optimizer):
         self.steps += 1
         t = float(self.steps)
         rate = self.lr * math.sqrt(1 - self.beta2**t) / (1 - self.beta1**t)
+        self._passes = int(t) - 1  # the same on all ranks, also on one that came later
         self._in_one_pass(grads, self.mean, self.square, rate, self.beta1, self.beta2, self.eps)
 
     def scales(self, norms: Sequence[float]) -> list[float]:
@@ -217,8 +223,8 @@ class SharedAdam(Optimizer):
 
 
 def _passes_until_tiny(decay: float) -> int:
-    """Count the steps in which `_LEAST_SQUARE` decays to what is no normal float32 any more."""
-    return max(1, int(math.log(_LEAST_NORMAL / _LEAST_SQUARE) / math.log(decay))) if decay > 0 else 1
+    """Count the steps in which `_LEAST_SQUARE` decays to what is hardly a normal float32."""
+    return max(1, int(math.log(_LEAST_NORMAL / _LEAST_SQUARE) / math.log(decay)))
 
 
 def clip_by_average_norm(grad: Tensor, most: float) -> Tensor:
