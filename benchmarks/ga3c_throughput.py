@@ -212,7 +212,7 @@ def network_pps(settings: GA3C, seconds: float, cores: int, train: bool) -> floa
     return sum(counts) / (time.perf_counter() - began)
 
 
-def measure(given: argparse.Namespace, cores: int, precisions: set[str]) -> dict[str, float]:
+def measure(given: argparse.Namespace, cores: int, precisions: set[str], repeat: int) -> dict[str, float]:
     """Measure everything once; the order is that in which a slow machine does least harm to the ratios."""
     settings, base = (GA3C.from_json(ON_CPU | changed) for changed in (given.settings, given.base or {}))
     part = max(1.0, given.seconds / 4)
@@ -220,7 +220,8 @@ def measure(given: argparse.Namespace, cores: int, precisions: set[str]) -> dict
     row["rss_mib"] = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss // 1024
     row["emulator_pps"] = emulator_pps(part, cores)
     if given.against:
-        here, there = (checkout_pps(where, given.seconds) for where in (HERE, given.against))
+        found = {where: checkout_pps(where, given.seconds) for where in (HERE, given.against)[:: 1 - repeat % 2 * 2]}
+        here, there = found[HERE], found[given.against]
         row |= {f"against_{key}": there[key] for key in ("pps", "cpu_us")}
         row |= {f"ratio_{key}_against": here[key] / there[key] for key in ("pps", "cpu_us")}
     if given.base is not None:
@@ -254,7 +255,7 @@ def main() -> None:
     given = parser.parse_args()
     keep_freed_memory()
     cores, precisions = machine.cores(), set[str]()
-    rows = [measure(given, cores, precisions) for _ in range(given.repeats)]
+    rows = [measure(given, cores, precisions, repeat) for repeat in range(given.repeats)]
     result: dict[str, object] = {k: round(statistics.median(row[k] for row in rows), 3) for k in rows[0]}
     if "sb3_pps" in result:
         result.setdefault("sb3_as_shipped_pps", NO_OPENCV)

@@ -83,7 +83,8 @@ class ActorCritic(nn.Module):
         for layer in self.trunk:
             if not scaled and isinstance(layer, nn.Conv2d):
                 # scaling the first layer's few weights is scaling all pixels, and a pass less
-                x = _first(layer, x, layer.weight * self.scale, by_rows=lowered and kind == "cpu")
+                by_rows = lowered and kind == "cpu" and torch.is_grad_enabled()
+                x = _first(layer, x, layer.weight * self.scale, by_rows)
                 scaled = True
             else:
                 x = layer(x)
@@ -95,7 +96,7 @@ def _first(layer: nn.Conv2d, x: Tensor, weight: Tensor, by_rows: bool) -> Tensor
     """Convolve pictures, (B, C, H, W) with channels last in memory, with a layer's weights.
 
     By rows as many neighbours as the stride are one pixel of so many times the channels, where they lie anyway: of 4
-    channels matrix units make poor use, above all for the weights' gradient.
+    channels matrix units make poor use for the weights' gradient.
     """
     side, stride = layer.kernel_size[0], layer.stride[0]
     pictures, channels, height, width = x.shape
