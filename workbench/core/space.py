@@ -226,7 +226,12 @@ def space_of(scheduler: object) -> Any:
     """Give the space that a scheduler's configurations are points of: its own or its searcher's, ``None`` without."""
     rule = getattr(scheduler, "scheduler", scheduler)  # of one that runs another's trials
     own = getattr(rule, "space", None)  # PBT's, which moves through it
-    return getattr(getattr(rule, "searcher", None), "space", None) if own is None else own
+    return getattr(searcher_in(scheduler), "space", None) if own is None else own
+
+
+def searcher_in(scheduler: object) -> Any:
+    """Give the searcher that draws a scheduler's configurations, ``None`` without."""
+    return getattr(getattr(scheduler, "scheduler", scheduler), "searcher", None)
 
 
 _TRIES = 1000

@@ -23,7 +23,7 @@ from workbench.core.protocols import Event, Executor, Scheduler, TrainableFactor
 from workbench.core.record import RUN_SETTINGS
 from workbench.core.registry import REGISTRY
 from workbench.core.seeds import JUDGES
-from workbench.core.space import space_of
+from workbench.core.space import searcher_in, space_of
 
 if TYPE_CHECKING:
     from distributed import Client
@@ -205,7 +205,7 @@ def _names_in(scheduler: Scheduler) -> list[str]:
     """Name the hyperparameters of a space, or of listed configurations; none where nobody can tell beforehand."""
     if (space := space_of(scheduler)) is not None:
         return list(space)
-    searcher = getattr(getattr(scheduler, "scheduler", scheduler), "searcher", None)
+    searcher = searcher_in(scheduler)
     configs = searcher.configs if isinstance(searcher, ListSearcher) else ()
     return list(dict.fromkeys(name for config in configs for name in config if isinstance(name, str)))
 

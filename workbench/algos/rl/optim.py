@@ -79,7 +79,6 @@ class Optimizer(ABC):
             torch._foreach_clamp_min_(square, _LEAST_SQUARE)
             for one in mean if beta1 else ():
                 torch.hardshrink(one, _LEAST_SQUARE, out=one)
-        self._passes += 1
         torch._fused_adam_(
             self._weights,
             grads,
@@ -153,6 +152,7 @@ class SharedRMSProp(Optimizer):
         scale = 1.0 if self.max_norm is None or norm <= self.max_norm else self.max_norm / norm
         if not self.eps_inside_root:  # Adam whose mean of gradients is the last one: they may lie in one place
             self._in_one_pass(grads, grads, self.square_avg, self.lr, 0.0, self.decay, self.eps, scale)
+            self._passes += 1
             return
         # the scale goes into the scalars: every pass over all weights costs as much as training on an experience
         torch._foreach_mul_(self.square_avg, self.decay)
