@@ -60,7 +60,7 @@ def test_too_few_gpus_are_refused_before_anything_is_written(monkeypatch, tmp_pa
     assert gpus_for(2, 1) == ["2", "0"]  # CUDA sees nothing behind a number below 0
     for none in ("", "-1"):
         monkeypatch.setenv("CUDA_VISIBLE_DEVICES", none)
-        with pytest.raises(InvalidInput, match="only 0 GPUs can be seen"):
+        with pytest.raises(InvalidInput, match="no GPU can be seen here"):
             gpus_for(1, 1)
     for wrong in (1.5, 0, -1, True, "1", math.nan, math.inf):
         with pytest.raises(InvalidInput, match=rf"whole number >= 1, or a share of one GPU below 1, got {wrong!r}"):

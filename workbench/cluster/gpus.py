@@ -30,6 +30,10 @@ def gpus_for(nodes: int, per_slot: float | None) -> list[str]:
     check_share(per_slot)
     given = os.environ.get(_VISIBLE)
     devices = _listed() if given is None else _visible(given)
+    if not devices:
+        raise InvalidInput(
+            f"gpus_per_slot is {per_slot:g}, but no GPU can be seen here: leave it out, and trials use the processor"
+        )
     if _most_nodes(len(devices), per_slot) < nodes:
         raise InvalidInput(
             f"only {so_many(len(devices), 'GPU')} can be seen here, too few for {so_many(nodes, 'node')} with "

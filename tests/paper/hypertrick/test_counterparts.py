@@ -104,7 +104,8 @@ def test_who_goes_on_is_asked_of_pairs(tmp_path, shares, verdict) -> None:
 
 def test_how_long_pong_agents_of_similar_scores_play_by_gamma(tmp_path) -> None:
     agents = {"pong-tuned": [(19, 2000), (8, 9000)], "pong-tuned-third": [(17, 2200)], "pong-best": [(18, 1800)]}
-    agents |= {"pong-long": [(16, 2000)], "pong-longer": [(20, 2000)], "pong-annealed": [(15, 4000), (16, 4000)]}
+    agents |= {"pong-long": [(16, 2000)], "pong-longer": [(20, 2000)], "pong-gpu": [(19, 2000)]}
+    agents |= {"pong-annealed": [(15, 4000), (16, 4000)]}
     for name, found in agents.items():
         (tmp_path / name).mkdir()
         lines = [json.dumps({"mean": mean, "mean_length": length}) for mean, length in found]

@@ -35,7 +35,7 @@ SIMULATED = {
 """Recordings of Hyperband beside HyperTrick on 46 virtual nodes → what is replayed."""
 
 AGENTS = {
-    0.95: ("pong-tuned", "pong-tuned-third", "pong-best", "pong-long", "pong-longer"),
+    0.95: ("pong-tuned", "pong-tuned-third", "pong-best", "pong-long", "pong-longer", "pong-gpu"),
     0.98: ("pong-annealed",),
 }
 """Gamma → recordings of Pong whose agents were trained with it."""
