@@ -75,6 +75,16 @@ def agents_of_table_3() -> go.Figure:
     return drawn.add_hline(1, line_dash="dot")
 
 
+def pong() -> go.Figure:
+    words = {"pong-longer": "lockstep, updates of 80: three seeds", "pong-gpu": "on a GPU, updates of 320: one"}
+    curves = []
+    for name, variant in words.items():
+        frames = Results.of_recording(DATA / name).frames
+        ends = learning_curves(frames.phases, frames.metrics, "frames").query("phase_end")
+        curves.append(ends.assign(variant=variant, seed=ends["trial"], frames=ends["x"]))
+    return figures.bands(variant_bands(pd.concat(curves)), "Pong: scores at the ends of phases", "frames", "score")
+
+
 def training_batch() -> go.Figure:
     kept = recorded("ga3c-training-batch-atari")
     return figures.bands(variant_bands(kept.frame), f"Ms. Pac-Man · {kept.scale}", "frames", "score")
@@ -193,6 +203,7 @@ FIGURES: dict[str, Callable[[], go.Figure]] = {
     "compared": compared,
     "ga3c-learns": learned,
     "ga3c-table-3": agents_of_table_3,
+    "ga3c-pong": pong,
     "seeds": seeds_of_curves,
     "own": lambda: own_study().figures()["parallel coordinates"],
     "objectives": lambda: own_study().figures()["objectives"],
