@@ -128,6 +128,12 @@ def test_workers_that_do_not_come_up_are_told_in_one_line(monkeypatch) -> None:
         pass
 
 
+def test_nobody_waits_for_workers_that_are_wanted_no_more(monkeypatch) -> None:
+    monkeypatch.setattr(local, "_UP_S", 0.01)
+    with local_client(6, unless=lambda: True) as client:
+        assert len(client.scheduler_info(n_workers=-1)["workers"]) < 6
+
+
 def _level_of(logger: str) -> int:
     return logging.getLogger(logger).getEffectiveLevel()
 

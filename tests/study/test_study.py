@@ -31,6 +31,7 @@ from workbench import (
     SuccessiveHalving,
 )
 from workbench.analysis import learning_curves
+from workbench.cluster import local
 from workbench.core.errors import DatabaseError, InvalidInput, SchedulerError, StudyError
 from workbench.core.failures import Hopeless
 from workbench.core.protocols import Event, Kind
@@ -177,6 +178,14 @@ def test_a_stopped_study_is_resumed_where_it_was(study_of, tmp_path) -> None:
     assert (frames.phases["phases_run"] == frames.phases["phase"] + 1).all()
     calm = study_of(name="calm", scheduler=FullRuns(RandomSearcher(SPACE), 4, 3)).run()
     assert verdicts(again) == verdicts(calm)
+
+
+def test_a_study_stopped_as_its_cluster_comes_up_is_interrupted_and_has_not_failed(study_of, monkeypatch) -> None:
+    monkeypatch.setattr(local, "_UP_S", 0.01)  # its workers would be too late
+    run = study_of(client=None, nodes=2).start()
+    run.stop()
+    assert run.wait(300)  # raises what ends a study badly
+    assert run.frames().state == "interrupted"
 
 
 @pytest.mark.parametrize("stopped", [False, True])

@@ -6,7 +6,7 @@ import resource
 import signal
 import threading
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager, suppress
 from multiprocessing import get_context, spawn
 from tempfile import gettempdir
@@ -27,6 +27,7 @@ _LOOK_S = 5.0
 _WORKER = "Dask Worker process"  # what a nanny calls its worker's process
 _ENDING_S = 1.0
 _UP_S = 120.0  # in which all workers must have come up
+_ASKED_S = 1.0  # between two looks whether they still have to
 _THREADS = (CORES, "OMP_NUM_THREADS", "MKL_NUM_THREADS", "OPENBLAS_NUM_THREADS")
 _BEFORE = "distributed.nanny.pre-spawn-environ"
 _PAGES = "distributed.scheduler.http.routes"
@@ -85,7 +86,12 @@ def _signal(number: int) -> str:
 
 @contextmanager
 def local_client(
-    nodes: int, *, memory_limit: str | int = 0, dashboard: bool = False, gpus_per_slot: float | None = None
+    nodes: int,
+    *,
+    memory_limit: str | int = 0,
+    dashboard: bool = False,
+    gpus_per_slot: float | None = None,
+    unless: Callable[[], bool] = lambda: False,
 ) -> Iterator[Client]:
     """Start `nodes` worker processes, each under a nanny that replaces it when it dies; stop them at the end.
 
@@ -103,6 +109,8 @@ def local_client(
         Whether to serve Dask's own dashboard on loopback.
     gpus_per_slot : float, optional
         GPUs of this machine that each worker process sees, by CUDA_VISIBLE_DEVICES; below 1 several share one.
+    unless : callable
+        Asked while workers come up: whether nobody waits for them any more. Then those that are there have to do.
 
     Raises
     ------
@@ -134,7 +142,7 @@ def local_client(
             )
         with cluster, Client(cluster, set_as_default=False) as client:
             cluster.scale(nodes)
-            _wait_for(client, nodes)
+            _wait_for(client, nodes, unless)
             with _kept_up(cluster):
                 yield client
 
@@ -181,17 +189,21 @@ def _method() -> str:
     return "forkserver"
 
 
-def _wait_for(client: Client, nodes: int) -> None:
-    try:
-        client.wait_for_workers(nodes, timeout=_UP_S)
-    except TimeoutError:
+def _wait_for(client: Client, nodes: int, unless: Callable[[], bool]) -> None:
+    until = time.monotonic() + _UP_S
+    while not unless():
+        left = until - time.monotonic()
+        with suppress(TimeoutError):
+            client.wait_for_workers(nodes, timeout=max(0.0, min(_ASKED_S, left)))
+            return
         there = len(client.scheduler_info(n_workers=-1)["workers"])
         if there >= nodes:  # just now
             return
-        raise StudyError(
-            f"{there} of {nodes} workers came up within {_UP_S:g} s: "
-            "ask for fewer nodes, or try again when the machine has less to do"
-        ) from None
+        if left <= _ASKED_S:
+            raise StudyError(
+                f"{there} of {nodes} workers came up within {_UP_S:g} s: "
+                "ask for fewer nodes, or try again when the machine has less to do"
+            )
 
 
 class _Held:

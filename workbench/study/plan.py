@@ -170,13 +170,18 @@ class Plan:
             ) from None
 
     @contextmanager
-    def executor(self, identity: str = "") -> Generator[Executor, None, None]:
-        """Bring up what the study runs on; `identity` tells its phases from other studies' on the same cluster."""
+    def executor(
+        self, identity: str = "", unless: Callable[[], bool] = lambda: False
+    ) -> Generator[Executor, None, None]:
+        """Bring up what the study runs on; `identity` tells its phases from other studies' on the same cluster.
+
+        `unless` is asked meanwhile, as by `local_client`.
+        """
         from workbench.cluster.dask import DaskExecutor
         from workbench.cluster.local import local_client
 
         cluster: AbstractContextManager[Client] = (
-            local_client(self.nodes or 1, gpus_per_slot=self.gpus_per_slot)
+            local_client(self.nodes or 1, gpus_per_slot=self.gpus_per_slot, unless=unless)
             if self.client is None
             else nullcontext(self.client)
         )

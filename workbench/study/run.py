@@ -183,7 +183,7 @@ class StudyRun(AttachedStudy):
             callbacks.begin(study, past)
             watched.append([began])
             ledger.see(began)
-            with study.executor(log.identity) as executor:
+            with study.executor(log.identity, self._stopping.is_set) as executor:
                 executor.open(ledger.at)
                 ended = drive(
                     scheduler,
