@@ -70,3 +70,7 @@ def test_best_so_far_keeps_improvements_only(frames):
     equalled = frames.phases.assign(score=frames.phases["score"].replace(0.5, 1.0))  # at 11 s, by trial 1
     for phases in (frames.phases, equalled):
         assert best_so_far(phases).to_numpy().tolist() == [[10.0, 1.0, 0, 0], [20.0, 5.0, 0, 1]]
+
+
+def test_of_losses_the_best_so_far_is_the_lowest(frames):
+    assert best_so_far(frames.phases, "min").to_numpy().tolist() == [[10.0, 1.0, 0, 0], [11.0, 0.5, 1, 0]]

@@ -4,7 +4,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from workbench.analysis import importance, partial_dependence
+from workbench.analysis import Importance, importance, partial_dependence
 
 
 def study_of(n: int = 80, seeds: int = 1, noise: float = 0.05) -> tuple[pd.DataFrame, pd.DataFrame]:
@@ -31,6 +31,29 @@ def test_it_finds_where_the_best_value_lies_and_what_does_not_matter() -> None:
     assert ((rate["low"] <= rate["score"]) & (rate["score"] <= rate["high"])).mean() > 0.8
     flat = table[table["hyperparameter"] == "momentum"]["score"]
     assert np.ptp(flat) < 0.15 * np.ptp(rate["score"])
+
+
+def test_a_score_is_of_all_configurations_and_its_interval_of_95_percent_of_draws_of_them(monkeypatch) -> None:
+    means: list[float] = []
+
+    class Constant:
+        """Says whatever is asked what its own scores are on average."""
+
+        def __init__(self, settings, x, y) -> None:
+            means.append(y.mean())
+            self.mean = y.mean()
+
+        def predict(self, x) -> np.ndarray:
+            return np.full(len(x), self.mean)
+
+    monkeypatch.setattr("workbench.analysis.dependence.Forest", Constant)
+    trials, phases = study_of(20)
+    known = Importance(pd.DataFrame({"hyperparameter": ["rate"]}))
+    table = partial_dependence(trials, phases, ["rate"], fitted=known)
+    assert means[0] == trials["last_score"].mean()
+    wanted = [means[0], *np.quantile(means[1:], [0.025, 0.975])]
+    assert len(table) == 20
+    assert table[["score", "low", "high"]].to_numpy() == pytest.approx(np.tile(wanted, (20, 1)))
 
 
 def test_words_are_asked_one_by_one() -> None:

@@ -3,6 +3,7 @@ import os
 import subprocess
 import sys
 from contextlib import suppress
+from types import SimpleNamespace
 
 import numpy as np
 import pandas as pd
@@ -11,7 +12,18 @@ import pytest
 
 from workbench.analysis import importance
 from workbench.analysis.forests import LOWEST, forests_apart
-from workbench.analysis.importance import Forest, _explain, _redrawn, drawn_again, encoded, rows_of_configurations
+from workbench.analysis.importance import (
+    Forest,
+    _explain,
+    _harms,
+    _permuted,
+    _redrawn,
+    _shares,
+    _validate,
+    drawn_again,
+    encoded,
+    rows_of_configurations,
+)
 
 
 def _study(n, score, seed=0):
@@ -69,6 +81,34 @@ def test_a_forest_that_knows_its_own_trials_much_better_is_taken_if_there_is_no_
     found = importance(trials, phases, NAMES, forests=2, resamples=2)
     _explain.cache_clear()
     assert (found.r2, found.overfits) == (chosen, overfits)
+
+
+MODULE = sys.modules[Forest.__module__]  # the package names a function so
+
+
+def test_r2_is_of_all_unseen_trials_together_and_its_own_the_mean_over_forests(monkeypatch):
+    """Scores 0 2 4 6, each guessed 1 too high: 1 - 4 / 20. Of a forest's own two, 1 - 2 / 2."""
+    x = np.array([[0.0], [2.0], [4.0], [6.0]])
+    monkeypatch.setattr(MODULE, "Forest", lambda settings, x, y: SimpleNamespace(predict=lambda asked: asked[:, 0] + 1))
+    assert _validate({}, x, x[:, 0], [np.array([0, 1]), np.array([2, 3])]) == (0.8, 0.0)
+
+
+def test_the_harm_of_shuffling_a_column_is_the_mean_rise_of_the_squared_error(monkeypatch):
+    """Scores 1 and 2, guessed 1 and 3, or 5 where the first column is 5. The second is read by none."""
+    x, y = np.array([[1.0, 0.0], [3.0, 0.0]]), np.array([1.0, 2.0])
+    monkeypatch.setattr(MODULE, "Forest", lambda settings, x, y: SimpleNamespace(predict=lambda asked: asked[:, 0]))
+    fives = SimpleNamespace(choice=lambda values, n: np.full(n, 5.0))
+    found = _harms({}, x, y, [np.array([0]), np.array([1])], fives)
+    assert found == pytest.approx(np.array([[16.0, 0.0], [9.0 - 1.0, 0.0]]))
+
+
+def test_intervals_hold_95_percent_of_the_draws(monkeypatch):
+    """Of the draws 0 to 40, a configuration each: all but the lowest and the highest."""
+    each = np.arange(41.0)[:, None]
+    draws = [np.array([k]) for k in range(41)]
+    monkeypatch.setattr(MODULE, "Forest", lambda settings, x, y: SimpleNamespace(shares=lambda: np.array([y.mean()])))
+    for value, low, high in (_permuted(each, draws), _shares({}, each, each, draws, np.random.default_rng(0))):
+        assert (value.tolist(), low.tolist(), high.tolist()) == ([20], [1], [39])
 
 
 def test_noise_is_not_explained():

@@ -116,6 +116,8 @@ def test_a_target_and_a_time_end_a_study() -> None:
     assert "is reached: 2.5" in Aim("min", target_score=3.0).why_over(2.5, 0.0)
     assert Aim(max_hours=0.5).why_over(None, 1799.0) is None
     assert Aim(max_hours=0.5).why_over(None, 1800.0) == "its time, 0.5 h, is up"
+    assert [Aim(max_hours=0.5).left_s(at) for at in (0.0, 1700.0, 1900.0)] == [1800, 100, 0]
+    assert Aim().left_s(5.0) == math.inf
 
 
 def test_an_aim_is_written_down_as_far_as_it_is_not_the_usual_one() -> None:

@@ -362,6 +362,7 @@ def test_seconds_of_a_phase_that_was_cut_short_count_where_it_goes_on(tmp_path) 
     trial.save(tmp_path)
     again.load(tmp_path)
     again._begin()
+    assert 7 <= again.measured()["seconds"] <= 7 + again._meter.seconds
     again.episodes.merge([1.0], [1])
     assert not again._is_over(seconds=2.9)
     assert again._is_over(seconds=3.0)

@@ -402,9 +402,10 @@ def test_expected_phases_are_those_that_run(name, seed) -> None:
 
 
 def test_expected_phases_by_hand() -> None:
-    """Rungs of 27@1, 9@3, 3@9, 1@27: 27 + 9·2 + 3·6 + 18; and of 64@1, 21@3, 7@9, 2@27: 64 + 42 + 42 + 36."""
+    """Rungs of 27@1, 9@3, 3@9, 1@27: 27 + 9·2 + 3·6 + 18; of 64@1, 21@3, 7@9, 2@27: 64 + 42 + 42 + 36; of 64@3 on."""
     assert SuccessiveHalving(RandomSearcher(SPACE), 27, 27).expected_phases == 81
     assert ASHA(RandomSearcher(SPACE), 64, 27).expected_phases == 184
+    assert ASHA(RandomSearcher(SPACE), 64, 27, min_phases=3).expected_phases == 64 * 3 + 21 * 6 + 7 * 18
     assert PBT(RandomSearcher(SPACE), 6, 5).expected_phases == 30
     assert Hyperband(RandomSearcher(SPACE), 9).expected_phases == 9 + 6 + 6 + 3 * 3 + 6 + 3 * 9
 

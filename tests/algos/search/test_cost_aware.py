@@ -1,9 +1,11 @@
+import math
+
 import numpy as np
 import pytest
 
 from tests.support import SPACE
 from workbench.algos.search import CostAwareSearcher, FullRuns, HyperTrick, RandomSearcher, Seeded, cost_aware
-from workbench.algos.search.surrogate import positions
+from workbench.algos.search.surrogate import NOISE, OWN, positions
 from workbench.analysis import front
 from workbench.core.domains import Uniform
 from workbench.core.errors import InvalidInput
@@ -72,6 +74,19 @@ def test_what_costs_and_brings_nothing_is_left_and_what_brings_much_is_sought() 
     skill, size = ([np.mean([config[name] for config in configs]) for configs in (ours, drawn)] for name in TWO)
     assert skill[0] > skill[1] + 0.3
     assert size[0] < size[1] - 0.25
+
+
+def test_the_cost_that_is_expected_of_a_draw_by_hand(monkeypatch) -> None:
+    """Logarithms 0 and 4: mean 2, deviation 2. The draw is where the first is, the second half the ranks away."""
+    limits: list[float] = []
+    monkeypatch.setattr(cost_aware, "_reached", lambda worth, costs, limit: limits.append(limit) or 0.0)
+    searcher = CostAwareSearcher(TWO, warmup=2, random=0.0, draws=1, spread=0.0)
+    for trial, (at, score, seconds) in enumerate([(0.25, 1.0, 1.0), (0.75, 0.0, math.exp(4))]):
+        searcher.adopt(trial, {"skill": at, "size": at})
+        told(searcher, trial, (score, seconds))
+    searcher.suggest(2)
+    near, far = 1 - OWN, (1 - OWN) * math.exp(-0.5)
+    assert limits == [pytest.approx(2 - 2 * (near - far) / (1 + NOISE - far))]
 
 
 @pytest.mark.parametrize("asked_before", [True, False])

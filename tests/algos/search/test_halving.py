@@ -41,6 +41,16 @@ def test_preempting_pauses_at_the_barrier_and_resumes_the_best_first() -> None:
     assert answers(scheduler, 3, 3, 1.0) == {3: ("stop", "finished")}
 
 
+def test_reasons_count_places_from_1_and_who_has_come_so_far() -> None:
+    scheduler = SuccessiveHalving(SEARCHER, 3, 3)
+    for _ in range(3):
+        scheduler.ask()
+    assert [scheduler.tell(Report(t, 0, s))[t].reason["reported"] for t, s in ((0, 1.0), (1, 3.0))] == [1, 2]
+    told = scheduler.tell(Report(2, 0, 2.0))
+    assert {trial: decision.reason["place"] for trial, decision in told.items()} == {1: 1, 2: 2, 0: 3}
+    assert {(decision.reason["reported"], decision.reason["kept"]) for decision in told.values()} == {(3, 1)}
+
+
 def test_a_score_that_is_no_number_ranks_below_all_others() -> None:
     scheduler = SuccessiveHalving(SEARCHER, 3, 3)
     for trial, score in enumerate([math.nan, 1.0]):
@@ -85,6 +95,21 @@ def test_a_restarting_rung_runs_its_survivors_anew_as_new_trials() -> None:
     assert answers(scheduler, 3, 2, 1.0) == {3: ("stop", "finished")}
     assert scheduler.ask() is None
     assert (scheduler.n_trials, scheduler.n_configs, scheduler.expected_phases) == (4, 3, 6)
+
+
+def test_of_equal_repetitions_that_of_the_earlier_configuration_survives_and_names_its_first_trial() -> None:
+    """Trials 4 and 5 repeat 2 and 1, the best of the first rung, and score the same; 1 came before 2."""
+    scheduler = SuccessiveHalving(SEARCHER, 4, 4, eta=2, restart=True)
+    first = [scheduler.ask() for _ in range(4)]
+    for trial, score in enumerate([1.0, 2.0, 3.0, 0.0]):
+        answers(scheduler, trial, 0, score)
+    assert [scheduler.ask().config for _ in range(2)] == [first[2].config, first[1].config]
+    for trial in (4, 5):
+        for phase in range(2):
+            scheduler.tell(Report(trial, phase, 1.0))
+    again = scheduler.ask()
+    assert again.config == first[1].config
+    assert scheduler.tell(Report(again.trial, 0, 1.0))[again.trial].reason["repeats"] == 1
 
 
 def test_equal_scores_favour_the_earlier_trial_and_failures_rank_last() -> None:

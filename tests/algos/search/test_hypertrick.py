@@ -78,8 +78,9 @@ def test_a_completion_rate_no_eviction_rate_gives_is_refused(alpha, n_phases) ->
 def test_collecting_lets_everyone_go_on_then_the_lower_half_is_stopped() -> None:
     scheduler = hypertrick()
     assert verdicts(scheduler, 0, [5, 4, 3, 2, 1, 0, -1, -2]) == ["continue"] * 8
-    # the ninth is the first judged; ranks: 4.5 beats 7 of 9; -3 beats 0 of 10; 1.5 beats 5 of 11 < 1/2
-    assert verdicts(scheduler, 0, [4.5, -3, 1.5], trials=[8, 9, 10]) == ["continue", "stop", "stop"]
+    # the ninth is the first judged; ranks: 4.5 beats 7 of 9; -3 beats 0 of 10; 1.5 beats 5 of 11 < 1/2; 1.7 6 of 12
+    told = verdicts(scheduler, 0, [4.5, -3, 1.5, 1.7], trials=[8, 9, 10, 11])
+    assert told == ["continue", "stop", "stop", "continue"]
 
 
 def test_the_fifth_to_report_the_third_phase_is_the_first_one_judged_there() -> None:
@@ -124,6 +125,16 @@ def test_a_searcher_that_runs_out_sets_the_size() -> None:
     scheduler = HyperTrick(GridSearcher(SPACE, 2), 100, 3, 0.25)
     assert scheduler.n_trials == 4
     assert scheduler.expected_phases == pytest.approx(4 * (1 + 0.75 + 0.75**2))
+
+
+def test_with_more_trials_as_many_more_reports_are_collected() -> None:
+    """Of four trials two, of eight four: the third to report would have been stopped."""
+    scheduler = hypertrick(n_trials=4, n_phases=2)
+    assert verdicts(scheduler, 0, [3.0, 2.0]) == ["continue"] * 2
+    scheduler.grow(8)
+    told = scheduler.tell(Report(2, 0, 1.0))[2]
+    assert (told.verdict, told.reason["collecting_reports"]) == (Verdict.CONTINUE, 4)
+    assert scheduler.expected_phases == 8 + 6
 
 
 def test_the_last_phase_ends_every_trial_as_finished() -> None:

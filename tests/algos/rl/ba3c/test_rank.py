@@ -19,6 +19,8 @@ from workbench.algos.rl.ba3c.peers import Peers
 from workbench.algos.rl.ba3c.rank import _aged
 from workbench.algos.rl.ba3c.shard_server import Contribution
 from workbench.algos.rl.ga3c.trial import GA3C
+from workbench.algos.rl.learner import Update
+from workbench.algos.rl.meter import Meter
 from workbench.core.budget import Budget
 
 # -- meeting --------------------------------------------------------------------------------------------------------
@@ -309,6 +311,20 @@ def test_an_update_of_several_gradients_tells_the_mean_loss_of_all_experiences_a
     found = reading.since()
     assert [found[name] for name in ("policy_loss", "value_loss", "entropy")] == [2, 2, 0.5]
     assert found["grad_norm"] == pytest.approx(2 * len(squares) ** 0.5)
+    rank.close()
+
+
+def test_data_points_a_second_are_of_the_time_since_the_last_reading():
+    """6 in the first 10 seconds, 16 in the next 2."""
+    rank, meter = cartpole(n_ranks=2).rank({}, 0, 0), Meter()
+    readings = []
+    for n, at in ((6, 10.0), (16, 12.0)):
+        meter.add_update(Update(np.zeros(n, np.int64), 0.0, 0.0, 0.0, 0.0), 0)
+        readings.append(meter.reading())
+        readings[-1].seconds = at
+    earlier, later = readings
+    assert rank._metrics(later, earlier)["data_points_per_s"] == 8
+    assert rank._metrics(later, None)["data_points_per_s"] == 22 / 12
     rank.close()
 
 

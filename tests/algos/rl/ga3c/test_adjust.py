@@ -21,6 +21,7 @@ def test_a_change_is_kept_if_training_got_faster_and_undone_if_not():
     tried = adjuster.tell(50.0)  # the machine has become slower meanwhile
     assert adjuster.tell(51.0) != tried
     assert adjuster.kept == tried
+    assert adjuster.tell(50.5) == tried  # slower than what was kept last, if not than what was before
 
 
 def test_the_walk_stays_within_its_bounds_and_finds_the_best_mix():

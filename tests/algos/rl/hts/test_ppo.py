@@ -129,3 +129,22 @@ def test_minibatches_hold_two_experiences_at_least():
     assert all(torch.isfinite(p).all() for p in trial.model.parameters())
     assert trial.learner.descents == len(rollout) // 2
     assert update.policy_loss != 0
+
+
+def test_every_epoch_shuffles_all_experiences_anew_and_measures_advantages_within_a_minibatch(monkeypatch):
+    taken = []
+
+    def noting(logits, values, actions, returns, advantages, log_probs, **settings):
+        taken.append((returns.tolist(), advantages.numpy()))
+        return clipped_loss(logits, values, actions, returns, advantages, log_probs, **settings)
+
+    monkeypatch.setattr("workbench.algos.rl.hts.ppo.clipped_loss", noting)
+    _, _, (rollout, advantages, _) = updated(n_epochs=2, n_minibatches=3)
+    number = {value: row for row, value in enumerate(rollout.returns.tolist())}
+    rows = [[number[value] for value in returns] for returns, _ in taken]
+    epochs = [np.concatenate(rows[:3]).tolist(), np.concatenate(rows[3:]).tolist()]
+    assert [sorted(epoch) for epoch in epochs] == [list(range(25))] * 2
+    assert epochs[0] != epochs[1]
+    for mine, (_, told) in zip(rows, taken, strict=True):
+        own = advantages[mine]
+        np.testing.assert_allclose(told, (own - own.mean()) / own.std(), rtol=1e-4, atol=1e-5)

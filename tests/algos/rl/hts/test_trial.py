@@ -324,6 +324,16 @@ def test_metrics_of_a_phase():
     assert all(isinstance(v, int | float) for k, v in metrics.items() if k != "returns")
 
 
+def test_seconds_of_learning_are_those_of_one_update_of_this_phase():
+    trial = TINY({}, 0)
+    for _ in range(2):
+        trial.train_phase(silent)
+        assert trial._learnings == 10
+    trial._learning_s = 5.0
+    assert trial.measured()["learning_s"] == 0.5
+    trial.close()
+
+
 @pytest.mark.parametrize("concurrent", [True, False])
 @pytest.mark.parametrize("phase", [Budget(episodes=5), Budget(frames=4)])
 def test_games_that_are_much_shorter_than_an_interval_are_not_taken_for_endless(phase, concurrent):
