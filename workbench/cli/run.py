@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from workbench.cli.options import add_db, add_preset, add_study, completed, studies_of
-from workbench.cli.words import confirm_command, in_shell, resume_command
+from workbench.cli.words import in_shell, resume_command, study_command
 from workbench.core.places import DEFAULT_DB
 
 if TYPE_CHECKING:
@@ -135,7 +135,7 @@ def _confirm(arguments: argparse.Namespace) -> int:
     print(Results.open(study.db, study.name))
     if interrupted:
         given = {f"--{name}": getattr(arguments, name) for name in _CONFIRM_OPTIONS}
-        print(f"interrupted; go on with: {confirm_command(study.name, given)}")
+        print(f"interrupted; go on with: {study_command('confirm', study.name, given)}")
     return 130 if interrupted else 0
 
 
