@@ -51,9 +51,7 @@ def torchs(weights: list[Tensor]) -> Stepping:
     return step, squares
 
 
-def step_ms(
-    made: Callable[[list[Tensor]], tuple[Callable[[list[Tensor]], object], list[Tensor]]], share: float
-) -> float:
+def step_ms(made: Callable[[list[Tensor]], Stepping], share: float) -> float:
     """Measure a step: a share of the fully connected layer's units has been silent for `UNTIL_DECAYED` steps."""
     torch.manual_seed(0)
     model = make_model(find_game("Pong"), "small")

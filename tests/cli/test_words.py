@@ -12,7 +12,7 @@ import pytest
 import workbench
 from workbench.cli.main import _parser
 from workbench.cli.run import _again
-from workbench.cli.words import _SHELL, confirm_command, in_shell, resume_command
+from workbench.cli.words import _SHELL, in_shell, resume_command, study_command
 
 TOY = {"trainable": {"kind": "quadratic"}, "scheduler": {"kind": "full"}, "seed": 0}
 LIBRARY = [p for p in Path(workbench.__file__).parent.rglob("*.py") if "cli" not in p.parts and "paper" not in p.parts]
@@ -51,7 +51,7 @@ def test_a_message_of_the_library_in_the_shell(python, shell) -> None:
 @pytest.mark.parametrize("name", ["my study", "-x", "--db"])
 def test_a_command_that_is_suggested_names_the_study_whatever_it_is_called(name) -> None:
     resume = resume_command(name, {"trainable": {"kind": "ga3c"}}, {"--db": "-k.db", "--checkpoints": None})
-    confirm = confirm_command(name, {"--top": 3, "--nodes": None, "--db": "-k.db"})
+    confirm = study_command("confirm", name, {"--top": 3, "--nodes": None, "--db": "-k.db"})
     for command in (resume, confirm):
         parsed = _parser().parse_args(shlex.split(command)[1:])
         assert (parsed.name, parsed.db) == (name, "-k.db")

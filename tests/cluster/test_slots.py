@@ -5,13 +5,10 @@ from workbench.cluster.slots import Slot, Slots
 from workbench.core.protocols import Job
 
 
-def told(*workers: str, **status: str) -> dict[str, dict[str, str]]:
+def told(*workers: str) -> dict[str, dict[str, str]]:
     """What the scheduler knows of workers written as name@host; the address is tcp://name, the life that of name."""
     named = [worker.split("@") for worker in workers]
-    return {
-        f"tcp://{n}": {"name": n, "host": host, "life": f"life of {n}", "status": status.get(n, "running")}
-        for n, host in named
-    }
+    return {f"tcp://{n}": {"name": n, "host": host, "life": f"life of {n}"} for n, host in named}
 
 
 def in_service(joined: list[Slot]) -> list[Slot]:
@@ -32,10 +29,9 @@ def test_each_worker_is_a_slot_and_on_one_machine_a_node() -> None:
     assert slots.form(told("a@127.0.0.1", "b@10.0.0.2"), given_up=set()) == []
 
 
-def test_workers_given_up_or_not_running_make_no_slot() -> None:
+def test_workers_given_up_make_no_slot() -> None:
     slots = Slots(1)
-    workers = told("a@h", "b@h", "c@h", b="closing_gracefully")
-    assert [slot.names for slot in slots.form(workers, given_up={"life of a"})] == [("c",)]
+    assert [slot.names for slot in slots.form(told("a@h", "c@h"), given_up={"life of a"})] == [("c",)]
 
 
 def test_a_gang_takes_workers_of_one_host_first_and_those_left_over_wait() -> None:

@@ -30,6 +30,18 @@ def completed(argument: argparse.Action, by: Callable[[argparse.Namespace], Iter
     argument.completer = completer  # type: ignore[attr-defined]
 
 
+def add_preset(parser: argparse.ArgumentParser, what: str, of: str = "study") -> None:
+    """Let a command be told a preset, one of `workbench.study.file.presets(of)`; to list them is for the command."""
+
+    def known(_: argparse.Namespace) -> list[str]:
+        from workbench.study.file import presets
+
+        return [*presets(of), "list"]
+
+    said = f"{what} that comes with the package; 'list' lists them"
+    completed(parser.add_argument("--preset", metavar="NAME", help=said), known)
+
+
 def studies_of(arguments: argparse.Namespace) -> list[str]:
     """Name the studies of the knowledge base that was named; a shell is told of no error.
 

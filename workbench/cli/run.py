@@ -8,8 +8,8 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from workbench.cli.options import add_db, add_study, completed, studies_of
-from workbench.cli.words import confirm_command, in_shell, resume_command
+from workbench.cli.options import add_db, add_preset, add_study, completed, studies_of
+from workbench.cli.words import in_shell, resume_command, study_command
 from workbench.core.places import DEFAULT_DB
 
 if TYPE_CHECKING:
@@ -62,8 +62,7 @@ def add_parsers(commands: Any) -> None:
         formatter_class=argparse.RawTextHelpFormatter,
     )
     run.add_argument("file", nargs="?", help="a study file (TOML); see below")
-    preset = run.add_argument("--preset", metavar="NAME", help="a study that comes with the package; 'list' lists them")
-    completed(preset, lambda _: [*_presets(), "list"])
+    add_preset(run, "a study")
     run.add_argument(
         "--trainable", metavar="MODULE:NAME", help="code of your own, a function or class, to --resume a study of it"
     )
@@ -136,7 +135,7 @@ def _confirm(arguments: argparse.Namespace) -> int:
     print(Results.open(study.db, study.name))
     if interrupted:
         given = {f"--{name}": getattr(arguments, name) for name in _CONFIRM_OPTIONS}
-        print(f"interrupted; go on with: {confirm_command(study.name, given)}")
+        print(f"interrupted; go on with: {study_command('confirm', study.name, given)}")
     return 130 if interrupted else 0
 
 
@@ -145,12 +144,6 @@ def _import(arguments: argparse.Namespace) -> None:
 
     for module in getattr(arguments, "import"):
         imported_module(module)
-
-
-def _presets() -> list[str]:
-    from workbench.study.file import presets
-
-    return presets()
 
 
 def _run(arguments: argparse.Namespace) -> int:

@@ -7,7 +7,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from workbench.cli.options import completed
+from workbench.cli.options import add_preset
 from workbench.core.showing import so_many
 
 if TYPE_CHECKING:
@@ -56,8 +56,7 @@ def add_parsers(commands: Any) -> None:
         formatter_class=argparse.RawTextHelpFormatter,
     )
     parser.add_argument("file", nargs="?", help="a simulation file (TOML); see below")
-    preset = parser.add_argument("--preset", metavar="NAME", help="one that comes with the package; 'list' lists them")
-    completed(preset, lambda _: [*_presets(), "list"])
+    add_preset(parser, "one", "simulation")
     parser.add_argument("--table", metavar="FILE", help="a table of recorded learning curves (CSV, Parquet)")
     parser.add_argument("--configs", metavar="FILE", help="a second table: config_id and hyperparameters")
     _add_pairs(parser, "--column", "what the table calls a column: score=return")
@@ -75,12 +74,6 @@ def add_parsers(commands: Any) -> None:
     parser.add_argument("--db", metavar="FILE", help="keep the first repetition's log in this knowledge base")
     parser.add_argument("--name", help="the study's name there")
     parser.set_defaults(command=run)
-
-
-def _presets() -> list[str]:
-    from workbench.study.file import presets
-
-    return presets("simulation")
 
 
 def run(arguments: argparse.Namespace) -> int:

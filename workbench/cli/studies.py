@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from workbench.cli.options import add_db, add_study
-from workbench.cli.words import resume_command, show_command
+from workbench.cli.words import resume_command, study_command
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -289,13 +289,13 @@ def _what_next(unpacked: "Pack", arguments: argparse.Namespace) -> str:
     """Say how to go on with a study that was unpacked, or to look at one that has ended."""
     from workbench.core.checks import whole
     from workbench.core.machine import slots_here
-    from workbench.core.protocols import BEGUN, Kind
+    from workbench.core.protocols import TURNS, Kind
     from workbench.knowledge import KnowledgeBase
 
     with KnowledgeBase(arguments.db) as kb:
-        last = kb[unpacked.name].events(*BEGUN, Kind.STUDY_INTERRUPTED, Kind.STUDY_ENDED)[-1:]
+        last = kb[unpacked.name].events(*TURNS)[-1:]
     if any(event.kind is Kind.STUDY_ENDED for event in last):
-        return f"it has ended; look at it with: {show_command(unpacked.name, {'--db': arguments.db})}"
+        return f"it has ended; look at it with: {study_command('show', unpacked.name, {'--db': arguments.db})}"
     where = {"--db": arguments.db, "--checkpoints": arguments.checkpoints}
     n_ranks = unpacked.spec["trainable"].get("n_ranks")
     where["--nodes"] = slots_here(n_ranks if whole(1).fits(n_ranks) else 1)  # not those of the machine it comes from

@@ -59,14 +59,9 @@ def resume_command(
     return " ".join(["workbench run --resume", *_given({"--name": name, **own, **where})])
 
 
-def show_command(name: str, where: Mapping[str, Any]) -> str:
-    """Write the command that shows a study; options that are ``None`` are left out."""
-    return " ".join(["workbench show", *_given(where), *_last(name)])
-
-
-def confirm_command(name: str, options: Mapping[str, Any]) -> str:
-    """Write the command that confirms a study's best; options that are ``None`` are left out."""
-    return " ".join(["workbench confirm", *_given(options), *_last(name)])
+def study_command(command: str, name: str, options: Mapping[str, Any]) -> str:
+    """Write a command on one study, such as ``show``; options that are ``None`` are left out."""
+    return " ".join([f"workbench {command}", *_given(options), *_last(name)])
 
 
 def _last(word: str) -> list[str]:

@@ -272,7 +272,7 @@ def _patiently(act: Callable[[], None], what: str, patient: bool = True) -> None
     Raises
     ------
     OSError
-        Beginning with `told`, whatever the library behind the URL has raised.
+        Beginning with `what`, whatever the library behind the URL has raised.
     """
     for wait_s in (*(_WAITS_S if patient else ()), None):
         try:

@@ -106,7 +106,7 @@ class Slots:
         Parameters
         ----------
         workers : Mapping
-            Address → what Dask's scheduler knows of the worker.
+            Address → name, host and life, as `Sharing.workers` gives them.
         given_up : collection of str
             Lives of workers that are not to be used.
 
@@ -119,7 +119,7 @@ class Slots:
         self.apart = {
             info["name"]: Worker(info["name"], _node_of(info), address, info["life"])
             for address, info in workers.items()
-            if address not in grouped and info["life"] not in given_up and info.get("status", "running") == "running"
+            if address not in grouped and info["life"] not in given_up
         }
         joined = []
         for slot in self._slots:

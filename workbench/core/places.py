@@ -1,4 +1,4 @@
-"""Where things are: the project's own data, its notebooks, and the knowledge base unless another is named."""
+"""Where things are, unless another place is named, and what studies and places of checkpoints may be called."""
 
 import os
 import re

@@ -275,6 +275,8 @@ class Kind(StrEnum):
 
 BEGUN = (Kind.STUDY_STARTED, Kind.STUDY_RESUMED)
 """With these a driver takes a study up."""
+TURNS = (*BEGUN, Kind.STUDY_INTERRUPTED, Kind.STUDY_ENDED)
+"""With these it takes the study up or leaves it: the last tells how the study stands."""
 _REPORTING = frozenset({Kind.PHASE_ENDED, Kind.TRIAL_FAILED, Kind.TRIAL_STOPPED})
 
 

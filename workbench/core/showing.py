@@ -1,4 +1,4 @@
-"""Objects made of settings, shown as the last line of a notebook's cell."""
+"""Numbers, names and decisions in words, and settings as a table for a notebook's cell."""
 
 import math
 from collections.abc import Callable, Mapping

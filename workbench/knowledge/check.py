@@ -9,7 +9,7 @@ from pathlib import Path
 
 from workbench.core.errors import DatabaseError, InvalidInput
 from workbench.core.ledger import Ledger
-from workbench.core.protocols import BEGUN, Event, Kind
+from workbench.core.protocols import BEGUN, TURNS, Event, Kind
 from workbench.core.showing import so_many
 from workbench.knowledge.lock import driver_of, private
 from workbench.knowledge.reader import KnowledgeBase
@@ -198,5 +198,4 @@ def _integrity(connection: sqlite3.Connection, path: Path) -> list[str]:
 
 
 def _left_running(events: list[Event]) -> bool:
-    driver = [e.kind for e in events if e.kind.startswith("study_")]
-    return bool(driver) and driver[-1] in BEGUN
+    return next((e.kind in BEGUN for e in reversed(events) if e.kind in TURNS), False)

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import IO, TYPE_CHECKING, Any
 
 from workbench.core.errors import StudyError
-from workbench.core.protocols import BEGUN, Kind
+from workbench.core.protocols import BEGUN, TURNS, Kind
 from workbench.core.record import size_of_record
 from workbench.study.progress import Progress, in_a_notebook
 
@@ -224,16 +224,13 @@ class AttachedStudy:
         from workbench.knowledge import KnowledgeBase, output_path
 
         with KnowledgeBase(self.db) as kb:
-            last = next(reversed(kb[self.name].events(*_TURNS)), None)
+            last = next(reversed(kb[self.name].events(*TURNS)), None)
         if last is not None and last.kind is Kind.STUDY_INTERRUPTED and "error" in last.data:
             raise StudyError(f"study {self.name!r} stopped: {last.data['error']}")
         if last is None or last.kind in BEGUN:
             said = output_path(self.db, self.name)
             where = f"; what it wrote stands in {said}" if said.exists() else ""
             raise StudyError(f"the driver of study {self.name!r} died without a word: resume it{where}")
-
-
-_TURNS = (*BEGUN, Kind.STUDY_INTERRUPTED, Kind.STUDY_ENDED)
 
 
 def _tell_failures(trials: "pd.DataFrame", out: IO[str]) -> None:

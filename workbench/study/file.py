@@ -9,7 +9,6 @@ from pathlib import Path
 from typing import Any
 
 from workbench.algos.search.informed import InformedSearcher
-from workbench.core.aim import Aim
 from workbench.core.checks import plain_seed
 from workbench.core.describe import Registry, build, made, settings_of, without_retired
 from workbench.core.errors import InvalidInput, refuse_unknown, unknown
@@ -25,20 +24,7 @@ from workbench.study.own import trainable_from, with_own
 from workbench.study.plan import nodes_here
 from workbench.study.study import Study
 
-_STUDY_KEYS = {
-    "name",
-    "seed",
-    "nodes",
-    "db",
-    "checkpoints",
-    "max_retries",
-    "stall_s",
-    "fail_fast",
-    "seeds",
-    "judged_by",
-    "gpus_per_slot",
-    "weight",
-} | {f.name for f in fields(Aim)}
+_STUDY_KEYS = {f.name for f in fields(Study)} - {"scheduler", "trainable", "client", "callbacks"}
 _PRESETS: dict[str, Any] = {
     "study": resources.files("workbench") / "presets",
     "simulation": resources.files("workbench") / "presets" / "simulate",
