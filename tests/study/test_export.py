@@ -85,6 +85,15 @@ def test_a_file_whose_url_would_stand_for_another_is_refused(to) -> None:
     assert exporter_of(to, "sqlite:///which.db?timeout=5")
 
 
+@pytest.mark.parametrize("to", ["optuna", "mlflow"])
+@pytest.mark.parametrize("place", ["{}", "sqlite:///{}", "sqlite:///{}?timeout=5"])
+def test_a_file_that_holds_something_else_is_left_as_it_was(db, to, place) -> None:
+    pytest.importorskip(to)
+    with pytest.raises(InvalidInput, match=r"kb\.db holds something else: choose another place"):
+        export(db, "exported", to, place.format(db))
+    assert len(trials_of(db).trials) == 8
+
+
 def test_optuna_knows_the_space_also_of_a_study_with_several_seeds(tmp_path) -> None:
     optuna = pytest.importorskip("optuna")
     keep(tmp_path / "kb.db", "seeds", Seeded(FullRuns(RandomSearcher(SPACE), 2, 1), seeds=2))

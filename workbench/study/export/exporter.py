@@ -2,9 +2,10 @@
 
 import re
 import shutil
+import sqlite3
 from abc import ABC, abstractmethod
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import closing, contextmanager
 from importlib import import_module
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -139,6 +140,28 @@ def storage_url(place: str) -> str:
     if "?" in place:
         raise InvalidInput(f"{place} has a ?, at which a database's URL ends: choose another place for the export")
     return f"sqlite:///{place}"
+
+
+def own_database(url: str, table: str) -> None:
+    """Refuse a file of SQLite's that holds something else: the other tool would make its tables among those there.
+
+    Parameters
+    ----------
+    url : str
+        As of `storage_url`; what is no file of SQLite's is let be.
+    table : str
+        A table that the tool makes in every database of its own.
+    """
+    named = re.match(r"sqlite(?:\+\w+)?:///([^?]+)", url)
+    if named is None or not (path := Path(named[1])).is_file():
+        return
+    try:
+        with closing(sqlite3.connect(f"{path.absolute().as_uri()}?mode=ro", uri=True)) as connection:
+            there = {name for (name,) in connection.execute("SELECT name FROM sqlite_master")}
+    except sqlite3.Error:
+        return  # the tool cannot read it either, and says so
+    if there and table not in there:
+        raise InvalidInput(f"{path} holds something else: choose another place")
 
 
 @contextmanager

@@ -5,7 +5,16 @@ import re
 from workbench.core.errors import InvalidInput
 from workbench.core.ledger import TrialState
 from workbench.core.protocols import Event
-from workbench.study.export.exporter import Exporter, needed, numbers_of, opening, shown, step_of, storage_url
+from workbench.study.export.exporter import (
+    Exporter,
+    needed,
+    numbers_of,
+    opening,
+    own_database,
+    shown,
+    step_of,
+    storage_url,
+)
 
 _MARK = "rl-workbench.study"
 _MOST = 500  # metrics, parameters or tags in one request
@@ -29,6 +38,7 @@ class MLflowExport(Exporter):
 
     def _clear(self) -> None:
         mlflow = needed("mlflow", "MLflow")
+        own_database(self.uri, "experiments")
         self._entities = mlflow.entities
         self._runs: dict[int, str] = {}
         self._waiting: dict[int, list[object]] = {}

@@ -10,7 +10,7 @@ from workbench.core.errors import InvalidInput
 from workbench.core.ledger import TrialState
 from workbench.core.protocols import Scalar
 from workbench.core.record import space_of_record
-from workbench.study.export.exporter import Exporter, needed, opening, shown, storage_url
+from workbench.study.export.exporter import Exporter, needed, opening, own_database, shown, storage_url
 
 _MARK = "rl-workbench"
 
@@ -33,6 +33,7 @@ class OptunaExport(Exporter):
 
     def _clear(self) -> None:
         optuna = self._optuna = needed("optuna", "Optuna")
+        own_database(self.url, "version_info")
         with opening(self.url):
             self._storage = optuna.storages.get_storage(self.url)
         self._numbers: dict[int, int] = {}  # trial → Optuna's
