@@ -22,7 +22,6 @@ from workbench import (
     PBT,
     Choice,
     FullRuns,
-    GridSearcher,
     HyperTrick,
     KnowledgeBase,
     ListSearcher,
@@ -51,7 +50,7 @@ from workbench.core.record import (
     space_of_record,
 )
 from workbench.core.registry import REGISTRY
-from workbench.core.resume import in_drawn_order, take_up, warn_of_new_code
+from workbench.core.resume import take_up, warn_of_new_code
 from workbench.knowledge import StudyLog
 from workbench.study.file import presets, read_preset, recorded_study, study_from
 
@@ -95,20 +94,6 @@ def kept(db: Path, study: Study, n: int = 60) -> list[Event]:
     return events
 
 
-def make_old(db: Path) -> None:
-    """Make the records as they were once: names sorted, no mark of the code."""
-
-    def sorted_names(text: str) -> str:
-        told = json.loads(text)
-        told.pop("code", None)
-        return json.dumps(told, sort_keys=True)
-
-    with contextlib.closing(sqlite3.connect(db)) as connection, connection:
-        connection.create_function("sorted_names", 1, sorted_names)
-        connection.execute("UPDATE studies SET spec = sorted_names(spec)")
-        connection.execute("UPDATE events SET data = sorted_names(data)")
-
-
 def test_the_commit_that_runs_is_told_and_whether_its_files_differ(tmp_path, monkeypatch) -> None:
     def git(*words: str) -> str:
         as_somebody = ("-c", "user.name=a", "-c", "user.email=a@example.org")
@@ -143,14 +128,11 @@ def test_a_command_s_word_that_is_no_text_keeps_no_study_from_starting(tmp_path,
     assert began.data["argv"] == ["workbench", "run", "caf\\udce9.toml", "größe"]
 
 
-@pytest.mark.parametrize("old", [False, True], ids=["new log", "old log"])
 @pytest.mark.parametrize("preset", presets())
-def test_every_preset_is_made_again_by_its_name(tmp_path, preset, old) -> None:
+def test_every_preset_is_made_again_by_its_name(tmp_path, preset) -> None:
     study = study_from(read_preset(preset), db=tmp_path / "kb.db")
     assert study.name == preset
     events = kept(tmp_path / "kb.db", study)
-    if old:
-        make_old(tmp_path / "kb.db")
     again = recorded_study(tmp_path / "kb.db", study.name, nodes=study.nodes)
     assert again.spec == study.spec
     assert len(replay(again.scheduler, events)) > 0
@@ -179,15 +161,13 @@ spaces = st.dictionaries(names.map(lambda n: f"h{n}"), domains, min_size=1, max_
 
 
 @settings(max_examples=20, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
-@given(space=spaces.flatmap(lambda s: st.permutations(list(s.items()))), seed=st.integers(0, 2**32), old=st.booleans())
-def test_a_space_in_any_order_gives_its_configurations_again(tmp_path_factory, space, seed, old) -> None:
+@given(space=spaces.flatmap(lambda s: st.permutations(list(s.items()))), seed=st.integers(0, 2**32))
+def test_a_space_in_any_order_gives_its_configurations_again(tmp_path_factory, space, seed) -> None:
     db = tmp_path_factory.mktemp("kb") / "kb.db"
     study = Study("any", FullRuns(RandomSearcher(Space(dict(space)), seed), 6, 1), Deterministic, db, seed=seed)
     runs = [e.data["config"] for e in kept(db, study) if e.kind is Kind.RUN]
-    if old:
-        make_old(db)
     with KnowledgeBase(db) as kb:
-        spec, logged = in_drawn_order(kb["any"].spec, kb["any"].events()), kb["any"].events()
+        spec, logged = kb["any"].spec, kb["any"].events()
     assert [e.data["config"] for e in logged if e.kind is Kind.RUN] == runs
     again = scheduler_from_record(spec["scheduler"])
     assert [again.searcher.suggest(i) for i in range(len(runs))] == runs
@@ -213,59 +193,6 @@ def test_a_record_tells_the_space_whatever_draws_from_it(scheduler) -> None:
 )
 def test_a_record_without_a_space_that_can_be_read_has_none(scheduler) -> None:
     assert space_of_record({"scheduler": scheduler}) is None
-    old = [Event(Kind.STUDY_STARTED, 0.0, data={})]
-    assert in_drawn_order({"scheduler": scheduler}, old) == {"scheduler": scheduler}
-
-
-def test_an_order_that_only_later_configurations_tell_is_found(tmp_path) -> None:
-    """The first two, asked for before anything is reported, would be the same in either order."""
-    space = Space({"b": Choice([0, 1]), "a": Choice([0, 1])})
-
-    def told(seed: int) -> list[bool]:
-        searcher = RandomSearcher(space, seed)
-        return [len(set(searcher.suggest(trial).values())) > 1 for trial in range(6)]
-
-    seed = next(seed for seed in range(99) if told(seed)[:2] == [False, False] and any(told(seed)))
-    study = Study("coins", FullRuns(RandomSearcher(space, seed), 6, 1), Deterministic, tmp_path / "kb.db")
-    kept(tmp_path / "kb.db", study)
-    make_old(tmp_path / "kb.db")
-    with KnowledgeBase(tmp_path / "kb.db") as kb:
-        found = in_drawn_order(kb["coins"].spec, kb["coins"].events())
-    assert list(found["scheduler"]["searcher"]["space"]) == ["b", "a"]
-
-
-@pytest.mark.parametrize(("first", "order"), [({"b": 0, "a": 1, "c": 1}, "bac"), ({"a": 7, "b": 7, "c": 7}, "abc")])
-def test_a_log_that_no_order_answers_gives_the_first_that_begins_so_or_the_record_as_it_is(first, order) -> None:
-    """What is logged after the first report no order draws; in the second case nor what is logged before it."""
-    space = Space({name: Choice([0, 1]) for name in "abc"})
-    drawn = {"a": 0, "b": 1, "c": 1}
-    seed = next(seed for seed in range(99) if RandomSearcher(space, seed).suggest(0) == drawn)
-    spec = {"scheduler": json.loads(json.dumps(describe(FullRuns(RandomSearcher(space, seed), 2, 1), REGISTRY)))}
-
-    def found(begun: dict) -> str:
-        events = [
-            Event(Kind.STUDY_STARTED, 0.0, data=begun),
-            Event(Kind.RUN, 0.0, 0, 0, data={"config": first, "parent": None, "seed": 0}),
-            Event(Kind.PHASE_ENDED, 1.0, 0, 0, data={"score": 1.0}),
-            Event(Kind.DECISION, 1.0, 0, 0, data={"verdict": "stop"}),
-            Event(Kind.RUN, 1.0, 1, 0, data={"config": {"a": 7}, "parent": None, "seed": 0}),
-        ]
-        return "".join(in_drawn_order(spec, events)["scheduler"]["searcher"]["space"])
-
-    assert found({}) == order
-    assert found({"code": {}}) == "abc"  # of a time when records kept the order
-
-
-def test_a_log_of_a_grid_finds_its_order_too(tmp_path, monkeypatch) -> None:
-    study = Study("grid", FullRuns(GridSearcher(UNSORTED, 3), 12, 2), Deterministic, tmp_path / "kb.db")
-    kept(tmp_path / "kb.db", study)
-    make_old(tmp_path / "kb.db")
-    with KnowledgeBase(tmp_path / "kb.db") as kb:
-        spec, events = kb["grid"].spec, kb["grid"].events()
-    assert list(spec["scheduler"]["searcher"]["space"]) == sorted(UNSORTED)
-    for most, order in ((len(UNSORTED), list(UNSORTED)), (len(UNSORTED) - 1, sorted(UNSORTED))):
-        monkeypatch.setattr("workbench.core.resume._MOST_PERMUTED", most)
-        assert list(in_drawn_order(spec, events)["scheduler"]["searcher"]["space"]) == order
 
 
 # -- a study of one's own -------------------------------------------------------------------------------------
@@ -276,46 +203,14 @@ def study(client, tmp_path):
     return Study("mine", FullRuns(RandomSearcher(UNSORTED), 4, 2), Deterministic, tmp_path / "kb.db", client=client)
 
 
-@pytest.mark.parametrize("old", [False, True], ids=["new log", "old log"])
-def test_another_order_of_the_space_is_another_study_and_the_same_one_goes_on(study, old) -> None:
+def test_another_order_of_the_space_is_another_study_and_the_same_one_goes_on(study) -> None:
     before = study.run().trials
-    if old:
-        make_old(study.db)
     other = Space({name: UNSORTED[name] for name in sorted(UNSORTED)})
     with pytest.raises(StudyError, match=r"in the order t_max, gamma, lr; a space in the order gamma, lr, t_max"):
         replace(study, scheduler=FullRuns(RandomSearcher(other), 4, 2)).start(resume=True)
     assert (
         study.run(resume=True).trials[["lr", "gamma", "t_max", "seed"]].equals(before[["lr", "gamma", "t_max", "seed"]])
     )
-
-
-@pytest.mark.parametrize(
-    ("kind", "dropped"),
-    [
-        ("a3c", {"n_groups": 1, "n_trainers": 4, "adjust_every_s": None}),
-        ("hts", {"n_groups": 1, "min_training_batch": 40, "lockstep": False}),
-        ("ba3c", {"training_queue": None, "rmsprop_eps": 1e-5, "max_grad_norm": 0.5}),
-    ],
-)
-def test_settings_that_nothing_read_are_passed_over_in_a_log_and_refused_in_a_study_file(
-    tmp_path, kind, dropped
-) -> None:
-    db, table = tmp_path / "kb.db", read_preset("cartpole") | {"trainable": {"kind": kind, "game": "CartPole-v1"}}
-    table["space"] = {"learning_rate": {"log_uniform": [1e-4, 1e-2]}}
-    study = study_from(table, name="old", db=db)
-    events = kept(db, study)
-    with contextlib.closing(sqlite3.connect(db)) as connection, connection:
-        spec = json.loads(connection.execute("SELECT spec FROM studies").fetchone()[0])
-        spec["trainable"] |= dropped
-        connection.execute("UPDATE studies SET spec = ?", (json.dumps(spec),))
-    again = recorded_study(db, "old")
-    assert again.trainable == study.trainable
-    log = StudyLog(db, "old", again.spec, resume=True)
-    _, ledger, _ = take_up("old", again.scheduler, again.spec, log.spec, log.events())
-    log.close()
-    assert ledger.at == events[-1].at
-    with pytest.raises(InvalidInput, match=f"unknown setting of trainable '{kind}' '{next(iter(dropped))}'"):
-        study_from({**table, "trainable": table["trainable"] | dropped})
 
 
 def test_a_setting_of_a_trainable_that_is_new_since_stood_at_its_default() -> None:
@@ -367,7 +262,8 @@ def test_a_rule_that_was_corrected_since_is_named_as_the_cause(tmp_path, monkeyp
     said, ours = str(told.value), f"rl-workbench {version('rl-workbench')}"
     assert f"'cartpole' was recorded by another version of HyperTrick ({ours}, code" in said
     assert "whose rule was corrected since: start another study, or resume it with the rl-workbench that" in said
-    make_old(tmp_path / "kb.db")
+    with contextlib.closing(sqlite3.connect(tmp_path / "kb.db")) as connection, connection:
+        connection.execute("UPDATE events SET data = json_remove(data, '$.code')")
     with pytest.raises(SchedulerError, match=rf"another version of HyperTrick \({ours}\), whose rule was"):
         study.start(resume=True)
 

@@ -16,7 +16,6 @@ from workbench.core.budget import Budget
 from workbench.core.domains import scalar
 from workbench.core.errors import InvalidInput, WorkbenchError, refuse_unknown, unknown
 from workbench.core.protocols import Explain
-from workbench.core.registry import RETIRED
 from workbench.core.showing import reason_text
 from workbench.core.space import Space
 
@@ -85,17 +84,6 @@ def build(what: str, described: Mapping[str, Any], registry: Registry, **given: 
     ):  # a searcher that goes on as another
         settings["searcher"] = build("searcher", within, registry)
     return made(f"{what} {kind!r}", cls, {key: _read(key, value) for key, value in settings.items()})
-
-
-def without_retired(recorded: Any) -> Any:
-    """Copy what a log holds of a study, less the settings that its kinds no longer have because nothing read them."""
-    if isinstance(recorded, list):
-        return [without_retired(item) for item in recorded]
-    if not isinstance(recorded, Mapping):
-        return recorded
-    kind = recorded.get("kind")
-    retired = RETIRED.get(kind, set()) if isinstance(kind, str) else set()
-    return {key: without_retired(value) for key, value in recorded.items() if key not in retired}
 
 
 def made(what: str, cls: Callable[..., Any], settings: Mapping[str, Any]) -> Any:

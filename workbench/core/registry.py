@@ -41,13 +41,4 @@ TRAINABLES = {
     "sb3": "workbench.algos.rl.sb3.factory:SB3",
 }
 
-_QUEUES = {"n_groups", "agents_ready", "n_predictors", "n_trainers", "min_training_batch", "training_queue"}
-_RMSPROP = {"rmsprop_decay", "rmsprop_eps", "eps_inside_root", "max_grad_norm"}
-RETIRED = {
-    "a3c": _QUEUES | {"adjust_every_s"},
-    "ba3c": _QUEUES | _RMSPROP | {"adjust_every_s", "lockstep"},
-    "hts": _QUEUES | {"adjust_every_s", "lockstep"},
-}
-"""Settings that logs of 0.1.0 hold of a kind, and that nothing has ever read."""
-
 REGISTRY = SEARCHERS | SCHEDULERS | TRAINABLES

@@ -1,22 +1,19 @@
-"""A study taken up again: what is given held against what its log keeps, and old records put right."""
+"""A study taken up again: what is given held against what its log keeps."""
 
 import json
 import warnings
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import is_dataclass, replace
-from itertools import permutations, takewhile
 from typing import Any
 
-from workbench.core.describe import build, describe, without_retired
+from workbench.core.describe import build, describe
 from workbench.core.drive import replay
 from workbench.core.errors import SchedulerError, StudyError, WorkbenchError
 from workbench.core.ledger import Ledger
 from workbench.core.protocols import Event, Kind, Scheduler
-from workbench.core.record import PACKAGE, last_driver, own_classes, scheduler_from_record, versions
+from workbench.core.record import PACKAGE, last_driver, own_classes, versions
 from workbench.core.registry import REGISTRY
 from workbench.core.source import source_mark
-
-_MOST_PERMUTED = 6  # hyperparameters: 720 orders
 
 
 def take_up(
@@ -44,16 +41,12 @@ def take_up(
     SchedulerError
         The scheduler does not answer as the log says; the message says why, as far as the record tells.
     """
-    recorded = without_retired(recorded)
     check_new_settings(name, given, recorded)
-    if _keeps_order(past):
-        _check_order(name, _orders(given), _orders(recorded))
+    _check_order(name, _orders(given), _orders(recorded))
     try:
         scheduler, wanted = _as_begun(name, scheduler, recorded, past)
         ledger = replay(scheduler, past)
     except SchedulerError as err:
-        if not _keeps_order(past):
-            _check_order(name, _orders(given), _orders(in_drawn_order(recorded, past)))
         raise SchedulerError(_why_it_differs(name, recorded, past, scheduler, err)) from None
     if wanted is not None:
         if len(ledger) and max(ledger.trials) >= scheduler.n_trials:
@@ -105,23 +98,6 @@ def warn_of_new_code(name: str, past: Sequence[Event], now: Mapping[str, Any]) -
         warnings.warn(said, stacklevel=2)
 
 
-def in_drawn_order(spec: Mapping[str, Any], events: Sequence[Event]) -> dict[str, Any]:
-    """Give a record whose space is in the order in which its hyperparameters were drawn.
-
-    Records sorted the names once. The order is found again by what was drawn first: that which makes a fresh scheduler
-    ask for the configurations logged before anything was reported, and the rest too if several do. Where none does, or
-    the space is larger than can be tried, the record is given as it is.
-    """
-    orders = _orders(spec)
-    if _keeps_order(events) or not orders or len(orders[0]) > _MOST_PERMUTED:
-        return dict(spec)
-    first = [*takewhile(lambda e: e.report() is None and e.kind is not Kind.DECISION, events)]
-    fit = [candidate for order in permutations(orders[0]) if _answers(candidate := _reordered(spec, order), first)]
-    return next(
-        (candidate for candidate in fit if len(fit) == 1 or _answers(candidate, events)), fit[0] if fit else dict(spec)
-    )
-
-
 def check_new_settings(name: str, given: Mapping[str, Any], recorded: Mapping[str, Any]) -> None:
     """Refuse to resume with a setting that there was not when the study was recorded, unless it changes nothing.
 
@@ -150,11 +126,6 @@ def _described_now(recorded: Mapping[str, Any]) -> dict[str, Any]:
     return described
 
 
-def _keeps_order(events: Sequence[Event]) -> bool:
-    """Tell whether the record is of a time when it kept the order of a space; the first driver's event tells."""
-    return not any(e.kind is Kind.STUDY_STARTED and "code" not in e.data for e in events)
-
-
 def _orders(described: Any) -> list[tuple[str, ...]]:
     """Give the names of every space in a description, in order."""
     return [tuple(space) for space in _spaces(described)]
@@ -166,25 +137,6 @@ def _spaces(described: Any) -> Iterator[Mapping[str, Any]]:
             yield value
         else:
             yield from _spaces(value)
-
-
-def _reordered(described: Mapping[str, Any], order: Sequence[str]) -> dict[str, Any]:
-    """Copy a description with every space that has these names in this order."""
-    copied: dict[str, Any] = {}
-    for key, value in described.items():
-        if key == "space" and isinstance(value, Mapping) and set(value) == set(order):
-            copied[key] = {name: value[name] for name in order}
-        else:
-            copied[key] = _reordered(value, order) if isinstance(value, Mapping) else value
-    return copied
-
-
-def _answers(spec: Mapping[str, Any], events: Sequence[Event]) -> bool:
-    try:
-        replay(scheduler_from_record(spec["scheduler"]), events)
-    except (WorkbenchError, KeyError):
-        return False
-    return True
 
 
 def _check_order(name: str, given: list[tuple[str, ...]], recorded: list[tuple[str, ...]]) -> None:

@@ -11,7 +11,6 @@ from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import IO, Any
 
-from workbench.core.describe import without_retired
 from workbench.core.errors import DatabaseError, StudyError
 from workbench.core.places import check_study_name
 from workbench.core.protocols import Event, Kind
@@ -186,7 +185,7 @@ class StudyLog:
             raise StudyError(
                 f"study {name!r} exists in {self._path}: resume it with start(resume=True), or choose another name"
             )
-        recorded, given = without_retired(json.loads(row[1])), json.loads(_dumps(spec))
+        recorded, given = json.loads(row[1]), json.loads(_dumps(spec))
         for key in sorted(recorded):
             if found := _difference(key, _kept(recorded[key]), _kept(given.get(key))):
                 where, was, now = found

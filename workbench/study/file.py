@@ -10,14 +10,14 @@ from typing import Any
 
 from workbench.algos.search.informed import InformedSearcher
 from workbench.core.checks import plain_seed
-from workbench.core.describe import Registry, build, made, settings_of, without_retired
+from workbench.core.describe import Registry, build, made, settings_of
 from workbench.core.errors import InvalidInput, refuse_unknown, unknown
 from workbench.core.imports import code_named, imported
 from workbench.core.ledger import Ledger
 from workbench.core.protocols import ranks_needed
 from workbench.core.record import last_settings, own_classes, scheduler_from_record
 from workbench.core.registry import SCHEDULERS, SEARCHERS
-from workbench.core.resume import check_raised, in_drawn_order
+from workbench.core.resume import check_raised
 from workbench.core.space import Space
 from workbench.core.toml import parsed, read_toml
 from workbench.study.own import trainable_from, with_own
@@ -157,7 +157,7 @@ def recorded_study(db: str | Path, name: str, n_trials: int | None = None, **set
     known = {**asdict(Ledger(events).aim), **last_settings(events)}
     if "client" in given:
         known.pop("nodes", None)  # its workers are the nodes
-    study = study_from_record(name, in_drawn_order(spec, events), db=db, **{**known, **given})
+    study = study_from_record(name, spec, db=db, **{**known, **given})
     if n_trials is None:
         return study
     study = replace(study, scheduler=replace(study.scheduler, n_trials=n_trials))  # type: ignore[type-var]
@@ -190,7 +190,7 @@ def study_from_record(name: str, spec: Mapping[str, Any], trainable: str | None 
     """
     if spec.get("simulated"):
         raise InvalidInput(f"study {name!r} was simulated, and nothing trained that could go on: simulate it again")
-    recorded = without_retired(spec["trainable"])
+    recorded = spec["trainable"]
     if trainable is None and (mine := own_classes(recorded)):
         nameable = mine == [recorded.get("kind")] and not mine[0].startswith("__main__:")
         there = "" if not nameable else f"name it, trainable={mine[0]!r}, or "
