@@ -142,7 +142,7 @@ def test_how_late_the_best_of_the_recorded_curves_rises_is_as_told() -> None:
     ranks = means.rank(ascending=False).loc[means[27].idxmax()].astype(int)
     told = f"the {ranks[1]}th of 46 after one unit, the {ranks[3]}st after three, the {ranks[8]}th after eight, "
     told += f"the {ranks[13]}th after thirteen"
-    assert told in " ".join((DOCS / "schedulers.md").read_text().split())
+    assert told in " ".join((DOCS / "comparisons.md").read_text().split())
 
 
 def test_the_card_s_examples_replay_schedulers(monkeypatch, capsys) -> None:

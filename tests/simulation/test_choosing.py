@@ -1,4 +1,4 @@
-"""`benchmarks/choosing.py`: what the choice costs by itself, the second check of docs/schedulers.md."""
+"""`benchmarks/choosing.py`: what the choice costs by itself, the second check of docs/comparisons.md."""
 
 import numpy as np
 import pytest

@@ -1,4 +1,4 @@
-"""`benchmarks/compare_schedulers.py tables` on this project's recorded curves: the check of docs/schedulers.md."""
+"""`benchmarks/compare_schedulers.py tables` on this project's recorded curves: the check of docs/comparisons.md."""
 
 import re
 from argparse import Namespace

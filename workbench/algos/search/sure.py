@@ -39,7 +39,7 @@ class Sure:
     - **Repeated**: when all have been started, the best few of those that ended are run again with other seeds, and the
       mean over seeds decides.
 
-    To recommend where early scores tell; where the best rise last it stops them (`docs/schedulers.md` has both kinds).
+    To recommend where early scores tell; where the best rise last it stops them (`docs/comparisons.md` has both kinds).
     Where training diverged, or failed, the configuration ranks below all others. The searcher is asked for all
     configurations before the first report: one that learns is better used with another scheduler.
 
