@@ -207,7 +207,7 @@ def test_a_paused_trial_may_be_stopped_and_the_log_names_its_own_phase() -> None
 
 
 def test_a_paused_trial_cannot_be_told_to_continue() -> None:
-    with pytest.raises(SchedulerError, match="lets trial 0 continue, which is on no slot: ask for it instead"):
+    with pytest.raises(SchedulerError, match="answers for trial 0, which is on no slot: ask for it instead"):
         driven(Duel(Verdict.CONTINUE), slots=1)
 
 

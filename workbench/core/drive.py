@@ -57,8 +57,8 @@ def drive(
     ------
     SchedulerError
         When trials are held or paused, and nothing is left that could release them, nor a slot to come for others that
-        might; when the scheduler lets a paused trial continue instead of asking for it; or when it answers with what is
-        no run and no decision.
+        might; or when the scheduler asks for or answers what makes no sense (see `core/answers.py`), such as that a
+        paused trial continues.
     """
     driver = _Driver(scheduler, executor, log, seed, Ledger() if ledger is None else ledger, only_confirm)
     while not stop():
@@ -82,7 +82,6 @@ class _Driver:
         self.seated: set[int] = set()  # trials the executor holds
         under_way = ledger.in_state(TrialState.RUNNING)
         self.backlog = deque(filter(self._may_run, under_way))  # trials to seat before any new one
-        self.detached = set(ledger.in_state(TrialState.HELD))  # held when an earlier driver ended: on no slot now
         self.deferred: list[int] = []  # trials let go on while the study is paused, on their slots
 
     def answer(self, requests: Iterable[Request]) -> None:
@@ -129,7 +128,6 @@ class _Driver:
             if trial in self.seated:
                 self.seated.remove(trial)
                 self.executor.drop(trial)
-            self.detached.discard(trial)
             self.deferred = [other for other in self.deferred if other != trial]
             self.backlog = deque(other for other in self.backlog if other != trial)
 
@@ -210,15 +208,8 @@ class _Driver:
                 self.seated.discard(trial)  # the executor let go of it when it failed
             elif trial in self.seated:
                 self._apply_seated(trial, verdict)
-            elif verdict is Verdict.CONTINUE and state is not TrialState.STOPPED:
-                if trial not in self.detached:
-                    raise SchedulerError(
-                        f"{type(self.scheduler).__name__} lets trial {trial} continue, which is on no slot: "
-                        "ask for it instead"
-                    )
-                self.detached.remove(trial)
-                if state is TrialState.RUNNING and self._may_run(trial):
-                    self.backlog.append(trial)
+            elif verdict is Verdict.CONTINUE and state is TrialState.RUNNING and self._may_run(trial):
+                self.backlog.append(trial)  # held when an earlier driver ended, it is on no slot now
 
     def _apply_seated(self, trial: int, verdict: Verdict) -> None:
         if verdict is Verdict.CONTINUE:
@@ -302,7 +293,7 @@ def _tell(scheduler: Scheduler, report: Report, ledger: Ledger) -> Mapping[int, 
     left = ledger.own_phases(report.trial)
     if left is None:
         scores = getattr(scheduler, "scores_in_reasons", ())
-        decisions = answered(scheduler.tell(ledger.aim.inward(report)), scheduler, report, ledger.trials)
+        decisions = answered(scheduler.tell(ledger.aim.inward(report)), scheduler, report, partial(_state_in, ledger))
         return (
             {trial: ledger.aim.outward(decision, scores) for trial, decision in decisions.items()}
             if scores
