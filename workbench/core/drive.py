@@ -72,7 +72,18 @@ def drive(
 
 
 class _Driver:
-    """The loop's memory between turns: who sits on a slot, who waits for one."""
+    """The loop's memory between turns: who sits on a slot, who waits for one.
+
+    The ledger says where a trial stands; with whether it is `seated` that tells what is owed to it:
+
+    | state | seated | not seated |
+    |---|---|---|
+    | running | its report is waited for; of one in `deferred`, a phase when the study goes on | a slot: in `backlog` |
+    | held | what its scheduler decides | a slot, once let go on: it was held when an earlier driver ended |
+    | paused | | nothing until its scheduler asks for it |
+    | set aside | in `deferred`: to lose its slot when the study goes on | nothing until a person resumes it |
+    | stopped, failed | | nothing, unless a person extends it |
+    """
 
     def __init__(
         self, scheduler: Scheduler, executor: Executor, log: Log, seed: int, ledger: Ledger, only_confirm: bool
