@@ -1,6 +1,7 @@
 """The loop's own promises: barriers, pauses, deadlocks, and what is logged before what."""
 
 import json
+import math
 from dataclasses import replace
 
 import numpy as np
@@ -155,6 +156,23 @@ def test_the_cluster_is_asked_for_as_many_slots_as_trials_could_use_now() -> Non
     assert drive(Barrier(Verdict.PAUSE), executor, log)
     assert {(3, 0), (3, 1), (3, 2)} <= set(wanted)  # those that the scheduler has paused among them
     assert wanted[-1] == (1, 0)
+
+
+def test_no_slot_is_wanted_for_a_trial_that_has_failed_though_its_scheduler_says_nothing_of_it() -> None:
+    class Silent(Barrier):
+        def tell(self, report):
+            return {} if report.failed else {report.trial: Decision(Verdict.STOP, {"mode": "finished"})}
+
+    class FirstDiverges(RandomTimes):
+        def phase(self, trial, phase, config, seed):
+            return (1.0, math.nan) if trial == 0 else (1.0 + trial, 0.0)
+
+    wanted, log = [], MemoryLog()
+    executor = SimulatedExecutor(FirstDiverges(), VirtualCluster(3))
+    executor.open(0.0)
+    executor.want = wanted.append
+    assert drive(Silent(Verdict.STOP), executor, log)
+    assert wanted == [3, 2, 1]
 
 
 @pytest.mark.parametrize(

@@ -202,6 +202,8 @@ class _Driver:
             if report is not None:
                 decisions = self._hear(report, event.at, batch)
                 self._record(batch)
+                if report.failed:
+                    self.seated.discard(report.trial)  # the executor has let go of it
                 self._apply(decisions)
                 batch = []
         self._record(batch)
@@ -214,12 +216,10 @@ class _Driver:
 
     def _apply(self, decisions: Mapping[int, Decision]) -> None:
         for trial, decision in decisions.items():
-            state, verdict = self.ledger.trials[trial].state, decision.verdict
-            if state is TrialState.FAILED:
-                self.seated.discard(trial)  # the executor let go of it when it failed
-            elif trial in self.seated:
+            verdict = decision.verdict
+            if trial in self.seated:
                 self._apply_seated(trial, verdict)
-            elif verdict is Verdict.CONTINUE and state is TrialState.RUNNING and self._may_run(trial):
+            elif verdict is Verdict.CONTINUE and self._state(trial) is TrialState.RUNNING and self._may_run(trial):
                 self.backlog.append(trial)  # held when an earlier driver ended, it is on no slot now
 
     def _apply_seated(self, trial: int, verdict: Verdict) -> None:
