@@ -46,7 +46,7 @@ def asked(scheduler: Scheduler, state: Callable[[int], TrialState | None]) -> Ru
         )
     run = _as_logged(given, name)
     stands = state(run.trial)
-    if stands not in (None, TrialState.PAUSED, TrialState.SET_ASIDE):
+    if stands is not None and stands is not TrialState.PAUSED:
         raise SchedulerError(
             f"{name} asks for trial {run.trial}, which is {stands}: a new one has a number of its own, and only a "
             "paused one is asked for again"
