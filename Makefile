@@ -82,7 +82,7 @@ gpu: $(if $(filter $(BIN)/python,$(GPU_PYTHON)),.venv/.installed) ## on a machin
 
 test-clusters: .venv/.clusters ## SLURM, SSH, object stores on this machine: Debian, as root; says so where not
 	@.ci/clusters
-	$(PYTEST) -m 'clusters and not slow' tests/test_environment.py tests/cluster tests/clusters
+	$(PYTEST) -m 'clusters and not slow' tests/test_environment.py tests/cluster tests/clusters tests/paper/ba3c
 
 lock: ## resolve the newest versions the ranges allow, torch excepted, in an environment of its own
 	rm -rf build/lock && $(or $(shell command -v $(PYTHON)),python3) -m venv build/lock

@@ -19,11 +19,10 @@ from typing import Any
 import numpy as np
 
 from workbench import Choice, HyperTrick, KnowledgeBase, LogUniform, RandomSearcher, Results, Space
-from workbench.core.describe import describe
+from workbench.core.describe import build, describe
 from workbench.core.drive import replay
 from workbench.core.protocols import Event, Job
-from workbench.core.record import scheduler_from_record
-from workbench.core.registry import REGISTRY
+from workbench.core.registry import SCHEDULERS
 from workbench.simulation import keep, simulate
 from workbench.simulation.cluster import VirtualCluster
 from workbench.simulation.executor import Ran
@@ -51,7 +50,7 @@ def written(db: str, trials: int, phases: int, points: int) -> dict[str, float]:
     events: list[Event] = []
     simulate(scheduler, Talkative(points), VirtualCluster(nodes=300), events=events)
     began = time.perf_counter()
-    spec = {"scheduler": describe(scheduler, REGISTRY), "trainable": {"kind": "simulated"}, "seed": 0}
+    spec = {"scheduler": describe(scheduler), "trainable": {"kind": "simulated"}, "seed": 0}
     keep(db, NAME, spec, events)
     seconds = time.perf_counter() - began
     metrics = sum(len(event.data.get("metrics", ())) for event in events)
@@ -67,7 +66,7 @@ def opened(db: str) -> None:
 def resumed(db: str) -> None:
     """Bring a fresh scheduler to where the log ends, as a resumption does."""
     with KnowledgeBase(db) as base:
-        replay(scheduler_from_record(base[NAME].spec["scheduler"]), base[NAME].events())
+        replay(build("scheduler", base[NAME].spec["scheduler"], SCHEDULERS), base[NAME].events())
 
 
 def drawn(db: str) -> None:

@@ -13,7 +13,7 @@ import pytest
 from tests.support import silent
 from workbench.core.describe import describe
 from workbench.core.errors import CheckpointError, InvalidInput
-from workbench.core.registry import REGISTRY, TRAINABLES
+from workbench.core.registry import TRAINABLES
 from workbench.study.own import trainable_from
 
 SMALL = {
@@ -111,7 +111,7 @@ def test_what_is_no_checkpoint_is_refused(factory, tmp_path) -> None:
 
 
 def test_a_factory_travels_and_is_described_in_json_and_built_again(factory) -> None:
-    described = json.loads(json.dumps(describe(factory, REGISTRY)))
+    described = json.loads(json.dumps(describe(factory)))
     for again in (pickle.loads(pickle.dumps(factory)), trainable_from(described)):
         if isinstance(factory, partial):  # which are equal to themselves alone
             assert (again.func, again.keywords) == (factory.func, factory.keywords)
@@ -120,7 +120,7 @@ def test_a_factory_travels_and_is_described_in_json_and_built_again(factory) -> 
 
 
 def test_a_hyperparameter_it_does_not_have_is_refused(factory) -> None:
-    if ":" in describe(factory, REGISTRY)["kind"]:
+    if ":" in describe(factory)["kind"]:
         pytest.skip("what a function takes from its configuration is its own affair")
     with pytest.raises(InvalidInput, match="hyperparameter"):
         factory.check(["no_such_thing"])

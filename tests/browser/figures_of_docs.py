@@ -21,7 +21,6 @@ from workbench.analysis.variants import variant_bands
 from workbench.core.describe import explain_of
 from workbench.core.places import DATA
 from workbench.core.protocols import Event
-from workbench.core.registry import REGISTRY
 from workbench.knowledge import Recording
 from workbench.knowledge.frames import frames_of
 from workbench.knowledge.reader import POINT
@@ -216,7 +215,7 @@ def half_way() -> Board:
     events, metrics = recording.events(), recording.frames().metrics
     until = 0.6 * events[-1].at
     size = Results.of_recording(DATA / STEADY).size
-    board = Board(STEADY, size, explain_of(recording.spec["scheduler"], REGISTRY))
+    board = Board(STEADY, size, explain_of(recording.spec["scheduler"]))
     rows = metrics[metrics["name"].isin(READ) & (metrics["at_s"] <= until)]
     points = [(r.trial, r.phase, r.at_s, READ.index(r.name), r.value) for r in rows.itertuples()]
     board.take(News([event for event in events if event.at <= until], np.array(points, POINT)))

@@ -13,7 +13,6 @@ from workbench.algos.search import HyperTrick, RandomSearcher
 from workbench.core.describe import describe
 from workbench.core.domains import Choice, LogUniform
 from workbench.core.protocols import Event, Kind
-from workbench.core.registry import REGISTRY
 from workbench.core.size import size_of
 from workbench.core.space import Space
 from workbench.knowledge import StudyLog
@@ -155,7 +154,7 @@ def write_studies(db: Path, **shares: float) -> None:
     for seed, (name, share) in enumerate(shares.items()):
         scheduler, events = events_of(40, seed=seed)
         until = share * events[-1].at
-        spec = {"scheduler": describe(scheduler, REGISTRY), "trainable": {"kind": "synthetic"}, "seed": seed}
+        spec = {"scheduler": describe(scheduler), "trainable": {"kind": "synthetic"}, "seed": seed}
         log = StudyLog(db, name, spec)
         log.append([Event(Kind.STUDY_STARTED, 0.0, data={"size": size_of(scheduler).to_json()})])
         log.append([event for event in events if event.at <= until])

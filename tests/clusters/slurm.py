@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from tests.clusters.processes import processes
-from workbench.cluster.virtual_hosts import Host, hosts
+from workbench.paper.ba3c.virtual_hosts import Host, hosts
 
 N_GPUS = 2
 _CONF = """\

@@ -9,7 +9,7 @@ from contextlib import contextmanager
 from pathlib import Path
 
 from tests.clusters.processes import processes
-from workbench.cluster.virtual_hosts import Host, hosts
+from workbench.paper.ba3c.virtual_hosts import Host, hosts
 
 _CONF = """\
 Port 22

@@ -13,8 +13,8 @@ from distributed.security import Security
 from tests.clusters.conftest import RECIPES
 from tests.clusters.processes import processes
 from tests.clusters.test_slurm import events_of, run_out, write_study
-from workbench.cluster.virtual_hosts import hosts
 from workbench.core.protocols import Kind
+from workbench.paper.ba3c.virtual_hosts import hosts
 
 pytestmark = pytest.mark.clusters
 

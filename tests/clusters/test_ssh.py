@@ -18,10 +18,10 @@ from workbench import GA3C, Budget, FullRuns, HyperTrick, LogUniform, RandomSear
 from workbench.cluster.checkpoints import CheckpointStore
 from workbench.cluster.dask import DaskExecutor
 from workbench.cluster.launchers import cluster_client
-from workbench.cluster.virtual_hosts import Host
 from workbench.core.drive import drive
 from workbench.core.protocols import Kind
 from workbench.knowledge import KnowledgeBase
+from workbench.paper.ba3c.virtual_hosts import Host
 from workbench.simulation.cluster import VirtualCluster
 from workbench.simulation.executor import SimulatedExecutor
 from workbench.viz import figures

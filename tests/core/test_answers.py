@@ -12,7 +12,7 @@ from workbench.core.answers import answered, asked
 from workbench.core.drive import replay
 from workbench.core.errors import SchedulerError
 from workbench.core.ledger import TrialState
-from workbench.core.protocols import Decision, Report, Run, Verdict
+from workbench.core.protocols import Decision, Kind, Report, Run, Verdict
 from workbench.simulation import simulate
 from workbench.simulation.cluster import VirtualCluster
 
@@ -60,14 +60,14 @@ def test_a_scheduler_that_asks_for_what_is_no_trial_is_told_so(wrong, said, even
     refused(Mistaken(), events, said)
 
 
-@pytest.mark.parametrize("stands", [TrialState.HELD, TrialState.STOPPED, TrialState.FAILED])
-def test_a_trial_that_is_held_or_over_is_not_asked_for_again(stands) -> None:
+@pytest.mark.parametrize("stands", [state for state in TrialState if state is not TrialState.PAUSED])
+def test_no_trial_that_is_not_paused_is_asked_for_again(stands) -> None:
     with pytest.raises(SchedulerError, match=f"Two asks for trial 0, which is {stands}: "):
         asked(Two(), lambda _: stands)
 
 
 def test_a_failed_trial_needs_no_decision() -> None:
-    assert answered({}, Two(), Report(0, 0, math.nan, failed=True), {0}) == {}
+    assert answered({}, Two(), Report(0, 0, math.nan, failed=True), {}.get) == {}
 
 
 @pytest.mark.parametrize("events", [None, []], ids=["raced", "logged"])
@@ -78,7 +78,8 @@ def test_a_failed_trial_needs_no_decision() -> None:
         (Decision(Verdict.STOP), r"tell\(\) of Mistaken gave Decision.*: give {trial: Decision"),
         ({0: Verdict.STOP}, r"tell\(\) of Mistaken gave {0: .*: give {trial: Decision"),
         ({0: Decision("stop")}, r"tell\(\) of Mistaken gave {0: .*: give {trial: Decision"),
-        ({0: Decision(Verdict.STOP), 9: Decision(Verdict.STOP)}, "answers for trial 9, which it has not asked for"),
+        ({9: Decision(Verdict.STOP)}, "answers for trial 9, which it has not asked for"),
+        ({0: Decision(Verdict.STOP), 1: Decision(Verdict.STOP)}, r"answers for trial \d, which is in a phase"),
         ({}, r"gave no decision for trial \d, whose report it was"),
     ],
 )
@@ -88,6 +89,44 @@ def test_a_scheduler_whose_answer_is_no_decision_is_told_so(wrong, said, events)
             return wrong
 
     refused(Mistaken(), events, said)
+
+
+IN_A_PHASE, ON_NO_SLOT = "which is in a phase", "which is on no slot: ask for it instead"
+
+
+@pytest.mark.parametrize(
+    ("stands", "verdicts", "said"),
+    [
+        (None, [*Verdict], "which it has not asked for"),
+        (TrialState.RUNNING, [*Verdict], IN_A_PHASE),
+        (TrialState.SET_ASIDE, [*Verdict], IN_A_PHASE),
+        (TrialState.PAUSED, [Verdict.CONTINUE, Verdict.HOLD], ON_NO_SLOT),
+        (TrialState.PAUSED, [Verdict.STOP, Verdict.PAUSE], None),
+        (TrialState.HELD, [*Verdict], None),
+        (TrialState.STOPPED, [*Verdict], None),
+        (TrialState.FAILED, [*Verdict], None),
+    ],
+)
+def test_who_waits_or_is_over_may_be_answered_for_and_nobody_else(stands, verdicts, said) -> None:
+    report, states = Report(0, 0, 1.0), {0: TrialState.RUNNING, 1: stands}
+    for verdict in verdicts:
+        given = {0: Decision(Verdict.PAUSE), 1: Decision(verdict)}
+        if said is None:
+            assert answered(given, Two(), report, states.get) == given
+        else:
+            with pytest.raises(SchedulerError, match=rf"tell\(\) of Two answers for trial 1, {said}"):
+                answered(given, Two(), report, states.get)
+
+
+def test_nothing_of_a_decision_that_is_refused_is_in_the_log() -> None:
+    class StopsAll(Two):
+        def tell(self, report):
+            return {trial: Decision(Verdict.STOP) for trial in range(2)}
+
+    events = []
+    refused(StopsAll(), events, IN_A_PHASE)
+    assert [event.trial for event in events if event.kind is Kind.RUN] == [0, 1]
+    assert not [event for event in events if event.kind in (Kind.PHASE_ENDED, Kind.DECISION)]
 
 
 def test_what_a_scheduler_counts_in_numpy_and_tuples_of_a_configuration_are_as_the_log_gives_them_back() -> None:

@@ -1,5 +1,6 @@
 """Settings as plain tables, and built again from them."""
 
+from dataclasses import dataclass
 from decimal import Decimal
 from pathlib import Path, PurePosixPath
 
@@ -10,14 +11,22 @@ from workbench.algos.search import GridSearcher, HyperTrick, RandomSearcher
 from workbench.core.describe import build, describe, explain_of
 from workbench.core.domains import LogUniform
 from workbench.core.errors import InvalidInput
-from workbench.core.registry import REGISTRY, SCHEDULERS, SEARCHERS
+from workbench.core.registry import SCHEDULERS, SEARCHERS
 from workbench.core.space import Space
+
+
+@dataclass
+class Scheduled:
+    """What is trained by a scheduler of its own learning rate."""
+
+    scheduler: dict
+    searcher: dict
 
 
 def test_description_round_trip() -> None:
     space = Space({"lr": LogUniform(1e-5, 1e-2)})
     scheduler = HyperTrick(RandomSearcher(space, seed=3), 16, 4, 0.25)
-    described = describe(scheduler, REGISTRY)
+    described = describe(scheduler)
     assert described == {
         "kind": "hypertrick",
         "searcher": {"kind": "random", "space": {"lr": {"log_uniform": [1e-5, 1e-2]}}, "seed": 3},
@@ -26,9 +35,16 @@ def test_description_round_trip() -> None:
         "eviction_rate": 0.25,
         "seed": 0,
     }
+    assert build("scheduler", described, SCHEDULERS) == scheduler
     searcher = build("searcher", {"kind": "random", "seed": 3}, SEARCHERS, space=space)
     again = build("scheduler", {k: v for k, v in described.items() if k != "searcher"}, SCHEDULERS, searcher=searcher)
-    assert describe(again, REGISTRY) == described
+    assert describe(again) == described
+
+
+def test_a_trainable_s_settings_called_as_parts_of_a_scheduler_are_left_as_they_are() -> None:
+    described = {"kind": "mine", "scheduler": {"kind": "cosine"}, "searcher": {"kind": "beam"}}
+    trainable = build("trainable", described, {"mine": f"{__name__}:Scheduled"})
+    assert describe(trainable) == described | {"kind": f"{__name__}:Scheduled"}
 
 
 @pytest.mark.parametrize(
@@ -53,7 +69,7 @@ def test_a_bad_description_is_refused_with_what_to_do(described, says) -> None:
 
 def test_paths_and_numbers_of_numpy_are_kept_as_values() -> None:
     settings = {"folder": PurePosixPath("/data/set"), "noise": np.float32(0.5), "n": np.int64(3), "on": np.bool_(True)}
-    described = describe(settings | {"here": Path("x"), "odd": Decimal(1)}, REGISTRY)
+    described = describe(settings | {"here": Path("x"), "odd": Decimal(1)})
     assert described == {
         "folder": "/data/set",
         "noise": 0.5,
@@ -67,4 +83,4 @@ def test_paths_and_numbers_of_numpy_are_kept_as_values() -> None:
 
 def test_a_scheduler_of_one_s_own_that_runs_another_s_trials_is_explained_in_plain_words() -> None:
     described = {"kind": "mine:Outer", "scheduler": {"kind": "hypertrick"}}
-    assert explain_of(described, REGISTRY)({"mode": "own", "place": 2}) == "own: place 2"
+    assert explain_of(described)({"mode": "own", "place": 2}) == "own: place 2"

@@ -1,6 +1,7 @@
 """The loop's own promises: barriers, pauses, deadlocks, and what is logged before what."""
 
 import json
+import math
 from dataclasses import replace
 
 import numpy as np
@@ -157,6 +158,23 @@ def test_the_cluster_is_asked_for_as_many_slots_as_trials_could_use_now() -> Non
     assert wanted[-1] == (1, 0)
 
 
+def test_no_slot_is_wanted_for_a_trial_that_has_failed_though_its_scheduler_says_nothing_of_it() -> None:
+    class Silent(Barrier):
+        def tell(self, report):
+            return {} if report.failed else {report.trial: Decision(Verdict.STOP, {"mode": "finished"})}
+
+    class FirstDiverges(RandomTimes):
+        def phase(self, trial, phase, config, seed):
+            return (1.0, math.nan) if trial == 0 else (1.0 + trial, 0.0)
+
+    wanted, log = [], MemoryLog()
+    executor = SimulatedExecutor(FirstDiverges(), VirtualCluster(3))
+    executor.open(0.0)
+    executor.want = wanted.append
+    assert drive(Silent(Verdict.STOP), executor, log)
+    assert wanted == [3, 2, 1]
+
+
 @pytest.mark.parametrize(
     ("kind", "changes"),
     [
@@ -207,7 +225,7 @@ def test_a_paused_trial_may_be_stopped_and_the_log_names_its_own_phase() -> None
 
 
 def test_a_paused_trial_cannot_be_told_to_continue() -> None:
-    with pytest.raises(SchedulerError, match="lets trial 0 continue, which is on no slot: ask for it instead"):
+    with pytest.raises(SchedulerError, match="answers for trial 0, which is on no slot: ask for it instead"):
         driven(Duel(Verdict.CONTINUE), slots=1)
 
 

@@ -35,7 +35,7 @@ from workbench.algos.quadratic import Quadratic
 from workbench.algos.search import InformedSearcher, Seeded
 from workbench.cluster.local import local_client
 from workbench.core import record
-from workbench.core.describe import describe
+from workbench.core.describe import build, describe
 from workbench.core.drive import replay
 from workbench.core.errors import InvalidInput, SchedulerError, StudyError
 from workbench.core.ledger import Ledger
@@ -46,10 +46,9 @@ from workbench.core.record import (
     last_settings,
     provenance,
     recorded_place,
-    scheduler_from_record,
     space_of_record,
 )
-from workbench.core.registry import REGISTRY
+from workbench.core.registry import SCHEDULERS
 from workbench.core.resume import take_up, warn_of_new_code
 from workbench.knowledge import StudyLog
 from workbench.study.file import presets, read_preset, recorded_study, study_from
@@ -169,7 +168,7 @@ def test_a_space_in_any_order_gives_its_configurations_again(tmp_path_factory, s
     with KnowledgeBase(db) as kb:
         spec, logged = kb["any"].spec, kb["any"].events()
     assert [e.data["config"] for e in logged if e.kind is Kind.RUN] == runs
-    again = scheduler_from_record(spec["scheduler"])
+    again = build("scheduler", spec["scheduler"], SCHEDULERS)
     assert [again.searcher.suggest(i) for i in range(len(runs))] == runs
 
 
@@ -184,12 +183,12 @@ def test_a_space_in_any_order_gives_its_configurations_again(tmp_path_factory, s
     ],
 )
 def test_a_record_tells_the_space_whatever_draws_from_it(scheduler) -> None:
-    spec = {"scheduler": json.loads(json.dumps(describe(scheduler, REGISTRY)))}
+    spec = {"scheduler": json.loads(json.dumps(describe(scheduler)))}
     assert space_of_record(spec) == dict(UNSORTED)
 
 
 @pytest.mark.parametrize(
-    "scheduler", [describe(FullRuns(ListSearcher([{"lr": 0.1}]), 1, 1), REGISTRY), {"kind": "mine"}, {"space": 3}, None]
+    "scheduler", [describe(FullRuns(ListSearcher([{"lr": 0.1}]), 1, 1)), {"kind": "mine"}, {"space": 3}, None]
 )
 def test_a_record_without_a_space_that_can_be_read_has_none(scheduler) -> None:
     assert space_of_record({"scheduler": scheduler}) is None
@@ -217,7 +216,7 @@ def test_a_setting_of_a_trainable_that_is_new_since_stood_at_its_default() -> No
     scheduler = FullRuns(RandomSearcher(UNSORTED), 2, 1)
 
     def spec(trainable) -> dict:
-        return {"scheduler": describe(scheduler, REGISTRY), "trainable": describe(trainable, REGISTRY), "seed": 0}
+        return {"scheduler": describe(scheduler), "trainable": describe(trainable), "seed": 0}
 
     recorded = spec(Quadratic())
     del recorded["trainable"]["learning_rate"]
@@ -282,7 +281,7 @@ def test_a_rule_that_was_corrected_since_is_named_as_the_cause(tmp_path, monkeyp
 )
 def test_why_a_log_does_not_fit_is_told_as_far_as_it_is_known(changes, why, cure) -> None:
     scheduler = FullRuns(RandomSearcher(UNSORTED), 2, 1)
-    spec = {"scheduler": describe(scheduler, REGISTRY), "trainable": {"kind": "mine:Trial"}, "seed": 0}
+    spec = {"scheduler": describe(scheduler), "trainable": {"kind": "mine:Trial"}, "seed": 0}
     begun = Event(Kind.STUDY_STARTED, 0.0, data=provenance(2, scheduler=scheduler) | changes)
     another = simulate(FullRuns(RandomSearcher(UNSORTED, seed=1), 2, 1))
     with pytest.raises(SchedulerError, match=f"^study 'any' .*{why}.*: start another study, or {cure}"):

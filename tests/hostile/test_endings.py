@@ -16,7 +16,7 @@ from workbench.core.describe import build, describe
 from workbench.core.domains import Choice
 from workbench.core.errors import InvalidInput
 from workbench.core.protocols import Job, Kind
-from workbench.core.registry import REGISTRY, SEARCHERS
+from workbench.core.registry import SEARCHERS
 from workbench.core.space import Space
 from workbench.study.study import Study
 
@@ -97,7 +97,7 @@ def test_the_scalars_of_numpy_are_taken_as_pythons_and_the_record_can_be_built_a
     space = Space({"x": Choice(values)})
     assert [type(value) for value in space["x"].values] == [float, int, bool, str, int, float]  # type: ignore[attr-defined]
     searcher = GridSearcher(space, 6)
-    again = build("searcher", describe(searcher, REGISTRY), SEARCHERS)
+    again = build("searcher", describe(searcher), SEARCHERS)
     assert again.space["x"].values == space["x"].values
 
 

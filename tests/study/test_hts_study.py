@@ -2,7 +2,7 @@
 
 from workbench import HTS, Budget, Choice, HyperTrick, KnowledgeBase, LogUniform, RandomSearcher, Space, Study
 from workbench.core.describe import build, describe
-from workbench.core.registry import REGISTRY, TRAINABLES
+from workbench.core.registry import TRAINABLES
 
 SETTINGS = HTS("CartPole-v1", phase=Budget(updates=4), n_agents=4, n_actors=2, device="cpu")
 
@@ -27,6 +27,6 @@ def test_hypertrick_over_hts_on_two_workers(client, tmp_path) -> None:
 
 
 def test_it_is_a_kind_of_trainable_in_study_files() -> None:
-    described = describe(SETTINGS, REGISTRY)
+    described = describe(SETTINGS)
     assert described["kind"] == "hts"
     assert build("trainable", described, TRAINABLES) == SETTINGS

@@ -25,7 +25,6 @@ from workbench import (
 from workbench.core.describe import describe
 from workbench.core.errors import InvalidInput, SchedulerError, StudyError
 from workbench.core.protocols import Event, Kind
-from workbench.core.registry import REGISTRY
 from workbench.core.resume import take_up
 from workbench.knowledge import StudyLog
 from workbench.study.file import recorded_study, study_from
@@ -33,7 +32,7 @@ from workbench.study.file import recorded_study, study_from
 
 def keep(db, name, scheduler, aim=None, seed=0) -> dict:
     """Write a simulated study into a knowledge base; what trials of it scored best, by configuration."""
-    spec = {"scheduler": describe(scheduler, REGISTRY), "trainable": {"kind": "quadratic"}, "seed": 0}
+    spec = {"scheduler": describe(scheduler), "trainable": {"kind": "quadratic"}, "seed": 0}
     events = simulate(scheduler, seed=seed)
     with_aim = Event(Kind.STUDY_STARTED, 0.0, data={"aim": aim or {}})
     log = StudyLog(db, name, spec)
@@ -215,10 +214,7 @@ def test_a_study_that_has_ended_gets_more_trials_and_resumes_by_its_name(client,
 
 
 def taken_up(scheduler, begun, past):
-    specs = [
-        {"scheduler": describe(one, REGISTRY), "trainable": {"kind": "mine:Trial"}, "seed": 0}
-        for one in (scheduler, begun)
-    ]
+    specs = [{"scheduler": describe(one), "trainable": {"kind": "mine:Trial"}, "seed": 0} for one in (scheduler, begun)]
     return take_up("a study", scheduler, *specs, past)
 
 

@@ -209,14 +209,13 @@ def _schedulers(
 
 def _keep(scenario: "Scenario", arguments: argparse.Namespace) -> None:
     from workbench.core.describe import describe
-    from workbench.core.registry import REGISTRY
     from workbench.simulation import keep
 
     repetition = scenario.repetition()
     for label, name in _kept_names(scenario, arguments).items():
         events: list[Event] = []
         repetition.run(label, events)
-        spec = {"scheduler": describe(repetition.scheduler(label), REGISTRY), "seed": scenario.seed, **scenario.spec}
+        spec = {"scheduler": describe(repetition.scheduler(label)), "seed": scenario.seed, **scenario.spec}
         keep(arguments.db, name, spec, events)
 
 

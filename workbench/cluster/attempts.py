@@ -123,7 +123,10 @@ class Attempts:
 
     @property
     def stuck(self) -> bool:
-        """Whether nothing is at work or free, nor has anything happened that is still to be acted on."""
+        """Whether nothing is at work or free, nor has anything happened that is still to be acted on.
+
+        Another study that waits for slots of this one waits in vain then: see `DaskExecutor.want`.
+        """
         at_work = self.seats.n_free or self.events or any(attempt.under_way for attempt in self._attempts.values())
         return not at_work
 

@@ -156,8 +156,16 @@ class DaskExecutor:
     def want(self, slots: int) -> bool:
         """Say how many slots the study could use: clusters that adapt grow to it, others that share hear of it.
 
-        More than there are may come if a launcher is to bring workers, or another study may give some back. Where
-        nobody here knows what is to come, they may as long as some have come or gone within the last minute.
+        Whether more than there are may come, so that trials at a barrier wait on, is told by the first line that holds:
+
+        | there are | more may come |
+        |---|---|
+        | workers of a study that is not `stuck` (`to_come` of `Sharing.workers`) | yes: it may give them back |
+        | fewer workers than the cluster is to have (`planned_workers`) | yes: it grows |
+        | as many as it is to have, those of stuck studies among them | no: two would wait for each other |
+        | workers of a cluster of which nobody here knows | for a minute after slots have come or gone (`_SETTLED_S`) |
+
+        What another study is owed goes the other way, as `surplus`: see `Attempts.give_back`.
         """
         self._wanted = slots
         if self.n_slots != self._had:

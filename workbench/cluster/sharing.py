@@ -116,7 +116,8 @@ class Sharing(SchedulerPlugin):  # type: ignore[misc]  # Dask has no types
         """Hear what a study holds and could use; `driver` is the one that speaks for it, and the only one from now on.
 
         What it has are addresses, each with the life of the worker that it knows there: another may be there by now.
-        `busy` are addresses, `sending` are lives; it is `stuck` while it can only wait for more workers.
+        `busy` are addresses, `sending` are lives; it is `stuck` while it can only wait for more workers, and so gives
+        none back (`DaskExecutor.want`).
 
         Returns
         -------
@@ -125,7 +126,7 @@ class Sharing(SchedulerPlugin):  # type: ignore[misc]  # Dask has no types
             give back, as soon as no trial is in a phase there; ``left``: lives it held, or that are ``sending`` its
             checkpoints, that had said that they go; ``gone``: those that were sending and are not there; ``taken``:
             lives it held that are another study's by now; ``others``: how many workers other studies have;
-            ``to_come``: how many of them those that are not stuck.
+            ``to_come``: how many of them those that are not stuck, and may give some back (`DaskExecutor.want`).
         """
         self._count()
         for other in [name for name, one in self._drivers.items() if one.study == study and name != driver]:

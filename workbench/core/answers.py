@@ -1,6 +1,6 @@
 """What a scheduler has, asks for and answers: it may be anybody's, and is told in one line what is wrong with it."""
 
-from collections.abc import Callable, Container, Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import replace
 from typing import Any
 
@@ -46,7 +46,7 @@ def asked(scheduler: Scheduler, state: Callable[[int], TrialState | None]) -> Ru
         )
     run = _as_logged(given, name)
     stands = state(run.trial)
-    if stands not in (None, TrialState.PAUSED, TrialState.SET_ASIDE):
+    if stands is not None and stands is not TrialState.PAUSED:
         raise SchedulerError(
             f"{name} asks for trial {run.trial}, which is {stands}: a new one has a number of its own, and only a "
             "paused one is asked for again"
@@ -59,24 +59,49 @@ def asked(scheduler: Scheduler, state: Callable[[int], TrialState | None]) -> Ru
     return run
 
 
-def answered(decisions: Any, scheduler: Scheduler, report: Report, known: Container[int]) -> Mapping[int, Decision]:
-    """Refuse what is no answer to a report, and one that leaves the reporter waiting; `known` has the trials so far."""
+def answered(
+    decisions: Any, scheduler: Scheduler, report: Report, state: Callable[[int], TrialState | None]
+) -> Mapping[int, Decision]:
+    """Refuse what is no answer to a report, one that leaves the reporter waiting, and one for whom it may not be.
+
+    Parameters
+    ----------
+    decisions : object
+        What the scheduler has answered.
+    scheduler : Scheduler
+    report : Report
+    state : callable
+        As of `asked`; it is asked about others than the reporter alone.
+    """
     if not isinstance(decisions, _TABLES):
         raise _no_decisions(decisions, scheduler)
-    plain = True
+    plain, reporter = True, report.trial
     for trial, decision in decisions.items():  # a loop, for millions of reports in virtual time
         if not isinstance(decision, Decision) or not isinstance(decision.verdict, Verdict):
             raise _no_decisions(decisions, scheduler)
-        if trial not in known:
-            name = type(scheduler).__name__
-            raise SchedulerError(f"tell() of {name} answers for trial {short(trial)}, which it has not asked for")
+        if trial != reporter and (why := _not_to_be_told(decision.verdict, state(trial))):
+            raise SchedulerError(f"tell() of {type(scheduler).__name__} answers for trial {short(trial)}, which {why}")
         plain = plain and type(trial) is int
-    if report.trial not in decisions and not report.failed:
+    if reporter not in decisions and not report.failed:
         raise SchedulerError(
-            f"tell() of {type(scheduler).__name__} gave no decision for trial {report.trial}, whose report it was: it "
+            f"tell() of {type(scheduler).__name__} gave no decision for trial {reporter}, whose report it was: it "
             "may continue, hold, pause or stop"
         )
     return decisions if plain else {int(trial): decision for trial, decision in decisions.items()}
+
+
+def _not_to_be_told(verdict: Verdict, stands: TrialState | None) -> str:
+    """Say why a trial that stands so, and has not reported, may not be told this; of one that is over it is not heard.
+
+    Of one that a person has set aside its scheduler knows no more than that it is to run a phase.
+    """
+    if stands is None:
+        return "it has not asked for"
+    if stands is TrialState.RUNNING or stands is TrialState.SET_ASIDE:
+        return "is in a phase"
+    if stands is TrialState.PAUSED and verdict in (Verdict.CONTINUE, Verdict.HOLD):
+        return "is on no slot: ask for it instead"
+    return ""
 
 
 def _as_logged(run: Run, name: str) -> Run:

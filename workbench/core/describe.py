@@ -16,39 +16,42 @@ from workbench.core.budget import Budget
 from workbench.core.domains import scalar
 from workbench.core.errors import InvalidInput, WorkbenchError, refuse_unknown, unknown
 from workbench.core.protocols import Explain
+from workbench.core.registry import REGISTRY, SCHEDULERS, SEARCHERS
 from workbench.core.showing import reason_text
 from workbench.core.space import Space
 
 Registry = Mapping[str, str]
 """Kind → ``"module:Class"``; imported only when asked for."""
+_PARTS: Mapping[str, Registry] = {"scheduler": SCHEDULERS, "searcher": SEARCHERS}
+"""What schedulers and searchers are made of; a trainable's tables of these names are its own."""
 
 
-def describe(thing: Any, registry: Registry) -> Any:
+def describe(thing: Any) -> Any:
     """Turn an object into JSON's types; `build` turns it back. Paths become text, NumPy's numbers Python's.
 
-    A class outside the registry is described by its import path, as a record: `build` refuses it, because
+    A class that is not in `REGISTRY` is described by its import path, as a record: `build` refuses it, because
     nothing read from a database may name code to run.
     """
     thing = inspect.unwrap(thing)  # a function's trials are those of the function
     if isinstance(thing, partial):
-        return {**describe(thing.func, registry), **describe(thing.keywords, registry)}
+        return {**describe(thing.func), **describe(thing.keywords)}
     if isinstance(thing, Space):
         return thing.to_json()
     if isinstance(thing, Budget):
         return {thing.unit: getattr(thing, thing.unit)}
     if isinstance(thing, (list, tuple)):
-        return [describe(item, registry) for item in thing]
+        return [describe(item) for item in thing]
     if isinstance(thing, Mapping):
-        return {key: describe(value, registry) for key, value in thing.items()}
+        return {key: describe(value) for key, value in thing.items()}
     if is_dataclass(thing) and not isinstance(thing, type):
-        settings = {f.name: describe(getattr(thing, f.name), registry) for f in fields(thing) if f.init}
-        return {"kind": _kind(type(thing), registry), **settings}
+        settings = {f.name: describe(getattr(thing, f.name)) for f in fields(thing) if f.init}
+        return {"kind": _kind(type(thing)), **settings}
     if isinstance(thing, PurePath):
         return str(thing)
     thing = scalar(thing)
     if thing is None or isinstance(thing, (bool, int, float, str)):
         return thing
-    return {"kind": _kind(thing if hasattr(thing, "__qualname__") else type(thing), registry)}
+    return {"kind": _kind(thing if hasattr(thing, "__qualname__") else type(thing))}
 
 
 def build(what: str, described: Mapping[str, Any], registry: Registry, **given: Any) -> Any:
@@ -79,11 +82,7 @@ def build(what: str, described: Mapping[str, Any], registry: Registry, **given: 
     ]
     if missing:
         raise InvalidInput(f"{what} {kind!r} needs {', '.join(missing)}: add {'it' if len(missing) == 1 else 'them'}")
-    if isinstance(within := settings.get("searcher"), Mapping) and not isinstance(
-        within, Space
-    ):  # a searcher that goes on as another
-        settings["searcher"] = build("searcher", within, registry)
-    return made(f"{what} {kind!r}", cls, {key: _read(key, value) for key, value in settings.items()})
+    return made(f"{what} {kind!r}", cls, {key: _read(what, key, value) for key, value in settings.items()})
 
 
 def made(what: str, cls: Callable[..., Any], settings: Mapping[str, Any]) -> Any:
@@ -103,17 +102,17 @@ def settings_of(what: str, described: Mapping[str, Any], registry: Registry) -> 
     return {f.name for f in fields(_class(what, kind, registry)) if f.init} if isinstance(kind, str) else set()
 
 
-def explain_of(described: object, registry: Registry) -> Explain:
+def explain_of(described: object) -> Explain:
     """Find the words of a recorded scheduler's decisions by its kind.
 
-    A scheduler that has none of its own, or that is not in the registry, is explained by `reason_text`.
+    A scheduler that has none of its own, or that is not in `REGISTRY`, is explained by `reason_text`.
     """
     known = described if isinstance(described, Mapping) else {}
     kind, inner = known.get("kind"), known.get("scheduler")
-    cls = _class("scheduler", kind, registry) if isinstance(kind, str) and kind in registry else None
+    cls = _class("scheduler", kind, REGISTRY) if isinstance(kind, str) and kind in REGISTRY else None
     explain: Callable[..., str] = getattr(cls, "explain", reason_text)
     if isinstance(inner, Mapping) and "words" in inspect.signature(explain).parameters:  # it runs the other's trials
-        return partial(explain, words=explain_of(inner, registry))
+        return partial(explain, words=explain_of(inner))
     return explain
 
 
@@ -124,10 +123,12 @@ def _class(what: str, kind: str, registry: Registry) -> Any:
     return getattr(import_module(module), name)
 
 
-def _read(key: str, value: Any) -> Any:
-    """Budgets and spaces are the settings written as tables."""
+def _read(what: str, key: str, value: Any) -> Any:
+    """Budgets, spaces, and what draws configurations or runs the trials are the settings written as tables."""
     if key == "space" and isinstance(value, Mapping) and not isinstance(value, Space):
         return Space.from_json(value)
+    if {what, key} <= _PARTS.keys() and isinstance(value, Mapping) and not isinstance(value, Space):
+        return build(key, value, _PARTS[key])
     if key == "phase" and isinstance(value, Mapping):
         try:
             return Budget(**value)
@@ -136,6 +137,6 @@ def _read(key: str, value: Any) -> Any:
     return tuple(value) if isinstance(value, list) else value
 
 
-def _kind(cls: Any, registry: Registry) -> str:
+def _kind(cls: Any) -> str:
     path = f"{cls.__module__}:{cls.__qualname__}"
-    return next((kind for kind, target in registry.items() if target == path), path)
+    return next((kind for kind, target in REGISTRY.items() if target == path), path)

@@ -57,8 +57,8 @@ def drive(
     ------
     SchedulerError
         When trials are held or paused, and nothing is left that could release them, nor a slot to come for others that
-        might; when the scheduler lets a paused trial continue instead of asking for it; or when it answers with what is
-        no run and no decision.
+        might; or when the scheduler asks for or answers what makes no sense (see `core/answers.py`), such as that a
+        paused trial continues.
     """
     driver = _Driver(scheduler, executor, log, seed, Ledger() if ledger is None else ledger, only_confirm)
     while not stop():
@@ -72,7 +72,18 @@ def drive(
 
 
 class _Driver:
-    """The loop's memory between turns: who sits on a slot, who waits for one."""
+    """The loop's memory between turns: who sits on a slot, who waits for one.
+
+    The ledger says where a trial stands; with whether it is `seated` that tells what is owed to it:
+
+    | state | seated | not seated |
+    |---|---|---|
+    | running | its report is waited for; of one in `deferred`, a phase when the study goes on | a slot: in `backlog` |
+    | held | what its scheduler decides | a slot, once let go on: it was held when an earlier driver ended |
+    | paused | | nothing until its scheduler asks for it |
+    | set aside | in `deferred`: to lose its slot when the study goes on | nothing until a person resumes it |
+    | stopped, failed | | nothing, unless a person extends it |
+    """
 
     def __init__(
         self, scheduler: Scheduler, executor: Executor, log: Log, seed: int, ledger: Ledger, only_confirm: bool
@@ -82,7 +93,6 @@ class _Driver:
         self.seated: set[int] = set()  # trials the executor holds
         under_way = ledger.in_state(TrialState.RUNNING)
         self.backlog = deque(filter(self._may_run, under_way))  # trials to seat before any new one
-        self.detached = set(ledger.in_state(TrialState.HELD))  # held when an earlier driver ended: on no slot now
         self.deferred: list[int] = []  # trials let go on while the study is paused, on their slots
 
     def answer(self, requests: Iterable[Request]) -> None:
@@ -129,7 +139,6 @@ class _Driver:
             if trial in self.seated:
                 self.seated.remove(trial)
                 self.executor.drop(trial)
-            self.detached.discard(trial)
             self.deferred = [other for other in self.deferred if other != trial]
             self.backlog = deque(other for other in self.backlog if other != trial)
 
@@ -193,6 +202,8 @@ class _Driver:
             if report is not None:
                 decisions = self._hear(report, event.at, batch)
                 self._record(batch)
+                if report.failed:
+                    self.seated.discard(report.trial)  # the executor has let go of it
                 self._apply(decisions)
                 batch = []
         self._record(batch)
@@ -205,20 +216,11 @@ class _Driver:
 
     def _apply(self, decisions: Mapping[int, Decision]) -> None:
         for trial, decision in decisions.items():
-            state, verdict = self.ledger.trials[trial].state, decision.verdict
-            if state is TrialState.FAILED:
-                self.seated.discard(trial)  # the executor let go of it when it failed
-            elif trial in self.seated:
+            verdict = decision.verdict
+            if trial in self.seated:
                 self._apply_seated(trial, verdict)
-            elif verdict is Verdict.CONTINUE and state is not TrialState.STOPPED:
-                if trial not in self.detached:
-                    raise SchedulerError(
-                        f"{type(self.scheduler).__name__} lets trial {trial} continue, which is on no slot: "
-                        "ask for it instead"
-                    )
-                self.detached.remove(trial)
-                if state is TrialState.RUNNING and self._may_run(trial):
-                    self.backlog.append(trial)
+            elif verdict is Verdict.CONTINUE and self._state(trial) is TrialState.RUNNING and self._may_run(trial):
+                self.backlog.append(trial)  # held when an earlier driver ended, it is on no slot now
 
     def _apply_seated(self, trial: int, verdict: Verdict) -> None:
         if verdict is Verdict.CONTINUE:
@@ -302,7 +304,7 @@ def _tell(scheduler: Scheduler, report: Report, ledger: Ledger) -> Mapping[int, 
     left = ledger.own_phases(report.trial)
     if left is None:
         scores = getattr(scheduler, "scores_in_reasons", ())
-        decisions = answered(scheduler.tell(ledger.aim.inward(report)), scheduler, report, ledger.trials)
+        decisions = answered(scheduler.tell(ledger.aim.inward(report)), scheduler, report, partial(_state_in, ledger))
         return (
             {trial: ledger.aim.outward(decision, scores) for trial, decision in decisions.items()}
             if scores

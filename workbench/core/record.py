@@ -14,8 +14,8 @@ from workbench.core.describe import build
 from workbench.core.errors import WorkbenchError
 from workbench.core.ledger import Ledger
 from workbench.core.places import CHECKOUT
-from workbench.core.protocols import BEGUN, Event, Kind, Scheduler
-from workbench.core.registry import SCHEDULERS, SEARCHERS
+from workbench.core.protocols import BEGUN, Event, Kind
+from workbench.core.registry import SCHEDULERS
 from workbench.core.size import Size, size_of
 from workbench.core.source import source_mark
 from workbench.core.space import Space
@@ -97,24 +97,13 @@ def commit() -> str | None:
         return None
 
 
-def scheduler_from_record(described: Mapping[str, Any]) -> Scheduler:
-    """Build a scheduler again, fresh, from what the log keeps of it."""
-    settings, inner = dict(described), {}
-    if "scheduler" in settings:  # one that runs another's trials
-        inner["scheduler"] = scheduler_from_record(settings.pop("scheduler"))
-    else:
-        inner["searcher"] = build("searcher", settings.pop("searcher"), SEARCHERS)
-    scheduler: Scheduler = build("scheduler", settings, SCHEDULERS, **inner)
-    return scheduler
-
-
 def size_of_record(spec: Mapping[str, Any]) -> Size:
     """Tell a recorded study's size by its scheduler, built again: of logs whose first event does not tell.
 
     It is unknown if the scheduler is not one of the workbench's.
     """
     try:
-        return size_of(scheduler_from_record(spec["scheduler"]))
+        return size_of(build("scheduler", spec["scheduler"], SCHEDULERS))
     except (WorkbenchError, KeyError, TypeError):
         return Size()
 

@@ -122,7 +122,7 @@ def _described_now(recorded: Mapping[str, Any]) -> dict[str, Any]:
         key: build(key, value, REGISTRY) if isinstance(value, Mapping) and "kind" in value else value
         for key, value in recorded.items()
     }
-    described: dict[str, Any] = json.loads(json.dumps(describe(build("study", inner, REGISTRY), REGISTRY)))
+    described: dict[str, Any] = json.loads(json.dumps(describe(build("study", inner, REGISTRY))))
     return described
 
 

@@ -136,7 +136,7 @@ class RecordedStudy:
 
     @property
     def identity(self) -> str:
-        """Its own mark, which copies of the knowledge base share; empty in those of older versions."""
+        """Its own mark, which copies of the knowledge base share."""
         with database_errors(self._path):
             return identity_of(self._connection, self._id)
 

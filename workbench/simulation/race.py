@@ -8,7 +8,7 @@ from itertools import count
 
 from workbench.core.answers import answered, asked
 from workbench.core.drive import waits_for_ever
-from workbench.core.errors import InvalidInput, SchedulerError
+from workbench.core.errors import InvalidInput
 from workbench.core.ledger import TrialState
 from workbench.core.protocols import Config, Decision, Event, Kind, Report, Run, Scheduler, Verdict
 from workbench.core.seeds import trial_seed
@@ -109,17 +109,13 @@ class Race:
             self._leave(trial)
             trial.over = True
             report = Report(number, trial.phase, math.nan, failed=True)
-        decisions = answered(self.scheduler.tell(report), self.scheduler, report, self._trials)
+        decisions = answered(self.scheduler.tell(report), self.scheduler, report, self._state)
         tally.events += 1 + len(decisions)
         return decisions
 
     def _apply(self, decisions: Mapping[int, Decision]) -> None:
         for number, decision in decisions.items():
             trial, verdict = self._trials[number], decision.verdict
-            if trial.at_work or (trial.slot is None and verdict is Verdict.CONTINUE and not trial.over):
-                where = "in a phase" if trial.at_work else "on no slot: ask for it instead"
-                name = type(self.scheduler).__name__
-                raise SchedulerError(f"{name} says {verdict} of trial {number}, which is {where}")
             trial.over = trial.over or verdict is Verdict.STOP
             if trial.slot is None or verdict is Verdict.HOLD:
                 continue

@@ -15,7 +15,7 @@ from workbench.core.errors import InvalidInput, refuse_unknown, unknown
 from workbench.core.imports import code_named, imported
 from workbench.core.ledger import Ledger
 from workbench.core.protocols import ranks_needed
-from workbench.core.record import last_settings, own_classes, scheduler_from_record
+from workbench.core.record import last_settings, own_classes
 from workbench.core.registry import SCHEDULERS, SEARCHERS
 from workbench.core.resume import check_raised
 from workbench.core.space import Space
@@ -167,7 +167,7 @@ def recorded_study(db: str | Path, name: str, n_trials: int | None = None, **set
 
 def _grows(described: Mapping[str, Any]) -> bool:
     """Tell whether a recorded scheduler can have more trials; one of the user's own, which is refused anyway, may."""
-    return bool(own_classes(described)) or callable(getattr(scheduler_from_record(described), "grow", None))
+    return bool(own_classes(described)) or callable(getattr(build("scheduler", described, SCHEDULERS), "grow", None))
 
 
 def study_from_record(name: str, spec: Mapping[str, Any], trainable: str | None = None, **settings: Any) -> Study:
@@ -213,7 +213,7 @@ def study_from_record(name: str, spec: Mapping[str, Any], trainable: str | None 
             f"study {name!r} runs {mine[0]}, code of your own, which its record cannot make again: resume it with "
             f"its study file, or from Python, Study({name!r}, scheduler, trainable, db=…).run(resume=True)"
         )
-    scheduler = scheduler_from_record(spec["scheduler"])
+    scheduler = build("scheduler", spec["scheduler"], SCHEDULERS)
     factory = trainable_from(recorded if trainable is None else {**recorded, "kind": trainable})
     return Study(name, scheduler, factory, seed=spec["seed"], **{k: v for k, v in settings.items() if v is not None})
 

@@ -21,7 +21,6 @@ from workbench.core.machine import layout, slots_here
 from workbench.core.places import DEFAULT_DB, check_checkpoints, check_study_name, in_home
 from workbench.core.protocols import Event, Executor, Scheduler, TrainableFactory, ranks_needed
 from workbench.core.record import RUN_SETTINGS
-from workbench.core.registry import REGISTRY
 from workbench.core.seeds import JUDGES
 from workbench.core.space import searcher_in, space_of
 
@@ -101,8 +100,8 @@ class Plan:
     def spec(self) -> dict[str, Any]:
         """What the log keeps of this study, in JSON's types."""
         return {
-            "scheduler": describe(self.scheduler, REGISTRY),
-            "trainable": describe(self.trainable, REGISTRY),
+            "scheduler": describe(self.scheduler),
+            "trainable": describe(self.trainable),
             "seed": self.seed,
         }
 

@@ -8,7 +8,6 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from workbench.core.describe import explain_of
-from workbench.core.registry import REGISTRY
 from workbench.core.showing import four_digits
 from workbench.study.findings import Findings
 from workbench.study.rows import summary_rows
@@ -67,7 +66,7 @@ class Results(Findings):
 
         f = self.frames
         captions = {CAPTIONS[name]: figure for name, figure in self.figures().items()}
-        explain = explain_of(self.spec["scheduler"], REGISTRY)
+        explain = explain_of(self.spec["scheduler"])
         reasons = [
             explain({"mode": mode, **why}) for mode, why in f.decisions[["mode", "reason"]].itertuples(index=False)
         ]

@@ -18,7 +18,6 @@ from workbench.algos.function.factory import Function, as_factory
 from workbench.algos.function.state import load_state, save_state
 from workbench.core.describe import describe
 from workbench.core.errors import CheckpointError, InvalidInput
-from workbench.core.registry import REGISTRY
 from workbench.core.source import source_mark
 
 LOSS = torch.ones(1, requires_grad=True)
@@ -371,9 +370,9 @@ def test_its_finally_blocks_run_when_the_trial_is_closed() -> None:
 
 
 def test_the_record_says_which_function_and_its_mark_follows_its_code() -> None:
-    assert describe(as_factory(own.climb), REGISTRY) == {"kind": "tests.own:climb"}
-    assert describe(as_factory(partial(own.climb, step=2)), REGISTRY) == {"kind": "tests.own:climb", "step": 2}
-    assert describe(own.Climber, REGISTRY) == {"kind": "tests.own:Climber"}
+    assert describe(as_factory(own.climb)) == {"kind": "tests.own:climb"}
+    assert describe(as_factory(partial(own.climb, step=2))) == {"kind": "tests.own:climb", "step": 2}
+    assert describe(own.Climber) == {"kind": "tests.own:Climber"}
     marks = {source_mark(as_factory(f)) for f in (own.climb, own.forgetful, partial(own.climb, step=2))}
     assert len(marks) == 2
     assert None not in marks

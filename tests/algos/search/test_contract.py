@@ -39,16 +39,15 @@ from workbench.algos.search import (
     Sure,
     TopK,
 )
-from workbench.core.describe import describe, explain_of
+from workbench.core.describe import build, describe, explain_of
 from workbench.core.drive import drive, replay
 from workbench.core.errors import InvalidInput, SchedulerError
 from workbench.core.ledger import Ledger, TrialState
 from workbench.core.protocols import Config, Kind, Report, Verdict, expectation_of
-from workbench.core.registry import REGISTRY
+from workbench.core.registry import SCHEDULERS as REGISTERED
 from workbench.core.size import size_of
 from workbench.simulation.cluster import VirtualCluster
 from workbench.simulation.executor import SimulatedExecutor
-from workbench.study.file import scheduler_from_record
 
 DIMENSIONS = dict(SPACE)
 N_SLOTS = 3  # of the static plans below, which want to know
@@ -195,9 +194,9 @@ def test_every_report_is_answered_at_once_with_a_verdict_and_a_reason(scheduler)
 
 
 def test_settings_survive_a_round_trip_through_json(scheduler) -> None:
-    described = json.loads(json.dumps(describe(scheduler, REGISTRY)))
-    again = scheduler_from_record(described)
-    assert describe(again, REGISTRY) == describe(scheduler, REGISTRY)
+    described = json.loads(json.dumps(describe(scheduler)))
+    again = build("scheduler", described, REGISTERED)
+    assert describe(again) == describe(scheduler)
     assert again == scheduler
     assert (again.n_trials, again.n_phases, again.expected_phases) == (
         scheduler.n_trials,
@@ -229,7 +228,7 @@ def test_a_seed_is_a_whole_number(seed) -> None:
 
 def test_settings_may_be_numpy_s_numbers(scheduler) -> None:
     again = with_numpy_numbers(copy.deepcopy(scheduler))
-    assert json.dumps(describe(again, REGISTRY)) == json.dumps(describe(scheduler, REGISTRY))
+    assert json.dumps(describe(again)) == json.dumps(describe(scheduler))
     log, size = simulate(again, slots=N_SLOTS), size_of(again)
     told = json.dumps([size.to_json(), *([e.kind, e.at, e.trial, e.phase, e.slot, e.data] for e in log)])
     plain = simulate(scheduler, slots=N_SLOTS)
@@ -454,7 +453,7 @@ def test_a_searcher_that_runs_out_before_its_time_ends_the_study(name, slots) ->
 def test_every_reason_has_words_that_name_no_other_scheduler_s_modes(scheduler) -> None:
     """Words begin with a short name; DCM and WSM are HyperTrick's alone. What an old log leaves out is no error."""
     world = play(scheduler, N_SLOTS, seed=1, fail=0.1)
-    explain = explain_of(describe(scheduler, REGISTRY), REGISTRY)
+    explain = explain_of(describe(scheduler))
     for reasons in world.reasons:
         for reason in reasons.values():
             words = explain(reason)

@@ -17,7 +17,6 @@ from workbench.algos.search.hypertrick import (
 from workbench.core.describe import explain_of
 from workbench.core.errors import InvalidInput
 from workbench.core.protocols import Report, Verdict, expectation_of
-from workbench.core.registry import REGISTRY
 
 
 def hypertrick(n_trials=16, n_phases=4, r=0.25) -> HyperTrick:
@@ -197,6 +196,6 @@ def test_it_tells_its_decisions_in_the_paper_s_words() -> None:
         "WSM: rank 0.00 < 0.50 among 3 reports",
     ]
     failed = scheduler.tell(Report(3, 0, math.nan, failed=True))[3].reason
-    assert explain_of({"kind": "hypertrick"}, REGISTRY)(failed) == "no attempt left"
-    assert explain_of({"kind": "mine:Own"}, REGISTRY)({"mode": "own", "place": 2}) == "own: place 2"
+    assert explain_of({"kind": "hypertrick"})(failed) == "no attempt left"
+    assert explain_of({"kind": "mine:Own"})({"mode": "own", "place": 2}) == "own: place 2"
     assert HyperTrick.explain({"mode": "selecting"}) == "WSM"  # of a log that says no more

@@ -18,12 +18,11 @@ from workbench import (
     RandomSearcher,
     warm_start,
 )
-from workbench.core.describe import describe
+from workbench.core.describe import build, describe
 from workbench.core.drive import replay
 from workbench.core.errors import InvalidInput
 from workbench.core.protocols import Kind, Report
-from workbench.core.record import scheduler_from_record
-from workbench.core.registry import REGISTRY
+from workbench.core.registry import SCHEDULERS
 
 GOOD = [{"lr": 1e-3, "gamma": 0.99}, {"lr": 2e-3, "gamma": 0.9}]
 PAST = [{"config": {"lr": 1e-4 * (k + 1), "gamma": 0.9}, "scores": [k, k + 0.5]} for k in range(12)]
@@ -73,10 +72,10 @@ def test_the_record_gives_every_configuration_again(kind) -> None:
     inner = {"random": RandomSearcher, "evolution": EvolutionSearcher, "optuna": OptunaSearcher}[kind](SPACE)
     past = [] if kind == "random" else PAST
     scheduler = HyperTrick(InformedSearcher(inner, GOOD, past), 12, 2)
-    recorded = json.loads(json.dumps(describe(scheduler, REGISTRY)))
+    recorded = json.loads(json.dumps(describe(scheduler)))
     log = simulate(scheduler)
     assert configs_of(log)[:2] == GOOD
-    replay(scheduler_from_record(recorded), log)
+    replay(build("scheduler", recorded, SCHEDULERS), log)
 
 
 def test_what_it_cannot_use_is_refused() -> None:

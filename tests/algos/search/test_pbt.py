@@ -13,7 +13,6 @@ from workbench.core.describe import describe
 from workbench.core.domains import LogUniform, Uniform
 from workbench.core.errors import InvalidInput
 from workbench.core.protocols import Report
-from workbench.core.registry import REGISTRY
 from workbench.core.space import Space
 
 X = Space({"x": Uniform(0.0, 100.0)})
@@ -25,7 +24,7 @@ def population(n, n_phases=4, **settings) -> PBT:
 
 def test_its_space_may_be_a_dict_of_dimensions() -> None:
     scheduler = PBT(ListSearcher([{"x": 1.0}] * 2), 2, 2, space=dict(X))
-    assert describe(scheduler, REGISTRY)["space"] == X.to_json()
+    assert describe(scheduler)["space"] == X.to_json()
 
 
 def begun(n, **settings) -> PBT:

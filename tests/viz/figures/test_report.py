@@ -16,7 +16,6 @@ from workbench.analysis import importance
 from workbench.core.describe import describe
 from workbench.core.errors import InvalidInput
 from workbench.core.protocols import Event, Kind
-from workbench.core.registry import REGISTRY
 from workbench.core.size import size_of
 from workbench.knowledge import Controls, StudyLog
 from workbench.study.results import Results
@@ -122,7 +121,7 @@ def of_a_hundred(tmp_path_factory):
     """The report of a study of a hundred trials, as a person writes it."""
     place = tmp_path_factory.mktemp("report")
     scheduler, events = events_of(100)
-    spec = {"scheduler": describe(scheduler, REGISTRY), "trainable": {"kind": "synthetic"}, "seed": 0}
+    spec = {"scheduler": describe(scheduler), "trainable": {"kind": "synthetic"}, "seed": 0}
     log = StudyLog(place / "kb.db", "hundred", spec)
     log.append([Event(Kind.STUDY_STARTED, 0.0, data={"size": size_of(scheduler).to_json()}), *events])
     log.append([Event(Kind.STUDY_ENDED, events[-1].at)])

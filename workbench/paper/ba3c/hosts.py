@@ -11,13 +11,13 @@ import pandas as pd
 
 from workbench.algos.rl.ba3c.local_gang import LocalGang
 from workbench.algos.rl.ba3c.rank import BA3CTrial
-from workbench.cluster.virtual_hosts import Host, hosts
 from workbench.core.budget import Budget
 from workbench.core.protocols import Config, Trainable
 from workbench.core.showing import so_many
 from workbench.paper.ba3c.measured import Sleeping
 from workbench.paper.ba3c.published import FIG_6
 from workbench.paper.ba3c.scaling import ScalingModel
+from workbench.paper.ba3c.virtual_hosts import Host, hosts
 from workbench.paper.experiment import Rows, trained
 
 ALL, SERVERS = "all-reduce", "servers"

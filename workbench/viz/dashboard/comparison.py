@@ -14,7 +14,6 @@ from workbench.core.errors import InvalidInput
 from workbench.core.garbage import uncollected
 from workbench.core.ledger import standing_in
 from workbench.core.record import size_of_record
-from workbench.core.registry import REGISTRY
 from workbench.core.showing import titled
 from workbench.knowledge.frames import SLOTS
 from workbench.viz.dashboard.board import Board, Message
@@ -145,7 +144,7 @@ class Comparison(Explored):
 
 def _board(name: str, feed: Feed) -> Board:
     spec = feed.spec
-    return Board(name, size_of_record(spec), explain_of(spec.get("scheduler"), REGISTRY), title=titled(name, spec))
+    return Board(name, size_of_record(spec), explain_of(spec.get("scheduler")), title=titled(name, spec))
 
 
 def _side(k: int, board: Board, now: dict[str, Any]) -> dict[str, Any]:

@@ -12,7 +12,6 @@ from workbench.core.errors import WorkbenchError
 from workbench.core.garbage import uncollected
 from workbench.core.protocols import Explain
 from workbench.core.record import size_of_record, space_of_record
-from workbench.core.registry import REGISTRY
 from workbench.core.showing import titled
 from workbench.knowledge import Controls
 from workbench.viz.dashboard.asking import ask
@@ -105,7 +104,7 @@ class Dashboard(Explored):
         self._feed = Feed(db, name)
         spec = self._feed.spec
         size = size_of_record(spec)
-        explain = explain or explain_of(spec.get("scheduler"), REGISTRY)
+        explain = explain or explain_of(spec.get("scheduler"))
         title = titled(name, spec)
         self._space = space_of_record(spec)
         self._board = Board(name, size, explain, expected=expected, minimum=minimum, title=title, space=self._space)

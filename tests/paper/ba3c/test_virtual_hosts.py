@@ -7,8 +7,8 @@ import time
 
 import pytest
 
-from workbench.cluster.virtual_hosts import hosts
 from workbench.core.errors import WorkbenchError
+from workbench.paper.ba3c.virtual_hosts import hosts
 
 MEGABYTE = b"x" * 1_000_000
 
