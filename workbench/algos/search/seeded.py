@@ -109,8 +109,7 @@ class Seeded:
         'seeds: 2 of 3 have ended this phase of candidate 0'
         """
         if reason.get("mode") == WAITING:
-            known = dict.fromkeys(("reported", "seeds", "candidate"), "?") | dict(reason)
-            return "{mode}: {reported} of {seeds} have ended this phase of candidate {candidate}".format(**known)
+            return "{mode}: {reported} of {seeds} have ended this phase of candidate {candidate}".format(**reason)
         return words({key: value for key, value in reason.items() if key != "candidate"})
 
     def ask(self) -> Run | None:
