@@ -8,10 +8,11 @@ import numpy as np
 import pytest
 
 from workbench.algos.search import GridSearcher, HyperTrick, RandomSearcher
-from workbench.core.describe import build, describe, explain_of
+from workbench.core.describe import build, describe, explain_of, why
 from workbench.core.domains import LogUniform
 from workbench.core.errors import InvalidInput
 from workbench.core.registry import SCHEDULERS, SEARCHERS
+from workbench.core.showing import reason_text
 from workbench.core.space import Space
 
 
@@ -79,6 +80,14 @@ def test_paths_and_numbers_of_numpy_are_kept_as_values() -> None:
         "odd": {"kind": "decimal:Decimal"},
     }
     assert {type(value) for value in described.values()} == {str, float, int, bool, dict}
+
+
+def test_words_that_fail_are_none() -> None:
+    """They may be anybody's, and a log may be an older one that does not say what they ask for."""
+    decision = {"verdict": "stop", "mode": "below", "place": 3}
+    assert why(decision) == reason_text({"mode": "below", "place": 3}) == "below: place 3"
+    assert why(decision, lambda reason: reason["gone"]) == "below: place 3"
+    assert why({"verdict": "stop", "mode": "selecting", "rank": 0.25}, HyperTrick.explain) == "selecting: rank 0.25"
 
 
 def test_a_scheduler_of_one_s_own_that_runs_another_s_trials_is_explained_in_plain_words() -> None:

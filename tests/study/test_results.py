@@ -105,6 +105,16 @@ def test_configurations_are_given_as_they_ran(tmp_path) -> None:
         assert json.dumps(config, sort_keys=True) == json.dumps(configs[0], sort_keys=True)
 
 
+def test_a_report_outlives_a_reason_of_which_too_little_was_logged(tmp_path) -> None:
+    log = StudyLog(tmp_path / "kb.db", "one", Study("one", SCHEDULER, Deterministic, tmp_path / "kb.db").spec)
+    why = {"verdict": "continue", "mode": "collecting", "reported": 3}
+    ended = Event(Kind.PHASE_ENDED, 1.0, 0, 0, 0, {"score": 1.0, "metrics": {}})
+    log.append([*EVENTS[:4], ended, Event(Kind.DECISION, 1.0, 0, 0, data=why)])
+    log.close()
+    report = Results.open(tmp_path / "kb.db", "one").write_report(tmp_path / "r.html")
+    assert "collecting: reported 3" in report.read_text()
+
+
 def test_a_second_objective_that_no_phase_returns_is_told(tmp_path) -> None:
     aim = {"aim": {"second": "flops"}}
     log = StudyLog(tmp_path / "kb.db", "one", Study("one", SCHEDULER, Deterministic, tmp_path / "kb.db").spec)

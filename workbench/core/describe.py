@@ -116,6 +116,21 @@ def explain_of(described: object) -> Explain:
     return explain
 
 
+def why(decision: Mapping[str, Any], explain: Explain = reason_text) -> str:
+    """Write a decision's reason as a person would say it, from the log's data, in its scheduler's words.
+
+    Where these fail, in those of `reason_text`.
+
+    >>> why({"verdict": "stop", "mode": "below", "place": 3}, lambda reason: f"it has {reason['score']}")
+    'below: place 3'
+    """
+    reason = {key: value for key, value in decision.items() if key != "verdict"}
+    try:
+        return str(explain(reason))
+    except Exception:  # noqa: BLE001  it may be anybody's, and the log an older one: a view must outlive it
+        return reason_text(reason)
+
+
 def _class(what: str, kind: str, registry: Registry) -> Any:
     if kind not in registry:
         raise unknown(what, kind, registry)

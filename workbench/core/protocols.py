@@ -148,7 +148,7 @@ class Scheduler(Protocol):
     - ``trials_in_reasons``, a tuple: which entries of its reasons are numbers of trials. Under several seeds its trials
       are candidates, and the log is to name trials.
     - ``explain(reason) -> str``, a static method: a decision's reason in words, see `Explain`. `reason` is the reason's
-      data as the log keeps it, ``mode`` among it; keys that an older version did not write may be missing.
+      data as the log keeps it, ``mode`` among it.
     """
 
     n_phases: int  # most phases one trial may run

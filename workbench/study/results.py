@@ -7,7 +7,7 @@ from html import escape
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from workbench.core.describe import explain_of
+from workbench.core.describe import explain_of, why
 from workbench.core.showing import four_digits
 from workbench.study.findings import Findings
 from workbench.study.rows import summary_rows
@@ -67,9 +67,8 @@ class Results(Findings):
         f = self.frames
         captions = {CAPTIONS[name]: figure for name, figure in self.figures().items()}
         explain = explain_of(self.spec["scheduler"])
-        reasons = [
-            explain({"mode": mode, **why}) for mode, why in f.decisions[["mode", "reason"]].itertuples(index=False)
-        ]
+        told = f.decisions[["mode", "reason"]].itertuples(index=False)
+        reasons = [why({"mode": mode, **reason}, explain) for mode, reason in told]
         decisions = f.decisions.assign(reason=reasons)
         tables = {"Trials": self._trials_table(), "Decisions": decisions}
         if not (confirmed := self.confirmed).empty:

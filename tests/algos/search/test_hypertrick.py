@@ -198,4 +198,3 @@ def test_it_tells_its_decisions_in_the_paper_s_words() -> None:
     failed = scheduler.tell(Report(3, 0, math.nan, failed=True))[3].reason
     assert explain_of({"kind": "hypertrick"})(failed) == "no attempt left"
     assert explain_of({"kind": "mine:Own"})({"mode": "own", "place": 2}) == "own: place 2"
-    assert HyperTrick.explain({"mode": "selecting"}) == "WSM"  # of a log that says no more

@@ -65,10 +65,6 @@ def test_what_is_started_next_has_the_highest_mean_and_deviation_together() -> N
         assert scheduler._most_promising(surrogate) == wanted
 
 
-def test_an_older_log_s_repetition_has_the_same_words() -> None:
-    assert Sure.explain({"mode": "repeating", "candidate": 3}) == Sure.explain({"mode": "repeating", "repeats": 3})
-
-
 def test_a_plateau_stops_as_many_as_ever() -> None:
     """Where all scores are equal, a draw orders them."""
     same = [len(play(Sure(SPACE, 30, 10, seeds=1), 4, score=lambda *_: 1.0).reports) for _ in range(2)]

@@ -9,12 +9,10 @@ from workbench.algos.search import HyperTrick
 from workbench.core.aim import Aim
 from workbench.core.errors import DatabaseError
 from workbench.core.protocols import Event, Kind
-from workbench.core.showing import reason_text
 from workbench.core.size import Size
 from workbench.knowledge.reader import POINT
 from workbench.viz.dashboard.board import OUTCOMES, Board
 from workbench.viz.dashboard.feed import READ, Feed, News
-from workbench.viz.dashboard.words import why
 
 
 def _news(events):
@@ -401,9 +399,6 @@ def test_phases_beyond_those_that_were_meant_have_greys_of_their_own():
 
 
 def test_reasons_are_in_the_words_of_the_scheduler():
-    decision = {"verdict": "stop", "mode": "below", "place": 3}
-    assert why(decision) == reason_text({"mode": "below", "place": 3}) == "below: place 3"
-    assert why(decision, lambda reason: reason["gone"]) == "below: place 3"  # words that fail are none
     board = Board(NAME, Size(), lambda reason: f"my {reason['mode']}")
     board.take(_news(in_order()))
     content, _ = board.snapshot()

@@ -113,8 +113,8 @@ def test_studies_that_go_on_after_their_end_are_followed(db, logs, monkeypatch):
         log.append([Event(Kind.STUDY_ENDED, 20.0)])
     shown, states = Comparison(db, "one", "two", refresh_s=0.01), Queue()
     shown.send = lambda _, buffers=None: buffers and states.put(json.loads(buffers[-1])["state"])
-    shown._wake.set()
-    assert states.get(timeout=60) == "ended"  # once more
+    shown._handle_custom_msg({"type": "snapshot"}, [])
+    assert states.get(timeout=60) == "ended"
     logs[0].append([Event(Kind.STUDY_RESUMED, 20.0)])
     assert states.get(timeout=60) == "running"
     shown.close()

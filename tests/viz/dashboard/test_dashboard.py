@@ -120,28 +120,36 @@ def test_close_ends_the_thread_and_leaves_the_study_alone(db, log):
     dashboard.close()  # twice is fine
 
 
-def test_an_end_is_told_once_more_and_then_nothing_but_to_views_that_come(db, log):
+def test_after_an_end_one_beat_tells_views_that_missed_it_and_then_only_those_that_come_hear(board, log):
+    log.append([*in_order(), Event(Kind.STUDY_ENDED, 20.0)])
+    board.said.clear()
+    for _ in range(4):
+        board.refresh()
+    assert [(m["type"], m["number"]) for m in board.said] == [("delta", 1), ("beat", 1)]
+    assert board.said[0]["state"] == "ended"
+    board.said.clear()
+    board._handle_custom_msg({"type": "snapshot"}, [])
+    assert board.until("snapshot")["state"] == "ended"
+    for _ in range(3):
+        board.refresh()
+    board.close()
+    assert not board.running
+    assert [(m["type"], m["number"]) for m in board.said] == [("snapshot", 2), ("beat", 2)]
+
+
+def test_of_a_study_that_was_over_nothing_is_told_unasked(db, log):
     log.append([*in_order(), Event(Kind.STUDY_ENDED, 20.0)])
     dashboard = _Telling(db, NAME, refresh_s=FOREVER)
-    dashboard._wake.set()  # no need to wait for the last word
-    assert dashboard.until("snapshot")["state"] == "ended"
     dashboard.refresh()
     dashboard.refresh()
-    assert [m["type"] for m in dashboard.said] == ["snapshot"]
-    dashboard.said.clear()
-    dashboard._handle_custom_msg({"type": "snapshot"}, [])
-    assert dashboard.until("snapshot")["state"] == "ended"
     dashboard.close()
-    assert not dashboard.running
-    assert len(dashboard.said) == 1
+    assert not dashboard.said
 
 
 def test_a_study_that_goes_on_after_its_end_is_followed(db, log, monkeypatch):
     monkeypatch.setattr("workbench.viz.dashboard.live._RARELY_S", 0.01)
     log.append([*in_order(), Event(Kind.STUDY_ENDED, 20.0)])
     dashboard = _Telling(db, NAME, refresh_s=0.01)
-    dashboard._wake.set()
-    dashboard.until("snapshot", state="ended")
     size = Size(6, 6, 2, 10.0, [6.0, 4.0], [6.0, 3.0])
     log.append([Event(Kind.STUDY_RESUMED, 20.0, data={"size": size.to_json()})])
     assert dashboard.until("delta", state="running")["meta"]["n_trials"] == 6
@@ -151,8 +159,6 @@ def test_a_study_that_goes_on_after_its_end_is_followed(db, log, monkeypatch):
     dashboard.said.clear()
     log.append([Event(Kind.STUDY_ENDED, 22.0)])
     dashboard.until("delta", state="ended")
-    dashboard._wake.set()
-    dashboard.until("snapshot", state="ended")  # once more, again
     dashboard.close()
 
 
@@ -161,8 +167,6 @@ def test_a_note_on_a_study_that_is_over_is_told(db, log, monkeypatch):
     log.append([*in_order(), Event(Kind.STUDY_ENDED, 20.0)])
     log.close()  # its driver has gone
     dashboard = _Telling(db, NAME, refresh_s=0.01)
-    dashboard._wake.set()
-    dashboard.until("snapshot", state="ended")
     Controls(db, NAME).tag("good")
     dashboard.until("delta", tags=["good"])
     dashboard.close()
@@ -182,7 +186,6 @@ def test_importance_that_is_reckoned_longer_than_a_study_lasts_is_told(db, log, 
     monkeypatch.setattr("workbench.viz.dashboard.dashboard.Estimator", _Slow)
     log.append([*in_order(), Event(Kind.STUDY_ENDED, 20.0)])
     dashboard = _Telling(db, NAME, refresh_s=0.01)
-    dashboard._wake.set()
     assert dashboard.until("delta")["importance"][0]["told"] == "late"
     dashboard.close()
 
@@ -389,8 +392,7 @@ def test_ten_viewers_never_lock_the_study_out(db, log):
         log.append([Event(Kind.PROGRESS, event.at, 0, 0, data={"metrics": {"pps": 1.0}})] * 50)
     log.append([Event(Kind.STUDY_ENDED, 20.0)])
     for viewer in viewers:
-        viewer._wake.set()
-        viewer.until("snapshot", state="ended")
+        viewer.until("delta", state="ended")
         assert viewer.error == ""
         viewer.close()
 

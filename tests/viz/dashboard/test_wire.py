@@ -4,13 +4,13 @@ import math
 from workbench.viz.dashboard.wire import Wire, packed
 
 
-def test_deltas_are_numbered_and_silence_beats():
+def test_what_is_told_is_numbered_and_silence_beats():
     said = []
     wire = Wire(lambda content, buffers: said.append((content, buffers)))
     wire.snapshot(({"a": 1}, [b"spans"]))
     wire.delta(({"a": 2}, [b"spans"]))
     wire.delta(None)
-    assert [(content["type"], content["number"]) for content, _ in said] == [("snapshot", 0), ("delta", 1), ("beat", 1)]
+    assert [(content["type"], content["number"]) for content, _ in said] == [("snapshot", 1), ("delta", 2), ("beat", 2)]
     assert said[0][1] == [b"spans", b'{"a": 1}']
 
 

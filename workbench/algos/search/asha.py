@@ -4,7 +4,6 @@ import math
 from bisect import bisect_left, insort
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Any
 
 from workbench.algos.search.rungs import phases_in_all, rung_ends, rung_words, rungs_by_eta
 from workbench.algos.search.searchers import Searched, searcher_of
@@ -60,6 +59,7 @@ class ASHA:
     _rung_of: dict[int, int] = field(init=False, default_factory=dict, repr=False, compare=False)
     _paused: set[int] = field(init=False, default_factory=set, repr=False, compare=False)
 
+    explain = staticmethod(rung_words)
     _repr_html_ = settings_html
 
     def __post_init__(self) -> None:
@@ -78,11 +78,6 @@ class ASHA:
         """As in Successive Halving over the same rungs; more in fact, since early trials are promoted too easily."""
         rungs = rungs_by_eta(self.n_trials, self.n_phases, self.eta, self.min_phases)
         return phases_in_all(rungs, restart=False)
-
-    @staticmethod
-    def explain(reason: Mapping[str, Any]) -> str:
-        """Put a reason into words; see `rung_words`."""
-        return rung_words(reason)
 
     def grow(self, n_trials: int) -> None:
         """Let there be more trials."""

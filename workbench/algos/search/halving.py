@@ -2,7 +2,6 @@
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Any
 
 from workbench.algos.search.bracket import Bracket, Places, check_nodes
 from workbench.algos.search.hypertrick import check_rate
@@ -67,6 +66,7 @@ class SuccessiveHalving:
     _trials: Trials = field(init=False, repr=False, compare=False)
 
     trials_in_reasons = ("repeats",)
+    explain = staticmethod(rung_words)
     _repr_html_ = settings_html
 
     def __post_init__(self) -> None:
@@ -107,11 +107,6 @@ class SuccessiveHalving:
     def expected_phases(self) -> float:
         """Phases that run if no trial fails: exact."""
         return phases_in_all(self.rungs, restart=self.restart)
-
-    @staticmethod
-    def explain(reason: Mapping[str, Any]) -> str:
-        """Put a reason into words; see `rung_words`."""
-        return rung_words(reason)
 
     def ask(self) -> Run | None:
         """Take up the best survivor that waits, or start a new configuration in the first rung."""

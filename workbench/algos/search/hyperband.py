@@ -3,7 +3,6 @@
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any
 
 from workbench.algos.search.bracket import Bracket, check_nodes
 from workbench.algos.search.rungs import Rung, phases_in_all, rung_ends, rung_words
@@ -64,6 +63,7 @@ class Hyperband:
     _bracket_of: dict[int, Bracket] = field(init=False, default_factory=dict, repr=False, compare=False)
 
     trials_in_reasons = ("repeats",)
+    explain = staticmethod(rung_words)
     _repr_html_ = settings_html
 
     def __post_init__(self) -> None:
@@ -107,11 +107,6 @@ class Hyperband:
     def expected_phases(self) -> float:
         """Phases that run if no trial fails: exact."""
         return sum(phases_in_all(bracket.rungs, restart=self.restart) for bracket in self._brackets)
-
-    @staticmethod
-    def explain(reason: Mapping[str, Any]) -> str:
-        """Put a reason into words; see `rung_words`."""
-        return rung_words(reason)
 
     def ask(self) -> Run | None:
         """Take the first bracket, the broadest first, that has something to run."""

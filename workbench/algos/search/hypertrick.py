@@ -92,14 +92,14 @@ class HyperTrick:
         'WSM: rank 0.40 < 0.50 among 10 reports'
         """
         mode = reason.get("mode")
-        if mode == "collecting" and reason.keys() >= {"reported", "collecting_reports"}:
+        if mode == "collecting":
             collected = math.floor(reason["collecting_reports"])  # older logs hold fractions of a report
             return f"DCM: report {reason['reported']} of the {collected} that all go on"
-        if mode == "selecting" and reason.keys() >= {"rank", "threshold", "reported"}:
+        if mode == "selecting":
             rank, threshold = reason["rank"], reason["threshold"]
             kept = "<" if rank < threshold else "≥"
             return f"WSM: rank {rank:.2f} {kept} {threshold:.2f} among {so_many(reason['reported'], 'report')}"
-        return {"collecting": "DCM", "selecting": "WSM"}.get(str(mode)) or reason_text(reason)
+        return reason_text(reason)
 
     def grow(self, n_trials: int) -> None:
         """Let there be more trials.

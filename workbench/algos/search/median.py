@@ -69,16 +69,16 @@ class MedianStopping:
         'compared: its best, 2, < the median of 5 running averages, 3'
         """
         mode = reason.get("mode")
-        if mode == "collecting" and "reported" in reason:
+        if mode == "collecting":
             return f"too early: {reason['reported']} running averages to compare with so far"
-        if mode == "selecting" and reason.keys() >= {"best", "median", "reported"}:
+        if mode == "selecting":
             best, middle = reason["best"], reason["median"]
             sign = "<" if best < middle else "≥"
             if reason.get("minimised"):  # the study turned the scores back
                 sign = ">" if best > middle else "≤"
             averages = f"{reason['reported']} running averages"
             return f"compared: its best, {best:.4g}, {sign} the median of {averages}, {middle:.4g}"
-        return {"collecting": "too early", "selecting": "compared"}.get(str(mode)) or reason_text(reason)
+        return reason_text(reason)
 
     def grow(self, n_trials: int) -> None:
         """Let there be more trials."""

@@ -261,7 +261,7 @@ class PBT:
         if not top or self.exploit == "none" or member.phase >= self.n_phases:
             member.over = True
             return Decision(Verdict.STOP, {"mode": "failed"})
-        return self._copy(member, top[int(self._rng.integers(len(top)))], {"mode": "failed"})
+        return self._copy(member, _one_of(top, self._rng), {"mode": "failed"})
 
     # -- exploit and explore -----------------------------------------------------------------------------------
 
@@ -277,15 +277,18 @@ class PBT:
         """Whom to copy, if anybody, and why."""
         ranked = self._ranked(member)
         why = {"place": ranked.index(member) + 1, "reported": len(ranked)}
-        lost = member.scores[-1] == -math.inf
-        others = [m for m in ranked if m is not member and not (lost and m.scores[-1] == -math.inf)]
-        if self.exploit == "none" or not others:
+        if self.exploit == "none" or len(ranked) == 1:
             return None, why
+        n_top = self._n_top(member, len(ranked))
+        if member.scores[-1] == -math.inf:  # it has lost its score, and copies whatever the rule
+            saviours = [m for m in ranked if m.scores[-1] != -math.inf]
+            if self.exploit == "truncation":
+                saviours = saviours[: max(n_top, 1)]
+            return (_one_of(saviours, self._rng) if saviours else None), why
         if self.exploit == "truncation":
-            return self._truncate(member, ranked, others if lost else []), why
-        other = others[int(self._rng.integers(len(others)))]
-        if lost:
-            return other, why
+            bottom = ranked[len(ranked) - n_top :]
+            return (_one_of(ranked[:n_top], self._rng) if member in bottom else None), why
+        other = _one_of([m for m in ranked if m is not member], self._rng)
         if self.exploit == "tournament":
             return (other if other.scores[-1] > member.scores[-1] else None), why
         p = self._p_value(other, member)
@@ -304,16 +307,10 @@ class PBT:
             warnings.simplefilter("ignore", RuntimeWarning)  # neither varies: p is 0, as it should be
             return float(ttest_ind(a, b, equal_var=False).pvalue)
 
-    def _truncate(self, member: "Member", ranked: "list[Member]", saviours: "list[Member]") -> "Member | None":
-        """Of the top share, for one of the bottom share; for one that has lost its score, of `saviours`' top."""
-        n = int(self.share * len(ranked) + 1e-9)
-        if len(ranked) == sum(not m.over for m in self._rivals(member)):
-            n = max(n, 1)
-        if saviours:
-            return saviours[int(self._rng.integers(min(max(n, 1), len(saviours))))]
-        if n == 0 or member not in ranked[-n:]:
-            return None
-        return ranked[int(self._rng.integers(n))]
+    def _n_top(self, member: "Member", n_ranked: int) -> int:
+        """How many are the top share of those that have a score, and the bottom share: one at least once all have."""
+        n = int(self.share * n_ranked + 1e-9)
+        return max(n, 1) if n_ranked == sum(not m.over for m in self._rivals(member)) else n
 
     def _changed(self, member: "Member", config: Config) -> Config:
         """Perturb every hyperparameter, or draw it anew (Sec. 4.1.1)."""
@@ -338,3 +335,7 @@ class Member:
     weights: int | None = None  # trial whose last checkpoint holds its weights
     heir: tuple[Config, int] | None = None  # config and parent of the trial it goes on as
     over: bool = False  # failed, and not replaced
+
+
+def _one_of(members: list[Member], rng: np.random.Generator) -> Member:
+    return members[int(rng.integers(len(members)))]

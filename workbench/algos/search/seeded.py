@@ -109,8 +109,7 @@ class Seeded:
         'seeds: 2 of 3 have ended this phase of candidate 0'
         """
         if reason.get("mode") == WAITING:
-            known = dict.fromkeys(("reported", "seeds", "candidate"), "?") | dict(reason)
-            return "{mode}: {reported} of {seeds} have ended this phase of candidate {candidate}".format(**known)
+            return "{mode}: {reported} of {seeds} have ended this phase of candidate {candidate}".format(**reason)
         return words({key: value for key, value in reason.items() if key != "candidate"})
 
     def ask(self) -> Run | None:
@@ -125,7 +124,7 @@ class Seeded:
     def tell(self, report: Report) -> Mapping[int, Decision]:
         """Join the report to those of its candidate; the last one of a phase settles it for all."""
         candidate = self._take(report)
-        number = candidate.shown
+        number = candidate.logged_as
         answers: dict[int, Decision] = {}
         if candidate.settled:
             for judged, decision in self.scheduler.tell(candidate.joined(JUDGES[self.judged_by])).items():
@@ -158,8 +157,8 @@ class Seeded:
         if run.parent == run.trial:
             self._line_up(self._candidates[run.trial])
             return
-        shown = run.trial if run.candidate is None else run.candidate
-        candidate = _Candidate(run.trial, shown, run.config, run.phase, int(self.seeds))
+        logged_as = run.trial if run.candidate is None else run.candidate
+        candidate = _Candidate(run.trial, logged_as, run.config, run.phase, int(self.seeds))
         self._candidates.append(candidate)
         parents = [None] * self.seeds if run.parent is None else self._candidates[run.parent].donors(self.seeds)
         self._due.extend(_Due(candidate, None, parent) for parent in parents)
@@ -173,13 +172,13 @@ class Seeded:
         trial = len(self._candidate_of)
         self._candidate_of[trial] = candidate
         candidate.start(trial)
-        return Run(trial, candidate.config, parent, candidate.phase, candidate=candidate.shown)
+        return Run(trial, candidate.config, parent, candidate.phase, candidate=candidate.logged_as)
 
     def _carry_out(self, candidate: "_Candidate", decision: Decision, reporter: int) -> dict[int, Decision]:
         """Apply a verdict on a candidate to its trials: the reporter may keep its slot, the others are paused."""
         verdict, trials = decision.verdict, list(candidate.alive)
         told = {
-            trial: Decision(verdict, {**self._of_trial(i, decision.reason), "candidate": candidate.shown})
+            trial: Decision(verdict, {**self._of_trial(i, decision.reason), "candidate": candidate.logged_as})
             for i, trial in enumerate(trials)
         }
         if verdict is Verdict.CONTINUE:
@@ -202,10 +201,15 @@ class Seeded:
 
 @dataclass(eq=False)
 class _Candidate:
-    """One configuration's trials, which are in the same phase."""
+    """One configuration's trials, which are in the same phase.
 
-    number: int  # its scheduler's trial
-    shown: int  # the same, or of a repetition that of the candidate it repeats
+    The life of a phase: `take` collects the trials' reports; once `settled`, the scheduler is told what `joined` makes
+    of them; by its verdict, which may come with another candidate's report, the candidate will `begin_next` or `end`.
+    A trial that fails in between is no news, unless it was the last.
+    """
+
+    inner: int  # its scheduler's trial
+    logged_as: int  # the same, or of a repetition that of the candidate it repeats
     config: Config
     phase: int
     unstarted: int
@@ -213,7 +217,7 @@ class _Candidate:
     judged: list[int] = field(default_factory=list)  # those whose scores the scheduler has heard last
     running: set[int] = field(default_factory=set)  # those a report of this phase may come from
     reports: dict[int, Report] = field(default_factory=dict)  # of this phase
-    heard: bool = False  # the scheduler has heard of this phase
+    told: bool = False  # the scheduler has heard of this phase
 
     @property
     def n_alive(self) -> int:
@@ -223,7 +227,7 @@ class _Candidate:
     def settled(self) -> bool:
         """Whether there is news for the scheduler: all that can end this phase have, or none is left that can."""
         alive = self.n_alive
-        return len(self.reports) == alive and (not self.heard or alive == 0)
+        return len(self.reports) == alive and (not self.told or alive == 0)
 
     def donors(self, n: int) -> list[int | None]:
         """Name the trials whose weights `n` trials of a copy start from, in turn."""
@@ -237,11 +241,11 @@ class _Candidate:
 
     def resume(self, trial: int) -> Run:
         self.running.add(trial)
-        return Run(trial, self.config, parent=trial, phase=self.phase, candidate=self.shown)
+        return Run(trial, self.config, parent=trial, phase=self.phase, candidate=self.logged_as)
 
     def begin_next(self) -> None:
         self.phase += 1
-        self.reports, self.heard = {}, False
+        self.reports, self.told = {}, False
 
     def expects(self, report: Report) -> bool:
         if report.failed:
@@ -261,16 +265,16 @@ class _Candidate:
 
     def joined(self, judge: Callable[[Sequence[float]], float]) -> Report:
         """Join the trials' reports of this phase into the candidate's, a failure if there is none."""
-        self.heard = True
+        self.told = True
         if not self.reports:
-            return Report(self.number, self.phase, math.nan, failed=True)
+            return Report(self.inner, self.phase, math.nan, failed=True)
         self.judged = sorted(self.reports)
         reports = [self.reports[trial] for trial in self.judged]  # whoever reported first
         # the latest of each first: so that the last few, which PBT compares, are of all
         latest = zip_longest(*(reversed(report.returns) for report in reports))
         returns = tuple(value for some in reversed(list(latest)) for value in some if value is not None)
         seconds = sum([report.seconds for report in reports])
-        return Report(self.number, self.phase, judge([report.score for report in reports]), False, returns, seconds)
+        return Report(self.inner, self.phase, judge([report.score for report in reports]), False, returns, seconds)
 
     def end(self) -> None:
         self.alive, self.unstarted = [], 0

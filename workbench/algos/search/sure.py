@@ -130,14 +130,13 @@ class Sure:
         >>> Sure.explain({"mode": "repeating", "repeats": 3})
         'repeating: the configuration of trial 3, with another seed'
         """
-        known = dict.fromkeys(("place", "reported", "kept", "leader"), "?") | dict(reason)
-        if reason.get("mode") in ("dropped", "promoted"):
-            return "{mode}: place {place} of {reported}, the first {kept} go on; trial {leader} leads".format(**known)
-        if reason.get("mode") == "left":
-            return "left: place {place} of {reported}, but no more than the finalists are left".format(**known)
-        if reason.get("mode") == "repeating":
-            first = reason.get("repeats", reason.get("candidate", "?"))  # older logs call it so
-            return f"repeating: the configuration of trial {first}, with another seed"
+        mode = reason.get("mode")
+        if mode in ("dropped", "promoted"):
+            return "{mode}: place {place} of {reported}, the first {kept} go on; trial {leader} leads".format(**reason)
+        if mode == "left":
+            return "left: place {place} of {reported}, but no more than the finalists are left".format(**reason)
+        if mode == "repeating":
+            return f"repeating: the configuration of trial {reason['repeats']}, with another seed"
         return reason_text(reason)
 
     def leader(self) -> int | None:

@@ -2,7 +2,6 @@
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Any
 
 from workbench.algos.search.bracket import Bracket
 from workbench.algos.search.rungs import Rung, phases_in_all, rung_words
@@ -39,6 +38,7 @@ class TopK:
     _bracket: Bracket = field(init=False, repr=False, compare=False)
     _trials: Trials = field(init=False, repr=False, compare=False)
 
+    explain = staticmethod(rung_words)
     _repr_html_ = settings_html
 
     def __post_init__(self) -> None:
@@ -53,11 +53,6 @@ class TopK:
     def expected_phases(self) -> float:
         """Phases that run if no trial fails: exact."""
         return phases_in_all(self._bracket.rungs, restart=False)
-
-    @staticmethod
-    def explain(reason: Mapping[str, Any]) -> str:
-        """Put a reason into words; see `rung_words`."""
-        return rung_words(reason)
 
     def ask(self) -> Run | None:
         """Take up the best survivor that waits, or start a new configuration."""

@@ -1,22 +1,24 @@
 """What every view of a study shows, kept up to date event by event, and what changed since viewers last heard."""
 
 import math
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from typing import Any
 
 import numpy.typing as npt
 import pandas as pd
 
+from workbench.core.describe import explain_of
 from workbench.core.garbage import uncollected
 from workbench.core.ledger import Ledger, TrialState
 from workbench.core.protocols import Event, Explain, Kind
-from workbench.core.showing import reason_text
+from workbench.core.record import size_of_record, space_of_record
+from workbench.core.showing import reason_text, titled
 from workbench.core.size import Size
 from workbench.core.space import CONFIG_ID, Space
 from workbench.knowledge import Frames
 from workbench.knowledge.frames import METRICS, SLOTS, SPANS, FrameReader
 from workbench.viz.dashboard.derived import Fates, SlotTime, counted
-from workbench.viz.dashboard.feed import News, joined
+from workbench.viz.dashboard.feed import Feed, News, joined
 from workbench.viz.dashboard.form import fields
 from workbench.viz.dashboard.lines import Lines
 from workbench.viz.dashboard.live_curves import LiveCurves
@@ -47,8 +49,6 @@ class Board:
         How large it is, as far as is known before its first event tells.
     explain : Explain, optional
         Puts its scheduler's reasons into words.
-    expected, minimum : sequence of float, optional
-        Trials expected to begin each phase, and the fewest that can, instead of what the size tells.
     title : str, optional
         The study for people to read, where that is more than its name.
     space : Space, optional
@@ -67,20 +67,12 @@ class Board:
     """
 
     def __init__(
-        self,
-        name: str,
-        size: Size,
-        explain: Explain = reason_text,
-        *,
-        expected: Sequence[float] = (),
-        minimum: Sequence[float] = (),
-        title: str = "",
-        space: Space | None = None,
+        self, name: str, size: Size, explain: Explain = reason_text, *, title: str = "", space: Space | None = None
     ) -> None:
         self.name = name
         self.title = title or name
+        self.space = space
         self._fields = fields(space)
-        self._given = expected, minimum
         self._size = size
         self.driven = True
         self._curves = LiveCurves()
@@ -288,8 +280,8 @@ class Board:
             "name": self.title,
             "n_trials": self.size.n_trials,
             "n_phases": self.size.n_phases,
-            "expected": list(self._given[0] or self.size.began),
-            "minimum": list(self._given[1] or self.size.fewest),
+            "expected": list(self.size.began),
+            "minimum": list(self.size.fewest),
             "hyperparameters": list(self._names),
             "fields": self._fields,
             "states": theme.STATE_COLORS,
@@ -300,6 +292,13 @@ class Board:
             "rates": NAMES,
         }
         return self._meta
+
+
+def board_of(name: str, feed: Feed) -> Board:
+    """Make the board of a study by its record; what its feed gives is still to be taken in."""
+    spec = feed.spec
+    explain = explain_of(spec.get("scheduler"))
+    return Board(name, size_of_record(spec), explain, title=titled(name, spec), space=space_of_record(spec))
 
 
 def _leaves(event: Event, ledger: Ledger) -> bool:

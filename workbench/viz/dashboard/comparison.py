@@ -9,14 +9,11 @@ import pandas as pd
 import traitlets
 
 from workbench import analysis
-from workbench.core.describe import explain_of
 from workbench.core.errors import InvalidInput
 from workbench.core.garbage import uncollected
 from workbench.core.ledger import standing_in
-from workbench.core.record import size_of_record
-from workbench.core.showing import titled
 from workbench.knowledge.frames import SLOTS
-from workbench.viz.dashboard.board import Board, Message
+from workbench.viz.dashboard.board import Board, Message, board_of
 from workbench.viz.dashboard.estimator import Estimator
 from workbench.viz.dashboard.explored import Explored
 from workbench.viz.dashboard.feed import Feed
@@ -62,7 +59,7 @@ class Comparison(Explored):
     def __init__(self, db: str | Path, *names: str, refresh_s: float = _EVERY_S) -> None:
         if len(set(names)) < 2:
             raise InvalidInput(f"a comparison needs two studies or more, got {', '.join(names) or 'none'}")
-        self._studies = {name: (feed := Feed(db, name), _board(name, feed)) for name in names}
+        self._studies = {name: (feed := Feed(db, name), board_of(name, feed)) for name in names}
         self._estimators = {name: Estimator() for name in names}
         with uncollected():
             self._read()
@@ -140,11 +137,6 @@ class Comparison(Explored):
         for name, (feed, _) in self._studies.items():
             feed.close()
             self._estimators[name].close()
-
-
-def _board(name: str, feed: Feed) -> Board:
-    spec = feed.spec
-    return Board(name, size_of_record(spec), explain_of(spec.get("scheduler")), title=titled(name, spec))
 
 
 def _side(k: int, board: Board, now: dict[str, Any]) -> dict[str, Any]:

@@ -1,21 +1,17 @@
 """The live dashboard: one widget, one thread that looks at the log, any number of views."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import traitlets
 
-from workbench.core.describe import explain_of
 from workbench.core.errors import WorkbenchError
 from workbench.core.garbage import uncollected
-from workbench.core.protocols import Explain
-from workbench.core.record import size_of_record, space_of_record
-from workbench.core.showing import titled
 from workbench.knowledge import Controls
 from workbench.viz.dashboard.asking import ask
-from workbench.viz.dashboard.board import Board, Message
+from workbench.viz.dashboard.board import Message, board_of
 from workbench.viz.dashboard.estimator import Estimator
 from workbench.viz.dashboard.explored import Explored
 from workbench.viz.dashboard.feed import Feed
@@ -51,11 +47,6 @@ class Dashboard(Explored):
         The knowledge base.
     name : str
         The study.
-    expected, minimum : sequence of float, optional
-        Trials expected to begin each phase, and the fewest that can, to draw beside those that did; by default what the
-        study's scheduler told its log.
-    explain : Explain, optional
-        Puts the reasons of decisions into words; by default the scheduler's own, found by its kind.
     refresh_s : float
         Seconds between two looks at the log.
 
@@ -91,30 +82,16 @@ class Dashboard(Explored):
 
     importance = traitlets.Bool(True).tag(sync=True)
 
-    def __init__(
-        self,
-        db: str | Path,
-        name: str,
-        *,
-        expected: Sequence[float] = (),
-        minimum: Sequence[float] = (),
-        explain: Explain | None = None,
-        refresh_s: float = 0.5,
-    ) -> None:
+    def __init__(self, db: str | Path, name: str, *, refresh_s: float = 0.5) -> None:
         self._feed = Feed(db, name)
-        spec = self._feed.spec
-        size = size_of_record(spec)
-        explain = explain or explain_of(spec.get("scheduler"))
-        title = titled(name, spec)
-        self._space = space_of_record(spec)
-        self._board = Board(name, size, explain, expected=expected, minimum=minimum, title=title, space=self._space)
+        self._board = board_of(name, self._feed)
         self._viewed = False  # whether any view has been told of the study
         self._is_read = False
         if self._feed.n_events <= _AT_ONCE:
             self._read()
         self.controls = Controls(db, name)
         self._estimator = Estimator()
-        super().__init__(title, refresh_s)
+        super().__init__(self._board.title, refresh_s)
         self.observe(lambda _: self._wake.set(), ["importance"])
 
     def still(self) -> "Still":
@@ -176,7 +153,7 @@ class Dashboard(Explored):
             known = self._board.ledger.trials.get(trial) if isinstance(trial, int) else None
             config = None if known is None else known.config
         try:
-            request = ask(self.controls, content, config, self._space)
+            request = ask(self.controls, content, config, self._board.space)
         except (WorkbenchError, OSError) as err:
             self._wire.say({"type": "refused", "why": str(err)})
         else:

@@ -4,9 +4,10 @@ from collections import deque
 from operator import itemgetter
 from typing import Any
 
+from workbench.core.describe import why
 from workbench.core.ledger import Ledger, TrialState
 from workbench.core.protocols import Event, Explain, Kind
-from workbench.viz.dashboard.words import LIST_OF, LONGEST, line_of, why
+from workbench.viz.dashboard.words import LIST_OF, LONGEST, line_of
 
 _MOST = 300  # lines of each list
 

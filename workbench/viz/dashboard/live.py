@@ -13,7 +13,6 @@ from workbench.viz.dashboard.front import BOOT, CODE, CSS, VERSION
 from workbench.viz.dashboard.stored import VIEW, Stored
 from workbench.viz.dashboard.wire import Wire
 
-_ONCE_MORE_S = 1.0  # the last state is sent again after this: a front end may have dropped it
 _RARELY_S = 5.0  # between two looks once all has ended: a study may be resumed, confirmed, or given a note
 
 
@@ -42,7 +41,7 @@ class Live(anywidget.AnyWidget):  # type: ignore[misc]
     _version = traitlets.Unicode(VERSION).tag(sync=True)  # of the front end
 
     _thread: threading.Thread | None = None
-    _unsure = True  # whether views may have missed the last word: none follows an end that would tell them of a loss
+    _told = False  # whether there was news at the last look: the beat after it tells a view that missed them
     _is_read = True  # what is shown; a long log is read by the thread, beside the front end that comes up
 
     def __init__(self, title: str, refresh_s: float) -> None:
@@ -105,24 +104,17 @@ class Live(anywidget.AnyWidget):  # type: ignore[misc]
         while not self._closing:
             with self._lock:
                 over = self._look()
-            if over and self._unsure:
-                self._tell_again()
-            self._stored.update()
+            self._stored.update(now=over)
             self._wake.wait(max(self._refresh_s, _RARELY_S) if over else self._refresh_s)
             self._wake.clear()
         self._stored.update(now=True)
 
-    def _tell_again(self) -> None:
-        """Say the last word once more; who wakes the thread meanwhile is looked after next."""
-        self._wake.wait(_ONCE_MORE_S)
-        with self._lock:
-            if not self._closing:
-                self._tell_all()
-                self._unsure = False
-        self._stored.update(now=True)
-
     def _look(self) -> bool:
-        """Take in the news and send them; tell whether all has ended. Called with the lock held."""
+        """Take in the news and send them; tell whether all has ended. Called with the lock held.
+
+        Quiet looks beat. After the end one does and the rest are silent: a server takes a kernel that speaks for one in
+        use, and keeps what it says for pages that have been closed.
+        """
         try:
             self._take()
             trouble = ""
@@ -133,14 +125,14 @@ class Live(anywidget.AnyWidget):  # type: ignore[misc]
         over = self._is_over()
         if self._asked:
             self._tell_all()
-            self._unsure |= not over
+            self._told = True
             return over
         news = self._delta()
         if news is not None:
             self._stored.outdated = True
-        if news is not None or not over:
-            self._unsure = True
+        if news is not None or self._told or not over:
             self._wire.delta(news)
+        self._told = news is not None
         return over
 
     def _heard(self, _: Any, content: Any, __: Any) -> None:

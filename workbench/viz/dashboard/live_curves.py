@@ -1,4 +1,15 @@
-"""Learning curves that grow: the same points as `workbench.analysis.learning_curves`, without starting over."""
+"""Learning curves that grow: the same points as `workbench.analysis.learning_curves`, without starting over.
+
+A phase that is lost and begins again, in seconds of the study's clock:
+
+- Trial 3 begins phase 0 at 10 s: an `_Attempt` of [10, ∞). Its report at 14 s is held, for it is not known yet when
+  training began, after the worker's start. The one at 16 s settles it: reports come evenly, so at 2 × 14 - 16 = 12 s.
+  The two become rows with x = 2 and x = 4, and viewers are sent them.
+- The worker dies, and phase 0 begins again at 20 s. The first attempt ends there and is void, and (3, 0) is noted as
+  restarted: the next `take` removes its rows, and as viewers have them, they are told to drop the curve of trial 3.
+- Reports at 24 and 26 s belong to the second attempt, which began to train at 22 s: x = 2 and x = 4 once more.
+- It ends at 30 s: a row with x = 8 that is marked as an end. Phase 1 counts from these 8 s (`before_s`).
+"""
 
 from dataclasses import dataclass
 from typing import Any

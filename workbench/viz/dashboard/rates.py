@@ -1,4 +1,15 @@
-"""How fast the running trials go, over the study's clock: rates summed, lags and queues averaged over trials."""
+"""How fast the running trials go, over the study's clock: rates summed, lags and queues averaged over trials.
+
+No sample asks every trial what it said last; changes are added up (`_sample`). Trial 0 says 3 at 0.5 s, trial 1 says 5
+at 1.2 s, trial 0 leaves its slot at 2.5 s: +3, +5, -3. Of samples due at 1, 2 and 3 s, each change belongs to the first
+after it, and their running sum, 3, 8, 5, is what all trials do at each. By 1, 2, 1, how many of them have said
+anything, summed likewise, averages are divided.
+
+Frames are told as a count, and made a rate before that (`_paces`). 100 at 2 s and 300 at 4 s are 100 a second, from 4 s
+on. 200 at 5 s, fewer than before, tell of a trial that went back to its checkpoint: the rate stays, and 260 at 6 s make
+it 60. At 7 s it leaves its slot, a count of NaN: no rate. When it is back, 400 at 9 s have nothing to be counted from;
+500 at 10 s are 100 a second again.
+"""
 
 import math
 from typing import Any

@@ -20,7 +20,7 @@ class Wire:
     Attributes
     ----------
     number : int
-        Of the last delta; a viewer that misses one asks for a snapshot.
+        Of the last snapshot or delta; a viewer that misses one asks for a snapshot.
     """
 
     def __init__(self, send: Callable[[dict[str, Any], list[bytes] | None], None]) -> None:
@@ -36,7 +36,6 @@ class Wire:
         if message is None:
             self.say({"type": "beat", "number": self.number})
             return
-        self.number += 1
         self._tell("delta", message)
 
     def say(self, content: dict[str, Any], tables: list[bytes] | None = None) -> None:
@@ -45,6 +44,7 @@ class Wire:
             self._send(content, tables)
 
     def _tell(self, kind: str, message: Message) -> None:
+        self.number += 1
         content, tables = message
         head = {"type": kind, "number": self.number}
         if tables:

@@ -3,6 +3,7 @@
 from collections.abc import Mapping
 from typing import Any
 
+from workbench.core.describe import why
 from workbench.core.ledger import RAN_OUT
 from workbench.core.protocols import Event, Explain, Kind
 from workbench.core.showing import four_digits, reason_text
@@ -21,15 +22,6 @@ LIST_OF = {
 """The list that an event's line stands in: verdicts and what people asked, or crashes, hangs and lost slots."""
 
 _REMARKED = {"note": "noted", "tag": "put on the tag", "untag": "took off the tag"}
-
-
-def why(decision: Mapping[str, Any], explain: Explain = reason_text) -> str:
-    """Write a decision's reason as a person would say it, from the log's data, in its scheduler's words."""
-    reason = {key: value for key, value in decision.items() if key != "verdict"}
-    try:
-        return str(explain(reason))
-    except Exception:  # noqa: BLE001  it may be anybody's, and the log an older one: a view must outlive it
-        return reason_text(reason)
 
 
 def line_of(event: Event, explain: Explain = reason_text) -> dict[str, Any]:

@@ -5,7 +5,7 @@ import plotly.graph_objects as go
 
 from workbench.viz.figures import theme
 
-_COLORS = [theme.BLUE, theme.ORANGE, theme.GREEN, theme.VERMILLION, theme.SKY, theme.PURPLE, theme.YELLOW]
+_COLORS = theme.SERIES_COLORS
 _DASHES = ("solid", "dash", "dot")
 _HEIGHT, _AROUND, _LEGEND_LINE = 380, 190, 30  # pixels: at least; what is not legend; a line of it
 

@@ -1,18 +1,20 @@
 """Who copied whom in a population: member by member along the clock, and as the tree of descent."""
 
+from itertools import chain, repeat
+
 import pandas as pd
 import plotly.graph_objects as go
 
 from workbench.viz.figures import theme
 
-INKS = [theme.BLUE, theme.VERMILLION, theme.GREEN, theme.ORANGE, theme.PURPLE, theme.SKY, theme.YELLOW]
 _ROW = 16  # pixels a member or a trial, where there are many
 
 
 def founder_inks(founders: pd.Series) -> dict[int, str]:
     """Give the founders of most trials a colour each, and those that no colour is left for grey."""
     most = founders.value_counts(sort=False).sort_index().sort_values(ascending=False, kind="stable").index
-    return {int(founder): INKS[n] if n < len(INKS) else theme.GREY for n, founder in enumerate(most)}
+    inks = chain(theme.GROUP_COLORS, repeat(theme.GREY))
+    return {int(founder): ink for founder, ink in zip(most, inks, strict=False)}
 
 
 def member_lineage(lineage: pd.DataFrame, wall_s: float) -> go.Figure:

@@ -37,7 +37,7 @@ def beside(
     fig.update_layout(barmode="group")
     fig.update_xaxes(type="category")  # names may be numbers
     fig.update_yaxes(title=y_title, type="log" if log else "linear")
-    colors = (theme.BLUE, theme.ORANGE, theme.GREEN, theme.VERMILLION)
+    colors = theme.SERIES_COLORS[:4]
     for n, (series, values) in enumerate(ours.items()):
         hover = f"{theme.text(series)}, ours: %{{y:.4g}} for %{{x}}<extra></extra>"
         marker = {"color": colors[n % len(colors)]}
@@ -76,7 +76,7 @@ def estimates(rows: pd.DataFrame, title: str, x_title: str, reference: float | N
     if reference is not None:
         fig.add_vline(reference, line={"color": theme.INK, "dash": "dot", "width": 1})
     sourced = rows if "source" in rows else rows.assign(source="measured")
-    inks = dict(zip(sourced["group"].unique(), (theme.BLUE, theme.VERMILLION, theme.GREEN, theme.ORANGE), strict=False))
+    inks = dict(zip(sourced["group"].unique(), theme.GROUP_COLORS[:4], strict=False))
     for (group, source), part in sourced.groupby(["group", "source"], sort=False):
         ink = inks.get(group, theme.PURPLE)
         symbol = "diamond-open" if source == "published" else "circle"

@@ -6,7 +6,7 @@ from plotly.subplots import make_subplots
 
 from workbench.viz.figures import theme
 
-_INKS = [theme.BLUE, theme.VERMILLION, theme.GREEN, theme.ORANGE, theme.PURPLE, theme.SKY]
+_INKS = theme.GROUP_COLORS[:6]
 _BIG, _SMALL = 9.0, 3.0  # a dot's size decreases with iteration, as in the paper
 
 

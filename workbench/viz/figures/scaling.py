@@ -5,7 +5,7 @@ import plotly.graph_objects as go
 
 from workbench.viz.figures import theme
 
-_COLORS = [theme.BLUE, theme.VERMILLION, theme.GREEN, theme.ORANGE, theme.PURPLE, theme.SKY]
+_COLORS = theme.GROUP_COLORS[:6]
 _LOOKS: dict[str, dict[str, object]] = {
     "measured": {"mode": "lines+markers", "marker": {"size": 9, "symbol": "circle"}, "line": {"width": 2}},
     "model": {"mode": "lines", "line": {"width": 2, "dash": "dash"}},

@@ -23,6 +23,12 @@ ORANGE, SKY, GREEN, YELLOW, BLUE, VERMILLION, PURPLE, GREY = (
     "#999999",
 )
 
+SERIES_COLORS = (BLUE, ORANGE, GREEN, VERMILLION, SKY, PURPLE, YELLOW)
+"""Colours of series, in the order in which the template gives them out."""
+
+GROUP_COLORS = (BLUE, VERMILLION, GREEN, ORANGE, PURPLE, SKY, YELLOW)
+"""Colours of groups, whatever their number of lines: the same seven, the pale ones last."""
+
 STATE_COLORS = {
     "finished": "#008A62",
     "running": "#2A7FC0",
@@ -89,7 +95,7 @@ def template() -> go.layout.Template:
         margin={"l": 64, "r": 24, "t": 72, "b": 52},
         xaxis=axis,
         yaxis=axis,
-        colorway=[BLUE, ORANGE, GREEN, VERMILLION, SKY, PURPLE, YELLOW],
+        colorway=list(SERIES_COLORS),
         hoverlabel={"align": "left", "font": {"size": 12}},
         colorscale={"sequential": _SEQUENCE},
     )
