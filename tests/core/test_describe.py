@@ -1,5 +1,6 @@
 """Settings as plain tables, and built again from them."""
 
+import sys
 from dataclasses import dataclass
 from decimal import Decimal
 from pathlib import Path, PurePosixPath
@@ -93,3 +94,18 @@ def test_words_that_fail_are_none() -> None:
 def test_a_scheduler_of_one_s_own_that_runs_another_s_trials_is_explained_in_plain_words() -> None:
     described = {"kind": "mine:Outer", "scheduler": {"kind": "hypertrick"}}
     assert explain_of(described)({"mode": "own", "place": 2}) == "own: place 2"
+
+
+class Own:
+    """A scheduler of one's own, as far as its words go."""
+
+    @staticmethod
+    def explain(reason: dict) -> str:
+        return f"in its own words, place {reason['place']}"
+
+
+def test_a_scheduler_of_one_s_own_has_its_words_where_its_module_is_imported_already() -> None:
+    reason = {"mode": "own", "place": 2}
+    assert explain_of({"kind": f"{__name__}:Own"})(reason) == "in its own words, place 2"
+    assert explain_of({"kind": "this:Gone"})(reason) == explain_of({"kind": "sys:exit"})(reason) == "own: place 2"
+    assert "this" not in sys.modules

@@ -5,6 +5,7 @@ say what ran, a study file can say what to run, and a study can be resumed by it
 """
 
 import inspect
+import sys
 from collections.abc import Callable, Mapping
 from dataclasses import MISSING, fields, is_dataclass
 from functools import partial
@@ -105,11 +106,14 @@ def settings_of(what: str, described: Mapping[str, Any], registry: Registry) -> 
 def explain_of(described: object) -> Explain:
     """Find the words of a recorded scheduler's decisions by its kind.
 
-    A scheduler that has none of its own, or that is not in `REGISTRY`, is explained by `reason_text`.
+    A scheduler that has none of its own is explained by `reason_text`; so is one of the user's own where its module
+    has not been imported, for nothing read from a database may name code to run.
     """
     known = described if isinstance(described, Mapping) else {}
-    kind, inner = known.get("kind"), known.get("scheduler")
-    cls = _class("scheduler", kind, REGISTRY) if isinstance(kind, str) and kind in REGISTRY else None
+    kind, inner = str(known.get("kind")), known.get("scheduler")
+    module, _, name = kind.partition(":")
+    own = getattr(sys.modules.get(module), name, None)
+    cls = _class("scheduler", kind, REGISTRY) if kind in REGISTRY else own
     explain: Callable[..., str] = getattr(cls, "explain", reason_text)
     if isinstance(inner, Mapping) and "words" in inspect.signature(explain).parameters:  # it runs the other's trials
         return partial(explain, words=explain_of(inner))
