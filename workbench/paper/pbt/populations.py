@@ -34,6 +34,8 @@ class Populations:
         Of populations, where several are compared.
     n_agents : int
         Of one member.
+    precision : {"float32", "bfloat16"}
+        Of its network.
     """
 
     repeats: int
@@ -44,12 +46,8 @@ class Populations:
     phases: int = 10
     game: str = "CartPole-v1"
     n_agents: int = 8
+    precision: str = "float32"
     processes: int = 2
-
-    @property
-    def agent(self) -> Mapping[str, Any]:
-        """What `play` takes of a member."""
-        return {"game": self.game, "n_agents": self.n_agents}
 
     def repeated(self, repetition: Callable[..., Rows]) -> Rows:
         """Run a repetition with every seed; join their rows."""
@@ -58,7 +56,7 @@ class Populations:
 
     def played(self, scheduler: Any, members: int, seed: int) -> list[Event]:
         """Train one population; give its log."""
-        return play(scheduler, members, self.frames, seed, **self.agent)
+        return play(scheduler, members, self.frames, seed, self.game, self.n_agents, self.precision)
 
     def random(self, sizes: Collection[int], seed: int) -> dict[int, dict[str, Any]]:
         """Take the measures of random search by its size, each of as many members.
@@ -69,20 +67,6 @@ class Populations:
         largest = max(sizes)
         events = self.played(FullRuns(RandomSearcher(SPACE, seed=seed), largest, self.phases), largest, seed)
         return {size: summed_up(events, size) for size in sizes}
-
-
-@dataclass(frozen=True)
-class OnMsPacman(Populations):
-    """Repetitions over GA3C on Ms. Pac-Man, as fast as processors that have bfloat16 play it."""
-
-    game: str = "MsPacman"
-    n_agents: int = 16
-    precision: str = "bfloat16"
-
-    @property
-    def agent(self) -> Mapping[str, Any]:
-        """What `play` takes of a member."""
-        return {**super().agent, "precision": self.precision}
 
 
 def against_random(settings: Populations) -> Rows:
