@@ -7,7 +7,7 @@ from typing import Any
 from workbench.algos.search import PBT, FullRuns, ListSearcher, RandomSearcher
 from workbench.core.protocols import Event
 from workbench.paper.experiment import Rows, rows_of_each
-from workbench.paper.pbt.cartpole import MEASURES, SPACE, last_config, play, summed_up
+from workbench.paper.pbt.measures import MEASURES, SPACE, last_config, play, summed_up
 
 CHOICES: Mapping[tuple[str, str], Mapping[str, Any]] = {
     ("exploit", "truncation"): {},
@@ -80,7 +80,7 @@ def against_random(settings: Populations) -> Rows:
     -------
     rows
         One a repetition and scheduler: repeat, scheduler, paired (both had the same scores after the first phase), the
-        measures of `cartpole.summed_up`, and planned (phases).
+        measures that `summed_up` takes, and planned (phases).
     """
     return settings.repeated(_pair)
 
@@ -112,8 +112,8 @@ def design(settings: Populations) -> Rows:
     Returns
     -------
     rows
-        One a choice and repetition: design, value, population, repeat, `cartpole.MEASURES`, copies, and random
-        search's measures (``random_final``, …).
+        One a choice and repetition: design, value, population, repeat, `MEASURES`, copies, and random search's measures
+        (``random_final``, …).
     """
     return settings.repeated(_choices)
 
@@ -153,8 +153,8 @@ def by_size(settings: Populations) -> Rows:
     -------
     rows
         One a size and repetition: design ("population"), value (the size, as text), population, phases, repeat, paired
-        (PBT and random search had the same scores after the first phase), `cartpole.MEASURES`, copies, founders (how
-        many first trials the members at the end descend from), and random search's measures (``random_final``, …).
+        (PBT and random search had the same scores after the first phase), `MEASURES`, copies, founders (how many first
+        trials the members at the end descend from), and random search's measures (``random_final``, …).
     """
     return settings.repeated(_sizes)
 
