@@ -130,9 +130,10 @@ def checkout_pps(checkout: str, seconds: float) -> dict[str, float]:
 
 def sb3_pps(seconds: float, cores: int, torch_threads: int, as_shipped: bool = False) -> float:
     """Run Stable-Baselines3's A2C with that many threads a tensor operation, on ours or its own environments."""
-    from ga3c_sb3 import AtariVecEnv, SmallNetwork
     from stable_baselines3 import A2C
     from stable_baselines3.common.callbacks import BaseCallback
+
+    from workbench.paper.ga3c.sb3_peer import AtariVecEnv, SmallNetwork
 
     class Clock(BaseCallback):
         steps = 0

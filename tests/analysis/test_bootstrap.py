@@ -3,7 +3,7 @@ import math
 import numpy as np
 import pytest
 
-from workbench.analysis import bootstrap_difference, bootstrap_interval
+from workbench.analysis import bootstrap_interval
 from workbench.analysis.bootstrap import percentile_interval
 
 
@@ -12,7 +12,6 @@ from workbench.analysis.bootstrap import percentile_interval
     [
         lambda runs, seed: bootstrap_interval(runs, resamples=100, seed=seed),
         lambda runs, seed: bootstrap_interval(runs, "mean", seed=seed),
-        lambda runs, seed: bootstrap_difference(runs, runs[:4], seed=seed),
     ],
 )
 def test_the_same_seed_gives_the_same_interval_and_another_seed_another(of):
@@ -28,16 +27,6 @@ def test_the_mean_of_many_normal_runs_has_the_textbook_interval():
     assert (low, high) == pytest.approx((value - half, value + half), abs=0.02)
 
 
-def test_the_difference_of_two_means_has_the_textbook_interval():
-    rng = np.random.default_rng(2)
-    ours, theirs = rng.normal(10.0, 2.0, 400), rng.normal(7.0, 1.0, 300)
-    value, low, high = bootstrap_difference(list(ours), list(theirs))
-    half = 1.96 * math.sqrt(ours.var() / 400 + theirs.var() / 300)
-    assert value == pytest.approx(ours.mean() - theirs.mean())
-    assert (low, high) == pytest.approx((value - half, value + half), abs=0.02)
-    assert bootstrap_difference([5.0], [2.0, 2.0]) == (3.0, 3.0, 3.0)
-
-
 def test_an_interval_leaves_out_as_much_at_either_end_as_it_is_asked_to():
     assert percentile_interval(7.0, np.arange(101.0), 0.5) == (7.0, 25.0, 75.0)
     assert percentile_interval(7.0, np.arange(101.0), 0.9) == pytest.approx((7.0, 5.0, 95.0))
@@ -46,8 +35,6 @@ def test_an_interval_leaves_out_as_much_at_either_end_as_it_is_asked_to():
 def test_failed_runs_are_left_out():
     assert bootstrap_interval([2.0, math.nan, 2.0]) == (2.0, 2.0, 2.0)
     assert all(math.isnan(part) for part in bootstrap_interval([math.nan]))
-    assert bootstrap_difference([5.0, math.nan], [2.0, 2.0]) == (3.0, 3.0, 3.0)
-    assert all(math.isnan(part) for part in bootstrap_difference([], [2.0]))
 
 
 @pytest.mark.parametrize("n", [1, 2, 7, 10])

@@ -30,7 +30,7 @@ from workbench.paper.ga3c.agents import ways
 from workbench.paper.hts.speedup import speedups
 from workbench.paper.hypertrick import toy_problem
 from workbench.paper.pbt import ablations, gans
-from workbench.paper.pbt.cartpole import improvements, published_improvements
+from workbench.paper.pbt.measures import improvements, published_improvements
 from workbench.simulation import compare, preset
 from workbench.study.results import Results
 from workbench.viz import figures

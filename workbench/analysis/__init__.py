@@ -3,7 +3,7 @@
 Pure functions. Draws nothing, and reads no database.
 """
 
-from workbench.analysis.bootstrap import Interval, bootstrap_difference, bootstrap_interval
+from workbench.analysis.bootstrap import Interval, bootstrap_interval
 from workbench.analysis.completion import completion_rate
 from workbench.analysis.confirmed import claims, confirmed, searching
 from workbench.analysis.curves import best_so_far, learning_curves, training_began
@@ -26,7 +26,6 @@ __all__ = [
     "ancestry",
     "best_so_far",
     "best_trial",
-    "bootstrap_difference",
     "bootstrap_interval",
     "claims",
     "completion_rate",

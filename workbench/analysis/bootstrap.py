@@ -65,27 +65,6 @@ def bootstrap_interval(
     return percentile_interval(float(np.median(runs) if statistic == "median" else np.mean(runs)), again, confidence)
 
 
-def bootstrap_difference(
-    values: Sequence[float],
-    others: Sequence[float],
-    *,
-    confidence: float = 0.95,
-    resamples: int = 10_000,
-    seed: int = 0,
-) -> Interval:
-    """Estimate the difference of two means, ``values`` less ``others``, of runs that are not paired.
-
-    Both sides are drawn again, each with replacement (percentile bootstrap). With three runs a side the interval is
-    too narrow: say n with it. NaN (a failed run) is left out.
-    """
-    sides = [(runs := np.asarray(side, dtype=float))[np.isfinite(runs)] for side in (values, others)]
-    if not all(side.size for side in sides):
-        return Interval(float("nan"), float("nan"), float("nan"))
-    generator = np.random.default_rng(seed)
-    ours, theirs = (side[generator.integers(side.size, size=(resamples, side.size))].mean(1) for side in sides)
-    return percentile_interval(float(sides[0].mean() - sides[1].mean()), ours - theirs, confidence)
-
-
 def percentile_interval(value: float, again: npt.NDArray[np.floating], confidence: float) -> Interval:
     """Set a statistic between the quantiles of what it came to where the runs were drawn again."""
     tail = (1 - confidence) / 2

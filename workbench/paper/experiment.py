@@ -30,7 +30,7 @@ if TYPE_CHECKING:
     import pandas as pd
 
 SCALES = ("minutes", "hours", "paper")
-_FORMAT = 2  # 1 had no settings, but a script's command line
+_FORMAT = 2
 
 Rows = list[dict[str, Any]]
 Settings = TypeVar("Settings")
@@ -88,8 +88,7 @@ class RecordedTable:
     about : dict
         ``shows, source, scale, command, settings, date, seconds, load_1m_before, cores, machine, python, versions``;
         settings are a list, of each part. Of several parts the last one's date, all their seconds and the highest load,
-        each part's own under ``parts``. What a script recorded has its command line as ``ran_as``; in format 1 that is
-        the ``command``, and there are no settings.
+        each part's own under ``parts``. What a script recorded has its command line as ``ran_as``.
     """
 
     name: str

@@ -14,7 +14,6 @@ from workbench.paper.ba3c.scaling import (
     mean_step_s,
     scaling_points,
     speedup_points,
-    stability,
     two_kinds,
 )
 
@@ -106,19 +105,6 @@ def test_measured_and_modelled_scaling_are_gathered_apart_and_turned_into_speedu
     assert found["source"].tolist()[-2:] == ["published", "published"]
     with pytest.raises(InvalidInput, match="unknown link of the scaling model '10 Gbit': did you mean '10 Gbit/s'"):
         scaling_points(measured, model, "10 Gbit")
-
-
-def test_stability_worked_by_hand() -> None:
-    """The first seed falls from 30 to 10 and ends there, the second only rises."""
-    rows = [
-        {"variant": "asynchronous", "seed": seed, "phase": phase, "score": score, "policy_lag_mean": 2.0}
-        for seed, scores in enumerate(([10.0, 30.0, 10.0], [10.0, 20.0, 30.0]))
-        for phase, score in enumerate(scores)
-    ]
-    (found,) = stability(pd.DataFrame(rows)).to_dict("records")
-    assert (found["n"], found["last_score"], found["best_score"], found["worst_fall"]) == (2, 20.0, 30.0, 10.0)
-    assert (found["worst_fall_low"], found["worst_fall_high"]) == (0.0, 20.0)
-    assert (found["ended_below_half"], found["policy_lag_mean"]) == (1, 2.0)
 
 
 def test_batches_that_all_ranks_play_in_the_same_pattern_do_not_make_them_wait() -> None:

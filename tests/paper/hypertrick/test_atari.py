@@ -10,7 +10,6 @@ import pytest
 from tests.knowledge.studies import a_study
 from tests.support import SPACE
 from workbench import HyperTrick, RandomSearcher
-from workbench.core.errors import InvalidInput
 from workbench.core.places import DATA
 from workbench.core.protocols import Event, Kind
 from workbench.core.size import Size, size_of
@@ -132,38 +131,26 @@ def test_studies_side_by_side(root) -> None:
 
 @pytest.mark.parametrize("game", atari.GAMES)
 def test_both_schedulers_run_the_same_configurations_at_equal_expected_work(game) -> None:
-    n_here = 46 if game == "ms_pacman" else 15
+    hypertrick, hyperband = (
+        study_from(read_preset(f"{game.replace('_', '-')}-{scheduler}")) for scheduler in atari.SCHEDULERS
+    )
+    assert hypertrick.trainable == hyperband.trainable
+    assert hypertrick.scheduler.searcher == hyperband.scheduler.searcher
+    assert hypertrick.nodes == hyperband.nodes == 2
+    assert hypertrick.scheduler.n_trials == (46 if game == "ms_pacman" else 15)
     the_papers = study_from(read_preset("cartpole")).scheduler.searcher.space
-    for scale, n_configs in (("minutes", n_here), ("hours", n_here), ("paper", 46)):
-        hypertrick, hyperband = (atari.study_of(game, name, scale) for name in atari.SCHEDULERS)
-        assert hypertrick.trainable == hyperband.trainable
-        assert hypertrick.scheduler.searcher == hyperband.scheduler.searcher
-        assert hypertrick.nodes == hyperband.nodes == (46 if scale == "paper" else 2)
-        assert hypertrick.scheduler.n_trials == n_configs
-        assert scale != "paper" or hypertrick.scheduler.searcher.space == the_papers
-        trick, band = (study.scheduler.expected_phases for study in (hypertrick, hyperband))
-        assert trick == pytest.approx(band, rel=0.01)
-
-
-def test_a_scale_changes_the_phase_and_nothing_else_of_the_trials() -> None:
-    minutes, hours = (atari.study_of("pong", "hyperband", scale).trainable for scale in ("minutes", "hours"))
-    assert replace(minutes, phase=hours.phase) == hours
-
-
-@pytest.mark.parametrize("asked", [("tennis", "hyperband"), ("pong", "asha"), ("pong", "hyperband", "days")])
-def test_what_there_is_not_is_told_in_one_line(asked) -> None:
-    with pytest.raises(InvalidInput, match=r"^unknown (game 'tennis'|scheduler 'asha'|scale 'days')"):
-        atari.study_of(*asked)
+    assert (hypertrick.scheduler.searcher.space == the_papers) == (game != "pong")
+    trick, band = (study.scheduler.expected_phases for study in (hypertrick, hyperband))
+    assert trick == pytest.approx(band, rel=0.01)
 
 
 @pytest.mark.slow
-def test_a_small_one_run_again_has_the_schema_and_provenance_of_the_recorded(tmp_path, monkeypatch) -> None:
-    phase = {"trainable": {"phase": {"frames": 1000}, "n_agents": 2, "max_episode_frames": 200}}
-    monkeypatch.setitem(atari._CHANGES, "minutes", phase | {"hypertrick": {"n_trials": 3, "n_phases": 2}})
-    monkeypatch.setattr(atari, "SCHEDULERS", ("hypertrick",))
-    ran = atari.studies("boxing", "minutes", tmp_path)["hypertrick"]
-    assert atari.studies("boxing", "minutes", tmp_path)["hypertrick"].frames.trials.equals(ran.frames.trials)
-    again, kept = record(tmp_path / "atari-minutes.db", ran.name, tmp_path / "again"), DATA / "boxing-hypertrick"
+def test_a_small_one_run_again_has_the_schema_and_provenance_of_the_recorded(tmp_path) -> None:
+    table = read_preset("boxing-hypertrick")
+    table["scheduler"] |= {"n_trials": 3, "n_phases": 2}
+    table["trainable"] |= {"phase": {"frames": 1000}, "n_agents": 2, "max_episode_frames": 200}
+    study_from(table, db=tmp_path / "kb.db").run()
+    again, kept = record(tmp_path / "kb.db", "boxing-hypertrick", tmp_path / "again"), DATA / "boxing-hypertrick"
     for table in ("events", "metrics"):
         columns = [pd.read_parquet(folder / f"{table}.parquet").dtypes for folder in (again, kept)]
         assert columns[0].equals(columns[1])

@@ -101,7 +101,7 @@ def stability(settings: Stability) -> Rows:
     -------
     rows
         One a variant, seed and phase: variant, seed, phase, seconds, learning_rate, frames, updates, policy_lag_mean
-        (updates), score (mean return of the phase's games), value_loss. `ba3c.scaling.stability` sums them up.
+        (updates), score (mean return of the phase's games), value_loss. `ba3c.stability.stability` sums them up.
     """
     rows: Rows = []
     for seed in range(settings.first_seed, settings.first_seed + settings.seeds):

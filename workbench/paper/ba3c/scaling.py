@@ -10,8 +10,6 @@ from typing import Literal
 import numpy as np
 import pandas as pd
 
-from workbench.analysis import bootstrap_interval
-from workbench.analysis.variants import score_table, worst_falls
 from workbench.core.errors import InvalidInput, unknown
 from workbench.paper.ba3c.published import HOURS_BY_NODES
 
@@ -208,32 +206,3 @@ def speedup_points(points: pd.DataFrame) -> pd.DataFrame:
     gained = {n: HOURS_BY_NODES[1] / hours for n, hours in HOURS_BY_NODES.items()}
     theirs = [("the paper's time to a score", "published", n, times) for n, times in gained.items()]
     return pd.concat([ours, pd.DataFrame(theirs, columns=["series", "source", "x", "value"])], ignore_index=True)
-
-
-def stability(curves: pd.DataFrame) -> pd.DataFrame:
-    """Sum up how steadily each variant learned.
-
-    Parameters
-    ----------
-    curves : DataFrame
-        The recording ``ba3c-stability`` or ``ba3c-adam``: one row a variant, seed and phase.
-
-    Returns
-    -------
-    DataFrame
-        One row a variant: variant, n (seeds), then last_score, best_score and worst_fall (of the score below the best
-        so far), each a mean over seeds with ``_low`` and ``_high`` of its 95 % bootstrap interval; ended_below_half,
-        seeds whose last score is below half of their best; policy_lag_mean, of all its phases, where it was recorded.
-    """
-    rows = []
-    for variant, runs in curves.groupby("variant", sort=False):
-        table = score_table(runs)
-        falls = worst_falls(table, as_share=False)
-        row: dict[str, object] = {"variant": variant, "n": len(table)}
-        for name, values in (("last_score", table[:, -1]), ("best_score", table.max(axis=1)), ("worst_fall", falls)):
-            row |= bootstrap_interval(values, "mean").columns(name)
-        row["ended_below_half"] = int((table[:, -1] < table.max(axis=1) / 2).sum())
-        if "policy_lag_mean" in runs:
-            row["policy_lag_mean"] = float(runs["policy_lag_mean"].mean())
-        rows.append(row)
-    return pd.DataFrame(rows)

@@ -1,7 +1,12 @@
-"""HyperTrick's Atari studies (Tables 1 and 3, Figs 4 to 7) as far as two cores go, and as published.
+"""HyperTrick's Atari studies (Tables 1 and 3, Figs 4 to 7) as far as two cores go.
 
 Each game has two studies on the same configurations and nodes, of equal expected work: the presets ``GAME-hypertrick``
-and ``GAME-hyperband``. One is recorded by ``workbench run --preset NAME --record data/NAME``.
+and ``GAME-hyperband``. ``workbench run --preset GAME-SCHEDULER`` runs one again, and with ``--record FOLDER`` writes
+what notebooks read.
+
+As published, Table 1's studies are the presets ``GAME-paper``. Those of Sec. 5.2.4 had as many configurations and
+phases as ``ms-pacman-hypertrick`` and its rival: a study file with one of these as its ``base`` has their sizes with
+``nodes = 46`` under ``[study]`` and ``phase = {episodes = 500}`` under ``[trainable]``.
 """
 
 from collections.abc import Mapping
@@ -9,89 +14,20 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from workbench.analysis import learning_curves
-from workbench.core.errors import DatabaseError, unknown
-from workbench.core.places import DATA, KEPT
-from workbench.paper.experiment import SCALES
+from workbench.core.errors import DatabaseError
+from workbench.core.places import DATA
 from workbench.paper.hypertrick.published import ALPHA, ALPHA_EXCESS, CLAIMS, NUMBERS
 from workbench.paper.numbers import Origin, Pairs, find
 from workbench.paper.verdicts import better, mean_of, met, not_comparable, within
-from workbench.study.file import read_preset, study_from
+from workbench.study.file import read_preset
 from workbench.study.results import Results
-from workbench.study.study import Study, unique_name
 
 if TYPE_CHECKING:
     import pandas as pd
-    from distributed import Client
 
 GAMES = ("boxing", "ms_pacman", "pong")
 SCHEDULERS = ("hypertrick", "hyperband")
 _NAMES = {"hypertrick": "HyperTrick", "hyperband": "Hyperband"}
-
-# What a scale changes in the presets. As published (Sec. 5.2.4): 46 configurations on 46 nodes, units of 500 games.
-_CHANGES: Mapping[str, dict[str, dict[str, Any]]] = {
-    "minutes": {"trainable": {"phase": {"frames": 10_000}}},
-    "hours": {},
-    "paper": {
-        "study": {"nodes": 46},
-        "hypertrick": {"n_trials": 46, "n_phases": 27, "eviction_rate": 0.1085},
-        "hyperband": {"n_phases": 27},
-        "trainable": {"phase": {"episodes": 500}},
-    },
-}
-
-
-def studies(
-    game: str,
-    scale: str | None = None,
-    folder: str | Path = KEPT / "runs" / "reproduced",
-    client: "Client | None" = None,
-) -> dict[str, Results]:
-    """Open a game's recorded studies, or run them again at a scale of the reader's choice and open those.
-
-    Parameters
-    ----------
-    game : {"boxing", "ms_pacman", "pong"}
-    scale : {"minutes", "hours", "paper"}, optional
-        ``None`` opens what is in ``data/``. "hours" is what was recorded there; "paper" wants a cluster of 46 nodes.
-    folder : path
-        Where the knowledge base of what is run again goes. A study that is in it already is gone on with, or opened.
-    client : distributed.Client, optional
-        The cluster; a local one if there is none.
-
-    Returns
-    -------
-    dict
-        Scheduler → results.
-    """
-    if scale is None:
-        return recorded_studies(game)
-    results = {}
-    for scheduler in SCHEDULERS:
-        study = study_of(game, scheduler, scale, db=Path(folder) / f"atari-{scale}.db", client=client)
-        begun = unique_name(study.name, study.db) != study.name
-        results[scheduler] = study.run(resume=begun).results()
-    return results
-
-
-def study_of(game: str, scheduler: str, scale: str = "hours", **settings: Any) -> Study:
-    """Build one of the studies; `settings` are of `Study` and win over the preset's.
-
-    Raises
-    ------
-    InvalidInput
-        No such game, scheduler or scale.
-    """
-    for what, value, allowed in (("game", game, GAMES), ("scheduler", scheduler, SCHEDULERS), ("scale", scale, SCALES)):
-        if value not in allowed:
-            raise unknown(what, value, allowed)
-    table, changes = read_preset(_preset(game, scheduler)), _CHANGES[scale]
-    table["scheduler"] |= changes.get(scheduler, {})
-    if scale == "paper":  # what the presets change for two cores is left out
-        table["space"] = _papers_space()
-        table["trainable"] = {name: table["trainable"][name] for name in ("kind", "game")}
-    for part in ("study", "trainable"):
-        table[part] |= changes.get(part, {})
-    return study_from(table, **settings)
 
 
 def summary(results: Mapping[str, Results]) -> "pd.DataFrame":

@@ -27,7 +27,7 @@ from workbench.core.protocols import Config, Event
 from workbench.core.space import Space
 from workbench.knowledge import frames_of
 from workbench.paper.experiment import Rows, each
-from workbench.paper.pbt.cartpole import MEASURES, summed_up
+from workbench.paper.pbt.measures import MEASURES, summed_up
 from workbench.simulation.trained import simulate_training
 
 RATES = (1e-3, 2e-3, 5e-3)
@@ -95,9 +95,9 @@ def gans(settings: GANs) -> Rows:
     -------
     rows
         One a repetition and strategy: strategy (of `EXPLOITS` or `FALLS`), population, phases, repeat, paired (it and
-        constant rates had the same scores after the first phase), `cartpole.MEASURES` of digits scores (1 to 10),
-        copies, founders (how many first trials the members at the end descend from), generator_ratio and
-        discriminator_ratio (the best member's last learning rate over the first that its weights were trained with).
+        constant rates had the same scores after the first phase), `MEASURES` of digits scores (1 to 10), copies,
+        founders (how many first trials the members at the end descend from), generator_ratio and discriminator_ratio
+        (the best member's last learning rate over the first that its weights were trained with).
     """
     seeds = range(settings.first_seed, settings.first_seed + settings.repeats)
     jobs = [(settings, strategy, seed) for seed in seeds for strategy in (*EXPLOITS, *FALLS)]

@@ -7,7 +7,7 @@ from typing import Any
 from workbench.algos.search import PBT, FullRuns, ListSearcher, RandomSearcher
 from workbench.core.protocols import Event
 from workbench.paper.experiment import Rows, rows_of_each
-from workbench.paper.pbt.cartpole import MEASURES, SPACE, last_config, play, summed_up
+from workbench.paper.pbt.measures import MEASURES, SPACE, last_config, play, summed_up
 
 CHOICES: Mapping[tuple[str, str], Mapping[str, Any]] = {
     ("exploit", "truncation"): {},
@@ -34,6 +34,8 @@ class Populations:
         Of populations, where several are compared.
     n_agents : int
         Of one member.
+    precision : {"float32", "bfloat16"}
+        Of its network.
     """
 
     repeats: int
@@ -44,12 +46,8 @@ class Populations:
     phases: int = 10
     game: str = "CartPole-v1"
     n_agents: int = 8
+    precision: str = "float32"
     processes: int = 2
-
-    @property
-    def agent(self) -> Mapping[str, Any]:
-        """What `play` takes of a member."""
-        return {"game": self.game, "n_agents": self.n_agents}
 
     def repeated(self, repetition: Callable[..., Rows]) -> Rows:
         """Run a repetition with every seed; join their rows."""
@@ -58,7 +56,7 @@ class Populations:
 
     def played(self, scheduler: Any, members: int, seed: int) -> list[Event]:
         """Train one population; give its log."""
-        return play(scheduler, members, self.frames, seed, **self.agent)
+        return play(scheduler, members, self.frames, seed, self.game, self.n_agents, self.precision)
 
     def random(self, sizes: Collection[int], seed: int) -> dict[int, dict[str, Any]]:
         """Take the measures of random search by its size, each of as many members.
@@ -69,20 +67,6 @@ class Populations:
         largest = max(sizes)
         events = self.played(FullRuns(RandomSearcher(SPACE, seed=seed), largest, self.phases), largest, seed)
         return {size: summed_up(events, size) for size in sizes}
-
-
-@dataclass(frozen=True)
-class OnMsPacman(Populations):
-    """Repetitions over GA3C on Ms. Pac-Man, as fast as processors that have bfloat16 play it."""
-
-    game: str = "MsPacman"
-    n_agents: int = 16
-    precision: str = "bfloat16"
-
-    @property
-    def agent(self) -> Mapping[str, Any]:
-        """What `play` takes of a member."""
-        return {**super().agent, "precision": self.precision}
 
 
 def against_random(settings: Populations) -> Rows:
@@ -96,7 +80,7 @@ def against_random(settings: Populations) -> Rows:
     -------
     rows
         One a repetition and scheduler: repeat, scheduler, paired (both had the same scores after the first phase), the
-        measures of `cartpole.summed_up`, and planned (phases).
+        measures that `summed_up` takes, and planned (phases).
     """
     return settings.repeated(_pair)
 
@@ -128,8 +112,8 @@ def design(settings: Populations) -> Rows:
     Returns
     -------
     rows
-        One a choice and repetition: design, value, population, repeat, `cartpole.MEASURES`, copies, and random
-        search's measures (``random_final``, …).
+        One a choice and repetition: design, value, population, repeat, `MEASURES`, copies, and random search's measures
+        (``random_final``, …).
     """
     return settings.repeated(_choices)
 
@@ -169,8 +153,8 @@ def by_size(settings: Populations) -> Rows:
     -------
     rows
         One a size and repetition: design ("population"), value (the size, as text), population, phases, repeat, paired
-        (PBT and random search had the same scores after the first phase), `cartpole.MEASURES`, copies, founders (how
-        many first trials the members at the end descend from), and random search's measures (``random_final``, …).
+        (PBT and random search had the same scores after the first phase), `MEASURES`, copies, founders (how many first
+        trials the members at the end descend from), and random search's measures (``random_final``, …).
     """
     return settings.repeated(_sizes)
 

@@ -1,4 +1,4 @@
-"""Populations of GA3C on CartPole in virtual time: PBT against random search, and the design space of Fig. 5."""
+"""Populations in virtual time: GA3C's trained, what a population's log comes to, and PBT's gains over random search."""
 
 import math
 from collections.abc import Sequence
@@ -66,8 +66,8 @@ def summed_up(events: Sequence[Event], members: int | None = None) -> dict[str, 
     Returns
     -------
     dict
-        ``final``, the best score among the members at the end (the mean return of the games of a last phase, 500
-        at most); ``mean``, that of all members at the end; ``over_time``, the mean over the phases of the best score
+        ``final``, the best score among the members at the end (of GA3C the mean return of the games of a last
+        phase); ``mean``, that of all members at the end; ``over_time``, the mean over the phases of the best score
         so far; ``first_phase``, every member's first score; ``phases`` run; ``copies`` made of others' weights;
         ``founders``, the first trials that the weights at the end descend from.
     """

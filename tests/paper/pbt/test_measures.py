@@ -6,7 +6,7 @@ import pytest
 from workbench.algos.search import PBT, FullRuns, ListSearcher, RandomSearcher
 from workbench.core.protocols import Kind
 from workbench.paper.pbt import ablations
-from workbench.paper.pbt.cartpole import (
+from workbench.paper.pbt.measures import (
     SPACE,
     against_random,
     against_random_estimates,

@@ -28,7 +28,8 @@ class AtariVecEnv(VecEnv):
 
     def reset(self) -> np.ndarray:
         seeds = np.random.SeedSequence(self._first_seed).generate_state(self.num_envs) >> 1
-        return self.ale.reset(seed=seeds.astype(np.int64))[0]
+        obs: np.ndarray = self.ale.reset(seed=seeds.astype(np.int64))[0]
+        return obs
 
     def step_async(self, actions: np.ndarray) -> None:
         self.ale.send(actions.astype(np.int64))
@@ -63,7 +64,7 @@ class AtariVecEnv(VecEnv):
 class SmallNetwork(BaseFeaturesExtractor):
     """Convolutions 16 8×8 stride 4 and 32 4×4 stride 2, then 256 features."""
 
-    def __init__(self, observation_space: gymnasium.Space) -> None:
+    def __init__(self, observation_space: gymnasium.Space[Any]) -> None:
         super().__init__(observation_space, 256)
         self.layers = nn.Sequential(
             nn.Conv2d(4, 16, 8, 4), nn.ReLU(), nn.Conv2d(16, 32, 4, 2), nn.ReLU(), nn.Flatten(),
@@ -71,4 +72,5 @@ class SmallNetwork(BaseFeaturesExtractor):
         )  # fmt: skip
 
     def forward(self, obs: torch.Tensor) -> torch.Tensor:
-        return self.layers(obs)
+        features: torch.Tensor = self.layers(obs)
+        return features
