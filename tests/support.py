@@ -1,6 +1,7 @@
 """What several tests share: a deterministic trial, a space, a log in memory."""
 
 import subprocess
+import threading
 import time
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
@@ -47,6 +48,27 @@ class Deterministic:
 
     def close(self) -> None:
         pass
+
+
+@dataclass(frozen=True)
+class Waits:
+    """Trials that show progress until a file is there, in one phase or in every."""
+
+    until: str
+    phase: int | None = None
+
+    def __call__(self, config: Config, seed: int) -> Deterministic:
+        trial = Deterministic(config, seed)
+        train, pause = trial.train_phase, threading.Event()
+
+        def train_phase(progress) -> dict[str, float]:
+            while self.phase in (None, trial.phase) and not Path(self.until).exists():
+                progress({"waiting": 1.0})
+                pause.wait(0.02)  # without it the trial would take a whole core
+            return train(progress)
+
+        trial.train_phase = train_phase  # type: ignore[method-assign]
+        return trial
 
 
 @dataclass(frozen=True)
