@@ -18,7 +18,7 @@ import dask
 import pytest
 from distributed import Client, LocalCluster
 
-from tests.core.test_record import kept
+from tests.simulated import kept
 from tests.support import simulate
 from workbench.algos.rl.ga3c.trial import GA3C
 from workbench.cli.main import _parser, main

@@ -7,6 +7,7 @@ import pytest
 
 from tests.core.test_space import NETWORK
 from tests.events import begun, ended, runs, write_log
+from tests.simulated import keep
 from tests.support import SPACE, Deterministic, simulate
 from workbench import (
     Choice,
@@ -29,18 +30,6 @@ from workbench.core.protocols import Event, Kind
 from workbench.core.registry import REGISTRY
 from workbench.core.resume import take_up
 from workbench.study.file import recorded_study, study_from
-
-
-def keep(db, name, scheduler, aim=None, seed=0) -> dict:
-    """Write a simulated study into a knowledge base; what trials of it scored best, by configuration."""
-    spec = {"scheduler": describe(scheduler, REGISTRY), "trainable": {"kind": "quadratic"}, "seed": 0}
-    events = simulate(scheduler, seed=seed)
-    with_aim = Event(Kind.STUDY_STARTED, 0.0, data={"aim": aim or {}})
-    write_log(db, name, [with_aim, *events], spec)
-    with KnowledgeBase(db) as kb:
-        trials = kb[name].frames().trials
-    best = trials.sort_values(["phases", "last_score"], ascending=[False, bool(aim)])
-    return best.to_dict("records")
 
 
 @pytest.mark.parametrize("aim", [None, {"mode": "min"}])

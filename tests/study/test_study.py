@@ -15,7 +15,7 @@ import numpy as np
 import pytest
 from distributed import Client
 
-from tests.core.test_interventions import Clocked
+from tests.simulated import Clocked
 from tests.support import SPACE, Deterministic, RandomTimes, Waits, small_disk
 from workbench import (
     EvolutionSearcher,
