@@ -19,8 +19,7 @@ import pytest
 from distributed import Client, LocalCluster
 
 from tests.cluster.conftest import stalls_once
-from tests.core.test_measured import Plays, hold
-from tests.support import SPACE, Deterministic, MemoryLog, Waits, score_of, until
+from tests.support import SPACE, Deterministic, MemoryLog, Plays, Waits, assert_returns_logged, score_of, until
 from workbench.algos.search import FullRuns, HyperTrick, RandomSearcher
 from workbench.cluster.attempts import Attempt
 from workbench.cluster.checkpoints import CheckpointStore
@@ -347,7 +346,7 @@ def test_memory_a_trial_frees_is_kept_for_what_it_takes_next(executor_of) -> Non
 def test_a_phase_on_dask_reports_its_returns(executor_of) -> None:
     log = MemoryLog()
     assert drive(FullRuns(RandomSearcher(SPACE), 1, 2), executor_of(Plays), log)
-    hold(log)
+    assert_returns_logged(log)
 
 
 class NoReturns(Deterministic):

@@ -5,10 +5,9 @@ from itertools import count
 
 import pytest
 
-from tests.core.test_space import NETWORK
 from tests.events import begun, ended, runs, write_log
 from tests.simulated import keep
-from tests.support import SPACE, Deterministic, simulate
+from tests.support import NETWORK, SPACE, Deterministic, simulate
 from workbench import (
     Choice,
     EvolutionSearcher,
@@ -258,7 +257,7 @@ def test_a_study_over_a_space_with_conditions_is_shown_and_its_constraint_asks_f
     assert results.frames.trials["momentum"].isna().sum() == (results.frames.trials["optimizer"] != "sgd").sum()
     NETWORK.validate({**results.summary["best_config"], "width": int(results.summary["best_config"]["width"])})
     assert set(results.figures()) >= {"parallel coordinates", "importance", "search space", "score by hyperparameter"}
-    with pytest.raises(InvalidInput, match=r"runs tests.core.test_space:<lambda>, .* or from Python"):
+    with pytest.raises(InvalidInput, match=r"runs tests.support:<lambda>, .* or from Python"):
         recorded_study(tmp_path / "kb.db", "network")
     named = Study("network", scheduler, Deterministic, tmp_path / "kb.db").spec["scheduler"]["searcher"]["space"]
-    assert named["constraint"] == {"kind": "tests.core.test_space:<lambda>"}
+    assert named["constraint"] == {"kind": "tests.support:<lambda>"}

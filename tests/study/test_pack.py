@@ -11,9 +11,8 @@ from pathlib import Path
 
 import pytest
 
-from tests.cli.test_studies import files
 from tests.events import begun, ended, judged, runs, write_log
-from tests.support import SPACE, Deterministic
+from tests.support import SPACE, Deterministic, files
 from workbench import PBT, HyperTrick, RandomSearcher, Study, SuccessiveHalving, pack, unpack
 from workbench.cli.main import main
 from workbench.cluster.place import Place
