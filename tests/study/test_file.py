@@ -15,8 +15,8 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from tests import own
-from tests.cli.test_main import QUICK as QUICK_STUDY
-from tests.cli.test_main import STUDY
+from tests.cli.conftest import QUICK as QUICK_STUDY
+from tests.cli.conftest import STUDY
 from tests.simulated import kept
 from workbench import HyperTrick, Study, Uniform
 from workbench.algos.quadratic import Quadratic
