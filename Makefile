@@ -90,7 +90,8 @@ lock: ## resolve the newest versions the ranges allow, torch excepted, in an env
 	build/lock/bin/python -m pip install --quiet --no-build-isolation -e '.[dashboard,dev,docs,test]' $(TORCH) $(OLD_ENOUGH)
 	build/lock/bin/python -m pip freeze --all --exclude-editable --exclude pip | sed s/+cpu// > requirements.lock
 	build/lock/bin/python -m pip install --quiet --no-build-isolation -e '.[bench]' -c requirements.lock
-	build/lock/bin/python -m pip freeze --all --exclude-editable --exclude pip | sed s/+cpu// > requirements-bench.lock
+	echo '-r requirements.lock' > requirements-bench.lock
+	build/lock/bin/python -m pip freeze --all --exclude-editable --exclude pip | sed s/+cpu// | grep -vxFf requirements.lock >> requirements-bench.lock
 	$(MAKE) lock-clusters
 
 # botocore wants an older dateutil than the lock has, so nothing is held to what is there but the ranges

@@ -4,6 +4,7 @@ import gc
 import signal
 from contextlib import nullcontext
 from multiprocessing import forkserver, get_context
+from pathlib import Path
 
 import pytest
 from hypothesis import settings
@@ -45,6 +46,12 @@ def client():
         forkserver.ensure_running()
     with local_client(2) as client:
         yield client
+
+
+@pytest.fixture
+def db(tmp_path) -> Path:
+    """Where a knowledge base may be."""
+    return tmp_path / "kb.db"
 
 
 @pytest.fixture

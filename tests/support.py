@@ -1,6 +1,8 @@
-"""What several tests share: a deterministic trial, a space, a log in memory."""
+"""What several tests share: a deterministic trial, spaces, a log in memory."""
 
+import json
 import subprocess
+import threading
 import time
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
@@ -10,12 +12,32 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from workbench.core.domains import Choice, LogUniform
+from workbench.core.domains import Choice, LogUniform, Uniform
 from workbench.core.drive import drive
 from workbench.core.protocols import Config, Event, Kind, Scheduler
 from workbench.core.space import Space
 
 SPACE = Space({"lr": LogUniform(1e-5, 1e-2), "gamma": Choice([0.9, 0.99])})
+NETWORK = Space(  # with conditions and a constraint
+    {
+        "optimizer": Choice(["sgd", "adam", "none"]),
+        "momentum": Uniform(0.5, 0.99),
+        "nesterov": Choice([True, False]),
+        "width": Uniform(1, 8, step=1),
+    },
+    only_if={"momentum": {"optimizer": "sgd"}, "nesterov": {"optimizer": ["sgd", "adam"]}},
+    constraint=lambda config: config["width"] * (2 if config["optimizer"] == "adam" else 1) <= 8,
+)
+KEYS = {  # what applies in it, by optimizer
+    "sgd": ["optimizer", "momentum", "nesterov", "width"],
+    "adam": ["optimizer", "nesterov", "width"],
+    "none": ["optimizer", "width"],
+}
+
+
+def names_what_applies(config: Config) -> bool:
+    NETWORK.validate(config)
+    return list(config) == KEYS[config["optimizer"]] and NETWORK.constraint(config)
 
 
 def score_of(config: Config, seed: int, phase: int) -> float:
@@ -47,6 +69,45 @@ class Deterministic:
 
     def close(self) -> None:
         pass
+
+
+class Plays(Deterministic):
+    """Deterministic, with twelve episodes a phase."""
+
+    def train_phase(self, progress) -> dict:
+        return {**super().train_phase(progress), "returns": np.arange(12) + 100 * self.phase}
+
+
+def assert_returns_logged(log: Sequence[Event]) -> None:
+    """Assert that a log has the returns of the two phases of `Plays`."""
+    ended = [e for e in log if e.kind is Kind.PHASE_ENDED]
+    assert len(ended) == 2
+    for event in ended:
+        wanted = tuple(100.0 * (event.phase + 1) + i for i in range(2, 12))
+        assert event.report().returns == wanted
+        assert "returns" not in event.data["metrics"]
+        assert json.loads(json.dumps(event.data))["returns"] == list(wanted)
+
+
+@dataclass(frozen=True)
+class Waits:
+    """Trials that show progress until a file is there, in one phase or in every."""
+
+    until: str
+    phase: int | None = None
+
+    def __call__(self, config: Config, seed: int) -> Deterministic:
+        trial = Deterministic(config, seed)
+        train, pause = trial.train_phase, threading.Event()
+
+        def train_phase(progress) -> dict[str, float]:
+            while self.phase in (None, trial.phase) and not Path(self.until).exists():
+                progress({"waiting": 1.0})
+                pause.wait(0.02)  # without it the trial would take a whole core
+            return train(progress)
+
+        trial.train_phase = train_phase  # type: ignore[method-assign]
+        return trial
 
 
 @dataclass(frozen=True)
@@ -112,6 +173,11 @@ def until(executor, kind: Kind, n: int = 1) -> list[Event]:
     while sum(e.kind is kind for e in events) < n:
         events += executor.wait(60)
     return events
+
+
+def files(folder: Path) -> list[Path]:
+    """What is there, but for what SQLite keeps beside a file while it is read."""
+    return sorted(path for path in folder.rglob("*") if not path.name.endswith(("-shm", "-wal")))
 
 
 @contextmanager

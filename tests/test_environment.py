@@ -45,8 +45,14 @@ LOCKS = {  # what each is made of: Makefile, `lock`
 
 
 def _pins(lock: str) -> dict[str, str]:
-    lines = (ROOT / lock).read_text().split()
-    return {canonicalize_name(name): version for name, _, version in (line.partition("==") for line in lines)}
+    pins: dict[str, str] = {}
+    for line in (ROOT / lock).read_text().splitlines():
+        if line.startswith("-r "):
+            pins |= _pins(line.removeprefix("-r "))
+        else:
+            name, _, version = line.partition("==")
+            pins[canonicalize_name(name)] = version
+    return pins
 
 
 def test_what_is_locked_runs_on_the_python_that_debian_12_has() -> None:

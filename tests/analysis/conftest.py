@@ -7,43 +7,34 @@ slot 1 (node b): trial 1 phase 0 at 0-4 s (crash), again at 5-11 s, stopped; tri
 import pandas as pd
 import pytest
 
+from tests.events import begun, ended, judged, runs
 from workbench.core.protocols import Event, Kind
 from workbench.knowledge import Frames, frames_of
 
 
-def _run(at: float, trial: int, lr: float, t_max: int) -> Event:
-    return Event(Kind.RUN, at, trial, 0, None, {"config": {"lr": lr, "t_max": t_max}, "parent": None, "seed": trial})
-
-
-def _ended(at: float, trial: int, phase: int, slot: int, score: float) -> Event:
-    metrics = {"score": score, "frames": 100}
-    return Event(Kind.PHASE_ENDED, at, trial, phase, slot, {"score": score, "metrics": metrics})
-
-
-def _judged(at: float, trial: int, phase: int, verdict: str, mode: str, reported: int, rank: float) -> Event:
-    reason = {"rank": rank, "threshold": 0.5, "reported": reported, "collecting_reports": 1.5}
-    return Event(Kind.DECISION, at, trial, phase, None, {"verdict": verdict, "mode": mode, **reason})
+def _judged(at: float, trial: int, phase: int, verdict: str, mode: str, reported: int) -> Event:
+    return judged(at, trial, phase, verdict, mode, rank=0.0, threshold=0.5, reported=reported, collecting_reports=1.5)
 
 
 EVENTS = [
     Event(Kind.STUDY_STARTED, 0.0),
     Event(Kind.SLOT_JOINED, 0.0, slot=0, data={"node": "a"}),
     Event(Kind.SLOT_JOINED, 0.0, slot=1, data={"node": "b"}),
-    _run(0.0, 0, 1e-3, 5),
-    _run(0.0, 1, 1e-2, 20),
-    Event(Kind.PHASE_STARTED, 0.0, 0, 0, 0),
-    Event(Kind.PHASE_STARTED, 0.0, 1, 0, 1),
+    runs(0.0, 0, {"lr": 1e-3, "t_max": 5}, seed=0),
+    runs(0.0, 1, {"lr": 1e-2, "t_max": 20}, seed=1),
+    begun(0.0, 0, 0, 0),
+    begun(0.0, 1, 0, 1),
     Event(Kind.PHASE_FAILED, 4.0, 1, 0, 1, {"error": "killed"}),
-    Event(Kind.PHASE_STARTED, 5.0, 1, 0, 1),
-    _ended(10.0, 0, 0, 0, 1.0),
-    _judged(10.0, 0, 0, "continue", "collecting", 1, 0.0),
-    Event(Kind.PHASE_STARTED, 10.0, 0, 1, 0),
-    _ended(11.0, 1, 0, 1, 0.5),
-    _judged(11.0, 1, 0, "stop", "selecting", 2, 0.0),
-    _run(12.0, 2, 1e-4, 5),
-    Event(Kind.PHASE_STARTED, 12.0, 2, 0, 1),
-    _ended(20.0, 0, 1, 0, 5.0),
-    _judged(20.0, 0, 1, "stop", "finished", 1, 0.0),
+    begun(5.0, 1, 0, 1),
+    ended(10.0, 0, 0, 0, 1.0, frames=100),
+    _judged(10.0, 0, 0, "continue", "collecting", 1),
+    begun(10.0, 0, 1, 0),
+    ended(11.0, 1, 0, 1, 0.5, frames=100),
+    _judged(11.0, 1, 0, "stop", "selecting", 2),
+    runs(12.0, 2, {"lr": 1e-4, "t_max": 5}, seed=2),
+    begun(12.0, 2, 0, 1),
+    ended(20.0, 0, 1, 0, 5.0, frames=100),
+    _judged(20.0, 0, 1, "stop", "finished", 1),
 ]
 
 POINTS = [

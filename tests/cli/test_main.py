@@ -18,7 +18,8 @@ import dask
 import pytest
 from distributed import Client, LocalCluster
 
-from tests.core.test_record import kept
+from tests.cli.conftest import QUICK, STUDY, refused
+from tests.simulated import kept
 from tests.support import simulate
 from workbench.algos.rl.ga3c.trial import GA3C
 from workbench.cli.main import _parser, main
@@ -33,50 +34,12 @@ from workbench.knowledge import KnowledgeBase, Recording, StudyLog
 from workbench.study.attached import AttachedStudy
 from workbench.study.file import read_file, read_preset, study_from
 
-STUDY = """
-[study]
-name = "tiny"
-nodes = 2
-[space]
-learning_rate = {log_uniform = [1e-4, 1e-2]}
-[scheduler]
-kind = "hypertrick"
-n_trials = 3
-n_phases = 2
-[trainable]
-kind = "ga3c"
-game = "CartPole-v1"
-phase = {frames = 1000}
-"""
-QUICK = """
-[study]
-name = "tiny"
-nodes = 2
-[space]
-h0 = {uniform = [0, 1]}
-h1 = {uniform = [0, 1]}
-[scheduler]
-kind = "hypertrick"
-n_trials = 3
-n_phases = 2
-[trainable]
-kind = "quadratic"
-"""
-
 
 @pytest.fixture
 def folder(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     (tmp_path / "study.toml").write_text(STUDY)
     return tmp_path
-
-
-def refused(capsys, *argv) -> str:
-    assert main(argv) == 2
-    captured = capsys.readouterr()
-    assert captured.out == ""
-    (line,) = captured.err.splitlines()
-    return line
 
 
 def test_the_version_is_the_package_s(capsys) -> None:

@@ -8,7 +8,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from tests.cli.test_main import refused
+from tests.cli.conftest import refused
 from tests.simulation.conftest import FILE
 from workbench.cli.main import main
 from workbench.core.aim import Aim

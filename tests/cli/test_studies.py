@@ -9,6 +9,7 @@ from pathlib import Path
 
 import pytest
 
+from tests.support import files
 from workbench.cli.main import main
 from workbench.cluster.place import Place
 from workbench.core.errors import StudyError
@@ -20,11 +21,6 @@ from workbench.study.plan import checkpoint_store
 
 SPEC = {"scheduler": {"kind": "full"}, "trainable": {"kind": "my_module:train"}, "seed": 0}
 CONFIGS = [{"lr": 1e-05, "act fn": 'ta"nh', "wide": True}, {"lr": 0.5, "act fn": "relu", "wide": False}]
-
-
-def files(folder: Path) -> list[Path]:
-    """What is there, but for what SQLite keeps beside a file while it is read."""
-    return sorted(path for path in folder.rglob("*") if not path.name.endswith(("-shm", "-wal")))
 
 
 def recorded(db: Path, name: str, place: str | None = None) -> None:

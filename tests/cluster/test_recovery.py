@@ -161,39 +161,18 @@ def test_a_disk_that_is_really_full_is_known_whatever_the_library_says(tmp_path)
         assert sorted(p.name for p in disk.rglob("*")) == ["manifest.json", "phase-000", "state", "trial-00000"]
 
 
-@dataclass(frozen=True)
-class RunsWhile:
-    """Shows progress as long as a file exists."""
-
-    path: str
-
-    def __call__(self, config, seed):
-        trial = Deterministic(config, seed)
-        train, pause = trial.train_phase, threading.Event()
-
-        def train_phase(progress):
-            while Path(self.path).exists():
-                progress({"frames": 0.0})
-                pause.wait(0.02)
-            return train(progress)
-
-        trial.train_phase = train_phase  # type: ignore[method-assign]
-        return trial
-
-
 _DEAD_DRIVER = """
 import os, sys
 from distributed import Client
-from tests.cluster.test_recovery import CONFIG, RunsWhile
-from tests.support import until
+from tests.support import Waits, until
 from workbench.cluster import local
 from workbench.cluster.checkpoints import CheckpointStore
 from workbench.cluster.dask import DaskExecutor
 from workbench.core.protocols import Job, Kind
-executor = DaskExecutor(Client(sys.argv[1]), RunsWhile(sys.argv[2]), CheckpointStore(sys.argv[3]), study="the study")
+executor = DaskExecutor(Client(sys.argv[1]), Waits(sys.argv[2]), CheckpointStore(sys.argv[3]), study="the study")
 executor.open(0.0)
 for trial in range(2):
-    executor.start(Job(trial, 0, CONFIG, 0))
+    executor.start(Job(trial, 0, {"lr": 1e-3}, 0))
 seen = set()
 while len(seen) < 2:
     seen |= {e.trial for e in executor.wait(60) if e.kind is Kind.PROGRESS}
@@ -202,8 +181,7 @@ os._exit(7)
 
 
 def test_a_new_driver_ends_what_a_dead_one_left_running(client, certified, executor_of, tmp_path) -> None:
-    (tmp_path / "go").touch()
-    arguments = [client.scheduler.address, str(tmp_path / "go"), str(tmp_path / "checkpoints")]
+    arguments = [client.scheduler.address, str(tmp_path / "never"), str(tmp_path / "checkpoints")]
     dead = subprocess.run([sys.executable, "-c", _DEAD_DRIVER, *arguments], timeout=120, check=False)
     assert dead.returncode == 7, "it died at its own hand, with both trials under way"
     executor = executor_of(Deterministic, study="the study", stall_s=60.0)

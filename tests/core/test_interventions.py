@@ -5,6 +5,7 @@ from collections import Counter
 
 import pytest
 
+from tests.simulated import Clocked
 from tests.support import SPACE, MemoryLog, RandomTimes
 from workbench.algos.search import (
     PBT,
@@ -66,15 +67,6 @@ def phases(log, trial) -> list[int]:
 
 def answers(log) -> list[tuple]:
     return [(e.data["action"], e.data["accepted"]) for e in log if e.kind is Kind.INTERVENTION]
-
-
-class Clocked(SimulatedExecutor):
-    """A little time passes whenever somebody looks at the clock, as it does on a real cluster."""
-
-    @property
-    def now(self) -> float:
-        self._now += 1e-6
-        return self._now
 
 
 FULL = FullRuns(RandomSearcher(SPACE), 4, 4)

@@ -1,12 +1,11 @@
 """Episode returns travel beside the metrics, from a trainable to the log and the scheduler."""
 
-import json
 import math
 
 import numpy as np
 import pytest
 
-from tests.support import SPACE, Deterministic, MemoryLog
+from tests.support import SPACE, MemoryLog, Plays, assert_returns_logged
 from workbench.algos.search import FullRuns, RandomSearcher
 from workbench.core.drive import drive
 from workbench.core.errors import WorkbenchError
@@ -15,13 +14,6 @@ from workbench.core.protocols import Event, Kind
 from workbench.simulation.cluster import VirtualCluster
 from workbench.simulation.executor import SimulatedExecutor
 from workbench.simulation.trained import TrainedPhases
-
-
-class Plays(Deterministic):
-    """Deterministic, with twelve episodes a phase."""
-
-    def train_phase(self, progress):
-        return {**super().train_phase(progress), "returns": np.arange(12) + 100 * self.phase}
 
 
 def test_returns_are_parted_from_the_metrics_and_only_the_last_finite_ones_kept() -> None:
@@ -106,18 +98,7 @@ def test_a_simulated_phase_reports_its_returns(tmp_path) -> None:
     executor = SimulatedExecutor(TrainedPhases(Plays, tmp_path), VirtualCluster(1))
     executor.open(0.0)
     assert drive(FullRuns(RandomSearcher(SPACE), 1, 2), executor, log)
-    hold(log)
-
-
-def hold(log) -> None:
-    """Assert that a log has the returns of the two phases of `Plays`."""
-    ended = [e for e in log if e.kind is Kind.PHASE_ENDED]
-    assert len(ended) == 2
-    for event in ended:
-        wanted = tuple(100.0 * (event.phase + 1) + i for i in range(2, 12))
-        assert event.report().returns == wanted
-        assert "returns" not in event.data["metrics"]
-        assert json.loads(json.dumps(event.data))["returns"] == list(wanted)
+    assert_returns_logged(log)
 
 
 def test_a_log_without_returns_is_read_as_before() -> None:

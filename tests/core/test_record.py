@@ -17,6 +17,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
+from tests.simulated import kept
 from tests.support import Deterministic, simulate
 from workbench import (
     PBT,
@@ -50,7 +51,6 @@ from workbench.core.record import (
 )
 from workbench.core.registry import SCHEDULERS
 from workbench.core.resume import take_up, warn_of_new_code
-from workbench.knowledge import StudyLog
 from workbench.study.file import presets, read_preset, recorded_study, study_from
 
 UNSORTED = Space({"t_max": LogUniform(2, 100, 1), "gamma": Choice([0.9, 0.99]), "lr": LogUniform(1e-5, 1e-2)})
@@ -79,18 +79,6 @@ def test_of_equal_best_scores_the_last_one_s_checkpoint_is_the_one_that_is_kept(
     events = [e for one in [(0, 0, 1.0), (1, 0, 5.0), (1, 1, 5.0), (1, 2, 2.0), (2, 0, 5.0)] for e in scored(*one)]
     assert best_checkpoint(events, Ledger(events)) == "trial-00001/phase-001"
     assert best_checkpoint([], Ledger([])) is None
-
-
-def kept(db: Path, study: Study, n: int = 60) -> list[Event]:
-    """Log what the study does at first, in virtual time; give what the log has of it."""
-    events = simulate(study.scheduler, slots=2)[:n]
-    while events[-1].kind is not Kind.DECISION:
-        events.pop()
-    log = StudyLog(db, study.name, study.spec)
-    told = provenance(2, scheduler=study.scheduler)
-    log.append([Event(Kind.STUDY_STARTED, 0.0, data=told), *events])
-    log.close()
-    return events
 
 
 def test_the_commit_that_runs_is_told_and_whether_its_files_differ(tmp_path, monkeypatch) -> None:

@@ -6,6 +6,7 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
+from tests.support import KEYS, NETWORK, names_what_applies
 from workbench.algos.search import FullRuns, ListSearcher, RandomSearcher, Seeded
 from workbench.core.domains import Choice, LogUniform, Uniform, on_step, real_ends, spaced
 from workbench.core.errors import InvalidInput
@@ -242,28 +243,6 @@ def test_numbers_of_numpy_are_taken_as_python_s_own() -> None:
                 domain(number, 2)
 
 
-NETWORK = Space(
-    {
-        "optimizer": Choice(["sgd", "adam", "none"]),
-        "momentum": Uniform(0.5, 0.99),
-        "nesterov": Choice([True, False]),
-        "width": Uniform(1, 8, step=1),
-    },
-    only_if={"momentum": {"optimizer": "sgd"}, "nesterov": {"optimizer": ["sgd", "adam"]}},
-    constraint=lambda config: config["width"] * (2 if config["optimizer"] == "adam" else 1) <= 8,
-)
-KEYS = {
-    "sgd": ["optimizer", "momentum", "nesterov", "width"],
-    "adam": ["optimizer", "nesterov", "width"],
-    "none": ["optimizer", "width"],
-}
-
-
-def names_what_applies(config) -> bool:
-    NETWORK.validate(config)
-    return list(config) == KEYS[config["optimizer"]] and NETWORK.constraint(config)
-
-
 def test_a_configuration_names_what_applies_to_it_and_keeps_the_constraint() -> None:
     rng = np.random.default_rng(0)
     drawn = [NETWORK.sample(rng) for _ in range(200)]
@@ -296,7 +275,7 @@ def test_conditions_are_written_down_and_a_constraint_only_by_its_name() -> None
     assert Space.from_json({"a": {"choice": [1, 2]}, "b": {"uniform": [0, 1], "only_if": {"a": 1}}}).only_if == {
         "b": {"a": (1,)}
     }
-    assert NETWORK.to_json()["constraint"] == {"kind": "tests.core.test_space:<lambda>"}
+    assert NETWORK.to_json()["constraint"] == {"kind": "tests.support:<lambda>"}
     with pytest.raises(InvalidInput, match="is code of your own: build this space in Python"):
         Space.from_json(NETWORK.to_json())
 

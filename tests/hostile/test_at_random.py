@@ -25,7 +25,7 @@ from workbench.core.protocols import Event, Kind
 from workbench.knowledge import check
 from workbench.knowledge.inbox import Controls
 
-NODES, PHASES, PHASE_S, STALL_S = 3, 4, 0.2, 3.0
+NODES, TRIALS, PHASES, PHASE_S, STALL_S = 3, 300, 4, 0.2, 3.0
 PATIENCE_S = 240
 
 
@@ -52,16 +52,16 @@ class Brief(Deterministic):
         return True
 
 
-def scheduler_of(n_trials: int) -> HyperTrick:
-    return HyperTrick(RandomSearcher(SPACE, seed=0), n_trials, PHASES)
+def scheduler() -> HyperTrick:
+    return HyperTrick(RandomSearcher(SPACE, seed=0), TRIALS, PHASES)
 
 
-def main(folder: Path, n_trials: int) -> None:
+def main(folder: Path) -> None:
     """Drive the study, as a person would from the shell."""
     begun = (folder / "begun").exists()
     (folder / "begun").touch()
     how = {"nodes": NODES, "stall_s": STALL_S, "max_retries": 1000}
-    study = Study("harmed", scheduler_of(n_trials), Brief, db=folder / "kb.db", **how)
+    study = Study("harmed", scheduler(), Brief, db=folder / "kb.db", **how)
     with suppress(KeyboardInterrupt):
         study.run(resume=begun and known(folder))
 
@@ -74,8 +74,6 @@ def known(folder: Path) -> bool:
 
 class Harm(RuleBasedStateMachine):
     """Each rule does one harm, or lets some time pass; `teardown` lets the study end and looks at what it recorded."""
-
-    n_trials = 60
 
     @initialize()
     def begin(self) -> None:
@@ -95,7 +93,7 @@ class Harm(RuleBasedStateMachine):
             time.sleep(PHASE_S)
 
     def _start(self) -> None:
-        command = [sys.executable, "-m", "tests.hostile.test_at_random", str(self.folder), str(self.n_trials)]
+        command = [sys.executable, "-m", "tests.hostile.test_at_random", str(self.folder)]
         self.driver = subprocess.Popen(
             command,
             env={**os.environ, "HARM": str(self.folder)},
@@ -255,7 +253,7 @@ class Harm(RuleBasedStateMachine):
         assert check(self.folder / "kb.db") == []
         ended = Counter((e.trial, e.phase) for e in events if e.kind is Kind.PHASE_ENDED)
         assert [which for which, n in ended.items() if n > 1] == []
-        replay(scheduler_of(self.n_trials), events)  # raises where a decision differs from what the scheduler decides
+        replay(scheduler(), events)  # raises where a decision differs from what the scheduler decides
         runs = {e.trial: e.data for e in events if e.kind is Kind.RUN}
         for event in events:
             if event.kind is Kind.PHASE_ENDED:
@@ -271,25 +269,15 @@ def _command(process: psutil.Process) -> list[str]:
         return []
 
 
-class LongerHarm(Harm):
-    n_trials = 300
-
-
 # three examples: without harm, with one harm again and again, at random
 HOW = {"deadline": None, "suppress_health_check": list(HealthCheck), "max_examples": 3}
 
 
 @pytest.mark.slow
-@pytest.mark.timeout(900)
-def test_twenty_steps_of_harm_change_no_decision_and_lose_nothing() -> None:
-    run_state_machine_as_test(Harm, settings=settings(**HOW, stateful_step_count=20))
-
-
-@pytest.mark.slow
 @pytest.mark.timeout(1800)
 def test_two_hundred_steps_of_harm_change_no_decision_and_lose_nothing() -> None:
-    run_state_machine_as_test(LongerHarm, settings=settings(**HOW, stateful_step_count=200))
+    run_state_machine_as_test(Harm, settings=settings(**HOW, stateful_step_count=200))
 
 
 if __name__ == "__main__":
-    main(Path(sys.argv[1]), int(sys.argv[2]))
+    main(Path(sys.argv[1]))

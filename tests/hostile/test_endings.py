@@ -10,8 +10,6 @@ import pytest
 
 from tests.support import Deterministic, until
 from workbench.algos.search import FullRuns, GridSearcher, RandomSearcher
-from workbench.cluster.attempts import Attempts
-from workbench.cluster.slots import Slot
 from workbench.core.describe import build, describe
 from workbench.core.domains import Choice
 from workbench.core.errors import InvalidInput
@@ -67,14 +65,6 @@ def test_how_a_worker_died_is_told(executor_of, how) -> None:
     failed = until(executor, Kind.TRIAL_FAILED)[-1].data
     assert failed["why"] == "crash"
     assert failed["error"].endswith(f" died{how}")
-
-
-def test_of_a_worker_whose_end_nobody_saw_it_is_said_that_it_died() -> None:
-    book, slot = Attempts(0), Slot(0, ("a",), ("a",), ("tcp://a",))
-    book.slot_joined(slot, 0.0)
-    book.start(Job(0, 0, {}, 0), 0.0)
-    book.slot_lost(slot, 1.0, 0)
-    assert book.take_events()[-1].data["error"] == "the worker on a died"
 
 
 REFUSED = [(1, 2), [1], float("nan"), None, object(), b"bytes", Path("a"), "half \ud800", np.array([1, 2]), 1j]

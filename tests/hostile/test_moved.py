@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from tests.knowledge.studies import a_study
-from tests.support import SPACE, Deterministic
+from tests.support import SPACE, Waits
 from workbench.algos.search import FullRuns, RandomSearcher
 from workbench.core.errors import DatabaseError
 from workbench.knowledge import Controls, Inbox, StudyLog
@@ -33,18 +33,9 @@ def test_a_file_that_is_gone_is_said_at_the_next_look(tmp_path, how) -> None:
     log.close()
 
 
-class Waits(Deterministic):
-    """Trains until it is told to stop, in steps."""
-
-    def train_phase(self, progress) -> dict[str, float]:
-        while True:
-            progress({"frames": 0.0})
-            time.sleep(0.05)
-
-
 def test_a_study_whose_file_is_deleted_ends_by_itself_though_nothing_is_reported(client, tmp_path) -> None:
     scheduler = FullRuns(RandomSearcher(SPACE), 1, 1)
-    run = Study("one", scheduler, Waits, db=tmp_path / "kb.db", client=client).start()
+    run = Study("one", scheduler, Waits(str(tmp_path / "never")), db=tmp_path / "kb.db", client=client).start()
     while not run.progress.trials_started:
         time.sleep(0.05)
     (tmp_path / "kb.db").unlink()
@@ -58,7 +49,8 @@ def test_a_change_of_folder_leaves_requests_and_checkpoints_where_they_were(clie
     (tmp_path / "there").mkdir()
     monkeypatch.chdir(tmp_path / "here")
     scheduler = FullRuns(RandomSearcher(SPACE), 1, 1)
-    run = Study("one", scheduler, Waits, db="kb.db", client=client, checkpoints="saved").start()
+    waits = Waits(str(tmp_path / "never"))
+    run = Study("one", scheduler, waits, db="kb.db", client=client, checkpoints="saved").start()
     os.chdir(tmp_path / "there")
     while not run.progress.trials_started:
         time.sleep(0.05)

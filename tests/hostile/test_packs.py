@@ -9,8 +9,8 @@ from pathlib import Path
 
 import pytest
 
-from tests.cli.test_studies import files
 from tests.study.test_pack import logged
+from tests.support import files
 from workbench import pack, unpack
 from workbench.core.errors import InvalidInput, WorkbenchError
 

@@ -12,8 +12,6 @@ from pathlib import Path
 import pytest
 
 from tests.support import Deterministic, until
-from workbench.cluster.attempts import Attempts, Submit
-from workbench.cluster.slots import Slot
 from workbench.core.protocols import Job, Kind
 
 
@@ -53,18 +51,6 @@ def test_stopped_workers_are_replaced_though_a_person_has_stopped_what_ran_on_th
     events = until(executor, Kind.PHASE_ENDED, 2)
     assert {e.trial for e in events if e.kind is Kind.PHASE_ENDED} == {8, 9}
     assert sum(e.kind is Kind.SLOT_LOST for e in events) == 2
-
-
-def test_silence_while_the_driver_itself_was_away_does_not_count() -> None:
-    book = Attempts(max_retries=1, stall_s=8.0, cause_s=10.0)
-    book.slot_joined(Slot(0, ("a",), ("a",), ("tcp://a",)), 0.0)
-    (submit,) = book.start(Job(0, 0, {}, 0), 0.0)
-    assert isinstance(submit, Submit)
-    book.sign(submit.attempt, 1.0)
-    book.driver_was_away(25.0)
-    assert book.time_passed(28.0) == []
-    assert book.time_passed(34.5) != []  # what stays silent afterwards is found all the same
-    assert [e.data["why"] for e in book.take_events() if e.kind is Kind.PHASE_FAILED] == ["stall"]
 
 
 _DRIVER = """

@@ -18,11 +18,6 @@ from workbench.knowledge.lock import lock_path
 
 
 @pytest.fixture
-def db(tmp_path):
-    return tmp_path / "kb.db"
-
-
-@pytest.fixture
 def driver(db):
     log = StudyLog(db, "pong", {})
     yield log

@@ -16,11 +16,6 @@ from workbench.knowledge import KnowledgeBase, StudyLog, backup, check, repair, 
 from workbench.knowledge.check import out_of_order
 
 
-@pytest.fixture
-def db(tmp_path):
-    return tmp_path / "kb.db"
-
-
 def write(db, name, events) -> None:
     log = StudyLog(db, name, {})
     log.append(events)

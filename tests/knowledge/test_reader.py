@@ -13,11 +13,6 @@ from workbench.knowledge import KnowledgeBase, RecordedStudy, StudyLog, schema
 from workbench.knowledge.schema import VERSION
 
 
-@pytest.fixture
-def db(tmp_path):
-    return tmp_path / "kb.db"
-
-
 def test_an_unknown_study_is_named_with_its_neighbours(db) -> None:
     StudyLog(db, "first-pong", {}).close()
     with KnowledgeBase(db) as kb, pytest.raises(StudyError, match="did you mean 'first-pong'"):

@@ -12,11 +12,6 @@ from workbench.knowledge import KnowledgeBase, LogHeld, StudyLog, driver_of, sch
 from workbench.knowledge.writer import transaction
 
 
-@pytest.fixture
-def db(tmp_path):
-    return tmp_path / "kb.db"
-
-
 def test_what_is_appended_is_read_back_in_order_by_a_viewer_meanwhile(db) -> None:
     log = StudyLog(db, "one", {"seed": 0})
     with KnowledgeBase(db) as kb:

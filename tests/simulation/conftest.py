@@ -28,6 +28,6 @@ n_trials = 12
 """
 
 
-@pytest.fixture
+@pytest.fixture(scope="session")
 def small():
     return scenario_from(parsed(FILE.encode(), "small"))

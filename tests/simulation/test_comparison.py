@@ -5,14 +5,23 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from workbench.algos.search import HyperTrick
 from workbench.core.errors import InvalidInput
 from workbench.simulation import arrival_bias, compare, compare_held_out, regrets, scenario_from, wins_and_losses
 from workbench.simulation.comparison import MEASURES, Comparison
 
 
-def test_a_comparison_is_the_same_whatever_the_processes_and_pairs_its_numbers(small) -> None:
-    one, two = compare(small, 30), compare(small, 30, processes=2)
+@pytest.fixture(scope="module")
+def found(small) -> Comparison:
+    return compare(small, 20)
+
+
+@pytest.fixture(scope="module")
+def steady(small) -> Comparison:
+    return compare(small.with_curves(family="steady", n_phases=6), 20)
+
+
+def test_a_comparison_is_the_same_whatever_the_processes_and_pairs_its_numbers(small, found) -> None:
+    one, two = found, compare(small, 20, processes=2)
     for key, values in one.values.items():
         assert (values == two.values[key]).all()
     gap = one.difference("makespan", "hypertrick", "all")
@@ -30,8 +39,8 @@ def test_a_comparison_is_the_same_whatever_the_processes_and_pairs_its_numbers(s
         one.medians("asha")
 
 
-def test_schedulers_are_set_side_by_side(small) -> None:
-    comparisons = {name: compare(small.with_curves(family=name), 20) for name in ("steady", "crossing")}
+def test_schedulers_are_set_side_by_side(steady, found) -> None:
+    comparisons = {"steady": steady, "crossing": found}
     table = regrets(comparisons, 0.25)
     assert list(table.columns) == ["steady", "crossing"]
     assert list(table.index) == ["hypertrick", "all"]
@@ -52,9 +61,9 @@ def test_schedulers_are_set_side_by_side(small) -> None:
         (lambda found: found.difference("regret", "hypertrick", "all"), "unknown measure 'regret'"),
     ],
 )
-def test_what_was_not_compared_is_told_in_one_line(small, ask, said) -> None:
+def test_what_was_not_compared_is_told_in_one_line(found, ask, said) -> None:
     with pytest.raises(InvalidInput, match=said):
-        ask(compare(small, 1))
+        ask(found)
 
 
 @pytest.mark.parametrize("given", [{"repeats": 2.5}, {"repeats": "3"}, {"repeats": 1, "processes": 0.5}])
@@ -90,8 +99,8 @@ def test_repetitions_in_which_all_trials_failed_do_not_count_among_the_six() -> 
     assert set(found.standing("one")["verdict"]) == {"even"}
 
 
-def test_of_few_repetitions_nobody_is_told_better(small) -> None:
-    few, enough = (compare(small, repeats).standing("hypertrick") for repeats in (1, 6))
+def test_of_few_repetitions_nobody_is_told_better(small, found) -> None:
+    few, enough = (compared.standing("hypertrick") for compared in (compare(small, 1), found))
     assert few["difference"].abs().max() > 0
     assert set(few["verdict"]) == {"even"}
     assert enough.set_index("measure").loc["makespan", "verdict"] == "better"
@@ -108,12 +117,9 @@ def test_the_bias_towards_the_early_is_the_same_whatever_the_processes(small) ->
     assert whole.to_numpy().tolist() == [[group, 1, 1, 1] for group in (1, 2, 3)]
 
 
-def test_hypertrick_is_faster_than_running_everything_and_finds_less(small) -> None:
-    scenario = replace(small, curves={"kind": "synthetic", "family": "steady", "n_phases": 6})
-    found = compare(scenario, 40)
-    assert found.difference("makespan", "hypertrick", "all").high < 0
-    assert found.difference("best_score", "hypertrick", "all").high <= 0
-    assert isinstance(scenario.scheduler("hypertrick", 0), HyperTrick)
+def test_hypertrick_is_faster_than_running_everything_and_finds_less(steady) -> None:
+    assert steady.difference("makespan", "hypertrick", "all").high < 0
+    assert steady.difference("best_score", "hypertrick", "all").high <= 0
 
 
 def test_a_scheduler_all_of_whose_trials_fail_has_no_regret_and_ends_no_comparison() -> None:

@@ -4,6 +4,7 @@ import re
 
 import pytest
 
+from tests.events import begun, ended, judged, runs, write_log
 from tests.support import SPACE, Deterministic, score_of
 from workbench import (
     PBT,
@@ -105,17 +106,16 @@ def test_a_configuration_that_was_run_again_in_every_rung_is_confirmed_once(clie
 
 def ran(trial: int, candidate: int, *scores: float | None, confirms: bool = False) -> list[Event]:
     """Log a trial of a candidate, phase by phase; where its score is None it failed, short of two it was stopped."""
-    asked = {"config": {"lr": 1e-3, "gamma": 0.9}, "parent": None, "seed": trial, "candidate": candidate}
-    events = [Event(Kind.RUN, 0.0, trial, 0, data=asked | {"confirms": confirms})]
+    config = {"lr": 1e-3, "gamma": 0.9}
+    events = [runs(0.0, trial, config, seed=trial, candidate=candidate, confirms=confirms)]
     for phase, score in enumerate(scores):
-        events.append(Event(Kind.PHASE_STARTED, 0.0, trial, phase, 0))
+        events.append(begun(0.0, trial, phase))
         if score is None:
             events.append(Event(Kind.TRIAL_FAILED, 1.0, trial, phase, 0, {"error": "boom"}))
         else:
-            events.append(Event(Kind.PHASE_ENDED, 1.0, trial, phase, 0, {"score": score, "metrics": {"score": score}}))
+            events.append(ended(1.0, trial, phase, 0, score))
     why = "finished" if len(scores) == 2 else "stopped"
-    stop = Event(Kind.DECISION, 1.0, trial, len(scores) - 1, data={"verdict": "stop", "mode": why})
-    return events if None in scores else [*events, stop]
+    return events if None in scores else [*events, judged(1.0, trial, len(scores) - 1, "stop", why)]
 
 
 def test_the_best_are_those_of_the_study_s_own_aim_and_judge(tmp_path) -> None:
@@ -124,14 +124,12 @@ def test_the_best_are_those_of_the_study_s_own_aim_and_judge(tmp_path) -> None:
         "low", FullRuns(RandomSearcher(SPACE), 2, 2), Deterministic, tmp_path / "kb.db", seeds=3, judged_by="median",
         mode="min",
     )  # fmt: skip
-    log = StudyLog(study.db, study.name, study.spec)
-    log.append([Event(Kind.STUDY_STARTED, 0.0, data={"aim": study.aim.to_json()})])
+    events = [Event(Kind.STUDY_STARTED, 0.0, data={"aim": study.aim.to_json()})]
     last = [(1, 0), (90, 0), (2, 0), (5, 3), (6, 3), (7, 3)]
-    log.append([event for trial, (score, candidate) in enumerate(last) for event in ran(trial, candidate, 4.0, score)])
+    events += [event for trial, (score, candidate) in enumerate(last) for event in ran(trial, candidate, 4.0, score)]
     fresh = [(0, 4.0, 8.0), (0, 3.0, None), (0, 2.0), (3, 5.0, 4.0)]  # the third ends after one phase of two
-    log.append([event for trial, one in enumerate(fresh, 6) for event in ran(trial, *one, confirms=True)])
-    log.append([Event(Kind.STUDY_ENDED, 2.0)])
-    log.close()
+    events += [event for trial, one in enumerate(fresh, 6) for event in ran(trial, *one, confirms=True)]
+    write_log(study.db, study.name, [*events, Event(Kind.STUDY_ENDED, 2.0)], study.spec)
     results = Results.open(study.db, study.name)
     assert results.claims[["candidate", "claimed"]].to_numpy().tolist() == [[0, 2], [3, 6]]
     told = results.confirmed[["candidate", "claimed", "confirmed", "confirmed_on"]]
@@ -145,12 +143,9 @@ def test_the_best_are_those_of_the_study_s_own_aim_and_judge(tmp_path) -> None:
 def test_fresh_seeds_that_ran_less_than_is_claimed_by_now_are_made_up_for(tmp_path) -> None:
     """As where a study was confirmed while it was interrupted, and has gone on since: they confirm nothing any more."""
     study = Study("went on", FullRuns(RandomSearcher(SPACE), 1, 2), Deterministic, tmp_path / "kb.db")
-    log = StudyLog(study.db, study.name, study.spec)
-    extended = Event(Kind.DECISION, 1.0, 1, 0, data={"verdict": "stop", "mode": "extended"})
-    short = [*ran(1, 0, 2.0, confirms=True)[:-1], extended]
-    log.append([Event(Kind.STUDY_STARTED, 0.0), *ran(0, 0, 4.0, 5.0), *short, *ran(2, 0, 3.0, 4.0, confirms=True)])
-    log.append([Event(Kind.STUDY_ENDED, 2.0)])
-    log.close()
+    short = [*ran(1, 0, 2.0, confirms=True)[:-1], judged(1.0, 1, 0, "stop", "extended")]
+    events = [Event(Kind.STUDY_STARTED, 0.0), *ran(0, 0, 4.0, 5.0), *short, *ran(2, 0, 3.0, 4.0, confirms=True)]
+    write_log(study.db, study.name, [*events, Event(Kind.STUDY_ENDED, 2.0)], study.spec)
     assert Results.open(study.db, study.name).confirmed["confirmed_on"].tolist() == [1]
     ask_to_confirm(study, top=1, seeds=2)
     assert [one.data["phases"] for one in Inbox(study.db, study.name).waiting(["clone"])] == [2]
@@ -195,12 +190,12 @@ def test_a_search_that_was_cut_off_after_it_had_ended_once_is_not_said_to_have_e
     study = study_of(client, tmp_path, scheduler=FullRuns(RandomSearcher(SPACE), 2, 1))
     run = study.run()
     log = StudyLog(study.db, study.name, study.spec, resume=True)
-    began, *_, ended = log.events()
+    began, *_, last = log.events()
     extended = {"action": "extend", "accepted": True, "phases": 1}
     log.append(
-        [Event(Kind.STUDY_RESUMED, ended.at, data=began.data), Event(Kind.INTERVENTION, ended.at, 0, data=extended)]
+        [Event(Kind.STUDY_RESUMED, last.at, data=began.data), Event(Kind.INTERVENTION, last.at, 0, data=extended)]
     )
-    log.append([Event(Kind.PHASE_STARTED, ended.at, 0, 1, 0)])
+    log.append([begun(last.at, 0, 1)])
     log.close()
     assert run.frames().state == "abandoned"
     for seeds in (1, 2):

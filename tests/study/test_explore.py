@@ -5,26 +5,28 @@ import json
 import pandas as pd
 import pytest
 
+from tests.events import begun, ended, judged, runs, write_log
 from tests.viz.figures.conftest import EVENTS, POINTS
 from workbench import Explorer
 from workbench.core.errors import InvalidInput, StudyError
 from workbench.core.protocols import Event, Kind
-from workbench.knowledge import StudyLog, record
+from workbench.knowledge import record
 
 HOSTILE = "<script>alert(1)<script>"  # a study's name has no slash
 POPULATION = [
     Event(Kind.STUDY_STARTED, 0.0),
     Event(Kind.SLOT_JOINED, 0.0, slot=0, data={"node": "n"}),
-    Event(Kind.RUN, 0.0, 0, 0, data={"config": {"lr": 0.1}, "parent": None, "seed": 0}),
-    Event(Kind.PHASE_STARTED, 0.0, 0, 0, 0),
-    Event(Kind.PHASE_ENDED, 4.0, 0, 0, 0, {"score": 1.0, "metrics": {"score": 1.0}}),
-    Event(Kind.DECISION, 4.0, 0, 0, data={"verdict": "stop", "mode": "exploit"}),
-    Event(Kind.RUN, 4.0, 1, 0, data={"config": {"lr": 0.2}, "parent": 0, "seed": 0}),
-    Event(Kind.PHASE_STARTED, 4.0, 1, 0, 0),
-    Event(Kind.PHASE_ENDED, 9.0, 1, 0, 0, {"score": 2.0, "metrics": {"score": 2.0}}),
-    Event(Kind.DECISION, 9.0, 1, 0, data={"verdict": "stop", "mode": "finished"}),
+    runs(0.0, 0, {"lr": 0.1}),
+    begun(0.0, 0, 0),
+    ended(4.0, 0, 0, 0, 1.0),
+    judged(4.0, 0, 0, "stop", "exploit"),
+    runs(4.0, 1, {"lr": 0.2}, parent=0),
+    begun(4.0, 1, 0),
+    ended(9.0, 1, 0, 0, 2.0),
+    judged(9.0, 1, 0, "stop", "finished"),
     Event(Kind.STUDY_ENDED, 9.0),
 ]
+SPEC = {"scheduler": {"kind": "full", "n_trials": 4, "n_phases": 2}, "seed": 0}
 COMPARED = ["best so far", "time to best", "learning curves", "survival", "importance"]
 
 
@@ -32,11 +34,8 @@ COMPARED = ["best so far", "time to best", "learning curves", "survival", "impor
 def explorer(tmp_path) -> Explorer:
     points = [Event(Kind.PROGRESS, at, trial, phase, data={"metrics": {name: value}})
               for _, trial, phase, at, name, value in POINTS]  # fmt: skip
-    spec = {"scheduler": {"kind": "full", "n_trials": 4, "n_phases": 2}, "seed": 0}
     for name, events in ((HOSTILE, sorted([*EVENTS, *points], key=lambda e: e.at)), ("bred", POPULATION)):
-        log = StudyLog(tmp_path / "kb.db", name, spec)
-        log.append(events)
-        log.close()
+        write_log(tmp_path / "kb.db", name, events, SPEC)
     return Explorer(tmp_path / "kb.db")
 
 
@@ -50,10 +49,7 @@ def test_a_row_a_study(explorer) -> None:
 
 def test_a_simulated_study_is_marked_wherever_people_look(tmp_path) -> None:
     for name, more in (("bred", {}), ("played", {"simulated": True})):
-        spec = {"scheduler": {"kind": "full", "n_trials": 4, "n_phases": 2}, "seed": 0, **more}
-        log = StudyLog(tmp_path / "kb.db", name, spec)
-        log.append(POPULATION)
-        log.close()
+        write_log(tmp_path / "kb.db", name, POPULATION, {**SPEC, **more})
     explorer = Explorer(tmp_path / "kb.db")
     assert explorer.table["study"].tolist() == ["bred", "played"]  # what code looks for
     for shown in (repr(explorer), explorer._repr_html_()):
@@ -106,11 +102,7 @@ def test_kinds_that_cannot_be_written_are_refused_before_anything_is(explorer, t
 
 def test_studies_called_nearly_alike_keep_a_file_each(tmp_path, monkeypatch) -> None:
     for name in ("a b", "a-b", "A:b", "a-b-2"):
-        log = StudyLog(
-            tmp_path / "kb.db", name, {"scheduler": {"kind": "full", "n_trials": 4, "n_phases": 2}, "seed": 0}
-        )
-        log.append(EVENTS)
-        log.close()
+        write_log(tmp_path / "kb.db", name, EVENTS, SPEC)
     monkeypatch.setattr("workbench.viz.figures.write_figure", lambda figure, path: path)
     drawn = Explorer(tmp_path / "kb.db").write(tmp_path / "out")[1:]
     assert len({str(file).casefold() for file in drawn}) == len(drawn)

@@ -10,7 +10,7 @@ import pytest
 
 from tests.algos.search.test_informed import GOOD
 from tests.knowledge.studies import a_study
-from tests.study.test_more import keep
+from tests.simulated import keep
 from tests.support import SPACE, Deterministic
 from workbench import FullRuns, HyperTrick, InformedSearcher, KnowledgeBase, RandomSearcher, Study
 from workbench.algos.search.seeded import Seeded

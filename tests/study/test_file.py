@@ -15,9 +15,9 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from tests import own
-from tests.cli.test_main import QUICK as QUICK_STUDY
-from tests.cli.test_main import STUDY
-from tests.core.test_record import kept
+from tests.cli.conftest import QUICK as QUICK_STUDY
+from tests.cli.conftest import STUDY
+from tests.simulated import kept
 from workbench import HyperTrick, Study, Uniform
 from workbench.algos.quadratic import Quadratic
 from workbench.cli.main import main

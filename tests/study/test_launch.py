@@ -11,8 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.study.test_study import WaitsForFile
-from tests.support import SPACE, Deterministic
+from tests.support import SPACE, Deterministic, Waits
 from workbench import AttachedStudy, FullRuns, RandomSearcher, Study
 from workbench.core.errors import DatabaseError, InvalidInput, StudyError
 from workbench.core.protocols import Event, Kind
@@ -22,14 +21,13 @@ from workbench.knowledge.inbox import inbox_path
 ROOT = Path(__file__).parents[2]
 
 _CELL = """
-from tests.support import SPACE
-from tests.study.test_study import WaitsForFile
+from tests.support import SPACE, Waits
 from workbench import FullRuns, RandomSearcher, Study
 
-class Mine(WaitsForFile):  # lives in this notebook only
+class Mine(Waits):  # lives in this notebook only
     pass
 
-run = Study("outlives", FullRuns(RandomSearcher(SPACE), 3, 2), Mine({go!r}), {db!r}).launch()
+run = Study("outlives", FullRuns(RandomSearcher(SPACE), 3, 2), Mine({go!r}, 1), {db!r}).launch()
 run
 """
 
@@ -79,7 +77,7 @@ def test_a_launched_study_is_stopped_resumed_and_missed(client, tmp_path) -> Non
 
     go, db = tmp_path / "go", tmp_path / "kb.db"
     with Client(client.scheduler.address, security=client.security, set_as_default=False) as by_address:
-        study = Study("away", FullRuns(RandomSearcher(SPACE), 3, 2), WaitsForFile(str(go)), db, client=by_address)
+        study = Study("away", FullRuns(RandomSearcher(SPACE), 3, 2), Waits(str(go), 1), db, client=by_address)
         run = study.launch()
         with pytest.raises(StudyError, match="is being driven by process"):
             study.launch(resume=True)
@@ -109,7 +107,7 @@ def test_a_launched_study_is_stopped_resumed_and_missed(client, tmp_path) -> Non
 
 def test_a_study_in_a_thread_is_stopped_from_elsewhere_and_its_process_lives_on(client, tmp_path) -> None:
     study = Study(
-        "here", FullRuns(RandomSearcher(SPACE), 2, 2), WaitsForFile(str(go := tmp_path / "go")), tmp_path / "kb.db",
+        "here", FullRuns(RandomSearcher(SPACE), 2, 2), Waits(str(go := tmp_path / "go"), 1), tmp_path / "kb.db",
         client=client,
     )  # fmt: skip
     run = study.start()
@@ -179,9 +177,7 @@ def test_what_cannot_be_launched_is_refused_here(client, tmp_path) -> None:
 
 def test_a_study_in_a_thread_says_so(client, tmp_path) -> None:
     go = tmp_path / "go"
-    study = Study(
-        "here", FullRuns(RandomSearcher(SPACE), 2, 2), WaitsForFile(str(go)), tmp_path / "kb.db", client=client
-    )
+    study = Study("here", FullRuns(RandomSearcher(SPACE), 2, 2), Waits(str(go), 1), tmp_path / "kb.db", client=client)
     run = study.start()
     assert "driven by a thread of this process" in repr(run)
     assert "can be resumed" in run._repr_html_()

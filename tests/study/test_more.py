@@ -5,8 +5,9 @@ from itertools import count
 
 import pytest
 
-from tests.core.test_space import NETWORK
-from tests.support import SPACE, Deterministic, simulate
+from tests.events import begun, ended, runs, write_log
+from tests.simulated import keep
+from tests.support import NETWORK, SPACE, Deterministic, simulate
 from workbench import (
     Choice,
     EvolutionSearcher,
@@ -26,22 +27,7 @@ from workbench.core.describe import describe
 from workbench.core.errors import InvalidInput, SchedulerError, StudyError
 from workbench.core.protocols import Event, Kind
 from workbench.core.resume import take_up
-from workbench.knowledge import StudyLog
 from workbench.study.file import recorded_study, study_from
-
-
-def keep(db, name, scheduler, aim=None, seed=0) -> dict:
-    """Write a simulated study into a knowledge base; what trials of it scored best, by configuration."""
-    spec = {"scheduler": describe(scheduler), "trainable": {"kind": "quadratic"}, "seed": 0}
-    events = simulate(scheduler, seed=seed)
-    with_aim = Event(Kind.STUDY_STARTED, 0.0, data={"aim": aim or {}})
-    log = StudyLog(db, name, spec)
-    log.append([with_aim, *events])
-    log.close()
-    with KnowledgeBase(db) as kb:
-        trials = kb[name].frames().trials
-    best = trials.sort_values(["phases", "last_score"], ascending=[False, bool(aim)])
-    return best.to_dict("records")
 
 
 @pytest.mark.parametrize("aim", [None, {"mode": "min"}])
@@ -70,18 +56,15 @@ def keep_seeds(db, name, by_config, mode="max", judged_by="mean") -> None:
     for h0, seeds in by_config.items():
         candidate = trial
         for scores in seeds:
-            asked = {"config": {"h0": h0}, "parent": None, "seed": trial, "candidate": candidate}
-            events.append(Event(Kind.RUN, 1.0, trial=trial, phase=0, data=asked))
+            events.append(runs(1.0, trial, {"h0": h0}, seed=trial, candidate=candidate))
             for phase, score in enumerate(scores):
-                events.append(Event(Kind.PHASE_STARTED, 1.0, trial=trial, phase=phase, slot=0))
+                events.append(begun(1.0, trial, phase))
                 if score is None:
                     events.append(Event(Kind.TRIAL_FAILED, 2.0, trial=trial, phase=phase, data={"error": "fell"}))
                 else:
-                    events.append(Event(Kind.PHASE_ENDED, 2.0, trial=trial, phase=phase, data={"score": score}))
+                    events.append(ended(2.0, trial, phase, 0, score))
             trial += 1
-    log = StudyLog(db, name, {"scheduler": {"kind": "seeded", "judged_by": judged_by}, "seed": 0})
-    log.append(events)
-    log.close()
+    write_log(db, name, events, {"scheduler": {"kind": "seeded", "judged_by": judged_by}, "seed": 0})
 
 
 def first_of(db, *studies, best=9) -> list[float]:
@@ -118,13 +101,9 @@ def test_what_several_studies_claim_is_ranked_together(tmp_path) -> None:
 
 def test_of_trials_that_began_with_anothers_weights_a_searcher_is_not_told(tmp_path) -> None:
     keep_seeds(tmp_path / "kb.db", "one", {0.1: [(1, 5)]})
-    log = StudyLog(
-        tmp_path / "kb.db", "one", {"scheduler": {"kind": "seeded", "judged_by": "mean"}, "seed": 0}, resume=True
-    )
-    begun = Event(Kind.RUN, 3.0, trial=1, phase=1, data={"config": {"h0": 0.2}, "parent": 0, "seed": 1})
-    log.append([begun, Event(Kind.PHASE_STARTED, 3.0, trial=1, phase=1, slot=0)])
-    log.append([Event(Kind.PHASE_ENDED, 4.0, trial=1, phase=1, data={"score": 9.0})])
-    log.close()
+    spec = {"scheduler": {"kind": "seeded", "judged_by": "mean"}, "seed": 0}
+    copied = runs(3.0, 1, {"h0": 0.2}, phase=1, parent=0, seed=1)
+    write_log(tmp_path / "kb.db", "one", [copied, begun(3.0, 1, 1), ended(4.0, 1, 1, 0, 9.0)], spec, resume=True)
     searcher = warm_start(EvolutionSearcher(Space({"h0": Uniform(0, 1)})), tmp_path / "kb.db", "one")
     assert [told["config"] for told in searcher.past] == [{"h0": 0.1}]
 
@@ -227,7 +206,7 @@ def test_what_cannot_have_more_trials_says_so(tmp_path) -> None:
     resumed = Event(Kind.STUDY_RESUMED, 9.0, data={"n_trials": 6})
     scheduler, _, raised = taken_up(HyperTrick(RandomSearcher(SPACE), 6, 2), begun, [*past, resumed])
     assert (scheduler.n_trials, raised) == (6, None)  # the log has raised it
-    clone = Event(Kind.RUN, 9.0, 4, 0, data={"config": {}, "seed": 0, "parent": None, "by": "person"})
+    clone = runs(9.0, 4, {}, by="person")
     with pytest.raises(StudyError, match="has clones under the numbers from 4 on"):
         taken_up(HyperTrick(RandomSearcher(SPACE), 6, 2), begun, [*past, clone])
     from workbench import SuccessiveHalving
@@ -274,7 +253,7 @@ def test_a_study_over_a_space_with_conditions_is_shown_and_its_constraint_asks_f
     assert results.frames.trials["momentum"].isna().sum() == (results.frames.trials["optimizer"] != "sgd").sum()
     NETWORK.validate({**results.summary["best_config"], "width": int(results.summary["best_config"]["width"])})
     assert set(results.figures()) >= {"parallel coordinates", "importance", "search space", "score by hyperparameter"}
-    with pytest.raises(InvalidInput, match=r"runs tests.core.test_space:<lambda>, .* or from Python"):
+    with pytest.raises(InvalidInput, match=r"runs tests.support:<lambda>, .* or from Python"):
         recorded_study(tmp_path / "kb.db", "network")
     named = Study("network", scheduler, Deterministic, tmp_path / "kb.db").spec["scheduler"]["searcher"]["space"]
-    assert named["constraint"] == {"kind": "tests.core.test_space:<lambda>"}
+    assert named["constraint"] == {"kind": "tests.support:<lambda>"}

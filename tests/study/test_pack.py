@@ -11,8 +11,8 @@ from pathlib import Path
 
 import pytest
 
-from tests.cli.test_studies import files
-from tests.support import SPACE, Deterministic
+from tests.events import begun, ended, judged, runs, write_log
+from tests.support import SPACE, Deterministic, files
 from workbench import PBT, HyperTrick, RandomSearcher, Study, SuccessiveHalving, pack, unpack
 from workbench.cli.main import main
 from workbench.cluster.place import Place
@@ -115,43 +115,32 @@ def test_only_what_a_study_still_needs_is_packed(client, tmp_path) -> None:
 
 def logged(db, *more: Event, spec=None, place=None) -> None:
     """Write a study of two trials, one of them stopped, with the checkpoints it tells of."""
-    log = StudyLog(db, "one", spec or {"scheduler": {"kind": "full"}, "trainable": {"kind": "mine:train"}, "seed": 0})
     began = {"versions": {"torch": "0.4", "numpy": None}} | ({} if place is None else {"checkpoints": place})
-    log.append([Event(Kind.STUDY_STARTED, 0.0, data=began)])
+    events = [Event(Kind.STUDY_STARTED, 0.0, data=began)]
     for trial in (0, 1):
         name = checkpoint_store(db, "one", place).save(Deterministic({}, 0), trial, 0, float(trial))
-        run = {"config": {"lr": 0.1}, "seed": 1, "parent": None}
-        ended = {"score": float(trial), "metrics": {"score": float(trial), "loss": 0.5}, "checkpoint": name}
-        log.append(
-            [
-                Event(Kind.RUN, 1.0, trial, 0, data=run),
-                Event(Kind.PHASE_STARTED, 1.0, trial, 0, 0),
-                Event(Kind.PHASE_ENDED, 2.0, trial, 0, 0, ended),
-            ]
-        )
-    log.append([Event(Kind.DECISION, 2.0, 0, 0, data={"verdict": "stop", "mode": "selected"}), *more])
-    log.close()
+        events += [runs(1.0, trial, {"lr": 0.1}, seed=1), begun(1.0, trial, 0)]
+        events += [ended(2.0, trial, 0, 0, float(trial), name, loss=0.5)]
+    events += [judged(2.0, 0, 0, "stop", "selected"), *more]
+    spec = spec or {"scheduler": {"kind": "full"}, "trainable": {"kind": "mine:train"}, "seed": 0}
+    write_log(db, "one", events, spec)
 
 
 def test_of_weights_that_are_handed_on_every_trial_is_needed() -> None:
     def events(*more: Event) -> list[Event]:
-        run = {"config": {}, "seed": 1, "parent": None}
-        ended = [
-            Event(Kind.PHASE_ENDED, 2.0, t, 0, 0, {"score": float(t), "checkpoint": f"trial-{t:05d}/phase-000"})
-            for t in (0, 1)
-        ]
-        begun = [Event(Kind.RUN, 1.0, t, 0, data=run) for t in (0, 1)]
-        return [*begun, *ended, Event(Kind.DECISION, 2.0, 0, 0, data={"verdict": "stop", "mode": "copied"}), *more]
+        known = [runs(1.0, t, {}, seed=1) for t in (0, 1)]
+        known += [ended(2.0, t, 0, 0, float(t), f"trial-{t:05d}/phase-000") for t in (0, 1)]
+        return [*known, judged(2.0, 0, 0, "stop", "copied"), *more]
 
     both = ["trial-00000/phase-000", "trial-00001/phase-000"]
     assert needed({"scheduler": {"kind": "full"}}, events()) == (both[1:], [])
     assert needed({"scheduler": {"kind": "mine:Rule"}}, events()) == (both, [])
-    finished = Event(Kind.DECISION, 2.0, 1, 0, data={"verdict": "stop", "mode": "finished"})
+    finished = judged(2.0, 1, 0, "stop", "finished")
     minimised = Event(Kind.STUDY_STARTED, 0.0, data={"aim": {"mode": "min"}})
     assert needed({"scheduler": {"kind": "full"}}, [minimised, *events(finished)]) == (both[1:], both[:1])
     donor = Event(Kind.DECISION, 2.0, 1, 0, data={"verdict": "continue", "donor": 0})
     assert needed({"scheduler": {"kind": "pbt"}}, events(donor)) == (both, [])
-    heir = Event(Kind.RUN, 3.0, 2, 1, data={"config": {}, "seed": 1, "parent": 0})
+    heir = runs(3.0, 2, {}, phase=1, parent=0, seed=1)
     assert needed({"scheduler": {"kind": "pbt"}}, events(heir)) == (both, [])
 
 
@@ -295,8 +284,7 @@ def test_a_study_that_runs_is_carried_as_of_one_moment(tmp_path, monkeypatch) ->
     log = StudyLog(tmp_path / "kb.db", "one", {})
 
     def begins(trial: int) -> None:
-        run = Event(Kind.RUN, 1.0, trial, 0, data={"config": {}, "seed": 0, "parent": None})
-        log.append([run, Event(Kind.PROGRESS, 2.0, trial, 0, 0, {"metrics": {"score": 1.0}})])
+        log.append([runs(1.0, trial, {}), Event(Kind.PROGRESS, 2.0, trial, 0, 0, {"metrics": {"score": 1.0}})])
 
     def goes_on(statement: str) -> None:
         if "INTO metric_names" in statement:
@@ -422,16 +410,9 @@ def test_a_checkpoint_that_is_damaged_gives_way_to_the_one_before_and_that_is_sa
         pack(tmp_path / "kb.db", "one", tmp_path / "p")
     with KnowledgeBase(tmp_path / "kb.db") as kb:
         spec = kb["one"].spec
-    log = StudyLog(tmp_path / "kb.db", "one", spec, resume=True)
     name = store.save(Deterministic({}, 0), 1, 1, score)
-    log.append(
-        [
-            Event(Kind.DECISION, 2.0, 1, 0, data={"verdict": "continue"}),
-            Event(Kind.PHASE_STARTED, 2.0, 1, 1, 0),
-            Event(Kind.PHASE_ENDED, 3.0, 1, 1, 0, {"score": score, "checkpoint": name}),
-        ]
-    )
-    log.close()
+    went_on = [judged(2.0, 1, 0, "continue", "kept"), begun(2.0, 1, 1), ended(3.0, 1, 1, 0, score, name)]
+    write_log(tmp_path / "kb.db", "one", went_on, spec, resume=True)
     file.write_text("0")
     (tmp_path / "kb.checkpoints" / "one" / name / "phase.txt").write_text("9")
     said = pack(tmp_path / "kb.db", "one", tmp_path / "p")

@@ -6,6 +6,7 @@ from contextlib import nullcontext
 
 import pytest
 
+from tests.events import begun, ended, judged, runs, write_log
 from tests.support import SPACE, Deterministic
 from workbench import AttachedStudy, HyperTrick, KnowledgeBase, RandomSearcher, Study
 from workbench.cli.main import main
@@ -20,8 +21,8 @@ FAILED = {"why": "crash", "error": "boom", "place": "", "traceback": "", "attemp
 EVENTS = [
     Event(Kind.STUDY_STARTED, 0.0, data={"size": size_of(SCHEDULER).to_json()}),
     Event(Kind.SLOT_JOINED, 0.0, slot=0, data={"node": "n"}),
-    Event(Kind.RUN, 0.0, 0, 0, data={"config": {"learning_rate": 1e-3}, "parent": None, "seed": 0}),
-    Event(Kind.PHASE_STARTED, 0.0, 0, 0, 0),
+    runs(0.0, 0, {"learning_rate": 1e-3}),
+    begun(0.0, 0, 0),
     Event(Kind.TRIAL_FAILED, 0.0, 0, 0, 0, FAILED),
     Event(Kind.STUDY_ENDED, 0.0),
 ]
@@ -30,9 +31,7 @@ EVENTS = [
 @pytest.mark.parametrize("n", [1, 4, len(EVENTS)])
 def test_what_nobody_knows_yet_is_never_told_as_a_number(tmp_path, n) -> None:
     """After each of its first events, all at second 0: no phase, no score, no slot time, no rate."""
-    log = StudyLog(tmp_path / "kb.db", "one", Study("one", SCHEDULER, Deterministic, tmp_path / "kb.db").spec)
-    log.append(EVENTS[:n])
-    log.close()
+    write_log(tmp_path / "kb.db", "one", EVENTS[:n], Study("one", SCHEDULER, Deterministic, tmp_path / "kb.db").spec)
     results = Results.open(tmp_path / "kb.db", "one")
     progress = AttachedStudy(tmp_path / "kb.db", "one").progress
     drawn = [f"{figure.layout.title.text} {figure.layout.annotations}" for figure in results.figures().values()]
@@ -44,9 +43,7 @@ def test_what_nobody_knows_yet_is_never_told_as_a_number(tmp_path, n) -> None:
 
 
 def test_a_trial_none_of_whose_phases_has_ended_has_no_schedule(tmp_path, capsys) -> None:
-    log = StudyLog(tmp_path / "kb.db", "one", Study("one", SCHEDULER, Deterministic, tmp_path / "kb.db").spec)
-    log.append(EVENTS)
-    log.close()
+    write_log(tmp_path / "kb.db", "one", EVENTS, Study("one", SCHEDULER, Deterministic, tmp_path / "kb.db").spec)
     written = ["--out", str(tmp_path / "best.json"), "--db", str(tmp_path / "kb.db")]
     assert main(["schedule", "one", "--trial", "0", *written]) == 2
     assert "trial 0 of study 'one' has no schedule: no phase of its weights has ended" in capsys.readouterr().err
@@ -82,19 +79,11 @@ def test_configurations_are_given_as_they_ran(tmp_path) -> None:
     """A whole number stays one, though another trial does not have it."""
     configs = [{"layers": 3, "net": "deep"}, {"net": "flat"}]
     spec = Study("one", SCHEDULER, Deterministic, tmp_path / "kb.db", seed=7).spec
-    log = StudyLog(tmp_path / "kb.db", "one", spec)
-    log.append(EVENTS[:2])
+    events = EVENTS[:2]
     for trial, config in enumerate(configs):
-        ended = {"score": 5 - trial, "metrics": {"score": 5 - trial}}
-        log.append(
-            [
-                Event(Kind.RUN, 0.0, trial, 0, data={"config": config, "parent": None, "seed": 0}),
-                Event(Kind.PHASE_STARTED, 0.0, trial, 0, 0),
-                Event(Kind.PHASE_ENDED, 1.0, trial, 0, 0, ended),
-                Event(Kind.DECISION, 1.0, trial, 0, data={"verdict": "stop", "mode": "finished"}),
-            ]
-        )
-    log.close()
+        events += [runs(0.0, trial, config), begun(0.0, trial, 0), ended(1.0, trial, 0, 0, 5 - trial)]
+        events += [judged(1.0, trial, 0, "stop", "finished")]
+    write_log(tmp_path / "kb.db", "one", events, spec)
     results = Results.open(tmp_path / "kb.db", "one")
     written = json.loads(results.write_schedule(tmp_path / "s.json").read_text())
     assert (written["study"], written["seed"], written["trainable"]) == ("one", 7, spec["trainable"])
@@ -120,7 +109,7 @@ def test_a_second_objective_that_no_phase_returns_is_told(tmp_path) -> None:
     log = StudyLog(tmp_path / "kb.db", "one", Study("one", SCHEDULER, Deterministic, tmp_path / "kb.db").spec)
     log.append([Event(Kind.STUDY_STARTED, 0.0, data=aim), *EVENTS[1:4]])
     assert Results.open(tmp_path / "kb.db", "one").front.empty  # not yet
-    log.append([Event(Kind.PHASE_ENDED, 1.0, 0, 0, 0, {"score": 1.0, "metrics": {"score": 1.0, "loss": 2.0}})])
+    log.append([ended(1.0, 0, 0, 0, 1.0, loss=2.0)])
     log.close()
     with pytest.warns(UserWarning, match="no phase has returned the metric 'flops', but loss: no front"):
         assert Results.open(tmp_path / "kb.db", "one").front.empty
@@ -129,12 +118,10 @@ def test_a_second_objective_that_no_phase_returns_is_told(tmp_path) -> None:
 def test_the_front_is_of_both_aims(tmp_path) -> None:
     """Both are minimised: the first trial, with 1 and 5, leaves nothing to the second, with 2 and 9."""
     aim = {"aim": {"mode": "min", "second": "flops", "second_mode": "min"}}
-    log = StudyLog(tmp_path / "kb.db", "one", Study("one", SCHEDULER, Deterministic, tmp_path / "kb.db").spec)
-    log.append([Event(Kind.STUDY_STARTED, 0.0, data=aim), EVENTS[1]])
+    events = [Event(Kind.STUDY_STARTED, 0.0, data=aim), EVENTS[1]]
     for trial, (score, flops) in enumerate([(1.0, 5.0), (2.0, 9.0)]):
-        run = Event(Kind.RUN, 0.0, trial, 0, data={"config": {"learning_rate": 1e-3}, "parent": None, "seed": 0})
-        ended = {"score": score, "metrics": {"score": score, "flops": flops}}
-        log.append([run, Event(Kind.PHASE_STARTED, 0.0, trial, 0, 0), Event(Kind.PHASE_ENDED, 1.0, trial, 0, 0, ended)])
-    log.close()
+        events += [runs(0.0, trial, {"learning_rate": 1e-3}), begun(0.0, trial, 0)]
+        events += [ended(1.0, trial, 0, 0, score, flops=flops)]
+    write_log(tmp_path / "kb.db", "one", events, Study("one", SCHEDULER, Deterministic, tmp_path / "kb.db").spec)
     front = Results.open(tmp_path / "kb.db", "one").front
     assert front.loc[front["on_front"], "trial"].tolist() == [0]

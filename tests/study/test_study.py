@@ -8,15 +8,15 @@ import sqlite3
 import subprocess
 import sys
 import threading
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
 import pytest
 from distributed import Client
 
-from tests.core.test_interventions import Clocked
-from tests.support import SPACE, Deterministic, RandomTimes, small_disk
+from tests.simulated import Clocked
+from tests.support import SPACE, Deterministic, RandomTimes, Waits, small_disk
 from workbench import (
     EvolutionSearcher,
     FullRuns,
@@ -111,7 +111,7 @@ def interrupted(*_, **__):
 
 
 def test_ctrl_c_ends_a_study_cleanly_however_it_is_waited_for_and_says_so(study_of, tmp_path, capsys) -> None:
-    study = study_of(scheduler=FullRuns(RandomSearcher(SPACE), 4, 3), trainable=WaitsForFile(str(tmp_path / "never")))
+    study = study_of(scheduler=FullRuns(RandomSearcher(SPACE), 4, 3), trainable=Waits(str(tmp_path / "never"), 1))
     run = study.start()
     assert see_through(run, interrupted)
     assert run.frames().state == "interrupted"
@@ -121,7 +121,7 @@ def test_ctrl_c_ends_a_study_cleanly_however_it_is_waited_for_and_says_so(study_
 
 
 def test_a_second_ctrl_c_leaves_a_study_at_once(study_of, tmp_path, monkeypatch) -> None:
-    study = study_of(scheduler=FullRuns(RandomSearcher(SPACE), 4, 3), trainable=WaitsForFile(str(tmp_path / "never")))
+    study = study_of(scheduler=FullRuns(RandomSearcher(SPACE), 4, 3), trainable=Waits(str(tmp_path / "never"), 1))
     run = study.start()
     with monkeypatch.context() as patch:
         patch.setattr(run, "wait", interrupted)
@@ -138,28 +138,8 @@ def test_a_run_can_be_awaited(study_of) -> None:
     assert asyncio.run(main()).progress.state == "ended"
 
 
-@dataclass(frozen=True)
-class WaitsForFile:
-    """In one phase, makes progress until a file appears."""
-
-    path: str
-    phase: int = 1
-
-    def __call__(self, config, seed):
-        trial = Deterministic(config, seed)
-        train = trial.train_phase
-
-        def train_phase(progress):
-            while trial.phase == self.phase and not Path(self.path).exists():
-                progress({"waiting": 1.0})
-            return train(progress)
-
-        trial.train_phase = train_phase  # type: ignore[method-assign]
-        return trial
-
-
 def test_a_stopped_study_is_resumed_where_it_was(study_of, tmp_path) -> None:
-    study = study_of(scheduler=FullRuns(RandomSearcher(SPACE), 4, 3), trainable=WaitsForFile(str(tmp_path / "go")))
+    study = study_of(scheduler=FullRuns(RandomSearcher(SPACE), 4, 3), trainable=Waits(str(tmp_path / "go"), 1))
     run = study.start()
     while run.progress.phases_ended < 2:
         assert not run.wait(0.05)
@@ -193,7 +173,7 @@ def test_a_full_disk_holds_the_study_up_and_loses_nothing(study_of, tmp_path, st
     with small_disk(tmp_path / "small", "16m") as disk:  # a log of 20 seconds fills 2 MB by itself
         study = study_of(
             scheduler=FullRuns(RandomSearcher(SPACE), 4, 3),
-            trainable=WaitsForFile(str(tmp_path / "go")),
+            trainable=Waits(str(tmp_path / "go"), 1),
             db=disk / "kb.db",
             checkpoints=str(tmp_path / "checkpoints"),
         )
@@ -378,9 +358,7 @@ def test_a_place_of_checkpoints_belongs_to_one_study(study_of, tmp_path) -> None
 
 def test_of_two_studies_begun_at_one_place_before_either_has_saved_the_second_is_refused(study_of, tmp_path) -> None:
     place, go = str(tmp_path / "weights"), tmp_path / "go"
-    first = study_of(
-        checkpoints=place, scheduler=FullRuns(RandomSearcher(SPACE), 1, 2), trainable=WaitsForFile(str(go), 0)
-    )
+    first = study_of(checkpoints=place, scheduler=FullRuns(RandomSearcher(SPACE), 1, 2), trainable=Waits(str(go), 0))
     run = first.start()
     other = study_of(name="another", checkpoints=place)
     with pytest.raises(StudyError, match=r"is another study's place of checkpoints.*: give study 'another' a place of"):
@@ -461,12 +439,11 @@ def test_a_database_that_is_none_is_refused(study_of, tmp_path) -> None:
 _DRIVER = """
 import sys
 import threading
-from tests.support import SPACE
-from tests.study.test_study import WaitsForFile
+from tests.support import SPACE, Waits
 from workbench import FullRuns, RandomSearcher, Study
 if __name__ == "__main__":
     folder = sys.argv[1]
-    study = Study("killed", FullRuns(RandomSearcher(SPACE), 3, 3), WaitsForFile(folder + "/go"), folder + "/kb.db")
+    study = Study("killed", FullRuns(RandomSearcher(SPACE), 3, 3), Waits(folder + "/go", 1), folder + "/kb.db")
     run = study.start()
     while run.progress.phases_ended < 2:
         run.wait(0.05)
@@ -564,7 +541,7 @@ def test_a_driver_that_died_is_followed_by_another(study_of, tmp_path, how) -> N
 
     (tmp_path / "go").touch()
     study = study_of(
-        name="killed", scheduler=FullRuns(RandomSearcher(SPACE), 3, 3), trainable=WaitsForFile(str(tmp_path / "go"))
+        name="killed", scheduler=FullRuns(RandomSearcher(SPACE), 3, 3), trainable=Waits(str(tmp_path / "go"), 1)
     )
     run = study.run(resume=True)
     frames = run.frames()
@@ -578,7 +555,7 @@ def test_a_driver_that_died_is_followed_by_another(study_of, tmp_path, how) -> N
 
 
 def test_controls_reach_a_running_study_and_the_answers_stand_in_its_log(study_of, tmp_path) -> None:
-    study = study_of(scheduler=FullRuns(RandomSearcher(SPACE), 3, 2), trainable=WaitsForFile(str(tmp_path / "go")))
+    study = study_of(scheduler=FullRuns(RandomSearcher(SPACE), 3, 2), trainable=Waits(str(tmp_path / "go"), 1))
     run = study.start()
     while run.progress.phases_ended < 2:
         assert not run.wait(0.05)
@@ -606,7 +583,7 @@ def test_controls_reach_a_running_study_and_the_answers_stand_in_its_log(study_o
 @pytest.mark.slow
 def test_a_local_cluster_is_scaled_by_a_request(tmp_path) -> None:
     study = Study(
-        "grows", FullRuns(RandomSearcher(SPACE), 4, 2), WaitsForFile(str(tmp_path / "go")), tmp_path / "kb.db", nodes=1
+        "grows", FullRuns(RandomSearcher(SPACE), 4, 2), Waits(str(tmp_path / "go"), 1), tmp_path / "kb.db", nodes=1
     )
     run = study.start()
     while run.progress.phases_ended < 1:

@@ -137,6 +137,8 @@ def test_any_order_of_reports_and_failures_comes_to_an_end(slots, seed, fail, na
     scheduler = SCHEDULERS[name]()
     world = play(scheduler, slots, seed, fail=fail, speeds=[1.0 + s % 4 for s in range(slots)] if timed else None)
     assert len({run.trial for run in world.runs}) <= scheduler.n_trials
+    for run in world.runs:
+        SPACE.validate(run.config)
 
 
 def test_no_phase_runs_twice_or_out_of_order(scheduler) -> None:

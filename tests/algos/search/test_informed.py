@@ -4,8 +4,7 @@ import json
 
 import pytest
 
-from tests.core.test_space import NETWORK, names_what_applies
-from tests.support import SPACE, simulate
+from tests.support import NETWORK, SPACE, names_what_applies, simulate
 from workbench import (
     PBT,
     EvolutionSearcher,

@@ -190,7 +190,7 @@ def test_a_failed_member_copies_from_the_top_share_alone(seed) -> None:
     assert scheduler.ask().parent == 8
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=20, deadline=None)
 @given(
     n_slots=st.integers(1, 12),
     seed=st.integers(0, 1000),

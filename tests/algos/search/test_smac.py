@@ -9,8 +9,8 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from tests.algos.search.test_informed import NETWORK, names_what_applies
 from tests.algos.search.test_searchers import SPACE, best_of_last, goodness
+from tests.support import NETWORK, names_what_applies
 from workbench.algos.search import InformedSearcher, RandomSearcher, SMACSearcher
 from workbench.algos.search.smac import _exact
 from workbench.core.domains import Choice, LogUniform, Uniform

@@ -2,7 +2,6 @@ import json
 import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
-from pathlib import Path
 
 import pytest
 
@@ -57,11 +56,6 @@ class Telling:
         with self.heard:
             assert self.heard.wait_for(found, timeout=120)
             return found()[-1]
-
-
-@pytest.fixture
-def db(tmp_path) -> Path:
-    return tmp_path / "kb.db"
 
 
 @pytest.fixture

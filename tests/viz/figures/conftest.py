@@ -7,27 +7,15 @@ stopped, trial 2 is held on slot 2, trial 3 runs on slot 1 to no end; the clock 
 import pandas as pd
 import pytest
 
+from tests.events import begun, ended, judged, runs
 from workbench.core.protocols import Event, Kind
 from workbench.knowledge import Frames, frames_of
 
 HOSTILE = "<script>alert(1)</script>"
 
 
-def _run(at: float, trial: int, lr: float, net: str) -> Event:
-    config = {"lr": lr, "net": net, HOSTILE: 1}
-    return Event(Kind.RUN, at, trial, 0, None, {"config": config, "parent": None, "seed": trial})
-
-
-def _begun(at: float, trial: int, phase: int, slot: int) -> Event:
-    return Event(Kind.PHASE_STARTED, at, trial, phase, slot)
-
-
-def _ended(at: float, trial: int, phase: int, slot: int, score: float) -> Event:
-    return Event(Kind.PHASE_ENDED, at, trial, phase, slot, {"score": score, "metrics": {"score": score, "frames": 100}})
-
-
-def _judged(at: float, trial: int, phase: int, verdict: str, mode: str) -> Event:
-    return Event(Kind.DECISION, at, trial, phase, None, {"verdict": verdict, "mode": mode, "rank": 0.25})
+def _runs(at: float, trial: int, lr: float, net: str) -> Event:
+    return runs(at, trial, {"lr": lr, "net": net, HOSTILE: 1}, seed=trial)
 
 
 EVENTS = [
@@ -35,25 +23,25 @@ EVENTS = [
     Event(Kind.SLOT_JOINED, 0.0, slot=0, data={"node": "<b>n</b>"}),
     Event(Kind.SLOT_JOINED, 0.0, slot=1, data={"node": "<b>n</b>"}),
     Event(Kind.SLOT_JOINED, 2.0, slot=2, data={"node": "m"}),
-    _run(0.0, 0, 1e-4, "small"),
-    _run(0.0, 1, 1e-3, HOSTILE),
-    _run(2.0, 2, 1e-2, "small"),
-    _begun(0.0, 0, 0, 0),
-    _begun(0.0, 1, 0, 1),
-    _begun(2.0, 2, 0, 2),
+    _runs(0.0, 0, 1e-4, "small"),
+    _runs(0.0, 1, 1e-3, HOSTILE),
+    _runs(2.0, 2, 1e-2, "small"),
+    begun(0.0, 0, 0, 0),
+    begun(0.0, 1, 0, 1),
+    begun(2.0, 2, 0, 2),
     Event(Kind.PHASE_FAILED, 4.0, 1, 0, 1, {"error": HOSTILE}),
-    _begun(5.0, 1, 0, 1),
-    _ended(8.0, 2, 0, 2, 3.0),
-    _judged(8.0, 2, 0, "hold", "rung"),
-    _ended(10.0, 0, 0, 0, 1.0),
-    _judged(10.0, 0, 0, "continue", "collecting"),
-    _begun(10.0, 0, 1, 0),
-    _ended(11.0, 1, 0, 1, 0.5),
-    _judged(11.0, 1, 0, "stop", "selecting"),
-    _run(12.0, 3, 1e-5, "large"),
-    _begun(12.0, 3, 0, 1),
-    _ended(20.0, 0, 1, 0, 5.0),
-    _judged(20.0, 0, 1, "stop", "finished"),
+    begun(5.0, 1, 0, 1),
+    ended(8.0, 2, 0, 2, 3.0, frames=100),
+    judged(8.0, 2, 0, "hold", "rung", rank=0.25),
+    ended(10.0, 0, 0, 0, 1.0, frames=100),
+    judged(10.0, 0, 0, "continue", "collecting", rank=0.25),
+    begun(10.0, 0, 1, 0),
+    ended(11.0, 1, 0, 1, 0.5, frames=100),
+    judged(11.0, 1, 0, "stop", "selecting", rank=0.25),
+    _runs(12.0, 3, 1e-5, "large"),
+    begun(12.0, 3, 0, 1),
+    ended(20.0, 0, 1, 0, 5.0, frames=100),
+    judged(20.0, 0, 1, "stop", "finished", rank=0.25),
 ]
 
 POINTS = [(1, 0, 0, 5.0, "score", 0.5), (2, 3, 0, 14.0, "score", 0.2), (3, 3, 0, 16.0, "score", 0.4)]

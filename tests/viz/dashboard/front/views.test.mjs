@@ -155,6 +155,13 @@ test("HyperTrick's modes have the paper's names", () => {
   assert.deepEqual([front.modeOf(phase, true), front.modeOf(phase, false)], ["DCM 3/7.5", "DCM"]);
   assert.deepEqual(["selecting", "finished", "barrier"].map((mode) => front.modeOf({ ...phase, mode }, true)), ["WSM", "last", "barrier"]);
   assert.equal(front.modeOf({ mode: "selecting" }, true), "selecting"); // another scheduler's word
+  const next = (more) => front.nextIn({ ...phase, ...more });
+  assert.deepEqual(next({}), ["collecting (DCM): 3 of 7.5 reports"]);
+  assert.deepEqual(next({ mode: "selecting" }), ["selecting (WSM): the next report is ranked among 3"]);
+  assert.deepEqual(next({ mode: "finished" }), []);
+  const median = { mode: "collecting", collecting_reports: null }; // as Python's None comes
+  assert.equal(front.modeOf({ ...phase, ...median }, true), "collecting");
+  for (const mode of ["collecting", "selecting", "promoted"]) assert.deepEqual(next({ ...median, mode }), []);
 });
 
 test("survival tells fates, what was expected and the selected trial", () => {
