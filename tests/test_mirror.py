@@ -7,7 +7,6 @@ ROOT = Path(__file__).parents[1]
 ELSEWHERE = {  # what is no more than a part of something, and is tested as that: the tests that would fail
     "algos/function/factory.py": "algos/function/test_trial.py",
     "algos/function/state.py": "algos/function/test_trial.py",
-    "algos/rl/a3c/settings.py": "algos/rl/a3c/test_trial.py",
     "algos/rl/ba3c/evaluations.py": "algos/rl/ba3c/test_local_gang.py",
     "algos/rl/ba3c/exchange.py": "algos/rl/ba3c/test_rank.py",
     "algos/rl/ba3c/handshake.py": "algos/rl/ba3c/test_connection.py",
@@ -15,9 +14,7 @@ ELSEWHERE = {  # what is no more than a part of something, and is tested as that
     "algos/rl/ba3c/player.py": "algos/rl/ba3c/test_rank.py",
     "algos/rl/ba3c/settings.py": "algos/rl/ba3c/test_trial.py",
     "algos/rl/checkpoint.py": "algos/rl/test_evaluate.py",
-    "algos/rl/ga3c/settings.py": "algos/rl/ga3c/test_trial.py",
     "algos/rl/hts/executor.py": "algos/rl/hts/test_trial.py",
-    "algos/rl/hts/settings.py": "algos/rl/hts/test_trial.py",
     "algos/rl/predictions.py": "algos/rl/test_trial.py",
     "algos/rl/rollout.py": "algos/rl/test_agents.py",
     "algos/rl/sb3/checkpoint.py": "algos/rl/sb3/test_sb3.py",

@@ -13,8 +13,7 @@ import torch
 from tests.support import silent
 from workbench.algos.rl.checkpoint import load_agent
 from workbench.algos.rl.evaluate import evaluate
-from workbench.algos.rl.ga3c.settings import AUTHORS
-from workbench.algos.rl.ga3c.trial import GA3C
+from workbench.algos.rl.ga3c.trial import AUTHORS, GA3C
 from workbench.algos.rl.games import Rules
 from workbench.algos.rl.learner import DivergenceError
 from workbench.core.budget import Budget
