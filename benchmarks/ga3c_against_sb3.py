@@ -22,6 +22,7 @@ import json
 import statistics
 from collections import deque
 from contextlib import suppress
+from dataclasses import replace
 from multiprocessing import get_context
 from typing import Any
 
@@ -31,7 +32,10 @@ import torch
 from workbench.algos.rl.ga3c.trial import GA3C
 from workbench.algos.rl.games import find_game
 from workbench.analysis import bootstrap_difference
+from workbench.core.budget import Budget
+from workbench.core.describe import build
 from workbench.core.errors import DatabaseError
+from workbench.core.registry import TRAINABLES
 from workbench.paper.experiment import RecordedTable
 
 WINDOW = 100  # games
@@ -45,12 +49,13 @@ def settings_of(system: str, game: str, changed: dict[str, Any]) -> GA3C:
     """Return a system's settings; A2C reads the default's."""
     before = BEFORE | ({} if find_game(game).atari else {"network": "mlp"}) if system == "before" else {}
     base = {"game": game, "device": "cpu", "learning_rate": 7e-4, "t_max": 5, "score_window": WINDOW}
-    return GA3C.from_json(base | before | changed)
+    settings: GA3C = build("trainable", {"kind": "ga3c"} | base | before | changed, TRAINABLES)
+    return settings
 
 
 def ga3c_curve(settings: GA3C, seed: int, frames: int, points: int) -> Curve:
     """Train GA3C once."""
-    trial = GA3C.from_json(settings.to_json() | {"phase": {"frames": frames // points}})({}, seed)
+    trial = replace(settings, phase=Budget(frames=frames // points))({}, seed)
     curve: Curve = []
     for _ in range(points):
         trial.train_phase(lambda metrics: None)

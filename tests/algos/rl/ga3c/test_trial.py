@@ -17,7 +17,9 @@ from workbench.algos.rl.ga3c.trial import AUTHORS, GA3C
 from workbench.algos.rl.games import Rules
 from workbench.algos.rl.learner import DivergenceError
 from workbench.core.budget import Budget
+from workbench.core.describe import build, describe
 from workbench.core.errors import InvalidInput
+from workbench.core.registry import TRAINABLES
 
 TINY = GA3C(game="CartPole-v1", phase=Budget(updates=20), n_agents=8, emulator_threads=1)
 
@@ -85,7 +87,7 @@ def test_progress_is_called_and_may_end_the_phase():
             trial.train_phase(progress)
         assert {"score", "frames", "pps", "tps", "policy_lag_mean"} <= set(seen[-1])
         assert seen[1]["frames"] > seen[0]["frames"]
-        trial.settings = GA3C.from_json(trial.settings.to_json() | {"phase": {"updates": 5}})
+        trial.settings = replace(trial.settings, phase=Budget(updates=5))
         assert trial.train_phase(silent)["updates"] > 5  # the trial itself is unharmed
         trial.close()
 
@@ -183,7 +185,7 @@ def test_starved_settings_do_not_deadlock():
         min_training_batch=100,
     )
     for lockstep in (False, True):
-        trial = GA3C.from_json(settings.to_json() | {"lockstep": lockstep})({"t_max": 2}, 0)
+        trial = replace(settings, lockstep=lockstep)({"t_max": 2}, 0)
         metrics = trial.train_phase(silent)
         assert metrics["updates"] >= 10
         assert metrics["train_batch_mean"] >= 100
@@ -212,9 +214,10 @@ def test_no_batch_is_smaller_than_the_minimum_and_nothing_is_lost(t_max, least, 
 
 def test_it_is_pickled_and_described_in_json():
     assert pickle.loads(pickle.dumps(TINY)) == TINY
-    assert GA3C.from_json(json.loads(json.dumps(TINY.to_json()))) == TINY
-    with pytest.raises(InvalidInput, match="unknown GA3C setting 'n_agent': did you mean 'n_agents'"):
-        GA3C.from_json({"n_agent": 3})
+    described = json.loads(json.dumps(describe(TINY, TRAINABLES)))
+    assert build("trainable", described, TRAINABLES) == TINY
+    with pytest.raises(InvalidInput, match="unknown setting of trainable 'ga3c' 'n_agent': did you mean 'n_agents'"):
+        build("trainable", {"kind": "ga3c", "n_agent": 3}, TRAINABLES)
 
 
 def test_configs_are_checked_before_anything_starts():
