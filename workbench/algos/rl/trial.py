@@ -206,11 +206,11 @@ class Trial(ABC):
         load_weights(self.model, state, f"{network_name(self.game, self.settings.network)} for {self.game.name}", path)
         self.learner.optimizer.load_state_dict(state["optimizer"])
         counters = state["counters"]
-        self._steps_before, self._began_at = counters["steps"], counters.get("began_at", 0)
+        self._steps_before, self._began_at = counters["steps"], counters["began_at"]
         self.learner.updates = counters["updates"]
         self.episodes.load_state_dict(counters["episodes"])
         self._within, self._loaded_within = False, counters.get("within")
-        self.kept = counters.get("kept", {})
+        self.kept = counters["kept"]
         if counters["seed"] == self.seed:
             for generator, saved in zip(self._generators, counters["generators"], strict=False):
                 generator.bit_generator.state = saved

@@ -107,7 +107,7 @@ def watch(
     path : str or Path
         The file to write: ``.gif`` or ``.webp``; ``.mp4``, smaller, needs the package imageio-ffmpeg.
     game : str or Game, optional
-        The game, if the checkpoint does not say; see `load_agent`.
+        Another game than the checkpoint's; see `load_agent`.
     seed : int
         Of the game's start and the actions.
     greedy : bool
