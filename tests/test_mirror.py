@@ -7,7 +7,6 @@ ROOT = Path(__file__).parents[1]
 ELSEWHERE = {  # what is no more than a part of something, and is tested as that: the tests that would fail
     "algos/function/factory.py": "algos/function/test_trial.py",
     "algos/function/state.py": "algos/function/test_trial.py",
-    "algos/rl/ba3c/evaluations.py": "algos/rl/ba3c/test_local_gang.py",
     "algos/rl/ba3c/exchange.py": "algos/rl/ba3c/test_rank.py",
     "algos/rl/ba3c/handshake.py": "algos/rl/ba3c/test_connection.py",
     "algos/rl/ba3c/peers.py": "algos/rl/ba3c/test_local_gang.py",
