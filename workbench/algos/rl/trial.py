@@ -68,6 +68,7 @@ class Trial(ABC):
         self.learner = _learner(settings, self.game, seed)
         most = most_agents or settings.n_agents
         self.episodes = Episodes(most, settings.score_window)
+        self._own_episodes = self.episodes  # what this process's agents play; a rank's are not all of its trial's
         self._end = PhaseEnd(
             settings.phase,
             settings.min_games,
@@ -284,7 +285,7 @@ class Trial(ABC):
             AgentGroup(
                 self._start_envs(n_agents),
                 self._segments,
-                self.episodes,
+                self._own_episodes,
                 self._generators[number],
                 clip_rewards=self.clips_rewards,
                 first_agent=self.n_agents,

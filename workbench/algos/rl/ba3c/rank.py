@@ -52,6 +52,7 @@ class BA3CTrial(Trial):
         self._steps = self._finished = 0  # of all ranks, as far as updates have told
         self._copy: ActorCritic | None = None  # what acts in the place of weights that are served
         self.player = Player(settings, self.learner, self._segments, self._report_if_due)
+        self._own_episodes = self.player.episodes
         self._peers = Peers(rank, settings.n_ranks, settings.peer_timeout_s, settings.n_servers)
         self._evaluated = 0  # evaluations that were due by now
         if settings.start_from is not None and rank == 0:  # the others get it from here
