@@ -24,8 +24,8 @@ from workbench.paper.ga3c.table_3 import TABLE_3, normalised
 
 def test_the_papers_protocols(monkeypatch):
     starts = []
-    real = module.make_agents
-    monkeypatch.setattr(module, "make_agents", lambda *a, **kw: starts.append((a[1:], kw)) or real(*a, **kw))
+    real = module.make_envs
+    monkeypatch.setattr(module, "make_envs", lambda *a, **kw: starts.append((a[1:], kw)) or real(*a, **kw))
     game = find_game("CartPole-v1")
     model = make_model(game)
     drawn, greedy = GA3C_PROTOCOL.play(model, game, seed=1), BA3C_PROTOCOL.play(model, game, seed=1)
@@ -49,7 +49,7 @@ def test_greedy_play_takes_the_likeliest_action():
 def test_a_game_that_is_over_counts_no_more_while_others_are_played(monkeypatch):
     """Each step pays its number; what begins anew after the second step, or would after the fifth, is not counted."""
     ends = {(0, 2): "terminated", (0, 4): "terminated", (1, 5): "truncated"}
-    monkeypatch.setattr(module, "make_agents", lambda *given, **told: Scripted(2, ends))
+    monkeypatch.setattr(module, "make_envs", lambda *given, **told: Scripted(2, ends))
     played = evaluate(make_model(GAME), GAME, 2)
     assert (played.returns.tolist(), played.lengths.tolist()) == ([1 + 2, 1 + 2 + 3 + 4 + 5], [2, 5])
 

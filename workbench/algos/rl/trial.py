@@ -14,7 +14,7 @@ import torch
 from workbench.algos.rl.agents import AgentGroup
 from workbench.algos.rl.checkpoint import CHECKPOINT, load_weights, read_checkpoint
 from workbench.algos.rl.environment import recipe_to_json
-from workbench.algos.rl.envs import Agents, make_agents
+from workbench.algos.rl.envs import Envs, make_envs
 from workbench.algos.rl.episodes import Episodes, PhaseEnd
 from workbench.algos.rl.games import ATARI_EPISODE_FRAMES, Game
 from workbench.algos.rl.learner import Learner
@@ -292,10 +292,10 @@ class Trial(ABC):
             )
         )
 
-    def _start_envs(self, n_agents: int, n_ready: int | None = None) -> Agents:
+    def _start_envs(self, n_agents: int, n_ready: int | None = None) -> Envs:
         """Start environments for the group that is opened next, with seeds of their own."""
         s = self.settings
-        return make_agents(
+        return make_envs(
             self.game,
             n_agents,
             derived(self.seed, 2, len(self._groups), self._steps_before),

@@ -20,7 +20,7 @@ from typing import Any, ClassVar, Literal
 
 import numpy as np
 
-from workbench.algos.rl.envs import Agents
+from workbench.algos.rl.envs import Envs
 from workbench.algos.rl.ga3c.adjust import Adjuster, Mix
 from workbench.algos.rl.learner import Precision
 from workbench.algos.rl.meter import Reading
@@ -200,7 +200,7 @@ class GA3CTrial(Trial):
         self._queues.predictions.add_client()
         super()._open_group(n_agents)
 
-    def _start_envs(self, n_agents: int, n_ready: int | None = None) -> Agents:
+    def _start_envs(self, n_agents: int, n_ready: int | None = None) -> Envs:
         share = 1.0 if self.settings.lockstep else self.settings.agents_ready
         return super()._start_envs(n_agents, n_ready or max(1, round(n_agents * share)))
 

@@ -30,10 +30,10 @@ from typing import ClassVar, Literal, get_args
 
 import numpy as np
 
-from workbench.algos.rl.envs import Agents
+from workbench.algos.rl.envs import Envs
 from workbench.algos.rl.hts.executor import Executor
 from workbench.algos.rl.hts.ppo import proximal_update
-from workbench.algos.rl.hts.step_time import Law, SlowAgents, StepTime
+from workbench.algos.rl.hts.step_time import Law, SlowEnvs, StepTime
 from workbench.algos.rl.hts.storage import Storage
 from workbench.algos.rl.learner import Update
 from workbench.algos.rl.meter import Reading
@@ -159,11 +159,11 @@ class HTSTrial(Trial):
         number = len(self._groups)
         self._groups.append(Executor(self._start_envs(n_agents), self._generators[number], self.n_agents))
 
-    def _start_envs(self, n_agents: int, n_ready: int | None = None) -> Agents:
+    def _start_envs(self, n_agents: int, n_ready: int | None = None) -> Envs:
         envs, step_time = super()._start_envs(n_agents), self.settings.step_time()
         if step_time.mean_s == 0:
             return envs
-        return SlowAgents(envs, step_time, np.random.default_rng([self.seed, 4, len(self._groups)]))
+        return SlowEnvs(envs, step_time, np.random.default_rng([self.seed, 4, len(self._groups)]))
 
     def _run(self) -> None:
         self._learning_s, self._learnings = 0.0, 0
