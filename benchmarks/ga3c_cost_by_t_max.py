@@ -10,6 +10,7 @@ import json
 import os
 import platform
 import time
+from dataclasses import replace
 from pathlib import Path
 
 import pandas as pd
@@ -24,7 +25,7 @@ def measure(t_max: int, frames: int, seed: int) -> dict[str, float]:
     """Run a short phase to warm up, then the one that is measured."""
     warm = GA3C("Pong", phase=Budget(frames=max(frames // 4, 1)), min_games=1)({"t_max": t_max}, seed)
     before = warm.train_phase(lambda metrics: None)["frames"]
-    warm.settings = GA3C.from_json(warm.settings.to_json() | {"phase": {"frames": frames}})
+    warm.settings = replace(warm.settings, phase=Budget(frames=frames))
     began = time.perf_counter()
     metrics = warm.train_phase(lambda metrics: None)
     seconds = time.perf_counter() - began

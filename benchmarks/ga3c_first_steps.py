@@ -15,7 +15,7 @@ import torch
 from torch import Tensor, nn
 
 from workbench import GA3C, Budget
-from workbench.algos.rl.envs import make_agents
+from workbench.algos.rl.envs import make_envs
 from workbench.algos.rl.games import find_game
 from workbench.algos.rl.model import ActorCritic
 
@@ -24,14 +24,14 @@ LAYERS = ("first convolution", "second convolution", "fully connected")
 
 def observations(n_agents: int = 16, n_kept: int = 32, every: int = 5) -> Tensor:
     """Play at random, and keep what all agents see every so many steps."""
-    agents = make_agents(find_game("Pong"), n_agents, 99, n_threads=1)
+    envs = make_envs(find_game("Pong"), n_agents, 99, n_threads=1)
     rng, kept = np.random.default_rng(0), []
     for n in range(n_kept * every):
-        step = agents.recv()
-        agents.send(rng.integers(0, agents.game.n_actions, n_agents))
+        step = envs.recv()
+        envs.send(rng.integers(0, envs.game.n_actions, n_agents))
         if n % every == 0:
             kept.append(step.obs.copy())
-    agents.close()
+    envs.close()
     return torch.from_numpy(np.concatenate(kept))
 
 

@@ -48,7 +48,6 @@ import psutil
 import torch
 from ale_py.vector_env import AtariVectorEnv
 
-from workbench.algos.rl.a3c.trial import A3C
 from workbench.algos.rl.ga3c.trial import GA3C
 from workbench.algos.rl.games import find_game
 from workbench.algos.rl.meter import play_for
@@ -56,6 +55,8 @@ from workbench.algos.rl.rollout import Rollout
 from workbench.algos.rl.settings import Settings
 from workbench.cluster.memory import keep_freed_memory
 from workbench.core import machine
+from workbench.core.describe import build
+from workbench.core.registry import TRAINABLES
 
 GAME, T_MAX, SB3_ENVS, SB3_STEPS = "Pong", 5, 16, 5
 PREDICT_BATCH = 32
@@ -67,10 +68,13 @@ NO_OPENCV = "skipped: Stable-Baselines3's Atari wrappers need OpenCV, which is n
 AGAINST = """
 import inspect, json, sys
 sys.path[:0] = [sys.argv[1], sys.argv[1] + "/benchmarks"]
+from workbench import Budget
 from workbench.cluster.memory import keep_freed_memory
 keep_freed_memory()
 import ga3c_throughput as there
-given = there.GA3C.from_json(json.loads(sys.argv[2])), float(sys.argv[3]), set()
+settings = json.loads(sys.argv[2])
+settings["phase"] = Budget(**settings["phase"])
+given = there.GA3C(**settings), float(sys.argv[3]), set()
 print(json.dumps(there.trial_pps(*given[: len(inspect.signature(there.trial_pps).parameters)])))
 """
 
@@ -215,7 +219,10 @@ def network_pps(settings: GA3C, seconds: float, cores: int, train: bool) -> floa
 
 def measure(given: argparse.Namespace, cores: int, precisions: set[str], repeat: int) -> dict[str, float]:
     """Measure everything once; the order is that in which a slow machine does least harm to the ratios."""
-    settings, base = (GA3C.from_json(ON_CPU | changed) for changed in (given.settings, given.base or {}))
+    settings, base = (
+        build("trainable", {"kind": "ga3c"} | ON_CPU | changed, TRAINABLES)
+        for changed in (given.settings, given.base or {})
+    )
     part = max(1.0, given.seconds / 4)
     row = trial_pps(settings, given.seconds, precisions)
     row["rss_mib"] = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss // 1024
@@ -233,7 +240,8 @@ def measure(given: argparse.Namespace, cores: int, precisions: set[str], repeat:
         if importlib.util.find_spec("cv2"):
             shipped = (sb3_pps(given.seconds, cores, threads, as_shipped=True) for threads in {1, cores})
             row["sb3_as_shipped_pps"] = max(shipped)
-    row["a3c_pps"] = trial_pps(A3C.from_json(ON_CPU | {"n_agents": cores}), given.seconds, set())["pps"]
+    a3c = build("trainable", {"kind": "a3c", "n_agents": cores} | ON_CPU, TRAINABLES)
+    row["a3c_pps"] = trial_pps(a3c, given.seconds, set())["pps"]
     row["prediction_pps"] = network_pps(settings, part, cores, train=False)
     row["training_pps"] = network_pps(settings, part, cores, train=True)
     row["roofline_pps"] = 1 / sum(1 / row[f"{name}_pps"] for name in ("emulator", "prediction", "training"))

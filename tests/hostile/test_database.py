@@ -237,17 +237,19 @@ def test_a_schedule_to_replay_is_a_file_of_modest_size(db, tmp_path) -> None:
     assert resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before < 1 << 18  # KiB
 
 
-WHOLE = {"game": "Pong", "network": "a3c", "rules": {}, "seed": 0, "steps": 1, "updates": 1, "generators": [],
-         "episodes": {"finished": 1, "returns": [1.0], "lengths": [1]}}  # fmt: skip
+WHOLE = {"game": "Pong", "network": "small", "rules": {}, "seed": 0, "steps": 1, "began_at": 0, "updates": 1,
+         "generators": [], "kept": {}, "episodes": {"finished": 1, "returns": [1.0], "lengths": [1]}}  # fmt: skip
 COUNTERS = [
     [], None, {**WHOLE, "steps": "many"}, {**WHOLE, "seed": None}, {**WHOLE, "updates": [1]}, {**WHOLE, "game": 5},
     {**WHOLE, "rules": []}, {**WHOLE, "episodes": {"finished": "x"}}, {**WHOLE, "generators": {}},
     {**WHOLE, "episodes": {"finished": 1, "returns": ["x"], "lengths": [1]}},
+    {**WHOLE, "episodes": {"finished": 1, "returns": [1.0]}},
+    *({name: value for name, value in WHOLE.items() if name != lacking} for lacking in WHOLE),
 ]  # fmt: skip
 
 
 @pytest.mark.parametrize("counters", COUNTERS, ids=str)
-def test_a_checkpoint_whose_counters_are_of_other_types_is_refused_in_one_line(tmp_path, counters) -> None:
+def test_a_checkpoint_whose_counters_are_of_other_types_or_missing_is_refused_in_one_line(tmp_path, counters) -> None:
     torch.save({"model": {}, "optimizer": {}, "counters": json.dumps(counters)}, tmp_path / CHECKPOINT)
     for read in (read_checkpoint, load_agent):
         with pytest.raises(InvalidInput, match="cannot be read") as refused:

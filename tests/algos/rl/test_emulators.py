@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 from workbench.algos.rl import emulators
-from workbench.algos.rl.envs import make_agents
+from workbench.algos.rl.envs import make_envs
 from workbench.algos.rl.games import Rules, find_game
 
 STICKY = Rules(max_episode_frames=60, repeat_action_probability=0.25)
@@ -21,14 +21,14 @@ def none_kept(monkeypatch):
 
 
 def played(seed, n_steps, rules=STICKY, n_envs=2, **given):
-    agents = make_agents(find_game("Pong"), n_envs, seed, rules, n_threads=2, **given)
-    env, seen, rng = agents._env, [], np.random.default_rng(seed)
+    envs = make_envs(find_game("Pong"), n_envs, seed, rules, n_threads=2, **given)
+    env, seen, rng = envs._env, [], np.random.default_rng(seed)
     for _ in range(n_steps):
-        step = agents.recv()
+        step = envs.recv()
         seen.append((step.obs, step.rewards, step.terminated, step.truncated, step.started))
-        agents.send(rng.integers(0, 6, len(step.env_ids)))
-    agents.close()
-    agents.close()
+        envs.send(rng.integers(0, 6, len(step.env_ids)))
+    envs.close()
+    envs.close()
     return env, seen
 
 
@@ -58,7 +58,7 @@ def test_only_those_of_the_same_rules_and_process_are_taken(monkeypatch):
 
 
 def test_two_at_once_have_two():
-    one, two = (make_agents(find_game("Pong"), 1, 0, STICKY) for _ in range(2))
+    one, two = (make_envs(find_game("Pong"), 1, 0, STICKY) for _ in range(2))
     assert one._env is not two._env
     one.close()
     two.close()
@@ -66,7 +66,7 @@ def test_two_at_once_have_two():
 
 
 def opened(n_envs=1, frames=60, batch_size=None, rom="pong"):
-    """Emulators as `make_agents` opens them, but without seeds, which take as long again."""
+    """Emulators as `make_envs` opens them, but without seeds, which take as long again."""
     rules = {"max_num_frames_per_episode": frames, "batch_size": batch_size or n_envs, "num_threads": 1}
     return emulators.open_emulators(rom, n_envs, **rules)
 

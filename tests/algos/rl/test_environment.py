@@ -15,7 +15,7 @@ from gymnasium import spaces
 
 from workbench.algos.rl.checkpoint import load_agent
 from workbench.algos.rl.environment import Recipe, longest_of, readable
-from workbench.algos.rl.envs import make_agents
+from workbench.algos.rl.envs import make_envs
 from workbench.algos.rl.evaluate import evaluate
 from workbench.algos.rl.ga3c.trial import GA3C
 from workbench.algos.rl.games import Rules, find_game
@@ -151,9 +151,9 @@ def test_a_picture_has_20_pixels_a_side_and_a_grid_5_cells(shape, dtype, made):
 def test_an_observation_is_what_gymnasium_flattens_or_the_picture_turned():
     for kind in ("dict", "colour picture"):
         space = SPACES[kind][0]
-        agents = make_agents(find_game("Sampled-v0", env_kwargs={"space": space}), 1, 3)
-        seen = agents.recv().obs[0]
-        agents.close()
+        envs = make_envs(find_game("Sampled-v0", env_kwargs={"space": space}), 1, 3)
+        seen = envs.recv().obs[0]
+        envs.close()
         space.seed(3)
         shown = space.sample()
         expected = spaces.flatten(space, shown) if kind == "dict" else np.moveaxis(shown, -1, 0)
@@ -170,11 +170,11 @@ def test_bytes_of_a_picture_are_scaled_and_a_grids_numbers_are_not():
 
 def test_actions_are_counted_from_0_whatever_the_environment_counts_from():
     game = find_game("Sampled-v0", env_kwargs={"n_actions": 2, "start": 5, "length": 9})
-    agents = make_agents(game, 1, 0)
-    agents.recv()
-    agents.send(np.array([1]))
-    assert (game.n_actions, agents.recv().rewards[0]) == (2, 6.0)
-    agents.close()
+    envs = make_envs(game, 1, 0)
+    envs.recv()
+    envs.send(np.array([1]))
+    assert (game.n_actions, envs.recv().rewards[0]) == (2, 6.0)
+    envs.close()
 
 
 def test_arguments_and_wrappers_make_the_environment():

@@ -8,7 +8,7 @@ import pytest
 import torch
 from gymnasium.wrappers import TransformObservation, TransformReward
 
-from workbench.algos.rl.envs import checked_actions, make_agents
+from workbench.algos.rl.envs import checked_actions, make_envs
 from workbench.algos.rl.games import Rules, find_game
 from workbench.algos.rl.rollout import Segments
 from workbench.core.errors import InvalidInput
@@ -20,20 +20,20 @@ def test_actions_are_checked_before_they_are_sent(actions):
         checked_actions(np.array(actions), 2, 6)
 
 
-def play(agents, n_steps, rng):
+def play(envs, n_steps, rng):
     """Collect each agent's stream: (obs, reward, terminated, truncated, started) and the actions taken at it.
 
     Until every agent has taken `n_steps`: where a batch holds only those that are ready, a busy machine may keep one
     waiting while the others go round many times.
     """
-    streams = {i: [] for i in range(agents.n_envs)}
+    streams = {i: [] for i in range(envs.n_envs)}
     while min(len(stream) for stream in streams.values()) < n_steps:
-        step = agents.recv()
-        actions = rng.integers(0, agents.game.n_actions, len(step.env_ids))
+        step = envs.recv()
+        actions = rng.integers(0, envs.game.n_actions, len(step.env_ids))
         for k, i in enumerate(step.env_ids):
             now = step.obs[k], step.rewards[k], step.terminated[k], step.truncated[k], step.started[k], actions[k]
             streams[int(i)].append(now)
-        agents.send(actions)
+        envs.send(actions)
     return streams
 
 
@@ -41,9 +41,9 @@ def play(agents, n_steps, rng):
     ("rules", "env_kwargs"), [({}, {}), ({"max_episode_frames": 12}, {}), ({}, {"max_episode_steps": 12})]
 )
 def test_cartpole_matches_a_plain_loop_across_resets(rules, env_kwargs):
-    agents = make_agents(find_game("CartPole-v1", env_kwargs=env_kwargs), 3, 5, Rules(**rules))
-    streams = play(agents, 200, np.random.default_rng(0))
-    agents.close()
+    envs = make_envs(find_game("CartPole-v1", env_kwargs=env_kwargs), 3, 5, Rules(**rules))
+    streams = play(envs, 200, np.random.default_rng(0))
+    envs.close()
     longest = 12 if rules or env_kwargs else None
     plain = gymnasium.make("CartPole-v1").unwrapped
     ends = {"terminated": 0, "truncated": 0}
@@ -74,9 +74,9 @@ def test_cartpole_matches_a_plain_loop_across_resets(rules, env_kwargs):
 @pytest.mark.parametrize("batch_size", [None, 2])
 def test_pong_truncates_and_starts_anew_with_no_transition_between(batch_size):
     game = find_game("Pong")
-    agents = make_agents(game, 4, 3, Rules(0, 60), batch_size=batch_size, n_threads=2)
-    streams = play(agents, 50, np.random.default_rng(0))
-    agents.close()
+    envs = make_envs(game, 4, 3, Rules(0, 60), batch_size=batch_size, n_threads=2)
+    streams = play(envs, 50, np.random.default_rng(0))
+    envs.close()
     for stream in streams.values():
         assert len(stream) > 40
         starts = [k for k, (*_, started, _) in enumerate(stream) if started]
@@ -94,17 +94,17 @@ def test_pong_plays_as_the_plain_emulator_does():
     import ale_py
 
     game = find_game("Pong")
-    agents = make_agents(game, 1, 0, Rules(noop_max=0), n_threads=1)
+    envs = make_envs(game, 1, 0, Rules(noop_max=0), n_threads=1)
     ale = ale_py.ALEInterface()
     ale.setFloat("repeat_action_probability", 0.0)
     ale.loadROM(ale_py.roms.get_rom_path("pong"))
     meanings = ale.getMinimalActionSet()
     rng = np.random.default_rng(1)
-    agents.recv()
+    envs.recv()
     for _ in range(3000):
         action = int(rng.integers(game.n_actions))
-        agents.send(np.array([action]))
-        step = agents.recv()
+        envs.send(np.array([action]))
+        step = envs.recv()
         reward = 0
         for _ in range(4):
             reward += ale.act(meanings[action])
@@ -116,31 +116,31 @@ def test_pong_plays_as_the_plain_emulator_does():
             break
     else:
         pytest.fail("the game never ended")
-    agents.close()
+    envs.close()
 
 
 def test_rewards_are_raw_and_a_life_that_is_lost_ends_no_game():
     """Qbert always to the right: five cubes of 25 points, then off the edge; one of four lives is lost at step 83."""
-    agents = make_agents(find_game("Qbert"), 1, 0, Rules(noop_max=0), n_threads=1)
-    agents.recv()
+    envs = make_envs(find_game("Qbert"), 1, 0, Rules(noop_max=0), n_threads=1)
+    envs.recv()
     paid = {}
     for step in range(1, 91):
-        agents.send(np.array([3]))
-        shown = agents.recv()
+        envs.send(np.array([3]))
+        shown = envs.recv()
         assert not shown.terminated[0]
         if shown.rewards[0]:
             paid[step] = float(shown.rewards[0])
-    agents.close()
+    envs.close()
     assert paid == dict.fromkeys([45, 53, 60, 68, 75], 25.0)
 
 
 @pytest.mark.parametrize(("name", "rgb"), [("Pong", False), ("AirRaid", False), ("Pong", True)])
 def test_pictures_lie_with_channels_last_in_memory_whoever_makes_them_and_in_rollouts_too(name, rgb):
     game = find_game(name, rgb=rgb)
-    agents = make_agents(game, 2, 0, n_threads=1)
-    raw = agents._first[0]
-    obs = agents.recv().obs
-    agents.close()
+    envs = make_envs(game, 2, 0, n_threads=1)
+    raw = envs._first[0]
+    obs = envs.recv().obs
+    envs.close()
     if rgb:  # (B, stack, side, side, 3): the colours of a frame stand together, the newest frame last
         assert all((obs[:, 3 * k + colour] == raw[:, k, :, :, colour]).all() for k in range(4) for colour in range(3))
     segments = Segments(game, 3, 2)
@@ -163,10 +163,10 @@ def test_pictures_lie_with_channels_last_in_memory_whoever_makes_them_and_in_rol
 )
 @pytest.mark.filterwarnings("ignore")
 def test_an_environment_that_gives_no_numbers_is_named_and_not_the_learning(wrapper, told):
-    agents = make_agents(find_game("CartPole-v1", wrappers=[wrapper]), 2, 0)
+    envs = make_envs(find_game("CartPole-v1", wrappers=[wrapper]), 2, 0)
     with pytest.raises(InvalidInput, match=rf"CartPole-v1 has given {told} that is NaN or infinite"):
-        play(agents, 2, np.random.default_rng(0))
-    agents.close()
+        play(envs, 2, np.random.default_rng(0))
+    envs.close()
 
 
 class Telling(gymnasium.Wrapper):
@@ -184,23 +184,23 @@ class Telling(gymnasium.Wrapper):
 
 
 def test_infos_that_fit_into_no_array_keep_no_game_from_being_played():
-    agents = make_agents(find_game("CartPole-v1", wrappers=[Telling]), 4, 0)
-    streams = play(agents, 40, np.random.default_rng(0))
-    agents.close()
+    envs = make_envs(find_game("CartPole-v1", wrappers=[Telling]), 4, 0)
+    streams = play(envs, 40, np.random.default_rng(0))
+    envs.close()
     assert sum(started for stream in streams.values() for *_, started, _ in stream) > 4
 
 
 def test_the_games_of_a_batch_begin_each_by_its_own_no_ops():
-    agents = make_agents(find_game("MsPacman"), 2, 0, Rules(noop_max=30), n_threads=1)
-    one, other = agents.recv().obs
-    agents.close()
+    envs = make_envs(find_game("MsPacman"), 2, 0, Rules(noop_max=30), n_threads=1)
+    one, other = envs.recv().obs
+    envs.close()
     assert not np.array_equal(one, other)
 
 
 def test_closed_environments_say_so():
     for name in ("Pong", "CartPole-v1"):
-        agents = make_agents(find_game(name), 2, 0, n_threads=1)
-        agents.close()
-        agents.close()
+        envs = make_envs(find_game(name), 2, 0, n_threads=1)
+        envs.close()
+        envs.close()
         with pytest.raises(RuntimeError, match="closed"):
-            agents.recv()
+            envs.recv()

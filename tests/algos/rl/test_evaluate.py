@@ -1,6 +1,5 @@
 """Evaluation protocols, scores between games, checkpoints read by others than their trial."""
 
-import json
 from dataclasses import asdict, replace
 
 import numpy as np
@@ -25,8 +24,8 @@ from workbench.paper.ga3c.table_3 import TABLE_3, normalised
 
 def test_the_papers_protocols(monkeypatch):
     starts = []
-    real = module.make_agents
-    monkeypatch.setattr(module, "make_agents", lambda *a, **kw: starts.append((a[1:], kw)) or real(*a, **kw))
+    real = module.make_envs
+    monkeypatch.setattr(module, "make_envs", lambda *a, **kw: starts.append((a[1:], kw)) or real(*a, **kw))
     game = find_game("CartPole-v1")
     model = make_model(game)
     drawn, greedy = GA3C_PROTOCOL.play(model, game, seed=1), BA3C_PROTOCOL.play(model, game, seed=1)
@@ -50,7 +49,7 @@ def test_greedy_play_takes_the_likeliest_action():
 def test_a_game_that_is_over_counts_no_more_while_others_are_played(monkeypatch):
     """Each step pays its number; what begins anew after the second step, or would after the fifth, is not counted."""
     ends = {(0, 2): "terminated", (0, 4): "terminated", (1, 5): "truncated"}
-    monkeypatch.setattr(module, "make_agents", lambda *given, **told: Scripted(2, ends))
+    monkeypatch.setattr(module, "make_envs", lambda *given, **told: Scripted(2, ends))
     played = evaluate(make_model(GAME), GAME, 2)
     assert (played.returns.tolist(), played.lengths.tolist()) == ([1 + 2, 1 + 2 + 3 + 4 + 5], [2, 5])
 
@@ -106,16 +105,12 @@ def test_a_checkpoint_gives_back_its_agent(tmp_path):
     assert all(torch.equal(a, b.cpu()) for a, b in zip(model.parameters(), trial.model.parameters(), strict=True))
 
 
-def test_a_checkpoint_that_does_not_say_its_game_needs_it_said(tmp_path):
+def test_a_checkpoint_plays_its_own_game_or_one_that_its_network_fits(tmp_path):
     GA3C(game="CartPole-v1")({}, 0).save(tmp_path)
-    state = torch.load(tmp_path / CHECKPOINT)
-    counters = json.loads(state["counters"])
-    del counters["game"], counters["network"]
-    torch.save(state | {"counters": json.dumps(counters)}, tmp_path / CHECKPOINT)
-    with pytest.raises(InvalidInput, match="does not say which game it plays"):
-        load_agent(tmp_path)
-    assert load_agent(tmp_path, "CartPole-v1")[1].name == "CartPole-v1"
-    with pytest.raises(InvalidInput, match="holds another, 2 actions; this one is any network for pong, 6 actions"):
+    assert load_agent(tmp_path, "CartPole-v1").game.name == "CartPole-v1"
+    with pytest.raises(InvalidInput, match="holds mlp-separate for CartPole-v1, 2 actions; this one is mlp-sep"):
+        load_agent(tmp_path, "Acrobot-v1")
+    with pytest.raises(InvalidInput, match="network 'mlp-separate' cannot read pong's"):
         load_agent(tmp_path, "Pong")
 
 

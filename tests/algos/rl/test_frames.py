@@ -5,7 +5,7 @@ import pytest
 import torch
 
 from workbench.algos.rl import envs, frames
-from workbench.algos.rl.envs import make_agents
+from workbench.algos.rl.envs import make_envs
 from workbench.algos.rl.frames import SIDE, AreaProduct, Frames, overlaps, own_frames_pay
 from workbench.algos.rl.games import Rules, find_game
 
@@ -14,15 +14,15 @@ needs_instructions = pytest.mark.skipif(not own_frames_pay(), reason="this proce
 
 def streams(game, rules, n_steps, batch_size=None):
     """Play each agent by actions of its own; give what each saw, and whether its games began and ended there."""
-    agents = make_agents(game, 2, 3, rules, batch_size=batch_size, n_threads=2)
+    env = make_envs(game, 2, 3, rules, batch_size=batch_size, n_threads=2)
     chosen = np.random.default_rng(0).integers(0, game.n_actions, (2, 10 * n_steps))
     seen = [[] for _ in range(2)]
     while min(map(len, seen)) < n_steps:
-        step = agents.recv()
+        step = env.recv()
         for k, i in enumerate(step.env_ids):
             seen[i].append((step.obs[k], step.rewards[k], step.terminated[k], step.truncated[k], step.started[k]))
-        agents.send(np.array([chosen[i, min(len(seen[i]), 10 * n_steps - 1)] for i in step.env_ids]))
-    agents.close()
+        env.send(np.array([chosen[i, min(len(seen[i]), 10 * n_steps - 1)] for i in step.env_ids]))
+    env.close()
     return [stream[:n_steps] for stream in seen]
 
 
@@ -95,9 +95,9 @@ def test_overlaps_of_areas_worked_by_hand():
 def test_taller_screens_and_colours_are_left_to_the_library(monkeypatch, name, rgb):
     monkeypatch.setattr(envs, "Frames", None)
     game = find_game(name, rgb=rgb)
-    agents = make_agents(game, 1, 0, n_threads=1)
-    assert agents.recv().obs.shape == (1, *game.obs_shape)
-    agents.close()
+    env = make_envs(game, 1, 0, n_threads=1)
+    assert env.recv().obs.shape == (1, *game.obs_shape)
+    env.close()
 
 
 def test_without_the_instructions_the_library_makes_them(monkeypatch):

@@ -148,7 +148,7 @@ def test_a_game_that_hangs_in_its_thread_is_no_sign_of_life(factory, monkeypatch
 
     trial = factory({}, 0)
     trial._open()  # HTS's executors look at their games once before the phase begins
-    monkeypatch.setattr("workbench.algos.rl.envs.GymnasiumAgents.recv", recv)
+    monkeypatch.setattr("workbench.algos.rl.envs.GymnasiumEnvs.recv", recv)
     monkeypatch.setattr("workbench.algos.rl.workers.Workers.wait", wait)
     with pytest.raises(StoppedError):
         trial.train_phase(reports.append)
@@ -332,9 +332,9 @@ def test_on_atari_a_step_is_four_frames_and_rewards_are_clipped() -> None:
 
 
 def test_weights_actions_and_games_are_of_the_trials_seed_and_of_the_group(monkeypatch) -> None:
-    seeds, make = [], trial_module.make_agents
+    seeds, make = [], trial_module.make_envs
     monkeypatch.setattr(
-        trial_module, "make_agents", lambda *given, **told: seeds.append(given[2]) or make(*given, **told)
+        trial_module, "make_envs", lambda *given, **told: seeds.append(given[2]) or make(*given, **told)
     )
     factory = GA3C("CartPole-v1", n_agents=4, n_groups=2)
     one, same, other = (factory({}, seed) for seed in (0, 0, 1))

@@ -8,7 +8,7 @@ from collections.abc import Callable
 
 import numpy as np
 
-from workbench.algos.rl.envs import Agents, Step
+from workbench.algos.rl.envs import Envs, Step
 from workbench.algos.rl.episodes import Episodes
 from workbench.algos.rl.rollout import Segments
 
@@ -21,7 +21,7 @@ class AgentGroup:
 
     Parameters
     ----------
-    envs : Agents
+    envs : Envs
     segments : Segments
         Where experiences go.
     episodes : Episodes
@@ -40,7 +40,7 @@ class AgentGroup:
 
     def __init__(
         self,
-        envs: Agents,
+        envs: Envs,
         segments: Segments,
         episodes: Episodes,
         generator: np.random.Generator,

@@ -9,7 +9,7 @@ import torch
 
 from workbench.algos.rl.environment import registered
 from workbench.algos.rl.games import Game, Rules, find_game
-from workbench.algos.rl.model import ActorCritic, make_model, networks_of, reads_rgb
+from workbench.algos.rl.model import ActorCritic, make_model, reads_rgb
 from workbench.core.errors import InvalidInput, first_line
 from workbench.core.imports import modules_to_import
 
@@ -58,24 +58,27 @@ def read_checkpoint(path: str | Path, device: str | torch.device = "cpu") -> dic
 
 
 _COUNTERS = {
-    "game": str, "network": str, "rules": dict, "seed": int, "steps": int, "updates": int, "episodes": dict,
-    "generators": list, "kept": dict,
+    "game": str, "network": str, "rules": dict, "seed": int, "steps": int, "began_at": int, "updates": int,
+    "episodes": dict, "generators": list, "kept": dict,
 }  # fmt: skip
 
 
 def _check(state: dict[str, Any], counters: dict[str, Any]) -> None:
-    """Raise `TypeError` for what no trial saves; older trials saved less."""
-    odd = [name for name, kind in _COUNTERS.items() if name in counters and type(counters[name]) is not kind]
-    episodes = counters.get("episodes", {})
-    lists = [episodes[name] for name in ("returns", "lengths") if name in episodes]
-    if type(episodes.get("finished", 0)) is not int or not all(
-        type(number) in (int, float) for found in lists for number in found
-    ):
+    """Raise `TypeError` for what no trial saves."""
+    odd = [name for name, kind in _COUNTERS.items() if type(counters.get(name)) is not kind]
+    if not odd and not _are_episodes(counters["episodes"]):
         odd.append("episodes")
     if not all(isinstance(tensor, torch.Tensor) for tensor in state["model"].values()):
         odd.append("model")
     if odd:
         raise TypeError(f"{odd[0]} is not as a trial saves it")
+
+
+def _are_episodes(saved: dict[str, Any]) -> bool:
+    lists = [saved.get(name) for name in ("returns", "lengths")]
+    return type(saved.get("finished")) is int and all(
+        type(found) is list and all(type(number) in (int, float) for number in found) for found in lists
+    )
 
 
 def load_weights(model: ActorCritic, state: dict[str, Any], wanted: str, path: str | Path) -> None:
@@ -89,14 +92,14 @@ def load_weights(model: ActorCritic, state: dict[str, Any], wanted: str, path: s
     wanted, path : str
         The model in words, and the checkpoint, for the error.
     """
-    if not _fits(model, state):
+    shapes = {name: tensor.shape for name, tensor in state["model"].items()}
+    if shapes != {name: tensor.shape for name, tensor in model.state_dict().items()}:
         counters, head = state["counters"], state["model"].get("head.weight")
-        saved = f"{counters['network']} for {counters['game']}" if "network" in counters else "another"
         actions = "" if head is None else f", {len(head) - 1} actions"
         raise InvalidInput(
-            f"the checkpoint in {path} is of another network: it holds {saved}{actions}; this one is {wanted}, "
-            f"{len(model.head.weight) - 1} actions. Pass the game and the network it was trained with; what older "
-            "versions saved of pixels cannot be read"
+            f"the checkpoint in {path} is of another network: it holds {counters['network']} for {counters['game']}"
+            f"{actions}; this one is {wanted}, {len(model.head.weight) - 1} actions. Pass the game and the network it "
+            "was trained with"
         )
     model.load_state_dict(state["model"])
 
@@ -117,39 +120,33 @@ def load_agent(path: str | Path, game: str | Game | None = None, device: str = "
     path : str or Path
         A directory written by `Trial.save`.
     game : str or Game, optional
-        What to play, if the checkpoint does not say, or to play another game with as many actions; as `find_game` gives
-        it, where it takes arguments or wrappers. The name that the checkpoint has stands for its game with the
-        arguments and wrappers it was trained with, and has the module in it imported.
+        Another game to play, with as many actions; as `find_game` gives it, where it takes arguments or wrappers. The
+        name that the checkpoint has stands for its game with the arguments and wrappers it was trained with, and has
+        the module in it imported.
     device : str
 
     Raises
     ------
     InvalidInput
-        The game is not known, or no network for it has these weights.
+        The game is not known, or the checkpoint's network for it does not have these weights.
     """
     state = read_checkpoint(path, device)
-    if game is None or game == state["counters"].get("game"):
-        env = _game_of(state["counters"], path, named=game is not None)
+    counters = state["counters"]
+    if game is None or game == counters["game"]:
+        env = _game_of(counters, path, named=game is not None)
     else:
         env = find_game(game) if isinstance(game, str) else game
-    saved = state["counters"].get("network")  # the first to try: other strides may have weights of the same shapes
-    for network in sorted(networks_of(env), key=lambda name: name != saved):
-        shown = find_game(env.name, rgb=True) if reads_rgb(network) else env
-        model = make_model(shown, network)
-        if _fits(model, state):
-            break
-    else:
-        shown, model = env, make_model(env)
-    load_weights(model, state, f"any network for {env.name}", path)
-    rules = Rules(**state["counters"].get("rules", {}))  # the first checkpoints do not say: theirs were the default
-    return Agent(model.to(device), shown, rules)
+    network = counters["network"]
+    if env.atari and reads_rgb(network):
+        env = find_game(env.name, rgb=True)
+    model = make_model(env, network)
+    load_weights(model, state, f"{network} for {env.name}", path)
+    return Agent(model.to(device), env, Rules(**counters["rules"]))
 
 
 def _game_of(counters: dict[str, Any], path: str | Path, *, named: bool) -> Game:
     """Find the game that a checkpoint says it plays; nothing is imported that a person has not named or imported."""
-    name, kwargs, wrappers = (counters.get(key) for key in ("game", "env_kwargs", "wrappers"))
-    if name is None:
-        raise InvalidInput(f"the checkpoint in {path} does not say which game it plays: pass game='Pong', for example")
+    name, kwargs, wrappers = counters["game"], counters.get("env_kwargs"), counters.get("wrappers")
     if named and ":" in name:
         registered(name)
     for module in modules_to_import([wrappers or (), *([] if named else [name])]):
@@ -159,8 +156,3 @@ def _game_of(counters: dict[str, Any], path: str | Path, *, named: bool) -> Game
             f"import {module} first{again}"
         )
     return find_game(name, env_kwargs=kwargs or {}, wrappers=wrappers or ())
-
-
-def _fits(model: ActorCritic, state: dict[str, Any]) -> bool:
-    shapes = {name: tensor.shape for name, tensor in state["model"].items()}
-    return shapes == {name: tensor.shape for name, tensor in model.state_dict().items()}

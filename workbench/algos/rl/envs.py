@@ -1,6 +1,6 @@
 """Environments behind one interface: Atari's own threads, or any discrete-action Gymnasium environment.
 
-An `Agents` batch is asked and answered in turn: `recv` hands out observations of the agents that are
+An `Envs` batch is asked and answered in turn: `recv` hands out observations of the agents that are
 ready, `send` gives those same agents an action each. On Atari the agents that are not in the batch keep
 playing meanwhile, in C++ threads.
 
@@ -31,7 +31,7 @@ from workbench.core.machine import cores_a_slot
 
 @dataclass(frozen=True, slots=True)
 class Step:
-    """What `Agents.recv` hands out, for the B agents that are ready.
+    """What `Envs.recv` hands out, for the B agents that are ready.
 
     Attributes
     ----------
@@ -54,7 +54,7 @@ class Step:
     started: np.ndarray
 
 
-class Agents(Protocol):
+class Envs(Protocol):
     """A batch of environments, asked and answered in turn."""
 
     game: Game
@@ -70,7 +70,7 @@ class Agents(Protocol):
         """Stop threads and free the emulators. Safe to call twice."""
 
 
-def make_agents(
+def make_envs(
     game: Game,
     n_envs: int,
     seed: int,
@@ -78,7 +78,7 @@ def make_agents(
     *,
     batch_size: int | None = None,
     n_threads: int | None = None,
-) -> Agents:
+) -> Envs:
     """Start `n_envs` environments.
 
     Parameters
@@ -95,7 +95,7 @@ def make_agents(
         Emulator threads, Atari only; one a core by default.
     """
     if not game.atari:
-        return GymnasiumAgents(game, n_envs, seed, rules.max_episode_frames)
+        return GymnasiumEnvs(game, n_envs, seed, rules.max_episode_frames)
     grey = game.obs_shape[0] == STACK
     frames = Frames(n_envs) if grey and game.screen == SCREEN and own_frames_pay() else None
     height, width, stack = (SIDE, SIDE, STACK) if frames is None else (*SCREEN, 1)
@@ -117,10 +117,10 @@ def make_agents(
         reward_clipping=False,  # the score needs raw rewards; training clips its own copy
         use_fire_reset=rules.fire_on_reset,
     )
-    return AtariAgents(game, env, seed, frames)
+    return AtariEnvs(game, env, seed, frames)
 
 
-class AtariAgents:
+class AtariEnvs:
     """Atari games stepped by `ale_py` in C++ threads; batches may hold only the agents that are ready.
 
     With `frames` the library gives whole screens, of which these make what a network sees.
@@ -174,7 +174,7 @@ class AtariAgents:
         self._env = self._first = None
 
 
-class GymnasiumAgents:
+class GymnasiumEnvs:
     """Any discrete-action Gymnasium environment, stepped in the caller's thread when it calls `recv`."""
 
     def __init__(self, game: Game, n_envs: int, seed: int, max_episode_frames: int | None) -> None:

@@ -7,7 +7,7 @@ import numpy as np
 import torch
 
 from workbench.algos.rl.agents import sample
-from workbench.algos.rl.envs import Agents, make_agents
+from workbench.algos.rl.envs import Envs, make_envs
 from workbench.algos.rl.games import DEFAULT_RULES, Game, Rules
 from workbench.algos.rl.model import ActorCritic
 from workbench.core.checks import plain_seed, whole
@@ -55,7 +55,7 @@ class Evaluation:
 
 
 @dataclass(frozen=True, slots=True)
-class Protocol:
+class EvaluationProtocol:
     """How a paper evaluated.
 
     Attributes
@@ -84,9 +84,9 @@ class Protocol:
         return evaluate(model, game, self.n_episodes, rules, greedy=self.greedy, seed=seed, n_threads=n_threads)
 
 
-GA3C_PROTOCOL = Protocol(n_episodes=30, greedy=False)
+GA3C_PROTOCOL = EvaluationProtocol(n_episodes=30, greedy=False)
 """GA3C's Table 3: 30 games, each from a random seed, actions drawn."""
-BA3C_PROTOCOL = Protocol(n_episodes=50, greedy=True)
+BA3C_PROTOCOL = EvaluationProtocol(n_episodes=50, greedy=True)
 """Distributed BA3C's: 50 games, the likeliest action every time."""
 PROTOCOLS = {"ga3c": GA3C_PROTOCOL, "ba3c": BA3C_PROTOCOL}
 
@@ -119,7 +119,7 @@ def evaluate(
     seed : int
         Of the games' starts and the actions drawn.
     n_threads
-        See `make_agents`.
+        See `make_envs`.
     meanwhile : callable
         Called at every step; what it raises ends the games.
 
@@ -137,11 +137,11 @@ def evaluate(
     for first in range(0, n_episodes, AT_ONCE):
         n = min(AT_ONCE, n_episodes - first)
         start = derived(seed, 0, first)
-        agents = make_agents(game, n, start, rules, n_threads=n_threads)
+        envs = make_envs(game, n, start, rules, n_threads=n_threads)
         try:
-            played = _play_once(model, agents, rules.longest(game), greedy, generator, meanwhile)
+            played = _play_once(model, envs, rules.longest(game), greedy, generator, meanwhile)
         finally:
-            agents.close()
+            envs.close()
         returns.append(played[0])
         lengths.append(played[1])
     return Evaluation(np.concatenate(returns), np.concatenate(lengths))
@@ -149,7 +149,7 @@ def evaluate(
 
 def _play_once(
     model: ActorCritic,
-    agents: Agents,
+    envs: Envs,
     longest: int,
     greedy: bool,
     generator: np.random.Generator,
@@ -157,25 +157,25 @@ def _play_once(
 ) -> tuple[np.ndarray, np.ndarray]:
     """Play one game an agent, all the way; returns and lengths, (n_envs,) each."""
     device = next(model.parameters()).device
-    returns, lengths = np.zeros(agents.n_envs), np.zeros(agents.n_envs, np.int64)
-    playing = np.ones(agents.n_envs, bool)
+    returns, lengths = np.zeros(envs.n_envs), np.zeros(envs.n_envs, np.int64)
+    playing = np.ones(envs.n_envs, bool)
     while True:
-        step = agents.recv()
+        step = envs.recv()
         meanwhile()
         counted = playing[step.env_ids] & ~step.started
         returns[step.env_ids] += np.where(counted, step.rewards, 0)
         lengths[step.env_ids] += counted
         if lengths.max() > longest:
             raise InvalidInput(
-                f"a game of {agents.game.name} has not ended in {longest} steps, and whole games are played: give it a "
+                f"a game of {envs.game.name} has not ended in {longest} steps, and whole games are played: give it a "
                 "limit, Rules(max_episode_frames=1000) or env_kwargs={'max_episode_steps': 1000}"
             )
         playing[step.env_ids[counted & (step.terminated | step.truncated)]] = False
         if not playing.any():
             return returns, lengths
         live = playing[step.env_ids]
-        policy = np.full((len(live), agents.game.n_actions), 1 / agents.game.n_actions, np.float32)
+        policy = np.full((len(live), envs.game.n_actions), 1 / envs.game.n_actions, np.float32)
         with torch.inference_mode():  # games that are over play on at random
             logits, _ = model(torch.from_numpy(step.obs[live]).to(device))
             policy[live] = torch.softmax(logits, 1).cpu().numpy()
-        agents.send(policy.argmax(1) if greedy else sample(policy, generator))
+        envs.send(policy.argmax(1) if greedy else sample(policy, generator))

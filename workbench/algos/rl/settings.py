@@ -1,4 +1,4 @@
-"""Settings of a trial: plain data, checked when made, described in JSON, overridden by a trial's config."""
+"""Settings of a trial: plain data, checked when made, overridden by a trial's config."""
 
 import dataclasses
 from collections.abc import Iterable, Mapping, Sequence
@@ -162,22 +162,6 @@ class Settings:
         """Return the settings of one trial: these, overridden by its config."""
         self.check(config)
         return dataclasses.replace(self, **config)  # type: ignore[arg-type]
-
-    def to_json(self) -> dict[str, Any]:
-        """Describe these settings in JSON's types."""
-        described = dataclasses.asdict(self)
-        described["phase"] = {self.phase.unit: getattr(self.phase, self.phase.unit)}
-        return described
-
-    @classmethod
-    def from_json(cls, described: Mapping[str, Any]) -> Self:
-        """Make settings from what `to_json` returned, or from part of it."""
-        known = [f.name for f in dataclasses.fields(cls)]
-        refuse_unknown(f"{cls.__name__} setting", described, known)
-        given: dict[str, Any] = {k: tuple(v) if isinstance(v, list) else v for k, v in described.items()}
-        if isinstance(given.get("phase"), Mapping):
-            given["phase"] = Budget(**given["phase"])
-        return cls(**given)
 
     def torch_device(self) -> torch.device:
         """Resolve `device`."""

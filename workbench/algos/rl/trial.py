@@ -14,7 +14,7 @@ import torch
 from workbench.algos.rl.agents import AgentGroup
 from workbench.algos.rl.checkpoint import CHECKPOINT, load_weights, read_checkpoint
 from workbench.algos.rl.environment import recipe_to_json
-from workbench.algos.rl.envs import Agents, make_agents
+from workbench.algos.rl.envs import Envs, make_envs
 from workbench.algos.rl.episodes import Episodes, PhaseEnd
 from workbench.algos.rl.games import ATARI_EPISODE_FRAMES, Game
 from workbench.algos.rl.learner import Learner
@@ -68,6 +68,7 @@ class Trial(ABC):
         self.learner = _learner(settings, self.game, seed)
         most = most_agents or settings.n_agents
         self.episodes = Episodes(most, settings.score_window)
+        self._own_episodes = self.episodes  # what this process's agents play; a rank's are not all of its trial's
         self._end = PhaseEnd(
             settings.phase,
             settings.min_games,
@@ -206,11 +207,11 @@ class Trial(ABC):
         load_weights(self.model, state, f"{network_name(self.game, self.settings.network)} for {self.game.name}", path)
         self.learner.optimizer.load_state_dict(state["optimizer"])
         counters = state["counters"]
-        self._steps_before, self._began_at = counters["steps"], counters.get("began_at", 0)
+        self._steps_before, self._began_at = counters["steps"], counters["began_at"]
         self.learner.updates = counters["updates"]
         self.episodes.load_state_dict(counters["episodes"])
         self._within, self._loaded_within = False, counters.get("within")
-        self.kept = counters.get("kept", {})
+        self.kept = counters["kept"]
         if counters["seed"] == self.seed:
             for generator, saved in zip(self._generators, counters["generators"], strict=False):
                 generator.bit_generator.state = saved
@@ -284,17 +285,17 @@ class Trial(ABC):
             AgentGroup(
                 self._start_envs(n_agents),
                 self._segments,
-                self.episodes,
+                self._own_episodes,
                 self._generators[number],
                 clip_rewards=self.clips_rewards,
                 first_agent=self.n_agents,
             )
         )
 
-    def _start_envs(self, n_agents: int, n_ready: int | None = None) -> Agents:
+    def _start_envs(self, n_agents: int, n_ready: int | None = None) -> Envs:
         """Start environments for the group that is opened next, with seeds of their own."""
         s = self.settings
-        return make_agents(
+        return make_envs(
             self.game,
             n_agents,
             derived(self.seed, 2, len(self._groups), self._steps_before),

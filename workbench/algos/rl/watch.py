@@ -19,7 +19,7 @@ from PIL import Image, ImageDraw
 
 from workbench.algos.rl.agents import sample
 from workbench.algos.rl.checkpoint import load_agent
-from workbench.algos.rl.envs import make_agents
+from workbench.algos.rl.envs import make_envs
 from workbench.algos.rl.frames import STACK
 from workbench.algos.rl.games import DEFAULT_RULES, Game, Rules
 from workbench.algos.rl.model import ActorCritic
@@ -107,7 +107,7 @@ def watch(
     path : str or Path
         The file to write: ``.gif`` or ``.webp``; ``.mp4``, smaller, needs the package imageio-ffmpeg.
     game : str or Game, optional
-        The game, if the checkpoint does not say; see `load_agent`.
+        Another game than the checkpoint's; see `load_agent`.
     seed : int
         Of the game's start and the actions.
     greedy : bool
@@ -156,11 +156,11 @@ def play(
     threads = torch.get_num_threads()
     torch.set_num_threads(1)  # for one observation, more threads only wait for each other
     start = derived(seed, 0)
-    agents = make_agents(game, 1, start, rules, n_threads=1)
+    envs = make_envs(game, 1, start, rules, n_threads=1)
     score = 0.0
     try:
         for number in range(max_steps):
-            step = agents.recv()
+            step = envs.recv()
             score += float(step.rewards[0])
             with torch.inference_mode():
                 logits, values = model(torch.from_numpy(step.obs).to(model.head.weight.device))
@@ -171,9 +171,9 @@ def play(
             yield Thought(step.obs[0], policy[0], float(values[0]), entropy, int(action[0]), reward, score)
             if number and (step.terminated[0] or step.truncated[0]):
                 return
-            agents.send(action)
+            envs.send(action)
     finally:
-        agents.close()
+        envs.close()
         torch.set_num_threads(threads)
 
 

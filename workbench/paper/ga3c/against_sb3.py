@@ -11,7 +11,7 @@ Policy and value have the same layers in ``default`` and ``a2c``; only `CRITIC_S
 """
 
 from collections import deque
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from importlib.util import find_spec
 from typing import Any
 
@@ -20,6 +20,7 @@ import torch
 
 from workbench.algos.rl.ga3c.trial import GA3C
 from workbench.algos.rl.games import find_game
+from workbench.core.budget import Budget
 from workbench.core.errors import WorkbenchError
 from workbench.paper.experiment import Rows, each
 
@@ -88,12 +89,12 @@ def settings_of(system: str, game: str) -> GA3C:
     """Return a system's settings; A2C reads the default's."""
     before = BEFORE | ({} if find_game(game).atari else {"network": "mlp"}) if system == "before" else {}
     base = {"game": game, "device": "cpu", "learning_rate": 7e-4, "t_max": 5, "score_window": WINDOW}
-    return GA3C.from_json(base | before)
+    return GA3C(**(base | before))
 
 
 def ga3c_curve(settings: GA3C, seed: int, frames: int, points: int) -> Curve:
     """Train GA3C once."""
-    trial = GA3C.from_json(settings.to_json() | {"phase": {"frames": frames // points}})({}, seed)
+    trial = replace(settings, phase=Budget(frames=frames // points))({}, seed)
     curve: Curve = []
     for _ in range(points):
         trial.train_phase(lambda metrics: None)

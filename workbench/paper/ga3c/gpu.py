@@ -165,7 +165,7 @@ _all_up: Any = None  # in a process that plays
 
 def _play(kind: type[GA3C] | type[A3C], given: dict[str, Any], seed: int, seconds: float) -> dict[str, Any]:
     try:
-        trial = kind.from_json(given)({"t_max": 5}, seed)
+        trial = kind(**given)({"t_max": 5}, seed)
         play_for(trial, seconds / 4)
     except BaseException:
         _all_up.abort()

@@ -6,6 +6,7 @@ from typing import Any
 
 from workbench.algos.rl.ga3c.trial import GA3C
 from workbench.algos.rl.games import find_game
+from workbench.core.budget import Budget
 from workbench.core.showing import so_many
 from workbench.paper.experiment import Rows, each, trained
 
@@ -79,9 +80,9 @@ def curves(settings: Learning) -> Rows:
         One a variant, seed and phase: game, variant, seed, frames, seconds, score (mean return of the phase's games).
     """
     if settings.seconds is None:
-        phase: dict[str, float] = {"frames": settings.frames // settings.phases}
+        phase = Budget(frames=settings.frames // settings.phases)
     else:
-        phase = {"seconds": settings.seconds / settings.phases}
+        phase = Budget(seconds=settings.seconds / settings.phases)
     free = settings.seconds is not None or find_game(settings.game).atari
     base = {"game": settings.game, "device": "cpu", "lockstep": not free, "phase": phase} | dict(settings.settings)
     names = [(variant, seed) for variant in SETS[settings.variants] for seed in range(settings.seeds)]
@@ -97,5 +98,5 @@ def curve(settings: dict[str, Any], seed: int, phases: int) -> list[tuple[float,
     """Train once; (frames, seconds, score) after every phase."""
     return [
         (metrics["frames"], round(metrics["seconds"], 1), round(metrics["score"], 1))
-        for metrics in trained(GA3C.from_json(settings), {}, seed, phases)
+        for metrics in trained(GA3C(**settings), {}, seed, phases)
     ]

@@ -10,8 +10,9 @@ from itertools import product
 from typing import Any
 
 from workbench.algos.rl.a3c.trial import A3C
-from workbench.algos.rl.ga3c.trial import GA3C, GA3CTrial
+from workbench.algos.rl.ga3c.trial import GA3C
 from workbench.algos.rl.meter import play_for
+from workbench.core.budget import Budget
 from workbench.paper.experiment import Rows
 from workbench.paper.ga3c.published import TABLE_2
 
@@ -130,7 +131,7 @@ def adjustment(settings: Adjustment) -> Rows:
 
 def _rates(kind: type[GA3C] | type[A3C], seconds: float, **settings: Any) -> dict[str, float]:
     """Warm up for a quarter of the time, then measure."""
-    trial = kind.from_json({"game": "Pong", "device": "cpu"} | settings)({"t_max": 5}, 0)
+    trial = kind("Pong", device="cpu", **settings)({"t_max": 5}, 0)
     play_for(trial, seconds / 4)
     metrics = play_for(trial, seconds)
     trial.close()
@@ -162,10 +163,10 @@ def _static(mix: Mix, seconds: float) -> float:
 
 def _adjusted(every_s: float, seconds: float) -> tuple[Mix, Rows]:
     """Let the mix adjust itself from 1/1/1; give the mix it kept, and how it went."""
-    settings: dict[str, Any] = {"n_groups": 1, "n_agents": GROUP, "adjust_every_s": every_s}
-    settings |= {"min_games": 1, "phase": {"seconds": seconds}}
-    trial = GA3C.from_json({"game": "Pong", "device": "cpu"} | settings)({"t_max": 5}, 0)
-    assert isinstance(trial, GA3CTrial)
+    settings = GA3C(
+        "Pong", Budget(seconds=seconds), min_games=1, device="cpu", n_groups=1, n_agents=GROUP, adjust_every_s=every_s
+    )
+    trial = settings({"t_max": 5}, 0)
     assert trial._adjuster is not None
     path: Rows = []
     shown = ("n_agents", "n_predictors", "n_trainers")

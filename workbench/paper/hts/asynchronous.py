@@ -14,6 +14,7 @@ import pandas as pd
 from workbench.algos.rl.a3c.trial import A3C
 from workbench.algos.rl.ga3c.trial import GA3C
 from workbench.algos.rl.hts.trial import HTS
+from workbench.core.budget import Budget
 from workbench.paper.experiment import Rows, rows_of_each, trained
 
 N_AGENTS, T_MAX = 16, 5
@@ -56,9 +57,9 @@ def as_many_steps(settings: StepRuns) -> Rows:
 
 def _curve(settings: StepRuns, system: str, rate: float, seed: int) -> Rows:
     kind, own = SYSTEMS[system]
-    phase = {"frames": settings.frames // settings.phases}
-    base = {"game": settings.game, "device": "cpu", "phase": phase, "n_agents": N_AGENTS, "t_max": T_MAX}
-    phases = trained(kind.from_json(base | dict(own)), {"learning_rate": rate}, seed, settings.phases)
+    phase = Budget(frames=settings.frames // settings.phases)
+    factory = kind(settings.game, phase, device="cpu", n_agents=N_AGENTS, t_max=T_MAX, **own)
+    phases = trained(factory, {"learning_rate": rate}, seed, settings.phases)
     rows: Rows = []
     for number, metrics in enumerate(phases, 1):
         at = {"system": system, "learning_rate": rate, "seed": seed, "phase": number, "frames": metrics["frames"]}

@@ -4,13 +4,14 @@ Environments sleep (`StepTime`), so what is compared is waiting, not computing, 
 computing takes clearly less than sleeping. Both systems are the same but for `concurrent`.
 """
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
 
 from workbench.algos.rl.evaluate import evaluate
 from workbench.algos.rl.hts.trial import HTS, HTSTrial
+from workbench.core.budget import Budget
 from workbench.core.protocols import Config
 from workbench.paper.experiment import Experiment, Rows, each, rows_of_each, trained
 from workbench.paper.hts.asynchronous import StepRuns, as_many_steps
@@ -96,24 +97,25 @@ def speedup(settings: SpeedRuns) -> Rows:
 
 def _sleeper(settings: SpeedRuns, law: str, seed: int, system: str) -> dict[str, float]:
     kind, cv = law.split(":")
-    base = _sleeping(settings, settings.updates, settings.sync_interval, float(cv)) | {"step_time_law": kind}
-    return _measured(HTS.from_json(base | {"concurrent": SYSTEMS[system]})(CONFIG, seed), seed, settings.games)
+    base = _sleeping(settings, settings.updates, settings.sync_interval, float(cv))
+    changes: dict[str, Any] = {"step_time_law": kind, "concurrent": SYSTEMS[system]}
+    return _measured(replace(base, **changes)(CONFIG, seed), seed, settings.games)
 
 
-def _sleeping(settings: "SpeedRuns | SweepRuns", updates: int, interval: int, cv: float) -> dict[str, Any]:
+def _sleeping(settings: "SpeedRuns | SweepRuns", updates: int, interval: int, cv: float) -> HTS:
     """Give the settings of PPO in minibatches of 128 on CartPole that sleeps in every step; see `StepTime`."""
-    return {
-        "game": "CartPole-v1",
-        "device": "cpu",
-        "method": "ppo",
-        "n_agents": N_SLEEPERS,
-        "phase": {"updates": updates},
-        "sync_interval": interval,
-        "n_epochs": settings.epochs,
-        "n_minibatches": max(1, interval // 8),
-        "step_time_mean_s": settings.mean_ms / 1e3,
-        "step_time_cv": cv,
-    }
+    return HTS(
+        game="CartPole-v1",
+        device="cpu",
+        method="ppo",
+        n_agents=N_SLEEPERS,
+        phase=Budget(updates=updates),
+        sync_interval=interval,
+        n_epochs=settings.epochs,
+        n_minibatches=max(1, interval // 8),
+        step_time_mean_s=settings.mean_ms / 1e3,
+        step_time_cv=cv,
+    )
 
 
 def _measured(trial: HTSTrial, seed: int, games: int) -> dict[str, float]:
@@ -177,9 +179,9 @@ def sweeps(settings: SweepRuns) -> Rows:
 def _swept(settings: SweepRuns, setting: str, value: int, seed: int) -> dict[str, Any]:
     interval, actors = (value, 4) if setting == "interval" else (128, value)
     base = _sleeping(settings, settings.steps // interval, interval, cv=1.0)  # of a gamma law: exponential
-    trial = HTS.from_json(base | {"n_actors": actors})(CONFIG, seed)
+    trial = replace(base, n_actors=actors)(CONFIG, seed)
     row = {"setting": setting, "value": value, "seed": seed, "n_actors": actors, "sync_interval": interval}
-    row |= {"n_agents": base["n_agents"], "mean_ms": settings.mean_ms}
+    row |= {"n_agents": base.n_agents, "mean_ms": settings.mean_ms}
     return row | _measured(trial, seed, settings.games) | {"weights": mark_of(trial)}
 
 
@@ -214,17 +216,18 @@ def returns(settings: ReturnRuns) -> Rows:
 
 
 def _return_curve(settings: ReturnRuns, method: str, concurrent: bool, seed: int) -> Rows:
-    base = {
-        "game": settings.game,
-        "device": "cpu",
-        "n_agents": 16,
-        "phase": {"frames": settings.frames // settings.phases},
-        "step_time_law": "gamma",  # of cv 1: exponential
-        "step_time_mean_s": settings.mean_ms / 1e3,
-        "step_time_cv": 1.0,
-    }
     changes, config = (METHODS if settings.game == "CartPole-v1" else ATARI)[method]
-    factory = HTS.from_json(base | changes | {"concurrent": concurrent})
+    factory = HTS(
+        game=settings.game,
+        device="cpu",
+        n_agents=16,
+        phase=Budget(frames=settings.frames // settings.phases),
+        step_time_law="gamma",  # of cv 1: exponential
+        step_time_mean_s=settings.mean_ms / 1e3,
+        step_time_cv=1.0,
+        concurrent=concurrent,
+        **changes,
+    )
     system = f"HTS-RL ({method.upper()})" if concurrent else method.upper()
     rows: Rows = []
     for phase, metrics in enumerate(trained(factory, {"init": "orthogonal", **config}, seed, settings.phases), 1):

@@ -155,19 +155,21 @@ def test_evaluations_are_of_greedy_games_of_their_own_and_those_due_before_are_n
     """Updates 5 to 9 of seed 8: those of 6 and 9 are due, that of 3 has been played."""
     played = []
 
-    def noting(model, game, n_games, *, seed, greedy, **told):
+    def noting(model, game, n_games, rules, *, seed, greedy, **told):
         played.append((n_games, greedy, seed))
         return SimpleNamespace(mean=7.0)
 
-    monkeypatch.setattr("workbench.algos.rl.ba3c.evaluations.evaluate", noting)
+    monkeypatch.setattr("workbench.algos.rl.ba3c.rank.evaluate", noting)
     alone = cartpole(5, n_ranks=1, evaluate_every=3, evaluate_games=4).rank({}, 8, 0)
     alone.learner.updates = 4
     assert alone.train_phase(silent)["eval_score"] == 7
     assert played == [(4, True, derived(8, 5, updates)) for updates in (6, 9)]
-    later = [bool(alone._evaluations.play_if_due(updates, alone.model, silent)) for updates in (11, 13, 14, 15)]
-    assert later == [False, True, False, True]  # where a server's rank has slept over 12
     other = cartpole(n_ranks=2, evaluate_every=3).rank({}, 8, 1)
-    assert other._evaluations.play_if_due(3, other.model, silent) == {}  # rank 0 does
+    played.clear()
+    for updates in (11, 13, 14, 15):
+        alone._evaluate_if_due(updates)
+        other._evaluate_if_due(updates)  # rank 0 does
+    assert [seed for *_, seed in played] == [derived(8, 5, updates) for updates in (13, 15)]  # 12 was slept over
     close([alone, other])
 
 

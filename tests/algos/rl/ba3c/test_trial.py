@@ -8,7 +8,7 @@ from tests.algos.rl.ba3c.gangs import AHEAD, CARTPOLE, SHARDED, cartpole, close,
 from tests.support import silent
 from workbench.algos.rl.ba3c.trial import BA3C
 from workbench.algos.rl.checkpoint import load_agent
-from workbench.algos.rl.envs import make_agents
+from workbench.algos.rl.envs import make_envs
 from workbench.algos.rl.ga3c.trial import GA3C
 from workbench.algos.rl.games import Rules, find_game
 from workbench.algos.rl.model import make_model
@@ -37,7 +37,7 @@ def test_parameter_counts_are_the_published_ones(width, published):
 
 def test_frames_in_colour_are_planes_of_the_newest_four():
     game = find_game("Pong", rgb=True)
-    colour, grey = (make_agents(g, 2, 3, Rules(noop_max=0)) for g in (game, find_game("Pong")))
+    colour, grey = (make_envs(g, 2, 3, Rules(noop_max=0)) for g in (game, find_game("Pong")))
     for _ in range(8):
         shown, plain = colour.recv().obs, grey.recv().obs
         colour.send(np.array([2, 3]))

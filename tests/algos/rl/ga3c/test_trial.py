@@ -13,12 +13,13 @@ import torch
 from tests.support import silent
 from workbench.algos.rl.checkpoint import load_agent
 from workbench.algos.rl.evaluate import evaluate
-from workbench.algos.rl.ga3c.settings import AUTHORS
-from workbench.algos.rl.ga3c.trial import GA3C
+from workbench.algos.rl.ga3c.trial import AUTHORS, GA3C
 from workbench.algos.rl.games import Rules
 from workbench.algos.rl.learner import DivergenceError
 from workbench.core.budget import Budget
+from workbench.core.describe import build, describe
 from workbench.core.errors import InvalidInput
+from workbench.core.registry import TRAINABLES
 
 TINY = GA3C(game="CartPole-v1", phase=Budget(updates=20), n_agents=8, emulator_threads=1)
 
@@ -86,7 +87,7 @@ def test_progress_is_called_and_may_end_the_phase():
             trial.train_phase(progress)
         assert {"score", "frames", "pps", "tps", "policy_lag_mean"} <= set(seen[-1])
         assert seen[1]["frames"] > seen[0]["frames"]
-        trial.settings = GA3C.from_json(trial.settings.to_json() | {"phase": {"updates": 5}})
+        trial.settings = replace(trial.settings, phase=Budget(updates=5))
         assert trial.train_phase(silent)["updates"] > 5  # the trial itself is unharmed
         trial.close()
 
@@ -184,7 +185,7 @@ def test_starved_settings_do_not_deadlock():
         min_training_batch=100,
     )
     for lockstep in (False, True):
-        trial = GA3C.from_json(settings.to_json() | {"lockstep": lockstep})({"t_max": 2}, 0)
+        trial = replace(settings, lockstep=lockstep)({"t_max": 2}, 0)
         metrics = trial.train_phase(silent)
         assert metrics["updates"] >= 10
         assert metrics["train_batch_mean"] >= 100
@@ -213,9 +214,10 @@ def test_no_batch_is_smaller_than_the_minimum_and_nothing_is_lost(t_max, least, 
 
 def test_it_is_pickled_and_described_in_json():
     assert pickle.loads(pickle.dumps(TINY)) == TINY
-    assert GA3C.from_json(json.loads(json.dumps(TINY.to_json()))) == TINY
-    with pytest.raises(InvalidInput, match="unknown GA3C setting 'n_agent': did you mean 'n_agents'"):
-        GA3C.from_json({"n_agent": 3})
+    described = json.loads(json.dumps(describe(TINY, TRAINABLES)))
+    assert build("trainable", described, TRAINABLES) == TINY
+    with pytest.raises(InvalidInput, match="unknown setting of trainable 'ga3c' 'n_agent': did you mean 'n_agents'"):
+        build("trainable", {"kind": "ga3c", "n_agent": 3}, TRAINABLES)
 
 
 def test_configs_are_checked_before_anything_starts():
@@ -426,7 +428,7 @@ def test_rmsprop_is_told_its_settings(inside, root):
 
 @pytest.mark.parametrize(("lockstep", "ready"), [(False, 3), (True, 4)])
 def test_a_group_asks_when_its_share_of_agents_is_ready_and_in_turn_when_all_are(lockstep, ready, monkeypatch):
-    monkeypatch.setattr("workbench.algos.rl.trial.make_agents", lambda *given, batch_size, **told: batch_size)
+    monkeypatch.setattr("workbench.algos.rl.trial.make_envs", lambda *given, batch_size, **told: batch_size)
     assert GA3C("CartPole-v1", agents_ready=0.7, lockstep=lockstep)({}, 0)._start_envs(4) == ready
 
 

@@ -5,9 +5,9 @@ import math
 import numpy as np
 import pytest
 
-from workbench.algos.rl.envs import make_agents
+from workbench.algos.rl.envs import make_envs
 from workbench.algos.rl.games import find_game
-from workbench.algos.rl.hts.step_time import LAWS, SlowAgents, StepTime
+from workbench.algos.rl.hts.step_time import LAWS, SlowEnvs, StepTime
 from workbench.core.errors import InvalidInput
 
 
@@ -41,7 +41,7 @@ def test_slow_environments_sleep_for_their_slowest_and_play_the_same(monkeypatch
     slept = []
     monkeypatch.setattr("workbench.algos.rl.hts.step_time.time.sleep", slept.append)
     step_time, game = StepTime(0.01, 1.0), find_game("CartPole-v1")
-    plain, slow = make_agents(game, 3, 7), SlowAgents(make_agents(game, 3, 7), step_time, np.random.default_rng(5))
+    plain, slow = make_envs(game, 3, 7), SlowEnvs(make_envs(game, 3, 7), step_time, np.random.default_rng(5))
     for _ in range(30):
         one, other = plain.recv(), slow.recv()
         assert (one.obs == other.obs).all()

@@ -5,6 +5,7 @@ import math
 import pickle
 import threading
 import time
+from dataclasses import replace
 from itertools import pairwise
 
 import numpy as np
@@ -21,13 +22,15 @@ from workbench.algos.rl.hts.storage import Storage
 from workbench.algos.rl.hts.trial import HTS
 from workbench.algos.rl.learner import DivergenceError
 from workbench.core.budget import Budget
+from workbench.core.describe import build, describe
 from workbench.core.errors import InvalidInput
+from workbench.core.registry import TRAINABLES
 
 TINY = HTS(game="CartPole-v1", phase=Budget(updates=10), n_agents=4, sync_interval=6, min_games=1, device="cpu")
 
 
 def tiny(**settings):
-    return HTS.from_json(TINY.to_json() | settings)
+    return replace(TINY, **settings)
 
 
 def weights(model):
@@ -125,7 +128,7 @@ def test_ppo_knows_how_likely_its_actions_were_for_the_weights_that_acted():
 def test_what_follows_an_interval_is_valued_by_the_weights_that_acted_and_returns_are_as_set(method, name, monkeypatch):
     config = {"gamma": 0.9, "t_max": 3, "gae_lambda": 0.7}
     trial, off, real = (
-        tiny(method=method, clip_rewards=True, phase={"updates": 4})(config, 0),
+        tiny(method=method, clip_rewards=True, phase=Budget(updates=4))(config, 0),
         [],
         getattr(Storage, name),
     )
@@ -146,7 +149,7 @@ def test_what_follows_an_interval_is_valued_by_the_weights_that_acted_and_return
 
 def test_ppo_is_told_its_settings(monkeypatch):
     told = {"n_epochs": 3, "n_minibatches": 2, "clip_ratio": 0.3}
-    trial = tiny(method="ppo", phase={"updates": 2}, **told)({}, 0)
+    trial = tiny(method="ppo", phase=Budget(updates=2), **told)({}, 0)
 
     def noting(*given, generator, **settings):
         assert settings == told
@@ -191,7 +194,7 @@ def test_the_policy_lag_is_exactly_one_update(concurrent, lag):
 @pytest.mark.parametrize("concurrent", [True, False])
 def test_an_interval_of_resets_alone_has_nothing_to_learn_from(method, concurrent):
     trial = tiny(
-        max_episode_frames=2, sync_interval=1, n_agents=2, method=method, concurrent=concurrent, phase={"updates": 6}
+        max_episode_frames=2, sync_interval=1, n_agents=2, method=method, concurrent=concurrent, phase=Budget(updates=6)
     )({}, 0)
     metrics = trial.train_phase(silent)
     trial.close()
@@ -239,7 +242,7 @@ def same(one, other):
 @pytest.mark.parametrize("method", ["a2c", "ppo"])
 def test_actors_and_their_delays_change_nothing_in_the_deterministic_mode(method):
     """One observation a forward pass: the same trajectories and weights, bit for bit."""
-    short = {"method": method, "phase": {"updates": 3}}
+    short = {"method": method, "phase": Budget(updates=3)}
     runs = [trajectory(tiny(n_actors=n, **short)) for n in (1, 7)]
     runs.append(trajectory(tiny(**short), delays=False))
     runs.append(trajectory(tiny(step_time_mean_s=1e-3, step_time_cv=1.0, **short)))
@@ -269,7 +272,7 @@ def test_the_synchronous_baseline_repeats_as_well():
 
 
 def test_stopping_anywhere_and_going_on_changes_nothing(monkeypatch):
-    whole = TINY.from_json(TINY.to_json() | {"phase": {"updates": 40}})
+    whole = tiny(phase=Budget(updates=40))
     trial = whole({}, 0)
     trial.train_phase(silent)
     trial.close()
@@ -285,7 +288,7 @@ def test_stopping_anywhere_and_going_on_changes_nothing(monkeypatch):
     broken, stops = whole({}, 0), 0
     while broken.learner.updates < 40:
         left, began = 40 - broken.learner.updates, broken.steps
-        broken.settings = HTS.from_json(broken.settings.to_json() | {"phase": {"updates": left}})
+        broken.settings = replace(broken.settings, phase=Budget(updates=left))
         try:
             broken.train_phase(stop)
         except StoppedError:
@@ -363,12 +366,12 @@ def test_progress_is_called_and_may_end_the_phase(concurrent):
         if len(seen) > 1 and {"learning_s", "score"} <= set(metrics):
             raise EnoughError
 
-    trial = tiny(phase={"seconds": 600}, concurrent=concurrent)({}, 0)
+    trial = tiny(phase=Budget(seconds=600), concurrent=concurrent)({}, 0)
     with pytest.raises(EnoughError):
         trial.train_phase(progress)
     assert {"score", "frames", "pps", "tps", "policy_lag_mean", "learning_s"} <= set(seen[-1])
     assert seen[-1]["frames"] > seen[0]["frames"]
-    trial.settings = HTS.from_json(trial.settings.to_json() | {"phase": {"updates": 5}})
+    trial.settings = replace(trial.settings, phase=Budget(updates=5))
     assert trial.train_phase(silent)["updates"] > 5  # the trial itself is unharmed
     trial.close()
 
@@ -473,7 +476,7 @@ def test_pong_from_pixels_runs_a_short_phase():
 
 def test_it_is_pickled_and_described_in_json():
     assert pickle.loads(pickle.dumps(TINY)) == TINY
-    assert HTS.from_json(json.loads(json.dumps(TINY.to_json()))) == TINY
+    assert build("trainable", json.loads(json.dumps(describe(TINY, TRAINABLES))), TRAINABLES) == TINY
 
 
 @pytest.mark.parametrize(

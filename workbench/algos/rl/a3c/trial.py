@@ -13,15 +13,38 @@ copy. There are no queues, and every prediction is for one observation: the base
 import copy
 from dataclasses import dataclass
 
-from workbench.algos.rl.a3c.settings import A3CSettings
 from workbench.algos.rl.model import ActorCritic
+from workbench.algos.rl.settings import RMSPropSettings
 from workbench.algos.rl.trial import Trial, anneal
+from workbench.core.errors import InvalidInput
 from workbench.core.protocols import Config
 
 
 @dataclass(frozen=True)
-class A3C(A3CSettings):
-    """A3C as a study takes it: settings, and a factory of trials."""
+class A3C(RMSPropSettings):
+    """A3C as a study takes it: settings, and a factory of trials.
+
+    It runs on the CPU, with 16 agents by default, as the A3C paper.
+
+    Attributes
+    ----------
+    lockstep : bool
+        Deterministic mode: the agents take turns in one thread, always in the same order.
+    """
+
+    n_agents: int = 16
+    device: str = "cpu"
+    lockstep: bool = False
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        if self.torch_device().type != "cpu":
+            raise InvalidInput(f"A3C runs on the CPU, got device {self.device!r}: use GA3C on a GPU")
+
+    @property
+    def repeatable(self) -> bool:
+        """In the deterministic mode."""
+        return self.lockstep
 
     def __call__(self, config: Config, seed: int) -> "A3CTrial":
         """Build a trial from its configuration (names in `tunable`) and its seed."""
@@ -31,9 +54,9 @@ class A3C(A3CSettings):
 class A3CTrial(Trial):
     """One set of shared weights, and the agents that learn on them: each is a group and has a segment of its number."""
 
-    settings: A3CSettings
+    settings: A3C
 
-    def __init__(self, settings: A3CSettings, seed: int) -> None:
+    def __init__(self, settings: A3C, seed: int) -> None:
         super().__init__(settings, seed, n_groups=settings.n_agents)
         self._copies: list[ActorCritic] = [copy.deepcopy(self.model) for _ in range(settings.n_agents)]
         self._versions = [0] * settings.n_agents

@@ -81,7 +81,6 @@ class Player:
 
     def open(self, group: AgentGroup) -> None:
         """Play in new environments; what was played in others and not trained on is forgotten."""
-        group.episodes = self.episodes
         self.episodes.abandon()
         self._group, self.pool, self._free = group, Pool(), list(range(self._segments.n))
         self._counted_steps, self._left = 0, None

@@ -12,7 +12,6 @@ import numpy as np
 from torch import Tensor
 
 from workbench.algos.rl.ba3c.connection import Connection
-from workbench.algos.rl.ba3c.evaluations import Evaluations
 from workbench.algos.rl.ba3c.exchange import N_STATS, Stats, unflat
 from workbench.algos.rl.ba3c.parameter_server import Client, ParameterServer
 from workbench.algos.rl.ba3c.peers import Peers
@@ -20,7 +19,7 @@ from workbench.algos.rl.ba3c.player import Player
 from workbench.algos.rl.ba3c.settings import BA3CSettings
 from workbench.algos.rl.ba3c.shard_server import Contribution, Follower, ShardServer, Step
 from workbench.algos.rl.ba3c.shards import Shard, cut, undone_if_cut_short
-from workbench.algos.rl.evaluate import BA3C_PROTOCOL
+from workbench.algos.rl.evaluate import BA3C_PROTOCOL, evaluate
 from workbench.algos.rl.learner import Learner, Update
 from workbench.algos.rl.meter import Reading
 from workbench.algos.rl.model import ActorCritic
@@ -53,14 +52,9 @@ class BA3CTrial(Trial):
         self._steps = self._finished = 0  # of all ranks, as far as updates have told
         self._copy: ActorCritic | None = None  # what acts in the place of weights that are served
         self.player = Player(settings, self.learner, self._segments, self._report_if_due)
+        self._own_episodes = self.player.episodes
         self._peers = Peers(rank, settings.n_ranks, settings.peer_timeout_s, settings.n_servers)
-        self._evaluations = Evaluations(
-            None if rank else settings.evaluate_every,
-            settings.evaluate_games,
-            self.game,
-            lambda updates: derived(seed, 5, updates),
-            {"greedy": BA3C_PROTOCOL.greedy, "rules": settings.rules, "n_threads": settings.emulator_threads},
-        )
+        self._evaluated = 0  # evaluations that were due by now
         if settings.start_from is not None and rank == 0:  # the others get it from here
             self._start_from(Path(settings.start_from))
 
@@ -109,7 +103,7 @@ class BA3CTrial(Trial):
             self._peers.assemble(self._report_if_due)
             self._agree()
             self.player.meter, self.player.version = self._meter, self.learner.updates
-            self._evaluations.start(self.learner.updates)
+            self._evaluated = self.learner.updates // (self.settings.evaluate_every or 1)
             with _undone_if_cut_short(self), self.player.ahead():
                 if self.settings.has_server:
                     self._run_by_servers()
@@ -149,7 +143,7 @@ class BA3CTrial(Trial):
             over = self._is_over(stats.seconds)
             for summary in self._peers.collect(player.summary(), self._report_if_due, last=over):
                 self.episodes.merge(summary["returns"], summary["lengths"])
-            self.kept |= self._evaluations.play_if_due(player.version, player.acting, self._report_if_due)
+            self._evaluate_if_due(player.version)
 
     def _run_by_servers(self) -> None:
         """Bring gradients and fetch weights, as every rank; and serve a slice of them, if that is this rank's duty."""
@@ -172,12 +166,30 @@ class BA3CTrial(Trial):
                 player.take(weights)
                 if self.rank:
                     self.learner.updates, self._steps, self._finished = weights.version, weights.steps, weights.episodes
-                self.kept |= self._evaluations.play_if_due(player.version, player.acting, self._report_if_due)
+                self._evaluate_if_due(player.version)
                 over = weights.over
             if server is not None:
                 server.wait_until_over(alive)
             if isinstance(server, ParameterServer):
                 server.collect(shards[1:], alive)
+
+    def _evaluate_if_due(self, updates: int) -> None:
+        """Play whole games with what acts if it is time to, as rank 0; of what a server's rank slept over, once."""
+        s = self.settings
+        if self.rank or s.evaluate_every is None or updates // s.evaluate_every == self._evaluated:
+            return
+        self._evaluated = updates // s.evaluate_every
+        played = evaluate(
+            self.player.acting,
+            self.game,
+            s.evaluate_games,
+            s.rules,
+            greedy=BA3C_PROTOCOL.greedy,
+            seed=derived(self.seed, 5, updates),
+            n_threads=s.emulator_threads,
+            meanwhile=self._report_if_due,
+        )
+        self.kept["eval_score"] = played.mean
 
     @contextmanager
     def _serving(self, shards: Sequence[Shard]) -> Iterator[ShardServer | None]:

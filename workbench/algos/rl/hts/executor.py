@@ -3,7 +3,7 @@
 import numpy as np
 
 from workbench.algos.rl.agents import sample
-from workbench.algos.rl.envs import Agents
+from workbench.algos.rl.envs import Envs
 from workbench.algos.rl.hts.storage import Storage
 
 
@@ -15,7 +15,7 @@ class Executor:
 
     Parameters
     ----------
-    envs : Agents
+    envs : Envs
         All of them answer every `recv`.
     generator : numpy.random.Generator
     first_agent : int
@@ -29,7 +29,7 @@ class Executor:
         Transitions played.
     """
 
-    def __init__(self, envs: Agents, generator: np.random.Generator, first_agent: int) -> None:
+    def __init__(self, envs: Envs, generator: np.random.Generator, first_agent: int) -> None:
         self.envs, self.generator, self.first_agent = envs, generator, first_agent
         self.t = self.steps = 0
         self._seen = envs.recv()

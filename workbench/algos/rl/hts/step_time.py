@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Literal, get_args
 
 import numpy as np
 
-from workbench.algos.rl.envs import Agents, Step
+from workbench.algos.rl.envs import Envs, Step
 from workbench.core.checks import FROM_ZERO
 from workbench.core.errors import InvalidInput, unknown
 
@@ -83,13 +83,13 @@ class StepTime:
         return self.mean_s * (index - 1) / index * (1 + generator.pareto(index, shape))
 
 
-class SlowAgents:
+class SlowEnvs:
     """Environments whose steps take `step_time` longer; several in one batch sleep side by side, for the longest.
 
     Games and actions are those of the environments within: only the clock is different.
     """
 
-    def __init__(self, envs: Agents, step_time: StepTime, generator: np.random.Generator) -> None:
+    def __init__(self, envs: Envs, step_time: StepTime, generator: np.random.Generator) -> None:
         self.game, self.n_envs = envs.game, envs.n_envs
         self._envs, self._step_time, self._generator = envs, step_time, generator
         self._stepping = 0
