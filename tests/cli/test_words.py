@@ -12,7 +12,9 @@ import pytest
 import workbench
 from workbench.cli.main import _parser
 from workbench.cli.run import _again
-from workbench.cli.words import _SHELL, in_shell, resume_command, study_command
+from workbench.cli.words import _SHELL, in_shell, resume_command, study_command, told
+from workbench.core.errors import InvalidInput, WorkbenchError
+from workbench.core.imports import imported
 
 TOY = {"trainable": {"kind": "quadratic"}, "scheduler": {"kind": "full"}, "seed": 0}
 LIBRARY = [p for p in Path(workbench.__file__).parent.rglob("*.py") if "cli" not in p.parts and "paper" not in p.parts]
@@ -46,6 +48,21 @@ LIBRARY = [p for p in Path(workbench.__file__).parent.rglob("*.py") if "cli" not
 )
 def test_a_message_of_the_library_in_the_shell(python, shell) -> None:
     assert in_shell(python) == shell
+
+
+@pytest.mark.parametrize("says", ["bad name='adam'", "two\\n  lines, resume=True", "from Python, after import this"])
+def test_the_words_of_one_s_own_exceptions_are_not_translated(tmp_path, monkeypatch, says) -> None:
+    monkeypatch.syspath_prepend(tmp_path)
+    (tmp_path / "raises.py").write_text(f'raise ValueError("{says}")')
+    with pytest.raises(InvalidInput) as refused:
+        imported("raises:train")
+    assert told(refused.value) == str(refused.value)
+    with pytest.raises(WorkbenchError) as ours:  # noqa: PT012
+        try:
+            raise InvalidInput("resume=True")
+        except InvalidInput as err:
+            raise WorkbenchError(f"it is refused: {err}") from None
+    assert told(ours.value) == "it is refused: --resume"
 
 
 @pytest.mark.parametrize("name", ["my study", "-x", "--db"])

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from workbench.cli.options import add_db, add_preset, add_study, completed, studies_of
-from workbench.cli.words import in_shell, resume_command, study_command
+from workbench.cli.words import resume_command, study_command, told
 from workbench.core.places import DEFAULT_DB
 
 if TYPE_CHECKING:
@@ -168,7 +168,7 @@ def _run(arguments: argparse.Namespace) -> int:
         try:
             interrupted, failed = _watch(run, quiet=arguments.quiet), ""
         except FirstTrialsFailed as err:
-            interrupted, failed = False, str(err)
+            interrupted, failed = False, told(err)
     results = run.results()
     print(results)
     if (checkpoint := run.best_checkpoint) is not None:
@@ -179,7 +179,7 @@ def _run(arguments: argparse.Namespace) -> int:
     if interrupted:
         print(f"interrupted; go on with: {_again(arguments, study)}")
     if failed:
-        print(f"workbench: {in_shell(failed)}", file=sys.stderr)
+        print(f"workbench: {failed}", file=sys.stderr)
     return 130 if interrupted else 1 if results.summary["best_trial"] is None else 0
 
 

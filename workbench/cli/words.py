@@ -2,10 +2,13 @@
 
 import re
 import shlex
-from collections.abc import Callable, Mapping
-from typing import Any
+from collections.abc import Callable, Iterator, Mapping
+from typing import TYPE_CHECKING, Any
 
-_PYTHON = re.compile(r"Study\(.*?\)\.\w+\([^)]*\)")  # said to whoever is sent to Python
+if TYPE_CHECKING:
+    from workbench.core.errors import WorkbenchError
+
+_PYTHON = r"Study\(.*?\)\.\w+\([^)]*\)"  # said to whoever is sent to Python
 _SHELL: dict[str, str | Callable[[re.Match[str]], str]] = {
     r"\b(?:start|run)\(resume=True\)|\bresume=True": "--resume",
     r"\bfail_fast=False": "--no-fail-fast",
@@ -19,14 +22,36 @@ _SHELL: dict[str, str | Callable[[re.Match[str]], str]] = {
 }
 
 
-def in_shell(text: str) -> str:
-    """Put a message of the library into the shell's words.
+def told(err: "WorkbenchError") -> str:
+    """Tell an error in the shell's words; what it quotes of an exception that is not ours keeps its own."""
+    return in_shell(str(err), *_quoted(err))
+
+
+def _quoted(err: "WorkbenchError") -> Iterator[str]:
+    """Give, in all forms in which errors quote it, the text of the exceptions that one was made of."""
+    from workbench.core.errors import FirstTrialsFailed, WorkbenchError, first_line, plain
+
+    if isinstance(err, FirstTrialsFailed):
+        yield plain(err.cause)
+    within = err.__context__
+    while within is not None:
+        if not isinstance(within, WorkbenchError):
+            yield from map(plain, (str(within), first_line(within), " ".join(str(within).split())))
+        within = within.__context__
+
+
+def in_shell(text: str, *quoted: str) -> str:
+    """Put a message of the library into the shell's words; what it quotes of somebody else's stays as it is.
 
     >>> in_shell("study 'a' exists: resume it with start(resume=True), or run it with db='b.db'")
     "study 'a' exists: resume it with --resume, or run it with --db b.db"
+    >>> in_shell("ValueError: bad name='adam'; go on with fail_fast=False", "bad name='adam'")
+    "ValueError: bad name='adam'; go on with --no-fail-fast"
     """
+    longest_first = sorted(filter(None, quoted), key=len, reverse=True)
+    as_it_is = "|".join([*map(re.escape, longest_first), _PYTHON])
     said, at = "", 0
-    for kept in [*_PYTHON.finditer(text), None]:
+    for kept in [*re.finditer(as_it_is, text), None]:
         part = text[at : kept.start() if kept else len(text)]
         for python, shell in _SHELL.items():
             part = re.sub(python, shell, part)

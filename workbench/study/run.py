@@ -198,7 +198,7 @@ class StudyRun(AttachedStudy):
                 self._inbox.done()
                 at, why = executor.now, None if ended or self._stopping.is_set() else why_over()
             if not ended and fail_fast and hopeless.cause:
-                raise FirstTrialsFailed(f"study {self.name!r} stopped: {_said(hopeless)}")
+                raise FirstTrialsFailed(f"study {self.name!r} stopped: {_said(hopeless)}", hopeless.cause)
             over = Event(
                 Kind.STUDY_ENDED if ended or why else Kind.STUDY_INTERRUPTED, at, data={"why": why} if why else {}
             )
