@@ -30,7 +30,9 @@ def main(argv: Sequence[str] | None = None) -> int:
         from argcomplete import autocomplete
 
         autocomplete(parser)
+    argv = sys.argv[1:] if argv is None else argv
     arguments = parser.parse_args(argv)
+    arguments.argv = [*argv]
     _print_any_letter()
     from workbench.core.errors import WorkbenchError
 
