@@ -71,7 +71,6 @@ ELSEWHERE = {  # what is no more than a part of something, and is tested as that
     "study/export/wandb.py": "study/test_other_tools.py",
     "study/export/optuna.py": "study/test_export.py",
     "study/export/tensorboard.py": "study/test_export.py",
-    "study/findings.py": "study/test_results.py",
     "study/plan.py": "study/test_study.py",
     "study/progress.py": "study/test_study.py",
     "study/rows.py": "study/test_aim.py",

@@ -8,8 +8,8 @@ from workbench.core.checks import whole
 from workbench.core.errors import InvalidInput, StudyError
 from workbench.knowledge.inbox import Controls, waiting_to_confirm
 from workbench.knowledge.lock import driver_of
-from workbench.study.findings import Findings
 from workbench.study.plan import Plan
+from workbench.study.results import Results
 
 
 def ask_to_confirm(study: Plan, top: int, seeds: int) -> None:
@@ -23,7 +23,7 @@ def ask_to_confirm(study: Plan, top: int, seeds: int) -> None:
             raise InvalidInput(f"confirm takes a whole number >= 1 as {name}, got {value!r}")
     if driver := driver_of(Path(study.db), study.name):  # it would take the requests for its own
         raise StudyError(f"study {study.name!r} is being driven by {driver}: stop it, or confirm it once it is over")
-    found = Findings.open(study.db, study.name)
+    found = Results.open(study.db, study.name)
     if found.has_lineage:
         raise StudyError(
             f"study {study.name!r} handed weights from trial to trial: no configuration stands for the best weights; "
