@@ -40,9 +40,9 @@ from workbench.core.size import Size
 from workbench.knowledge import Controls, DiskFull, LogHeld, StudyLog, check, record
 from workbench.simulation.cluster import VirtualCluster
 from workbench.study.attached import AttachedStudy
-from workbench.study.plan import checkpoint_store
 from workbench.study.progress import Progress, WatchedLog
 from workbench.study.run import StudyRun, see_through
+from workbench.study.saved import checkpoint_store
 
 
 class Sizeless:

@@ -2,17 +2,20 @@
 
 from collections import Counter
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from workbench.analysis.confirmed import each_once
 from workbench.core.checks import whole
 from workbench.core.errors import InvalidInput, StudyError
 from workbench.knowledge.inbox import Controls, waiting_to_confirm
 from workbench.knowledge.lock import driver_of
-from workbench.study.plan import Plan
 from workbench.study.results import Results
 
+if TYPE_CHECKING:
+    from workbench.study.study import Study
 
-def ask_to_confirm(study: Plan, top: int, seeds: int) -> None:
+
+def ask_to_confirm(study: "Study", top: int, seeds: int) -> None:
     """Ask for the trials that a study's best configurations lack; see `StudyRun.confirm`.
 
     What was asked for before and still waits, for the driver that was to answer it did not come up, counts as begun;
