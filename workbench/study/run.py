@@ -38,12 +38,13 @@ class StudyRun(AttachedStudy):
     """A study driven by a thread of this process, or over. Made by `Study.start`.
 
     If the process ends before it, the study is interrupted; `Study.start` with `resume` goes on with it.
+    One that is `confirming` runs trials that confirm others and no more, these first.
     """
 
-    def __init__(self, study: "Study", *, resume: bool = False, only_confirm: bool = False) -> None:
+    def __init__(self, study: "Study", *, resume: bool = False, confirming: "Sequence[Request] | None" = None) -> None:
         from workbench.knowledge import Inbox, StudyLog
 
-        self._only_confirm = only_confirm
+        self._only_confirm, self._asked = confirming is not None, [*(confirming or ())]
         self.db, self.name = Path(study.db).absolute(), study.name  # whatever folder the process goes to
         self.study = study = replace(study, db=self.db, checkpoints=absolute_place(study.checkpoints))
         if study.client is None and study.gpus_per_slot is not None:
@@ -223,7 +224,7 @@ class StudyRun(AttachedStudy):
     def _requests(self, log: "StudyLog", ledger: Ledger) -> "Sequence[Request]":
         """Take what people ask; asked about twice a second, so that here it is noticed too when the log has gone."""
         log.check_there()
-        requests = self._inbox()
+        requests, self._asked = [*self._asked, *self._inbox()], []
         if any(request.action == _STOP and request.id not in ledger.requests for request in requests):
             self._stopping.set()
         return requests
@@ -252,10 +253,9 @@ def see_through(run: StudyRun, watch: Callable[[], object]) -> bool:
 
 def start_to_confirm(study: "Study", top: int, seeds: int) -> StudyRun:
     """Confirm a study's best configurations in a background thread; see `StudyRun.confirm`."""
-    from workbench.study.confirm import ask_to_confirm
+    from workbench.study.confirm import requests_to_confirm
 
-    ask_to_confirm(study, top, seeds)
-    return StudyRun(study, resume=True, only_confirm=True)
+    return StudyRun(study, resume=True, confirming=requests_to_confirm(study, top, seeds))
 
 
 def confirm(study: "Study", top: int = 3, seeds: int = 10) -> "pd.DataFrame":
