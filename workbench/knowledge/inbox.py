@@ -86,7 +86,7 @@ def _answer_remarks(path: Path, study: str) -> bool:
         past, seen = recorded.events_since(0)
         ledger = Ledger(past)  # of a large study it takes a while: read before the study is claimed
         try:
-            log = StudyLog(path, study, recorded.spec, resume=True)
+            log = StudyLog(path, study, resume=True)
         except StudyError:
             return False  # somebody has taken it up meanwhile, and will answer
         with closing(log):
