@@ -204,20 +204,20 @@ def ended(command: list[str], how: signal.Signals | None, begun: int) -> str:
 
 
 @pytest.mark.parametrize(
-    ("how", "study", "named"),
+    ("how", "study"),
     [
-        (signal.SIGINT, OWN, " --trainable waiting:train"),
-        pytest.param(signal.SIGTERM, ENDLESS, "", marks=pytest.mark.slow),
-        pytest.param(None, ENDLESS, "", marks=pytest.mark.slow),
+        (signal.SIGINT, OWN),
+        pytest.param(signal.SIGTERM, ENDLESS, marks=pytest.mark.slow),
+        pytest.param(None, ENDLESS, marks=pytest.mark.slow),
     ],
 )
-def test_a_study_is_ended_cleanly_and_resume_goes_on(folder, how, study, named) -> None:
+def test_a_study_is_ended_cleanly_and_resume_goes_on(folder, how, study) -> None:
     (folder / "study.toml").write_text(study)
     (folder / "waiting.py").write_text(WAITING)
     places = ["--db", "kb.db", "--checkpoints", str(folder / "shared")]
     command = [sys.executable, "-m", "workbench", "run", "study.toml", *places]
     out = ended(command, how, 2)
-    assert f"go on with: workbench run --resume --name tiny{named} {' '.join(places)}\n" in out
+    assert f"go on with: workbench run --resume study.toml {' '.join(places)}\n" in out
     with KnowledgeBase("kb.db") as kb:
         assert kb["tiny"].frames().state == "interrupted"
 

@@ -17,7 +17,7 @@ from workbench.core.protocols import Event, Kind
 from workbench.knowledge import Controls, KnowledgeBase, StudyLog, check
 from workbench.knowledge.inbox import inbox_path
 from workbench.knowledge.lock import output_path
-from workbench.study.plan import checkpoint_store
+from workbench.study.saved import checkpoint_store
 
 SPEC = {"scheduler": {"kind": "full"}, "trainable": {"kind": "my_module:train"}, "seed": 0}
 CONFIGS = [{"lr": 1e-05, "act fn": 'ta"nh', "wide": True}, {"lr": 0.5, "act fn": "relu", "wide": False}]

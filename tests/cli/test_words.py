@@ -5,14 +5,14 @@ import re
 import shlex
 from argparse import Namespace
 from pathlib import Path
-from types import SimpleNamespace
 
 import pytest
 
 import workbench
 from workbench.cli.main import _parser
-from workbench.cli.run import _again
-from workbench.cli.words import _SHELL, in_shell, resume_command, study_command
+from workbench.cli.words import _SHELL, in_shell, resume_command, study_command, told, typed_again
+from workbench.core.errors import InvalidInput, WorkbenchError
+from workbench.core.imports import imported
 
 TOY = {"trainable": {"kind": "quadratic"}, "scheduler": {"kind": "full"}, "seed": 0}
 LIBRARY = [p for p in Path(workbench.__file__).parent.rglob("*.py") if "cli" not in p.parts and "paper" not in p.parts]
@@ -48,6 +48,21 @@ def test_a_message_of_the_library_in_the_shell(python, shell) -> None:
     assert in_shell(python) == shell
 
 
+@pytest.mark.parametrize("says", ["bad name='adam'", "two\\n  lines, resume=True", "from Python, after import this"])
+def test_the_words_of_one_s_own_exceptions_are_not_translated(tmp_path, monkeypatch, says) -> None:
+    monkeypatch.syspath_prepend(tmp_path)
+    (tmp_path / "raises.py").write_text(f'raise ValueError("{says}")')
+    with pytest.raises(InvalidInput) as refused:
+        imported("raises:train")
+    assert told(refused.value) == str(refused.value)
+    with pytest.raises(WorkbenchError) as ours:  # noqa: PT012
+        try:
+            raise InvalidInput("resume=True")
+        except InvalidInput as err:
+            raise WorkbenchError(f"it is refused: {err}") from None
+    assert told(ours.value) == "it is refused: --resume"
+
+
 @pytest.mark.parametrize("name", ["my study", "-x", "--db"])
 def test_a_command_that_is_suggested_names_the_study_whatever_it_is_called(name) -> None:
     resume = resume_command(name, {"trainable": {"kind": "ga3c"}}, {"--db": "-k.db", "--checkpoints": None})
@@ -73,23 +88,23 @@ def test_a_command_that_is_suggested_names_modules_of_one_s_own_though_they_are_
     ],
 )
 def test_a_study_that_its_record_cannot_make_again_is_resumed_with_its_file(parts) -> None:
-    spec = TOY | parts
-    given = {"--nodes": 2, "--seed": None, "--import": [], "--no-fail-fast": True}
-    command = resume_command("a b", spec, {"--db": "kb.db"}, "my study.toml", given)
-    assert command == "workbench run --resume --name 'a b' --nodes 2 --db kb.db --no-fail-fast 'my study.toml'"
-    parsed = _parser().parse_args(shlex.split(command)[1:])
-    assert (parsed.file, parsed.name, parsed.no_fail_fast) == ("my study.toml", "a b", True)
+    command = resume_command("a b", TOY | parts, {"--db": "kb.db", "--nodes": None})
+    assert command == "workbench run --resume --name 'a b' --db kb.db FILE"
 
 
-def test_all_that_wins_over_a_study_file_is_said_again() -> None:
-    told = "run f.toml --name x --nodes 2 --gpus-per-slot 1.0 --weight 2.0 --seed 3 --mode min --max-hours 1.0"
-    told += " --target-score=-1.0 --import mine --no-fail-fast --db k.db --checkpoints c --cluster w.json --record r"
-    arguments = _parser().parse_args(told.split())
-    spec = {"trainable": {"kind": "quadratic"}, "scheduler": {"kind": "mine:Scheduler"}}
-    command = _again(arguments, SimpleNamespace(name="x", db="k.db", checkpoints="c", spec=spec))
-    assert _parser().parse_args(shlex.split(command)[1:]) == Namespace(**vars(arguments) | {"resume": True})
-    by_name = _again(arguments, SimpleNamespace(name="x", db="k.db", checkpoints="c", spec=TOY))
-    assert by_name == "workbench run --resume --name x --db k.db --cluster w.json --checkpoints c --record r"
+@pytest.mark.parametrize(
+    "typed",
+    [
+        ["run", "my study.toml", "--name", "x y", "--seed", "3", "--nodes=2", "--target-score=-1", "--no-fail-fast"],
+        ["run", "--preset", "cartpole", "--import", "mine", "--import=-odd", "--cluster", "w.json", "--record", "r"],
+        ["run", "--db=k.db", "--checkpoints", "it's there", "--weight", "2", "--", "-odd.toml"],
+        ["run", "--name", "x", "--resume", "--trials", "9", "--trainable", "mine:train", "--max-h", "2"],
+    ],
+)
+def test_what_was_typed_is_typed_again_to_resume(typed) -> None:
+    first = _parser().parse_args(typed)
+    command = typed_again(typed, *([] if first.resume else ["--resume"]))
+    assert _parser().parse_args(shlex.split(command)[1:]) == Namespace(**vars(first) | {"resume": True})
 
 
 def test_no_message_of_the_library_speaks_the_shell() -> None:

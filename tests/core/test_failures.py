@@ -23,7 +23,7 @@ class Faulty:
 
     def __call__(self, config, seed):
         if not Path(self.path).exists():
-            raise ValueError(f"no rate of {config['lr']}")
+            raise ValueError(f"no rate of {config['lr']}, name='adam'")
         return Deterministic(config, seed)
 
 
@@ -196,3 +196,4 @@ def test_the_command_exits_with_1_and_says_why_when_no_trial_has_a_score(
     assert (len(frames.trials) < 12) is stops
     assert CAUSE in out
     assert ("resume the study, or let it go on with --no-fail-fast" in err) is stops
+    assert ", name='adam' (" in err.splitlines()[-1]

@@ -2,6 +2,7 @@
 
 import contextlib
 import json
+import math
 import os
 import re
 import signal
@@ -50,7 +51,7 @@ from workbench.core.record import (
     space_of_record,
 )
 from workbench.core.registry import SCHEDULERS
-from workbench.core.resume import take_up, warn_of_new_code
+from workbench.core.resume import refuse_another, take_up, warn_of_new_code
 from workbench.study.file import presets, read_preset, recorded_study, study_from
 
 UNSORTED = Space({"t_max": LogUniform(2, 100, 1), "gamma": Choice([0.9, 0.99]), "lr": LogUniform(1e-5, 1e-2)})
@@ -209,8 +210,70 @@ def test_a_setting_of_a_trainable_that_is_new_since_stood_at_its_default() -> No
     recorded = spec(Quadratic())
     del recorded["trainable"]["learning_rate"]
     assert len(take_up("old", scheduler, spec(Quadratic()), recorded, [])[1]) == 0
-    with pytest.raises(StudyError, match=r"its trainable had a setting 'learning_rate', which stood at 0\.02 then"):
+    with pytest.raises(StudyError, match=r"was started with trainable\.learning_rate = 0\.02, not 0\.5: resume it"):
         take_up("old", scheduler, spec(Quadratic(learning_rate=0.5)), recorded, [])
+
+
+def test_a_setting_that_is_nan_is_the_same_when_a_study_is_resumed() -> None:
+    configs = [{"lr": 0.1, "momentum": math.nan}]
+    spec = {"scheduler": {"kind": "full", "searcher": {"kind": "list", "configs": configs}}}
+    refuse_another("one", spec, json.loads(json.dumps(spec)))
+
+
+@pytest.mark.parametrize(
+    ("change", "says"),
+    [
+        ({"kind": "hyperband"}, 'with scheduler.kind = "hypertrick", not "hyperband":'),
+        ({"n_phases": 5, "n_trials": 9}, "with scheduler.n_phases = 4, not 5:"),
+        (
+            {"searcher": {"kind": "list", "configs": [{"lr": 1}, {"lr": 2}]}},
+            r"with scheduler.searcher.configs\[1\].lr = 3, not 2:",
+        ),
+        ({"searcher": {"kind": "list", "configs": []}}, r'configs = \[{"lr":1},{"lr":3}\], not \[\]:'),
+        ({"searcher": {"kind": "mine:Searcher", "since": 2}}, 'searcher.kind = "list", not "mine:Searcher"'),
+    ],
+)
+def test_the_setting_that_differs_is_told_by_its_place_and_no_other(change, says) -> None:
+    begun = describe(HyperTrick(ListSearcher([{"lr": 1}, {"lr": 3}]), 2, 4))
+    refuse_another("one", {"scheduler": begun | {"n_trials": 9}}, {"scheduler": begun})
+    with pytest.raises(StudyError, match=says):
+        refuse_another("one", {"scheduler": begun | change}, {"scheduler": begun})
+
+
+def test_of_code_of_one_s_own_what_is_recorded_is_all_that_is_compared() -> None:
+    recorded = {"trainable": {"kind": "mine:train", "rate": 1}, "seed": 0}
+    refuse_another("one", {"trainable": {"kind": "mine:train", "rate": 1, "since": 2}, "seed": 0}, recorded)
+    with pytest.raises(StudyError, match=r"was started with trainable\.rate = 1, not 2"):
+        refuse_another("one", {"trainable": {"kind": "mine:train", "rate": 2}, "seed": 0}, recorded)
+    with pytest.raises(StudyError, match="was started with seed = 0, not 1"):
+        refuse_another("one", {**recorded, "seed": 1}, recorded)
+
+
+RECORDED = {"scheduler": {"kind": "hypertrick", "n": 3, "searcher": {"kind": "random", "space": {"lr": [0, 1]}}}}
+
+
+@pytest.mark.parametrize(
+    ("change", "refused"),
+    [
+        (lambda s: s["scheduler"].update(new_setting=0.5), False),
+        (lambda s: s["scheduler"]["searcher"].update(new_setting=None), False),
+        (lambda s: s.update(new_table={"kind": "x"}), False),
+        (lambda s: s["scheduler"].update(n=4), True),
+        (lambda s: s["scheduler"].pop("n"), True),
+        (lambda s: s["scheduler"]["searcher"].update(kind="grid"), True),
+        (lambda s: s["scheduler"]["searcher"]["space"].update(gamma=[0, 1]), True),
+        (lambda s: s["scheduler"]["searcher"]["space"]["lr"].append(2), True),
+        (lambda s: s.clear(), True),
+    ],
+)
+def test_a_setting_unknown_when_a_study_was_recorded_does_not_keep_it_from_being_resumed(change, refused) -> None:
+    given = json.loads(json.dumps(RECORDED))
+    change(given)
+    if refused:
+        with pytest.raises(StudyError, match=r"was started with scheduler.* = .*: resume it as it was"):
+            refuse_another("one", given, RECORDED)
+    else:
+        refuse_another("one", given, RECORDED)
 
 
 def test_a_class_of_ones_own_is_resumed_from_python_and_the_refusal_says_how(study) -> None:

@@ -16,9 +16,9 @@ from workbench.algos.search import FullRuns, RandomSearcher
 from workbench.core.drive import drive
 from workbench.core.errors import InvalidInput
 from workbench.core.interventions import ACTIONS
-from workbench.core.protocols import Event, Kind
+from workbench.core.protocols import Kind
 from workbench.knowledge import Controls, Inbox, KnowledgeBase, StudyLog, driver_of
-from workbench.knowledge.inbox import inbox_path, send, waiting_to_confirm
+from workbench.knowledge.inbox import inbox_path, send
 from workbench.knowledge.lock import lock_path
 from workbench.simulation.cluster import VirtualCluster
 from workbench.simulation.executor import SimulatedExecutor
@@ -176,17 +176,6 @@ def test_requests_are_taken_in_the_order_they_were_sent_though_the_clock_is_set_
         monkeypatch.setattr("time.time_ns", lambda now=now: now)
         send(tmp_path / "kb.db", "one", "scale", nodes=now)
     assert [request.data["nodes"] for request in Inbox(tmp_path / "kb.db", "one")()] == [5, 5, 5, 4, 3, 3]
-
-
-def test_a_request_to_confirm_that_has_been_answered_waits_no_more(tmp_path) -> None:
-    db = tmp_path / "kb.db"
-    log = StudyLog(db, "one", {})
-    controls = Controls(db, "one")
-    answered, _, _ = controls.confirm(3), controls.confirm(3), controls.clone(3)
-    assert waiting_to_confirm(db, "one") == {3: 2}
-    log.append([Event(Kind.INTERVENTION, 1.0, data={"request": answered, "action": "clone", "accepted": False})])
-    assert waiting_to_confirm(db, "one") == {3: 1}  # its file may be there for an instant still
-    log.close()
 
 
 def test_a_note_that_comes_while_another_is_written_down_is_not_left_waiting(tmp_path, monkeypatch) -> None:

@@ -109,12 +109,12 @@ def test_a_note_that_was_answered_by_somebody_who_died_before_removing_it_is_not
 def test_a_note_that_a_driver_answered_and_left_behind_meanwhile_is_not_answered_again(db, monkeypatch):
     request = send(db, "one", "note", text="once")
 
-    def after_another(path, study, spec, *, resume):
-        log = StudyLog(path, study, spec, resume=resume)
+    def after_another(path, study, *, resume):
+        log = StudyLog(path, study, resume=resume)
         answer = {"request": request, "action": "note", "by": "person", "text": "once", "accepted": True}
         log.append([Event(Kind.INTERVENTION, 30.0, data=answer)])
         log.close()
-        return StudyLog(path, study, spec, resume=resume)
+        return StudyLog(path, study, resume=resume)
 
     monkeypatch.setitem(settle.__globals__, "StudyLog", after_another)
     settle(db, "one")

@@ -1,12 +1,11 @@
 """What another version of the workbench wrote: files are refused in one line, settings new since do no harm."""
 
-import json
 import sqlite3
 from contextlib import closing
 
 import pytest
 
-from workbench.core.errors import DatabaseError, StudyError
+from workbench.core.errors import DatabaseError
 from workbench.knowledge import KnowledgeBase, StudyLog, check, schema
 from workbench.knowledge.schema import VERSION, database_errors, open_for_writing
 
@@ -70,31 +69,3 @@ def test_a_file_that_may_not_be_written_to_is_told_from_one_that_cannot_be_read(
         database_errors(path),
     ):
         connection.execute("DELETE FROM studies")
-
-
-RECORDED = {"scheduler": {"kind": "hypertrick", "n": 3, "searcher": {"kind": "random", "space": {"lr": [0, 1]}}}}
-
-
-@pytest.mark.parametrize(
-    ("change", "refused"),
-    [
-        (lambda s: s["scheduler"].update(new_setting=0.5), False),
-        (lambda s: s["scheduler"]["searcher"].update(new_setting=None), False),
-        (lambda s: s.update(new_table={"kind": "x"}), False),
-        (lambda s: s["scheduler"].update(n=4), True),
-        (lambda s: s["scheduler"].pop("n"), True),
-        (lambda s: s["scheduler"]["searcher"].update(kind="grid"), True),
-        (lambda s: s["scheduler"]["searcher"]["space"].update(gamma=[0, 1]), True),
-        (lambda s: s["scheduler"]["searcher"]["space"]["lr"].append(2), True),
-        (lambda s: s.clear(), True),
-    ],
-)
-def test_a_setting_unknown_when_a_study_was_recorded_does_not_keep_it_from_being_resumed(tmp_path, change, refused):
-    StudyLog(tmp_path / "kb.db", "one", RECORDED).close()
-    given = json.loads(json.dumps(RECORDED))
-    change(given)
-    if refused:
-        with pytest.raises(StudyError, match=r"was started with scheduler.* = .*: resume it as it was"):
-            StudyLog(tmp_path / "kb.db", "one", given, resume=True)
-    else:
-        StudyLog(tmp_path / "kb.db", "one", given, resume=True).close()

@@ -23,9 +23,8 @@ from workbench.core.errors import InvalidInput, StudyError
 from workbench.core.protocols import Event, Kind
 from workbench.core.seeds import trial_seed
 from workbench.knowledge import StudyLog, check
-from workbench.knowledge.inbox import Inbox
 from workbench.study.attached import AttachedStudy
-from workbench.study.confirm import ask_to_confirm
+from workbench.study.confirm import requests_to_confirm
 from workbench.study.results import Results
 from workbench.study.run import confirm
 
@@ -135,8 +134,7 @@ def test_the_best_are_those_of_the_study_s_own_aim_and_judge(tmp_path) -> None:
     told = results.confirmed[["candidate", "claimed", "confirmed", "confirmed_on"]]
     assert told.to_numpy().tolist() == [[3, 6, 4, 1], [0, 2, 8, 1]]
     assert results.best_schedule()["trial"].tolist() == [0, 0]
-    ask_to_confirm(study, top=1, seeds=3)
-    asked = [(one.trial, one.data) for one in Inbox(study.db, study.name).waiting(["clone"])]
+    asked = [(one.trial, one.data) for one in requests_to_confirm(study, top=1, seeds=3)]
     assert asked == [(0, {"confirms": True, "phases": 2})] * 2
 
 
@@ -147,8 +145,7 @@ def test_fresh_seeds_that_ran_less_than_is_claimed_by_now_are_made_up_for(tmp_pa
     events = [Event(Kind.STUDY_STARTED, 0.0), *ran(0, 0, 4.0, 5.0), *short, *ran(2, 0, 3.0, 4.0, confirms=True)]
     write_log(study.db, study.name, [*events, Event(Kind.STUDY_ENDED, 2.0)], study.spec)
     assert Results.open(study.db, study.name).confirmed["confirmed_on"].tolist() == [1]
-    ask_to_confirm(study, top=1, seeds=2)
-    assert [one.data["phases"] for one in Inbox(study.db, study.name).waiting(["clone"])] == [2]
+    assert [one.data["phases"] for one in requests_to_confirm(study, top=1, seeds=2)] == [2]
 
 
 def test_what_cannot_be_confirmed_is_refused_in_a_line(client, tmp_path) -> None:
@@ -204,7 +201,7 @@ def test_a_search_that_was_cut_off_after_it_had_ended_once_is_not_said_to_have_e
 
 
 def test_a_confirmation_whose_cluster_did_not_come_up_is_made_up_for_and_no_more(client, tmp_path, monkeypatch) -> None:
-    """Its requests wait, and are counted when it is asked again; its error is not the end of the search."""
+    """Nothing of it waits, and all of it is asked for again; its error is not the end of the search."""
     study = study_of(client, tmp_path, scheduler=FullRuns(RandomSearcher(SPACE), 3, 1))
     run = study.run()
 
@@ -216,6 +213,7 @@ def test_a_confirmation_whose_cluster_did_not_come_up_is_made_up_for_and_no_more
         with pytest.raises(OSError, match="no cluster"):
             run.confirm(top=1, seeds=3)
     assert run.frames().state == "ended"
+    assert not list(tmp_path.rglob("*.inbox/*"))
     AttachedStudy(study.db, study.name).wait()
     with KnowledgeBase(study.db) as kb:
         assert "no cluster" in kb["a study"].events()[-2].data["error"]

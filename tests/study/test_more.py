@@ -209,9 +209,11 @@ def test_what_cannot_have_more_trials_says_so(tmp_path) -> None:
     clone = runs(9.0, 4, {}, by="person")
     with pytest.raises(StudyError, match="has clones under the numbers from 4 on"):
         taken_up(HyperTrick(RandomSearcher(SPACE), 6, 2), begun, [*past, clone])
-    from workbench import SuccessiveHalving
+    from workbench import SuccessiveHalving, TopK
 
-    with pytest.raises(StudyError, match="n_trials = 4, which SuccessiveHalving cannot raise"):
+    with pytest.raises(StudyError, match="n_trials = 4, which TopK cannot raise"):
+        taken_up(TopK(RandomSearcher(SPACE), 8, 2), TopK(RandomSearcher(SPACE), 4, 2), [])
+    with pytest.raises(StudyError, match="n_configs = 4, not 8"):
         taken_up(SuccessiveHalving(RandomSearcher(SPACE), 8, 2), SuccessiveHalving(RandomSearcher(SPACE), 4, 2), [])
     keep(tmp_path / "kb.db", "bands", Hyperband(RandomSearcher(SPACE), 3))
     with pytest.raises(InvalidInput, match="runs hyperband, where n_trials cannot be raised"):
@@ -220,7 +222,7 @@ def test_what_cannot_have_more_trials_says_so(tmp_path) -> None:
     with pytest.raises(InvalidInput, match="runs halving, where n_trials cannot be raised"):  # it keeps n_configs, too
         recorded_study(tmp_path / "kb.db", "halving", n_trials=8)
     with pytest.raises(SchedulerError):
-        taken_up(HyperTrick(RandomSearcher(SPACE, seed=1), 6, 2), begun, past)
+        taken_up(*(HyperTrick(RandomSearcher(SPACE, seed=1), n, 2) for n in (6, 4)), past)
 
 
 class Whims(RandomSearcher):

@@ -26,7 +26,7 @@ from workbench.knowledge.schema import open_for_writing
 from workbench.study import pack as packing
 from workbench.study.file import study_from
 from workbench.study.pack import Pack, needed
-from workbench.study.plan import checkpoint_store
+from workbench.study.saved import checkpoint_store
 
 HALVING = SuccessiveHalving(RandomSearcher(SPACE), 8, 3, eta=2)
 

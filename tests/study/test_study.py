@@ -37,12 +37,12 @@ from workbench.core.failures import Hopeless
 from workbench.core.protocols import Event, Kind
 from workbench.core.seeds import trial_seed
 from workbench.core.size import Size
-from workbench.knowledge import Controls, DiskFull, LogHeld, StudyLog, check, record
+from workbench.knowledge import Controls, DiskFull, LogHeld, StudyLog, check, driver_of, record
 from workbench.simulation.cluster import VirtualCluster
 from workbench.study.attached import AttachedStudy
-from workbench.study.plan import checkpoint_store
 from workbench.study.progress import Progress, WatchedLog
 from workbench.study.run import StudyRun, see_through
+from workbench.study.saved import checkpoint_store
 
 
 class Sizeless:
@@ -212,24 +212,34 @@ def test_an_existing_study_is_refused_without_resume(study_of) -> None:
         study_of().start()
 
 
-def test_resuming_with_another_scheduler_is_refused(study_of) -> None:
-    study_of().run()
+def test_resuming_with_another_scheduler_is_refused_and_leaves_the_study_as_it_was(study_of) -> None:
+    run = study_of().run()
+    with KnowledgeBase(run.db) as kb:
+        before = kb[run.name].events()
     with pytest.raises(StudyError, match=r"was started with scheduler\.n_phases = \d+, not 4: resume it as it was"):
         study_of(scheduler=HyperTrick(RandomSearcher(SPACE), 8, 4)).start(resume=True)
+    with KnowledgeBase(run.db) as kb:
+        assert kb[run.name].events() == before
+    assert driver_of(run.db, run.name) is None
 
 
 @pytest.mark.parametrize(
     ("scheduler", "since", "changes", "stood_at"),
     [
-        (Hyperband(RandomSearcher(SPACE), 4, eta=2), "scheduler.rounds", {"rounds": 2}, "1 then, not 2"),
+        (Hyperband(RandomSearcher(SPACE), 4, eta=2), "scheduler.rounds", {"rounds": 2}, "1, not 2"),
         (
             HyperTrick(RandomSearcher(SPACE), 4, 2),
             "scheduler.eviction_rate",
             {"eviction_rate": 0.5},
-            "0.25 then, not 0.5",
+            "0.25, not 0.5",
         ),
         (SuccessiveHalving(RandomSearcher(SPACE), 4, 2, eta=2), "scheduler.n_configs", None, ""),  # made from n_trials
-        (FullRuns(EvolutionSearcher(SPACE), 4, 2), "scheduler.searcher.warmup", None, ""),
+        (
+            FullRuns(EvolutionSearcher(SPACE), 4, 2),
+            "scheduler.searcher.warmup",
+            {"searcher": EvolutionSearcher(SPACE, warmup=3)},
+            "10, not 3",
+        ),
     ],
 )
 def test_a_setting_that_is_new_since_a_study_was_recorded_stood_at_its_default(
@@ -240,7 +250,7 @@ def test_a_setting_that_is_new_since_a_study_was_recorded_stood_at_its_default(
         connection.execute("UPDATE studies SET spec = json_remove(spec, ?)", (f"$.{since}",))
     assert study_of(scheduler=scheduler).run(resume=True).frames().state == "ended"
     if changes is not None:
-        with pytest.raises(StudyError, match=f"had a setting '{since.rpartition('.')[2]}', which stood at {stood_at}"):
+        with pytest.raises(StudyError, match=f"was started with {since} = {stood_at}: resume it as it was"):
             study_of(scheduler=replace(scheduler, **changes)).start(resume=True)
 
 

@@ -13,7 +13,7 @@ from io import TextIOWrapper
 from typing import Any
 
 from workbench.cli import evaluate, lab, notebook, paper, run, simulate, studies
-from workbench.cli.words import in_shell
+from workbench.cli.words import told
 
 _DISK = {errno.ENOSPC, errno.EDQUOT, errno.EFBIG}  # told of no file where it is the writing that fails
 _FAMILIES = (run, studies, lab, evaluate, notebook, paper, simulate)
@@ -30,7 +30,9 @@ def main(argv: Sequence[str] | None = None) -> int:
         from argcomplete import autocomplete
 
         autocomplete(parser)
+    argv = sys.argv[1:] if argv is None else argv
     arguments = parser.parse_args(argv)
+    arguments.argv = [*argv]
     _print_any_letter()
     from workbench.core.errors import WorkbenchError
 
@@ -40,7 +42,7 @@ def main(argv: Sequence[str] | None = None) -> int:
             sys.stdout.flush()  # here it may fail, as below, and not after the end
         return code
     except WorkbenchError as err:
-        print(f"workbench: {in_shell(str(err))}", file=sys.stderr)
+        print(f"workbench: {told(err)}", file=sys.stderr)
         return 2
     except KeyboardInterrupt:
         print("workbench: interrupted", file=sys.stderr)
@@ -54,7 +56,7 @@ def main(argv: Sequence[str] | None = None) -> int:
         where = err.filename2 or err.filename  # of two, where something was to be put
         if where is None and err.errno not in _DISK:
             raise
-        said = f"{in_shell(str(where))}: {err.strerror}" if where else f"{os.strerror(err.errno or 0)}: make space"
+        said = f"{where}: {err.strerror}" if where else f"{os.strerror(err.errno or 0)}: make space"
         print(f"workbench: {said}", file=sys.stderr)
         _print_no_more()
         return 2

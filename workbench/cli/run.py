@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from workbench.cli.options import add_db, add_preset, add_study, completed, studies_of
-from workbench.cli.words import in_shell, resume_command, study_command
+from workbench.cli.words import told, typed_again
 from workbench.core.places import DEFAULT_DB
 
 if TYPE_CHECKING:
@@ -92,11 +92,6 @@ def add_parsers(commands: Any) -> None:
     _add_confirm(commands)
 
 
-_GIVEN = ("import", "nodes", "gpus-per-slot", "weight", "seed", "mode", "max-hours", "target-score")
-"""What wins over a study file, beside the places."""
-_CONFIRM_OPTIONS = ("top", "seeds", "nodes", "cluster", "checkpoints", "trainable", "import", "db")
-
-
 def _add_confirm(commands: Any) -> None:
     confirm = commands.add_parser("confirm", help="train a study's best configurations again on fresh seeds")
     add_study(confirm)
@@ -134,8 +129,7 @@ def _confirm(arguments: argparse.Namespace) -> int:
         interrupted = _watch(start_to_confirm(study, arguments.top, arguments.seeds), quiet=True)
     print(Results.open(study.db, study.name))
     if interrupted:
-        given = {f"--{name}": getattr(arguments, name) for name in _CONFIRM_OPTIONS}
-        print(f"interrupted; go on with: {study_command('confirm', study.name, given)}")
+        print(f"interrupted; go on with: {typed_again(arguments.argv)}")
     return 130 if interrupted else 0
 
 
@@ -168,7 +162,7 @@ def _run(arguments: argparse.Namespace) -> int:
         try:
             interrupted, failed = _watch(run, quiet=arguments.quiet), ""
         except FirstTrialsFailed as err:
-            interrupted, failed = False, str(err)
+            interrupted, failed = False, told(err)
     results = run.results()
     print(results)
     if (checkpoint := run.best_checkpoint) is not None:
@@ -177,19 +171,10 @@ def _run(arguments: argparse.Namespace) -> int:
     if arguments.record and not (interrupted or failed):
         print(f"  recorded         {record(study.db, study.name, arguments.record)}")
     if interrupted:
-        print(f"interrupted; go on with: {_again(arguments, study)}")
+        print(f"interrupted; go on with: {typed_again(arguments.argv, *([] if arguments.resume else ['--resume']))}")
     if failed:
-        print(f"workbench: {in_shell(failed)}", file=sys.stderr)
+        print(f"workbench: {failed}", file=sys.stderr)
     return 130 if interrupted else 1 if results.summary["best_trial"] is None else 0
-
-
-def _again(arguments: argparse.Namespace, study: "Study") -> str:
-    """Write the command that goes on with a study."""
-    where = {"--db": study.db, "--cluster": arguments.cluster, "--checkpoints": study.checkpoints}
-    where["--record"] = arguments.record  # nothing was recorded yet
-    given = {f"--{name}": getattr(arguments, name.replace("-", "_")) for name in _GIVEN}
-    given["--no-fail-fast"] = arguments.no_fail_fast or None
-    return resume_command(study.name, study.spec, where, arguments.file or "FILE", given)
 
 
 def _check_cluster(where: str | None, local: Mapping[str, Any]) -> None:

@@ -129,7 +129,7 @@ def _used(db: Path, name: str, events: "Sequence[Event]") -> str:
     """Tell the MiB of a study's checkpoints; a list of studies waits for no network."""
     from workbench.core.errors import CheckpointError
     from workbench.core.record import recorded_place
-    from workbench.study.plan import checkpoint_store
+    from workbench.study.saved import checkpoint_store
 
     store = checkpoint_store(db, name, recorded_place(events))
     try:
@@ -153,8 +153,8 @@ def _show(arguments: argparse.Namespace) -> int:
     from workbench.analysis import failures
     from workbench.core.showing import finite_only
     from workbench.core.toml import toml_lines
-    from workbench.study.plan import best_checkpoint
     from workbench.study.results import Results
+    from workbench.study.saved import best_checkpoint
 
     results = Results.open(arguments.db, arguments.name)
     numbers, failed = results.summary, failures(results.frames.trials)[["error", "trials"]]
@@ -178,7 +178,7 @@ def _show(arguments: argparse.Namespace) -> int:
 def _delete(arguments: argparse.Namespace) -> int:
     from workbench.core.record import recorded_place
     from workbench.knowledge import KnowledgeBase, delete
-    from workbench.study.plan import check_whose, checkpoint_store
+    from workbench.study.saved import check_whose, checkpoint_store, refuse_to_leave
 
     with KnowledgeBase(arguments.db) as kb:
         study = kb[arguments.name]
@@ -187,7 +187,7 @@ def _delete(arguments: argparse.Namespace) -> int:
         store = checkpoint_store(arguments.db, arguments.name, place)
         check_whose(store.root, study)
     if not arguments.checkpoints:
-        _refuse_to_leave(arguments.name, place, events)
+        refuse_to_leave(arguments.name, place, events)
     what += f"; checkpoints of {store.disk_use() / 2**20:.1f} MiB in {store.root}"
     what += ", which are also those of any copy of this knowledge base" if place else ""  # its log names the place
     print(what)
@@ -198,18 +198,6 @@ def _delete(arguments: argparse.Namespace) -> int:
     store.remove()
     print("deleted")
     return 0
-
-
-def _refuse_to_leave(name: str, place: str | None, events: "Sequence[Event]") -> None:
-    """Refuse to delete a study whose checkpoints are on a disk that is not there now; a URL tells so itself."""
-    from workbench.core.errors import CheckpointError
-    from workbench.core.record import has_checkpoints
-
-    if place and has_checkpoints(events) and "://" not in place and not Path(place).exists():
-        raise CheckpointError(
-            f"study {name!r} has its checkpoints at {place}, which is not there: bring it back, or, if they are gone, "
-            f"say so with checkpoints={place!r}"
-        )
 
 
 def _agreed(question: str) -> bool:

@@ -2,10 +2,13 @@
 
 import re
 import shlex
-from collections.abc import Callable, Mapping
-from typing import Any
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from typing import TYPE_CHECKING, Any
 
-_PYTHON = re.compile(r"Study\(.*?\)\.\w+\([^)]*\)")  # said to whoever is sent to Python
+if TYPE_CHECKING:
+    from workbench.core.errors import WorkbenchError
+
+_PYTHON = r"Study\(.*?\)\.\w+\([^)]*\)"  # said to whoever is sent to Python
 _SHELL: dict[str, str | Callable[[re.Match[str]], str]] = {
     r"\b(?:start|run)\(resume=True\)|\bresume=True": "--resume",
     r"\bfail_fast=False": "--no-fail-fast",
@@ -19,14 +22,36 @@ _SHELL: dict[str, str | Callable[[re.Match[str]], str]] = {
 }
 
 
-def in_shell(text: str) -> str:
-    """Put a message of the library into the shell's words.
+def told(err: "WorkbenchError") -> str:
+    """Tell an error in the shell's words; what it quotes of an exception that is not ours keeps its own."""
+    return in_shell(str(err), *_quoted(err))
+
+
+def _quoted(err: "WorkbenchError") -> Iterator[str]:
+    """Give, in all forms in which errors quote it, the text of the exceptions that one was made of."""
+    from workbench.core.errors import FirstTrialsFailed, WorkbenchError, first_line, plain
+
+    if isinstance(err, FirstTrialsFailed):
+        yield plain(err.cause)
+    within = err.__context__
+    while within is not None:
+        if not isinstance(within, WorkbenchError):
+            yield from map(plain, (str(within), first_line(within), " ".join(str(within).split())))
+        within = within.__context__
+
+
+def in_shell(text: str, *quoted: str) -> str:
+    """Put a message of the library into the shell's words; what it quotes of somebody else's stays as it is.
 
     >>> in_shell("study 'a' exists: resume it with start(resume=True), or run it with db='b.db'")
     "study 'a' exists: resume it with --resume, or run it with --db b.db"
+    >>> in_shell("ValueError: bad name='adam'; go on with fail_fast=False", "bad name='adam'")
+    "ValueError: bad name='adam'; go on with --no-fail-fast"
     """
+    longest_first = sorted(filter(None, quoted), key=len, reverse=True)
+    as_it_is = "|".join([*map(re.escape, longest_first), _PYTHON])
     said, at = "", 0
-    for kept in [*_PYTHON.finditer(text), None]:
+    for kept in [*re.finditer(as_it_is, text), None]:
         part = text[at : kept.start() if kept else len(text)]
         for python, shell in _SHELL.items():
             part = re.sub(python, shell, part)
@@ -34,9 +59,16 @@ def in_shell(text: str) -> str:
     return said
 
 
-def resume_command(
-    name: str, spec: Mapping[str, Any], where: Mapping[str, Any], file: str = "FILE", given: Mapping[str, Any] = {}
-) -> str:
+def typed_again(argv: Sequence[str], *more: str) -> str:
+    """Write a command as it was typed, with more options before its own.
+
+    >>> typed_again(["run", "my study.toml", "--db", "kb.db"], "--resume")
+    "workbench run --resume 'my study.toml' --db kb.db"
+    """
+    return shlex.join(["workbench", argv[0], *more, *argv[1:]])
+
+
+def resume_command(name: str, spec: Mapping[str, Any], where: Mapping[str, Any]) -> str:
     """Write the command that resumes a study; options that are ``None`` are left out.
 
     Code of one's own that it trains with is named, for a knowledge base alone does not import it. A study with other
@@ -46,37 +78,25 @@ def resume_command(
     ----------
     where : Mapping
         Options that say where it is.
-    file, given
-        The study file, and options that it was run with besides.
     """
     from workbench.core.imports import code_named
     from workbench.core.record import is_made_by_name, own_classes
 
     trainable = spec["trainable"]
     if not is_made_by_name(spec):
-        return " ".join(["workbench run --resume", *_given({"--name": name, **given, **where}), *_last(file)])
+        return " ".join(["workbench run --resume", *_given({"--name": name, **where}), "FILE"])
     own = {"--trainable": own_classes(trainable), "--import": [*dict.fromkeys(code_named(trainable, ()))]}
     return " ".join(["workbench run --resume", *_given({"--name": name, **own, **where})])
 
 
 def study_command(command: str, name: str, options: Mapping[str, Any]) -> str:
     """Write a command on one study, such as ``show``; options that are ``None`` are left out."""
-    return " ".join([f"workbench {command}", *_given(options), *_last(name)])
-
-
-def _last(word: str) -> list[str]:
-    """Write what stands after all options."""
-    return [*(["--"] if word.startswith("-") else []), shlex.quote(word)]
+    last = [*(["--"] if name.startswith("-") else []), shlex.quote(name)]
+    return " ".join([f"workbench {command}", *_given(options), *last])
 
 
 def _given(options: Mapping[str, Any]) -> list[str]:
-    """Write options with their values, or several each; one that begins as options do would be taken for an option.
-
-    A switch that is on has no value.
-    """
-    on = [option for option, value in options.items() if value is True]
-    several = {
-        option: value if isinstance(value, list) else [value] for option, value in options.items() if option not in on
-    }
+    """Write options with their values, or several each; one that begins as options do would be taken for an option."""
+    several = {option: value if isinstance(value, list) else [value] for option, value in options.items()}
     values = [(option, str(value)) for option, each in several.items() for value in each if value is not None]
-    return [f"{option}{'=' if value.startswith('-') else ' '}{shlex.quote(value)}" for option, value in values] + on
+    return [f"{option}{'=' if value.startswith('-') else ' '}{shlex.quote(value)}" for option, value in values]

@@ -30,7 +30,17 @@ class StudyError(WorkbenchError):
 
 
 class FirstTrialsFailed(StudyError):
-    """A study has stopped by itself: its first trials all failed of the same error."""
+    """A study has stopped by itself: its first trials all failed of the same error.
+
+    Attributes
+    ----------
+    cause : str
+        What they failed of, in the words of whatever raised it.
+    """
+
+    def __init__(self, said: str, cause: str = "") -> None:
+        super().__init__(said)
+        self.cause = cause
 
 
 class DatabaseError(WorkbenchError):

@@ -2,7 +2,7 @@
 
 import json
 import warnings
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import is_dataclass, replace
 from typing import Any
 
@@ -31,17 +31,18 @@ def take_up(
     scheduler : Scheduler
         A fresh one.
     given, recorded : Mapping
-        What is to go on, and what was begun; each as `Study.spec`, known to agree in every setting that was recorded.
+        What is to go on, and what was begun; each as `Study.spec`.
     past : sequence of Event
 
     Raises
     ------
     StudyError
-        The space is in another order than when the study began, or a setting that is new since has not its default.
+        A setting differs from what the study was begun with, one that is new since from its default; or the space is
+        in another order.
     SchedulerError
         The scheduler does not answer as the log says; the message says why, as far as the record tells.
     """
-    check_new_settings(name, given, recorded)
+    refuse_another(name, given, recorded)
     _check_order(name, _orders(given), _orders(recorded))
     try:
         scheduler, wanted = _as_begun(name, scheduler, recorded, past)
@@ -98,22 +99,55 @@ def warn_of_new_code(name: str, past: Sequence[Event], now: Mapping[str, Any]) -
         warnings.warn(said, stacklevel=2)
 
 
-def check_new_settings(name: str, given: Mapping[str, Any], recorded: Mapping[str, Any]) -> None:
-    """Refuse to resume with a setting that there was not when the study was recorded, unless it changes nothing.
+def refuse_another(name: str, given: Mapping[str, Any], recorded: Mapping[str, Any]) -> None:
+    """Refuse to go on with another study than was recorded; whether it may have more trials is asked later.
 
-    The log itself knows only the settings it has recorded. What it has not meant their defaults, then as now.
+    Settings that there were not when it was recorded stood at their defaults, then as now.
     """
-    for what in ("scheduler", "trainable"):
-        try:
-            meant = _described_now(recorded[what])
-        except (WorkbenchError, KeyError, TypeError):
-            continue  # not of the workbench's own kinds: what is recorded is all that is known
-        settings = json.loads(json.dumps(given[what]))
-        if changed := [key for key in meant if key not in recorded[what] and settings.get(key) != meant[key]]:
+    now = json.loads(json.dumps(given))
+    for key in sorted(recorded):
+        if found := _difference(key, _kept(_meant(recorded[key])), _kept(now.get(key))):
+            where, was, differs = found
             raise StudyError(
-                f"study {name!r} was started before its {what} had a setting {changed[0]!r}, which stood at "
-                f"{meant[changed[0]]!r} then, not {settings.get(changed[0])!r}: resume it so, or start another study"
+                f"study {name!r} was started with {where} = {_told(was)}, not {_told(differs)}: resume it as it was, "
+                "or start another study"
             )
+
+
+def _told(value: Any) -> str:
+    return json.dumps(value, ensure_ascii=False, separators=(",", ":"))
+
+
+def _kept(settings: Any) -> Any:
+    """Leave out what may be raised."""
+    return {k: v for k, v in settings.items() if k != "n_trials"} if isinstance(settings, dict) else settings
+
+
+def _difference(where: str, recorded: Any, given: Any) -> tuple[str, Any, Any] | None:
+    """Give the first setting that differs: where it stands, what was recorded and what is given; None if none does.
+
+    One that stands among others of a kind, and of which nothing is recorded, is none.
+    """
+    parts: Iterable[tuple[str, Any, Any]]
+    if isinstance(recorded, dict) and isinstance(given, dict):
+        if "kind" not in recorded and recorded.keys() != given.keys():
+            return where, recorded, given
+        of_kinds = sorted(recorded, key=lambda key: key != "kind")  # of two kinds the kinds are what is told
+        parts = ((f"{where}.{key}", recorded[key], given.get(key)) for key in of_kinds)
+    elif isinstance(recorded, list) and isinstance(given, list) and len(recorded) == len(given):
+        parts = ((f"{where}[{n}]", *both) for n, both in enumerate(zip(recorded, given, strict=True)))
+    else:
+        alike = recorded == given or (recorded != recorded and given != given)  # NaN is not NaN
+        return None if alike else (where, recorded, given)
+    return next((found for part in parts if (found := _difference(*part))), None)
+
+
+def _meant(recorded: Any) -> Any:
+    """Give what is recorded with all the settings there are by now, as far as it is of the workbench's own kinds."""
+    try:
+        return _described_now(recorded) if isinstance(recorded, Mapping) else recorded
+    except (WorkbenchError, KeyError, TypeError):
+        return recorded
 
 
 def _described_now(recorded: Mapping[str, Any]) -> dict[str, Any]:

@@ -94,9 +94,7 @@ def _mend(path: Path, study: str) -> bool:
     if not study:
         with closing(open_for_writing(path)) as connection, database_errors(path):
             return connection.execute(f"DELETE FROM metrics WHERE {_ORPHAN}").rowcount > 0
-    with KnowledgeBase(path) as kb:
-        spec = kb[study].spec
-    with closing(StudyLog(path, study, spec, resume=True)) as log:
+    with closing(StudyLog(path, study, resume=True)) as log:
         events = log.events()
         if not _left_running(events):  # its driver was alive, and has ended it since it was looked at
             return False

@@ -8,7 +8,6 @@ import json
 import os
 import time
 import uuid
-from collections import Counter
 from collections.abc import Collection, Sequence
 from contextlib import closing, suppress
 from dataclasses import dataclass
@@ -20,7 +19,7 @@ from workbench.core.domains import scalar
 from workbench.core.errors import InvalidInput, StudyError
 from workbench.core.interventions import REMARKS, Request, judge
 from workbench.core.ledger import Ledger
-from workbench.core.protocols import Config, Kind
+from workbench.core.protocols import Config
 from workbench.knowledge.lock import driver_of, lock_path, private
 from workbench.knowledge.reader import KnowledgeBase
 from workbench.knowledge.writer import StudyLog
@@ -87,7 +86,7 @@ def _answer_remarks(path: Path, study: str) -> bool:
         past, seen = recorded.events_since(0)
         ledger = Ledger(past)  # of a large study it takes a while: read before the study is claimed
         try:
-            log = StudyLog(path, study, recorded.spec, resume=True)
+            log = StudyLog(path, study, resume=True)
         except StudyError:
             return False  # somebody has taken it up meanwhile, and will answer
         with closing(log):
@@ -101,15 +100,6 @@ def _answer_remarks(path: Path, study: str) -> bool:
                 )
             inbox.done()
     return bool(new)
-
-
-def waiting_to_confirm(db: str | Path, study: str) -> Counter[int]:
-    """Count, by trial, the requests to confirm it that nobody has answered."""
-    waiting = Inbox(Path(db), study).waiting(["clone"])  # before the log: one answered meanwhile is found there
-    with KnowledgeBase(db) as kb:
-        answered = {event.data.get("request") for event in kb[study].events() if event.kind is Kind.INTERVENTION}
-    confirms = [r for r in waiting if r.data.get("confirms") is True and r.id not in answered]
-    return Counter(r.trial for r in confirms if r.trial is not None)
 
 
 @dataclass(frozen=True)

@@ -7,7 +7,7 @@ import sqlite3
 import threading
 import time
 import uuid
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import IO, Any
 
@@ -21,7 +21,6 @@ from workbench.knowledge.schema import HELD, database_errors, open_for_writing
 # Space can be lacking for the rows, for the file they go through, or for the index of that file. A quota that is used
 # up is told as an error of writing.
 _FULL = {sqlite3.SQLITE_FULL, sqlite3.SQLITE_IOERR_WRITE, sqlite3.SQLITE_IOERR_SHMSIZE, sqlite3.SQLITE_IOERR_TRUNCATE}
-_VALUES_LOST = ("pathlib:", "numpy:")  # kinds that older records have in place of paths and of NumPy's numbers
 
 
 class DiskFull(DatabaseError):
@@ -42,20 +41,19 @@ class StudyLog:
     name : str
         The study's name.
     spec : Mapping
-        What the study runs, in JSON's types; kept when the study is new, compared when it is resumed.
+        What the study runs, in JSON's types; kept when the study is new, not read when it is resumed.
     resume : bool
         Whether the study must exist already.
 
     Raises
     ------
     StudyError
-        The study exists and `resume` is false, does not exist and `resume` is true, is held by another driver, or
-        was recorded with another spec.
+        The study exists and `resume` is false, does not exist and `resume` is true, or is held by another driver.
     DatabaseError
         The file cannot be used.
     """
 
-    def __init__(self, path: Path, name: str, spec: Mapping[str, Any], *, resume: bool = False) -> None:
+    def __init__(self, path: Path, name: str, spec: Mapping[str, Any] = {}, *, resume: bool = False) -> None:
         self._path = real_path(path)
         self._lock = threading.Lock()
         if resume and not self._path.exists():  # to look for what is not there makes nothing
@@ -171,7 +169,7 @@ class StudyLog:
                 self._driver = None
 
     def _enter(self, name: str, spec: Mapping[str, Any], resume: bool) -> int:
-        row = self._connection.execute("SELECT id, spec FROM studies WHERE name = ?", (name,)).fetchone()
+        row = self._connection.execute("SELECT id FROM studies WHERE name = ?", (name,)).fetchone()
         if row is None:
             if resume:
                 raise StudyError(f"no study {name!r} in {self._path} to resume: start it without resume=True")
@@ -185,14 +183,6 @@ class StudyLog:
             raise StudyError(
                 f"study {name!r} exists in {self._path}: resume it with start(resume=True), or choose another name"
             )
-        recorded, given = json.loads(row[1]), json.loads(_dumps(spec))
-        for key in sorted(recorded):
-            if found := _difference(key, _kept(recorded[key]), _kept(given.get(key))):
-                where, was, now = found
-                raise StudyError(
-                    f"study {name!r} was started with {where} = {_dumps(was)}, not {_dumps(now)}: resume it as it was, "
-                    "or start another study"
-                )
         return int(row[0])
 
     def _newest(self) -> int:
@@ -233,33 +223,6 @@ class transaction:  # noqa: N801  a context manager, used like a function
         finally:
             if self._connection.in_transaction:  # not so where SQLite has taken it back itself
                 self._connection.execute("ROLLBACK")
-
-
-def _kept(settings: Any) -> Any:
-    """Leave out what may be raised; whether it may here is for `workbench.core.resume.take_up` to say."""
-    return {k: v for k, v in settings.items() if k != "n_trials"} if isinstance(settings, dict) else settings
-
-
-def _difference(where: str, recorded: Any, given: Any) -> tuple[str, Any, Any] | None:
-    """Give the first setting that differs: where it stands, what was recorded and what is given; None if none does.
-
-    One that is new since the study was recorded, and stands among others of a kind, is none.
-    """
-    parts: Iterable[tuple[str, Any, Any]]
-    lost = isinstance(recorded, dict) and recorded.keys() == {"kind"} and str(recorded["kind"]).startswith(_VALUES_LOST)
-    if lost and not isinstance(given, (dict, list)):
-        return None
-    if isinstance(recorded, dict) and isinstance(given, dict):
-        if "kind" not in recorded and recorded.keys() != given.keys():
-            return where, recorded, given
-        of_kinds = sorted(recorded, key=lambda key: key != "kind")  # of two kinds the kinds are what is told
-        parts = ((f"{where}.{key}", recorded[key], given.get(key)) for key in of_kinds)
-    elif isinstance(recorded, list) and isinstance(given, list) and len(recorded) == len(given):
-        parts = ((f"{where}[{n}]", *both) for n, both in enumerate(zip(recorded, given, strict=True)))
-    else:
-        alike = recorded == given or (recorded != recorded and given != given)  # NaN is not NaN
-        return None if alike else (where, recorded, given)
-    return next((found for part in parts if (found := _difference(*part))), None)
 
 
 def _metrics(event: Event) -> Mapping[str, Any]:

@@ -1,14 +1,18 @@
 """What else hears of a study's events while it is driven: callbacks, in the driver's thread."""
 
 import warnings
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from contextlib import suppress
 from typing import TYPE_CHECKING, Any
 
 from workbench.core.protocols import Event
 
 if TYPE_CHECKING:
-    from workbench.study.plan import Plan
+    from workbench.study.study import Study
+
+Callback = Callable[[Sequence[Event]], None]
+"""Called with the events of every append to the log, in order, once they are written; progress inside phases is among
+them. It may have ``begin(study, past)``, called first, with the events of earlier drivers, and ``close()``."""
 
 
 class Callbacks:
@@ -16,14 +20,14 @@ class Callbacks:
 
     Parameters
     ----------
-    study : Plan
+    study : Study
     """
 
-    def __init__(self, study: "Plan") -> None:
+    def __init__(self, study: "Study") -> None:
         self._name = study.name
         self._called: list[Any] = list(study.callbacks)
 
-    def begin(self, study: "Plan", past: Sequence[Event]) -> None:
+    def begin(self, study: "Study", past: Sequence[Event]) -> None:
         """Tell what is to be driven, and what earlier drivers have logged."""
         self._each("begin", study, past)
 

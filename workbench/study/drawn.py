@@ -9,7 +9,7 @@ from workbench import analysis
 from workbench.viz import figures
 
 if TYPE_CHECKING:
-    from workbench.study.findings import Findings
+    from workbench.study.results import Results
 
 _POINTS = 15_000  # of all learning curves in a figure
 CAPTIONS = {
@@ -38,7 +38,7 @@ CAPTIONS = {
 }
 
 
-def drawn_of(results: "Findings") -> dict[str, go.Figure]:
+def drawn_of(results: "Results") -> dict[str, go.Figure]:
     """Draw all figures of a study by their names in `CAPTIONS`; see `Results.figures`."""
     f, size = results.frames, results.size
     used = analysis.occupancy(f.spans, f.slots, f.wall_s)
@@ -69,7 +69,7 @@ def drawn_of(results: "Findings") -> dict[str, go.Figure]:
     return drawn | population_of(results)
 
 
-def population_of(results: "Findings") -> dict[str, go.Figure]:
+def population_of(results: "Results") -> dict[str, go.Figure]:
     """Draw a population's scores, hyperparameters, members and descent; nothing where no weights were handed on."""
     if not results.has_lineage:
         return {}

@@ -21,8 +21,7 @@ from workbench.core.resume import check_raised
 from workbench.core.space import Space
 from workbench.core.toml import parsed, read_toml
 from workbench.study.own import trainable_from, with_own
-from workbench.study.plan import nodes_here
-from workbench.study.study import Study
+from workbench.study.study import Study, nodes_here
 
 _STUDY_KEYS = {f.name for f in fields(Study)} - {"scheduler", "trainable", "client", "callbacks"}
 _PRESETS: dict[str, Any] = {

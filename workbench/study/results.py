@@ -1,24 +1,30 @@
-"""What came of a study, shown: in words, in figures, as a report."""
+"""What came of a study: numbers and tables derived from its frames, so of running studies too; figures, a report."""
 
 import json
+import warnings
 from collections.abc import Mapping
 from dataclasses import dataclass
-from html import escape
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Self
 
 from workbench.core.describe import explain_of, why
+from workbench.core.errors import InvalidInput, StudyError
+from workbench.core.record import size_of_record
 from workbench.core.showing import four_digits
-from workbench.study.findings import Findings
-from workbench.study.rows import summary_rows
+from workbench.core.size import Size
+from workbench.knowledge import Frames, KnowledgeBase, Recording
+from workbench.knowledge.frames import PHASES
+from workbench.study.rows import summary_html, summary_rows, summary_text
 
 if TYPE_CHECKING:
     import pandas as pd
     import plotly.graph_objects as go
 
+    from workbench.analysis import Importance
+
 
 @dataclass(frozen=True)
-class Results(Findings):
+class Results:
     """A study's outcome so far.
 
     Parameters
@@ -28,6 +34,176 @@ class Results(Findings):
         As recorded in the log: scheduler, trainable, seed.
     frames : Frames
     """
+
+    name: str
+    spec: Mapping[str, Any]
+    frames: Frames
+
+    @classmethod
+    def open(cls, db: str | Path, name: str) -> Self:
+        """Read a study from a knowledge base, running or over.
+
+        Raises
+        ------
+        DatabaseError, StudyError
+            There is no such file, or no such study in it.
+        """
+        with KnowledgeBase(db) as kb:
+            study = kb[name]
+            return cls(name, study.spec, study.frames())
+
+    @classmethod
+    def of_recording(cls, folder: str | Path) -> Self:
+        """Read a study that was recorded to a folder.
+
+        Raises
+        ------
+        DatabaseError
+            There is no recording in it, or a damaged one.
+        """
+        recording = Recording.open(folder)
+        return cls(recording.name, recording.spec, recording.frames())
+
+    @property
+    def size(self) -> Size:
+        """How large the study was meant to be, as its scheduler told."""
+        return self.frames.size or size_of_record(self.spec)
+
+    @property
+    def summary(self) -> dict[str, Any]:
+        """The numbers of `workbench.analysis.summarise`; also minimum and expected α, if the scheduler knows them."""
+        from workbench.analysis import summarise
+
+        f, size = self.frames, self.size
+        numbers = summarise(
+            f.trials,
+            f.phases,
+            f.spans,
+            f.slots,
+            wall_s=f.wall_s,
+            n_configs=size.n_configs,
+            n_phases=size.n_phases,
+            configs=f.configs,
+            mode=f.aim.mode,
+            decisions=f.decisions,
+        )
+        if size.completion is not None:
+            numbers["alpha_expected"], numbers["alpha_minimum"] = size.completion, size.fewest_completion
+        return numbers
+
+    @property
+    def best_config(self) -> dict[str, Any]:
+        """The configuration of the best score; empty before the first."""
+        return dict(self.summary["best_config"])
+
+    @property
+    def best_score(self) -> float:
+        """The best score, on one seed; NaN before the first. `confirmed` tells what it is worth."""
+        return float(self.summary["best_score"])
+
+    def importance(self, phase: int | None = None) -> "Importance":
+        """Tell which hyperparameters the last scores follow, or one phase's; takes some seconds the first time."""
+        from workbench.analysis import importance
+
+        return importance(self.frames.trials, self.frames.phases, self.frames.hyperparameters, phase=phase)
+
+    @property
+    def front(self) -> "pd.DataFrame":
+        """The score against the second objective, and who is on the front; see `workbench.analysis.front`.
+
+        A metric that no phase has returned is warned of.
+
+        Raises
+        ------
+        StudyError
+            The study has no second objective.
+        """
+        from workbench.analysis import front
+
+        aim = self.frames.aim
+        if aim.second is None:
+            raise StudyError(f"study {self.name!r} has no second objective: start one with second=, a metric's name")
+        returned = self.frames.phases.columns.difference(PHASES)
+        if self.frames.phases["ended_s"].notna().any() and aim.second not in returned:
+            known = ", ".join(returned) or "none but their score"
+            warnings.warn(f"no phase has returned the metric {aim.second!r}, but {known}: no front", stacklevel=2)
+        return front(self.frames.searched, aim.second, aim.mode, aim.second_mode)
+
+    @property
+    def judged_by(self) -> str:
+        """What joins the scores of a configuration's seeds; the mean, where each has one."""
+        return str(self.spec.get("scheduler", {}).get("judged_by", "mean"))
+
+    @property
+    def claims(self) -> "pd.DataFrame":
+        """The configurations by the scores on which the study chose them; see `workbench.analysis.claims`."""
+        from workbench.analysis import claims
+
+        return claims(self.frames.trials, self.frames.aim.mode, self.judged_by)
+
+    @property
+    def confirmed(self) -> "pd.DataFrame":
+        """What fresh seeds say of the best configurations, the best first; see `workbench.analysis.confirmed`."""
+        from workbench.analysis import confirmed
+
+        return confirmed(self.frames.trials, self.frames.aim.mode, self.judged_by)
+
+    @property
+    def has_lineage(self) -> bool:
+        """Whether any trial began with another's weights."""
+        return bool(self.frames.trials["parent_phase"].notna().any())
+
+    @property
+    def lineage(self) -> "pd.DataFrame":
+        """Who ran what with whose weights; see `workbench.analysis.lineage`."""
+        from workbench.analysis import lineage
+
+        return lineage(self.frames.trials, self.frames.phases, self.frames.decisions)
+
+    @property
+    def schedules(self) -> "pd.DataFrame":
+        """What every member of the population ran with in each phase; see `workbench.analysis.schedules`."""
+        from workbench.analysis import schedules
+
+        return schedules(self.lineage, self.frames.trials, self.frames.phases, self.frames.hyperparameters)
+
+    def best_schedule(self, trial: int | None = None) -> "pd.DataFrame":
+        """Give the hyperparameters, phase by phase, that the best weights were trained with from their first step.
+
+        Parameters
+        ----------
+        trial : int, optional
+            Whose weights; by default those of the member whose latest score is the best.
+
+        Returns
+        -------
+        DataFrame
+            One row a phase: step, trial, phase, score, then a column a hyperparameter.
+
+        Raises
+        ------
+        StudyError
+            No phase has ended yet, or none of this trial's weights.
+        InvalidInput
+            There is no such trial.
+        """
+        from workbench.analysis import best_trial, schedule_of, searching
+
+        f, known = self.frames, self.lineage
+        chosen = trial
+        if trial is None:
+            schedules, searched = self.schedules, searching(f.trials)["trial"]  # lucky fresh seeds claim nothing
+            chosen = best_trial(schedules[schedules["trial"].isin(searched)], f.aim.mode)
+        if chosen is None:
+            raise StudyError(f"study {self.name!r} has no schedule yet: no phase has ended")
+        if chosen not in set(known["trial"]):
+            raise InvalidInput(f"study {self.name!r} has no trial {chosen}: it has {len(known)}, from 0")
+        schedule = schedule_of(chosen, known, f.trials, f.phases, f.hyperparameters)
+        if schedule.empty:
+            raise StudyError(
+                f"trial {chosen} of study {self.name!r} has no schedule: no phase of its weights has ended"
+            )
+        return schedule
 
     def figures(self) -> "dict[str, go.Figure]":
         """Draw occupancy, survival, learning curves, scores by phase and hyperparameter, importance and more.
@@ -70,7 +246,7 @@ class Results(Findings):
         told = f.decisions[["mode", "reason"]].itertuples(index=False)
         reasons = [why({"mode": mode, **reason}, explain) for mode, reason in told]
         decisions = f.decisions.assign(reason=reasons)
-        tables = {"Trials": self._trials_table(), "Decisions": decisions}
+        tables = {"Trials": _trials_table(f), "Decisions": decisions}
         if not (confirmed := self.confirmed).empty:
             tables = {"Claimed and confirmed": confirmed, **tables}
         if f.aim.second is not None:
@@ -86,30 +262,19 @@ class Results(Findings):
             whole=whole,
         )
 
-    def _trials_table(self) -> "pd.DataFrame":
-        """Give the trials as a reader wants them: scores and configuration first, without columns that say nothing."""
-        f = self.frames
-        first = ["trial", "state", "phases", "last_score", "best_score", *f.hyperparameters]
-        tags = f.tags.dropna(subset=["trial"]).groupby("trial")["tag"].agg(" ".join)
-        table = f.trials[[*first, *(name for name in f.trials if name not in first)]].dropna(axis="columns", how="all")
-        idle = [name for name in ("confirms",) if not f.trials[name].any()]
-        idle += ["candidate"] if (f.trials["candidate"] == f.trials["trial"]).all() else []
-        columns = {"tags": table["trial"].map(tags).fillna("")} if len(tags) else {}
-        return table.drop(columns=idle, errors="ignore").assign(**columns)
+    __repr__ = __str__ = summary_text
+    _repr_html_ = summary_html
 
-    def __str__(self) -> str:
-        rows = summary_rows(self)
-        width = max(len(label) for label in rows)
-        return "\n".join([f"study {self.name}", *(f"  {label:<{width}}  {value}" for label, value in rows.items())])
 
-    __repr__ = __str__
-
-    def _repr_html_(self) -> str:
-        cells = "".join(
-            f"<tr><th style='text-align:left'>{escape(label)}</th><td style='text-align:left'>{escape(value)}</td></tr>"
-            for label, value in summary_rows(self).items()
-        )
-        return f"<table><caption>study {escape(self.name)}</caption>{cells}</table>"
+def _trials_table(f: Frames) -> "pd.DataFrame":
+    """Give the trials as a reader wants them: scores and configuration first, without columns that say nothing."""
+    first = ["trial", "state", "phases", "last_score", "best_score", *f.hyperparameters]
+    tags = f.tags.dropna(subset=["trial"]).groupby("trial")["tag"].agg(" ".join)
+    table = f.trials[[*first, *(name for name in f.trials if name not in first)]].dropna(axis="columns", how="all")
+    idle = [name for name in ("confirms",) if not f.trials[name].any()]
+    idle += ["candidate"] if (f.trials["candidate"] == f.trials["trial"]).all() else []
+    columns = {"tags": table["trial"].map(tags).fillna("")} if len(tags) else {}
+    return table.drop(columns=idle, errors="ignore").assign(**columns)
 
 
 def _what_ran(spec: Mapping[str, Any]) -> str:

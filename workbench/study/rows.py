@@ -1,18 +1,19 @@
 """A study's outcome in words: the rows that `Results` shows."""
 
+from html import escape
 from math import isnan
 from typing import TYPE_CHECKING
 
 from workbench.core.showing import four_digits, so_many
 
 if TYPE_CHECKING:
-    from workbench.study.findings import Findings
+    from workbench.study.results import Results
 
 _JOINED = {"mean": "mean", "median": "median", "iqm": "middle mean"}
 """What `Seeded` may judge by, in words."""
 
 
-def summary_rows(results: "Findings") -> dict[str, str]:
+def summary_rows(results: "Results") -> dict[str, str]:
     """Give a study's outcome as labels and words, for a terminal, a notebook or a report."""
     s = results.summary
     best = {"best score": "no score yet"}
@@ -43,7 +44,23 @@ def summary_rows(results: "Findings") -> dict[str, str]:
     }
 
 
-def _confirmed_row(results: "Findings") -> dict[str, str]:
+def summary_text(results: "Results") -> str:
+    """Write a study's outcome as lines."""
+    rows = summary_rows(results)
+    width = max(len(label) for label in rows)
+    return "\n".join([f"study {results.name}", *(f"  {label:<{width}}  {value}" for label, value in rows.items())])
+
+
+def summary_html(results: "Results") -> str:
+    """Write a study's outcome as a table."""
+    cells = "".join(
+        f"<tr><th style='text-align:left'>{escape(label)}</th><td style='text-align:left'>{escape(value)}</td></tr>"
+        for label, value in summary_rows(results).items()
+    )
+    return f"<table><caption>study {escape(results.name)}</caption>{cells}</table>"
+
+
+def _confirmed_row(results: "Results") -> dict[str, str]:
     """Say what was confirmed, beside what was claimed of the same configuration."""
     rows = results.confirmed
     if rows.empty:
@@ -68,7 +85,7 @@ def _confirmed_row(results: "Findings") -> dict[str, str]:
     }
 
 
-def _front_row(results: "Findings") -> dict[str, str]:
+def _front_row(results: "Results") -> dict[str, str]:
     if (second := results.frames.aim.second) is None:
         return {}
     rows = results.front[results.front["on_front"]]
@@ -78,7 +95,7 @@ def _front_row(results: "Findings") -> dict[str, str]:
     return {"front": "; ".join(members) or f"no phase has ended with a metric {second}"}
 
 
-def _failures(results: "Findings") -> dict[str, str]:
+def _failures(results: "Results") -> dict[str, str]:
     from workbench.analysis import failure_lines
 
     lines = failure_lines(results.frames.trials)

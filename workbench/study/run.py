@@ -16,20 +16,20 @@ from workbench.core.failures import Hopeless
 from workbench.core.ledger import Ledger
 from workbench.core.places import absolute_place
 from workbench.core.protocols import Event, Kind, Scheduler
-from workbench.core.record import RUN_SETTINGS, has_checkpoints, provenance, recorded_place
+from workbench.core.record import RUN_SETTINGS, provenance
 from workbench.core.resume import take_up, warn_of_new_code
 from workbench.core.size import size_of
 from workbench.study.attached import AttachedStudy
 from workbench.study.callbacks import Callbacks
-from workbench.study.plan import anothers_place, checkpoint_store
 from workbench.study.progress import Progress, WatchedLog
+from workbench.study.saved import claim_place, refuse_without_checkpoints
 
 if TYPE_CHECKING:
     import pandas as pd
 
     from workbench.core.interventions import Request
     from workbench.knowledge import StudyLog
-    from workbench.study.plan import Plan
+    from workbench.study.study import Study
 
 _STOP = "stop study"
 
@@ -38,12 +38,13 @@ class StudyRun(AttachedStudy):
     """A study driven by a thread of this process, or over. Made by `Study.start`.
 
     If the process ends before it, the study is interrupted; `Study.start` with `resume` goes on with it.
+    One that is `confirming` runs trials that confirm others and no more, these first.
     """
 
-    def __init__(self, study: "Plan", *, resume: bool = False, only_confirm: bool = False) -> None:
+    def __init__(self, study: "Study", *, resume: bool = False, confirming: "Sequence[Request] | None" = None) -> None:
         from workbench.knowledge import Inbox, StudyLog
 
-        self._only_confirm = only_confirm
+        self._only_confirm, self._asked = confirming is not None, [*(confirming or ())]
         self.db, self.name = Path(study.db).absolute(), study.name  # whatever folder the process goes to
         self.study = study = replace(study, db=self.db, checkpoints=absolute_place(study.checkpoints))
         if study.client is None and study.gpus_per_slot is not None:
@@ -64,7 +65,7 @@ class StudyRun(AttachedStudy):
             self._inbox.done()
             past = log.events()
             scheduler, ledger, began = self._take_up(scheduler, log, past)
-            _claim_place(study, log.identity)
+            claim_place(study, log.identity)
         except BaseException:
             log.close()
             raise
@@ -91,7 +92,7 @@ class StudyRun(AttachedStudy):
             study.nodes if study.client is None else None, scheduler=study.scheduler, trainable=study.trainable
         )
         warn_of_new_code(study.name, past, record)
-        _refuse_without_checkpoints(study, past)
+        refuse_without_checkpoints(study, past)
         for event in past:
             self._progress.see(event)
         settings = {key: getattr(study, key) for key in RUN_SETTINGS}
@@ -198,7 +199,7 @@ class StudyRun(AttachedStudy):
                 self._inbox.done()
                 at, why = executor.now, None if ended or self._stopping.is_set() else why_over()
             if not ended and fail_fast and hopeless.cause:
-                raise FirstTrialsFailed(f"study {self.name!r} stopped: {_said(hopeless)}")
+                raise FirstTrialsFailed(f"study {self.name!r} stopped: {_said(hopeless)}", hopeless.cause)
             over = Event(
                 Kind.STUDY_ENDED if ended or why else Kind.STUDY_INTERRUPTED, at, data={"why": why} if why else {}
             )
@@ -223,7 +224,7 @@ class StudyRun(AttachedStudy):
     def _requests(self, log: "StudyLog", ledger: Ledger) -> "Sequence[Request]":
         """Take what people ask; asked about twice a second, so that here it is noticed too when the log has gone."""
         log.check_there()
-        requests = self._inbox()
+        requests, self._asked = [*self._asked, *self._inbox()], []
         if any(request.action == _STOP and request.id not in ledger.requests for request in requests):
             self._stopping.set()
         return requests
@@ -250,15 +251,14 @@ def see_through(run: StudyRun, watch: Callable[[], object]) -> bool:
     return False
 
 
-def start_to_confirm(study: "Plan", top: int, seeds: int) -> StudyRun:
+def start_to_confirm(study: "Study", top: int, seeds: int) -> StudyRun:
     """Confirm a study's best configurations in a background thread; see `StudyRun.confirm`."""
-    from workbench.study.confirm import ask_to_confirm
+    from workbench.study.confirm import requests_to_confirm
 
-    ask_to_confirm(study, top, seeds)
-    return StudyRun(study, resume=True, only_confirm=True)
+    return StudyRun(study, resume=True, confirming=requests_to_confirm(study, top, seeds))
 
 
-def confirm(study: "Plan", top: int = 3, seeds: int = 10) -> "pd.DataFrame":
+def confirm(study: "Study", top: int = 3, seeds: int = 10) -> "pd.DataFrame":
     """Confirm a study's best configurations; see `StudyRun.confirm`."""
     from workbench.study.results import Results
 
@@ -280,40 +280,6 @@ def _last_end(past: Sequence[Event]) -> Event:
         if event.kind is Kind.PHASE_STARTED and event.trial not in confirming:
             break
     return Event(Kind.STUDY_INTERRUPTED, 0.0, data={})
-
-
-def _refuse_without_checkpoints(study: "Plan", past: Sequence[Event]) -> None:
-    """Refuse to go on without the checkpoints that were put elsewhere: every trial would begin again from its start."""
-    from workbench.cluster.place import Place
-
-    if not has_checkpoints(past):
-        return  # there are none
-    place, here = recorded_place(past), study.checkpoint_store.root
-    if study.checkpoints is None:
-        if place and Place(here).lacks_all():
-            raise StudyError(
-                f"study {study.name!r} has its checkpoints at {place}: resume it with checkpoints={place!r}"
-            )
-        return
-    last = checkpoint_store(study.db, study.name, place).root
-    if here != last and Place(here).lacks_all():
-        how = f"with checkpoints={last!r}" if place else "without checkpoints=…"
-        raise StudyError(
-            f"{here} holds no checkpoints, and study {study.name!r} last had its own at {last}: resume it {how}, or "
-            "bring them there first"
-        )
-
-
-def _claim_place(study: "Plan", identity: str) -> None:
-    """Take a place that was named, for this study alone: another may have begun there and not have saved anything.
-
-    That beside the knowledge base gets no mark: two studies share it only if they are called alike in kb.db and in
-    kb.sqlite, and a mark would outlive a knowledge base that is thrown away.
-    """
-    from workbench.cluster.place import Place
-
-    if study.checkpoints is not None and Place(study.checkpoints).claim(identity) not in ("", identity):
-        raise anothers_place(study.checkpoints, study.name)
 
 
 def _said(hopeless: Hopeless) -> str:

@@ -22,7 +22,7 @@ from workbench.core.places import (
 )
 from workbench.core.protocols import BEGUN
 from workbench.study.pack import ABOUT, CHECKPOINTS, FORMAT, LOG, Pack, file_errors, unmendable
-from workbench.study.plan import anothers_place, checkpoint_store
+from workbench.study.saved import anothers_place, checkpoint_store
 
 _MOST_ABOUT = 1 << 24  # bytes
 

@@ -16,7 +16,7 @@ from workbench.core.ledger import Ledger
 from workbench.core.protocols import Kind
 from workbench.core.space import Space
 from workbench.knowledge import KnowledgeBase, RecordedStudy, frames_of
-from workbench.study.findings import Findings
+from workbench.study.results import Results
 
 
 def warm_start(searcher: Searched, db: str | Path, *studies: str, best: int = 3, tell: bool = True) -> InformedSearcher:
@@ -80,7 +80,7 @@ def _earlier(study: RecordedStudy) -> tuple[list[dict[str, Any]], list[dict[str,
         {"config": configs[number], "scores": list(by_phase.values()), "whole": min(by_phase) == 0}
         for number, by_phase in scores.items()
     ]
-    found = Findings(study.name, study.spec, frames_of(events))
+    found = Results(study.name, study.spec, frames_of(events))
     rows = claimed(found.frames.trials, found.judged_by)
     rows = rows.assign(claimed=sign * rows["claimed"], config=rows["trial"].map(configs))
     return trials, cast("list[dict[str, Any]]", rows.to_dict("records"))

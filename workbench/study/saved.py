@@ -1,0 +1,117 @@
+"""Where a study's checkpoints are, and whose: found, claimed for one study, kept apart from others'."""
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from workbench.core import record
+from workbench.core.errors import CheckpointError, StudyError
+from workbench.core.ledger import Ledger
+from workbench.core.places import in_home
+from workbench.core.protocols import Event
+
+if TYPE_CHECKING:
+    from workbench.cluster.checkpoints import CheckpointStore
+    from workbench.knowledge import RecordedStudy
+    from workbench.study.study import Study
+
+
+def checkpoint_store(db: str | Path, name: str, elsewhere: str | None = None) -> "CheckpointStore":
+    """Give a study's checkpoints: beside its knowledge base, unless they were put elsewhere."""
+    from workbench.cluster.checkpoints import CheckpointStore
+
+    beside = Path(db).parent / f"{Path(db).stem}.checkpoints" / name
+    return CheckpointStore(in_home(elsewhere) if elsewhere else str(beside.absolute()))
+
+
+def best_checkpoint(db: str | Path, name: str) -> str | None:
+    """Give the path or URL of the checkpoint of a study's best score; ``None`` where it has none, or is simulated.
+
+    Raises
+    ------
+    DatabaseError, StudyError
+        There is no such file, or no such study in it.
+    """
+    from workbench.knowledge import KnowledgeBase
+
+    with KnowledgeBase(db) as kb:
+        study = kb[name]
+        events = [] if study.spec.get("simulated") else study.events()
+    best = record.best_checkpoint(events, Ledger(events))
+    return best and f"{checkpoint_store(db, name, record.recorded_place(events)).root}/{best}"
+
+
+def anothers_place(place: str, name: str, cure: str = "") -> StudyError:
+    """Say that another study's checkpoints go to a place."""
+    cure = cure or f"give study {name!r} a place of its own, or remove that file if the other study is gone"
+    return StudyError(f"{place} is another study's place of checkpoints, as {place}/.study says: {cure}")
+
+
+def check_whose(place: str, study: "RecordedStudy") -> None:
+    """Refuse a place that was named for a study's checkpoints if its mark is another's.
+
+    Raises
+    ------
+    StudyError
+    """
+    from workbench.cluster.place import Place
+
+    if Place(place).owner() not in ("", study.identity):
+        raise anothers_place(place, study.name, f"name that of study {study.name!r}")
+
+
+def refuse_used_place(study: "Study") -> None:
+    """Refuse to begin a study where checkpoints of another are, or will be."""
+    from workbench.cluster.place import Place
+
+    place = study.checkpoints or study.checkpoint_store.root  # kb.db and kb.sqlite have one place
+    if Place(place).holds_any():
+        raise StudyError(
+            f"{place} holds checkpoints already, which would mix with those of study {study.name!r}: "
+            "give it a place of its own, or remove them"
+        )
+    if study.checkpoints is not None and Place(place).owner():
+        raise anothers_place(place, study.name)
+
+
+def refuse_without_checkpoints(study: "Study", past: Sequence[Event]) -> None:
+    """Refuse to go on without the checkpoints that were put elsewhere: every trial would begin again from its start."""
+    from workbench.cluster.place import Place
+
+    if not record.has_checkpoints(past):
+        return  # there are none
+    place, here = record.recorded_place(past), study.checkpoint_store.root
+    if study.checkpoints is None:
+        if place and Place(here).lacks_all():
+            raise StudyError(
+                f"study {study.name!r} has its checkpoints at {place}: resume it with checkpoints={place!r}"
+            )
+        return
+    last = checkpoint_store(study.db, study.name, place).root
+    if here != last and Place(here).lacks_all():
+        how = f"with checkpoints={last!r}" if place else "without checkpoints=…"
+        raise StudyError(
+            f"{here} holds no checkpoints, and study {study.name!r} last had its own at {last}: resume it {how}, or "
+            "bring them there first"
+        )
+
+
+def claim_place(study: "Study", identity: str) -> None:
+    """Take a place that was named, for this study alone: another may have begun there and not have saved anything.
+
+    That beside the knowledge base gets no mark: two studies share it only if they are called alike in kb.db and in
+    kb.sqlite, and a mark would outlive a knowledge base that is thrown away.
+    """
+    from workbench.cluster.place import Place
+
+    if study.checkpoints is not None and Place(study.checkpoints).claim(identity) not in ("", identity):
+        raise anothers_place(study.checkpoints, study.name)
+
+
+def refuse_to_leave(name: str, place: str | None, events: Sequence[Event]) -> None:
+    """Refuse to delete a study whose checkpoints are on a disk that is not there now; a URL tells so itself."""
+    if place and record.has_checkpoints(events) and "://" not in place and not Path(place).exists():
+        raise CheckpointError(
+            f"study {name!r} has its checkpoints at {place}, which is not there: bring it back, or, if they are gone, "
+            f"say so with checkpoints={place!r}"
+        )
