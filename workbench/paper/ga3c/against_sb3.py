@@ -88,7 +88,7 @@ def curve_of(system: str, game: str, seed: int, frames: int, points: int) -> Cur
 def settings_of(system: str, game: str) -> GA3C:
     """Return a system's settings; A2C reads the default's."""
     before = BEFORE | ({} if find_game(game).atari else {"network": "mlp"}) if system == "before" else {}
-    base = {"game": game, "device": "cpu", "learning_rate": 7e-4, "t_max": 5, "score_window": WINDOW}
+    base: dict[str, Any] = {"game": game, "device": "cpu", "learning_rate": 7e-4, "t_max": 5, "score_window": WINDOW}
     return GA3C(**(base | before))
 
 
