@@ -214,7 +214,7 @@ def test_no_batch_is_smaller_than_the_minimum_and_nothing_is_lost(t_max, least, 
 
 def test_it_is_pickled_and_described_in_json():
     assert pickle.loads(pickle.dumps(TINY)) == TINY
-    described = json.loads(json.dumps(describe(TINY, TRAINABLES)))
+    described = json.loads(json.dumps(describe(TINY)))
     assert build("trainable", described, TRAINABLES) == TINY
     with pytest.raises(InvalidInput, match="unknown setting of trainable 'ga3c' 'n_agent': did you mean 'n_agents'"):
         build("trainable", {"kind": "ga3c", "n_agent": 3}, TRAINABLES)

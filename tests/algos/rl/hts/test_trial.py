@@ -476,7 +476,7 @@ def test_pong_from_pixels_runs_a_short_phase():
 
 def test_it_is_pickled_and_described_in_json():
     assert pickle.loads(pickle.dumps(TINY)) == TINY
-    assert build("trainable", json.loads(json.dumps(describe(TINY, TRAINABLES))), TRAINABLES) == TINY
+    assert build("trainable", json.loads(json.dumps(describe(TINY))), TRAINABLES) == TINY
 
 
 @pytest.mark.parametrize(
