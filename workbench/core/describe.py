@@ -61,7 +61,7 @@ def build(what: str, described: Mapping[str, Any], registry: Registry, **given: 
     Parameters
     ----------
     what : str
-        Its role, for error messages: "scheduler", "trainable".
+        Its role: "scheduler", "searcher", "trainable". Errors name it, and it says which tables within are parts.
     described : Mapping
         ``kind`` and the settings by name.
     registry : Registry

@@ -106,7 +106,7 @@ def refuse_another(name: str, given: Mapping[str, Any], recorded: Mapping[str, A
     """
     now = json.loads(json.dumps(given))
     for key in sorted(recorded):
-        if found := _difference(key, _kept(_meant(recorded[key])), _kept(now.get(key))):
+        if found := _difference(key, _kept(_meant(key, recorded[key])), _kept(now.get(key))):
             where, was, differs = found
             raise StudyError(
                 f"study {name!r} was started with {where} = {_told(was)}, not {_told(differs)}: resume it as it was, "
@@ -142,22 +142,12 @@ def _difference(where: str, recorded: Any, given: Any) -> tuple[str, Any, Any] |
     return next((found for part in parts if (found := _difference(*part))), None)
 
 
-def _meant(recorded: Any) -> Any:
+def _meant(what: str, recorded: Any) -> Any:
     """Give what is recorded with all the settings there are by now, as far as it is of the workbench's own kinds."""
     try:
-        return _described_now(recorded) if isinstance(recorded, Mapping) else recorded
+        return json.loads(json.dumps(describe(build(what, recorded, REGISTRY))))
     except (WorkbenchError, KeyError, TypeError):
         return recorded
-
-
-def _described_now(recorded: Mapping[str, Any]) -> dict[str, Any]:
-    """Describe what a record stands for with all the settings there are by now."""
-    inner = {
-        key: build(key, value, REGISTRY) if isinstance(value, Mapping) and "kind" in value else value
-        for key, value in recorded.items()
-    }
-    described: dict[str, Any] = json.loads(json.dumps(describe(build("study", inner, REGISTRY))))
-    return described
 
 
 def _orders(described: Any) -> list[tuple[str, ...]]:
