@@ -79,11 +79,11 @@ def test_decisions_on_trials_left_out_do_not_count():
 
 
 def test_the_last_collected_report_opens_selection():
-    reason = {"reported": 4, "collecting_reports": 4.5}
+    reason = {"reported": 4, "collecting_reports": 4}
     decisions = decided((3.0, 0, 0, "continue", "collecting", reason))
-    assert phase_modes(decisions)["mode"].tolist() == ["selecting"]  # the fifth report is above 4.5
-    assert phase_modes(decisions)["collecting_reports"].tolist() == [4.0]
-    reason["collecting_reports"] = 5.0
+    assert phase_modes(decisions)["mode"].tolist() == ["selecting"]
+    assert phase_modes(decisions)["collecting_reports"].tolist() == [4]
+    reason["collecting_reports"] = 5
     assert phase_modes(decisions)["mode"].tolist() == ["collecting"]
 
 

@@ -130,8 +130,8 @@ def test_the_completion_rate_of_a_simulated_and_of_a_logged_study_is_one_number(
         assert Results.open(tmp_path / "kb.db", name).summary["alpha"] == outcome.completion_rate
 
 
-@pytest.mark.parametrize("name", ["boxing-hyperband", "boxing-hypertrick", "pong-tuned"])
-def test_recordings_of_before_tell_their_size(name) -> None:
+@pytest.mark.parametrize("name", ["pong-hyperband", "pong-hypertrick", "pong-tuned"])
+def test_recordings_tell_their_size(name) -> None:
     results = Results.of_recording(DATA / name)
     assert results.size == size_of_record(results.spec) != Size()
     assert 0 < results.summary["alpha"] <= 1

@@ -84,7 +84,7 @@ def mode_after(mode: str, why: Mapping[str, Any], judged: int) -> tuple[str, int
     reported = judged if np.isnan(collecting) else int(why.get("reported", judged))
     if mode == "collecting" and reported + 1 > collecting:
         mode = "selecting"  # the last collected report: the next one is judged
-    return mode, reported, float(np.floor(collecting))  # older logs hold fractions of a report
+    return mode, reported, collecting
 
 
 def fate_after(verdict: str, mode: str | None) -> str:

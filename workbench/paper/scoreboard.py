@@ -12,7 +12,6 @@ from workbench.core.showing import so_many
 from workbench.knowledge import Recording
 from workbench.paper.catalogue import COUNTERPARTS, EXPERIMENTS, PUBLISHED
 from workbench.paper.experiment import RecordedTable
-from workbench.paper.hypertrick.atari import OLD_RULE, by_the_old_rule
 from workbench.paper.numbers import Ours, Published, Verdict
 
 ABOUT = """\
@@ -157,7 +156,7 @@ def _recorded_studies(root: Path) -> list[str]:
         spec, frames, day = recording.spec, recording.frames(), recording.provenance["started"][:10]
         agent, n_trials = spec["trainable"], len(frames.trials)
         ran = f"{spec['scheduler']['kind']} over {agent['kind']} on {agent.get('game', 'no game')}"
-        ran += f", {so_many(n_trials, 'trial')}{f'; {OLD_RULE}' if by_the_old_rule(spec) else ''}"
+        ran += f", {so_many(n_trials, 'trial')}"
         n_phases, n_nodes = frames.phases["ended_s"].notna().sum(), frames.slots["slot"].nunique()
         lines.append(f"| `{folder.name}` | {ran} | {n_phases} | {n_nodes} | {frames.wall_s / 60:.0f} | {day} |")
     return lines

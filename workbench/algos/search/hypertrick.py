@@ -93,8 +93,7 @@ class HyperTrick:
         """
         mode = reason.get("mode")
         if mode == "collecting":
-            collected = math.floor(reason["collecting_reports"])  # older logs hold fractions of a report
-            return f"DCM: report {reason['reported']} of the {collected} that all go on"
+            return f"DCM: report {reason['reported']} of the {reason['collecting_reports']} that all go on"
         if mode == "selecting":
             rank, threshold = reason["rank"], reason["threshold"]
             kept = "<" if rank < threshold else "≥"

@@ -67,20 +67,8 @@ def scale_of(results: Results) -> str:
     phase = " and ".join(f"{length:,} {unit}" for unit, length in spec["trainable"]["phase"].items() if length)
     return (
         f"{len(frames.trials)} trials of up to {results.size.n_phases} phases of {phase} on "
-        f"{frames.slots['slot'].nunique()} nodes{f'; {OLD_RULE}' if by_the_old_rule(spec) else ''}"
+        f"{frames.slots['slot'].nunique()} nodes"
     )
-
-
-OLD_RULE = "by the rule of 0.1.0, which stopped too many"
-
-
-def by_the_old_rule(spec: Mapping[str, Any]) -> bool:
-    """Tell whether a HyperTrick study was recorded before the switch was rounded up and ties were drawn.
-
-    The setting `seed`, of those draws, came with the correction.
-    """
-    scheduler = spec["scheduler"]
-    return scheduler["kind"] == "hypertrick" and "seed" not in scheduler
 
 
 def counterparts(root: Path) -> Pairs:
@@ -130,7 +118,6 @@ def _small(study: Results) -> str:
     words = [f"{len(study.frames.trials)} short trials"]
     words += ["a narrower space"] * (study.spec["scheduler"]["searcher"]["space"] != _papers_space())
     words += ["scores of random play"] * (not learned(study))
-    words += ["rule of 0.1.0"] * by_the_old_rule(study.spec)
     return "; ".join(words)
 
 
@@ -138,10 +125,7 @@ def _claims(recorded: Mapping[str, Mapping[str, Results]]) -> Pairs:
     """Ask over games who is faster; only where something was learned, who finds the best first, and whether the same.
 
     There too, how far completion rates lie above what was expected of them.
-
-    Studies that a faulty rule had stopped are left out: they tell of that rule.
     """
-    recorded = {game: both for game, both in recorded.items() if not by_the_old_rule(both["hypertrick"].spec)}
     chosen = {game: both for game, both in recorded.items() if all(map(learned, both.values()))}
     for claim, measure, games in (
         ("HyperTrick generally ends earlier than Hyperband", "wall_s", recorded),
