@@ -4,7 +4,7 @@ import json
 import subprocess
 import threading
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -44,6 +44,15 @@ def score_of(config: Config, seed: int, phase: int) -> float:
     """A score that depends on config, seed and phase alone."""
     noise = np.random.default_rng([seed, phase]).normal()
     return float(np.log10(config["lr"]) + 0.3 * phase + 0.5 * noise)
+
+
+def breaking(said: str) -> Callable[..., object]:
+    """Give a function that fails, whatever it is given."""
+
+    def fail(*given):
+        raise OSError(said)
+
+    return fail
 
 
 def silent(metrics) -> None:

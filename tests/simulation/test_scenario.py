@@ -171,7 +171,7 @@ def test_seeds_and_confirmations_of_a_recorded_study_are_no_configurations(tmp_p
     assert scores == [RandomTimes().phase(trial, 1, {}, 0)[1] for trial in (0, 2)]
 
 
-@pytest.mark.parametrize("kind", ["pbt", "mfpbt", "pb2"])
+@pytest.mark.parametrize("kind", ["pbt", "mfpbt", "pb2", "workbench.algos.search:PBT"])
 def test_a_recorded_study_has_no_curves_of_configurations_that_are_made_up(tmp_path, kind) -> None:
     study = Study("done", FullRuns(RandomSearcher(SPACE), 2, 2), Deterministic, tmp_path / "kb.db", nodes=1)
     study.run()

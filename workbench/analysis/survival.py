@@ -7,10 +7,9 @@ import numpy as np
 import numpy.typing as npt
 import pandas as pd
 
-from workbench.core.ledger import RAN_OUT
+from workbench.core.ledger import FOR_SEEDS, RAN_OUT
 
 NO_REPORT = ("failed", "extended")  # modes of decisions that judge no score
-FOR_SEEDS = "seeds"  # mode of those on trials that wait for others of their configuration: not their phase's
 COUNTS = ["began", "completed", "continued", "stopped", "finished", "failed", "running"]
 
 

@@ -14,6 +14,10 @@ RAN_OUT = ("finished", "extended")
 """Modes of the last decision on a trial that has run all its phases, the scheduler's or a person's."""
 
 
+FOR_SEEDS = "seeds"
+"""Mode of a decision on a trial that waits for others of its candidate, with other seeds in the same phase."""
+
+
 class TrialState(StrEnum):
     """Where a trial stands."""
 
@@ -228,7 +232,7 @@ class Ledger:
                 if trial.state is TrialState.SET_ASIDE:
                     self._enter(event.trial, TrialState.RUNNING, event.at)
             elif action == "extend":
-                trial.own, trial.own_phases = True, int(event.data["phases"])
+                trial.own, trial.own_phases, trial.pausing = True, int(event.data["phases"]), False
                 trial.phase, trial.mode = trial.due, None
                 self._enter(event.trial, TrialState.RUNNING, event.at)
 

@@ -61,7 +61,9 @@ class Recording:
             if not (isinstance(about, dict) and isinstance(about.get("format"), int)):
                 raise DatabaseError(f"no recording in {folder}: its provenance.json says no format: record it again")
             if about["format"] > _FORMAT:
-                raise DatabaseError(f"{folder} has format {about['format']}, this workbench reads up to {_FORMAT}")
+                raise DatabaseError(
+                    f"{folder} has format {about['format']}, this workbench reads up to {_FORMAT}: upgrade it"
+                )
             if not (is_study_name(about["name"]) and isinstance(about["spec"], dict)):
                 raise ValueError(f"a study {about['name']!r} of {type(about['spec']).__name__}")
             events = [_event(row) for row in pd.read_parquet(folder / "events.parquet")[_EVENTS].itertuples()]

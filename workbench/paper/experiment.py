@@ -105,8 +105,9 @@ class RecordedTable:
     def origin(self) -> Origin:
         """What it is, and the command that makes it, for the scoreboard."""
         about = self.about
-        again = f" --scale {about['scale']}" if about["scale"] != "minutes" else ""
-        return Origin(about["source"], f"workbench reproduce {self.name}{again}", about["scale"])
+        return Origin(
+            about["source"], _command(self.name, about["scale"]).removesuffix(" --scale minutes"), about["scale"]
+        )
 
     @classmethod
     def open(cls, name: str, root: str | Path = DATA) -> "RecordedTable":

@@ -20,7 +20,7 @@ from workbench.core.errors import InvalidInput, refuse_unknown
 from workbench.core.protocols import Config, Event, Scheduler, Searcher
 from workbench.core.registry import SCHEDULERS, SEARCHERS
 from workbench.core.size import full_runs
-from workbench.core.space import Space
+from workbench.core.space import CONFIG_ID, Space
 from workbench.simulation.cluster import Hazards, VirtualCluster
 from workbench.simulation.executor import PhaseModel
 from workbench.simulation.outcome import Outcome
@@ -30,7 +30,6 @@ from workbench.study import file
 from workbench.study.own import with_own
 
 _TABLES = {"simulation", "cluster", "curves", "space", "searcher", "scheduler", "schedulers"}
-_PERTURBING = {"pbt", "mfpbt", "pb2"}
 _LEARNING = {"cost-aware", "evolution", "optuna", "smac"}
 _SIMULATION = {"name", "seed", "repeats", "seeds"}
 _OF_A_SCENARIO = {"searcher", "smooth"}  # settings of a scheduler's table that are not the scheduler's own
@@ -102,7 +101,7 @@ class Scenario:
         where they are left out.
         """
         configs = self.source.configs
-        others = _OF_A_SCENARIO - ({"smooth"} if self._smooths(label) else set())
+        others = _OF_A_SCENARIO - ({"smooth"} if self._has(label, "smooth") else set())
         described = {key: value for key, value in self.schedulers[label].items() if key not in others}
         seeds, registry = self.seeds_of(label), with_own(described, SCHEDULERS)
         if described.get("kind") in registry:
@@ -138,7 +137,7 @@ class Scenario:
 
     def smooth_of(self, label: str) -> int:
         """Say how many latest scores of a trial are averaged where a scheduler names no leader of its own."""
-        if self._smooths(label):
+        if self._has(label, "smooth"):
             return 1
         smooth: int = self.schedulers[label].get("smooth", 1)
         check_value(self, COUNT, f"smooth of {label!r}", smooth)
@@ -148,30 +147,30 @@ class Scenario:
         """Group the schedulers that are the same but for `smooth_of`."""
         groups: dict[str, list[str]] = {}
         for label, table in self.schedulers.items():
-            counts = sorted((k, v) for k, v in table.items() if k != "smooth" or self._smooths(label))
+            counts = sorted((k, v) for k, v in table.items() if k != "smooth" or self._has(label, "smooth"))
             groups.setdefault(repr(counts), []).append(label)
         return list(groups.values())
 
-    def _smooths(self, label: str) -> bool:
-        """Tell whether ``smooth`` is a setting of the scheduler itself, as it is of `Sure`."""
+    def _has(self, label: str, setting: str) -> bool:
+        """Tell whether a scheduler itself has this setting, as `Sure` has ``smooth``."""
         named = {"kind": self.schedulers[label].get("kind")}
         registry = with_own(named, SCHEDULERS)
-        return named["kind"] in registry and "smooth" in settings_of("scheduler", named, registry)
+        return named["kind"] in registry and setting in settings_of("scheduler", named, registry)
 
     def searcher_of(self, label: str, seed: int) -> Any:
         """Build the searcher that a scheduler gets in a repetition.
 
-        One that moves through the space (`_PERTURBING`) gets a space even where there is only a list of configurations:
-        their numbers, of which neighbours are as unlike as any.
+        One that moves through a space, as PBT does, gets one even where there is only a list of configurations: their
+        numbers, of which neighbours are as unlike as any.
         """
         configs = self.source.configs
-        if configs is not None and self.schedulers[label].get("kind") in _PERTURBING:
-            if any("config_id" not in config for config in configs):
+        if configs is not None and self._has(label, "space"):
+            if any(CONFIG_ID not in config for config in configs):
                 raise InvalidInput(
                     f"{label!r} makes up configurations, and a recorded study has curves of its own alone: "
                     "replay it with another kind of scheduler, or simulate this one on curves of kind 'synthetic'"
                 )
-            numbers = Space({"config_id": Choice([config["config_id"] for config in configs])})
+            numbers = Space({CONFIG_ID: Choice([config[CONFIG_ID] for config in configs])})
             return build("searcher", {"kind": "random"}, SEARCHERS, space=numbers, seed=seed)
         described = self._searcher(label)
         if described["kind"] in ("shuffled", "list"):

@@ -20,7 +20,7 @@ from workbench.core.errors import InvalidInput, first_line
 from workbench.core.failures import short
 from workbench.core.machine import layout, slots_here
 from workbench.core.places import DEFAULT_DB, check_checkpoints, check_study_name, in_home
-from workbench.core.protocols import Executor, Scheduler, TrainableFactory, ranks_needed
+from workbench.core.protocols import RESERVED_METRICS, Executor, Scheduler, TrainableFactory, ranks_needed
 from workbench.core.record import RUN_SETTINGS
 from workbench.core.seeds import JUDGES
 from workbench.core.showing import settings_html
@@ -35,8 +35,6 @@ if TYPE_CHECKING:
 
     from workbench.cluster.checkpoints import CheckpointStore
     from workbench.viz.dashboard import Dashboard
-
-_NO_OBJECTIVES = {"trial", "phase", "node"}  # columns of the table of phases that tell which one it is
 
 
 @dataclass(frozen=True)
@@ -152,7 +150,7 @@ class Study:
         if not (isinstance(self.callbacks, Sequence) and all(map(callable, self.callbacks))):
             raise InvalidInput(f"callbacks is a list of functions of a list of events, got {self.callbacks!r}")
         _ = self.aim  # checks what it is made of
-        if self.second in _NO_OBJECTIVES:
+        if self.second in RESERVED_METRICS:
             raise InvalidInput(f"second names a metric that trials return beside score, got {self.second!r}")
         self._check_space()
 

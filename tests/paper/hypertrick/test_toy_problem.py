@@ -11,6 +11,7 @@ from workbench.core.errors import InvalidInput, WorkbenchError
 from workbench.core.places import DATA
 from workbench.core.protocols import Kind
 from workbench.paper.hypertrick import toy_problem as toy
+from workbench.paper.hypertrick.published import MAKESPANS
 from workbench.simulation import preset
 from workbench.simulation.curve_table import read_table
 
@@ -29,7 +30,7 @@ def test_a_table_that_fits_less_well_is_caught() -> None:
     assert facts["the fifth trial to report the third phase is the first judged there"]
 
 
-@pytest.mark.parametrize(("name", "makespan"), toy.MAKESPANS.items())
+@pytest.mark.parametrize(("name", "makespan"), MAKESPANS.items())
 def test_the_presets_play_the_same_schedules(capsys, name, makespan) -> None:
     assert main(["simulate", "--preset", f"toy-{name}", "--json"]) == 0
     found = json.loads(capsys.readouterr().out)
@@ -65,7 +66,7 @@ def test_the_paper_s_figures_show_the_simulated_schedules(name) -> None:
     ]
     assert sorted(bars) == sorted(began)
     assert len(figure.layout.yaxis.tickvals) == toy.NODES
-    assert round(figure.layout.xaxis.range[1], 6) == toy.MAKESPANS[name]
+    assert round(figure.layout.xaxis.range[1], 6) == MAKESPANS[name]
     assert toy.FIGURES[name] in figure.layout.title.text
     assert "reconstructed" in figure.layout.title.text
 

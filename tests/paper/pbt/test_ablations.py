@@ -10,6 +10,7 @@ from workbench.paper.pbt import ablations
 from workbench.viz.figures import toy_problem
 
 SEEDS = range(8)
+GRID_ENDS_AT = 0.39  # 1.2 - 0.9²: one of the two coordinates stays where it began. The paper: near 0.4.
 
 
 @pytest.fixture(scope="module")
@@ -19,7 +20,7 @@ def finals():
 
 def test_pbt_reaches_the_optimum_that_neither_member_can_alone(finals) -> None:
     assert finals["PBT"][:, 0].min() > 1.15
-    assert finals["grid"][:, 0] == pytest.approx(ablations.GRID_ENDS_AT, abs=0.01)
+    assert finals["grid"][:, 0] == pytest.approx(GRID_ENDS_AT, abs=0.01)
 
 
 def test_the_ablations_come_in_the_paper_s_order_and_most_is_gained_by_copying(finals) -> None:
@@ -32,12 +33,12 @@ def test_the_ablations_come_in_the_paper_s_order_and_most_is_gained_by_copying(f
 
 def test_factors_leave_a_hyperparameter_of_zero_where_it_is() -> None:
     moved = ablations.play("explore only", noise=0.0).final
-    assert moved == pytest.approx(ablations.GRID_ENDS_AT, abs=0.02)
+    assert moved == pytest.approx(GRID_ENDS_AT, abs=0.02)
     assert ablations.play("explore only").final > 0.5
 
 
 def test_copying_the_direction_too_ends_where_grid_search_does() -> None:
-    assert ablations.play("exploit only", copy_config=True).final == pytest.approx(ablations.GRID_ENDS_AT, abs=0.01)
+    assert ablations.play("exploit only", copy_config=True).final == pytest.approx(GRID_ENDS_AT, abs=0.01)
 
 
 def test_members_out_of_step_copy_all_the_same() -> None:

@@ -89,7 +89,7 @@ class Trial(ABC):
         self._within = False  # whether a phase has begun and not ended
         self._loaded_within: dict[str, Any] | None = None  # where the phase began that a checkpoint stands in
         self._began_at = 0  # steps that the weights had seen when the trial began
-        self.kept: dict[str, float] = {}  # what a system has measured of these weights, for later phases to tell
+        self.kept: dict[str, float] = {}  # what a system has measured or counted, for later phases to tell
         if settings.start_from is not None:
             self._start_from(Path(settings.start_from))
 
@@ -292,7 +292,7 @@ class Trial(ABC):
             )
         )
 
-    def _start_envs(self, n_agents: int, n_ready: int | None = None) -> Envs:
+    def _start_envs(self, n_agents: int) -> Envs:
         """Start environments for the group that is opened next, with seeds of their own."""
         s = self.settings
         return make_envs(
@@ -300,9 +300,13 @@ class Trial(ABC):
             n_agents,
             derived(self.seed, 2, len(self._groups), self._steps_before),
             s.rules,
-            batch_size=n_ready,
+            batch_size=self._n_ready(n_agents),
             n_threads=-(-(s.emulator_threads or cores_a_slot()) // self.n_groups),
         )
+
+    def _n_ready(self, n_agents: int) -> int | None:
+        """Say how many of a group's environments a step waits for; ``None`` for all."""
+        return None
 
     def _begin(self) -> None:
         """Note where a phase begins, or began."""

@@ -151,10 +151,10 @@ def bracket_table(n_phases: int, eta: float = 3, formula: str = "hypertrick") ->
     return table
 
 
-def completion_rate(brackets: Sequence[Sequence[Rung]], *, restart: bool = True) -> float:
+def bracket_completion(brackets: Sequence[Sequence[Rung]]) -> float:
     """Alpha: phases that run, as a share of all configurations running to the end (HyperTrick paper, Table 2).
 
     The paper counts a survivor's earlier phases again in every rung, since it restarts them.
     """
-    run = sum(phases_in_all(rungs, restart=restart) for rungs in brackets)
+    run = sum(phases_in_all(rungs, restart=True) for rungs in brackets)
     return run / sum(rungs[0].n_trials * rungs[-1].phases for rungs in brackets)

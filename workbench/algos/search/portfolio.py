@@ -5,7 +5,7 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 from workbench.algos.search.full import FullRuns
-from workbench.algos.search.hyperband import bracket_table, completion_rate
+from workbench.algos.search.hyperband import bracket_completion, bracket_table
 from workbench.algos.search.hypertrick import HyperTrick, eviction_rate_for
 from workbench.algos.search.searchers import Searched, searcher_of
 from workbench.algos.search.trials import Trials
@@ -152,6 +152,6 @@ def like_hyperband(
     ((27, 9, 6, 4), [0.25, 0.106, 0.033, 0.0])
     """
     table = bracket_table(n_phases, eta, formula)
-    alphas = [completion_rate([rungs]) for rungs in table]
+    alphas = [bracket_completion([rungs]) for rungs in table]
     rates = tuple(eviction_rate_for(alpha, n_phases) if alpha < 1 else 0.0 for alpha in alphas)
     return tuple(rungs[0].n_trials for rungs in table), rates

@@ -10,6 +10,7 @@ from typing import Any
 from workbench.core.answers import check_scheduler
 from workbench.core.checks import COUNT, check, check_named
 from workbench.core.errors import InvalidInput, SchedulerError
+from workbench.core.ledger import FOR_SEEDS
 from workbench.core.protocols import (
     Config,
     Decision,
@@ -24,9 +25,6 @@ from workbench.core.protocols import (
 from workbench.core.seeds import JUDGES
 from workbench.core.showing import reason_text, settings_html
 from workbench.core.size import full_runs
-
-WAITING = "seeds"
-"""Mode of a trial whose candidate has trials with other seeds still in the same phase."""
 
 
 @dataclass
@@ -108,7 +106,7 @@ class Seeded:
         >>> Seeded.explain({"mode": "seeds", "reported": 2, "seeds": 3, "candidate": 0})
         'seeds: 2 of 3 have ended this phase of candidate 0'
         """
-        if reason.get("mode") == WAITING:
+        if reason.get("mode") == FOR_SEEDS:
             return "{mode}: {reported} of {seeds} have ended this phase of candidate {candidate}".format(**reason)
         return words({key: value for key, value in reason.items() if key != "candidate"})
 
@@ -132,7 +130,12 @@ class Seeded:
         if report.failed:
             answers[report.trial] = Decision(Verdict.STOP, {"mode": "failed", "candidate": number})
         elif report.trial not in answers:
-            why = {"mode": WAITING, "reported": len(candidate.reports), "seeds": candidate.n_alive, "candidate": number}
+            why = {
+                "mode": FOR_SEEDS,
+                "reported": len(candidate.reports),
+                "seeds": candidate.n_alive,
+                "candidate": number,
+            }
             answers[report.trial] = Decision(Verdict.PAUSE, why)
         return answers
 

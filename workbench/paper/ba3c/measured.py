@@ -25,6 +25,7 @@ from workbench.paper.ba3c.scaling import exponential_kth_of_n, mean_step_s
 from workbench.paper.experiment import Rows, trained
 
 STRAGGLERS = 4
+_REPEATS = 30  # of an all-reduce that is timed
 SLEEPS: dict[str, dict[str, Any]] = {
     "one rank sleeps 0.2 s, the others 0.05 s": {"slow_rank": 3, "slow_s": 0.2},
     "all sleep for exponential times, mean 0.1 s": {"exponential": True, "sleep_s": 0.1},
@@ -141,27 +142,27 @@ def widths(settings: Widths) -> Rows:
     ]
 
 
-def reduce_s(sizes: list[int], repeats: int = 30) -> dict[int, float]:
+def reduce_s(sizes: list[int]) -> dict[int, float]:
     """Median seconds of an all-reduce of so many floats between two processes."""
     sock, port = open_store_socket(HOST)
     context = multiprocessing.get_context("spawn")
-    other = context.Process(target=_reduce, args=(1, port, None, sizes, repeats), daemon=True)
+    other = context.Process(target=_reduce, args=(1, port, None, sizes), daemon=True)
     with deaf():
         other.start()
     try:
-        return _reduce(0, port, sock, sizes, repeats)
+        return _reduce(0, port, sock, sizes)
     finally:
         other.join(30)
 
 
-def _reduce(rank: int, port: int, sock: Any, sizes: list[int], repeats: int) -> dict[int, float]:
+def _reduce(rank: int, port: int, sock: Any, sizes: list[int]) -> dict[int, float]:
     if rank:
         end_without_a_word()
     torch.set_num_threads(1)
     group, medians = AllReduce(rank, 2, HOST, (HOST, port), sock, 60.0), {}
     for size in sizes:
         array, took = np.zeros(size, np.float32), []
-        for _ in range(repeats + 3):
+        for _ in range(_REPEATS + 3):
             began = time.perf_counter()
             group.sum(array, lambda: None)
             took.append(time.perf_counter() - began)

@@ -21,7 +21,7 @@ Draw = Callable[[np.random.Generator, int], float]
 """``(generator, rank) -> seconds`` that a rank needs for one batch and its gradient."""
 
 
-def mean_step_s(draw: Draw, n_ranks: int, n_awaited: int, n_steps: int = 2000, seed: int = 0) -> float:
+def mean_step_s(draw: Draw, n_ranks: int, n_awaited: int, n_steps: int = 2000) -> float:
     """Simulate the straggler rule: mean seconds between updates made of the first k of n gradients.
 
     A rank whose gradient comes too late takes the newest weights then, and so is late for the next update too: draws of
@@ -34,7 +34,6 @@ def mean_step_s(draw: Draw, n_ranks: int, n_awaited: int, n_steps: int = 2000, s
         n and k, 1 <= k <= n.
     n_steps : int
         Updates to simulate.
-    seed : int
 
     Returns
     -------
@@ -42,7 +41,7 @@ def mean_step_s(draw: Draw, n_ranks: int, n_awaited: int, n_steps: int = 2000, s
     """
     if not 1 <= n_awaited <= n_ranks or n_steps < 1:
         raise InvalidInput(f"need 1 <= n_awaited <= n_ranks and n_steps >= 1, got {n_awaited}, {n_ranks}, {n_steps}")
-    generator = np.random.default_rng(seed)
+    generator = np.random.default_rng(0)
     ready = [(draw(generator, rank), rank, 0) for rank in range(n_ranks)]  # when a gradient is in, whose, its version
     heapq.heapify(ready)
     waiting: list[int] = []

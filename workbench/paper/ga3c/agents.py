@@ -57,7 +57,7 @@ def agents(root: Path) -> Pairs:
             yield above(number, score, TABLE_3[agent.game].ga3c, origin, why)
 
 
-def played(root: str | Path = DATA) -> pd.DataFrame:
+def played() -> pd.DataFrame:
     """Give what each agent came to by the paper's protocol.
 
     Returns
@@ -70,18 +70,18 @@ def played(root: str | Path = DATA) -> pd.DataFrame:
         {"game": agent.game, "million_frames": agent.million_frames}
         | {key: one[key] for key in ("mean", "std", "lowest", "highest", "n_episodes")}
         | {"published": TABLE_3[agent.game].ga3c, "share": normalised(one["mean"], agent.game, "ga3c")}
-        for _, agent, evaluations in _recorded(root)
+        for _, agent, evaluations in _recorded(DATA)
         for one in evaluations
     ]
     return pd.DataFrame(rows)
 
 
-def ways(root: str | Path = DATA) -> pd.DataFrame:
+def ways() -> pd.DataFrame:
     """Give the scores at the ends of phases: variant (the game), seed, frames, score (0 random play, 1 the paper's)."""
     parts = []
-    for name, agent, _ in _recorded(root):
+    for name, agent, _ in _recorded(DATA):
         for part in filter(None, (agent.goes_on_from, name)):
-            frames = Recording.open(Path(root) / part).frames()
+            frames = Recording.open(DATA / part).frames()
             ends = learning_curves(frames.phases, frames.metrics, "frames").query("phase_end")
             share = [normalised(score, agent.game, "ga3c") for score in ends["score"]]
             one = {"variant": agent.game, "seed": ends["trial"], "frames": ends["x"], "score": share}

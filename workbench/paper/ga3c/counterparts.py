@@ -11,6 +11,7 @@ from workbench.analysis.bootstrap import Interval
 from workbench.analysis.variants import final_scores, split
 from workbench.paper.experiment import RecordedTable
 from workbench.paper.ga3c.agents import agents
+from workbench.paper.ga3c.learning import ADJUSTED
 from workbench.paper.ga3c.published import CLAIMS, NUMBERS, TABLE_2
 from workbench.paper.numbers import Counterpart, Pairs, Published, find
 from workbench.paper.verdicts import (
@@ -32,7 +33,6 @@ TRAINING_BATCHES = {
     "ga3c-training-batch": "CartPole in lockstep",
     "ga3c-training-batch-atari": "Ms. Pac-Man, free threads, summed gradients",
 }
-ADJUSTED = "adjusted, from 4"
 _FASTER_IS_BETTER = "who plays more frames in the same time scores higher"
 
 

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any
 from workbench.analysis import learning_curves
 from workbench.core.errors import DatabaseError
 from workbench.core.places import DATA
-from workbench.paper.hypertrick.published import ALPHA, ALPHA_EXCESS, CLAIMS, NUMBERS
+from workbench.paper.hypertrick.published import ALPHA, ALPHA_EXCESS, CLAIMS, FASTER, NUMBERS, SAME, SOONER
 from workbench.paper.numbers import Origin, Pairs, find
 from workbench.paper.verdicts import better, mean_of, met, not_comparable, within
 from workbench.study.file import read_preset
@@ -128,14 +128,14 @@ def _claims(recorded: Mapping[str, Mapping[str, Results]]) -> Pairs:
     """
     chosen = {game: both for game, both in recorded.items() if all(map(learned, both.values()))}
     for claim, measure, games in (
-        ("HyperTrick generally ends earlier than Hyperband", "wall_s", recorded),
-        ("HyperTrick finds the best configuration in a significantly shorter time than Hyperband", "best_at_s", chosen),
+        (FASTER, "wall_s", recorded),
+        (SOONER, "best_at_s", chosen),
     ):
         if games:
             saved = mean_of([100 * (1 - time_ratio(**both, measure=measure)) for both in games.values()])
             why, number = f"saved in {', '.join(games)}, one study each", find(CLAIMS, "Sec. 5.2.4", claim)
             yield better(number, saved, _origin("GAME"), why)
-    same = find(CLAIMS, "Sec. 5.2.4", "HyperTrick and Hyperband find the same best configuration (Pacman, Boxing)")
+    same = find(CLAIMS, "Sec. 5.2.4", SAME)
     for game, both in ((game, chosen[game]) for game in ("ms_pacman", "boxing") if game in chosen):
         first, second = (study.summary["best_config"] for study in both.values())
         n, shared = len(both["hypertrick"].frames.trials), float(first == second)

@@ -3,13 +3,24 @@
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from workbench.algos.search.hyperband import bracket_table, completion_rate
+from workbench.algos.search.hyperband import bracket_completion, bracket_table
 from workbench.algos.search.hypertrick import eviction_rate_for, expected_completion_rate, minimum_completion_rate
 from workbench.analysis.bootstrap import Interval
 from workbench.paper.evaluated import evaluations_of, made_by
 from workbench.paper.experiment import RecordedTable
 from workbench.paper.hypertrick import atari, toy_problem
-from workbench.paper.hypertrick.published import ALPHA, ALPHA_EXCESS, CLAIMS, COLUMNS, NUMBERS
+from workbench.paper.hypertrick.published import (
+    ALPHA,
+    ALPHA_EXCESS,
+    BUSIER,
+    CLAIMS,
+    COLUMNS,
+    FASTER,
+    NUMBERS,
+    SCHEDULES,
+    SIMILAR,
+    SOONER,
+)
 from workbench.paper.numbers import Counterpart, Origin, Pairs, find
 from workbench.paper.verdicts import (
     NEARLY,
@@ -52,10 +63,10 @@ def formulas(root: Path) -> Pairs:
     brackets, origin = bracket_table(27, 3), _of("bracket_table")
     configs = sum(bracket[0].n_trials for bracket in brackets)
     yield exact(find(NUMBERS, "Sec. 5.2.4", "Hyperband, R = 27, eta = 3"), configs, origin)
-    origin = _of("completion_rate")
+    origin = _of("bracket_completion")
     for s, bracket in zip((3, 2, 1, 0), brackets, strict=True):
-        yield exact(find(NUMBERS, "Table 2", f"alpha, s = {s}"), 100 * completion_rate([bracket]), origin)
-    together = completion_rate(brackets)
+        yield exact(find(NUMBERS, "Table 2", f"alpha, s = {s}"), 100 * bracket_completion([bracket]), origin)
+    together = bracket_completion(brackets)
     yield exact(find(NUMBERS, "Table 2", "alpha"), 100 * together, origin)
     rate, origin = find(NUMBERS, "Sec. 5.2.4", "r of equal expected alpha, Np = 27"), _of("eviction_rate_for")
     yield exact(rate, 100 * eviction_rate_for(together, 27), origin, "Eq. 9 solved for r")
@@ -65,14 +76,8 @@ def toy_makespans(root: Path) -> Pairs:
     """The four schedules of Figs 2, 3, 8 and 9, on a table that was searched for until they came out."""
     table, origin = toy_problem.table(), Origin("simulated", "toy_problem.play")
     why = "the table was searched for (`data/toy_problem.py`) until this came out: it can be met"
-    names = {
-        "hypertrick": "HyperTrick",
-        "sh-dynamic": "Successive Halving, dynamic",
-        "sh-static": "Successive Halving, static",
-        "grid": "Grid Search",
-    }
     for name, scheduler in toy_problem.schedulers(table).items():
-        number = find(NUMBERS, "Figs 2, 3, 8, 9", f"makespan, {names[name]}")
+        number = find(NUMBERS, "Figs 2, 3, 8, 9", f"makespan, {SCHEDULES[name]}")
         yield by_construction(number, toy_problem.play(scheduler, table).outcome.makespan, origin, why)
 
 
@@ -86,16 +91,14 @@ def simulated(root: Path) -> Pairs:
         faster, sooner, similar = (
             _scaled(gap, measure, 100 / rival[measure]) for measure in ("makespan", "time_to_best", "best_score")
         )
-        yield better(find(CLAIMS, "Sec. 5.2.4", _FASTER), negated(faster), origin, f"wall time saved, {why}")
-        yield better(find(CLAIMS, "Sec. 5.2.4", _SOONER), negated(sooner), origin, f"time to best saved, {why}")
+        yield better(find(CLAIMS, "Sec. 5.2.4", FASTER), negated(faster), origin, f"wall time saved, {why}")
+        yield better(find(CLAIMS, "Sec. 5.2.4", SOONER), negated(sooner), origin, f"time to best saved, {why}")
         best = f"best score less Hyperband's, {why}"
-        pair = within(find(CLAIMS, "Sec. 5.2.4", _SIMILAR), similar, -NEARLY, NEARLY, origin, best, "%")
+        pair = within(find(CLAIMS, "Sec. 5.2.4", SIMILAR), similar, -NEARLY, NEARLY, origin, best, "%")
         limited = kept.name.startswith("curves-")
         yield with_room(pair, *(rows[name]["best_score"] for name in ("hypertrick", "hyperband"))) if limited else pair
         busier = _scaled(gap, "occupancy", 100)
-        yield better(
-            find(CLAIMS, "Sec. 5.2.4", _BUSIER), busier, origin, f"occupancy less Hyperband's, {why}", "points"
-        )
+        yield better(find(CLAIMS, "Sec. 5.2.4", BUSIER), busier, origin, f"occupancy less Hyperband's, {why}", "points")
         # Hyperband's completion rate is what HyperTrick's is expected to be: the same work was asked of both
         excess, why = _scaled(gap, "completion_rate", 100), f"alpha less its expectation on {curves}; as Table 1's four"
         yield within(find(CLAIMS, "Sec. 5.2.3", ALPHA), excess, *ALPHA_EXCESS, origin, why, "points")
@@ -169,12 +172,6 @@ def policies(root: Path) -> Pairs:
     )
     claim = find(CLAIMS, "Sec. 5.3", "gamma changes the policy that is learned, not the learning rate")
     yield not_comparable(claim, longer.value, Origin("measured", made_by("PRESET"), "hours"), why, "%", longer)
-
-
-_FASTER = "HyperTrick generally ends earlier than Hyperband"
-_SOONER = "HyperTrick finds the best configuration in a significantly shorter time than Hyperband"
-_SIMILAR = "HyperTrick and Hyperband come to similar scores"
-_BUSIER = "HyperTrick keeps nodes busier than Hyperband"
 
 
 def _scaled(row: dict[str, Any], measure: str, factor: float) -> Interval:

@@ -21,9 +21,6 @@ if TYPE_CHECKING:
 
 NODES = 6
 EVICTION_RATE = 0.25
-MAKESPANS: Mapping[str, float] = {"hypertrick": 10.0, "sh-dynamic": 12.1, "sh-static": 15.3, "grid": 15.6}
-"""Published, in time units."""
-
 FIGURES: Mapping[str, str] = {
     "hypertrick": "HyperTrick (Fig. 2)",
     "sh-dynamic": "Successive Halving, dynamic allocation (Fig. 3)",

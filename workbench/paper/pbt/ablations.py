@@ -40,8 +40,6 @@ LEARNING_RATE = 0.02
 NOISE = 0.02
 STARTS: Sequence[Mapping[str, float]] = ({"h0": 1.0, "h1": 0.0}, {"h0": 0.0, "h1": 1.0})
 SPACE = Space({"h0": Uniform(0.0, 1.0), "h1": Uniform(0.0, 1.0)})
-GRID_ENDS_AT = 0.39
-"""1.2 - 0.9²: one of the two coordinates stays where it began. The paper: near 0.4."""
 
 VARIANTS: Mapping[str, Mapping[str, Any]] = {
     "PBT": {},

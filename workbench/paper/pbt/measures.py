@@ -132,15 +132,13 @@ def against_random_estimates(runs: pd.DataFrame) -> pd.DataFrame:
     return pd.DataFrame(rows, columns=_ESTIMATES)
 
 
-def design_space(runs: pd.DataFrame, measure: str = "final") -> pd.DataFrame:
+def design_space(runs: pd.DataFrame) -> pd.DataFrame:
     """Sum up what each choice of Fig. 5 gains over random search.
 
     Parameters
     ----------
     runs : DataFrame
         The recording ``pbt-design``: one row a choice and repetition.
-    measure : str
-        One of `MEASURES`.
 
     Returns
     -------
@@ -151,12 +149,12 @@ def design_space(runs: pd.DataFrame, measure: str = "final") -> pd.DataFrame:
     rows = []
     for (design, value), part in runs.groupby(["design", "value"], sort=False):
         row = {"design": design, "value": value, "population": int(part["population"].iloc[0]), "n": len(part)}
-        gain = part[measure] - part[f"random_{measure}"]
-        rows.append(row | _mean("score", part[measure]) | _mean("gain", gain))
+        gain = part["final"] - part["random_final"]
+        rows.append(row | _mean("score", part["final"]) | _mean("gain", gain))
     return pd.DataFrame(rows)
 
 
-def improvements(rows: pd.DataFrame, measure: str = "final", source: str = "simulated") -> pd.DataFrame:
+def improvements(rows: pd.DataFrame, measure: str = "final") -> pd.DataFrame:
     """Give every choice's mean score over random search's, for `figures.estimates`.
 
     Parameters
@@ -164,8 +162,6 @@ def improvements(rows: pd.DataFrame, measure: str = "final", source: str = "simu
     rows : DataFrame
         The recording ``pbt-design``: design, value, and the column `measure` beside ``random_`` and its name.
     measure : {"final", "mean", "over_time"}
-    source : str
-        What the rows are, for the figure.
 
     Returns
     -------
@@ -173,7 +169,12 @@ def improvements(rows: pd.DataFrame, measure: str = "final", source: str = "simu
         group (the design), name, value, low, high (Fieller's 95 %, the repetitions being paired), source.
     """
     estimates = [
-        (design, value, *(1 + gain / 100 for gain in paired_percent(part[measure], part[f"random_{measure}"])), source)
+        (
+            design,
+            value,
+            *(1 + gain / 100 for gain in paired_percent(part[measure], part[f"random_{measure}"])),
+            "simulated",
+        )
         for (design, value), part in rows.groupby(["design", "value"], sort=False)
     ]
     return pd.DataFrame(estimates, columns=_ESTIMATES)

@@ -50,7 +50,8 @@ class MLflowExport(Exporter):
             return
         if _MARK not in there.tags or there.lifecycle_stage != "active":
             raise InvalidInput(
-                f"{shown(self.uri)} holds an experiment {self.name!r} of somebody else's, or a deleted one"
+                f"{shown(self.uri)} holds an experiment {self.name!r} of somebody else's, or a deleted one: "
+                "choose another place"
             )
         self._experiment = there.experiment_id
         while earlier := client.search_runs([self._experiment], max_results=1000):

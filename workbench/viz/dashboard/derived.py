@@ -13,9 +13,9 @@ import pandas as pd
 
 from workbench import analysis
 from workbench.analysis.occupancy import KIND_OF
-from workbench.analysis.survival import COUNTS, FOR_SEEDS, NO_REPORT, fate_after, mode_after
+from workbench.analysis.survival import COUNTS, NO_REPORT, fate_after, mode_after
 from workbench.core.aim import Aim
-from workbench.core.ledger import Ledger, TrialState
+from workbench.core.ledger import FOR_SEEDS, Ledger, TrialState
 from workbench.core.protocols import Event, Kind
 from workbench.core.size import Size
 from workbench.knowledge.frames import FrameReader

@@ -10,16 +10,14 @@ _DASHES = ("solid", "dash", "dot")
 _HEIGHT, _AROUND, _LEGEND_LINE = 380, 190, 30  # pixels: at least; what is not legend; a line of it
 
 
-def bands(curves: pd.DataFrame, title: str, x_title: str, y_title: str, x: str = "at") -> go.Figure:
+def bands(curves: pd.DataFrame, title: str, x_title: str, y_title: str) -> go.Figure:
     """Draw one line a scheduler, its interval shaded; where there are more than colours, further ones are dashed.
 
     Parameters
     ----------
     curves : DataFrame
-        scheduler, the column `x`, median, low, high.
+        scheduler, at, median, low, high.
     title, x_title, y_title : str
-    x : str
-        Column on the horizontal axis.
     """
     height = max(_HEIGHT, _AROUND + _LEGEND_LINE * curves["scheduler"].nunique())
     fig = theme.figure(title, height, x=x_title, y=y_title)
@@ -30,7 +28,7 @@ def bands(curves: pd.DataFrame, title: str, x_title: str, y_title: str, x: str =
         around = pd.concat([curve["low"], curve["high"][::-1]])
         fig.add_trace(
             go.Scatter(
-                x=pd.concat([curve[x], curve[x][::-1]]),
+                x=pd.concat([curve["at"], curve["at"][::-1]]),
                 y=around,
                 fill="toself",
                 fillcolor=color,
@@ -45,7 +43,7 @@ def bands(curves: pd.DataFrame, title: str, x_title: str, y_title: str, x: str =
         line = {"color": color, "width": 2, "dash": _DASHES[n // len(_COLORS) % len(_DASHES)]}
         fig.add_trace(
             go.Scatter(
-                x=curve[x],
+                x=curve["at"],
                 y=curve["median"],
                 name=theme.text(name),
                 line=line,

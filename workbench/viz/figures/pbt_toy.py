@@ -7,10 +7,11 @@ from plotly.subplots import make_subplots
 from workbench.viz.figures import theme
 
 _INKS = theme.GROUP_COLORS[:6]
+_GOAL = 1.2  # the highest Q there is
 _BIG, _SMALL = 9.0, 3.0  # a dot's size decreases with iteration, as in the paper
 
 
-def toy_problem(paths: pd.DataFrame, goal: float = 1.2) -> go.Figure:
+def toy_problem(paths: pd.DataFrame) -> go.Figure:
     """Draw a column a variant: the members' ways through the θ plane above, Q against the step below.
 
     Parameters
@@ -18,8 +19,6 @@ def toy_problem(paths: pd.DataFrame, goal: float = 1.2) -> go.Figure:
     paths : DataFrame
         One row a step: variant, member, step, theta0, theta1, q, as `workbench.paper.pbt.ablations.paths` gives it.
         Variants come in the order in which they stand there.
-    goal : float
-        The highest Q there is.
     """
     variants = list(dict.fromkeys(paths["variant"]))
     if not variants:
@@ -34,11 +33,11 @@ def toy_problem(paths: pd.DataFrame, goal: float = 1.2) -> go.Figure:
         axis = "" if column == 1 else str(column)
         head = {"text": f"<b>{theme.text(variant)}</b>", "showarrow": False, "font": {"size": 13}}
         fig.add_annotation(head | {"x": 0.5, "xref": f"x{axis} domain", "y": 1.03, "yref": f"y{axis} domain"})
-        fig.add_hline(goal, line={"color": theme.INK, "dash": "dot", "width": 1}, row=2, col=column)
+        fig.add_hline(_GOAL, line={"color": theme.INK, "dash": "dot", "width": 1}, row=2, col=column)
         fig.update_xaxes(title="θ<sub>0</sub>", range=[-0.05, 1.0], row=1, col=column)
         fig.update_xaxes(title="step", row=2, col=column)
     fig.update_yaxes(title="θ<sub>1</sub>", range=[-0.05, 1.0], row=1, col=1)
-    fig.update_yaxes(range=[min(float(paths["q"].min()), 0.0) - 0.1, goal + 0.15], row=2)
+    fig.update_yaxes(range=[min(float(paths["q"].min()), 0.0) - 0.1, _GOAL + 0.15], row=2)
     fig.update_yaxes(title="Q", row=2, col=1)
     fig.update_layout(legend={"y": 1.1})
     return fig

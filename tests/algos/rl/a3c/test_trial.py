@@ -5,7 +5,7 @@ import pytest
 import torch
 
 from tests.algos.rl.rollouts import fixed_rollout
-from tests.support import silent
+from tests.support import breaking, silent
 from workbench.algos.rl.a3c.trial import A3C
 from workbench.algos.rl.ga3c.trial import GA3C
 from workbench.core.budget import Budget
@@ -93,11 +93,7 @@ def test_pong_from_pixels_runs_a_short_phase():
 def test_a_broken_agent_ends_the_phase_with_its_error():
     trial = A3C(game="CartPole-v1", phase=Budget(seconds=60), n_agents=3)({}, 0)
     trial._open()
-
-    def broken():
-        raise OSError("emulator gone")
-
-    trial._groups[1].observe = broken
+    trial._groups[1].observe = breaking("emulator gone")
     with pytest.raises(OSError, match="emulator gone"):
         trial.train_phase(silent)
     trial.close()
@@ -124,7 +120,7 @@ def test_a_checkpoint_passes_between_the_two_systems(tmp_path):
 
 def test_what_has_no_meaning_is_refused():
     with pytest.raises(InvalidInput, match="unknown hyperparameter of A3C 'n_trainers'"):
-        A3C.check(["n_trainers"])
+        A3C("CartPole-v1").check(["n_trainers"])
     with pytest.raises(InvalidInput, match="A3C needs t_max a whole number from 1"):
         A3C(t_max=0)
 

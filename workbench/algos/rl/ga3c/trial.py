@@ -20,7 +20,6 @@ from typing import Any, ClassVar, Literal
 
 import numpy as np
 
-from workbench.algos.rl.envs import Envs
 from workbench.algos.rl.ga3c.adjust import Adjuster, Mix
 from workbench.algos.rl.learner import Precision
 from workbench.algos.rl.meter import Reading
@@ -40,6 +39,7 @@ AUTHORS: dict[str, Any] = {
     "n_predictors": 2,
     "n_trainers": 2,
     "min_training_batch": 0,
+    "training_queue": 100,
     "init": "uniform",
     "reduction": "sum",
     "rmsprop_eps": 0.1,
@@ -48,7 +48,9 @@ AUTHORS: dict[str, Any] = {
     "max_grad_norm": None,
     "score_window": 1000,
 }
-"""What GA3C's authors set in their released code, where the default here differs: ``GA3C("Pong", **AUTHORS)``."""
+"""What GA3C's authors set in their released code, where the default here differs: ``GA3C("Pong", **AUTHORS)``.
+
+All but the automatic adjustment, which is on there: ``adjust_every_s=20``."""
 
 
 @dataclass(frozen=True)
@@ -112,6 +114,11 @@ class GA3C(RMSPropSettings):
             raise InvalidInput(
                 "lockstep=True works in one thread: there is nothing to adjust, leave adjust_every_s None"
             )
+
+    @property
+    def idle(self) -> dict[str, str]:
+        """In the deterministic mode there is one of each."""
+        return dict.fromkeys(("n_predictors", "n_trainers"), "lockstep") if self.lockstep else {}
 
     @property
     def repeatable(self) -> bool:
@@ -200,9 +207,9 @@ class GA3CTrial(Trial):
         self._queues.predictions.add_client()
         super()._open_group(n_agents)
 
-    def _start_envs(self, n_agents: int, n_ready: int | None = None) -> Envs:
+    def _n_ready(self, n_agents: int) -> int:
         share = 1.0 if self.settings.lockstep else self.settings.agents_ready
-        return super()._start_envs(n_agents, n_ready or max(1, round(n_agents * share)))
+        return max(1, round(n_agents * share))
 
     def _run(self) -> None:
         if self.settings.lockstep:

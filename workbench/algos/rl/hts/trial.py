@@ -119,6 +119,12 @@ class HTS(RMSPropSettings):
         return StepTime(self.step_time_mean_s, self.step_time_cv, self.step_time_law)
 
     @property
+    def idle(self) -> dict[str, str]:
+        """What the other method reads."""
+        of_ppo = ("gae_lambda", "clip_ratio", "n_epochs", "n_minibatches")
+        return dict.fromkeys(of_ppo if self.method == "a2c" else ("t_max",), "method")
+
+    @property
     def repeatable(self) -> bool:
         """In the deterministic mode, and the synchronous baseline in any."""
         return self.deterministic or not self.concurrent
@@ -159,7 +165,7 @@ class HTSTrial(Trial):
         number = len(self._groups)
         self._groups.append(Executor(self._start_envs(n_agents), self._generators[number], self.n_agents))
 
-    def _start_envs(self, n_agents: int, n_ready: int | None = None) -> Envs:
+    def _start_envs(self, n_agents: int) -> Envs:
         envs, step_time = super()._start_envs(n_agents), self.settings.step_time()
         if step_time.mean_s == 0:
             return envs
@@ -299,7 +305,8 @@ class HTSTrial(Trial):
             executor.step(policy, values, self._acting_version, self._recording)
 
         with ThreadPoolExecutor(len(self._groups)) as pool:
-            while not self._is_over():
+            midway = self.settings.phase.unit == "seconds"  # other budgets are counted at the barrier, as games are
+            while (self._groups[0].t and not midway) or not self._is_over():
                 obs = np.concatenate([executor.obs for executor in self._groups])
                 policy, values = self.learner.predict(obs, self._acting)
                 self._meter.add_prediction(len(obs), 0)
