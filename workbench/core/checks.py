@@ -2,6 +2,7 @@
 
 import math
 from collections.abc import Callable, Collection, Iterable, Mapping
+from dataclasses import fields
 from numbers import Integral, Real
 from typing import Any, NamedTuple, TypeGuard
 
@@ -66,6 +67,14 @@ def check_value(owner: object, rule: Rule, name: str, value: object) -> None:
         good = False
     if not good:
         raise InvalidInput(f"{type(owner).__name__} needs {name} {rule.words}, got {value!r}")
+
+
+def make_plain(owner: object) -> None:
+    """Put plain numbers in the place of NumPy's among a dataclass's settings: not every library takes those."""
+    for setting in fields(owner):  # type: ignore[arg-type]
+        value = getattr(owner, setting.name)
+        if isinstance(value, np.generic):
+            object.__setattr__(owner, setting.name, value.item())
 
 
 def check_each(owner: object, rule: Rule, *names: str) -> None:

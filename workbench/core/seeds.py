@@ -20,7 +20,10 @@ def trial_seed(study_seed: int, trial: int) -> int:
 
 
 def derived(seed: int, *keys: int) -> int:
-    """Derive a seed for one purpose from another, in [0, 2**31): independent between keys."""
+    """Derive a seed for one purpose from another, in [0, 2**31): independent between keys.
+
+    But for zeros at their end, which change nothing: keys of one length, or that end in others, keep apart.
+    """
     return int(np.random.SeedSequence([seed, *keys]).generate_state(1)[0] >> 1)
 
 

@@ -11,7 +11,7 @@ from workbench.algos.rl.optim import SharedAdam, SharedRMSProp, clip_by_average_
 
 def test_two_steps_by_hand_with_epsilon_inside_the_root():
     weight = torch.tensor([1.0], requires_grad=True)
-    optimizer = SharedRMSProp([weight], 0.1, decay=0.9, eps=0.04)
+    optimizer = SharedRMSProp([weight], 0.1, decay=0.9, eps=0.04, eps_inside_root=True)
     assert optimizer.step([torch.tensor([2.0])]) == pytest.approx(2.0)
     g = 0.1 * 4
     expected = 1 - 0.1 * 2 / math.sqrt(g + 0.04)
@@ -66,7 +66,9 @@ def test_the_norm_is_taken_over_all_gradients_and_clipped(inside):
 
 def test_accumulators_may_start_at_one():
     weight = torch.zeros(1, requires_grad=True)
-    SharedRMSProp([weight], 1.0, decay=0.99, eps=0.1, initial_square=1.0).step([torch.tensor([1.0])])
+    SharedRMSProp([weight], 1.0, decay=0.99, eps=0.1, eps_inside_root=True, initial_square=1.0).step(
+        [torch.tensor([1.0])]
+    )
     assert weight.item() == pytest.approx(-1 / math.sqrt(1.1))
 
 

@@ -15,6 +15,7 @@ from workbench.core.errors import InvalidInput
 from workbench.core.seeds import derived
 
 AT_ONCE = 32  # games played side by side
+NOOP_MAX = 30  # of both papers: most random no-op actions at the start of a game
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,13 +64,10 @@ class EvaluationProtocol:
     n_episodes : int
     greedy : bool
         The likeliest action instead of a drawn one.
-    noop_max : int
-        Most random no-op actions at the start of a game.
     """
 
     n_episodes: int
     greedy: bool
-    noop_max: int = 30
 
     def play(
         self,
@@ -80,7 +78,7 @@ class EvaluationProtocol:
         n_threads: int | None = None,
     ) -> Evaluation:
         """Evaluate by this protocol, and otherwise by the rules the agent was trained by; see `evaluate`."""
-        rules = replace(rules, noop_max=self.noop_max)
+        rules = replace(rules, noop_max=NOOP_MAX)
         return evaluate(model, game, self.n_episodes, rules, greedy=self.greedy, seed=seed, n_threads=n_threads)
 
 

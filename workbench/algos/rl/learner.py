@@ -167,7 +167,8 @@ class Learner:
         if not (np.isfinite(loss) and np.isfinite(norm)):
             raise DivergenceError(
                 f"training diverged at update {self.updates}: loss {loss:.3g}, gradient norm {norm:.3g} "
-                f"at learning rate {self.optimizer.lr:g}; lower the learning rate or clip gradients (max_grad_norm)"
+                f"at learning rate {self.optimizer.lr:g}; lower the learning rate or clip gradients "
+                f"({self.optimizer.clipped_by})"
             )
 
     def count(self) -> None:

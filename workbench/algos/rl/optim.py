@@ -4,6 +4,7 @@ import math
 import threading
 from abc import ABC, abstractmethod
 from collections.abc import Iterable, Sequence
+from typing import ClassVar
 
 import torch
 from torch import Tensor
@@ -28,7 +29,14 @@ class Optimizer(ABC):
     params : iterable of Tensor
     lr : float
         Learning rate.
+
+    Attributes
+    ----------
+    clipped_by : str
+        The setting that clips gradients, as trials have it.
     """
+
+    clipped_by: ClassVar[str]
 
     def __init__(self, params: Iterable[Tensor], lr: float) -> None:
         self.params = list(params)
@@ -133,6 +141,8 @@ class SharedRMSProp(Optimizer):
         Gradients of a greater Euclidean norm, all together, are scaled down to it.
     """
 
+    clipped_by = "max_grad_norm"
+
     def __init__(
         self,
         params: Iterable[Tensor],
@@ -140,7 +150,7 @@ class SharedRMSProp(Optimizer):
         *,
         decay: float = 0.99,
         eps: float = 1e-5,
-        eps_inside_root: bool = True,
+        eps_inside_root: bool = False,
         initial_square: float = 0.0,
         max_norm: float | None = None,
     ) -> None:
@@ -184,6 +194,8 @@ class SharedAdam(Optimizer):
     max_average_norm : float, optional
         Gradients are clipped to it, tensor by tensor, by `clip_by_average_norm`.
     """
+
+    clipped_by = "max_average_norm"
 
     def __init__(
         self,

@@ -15,9 +15,23 @@ from workbench.algos.rl.loss import Reduction
 from workbench.algos.rl.model import Init, check_network, reads_rgb
 from workbench.algos.rl.optim import Optimizer, SharedRMSProp
 from workbench.core.budget import Budget, check_budget
-from workbench.core.checks import DECAY, FROM_ZERO, POSITIVE, SHARE, TRUTH, WORD, Rule, check, check_named, whole
+from workbench.core.checks import (
+    DECAY,
+    FROM_ZERO,
+    POSITIVE,
+    SHARE,
+    TRUTH,
+    WORD,
+    Rule,
+    check,
+    check_named,
+    make_plain,
+    whole,
+)
 from workbench.core.errors import InvalidInput, refuse_unknown, unknown
 from workbench.core.protocols import Scalar
+
+_MOST = 2**31 - 1  # that the emulator can count
 
 
 @dataclass(frozen=True)
@@ -105,9 +119,10 @@ class Settings:
     wrappers: Sequence[Wrapper] = ()
 
     def __post_init__(self) -> None:
+        make_plain(self)
         check(self, whole(1), "t_max", "n_agents", "torch_threads", "min_games", "score_window")
-        check(self, whole(0), "noop_max")
-        check(self, whole(1).or_none(), "max_episode_frames", "emulator_threads")
+        check(self, whole(0, _MOST), "noop_max")
+        check(self, whole(1, _MOST).or_none(), "max_episode_frames", "emulator_threads")
         check(self, POSITIVE, "learning_rate")
         check(self, FROM_ZERO, "entropy_beta", "value_weight", "log_epsilon")
         check(self, SHARE, "gamma")
@@ -136,13 +151,7 @@ class Settings:
     @property
     def rules(self) -> Rules:
         """How this trial's games are played, in training and in evaluation."""
-        most = self.max_episode_frames  # NumPy's numbers are neither the emulator's nor JSON's
-        return Rules(
-            noop_max=int(self.noop_max),
-            max_episode_frames=None if most is None else int(most),
-            repeat_action_probability=float(self.repeat_action_probability),
-            fire_on_reset=bool(self.fire_on_reset),
-        )
+        return Rules(self.noop_max, self.max_episode_frames, self.repeat_action_probability, self.fire_on_reset)
 
     @property
     def repeatable(self) -> bool:
@@ -153,10 +162,21 @@ class Settings:
         """Make what steps the weights."""
         raise NotImplementedError(f"{type(self).__name__} is of no system: use GA3C, A3C, BA3C or HTS")
 
-    @classmethod
-    def check(cls, config_names: Iterable[str]) -> None:
-        """Refuse a hyperparameter that no trial could take, before a study starts."""
-        refuse_unknown(f"hyperparameter of {cls.__name__}", config_names, cls.tunable)
+    @property
+    def idle(self) -> dict[str, str]:
+        """Hyperparameters that change nothing with these settings → the setting because of which they do not."""
+        return {}
+
+    def check(self, config_names: Iterable[str]) -> None:
+        """Refuse a hyperparameter that no trial could take, or that would change nothing, before a study starts."""
+        names = set(config_names)
+        refuse_unknown(f"hyperparameter of {type(self).__name__}", names, self.tunable)
+        for name, because in self.idle.items():
+            if name in names and because not in names:
+                raise InvalidInput(
+                    f"{name} changes nothing in {type(self).__name__} with {because}={getattr(self, because)!r}: "
+                    "take it out of the space"
+                )
 
     def with_config(self, config: Mapping[str, Scalar]) -> Self:
         """Return the settings of one trial: these, overridden by its config."""

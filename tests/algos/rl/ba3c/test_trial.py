@@ -91,7 +91,7 @@ def test_what_has_no_meaning_is_refused():
     assert ranks_needed(BA3C(**CARTPOLE)) == 2
     assert ranks_needed(GA3C("CartPole-v1")) == 1
     with pytest.raises(InvalidInput, match="unknown hyperparameter of BA3C 'n_trainers'"):
-        BA3C.check(["n_trainers"])
+        BA3C(**CARTPOLE).check(["n_trainers"])
     with pytest.raises(InvalidInput, match="n_awaited from 1 to n_ranks"):
         cartpole(n_ranks=2, n_awaited=3)
     with pytest.raises(InvalidInput, match="the asynchronous BA3C awaits nobody"):

@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 import torch
 
-from tests.support import silent
+from tests.support import breaking, silent
 from workbench.algos.rl.checkpoint import load_agent
 from workbench.algos.rl.evaluate import evaluate
 from workbench.algos.rl.ga3c.trial import AUTHORS, GA3C
@@ -150,11 +150,7 @@ def test_weights_that_are_no_numbers_fail_the_trial_with_a_reason(lockstep):
 def test_an_environment_that_breaks_ends_the_phase_with_its_error():
     trial = TINY({}, 0)
     trial.train_phase(silent)
-
-    def broken():
-        raise OSError("emulator gone")
-
-    trial._groups[1].observe = broken
+    trial._groups[1].observe = breaking("emulator gone")
     with pytest.raises(OSError, match="emulator gone"):
         trial.train_phase(silent)
     trial.close()
@@ -163,11 +159,7 @@ def test_an_environment_that_breaks_ends_the_phase_with_its_error():
 
 def test_agents_waiting_for_a_dead_predictor_are_let_go():
     trial = TINY({}, 0)
-
-    def broken(obs, model):
-        raise OSError("device gone")
-
-    trial.learner.predict = broken
+    trial.learner.predict = breaking("device gone")
     with pytest.raises(OSError, match="device gone"):
         trial.train_phase(silent)
     trial.close()
@@ -226,6 +218,9 @@ def test_configs_are_checked_before_anything_starts():
         TINY.check(["learningrate"])
     with pytest.raises(InvalidInput, match="unknown hyperparameter of GA3C 'game'"):
         TINY({"game": "Pong"}, 0)
+    TINY.check(["n_trainers"])
+    with pytest.raises(InvalidInput, match="n_trainers changes nothing in GA3C with lockstep=True"):
+        replace(TINY, lockstep=True, n_groups=1).check(["n_trainers"])
 
 
 @pytest.mark.parametrize(
@@ -264,8 +259,9 @@ def test_one_agent_is_enough_for_the_deterministic_mode_which_has_one_group():
 
 def test_numpys_numbers_are_played_by_and_saved(tmp_path):
     numbers = {"noop_max": np.int64(3), "max_episode_frames": np.int64(40), "fire_on_reset": np.bool_(True)}
-    trial = GA3C("Pong", n_agents=1, n_groups=1, repeat_action_probability=np.float32(0.25), **numbers)({}, 0)
-    trial._open()
+    numbers |= {"score_window": np.int64(20), "lockstep": np.bool_(True), "repeat_action_probability": np.float32(0.25)}
+    trial = GA3C("Pong", Budget(frames=np.int64(40)), n_agents=1, min_games=1, **numbers)({}, 0)
+    trial.train_phase(silent)
     trial.save(tmp_path)
     assert load_agent(tmp_path).rules == Rules(3, 40, 0.25, True)
     trial.close()
@@ -325,7 +321,7 @@ def test_the_authors_settings_are_those_of_their_code():
     assert (theirs.rmsprop_eps, theirs.eps_inside_root, theirs.learning_rate) == (0.1, True, 3e-4)
     squares = theirs.make_optimizer([torch.zeros(2)]).state_dict()["square_avg"]
     assert squares[0].tolist() == [1, 1]
-    assert (theirs.n_agents, theirs.n_predictors, theirs.n_trainers) == (32, 2, 2)
+    assert (theirs.n_agents, theirs.n_predictors, theirs.n_trainers, theirs.training_queue) == (32, 2, 2, 100)
     assert all(getattr(ours, name) != value for name, value in AUTHORS.items())  # no more than what differs
 
 

@@ -13,7 +13,7 @@ import pytest
 import torch
 
 from tests.algos.rl.rollouts import fixed_rollout
-from tests.support import silent
+from tests.support import breaking, silent
 from workbench.algos.rl.a3c.trial import A3C
 from workbench.algos.rl.evaluate import evaluate
 from workbench.algos.rl.ga3c.trial import GA3C
@@ -128,7 +128,7 @@ def test_ppo_knows_how_likely_its_actions_were_for_the_weights_that_acted():
 def test_what_follows_an_interval_is_valued_by_the_weights_that_acted_and_returns_are_as_set(method, name, monkeypatch):
     config = {"gamma": 0.9, "t_max": 3, "gae_lambda": 0.7}
     trial, off, real = (
-        tiny(method=method, clip_rewards=True, phase=Budget(updates=4))(config, 0),
+        tiny(method=method, clip_rewards=True, phase=Budget(updates=4), **config)({}, 0),
         [],
         getattr(Storage, name),
     )
@@ -308,6 +308,8 @@ def test_a_phase_spends_its_budget_and_no_more(phase, concurrent):
     trial = HTS("CartPole-v1", phase=phase, n_agents=4, sync_interval=6, concurrent=concurrent)({}, 0)
     for number in (1, 2):
         metrics = trial.train_phase(silent)
+        if phase.unit != "seconds":  # it ends at a barrier, where games are counted
+            assert [executor.t for executor in trial._groups] == [0] * len(trial._groups)
         spent = metrics["seconds"] if phase.unit == "seconds" else metrics[phase.unit] / number
         assert phase.amount <= spent <= phase.amount * 1.3 + 40
         assert math.isfinite(metrics["score"])
@@ -428,11 +430,7 @@ def test_weights_that_are_no_numbers_fail_the_trial_with_a_reason(method, concur
 def test_an_environment_that_breaks_ends_the_phase_with_its_error(concurrent):
     trial = tiny(concurrent=concurrent)({}, 0)
     trial.train_phase(silent)
-
-    def broken():
-        raise OSError("emulator gone")
-
-    trial._groups[1].envs.recv = broken
+    trial._groups[1].envs.recv = breaking("emulator gone")
     with pytest.raises(OSError, match="emulator gone"):
         trial.train_phase(silent)
     with pytest.raises(RuntimeError, match="has failed"):
@@ -443,11 +441,7 @@ def test_an_environment_that_breaks_ends_the_phase_with_its_error(concurrent):
 
 def test_executors_waiting_for_a_dead_actor_are_let_go():
     trial = TINY({}, 0)
-
-    def broken(*given):
-        raise OSError("device gone")
-
-    trial.learner.predict = broken
+    trial.learner.predict = breaking("device gone")
     with pytest.raises(OSError, match="device gone"):
         trial.train_phase(silent)
     trial.close()
@@ -502,9 +496,16 @@ def test_settings_are_checked(setting, message):
 
 
 def test_configs_are_checked_before_anything_starts():
-    HTS.check(["learning_rate", "gamma", "t_max", "sync_interval", "clip_ratio"])
+    a2c, ppo = (HTS("CartPole-v1", method=method) for method in ("a2c", "ppo"))
+    a2c.check(["learning_rate", "gamma", "t_max", "sync_interval"])
+    ppo.check(["learning_rate", "clip_ratio"])
+    a2c.check(["method", "t_max", "clip_ratio"])  # each is of one of the methods that are searched
     with pytest.raises(InvalidInput, match="unknown hyperparameter of HTS 'n_trainers'"):
-        HTS.check(["n_trainers"])
+        a2c.check(["n_trainers"])
+    with pytest.raises(InvalidInput, match="clip_ratio changes nothing in HTS with method='a2c': take it out"):
+        a2c.check(["learning_rate", "clip_ratio"])
+    with pytest.raises(InvalidInput, match="t_max changes nothing in HTS with method='ppo'"):
+        ppo({"t_max": 2}, 0)
 
 
 # --- learning

@@ -36,8 +36,6 @@ class BA3CTrial(Trial):
     rank : int
     player : Player
         Its agents.
-    dropped : int
-        Gradients that came too late, so far; known to rank 0.
     """
 
     settings: BA3CSettings
@@ -45,7 +43,7 @@ class BA3CTrial(Trial):
     def __init__(self, settings: BA3CSettings, seed: int, rank: int = 0) -> None:
         every_rank = settings.n_agents * settings.n_ranks
         super().__init__(replace(settings, start_from=None), seed, most_agents=every_rank, n_segments=settings.n_agents)
-        self.rank, self.dropped = rank, 0
+        self.rank = rank
         if rank:  # weights are the trial's; games and actions are this rank's own
             self.seed = derived(seed, 4, rank)
             self._generators = [np.random.default_rng([self.seed, 1, 0])]
@@ -226,13 +224,18 @@ class BA3CTrial(Trial):
 
     # -- what the server calls, one thread at a time ------------------------------------------------------------
 
+    @property
+    def dropped(self) -> int:
+        """Gradients that came too late since the trial began; known to rank 0."""
+        return int(self.kept.get("dropped", 0))
+
     def _count(self, contribution: Contribution, summary: dict[str, Any], dropped: bool) -> None:
         """Count what was played, whether its gradient is used or not."""
         stats = Stats.of(contribution.numbers[-N_STATS:])
         self._steps += int(stats.steps)
         self._finished += int(stats.episodes)
         self.episodes.merge(summary["returns"], summary["lengths"])
-        self.dropped += dropped
+        self.kept["dropped"] = self.dropped + dropped
 
     def _update(self, contributions: Sequence[Contribution], squares: np.ndarray) -> Step:
         """Count the update along the mean of these gradients, whose tensors have these squared norms, (T,)."""

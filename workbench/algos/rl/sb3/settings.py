@@ -10,7 +10,7 @@ from typing import Any, Self
 
 from workbench.algos.rl.environment import Recipe, Wrapper, named, packed, unpack
 from workbench.core.budget import Budget, check_budget
-from workbench.core.checks import TRUTH, WORD, check, whole
+from workbench.core.checks import TRUTH, WORD, check, make_plain, whole
 from workbench.core.errors import InvalidInput, refuse_unknown, unknown
 from workbench.core.protocols import Config
 
@@ -57,6 +57,7 @@ class SB3Settings:
         return super().__new__(cls)
 
     def __post_init__(self) -> None:
+        make_plain(self)
         check(self, whole(1), "n_envs", "min_games", "score_window", "torch_threads")
         check(self, whole(1).or_none(), "total_frames")
         check(self, TRUTH, "normalize", "keep_replay")
