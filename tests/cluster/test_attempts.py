@@ -336,10 +336,19 @@ def test_a_time_in_which_nobody_listened_is_no_silence_and_makes_no_suspicion_ol
     book.sign(suspected, 0.0, rank=1)
     suspects = {"error": "PeerLost", "place": "", "traceback": "", "retry": True, "peer_lost": True}
     book.rank_ended(suspected, 1.0, 0, suspects)
-    book.driver_was_away(100.0)
+    book.driver_was_away(100.0, 104.0)
     assert book.time_passed(106.0) == []
     assert [cancel.attempt for cancel in book.time_passed(106.5) if isinstance(cancel, Cancel)] == [suspected]
     assert [cancel.attempt for cancel in book.time_passed(110.5) if isinstance(cancel, Cancel)] == [silent]
+
+
+def test_a_sign_that_came_while_nobody_listened_is_of_when_it_was_heard() -> None:
+    book, _ = book_of(1)
+    (attempt,) = begun(book, 0)
+    book.sign(attempt, 100.0)  # it lay in the driver's inbox
+    book.driver_was_away(99.0, 100.0)
+    assert book.time_passed(109.9) == []
+    assert [cancel.attempt for cancel in book.time_passed(110.5) if isinstance(cancel, Cancel)] == [attempt]
 
 
 def test_a_held_trial_of_which_a_rank_was_not_heard_again_is_not_silent() -> None:
@@ -631,7 +640,7 @@ def test_the_last_word_of_a_worker_that_has_left_is_waited_for() -> None:
     assert book.slot_lost(first, 1.0, 0, left=True) == []
     assert book.time_passed(20.0) == []  # silent for longer than stall_s, but not looked at any more
     assert told(book) == [("slot_lost", 0)]
-    book.driver_was_away(100.0)
+    book.driver_was_away(100.0, 120.0)
     assert book.time_passed(120.0) == []
     assert [type(told) for told in book.time_passed(132.0)] == [Cancel]
     assert told(book) == [("phase_failed", 7, "left", 0)]

@@ -242,6 +242,17 @@ def test_what_waits_on_this_machine_is_not_for_another_study_that_has_the_url_la
     assert not waiting()
 
 
+def test_what_could_not_be_sent_waits_no_longer_than_until_a_later_one_arrives(tmp_path, monkeypatch) -> None:
+    monkeypatch.setattr("tempfile.tempdir", str(tmp_path))
+    store = CheckpointStore(f"memory://{tmp_path.name}")
+    for phase in (0, 1):
+        store.set_down(trained(1), 0, phase)
+    other = store.set_down(trained(1), 1, 0)
+    store.send(store.set_down(trained(1), 0, 2))
+    assert [path.parent.name for path in tmp_path.rglob("manifest.json")] == ["phase-000"]
+    assert store.has(other)
+
+
 def test_what_was_sent_in_part_is_read_where_it_waits(tmp_path, monkeypatch) -> None:
     monkeypatch.setattr("tempfile.tempdir", str(tmp_path))
     store, fresh = CheckpointStore(f"memory://{tmp_path.name}"), Deterministic({"lr": 1e-3}, 0)

@@ -262,6 +262,31 @@ def test_closing_ends_the_phases_under_way_and_leaves_the_cluster_usable(client,
     assert len({f.result(timeout=300) for f in futures}) == 2
 
 
+@dataclass(frozen=True)
+class Closes:
+    """Trials that leave a file behind when they are closed."""
+
+    file: str
+
+    def __call__(self, config, seed):
+        trial = Deterministic(config, seed)
+        trial.close = Path(self.file).touch  # type: ignore[method-assign]
+        return trial
+
+
+def test_a_worker_that_hangs_keeps_no_other_from_being_cleared(executor_of, tmp_path, monkeypatch) -> None:
+    executor = executor_of(Closes(str(tmp_path / "closed")))
+    executor.start(Job(0, 0, {"lr": 1e-3}, 0))
+    until(executor, Kind.PHASE_ENDED)
+
+    def hang(addresses) -> None:
+        raise TimeoutError
+
+    monkeypatch.setattr(executor._tasks, "cancel_all", hang)
+    executor.close()
+    assert (tmp_path / "closed").exists()
+
+
 def test_progress_arrives_while_the_phase_runs(executor_of, tmp_path) -> None:
     executor = executor_of(Waits(str(tmp_path / "never")))
     executor.start(Job(3, 2, {"lr": 1e-3}, 0))

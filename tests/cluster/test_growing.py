@@ -52,6 +52,19 @@ def test_a_cluster_that_adapts_keeps_to_what_a_person_asks_of_it(cluster) -> Non
         assert len(cluster.plan) == 2
 
 
+def test_a_cluster_that_refuses_adapts_on(cluster, monkeypatch) -> None:
+    adaptive = cluster.adapt(minimum=1, maximum=3)
+
+    def refuse(n: int) -> None:
+        raise RuntimeError("quota exceeded")
+
+    monkeypatch.setattr(cluster, "scale", refuse)
+    with pytest.raises(InvalidInput, match="quota exceeded"):
+        scale(cluster, 2)
+    assert adaptive.state != "stopped"
+    assert planned_workers(cluster) == 3
+
+
 def test_a_cluster_is_to_have_what_was_asked_for_or_at_most_what_it_may_adapt_to(cluster) -> None:
     assert planned_workers(cluster) == 1
     cluster.adapt(minimum=1, maximum=3)

@@ -90,12 +90,16 @@ def test_a_worker_at_the_end_of_its_lifetime_costs_no_attempt_and_no_step(tmp_pa
 
 
 class Alone:
-    """A worker without a cluster, and what it has said."""
+    """A worker without a cluster, and what it has said; `driver` is what Dask's scheduler says when it is asked."""
 
     def __init__(self, monkeypatch) -> None:
         self.here, self.said = worker._Kept(), []
         self.on_note: Callable[[], object] = lambda: None
-        monkeypatch.setattr(worker, "get_worker", lambda: SimpleNamespace(name="w", log_event=self._log_event))
+        self.proved, self.driver = False, "topic"
+        told = {"loop": None, "scheduler": SimpleNamespace(workbench_driver=None)}
+        dask_worker = SimpleNamespace(name="w", log_event=self._log_event, **told)
+        monkeypatch.setattr(worker, "get_worker", lambda: dask_worker)
+        monkeypatch.setattr(worker, "sync", lambda *asked, **of: self.driver)
         monkeypatch.setattr(Leaving, "tell", lambda *message: None)
 
     def _log_event(self, topic: str, message: dict) -> None:
@@ -114,7 +118,8 @@ class Alone:
             return made
 
         job = Job(trial, 0, {"lr": 1e-3}, trial)
-        return worker._run(PhaseTask(job, factory, store, "study", "topic", 0), self.here)
+        parcel = SimpleNamespace(open=lambda: factory)
+        return worker._run(PhaseTask(job, parcel, store, "study", "topic", 0, proved=self.proved), self.here)
 
 
 def test_a_phase_that_has_ended_is_saved_whole_though_the_one_before_it_is_still_being_sent(
@@ -171,7 +176,7 @@ def test_a_phase_that_reaches_a_worker_which_has_left_begins_elsewhere(monkeypat
     book.slot_joined(Slot(0, ("w",), ("host",)), 0.0)
     ((attempt,),) = book.start(job, 0.0)
     book.rank_ended(
-        attempt, 1.0, 0, worker.run_phase(PhaseTask(job, Paced(), CheckpointStore(str(tmp_path)), "study", "topic", 0))
+        attempt, 1.0, 0, worker.run_phase(PhaseTask(job, None, CheckpointStore(str(tmp_path)), "study", "topic", 0))
     )
     assert book.events[-1].data["error"] == "the worker on host was told to leave; the trial begins the phase again"
     assert [(waiting.trial, number) for waiting, number in book.waiting] == [(3, 0)]

@@ -1,5 +1,6 @@
 """Trainables too large to travel with every phase."""
 
+import os
 import pickle
 import warnings
 
@@ -31,9 +32,35 @@ def files(folder):
     return [path.name for path in folder.glob("*") if path.is_file()]
 
 
-def test_a_small_one_travels_as_it_is(tmp_path) -> None:
-    assert parcelled(Deterministic, str(tmp_path / "c")) is Deterministic
+def test_a_small_one_travels_with_the_phase(tmp_path) -> None:
+    parcel = parcelled(Deterministic, str(tmp_path / "c"))
+    assert pickle.loads(pickle.dumps(parcel)).open() is Deterministic
+    parcel.remove()
     assert not (tmp_path / "c").exists()
+
+
+def only_in(pid: int) -> type[Deterministic]:
+    """Be unpickled, in the process of this number alone."""
+    if os.getpid() != pid:
+        raise ModuleNotFoundError("No module named 'mine'")
+    return Deterministic
+
+
+class OfMyModule:
+    """A factory that a worker cannot import."""
+
+    def __reduce__(self):
+        return only_in, (os.getpid(),)
+
+
+def test_what_a_worker_cannot_import_fails_its_trial_with_that_word_and_no_worker_is_lost(executor_of) -> None:
+    executor, log = executor_of(OfMyModule(), max_retries=0), MemoryLog()
+    assert drive(FullRuns(RandomSearcher(SPACE), 2, 1), executor, log)
+    failed = [event for event in log if event.kind is Kind.TRIAL_FAILED]
+    assert [(event.data["why"], event.data["error"]) for event in failed] == [
+        ("exception", "ModuleNotFoundError: No module named 'mine'")
+    ] * 2
+    assert not [event for event in log if event.kind is Kind.SLOT_LOST]
 
 
 @pytest.mark.parametrize("url", [False, True])

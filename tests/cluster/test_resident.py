@@ -6,6 +6,7 @@ import pytest
 
 from tests.support import Deterministic
 from workbench.cluster.checkpoints import CheckpointStore
+from workbench.cluster.parcel import parcelled
 from workbench.cluster.resident import Resident
 from workbench.cluster.task import PhaseTask
 from workbench.core.protocols import Job
@@ -28,7 +29,7 @@ def store(tmp_path) -> CheckpointStore:
 
 def task(store: CheckpointStore, phase: int, checkpoint: str | None = None, trial: int = 0, **more) -> PhaseTask:
     given = {"study": "study", "topic": "driver", "attempt": 0, **more}
-    return PhaseTask(Job(trial, phase, {"lr": 1e-3}, trial, checkpoint), Trial, store, **given)
+    return PhaseTask(Job(trial, phase, {"lr": 1e-3}, trial, checkpoint), parcelled(Trial, store.root), store, **given)
 
 
 def lives(store: CheckpointStore) -> tuple[Resident, Trial, str]:

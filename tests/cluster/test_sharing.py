@@ -120,6 +120,7 @@ def test_a_new_driver_of_a_study_takes_the_place_of_the_last() -> None:
     told = sharing.workers("A", "A's next driver", 1.0, 2, 1, {}, [])
     assert (list(told["workers"]), told["surplus"]) == (["w0", "w1"], 0)
     assert sharing.adaptive_target() == 2
+    assert (sharing.driver("A"), sharing.driver("B")) == ("A's next driver", None)
 
 
 def test_a_worker_that_is_another_study_s_or_on_its_way_out_is_given_to_none() -> None:

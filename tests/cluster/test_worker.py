@@ -11,6 +11,7 @@ from tests.clusters.trials import Paced
 from workbench.cluster import worker
 from workbench.cluster.checkpoints import CheckpointStore
 from workbench.cluster.leaving import Leaving
+from workbench.cluster.place import Place
 from workbench.core.errors import InvalidInput
 
 
@@ -72,11 +73,30 @@ def test_a_disk_that_refuses_is_not_waited_for(alone, tmp_path) -> None:
     ],
 )
 def test_a_phase_stops_where_it_is_wanted_no_more(alone, tmp_path, cancelled, driver, runs) -> None:
-    alone.here.driver["study"] = driver
+    alone.here.driver["study"] = alone.driver = driver
     alone.here.cancelled |= {cancelled} if cancelled else set()
     result = alone.run(CheckpointStore(str(tmp_path)), Paced(1, 0.0))
     assert ("metrics" in result) == runs
     assert runs or result["error"].startswith("PhaseCancelled")
+
+
+def test_a_driver_whose_word_has_not_come_is_asked_for(alone, tmp_path) -> None:
+    alone.here.driver["study"] = "topic of the driver before"
+    assert "metrics" in alone.run(CheckpointStore(str(tmp_path)), Paced(1, 0.0))
+    assert alone.here.driver["study"] == "topic"
+
+
+@pytest.mark.parametrize("proved", [False, True])
+def test_a_place_that_has_taken_others_is_away_for_the_moment(alone, tmp_path, monkeypatch, proved) -> None:
+    def refuse(*_) -> None:
+        raise OSError("the network is down")
+
+    monkeypatch.setattr("tempfile.tempdir", str(tmp_path))
+    monkeypatch.setattr(Place, "upload", refuse)
+    alone.proved = proved
+    result = alone.run(CheckpointStore(f"memory://{tmp_path.name}"), Paced(1, 0.0))
+    assert "the network is down" in result["error"]
+    assert result["retry"] == proved
 
 
 def test_that_a_checkpoint_has_arrived_is_told_to_the_driver_there_is_by_then(alone, tmp_path, monkeypatch) -> None:

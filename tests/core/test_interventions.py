@@ -134,6 +134,14 @@ def test_a_trial_that_is_over_can_be_extended_without_the_scheduler_hearing_of_i
     assert reasons[-2:] == [("extended", 1), ("extended", None)]
 
 
+def test_a_wish_to_pause_ends_with_its_trial() -> None:
+    in_its_last = lambda log: [e.phase for e in log if e.trial == 0 and e.kind is Kind.PHASE_STARTED][-1:] == [3]  # noqa: E731
+    over = lambda log: any(e.kind is Kind.DECISION and e.trial == 0 and e.data["verdict"] == "stop" for e in log)  # noqa: E731
+    log = run(copy.deepcopy(FULL), (in_its_last, "pause", 0), (over, "extend", 0, {"phases": 2}))
+    assert answers(log) == [("pause", True), ("extend", True)]
+    assert phases(log, 0) == [0, 1, 2, 3, 4, 5]
+
+
 def test_a_clone_runs_on_its_own_with_the_edited_config() -> None:
     log = run(copy.deepcopy(FULL), (ended(1), "clone", 0, {"config": {"lr": 0.005}, "phases": 2, "confirms": True}))
     clone = next(e for e in log if e.kind is Kind.RUN and e.data.get("by") == "person")

@@ -140,6 +140,10 @@ def test_of_weights_that_are_handed_on_every_trial_is_needed() -> None:
     assert needed({"scheduler": {"kind": "full"}}, [minimised, *events(finished)]) == (both[1:], both[:1])
     donor = Event(Kind.DECISION, 2.0, 1, 0, data={"verdict": "continue", "donor": 0})
     assert needed({"scheduler": {"kind": "pbt"}}, events(donor)) == (both, [])
+    own = [Event(Kind.INTERVENTION, 2.5, 0, data={"action": "extend", "phases": 1, "accepted": True, "request": "r"})]
+    own.append(ended(3.0, 0, 1, 0, 0.0, "trial-00000/phase-001"))  # of phases that a person added nobody else hears
+    extended = ["trial-00000/phase-001", *both]
+    assert needed({"scheduler": {"kind": "pbt"}}, events(donor, *own)) == (extended, [])
     heir = runs(3.0, 2, {}, phase=1, parent=0, seed=1)
     assert needed({"scheduler": {"kind": "pbt"}}, events(heir)) == (both, [])
 
@@ -415,6 +419,7 @@ def test_a_checkpoint_that_is_damaged_gives_way_to_the_one_before_and_that_is_sa
     write_log(tmp_path / "kb.db", "one", went_on, spec, resume=True)
     file.write_text("0")
     (tmp_path / "kb.checkpoints" / "one" / name / "phase.txt").write_text("9")
+    (tmp_path / "kb.checkpoints" / "one" / "trial-00001" / "phase-000" / "note.txt").touch()  # of no checkpoint's files
     said = pack(tmp_path / "kb.db", "one", tmp_path / "p")
     assert (said.checkpoints, said.lost) == (("trial-00001/phase-000",), 1)
     assert "newest checkpoint of 1 trial lost" in str(said)

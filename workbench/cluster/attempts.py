@@ -322,14 +322,14 @@ class Attempts:
             self.waiting.append((job, number))
         return [Cancel(attempt, stop=len(attempt.slot.names) > 1)]
 
-    def driver_was_away(self, seconds: float) -> None:
-        """Leave out a time in which nobody listened: silence then was the driver's own."""
+    def driver_was_away(self, seconds: float, now: float) -> None:
+        """Leave out a time in which nobody listened: silence then was the driver's own, until what came meanwhile."""
         for attempt in self._attempts.values():
-            attempt.signs = {rank: at + seconds for rank, at in attempt.signs.items()}
-            attempt.left = attempt.left and attempt.left + seconds
+            attempt.signs = {rank: min(at + seconds, now) for rank, at in attempt.signs.items()}
+            attempt.left = attempt.left and min(attempt.left + seconds, now)
             if attempt.suspicion is not None:
                 at, error, traceback = attempt.suspicion
-                attempt.suspicion = (at + seconds, error, traceback)
+                attempt.suspicion = (min(at + seconds, now), error, traceback)
 
     def time_passed(self, now: float) -> list[Instruction]:
         """Give up attempts that are silent, or that a rank has called lost for long enough; then seat what waits."""

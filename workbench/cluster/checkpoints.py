@@ -87,7 +87,9 @@ class CheckpointStore:
             self._there.upload(self._here / name, name)
             with suppress(Exception):  # what could not be removed is removed with the next
                 self._tidy(trial, phase)
-            shutil.rmtree(self._here / name, ignore_errors=True)
+            for waiting in (self._here / name).parent.glob("phase-*[0-9]"):
+                if _parts(f"{_folder(trial)}/{waiting.name}")[1] <= phase:  # older: it could not be sent
+                    shutil.rmtree(waiting, ignore_errors=True)
         return name
 
     @property

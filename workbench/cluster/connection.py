@@ -15,7 +15,7 @@ from distributed.comm import connect
 
 from workbench.cluster import worker
 from workbench.cluster.sharing import Sharing
-from workbench.core.errors import InvalidInput
+from workbench.core.errors import InvalidInput, first_line
 
 _ANSWER_S = 5.0
 _AGAIN_S = 3.0
@@ -100,9 +100,11 @@ class Connection:
             pass  # it has just gone, or hangs: the next look will tell
         self._own.subscribe_topic("all", self._hear_of_workers)
         self._own.subscribe_topic(self.topic, lambda event: self._on_message(event[1]))
-        answer = self._tell(lambda own: own.run(worker.supersede, self._study, self.topic, on_error="ignore"))
+        answer = self._tell(lambda own: own.run(worker.supersede, self._study, self.topic, on_error="return"))
+        answer.add_done_callback(self._hear_of_strangers)
         with suppress(OSError, TimeoutError, CancelledError):
-            return {name: life for sent in answer.result(answer_s).values() for name, life in (sent or {}).items()}
+            sent = [told for told in answer.result(answer_s).values() if isinstance(told, dict)]
+            return {name: life for told in sent for name, life in told.items()}
         return {}
 
     def workers(self, **claim: Any) -> Mapping[str, Any] | None:
@@ -115,6 +117,11 @@ class Connection:
             return self._asked.result(_ANSWER_S)
         except (OSError, TimeoutError, CancelledError, AttributeError):  # the last: it has been started again
             return None
+        except TypeError as err:
+            raise InvalidInput(
+                f"Dask's scheduler at {self._address} shares workers as another version of the workbench does ({err}): "
+                "install the version that is here, and start the scheduler again"
+            ) from None
 
     def submit(self, function: Callable[..., Any], *arguments: Any, address: str | None, key: str) -> Future:
         """Run a function on one worker."""
@@ -168,6 +175,13 @@ class Connection:
             lost: LocalFuture[Any] = LocalFuture()
             lost.cancel()
             return lost
+
+    def _hear_of_strangers(self, answer: "LocalFuture[Any]") -> None:
+        """Tell of a worker without this workbench: a phase that is sent there may break its line to Dask's scheduler."""
+        with suppress(OSError, TimeoutError, CancelledError):
+            for address, told in answer.result().items():
+                if isinstance(told, Exception) and not isinstance(told, (OSError, TimeoutError)):  # it is up
+                    self._on_message({"cannot": address, "error": first_line(told)})
 
     def _hear_of_workers(self, event: tuple[float, Any]) -> None:
         message = event[1]

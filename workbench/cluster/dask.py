@@ -5,6 +5,7 @@ import queue
 import threading
 import time
 import uuid
+import warnings
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
@@ -19,7 +20,7 @@ from workbench.cluster.checkpoints import CheckpointStore
 from workbench.cluster.connection import Connection
 from workbench.cluster.growing import planned_workers, scale
 from workbench.cluster.local import ending_of
-from workbench.cluster.parcel import Parcel, parcelled
+from workbench.cluster.parcel import parcelled
 from workbench.cluster.seats import Release
 from workbench.cluster.slots import Slots
 from workbench.cluster.tasks import Tasks
@@ -35,6 +36,7 @@ _RESULT_S = 5.0
 _CLOSE_S = 30.0
 _LEAVE_S = 40.0  # within which a worker that was told to leave says what became of its phase
 _CAUSE_S = 10.0  # within which the death of a worker becomes known, after its gang has noticed
+_AWAY = (OSError, TimeoutError, CancelledError)  # the cluster has gone, or a worker hangs
 _NOTHING: Mapping[str, Any] = {  # as of `Sharing.workers`
     "workers": {}, "surplus": 0, "left": [], "gone": [], "taken": [], "others": 0, "to_come": 0
 }  # fmt: skip
@@ -206,7 +208,7 @@ class DaskExecutor:
             self._reconcile()
         away = self.now - self._looked - max(2 * _LOOK_S, self.stall_s / 10)
         if away > 0:  # the process was stopped or suspended, or the driver was long at something else
-            self._book.driver_was_away(away)
+            self._book.driver_was_away(away, self.now)
         for attempt in self._arrivals.waiting:
             self._book.sign(attempt, self.now)
         self._carry_out(self._book.time_passed(self.now))
@@ -216,21 +218,25 @@ class DaskExecutor:
         """Cancel what runs, close what lives on the workers, and leave the cluster as it was found."""
         try:
             if self._line.unbroken:
-                self._tasks.cancel_all(self._slots.addresses)
+                with suppress(*_AWAY):
+                    self._tasks.cancel_all(self._slots.addresses)
                 self._arrivals.forget_waiting()
                 until = self.now + self.stall_s  # what workers send is let arrive, for as long as a phase may be silent
                 while self._arrivals and self._line.unbroken and self.now < until:
                     with suppress(queue.Empty):
                         self._inbox.get(timeout=_LOOK_S)()
-                slots = [slot for (slot,) in self._book.seats.release(everything=True)]
-                for future in [future for slot in slots for future in self._tasks.release(slot)]:
-                    future.exception(timeout=_CLOSE_S)
-        except (OSError, TimeoutError, CancelledError):
-            pass  # the cluster went away first, or hangs: nothing more can be released
+                self._release_all()
         finally:
             self._line.close()
-            if isinstance(self._sent, Parcel):
-                self._sent.remove()
+            self._sent.remove()
+
+    def _release_all(self) -> None:
+        """Close what lives on the workers, for as long as one that hangs may take: the others do not wait for it."""
+        slots = [slot for (slot,) in self._book.seats.release(everything=True)]
+        until = self.now + _CLOSE_S
+        for future in [future for slot in slots for future in self._tasks.release(slot)]:
+            with suppress(*_AWAY):
+                future.exception(timeout=max(until - self.now, 0.1))
 
     # -- what the book of attempts asks for -------------------------------------------------------------------
 
@@ -272,7 +278,7 @@ class DaskExecutor:
             try:  # its message has been lost: it should have come first
                 self._take(attempt, rank, future.result(timeout=_RESULT_S))
                 return
-            except (OSError, TimeoutError, CancelledError):
+            except _AWAY:
                 error = "the worker died before its result could be fetched"
         else:
             counts = status not in ("cancelled", "lost")  # somebody restarted the cluster: no fault of the trial's
@@ -297,8 +303,16 @@ class DaskExecutor:
                 failed = {"metrics": {}, "note": message["error"]}
                 note = Event(Kind.PROGRESS, self.now, message["trial"], message["phase"], data=failed)
                 self._book.events.append(note)
+                warnings.warn(f"checkpoint {message['arrived']} was not sent: {message['error']}", stacklevel=2)
+            else:
+                self._tasks.proved = True
             self._arrived([message["arrived"]])
             return
+        if "cannot" in message:
+            raise InvalidInput(
+                f"the worker at {message['cannot']} does not have the workbench that is here ({message['error']}): "
+                "install it there in this version, and start the worker again"
+            )
         if "left" in message:  # a worker has gone as it was told to: what it had not begun begins elsewhere
             self._restarting.add(message["left"])
             for lost, of in self._tasks.under_way_on(message["left"]):

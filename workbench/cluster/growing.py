@@ -18,9 +18,9 @@ def scale(cluster: Any, nodes: int) -> None:
     if not getattr(cluster, "_supports_scaling", True):  # Dask would drop hosts for good, and know of no others
         raise InvalidInput(f"{type(cluster).__name__} has the hosts it was made with: start one with others")
     try:
-        if (adaptive := getattr(cluster, "_adaptive", None)) is not None:
-            adaptive.stop()  # as Dask's own widget does: its next look would undo what was asked for
         cluster.scale(nodes)
+        if (adaptive := getattr(cluster, "_adaptive", None)) is not None:  # it adapts on if that was refused
+            adaptive.stop()  # as Dask's own widget does: its next look would undo what was asked for
     except InvalidInput:
         raise
     except Exception as err:  # noqa: BLE001  anybody's cluster: a wish that fails ends no study

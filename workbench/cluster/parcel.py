@@ -1,4 +1,4 @@
-"""A trainable too large to travel with every phase, such as a function with a data set in its closure."""
+"""How a trainable travels: pickled, until its trial comes up, which may fail there as all of its code may."""
 
 import hashlib
 from contextlib import suppress
@@ -16,13 +16,23 @@ _LARGE = 1 << 20  # bytes of a pickle; a task of Dask's goes through its schedul
 
 @dataclass(frozen=True)
 class Parcel:
-    """Where it lies, beside the checkpoints, and its sum: workers read it there when a trial comes up.
+    """A pickled trainable: itself, or if it is large, such as a function with a data set in its closure, where it lies.
 
-    What is read is run, so it is compared with its sum first, which came with the phase.
+    That is beside the checkpoints, where workers read it when a trial comes up. What is read is run, so it is compared
+    with its sum first, which came with the phase.
+
+    Attributes
+    ----------
+    place : Place
+    digest : str
+        Of SHA-256.
+    raw : bytes or None
+        ``None``: it lies at `place`.
     """
 
     place: Place
     digest: str
+    raw: bytes | None = None
 
     @property
     def name(self) -> str:
@@ -38,20 +48,23 @@ class Parcel:
             It is not what was sent.
         OSError
             It cannot be reached.
+        Exception
+            It cannot be unpickled here: a module that it needs is missing, say.
         """
-        raw = self.place.read(self.name)
+        raw = self.raw if self.raw is not None else self.place.read(self.name)
         if hashlib.sha256(raw).hexdigest() != self.digest:
             raise CheckpointError(f"{self.place.root}/{self.name} is not the trainable that was sent: it is not run")
         return cast(TrainableFactory, cloudpickle.loads(raw))
 
     def remove(self) -> None:
-        """Remove it, should it be there and can be reached."""
-        with suppress(Exception):
-            self.place.remove_file(self.name)
+        """Remove it, should it lie there and can be reached."""
+        if self.raw is None:
+            with suppress(Exception):
+                self.place.remove_file(self.name)
 
 
-def parcelled(factory: TrainableFactory, root: str) -> TrainableFactory | Parcel:
-    """Give a trainable as it is to travel with a phase: itself, or if it is large a `Parcel`, written to `root` now.
+def parcelled(factory: TrainableFactory, root: str) -> Parcel:
+    """Pickle a trainable; a large one is written to `root` now.
 
     Raises
     ------
@@ -59,9 +72,10 @@ def parcelled(factory: TrainableFactory, root: str) -> TrainableFactory | Parcel
         `root` cannot be reached, or refuses it, although it was tried for a minute.
     """
     raw = cloudpickle.dumps(factory)
+    place, digest = Place(root), hashlib.sha256(raw).hexdigest()
     if len(raw) <= _LARGE:
-        return factory
-    parcel = Parcel(Place(root), hashlib.sha256(raw).hexdigest())
+        return Parcel(place, digest, raw)
+    parcel = Parcel(place, digest)
     try:
         parcel.place.write(parcel.name, raw)
     except OSError as err:

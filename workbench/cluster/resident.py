@@ -4,7 +4,6 @@ from contextlib import suppress
 from dataclasses import dataclass
 from typing import cast
 
-from workbench.cluster.parcel import Parcel
 from workbench.cluster.task import PhaseTask
 from workbench.core.errors import CheckpointError, InvalidInput
 from workbench.core.failures import named, short
@@ -110,7 +109,7 @@ class Resident:
     def _build(self, task: PhaseTask) -> Trainable:
         self.close()
         config, seed = task.job.config, task.job.seed
-        factory = task.factory.open() if isinstance(task.factory, Parcel) else task.factory
+        factory = task.factory.open()
         trainable: Trainable
         if task.n_ranks > 1:
             trainable = cast(GangFactory, factory).rank(config, seed, task.rank)

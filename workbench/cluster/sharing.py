@@ -98,6 +98,7 @@ class Sharing(SchedulerPlugin):  # type: ignore[misc]  # Dask has no types
         self._counted = self._turned = time.monotonic()
         self._turn: dict[str, float] = {}  # what each was owed when the turn began
         scheduler.handlers["workbench_workers"] = self.workers
+        scheduler.handlers["workbench_driver"] = self.driver
         self._target = scheduler.adaptive_target
         scheduler.adaptive_target = scheduler.handlers["adaptive_target"] = self.adaptive_target
 
@@ -163,6 +164,10 @@ class Sharing(SchedulerPlugin):  # type: ignore[misc]  # Dask has no types
     def _is_anothers(self, address: str, life: str, driver: str) -> bool:
         ws = self._scheduler.workers.get(address)
         return ws is not None and ws.server_id == life and self._holder.get(address) not in (None, driver)
+
+    def driver(self, study: str) -> str | None:
+        """Name the driver that speaks for a study, the last that has; ``None`` if there is none."""
+        return next((name for name, one in self._drivers.items() if one.study == study), None)
 
     def leave(self, driver: str) -> None:
         """A study is over, or its driver has gone."""

@@ -4,7 +4,7 @@ from dataclasses import dataclass
 
 from workbench.cluster.checkpoints import CheckpointStore
 from workbench.cluster.parcel import Parcel
-from workbench.core.protocols import Job, TrainableFactory
+from workbench.core.protocols import Job
 
 
 @dataclass(frozen=True)
@@ -14,7 +14,8 @@ class PhaseTask:
     Attributes
     ----------
     job : Job
-    factory : TrainableFactory or Parcel
+    factory : Parcel
+        Not itself: what cannot be unpickled on a worker would break its line to Dask's scheduler.
     store : CheckpointStore
     study : str
         The study's identity: the same for every driver it ever has.
@@ -28,10 +29,12 @@ class PhaseTask:
         Where rank 0 is, for the others; only the trainable reads it.
     again : int
         Phases that rank 0 runs again before the due one, so the others must too.
+    proved : bool
+        Whether the place of checkpoints has taken any of this study's.
     """
 
     job: Job
-    factory: TrainableFactory | Parcel
+    factory: Parcel
     store: CheckpointStore
     study: str
     topic: str
@@ -40,6 +43,7 @@ class PhaseTask:
     n_ranks: int = 1
     address: str = ""
     again: int = 0
+    proved: bool = False
 
     @property
     def label(self) -> dict[str, int]:

@@ -16,7 +16,6 @@ from workbench.cluster.connection import Connection
 from workbench.cluster.parcel import Parcel
 from workbench.cluster.slots import Slot
 from workbench.cluster.task import PhaseTask, attempt_name
-from workbench.core.protocols import TrainableFactory
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,7 +31,7 @@ class Tasks:
     Parameters
     ----------
     line : Connection
-    factory : TrainableFactory or Parcel
+    factory : Parcel
     checkpoints : CheckpointStore
     study : str
         The study's identity.
@@ -40,12 +39,17 @@ class Tasks:
         Tasks of an attempt.
     ended : callable
         Called on the client's own thread with attempt, rank and future of a task that is over.
+
+    Attributes
+    ----------
+    proved : bool
+        Whether the place of checkpoints has taken any of this study's.
     """
 
     def __init__(
         self,
         line: Connection,
-        factory: TrainableFactory | Parcel,
+        factory: Parcel,
         checkpoints: CheckpointStore,
         study: str,
         n_ranks: int,
@@ -53,6 +57,7 @@ class Tasks:
     ) -> None:
         self._line, self._factory, self._checkpoints = line, factory, checkpoints
         self._study, self._n_ranks, self._ended = study, n_ranks, ended
+        self.proved = False
         self._running: dict[int, _Tasks] = {}  # by trial
         self._releasing: dict[int, list[Future]] = {}  # by slot: kept, for a future without a holder is cancelled
 
@@ -74,6 +79,7 @@ class Tasks:
             self._n_ranks,
             address,
             again,
+            self.proved or job.checkpoint is not None,
         )
         key = f"{topic}-trial-{job.trial}-phase-{job.phase}-rank-{rank}-{uuid.uuid4().hex[:8]}"
         future = self._line.submit(worker.run_phase, task, address=attempt.slot.addresses[rank], key=key)

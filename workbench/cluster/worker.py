@@ -3,11 +3,13 @@
 import math
 import threading
 import time
+from contextlib import suppress
 from typing import Any, cast
 from weakref import WeakKeyDictionary
 
 from distributed import Worker, get_worker
 from distributed.comm import get_address_host
+from distributed.utils import sync
 
 from workbench.cluster.checkpoints import DISK_FULL
 from workbench.cluster.leaving import Leaving
@@ -22,6 +24,7 @@ from workbench.core.protocols import RETURNS, GangTrainable, Metrics, Trainable
 
 _REPORT_EVERY_S = 0.25
 _DISK_RETRY_S = 2.0
+_ANSWER_S = 5.0
 
 
 class PhaseCancelled(BaseException):
@@ -149,6 +152,19 @@ def supersede(study: str, topic: str, *, dask_worker: Worker) -> dict[str, str]:
     return dict.fromkeys(here.uploads.under_way(study), dask_worker.id)
 
 
+def _hear_of_driver(task: PhaseTask, here: _Kept, worker: Worker) -> None:
+    """Ask Dask's scheduler who drives the study where this phase is not of the driver that is known here.
+
+    A new driver's word (`supersede`) may come late, or be lost; before it submits anything, the scheduler knows of it.
+    """
+    if here.driver.setdefault(task.study, task.topic) == task.topic:
+        return
+    with suppress(Exception):  # it is as was known, then
+        drives = sync(worker.loop, worker.scheduler.workbench_driver, study=task.study, callback_timeout=_ANSWER_S)
+        if drives == task.topic:
+            here.driver[task.study] = task.topic
+
+
 def _meet(task: PhaseTask, trainable: Trainable, again: int) -> None:
     """Let rank 0 say where it is, and another rank hear it; there is nothing to do where one worker is enough.
 
@@ -200,6 +216,8 @@ def _save(task: PhaseTask, here: _Kept, trainable: Trainable, score: float, repo
             except ToldToLeave:
                 pass  # nobody trains on here, and `Leaving.finish` lets it arrive
             except OSError as err:
+                if task.proved:  # it is away for the moment
+                    raise
                 raise InvalidInput(str(err)) from None  # a second attempt would train all the phase to hear the same
     return name
 
@@ -212,6 +230,7 @@ class _Reporter:
         self._name = attempt_name(task.job, task.attempt)
         self._worker = get_worker()
         self._last = -math.inf
+        _hear_of_driver(task, here, self._worker)
         self._refuse_if_unwanted()
 
     def __call__(self, metrics: Metrics) -> None:

@@ -61,14 +61,15 @@ def drive(
         paused trial continues.
     """
     driver = _Driver(scheduler, executor, log, seed, Ledger() if ledger is None else ledger, only_confirm)
-    while not stop():
+    while True:
         driver.answer(inbox())
+        if stop():  # which one of them may have asked for
+            return False
         driver.fill()
         if driver.is_over():
             return True
         executor.want(driver.could_use())
         driver.collect(poll_s)
-    return False
 
 
 class _Driver:

@@ -144,9 +144,12 @@ def needed(spec: Mapping[str, Any], events: Iterable[Event]) -> tuple[list[str],
         "donor" in e.data or (e.kind is Kind.RUN and e.data["parent"] not in (None, e.trial)) for e in events
     )
     wanted = [
-        trial.checkpoint
+        name
         for trial in ledger.trials.values()
-        if trial.checkpoint and (handed_on or not trial.state.over or trial.mode in RAN_OUT)
+        if handed_on or not trial.state.over or trial.mode in RAN_OUT
+        # others start from what the scheduler has heard of, which is older where a person has extended the trial
+        for name in (trial.checkpoint, trial.heard[0] if handed_on else None)
+        if name
     ]
     best = best_checkpoint(events, ledger)
     return list(dict.fromkeys(wanted)), [best] if best and best not in wanted else []
@@ -187,14 +190,16 @@ def _add_checkpoints(
 
     The best score's may have made room for a better one, of a phase that ended when the driver had gone: it is no loss.
     """
+    from workbench.cluster.manifest import MANIFEST, verify
+
     added, lost, refused = dict[str, None](), 0, ""
     for name in (*wanted, *best):
         for n, one in enumerate((name, *(earlier for earlier, _ in store.before(name)))):
             try:
                 if one not in added:
                     with store.at_hand(one) as folder:
-                        for file in sorted(file for file in folder.rglob("*") if file.is_file()):
-                            _add(archive, file, f"{CHECKPOINTS}/{one}/{file.relative_to(folder).as_posix()}")
+                        for file in sorted([MANIFEST, *verify(folder)]):  # others are refused where it is unpacked
+                            _add(archive, folder / file, f"{CHECKPOINTS}/{one}/{file}")
                 added[one], lost = None, lost + (n > 0 and name in wanted)
                 break
             except CheckpointError as err:
