@@ -177,7 +177,7 @@ class Connection:
             return lost
 
     def _hear_of_strangers(self, answer: "LocalFuture[Any]") -> None:
-        """Tell of a worker without this workbench: a phase that is sent there may break its line to Dask's scheduler."""
+        """Tell of a worker without this workbench: a phase that is sent there may break its line to the scheduler."""
         with suppress(OSError, TimeoutError, CancelledError):
             for address, told in answer.result().items():
                 if isinstance(told, Exception) and not isinstance(told, (OSError, TimeoutError)):  # it is up
