@@ -20,6 +20,7 @@ from workbench.core.errors import InvalidInput, first_line
 _ANSWER_S = 5.0
 _AGAIN_S = 3.0
 _CLOSE_S = 30.0
+_LACKS = ("ModuleNotFoundError", "ImportError", "AttributeError")  # Dask gives them as a plain exception's words
 
 
 class Connection:
@@ -180,7 +181,7 @@ class Connection:
         """Tell of a worker without this workbench: a phase that is sent there may break its line to the scheduler."""
         with suppress(OSError, TimeoutError, CancelledError):
             for address, told in answer.result().items():
-                if isinstance(told, Exception) and not isinstance(told, (OSError, TimeoutError)):  # it is up
+                if isinstance(told, Exception) and any(lack in repr(told) for lack in _LACKS):
                     self._on_message({"cannot": address, "error": first_line(told)})
 
     def _hear_of_workers(self, event: tuple[float, Any]) -> None:
