@@ -170,6 +170,17 @@ def test_what_makes_no_request_is_one_that_will_be_refused(tmp_path, content) ->
     assert (request.id, request.trial, request.data) == ("odd", None, {})
 
 
+def test_whether_a_request_has_come_in_can_be_asked_and_it_stays(tmp_path) -> None:
+    inbox, folder = Inbox(tmp_path / "kb.db", "one"), inbox_path(tmp_path / "kb.db", "one")
+    assert not inbox.holds("stop study")
+    folder.mkdir(parents=True)
+    (folder / "0.json").write_text('{"action": "pause study"}')
+    assert not inbox.holds("stop study")
+    (folder / "1.json").write_text('{"action": "stop study"}')
+    assert inbox.holds("stop study")
+    assert [request.action for request in inbox()] == ["pause study", "stop study"]
+
+
 def test_requests_are_taken_in_the_order_they_were_sent_though_the_clock_is_set_back(tmp_path, monkeypatch) -> None:
     StudyLog(tmp_path / "kb.db", "one", {}).close()
     for now in (5, 5, 5, 4, 3, 3):

@@ -671,7 +671,7 @@ def test_what_keeps_the_log_from_being_written_is_waited_for_unless_the_study_is
 ) -> None:
     monkeypatch.setattr("workbench.study.progress._DISK_RETRY_S", 0.0)
     log, progress, stopping, heard = FullLog(3, error), Progress(Size(1)), threading.Event(), []
-    watched = WatchedLog(log, progress, stopping, Hopeless(), heard.extend)
+    watched = WatchedLog(log, progress, stopping.wait, Hopeless(), heard.extend)
     watched.append([Event(Kind.STUDY_STARTED, 1.0)])
     assert (log.written, progress.at, progress.message) == (heard, 1.0, "")
     log.times = 3
@@ -682,7 +682,7 @@ def test_what_keeps_the_log_from_being_written_is_waited_for_unless_the_study_is
 
 
 def test_that_a_trial_went_on_from_an_older_checkpoint_is_warned_of_once() -> None:
-    watched = WatchedLog(FullLog(0), Progress(Size(1)), threading.Event(), Hopeless())
+    watched = WatchedLog(FullLog(0), Progress(Size(1)), threading.Event().wait, Hopeless())
     events, ended = [], {"score": 1.0, "recovered": "went on from the beginning"}
     for trial in (0, 1):
         events.append(Event(Kind.RUN, 0.0, trial, 0, data={"config": {}, "seed": 0, "parent": None}))

@@ -209,6 +209,10 @@ class Inbox:
         self._taken = [file for file, request in read if request.action in actions]
         return [request for _, request in read if request.action in actions]
 
+    def holds(self, action: str) -> bool:
+        """Tell whether a request of this kind has come in, and take none."""
+        return any(_read(file).action == action for file in self._files())
+
     def done(self) -> None:
         """Remove what was taken: it has been answered."""
         for file in self._taken:

@@ -157,14 +157,14 @@ class WatchedLog:
         self,
         log: "StudyLog",
         progress: Progress,
-        stopping: threading.Event,
+        stopped_within: Callable[[float], bool],
         hopeless: Hopeless,
         callbacks: Callable[[Sequence[Event]], None] = lambda _: None,
     ) -> None:
         self._log = log
         self._callbacks = callbacks
         self._progress = progress
-        self._stopping = stopping
+        self._stopped_within = stopped_within
         self._hopeless = hopeless
         self._said = False
 
@@ -179,7 +179,7 @@ class WatchedLog:
             except (DiskFull, LogHeld) as err:
                 what = "disk space to write" if isinstance(err, DiskFull) else "another process to let go of"
                 self._progress.message = f"waiting for {what} the log"
-                if self._stopping.wait(_DISK_RETRY_S):
+                if self._stopped_within(_DISK_RETRY_S):
                     raise
         self._progress.message = ""
         for event in events:

@@ -174,7 +174,7 @@ class StudyRun(AttachedStudy):
     ) -> None:
         study, hopeless = self.study, Hopeless()
         callbacks = Callbacks(study)
-        watched = WatchedLog(log, self._progress, self._stopping, hopeless, callbacks)
+        watched = WatchedLog(log, self._progress, self._stopped_within, hopeless, callbacks)
         fail_fast = study.fail_fast and not self._progress.phases_ended
 
         def why_over() -> str | None:
@@ -220,6 +220,10 @@ class StudyRun(AttachedStudy):
             callbacks.close()
         finally:
             self._over.set()  # whatever else has failed: somebody waits for it
+
+    def _stopped_within(self, seconds: float) -> bool:
+        """Wait for the study to be asked to end, also from elsewhere: nobody takes requests while the log waits."""
+        return self._stopping.wait(seconds) or self._inbox.holds(_STOP)
 
     def _requests(self, log: "StudyLog", ledger: Ledger) -> "Sequence[Request]":
         """Take what people ask; asked about twice a second, so that here it is noticed too when the log has gone."""
