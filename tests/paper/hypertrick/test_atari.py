@@ -128,7 +128,7 @@ def test_studies_side_by_side(root) -> None:
 @pytest.mark.parametrize("game", atari.GAMES)
 def test_both_schedulers_run_the_same_configurations_at_equal_expected_work(game) -> None:
     hypertrick, hyperband = (
-        study_from(read_preset(f"{game.replace('_', '-')}-{scheduler}")) for scheduler in atari.SCHEDULERS
+        study_from(read_preset(atari.preset_of(game, scheduler))) for scheduler in atari.SCHEDULERS
     )
     assert hypertrick.trainable == hyperband.trainable
     assert hypertrick.scheduler.searcher == hyperband.scheduler.searcher

@@ -27,6 +27,7 @@ if TYPE_CHECKING:
 
 GAMES = ("boxing", "ms_pacman", "pong")
 SCHEDULERS = ("hypertrick", "hyperband")
+_LONGER = {"pong": "-2m"}  # phases of two million frames; those of one are where the tuned configurations come from
 _NAMES = {"hypertrick": "HyperTrick", "hyperband": "Hyperband"}
 
 
@@ -55,7 +56,7 @@ def recorded_studies(game: str, root: str | Path = DATA) -> dict[str, Results]:
     results = {}
     for scheduler in SCHEDULERS:
         try:
-            results[scheduler] = Results.of_recording(Path(root) / _preset(game, scheduler))
+            results[scheduler] = Results.of_recording(Path(root) / preset_of(game, scheduler))
         except DatabaseError:
             continue
     return results
@@ -157,7 +158,7 @@ def time_ratio(hypertrick: Results, hyperband: Results, measure: str) -> float:
 
 
 def _origin(game: str, scheduler: str = "SCHEDULER") -> Origin:
-    name = _preset(game, scheduler)
+    name = preset_of(game, scheduler)
     return Origin("measured", f"workbench run --preset {name} --record data/{name}", "hours")
 
 
@@ -176,8 +177,9 @@ def whole_curves(results: Results) -> "pd.DataFrame":
     return learning_curves(frames.phases[frames.phases["trial"].isin(whole)], frames.metrics, "frames")
 
 
-def _preset(game: str, scheduler: str) -> str:
-    return f"{game.replace('_', '-')}-{scheduler}"
+def preset_of(game: str, scheduler: str) -> str:
+    """Name the preset, and the recording, of a game under a scheduler: the longest there is."""
+    return f"{game.replace('_', '-')}-{scheduler}{_LONGER.get(game, '')}"
 
 
 def _frames_per_s(results: Results) -> float:
