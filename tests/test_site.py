@@ -252,7 +252,7 @@ def test_the_commands_on_one_s_own_code_run_in_their_order(tmp_path, monkeypatch
         Path(title).write_text(titled("own.md", title))
     assert study_from(read_file("sb3.toml")).trainable.algorithm == "DQN"
     monkeypatch.setattr(sys, "path", [*sys.path])
-    one_cluster.run(sys.path.append, str(tmp_path))  # workers of a cluster of its own are given the command's path
+    one_cluster.run(lambda: sys.path.append(str(tmp_path)))  # its own cluster would be given it
     for line in [line for block in blocks("own.md", "sh") for line in block.splitlines()]:
         assert main(shlex.split(line)[1:]) == 0, line
     assert "[best.config]" in capsys.readouterr().out

@@ -146,7 +146,7 @@ def test_a_study_file_names_code_of_one_s_own_that_is_replayed_or_an_agent_of_se
 @pytest.mark.slow
 def test_a_study_file_names_code_of_one_s_own_and_a_database_alone_imports_none(folder, capsys, one_cluster) -> None:
     where = ["--db", "kb.db", "--quiet"]
-    one_cluster.run(sys.path.append, str(folder))  # workers of a cluster of its own are given the command's path
+    one_cluster.run(lambda: sys.path.append(str(folder)))  # its own cluster would be given it
     assert main(["run", "study.toml", *where]) == 0
     with KnowledgeBase("kb.db") as kb:
         assert kb["mine"].spec["trainable"] == {"kind": "my_module_of_a_test:train", "step": 2.0}
