@@ -1,8 +1,8 @@
 """HyperTrick's Atari studies (Tables 1 and 3, Figs 4 to 7) as far as two cores go.
 
 Each game has two studies on the same configurations and nodes, of equal expected work: the presets ``GAME-hypertrick``
-and ``GAME-hyperband`` (`preset_of`: Pong has longer ones). ``workbench run --preset GAME-SCHEDULER`` runs one again, and with ``--record FOLDER`` writes
-what notebooks read.
+and ``GAME-hyperband`` (`preset_of`: Pong has longer ones). ``workbench run --preset GAME-SCHEDULER`` runs one again,
+and with ``--record FOLDER`` writes what notebooks read.
 
 As published, Table 1's studies are the presets ``GAME-paper``. Those of Sec. 5.2.4 had as many configurations and
 phases as ``ms-pacman-hypertrick`` and its rival: a study file with one of these as its ``base`` has their sizes with
