@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from functools import partial
 from typing import Any
 
-from distributed import CancelledError, Client, Future
+from distributed import Client, Future
 from distributed.client import ClosedClientError
 
 from workbench.cluster.attempts import Attempt, Attempts, Cancel, Instruction, Restart, Submit
@@ -23,7 +23,7 @@ from workbench.cluster.local import ending_of
 from workbench.cluster.parcel import parcelled
 from workbench.cluster.seats import Release
 from workbench.cluster.slots import Slots
-from workbench.cluster.tasks import Tasks
+from workbench.cluster.tasks import AWAY, Tasks
 from workbench.cluster.uploads import Arrivals
 from workbench.core.errors import InvalidInput
 from workbench.core.protocols import Event, Job, Kind, TrainableFactory, Verdict, ranks_needed
@@ -36,7 +36,6 @@ _RESULT_S = 5.0
 _CLOSE_S = 30.0
 _LEAVE_S = 40.0  # within which a worker that was told to leave says what became of its phase
 _CAUSE_S = 10.0  # within which the death of a worker becomes known, after its gang has noticed
-_AWAY = (OSError, TimeoutError, CancelledError)  # the cluster has gone, or a worker hangs
 _NOTHING: Mapping[str, Any] = {  # as of `Sharing.workers`
     "workers": {}, "surplus": 0, "left": [], "gone": [], "taken": [], "others": 0, "to_come": 0
 }  # fmt: skip
@@ -218,25 +217,17 @@ class DaskExecutor:
         """Cancel what runs, close what lives on the workers, and leave the cluster as it was found."""
         try:
             if self._line.unbroken:
-                with suppress(*_AWAY):
+                with suppress(*AWAY):
                     self._tasks.cancel_all(self._slots.addresses)
                 self._arrivals.forget_waiting()
                 until = self.now + self.stall_s  # what workers send is let arrive, for as long as a phase may be silent
                 while self._arrivals and self._line.unbroken and self.now < until:
                     with suppress(queue.Empty):
                         self._inbox.get(timeout=_LOOK_S)()
-                self._release_all()
+                self._tasks.release_all([slot for (slot,) in self._book.seats.release(everything=True)], _CLOSE_S)
         finally:
             self._line.close()
             self._sent.remove()
-
-    def _release_all(self) -> None:
-        """Close what lives on the workers, for as long as one that hangs may take: the others do not wait for it."""
-        slots = [slot for (slot,) in self._book.seats.release(everything=True)]
-        until = self.now + _CLOSE_S
-        for future in [future for slot in slots for future in self._tasks.release(slot)]:
-            with suppress(*_AWAY):
-                future.exception(timeout=max(until - self.now, 0.1))
 
     # -- what the book of attempts asks for -------------------------------------------------------------------
 
@@ -278,7 +269,7 @@ class DaskExecutor:
             try:  # its message has been lost: it should have come first
                 self._take(attempt, rank, future.result(timeout=_RESULT_S))
                 return
-            except _AWAY:
+            except AWAY:
                 error = "the worker died before its result could be fetched"
         else:
             counts = status not in ("cancelled", "lost")  # somebody restarted the cluster: no fault of the trial's

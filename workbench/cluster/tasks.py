@@ -1,12 +1,13 @@
 """What Dask runs for a study: a task for each rank of an attempt, pinned to its worker, and the releases between."""
 
+import time
 import uuid
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from contextlib import suppress
 from dataclasses import dataclass
 from typing import Any
 
-from distributed import Future
+from distributed import CancelledError, Future
 from distributed.client import ClosedClientError
 
 from workbench.cluster import worker
@@ -16,6 +17,8 @@ from workbench.cluster.connection import Connection
 from workbench.cluster.parcel import Parcel
 from workbench.cluster.slots import Slot
 from workbench.cluster.task import PhaseTask, attempt_name
+
+AWAY = (OSError, TimeoutError, CancelledError)  # the cluster has gone, or a worker hangs
 
 
 @dataclass(frozen=True, slots=True)
@@ -114,6 +117,13 @@ class Tasks:
                 key = f"{self._line.topic}-release-{uuid.uuid4().hex[:8]}"
                 futures.append(self._line.submit(worker.release, self._study, address=address, key=key))
         return futures
+
+    def release_all(self, slots: Iterable[Slot], within_s: float) -> None:
+        """Close what lives on the workers and wait until it is done: one that hangs keeps no other from it."""
+        until = time.monotonic() + within_s
+        for future in [future for slot in slots for future in self.release(slot)]:
+            with suppress(*AWAY):
+                future.exception(timeout=max(until - time.monotonic(), 0.1))
 
     def of(self, message: Mapping[str, Any]) -> Attempt | None:
         """Give the attempt that a worker speaks of, unless there has been another since."""
