@@ -10,7 +10,7 @@ from workbench.core.showing import so_many
 from workbench.paper.evaluated import evaluated
 from workbench.paper.experiment import RecordedTable
 from workbench.paper.ga3c.agents import AGENTS
-from workbench.paper.hypertrick.atari import GAMES, learned, recorded_studies, scale_of
+from workbench.paper.hypertrick.atari import learned, recorded_games, scale_of
 
 # Recording → the column that parts its curves, and what its values are called.
 _CURVES = {
@@ -89,16 +89,9 @@ def _written(scores: list[float]) -> str:
 
 
 def _studies(root: str | Path) -> Iterator[tuple[str, ...]]:
-    for game in GAMES:
-        both = recorded_studies(game, root)
+    for game, both in recorded_games(root).items():
         scores = [
             f"{scheduler} {study.summary['best_score']:.1f}" + ("" if learned(study) else " (not learned: random play)")
             for scheduler, study in both.items()
         ]
-        if both:
-            yield (
-                "a study each",
-                game,
-                "; ".join(scale_of(study) for study in both.values()),
-                "; ".join(scores),
-            )
+        yield "a study each", game, "; ".join(scale_of(study) for study in both.values()), "; ".join(scores)

@@ -45,6 +45,7 @@ def root(tmp_path):
 
 def test_nothing_recorded_leaves_the_numbers_out(tmp_path) -> None:
     assert atari.recorded_studies("boxing", tmp_path) == {}
+    assert atari.recorded_games(tmp_path) == {}  # a game without studies is none
     assert list(atari.counterparts(tmp_path)) == []
 
 

@@ -62,6 +62,11 @@ def recorded_studies(game: str, root: str | Path = DATA) -> dict[str, Results]:
     return results
 
 
+def recorded_games(root: str | Path = DATA) -> dict[str, dict[str, Results]]:
+    """Open the recorded studies, by game and scheduler; a game without any is left out."""
+    return {game: found for game in GAMES if (found := recorded_studies(game, root))}
+
+
 def scale_of(results: Results) -> str:
     """Say in words how large a study was, for captions: trials, phases, frames a phase, nodes."""
     frames, spec = results.frames, results.spec
@@ -78,7 +83,7 @@ def counterparts(root: Path) -> Pairs:
     The paper's studies have 100 trials of 10 phases of 2500 games, or 46 of 27 of 500; these have fewer and shorter
     ones, and are one each: no number of theirs is comparable. Over the games the claims of Sec. 5.2.4 can be asked.
     """
-    recorded = {game: recorded_studies(game, root) for game in GAMES}
+    recorded = recorded_games(root)
     for game, studies in recorded.items():
         yield from _scores(game, studies)
     if pairs := {game: both for game, both in recorded.items() if set(both) == set(SCHEDULERS)}:
