@@ -1,6 +1,7 @@
 """The executor's own line to a Dask scheduler: it notices when the line breaks, and makes a new one."""
 
 import asyncio
+import pickle
 import threading
 import time
 import uuid
@@ -10,17 +11,31 @@ from concurrent.futures import Future as LocalFuture
 from contextlib import suppress
 from typing import Any
 
+import cloudpickle
 from distributed import Client, Future
 from distributed.comm import connect
 
 from workbench.cluster import worker
 from workbench.cluster.sharing import Sharing
-from workbench.core.errors import InvalidInput, first_line
+from workbench.core.errors import InvalidInput
 
 _ANSWER_S = 5.0
 _AGAIN_S = 3.0
 _CLOSE_S = 30.0
-_LACKS = ("ModuleNotFoundError", "ImportError", "AttributeError")  # Dask gives them as a plain exception's words
+
+
+class _Call:
+    """A call that is made where this is unpickled, in the worker's task.
+
+    A function that is a task itself is unpickled by what reads the worker's line to the scheduler: where it cannot be
+    imported, the line breaks, and the worker dies.
+    """
+
+    def __init__(self, function: Callable[..., Any], arguments: tuple[Any, ...]) -> None:
+        self._made = function, arguments
+
+    def __reduce__(self) -> tuple[Callable[..., Any], tuple[Any, ...]]:
+        return self._made
 
 
 class Connection:
@@ -102,7 +117,6 @@ class Connection:
         self._own.subscribe_topic("all", self._hear_of_workers)
         self._own.subscribe_topic(self.topic, lambda event: self._on_message(event[1]))
         answer = self._tell(lambda own: own.run(worker.supersede, self._study, self.topic, on_error="return"))
-        answer.add_done_callback(self._hear_of_strangers)
         with suppress(OSError, TimeoutError, CancelledError):
             sent = [told for told in answer.result(answer_s).values() if isinstance(told, dict)]
             return {name: life for told in sent for name, life in told.items()}
@@ -125,8 +139,9 @@ class Connection:
             ) from None
 
     def submit(self, function: Callable[..., Any], *arguments: Any, address: str | None, key: str) -> Future:
-        """Run a function on one worker."""
-        return self._own.submit(function, *arguments, key=key, workers=[address], pure=False)
+        """Run a function on one worker, which fails with an `ImportError` or the like where it has no such function."""
+        call = cloudpickle.dumps(_Call(function, arguments))
+        return self._own.submit(pickle.loads, call, key=key, workers=[address], pure=False)
 
     def restart(self, address: str) -> None:
         """Have a worker replaced by its nanny, in the background."""
@@ -176,13 +191,6 @@ class Connection:
             lost: LocalFuture[Any] = LocalFuture()
             lost.cancel()
             return lost
-
-    def _hear_of_strangers(self, answer: "LocalFuture[Any]") -> None:
-        """Tell of a worker without this workbench: a phase that is sent there may break its line to the scheduler."""
-        with suppress(OSError, TimeoutError, CancelledError):
-            for address, told in answer.result().items():
-                if isinstance(told, Exception) and any(lack in repr(told) for lack in _LACKS):
-                    self._on_message({"cannot": address, "error": first_line(told)})
 
     def _hear_of_workers(self, event: tuple[float, Any]) -> None:
         message = event[1]

@@ -25,7 +25,7 @@ from workbench.cluster.seats import Release
 from workbench.cluster.slots import Slots
 from workbench.cluster.tasks import AWAY, Tasks
 from workbench.cluster.uploads import Arrivals
-from workbench.core.errors import InvalidInput
+from workbench.core.errors import InvalidInput, first_line
 from workbench.core.protocols import Event, Job, Kind, TrainableFactory, Verdict, ranks_needed
 
 _LOOK_S = 1.0  # between looks at the clock, where nothing happens
@@ -271,9 +271,17 @@ class DaskExecutor:
                 return
             except AWAY:
                 error = "the worker died before its result could be fetched"
+        elif status == "error":
+            cause = future.exception()
+            if isinstance(cause, (ImportError, AttributeError)):  # the trial's own do not come this way
+                raise InvalidInput(
+                    f"the worker at {attempt.slot.addresses[rank]} does not have the workbench that is here "
+                    f"({first_line(cause)}): install it there in this version, and start the worker again"
+                )
+            error = f"the worker died: {cause}"
         else:
             counts = status not in ("cancelled", "lost")  # somebody restarted the cluster: no fault of the trial's
-            error = f"the worker died: {future.exception() if status == 'error' else status}"
+            error = f"the worker died: {status}"
         self._carry_out(self._book.attempt_lost(attempt, "crash", error, self.now, rank=rank, counts=counts))
 
     def _take(self, attempt: Attempt, rank: int, result: Mapping[str, Any]) -> None:
@@ -299,11 +307,6 @@ class DaskExecutor:
                 self._tasks.proved = True
             self._arrived([message["arrived"]])
             return
-        if "cannot" in message:
-            raise InvalidInput(
-                f"the worker at {message['cannot']} does not have the workbench that is here ({message['error']}): "
-                "install it there in this version, and start the worker again"
-            )
         if "left" in message:  # a worker has gone as it was told to: what it had not begun begins elsewhere
             self._restarting.add(message["left"])
             for lost, of in self._tasks.under_way_on(message["left"]):
