@@ -478,6 +478,8 @@ def test_the_clock_goes_on_from_the_last_sign_of_life_of_a_driver_that_was_kille
         Event(Kind.PROGRESS, 3600.0, 0, 0, 0, {"metrics": {"score": 8.0}}),
     ])  # fmt: skip
     log.close()  # as the operating system does
+    attached = AttachedStudy(study.db, "killed")
+    assert attached.progress.at == attached.results().summary["wall_s"] == 3600.0
     run = study.start(resume=True)
     assert run.wait(60)
     frames = run.frames()

@@ -76,7 +76,7 @@ class Frames:
     state : str
         running, paused, ended, interrupted, or abandoned: its driver died without a word.
     wall_s : float
-        Seconds from the first event to the last.
+        Seconds from the first event to the last, or to the last metric point where that came later.
     size : Size or None
         How large the study was meant to be, as its first event tells; ``None`` where it does not, in older logs.
     aim : Aim
@@ -270,7 +270,7 @@ class FrameReader:
             metrics=metrics,
             slots=_frame(self.slots, SLOTS),
             state=state,
-            wall_s=self.ledger.at,
+            wall_s=max(self.ledger.at, metrics["at_s"].max()),  # without points NaN, which is not larger
             size=self.ledger.size,
             aim=self.ledger.aim,
             why_over=self.ledger.why_over,

@@ -92,12 +92,10 @@ def _answer_remarks(path: Path, study: str) -> bool:
         with closing(log):
             for event in recorded.events_since(seen)[0]:
                 ledger.see(event)
-            inbox = Inbox(path, study)
+            inbox, at = Inbox(path, study), max(ledger.at, log.last_metric_s)
             new = [request for request in inbox.waiting(REMARKS) if request.id not in ledger.requests]
             for request in new:
-                log.append(
-                    judge(request, ledger, at=ledger.at, first_clone=0, n_phases=1, study_seed=0, scale=_nowhere)
-                )
+                log.append(judge(request, ledger, at=at, first_clone=0, n_phases=1, study_seed=0, scale=_nowhere))
             inbox.done()
     return bool(new)
 

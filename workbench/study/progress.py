@@ -31,7 +31,7 @@ class Progress:
         How large it is, as far as is known.
     trials_started, trials_ended, phases_ended : int
     at : float
-        Seconds on the study's clock at the last event.
+        Seconds on the study's clock at the last event, or the last metric.
     why_over : str
         What ended it before its scheduler was done, if anything did.
     message : str
@@ -85,6 +85,11 @@ class Progress:
         """Take in one more event."""
         with self._lock:
             self._see(event)
+
+    def pass_to(self, at: float) -> None:
+        """Let the study's clock go on to when it last gave a sign of life: metrics are no events of a log."""
+        with self._lock:
+            self.at = self._ledger.at = max(self._ledger.at, at)
 
     def _see(self, event: Event) -> None:
         ledger = self._ledger
