@@ -50,6 +50,14 @@ def test_everything_at_a_glance(tab, running):
     assert rows(tab).first.bounding_box()["height"] == 22
 
 
+def test_a_cluster_is_asked_for_workers_those_that_live_unless_another_number_is_typed(tab, running):
+    stand(tab, running)
+    scale = tab.get_by_label("to workers")
+    assert scale.input_value() == str(running.state()["workers"]) == "8"
+    tab.get_by_role("button", name="Scale").click()
+    assert tab.evaluate("window.model.sent.at(-1)") == {"type": "ask", "action": "scale", "nodes": 8}
+
+
 def test_numbers_are_in_sight_whatever_their_size_and_names(tab):
     config = {"name_" + "x" * 80: 1, **{f"learning_rate_{k}": 4.459e-10 for k in range(9)}}
     score = -2.659e-30

@@ -173,6 +173,7 @@ class FrameReader:
     interventions: list[dict[str, Any]] = field(default_factory=list)
     slots: list[dict[str, Any]] = field(default_factory=list)
     nodes: dict[int, str] = field(default_factory=dict)
+    workers: dict[int, int] = field(default_factory=dict)  # of each slot: a gang's has several
     open_span: dict[int, dict[str, Any]] = field(default_factory=dict)  # trial → its span under way
 
     def read(self, event: Event) -> None:
@@ -194,6 +195,7 @@ class FrameReader:
                 self.interventions.append(intervention_row(event))
             case Kind.SLOT_JOINED:
                 self.nodes[event.slot] = event.data["node"]  # type: ignore[index]
+                self.workers[event.slot] = event.data.get("workers", 1)  # type: ignore[index]
                 self.slots.append({"slot": event.slot, "node": event.data["node"], "joined_s": event.at})
             case Kind.SLOT_LOST:
                 self._slot_lost(event)

@@ -158,7 +158,7 @@ class Controls:
         return send(self.db, self.study, "stop study")
 
     def scale(self, nodes: int) -> str:
-        """Ask the cluster for a number of nodes, where it can be scaled."""
+        """Ask the cluster for so many workers, where it can be scaled."""
         return send(self.db, self.study, "scale", nodes=nodes)
 
     def note(self, text: str, trial: int | None = None) -> str:

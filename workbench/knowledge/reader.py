@@ -365,6 +365,8 @@ def check_event(event: Event) -> None:
         numbers = (data["score"], *data.get("metrics", {}).values())
         if not all(type(number) in (int, float) for number in numbers):
             raise ValueError(f"a score or a metric of trial {event.trial} that is no number")
+    elif kind is Kind.SLOT_JOINED and type(data.get("workers", 1)) is not int:
+        raise ValueError(f"slot {event.slot} of {data['workers']!r} workers")
     elif kind is Kind.RUN and not isinstance(data["config"], dict):
         raise ValueError(f"a configuration of trial {event.trial} that is no table")
 

@@ -216,6 +216,15 @@ def test_occupancy_goes_on_between_events():
     assert (board.state()["occupancy"], board.state()["idle"]) == (0.45, 0.55)  # 90 s of 2 × 100 s
 
 
+def test_the_workers_that_live_are_counted_those_of_a_gang_too():
+    board = Board(NAME, Size())
+    assert board.state()["workers"] == 0
+    places = ({"node": "n"}, {"node": "n"}, {"node": "n+m", "workers": 3})
+    joined = [Event(Kind.SLOT_JOINED, 0.0, slot=k, data=place) for k, place in enumerate(places)]
+    board.take(_news([*joined, Event(Kind.SLOT_LOST, 1.0, slot=0, data={"node": "n"})]))
+    assert board.state()["workers"] == 4
+
+
 def test_a_paused_study_has_neither_throughput_nor_time_left():
     board = _board()
     board.take(_news(in_order()))

@@ -254,6 +254,7 @@ def counted(reader: FrameReader, fates: Fates, size: Size) -> dict[str, Any]:
         "trials_ended": ledger.n_over,
         "phases_ended": ledger.phases_ended,
         "slots": [[r["slot"], r["node"], r["joined_s"], r.get("lost_s")] for r in reader.slots],
+        "workers": sum(reader.workers[r["slot"]] for r in reader.slots if "lost_s" not in r),
         "paused": ledger.paused,
         "failures": fates.failures(),
         "expected_phases": ledger.expected_phases(size),
