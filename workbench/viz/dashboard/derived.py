@@ -57,11 +57,8 @@ class Usage:
 
     def left_s(self, now_s: float, phases_left: tuple[float, float], aim: Aim) -> list[float] | None:
         """Estimate how long the study still takes, as `analysis.time_left` of the fewest and the most phases."""
-        took, running_s = self.ended_s, now_s - self.begun_s
-        low, high = (analysis.time_left(took, running_s, phases, self.alive) for phases in phases_left)
-        if low is None or high is None:
-            return None
-        return [round(min(left_s, aim.left_s(now_s)), 1) for left_s in (low[0], high[1])]
+        left = analysis.time_left(self.ended_s, now_s - self.begun_s, phases_left, self.alive, aim.left_s(now_s))
+        return left and [round(seconds, 1) for seconds in left]
 
     def shares(self, now_s: float) -> tuple[float | None, float | None]:
         """Give the shares of slot time occupied and idle up to `now_s`, 0 to 1; ``None`` before any slot has lived."""
