@@ -129,6 +129,16 @@ def test_a_large_study_is_told_bit_by_bit_the_leader_first(monkeypatch):
     assert viewer == Viewer(board.snapshot())
 
 
+def test_of_equal_scores_the_first_in_time_leads_and_is_told_first(monkeypatch):
+    board = _board()
+    again = [Event(Kind.PHASE_ENDED, at, trial, 0, 0, {"score": 9.0}) for at, trial in ((21.0, 2), (22.0, 1))]
+    board.take(_news([*in_order(), *again]))
+    monkeypatch.setattr("workbench.viz.dashboard.board._AT_FIRST", 0)
+    monkeypatch.setattr(board.rows, "leading", lambda most, by: [])
+    head, _ = board.snapshot_in_parts()
+    assert [trial["trial"] for trial in head[0]["trials"]] == [head[0]["best"][-1][2]] == [2]
+
+
 def test_a_quiet_log_sends_nothing():
     board = _board()
     board.take(_news(in_order()))

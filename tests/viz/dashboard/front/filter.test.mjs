@@ -145,9 +145,17 @@ test("a study that minimises has its least score first", () => {
   const { store, own, left } = opened();
   store.meta.minimise = true;
   assert.deepEqual(left(""), [1, 2, 0, 3]);
-  assert.equal(front.leaderOf(store).trial, 1);
   assert.deepEqual(left("top:1"), [1]);
   void own;
+});
+
+test("the leader is the trial whose score came first, of equal ones too", () => {
+  const { store } = opened();
+  store.now.best = [];
+  assert.equal(front.leaderOf(store), null);
+  for (const number of [1, 2]) store.trials.set(number, trial(number, { best: 99 }));
+  store.now.best = [[3, 5, 0, 0], [9, 99, 2, 0]];
+  assert.equal(front.leaderOf(store).trial, 2);
 });
 
 test("a click selects, another lets go, with a key several are selected", () => {

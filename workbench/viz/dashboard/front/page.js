@@ -23,11 +23,9 @@ function headline(store) {
   return parts.join(" · ");
 }
 
+// The trial of the best score: of equals the first in time, as the kernel tells.
 function leaderOf(store) {
-  const scored = [...store.trials.values()].filter((t) => t.best !== null && !t.confirms);
-  if (!scored.length) return null;
-  const sign = store.meta.minimise ? -1 : 1;
-  return scored.reduce((a, b) => (sign * (b.best - a.best) > 0 ? b : a));
+  return store.trials.get(store.now.best.at(-1)?.[2]) ?? null;
 }
 
 function listOf(lines, choose, nothing) {
