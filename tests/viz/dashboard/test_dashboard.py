@@ -316,6 +316,32 @@ def test_a_long_log_is_not_waited_for_where_a_dashboard_is_made_and_shown(db, lo
     board.close()
 
 
+def test_a_long_log_that_cannot_be_read_at_first_is_shown_once_it_can(db, log, monkeypatch):
+    log.append(in_order())
+    monkeypatch.setattr("workbench.viz.dashboard.dashboard._AT_ONCE", 0)
+    cell, readable, real = _Cell(), threading.Event(), Feed.news
+
+    def news(feed):
+        if not readable.is_set():
+            raise DatabaseError("held by another process")
+        return real(feed)
+
+    monkeypatch.setattr(Feed, "news", news)
+    monkeypatch.setattr("IPython.display.display", cell)
+    board = _Telling(db, NAME, refresh_s=FOREVER)
+    board._ipython_display_()
+    board._handle_custom_msg({"type": "snapshot"}, [])
+    board.until("snapshot")
+    board._handle_custom_msg({"type": "ask", "action": "pause study"}, [])
+    assert board.until("refused")["why"] == "held by another process"
+    assert board.running
+    readable.set()
+    board._wake.set()
+    cell.until("4 trials begun")
+    assert board.error == ""
+    board.close()
+
+
 def test_a_picture_of_a_long_log_waits_for_it(db, long_log):
     long_log.set()
     board = _Telling(db, NAME, refresh_s=FOREVER)
