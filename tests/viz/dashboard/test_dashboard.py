@@ -1,4 +1,7 @@
 import gc
+import signal
+import subprocess
+import sys
 import threading
 import weakref
 from functools import partial
@@ -11,7 +14,7 @@ from workbench.analysis.forests import forests_apart
 from workbench.core.errors import DatabaseError, StudyError
 from workbench.core.protocols import Event, Kind
 from workbench.core.size import Size
-from workbench.knowledge import Controls, Inbox, StudyLog
+from workbench.knowledge import Controls, Inbox, StudyLog, frames_of
 from workbench.viz.dashboard import Dashboard
 from workbench.viz.dashboard.estimator import Estimator
 from workbench.viz.dashboard.feed import Feed
@@ -188,6 +191,24 @@ def test_importance_that_is_reckoned_longer_than_a_study_lasts_is_told(db, log, 
     dashboard = _Telling(db, NAME, refresh_s=0.01)
     assert dashboard.until("delta")["importance"][0]["told"] == "late"
     dashboard.close()
+
+
+def test_importance_that_is_just_being_started_ends_with_its_dashboard(monkeypatch):
+    closed, begun = threading.Event(), []
+
+    def start(*_):
+        assert closed.wait(60)
+        waits = [sys.executable, "-c", "import sys; sys.stdin.read()"]
+        begun.append(subprocess.Popen(waits, stdin=subprocess.PIPE, stdout=subprocess.PIPE))
+        return begun[0]
+
+    monkeypatch.setattr("workbench.viz.dashboard.estimator.forests_apart", start)
+    estimator = Estimator()
+    estimator.look(99, lambda: frames_of([]))
+    estimator.close()
+    closed.set()
+    estimator._thread.join(60)
+    assert begun[0].returncode == -signal.SIGKILL
 
 
 def test_a_dead_driver_is_seen(board, log):
