@@ -13,6 +13,7 @@ from workbench.core.size import Size
 from workbench.knowledge.reader import POINT
 from workbench.viz.dashboard.board import OUTCOMES, Board
 from workbench.viz.dashboard.feed import READ, Feed, News
+from workbench.viz.dashboard.static import static_html
 
 
 def _news(events):
@@ -302,6 +303,21 @@ def test_a_failure_is_told_once():
     ]
     assert (viewer.trials[3]["why"], viewer.trials[3]["error"]) == ("", "bad")
     assert viewer == Viewer(board.snapshot())
+
+
+def test_a_trial_that_confirms_another_fails_as_any_does_but_is_none_of_the_search():
+    board = _board()
+    run = {"config": {"lr": 0.1}, "parent": None, "seed": 9, "candidate": 0, "confirms": True}
+    board.take(_news([
+        *in_order(),
+        Event(Kind.RUN, 21.0, 4, 0, data=run),
+        Event(Kind.PHASE_STARTED, 21.0, 4, 0, 0),
+        Event(Kind.TRIAL_FAILED, 22.0, 4, 0, 0, {"error": "diverged"}),
+    ]))  # fmt: skip
+    told = board.state()
+    assert (told["failed"], told["failures"]) == (1, ["diverged, 1 trial"])
+    assert "failed: diverged" in static_html(board)
+    assert [row["failed"] for row in told["survival"]] == [0, 0]
 
 
 def test_the_number_of_a_configuration_is_no_hyperparameter():

@@ -149,7 +149,7 @@ def followed(seed):
         told = analysis.survival(analysis.searching(frames.trials), frames.searched, frames.decisions, PHASES)
         assert fates.survival(PHASES) == plain(told)
         assert fates.best == [[*row] for row in analysis.best_so_far(frames.searched).itertuples(index=False)]
-        assert bool(fates.failures()) == ("failed" in set(analysis.searching(frames.trials)["state"]))
+        assert fates.failures() == analysis.failure_lines(frames.trials)
         used, now = analysis.occupancy(frames.spans, frames.slots, frames.wall_s), time.now()
         assert (now.lived, now.ran, now.lost, now.held) == pytest.approx((used.alive, used.ran, used.lost, used.held))
         assert now.shares(now.at_s) == pytest.approx((used.share, used.idle / used.alive), abs=1e-4)

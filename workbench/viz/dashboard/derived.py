@@ -186,7 +186,7 @@ class Fates:
 
     def failures(self) -> list[str]:
         """Say of each kind of error which trials failed by it."""
-        failed = sorted(trial for trial, (fate, _) in self._end.items() if fate == TrialState.FAILED)
+        failed = self._ledger.in_state(TrialState.FAILED)  # those that confirm others, too
         if failed != self._failed:  # hardly ever: the frames take a quarter of a refresh
             failures = [(trial, TrialState.FAILED.value, self._ledger.trials[trial].error) for trial in failed]
             lines = analysis.failure_lines(pd.DataFrame(failures, columns=["trial", "state", "error"], dtype=object))
@@ -253,6 +253,7 @@ def counted(reader: FrameReader, fates: Fates, size: Size) -> dict[str, Any]:
         "slots": [[r["slot"], r["node"], r["joined_s"], r.get("lost_s")] for r in reader.slots],
         "workers": sum(reader.workers[r["slot"]] for r in reader.slots if "lost_s" not in r),
         "paused": ledger.paused,
+        "failed": ledger.n_in(TrialState.FAILED),
         "failures": fates.failures(),
         "expected_phases": ledger.expected_phases(size),
         "survival": fates.survival(size.n_phases),

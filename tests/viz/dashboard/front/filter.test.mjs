@@ -158,6 +158,14 @@ test("the leader is the trial whose score came first, of equal ones too", () => 
   assert.equal(front.leaderOf(store).trial, 2);
 });
 
+test("the line at the top tells how many trials have failed, of whatever phase", () => {
+  const { store } = opened();
+  Object.assign(store.now, { busy: [0, 0], occupancy: null, trials_started: 4, phases_ended: 0 });
+  assert.ok(!front.headline(store).includes("failed"));
+  store.now.failed = 2;
+  assert.ok(front.headline(store).endsWith(" · 2 failed"));
+});
+
 test("a click selects, another lets go, with a key several are selected", () => {
   const { model, own } = opened();
   const click = (number, add) => {

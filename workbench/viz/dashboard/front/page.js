@@ -18,8 +18,7 @@ function headline(store) {
   if (now.state === "running" && alive && !store.silent) parts.push(`${busy} of ${alive} slots busy`);
   if (now.occupancy !== null) parts.push(`${(100 * now.occupancy).toFixed(0)} % occupied${ended ? "" : " so far"}`);
   if (now.frames_per_s && !store.silent) parts.push(`${Math.round(now.frames_per_s).toLocaleString("en")} frames/s`);
-  const failed = store.now.survival.reduce((sum, phase) => sum + phase.failed, 0);
-  if (failed) parts.push(`${failed} failed`);
+  if (now.failed) parts.push(`${now.failed} failed`);
   return parts.join(" · ");
 }
 
