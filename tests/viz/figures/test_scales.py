@@ -7,6 +7,7 @@ from workbench.viz.figures.scales import positions, scale_of, shares, ticks
 def test_log_linear_or_category():
     assert scale_of(pd.Series([1e-5, 1e-2])).kind == "log"
     assert scale_of(pd.Series([2, 100])).kind == "log"
+    assert [scale_of(pd.Series([1.0, high])).kind for high in (20.0, 20.1)] == ["linear", "log"]
     assert scale_of(pd.Series([0.5, 0.9])).kind == "linear"
     assert scale_of(pd.Series([-1.0, 1000.0])).kind == "linear"
     assert scale_of(pd.Series(["b", "a", "b"])) == ("category", ["a", "b"])

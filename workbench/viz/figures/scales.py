@@ -7,7 +7,7 @@ import pandas as pd
 
 from workbench.core.checks import is_number
 
-_DECADES = 1.3  # a factor of 20: t_max, searched from 2 to 100 on a log scale in the paper, must come out so
+_APART = 20  # times: t_max, searched from 2 to 100 on a log scale in the paper, must come out so
 _FEW = 10
 _MOST_DECADES = 9  # that have a mark each
 
@@ -36,7 +36,7 @@ def scale_of(values: pd.Series) -> Scale:
     if not known.map(is_number).all():
         return Scale("category", sorted({_word(value) for value in known}))
     numbers = np.unique(known.to_numpy(float))
-    if numbers[0] > 0 and np.log10(numbers[-1] / numbers[0]) > _DECADES:
+    if numbers[0] > 0 and numbers[-1] > _APART * numbers[0]:
         return Scale("log", [])
     if 2 < len(numbers) <= _FEW and len(known) > len(numbers):
         gaps = np.diff(numbers)
