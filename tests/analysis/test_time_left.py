@@ -5,21 +5,26 @@ from workbench.analysis import time_left
 
 
 def test_nothing_is_said_of_fewer_than_three_phases_or_without_a_slot():
-    assert time_left(np.array([10.0, 11.0]), np.array([]), 5, 2) is None
-    assert time_left(np.full(5, 10.0), np.array([]), 5, 0) is None
+    assert time_left(np.array([10.0, 11.0]), np.array([]), (5, 5), 2) is None
+    assert time_left(np.full(5, 10.0), np.array([]), (5, 5), 0) is None
 
 
 def test_equal_phases_on_one_slot_are_known_exactly():
-    assert time_left(np.full(4, 10.0), np.array([4.0]), 3, 1) == (26.0, 26.0)
-    assert time_left(np.full(4, 10.0), np.array([4.0]), 0, 1) == (6.0, 6.0)  # one more than was expected runs
+    assert time_left(np.full(4, 10.0), np.array([4.0]), (3, 3), 1) == (26.0, 26.0)
+    assert time_left(np.full(4, 10.0), np.array([4.0]), (0, 0), 1) == (6.0, 6.0)  # one more than was expected runs
 
 
 def test_of_very_many_phases_the_latest_tell():
-    assert time_left(np.repeat([1.0, 10.0], 4096), np.array([]), 3, 1) == (30.0, 30.0)
+    assert time_left(np.repeat([1.0, 10.0], 4096), np.array([]), (3, 3), 1) == (30.0, 30.0)
+
+
+def test_between_the_fewest_and_the_most_phases_no_longer_than_the_study_may_take():
+    assert time_left(np.full(4, 10.0), np.array([]), (2, 3), 1) == (20.0, 30.0)
+    assert time_left(np.full(4, 10.0), np.array([]), (2, 3), 1, 25.0) == (20.0, 25.0)
 
 
 def test_the_last_phases_cannot_be_shared():
-    low, high = time_left(np.full(4, 10.0), np.array([0.0]), 1, 4)
+    low, high = time_left(np.full(4, 10.0), np.array([0.0]), (1, 1), 4)
     assert (low, high) == (2.5, 10.0)  # one phase is left: it takes 10 s, however many slots there are
 
 
@@ -36,7 +41,7 @@ def test_the_interval_holds_the_truth_and_moves_by_small_steps():
     inside, middles = [], []
     for now in np.arange(30.0, end):
         done, open_ = over <= now, (begun <= now) & (over > now)
-        low, high = time_left(takes[done], now - begun[open_], float((~done).sum()), 8)
+        low, high = time_left(takes[done], now - begun[open_], (float((~done).sum()),) * 2, 8)
         inside.append(low <= end - now <= high)
         middles.append((low + high) / 2)
     assert np.mean(inside) > 0.9
@@ -56,13 +61,13 @@ def test_unlike_phases_on_many_slots_take_longer_than_those_that_ended_first(sha
         over = begun + takes
         now = np.quantile(over, share)
         done, open_ = over <= now, (begun <= now) & (over > now)
-        low, high = time_left(takes[done], now - begun[open_], float((~done).sum()), 16)
+        low, high = time_left(takes[done], now - begun[open_], (float((~done).sum()),) * 2, 16)
         held.append(low <= free.max() - now <= high)
     assert np.mean(held) > 0.6  # 1 to 8 % by the mean of those that have ended
 
 
 def test_a_phase_under_way_will_take_as_long_as_those_that_were_longer():
     """Of 1, 2 and 9 s, and one under way for 3, half take 9: it takes 6 more. Mean 5.25 s, deviation 4.61 s."""
-    low, high = time_left(np.array([1.0, 9.0, 2.0]), np.array([3.0]), 1, 1)
+    low, high = time_left(np.array([1.0, 9.0, 2.0]), np.array([3.0]), (1, 1), 1)
     assert low == 0.0
     assert high == pytest.approx(6 + 1.96 * 4.613 * (1 + 1 / 3) ** 0.5, rel=1e-3)

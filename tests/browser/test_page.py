@@ -50,6 +50,27 @@ def test_everything_at_a_glance(tab, running):
     assert rows(tab).first.bounding_box()["height"] == 22
 
 
+def test_a_cluster_is_asked_for_workers_those_that_live_unless_another_number_is_typed(tab, running):
+    stand(tab, running)
+    scale = tab.get_by_label("to workers")
+    assert scale.input_value() == str(running.state()["workers"]) == "8"
+    tab.get_by_role("button", name="Scale").click()
+    assert tab.evaluate("window.model.sent.at(-1)") == {"type": "ask", "action": "scale", "nodes": 8}
+
+
+def test_of_what_configuration_a_trial_is_a_seed_is_told(tab):
+    board = Board("seeds", Size())
+    run = {"config": {"lr": 0.1}, "parent": None, "seed": 0}
+    told = [{}, {"candidate": 0}, {"candidate": 0, "confirms": True}]
+    board.take(News([Event(Kind.RUN, 0.0, k, 0, data=run | more) for k, more in enumerate(told)]))
+    for trial, words in enumerate(["", "seed oftrial 0", "confirmstrial 0"]):
+        stand(tab, board, selected=[trial])
+        drawn(tab)
+        shown = tab.locator(".wb-detail").text_content()
+        assert words in shown
+        assert shown.count("trial 0") == (trial > 0)
+
+
 def test_numbers_are_in_sight_whatever_their_size_and_names(tab):
     config = {"name_" + "x" * 80: 1, **{f"learning_rate_{k}": 4.459e-10 for k in range(9)}}
     score = -2.659e-30

@@ -64,6 +64,12 @@ def test_no_trial_runs_in_a_study_that_is_over(last) -> None:
     assert frames_of([*events, Event(last, 1.0)]).trials["state"].tolist() == ["cut off"]
 
 
+def test_the_clock_goes_on_with_metrics_while_no_phase_ends() -> None:
+    point = pd.DataFrame([(1, 0, 0, 60.0, "score", 1.0)], columns=METRICS)
+    assert [frames_of(a_study()[:7], points).wall_s for points in (None, point)] == [0.0, 60.0]
+    assert frames_of(a_study(), point.assign(at_s=8.0)).wall_s == 9.0
+
+
 def test_frames_are_shown_in_a_line_with_the_rows_of_each() -> None:
     shown = repr(frames_of(a_study()))
     assert shown.startswith("Frames(ended, 9 s; rows: trials 3, phases 4, spans 6, ")

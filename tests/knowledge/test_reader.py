@@ -10,6 +10,7 @@ from tests.knowledge.studies import RUN, a_study
 from workbench.core.errors import DatabaseError, StudyError
 from workbench.core.protocols import Event, Kind
 from workbench.knowledge import KnowledgeBase, RecordedStudy, StudyLog, schema
+from workbench.knowledge.reader import check_event
 from workbench.knowledge.schema import VERSION
 
 
@@ -80,6 +81,12 @@ def test_points_leave_out_what_no_driver_writes_and_tell_late_phases_apart(db) -
     with KnowledgeBase(db) as kb:
         points, *_ = kb["one"].points(("score",))
     assert points.tolist() == [(3, 70_000, 1.0, 0, 1.0)]
+
+
+def test_a_slot_of_no_number_of_workers_is_refused() -> None:
+    check_event(Event(Kind.SLOT_JOINED, 0.0, slot=0, data={"node": "a+b", "workers": 2}))
+    with pytest.raises(ValueError, match="slot 0 of 'two' workers"):
+        check_event(Event(Kind.SLOT_JOINED, 0.0, slot=0, data={"node": "a+b", "workers": "two"}))
 
 
 def test_events_of_some_kinds_alone_are_read(db) -> None:

@@ -125,3 +125,36 @@ def test_the_front_is_of_both_aims(tmp_path) -> None:
     write_log(tmp_path / "kb.db", "one", events, Study("one", SCHEDULER, Deterministic, tmp_path / "kb.db").spec)
     front = Results.open(tmp_path / "kb.db", "one").front
     assert front.loc[front["on_front"], "trial"].tolist() == [0]
+
+
+@pytest.fixture
+def confirmed_population(tmp_path) -> Results:
+    """Two members, one of which goes on with the other's weights; a fresh seed of the first is better than either."""
+    events = EVENTS[:2]
+    for trial, score in enumerate((3.0, 1.0)):
+        events += [runs(trial, trial, {"learning_rate": 1e-3 * (1 + trial)}), begun(trial, trial, 0)]
+        events += [ended(trial + 1.0, trial, 0, 0, score, "c")]
+    events += [judged(2.0, 1, 0, "stop", "exploited", member=1, donor=0)]
+    events += [runs(2.0, 2, {"learning_rate": 3e-3}, phase=1, parent=0), begun(2.0, 2, 1), ended(3.0, 2, 1, 0, 4.0)]
+    events += [runs(3.0, 3, {"learning_rate": 1e-3}, candidate=0, confirms=True, by="person", clone_of=0)]
+    events += [begun(3.0, 3, 0), ended(4.0, 3, 0, 0, 9.0)]
+    write_log(tmp_path / "kb.db", "one", events, Study("one", SCHEDULER, Deterministic, tmp_path / "kb.db").spec)
+    return Results.open(tmp_path / "kb.db", "one")
+
+
+def test_a_trial_that_confirms_another_is_no_member_of_the_population(confirmed_population) -> None:
+    results = confirmed_population
+    assert results.best_schedule()["trial"].tolist() == [0, 2]
+    figures = results.figures()
+    best = next(line for line in figures["population"].data if line.name == "best")
+    assert list(best.y) == [3.0, 4.0]
+    schedule = next(line for line in figures["hyperparameters over time"].data if line.name == "of the best weights")
+    assert list(schedule.y) == [1e-3, 3e-3]
+
+
+def test_what_is_drawn_of_a_search_leaves_out_trials_that_confirm_others(confirmed_population) -> None:
+    figures = confirmed_population.figures()
+    counts = [note.text for note in figures["scores by phase"].layout.annotations if note.text.isdigit()]
+    assert counts == ["2", "1"]
+    lines = figures["parallel coordinates"].data
+    assert {trial for line in lines for trial in line.customdata.tolist()} == {0, 1, 2}

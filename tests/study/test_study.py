@@ -43,6 +43,8 @@ from workbench.study.attached import AttachedStudy
 from workbench.study.progress import Progress, WatchedLog
 from workbench.study.run import StudyRun, see_through
 from workbench.study.saved import checkpoint_store
+from workbench.viz.dashboard.board import Board
+from workbench.viz.dashboard.feed import News
 
 
 class Sizeless:
@@ -478,6 +480,8 @@ def test_the_clock_goes_on_from_the_last_sign_of_life_of_a_driver_that_was_kille
         Event(Kind.PROGRESS, 3600.0, 0, 0, 0, {"metrics": {"score": 8.0}}),
     ])  # fmt: skip
     log.close()  # as the operating system does
+    attached = AttachedStudy(study.db, "killed")
+    assert attached.progress.at == attached.results().summary["wall_s"] == 3600.0
     run = study.start(resume=True)
     assert run.wait(60)
     frames = run.frames()
@@ -623,13 +627,30 @@ def test_what_is_left_is_never_more_than_the_time_a_study_may_take():
     assert str(progress).endswith(" · paused by a person: controls.resume_study(), or the dashboard, lets it go on")
 
 
-def test_what_is_left_is_told_by_the_pace_so_far():
-    progress = Progress(Size(4, expected_phases=4.0))
+def _slots_with_phases(slots, phases):
+    """Tell of so many slots, each of which has run so many phases of 100 s with as many trials, one after another."""
+    for slot in range(slots):
+        yield Event(Kind.SLOT_JOINED, 0.0, slot=slot, data={"node": "n"})
+    for n in range(slots * phases):
+        begun = 100.0 * (n // slots)
+        yield Event(Kind.RUN, begun, n, 0, data={"config": {}, "seed": 0, "parent": None})
+        yield Event(Kind.PHASE_STARTED, begun, n, 0, n % slots)
+        yield Event(Kind.PHASE_ENDED, begun + 100, n, 0, n % slots, {"score": 1.0})
+        yield Event(Kind.DECISION, begun + 100, n, 0, data={"verdict": "stop"})
+
+
+def test_what_is_left_is_told_by_the_phases_and_the_slots_that_live():
+    progress = Progress(Size(80, expected_phases=80.0))
     assert progress.eta_s is None
-    progress.see(Event(Kind.RUN, 0.0, 0, 0, data={"config": {}, "seed": 0, "parent": None}))
-    progress.see(Event(Kind.PHASE_ENDED, 10.0, 0, 0, 0, {"score": 1.0}))
-    progress.see(Event(Kind.DECISION, 10.0, 0, 0, data={"verdict": "stop"}))
-    assert (progress.expected_phases, progress.eta_s) == (4.0, 30.0)
+    events = [*_slots_with_phases(8, 5), *(Event(Kind.SLOT_LOST, 500.0, slot=k) for k in range(7))]
+    for event in events:
+        progress.see(event)
+    assert (progress.expected_phases, progress.eta_s) == (80.0, 4000.0)
+    board = Board("same", Size(80, expected_phases=80.0))
+    board.take(News(events))
+    assert board.state()["left_s"] == [4000.0, 4000.0]
+    progress.see(Event(Kind.STUDY_RESUMED, 500.0))  # no slot has come yet
+    assert progress.eta_s is None
 
 
 def test_frames_a_second_are_those_of_trials_that_run_as_they_last_grew():
@@ -644,6 +665,19 @@ def test_frames_a_second_are_those_of_trials_that_run_as_they_last_grew():
     progress.see(Event(Kind.PHASE_ENDED, 9.0, 0, 0, 0, {"score": 1.0}))
     progress.see(Event(Kind.DECISION, 9.0, 0, 0, data={"verdict": "stop"}))
     assert progress.frames_per_s == 20
+    progress.see(Event(Kind.PHASE_FAILED, 9.0, 1, 0, 1, {"error": "died"}))
+    assert progress.frames_per_s == 0
+
+
+@pytest.mark.parametrize("then", [Kind.STUDY_INTERRUPTED, Kind.STUDY_RESUMED, Kind.STUDY_ENDED])
+def test_nothing_that_an_earlier_driver_ran_has_frames_a_second(then):
+    progress = Progress(Size(2, expected_phases=4.0))
+    progress.see(Event(Kind.RUN, 0.0, 0, 0, data={"config": {}, "seed": 0, "parent": None}))
+    for at in (1.0, 2.0):
+        progress.see(Event(Kind.PROGRESS, at, 0, 0, 0, {"metrics": {"frames": 1000.0 * at}}))
+    assert progress.frames_per_s == 1000
+    progress.see(Event(then, 3.0))
+    assert progress.frames_per_s == 0
 
 
 class FullLog:

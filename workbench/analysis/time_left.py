@@ -12,7 +12,9 @@ _NORMAL_95 = 1.96
 Floats = npt.NDArray[np.float64]
 
 
-def time_left(ended_s: Floats, open_s: Floats, phases_left: float, n_slots: int) -> tuple[float, float] | None:
+def time_left(
+    ended_s: Floats, open_s: Floats, phases_left: tuple[float, float], n_slots: int, at_most_s: float = math.inf
+) -> tuple[float, float] | None:
     """Estimate the seconds until a study ends, from what its phases took so far.
 
     The work that is left is divided by the slots. What a phase takes is told by those that ended and by how far those
@@ -27,10 +29,12 @@ def time_left(ended_s: Floats, open_s: Floats, phases_left: float, n_slots: int)
         Seconds that each phase took which has ended, in their order; the latest few thousand tell.
     open_s : array, shape [m]
         Seconds that each phase under way has run so far.
-    phases_left : float
-        Phases still expected to end, those under way among them.
+    phases_left : tuple of float
+        Phases still expected to end, those under way among them: the fewest and the most.
     n_slots : int
         Slots that are alive.
+    at_most_s : float
+        Seconds until the study's time is up.
 
     Returns
     -------
@@ -45,11 +49,12 @@ def time_left(ended_s: Floats, open_s: Floats, phases_left: float, n_slots: int)
     seconds, share = _durations(ended_s, open_s)
     mean = float(share @ seconds)
     deviation = math.sqrt(float(share @ (seconds - mean) ** 2) * len(ended_s) / (len(ended_s) - 1))
-    left = max(phases_left, float(len(open_s)))
+    left = np.maximum(phases_left, len(open_s))
     work = (left - len(open_s)) * mean + float(_rests(open_s, seconds, share).sum())
-    error = _NORMAL_95 * deviation * math.sqrt(left + left**2 / len(ended_s))  # of the sum, and of the mean
-    tail = (1 - 1 / n_slots) * float(seconds[-1]) if left else 0.0
-    return max(0.0, work - error) / n_slots, (work + error) / n_slots + tail
+    error = _NORMAL_95 * deviation * np.sqrt(left + left**2 / len(ended_s))  # of the sum, and of the mean
+    tail = (1 - 1 / n_slots) * float(seconds[-1]) if left[1] else 0.0
+    low, high = float(work[0] - error[0]), float(work[1] + error[1])
+    return min(max(0.0, low) / n_slots, at_most_s), min(high / n_slots + tail, at_most_s)
 
 
 def _durations(ended_s: Floats, open_s: Floats) -> tuple[Floats, Floats]:

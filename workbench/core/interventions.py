@@ -67,7 +67,7 @@ def judge(
     n_phases : int
         Phases a clone runs if the request does not say.
     scale : callable
-        Asks the cluster for a number of nodes; raises `InvalidInput` if it cannot be scaled.
+        Asks the cluster for so many workers; raises `InvalidInput` if it cannot be scaled.
     space : Space, optional
         What a clone with changes stays within.
     """

@@ -76,7 +76,7 @@ class Frames:
     state : str
         running, paused, ended, interrupted, or abandoned: its driver died without a word.
     wall_s : float
-        Seconds from the first event to the last.
+        Seconds from the first event to the last, or to the last metric point where that came later.
     size : Size or None
         How large the study was meant to be, as its first event tells; ``None`` where it does not, in older logs.
     aim : Aim
@@ -173,6 +173,7 @@ class FrameReader:
     interventions: list[dict[str, Any]] = field(default_factory=list)
     slots: list[dict[str, Any]] = field(default_factory=list)
     nodes: dict[int, str] = field(default_factory=dict)
+    workers: dict[int, int] = field(default_factory=dict)  # of each slot: a gang's has several
     open_span: dict[int, dict[str, Any]] = field(default_factory=dict)  # trial → its span under way
 
     def read(self, event: Event) -> None:
@@ -194,6 +195,7 @@ class FrameReader:
                 self.interventions.append(intervention_row(event))
             case Kind.SLOT_JOINED:
                 self.nodes[event.slot] = event.data["node"]  # type: ignore[index]
+                self.workers[event.slot] = event.data.get("workers", 1)  # type: ignore[index]
                 self.slots.append({"slot": event.slot, "node": event.data["node"], "joined_s": event.at})
             case Kind.SLOT_LOST:
                 self._slot_lost(event)
@@ -270,7 +272,7 @@ class FrameReader:
             metrics=metrics,
             slots=_frame(self.slots, SLOTS),
             state=state,
-            wall_s=self.ledger.at,
+            wall_s=max(self.ledger.at, metrics["at_s"].max()),  # without points NaN, which is not larger
             size=self.ledger.size,
             aim=self.ledger.aim,
             why_over=self.ledger.why_over,

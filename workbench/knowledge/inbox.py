@@ -92,12 +92,10 @@ def _answer_remarks(path: Path, study: str) -> bool:
         with closing(log):
             for event in recorded.events_since(seen)[0]:
                 ledger.see(event)
-            inbox = Inbox(path, study)
+            inbox, at = Inbox(path, study), max(ledger.at, log.last_metric_s)
             new = [request for request in inbox.waiting(REMARKS) if request.id not in ledger.requests]
             for request in new:
-                log.append(
-                    judge(request, ledger, at=ledger.at, first_clone=0, n_phases=1, study_seed=0, scale=_nowhere)
-                )
+                log.append(judge(request, ledger, at=at, first_clone=0, n_phases=1, study_seed=0, scale=_nowhere))
             inbox.done()
     return bool(new)
 
@@ -160,7 +158,7 @@ class Controls:
         return send(self.db, self.study, "stop study")
 
     def scale(self, nodes: int) -> str:
-        """Ask the cluster for a number of nodes, where it can be scaled."""
+        """Ask the cluster for so many workers, where it can be scaled."""
         return send(self.db, self.study, "scale", nodes=nodes)
 
     def note(self, text: str, trial: int | None = None) -> str:

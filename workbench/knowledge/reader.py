@@ -237,6 +237,12 @@ class RecordedStudy:
         points["at"], points["value"] = read["at"], read["value"]
         return points, last, last < newest
 
+    @property
+    def last_metric_s(self) -> float:
+        """When the newest metric was logged, seconds on the study's clock; 0 where there is none."""
+        with database_errors(self._path):
+            return last_metric_of(self._connection, self._id)
+
     def frames(self) -> Frames:
         """Derive the documented frames from the log as it stands now."""
         driven = self._is_driven()  # before: its last event is there when its driver has gone
@@ -318,6 +324,13 @@ def identity_of(connection: sqlite3.Connection, study: int) -> str:
     return "" if row is None else str(row[0])
 
 
+def last_metric_of(connection: sqlite3.Connection, study: int) -> float:
+    """Read when a study's newest metric was logged, seconds on its clock; 0 where there is none."""
+    query = "SELECT at_s FROM metrics WHERE study = ? ORDER BY seq DESC LIMIT 1"
+    row = connection.execute(query, (study,)).fetchone()
+    return 0.0 if row is None else float(row[0])
+
+
 def decode_events(
     connection: sqlite3.Connection, study: int, after: int = 0, last: int | None = None, kinds: Sequence[Kind] = ()
 ) -> list[Event]:
@@ -352,6 +365,8 @@ def check_event(event: Event) -> None:
         numbers = (data["score"], *data.get("metrics", {}).values())
         if not all(type(number) in (int, float) for number in numbers):
             raise ValueError(f"a score or a metric of trial {event.trial} that is no number")
+    elif kind is Kind.SLOT_JOINED and type(data.get("workers", 1)) is not int:
+        raise ValueError(f"slot {event.slot} of {data['workers']!r} workers")
     elif kind is Kind.RUN and not isinstance(data["config"], dict):
         raise ValueError(f"a configuration of trial {event.trial} that is no table")
 

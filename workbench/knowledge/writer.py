@@ -15,7 +15,7 @@ from workbench.core.errors import DatabaseError, StudyError
 from workbench.core.places import check_study_name
 from workbench.core.protocols import Event, Kind
 from workbench.knowledge.lock import claim, real_path
-from workbench.knowledge.reader import decode_events, identity_of
+from workbench.knowledge.reader import decode_events, identity_of, last_metric_of
 from workbench.knowledge.schema import HELD, database_errors, open_for_writing
 
 # Space can be lacking for the rows, for the file they go through, or for the index of that file. A quota that is used
@@ -150,10 +150,8 @@ class StudyLog:
     @property
     def last_metric_s(self) -> float:
         """When the newest metric was logged, seconds on the study's clock; 0 where there is none."""
-        query = "SELECT at_s FROM metrics WHERE study = ? ORDER BY seq DESC LIMIT 1"
         with database_errors(self._path):
-            row = self._connection.execute(query, (self._study,)).fetchone()
-            return 0.0 if row is None else float(row[0])
+            return last_metric_of(self._connection, self._study)
 
     def events(self) -> list[Event]:
         """Read back everything this study has logged."""

@@ -130,9 +130,11 @@ class AttachedStudy:
             if study.created_unix != self._created_unix:  # it was deleted, and one of its name has been begun
                 self._follow_from_the_start(study)
             events, self._seen = study.events_since(self._seen)
+            last_metric_s = study.last_metric_s
         with database_errors(self.db):
             for event in events:
                 self._progress.see(event)
+        self._progress.pass_to(last_metric_s)
         return self._progress
 
     def frames(self) -> "Frames":

@@ -42,7 +42,8 @@ def drawn_of(results: "Results") -> dict[str, go.Figure]:
     """Draw all figures of a study by their names in `CAPTIONS`; see `Results.figures`."""
     f, size = results.frames, results.size
     used = analysis.occupancy(f.spans, f.slots, f.wall_s)
-    survived = analysis.survival(analysis.searching(f.trials), f.searched, f.decisions, size.n_phases)
+    searching = analysis.searching(f.trials)
+    survived = analysis.survival(searching, f.searched, f.decisions, size.n_phases)
     importance = results.importance()
     curves = _thinned(analysis.learning_curves(f.phases, f.metrics))
     drawn = {
@@ -52,10 +53,10 @@ def drawn_of(results: "Results") -> dict[str, go.Figure]:
             curves, f.trials, hyperparameters=f.hyperparameters, decisions=f.decisions
         ),
         "best so far": figures.best_so_far(analysis.best_so_far(f.searched, f.aim.mode), f.wall_s),
-        "scores by phase": figures.score_by_phase(f.phases, f.trials),
+        "scores by phase": figures.score_by_phase(f.searched, searching),
         "search space": figures.space_by_phase(f.phases, f.trials, f.hyperparameters),
         "score by hyperparameter": figures.score_by_hyperparameter(f.phases, f.trials, f.hyperparameters),
-        "parallel coordinates": figures.parallel_coordinates(f.trials, f.hyperparameters, f.aim.mode),
+        "parallel coordinates": figures.parallel_coordinates(searching, f.hyperparameters, f.aim.mode),
         "importance": figures.hyperparameter_importance(importance.table, str(importance)),
         "partial dependence": figures.partial_dependence(
             analysis.partial_dependence(f.trials, f.phases, f.hyperparameters, fitted=importance), str(importance)

@@ -9,9 +9,11 @@ from dataclasses import dataclass
 from html import escape
 from typing import TYPE_CHECKING
 
+import numpy as np
+
 from workbench.core.failures import Hopeless
 from workbench.core.ledger import Ledger, TrialState
-from workbench.core.protocols import Event, Kind
+from workbench.core.protocols import BEGUN, Event, Kind
 from workbench.core.size import Size
 
 if TYPE_CHECKING:
@@ -31,13 +33,13 @@ class Progress:
         How large it is, as far as is known.
     trials_started, trials_ended, phases_ended : int
     at : float
-        Seconds on the study's clock at the last event.
+        Seconds on the study's clock at the last event, or the last metric.
     why_over : str
         What ended it before its scheduler was done, if anything did.
     message : str
         What the study waits for, if it is held up: such as space on a full disk.
     frames_per_s : float
-        Emulator frames a second, summed over the running trials, as they last reported.
+        Emulator frames a second, summed over the running trials, as they last reported; 0 where nothing runs.
     """
 
     size: Size
@@ -53,12 +55,15 @@ class Progress:
         self._lock = threading.Lock()  # held where entries are gone through, or come and go: a driver's thread tells
         self._ledger = Ledger()
         self._frames: dict[int, tuple[float, float, float]] = {}  # trial → frames, at, frames a second
+        self._slots: set[int | None] = set()  # that live
+        self._begun: dict[int | None, float] = {}  # trial → when the phase that it is in began
+        self._took_s: list[float] = []  # phases that ended
 
     @property
     def frames_per_s(self) -> float:
         """Emulator frames a second, summed over the running trials."""
         with self._lock:
-            return sum(rate for _, _, rate in self._frames.values())
+            return sum(rate for _, _, rate in self._frames.values()) if self.state == "running" else 0.0
 
     @property
     def n_trials(self) -> int | None:
@@ -73,18 +78,28 @@ class Progress:
 
     @property
     def eta_s(self) -> float | None:
-        """Seconds still expected, at the pace so far or until its time is up; ``None`` while unknown, or paused."""
+        """Seconds still expected, the middle of `analysis.time_left`; ``None`` while unknown, or paused."""
+        from workbench.analysis import time_left
+
         if self.state != "running":
             return None if self.state == "paused" else 0.0
-        limit, expected = self._ledger.aim.left_s(self.at), self.expected_phases
-        if not self.phases_ended or expected is None:
+        with self._lock:
+            limit, phases = self._ledger.aim.left_s(self.at), self._ledger.phases_left(self.size)
+            took, open_s = np.array(self._took_s), self.at - np.array([*self._begun.values()])
+            left = None if phases is None else time_left(took, open_s, phases, len(self._slots), limit)
+        if left is None:
             return limit if limit < math.inf else None
-        return min(limit, self.at / self.phases_ended * (expected - self.phases_ended))
+        return sum(left) / 2
 
     def see(self, event: Event) -> None:
         """Take in one more event."""
         with self._lock:
             self._see(event)
+
+    def pass_to(self, at: float) -> None:
+        """Let the study's clock go on to when it last gave a sign of life: metrics are no events of a log."""
+        with self._lock:
+            self.at = self._ledger.at = max(self._ledger.at, at)
 
     def _see(self, event: Event) -> None:
         ledger = self._ledger
@@ -94,12 +109,31 @@ class Progress:
         self.size = ledger.size or self.size
         if event.kind in (Kind.PROGRESS, Kind.PHASE_ENDED):
             self.message = event.data.get("note", "")
+        self._see_work(event)
         if event.trial is None:
             return
         if event.kind is Kind.PROGRESS:
             self._see_frames(event.trial, event.at, event.data["metrics"].get("frames"))
         elif ledger.state(event.trial) is not TrialState.RUNNING:
             self._frames.pop(event.trial, None)
+
+    def _see_work(self, event: Event) -> None:
+        """Follow which slots live and how long phases take; a driver that begins finds nothing under way."""
+        kind, trial = event.kind, event.trial
+        if kind in BEGUN:
+            for known in (self._slots, self._begun, self._frames):
+                known.clear()
+        elif kind is Kind.SLOT_JOINED:
+            self._slots.add(event.slot)
+        elif kind is Kind.SLOT_LOST:
+            self._slots.discard(event.slot)
+        elif kind is Kind.PHASE_STARTED:
+            self._begun[trial] = event.at
+        elif kind is Kind.PHASE_ENDED and trial in self._begun:
+            self._took_s.append(event.at - self._begun.pop(trial))
+        elif kind in (Kind.PHASE_FAILED, Kind.TRIAL_FAILED, Kind.TRIAL_STOPPED) and trial is not None:
+            self._begun.pop(trial, None)
+            self._frames.pop(trial, None)
 
     def _see_frames(self, trial: int, at: float, frames: float | None) -> None:
         """Follow the pace at which a trial's `frames` metric, counted since the trial began, grows."""

@@ -162,10 +162,15 @@ class Results:
 
     @property
     def schedules(self) -> "pd.DataFrame":
-        """What every member of the population ran with in each phase; see `workbench.analysis.schedules`."""
-        from workbench.analysis import schedules
+        """What every member of the population ran with in each phase; see `workbench.analysis.schedules`.
 
-        return schedules(self.lineage, self.frames.trials, self.frames.phases, self.frames.hyperparameters)
+        Trials that confirm others are no members: lucky fresh seeds claim nothing.
+        """
+        from workbench.analysis import schedules, searching
+
+        f = self.frames
+        table = schedules(self.lineage, f.trials, f.phases, f.hyperparameters)
+        return table[table["trial"].isin(searching(f.trials)["trial"])].reset_index(drop=True)
 
     def best_schedule(self, trial: int | None = None) -> "pd.DataFrame":
         """Give the hyperparameters, phase by phase, that the best weights were trained with from their first step.
@@ -187,13 +192,10 @@ class Results:
         InvalidInput
             There is no such trial.
         """
-        from workbench.analysis import best_trial, schedule_of, searching
+        from workbench.analysis import best_trial, schedule_of
 
         f, known = self.frames, self.lineage
-        chosen = trial
-        if trial is None:
-            schedules, searched = self.schedules, searching(f.trials)["trial"]  # lucky fresh seeds claim nothing
-            chosen = best_trial(schedules[schedules["trial"].isin(searched)], f.aim.mode)
+        chosen = best_trial(self.schedules, f.aim.mode) if trial is None else trial
         if chosen is None:
             raise StudyError(f"study {self.name!r} has no schedule yet: no phase has ended")
         if chosen not in set(known["trial"]):

@@ -13,6 +13,7 @@ from workbench.core.size import Size
 from workbench.knowledge.reader import POINT
 from workbench.viz.dashboard.board import OUTCOMES, Board
 from workbench.viz.dashboard.feed import READ, Feed, News
+from workbench.viz.dashboard.static import static_html
 
 
 def _news(events):
@@ -129,6 +130,16 @@ def test_a_large_study_is_told_bit_by_bit_the_leader_first(monkeypatch):
     assert viewer == Viewer(board.snapshot())
 
 
+def test_of_equal_scores_the_first_in_time_leads_and_is_told_first(monkeypatch):
+    board = _board()
+    again = [Event(Kind.PHASE_ENDED, at, trial, 0, 0, {"score": 9.0}) for at, trial in ((21.0, 2), (22.0, 1))]
+    board.take(_news([*in_order(), *again]))
+    monkeypatch.setattr("workbench.viz.dashboard.board._AT_FIRST", 0)
+    monkeypatch.setattr(board.rows, "leading", lambda most, by: [])
+    head, _ = board.snapshot_in_parts()
+    assert [trial["trial"] for trial in head[0]["trials"]] == [head[0]["best"][-1][2]] == [2]
+
+
 def test_a_quiet_log_sends_nothing():
     board = _board()
     board.take(_news(in_order()))
@@ -216,6 +227,15 @@ def test_occupancy_goes_on_between_events():
     assert (board.state()["occupancy"], board.state()["idle"]) == (0.45, 0.55)  # 90 s of 2 × 100 s
 
 
+def test_the_workers_that_live_are_counted_those_of_a_gang_too():
+    board = Board(NAME, Size())
+    assert board.state()["workers"] == 0
+    places = ({"node": "n"}, {"node": "n"}, {"node": "n+m", "workers": 3})
+    joined = [Event(Kind.SLOT_JOINED, 0.0, slot=k, data=place) for k, place in enumerate(places)]
+    board.take(_news([*joined, Event(Kind.SLOT_LOST, 1.0, slot=0, data={"node": "n"})]))
+    assert board.state()["workers"] == 4
+
+
 def test_a_paused_study_has_neither_throughput_nor_time_left():
     board = _board()
     board.take(_news(in_order()))
@@ -283,6 +303,21 @@ def test_a_failure_is_told_once():
     ]
     assert (viewer.trials[3]["why"], viewer.trials[3]["error"]) == ("", "bad")
     assert viewer == Viewer(board.snapshot())
+
+
+def test_a_trial_that_confirms_another_fails_as_any_does_but_is_none_of_the_search():
+    board = _board()
+    run = {"config": {"lr": 0.1}, "parent": None, "seed": 9, "candidate": 0, "confirms": True}
+    board.take(_news([
+        *in_order(),
+        Event(Kind.RUN, 21.0, 4, 0, data=run),
+        Event(Kind.PHASE_STARTED, 21.0, 4, 0, 0),
+        Event(Kind.TRIAL_FAILED, 22.0, 4, 0, 0, {"error": "diverged"}),
+    ]))  # fmt: skip
+    told = board.state()
+    assert (told["failed"], told["failures"]) == (1, ["diverged, 1 trial"])
+    assert "failed: diverged" in static_html(board)
+    assert [row["failed"] for row in told["survival"]] == [0, 0]
 
 
 def test_the_number_of_a_configuration_is_no_hyperparameter():

@@ -1,6 +1,7 @@
 """Several studies in one view."""
 
 import json
+from contextlib import suppress
 from queue import Queue
 
 import numpy as np
@@ -9,7 +10,7 @@ import pytest
 from tests.viz.dashboard.conftest import SPEC, Telling, in_order
 from workbench.core.errors import DatabaseError, InvalidInput, StudyError
 from workbench.core.protocols import Event, Kind
-from workbench.knowledge import StudyLog
+from workbench.knowledge import KnowledgeBase, StudyLog
 from workbench.viz.dashboard import Comparison
 from workbench.viz.dashboard.comparison import APART
 
@@ -41,6 +42,28 @@ def both(db, logs):
 def told(comparison):
     content, (_, points) = next(comparison._snapshot())
     return content, np.frombuffer(points, np.float32).reshape(-1, 5)
+
+
+@pytest.mark.parametrize("names", [("one", "two", "three"), ("one", "two", "one"), ("one", "least")])
+def test_nothing_that_was_opened_stays_open(db, logs, monkeypatch, names):
+    log = StudyLog(db, "least", SPEC)
+    log.append([Event(Kind.STUDY_STARTED, 0.0, data={"aim": {"mode": "min"}})])
+    log.close()
+    opened = []
+
+    class Counted(KnowledgeBase):
+        def __init__(self, path):
+            super().__init__(path)
+            opened.append(id(self))
+
+        def close(self):
+            opened.remove(id(self))
+            super().close()
+
+    monkeypatch.setattr("workbench.viz.dashboard.feed.KnowledgeBase", Counted)
+    with suppress(InvalidInput, StudyError):
+        Comparison(db, *names, refresh_s=FOREVER).close()
+    assert opened == []
 
 
 def test_trials_keep_apart_and_say_whose_they_are(both):

@@ -1,4 +1,7 @@
 import gc
+import signal
+import subprocess
+import sys
 import threading
 import weakref
 from functools import partial
@@ -11,7 +14,7 @@ from workbench.analysis.forests import forests_apart
 from workbench.core.errors import DatabaseError, StudyError
 from workbench.core.protocols import Event, Kind
 from workbench.core.size import Size
-from workbench.knowledge import Controls, Inbox, StudyLog
+from workbench.knowledge import Controls, Inbox, StudyLog, frames_of
 from workbench.viz.dashboard import Dashboard
 from workbench.viz.dashboard.estimator import Estimator
 from workbench.viz.dashboard.feed import Feed
@@ -190,6 +193,24 @@ def test_importance_that_is_reckoned_longer_than_a_study_lasts_is_told(db, log, 
     dashboard.close()
 
 
+def test_importance_that_is_just_being_started_ends_with_its_dashboard(monkeypatch):
+    closed, begun = threading.Event(), []
+
+    def start(*_):
+        assert closed.wait(60)
+        waits = [sys.executable, "-c", "import sys; sys.stdin.read()"]
+        begun.append(subprocess.Popen(waits, stdin=subprocess.PIPE, stdout=subprocess.PIPE))
+        return begun[0]
+
+    monkeypatch.setattr("workbench.viz.dashboard.estimator.forests_apart", start)
+    estimator = Estimator()
+    estimator.look(99, lambda: frames_of([]))
+    estimator.close()
+    closed.set()
+    estimator._thread.join(60)
+    assert begun[0].returncode == -signal.SIGKILL
+
+
 def test_a_dead_driver_is_seen(board, log):
     log.append(in_order())
     board.refresh()
@@ -313,6 +334,32 @@ def test_a_long_log_is_not_waited_for_where_a_dashboard_is_made_and_shown(db, lo
     long_log.set()
     assert [trial["trial"] for trial in board.until("snapshot")["trials"]] == [0, 1, 2, 3]
     cell.until("4 trials begun")
+    board.close()
+
+
+def test_a_long_log_that_cannot_be_read_at_first_is_shown_once_it_can(db, log, monkeypatch):
+    log.append(in_order())
+    monkeypatch.setattr("workbench.viz.dashboard.dashboard._AT_ONCE", 0)
+    cell, readable, real = _Cell(), threading.Event(), Feed.news
+
+    def news(feed):
+        if not readable.is_set():
+            raise DatabaseError("held by another process")
+        return real(feed)
+
+    monkeypatch.setattr(Feed, "news", news)
+    monkeypatch.setattr("IPython.display.display", cell)
+    board = _Telling(db, NAME, refresh_s=FOREVER)
+    board._ipython_display_()
+    board._handle_custom_msg({"type": "snapshot"}, [])
+    board.until("snapshot")
+    board._handle_custom_msg({"type": "ask", "action": "pause study"}, [])
+    assert board.until("refused")["why"] == "held by another process"
+    assert board.running
+    readable.set()
+    board._wake.set()
+    cell.until("4 trials begun")
+    assert board.error == ""
     board.close()
 
 

@@ -1,13 +1,15 @@
 import numpy as np
+import pandas as pd
 import pytest
 
 from workbench import analysis
 from workbench.core.protocols import Event, Kind
-from workbench.knowledge.frames import FrameReader
+from workbench.knowledge.frames import METRICS, FrameReader
 from workbench.viz.dashboard.derived import Fates, SlotTime
 from workbench.viz.dashboard.spans import SpanTable
 
 SLOTS, TRIALS, PHASES = 4, 12, 3
+NO_METRICS = pd.DataFrame(columns=METRICS)
 
 
 class Drawn:
@@ -143,16 +145,16 @@ def followed(seed):
         time.take(batch)
         if k % 20:
             continue
-        frames = reader.frames(None)
+        frames = reader.frames(NO_METRICS)
         told = analysis.survival(analysis.searching(frames.trials), frames.searched, frames.decisions, PHASES)
         assert fates.survival(PHASES) == plain(told)
         assert fates.best == [[*row] for row in analysis.best_so_far(frames.searched).itertuples(index=False)]
-        assert bool(fates.failures()) == ("failed" in set(analysis.searching(frames.trials)["state"]))
+        assert fates.failures() == analysis.failure_lines(frames.trials)
         used, now = analysis.occupancy(frames.spans, frames.slots, frames.wall_s), time.now()
         assert (now.lived, now.ran, now.lost, now.held) == pytest.approx((used.alive, used.ran, used.lost, used.held))
         assert now.shares(now.at_s) == pytest.approx((used.share, used.idle / used.alive), abs=1e-4)
         assert sorted(now.ended_s) == pytest.approx(sorted(frames.phases["wall_s"].dropna()))
-    return reader.frames(None)
+    return reader.frames(NO_METRICS)
 
 
 def test_kept_up_to_date_it_is_what_the_analysis_says():

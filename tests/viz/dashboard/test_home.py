@@ -56,6 +56,12 @@ def test_studies_are_told_with_progress_and_best_score_and_only_when_something_i
     assert page.said[-1]["studies"][0]["state"] == "abandoned"
 
 
+def test_a_study_s_clock_goes_on_within_its_phases(page, db):
+    write(db, "running", Event(Kind.PROGRESS, 3600.0, 3, 0, 1, {"metrics": {"score": 1.0}})).close()
+    page.refresh()
+    assert page.said[-1]["studies"][0]["seconds"] == 3600.0
+
+
 def test_a_driver_that_ends_while_its_study_is_read_is_not_taken_for_dead(page, db):
     running = write(db, "running")
     page.refresh()

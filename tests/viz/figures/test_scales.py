@@ -7,6 +7,7 @@ from workbench.viz.figures.scales import positions, scale_of, shares, ticks
 def test_log_linear_or_category():
     assert scale_of(pd.Series([1e-5, 1e-2])).kind == "log"
     assert scale_of(pd.Series([2, 100])).kind == "log"
+    assert [scale_of(pd.Series([1.0, high])).kind for high in (20.0, 20.1)] == ["linear", "log"]
     assert scale_of(pd.Series([0.5, 0.9])).kind == "linear"
     assert scale_of(pd.Series([-1.0, 1000.0])).kind == "linear"
     assert scale_of(pd.Series(["b", "a", "b"])) == ("category", ["a", "b"])
@@ -33,6 +34,23 @@ def test_ticks_are_round():
     assert labels == ["0", "5", "10"]
     assert places == [0, 0.5, 1]
     assert ticks(pd.Series([3.0]), scale_of(pd.Series([3.0]))) == ([0.5], ["3"])
+
+
+@pytest.mark.parametrize(
+    ("ends", "marks"),
+    [
+        ([2, 90], ["2", "5", "10", "20", "50"]),
+        ([1e-5, 1e-2], ["1e-05", "0.0001", "0.001", "0.01"]),
+        ([0.004, 0.6], ["0.005", "0.01", "0.02", "0.05", "0.1", "0.2", "0.5"]),
+        ([1e-9, 1e12], ["1e-09", "1e-06", "0.001", "1", "1000", "1e+06", "1e+09", "1e+12"]),
+    ],
+)
+def test_marks_of_a_logarithmic_bar_are_by_decades_and_between_few_of_them(ends, marks):
+    values = pd.Series(ends, dtype=float)
+    places, labels = ticks(values, scale_of(values))
+    assert labels == marks
+    of_marks = shares(pd.Series([*ends, *map(float, marks)]), scale_of(values))
+    assert places == pytest.approx(of_marks[2:].tolist())
 
 
 def test_no_two_marks_or_categories_read_alike():

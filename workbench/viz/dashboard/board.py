@@ -194,7 +194,9 @@ class Board:
         if len(self.ledger) <= _AT_FIRST:
             yield self.snapshot()
             return
-        first = {*self.rows.leading(1, "best_score"), *self.rows.leading(_AT_FIRST, "last_score")}
+        first = {*self.rows.leading(_AT_FIRST, "last_score")}
+        if self.ledger.best is not None:  # it stands at the top
+            first.add(self.ledger.best[1])
         yield {**self._head(), "partial": True, "trials": [self.rows.of(n) for n in first]}, [b"", b""]
         with uncollected():
             rest = [self.rows.of(n) for n in self.ledger.trials if n not in first]

@@ -1,6 +1,7 @@
 """Several studies in one view: their trials in one table, one filter and one selection over all of them."""
 
 from collections.abc import Iterable, Iterator
+from contextlib import ExitStack
 from pathlib import Path
 from typing import Any
 
@@ -59,15 +60,20 @@ class Comparison(Explored):
     def __init__(self, db: str | Path, *names: str, refresh_s: float = _EVERY_S) -> None:
         if len(set(names)) < 2:
             raise InvalidInput(f"a comparison needs two studies or more, got {', '.join(names) or 'none'}")
-        self._studies = {name: (feed := Feed(db, name), board_of(name, feed)) for name in names}
-        self._estimators = {name: Estimator() for name in names}
-        with uncollected():
-            self._read()
-        self._take_as_sent()
-        modes = {board.ledger.aim.mode for _, board in self._studies.values()}
-        if len(modes) > 1:
-            self._leave()
-            raise InvalidInput("studies that minimise cannot stand beside studies that maximise: compare others")
+        self._studies: dict[str, tuple[Feed, Board]] = {}
+        self._estimators: dict[str, Estimator] = {}
+        with ExitStack() as opened:
+            for name in dict.fromkeys(names):
+                opened.callback((feed := Feed(db, name)).close)
+                opened.callback((estimator := Estimator()).close)
+                self._studies[name], self._estimators[name] = (feed, board_of(name, feed)), estimator
+            with uncollected():
+                self._read()
+            self._take_as_sent()
+            modes = {board.ledger.aim.mode for _, board in self._studies.values()}
+            if len(modes) > 1:
+                raise InvalidInput("studies that minimise cannot stand beside studies that maximise: compare others")
+            self._opened = opened.pop_all()
         super().__init__(", ".join(board.title for _, board in self._studies.values()), refresh_s)
 
     # -- what it shows -------------------------------------------------------------------------------------------
@@ -101,7 +107,8 @@ class Comparison(Explored):
         for k, points in enumerate(curves):
             points[:, 0] += k * APART
         trials = [
-            {**trial, "trial": k * APART + trial["trial"], "label": str(trial["trial"]), "parent": None}
+            {**trial, "trial": k * APART + trial["trial"], "label": str(trial["trial"])}
+            | {"parent": None, "candidate": None}  # their numbers are their study's own
             | {"state": standing_in(now["state"], trial["state"]), "config": {"study": board.name, **trial["config"]}}
             for k, (board, now) in enumerate(zip(boards, states, strict=True))
             for trial in board.rows.all()
@@ -134,9 +141,7 @@ class Comparison(Explored):
         return all(board.ended for _, board in self._studies.values())
 
     def _leave(self) -> None:
-        for name, (feed, _) in self._studies.items():
-            feed.close()
-            self._estimators[name].close()
+        self._opened.close()
 
 
 def _side(k: int, board: Board, now: dict[str, Any]) -> dict[str, Any]:

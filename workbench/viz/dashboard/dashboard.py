@@ -148,11 +148,11 @@ class Dashboard(Explored):
     def _ask(self, content: dict[str, Any]) -> None:
         """Put a wish into the study's inbox and say so; the answer will come by the log."""
         trial = content.get("trial")
-        with self._lock:
-            self._read()
-            known = self._board.ledger.trials.get(trial) if isinstance(trial, int) else None
-            config = None if known is None else known.config
         try:
+            with self._lock:
+                self._read()
+                known = self._board.ledger.trials.get(trial) if isinstance(trial, int) else None
+                config = None if known is None else known.config
             request = ask(self.controls, content, config, self._board.space)
         except (WorkbenchError, OSError) as err:
             self._wire.say({"type": "refused", "why": str(err)})

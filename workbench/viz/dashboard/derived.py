@@ -57,11 +57,8 @@ class Usage:
 
     def left_s(self, now_s: float, phases_left: tuple[float, float], aim: Aim) -> list[float] | None:
         """Estimate how long the study still takes, as `analysis.time_left` of the fewest and the most phases."""
-        took, running_s = self.ended_s, now_s - self.begun_s
-        low, high = (analysis.time_left(took, running_s, phases, self.alive) for phases in phases_left)
-        if low is None or high is None:
-            return None
-        return [round(min(left_s, aim.left_s(now_s)), 1) for left_s in (low[0], high[1])]
+        left = analysis.time_left(self.ended_s, now_s - self.begun_s, phases_left, self.alive, aim.left_s(now_s))
+        return left and [round(seconds, 1) for seconds in left]
 
     def shares(self, now_s: float) -> tuple[float | None, float | None]:
         """Give the shares of slot time occupied and idle up to `now_s`, 0 to 1; ``None`` before any slot has lived."""
@@ -189,7 +186,7 @@ class Fates:
 
     def failures(self) -> list[str]:
         """Say of each kind of error which trials failed by it."""
-        failed = sorted(trial for trial, (fate, _) in self._end.items() if fate == TrialState.FAILED)
+        failed = self._ledger.in_state(TrialState.FAILED)  # those that confirm others, too
         if failed != self._failed:  # hardly ever: the frames take a quarter of a refresh
             failures = [(trial, TrialState.FAILED.value, self._ledger.trials[trial].error) for trial in failed]
             lines = analysis.failure_lines(pd.DataFrame(failures, columns=["trial", "state", "error"], dtype=object))
@@ -254,7 +251,9 @@ def counted(reader: FrameReader, fates: Fates, size: Size) -> dict[str, Any]:
         "trials_ended": ledger.n_over,
         "phases_ended": ledger.phases_ended,
         "slots": [[r["slot"], r["node"], r["joined_s"], r.get("lost_s")] for r in reader.slots],
+        "workers": sum(reader.workers[r["slot"]] for r in reader.slots if "lost_s" not in r),
         "paused": ledger.paused,
+        "failed": ledger.n_in(TrialState.FAILED),
         "failures": fates.failures(),
         "expected_phases": ledger.expected_phases(size),
         "survival": fates.survival(size.n_phases),

@@ -30,6 +30,7 @@ class Estimator:
         self._not_before = -float("inf")
         self._thread: threading.Thread | None = None
         self._process: subprocess.Popen[bytes] | None = None
+        self._closed = False
 
     def look(self, phases_ended: int, frames: Callable[[], Frames]) -> None:
         """Begin a computation if one is due and enough phases have ended; `answers` will hold what comes of it."""
@@ -43,6 +44,7 @@ class Estimator:
 
     def close(self) -> None:
         """End the computation under way."""
+        self._closed = True
         process = self._process
         if process is not None:
             with suppress(OSError):
@@ -52,7 +54,8 @@ class Estimator:
         began = time.monotonic()
         try:
             self._process = forests_apart(frames.trials, frames.phases, frames.hyperparameters)
-            assert self._process.stdout is not None
+            if self._closed:  # while it was being started
+                self.close()
             with self._process as process:
                 answers = [json.loads(line) for line in process.stdout or ()]
             self.answers = answers or [_nothing("the process that computed it died")]

@@ -104,10 +104,15 @@ class Live(anywidget.AnyWidget):  # type: ignore[misc]
         while not self._closing:
             with self._lock:
                 over = self._look()
-            self._stored.update(now=over)
+            self._store(now=over)
             self._wake.wait(max(self._refresh_s, _RARELY_S) if over else self._refresh_s)
             self._wake.clear()
-        self._stored.update(now=True)
+        self._store(now=True)
+
+    def _store(self, *, now: bool) -> None:
+        """Bring the stored page up to date; of a log that cannot be read yet there is nothing to draw."""
+        if self._is_read:
+            self._stored.update(now=now)
 
     def _look(self) -> bool:
         """Take in the news and send them; tell whether all has ended. Called with the lock held.

@@ -60,6 +60,7 @@ class TrialRows:
             "last": finite(trial.last_score),
             "best": finite(trial.best_score),
             "parent": trial.parent,
+            "candidate": None if trial.candidate == number else trial.candidate,  # as a seed of which it is judged
             "confirms": trial.confirms,
             "why": self._lines.why(number),
             "error": (trial.error or "")[:LONGEST],

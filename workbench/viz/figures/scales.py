@@ -7,8 +7,9 @@ import pandas as pd
 
 from workbench.core.checks import is_number
 
-_DECADES = 1.3  # a factor of 20: t_max, searched from 2 to 100 on a log scale in the paper, must come out so
+_APART = 20  # times: t_max, searched from 2 to 100 on a log scale in the paper, must come out so
 _FEW = 10
+_MOST_DECADES = 9  # that have a mark each
 
 
 class Scale(NamedTuple):
@@ -35,7 +36,7 @@ def scale_of(values: pd.Series) -> Scale:
     if not known.map(is_number).all():
         return Scale("category", sorted({_word(value) for value in known}))
     numbers = np.unique(known.to_numpy(float))
-    if numbers[0] > 0 and np.log10(numbers[-1] / numbers[0]) > _DECADES:
+    if numbers[0] > 0 and numbers[-1] > _APART * numbers[0]:
         return Scale("log", [])
     if 2 < len(numbers) <= _FEW and len(known) > len(numbers):
         gaps = np.diff(numbers)
@@ -69,14 +70,22 @@ def ticks(values: pd.Series, scale: Scale) -> tuple[list[float], list[str]]:
         return ([] if known.empty else [0.5]), [f"{value:.3g}" for value in known[:1]]
     low, high = known.min(), known.max()
     if scale.kind == "log":
-        low, high = np.log10(low), np.log10(high)
-        decades = [float(mark) for mark in range(int(np.ceil(low)), int(np.floor(high)) + 1)]
-        return [(mark - low) / (high - low) for mark in decades], [f"{10**mark:g}" for mark in decades]
+        marks = _log_marks(low, high)
+        return list(np.log(np.divide(marks, low)) / np.log(high / low)), [f"{mark:g}" for mark in marks]
     step = 10 ** np.floor(np.log10(high - low))
     step = step / 2 if (high - low) / step < 3 else step
     marks = [k * step for k in range(int(np.ceil(low / step)), int(np.floor(high / step)) + 1)]
     digits = 2 + int(np.log10(max(abs(low), abs(high)) / step))  # any fewer, and two marks may read alike
     return [(mark - low) / (high - low) for mark in marks], [f"{mark:.{max(4, digits)}g}" for mark in marks]
+
+
+def _log_marks(low: float, high: float) -> list[float]:
+    """Choose marks by decades, of many only some; of fewer than two and a bit also between them, as the page does."""
+    factors = (1, 2, 5) if high / low < 200 else (1,)
+    every = int(np.ceil(np.log10(high / low) / _MOST_DECADES))
+    first, last = (int(np.floor(np.log10(end))) for end in (low, high))
+    marks = [float(f"{factor}e{k}") for k in range(first, last + 1) if k % every == 0 for factor in factors]
+    return [mark for mark in marks if low <= mark <= high]
 
 
 def _word(value: object) -> str:

@@ -145,9 +145,25 @@ test("a study that minimises has its least score first", () => {
   const { store, own, left } = opened();
   store.meta.minimise = true;
   assert.deepEqual(left(""), [1, 2, 0, 3]);
-  assert.equal(front.leaderOf(store).trial, 1);
   assert.deepEqual(left("top:1"), [1]);
   void own;
+});
+
+test("the leader is the trial whose score came first, of equal ones too", () => {
+  const { store } = opened();
+  store.now.best = [];
+  assert.equal(front.leaderOf(store), null);
+  for (const number of [1, 2]) store.trials.set(number, trial(number, { best: 99 }));
+  store.now.best = [[3, 5, 0, 0], [9, 99, 2, 0]];
+  assert.equal(front.leaderOf(store).trial, 2);
+});
+
+test("the line at the top tells how many trials have failed, of whatever phase", () => {
+  const { store } = opened();
+  Object.assign(store.now, { busy: [0, 0], occupancy: null, trials_started: 4, phases_ended: 0 });
+  assert.ok(!front.headline(store).includes("failed"));
+  store.now.failed = 2;
+  assert.ok(front.headline(store).endsWith(" · 2 failed"));
 });
 
 test("a click selects, another lets go, with a key several are selected", () => {

@@ -380,7 +380,7 @@ test("scores on a logarithmic axis, where all are above nothing", () => {
   const nearer = table([5, 30, 2.4, 0, NaN], [5, 60, 4.1, 1, NaN]);
   assert.ok(["2.4", "4.1"].every((tick) => drawn(nearer, { logY: true }).includes(tick)));
   assert.ok(drawn(positive, {}).includes("score"));
-  assert.ok(drawn(table([5, 60, -1, 1, NaN]), { logY: true }).includes("score"));
+  assert.ok(drawn(table([5, 60, -1, 1, NaN]), { logY: true }).includes("score (not all above 0: linear)"));
 });
 
 test("rows of slots are 6 pixels high until the chart is expanded", () => {

@@ -101,19 +101,18 @@ function studyControls(parent, store) {
   const once = (action) => !store.awaits(action) && store.wish(action);
   const pause = button(row, "Pause study", "Running phases end, no further ones begin", () => once("pause study"));
   const resume = button(row, "Resume study", "Go on", () => once("resume study"));
-  const scale = button(row, "Scale", "Ask the cluster for a number of nodes", () => store.wish("scale", { nodes: Math.round(Number(nodes.value)) }));
-  const nodes = number(row, "to nodes", 1);
+  const scale = button(row, "Scale", "Ask the cluster for a number of workers", () => store.wish("scale", { nodes: Math.round(Number(workers.value)) }));
+  const workers = number(row, "to workers", 1);
   const told = make("span", "wb-waiting", row);
   told.setAttribute("role", "status"); // read out when it changes
   let touched = false;
-  nodes.oninput = () => (touched = true);
+  workers.oninput = () => (touched = true);
   return () => {
     const driven = answers(store);
     pause.disabled = !driven || store.now.paused;
     resume.disabled = !driven || !store.now.paused;
-    scale.disabled = nodes.disabled = !driven;
-    const alive = new Set(store.now.slots.filter(([, , , lost]) => lost === null).map(([, node]) => node));
-    if (!touched && alive.size) nodes.value = alive.size;
+    scale.disabled = workers.disabled = !driven;
+    if (!touched && store.now.workers) workers.value = store.now.workers;
     const waiting = [...store.asked.values()];
     if (store.refused) told.textContent = `not sent: ${store.refused}`;
     else if (store.silent) told.textContent = "no kernel passes anything on";

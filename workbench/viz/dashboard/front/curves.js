@@ -78,7 +78,7 @@ function drawCurves(canvas, { store, own, colors, look }) {
   const unit = look.axis === "seconds" ? clock(longest) : { unit: "", seconds: 1 };
   const log = look.logY && low > 0;
   const x = { low: 0, high: longest / unit.seconds || 1, title: unit.unit ? `${AXES[look.axis]} [${unit.unit}]` : AXES[look.axis], whole: look.axis === "phases" };
-  const y = log ? { low: low / 1.1, high: high * 1.1, log, ticks: logTicks(low, high), title: "score (log)" } : { ...span([low, high]), title: "score" };
+  const y = log ? { low: low / 1.1, high: high * 1.1, log, ticks: logTicks(low, high), title: "score (log)" } : { ...span([low, high]), title: look.logY ? "score (not all above 0: linear)" : "score" };
   const { px, py } = axes(pen, boxOf(width, height), x, y, colors);
   const at = (value) => px(value / unit.seconds);
   const faint = look.bands ? 0.25 : own.selected.size ? 0.4 : 0.85;

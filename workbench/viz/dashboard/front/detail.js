@@ -11,6 +11,7 @@ function makeDetail(parent, store, own) {
     make("h4", "", facing, `Trial ${trial.trial}: ${trial.state}`);
     const rows = [["rank", trial.rank ?? "–"], ["phases ended", trial.phases], ["last score", short(trial.last ?? NaN)], ["best score", short(trial.best ?? NaN)]];
     if (trial.parent !== null) rows.push(["comes from", `trial ${trial.parent}`]); // its weights, or a clone's configuration
+    if (trial.candidate !== null) rows.push([trial.confirms ? "confirms" : "seed of", `trial ${trial.candidate}`]); // one configuration
     if (trial.why) rows.push(["last verdict", trial.why]);
     if (trial.error) rows.push(["error", trial.error]);
     for (const [name, value] of Object.entries(trial.config)) rows.push([name, written(value)]);

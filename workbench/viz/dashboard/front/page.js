@@ -18,16 +18,13 @@ function headline(store) {
   if (now.state === "running" && alive && !store.silent) parts.push(`${busy} of ${alive} slots busy`);
   if (now.occupancy !== null) parts.push(`${(100 * now.occupancy).toFixed(0)} % occupied${ended ? "" : " so far"}`);
   if (now.frames_per_s && !store.silent) parts.push(`${Math.round(now.frames_per_s).toLocaleString("en")} frames/s`);
-  const failed = store.now.survival.reduce((sum, phase) => sum + phase.failed, 0);
-  if (failed) parts.push(`${failed} failed`);
+  if (now.failed) parts.push(`${now.failed} failed`);
   return parts.join(" · ");
 }
 
+// The trial of the best score: of equals the first in time, as the kernel tells.
 function leaderOf(store) {
-  const scored = [...store.trials.values()].filter((t) => t.best !== null && !t.confirms);
-  if (!scored.length) return null;
-  const sign = store.meta.minimise ? -1 : 1;
-  return scored.reduce((a, b) => (sign * (b.best - a.best) > 0 ? b : a));
+  return store.trials.get(store.now.best.at(-1)?.[2]) ?? null;
 }
 
 function listOf(lines, choose, nothing) {
