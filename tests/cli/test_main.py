@@ -88,12 +88,18 @@ def test_a_study_on_a_cluster_that_is_there_already(folder) -> None:
     assert not (folder / "kb.checkpoints").exists()
 
 
-def test_no_cluster_answers(folder, capsys) -> None:
+def test_no_cluster_answers(folder, capsys, monkeypatch) -> None:
     with dask.config.set({"distributed.comm.timeouts.connect": "0.2s"}):
         assert "no Dask scheduler answers at 'tcp://127.0.0.1:9'" in refused(
             capsys, "run", "study.toml", "--cluster", "tcp://127.0.0.1:9"
         )
-    assert "name no cluster" in refused(capsys, "run", "study.toml", "--cluster", "nowhere://x")
+    for where in ("nowhere://x", "localhost"):
+        assert "name no cluster" in refused(capsys, "run", "study.toml", "--cluster", where)
+    monkeypatch.setattr("workbench.cluster.launchers._FILE_S", 0.1)
+    assert main(["run", "study.toml", "--cluster", "none.json"]) == 2
+    waiting, refusal = capsys.readouterr().err.splitlines()
+    assert waiting == "workbench: waiting for a Dask scheduler to write none.json"
+    assert "no scheduler file none.json" in refusal
     assert sorted(p.name for p in folder.iterdir()) == ["study.toml"]
 
 
