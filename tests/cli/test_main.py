@@ -277,6 +277,7 @@ def test_a_bad_study_file_is_one_line_and_exit_code_2(folder, capsys, change, sa
         (["run", "study.toml", "--preset", "cartpole"], "not both"),
         (["run", "missing.toml"], "cannot read the study file missing.toml"),
         (["run", "--preset", "cartpol"], "did you mean 'cartpole'"),
+        (["run", "--preset", "paper-46"], "is of a simulation: workbench simulate takes it"),
         (["run", "study.toml", "--nodes", "-1"], "nodes >= 1, got -1"),
         (["run", "study.toml", "--seed", "-1"], "a seed is"),
         (["run", "study.toml", "--cluster", "tcp://127.0.0.1:9", "--nodes", "2"], "--nodes is of the local cluster"),

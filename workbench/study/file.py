@@ -64,6 +64,10 @@ def read_file(path: str | Path, of: str = "study") -> dict[str, Any]:
 
 def _preset(name: str, of: str) -> dict[str, Any]:
     if name not in presets(of):
+        if of == "study" and name in presets("simulation"):
+            raise InvalidInput(f"preset {name!r} is of a simulation: workbench simulate takes it")
+        if of == "simulation" and name in presets():
+            raise InvalidInput(f"preset {name!r} is of a study: workbench run takes it")
         raise unknown("preset" if of == "study" else f"{of} preset", str(name), presets(of))
     return parsed((_PRESETS[of] / f"{name}.toml").read_bytes(), f"preset {name}")
 
