@@ -355,6 +355,12 @@ def test_a_file_with_a_bad_base_is_refused_in_one_line(folder, capsys, text, say
 
 
 def test_the_examples_in_the_help_are_studies(tmp_path, capsys) -> None:
+def test_an_option_that_a_command_does_not_have_shows_that_command_s_usage(capsys) -> None:
+    with pytest.raises(SystemExit, match="2"):
+        main(["studies", "--name", "x"])
+    assert capsys.readouterr().err.startswith("usage: workbench studies [-h]")
+
+
     with pytest.raises(SystemExit):
         main(["run", "--help"])
     examples = re.split(r"a study file:\n|or what differs from .*:\n", capsys.readouterr().out)[1:]
