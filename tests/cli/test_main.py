@@ -291,6 +291,7 @@ def test_a_bad_study_file_is_one_line_and_exit_code_2(folder, capsys, change, sa
         (["studies", "--db", "study.toml"], "cannot be read as a knowledge base"),
         (["report", "tiny", "--db", "none.db"], "no knowledge base at none.db"),
         (["notebook", "none.ipynb"], "no notebook at none.ipynb"),
+        (["scoreboard", "--write", "none/page.md"], "none to write none/page.md in: make it, or name another file"),
     ],
 )
 def test_bad_arguments_are_one_line_and_exit_code_2(folder, capsys, argv, says) -> None:
@@ -354,13 +355,13 @@ def test_a_file_with_a_bad_base_is_refused_in_one_line(folder, capsys, text, say
     assert says in refused(capsys, "run", "study.toml")
 
 
-def test_the_examples_in_the_help_are_studies(tmp_path, capsys) -> None:
 def test_an_option_that_a_command_does_not_have_shows_that_command_s_usage(capsys) -> None:
     with pytest.raises(SystemExit, match="2"):
         main(["studies", "--name", "x"])
     assert capsys.readouterr().err.startswith("usage: workbench studies [-h]")
 
 
+def test_the_examples_in_the_help_are_studies(tmp_path, capsys) -> None:
     with pytest.raises(SystemExit):
         main(["run", "--help"])
     examples = re.split(r"a study file:\n|or what differs from .*:\n", capsys.readouterr().out)[1:]
