@@ -196,10 +196,10 @@ def study_from_record(name: str, spec: Mapping[str, Any], trainable: str | None 
     recorded = spec["trainable"]
     if trainable is None and (mine := own_classes(recorded)):
         nameable = mine == [recorded.get("kind")] and not mine[0].startswith("__main__:")
-        there = "" if not nameable else f"name it, trainable={mine[0]!r}, or "
+        there = f"name it, trainable={mine[0]!r}, or" if nameable else "resume it with its file, or"
         raise InvalidInput(
-            f"study {name!r} runs {mine[0]}, code of your own, which a knowledge base alone makes none import: {there}"
-            f"resume it with its file, or from Python, Study({name!r}, scheduler, trainable).run(resume=True)"
+            f"study {name!r} runs {mine[0]}, code of your own, which a knowledge base alone makes none import: {there} "
+            f"from Python, Study({name!r}, scheduler, trainable).run(resume=True)"
         )
     if lost := [key for key, value in recorded.items() if own_classes(value)]:
         raise InvalidInput(
