@@ -1,5 +1,6 @@
 """The documentation site: it builds without a warning, loads nothing from elsewhere, and says what holds."""
 
+import ast
 import json
 import os
 import re
@@ -171,6 +172,17 @@ def test_the_examples_of_studies_to_your_needs_run(tmp_path, monkeypatch, capsys
     assert {path.name for path in Path("data/runs").iterdir()} >= {"heard.optuna.db", "heard.csv", "live"}
 
 
+@pytest.mark.parametrize("page", ["cluster.md", "dashboard.md", "faq.md", "figures.md"])
+def test_examples_that_cannot_run_here_use_no_name_that_they_do_not_have(page) -> None:
+    source = "\n".join(blocks(page, "python"))
+    command = [sys.executable, "-m", "ruff", "check", "--isolated", "--select", "F821", "-"]
+    done = subprocess.run(command, input=source, capture_output=True, text=True)
+    assert done.returncode == 0, done.stdout + done.stderr
+    for found in ast.walk(ast.parse(source)):
+        if isinstance(found, ast.ImportFrom) and str(found.module).startswith("workbench"):
+            exec(ast.unparse(found), {})
+
+
 class Toy:
     """Makes examples small, and keeps account of what it changed."""
 
@@ -193,6 +205,8 @@ def test_five_minutes_run_at_a_toy_size(tmp_path, monkeypatch, capsys, one_clust
         exec(compile(smaller(source), "docs/start.md", "exec"), names)
     with KnowledgeBase("data/runs/workbench.db") as kb:
         assert kb.studies["state"].tolist() == ["ended"]
+    for page in ("figures.md", "faq.md"):  # which look at that study
+        exec(compile(blocks(page, "python")[0], f"docs/{page}", "exec"), {})
     assert set(names["figures"]) >= {"survival", "occupancy", "learning curves", "best so far"}
 
     lines = [line for block in blocks("start.md", "sh") for line in block.splitlines()]

@@ -88,12 +88,18 @@ def test_a_study_on_a_cluster_that_is_there_already(folder) -> None:
     assert not (folder / "kb.checkpoints").exists()
 
 
-def test_no_cluster_answers(folder, capsys) -> None:
+def test_no_cluster_answers(folder, capsys, monkeypatch) -> None:
     with dask.config.set({"distributed.comm.timeouts.connect": "0.2s"}):
         assert "no Dask scheduler answers at 'tcp://127.0.0.1:9'" in refused(
             capsys, "run", "study.toml", "--cluster", "tcp://127.0.0.1:9"
         )
-    assert "name no cluster" in refused(capsys, "run", "study.toml", "--cluster", "nowhere://x")
+    for where in ("nowhere://x", "localhost"):
+        assert "name no cluster" in refused(capsys, "run", "study.toml", "--cluster", where)
+    monkeypatch.setattr("workbench.cluster.launchers._FILE_S", 0.1)
+    assert main(["run", "study.toml", "--cluster", "none.json"]) == 2
+    waiting, refusal = capsys.readouterr().err.splitlines()
+    assert waiting == "workbench: waiting for a Dask scheduler to write none.json"
+    assert "no scheduler file none.json" in refusal
     assert sorted(p.name for p in folder.iterdir()) == ["study.toml"]
 
 
@@ -271,6 +277,7 @@ def test_a_bad_study_file_is_one_line_and_exit_code_2(folder, capsys, change, sa
         (["run", "study.toml", "--preset", "cartpole"], "not both"),
         (["run", "missing.toml"], "cannot read the study file missing.toml"),
         (["run", "--preset", "cartpol"], "did you mean 'cartpole'"),
+        (["run", "--preset", "paper-46"], "is of a simulation: workbench simulate takes it"),
         (["run", "study.toml", "--nodes", "-1"], "nodes >= 1, got -1"),
         (["run", "study.toml", "--seed", "-1"], "a seed is"),
         (["run", "study.toml", "--cluster", "tcp://127.0.0.1:9", "--nodes", "2"], "--nodes is of the local cluster"),
@@ -284,6 +291,7 @@ def test_a_bad_study_file_is_one_line_and_exit_code_2(folder, capsys, change, sa
         (["studies", "--db", "study.toml"], "cannot be read as a knowledge base"),
         (["report", "tiny", "--db", "none.db"], "no knowledge base at none.db"),
         (["notebook", "none.ipynb"], "no notebook at none.ipynb"),
+        (["scoreboard", "--write", "none/page.md"], "none to write none/page.md in: make it, or name another file"),
     ],
 )
 def test_bad_arguments_are_one_line_and_exit_code_2(folder, capsys, argv, says) -> None:
@@ -345,6 +353,12 @@ def test_a_table_with_a_kind_takes_nothing_from_the_base(tmp_path) -> None:
 def test_a_file_with_a_bad_base_is_refused_in_one_line(folder, capsys, text, says) -> None:
     (folder / "study.toml").write_text(text)
     assert says in refused(capsys, "run", "study.toml")
+
+
+def test_an_option_that_a_command_does_not_have_shows_that_command_s_usage(capsys) -> None:
+    with pytest.raises(SystemExit, match="2"):
+        main(["studies", "--name", "x"])
+    assert capsys.readouterr().err.startswith("usage: workbench studies [-h]")
 
 
 def test_the_examples_in_the_help_are_studies(tmp_path, capsys) -> None:

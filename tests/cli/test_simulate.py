@@ -145,6 +145,7 @@ def test_a_simulated_study_is_kept_marked_and_reported(folder, capsys, monkeypat
         (["small.toml", "--preset", "toy-grid"], "one of them"),
         (["missing.toml"], "cannot read the simulation file missing.toml"),
         (["--preset", "toy-gird"], "did you mean 'toy-grid'"),
+        (["--preset", "cartpole"], "is of a study: workbench run takes it"),
         (["--table", "curves.csv"], "needs --scheduler"),
         (["--table", "curves.csv", "--scheduler", "full"], "no column 'score'"),
         (["--table", "curves.csv", "--column", "score=x", "--scheduler", "full"], "unknown column of curves.csv 'x'"),

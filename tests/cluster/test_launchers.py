@@ -120,6 +120,14 @@ def test_a_file_or_an_address_that_is_not_there_is_told(tmp_path, monkeypatch) -
         pass
 
 
+@pytest.mark.parametrize("where", ["localhost", "localhost:port", "nowhere://x"])
+def test_of_what_is_no_address_no_client_is_made(where, monkeypatch) -> None:
+    """One would have Python end a minute later, with a traceback."""
+    monkeypatch.setattr("workbench.cluster.launchers.Client", None)
+    with pytest.raises(InvalidInput, match=f"no Dask scheduler answers at '{where}'"), cluster_client(where):
+        pass
+
+
 @pytest.mark.parametrize("text", ["{}", "[]", '{"address": 5}'])
 def test_a_scheduler_file_that_says_no_address_is_refused_in_one_line(tmp_path, text) -> None:
     (tmp_path / "odd.json").write_text(text)

@@ -278,7 +278,9 @@ def test_a_setting_unknown_when_a_study_was_recorded_does_not_keep_it_from_being
 
 def test_a_class_of_ones_own_is_resumed_from_python_and_the_refusal_says_how(study) -> None:
     study.run()
-    with pytest.raises(InvalidInput, match=r"tests.support:Deterministic, code of your own.*run\(resume=True\)"):
+    with pytest.raises(
+        InvalidInput, match=r"Deterministic, code.*: name it, .*, or from Python, Study.*run\(resume=True\)"
+    ):
         recorded_study(study.db, "mine")
     with warnings.catch_warnings():
         warnings.simplefilter("error")

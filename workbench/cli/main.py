@@ -86,10 +86,20 @@ def _print_no_more() -> None:
 def _parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(prog="workbench", description="Metaoptimization of deep reinforcement learning.")
     parser.add_argument("--version", action=_Version, nargs=0, help="print the version and exit")
-    commands = parser.add_subparsers(metavar="command", required=True)
+    commands = parser.add_subparsers(metavar="command", required=True, parser_class=_Command)
     for family in _FAMILIES:
         family.add_parsers(commands)
     return parser
+
+
+class _Command(argparse.ArgumentParser):
+    """Refuses an option that it does not have itself: the program's parser would show the usage of all commands."""
+
+    def parse_known_args(self, *given: Any) -> tuple[Any, list[str]]:  # type: ignore[override]
+        arguments, odd = super().parse_known_args(*given)
+        if odd:
+            self.error(f"unrecognized arguments: {' '.join(odd)}")
+        return arguments, odd
 
 
 class _Version(argparse.Action):

@@ -194,6 +194,8 @@ def _cluster(where: str | None) -> "AbstractContextManager[Client | None]":
         return nullcontext()
     from workbench.cluster.launchers import cluster_client
 
+    if where.endswith(".json") and not Path(where).exists():
+        print(f"workbench: waiting for a Dask scheduler to write {where}", file=sys.stderr)
     return cluster_client(where)
 
 

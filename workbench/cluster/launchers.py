@@ -5,12 +5,13 @@ import json
 import os
 import time
 from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any
 
 import dask
 from distributed import Client
+from distributed.comm import resolve_address
 from distributed.deploy import Adaptive
 
 from workbench.core.errors import InvalidInput, refuse_unknown
@@ -92,8 +93,11 @@ def cluster_client(where: str) -> Iterator[Client]:
         _wait_for(Path(where))
         _check_scheduler_file(where)
     try:
-        there = {"scheduler_file": where} if where.endswith(".json") else {"address": where}
-        client = Client(**there, set_as_default=False)
+        if where.endswith(".json"):
+            client = Client(scheduler_file=where, set_as_default=False)
+        else:
+            _check_address(where)
+            client = Client(where, set_as_default=False)
     except (OSError, ValueError) as err:
         raise InvalidInput(
             f"no Dask scheduler answers at {where!r} ({' '.join(str(err).split())}): start one with "
@@ -153,6 +157,12 @@ async def _start_again(cluster: Any, name: Any) -> None:
         raise
     ended, cluster.workers[name] = cluster.workers[name], host
     await ended.close()
+
+
+def _check_address(where: str) -> None:
+    """Raise `ValueError` for what is no address: a `Client` that is made of one takes a minute to end."""
+    with suppress(OSError):  # a host's name may be known by the time that it is asked again
+        resolve_address(where)
 
 
 def _wait_for(file: Path) -> None:

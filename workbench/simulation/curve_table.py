@@ -182,6 +182,8 @@ def _table(frame: pd.DataFrame, known: pd.DataFrame, times: Sequence[str]) -> Cu
 def _read(path: str | Path) -> pd.DataFrame:
     try:
         return pd.read_parquet(path) if Path(path).suffix in (".parquet", ".pq") else pd.read_csv(path, comment="#")
+    except FileNotFoundError:  # pyarrow's says the path alone
+        raise InvalidInput(f"cannot read the table {path}: no such file") from None
     except (OSError, ValueError) as err:  # pandas' and pyarrow's own errors are ValueErrors
         reason = err.strerror if isinstance(err, OSError) and err.strerror else first_line(err)
         raise InvalidInput(f"cannot read the table {path}: {reason}") from None

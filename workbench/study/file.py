@@ -64,6 +64,10 @@ def read_file(path: str | Path, of: str = "study") -> dict[str, Any]:
 
 def _preset(name: str, of: str) -> dict[str, Any]:
     if name not in presets(of):
+        if of == "study" and name in presets("simulation"):
+            raise InvalidInput(f"preset {name!r} is of a simulation: workbench simulate takes it")
+        if of == "simulation" and name in presets():
+            raise InvalidInput(f"preset {name!r} is of a study: workbench run takes it")
         raise unknown("preset" if of == "study" else f"{of} preset", str(name), presets(of))
     return parsed((_PRESETS[of] / f"{name}.toml").read_bytes(), f"preset {name}")
 
@@ -192,10 +196,10 @@ def study_from_record(name: str, spec: Mapping[str, Any], trainable: str | None 
     recorded = spec["trainable"]
     if trainable is None and (mine := own_classes(recorded)):
         nameable = mine == [recorded.get("kind")] and not mine[0].startswith("__main__:")
-        there = "" if not nameable else f"name it, trainable={mine[0]!r}, or "
+        there = f"name it, trainable={mine[0]!r}, or" if nameable else "resume it with its file, or"
         raise InvalidInput(
-            f"study {name!r} runs {mine[0]}, code of your own, which a knowledge base alone makes none import: {there}"
-            f"resume it with its file, or from Python, Study({name!r}, scheduler, trainable).run(resume=True)"
+            f"study {name!r} runs {mine[0]}, code of your own, which a knowledge base alone makes none import: {there} "
+            f"from Python, Study({name!r}, scheduler, trainable).run(resume=True)"
         )
     if lost := [key for key, value in recorded.items() if own_classes(value)]:
         raise InvalidInput(

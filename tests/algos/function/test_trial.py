@@ -36,6 +36,11 @@ def line_of(function, words: str) -> int:
     return first + next(n for n, line in enumerate(lines) if words in line)
 
 
+def test_what_cannot_be_called_is_refused_as_a_study_refuses_it() -> None:
+    with pytest.raises(InvalidInput, match=r"what is trained is a function that yields .* got 'train'"):
+        Function("train")
+
+
 def test_a_phase_is_a_yield() -> None:
     assert phases(own.forgetful) == [{"score": 0.5}, {"score": 1.0}, {"score": 1.5}]
 

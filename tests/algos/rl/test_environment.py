@@ -212,7 +212,7 @@ REFUSED = {
         {"game": "nowhere:Env-v0"},
         r"environment nowhere:Env-v0: there is no module 'nowhere'.*installed",
     ),
-    "not registered there": ({"game": "math:Mine-v0"}, r"unknown game 'Mine-v0'"),
+    "not registered there": ({"game": "math:Mine-v0"}, r"math registers no environment 'Mine-v0'"),
     "argument": ({"game": "CartPole-v1", "env_kwargs": {"size": 3}}, r"CartPole-v1 cannot be made: TypeError.*'size'"),
     "table": ({"game": "CartPole-v1", "env_kwargs": 3}, r"env_kwargs is a table of arguments by name, got 3"),
     "wrapper": (

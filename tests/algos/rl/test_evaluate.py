@@ -110,7 +110,7 @@ def test_a_checkpoint_plays_its_own_game_or_one_that_its_network_fits(tmp_path):
     assert load_agent(tmp_path, "CartPole-v1").game.name == "CartPole-v1"
     with pytest.raises(InvalidInput, match="holds mlp-separate for CartPole-v1, 2 actions; this one is mlp-sep"):
         load_agent(tmp_path, "Acrobot-v1")
-    with pytest.raises(InvalidInput, match="network 'mlp-separate' cannot read pong's"):
+    with pytest.raises(InvalidInput, match="trained on CartPole-v1, and its network 'mlp-separate' cannot read pong"):
         load_agent(tmp_path, "Pong")
 
 

@@ -36,6 +36,14 @@ def test_an_unknown_game_names_its_neighbours():
         find_game("Pogn")
 
 
+def test_an_unknown_game_of_one_s_own_is_told_what_to_do() -> None:
+    with pytest.raises(InvalidInput, match=r"one of your own: gymnasium\.register it in a cell") as refused:
+        find_game("Hoper-v5")
+    assert "Hopper-v5" not in str(refused.value)  # its actions are continuous
+    with pytest.raises(InvalidInput, match=r"^math registers no environment 'Hoper-v5': gymnasium\.register\("):
+        find_game("math:Hoper-v5")
+
+
 def test_actions_must_be_discrete():
     with pytest.raises(InvalidInput, match=r"Pendulum-v1 has actions Box.*discrete"):
         find_game("Pendulum-v1")

@@ -224,9 +224,11 @@ def test_who_may_read_a_report_is_the_umask_s_to_say(tmp_path, umask, mode):
         os.umask(before)
 
 
-def test_a_folder_is_no_place_for_a_page(tmp_path):
+def test_a_folder_or_a_pdf_is_no_place_for_a_page(tmp_path):
     with pytest.raises(InvalidInput, match="is a folder: give a name in it"):
         write_report(tmp_path, "one", {}, {})
+    with pytest.raises(InvalidInput, match=r"a page of HTML, got one\.pdf: end its name in \.html"):
+        write_report(tmp_path / "one.pdf", "one", {}, {})
     assert not list(tmp_path.iterdir())
 
 

@@ -35,14 +35,18 @@ def as_factory(thing: Any) -> TrainableFactory:
     elif not isinstance(thing, Function) and _yields(thing):
         return Function(thing)
     elif not callable(thing) or all(hasattr(thing, method) for method in _METHODS):
-        raise InvalidInput(
-            f"what is trained is a function that yields a score once a phase, a class with {', '.join(_METHODS)}, "
-            f"or a factory such as GA3C(…); got {short(thing)}"
-        )
+        raise _untrainable(thing)
     elif inspect.isroutine(thing) or isinstance(thing, partial):
         _check_plain(thing)
     factory: TrainableFactory = thing
     return factory
+
+
+def _untrainable(thing: Any) -> InvalidInput:
+    return InvalidInput(
+        f"what is trained is a function that yields a score once a phase, a class with {', '.join(_METHODS)}, "
+        f"or a factory such as GA3C(…); got {short(thing)}"
+    )
 
 
 @dataclass(frozen=True, repr=False)
@@ -73,6 +77,8 @@ class Function:
     function: Callable[..., Any]
 
     def __post_init__(self) -> None:
+        if not callable(self.function):
+            raise _untrainable(self.function)
         self._arguments({}, 0, None)
 
     @property

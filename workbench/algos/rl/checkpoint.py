@@ -9,7 +9,7 @@ import torch
 
 from workbench.algos.rl.environment import registered
 from workbench.algos.rl.games import Game, Rules, find_game
-from workbench.algos.rl.model import ActorCritic, make_model, reads_rgb
+from workbench.algos.rl.model import ActorCritic, make_model, networks_of, reads_rgb
 from workbench.core.errors import InvalidInput, first_line
 from workbench.core.imports import modules_to_import
 
@@ -139,6 +139,11 @@ def load_agent(path: str | Path, game: str | Game | None = None, device: str = "
     network = counters["network"]
     if env.atari and reads_rgb(network):
         env = find_game(env.name, rgb=True)
+    if game is not None and network not in networks_of(env):
+        raise InvalidInput(
+            f"the agent in {path} was trained on {counters['game']}, and its network {network!r} cannot read "
+            f"{env.name}'s {env.obs_shape} observations: name no game, or one like its own"
+        )
     model = make_model(env, network)
     load_weights(model, state, f"{network} for {env.name}", path)
     return Agent(model.to(device), env, Rules(**counters["rules"]))

@@ -1,6 +1,6 @@
 """Games by their names, what a network must know of them, and the rules they are played by."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache
 from types import MappingProxyType
@@ -17,6 +17,7 @@ from workbench.core.errors import InvalidInput, unknown
 RGB_PLANES = 3  # a frame in colour
 ATARI_FRAMESKIP = 4  # emulator frames an agent step
 ATARI_EPISODE_FRAMES = 108_000  # half an hour of play, the usual limit
+_NOT_PLAYED = ("ale_py", "gymnasium.envs.mujoco")  # bare screens, and actions that are all continuous
 NO_ARGUMENTS: Mapping[str, Any] = MappingProxyType({})
 
 
@@ -119,14 +120,22 @@ def find_game(
     roms = {_folded(rom): rom for rom in ale_py.roms.get_all_rom_ids()}
     rom = roms.get(_folded(name.removeprefix("ALE/").removesuffix("-v5")))
     if rom is None:
-        own = [i for i in gymnasium.registry if "/" not in i and not _is_bare_atari(i)]
-        raise unknown("game", name.rpartition(":")[2], [*roms.values(), *own])
+        raise _unknown_game(name, roms.values())
     if env_kwargs or wrappers:
         raise InvalidInput(
             f"{name} is played by ale_py's own threads, which take no env_kwargs and no wrappers: leave them out, or "
             f"tune it by SB3, SB3('PPO', 'ALE/{''.join(part.title() for part in rom.split('_'))}-v5', …)"
         )
     return _atari_game(rom, rgb)
+
+
+def _unknown_game(name: str, roms: Iterable[str]) -> InvalidInput:
+    module, _, plain = name.rpartition(":")
+    if module:
+        return InvalidInput(f"{module} registers no environment {plain!r}: gymnasium.register({plain!r}, …) it there")
+    others = [i for i, spec in gymnasium.registry.items() if not str(spec.entry_point).startswith(_NOT_PLAYED)]
+    said = unknown("game", name, [*roms, *(i for i in others if "/" not in i)])
+    return InvalidInput(f"{said}; one of your own: gymnasium.register it in a cell, or say 'my_module:NAME'")
 
 
 @cache  # a fifth of a second otherwise, for all settings and trials that are made

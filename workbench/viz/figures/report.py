@@ -183,11 +183,13 @@ def write_report(
     Raises
     ------
     InvalidInput
-        A folder has this name.
+        A folder has this name, or it ends as no page does.
     """
     target = Path(path).absolute()
     if target.is_dir():
         raise InvalidInput(f"a report is one file, and {target} is a folder: give a name in it")
+    if target.suffix.lower() not in ("", ".html", ".htm") and not is_device(target):
+        raise InvalidInput(f"a report is a page of HTML, got {target.name}: end its name in .html")
     target.parent.mkdir(parents=True, exist_ok=True)
     whole = whole or is_device(target)
     page = report_html(title, summary, figures, tables, note=note, settings=settings, whole=whole)
