@@ -57,7 +57,7 @@ def actors(root: Path) -> Pairs:
     numbers = ", ".join(str(n) for n in sorted(runs["value"].unique()))
     why = f"different weights a seed ends with, {numbers} actors, {runs['seed'].nunique()} seeds; agrees if one"
     number = find(CLAIMS, "Methods", "results do not depend on the actors")
-    yield met(number, most == 1, most, 0.0, kept.origin, why, "weights")
+    yield met(number, most == 1, most, 0.0, kept.origin, why, "weights", miss=0.0)
 
 
 def returns(root: Path) -> Pairs:
