@@ -28,7 +28,7 @@ _SCORES = (
 _PICTURES = (
     ("ga3c-learns", "Ms. Pac-Man: GA3C's default beside Stable-Baselines3's A2C, median and range of the seeds"),
     ("curves", "Ms. Pac-Man under HyperTrick: every trial of the study, and which were stopped"),
-    ("hts-speedup", "HTS-RL: how much faster than its synchronous baseline, by the variance of step times"),
+    ("hts-speedup", "HTS-RL: steps a second over its synchronous baseline's, by the variance of step times"),
 )
 
 

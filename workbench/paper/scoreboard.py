@@ -23,8 +23,8 @@ Every number and every claim of the papers, and what was found here beside it. T
 VERDICTS = """\
 ## Verdicts
 
-- *exact*: a formula, equal to the printed digits. *By construction*: fitted until it agreed, or derived by that
-  formula where the paper's text lost the number; it says nothing.
+- *exact*: a formula, equal to the printed digits. *By construction*: fitted until it agreed, what else would stop the
+  run, or derived by that formula where the paper's text lost the number; it says nothing.
 - *agrees*, *differs*: the 95 % interval (in brackets, over the repetitions told) lies wholly on one side of the
   criterion, which stands in the row; *undecided*: it lies across. One comparison in twenty errs by chance. Where
   there are no repetitions, *chance* is how often the criterion would be met with nothing there; above one in twenty

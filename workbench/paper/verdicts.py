@@ -1,10 +1,10 @@
 """How a verdict comes about: the only rules that put ours beside the published.
 
-A number that a formula gives is *exact* to the printed digits, or differs. What was fitted until it agreed is so *by
-construction*. Everything else needs an interval over repetitions, which lies on the criterion's side (*agrees*), on the
-other (*differs*), or across (*undecided*); without repetitions the criterion's own false-positive rate is told, and
-above one in twenty nothing is decided; a miss decides where it is known to be as rare if the claim is true. What was
-run on something else is *not comparable*, whatever its value.
+A number that a formula gives is *exact* to the printed digits, or differs. What was fitted until it agreed, or cannot
+come out otherwise, is so *by construction*. Everything else needs an interval over repetitions, which lies on the
+criterion's side (*agrees*), on the other (*differs*), or across (*undecided*); without repetitions the criterion's own
+false-positive rate is told, and above one in twenty nothing is decided; a miss decides where it is known to be as rare
+if the claim is true. What was run on something else is *not comparable*, whatever its value.
 
 A claim that something is better is not only contradicted where it is worse: else one that is merely untrue would stay
 undecided for ever. It differs where the interval leaves no more than is taken for "nearly the same" elsewhere. Where
@@ -50,7 +50,7 @@ def exact(number: Published, value: float, origin: Origin, why: str = "") -> Pai
 
 
 def by_construction(number: Published, value: float, origin: Origin, why: str) -> Pair:
-    """Show a number that was fitted: it agrees because it was made to, and says nothing."""
+    """Show a number that was fitted, or ensured by the code: it agrees because it was made to, and says nothing."""
     return number, Ours(value, origin, "by construction", why, number.unit)
 
 
