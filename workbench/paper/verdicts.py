@@ -158,6 +158,11 @@ def rising(number: Published, values: Sequence[float], origin: Origin, why: str)
     return number, Ours(tau, origin, verdict, f"{why}; agrees if they rise, p ≤ 5 %", "tau", chance=CHANCE)
 
 
+def least(gains: Sequence[Interval]) -> Interval:
+    """Give limits of the least of several gains: all above a bound where every gain is, all below it where any is."""
+    return Interval(*(min(limits) for limits in zip(*((g.value, g.low, g.high) for g in gains), strict=True)))
+
+
 def negated(interval: Interval) -> Interval:
     """Turn a fall into a gain."""
     return Interval(-interval.value, -interval.high, -interval.low)
