@@ -7,6 +7,7 @@ from tests.paper.recorded import ABOUT, verdicts
 from workbench.paper.experiment import keep_table
 from workbench.paper.hts.asynchronous import over_frames
 from workbench.paper.hts.counterparts import asynchronous
+from workbench.paper.hts.published import IN_THE_SAME_TIME
 
 
 def test_speedups_lag_and_returns_stand_beside_the_published(tmp_path) -> None:
@@ -45,11 +46,9 @@ def test_scores_are_compared_at_as_many_frames_and_at_the_same_time(tmp_path, mo
         for seconds, score in ((1.0 * n, 20.0), (2.0 * n, most))  # the baseline takes twice as long
     ]
     keep_table(tmp_path / "hts-return", rows, ABOUT)
-    found = {what: verdict for what, (verdict, _) in verdicts(tmp_path, "HTS-RL", "Conclusion").items()}
-    assert found == {
-        "as many steps train as well as without concurrency": alike,  # near the most that CartPole brings all are
-        "in the same wall time scores are higher than the synchronous baseline's": ahead,
-    }
+    claim = "as many steps train as well as without concurrency"
+    assert verdicts(tmp_path, "HTS-RL", "Conclusion")[claim][0] == alike  # near the most that CartPole brings all are
+    assert verdicts(tmp_path, "HTS-RL", "Table 1")[IN_THE_SAME_TIME][0] == ahead
 
 
 def test_what_a_system_played_beyond_the_others_frames_does_not_count(tmp_path) -> None:
