@@ -118,6 +118,14 @@ def test_only_trials_that_ran_to_the_end_have_whole_curves(root) -> None:
     assert curves["x"].tolist() == [40]  # frames; its second phase told none
 
 
+def test_at_the_end_only_last_scores_of_whole_trials_count(root) -> None:
+    study = atari.recorded_studies("boxing", root)["hypertrick"]
+    phases = study.frames.phases
+    phases.loc[phases["phase"] == 0, "score"] = 99.0
+    phases.loc[phases["phase"] == 1, "score"] = 7.0
+    assert atari.best_at_the_end(study) == 7
+
+
 def test_studies_side_by_side(root) -> None:
     table = atari.summary(atari.recorded_studies("boxing", root))
     assert table.loc["completion rate"].tolist() == [0.5, 0.5]

@@ -177,10 +177,19 @@ def learned(results: Results) -> bool:
 
 def whole_curves(results: Results) -> "pd.DataFrame":
     """Give the curves of `analysis.learning_curves`, over frames, of the trials that ran to the last phase."""
-    frames = results.frames
-    last = frames.phases.groupby("trial")["phase"].max()
-    whole = last.index[last == (results.size.n_phases or 0) - 1]
-    return learning_curves(frames.phases[frames.phases["trial"].isin(whole)], frames.metrics, "frames")
+    phases = results.frames.phases
+    whole = _last_phases(results)["trial"]
+    return learning_curves(phases[phases["trial"].isin(whole)], results.frames.metrics, "frames")
+
+
+def best_at_the_end(results: Results) -> float:
+    """Give the best score that a trial had in its last phase, of those that ran to the last; NaN if none did."""
+    return float(_last_phases(results)["score"].max())
+
+
+def _last_phases(results: Results) -> "pd.DataFrame":
+    phases = results.frames.phases
+    return phases[phases["phase"] == (results.size.n_phases or 0) - 1]
 
 
 def preset_of(game: str, scheduler: str) -> str:
