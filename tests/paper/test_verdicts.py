@@ -91,13 +91,18 @@ def test_a_gain_that_is_nearly_none_contradicts_as_a_loss_does(low, high, found)
 
 
 @pytest.mark.parametrize(
-    ("holds", "chance", "found"), [(True, 0.01, "agrees"), (True, 0.06, "undecided"), (False, 0.01, "differs")]
+    ("holds", "chance", "found"), [(True, 0.01, "agrees"), (True, 0.06, "undecided"), (False, 0.01, "undecided")]
 )
 def test_without_repetitions_the_false_positive_rate_is_told_and_a_high_one_decides_nothing(
     holds, chance, found
 ) -> None:
     pair = verdicts.met(CLAIM, holds, 1.0, chance, FROM, "")
     assert (verdict(pair), pair[1].chance) == (found, chance)
+
+
+@pytest.mark.parametrize(("miss", "found"), [(0.0, "differs"), (0.05, "differs"), (0.06, "undecided")])
+def test_a_miss_contradicts_only_where_it_would_be_rare_were_the_claim_true(miss, found) -> None:
+    assert verdict(verdicts.met(CLAIM, False, 1.0, 0.01, FROM, "", miss=miss)) == found
 
 
 @pytest.mark.parametrize(

@@ -10,7 +10,7 @@ from workbench.core.showing import so_many
 from workbench.paper.evaluated import evaluated
 from workbench.paper.experiment import RecordedTable
 from workbench.paper.ga3c.agents import AGENTS
-from workbench.paper.hypertrick.atari import learned, recorded_games, scale_of
+from workbench.paper.hypertrick.atari import best_at_the_end, learned, recorded_games, scale_of
 
 # Recording → the column that parts its curves, and what its values are called.
 _CURVES = {
@@ -22,13 +22,13 @@ _CURVES = {
 _FEW = 5  # seeds
 _ALIKE = 1.02  # lengths
 _SCORES = (
-    "Scores are the last ones, a seed each, or of many seeds their median and range; of a study the best of",
-    "its trials, lucky among as many.",
+    "Scores are the last ones, a seed each, or of many seeds their median and range; of a study the best last",
+    "one of the trials that ran to the end, lucky among as many, and the highest of any phase of any trial.",
 )
 _PICTURES = (
     ("ga3c-learns", "Ms. Pac-Man: GA3C's default beside Stable-Baselines3's A2C, median and range of the seeds"),
     ("curves", "Ms. Pac-Man under HyperTrick: every trial of the study, and which were stopped"),
-    ("hts-speedup", "HTS-RL: how much faster than its synchronous baseline, by the variance of step times"),
+    ("hts-speedup", "HTS-RL: steps a second over its synchronous baseline's, by the variance of step times"),
 )
 
 
@@ -91,7 +91,8 @@ def _written(scores: list[float]) -> str:
 def _studies(root: str | Path) -> Iterator[tuple[str, ...]]:
     for game, both in recorded_games(root).items():
         scores = [
-            f"{scheduler} {study.summary['best_score']:.1f}" + ("" if learned(study) else " (not learned: random play)")
+            f"{scheduler} {best_at_the_end(study):.1f}, its highest phase {study.summary['best_score']:.1f}"
+            + ("" if learned(study) else " (not learned: random play)")
             for scheduler, study in both.items()
         ]
         yield "a study each", game, "; ".join(scale_of(study) for study in both.values()), "; ".join(scores)

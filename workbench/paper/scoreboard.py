@@ -23,13 +23,13 @@ Every number and every claim of the papers, and what was found here beside it. T
 VERDICTS = """\
 ## Verdicts
 
-- *exact*: a formula, equal to the printed digits. *By construction*: fitted until it agreed, or derived by that
-  formula where the paper's text lost the number; it says nothing.
+- *exact*: a formula, equal to the printed digits. *By construction*: fitted until it agreed, what else would stop the
+  run, or derived by that formula where the paper's text lost the number; it says nothing.
 - *agrees*, *differs*: the 95 % interval (in brackets, over the repetitions told) lies wholly on one side of the
   criterion, which stands in the row; *undecided*: it lies across. One comparison in twenty errs by chance. Where
   there are no repetitions, *chance* is how often the criterion would be met with nothing there; above one in twenty
-  nothing is decided. "Similar", "nearly" and "as fast" are taken for 10 %: what is claimed to be better differs where
-  less is left of it.
+  nothing is decided, nor by a miss that one run may well have though the claim is true. "Similar", "nearly" and "as
+  fast" are taken for 10 %: what is claimed to be better differs where less is left of it.
 - *not comparable*: measured, but on something else: other machines, games or lengths. *Not run*: nothing of ours.
 
 *Computed* is a formula, *simulated* is virtual time, *measured* is a recording in `data/`, made by the command in the

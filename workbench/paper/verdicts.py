@@ -1,9 +1,10 @@
 """How a verdict comes about: the only rules that put ours beside the published.
 
-A number that a formula gives is *exact* to the printed digits, or differs. What was fitted until it agreed is so *by
-construction*. Everything else needs an interval over repetitions, which lies on the criterion's side (*agrees*), on the
-other (*differs*), or across (*undecided*); without repetitions the criterion's own false-positive rate is told, and
-above one in twenty nothing is decided. What was run on something else is *not comparable*, whatever its value.
+A number that a formula gives is *exact* to the printed digits, or differs. What was fitted until it agreed, or cannot
+come out otherwise, is so *by construction*. Everything else needs an interval over repetitions, which lies on the
+criterion's side (*agrees*), on the other (*differs*), or across (*undecided*); without repetitions the criterion's own
+false-positive rate is told, and above one in twenty nothing is decided; a miss decides where it is known to be as rare
+if the claim is true. What was run on something else is *not comparable*, whatever its value.
 
 A claim that something is better is not only contradicted where it is worse: else one that is merely untrue would stay
 undecided for ever. It differs where the interval leaves no more than is taken for "nearly the same" elsewhere. Where
@@ -49,7 +50,7 @@ def exact(number: Published, value: float, origin: Origin, why: str = "") -> Pai
 
 
 def by_construction(number: Published, value: float, origin: Origin, why: str) -> Pair:
-    """Show a number that was fitted: it agrees because it was made to, and says nothing."""
+    """Show a number that was fitted, or ensured by the code: it agrees because it was made to, and says nothing."""
     return number, Ours(value, origin, "by construction", why, number.unit)
 
 
@@ -128,9 +129,23 @@ def _full(scores: npt.ArrayLike) -> str:
     return f"; near {CARTPOLE_MOST:g}, the most there is" if near else ""
 
 
-def met(number: Published, holds: bool, value: float, chance: float, origin: Origin, why: str, unit: str = "") -> Pair:
-    """Tell whether a criterion without repetitions holds, and how often by chance; too often decides nothing."""
-    verdict: Verdict = "differs" if not holds else "agrees" if chance <= CHANCE else "undecided"
+def met(
+    number: Published,
+    holds: bool,
+    value: float,
+    chance: float,
+    origin: Origin,
+    why: str,
+    unit: str = "",
+    *,
+    miss: float = 1.0,
+) -> Pair:
+    """Tell whether a criterion without repetitions holds, and how often by chance; too often decides nothing.
+
+    Nor does a miss, unless it is known how rarely one would be met with were the claim true (`miss`).
+    """
+    told: Verdict = "agrees" if holds else "differs"
+    verdict: Verdict = told if (chance if holds else miss) <= CHANCE else "undecided"
     return number, Ours(value, origin, verdict, why, unit or number.unit, chance=chance)
 
 
@@ -141,6 +156,11 @@ def rising(number: Published, values: Sequence[float], origin: Origin, why: str)
     up, down = (stats.kendalltau(places, values, alternative=side).pvalue for side in ("greater", "less"))
     verdict: Verdict = "agrees" if up <= CHANCE else "differs" if down <= CHANCE else "undecided"
     return number, Ours(tau, origin, verdict, f"{why}; agrees if they rise, p ≤ 5 %", "tau", chance=CHANCE)
+
+
+def least(gains: Sequence[Interval]) -> Interval:
+    """Give limits of the least of several gains: all above a bound where every gain is, all below it where any is."""
+    return Interval(*(min(limits) for limits in zip(*((g.value, g.low, g.high) for g in gains), strict=True)))
 
 
 def negated(interval: Interval) -> Interval:

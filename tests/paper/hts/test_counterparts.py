@@ -7,22 +7,25 @@ from tests.paper.recorded import ABOUT, verdicts
 from workbench.paper.experiment import keep_table
 from workbench.paper.hts.asynchronous import over_frames
 from workbench.paper.hts.counterparts import asynchronous
+from workbench.paper.hts.published import IN_THE_SAME_TIME
 
 
 def test_speedups_lag_and_returns_stand_beside_the_published(tmp_path) -> None:
     rows = [
-        {"law": "gamma", "cv": cv, "seed": seed, "speedup": found + seed / 100, "hts_policy_lag": 1}
+        {"law": "gamma", "cv": cv, "seed": seed, "speedup": 9.0, "hts_policy_lag": 1}
         | {"hts_return": 50.0 + seed, "synchronous_return": 100.0}
+        | {"hts_step_ms": 2.0, "hts_steps": 100, "synchronous_step_ms": 4 * (found + seed / 100)}
+        | {"synchronous_steps": 50}  # the last half of HTS-RL's is not trained on
         for cv, found in ((1.0, 3.0), (0.1, 1.4), (3.0, 4.5))
         for seed in range(3)
     ]
-    keep_table(tmp_path / "hts-speedup", [*rows, rows[0] | {"law": "pareto", "cv": 4.0, "speedup": 9.0}], ABOUT)
+    keep_table(tmp_path / "hts-speedup", [*rows, rows[0] | {"law": "pareto", "cv": 4.0}], ABOUT)
     assert verdicts(tmp_path, "HTS-RL", "Fig. 4 (left)") == {
         "speed-up at low step-time variance, about": ("agrees", pytest.approx(1.41)),
         "speed-up at high step-time variance, above": ("differs", pytest.approx(4.51)),
         "the speed-up grows with the variance of step times": ("agrees", pytest.approx(100 * 3.1 / 1.41)),
     }
-    assert verdicts(tmp_path, "HTS-RL", "Methods")["the policy that acts lags by exactly"] == ("exact", 1)
+    assert verdicts(tmp_path, "HTS-RL", "Methods")["the policy that acts lags by exactly"] == ("by construction", 1)
     claim = "as many steps train as well as without concurrency"
     assert verdicts(tmp_path, "HTS-RL", "Conclusion")[claim] == ("differs", pytest.approx(-49))
 
@@ -43,11 +46,9 @@ def test_scores_are_compared_at_as_many_frames_and_at_the_same_time(tmp_path, mo
         for seconds, score in ((1.0 * n, 20.0), (2.0 * n, most))  # the baseline takes twice as long
     ]
     keep_table(tmp_path / "hts-return", rows, ABOUT)
-    found = {what: verdict for what, (verdict, _) in verdicts(tmp_path, "HTS-RL", "Conclusion").items()}
-    assert found == {
-        "as many steps train as well as without concurrency": alike,  # near the most that CartPole brings all are
-        "in the same wall time scores are higher than the synchronous baseline's": ahead,
-    }
+    claim = "as many steps train as well as without concurrency"
+    assert verdicts(tmp_path, "HTS-RL", "Conclusion")[claim][0] == alike  # near the most that CartPole brings all are
+    assert verdicts(tmp_path, "HTS-RL", "Table 1")[IN_THE_SAME_TIME][0] == ahead
 
 
 def test_what_a_system_played_beyond_the_others_frames_does_not_count(tmp_path) -> None:

@@ -104,12 +104,16 @@ def test_runs_are_summed_up_beside_what_is_expected():
     """Constant steps of 10 ms, 5 of them an interval, updates of 25 ms: 15 ms a step in turn, 10 ms at once."""
     shown = {"law": "gamma", "cv": 0.0, "n_agents": 4, "sync_interval": 5, "mean_ms": 10.0}
     runs = [
-        shown | {"speedup": ratio, "hts_return": ours, "synchronous_return": theirs, "synchronous_learning_s": 0.025}
+        shown
+        | {"speedup": ratio, "hts_return": ours, "synchronous_return": theirs, "synchronous_learning_s": 0.025}
+        | {"hts_step_ms": 10.0, "hts_steps": 300, "synchronous_step_ms": 10 * ratio, "synchronous_steps": 200}
         for ratio, ours, theirs in ((1.4, 200.0, 190.0), (1.5, 210.0, 230.0), (1.6, 220.0, 210.0))
     ]
     (row,) = speedups(pd.DataFrame(runs)).to_dict("records")
     assert (row["law"], row["cv"], row["n"], row["speedup"]) == ("gamma", 0.0, 3, 1.5)
     assert (row["low"], row["high"]) == (1.4, 1.6)
+    assert row["updates"] == pytest.approx(1.0)  # of HTS-RL's three intervals it trained on two
+    assert (row["updates_low"], row["updates_high"]) == (pytest.approx(1.4 / 1.5), pytest.approx(1.6 / 1.5))
     assert (row["expected"], row["expected_with_learning"]) == (1.0, pytest.approx(1.5))
     assert row["difference"] == pytest.approx(0.0)
     assert row["difference_low"] < 0 < row["difference_high"]

@@ -15,6 +15,7 @@ from workbench.core.protocols import Event, Kind
 from workbench.core.size import Size, size_of
 from workbench.knowledge import Recording, StudyLog, record
 from workbench.paper.hypertrick import atari
+from workbench.paper.hypertrick.published import SAME, SOONER
 from workbench.study.file import read_preset, study_from
 
 TRAINABLE = {"kind": "ga3c", "game": "Boxing", "phase": {"frames": 200_000}}
@@ -103,11 +104,9 @@ def test_where_something_was_learned_the_best_is_compared_too(root, monkeypatch)
         phases.loc[(phases["trial"] == 0) & (phases["phase"] == 1), "score"] = 13.5
         assert atari.learned(study)
     monkeypatch.setattr(atari, "recorded_studies", lambda game, root: studies if game == "boxing" else {})
-    sooner = "HyperTrick finds the best configuration in a significantly shorter time than Hyperband"
-    same = "HyperTrick and Hyperband find the same best configuration (Pacman, Boxing)"
     found = _found(root)
-    assert found["Sec. 5.2.4", sooner] == ("undecided", 0)
-    assert found["Sec. 5.2.4", same] == ("undecided", 1)  # by chance one time in three
+    assert found["Sec. 5.2.4", SOONER] == ("undecided", 0)
+    assert found["Sec. 5.2.4", SAME] == ("undecided", 1)  # by chance one time in three
     totals = studies["hypertrick"].summary
     excess = pytest.approx(100 * (totals["alpha"] - totals["alpha_expected"]))
     assert found["Sec. 5.2.3", "alpha is close to its expectation, or slightly above"] == ("undecided", excess)
@@ -117,6 +116,14 @@ def test_only_trials_that_ran_to_the_end_have_whole_curves(root) -> None:
     curves = atari.whole_curves(atari.recorded_studies("boxing", root)["hypertrick"])
     assert set(curves["trial"]) == {0}
     assert curves["x"].tolist() == [40]  # frames; its second phase told none
+
+
+def test_at_the_end_only_last_scores_of_whole_trials_count(root) -> None:
+    study = atari.recorded_studies("boxing", root)["hypertrick"]
+    phases = study.frames.phases
+    phases.loc[phases["phase"] == 0, "score"] = 99.0
+    phases.loc[phases["phase"] == 1, "score"] = 7.0
+    assert atari.best_at_the_end(study) == 7
 
 
 def test_studies_side_by_side(root) -> None:
@@ -154,3 +161,9 @@ def test_a_small_one_run_again_has_the_schema_and_provenance_of_the_recorded(tmp
     abouts = [json.loads((folder / "provenance.json").read_text()) for folder in (again, kept)]
     assert abouts[0].keys() == abouts[1].keys()
     assert Recording.open(again).spec.keys() == Recording.open(kept).spec.keys()
+
+
+def test_a_row_over_games_lists_the_presets_that_its_numbers_are_of() -> None:
+    recipe = atari._origin("ms_pacman", "pong", scheduler="hypertrick").recipe
+    assert recipe.endswith("--preset PRESET --record data/PRESET; PRESET: ms-pacman-hypertrick, pong-hypertrick-2m")
+    assert "--preset pong-SCHEDULER-2m --record data/pong-SCHEDULER-2m" in atari._origin("pong").recipe

@@ -69,16 +69,16 @@ def _worst_falls(curves: pd.DataFrame) -> dict[str, np.ndarray]:
 
 
 def epsilon(root: Path) -> Pairs:
-    """Adam's epsilon (Fig. 5): 1e-8, the paper's, against 1e-3, the single node's."""
+    """Adam's epsilon (Fig. 5): 1e-8, the paper's, against 1e-3, the single node's; the mean score over all phases."""
     kept = RecordedTable.open("ba3c-epsilon", root)
-    last = kept.frame.groupby(["batch", "adam_eps", "seed"])["score"].last()
-    gaps = {batch: paired_percent(last[batch, 1e-8], last[batch, 1e-3]) for batch in (32, 512)}
-    why = f"last score at 1e-8 less at 1e-3, CartPole, {last.index.get_level_values('seed').nunique()} seeds"
-    number = find(CLAIMS, "Sec. 2.4.3", "a small epsilon of Adam learns much better with effective batches of 512")
-    yield better(number, gaps[512], kept.origin, why, rival=last[512, 1e-3])
+    speeds = kept.frame.groupby(["batch", "adam_eps", "seed"])["score"].mean()
+    gaps = {batch: paired_percent(speeds[batch, 1e-8], speeds[batch, 1e-3]) for batch in (32, 512)}
+    why = f"score over time at 1e-8 less at 1e-3, CartPole, {speeds.index.get_level_values('seed').nunique()} seeds"
+    number = find(CLAIMS, "Sec. 2.4.3", "a small epsilon of Adam learns much faster with effective batches of 512")
+    yield better(number, gaps[512], kept.origin, f"{why}, batch 512", rival=speeds[512, 1e-3])
     number = find(CLAIMS, "Sec. 2.4.3", "with smaller effective batches it does not")
     pair = below(number, gaps[32], NEARLY, kept.origin, f"{why}, batch 32", "%")
-    yield with_room(pair, last[32, 1e-8], last[32, 1e-3])
+    yield with_room(pair, speeds[32, 1e-8], speeds[32, 1e-3])
 
 
 def adam(root: Path) -> Pairs:
@@ -103,10 +103,10 @@ def width(root: Path) -> Pairs:
     kept = RecordedTable.open("ba3c-width", root)
     for n, runs in split(kept.frame, "n_ranks").items():
         rates = split(runs, "width")
-        gap = percent(rates[16]["points_per_s"], rates[256]["points_per_s"])
+        gap = percent(rates[16]["points_per_s"], rates[256]["points_per_s"]).value
         number = find(CLAIMS, "Sec. 2.5.1", "a narrower fully connected layer processes more data points a second")
-        why = f"width 16 less 256, Pong, {so_many(n, 'rank')}, {len(rates[16])} stretches each"
-        yield better(number, gap, kept.origin, why)
+        why = f"width 16 less 256, Pong, {so_many(n, 'rank')}, one launch of each: nothing tells how far others lie off"
+        yield not_comparable(number, gap, kept.origin, why, "%")
 
 
 def scaling(root: Path) -> Pairs:

@@ -66,7 +66,7 @@ CLAIMS = [
     ),
     *_claims(
         "Sec. 2.4.3",
-        "a small epsilon of Adam learns much better with effective batches of 512",
+        "a small epsilon of Adam learns much faster with effective batches of 512",
         "with smaller effective batches it does not",
     ),
     *_claims("Sec. 2.5.1", "a narrower fully connected layer processes more data points a second"),

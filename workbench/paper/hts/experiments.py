@@ -77,8 +77,8 @@ def speedup(settings: SpeedRuns) -> Rows:
     rows
         One a law and seed: law, cv, seed, n_agents, sync_interval, mean_ms, then of both systems (``hts_``,
         ``synchronous_``) step_ms (of all environments), steps, learning_s (of an update), policy_lag (the largest),
-        return (mean of the games after training), and speedup (the baseline's step_ms over HTS-RL's). They are summed
-        up by `hts.speedup.speedups`.
+        return (mean of the games after training), and speedup (the baseline's step_ms over HTS-RL's: of steps played,
+        the interval that is not trained on among them). They are summed up by `hts.speedup.speedups`.
     """
     runs = [(settings, law, seed) for law in settings.laws for seed in range(settings.seeds)]
     measured = {

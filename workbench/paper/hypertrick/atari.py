@@ -95,7 +95,7 @@ def counterparts(root: Path) -> Pairs:
 def _scores(game: str, studies: Mapping[str, Results]) -> Pairs:
     """Give the best scores of a game's studies, and how much of HyperTrick's work was done; one may be missing."""
     for scheduler, study in studies.items():
-        totals, origin, small = study.summary, _origin(game, scheduler), _small(study)
+        totals, origin, small = study.summary, _origin(game, scheduler=scheduler), _small(study)
         places = [("Table 3", f"best score, {_NAMES[scheduler]}, {game}")]
         if scheduler == "hypertrick":
             number = find(NUMBERS, "Table 1", f"measured alpha, {game}")
@@ -140,7 +140,7 @@ def _claims(recorded: Mapping[str, Mapping[str, Results]]) -> Pairs:
         if games:
             saved = mean_of([100 * (1 - time_ratio(**both, measure=measure)) for both in games.values()])
             why, number = f"saved in {', '.join(games)}, one study each", find(CLAIMS, "Sec. 5.2.4", claim)
-            yield better(number, saved, _origin("GAME"), why)
+            yield better(number, saved, _origin(*games), why)
     same = find(CLAIMS, "Sec. 5.2.4", SAME)
     for game, both in ((game, chosen[game]) for game in ("ms_pacman", "boxing") if game in chosen):
         first, second = (study.summary["best_config"] for study in both.values())
@@ -151,9 +151,8 @@ def _claims(recorded: Mapping[str, Mapping[str, Results]]) -> Pairs:
         totals = [both["hypertrick"].summary for both in chosen.values()]
         excess = mean_of([100 * (of["alpha"] - of["alpha_expected"]) for of in totals])
         why = f"alpha less its expectation in {', '.join(chosen)}, a study each; as Table 1's four"
-        yield within(
-            find(CLAIMS, "Sec. 5.2.3", ALPHA), excess, *ALPHA_EXCESS, _origin("GAME", "hypertrick"), why, "points"
-        )
+        origin = _origin(*chosen, scheduler="hypertrick")
+        yield within(find(CLAIMS, "Sec. 5.2.3", ALPHA), excess, *ALPHA_EXCESS, origin, why, "points")
 
 
 def time_ratio(hypertrick: Results, hyperband: Results, measure: str) -> float:
@@ -162,9 +161,11 @@ def time_ratio(hypertrick: Results, hyperband: Results, measure: str) -> float:
     return float(work[0] / work[1])
 
 
-def _origin(game: str, scheduler: str = "SCHEDULER") -> Origin:
-    name = preset_of(game, scheduler)
-    return Origin("measured", f"workbench run --preset {name} --record data/{name}", "hours")
+def _origin(*games: str, scheduler: str = "SCHEDULER") -> Origin:
+    """Give the command that records a game's studies, or those of several, whose presets it then lists."""
+    names = [preset_of(game, scheduler) for game in games]
+    name, listed = (names[0], "") if len(names) == 1 else ("PRESET", f"; PRESET: {', '.join(names)}")
+    return Origin("measured", f"workbench run --preset {name} --record data/{name}{listed}", "hours")
 
 
 def learned(results: Results) -> bool:
@@ -176,10 +177,19 @@ def learned(results: Results) -> bool:
 
 def whole_curves(results: Results) -> "pd.DataFrame":
     """Give the curves of `analysis.learning_curves`, over frames, of the trials that ran to the last phase."""
-    frames = results.frames
-    last = frames.phases.groupby("trial")["phase"].max()
-    whole = last.index[last == (results.size.n_phases or 0) - 1]
-    return learning_curves(frames.phases[frames.phases["trial"].isin(whole)], frames.metrics, "frames")
+    phases = results.frames.phases
+    whole = _last_phases(results)["trial"]
+    return learning_curves(phases[phases["trial"].isin(whole)], results.frames.metrics, "frames")
+
+
+def best_at_the_end(results: Results) -> float:
+    """Give the best score that a trial had in its last phase, of those that ran to the last; NaN if none did."""
+    return float(_last_phases(results)["score"].max())
+
+
+def _last_phases(results: Results) -> "pd.DataFrame":
+    phases = results.frames.phases
+    return phases[phases["phase"] == (results.size.n_phases or 0) - 1]
 
 
 def preset_of(game: str, scheduler: str) -> str:
