@@ -744,3 +744,22 @@ def test_slots_are_given_back_free_ones_at_once_and_others_as_phases_end() -> No
     book.verdict(8, Verdict.STOP, 3.0)
     ((again,),) = book.seat_waiting(3.0)
     assert (again.job.trial, again.job.phase, again.number) == (7, 1, 0)
+
+
+@pytest.mark.parametrize("verdict", [Verdict.STOP, Verdict.PAUSE])
+def test_a_slot_is_given_back_before_the_next_trial_is_seated_on_it(verdict) -> None:
+    book, (slot,) = book_of(1)
+    (attempt,) = begun(book, 7)
+    assert book.give_back(1, 1.0) == []
+    book.phase_ended(attempt, 2.0, ENDED)
+    assert book.verdict(7, verdict, 2.0) == [Release(slot)]
+    assert (book.n_free, book.surplus) == (0, 0)
+
+
+def test_a_slot_whose_attempt_failed_is_given_back_and_its_trial_waits() -> None:
+    book, (slot,) = book_of(1)
+    (attempt,) = begun(book, 7)
+    book.give_back(1, 1.0)
+    book.attempt_lost(attempt, "exception", "ValueError: no", 2.0)
+    assert book.time_passed(2.0) == [Release(slot)]
+    assert book.waiting == deque([(attempt.job, 1)])
