@@ -351,6 +351,17 @@ def test_a_sign_that_came_while_nobody_listened_is_of_when_it_was_heard() -> Non
     assert [cancel.attempt for cancel in book.time_passed(110.5) if isinstance(cancel, Cancel)] == [attempt]
 
 
+def test_so_are_a_suspicion_and_the_word_that_a_worker_leaves() -> None:
+    book, _ = book_of(2, n_ranks=2, stall_s=1000.0, leave_s=5.0)
+    suspected, left = begun(book, 0, 1)
+    suspects = {"error": "PeerLost", "place": "", "traceback": "", "retry": True, "peer_lost": True}
+    book.rank_ended(suspected, 100.0, 0, suspects)
+    book.slot_lost(left.slot, 100.0, 0, left=True)
+    book.driver_was_away(99.0, 100.0)
+    assert book.time_passed(104.9) == []
+    assert [cancel.attempt for cancel in book.time_passed(105.5) if isinstance(cancel, Cancel)] == [suspected, left]
+
+
 def test_a_held_trial_of_which_a_rank_was_not_heard_again_is_not_silent() -> None:
     book, (slot,) = book_of(1, n_ranks=2)
     (attempt,) = begun(book, 0)
