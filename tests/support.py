@@ -17,6 +17,8 @@ from workbench.core.drive import drive
 from workbench.core.protocols import Config, Event, Kind, Scheduler
 from workbench.core.space import Space
 
+FROM_HERE = {"PYTHONPATH": str(Path(__file__).parents[1])}
+"""What the environment of another process needs besides, so that it imports the workbench and the tests of this one."""
 SPACE = Space({"lr": LogUniform(1e-5, 1e-2), "gamma": Choice([0.9, 0.99])})
 NETWORK = Space(  # with conditions and a constraint
     {

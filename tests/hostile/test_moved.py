@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from tests.knowledge.studies import a_study
-from tests.support import SPACE, Waits
+from tests.support import FROM_HERE, SPACE, Waits
 from workbench.algos.search import FullRuns, RandomSearcher
 from workbench.core.errors import DatabaseError
 from workbench.knowledge import Controls, Inbox, StudyLog
@@ -86,13 +86,12 @@ def test_too_few_descriptors_are_told_in_one_line(tmp_path) -> None:
         "import sys; from workbench.cli.main import main\n"
         "sys.exit(main(['run', sys.argv[1], '--quiet', '--db', sys.argv[2]]))\n"
     )
-    root = str(Path(__file__).parents[2])
     ran = subprocess.run(
         [sys.executable, "-c", script, str(tmp_path / "study.toml"), str(tmp_path / "kb.db")],
         capture_output=True,
         text=True,
         timeout=300,
-        env={**os.environ, "PYTHONPATH": root},
+        env={**os.environ, **FROM_HERE},
     )
     assert ran.returncode == 2
     assert ran.stderr.count("\n") == 1, ran.stderr

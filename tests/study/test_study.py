@@ -16,7 +16,7 @@ import pytest
 from distributed import Client
 
 from tests.simulated import Clocked
-from tests.support import SPACE, Deterministic, RandomTimes, Waits, small_disk
+from tests.support import FROM_HERE, SPACE, Deterministic, RandomTimes, Waits, small_disk
 from workbench import (
     EvolutionSearcher,
     FullRuns,
@@ -575,12 +575,11 @@ def test_a_note_that_comes_while_a_study_lets_go_of_its_cluster_is_written_down(
 @pytest.mark.parametrize("how", [signal.SIGKILL, pytest.param(signal.SIGINT, marks=pytest.mark.slow)])
 def test_a_driver_that_died_is_followed_by_another(study_of, tmp_path, how) -> None:
     (tmp_path / "driver.py").write_text(_DRIVER)
-    root = Path(__file__).parents[2]
     driver = subprocess.Popen(
         [sys.executable, str(tmp_path / "driver.py"), str(tmp_path)],
         stdout=subprocess.PIPE,
         stderr=subprocess.DEVNULL,
-        env={**os.environ, "PYTHONPATH": str(root)},
+        env={**os.environ, **FROM_HERE},
         start_new_session=True,
     )
     assert driver.stdout is not None
