@@ -40,7 +40,7 @@ def test_a_study_whose_file_is_deleted_ends_by_itself_though_nothing_is_reported
         time.sleep(0.05)
     (tmp_path / "kb.db").unlink()
     with pytest.raises(DatabaseError, match="was deleted, moved or replaced"):
-        run.wait(30)
+        run.wait(300)
     assert not run.running
 
 
