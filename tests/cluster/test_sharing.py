@@ -2,6 +2,8 @@
 
 import threading
 from contextlib import closing
+from functools import partial
+from pathlib import Path
 from types import SimpleNamespace
 
 import pytest
@@ -9,8 +11,7 @@ from distributed import Client, LocalCluster, Status
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tests.clusters.trials import Paced
-from tests.support import SPACE, Deterministic, MemoryLog
+from tests.support import SPACE, Deterministic, MemoryLog, Waits
 from workbench.algos.search import FullRuns, RandomSearcher
 from workbench.cluster.checkpoints import CheckpointStore
 from workbench.cluster.dask import DaskExecutor
@@ -265,14 +266,24 @@ def two(client, tmp_path):
         executor.close()
 
 
-def test_a_second_study_gets_its_share_as_phases_end_and_none_disturbs_the_other(two) -> None:
-    """Both keep their scores; no worker ever runs a phase of one while the other believes it has it."""
+def test_a_second_study_gets_its_share_as_phases_end_and_none_disturbs_the_other(two, tmp_path) -> None:
+    """Both keep their scores; no worker ever runs a phase of one while the other believes it has it.
+
+    No phase ends before the first study knows of the second.
+    """
     logs, errors = {"a": MemoryLog(), "b": MemoryLog()}, []
+    waits = Waits(str(tmp_path / "both"))
+
+    def look(executor: DaskExecutor, log: MemoryLog) -> bool:
+        if executor._book.surplus or any(e.kind is Kind.SLOT_LOST for e in log):
+            Path(waits.until).touch()
+        return False
 
     def run(study: str) -> None:
         try:
-            with closing(two(study, Paced(4, 0.05), max_retries=0)) as executor:
-                assert drive(FullRuns(RandomSearcher(SPACE), 4, 6), executor, logs[study], seed=1)
+            with closing(two(study, waits, max_retries=0)) as executor:
+                stop = partial(look, executor, logs[study])
+                assert drive(FullRuns(RandomSearcher(SPACE), 4, 6), executor, logs[study], seed=1, stop=stop)
         except BaseException as err:  # noqa: BLE001  asserted below
             errors.append(err)
 
