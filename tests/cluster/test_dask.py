@@ -8,7 +8,6 @@ import platform
 import re
 import resource
 import signal
-import socket
 import subprocess
 import sys
 import threading
@@ -22,7 +21,17 @@ import pytest
 from distributed import Client, LocalCluster
 
 from tests.cluster.conftest import stalls_once
-from tests.support import SPACE, Deterministic, MemoryLog, Plays, Waits, assert_returns_logged, score_of, until
+from tests.support import (
+    SPACE,
+    Deterministic,
+    MemoryLog,
+    Plays,
+    Waits,
+    assert_returns_logged,
+    free_port,
+    score_of,
+    until,
+)
 from workbench.algos.search import FullRuns, HyperTrick, RandomSearcher
 from workbench.cluster.attempts import Attempt
 from workbench.cluster.checkpoints import CheckpointStore
@@ -146,8 +155,7 @@ def test_several_workers_of_one_process_keep_a_trial_each(tmp_path) -> None:
 
 
 def test_a_restarted_worker_is_used_again_though_it_is_back_at_the_same_address(tmp_path) -> None:
-    with socket.create_server(("127.0.0.1", 0)) as free:
-        port = free.getsockname()[1]
+    port = free_port()
     log, hung = MemoryLog(), tmp_path / "once"
     with (
         LocalCluster(n_workers=1, threads_per_worker=1, dashboard_address=None, host="127.0.0.1",
