@@ -1,6 +1,7 @@
 """What several tests share: a deterministic trial, spaces, a log in memory."""
 
 import json
+import socket
 import subprocess
 import threading
 import time
@@ -17,6 +18,8 @@ from workbench.core.drive import drive
 from workbench.core.protocols import Config, Event, Kind, Scheduler
 from workbench.core.space import Space
 
+FROM_HERE = {"PYTHONPATH": str(Path(__file__).parents[1])}
+"""What the environment of another process needs besides, so that it imports the workbench and the tests of this one."""
 SPACE = Space({"lr": LogUniform(1e-5, 1e-2), "gamma": Choice([0.9, 0.99])})
 NETWORK = Space(  # with conditions and a constraint
     {
@@ -44,6 +47,13 @@ def score_of(config: Config, seed: int, phase: int) -> float:
     """A score that depends on config, seed and phase alone."""
     noise = np.random.default_rng([seed, phase]).normal()
     return float(np.log10(config["lr"]) + 0.3 * phase + 0.5 * noise)
+
+
+def free_port() -> int:
+    """Give a port of loopback that nobody listens at now; who can say which one it has chosen does without."""
+    with socket.create_server(("127.0.0.1", 0)) as free:
+        port: int = free.getsockname()[1]
+    return port
 
 
 def breaking(said: str) -> Callable[..., object]:

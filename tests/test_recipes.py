@@ -1,5 +1,6 @@
 """The recipes of CONTRIBUTING.md: what is part of the workbench is named wherever it must be, and told of."""
 
+from importlib.util import find_spec
 from pathlib import Path
 
 import pytest
@@ -26,13 +27,24 @@ def class_of(place: str) -> str:
     return place.partition(":")[2]
 
 
-@pytest.mark.parametrize("kind", OWN)
+@pytest.mark.parametrize("kind", SCHEDULERS)
 def test_a_scheduler_is_held_to_the_contract_and_to_what_the_cluster_does(kind) -> None:
-    name = class_of(SCHEDULERS[kind])
     for suite in (test_contract, test_agreement):
-        assert name in {type(make()).__name__ for make in suite.SCHEDULERS.values()}, suite.__name__
+        held = {type(make()).__name__ for make in suite.SCHEDULERS.values()}
+        assert class_of(SCHEDULERS[kind]) in held, suite.__name__
+
+
+@pytest.mark.parametrize("kind", OWN)
+def test_a_scheduler_is_told_of(kind) -> None:
+    name = class_of(SCHEDULERS[kind])
     assert f"| `{kind}` | `{name}` |" in page("schedulers.md")
     assert f"## `{kind}`" in page("schedulers.md")
+
+
+def test_every_searcher_is_held_to_the_contract() -> None:
+    held = {type(getattr(make(), "searcher", None)).__name__ for make in test_contract.SCHEDULERS.values()}
+    not_here = {kind for kind in ("optuna", "smac") if not find_spec(kind)}
+    assert {class_of(SEARCHERS[kind]) for kind in SEARCHERS.keys() - not_here} <= held
 
 
 @pytest.mark.parametrize("kind", [*OWN, *SEARCHERS])

@@ -44,6 +44,8 @@ SMALL = {
     "replay": {"schedule": [{"h0": 1.0, "h1": 0.0}, {"h0": 0.5, "h1": 0.5}], "trainable": {"kind": "quadratic"}},
 }
 """Every kind, and settings under which a phase takes a moment."""
+MIDWAY = ["a3c", "ba3c", "ga3c", "hts"]
+"""Those that are saved within a phase."""
 
 
 def test_no_kind_is_missing_here() -> None:
@@ -91,6 +93,33 @@ def test_a_trial_under_way_goes_back_to_its_checkpoint_and_saves_into_it_again(f
     assert trial.train_phase(silent)["updates"] == fresh.train_phase(silent)["updates"]
     trial.close()
     fresh.close()
+
+
+@pytest.mark.parametrize("kind", SMALL)
+def test_whether_it_goes_on_within_a_phase_is_said(kind) -> None:
+    trial = trainable_from({"kind": kind, **SMALL[kind]})({}, 0)
+    assert getattr(trial, "resumes_midway", False) == (kind in MIDWAY)
+    trial.close()
+
+
+@pytest.mark.parametrize("kind", MIDWAY)
+def test_a_phase_that_was_cut_spends_the_rest_of_its_budget_elsewhere(kind, tmp_path, monkeypatch) -> None:
+    monkeypatch.setattr("workbench.algos.rl.trial.PROGRESS_S", 0.0)
+    settings = SMALL[kind] | {"phase": {"updates": 40}, "min_games": 1}  # by then a game has ended, cut or not
+    first, second = (trainable_from({"kind": kind, **settings})({}, 0) for _ in range(2))
+
+    def cut(metrics) -> None:
+        if metrics["updates"] >= 10:
+            raise TimeoutError
+
+    with pytest.raises(TimeoutError):
+        first.train_phase(cut)
+    first.save(tmp_path)
+    second.load(tmp_path)
+    assert first.learner.updates < 40
+    assert [second.train_phase(silent)["updates"] for _ in range(2)] == [40, 80]
+    first.close()
+    second.close()
 
 
 def test_another_trial_may_go_on_from_it_with_a_seed_of_its_own(factory, tmp_path) -> None:

@@ -2,8 +2,8 @@
 
 import json
 import os
+import re
 import shutil
-import socket
 import subprocess
 import sys
 import threading
@@ -28,12 +28,9 @@ def jupyterlab(folder: Path) -> Iterator[tuple[str, Path]]:
     """Serve a folder below `folder` on loopback; give the address of a file in it, to be filled in, and its path."""
     served = folder / "served"
     served.mkdir()
-    with socket.socket() as free:
-        free.bind(("127.0.0.1", 0))
-        port = free.getsockname()[1]
     command = [sys.executable, "-m", "jupyterlab", "--no-browser", "--allow-root"]
-    command += ["--LabApp.expose_app_in_browser=True", "--ServerApp.ip=127.0.0.1", f"--ServerApp.port={port}"]
-    command += ["--ServerApp.port_retries=0", f"--IdentityProvider.token={_TOKEN}", f"--ServerApp.root_dir={served}"]
+    command += ["--LabApp.expose_app_in_browser=True", "--ServerApp.ip=127.0.0.1", "--ServerApp.port=0"]
+    command += [f"--IdentityProvider.token={_TOKEN}", f"--ServerApp.root_dir={served}"]
     server = subprocess.Popen(
         command, cwd=served, env=isolated(folder), stderr=subprocess.PIPE, stdout=subprocess.DEVNULL, text=True
     )
@@ -41,12 +38,12 @@ def jupyterlab(folder: Path) -> Iterator[tuple[str, Path]]:
         said: list[str] = []
         for line in server.stderr:  # type: ignore[union-attr]
             said.append(line)
-            if f"http://127.0.0.1:{port}/lab" in line:
+            if (address := address_in(line)) is not None:
                 break
         else:
             raise RuntimeError("JupyterLab did not come up:\n" + "".join(said[-30:]))
         threading.Thread(target=server.stderr.read, daemon=True).start()  # a full pipe would stop it
-        yield f"http://127.0.0.1:{port}/lab/tree/{{}}?token={_TOKEN}&reset", served
+        yield f"{address}/tree/{{}}?token={_TOKEN}&reset", served
     finally:
         server.terminate()
         try:
@@ -54,6 +51,12 @@ def jupyterlab(folder: Path) -> Iterator[tuple[str, Path]]:
         except subprocess.TimeoutExpired:  # its threads have been seen to wait for each other, no kernel being left
             server.kill()
             server.wait(60)
+
+
+def address_in(said: str) -> str | None:
+    """Read the address of JupyterLab, at the port it has found, from what its server says once it is up."""
+    found = re.search(r"http://127\.0\.0\.1:\d+/lab", said)
+    return None if found is None else found[0]
 
 
 @contextmanager

@@ -4,12 +4,12 @@ import os
 import socket
 import subprocess
 import sys
-from pathlib import Path
 
 import pytest
 
 from tests.browser.lab import MISSING, browser_page, chromium
 from tests.browser.standing import write_studies
+from tests.support import FROM_HERE, free_port
 from workbench.knowledge import KnowledgeBase
 
 pytest.importorskip("marimo", reason="NO MARIMO: pip install marimo")
@@ -41,12 +41,10 @@ def _(page):
 def test_what_is_selected_at_home_is_shown_by_the_next_cell_and_takes_notes(tmp_path) -> None:
     write_studies(tmp_path / "kb.db", monday=1.0, tuesday=1.0)
     (tmp_path / "page.py").write_text(NOTEBOOK)
-    with socket.socket() as free:
-        free.bind(("127.0.0.1", 0))
-        port = free.getsockname()[1]
+    port = free_port()
     command = [sys.executable, "-m", "marimo", "run", "page.py", "--headless", "--no-token"]
     command += ["--host", "127.0.0.1", "--port", str(port)]
-    env = {**os.environ, "HOME": str(tmp_path), "PYTHONPATH": str(Path(__file__).parents[2])}
+    env = {**os.environ, "HOME": str(tmp_path), **FROM_HERE}
     server = subprocess.Popen(command, cwd=tmp_path, env=env, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
     try:
         with browser_page() as page:

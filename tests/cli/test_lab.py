@@ -1,12 +1,11 @@
 """JupyterLab on the studies of a knowledge base: alive without a cell being run."""
 
-import socket
 import subprocess
 import sys
 
 import pytest
 
-from tests.browser.lab import MISSING, browser_page, chromium, isolated
+from tests.browser.lab import MISSING, address_in, browser_page, chromium, isolated
 from tests.browser.standing import write_studies
 from workbench.cli.lab import _notebook_of
 from workbench.cli.main import main
@@ -43,11 +42,8 @@ def test_it_opens_on_the_studies_which_are_opened_and_compared_by_clicks(tmp_pat
     folder = tmp_path / "work"
     (folder / "runs").mkdir(parents=True)
     write_studies(folder / "runs" / "kb.db", monday=1.0, tuesday=1.0)
-    with socket.socket() as free:
-        free.bind(("127.0.0.1", 0))
-        port = free.getsockname()[1]
     command = [sys.executable, "-m", "workbench", "lab", "--db", "runs/kb.db", "--no-browser", "--", "--allow-root"]
-    command += [f"--ServerApp.port={port}", "--IdentityProvider.token=lab-test"]
+    command += ["--ServerApp.port=0", "--IdentityProvider.token=lab-test"]
     (tmp_path / "own").mkdir()
     with open(tmp_path / "said", "w") as said:
         server = subprocess.Popen(command, cwd=folder, env=isolated(tmp_path / "own"), stderr=said, stdout=said)
@@ -56,7 +52,8 @@ def test_it_opens_on_the_studies_which_are_opened_and_compared_by_clicks(tmp_pat
             while not (folder / "runs" / "home.ipynb").exists():  # written once the studies are shown
                 assert server.poll() is None, (tmp_path / "said").read_text()
                 page.wait_for_timeout(200)
-            page.goto(f"http://127.0.0.1:{port}/lab/tree/runs/home.ipynb?token=lab-test")
+            address = address_in((tmp_path / "said").read_text())
+            page.goto(f"{address}/tree/runs/home.ipynb?token=lab-test")
             page.wait_for_selector(".jp-OutputArea .wb-studies tbody tr")
             page.get_by_role("button", name="monday", exact=True).click()
             page.wait_for_selector(".wb-open .wb-leader")

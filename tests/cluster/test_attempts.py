@@ -351,6 +351,17 @@ def test_a_sign_that_came_while_nobody_listened_is_of_when_it_was_heard() -> Non
     assert [cancel.attempt for cancel in book.time_passed(110.5) if isinstance(cancel, Cancel)] == [attempt]
 
 
+def test_so_are_a_suspicion_and_the_word_that_a_worker_leaves() -> None:
+    book, _ = book_of(2, n_ranks=2, stall_s=1000.0, leave_s=5.0)
+    suspected, left = begun(book, 0, 1)
+    suspects = {"error": "PeerLost", "place": "", "traceback": "", "retry": True, "peer_lost": True}
+    book.rank_ended(suspected, 100.0, 0, suspects)
+    book.slot_lost(left.slot, 100.0, 0, left=True)
+    book.driver_was_away(99.0, 100.0)
+    assert book.time_passed(104.9) == []
+    assert [cancel.attempt for cancel in book.time_passed(105.5) if isinstance(cancel, Cancel)] == [suspected, left]
+
+
 def test_a_held_trial_of_which_a_rank_was_not_heard_again_is_not_silent() -> None:
     book, (slot,) = book_of(1, n_ranks=2)
     (attempt,) = begun(book, 0)
@@ -744,3 +755,22 @@ def test_slots_are_given_back_free_ones_at_once_and_others_as_phases_end() -> No
     book.verdict(8, Verdict.STOP, 3.0)
     ((again,),) = book.seat_waiting(3.0)
     assert (again.job.trial, again.job.phase, again.number) == (7, 1, 0)
+
+
+@pytest.mark.parametrize("verdict", [Verdict.STOP, Verdict.PAUSE])
+def test_a_slot_is_given_back_before_the_next_trial_is_seated_on_it(verdict) -> None:
+    book, (slot,) = book_of(1)
+    (attempt,) = begun(book, 7)
+    assert book.give_back(1, 1.0) == []
+    book.phase_ended(attempt, 2.0, ENDED)
+    assert book.verdict(7, verdict, 2.0) == [Release(slot)]
+    assert (book.n_free, book.surplus) == (0, 0)
+
+
+def test_a_slot_whose_attempt_failed_is_given_back_and_its_trial_waits() -> None:
+    book, (slot,) = book_of(1)
+    (attempt,) = begun(book, 7)
+    book.give_back(1, 1.0)
+    book.attempt_lost(attempt, "exception", "ValueError: no", 2.0)
+    assert book.time_passed(2.0) == [Release(slot)]
+    assert book.waiting == deque([(attempt.job, 1)])

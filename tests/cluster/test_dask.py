@@ -8,20 +8,30 @@ import platform
 import re
 import resource
 import signal
-import socket
 import subprocess
 import sys
 import threading
 import time
 from dataclasses import dataclass
 from pathlib import Path
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
 from distributed import Client, LocalCluster
 
 from tests.cluster.conftest import stalls_once
-from tests.support import SPACE, Deterministic, MemoryLog, Plays, Waits, assert_returns_logged, score_of, until
+from tests.support import (
+    SPACE,
+    Deterministic,
+    MemoryLog,
+    Plays,
+    Waits,
+    assert_returns_logged,
+    free_port,
+    score_of,
+    until,
+)
 from workbench.algos.search import FullRuns, HyperTrick, RandomSearcher
 from workbench.cluster.attempts import Attempt
 from workbench.cluster.checkpoints import CheckpointStore
@@ -145,8 +155,7 @@ def test_several_workers_of_one_process_keep_a_trial_each(tmp_path) -> None:
 
 
 def test_a_restarted_worker_is_used_again_though_it_is_back_at_the_same_address(tmp_path) -> None:
-    with socket.create_server(("127.0.0.1", 0)) as free:
-        port = free.getsockname()[1]
+    port = free_port()
     log, hung = MemoryLog(), tmp_path / "once"
     with (
         LocalCluster(n_workers=1, threads_per_worker=1, dashboard_address=None, host="127.0.0.1",
@@ -288,6 +297,27 @@ def test_a_worker_that_hangs_keeps_no_other_from_being_cleared(executor_of, tmp_
     monkeypatch.setattr(executor._tasks, "cancel_all", hang)
     executor.close()
     assert (tmp_path / "closed").exists()
+
+
+def test_a_paused_trial_is_closed_though_no_other_takes_its_slot(executor_of, tmp_path) -> None:
+    executor = executor_of(Closes(str(tmp_path / "closed")))
+    executor.start(Job(0, 0, {"lr": 1e-3}, 0))
+    until(executor, Kind.PHASE_ENDED)
+    executor.apply(0, Verdict.PAUSE)
+    while not (tmp_path / "closed").exists():
+        executor.wait(1)
+
+
+@pytest.mark.parametrize(
+    ("status", "kind"),
+    [("cancelled", Kind.PHASE_FAILED), ("lost", Kind.PHASE_FAILED), ("forgotten", Kind.TRIAL_FAILED)],
+)
+def test_what_somebody_else_took_from_the_cluster_costs_no_attempt(executor_of, tmp_path, status, kind) -> None:
+    executor = executor_of(Waits(str(tmp_path / "go")), max_retries=0)
+    executor.start(Job(0, 0, {"lr": 1e-3}, 0))
+    executor._finish(executor._book._attempts[0], 0, SimpleNamespace(status=status))
+    (tmp_path / "go").touch()
+    assert executor.caused()[-1].kind is kind
 
 
 def test_a_worker_that_has_no_workbench_is_named(tmp_path) -> None:

@@ -94,6 +94,7 @@ class Alone:
 
     def __init__(self, monkeypatch) -> None:
         self.here, self.said = worker._Kept(), []
+        self.n_told = 0
         self.on_note: Callable[[], object] = lambda: None
         self.proved, self.driver = False, "topic"
         told = {"loop": None, "scheduler": SimpleNamespace(workbench_driver=None)}
@@ -103,6 +104,7 @@ class Alone:
         monkeypatch.setattr(Leaving, "tell", lambda *message: None)
 
     def _log_event(self, topic: str, message: dict) -> None:
+        self.n_told += 1
         if "note" in message:
             self.said.append(message["note"])
             self.on_note()

@@ -7,7 +7,9 @@ import subprocess
 import sys
 import tempfile
 
+import dask
 import pytest
+from distributed import Client, LocalCluster
 
 from workbench.cluster import local
 from workbench.cluster.local import local_client
@@ -132,6 +134,20 @@ def test_nobody_waits_for_workers_that_are_wanted_no_more(monkeypatch) -> None:
     monkeypatch.setattr(local, "_UP_S", 0.01)
     with local_client(6, unless=lambda: True) as client:
         assert len(client.scheduler_info(n_workers=-1)["workers"]) < 6
+
+
+def test_a_worker_that_its_nanny_has_given_up_is_replaced(monkeypatch) -> None:
+    monkeypatch.setattr(local, "_LOOK_S", 0.1)
+    with (
+        dask.config.set({"distributed.deploy.lost-worker-timeout": "100ms"}),
+        LocalCluster(n_workers=1, threads_per_worker=1, processes=False, dashboard_address=None) as cluster,
+        Client(cluster, set_as_default=False) as client,
+        local._kept_up(cluster),
+    ):
+        (first,) = client.scheduler_info()["workers"]
+        client.retire_workers([first], close_workers=True)
+        while not client.scheduler_info()["workers"].keys() - {first}:
+            client.wait_for_workers(1, timeout=60)
 
 
 def _level_of(logger: str) -> int:

@@ -13,7 +13,7 @@ import numpy as np
 import pytest
 from distributed import Client, LocalCluster
 
-from tests.support import SPACE, Deterministic, MemoryLog, score_of, small_disk, until
+from tests.support import FROM_HERE, SPACE, Deterministic, MemoryLog, score_of, small_disk, until
 from workbench.algos.search import FullRuns, RandomSearcher
 from workbench.cluster.checkpoints import CheckpointStore
 from workbench.cluster.connection import Connection
@@ -290,7 +290,7 @@ def a_cluster(script: Path, port: int):
         stdin=subprocess.PIPE,
         stdout=subprocess.PIPE,
         text=True,
-        env={**os.environ, "PYTHONPATH": str(Path(__file__).parents[2])},  # its workers know the tests' trials
+        env={**os.environ, **FROM_HERE},  # its workers know the tests' trials
     )
     assert process.stdin is not None
     assert process.stdout is not None

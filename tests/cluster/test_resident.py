@@ -27,9 +27,11 @@ def store(tmp_path) -> CheckpointStore:
     return CheckpointStore(str(tmp_path), keep=9)
 
 
-def task(store: CheckpointStore, phase: int, checkpoint: str | None = None, trial: int = 0, **more) -> PhaseTask:
+def task(
+    store: CheckpointStore, phase: int, checkpoint: str | None = None, trial: int = 0, kind=Trial, **more
+) -> PhaseTask:
     given = {"study": "study", "topic": "driver", "attempt": 0, **more}
-    return PhaseTask(Job(trial, phase, {"lr": 1e-3}, trial, checkpoint), parcelled(Trial, store.root), store, **given)
+    return PhaseTask(Job(trial, phase, {"lr": 1e-3}, trial, checkpoint), parcelled(kind, store.root), store, **given)
 
 
 def lives(store: CheckpointStore) -> tuple[Resident, Trial, str]:
@@ -114,6 +116,13 @@ def test_a_phase_that_was_saved_in_part_is_gone_on_with_once(store) -> None:
     other.forget_part(task(store, 1, name))
     assert not store.has(store.part(0, 1))
     assert Resident().bring_up(task(store, 1, name))[0].phase == 1
+
+
+def test_of_a_trial_that_cannot_go_on_within_a_phase_no_part_is_saved(store) -> None:
+    resident = Resident()
+    resident.bring_up(task(store, 0, kind=Deterministic))
+    resident.begins()
+    assert not resident.save_part(task(store, 0, kind=Deterministic))
 
 
 def test_a_part_that_is_damaged_is_left_for_the_checkpoint_before_it(store) -> None:

@@ -2,6 +2,8 @@
 
 import threading
 from contextlib import closing
+from functools import partial
+from pathlib import Path
 from types import SimpleNamespace
 
 import pytest
@@ -9,8 +11,7 @@ from distributed import Client, LocalCluster, Status
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tests.clusters.trials import Paced
-from tests.support import SPACE, Deterministic, MemoryLog
+from tests.support import SPACE, Deterministic, MemoryLog, Waits
 from workbench.algos.search import FullRuns, RandomSearcher
 from workbench.cluster.checkpoints import CheckpointStore
 from workbench.cluster.dask import DaskExecutor
@@ -73,10 +74,10 @@ def sharing_of(n: int) -> tuple[Sharing, Scheduler]:
     return sharing, scheduler
 
 
-def ask(sharing: Sharing, study: str, wanted: int, held=()) -> dict:
+def ask(sharing: Sharing, study: str, wanted: int, held=(), weight: float = 1.0) -> dict:
     """Let a study ask, which holds these and has a trial in a phase on the first of them."""
     lives = {address: f"life of {address}" for address in held}
-    return sharing.workers(study, f"driver of {study}", 1.0, wanted, 1, lives, list(held)[:1], list(lives.values()))
+    return sharing.workers(study, f"driver of {study}", weight, wanted, 1, lives, list(held)[:1], list(lives.values()))
 
 
 def test_a_study_that_holds_more_than_it_wants_hides_no_other_ones_need() -> None:
@@ -94,6 +95,16 @@ def test_a_study_that_holds_more_than_it_wants_hides_no_other_ones_need() -> Non
     ask(sharing, "B", 0, ["w7"])
     nothing = {"workers": {}, "surplus": 0, "left": [], "gone": [], "taken": []}
     assert ask(sharing, "C", 1) == {**nothing, "others": 8, "to_come": 8}
+    assert ask(sharing, "A", 1, held)["surplus"] == 1
+
+
+def test_a_study_that_holds_some_of_what_it_wants_is_given_the_rest_and_no_more() -> None:
+    sharing, _ = sharing_of(8)
+    held = [f"w{k}" for k in range(7)]
+    ask(sharing, "A", 7)
+    ask(sharing, "B", 2)
+    ask(sharing, "A", 7, held)
+    assert list(ask(sharing, "B", 2)["workers"]) == ["w7"]
     assert ask(sharing, "A", 1, held)["surplus"] == 1
 
 
@@ -150,19 +161,38 @@ def clock(monkeypatch) -> list[float]:
     return now
 
 
-def test_what_does_not_divide_stays_with_one_study_for_a_turn(clock) -> None:
-    sharing, _ = sharing_of(3)
-    held, had = {"A": [], "B": []}, []
-    for now in range(130):
-        clock[0] = float(now)
-        for study in held:
-            told = ask(sharing, study, 3, held[study])
+def pass_time(sharing: Sharing, clock: list[float], held: dict, seconds: int, wanted: dict, weights=(1.0, 1.0)) -> list:
+    """Let A and B ask every second and do as they are told; how many A had in each."""
+    had = []
+    for _ in range(seconds):
+        clock[0] += 1.0
+        for study, weight in zip(held, weights, strict=True):
+            told = ask(sharing, study, wanted[study], held[study], weight)
             held[study] = list(told["workers"])[: len(told["workers"]) - told["surplus"]]
         had.append(len(held["A"]))
-    turns = [now for now in range(2, 130) if had[now] != had[now - 1]]
+    return had
+
+
+def test_what_does_not_divide_stays_with_one_study_for_a_turn(clock) -> None:
+    sharing, _ = sharing_of(3)
+    had = pass_time(sharing, clock, {"A": [], "B": []}, 130, {"A": 3, "B": 3})
+    turns = [at for at in range(2, 130) if had[at] != had[at - 1]]
     assert set(had[1:]) == {1, 2}
     assert len(turns) == 2
     assert turns[1] - turns[0] > 50
+
+
+@pytest.mark.parametrize(("workers", "weights"), [(1, (1.0, 1.0)), (9, (1.0, 3.0))])
+def test_after_an_hour_in_which_a_study_wanted_less_than_its_share_turns_are_taken_as_ever(
+    clock, workers, weights
+) -> None:
+    """A keeps what nobody wants: so much the less is owed to neither."""
+    (sharing, _), held = sharing_of(workers), {"A": [], "B": []}
+    assert set(pass_time(sharing, clock, held, 3600, {"A": workers // 3, "B": 0}, weights)) == {workers}
+    had = pass_time(sharing, clock, held, 400, {"A": 9, "B": 9}, weights)
+    least = int(workers * weights[0] / sum(weights))
+    assert set(had[1:]) == {least, least + 1}
+    assert sum(had[at] != had[at - 1] for at in range(2, 400)) >= 3
 
 
 def test_a_driver_that_asks_no_more_has_no_claim_after_a_minute(clock) -> None:
@@ -236,14 +266,24 @@ def two(client, tmp_path):
         executor.close()
 
 
-def test_a_second_study_gets_its_share_as_phases_end_and_none_disturbs_the_other(two) -> None:
-    """Both keep their scores; no worker ever runs a phase of one while the other believes it has it."""
+def test_a_second_study_gets_its_share_as_phases_end_and_none_disturbs_the_other(two, tmp_path) -> None:
+    """Both keep their scores; no worker ever runs a phase of one while the other believes it has it.
+
+    No phase ends before the first study knows of the second.
+    """
     logs, errors = {"a": MemoryLog(), "b": MemoryLog()}, []
+    waits = Waits(str(tmp_path / "both"))
+
+    def look(executor: DaskExecutor, log: MemoryLog) -> bool:
+        if executor._book.surplus or any(e.kind is Kind.SLOT_LOST for e in log):
+            Path(waits.until).touch()
+        return False
 
     def run(study: str) -> None:
         try:
-            with closing(two(study, Paced(4, 0.05), max_retries=0)) as executor:
-                assert drive(FullRuns(RandomSearcher(SPACE), 4, 6), executor, logs[study], seed=1)
+            with closing(two(study, waits, max_retries=0)) as executor:
+                stop = partial(look, executor, logs[study])
+                assert drive(FullRuns(RandomSearcher(SPACE), 4, 6), executor, logs[study], seed=1, stop=stop)
         except BaseException as err:  # noqa: BLE001  asserted below
             errors.append(err)
 

@@ -3,6 +3,7 @@
 import errno
 from functools import partial
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 
@@ -12,7 +13,9 @@ from workbench.cluster import worker
 from workbench.cluster.checkpoints import CheckpointStore
 from workbench.cluster.leaving import Leaving
 from workbench.cluster.place import Place
+from workbench.cluster.task import PhaseTask
 from workbench.core.errors import InvalidInput
+from workbench.core.protocols import Job
 
 
 @pytest.fixture
@@ -78,6 +81,18 @@ def test_a_phase_stops_where_it_is_wanted_no_more(alone, tmp_path, cancelled, dr
     result = alone.run(CheckpointStore(str(tmp_path)), Paced(1, 0.0))
     assert ("metrics" in result) == runs
     assert runs or result["error"].startswith("PhaseCancelled")
+
+
+def test_metrics_are_told_a_few_times_a_second_at_most(alone, monkeypatch) -> None:
+    now = [7.0]
+    monkeypatch.setattr(worker, "time", SimpleNamespace(monotonic=lambda: now[0]))
+    report = worker._Reporter(PhaseTask(Job(0, 0, {}, 0), None, None, "study", "topic", 0), alone.here)
+    for _ in range(1000):
+        report({"frames": 1.0})
+    assert alone.n_told == 1
+    now[0] += worker._REPORT_EVERY_S
+    report({"frames": 2.0})
+    assert alone.n_told == 2
 
 
 def test_a_driver_whose_word_has_not_come_is_asked_for(alone, tmp_path) -> None:

@@ -12,14 +12,13 @@ import sys
 import warnings
 from dataclasses import replace
 from importlib.metadata import version
-from pathlib import Path
 
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from tests.simulated import kept
-from tests.support import Deterministic, simulate
+from tests.support import FROM_HERE, Deterministic, simulate
 from workbench import (
     PBT,
     Choice,
@@ -415,7 +414,7 @@ def part_of_every_preset(db: str, resume: bool) -> None:
 @pytest.mark.timeout(1800)
 def test_every_preset_is_interrupted_and_resumed_by_its_name_in_another_process(tmp_path) -> None:
     (tmp_path / "part.py").write_text(_PART_OF)
-    where = {**os.environ, "PYTHONPATH": str(Path(__file__).parents[2])}
+    where = {**os.environ, **FROM_HERE}
     for step in ("start", "resume"):
         command = [sys.executable, str(tmp_path / "part.py"), str(tmp_path / "kb.db"), step]
         subprocess.run(command, env=where, check=True, timeout=900)
@@ -438,7 +437,7 @@ def test_a_preset_is_interrupted_and_resumed_by_its_name_from_the_command_line(t
         f'[scheduler]\nkind = "hypertrick"\nn_trials = 4\nn_phases = 2\n[trainable]\n{_toml_lines(table["trainable"])}'
     )
     (tmp_path / "study.toml").write_text(f'[study]\nname = "cartpole"\nnodes = 2\n[space]\n{space}\n{rest}')
-    environment = {**os.environ, "PYTHONUNBUFFERED": "1", "PYTHONPATH": str(Path(__file__).parents[2])}
+    environment = {**os.environ, "PYTHONUNBUFFERED": "1", **FROM_HERE}
     workbench = [sys.executable, "-m", "workbench", "run", "--db", "kb.db"]
     running = subprocess.Popen(
         [*workbench, "study.toml"],

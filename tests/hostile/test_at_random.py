@@ -27,12 +27,17 @@ from workbench.knowledge.inbox import Controls
 
 NODES, TRIALS, PHASES, PHASE_S, STALL_S = 3, 300, 4, 0.2, 3.0
 PATIENCE_S = 240
+DONE = Counter[str]()  # in all examples
 
 
 class Brief(Deterministic):
-    """A short phase that hangs or crashes when a file says so; the first to see it takes it away."""
+    """A short phase that hangs or crashes when a file says so; the first to see it takes it away.
+
+    Each leaves the number of its worker's process.
+    """
 
     def train_phase(self, progress) -> dict[str, float]:
+        Path(os.environ["HARM"], f"{os.getpid()}.worker").touch()
         for _ in range(int(PHASE_S / 0.05)):
             progress({"frames": float(self.phase)})
             time.sleep(0.05)
@@ -119,7 +124,7 @@ class Harm(RuleBasedStateMachine):
     def _workers(self) -> list[psutil.Process]:
         with suppress(psutil.NoSuchProcess):
             below = psutil.Process(self.driver.pid).children(recursive=True)
-            return [one for one in below if "multiprocessing.spawn" in " ".join(_command(one))]
+            return [one for one in below if (self.folder / f"{one.pid}.worker").exists()]
         return []
 
     @rule(which=st.integers(0, NODES), how=st.sampled_from([signal.SIGKILL, signal.SIGKILL, signal.SIGSTOP]))
@@ -229,7 +234,7 @@ class Harm(RuleBasedStateMachine):
         if self._alive() and known(self.folder):
             with KnowledgeBase(self.folder / "kb.db") as kb:
                 trials = kb["harmed"].frames().trials
-            for trial in trials.loc[trials["state"] == "held", "trial"]:
+            for trial in trials.loc[trials["state"] == "set aside", "trial"]:
                 self.controls.resume(int(trial))
 
     def _slots(self) -> int:
@@ -249,6 +254,7 @@ class Harm(RuleBasedStateMachine):
 
     def _look(self) -> None:
         print(dict(self.done))  # noqa: T201  what was done, in the test's own output
+        DONE.update(self.done)
         events = self._events()
         assert check(self.folder / "kb.db") == []
         ended = Counter((e.trial, e.phase) for e in events if e.kind is Kind.PHASE_ENDED)
@@ -262,13 +268,6 @@ class Harm(RuleBasedStateMachine):
                 assert event.data["metrics"]["phases_run"] == event.phase + 1
 
 
-def _command(process: psutil.Process) -> list[str]:
-    try:
-        return process.cmdline()
-    except psutil.Error:
-        return []
-
-
 # three examples: without harm, with one harm again and again, at random
 HOW = {"deadline": None, "suppress_health_check": list(HealthCheck), "max_examples": 3}
 
@@ -277,6 +276,7 @@ HOW = {"deadline": None, "suppress_health_check": list(HealthCheck), "max_exampl
 @pytest.mark.timeout(1800)
 def test_two_hundred_steps_of_harm_change_no_decision_and_lose_nothing() -> None:
     run_state_machine_as_test(Harm, settings=settings(**HOW, stateful_step_count=200))
+    assert DONE.keys() >= {"SIGKILL", "SIGSTOP"}  # or no worker was found that could be signalled
 
 
 if __name__ == "__main__":

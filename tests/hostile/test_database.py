@@ -16,7 +16,7 @@ import pytest
 import torch
 
 from tests.knowledge.studies import a_study
-from tests.support import Deterministic
+from tests.support import FROM_HERE, Deterministic
 from workbench.algos.replay import Replay
 from workbench.algos.rl.checkpoint import CHECKPOINT, load_agent, read_checkpoint
 from workbench.analysis import failure_lines
@@ -215,9 +215,8 @@ os.setgid(65534); os.setuid(65534)
 with KnowledgeBase({str(db)!r}) as kb:
     print(list(kb), len(kb["one"].events()))
 """
-    root = str(Path(__file__).parents[2])
     done = subprocess.run(
-        [sys.executable, "-B", "-c", script], capture_output=True, text=True, env={**os.environ, "PYTHONPATH": root}
+        [sys.executable, "-B", "-c", script], capture_output=True, text=True, env={**os.environ, **FROM_HERE}
     )
     assert done.stdout.splitlines() == [f"['one'] {len(a_study())}"] * 2, done.stderr
 

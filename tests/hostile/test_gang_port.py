@@ -4,7 +4,6 @@ import json
 import socket
 import struct
 import threading
-import time
 import tracemalloc
 from multiprocessing.connection import wait
 
@@ -50,15 +49,14 @@ def stranger(listener: Listener) -> socket.socket:
 
 
 @pytest.mark.parametrize("what", SAID)
-def test_what_a_stranger_says_keeps_nobody_out(what) -> None:
+def test_what_a_stranger_says_keeps_nobody_out(what, monkeypatch) -> None:
+    monkeypatch.setattr(handshake, "HANDSHAKE_S", 600.0)  # longer than anybody here waits for him
     listener = Listener("127.0.0.1")
     tracemalloc.start()
     with stranger(listener) as line:
         line.setblocking(False)
         line.send(SAID[what])
-        began = time.monotonic()
         met(listener)
-    assert time.monotonic() - began < handshake.HANDSHAKE_S  # nobody waited for him
     assert tracemalloc.get_traced_memory()[1] < 8 << 20
     tracemalloc.stop()
     listener.close()

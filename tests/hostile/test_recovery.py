@@ -7,11 +7,10 @@ import subprocess
 import sys
 import time
 from dataclasses import dataclass
-from pathlib import Path
 
 import pytest
 
-from tests.support import Deterministic, until
+from tests.support import FROM_HERE, Deterministic, until
 from workbench.core.protocols import Job, Kind
 
 
@@ -86,7 +85,7 @@ def test_a_driver_that_stood_still_does_not_take_its_own_silence_for_its_workers
     driver = subprocess.Popen(
         [sys.executable, str(script), str(tmp_path / "kb.db")],
         stdout=subprocess.PIPE,
-        env={**os.environ, "PYTHONPATH": str(Path(__file__).parents[2])},
+        env={**os.environ, **FROM_HERE},
     )
     assert driver.stdout is not None
     assert driver.stdout.readline() == b"up\n"

@@ -11,6 +11,7 @@ from pathlib import Path
 import pytest
 
 from tests.knowledge.studies import a_study
+from tests.support import FROM_HERE
 from workbench.core.errors import DatabaseError, StudyError
 from workbench.core.protocols import Event, Kind
 from workbench.knowledge import StudyLog, check, driver_of, repair
@@ -138,12 +139,11 @@ def test_a_forked_child_does_not_keep_the_lock(db) -> None:
         "    print('up', flush=True); sys.stdin.read(); os._exit(0)\n"
         "sys.stdout.close(); os.kill(os.getpid(), 9)\n"
     )
-    root = str(Path(__file__).parents[2])
     child = subprocess.Popen(
         [sys.executable, "-c", script],
         stdin=subprocess.PIPE,
         stdout=subprocess.PIPE,
-        env={**os.environ, "PYTHONPATH": root},
+        env={**os.environ, **FROM_HERE},
     )
     assert child.stdout is not None
     assert child.stdout.readline() == b"up\n"

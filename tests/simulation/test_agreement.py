@@ -21,6 +21,7 @@ from workbench.algos.search import (
     MedianStopping,
     Portfolio,
     RandomSearcher,
+    Seeded,
     SuccessiveHalving,
     Sure,
     TopK,
@@ -55,6 +56,7 @@ SCHEDULERS = {
     "pasha": lambda: PASHA(RandomSearcher(SPACE), 8, 4, eta=2),
     "median": lambda: MedianStopping(RandomSearcher(SPACE), 7, 3, min_reports=1),
     "pbt": lambda: PBT(RandomSearcher(SPACE), 5, 4, share=0.4),
+    "seeded": lambda: Seeded(HyperTrick(RandomSearcher(SPACE), 4, 3, 0.25), 2),
     "topk": lambda: TopK(RandomSearcher(SPACE), 7, 3, kept=2),
     "sure": lambda: Sure(RandomSearcher(SPACE), 8, 4, finalists=2, seeds=2, warmup=3),
 }

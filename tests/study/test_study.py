@@ -16,7 +16,7 @@ import pytest
 from distributed import Client
 
 from tests.simulated import Clocked
-from tests.support import SPACE, Deterministic, RandomTimes, Waits, small_disk
+from tests.support import FROM_HERE, SPACE, Deterministic, RandomTimes, Waits, small_disk
 from workbench import (
     EvolutionSearcher,
     FullRuns,
@@ -39,6 +39,7 @@ from workbench.core.seeds import trial_seed
 from workbench.core.size import Size
 from workbench.knowledge import Controls, DiskFull, LogHeld, StudyLog, check, driver_of, record
 from workbench.simulation.cluster import VirtualCluster
+from workbench.simulation.executor import SimulatedExecutor
 from workbench.study.attached import AttachedStudy
 from workbench.study.progress import Progress, WatchedLog
 from workbench.study.run import StudyRun, see_through
@@ -526,6 +527,40 @@ def test_a_driver_is_not_stopped_by_what_its_predecessor_was_asked(virtual) -> N
     assert (again.progress.state, again.stopped, again.progress.phases_ended) == ("ended", False, 20)
 
 
+def test_a_study_is_stopped_from_elsewhere_while_its_log_waits(virtual, monkeypatch) -> None:
+    monkeypatch.setattr("workbench.study.progress._DISK_RETRY_S", 0.01)
+    append, waits = StudyLog.append, threading.Event()
+
+    def held(log, events) -> None:
+        if waits.is_set() or any(e.kind is Kind.PHASE_ENDED for e in events):
+            waits.set()
+            raise LogHeld("held by another")
+        append(log, events)
+
+    monkeypatch.setattr(StudyLog, "append", held)
+    run = virtual().start()
+    try:
+        assert waits.wait(300)
+        Controls(run.db, "virtual").stop_study()
+        with pytest.raises(LogHeld):
+            run.wait(300)
+    finally:
+        run.stop()
+
+
+def test_a_resumed_study_whose_next_trials_fail_goes_on(virtual, monkeypatch) -> None:
+    """Only a study of which no phase has ended yet is stopped by its first trials."""
+
+    def fail(executor, attempt, result) -> None:
+        executor._book.attempt_lost(attempt, "exception", "ValueError: no", executor.now, retry=False)
+
+    scheduler = FullRuns(RandomSearcher(SPACE), 6, 1)
+    first = replace(virtual(max_hours=1.5 / 3600), scheduler=scheduler).run()
+    assert 0 < first.progress.phases_ended < 4
+    monkeypatch.setattr(SimulatedExecutor, "_end", fail)
+    assert replace(virtual(), scheduler=scheduler).run(resume=True).progress.state == "ended"
+
+
 def test_a_note_that_comes_while_a_study_lets_go_of_its_cluster_is_written_down(tmp_path, monkeypatch) -> None:
     @contextlib.contextmanager
     def lets_go_slowly(*_):
@@ -540,12 +575,11 @@ def test_a_note_that_comes_while_a_study_lets_go_of_its_cluster_is_written_down(
 @pytest.mark.parametrize("how", [signal.SIGKILL, pytest.param(signal.SIGINT, marks=pytest.mark.slow)])
 def test_a_driver_that_died_is_followed_by_another(study_of, tmp_path, how) -> None:
     (tmp_path / "driver.py").write_text(_DRIVER)
-    root = Path(__file__).parents[2]
     driver = subprocess.Popen(
         [sys.executable, str(tmp_path / "driver.py"), str(tmp_path)],
         stdout=subprocess.PIPE,
         stderr=subprocess.DEVNULL,
-        env={**os.environ, "PYTHONPATH": str(root)},
+        env={**os.environ, **FROM_HERE},
         start_new_session=True,
     )
     assert driver.stdout is not None

@@ -151,16 +151,14 @@ class Attempts:
             raise SchedulerError(f"verdict {verdict} on trial {trial}, which is not waiting for one")
         if verdict is Verdict.HOLD:
             return []
-        if verdict is not Verdict.CONTINUE:
-            self._leave(attempt)
-            return []
-        job, slot = attempt.job, attempt.slot
-        following = Job(trial, job.phase + 1, job.config, job.seed, attempt.checkpoint, job.slot)
-        if slot.up and not self.surplus:
-            return [self._submit(following, 0, now, slot, attempt.alive)]
-        self._leave(attempt)  # lost while the trial was held, or to be given back
-        self.waiting.append((following, 0))
-        return self.give_back(self.surplus, now)
+        if verdict is Verdict.CONTINUE:
+            job, slot = attempt.job, attempt.slot
+            following = Job(trial, job.phase + 1, job.config, job.seed, attempt.checkpoint, job.slot)
+            if slot.up and not self.surplus:
+                return [self._submit(following, 0, now, slot, attempt.alive)]
+            self.waiting.append((following, 0))  # lost while the trial was held, or to be given back
+        self._leave(attempt)
+        return self.give_back(self.surplus, now)  # before the next trial is seated there
 
     def drop(self, trial: int) -> list[Cancel]:
         """Forget a trial, wherever it is; nothing more is heard of it."""
@@ -332,7 +330,10 @@ class Attempts:
                 attempt.suspicion = (min(at + seconds, now), error, traceback)
 
     def time_passed(self, now: float) -> list[Instruction]:
-        """Give up attempts that are silent, or that a rank has called lost for long enough; then seat what waits."""
+        """Give up attempts that are silent, or that a rank has called lost for long enough; then seat what waits.
+
+        Slots that became free because an attempt failed are given back first, if any are to be.
+        """
         instructions: list[Instruction] = []
         for attempt in [attempt for attempt in self._attempts.values() if attempt.under_way]:
             if attempt.left is not None:
@@ -348,7 +349,7 @@ class Attempts:
             elif attempt.suspicion is not None and now - attempt.suspicion[0] > self._cause_s:
                 _, error, traceback = attempt.suspicion
                 instructions += self.attempt_lost(attempt, "crash", error, now, traceback)
-        return instructions + self.seat_waiting(now)
+        return [*instructions, *self.give_back(self.surplus, now), *self.seat_waiting(now)]
 
     # -- who holds what -------------------------------------------------------------------------------------------
 

@@ -36,7 +36,7 @@ class Claim:
     held : int
         Workers it has.
     owed : float
-        Worker-seconds that it had fewer than its share; below 0 it had more.
+        Worker-seconds that it had fewer than its share; below 0 it had more. What it did not want counts for nothing.
     """
 
     weight: float = 1.0
@@ -226,7 +226,7 @@ class Sharing(SchedulerPlugin):  # type: ignore[misc]  # Dask has no types
         now = time.monotonic()
         for name, share in shares(len(self._scheduler.workers), self._claims()).items():
             claim = self._drivers[name]
-            claim.owed += (min(share, claim.wanted) - claim.held) * (now - self._counted)
+            claim.owed += (min(share, claim.wanted) - min(claim.held, claim.wanted)) * (now - self._counted)
         self._counted = now
         if now - self._turned > _TURN_S or self._turn.keys() != self._drivers.keys():
             self._turned, self._turn = now, {name: claim.owed for name, claim in self._drivers.items()}

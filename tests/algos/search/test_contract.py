@@ -29,6 +29,8 @@ from workbench.algos.search import (
     GridSearcher,
     Hyperband,
     HyperTrick,
+    InformedSearcher,
+    ListSearcher,
     MedianStopping,
     OptunaSearcher,
     Portfolio,
@@ -89,6 +91,18 @@ SCHEDULERS = {
     "sure-grid": lambda: Sure(GridSearcher(SPACE, 4), 100, 4, eta=2, rungs=[0.3], seeds=1),
     "evolution": lambda: HyperTrick(EvolutionSearcher(SPACE, warmup=4), 15, 3, 0.25),
     "cost-aware": lambda: HyperTrick(CostAwareSearcher(SPACE, warmup=4), 15, 3, 0.25),
+    "informed": lambda: HyperTrick(
+        InformedSearcher(
+            EvolutionSearcher(SPACE, warmup=4),
+            first=[{"lr": 1e-3, "gamma": 0.99}],
+            past=[{"config": {"lr": 1e-4, "gamma": 0.9}, "scores": [0.5, 1.0]}],
+        ),
+        15,
+        3,
+    ),
+    "list": lambda: HyperTrick(
+        ListSearcher([{"lr": 10.0**-n, "gamma": gamma} for n in (2, 3, 4) for gamma in (0.9, 0.99)]), 20, 3
+    ),
     "evolution-asha": lambda: ASHA(EvolutionSearcher(SPACE, warmup=3, random=0.0), 12, 4, eta=2),
 }
 SCHEDULERS |= {
