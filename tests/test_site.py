@@ -172,7 +172,7 @@ def test_the_examples_of_studies_to_your_needs_run(tmp_path, monkeypatch, capsys
     assert {path.name for path in Path("data/runs").iterdir()} >= {"heard.optuna.db", "heard.csv", "live"}
 
 
-@pytest.mark.parametrize("page", ["cluster.md", "dashboard.md", "faq.md", "figures.md"])
+@pytest.mark.parametrize("page", ["ba3c.md", "cluster.md", "dashboard.md", "faq.md", "figures.md", "pbt.md"])
 def test_examples_that_cannot_run_here_use_no_name_that_they_do_not_have(page) -> None:
     source = "\n".join(blocks(page, "python"))
     command = [sys.executable, "-m", "ruff", "check", "--isolated", "--select", "F821", "-"]

@@ -81,6 +81,8 @@ def recorded(name: str, scale: str | None = None, root: str | Path = DATA) -> Re
         Where recordings are.
     """
     if scale is None:
+        if name not in EXPERIMENTS and not (Path(root) / name).exists():
+            raise unknown("experiment", name, EXPERIMENTS)
         return RecordedTable.open(name, root)
     kept = (KEPT if root == DATA else Path(root)) / "runs" / "reproduced"
     return RecordedTable.open(name, reproduce(name, scale, kept).parent)
