@@ -8,6 +8,7 @@ from tests.knowledge.studies import a_study
 from workbench.core.errors import StudyError
 from workbench.core.protocols import Event, Kind
 from workbench.knowledge import KnowledgeBase, LogHeld, StudyLog, driver_of, schema
+from workbench.knowledge.lock import lock_path
 from workbench.knowledge.writer import transaction
 
 
@@ -100,3 +101,10 @@ def test_a_study_is_neither_overwritten_nor_resumed_where_there_is_none(db, name
     with pytest.raises(StudyError, match=says) as refused:
         StudyLog(db, name, spec, resume=resume)
     assert driver_of(db, name) is None, refused  # though the error, and what it refers to, is there still
+
+
+def test_to_resume_what_is_not_there_leaves_no_lock(db) -> None:
+    StudyLog(db, "one", {}).close()
+    with pytest.raises(StudyError, match="no study 'two'"):
+        StudyLog(db, "two", resume=True)
+    assert not lock_path(db, "two").exists()

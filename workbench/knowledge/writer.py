@@ -62,6 +62,8 @@ class StudyLog:
         self._name, self._inode = name, os.stat(self._path).st_ino
         self._driver: IO[str] | None = None
         try:
+            with database_errors(self._path):
+                self._number(name, resume)  # what is not there is not claimed either
             self._driver = claim(self._path, name)
             with database_errors(self._path):
                 rows = self._connection.execute("SELECT name, id FROM metric_names").fetchall()
@@ -167,10 +169,8 @@ class StudyLog:
                 self._driver = None
 
     def _enter(self, name: str, spec: Mapping[str, Any], resume: bool) -> int:
-        row = self._connection.execute("SELECT id FROM studies WHERE name = ?", (name,)).fetchone()
-        if row is None:
-            if resume:
-                raise StudyError(f"no study {name!r} in {self._path} to resume: start it without resume=True")
+        number = self._number(name, resume)
+        if number is None:
             check_study_name(name)
             cursor = self._connection.execute(
                 "INSERT INTO studies (name, created_unix, spec, identity) VALUES (?, ?, ?, ?)",
@@ -181,7 +181,13 @@ class StudyLog:
             raise StudyError(
                 f"study {name!r} exists in {self._path}: resume it with start(resume=True), or choose another name"
             )
-        return int(row[0])
+        return number
+
+    def _number(self, name: str, resume: bool) -> int | None:
+        row = self._connection.execute("SELECT id FROM studies WHERE name = ?", (name,)).fetchone()
+        if row is None and resume:
+            raise StudyError(f"no study {name!r} in {self._path} to resume: start it without resume=True")
+        return None if row is None else int(row[0])
 
     def _newest(self) -> int:
         """Number of the study's last event: whatever becomes of the lock, two drivers never write in turns."""
