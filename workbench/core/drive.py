@@ -325,7 +325,7 @@ def _decision_events(decisions: Mapping[int, Decision], report: Report, at: floa
             at,
             trial,
             report.phase if trial == report.trial else ledger.phase(trial),
-            data={"verdict": str(d.verdict), **{key: scalar(value) for key, value in d.reason.items()}},
+            data={"verdict": str(d.verdict), **{key: value for key, value in d.reason.items() if key != "verdict"}},
         )
         for trial, d in decisions.items()
     ]
