@@ -80,6 +80,7 @@ def test_a_failed_trial_needs_no_decision() -> None:
         ({0: Decision("stop")}, r"tell\(\) of Mistaken gave {0: .*: give {trial: Decision"),
         ({9: Decision(Verdict.STOP)}, "answers for trial 9, which it has not asked for"),
         ({0: Decision(Verdict.STOP), 1: Decision(Verdict.STOP)}, r"answers for trial \d, which is in a phase"),
+        ({0: Decision(Verdict.STOP, "finished")}, r"tell\(\) of Mistaken gave {0: .*: give {trial: Decision"),
         ({}, r"gave no decision for trial \d, whose report it was"),
     ],
 )
@@ -116,6 +117,21 @@ def test_who_waits_or_is_over_may_be_answered_for_and_nobody_else(stands, verdic
         else:
             with pytest.raises(SchedulerError, match=rf"tell\(\) of Two answers for trial 1, {said}"):
                 answered(given, Two(), report, states.get)
+
+
+@pytest.mark.parametrize(
+    ("reason", "said"),
+    [
+        (
+            {"mode": "x", "scores": np.ones(2)},
+            r"Two decides on trial 0 with scores = array\(\[1\., 1\.\]\): a log holds",
+        ),
+        ({(0, 1): 1}, r"Two decides on trial 0 with a reason called \(0, 1\): a log holds"),
+    ],
+)
+def test_a_reason_that_a_log_cannot_hold_is_refused_by_its_name(reason, said) -> None:
+    with pytest.raises(SchedulerError, match=said):
+        answered({0: Decision(Verdict.STOP, reason)}, Two(), Report(0, 0, 1.0), {}.get)
 
 
 def test_nothing_of_a_decision_that_is_refused_is_in_the_log() -> None:

@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 
 from workbench.algos.search import GridSearcher, HyperTrick, RandomSearcher
+from workbench.core.budget import Budget
 from workbench.core.describe import build, describe, explain_of, why
 from workbench.core.domains import LogUniform
 from workbench.core.errors import InvalidInput
@@ -81,6 +82,7 @@ def test_paths_and_numbers_of_numpy_are_kept_as_values() -> None:
         "odd": {"kind": "decimal:Decimal"},
     }
     assert {type(value) for value in described.values()} == {str, float, int, bool, dict}
+    assert type(describe(Budget(updates=np.int64(5)))["updates"]) is int
 
 
 def test_words_that_fail_are_none() -> None:

@@ -315,3 +315,14 @@ def test_numbers_of_numpy_in_a_reason_are_logged_as_plain_ones() -> None:
     _, log = driven(OfNumpy(Verdict.STOP), slots=1)
     reasons = [e.data for e in log if e.kind is Kind.DECISION]
     assert {json.loads(json.dumps(reason))["rank"] for reason in reasons} == {3}
+
+
+def test_no_reason_is_logged_in_place_of_the_verdict() -> None:
+    class Wordy(Duel):
+        def tell(self, report):
+            decisions = super().tell(report)
+            return {trial: Decision(d.verdict, {**d.reason, "verdict": "odd"}) for trial, d in decisions.items()}
+
+    _, log = driven(Wordy(Verdict.STOP), slots=1)
+    assert {e.data["verdict"] for e in log if e.kind is Kind.DECISION} <= {*map(str, Verdict)}
+    replay(Wordy(Verdict.STOP), log)

@@ -424,6 +424,20 @@ def test_trials_let_go_on_while_others_are_confirmed_stay_where_they_are() -> No
     assert [phases(log, trial) for trial in ledger.trials if ledger.trials[trial].confirms] == [[0]]
 
 
+def test_no_slot_is_wanted_for_a_search_while_others_are_confirmed() -> None:
+    log, wanted = MemoryLog(), []
+    executor = SimulatedExecutor(RandomTimes(3), VirtualCluster(1))
+    executor.open(0.0)
+    drive(copy.deepcopy(FULL), executor, log, stop=lambda: ended(3)(log))
+    scheduler = copy.deepcopy(FULL)
+    ledger, executor = replay(scheduler, log), SimulatedExecutor(RandomTimes(3), VirtualCluster(1))
+    executor.open(ledger.at)
+    executor.want = wanted.append
+    wishes = Person(log, (ended(3), "clone", 0, {"confirms": True, "phases": 2}))
+    assert drive(scheduler, executor, log, ledger=ledger, inbox=wishes, only_confirm=True)
+    assert set(wanted) == {1}
+
+
 class Noted(SimulatedExecutor):
     """Notes the jobs that are started."""
 

@@ -275,6 +275,8 @@ def test_conditions_are_written_down_and_a_constraint_only_by_its_name() -> None
     assert Space.from_json({"a": {"choice": [1, 2]}, "b": {"uniform": [0, 1], "only_if": {"a": 1}}}).only_if == {
         "b": {"a": (1,)}
     }
+    counted = Space({"a": Choice([1, 2]), "b": Uniform(0, 1)}, {"b": {"a": np.array([1, 2])[0]}})
+    assert json.dumps(counted.to_json()["b"]["only_if"]) == '{"a": [1]}'
     assert NETWORK.to_json()["constraint"] == {"kind": "tests.support:<lambda>"}
     with pytest.raises(InvalidInput, match="is code of your own: build this space in Python"):
         Space.from_json(NETWORK.to_json())

@@ -124,6 +124,14 @@ def test_what_is_no_number_of_a_trial_is_refused_at_the_call(tmp_path, trial) ->
     assert not Inbox(tmp_path / "kb.db", "one")()
 
 
+@pytest.mark.parametrize("value", [{1, 2}, np.array([1, 2]), b"x"], ids=["set", "array", "bytes"])
+def test_what_no_request_can_hold_is_refused_at_the_call(tmp_path, value) -> None:
+    StudyLog(tmp_path / "kb.db", "one", {}).close()
+    with pytest.raises(InvalidInput, match=f"a request holds numbers, .*, got {re.escape(repr(value))}$"):
+        Controls(tmp_path / "kb.db", "one").clone(0, {"a": value})
+    assert not Inbox(tmp_path / "kb.db", "one")()
+
+
 @pytest.mark.parametrize(
     ("changes", "says"),
     [

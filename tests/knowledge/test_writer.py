@@ -5,9 +5,10 @@ import sqlite3
 import pytest
 
 from tests.knowledge.studies import a_study
-from workbench.core.errors import StudyError
+from workbench.core.errors import InvalidInput, StudyError
 from workbench.core.protocols import Event, Kind
 from workbench.knowledge import KnowledgeBase, LogHeld, StudyLog, driver_of, schema
+from workbench.knowledge.lock import lock_path
 from workbench.knowledge.writer import transaction
 
 
@@ -100,3 +101,19 @@ def test_a_study_is_neither_overwritten_nor_resumed_where_there_is_none(db, name
     with pytest.raises(StudyError, match=says) as refused:
         StudyLog(db, name, spec, resume=resume)
     assert driver_of(db, name) is None, refused  # though the error, and what it refers to, is there still
+
+
+def test_to_resume_what_is_not_there_leaves_no_lock(db) -> None:
+    StudyLog(db, "one", {}).close()
+    with pytest.raises(StudyError, match="no study 'two'"):
+        StudyLog(db, "two", resume=True)
+    assert not lock_path(db, "two").exists()
+
+
+@pytest.mark.parametrize(
+    ("trainable", "says"), [({"at": {(0, 1): 2}}, "trainable.at .keys must be str"), ({"n": {1}}, "trainable.n .Obj")]
+)
+def test_what_json_does_not_hold_of_a_study_is_told_by_its_name(tmp_path, trainable, says) -> None:
+    with pytest.raises(InvalidInput, match=f"study 'one' cannot be recorded, for JSON does not hold its {says}"):
+        StudyLog(tmp_path / "none.db", "one", {"seed": 0, "trainable": trainable})
+    assert not (tmp_path / "none.db").exists()

@@ -1,14 +1,17 @@
 """Studies in other tools, opened with these tools: written once, and kept up to date by callbacks."""
 
 import json
+import math
 import sys
 import warnings
 from io import BytesIO
+from pathlib import Path
 from types import SimpleNamespace
 
 import pytest
 
 from tests.algos.search.test_informed import GOOD
+from tests.events import begun, ended, judged, runs, write_log
 from tests.knowledge.studies import a_study
 from tests.simulated import keep
 from tests.support import SPACE, Deterministic
@@ -103,6 +106,23 @@ def test_optuna_knows_the_space_also_of_a_study_with_several_seeds(tmp_path) -> 
     kinds = optuna.distributions
     told = {"lr": kinds.FloatDistribution(1e-5, 1e-2, log=True), "gamma": kinds.CategoricalDistribution((0.9, 0.99))}
     assert all(trial.distributions == told for trial in study.trials)
+
+
+@pytest.mark.parametrize("to", ["optuna", "tensorboard"])
+def test_values_that_the_other_tool_does_not_take_are_told_in_words(tmp_path, to) -> None:
+    pytest.importorskip(to)
+    config = {"lr": math.nan, "layers": [64, 32], "clip": None, "x": 0.5}
+    events = [runs(0.0, 0, config), begun(0.0, 0, 0), ended(1.0, 0, 0, 0, 2.0), judged(1.0, 0, 0, "stop", "finished")]
+    write_log(tmp_path / "kb.db", "odd", events, {"scheduler": {"kind": "mine:Rule"}})
+    place = export(tmp_path / "kb.db", "odd", to)
+    if to == "optuna":
+        import optuna
+
+        (trial,) = optuna.load_study(study_name="odd", storage=f"sqlite:///{place}").trials
+        assert trial.params == {"x": 0.5}
+        assert {name: trial.user_attrs[name] for name in config} == config | {"lr": "nan"}
+    else:
+        assert [*Path(place).glob("trial-00000/events*")]
 
 
 def test_optuna_dashboard_serves_it(db) -> None:

@@ -6,12 +6,13 @@ from itertools import count
 import pytest
 
 from tests.events import begun, ended, runs, write_log
-from tests.simulated import keep
+from tests.simulated import keep, kept
 from tests.support import NETWORK, SPACE, Deterministic, simulate
 from workbench import (
     Choice,
     EvolutionSearcher,
     FullRuns,
+    GridSearcher,
     Hyperband,
     HyperTrick,
     KnowledgeBase,
@@ -23,6 +24,7 @@ from workbench import (
     analysis,
     warm_start,
 )
+from workbench.algos.quadratic import Quadratic
 from workbench.core.describe import describe
 from workbench.core.errors import InvalidInput, SchedulerError, StudyError
 from workbench.core.protocols import Event, Kind
@@ -259,3 +261,11 @@ def test_a_study_over_a_space_with_conditions_is_shown_and_its_constraint_asks_f
         recorded_study(tmp_path / "kb.db", "network")
     named = Study("network", scheduler, Deterministic, tmp_path / "kb.db").spec["scheduler"]["searcher"]["space"]
     assert named["constraint"] == {"kind": "tests.support:<lambda>"}
+
+
+def test_more_trials_than_a_grid_has_points_are_refused(tmp_path) -> None:
+    scheduler = HyperTrick(GridSearcher(Space({"h0": Uniform(0, 1), "h1": Uniform(0, 1)}), 2), 4, 2)
+    kept(tmp_path / "kb.db", Study("grid", scheduler, Quadratic(), tmp_path / "kb.db", nodes=1))
+    assert recorded_study(tmp_path / "kb.db", "grid", 4).scheduler.n_trials == 4
+    with pytest.raises(InvalidInput, match=r"'grid' can have 4 trials at most, .*, got n_trials = 8$"):
+        recorded_study(tmp_path / "kb.db", "grid", 8)

@@ -208,6 +208,16 @@ def test_checkpoints_are_packed_from_where_the_log_has_them_and_it_says_where_th
         pack(db, "one", tmp_path / "r")
 
 
+def test_what_a_trial_starts_from_is_kept_where_it_was_unpacked(tmp_path) -> None:
+    logged(tmp_path / "kb.db", runs(3.0, 2, {"lr": 0.2}, phase=1, parent=0, seed=1))
+    pack(tmp_path / "kb.db", "one", tmp_path / "p")
+    unpack(tmp_path / "p", tmp_path / "new.db")
+    store = checkpoint_store(tmp_path / "new.db", "one")
+    assert [p.relative_to(store.root).as_posix() for p in Path(store.root).rglob("*.donor")] == [
+        "trial-00000/phase-000.donor"
+    ]
+
+
 @pytest.mark.parametrize(("name", "same"), [(None, True), ("other", False)])
 def test_under_its_name_it_is_the_same_study_under_another_another(tmp_path, name, same) -> None:
     logged(tmp_path / "kb.db")

@@ -5,6 +5,7 @@ import pytest
 from tests.support import SPACE, Deterministic
 from workbench import HyperTrick, RandomSearcher, Study, Uniform
 from workbench.algos.quadratic import Quadratic
+from workbench.algos.search.seeded import Seeded
 from workbench.core.errors import InvalidInput
 from workbench.study.file import recorded_study, study_from
 
@@ -56,3 +57,12 @@ def test_a_study_file_says_seeds() -> None:
     table["study"]["judged_by"] = "luck"
     with pytest.raises(InvalidInput, match="unknown judged_by 'luck'; known: iqm, mean, median"):
         study_from(table)
+
+
+@pytest.mark.parametrize(("name", "value"), [("seeds", 5), ("judged_by", "median")])
+def test_a_study_and_its_scheduler_do_not_say_different_seeds(study_of, name, value) -> None:
+    seeded = Seeded(HyperTrick(RandomSearcher(SPACE), 3, 2), 2)
+    with pytest.raises(InvalidInput, match=f"the study says {name}={value!r}, its Seeded scheduler .*: say it once"):
+        study_of(**{"scheduler": seeded, name: value})
+    assert study_of(scheduler=seeded, seeds=2).scheduler.seeds == 2
+    assert study_of(scheduler=seeded, seeds=1).scheduler.seeds == 2

@@ -339,6 +339,11 @@ def test_a_place_of_checkpoints_may_begin_at_home(study_of, tmp_path, monkeypatc
     assert checkpoint_store(study.db, "gone", "~/weights").root == f"{tmp_path}/me/weights"
 
 
+def test_a_knowledge_base_has_one_place_of_checkpoints_whatever_links_lead_to_it(tmp_path) -> None:
+    (tmp_path / "link.db").symlink_to(tmp_path / "kb.db")
+    assert checkpoint_store(tmp_path / "link.db", "one").root == checkpoint_store(tmp_path / "kb.db", "one").root
+
+
 def test_what_waits_to_be_sent_to_the_place_of_checkpoints_is_the_study_s(tmp_path, monkeypatch) -> None:
     made = []
 

@@ -13,6 +13,7 @@ from workbench.core.protocols import Decision, Report, Run, Scheduler, Verdict
 _TABLES = (dict, Mapping)  # asking for a dict first is three times as fast, which virtual time notices
 _NUMBERS = ("trial", "parent", "phase", "slot", "candidate")
 _PLAIN = frozenset({bool, int, float, str, type(None)})
+_WORD = frozenset({str})
 
 
 def check_scheduler(given: object) -> None:
@@ -64,6 +65,8 @@ def answered(
 ) -> Mapping[int, Decision]:
     """Refuse what is no answer to a report, one that leaves the reporter waiting, and one for whom it may not be.
 
+    Reasons are given as the log gives them back, as `asked` gives configurations.
+
     Parameters
     ----------
     decisions : object
@@ -79,15 +82,23 @@ def answered(
     for trial, decision in decisions.items():  # a loop, for millions of reports in virtual time
         if not isinstance(decision, Decision) or not isinstance(decision.verdict, Verdict):
             raise _no_decisions(decisions, scheduler)
+        if not isinstance(reason := decision.reason, _TABLES):
+            raise _no_decisions(decisions, scheduler)
         if trial != reporter and (why := _not_to_be_told(decision.verdict, state(trial))):
             raise SchedulerError(f"tell() of {type(scheduler).__name__} answers for trial {short(trial)}, which {why}")
-        plain = plain and type(trial) is int
+        plain = plain and type(trial) is int and _is_plain(reason)
     if reporter not in decisions and not report.failed:
         raise SchedulerError(
             f"tell() of {type(scheduler).__name__} gave no decision for trial {reporter}, whose report it was: it "
             "may continue, hold, pause or stop"
         )
-    return decisions if plain else {int(trial): decision for trial, decision in decisions.items()}
+    if plain:
+        return decisions
+    who = f"{type(scheduler).__name__} decides on trial"
+    return {
+        int(trial): replace(d, reason=_table_read_back(d.reason, "reason", f"{who} {trial}"))
+        for trial, d in decisions.items()
+    }
 
 
 def _not_to_be_told(verdict: Verdict, stands: TrialState | None) -> str:
@@ -110,31 +121,39 @@ def _as_logged(run: Run, name: str) -> Run:
     What a log cannot hold is refused, and so is what it would give back as something else.
     """
     numbers, config = [getattr(run, key) for key in _NUMBERS], run.config
-    if not (all(type(v) in _PLAIN for v in (*numbers, *config.values())) and all(type(word) is str for word in config)):
-        if wrong := [word for word in config if not isinstance(word, str)]:
-            raise _not_held(f"a hyperparameter called {short(wrong[0])}", run.trial, name)
-        config = {word: _read_back(value, word, run.trial, name) for word, value in config.items()}
+    if not (_PLAIN.issuperset(map(type, numbers)) and _is_plain(config)):
+        config = _table_read_back(config, "hyperparameter", f"{name} asks for trial {run.trial}")
         run = replace(run, config=config, **dict(zip(_NUMBERS, map(scalar, numbers), strict=True)))
     if type(run.trial) is not int or run.trial < 0:
         raise SchedulerError(f"{name} asks for trial {short(run.trial)}: trials are numbered, whole and from 0")
     return run
 
 
-def _read_back(value: Any, word: object, trial: int, name: str) -> Any:
-    """Give a hyperparameter's value as the log gives it back."""
+def _is_plain(table: Mapping[Any, Any]) -> bool:
+    return _WORD.issuperset(map(type, table)) and _PLAIN.issuperset(map(type, table.values()))
+
+
+def _table_read_back(table: Mapping[Any, Any], of: str, who: str) -> dict[str, Any]:
+    """Give a configuration, or a reason, as the log gives it back."""
+    if wrong := [word for word in table if not isinstance(word, str)]:
+        raise _not_held(f"a {of} called {short(wrong[0])}", who)
+    return {word: _read_back(value, word, who) for word, value in table.items()}
+
+
+def _read_back(value: Any, word: str, who: str) -> Any:
     value = scalar(value)
     if isinstance(value, (bool, int, float, str)) or value is None:
         return value
     if isinstance(value, (list, tuple)):
-        return [_read_back(item, word, trial, name) for item in value]
+        return [_read_back(item, word, who) for item in value]
     if isinstance(value, Mapping) and all(isinstance(key, str) for key in value):
-        return {key: _read_back(item, word, trial, name) for key, item in value.items()}
-    raise _not_held(f"{word} = {short(value)}", trial, name)
+        return {key: _read_back(item, word, who) for key, item in value.items()}
+    raise _not_held(f"{word} = {short(value)}", who)
 
 
-def _not_held(what: str, trial: int, name: str) -> SchedulerError:
+def _not_held(what: str, who: str) -> SchedulerError:
     return SchedulerError(
-        f"{name} asks for trial {trial} with {what}: a log holds words as names, and numbers, words, true, false, "
+        f"{who} with {what}: a log holds words as names, and numbers, words, true, false, "
         "None, lists and dicts of these as values; name anything else, and look up what the name stands for"
     )
 

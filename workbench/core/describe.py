@@ -39,7 +39,7 @@ def describe(thing: Any) -> Any:
     if isinstance(thing, Space):
         return thing.to_json()
     if isinstance(thing, Budget):
-        return {thing.unit: getattr(thing, thing.unit)}
+        return {thing.unit: scalar(getattr(thing, thing.unit))}
     if isinstance(thing, (list, tuple)):
         return [describe(item) for item in thing]
     if isinstance(thing, Mapping):

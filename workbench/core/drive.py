@@ -159,11 +159,12 @@ class _Driver:
     def could_use(self) -> int:
         """Count the slots that could be used now, now that every slot is filled that can be.
 
-        Trials that were never asked for, and paused ones, count where no slot was free to ask for them.
+        Trials that were never asked for, and paused ones, count where no slot was free to ask for them, and where the
+        scheduler is asked at all.
         """
         ledger = self.ledger
         n = len(self.seated) + len(self.backlog)
-        if ledger.paused or self.executor.n_free:
+        if self.only_confirm or ledger.paused or self.executor.n_free:
             return n
         return n + max(self.scheduler.n_trials - ledger.n_asked, 0) + ledger.n_in(TrialState.PAUSED)
 
@@ -324,7 +325,7 @@ def _decision_events(decisions: Mapping[int, Decision], report: Report, at: floa
             at,
             trial,
             report.phase if trial == report.trial else ledger.phase(trial),
-            data={"verdict": str(d.verdict), **{key: scalar(value) for key, value in d.reason.items()}},
+            data={"verdict": str(d.verdict), **{key: value for key, value in d.reason.items() if key != "verdict"}},
         )
         for trial, d in decisions.items()
     ]

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 from workbench.core.checks import whole
-from workbench.core.domains import Domain, domain_from_json, meant, on_step, written
+from workbench.core.domains import Domain, domain_from_json, meant, on_step, scalar, written
 from workbench.core.errors import InvalidInput, unknown
 from workbench.core.protocols import Config, Scalar
 
@@ -248,7 +248,7 @@ def _conditions(name: str, condition: Any, domains: Mapping[str, Domain]) -> dic
     for parent, values in condition.items():
         if parent not in order[: order.index(name)]:
             raise InvalidInput(f"{name!r} depends on {parent!r}, which must be a hyperparameter that comes before it")
-        parents[parent] = tuple(values) if isinstance(values, (list, tuple)) else (values,)
+        parents[parent] = tuple(map(scalar, values if isinstance(values, (list, tuple)) else (values,)))
         if wrong := [value for value in parents[parent] if not domains[parent].contains(value)]:
             raise InvalidInput(f"{name!r} applies only if {parent} = {wrong[0]!r}, which {domains[parent]} never is")
     return parents

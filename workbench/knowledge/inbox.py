@@ -17,6 +17,7 @@ from typing import Any
 from workbench.core.checks import whole
 from workbench.core.domains import scalar
 from workbench.core.errors import InvalidInput, StudyError
+from workbench.core.failures import short
 from workbench.core.interventions import REMARKS, Request, judge
 from workbench.core.ledger import Ledger
 from workbench.core.protocols import Config
@@ -43,12 +44,13 @@ def send(db: str | Path, study: str, action: str, trial: int | None = None, **da
     Raises
     ------
     InvalidInput
-        The trial is no number.
+        The trial is no number, or something else is what no request can hold.
     DatabaseError, StudyError
         There is no such knowledge base, or no such study in it.
     """
     if trial is not None and not (number := whole(0)).fits(trial):
         raise InvalidInput(f"{action} takes the number of a trial, {number.words}, got {trial!r}")
+    text = json.dumps({"action": action, "trial": trial, "data": data}, default=_plain)
     with KnowledgeBase(db) as kb:
         kb[study]  # a name that is mistaken makes no folder
     folder = inbox_path(Path(db), study)
@@ -56,12 +58,19 @@ def send(db: str | Path, study: str, action: str, trial: int | None = None, **da
     newest = max((int(file.name[:20]) for file in folder.glob("*.json") if file.name[:20].isdecimal()), default=0)
     stamp = max(time.time_ns(), newest + 1)  # the clock may have been set back since the last request
     request = f"{stamp:020}-{uuid.uuid4().hex[:8]}"
-    text = json.dumps({"action": action, "trial": trial, "data": data}, default=scalar)
     part = folder / f".{request}.part"
     with open(part, "w", encoding="utf-8", opener=private) as file:
         file.write(text)
     os.replace(part, folder / f"{request}.json")
     return request
+
+
+def _plain(value: Any) -> Any:
+    if (plain := scalar(value)) is value:
+        raise InvalidInput(
+            f"a request holds numbers, words, true, false, None, lists and dicts of these, got {short(value)}"
+        )
+    return plain
 
 
 def settle(db: str | Path, study: str) -> None:

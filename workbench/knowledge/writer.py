@@ -11,7 +11,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import IO, Any
 
-from workbench.core.errors import DatabaseError, StudyError
+from workbench.core.errors import DatabaseError, InvalidInput, StudyError
 from workbench.core.places import check_study_name
 from workbench.core.protocols import Event, Kind
 from workbench.knowledge.lock import claim, real_path
@@ -49,6 +49,8 @@ class StudyLog:
     ------
     StudyError
         The study exists and `resume` is false, does not exist and `resume` is true, or is held by another driver.
+    InvalidInput
+        `spec` holds what JSON does not.
     DatabaseError
         The file cannot be used.
     """
@@ -58,15 +60,18 @@ class StudyLog:
         self._lock = threading.Lock()
         if resume and not self._path.exists():  # to look for what is not there makes nothing
             raise StudyError(f"no study {name!r} to resume, for there is no {self._path}: start it without resume=True")
+        text = "" if resume else _spec_text(name, spec)
         self._connection = open_for_writing(self._path)
         self._name, self._inode = name, os.stat(self._path).st_ino
         self._driver: IO[str] | None = None
         try:
+            with database_errors(self._path):
+                self._number(name, resume)  # what is not there is not claimed either
             self._driver = claim(self._path, name)
             with database_errors(self._path):
                 rows = self._connection.execute("SELECT name, id FROM metric_names").fetchall()
                 self._names: dict[str, int] = dict(rows)
-                self._study = self._enter(name, spec, resume)
+                self._study = self._enter(name, text, resume)
                 self._last = self._newest()
         except BaseException:
             self.close()
@@ -166,22 +171,26 @@ class StudyLog:
                 self._driver.close()  # releases the lock
                 self._driver = None
 
-    def _enter(self, name: str, spec: Mapping[str, Any], resume: bool) -> int:
-        row = self._connection.execute("SELECT id FROM studies WHERE name = ?", (name,)).fetchone()
-        if row is None:
-            if resume:
-                raise StudyError(f"no study {name!r} in {self._path} to resume: start it without resume=True")
+    def _enter(self, name: str, spec: str, resume: bool) -> int:
+        number = self._number(name, resume)
+        if number is None:
             check_study_name(name)
             cursor = self._connection.execute(
                 "INSERT INTO studies (name, created_unix, spec, identity) VALUES (?, ?, ?, ?)",
-                (name, time.time(), _dumps(spec), uuid.uuid4().hex[:16]),
+                (name, time.time(), spec, uuid.uuid4().hex[:16]),
             )
             return int(cursor.lastrowid or 0)
         if not resume:
             raise StudyError(
                 f"study {name!r} exists in {self._path}: resume it with start(resume=True), or choose another name"
             )
-        return int(row[0])
+        return number
+
+    def _number(self, name: str, resume: bool) -> int | None:
+        row = self._connection.execute("SELECT id FROM studies WHERE name = ?", (name,)).fetchone()
+        if row is None and resume:
+            raise StudyError(f"no study {name!r} in {self._path} to resume: start it without resume=True")
+        return None if row is None else int(row[0])
 
     def _newest(self) -> int:
         """Number of the study's last event: whatever becomes of the lock, two drivers never write in turns."""
@@ -232,3 +241,23 @@ def _metrics(event: Event) -> Mapping[str, Any]:
 
 def _dumps(thing: Any) -> str:
     return json.dumps(thing, ensure_ascii=False, separators=(",", ":"))  # a space's order counts
+
+
+def _spec_text(name: str, spec: Mapping[str, Any]) -> str:
+    try:
+        return _dumps(spec)
+    except (TypeError, ValueError) as err:
+        raise InvalidInput(
+            f"study {name!r} cannot be recorded, for JSON does not hold its {_not_written(spec)} ({err}): "
+            "use words as names, and numbers, words, lists and dicts as values"
+        ) from None
+
+
+def _not_written(thing: Any) -> str:
+    """Name the innermost setting that JSON does not hold, "trainable.weights"; "" if it is the thing itself."""
+    for key, value in thing.items() if isinstance(thing, Mapping) else ():
+        try:
+            _dumps(value)
+        except (TypeError, ValueError):
+            return ".".join(filter(None, (str(key), _not_written(value))))
+    return ""

@@ -143,7 +143,7 @@ def recorded_study(db: str | Path, name: str, n_trials: int | None = None, **set
     DatabaseError, StudyError
         There is no such file, or no such study in it, or it has more trials than `n_trials`.
     InvalidInput
-        As `study_from_record`.
+        As `study_from_record`; or its searcher has fewer configurations than `n_trials`.
     """
     from workbench.knowledge import KnowledgeBase
 
@@ -165,6 +165,11 @@ def recorded_study(db: str | Path, name: str, n_trials: int | None = None, **set
         return study
     study = replace(study, scheduler=replace(study.scheduler, n_trials=n_trials))  # type: ignore[type-var]
     check_raised(name, n_trials, spec["scheduler"]["n_trials"], events)
+    if (most := study.scheduler.n_trials) < n_trials:
+        raise InvalidInput(
+            f"study {name!r} can have {most} trials at most, for its searcher has no more configurations, "
+            f"got n_trials = {n_trials}"
+        )
     return study
 
 

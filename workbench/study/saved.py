@@ -17,11 +17,13 @@ if TYPE_CHECKING:
 
 
 def checkpoint_store(db: str | Path, name: str, elsewhere: str | None = None) -> "CheckpointStore":
-    """Give a study's checkpoints: beside its knowledge base, unless they were put elsewhere."""
+    """Give a study's checkpoints: beside its knowledge base, following links, unless they were put elsewhere."""
     from workbench.cluster.checkpoints import CheckpointStore
+    from workbench.knowledge.lock import real_path
 
-    beside = Path(db).parent / f"{Path(db).stem}.checkpoints" / name
-    return CheckpointStore(in_home(elsewhere) if elsewhere else str(beside.absolute()))
+    db = real_path(db)
+    beside = db.parent / f"{db.stem}.checkpoints" / name
+    return CheckpointStore(in_home(elsewhere) if elsewhere else str(beside))
 
 
 def best_checkpoint(db: str | Path, name: str) -> str | None:

@@ -127,8 +127,7 @@ class Study:
         for name in ("nodes", *RUN_SETTINGS):  # the log keeps them
             object.__setattr__(self, name, scalar(getattr(self, name)))
         check_named(self, "judged_by", tuple(JUDGES))
-        if self.seeds != 1 and not isinstance(self.scheduler, Seeded):
-            object.__setattr__(self, "scheduler", Seeded(self.scheduler, self.seeds, self.judged_by))
+        self._take_seeds()
         check_study_name(self.name)
         self._check_where()
         if self.nodes is None and self.client is None:
@@ -172,6 +171,17 @@ class Study:
     def aim(self) -> Aim:
         """What the study is after, and what ends it early."""
         return Aim(self.mode, self.target_score, self.max_hours, self.second, self.second_mode)
+
+    def _take_seeds(self) -> None:
+        """Run several seeds as told here; what a scheduler that does so itself says holds, unless this differs."""
+        if not isinstance(self.scheduler, Seeded):
+            if self.seeds != 1:
+                object.__setattr__(self, "scheduler", Seeded(self.scheduler, self.seeds, self.judged_by))
+            return
+        for name, usual in (("seeds", 1), ("judged_by", "mean")):
+            here, there = getattr(self, name), getattr(self.scheduler, name)
+            if here not in (usual, there):
+                raise InvalidInput(f"the study says {name}={here!r}, its Seeded scheduler {there!r}: say it once")
 
     def _check_where(self) -> None:
         if isinstance(self.checkpoints, os.PathLike):

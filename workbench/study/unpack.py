@@ -9,8 +9,10 @@ from collections.abc import Iterator, Mapping
 from contextlib import ExitStack, closing, contextmanager
 from dataclasses import replace
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from workbench.core.errors import CheckpointError, DatabaseError, InvalidInput, StudyError
+from workbench.core.ledger import Ledger
 from workbench.core.places import (
     DEFAULT_DB,
     absolute_place,
@@ -23,6 +25,9 @@ from workbench.core.places import (
 from workbench.core.protocols import BEGUN
 from workbench.study.pack import ABOUT, CHECKPOINTS, FORMAT, LOG, Pack, file_errors, unmendable
 from workbench.study.saved import anothers_place, checkpoint_store
+
+if TYPE_CHECKING:
+    from workbench.cluster.checkpoints import CheckpointStore
 
 _MOST_ABOUT = 1 << 24  # bytes
 
@@ -99,6 +104,7 @@ def _take_in(
                         _extract(archive, members[member], folder / member.removeprefix(prefix))
                     store.put(folder, checkpoint)
                     shutil.rmtree(folder, ignore_errors=True)
+                _pin_parents(scratch / LOG, pack, store)
                 identity = carry(scratch / LOG, pack.name, db, called)
                 if elsewhere is not None:
                     Place(elsewhere).claim(identity)
@@ -108,6 +114,18 @@ def _take_in(
         except BaseException:
             lock_path(db, called).unlink(missing_ok=True)
             raise
+
+
+def _pin_parents(log: Path, pack: Pack, store: "CheckpointStore") -> None:
+    """Keep what trials that are not over start from, as the executor does that starts them."""
+    from workbench.knowledge import KnowledgeBase
+
+    with KnowledgeBase(log) as kb:
+        ledger = Ledger(kb[pack.name].events())
+    for number, trial in ledger.trials.items():
+        job = ledger.job(number)
+        if not trial.state.over and job.keep and job.checkpoint in pack.checkpoints:
+            store.pin(job.checkpoint)
 
 
 def _members(archive: zipfile.ZipFile, size: int) -> dict[str, zipfile.ZipInfo]:

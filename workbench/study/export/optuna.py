@@ -1,5 +1,6 @@
 """A study as one of Optuna's, in any storage that Optuna takes: for its dashboard, its plots, its importance."""
 
+import math
 import warnings
 from collections.abc import Mapping
 from typing import Any
@@ -8,7 +9,7 @@ from workbench.core.checks import is_number
 from workbench.core.domains import Choice, Domain, LogUniform
 from workbench.core.errors import InvalidInput
 from workbench.core.ledger import TrialState
-from workbench.core.protocols import Scalar
+from workbench.core.protocols import Config, Scalar
 from workbench.core.record import space_of_record
 from workbench.study.export.exporter import Exporter, needed, opening, own_database, shown, storage_url
 
@@ -93,7 +94,7 @@ class OptunaExport(Exporter):
             state=optuna.trial.TrialState.RUNNING,
             params={name: value for name, value in trial.config.items() if domains[name] is not None},
             distributions={name: domain for name, domain in domains.items() if domain is not None},
-            user_attrs={"trial": number, "seed": trial.seed, "parent": trial.parent, **dict(trial.config)},
+            user_attrs={"trial": number, "seed": trial.seed, "parent": trial.parent, **_kept(trial.config)},
         )
         return int(self._storage.create_new_trial(self._study._study_id, template_trial=made))
 
@@ -105,11 +106,20 @@ class OptunaExport(Exporter):
         return None if second is None else [score, float(second)]
 
 
+def _is_finite(value: object) -> bool:
+    return is_number(value) and math.isfinite(value)
+
+
+def _kept(config: Config) -> Config:
+    """Give a configuration as attributes: what is no finite number is none in JSON, and is told in words."""
+    return {name: str(value) if is_number(value) and not _is_finite(value) else value for name, value in config.items()}
+
+
 def _distribution(optuna: Any, domain: Domain | None, value: Scalar) -> Any:
-    """Optuna's counterpart of a domain; of a number without one a range of its own, of a word none."""
+    """Optuna's counterpart of a domain; of a finite number without one a range of its own, else none."""
     kinds = optuna.distributions
     if domain is None or not domain.contains(value):
-        return kinds.FloatDistribution(float(value), float(value)) if is_number(value) else None
+        return kinds.FloatDistribution(float(value), float(value)) if _is_finite(value) else None
     if isinstance(domain, Choice):
         return kinds.CategoricalDistribution(domain.values)
     low, high, log = domain.grid(2)[0], domain.grid(2)[-1], isinstance(domain, LogUniform)

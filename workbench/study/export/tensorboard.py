@@ -7,6 +7,8 @@ from typing import Any
 from workbench.core.protocols import Event
 from workbench.study.export.exporter import Exporter, needed, numbers_of, own_folder, step_of
 
+_TAKEN = (bool, int, float, str)  # as values of hyperparameters
+
 
 class TensorBoardExport(Exporter):
     """Keep a folder for ``tensorboard --logdir``: ``trial-00007`` and so on.
@@ -45,7 +47,8 @@ class TensorBoardExport(Exporter):
         score = trial.best_score
         if trial.state.over and score is not None and math.isfinite(score) and self._told.get(number) != score:
             self._told[number] = score
-            self._writer(number).add_hparams(dict(trial.config), {"hparam/best_score": score}, run_name=".")
+            config = {name: v if isinstance(v, _TAKEN) else str(v) for name, v in trial.config.items()}
+            self._writer(number).add_hparams(config, {"hparam/best_score": score}, run_name=".")
         if trial.state.over and number in self._writers:
             self._writers.pop(number).close()
 
