@@ -201,6 +201,13 @@ def test_so_many_latest_scores_are_averaged_as_can_be_counted(small, smooth) -> 
         scenario.smooth_of(label)
 
 
+def test_scores_are_averaged_only_where_seeds_are_held_out(small) -> None:
+    scenario = replace(small, schedulers={"all": {"kind": "full", "n_trials": 12, "smooth": 5}})
+    with pytest.raises(InvalidInput, match="smooth"):
+        scenario.scheduler("all", 0)
+    assert replace(scenario, seeds=1).scheduler("all", 0) == small.scheduler("all", 0)
+
+
 def run_first(table) -> None:
     scenario = scenario_from(parsed(table.encode(), "file"))
     scenario.repetition().run(next(iter(scenario.schedulers)))
