@@ -118,6 +118,9 @@ class Scenario:
                 described.pop("seeds", None)
             if configs is not None:
                 filled |= _sizes(len(configs))
+                if {"n_trials", "n_configs"} <= allowed:  # one is made from the other
+                    filled["n_trials"] = described.get("n_configs", len(configs))
+                    del filled["n_configs"]
             described = {key: value for key, value in filled.items() if key in allowed} | described
         scheduler: Scheduler = build("scheduler", described, registry, searcher=self.searcher_of(label, seed))
         if isinstance(scheduler, Hyperband) and configs is not None and "rounds" not in described:
