@@ -56,6 +56,16 @@ def test_a_seed_that_fell_does_not_sink_its_configuration(fell) -> None:
     assert alone == {"candidate": 2, "trial": 6, "phases": 2, "claimed": 7.0, "claimed_on": 1}  # it has no other
 
 
+@pytest.mark.parametrize("state", ["running", "set aside", "cut off"])
+def test_a_repetition_on_its_way_does_not_sink_its_configuration(state) -> None:
+    seeds = [(0, False, 3, 9.0), (0, False, 3, 8.0), (0, False, 1, 4.0)]
+    table = trials_of(*seeds, (1, False, 3, 6.0), (2, False, 2, 7.0))
+    table.loc[[2, 4], ["state", "mode"]] = [state, "repeating"]
+    best, second, alone = claims(table).to_dict("records")
+    assert best == {"candidate": 0, "trial": 0, "phases": 3, "claimed": 8.5, "claimed_on": 2}
+    assert (second["candidate"], alone["candidate"]) == (1, 2)  # of the last nothing has come to its end
+
+
 def test_one_lucky_seed_stands_after_means_of_as_many_phases() -> None:
     steady = [(0, False, 3, score) for score in (8.0, 9.0, 10.0, 11.0)]
     rows = [*steady, (1, False, 3, 99.0), (2, False, 3, 8.0), (2, False, 3, 9.0), (3, False, 1, 0.0)]

@@ -201,6 +201,19 @@ def test_so_many_latest_scores_are_averaged_as_can_be_counted(small, smooth) -> 
         scenario.smooth_of(label)
 
 
+def test_scores_are_averaged_only_where_seeds_are_held_out(small) -> None:
+    scenario = replace(small, schedulers={"all": {"kind": "full", "n_trials": 12, "smooth": 5}})
+    with pytest.raises(InvalidInput, match="smooth"):
+        scenario.scheduler("all", 0)
+    assert replace(scenario, seeds=1).scheduler("all", 0) == small.scheduler("all", 0)
+
+
+def test_halving_starts_as_many_of_the_configurations_there_are_as_it_is_told_to() -> None:
+    toy = replace(preset("toy-grid"), searcher={})
+    for settings, n in (({}, len(toy.source.configs)), ({"n_trials": 4}, 4), ({"n_configs": 4}, 4)):
+        assert replace(toy, schedulers={"sh": {"kind": "halving", **settings}}).scheduler("sh", 0).n_configs == n
+
+
 def run_first(table) -> None:
     scenario = scenario_from(parsed(table.encode(), "file"))
     scenario.repetition().run(next(iter(scenario.schedulers)))

@@ -5,6 +5,7 @@ from typing import Any
 import pandas as pd
 
 from workbench.analysis.reliable import interquartile_mean, probability_of_improvement, stratified_interval
+from workbench.core.ledger import RAN_OUT
 from workbench.core.seeds import JUDGES
 
 
@@ -20,7 +21,7 @@ def claims(trials: pd.DataFrame, mode: str = "max", judged_by: str = "mean") -> 
     ----------
     trials : DataFrame
         Of `Frames`; left out are trials that confirm others, and those that failed or that a person stopped, unless a
-        configuration has no other.
+        configuration has no other. So are those that are under way or cut off where another has come to its end.
     mode : str
         ``max`` or ``min``.
     judged_by : str
@@ -42,6 +43,9 @@ def claimed(trials: pd.DataFrame, judged_by: str = "mean") -> pd.DataFrame:
     chosen = searching(trials).dropna(subset=["last_score"])
     fell = (chosen["state"] == "failed") | (chosen["mode"] == "person")
     chosen = chosen[~fell | fell.groupby(chosen["candidate"]).transform("all")]
+    over = chosen["state"].isin(["stopped", "finished", "failed"])  # a repetition on its way says little yet
+    done = (over & chosen["mode"].isin(RAN_OUT)).groupby(chosen["candidate"]).transform("any")
+    chosen = chosen[over | ~done]
     rows = chosen.groupby("candidate").agg(
         trial=("trial", "min"),
         phases=("phases", "min"),

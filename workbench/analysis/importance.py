@@ -38,6 +38,7 @@ class Importance:
         Trials with a score, stopped early or not.
     r2, r2_own : float
         Of the chosen forest, on trials it had not seen (10-fold cross-validation) and on its own; NaN if there is none.
+        The former is the best of as many as were compared: in pure noise it passes 0 now and then.
     overfits : bool
         Whether every forest fitted its own trials much better than others, so that the least bad had to be taken.
     forests : int

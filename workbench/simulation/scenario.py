@@ -32,7 +32,6 @@ from workbench.study.own import with_own
 _TABLES = {"simulation", "cluster", "curves", "space", "searcher", "scheduler", "schedulers"}
 _LEARNING = {"cost-aware", "evolution", "optuna", "smac"}
 _SIMULATION = {"name", "seed", "repeats", "seeds"}
-_OF_A_SCENARIO = {"searcher", "smooth"}  # settings of a scheduler's table that are not the scheduler's own
 
 
 @dataclass(frozen=True)
@@ -101,7 +100,9 @@ class Scenario:
         where they are left out.
         """
         configs = self.source.configs
-        others = _OF_A_SCENARIO - ({"smooth"} if self._has(label, "smooth") else set())
+        others = {"searcher"}  # of its table, but not its own
+        if self.seeds is not None and not self._has(label, "smooth"):
+            others.add("smooth")  # without seeds nothing is chosen by the mean of scores: it is refused as unknown
         described = {key: value for key, value in self.schedulers[label].items() if key not in others}
         seeds, registry = self.seeds_of(label), with_own(described, SCHEDULERS)
         if described.get("kind") in registry:
@@ -117,6 +118,9 @@ class Scenario:
                 described.pop("seeds", None)
             if configs is not None:
                 filled |= _sizes(len(configs))
+                if {"n_trials", "n_configs"} <= allowed:  # one is made from the other
+                    filled["n_trials"] = described.get("n_configs", len(configs))
+                    del filled["n_configs"]
             described = {key: value for key, value in filled.items() if key in allowed} | described
         scheduler: Scheduler = build("scheduler", described, registry, searcher=self.searcher_of(label, seed))
         if isinstance(scheduler, Hyperband) and configs is not None and "rounds" not in described:

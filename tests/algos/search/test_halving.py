@@ -97,6 +97,14 @@ def test_a_restarting_rung_runs_its_survivors_anew_as_new_trials() -> None:
     assert (scheduler.n_trials, scheduler.n_configs, scheduler.expected_phases) == (4, 3, 6)
 
 
+def test_how_many_trials_there_are_is_said_once() -> None:
+    """What a scheduler once made says of itself is taken again; another number of trials is not passed over."""
+    for n_trials in (3, 4):
+        assert SuccessiveHalving(SEARCHER, n_trials, 3, restart=True, n_configs=3).n_trials == 4
+    with pytest.raises(InvalidInput, match="of 3 configurations has 3 trials, not 50: leave n_configs out"):
+        SuccessiveHalving(SEARCHER, 50, 3, n_configs=3)
+
+
 def test_of_equal_repetitions_that_of_the_earlier_configuration_survives_and_names_its_first_trial() -> None:
     """Trials 4 and 5 repeat 2 and 1, the best of the first rung, and score the same; 1 came before 2."""
     scheduler = SuccessiveHalving(SEARCHER, 4, 4, eta=2, restart=True)

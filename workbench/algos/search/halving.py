@@ -11,7 +11,7 @@ from workbench.algos.search.trials import Trials
 from workbench.core.checks import COUNT, TRUTH, check, check_named, whole
 from workbench.core.errors import InvalidInput
 from workbench.core.protocols import Decision, Report, Run
-from workbench.core.showing import settings_html
+from workbench.core.showing import settings_html, so_many
 
 ALLOCATIONS = ("dynamic", "static", "none")
 
@@ -75,6 +75,7 @@ class SuccessiveHalving:
         check(self, whole(1, self.n_phases), "min_phases")
         check(self, TRUTH, "restart")
         check_named(self, "allocation", ALLOCATIONS)
+        given = self.n_configs
         if self.n_configs is None:
             self.n_configs = self.n_trials
         check(self, COUNT, "n_configs")
@@ -91,7 +92,13 @@ class SuccessiveHalving:
                     "eta and min_phases out"
                 )
             rungs = rungs_by_rate(n, self.n_phases, self.eviction_rate)
-        self.n_trials = sum(rung.n_trials for rung in rungs) if self.restart else self.n_configs
+        total = sum(rung.n_trials for rung in rungs) if self.restart else n
+        if given is not None and self.n_trials not in (given, total):
+            raise InvalidInput(
+                f"SuccessiveHalving of {so_many(n, 'configuration')} has {so_many(total, 'trial')}, not "
+                f"{self.n_trials}: leave n_configs out"
+            )
+        self.n_trials = total
         check_nodes(self, n, self.n_nodes, self.allocation, self.restart)
         places = Places(n, self.n_nodes) if self.allocation == "static" and self.n_nodes else None
         self._bracket = Bracket(

@@ -28,7 +28,8 @@ class MFPBT(PBT):
     searcher, population, n_phases, …
         As `PBT`'s.
     intervals : sequence of int
-        Phases between two evolutions, one entry a sub-population; members belong to them in turn.
+        Phases between two evolutions, one entry a sub-population; members belong to them in turn. Members whose
+        interval is `n_phases` or more never evolve: the default, the paper's, is for studies of more than 50 phases.
     """
 
     intervals: Sequence[int] = (1, 10, 25, 50)
