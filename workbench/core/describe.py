@@ -25,13 +25,14 @@ Registry = Mapping[str, str]
 """Kind → ``"module:Class"``; imported only when asked for."""
 _PARTS: Mapping[str, Registry] = {"scheduler": SCHEDULERS, "searcher": SEARCHERS}
 """What schedulers and searchers are made of; a trainable's tables of these names are its own."""
+_PLAIN = (bool, int, float, str)
 
 
 def describe(thing: Any) -> Any:
     """Turn an object into JSON's types; `build` turns it back. Paths become text, NumPy's numbers Python's.
 
     A class that is not in `REGISTRY` is described by its import path, as a record: `build` refuses it, because
-    nothing read from a database may name code to run.
+    nothing read from a database may name code to run. A function's or a class's plain defaults are among its settings.
     """
     thing = inspect.unwrap(thing)  # a function's trials are those of the function
     if isinstance(thing, partial):
@@ -50,9 +51,26 @@ def describe(thing: Any) -> Any:
     if isinstance(thing, PurePath):
         return str(thing)
     thing = scalar(thing)
-    if thing is None or isinstance(thing, (bool, int, float, str)):
+    if thing is None or isinstance(thing, _PLAIN):
         return thing
-    return {"kind": _kind(thing if hasattr(thing, "__qualname__") else type(thing))}
+    if hasattr(thing, "__qualname__"):
+        return {"kind": _kind(thing), **_defaults(thing)}
+    return {"kind": _kind(type(thing))}
+
+
+def _defaults(called: Callable[..., Any]) -> dict[str, Any]:
+    """Give the plain defaults of what a trial calls, but for the seed and the state, which it hands over.
+
+    A generator function is handed these by name, all else the seed as its second argument.
+    """
+    try:
+        takes = list(inspect.signature(called).parameters.values())
+    except (TypeError, ValueError):  # of some that are written in C nothing is known
+        return {}
+    by_name = (inspect.Parameter.POSITIONAL_OR_KEYWORD, inspect.Parameter.KEYWORD_ONLY)
+    own = takes[1 if inspect.isgeneratorfunction(called) else 2 :]
+    given = {p.name: scalar(p.default) for p in own if p.kind in by_name and p.name not in ("kind", "seed", "state")}
+    return {name: value for name, value in given.items() if value is None or isinstance(value, _PLAIN)}
 
 
 def build(what: str, described: Mapping[str, Any], registry: Registry, **given: Any) -> Any:
