@@ -346,6 +346,11 @@ def test_a_rule_that_was_corrected_since_is_named_as_the_cause(tmp_path, monkeyp
             rf"another version of FullRuns \({PACKAGE} 0.1, code \w+; here [\w.]+, code \w+\)",
             f"resume it with the {PACKAGE} that recorded it",
         ),
+        (
+            {"versions": {**record.versions(), "scipy": "0.1", "optuna": "9", "smac": None, "torch": "0.1"}},
+            rf"recorded with scipy 0.1 \(here {version('scipy')}\), optuna 9 \(here .*\): another version may",
+            "resume it with the version that recorded it",
+        ),
         ({"versions": {}}, f"another version of FullRuns .{PACKAGE} of an unknown version, code", "resume it with the"),
     ],
 )

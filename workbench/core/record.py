@@ -21,7 +21,9 @@ from workbench.core.source import source_mark
 from workbench.core.space import Space
 
 PACKAGE = "rl-workbench"
-_PACKAGES = (PACKAGE, "torch", "ale-py", "gymnasium", "distributed", "numpy")
+SEARCHED_WITH = ("numpy", "scipy", "scikit-learn", "optuna", "smac", "ConfigSpace")
+"""Packages that schedulers and searchers draw and decide with: others of their versions may do so otherwise."""
+_PACKAGES = (PACKAGE, "torch", "ale-py", "gymnasium", "distributed", *SEARCHED_WITH)
 RUN_SETTINGS = ("stall_s", "max_retries", "fail_fast", "weight", "gpus_per_slot")
 """Settings that may change when a study is resumed; kept with every start and resume."""
 
@@ -81,7 +83,7 @@ def has_checkpoints(events: Sequence[Event]) -> bool:
 
 
 def versions() -> dict[str, str | None]:
-    """Tell the versions of the packages that matter to what a study measures."""
+    """Tell the versions of the packages that matter to what a study decides and measures."""
     return {name: _version(name) for name in _PACKAGES}
 
 
