@@ -16,6 +16,7 @@ from typing import Any
 from workbench.core.budget import Budget
 from workbench.core.domains import scalar
 from workbench.core.errors import InvalidInput, WorkbenchError, refuse_unknown, unknown
+from workbench.core.failures import short
 from workbench.core.protocols import Explain
 from workbench.core.registry import REGISTRY, SCHEDULERS, SEARCHERS
 from workbench.core.showing import reason_text
@@ -33,6 +34,11 @@ def describe(thing: Any) -> Any:
 
     A class that is not in `REGISTRY` is described by its import path, as a record: `build` refuses it, because
     nothing read from a database may name code to run. A function's or a class's plain defaults are among its settings.
+
+    Raises
+    ------
+    InvalidInput
+        A mapping has keys that are no words: JSON has no others.
     """
     thing = inspect.unwrap(thing)  # a function's trials are those of the function
     if isinstance(thing, partial):
@@ -44,6 +50,11 @@ def describe(thing: Any) -> Any:
     if isinstance(thing, (list, tuple)):
         return [describe(item) for item in thing]
     if isinstance(thing, Mapping):
+        if wrong := [key for key in thing if not isinstance(key, str)]:
+            raise InvalidInput(
+                f"{short(thing)} among a study's settings has the key {short(wrong[0])}, which its record would give "
+                "back as a word: make the keys words, and look up what they stand for"
+            )
         return {key: describe(value) for key, value in thing.items()}
     if is_dataclass(thing) and not isinstance(thing, type):
         settings = {f.name: describe(getattr(thing, f.name)) for f in fields(thing) if f.init}
