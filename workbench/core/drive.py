@@ -328,7 +328,7 @@ def _decision_events(decisions: Mapping[int, Decision], report: Report, at: floa
             Kind.DECISION,
             at,
             trial,
-            report.phase if trial == report.trial else ledger.phase(trial),
+            report.phase if trial == report.trial else ledger.trials[trial].phase,
             data={"verdict": str(d.verdict), **{key: value for key, value in d.reason.items() if key != "verdict"}},
         )
         for trial, d in decisions.items()

@@ -99,7 +99,7 @@ class Ledger:
     trials : dict
         `TrialRecord` by number.
     at : float
-        Time of the last event, seconds on the study's clock.
+        Time of the last event, or of a later sign of life that it was told (`pass_to`), seconds on the study's clock.
     n_over, phases_ended : int
         Trials that are over, phases completed.
     n_asked : int
@@ -244,6 +244,11 @@ class Ledger:
         self._in[state].add(number)
         trial.state, trial.ended_s = state, at if over else None
 
+    def pass_to(self, at: float) -> None:
+        """Let the study's clock go on to when it last gave a sign of life, for metrics are no events; NaN is none."""
+        if at > self.at:
+            self.at = float(at)
+
     def standing(self, *, driven: bool) -> str:
         """How the study stands: running, paused, ended, interrupted, or abandoned, its driver dead without a word."""
         if self.study != "running":
@@ -266,10 +271,6 @@ class Ledger:
         t = self.trials[number]
         keep = t.checkpoint is not None and (not t.phases or (t.own and t.checkpoint == t.heard[0]))
         return Job(number, t.phase, t.config, t.seed, t.checkpoint, t.slot, keep)
-
-    def phase(self, number: int) -> int:
-        """Tell which phase a trial is in, or ended last."""
-        return self.trials[number].phase
 
     def state(self, number: int) -> TrialState:
         """Tell where a trial stands."""
