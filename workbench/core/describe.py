@@ -11,7 +11,7 @@ from dataclasses import MISSING, fields, is_dataclass
 from functools import partial
 from importlib import import_module
 from pathlib import PurePath
-from typing import Any
+from typing import Any, TypeVar
 
 from workbench.core.budget import Budget
 from workbench.core.domains import scalar
@@ -22,6 +22,7 @@ from workbench.core.registry import REGISTRY, SCHEDULERS, SEARCHERS
 from workbench.core.showing import reason_text
 from workbench.core.space import Space
 
+Read = TypeVar("Read")
 Registry = Mapping[str, str]
 """Kind → ``"module:Class"``; imported only when asked for."""
 _PARTS: Mapping[str, Registry] = {"scheduler": SCHEDULERS, "searcher": SEARCHERS}
@@ -124,6 +125,12 @@ def made(what: str, cls: Callable[..., Any], settings: Mapping[str, Any]) -> Any
     except (TypeError, ValueError, AttributeError, OverflowError) as err:
         plain = {key: value for key, value in settings.items() if not is_dataclass(value)}
         raise InvalidInput(f"{what} cannot be made of {plain}: {err}") from None
+
+
+def read_back(cls: type[Read], described: Mapping[str, Any]) -> Read:
+    """Make a dataclass of what the log keeps of it; what a later version added is passed over."""
+    known = {f.name for f in fields(cls)}  # type: ignore[arg-type]
+    return cls(**{key: value for key, value in described.items() if key in known})
 
 
 def settings_of(what: str, described: Mapping[str, Any], registry: Registry) -> set[str]:

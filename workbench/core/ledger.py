@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from enum import StrEnum
 
 from workbench.core.aim import Aim
+from workbench.core.describe import read_back
 from workbench.core.failures import error_text
 from workbench.core.protocols import Config, Event, Job, Kind, Verdict
 from workbench.core.size import Size
@@ -152,9 +153,9 @@ class Ledger:
         elif number is None:
             self.study = _STUDY.get(kind, self.study)
             if "size" in event.data:
-                self.size = Size.from_json(event.data["size"])
+                self.size = read_back(Size, event.data["size"])
             if "aim" in event.data:
-                self.aim = Aim.from_json(event.data["aim"])
+                self.aim = read_back(Aim, event.data["aim"])
             if kind in _STUDY:
                 self.why_over = event.data.get("why", "")
         elif kind is Kind.PHASE_ENDED:
