@@ -84,7 +84,7 @@ def has_checkpoints(events: Sequence[Event]) -> bool:
 
 def versions() -> dict[str, str | None]:
     """Tell the versions of the packages that matter to what a study decides and measures."""
-    return {name: _version(name) for name in _PACKAGES}
+    return {name: version_of(name) for name in _PACKAGES}
 
 
 @cache
@@ -136,7 +136,8 @@ def space_of_record(spec: Mapping[str, Any]) -> Space | None:
         return None
 
 
-def _version(package: str) -> str | None:
+def version_of(package: str) -> str | None:
+    """Tell which version of a package is installed; ``None`` if none is."""
     try:
         return importlib.metadata.version(package)
     except importlib.metadata.PackageNotFoundError:
