@@ -184,6 +184,7 @@ def test_a_choice_moves_to_a_neighbour() -> None:
         (lambda: LogUniform(0, 1), "0 < low"),
         (lambda: LogUniform(1e-2, 1e-5), "inverted"),
         (lambda: Uniform(0, float("nan")), "finite"),
+        (lambda: Uniform(0, 10**400), "finite"),
         (lambda: Uniform(0, 1, step=2), "step"),
         (lambda: Choice([]), "one or more"),
         (lambda: Choice([1, 1]), "each once"),

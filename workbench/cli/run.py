@@ -192,9 +192,9 @@ def _cluster(where: str | None) -> "AbstractContextManager[Client | None]":
     """Connect to a cluster for the time of a study, or start one, if one is named."""
     if where is None:
         return nullcontext()
-    from workbench.cluster.launchers import cluster_client
+    from workbench.cluster.launchers import cluster_client, is_scheduler_file
 
-    if where.endswith(".json") and not Path(where).exists():
+    if is_scheduler_file(where) and not Path(where).exists():
         print(f"workbench: waiting for a Dask scheduler to write {where}", file=sys.stderr)
     return cluster_client(where)
 

@@ -21,7 +21,9 @@ from workbench.core.source import source_mark
 from workbench.core.space import Space
 
 PACKAGE = "rl-workbench"
-_PACKAGES = (PACKAGE, "torch", "ale-py", "gymnasium", "distributed", "numpy")
+SEARCHED_WITH = ("numpy", "scipy", "scikit-learn", "optuna", "smac", "ConfigSpace")
+"""Packages that schedulers and searchers draw and decide with: others of their versions may do so otherwise."""
+_PACKAGES = (PACKAGE, "torch", "ale-py", "gymnasium", "distributed", *SEARCHED_WITH)
 RUN_SETTINGS = ("stall_s", "max_retries", "fail_fast", "weight", "gpus_per_slot")
 """Settings that may change when a study is resumed; kept with every start and resume."""
 
@@ -81,8 +83,8 @@ def has_checkpoints(events: Sequence[Event]) -> bool:
 
 
 def versions() -> dict[str, str | None]:
-    """Tell the versions of the packages that matter to what a study measures."""
-    return {name: _version(name) for name in _PACKAGES}
+    """Tell the versions of the packages that matter to what a study decides and measures."""
+    return {name: version_of(name) for name in _PACKAGES}
 
 
 @cache
@@ -134,7 +136,8 @@ def space_of_record(spec: Mapping[str, Any]) -> Space | None:
         return None
 
 
-def _version(package: str) -> str | None:
+def version_of(package: str) -> str | None:
+    """Tell which version of a package is installed; ``None`` if none is."""
     try:
         return importlib.metadata.version(package)
     except importlib.metadata.PackageNotFoundError:

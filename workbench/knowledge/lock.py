@@ -25,7 +25,7 @@ def real_path(path: str | Path) -> Path:
 
 def lock_path(path: Path, name: str) -> Path:
     """Name the file that whoever drives a study holds locked; no two studies have one, and any file system takes it."""
-    path, safe = real_path(path), quote(name, safe=" ")
+    path, safe = real_path(path), quote(name, safe=" ").replace(".", "%2E")  # x.y in kb.db, y in kb.db.x
     if len(safe) > _LONGEST_LOCK:  # "+" stands in no quoted name
         safe = f"{safe[: _LONGEST_LOCK // 2]}+{hashlib.sha256(name.encode()).hexdigest()[:32]}"
     return path.with_name(f"{path.name}.{safe}.lock")

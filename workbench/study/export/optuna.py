@@ -1,11 +1,10 @@
 """A study as one of Optuna's, in any storage that Optuna takes: for its dashboard, its plots, its importance."""
 
-import math
 import warnings
 from collections.abc import Mapping
 from typing import Any
 
-from workbench.core.checks import is_number
+from workbench.core.checks import is_finite, is_number
 from workbench.core.domains import Choice, Domain, LogUniform
 from workbench.core.errors import InvalidInput
 from workbench.core.ledger import TrialState
@@ -106,20 +105,16 @@ class OptunaExport(Exporter):
         return None if second is None else [score, float(second)]
 
 
-def _is_finite(value: object) -> bool:
-    return is_number(value) and math.isfinite(value)
-
-
 def _kept(config: Config) -> Config:
-    """Give a configuration as attributes: what is no finite number is none in JSON, and is told in words."""
-    return {name: str(value) if is_number(value) and not _is_finite(value) else value for name, value in config.items()}
+    """Give a configuration as attributes: what is no finite number for Optuna is told in words."""
+    return {name: str(value) if is_number(value) and not is_finite(value) else value for name, value in config.items()}
 
 
 def _distribution(optuna: Any, domain: Domain | None, value: Scalar) -> Any:
     """Optuna's counterpart of a domain; of a finite number without one a range of its own, else none."""
     kinds = optuna.distributions
     if domain is None or not domain.contains(value):
-        return kinds.FloatDistribution(float(value), float(value)) if _is_finite(value) else None
+        return kinds.FloatDistribution(float(value), float(value)) if is_finite(value) else None
     if isinstance(domain, Choice):
         return kinds.CategoricalDistribution(domain.values)
     low, high, log = domain.grid(2)[0], domain.grid(2)[-1], isinstance(domain, LogUniform)
