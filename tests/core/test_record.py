@@ -79,8 +79,8 @@ def test_of_equal_best_scores_the_last_one_s_checkpoint_is_the_one_that_is_kept(
         return ([run] if phase == 0 else []) + began + [Event(Kind.PHASE_ENDED, 1.0, trial, phase, 0, data)]
 
     events = [e for one in [(0, 0, 1.0), (1, 0, 5.0), (1, 1, 5.0), (1, 2, 2.0), (2, 0, 5.0)] for e in scored(*one)]
-    assert best_checkpoint(events, Ledger(events)) == "trial-00001/phase-001"
-    assert best_checkpoint([], Ledger([])) is None
+    found = [best_checkpoint(events, Ledger(events), trials) for trials in ([0, 1, 2], [0], [])]
+    assert found == ["trial-00001/phase-001", "trial-00000/phase-000", None]
 
 
 def test_the_commit_that_runs_is_told_and_whether_its_files_differ(tmp_path, monkeypatch) -> None:

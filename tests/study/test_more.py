@@ -255,7 +255,7 @@ def test_a_study_over_a_space_with_conditions_is_shown_and_its_constraint_asks_f
     results = Results.open(tmp_path / "kb.db", "network")
     assert set(results.frames.trials["optimizer"]) == {"sgd", "adam", "none"}
     assert results.frames.trials["momentum"].isna().sum() == (results.frames.trials["optimizer"] != "sgd").sum()
-    NETWORK.validate({**results.summary["best_config"], "width": int(results.summary["best_config"]["width"])})
+    NETWORK.validate({**results.best_config, "width": int(results.best_config["width"])})
     assert set(results.figures()) >= {"parallel coordinates", "importance", "search space", "score by hyperparameter"}
     with pytest.raises(InvalidInput, match=r"runs tests.support:<lambda>, .* or from Python"):
         recorded_study(tmp_path / "kb.db", "network")

@@ -22,16 +22,14 @@ def test_a_number_of_configurations_is_tried_and_the_best_is_known(here) -> None
     found = [tune(own.forgetful, SPACE, n_trials=4, n_phases=2, **here) for _ in range(2)]
     assert [results.name for results in found] == ["forgetful", "forgetful-2"]
     assert found[0].spec["scheduler"]["kind"] == "hypertrick"
-    best = found[0].summary
-    assert best["best_score"] == pytest.approx(2 * best["best_config"]["lr"])
-    assert (found[0].best_score, found[0].best_config) == (best["best_score"], best["best_config"])
+    assert found[0].best_score == pytest.approx(2 * found[0].best_config["lr"])
     assert len(found[0].frames.trials) == 4
 
 
 def test_the_state_of_the_best_score_is_at_hand(here) -> None:
     found = tune(own.climb, SPACE, n_trials=3, n_phases=2, **here)
     place = AttachedStudy(here["db"], "climb").best_checkpoint
-    assert place.endswith(f"climb/trial-{found.summary['best_trial']:05d}/phase-001")
+    assert place.endswith(f"climb/trial-{found.best['trial']:05d}/phase-001")
     assert Function.state_in(place)["updates"] == 2
     trial = Function(own.climb)(found.best_config, 0)
     trial.load(Path(place))
@@ -39,8 +37,8 @@ def test_the_state_of_the_best_score_is_at_hand(here) -> None:
 
 
 def test_a_low_score_may_be_the_good_one_and_one_as_good_as_wanted_the_end(here) -> None:
-    found = tune(own.forgetful, SPACE, n_trials=4, n_phases=2, mode="min", **here).summary
-    assert found["best_score"] == pytest.approx(found["best_config"]["lr"])
+    found = tune(own.forgetful, SPACE, n_trials=4, n_phases=2, mode="min", **here)
+    assert found.best_score == pytest.approx(2 * found.best_config["lr"])  # not that of a first phase
     assert tune(own.forgetful, SPACE, n_trials=400, target_score=0.01, **here).summary["trials"] < 400
 
 

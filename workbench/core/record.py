@@ -5,7 +5,7 @@ import platform
 import subprocess
 import sys
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from functools import cache
 from pathlib import Path
 from typing import Any
@@ -71,10 +71,14 @@ def recorded_place(events: Sequence[Event]) -> str | None:
     return place if isinstance(place, str) and place else None
 
 
-def best_checkpoint(events: Sequence[Event], ledger: Ledger) -> str | None:
-    """Name the checkpoint of a study's best score; of equal ones of its trial the last, which is the one kept."""
-    ended = (e for e in reversed(events) if e.kind is Kind.PHASE_ENDED)
-    return next((e.data.get("checkpoint") for e in ended if (e.data["score"], e.trial) == ledger.best), None)
+def best_checkpoint(events: Sequence[Event], ledger: Ledger, trials: Iterable[int]) -> str | None:
+    """Name the checkpoint of the best score of some trials; of equal ones of its trial the last, the one kept."""
+    scores = {n: score for n in trials if (score := ledger.trials[n].best_score) is not None}
+    best = max(scores, key=lambda n: ledger.aim.sign * scores[n], default=None)
+    if best is None:
+        return None
+    ended = (e for e in reversed(events) if e.kind is Kind.PHASE_ENDED and e.trial == best)
+    return next((e.data.get("checkpoint") for e in ended if e.data["score"] == scores[best]), None)
 
 
 def has_checkpoints(events: Sequence[Event]) -> bool:
