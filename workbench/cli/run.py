@@ -142,7 +142,6 @@ def _import(arguments: argparse.Namespace) -> None:
 
 def _run(arguments: argparse.Namespace) -> int:
     from workbench.core.errors import FirstTrialsFailed, InvalidInput
-    from workbench.knowledge import record
     from workbench.study.file import presets_told
 
     if arguments.preset == "list":
@@ -169,6 +168,8 @@ def _run(arguments: argparse.Namespace) -> int:
         print(f"  best checkpoint  {checkpoint}")
     print(f"  report           {run.report()}")
     if arguments.record and not (interrupted or failed):
+        from workbench.knowledge import record
+
         print(f"  recorded         {record(study.db, study.name, arguments.record)}")
     if interrupted:
         print(f"interrupted; go on with: {typed_again(arguments.argv, *([] if arguments.resume else ['--resume']))}")
