@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 from workbench.core.checks import whole
-from workbench.core.domains import Domain, domain_from_json, meant, on_step, scalar, written
+from workbench.core.domains import Domain, domain_from_json, is_continuous, meant, on_step, scalar, written
 from workbench.core.errors import InvalidInput, unknown
 from workbench.core.protocols import Config, Scalar
 
@@ -25,6 +25,7 @@ class Space(Mapping[str, Domain]):
     only_if : Mapping, optional
         Name → the earlier hyperparameters it depends on, each with the value, or a list of the values, under which it
         applies: ``{"momentum": {"optimizer": "sgd"}}``. A configuration under which it does not apply is without it.
+        What it depends on is a choice or has a step.
     constraint : callable, optional
         Configuration → whether it may be run. Points are drawn until it holds. A record only names the function: a
         study that has one is resumed from Python, or with its study file.
@@ -251,4 +252,9 @@ def _conditions(name: str, condition: Any, domains: Mapping[str, Domain]) -> dic
         parents[parent] = tuple(map(scalar, values if isinstance(values, (list, tuple)) else (values,)))
         if wrong := [value for value in parents[parent] if not domains[parent].contains(value)]:
             raise InvalidInput(f"{name!r} applies only if {parent} = {wrong[0]!r}, which {domains[parent]} never is")
+        if is_continuous(domains[parent]):
+            raise InvalidInput(
+                f"{name!r} applies only if {parent} = {', '.join(map(repr, parents[parent]))}, but {parent!r} is "
+                "continuous and is never exactly that: let it depend on a Choice or a value with a step"
+            )
     return parents
