@@ -1,5 +1,6 @@
 """Search spaces: what may be tuned, and how to draw, enumerate, check and perturb it."""
 
+import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from itertools import product
 from typing import Any
@@ -235,7 +236,23 @@ def searcher_in(scheduler: object) -> Any:
     return getattr(getattr(scheduler, "scheduler", scheduler), "searcher", None)
 
 
+def try_constraint(space: Space) -> None:
+    """Draw some configurations, by a generator of its own: a constraint that cannot be met is told before a study is.
+
+    Raises
+    ------
+    InvalidInput
+        It raised for one of them, or held for none.
+    """
+    rng, began = np.random.default_rng(0), time.monotonic()
+    for _ in range(_DRAWS_TRIED if space.constraint is not None else 0):
+        space.sample(rng)
+        if time.monotonic() - began > _TRIED_FOR_S:  # one that builds a network, say
+            return
+
+
 _TRIES = 1000
+_DRAWS_TRIED, _TRIED_FOR_S = 32, 1.0
 
 
 def _conditions(name: str, condition: Any, domains: Mapping[str, Domain]) -> dict[str, tuple[Scalar, ...]]:
